@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every public header needs: visibility, C++ linkage, attributes.
+ */
+#ifndef WEFT_CONFIG_H
+#define WEFT_CONFIG_H
+
+#ifdef __cplusplus
+#define WEFT_BEGIN_DECLS extern "C" {
+#define WEFT_END_DECLS }
+#else
+#define WEFT_BEGIN_DECLS
+#define WEFT_END_DECLS
+#endif
+
+#define WEFT_API __attribute__((visibility("default")))
+#define WEFT_WARN_UNUSED __attribute__((warn_unused_result))
+
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+/* A name that is fresh on each line, for the block macros. */
+#define WEFT__PASTE2(a, b) a##b
+#define WEFT__PASTE(a, b) WEFT__PASTE2(a, b)
+#define WEFT__FRESH(name) WEFT__PASTE(weft__##name##_, __LINE__)
+
+#endif

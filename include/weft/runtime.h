@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The runtime: starting it, talking to it from other threads, looking inside.
+ */
+#ifndef WEFT_RUNTIME_H
+#define WEFT_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/config.h>
+#include <weft/task.h>
+#include <weft/time.h>
+
+WEFT_BEGIN_DECLS
+
+struct weft_runtime;
+
+/* Options of a runtime.  Start from WEFT_OPTS_INIT; 0 means the default. */
+struct weft_opts {
+	size_t size;
+	unsigned workers;     /* threads; default: the CPUs it may run on */
+	unsigned tasks_max;   /* tasks alive at once; default 16 million */
+	size_t stack_bytes;   /* of a task; default 256 KiB */
+	weft_nsec shutdown_ns; /* how long to wait for tasks at the end; default
+				  for ever */
+	unsigned ring_entries; /* of each worker's io_uring; default 256 */
+	unsigned reserved[5];
+};
+
+#define WEFT_OPTS_INIT \
+	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, { 0, 0, 0, 0, 0 } }
+
+/*
+ * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others,
+ * and returns its result when it and all tasks it started have ended.  arg is
+ * passed as it is.  NULL opts: the defaults.  Several may run at once in a
+ * process, each on its own threads.
+ *
+ * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -EAGAIN
+ * (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a task).
+ * -ETIMEDOUT: tasks had to be abandoned, see shutdown_ns; they are named on
+ * stderr, and their memory is kept.
+ */
+WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
+
+/*
+ * The same in two steps, for a program whose own thread must stay its own: all
+ * workers run on threads of the runtime.  Stop cancels what is left, waits for
+ * it as shutdown_ns says, and frees the runtime.  0, or an error as weft_run().
+ */
+WEFT_API int weft_start(const struct weft_opts *opts,
+			struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;
+WEFT_API int weft_stop(struct weft_runtime *runtime);
+
+/* The runtime of the running task, to hand to another thread; or NULL.  Valid
+ * until weft_run() returns. */
+WEFT_API struct weft_runtime *weft_runtime(void);
+
+/*
+ * From any thread: starts a task that belongs to the runtime itself.  opts may
+ * be NULL; with opts->ret_task the handle must be given to weft_wait() or
+ * weft_detach().  Never blocks for long, never runs the task.  As weft_go();
+ * -ESHUTDOWN once the runtime is ending.
+ */
+WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
+			 const void *arg, size_t arg_bytes,
+			 const struct weft_task_opts *opts) WEFT_WARN_UNUSED;
+
+/* From a thread that is no worker: blocks it until the task has ended.  The
+ * handle is spent.  0, -ESRCH, -EDEADLK (called inside a task: use
+ * weft_join). */
+WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
+		       int64_t *ret_result) WEFT_WARN_UNUSED;
+
+/* Gives up a handle from weft_submit().  0 or -ESRCH. */
+WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
+
+/* Cancels every task of the runtime.  Does not wait.  From any thread. */
+WEFT_API void weft_cancel_all(struct weft_runtime *runtime);
+
+/* Counters of one worker.  They only grow; read without stopping anything. */
+struct weft_worker_stats {
+	uint64_t polls;		 /* times a task was run */
+	uint64_t ticks;		 /* turns of the worker's loop */
+	uint64_t spawned;	 /* tasks started by it */
+	uint64_t ended;		 /* tasks that returned on it */
+	uint64_t lifo_hits;	 /* runs out of the slot for the newest task */
+	uint64_t parks;		 /* times it went to sleep */
+	uint64_t wakes_sent;	 /* times it woke another worker */
+	uint64_t wakes_wasted;	 /* times it was woken and found nothing */
+	uint64_t steals_tried;	 /* looks into other workers' queues */
+	uint64_t steals_won;	 /* those that found something */
+	uint64_t stolen;	 /* tasks taken by them */
+	uint64_t injected;	 /* tasks taken from the shared queue */
+	uint64_t inject_batches; /* in so many goes */
+	uint64_t overflowed;	 /* tasks moved out as its queue was full */
+	uint64_t ops;		 /* operations given to the kernel */
+	uint64_t ops_ready;	 /* operations done without waiting */
+	uint64_t ready_yields;	 /* yields after too many of those in a row */
+	uint64_t completions;	 /* completions reaped, from any ring */
+	uint64_t rescues;	 /* tasks left waiting though nobody was late:
+				    should be 0 */
+	uint64_t helps;		 /* times it did the work of a late worker */
+	uint64_t timers_fired;
+	uint64_t longest_poll_ns; /* longest a task ran without a pause, as seen
+				     at the ends of ticks */
+	uint64_t reserved[10];
+};
+
+struct weft_stats {
+	unsigned workers;
+	unsigned tasks;		 /* alive now */
+	uint64_t stacks;	 /* bound now */
+	struct weft_worker_stats total;
+};
+
+/* Fills *ret_stats.  From any thread.  0 or -EINVAL. */
+WEFT_API int weft_stats(struct weft_runtime *runtime,
+			struct weft_stats *ret_stats);
+/* The counters of one worker.  0, or -EINVAL if there is no such worker. */
+WEFT_API int weft_stats_worker(struct weft_runtime *runtime, unsigned worker,
+			       struct weft_worker_stats *ret_stats);
+
+WEFT_END_DECLS
+
+#endif

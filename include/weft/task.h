@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tasks and the scopes that hold them.
+ *
+ * A task is a function with a stack of its own.  It runs until it returns,
+ * and gives its thread away whenever it waits.  Every task belongs to a scope,
+ * and a scope ends only when its tasks have ended; so a task may point into
+ * the stack of the one that started it.
+ *
+ *	WEFT_SCOPE(both, &result) {		a group: the first failure
+ *		WEFT_GO(both, fetch, left);	cancels the other
+ *		WEFT_GO(both, fetch, right);
+ *	}					joined here, on every way out
+ */
+#ifndef WEFT_TASK_H
+#define WEFT_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/config.h>
+
+WEFT_BEGIN_DECLS
+
+/* The body of a task.  The result goes to whoever joins; negative is a
+ * failure, and by convention a negative errno. */
+typedef int64_t (*weft_fn)(void *arg);
+
+/* A task's handle, passed by value.  A handle whose task is gone is recognised
+ * and gives -ESRCH.  {0} is no task. */
+struct weft_task {
+	uint64_t id;
+};
+
+/* The task stays on the worker that first runs it; for code that holds a
+ * pthread mutex, thread-locals or a thread-bound library across a wait. */
+#define WEFT_PINNED (1u << 0)
+
+/* Options of a task.  Start from WEFT_TASK_OPTS_INIT. */
+struct weft_task_opts {
+	size_t size;
+	const char *name;   /* for messages; outlives the task; NULL: none */
+	size_t stack_bytes; /* 0: the default; else 16 KiB to 64 MiB */
+	unsigned flags;	    /* WEFT_PINNED */
+	unsigned reserved;
+	struct weft_task *ret_task; /* if not NULL, gets a handle to join by */
+};
+
+#define WEFT_TASK_OPTS_INIT \
+	{ sizeof(struct weft_task_opts), NULL, 0, 0, 0, NULL }
+
+/* What is copied for a task at most. */
+#define WEFT_ARG_BYTES_MAX ((size_t)4096)
+
+/* A scope.  Its words are private; it lives where you put it, until it ends. */
+struct weft_scope {
+	uint64_t private_words[16];
+} __attribute__((aligned(64)));
+
+/*
+ * Starts a task in scope.  Copies arg_bytes bytes at arg; the task is given
+ * the address of its copy, valid until it returns.  Does not suspend and does
+ * not run the task before returning.
+ *
+ * 0, or -EINVAL (NULL scope or function, more than WEFT_ARG_BYTES_MAX bytes),
+ * -EAGAIN (the runtime's limit of tasks), -ENOMEM, -ECANCELED (the scope is
+ * cancelled: nothing was started), -EPERM (not in a task).
+ */
+WEFT_API int weft_go(struct weft_scope *scope, weft_fn fn, const void *arg,
+		     size_t arg_bytes) WEFT_WARN_UNUSED;
+
+/* The same with options.  Only the task that began the scope may ask for a
+ * handle (else -EPERM); it is valid until joined or until the scope ends. */
+WEFT_API int weft_go_opts(struct weft_scope *scope, weft_fn fn, const void *arg,
+			  size_t arg_bytes, const struct weft_task_opts *opts)
+	WEFT_WARN_UNUSED;
+
+/*
+ * Waits for a task to end and takes its result; the handle is spent.  Suspends,
+ * and obeys deadlines and cancellation; the task goes on if the wait is given
+ * up.
+ *
+ * 0, or -ESRCH (no such task any more), -EDEADLK (itself), -EBUSY (another
+ * task joins it already), -EPERM, -ECANCELED, -ETIMEDOUT.
+ */
+WEFT_API int weft_join(struct weft_task task, int64_t *ret_result)
+	WEFT_WARN_UNUSED;
+
+/*
+ * Asks a task to end: from now on its suspending calls return -ECANCELED.  Its
+ * own scopes are cancelled with it.  Does not wait.  From any thread that
+ * belongs to the runtime.  0, or -ESRCH.
+ */
+WEFT_API int weft_cancel(struct weft_task task);
+
+/* Lets every task that is ready run first.  Suspends.  Returns 0, -ECANCELED or
+ * -ETIMEDOUT; it has yielded all the same. */
+WEFT_API int weft_yield(void);
+
+/* The running task, or {0} outside of one. */
+WEFT_API struct weft_task weft_self(void);
+
+/* The running task's name, or NULL. */
+WEFT_API const char *weft_task_name(void);
+
+/*
+ * Scopes.  A group is cancelled by its first failing task, and that failure is
+ * its result.  A supervisor goes on, and counts failures.
+ *
+ * begin opens a scope in the running task; scopes of a task nest.  end waits
+ * for the scope's tasks (it suspends, and waits in full even when cancelled),
+ * and returns the first failure of a group, the number of failed tasks of a
+ * supervisor, or 0.  Both must be called by the same task.  begin returns 0 or
+ * -EPERM.
+ */
+WEFT_API int weft_group_begin(struct weft_scope *scope);
+WEFT_API int weft_supervisor_begin(struct weft_scope *scope);
+WEFT_API int64_t weft_scope_end(struct weft_scope *scope);
+
+/* Cancels every task of the scope, now and to come.  Does not wait.  Any task
+ * may call it while the scope is open. */
+WEFT_API void weft_scope_cancel(struct weft_scope *scope);
+
+/* Tasks of the scope that have not ended. */
+WEFT_API size_t weft_scope_count(const struct weft_scope *scope);
+
+/* For the block macros. */
+struct weft__scope_block {
+	struct weft_scope *scope;
+	int64_t *ret_result;
+};
+WEFT_API struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
+					      struct weft_scope *scope,
+					      int64_t *ret_result, bool group);
+WEFT_API void weft__scope_leave(struct weft__scope_block *block);
+
+#define WEFT__SCOPE(name, ret_result, group)                                  \
+	for (struct weft_scope WEFT__FRESH(room),                             \
+	     *name = &WEFT__FRESH(room), *WEFT__FRESH(once) = name;           \
+	     WEFT__FRESH(once); WEFT__FRESH(once) = NULL)                     \
+		for (struct weft__scope_block WEFT__FRESH(block)              \
+			     __attribute__((cleanup(weft__scope_leave))) =    \
+				     { NULL, NULL };                          \
+		     WEFT__FRESH(once) &&                                     \
+		     weft__scope_enter(&WEFT__FRESH(block), name, ret_result, \
+				       group);                                \
+		     WEFT__FRESH(once) = NULL)
+
+/*
+ * A block that is a group, and one that is a supervisor.  Joined when control
+ * leaves the block: by falling through, return, goto, or break (which leaves
+ * only this block).  *ret_result gets what weft_scope_end() returns; NULL to
+ * ignore it.  Do not leave it by longjmp, pthread_exit or exit.
+ */
+#define WEFT_SCOPE(name, ret_result) WEFT__SCOPE(name, ret_result, true)
+#define WEFT_SUPERVISE(name) WEFT__SCOPE(name, NULL, false)
+
+/* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd. */
+#ifdef __cplusplus
+WEFT_END_DECLS
+template <typename T>
+static inline int weft__go_value(struct weft_scope *scope, weft_fn fn,
+				 const T &value)
+{
+	return weft_go(scope, fn, &value, sizeof(value));
+}
+WEFT_BEGIN_DECLS
+#define WEFT_GO(scope, fn, value) weft__go_value((scope), (fn), (value))
+#else
+#define WEFT_GO(scope, fn, value)                                     \
+	__extension__({                                               \
+		__typeof__(value) weft__value = (value);              \
+		weft_go((scope), (fn), &weft__value,                  \
+			sizeof(weft__value));                         \
+	})
+#endif
+
+/*
+ * What stands inside is not interrupted: suspending calls there ignore
+ * cancellation and deadlines from outside the block.  For short clean-up.
+ *
+ *	WEFT_SHIELD { weft_write_all(fd, bye, sizeof(bye), NULL); }
+ */
+struct weft__shield {
+	uint64_t private_words[2];
+};
+WEFT_API bool weft__shield_enter(struct weft__shield *shield);
+WEFT_API void weft__shield_leave(struct weft__shield *shield);
+
+#define WEFT_SHIELD                                                       \
+	for (struct weft__shield WEFT__FRESH(shield)                      \
+		     __attribute__((cleanup(weft__shield_leave))) = { { 0 } }; \
+	     weft__shield_enter(&WEFT__FRESH(shield));)
+
+WEFT_END_DECLS
+
+#endif
