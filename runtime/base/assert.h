@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Assertions that stay in the release: a broken invariant ends the process with
+ * a sentence that says what the caller, or weft, did wrong.
+ */
+#ifndef WEFT_RUNTIME_BASE_ASSERT_H
+#define WEFT_RUNTIME_BASE_ASSERT_H
+
+__attribute__((noreturn, cold, format(printf, 3, 4))) void
+weft__fail(const char *file, int line, const char *format, ...);
+
+#define weft__assert(condition, sentence)                           \
+	do {                                                        \
+		if (__builtin_expect(!(condition), 0))              \
+			weft__fail(__FILE__, __LINE__, "%s", sentence); \
+	} while (0)
+
+/* Checks that cost; compiled in with -Dinvariants=true. */
+#ifdef WEFT_INVARIANTS
+#define weft__check(condition, sentence) weft__assert(condition, sentence)
+#else
+#define weft__check(condition, sentence) ((void)0)
+#endif
+
+#define weft__likely(condition) __builtin_expect(!!(condition), 1)
+#define weft__unlikely(condition) __builtin_expect(!!(condition), 0)
+
+/* Two cache lines: what adjacent-line prefetch moves together. */
+#define WEFT__LINE_BYTES 64
+#define WEFT__APART __attribute__((aligned(128)))
+
+#endif

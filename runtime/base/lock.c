@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/base/lock.h"
+
+#ifndef WEFT__MODEL
+#include <sched.h>
+#include <time.h>
+#endif
+
+/* Longer than any section takes on a running core; then as often yields; then
+ * sleeps, since a yield does not let a holder of lower priority run. */
+enum { SPINS = 200, YIELDS = 250, NAP_NS = 50000 };
+
+static void lock_wait(unsigned round)
+{
+#ifdef WEFT__MODEL
+	(void)round;
+	weft__spin_hint();
+#else
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (round < SPINS)
+		weft__spin_hint();
+	else if (round < YIELDS)
+		sched_yield();
+	else
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, NULL);
+#endif
+}
+
+void weft__lock_slow(struct weft__lock *lock)
+{
+	unsigned round = 0;
+
+	do {
+		/* relaxed: decided by the swap of lock_try. */
+		while (weft__load(&lock->held, relaxed))
+			lock_wait(round++);
+	} while (!weft__lock_try(lock)); /* mutate: retry */
+}

@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dispatch - what happens between two tasks, less often than at each switch.
+ *
+ * Orderings
+ *   [inbox.push]  inbox CAS release -> swap acquire of the owner's drain: the
+ *       task and its link.
+ */
+#include "runtime/runtime.h"
+#include "runtime/wait.h"
+#include "runtime/worker.h"
+
+static __thread struct weft__worker *self
+	__attribute__((tls_model("initial-exec")));
+
+__attribute__((noinline)) struct weft__worker *weft__worker_self(void)
+{
+	/* The compiler must not know that two calls give the same. */
+	__asm__ volatile("" ::: "memory");
+	return self;
+}
+
+__attribute__((noinline)) void weft__worker_set(struct weft__worker *worker)
+{
+	__asm__ volatile("" ::: "memory");
+	self = worker;
+}
+
+/*
+ * Telling peers.
+ */
+
+void weft__unpark(struct weft__worker *from, struct weft__worker *to)
+{
+	/* pairs: [park.token] in runtime/sched.c */
+	uint32_t old = weft__swap(&to->park_word,
+				  (uint32_t)WEFT__PARK_NOTIFIED, release);
+
+	if (old == WEFT__PARK_SLEEPS)
+		to->ops->wake(from, to); /* mutate: wake */
+}
+
+/* The full check after a push ([idle.push]); wakes one peer if one should
+ * be. */
+static void wake_one(struct weft_runtime *runtime, struct weft__worker *here)
+{
+	int index = weft__idle_claim(&runtime->idle);
+
+	if (index < 0)
+		return;
+	if (here)
+		weft__count(here, WEFT__N_WAKES_SENT, 1);
+	weft__unpark(here, runtime->workers[index]);
+}
+
+/* One ready task alone is no reason to wake a peer: this worker runs it now. */
+static bool more_than_one(struct weft__worker *worker)
+{
+	uint32_t count = weft__runq_count(&worker->runq);
+
+	/* relaxed: the owner's own look. */
+	return count > 1 || worker->backlog ||
+	       (count && weft__load(&worker->lifo, relaxed));
+}
+
+/* At the end of a task's run that pushed. */
+void weft__tell_peers(struct weft__worker *worker)
+{
+	worker->notify = false;
+	worker->unfenced = true;
+	if (weft__idle_wants_wake(&worker->runtime->idle) &&
+	    more_than_one(worker))
+		wake_one(worker->runtime, worker);
+}
+
+/* In the middle of a task that pushes on and on. */
+void weft__tell_peers_late(struct weft__worker *worker)
+{
+	if (!weft__idle_wants_wake(&worker->runtime->idle))
+		return;
+	if (worker->ops->now(worker->runtime) - worker->tick_ns >=
+	    WEFT__WAKE_NS)
+		wake_one(worker->runtime, worker);
+}
+
+/* Before the worker ends a tick: the check that cannot be wrong. */
+void weft__tell_peers_fenced(struct weft__worker *worker)
+{
+	worker->notify = false;
+	worker->unfenced = false;
+	if (worker->runtime->workers_count > 1 && more_than_one(worker))
+		wake_one(worker->runtime, worker); /* mutate: wake */
+}
+
+/*
+ * Queues that are full, pinned tasks, other threads.
+ */
+
+/* Moves the oldest half of the outbound ring to the injection queue. */
+static void spill(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__chain chain = { 0 };
+	struct weft__claim claim;
+
+	if (weft__runq_claim(&worker->outbound, false, &claim)) {
+		for (uint32_t i = 0; i < claim.count; i++)
+			weft__chain_add(&chain,
+					weft__runq_claimed(&worker->outbound,
+							   &claim, i));
+		weft__runq_release(&worker->outbound);
+	}
+	/* A thief is at work: its slots are not free yet. */
+	if (!weft__runq_push(&worker->outbound, task))
+		weft__chain_add(&chain, task);
+	if (!chain.count)
+		return; /* that thief has just finished */
+	weft__count(worker, WEFT__N_OVERFLOWED, chain.count);
+	weft__inject_push(&worker->runtime->inject, &chain);
+}
+
+void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
+{
+	if (task->pin) {
+		weft__push_pinned(worker, task);
+		return;
+	}
+	worker->overflow = true;
+	weft__push_backlog(worker, task);
+}
+
+/* Behind all that is queued here, by way of the outbound ring. */
+void weft__push_backlog(struct weft__worker *worker, struct weft__task *task)
+{
+	worker->backlog = true;
+	if (!weft__runq_push(&worker->outbound, task))
+		spill(worker, task);
+	worker->notify = true;
+	if ((++worker->pushes & 31) == 0)
+		weft__tell_peers_late(worker);
+}
+
+/* Newest first; the owner turns it round.  [inbox.push]: the CAS release pairs
+ * with the drain's swap acquire. */
+static void inbox_push(struct weft__worker *to, struct weft__task *task)
+{
+	/* relaxed: compared and stored, never followed. */
+	struct weft__task *head = weft__load(&to->inbox, relaxed);
+
+	do {
+		task->next = head;
+		/* pairs: [inbox.push] */
+	} while (!weft__cas(&to->inbox, &head, task,
+			    release)); /* mutate: retry */
+}
+
+/* A ready task that must run on one worker. */
+void weft__push_pinned(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__worker *to;
+
+	if (worker && task->pin == worker->index + 1) {
+		weft__chain_add(&worker->pinned, task);
+		return;
+	}
+	to = worker ? worker->runtime->workers[task->pin - 1] : NULL;
+	weft__assert(to != NULL, "a pinned task was made ready from nowhere");
+	inbox_push(to, task);
+	weft__unpark(worker, to); /* mutate: wake */
+}
+
+void weft__inbox_drain(struct weft__worker *worker)
+{
+	struct weft__task *task, *turned = NULL;
+
+	/* relaxed: a look; decided by the swap. */
+	if (!weft__load(&worker->inbox, relaxed))
+		return;
+	task = weft__swap(&worker->inbox, NULL, acquire); /* [inbox.push] */
+	while (task) {
+		struct weft__task *next = task->next;
+
+		task->next = turned;
+		turned = task;
+		task = next;
+	}
+	while (turned) {
+		task = turned;
+		turned = task->next;
+		weft__chain_add(&worker->pinned, task);
+	}
+}
+
+void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
+		   struct weft__task *task)
+{
+	struct weft__chain chain = { 0 };
+
+	if (here && here->runtime == runtime) {
+		weft__push(here, task);
+		return;
+	}
+	if (task->pin) {
+		struct weft__worker *to = runtime->workers[task->pin - 1];
+
+		inbox_push(to, task);
+		weft__unpark(NULL, to); /* mutate: wake */
+		return;
+	}
+	weft__chain_add(&chain, task);
+	weft__inject_push(&runtime->inject, &chain);
+	wake_one(runtime, NULL); /* mutate: wake */
+}
+
+bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
+		     uint64_t id)
+{
+	struct weft__task *task = weft__task_at(runtime, id);
+
+	if (!task || !weft__task_notify(task, id))
+		return false;
+	if (here && here->runtime == runtime)
+		weft__push_next(here, task);
+	else
+		weft__enqueue(runtime, here, task);
+	return true;
+}
+
+/*
+ * Taking.
+ */
+
+/* Puts a chain behind what is in the ring, which has the room. */
+static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
+{
+	struct weft__task *task;
+
+	while ((task = weft__chain_take(chain)))
+		if (!weft__runq_push(&worker->runq, task))
+			weft__push_slow(worker, task);
+	worker->notify = true;
+}
+
+/* A fair share of the injection queue: the first to run now, the rest into the
+ * ring, where thieves see it. */
+struct weft__task *weft__take_injected(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	uint32_t length = weft__inject_length(&runtime->inject);
+	uint32_t share, room;
+	struct weft__chain chain;
+	struct weft__task *first;
+
+	if (!length)
+		return NULL;
+	share = weft__inject_share(length, runtime->workers_count);
+	room = weft__runq_room(&worker->runq) / 2 + 1;
+	weft__inject_take(&runtime->inject, share < room ? share : room,
+			  &chain);
+	if (!chain.count)
+		return NULL;
+	weft__count(worker, WEFT__N_INJECTED, chain.count);
+	weft__count(worker, WEFT__N_INJECT_BATCHES, 1);
+	first = weft__chain_take(&chain);
+	if (chain.count)
+		ring_add(worker, &chain);
+	return first;
+}
+
+/* The turn of work that is not in the ring: what was injected, and a few of
+ * what waits in the outbound ring, which would be refilled from only when the
+ * ring is empty.  Returns the first to run. */
+struct weft__task *weft__take_turn(struct weft__worker *worker)
+{
+	struct weft__task *first = weft__take_injected(worker), *task;
+
+	for (int i = 0; worker->backlog && i < WEFT__SHARE_LEAST; i++) {
+		task = weft__runq_pop(&worker->outbound);
+		if (!task)
+			break;
+		if (!first)
+			first = task;
+		else if (!weft__runq_push(&worker->runq, task))
+			weft__push_backlog(worker, task);
+	}
+	return first;
+}
+
+/* The ring is empty, but for what a thief still copies out of it: takes over
+ * the outbound ring, and passes on to the injection queue, which is empty too,
+ * what does not fit. */
+static void take_back(struct weft__worker *worker)
+{
+	struct weft__chain rest = { 0 };
+	struct weft__claim claim;
+
+	if (!weft__runq_claim(&worker->outbound, true, &claim))
+		return;
+	for (uint32_t i = 0; i < claim.count; i++) {
+		struct weft__task *task =
+			weft__runq_claimed(&worker->outbound, &claim, i);
+
+		if (rest.count || !weft__runq_push(&worker->runq, task))
+			weft__chain_add(&rest, task);
+	}
+	weft__runq_release(&worker->outbound);
+	worker->notify = true;
+	if (!rest.count)
+		return;
+	weft__inject_push(&worker->runtime->inject, &rest);
+	worker->overflow = worker->backlog = true;
+}
+
+/* The ring is empty: what overflowed earlier, in age. */
+struct weft__task *weft__refill(struct weft__worker *worker)
+{
+	struct weft__task *task;
+
+	if (weft__unlikely(worker->pinned.count))
+		return weft__chain_take(&worker->pinned);
+	if (weft__likely(!worker->backlog))
+		return NULL;
+	task = weft__take_injected(worker);
+	if (task)
+		return task;
+	worker->overflow = worker->backlog = false;
+	take_back(worker);
+	task = weft__runq_pop(&worker->runq);
+	if (!task) {
+		/* A thief copies some; the rest is ours. */
+		task = weft__runq_pop(&worker->outbound);
+		worker->backlog = weft__runq_count(&worker->outbound) != 0;
+	}
+	return task;
+}
+
+/* The fuse: as many runs as until the nearest thing to look at. */
+void weft__fuse_set(struct weft__worker *worker)
+{
+	int32_t fuse = worker->budget;
+
+	if (worker->until_inject < fuse)
+		fuse = worker->until_inject;
+	if ((int32_t)worker->clock_every < fuse)
+		fuse = (int32_t)worker->clock_every;
+	if (fuse < 1)
+		fuse = 1;
+	worker->fuse = fuse;
+	worker->fuse_set = fuse;
+}
+
+/* The fuse has burnt down.  False: the tick is over.  True with a task: it came
+ * from the injection queue and runs before local work. */
+bool weft__look_around(struct weft__worker *worker,
+		       struct weft__task **ret_task)
+{
+	uint64_t now_ns = worker->ops->now(worker->runtime);
+	uint64_t poll_ns;
+
+	worker->budget -= worker->fuse_set;
+	worker->until_inject -= worker->fuse_set;
+	poll_ns = (now_ns - worker->clock_ns) / (uint64_t)worker->fuse_set;
+	/* relaxed: one writer. */
+	if (poll_ns > weft__load(&worker->counts[WEFT__N_LONGEST_POLL_NS],
+				 relaxed))
+		weft__store(&worker->counts[WEFT__N_LONGEST_POLL_NS], poll_ns,
+			    relaxed);
+	worker->clock_ns = now_ns;
+	/* relaxed: helpers compare it with a clock. */
+	weft__store(&worker->seen_ns, now_ns, relaxed);
+	if (worker->budget <= 0 || now_ns - worker->tick_ns >= WEFT__TICK_NS) {
+		worker->tick_over = true;
+		worker->fuse = worker->fuse_set = 1;
+		return false;
+	}
+	if (worker->until_inject <= 0) {
+		worker->until_inject = (int32_t)worker->interval;
+		weft__inbox_drain(worker);
+		*ret_task = weft__take_turn(worker);
+	}
+	weft__fuse_set(worker);
+	return true;
+}
+
+/*
+ * First runs and ends.
+ */
+
+/* Gives a task that never ran its stack.  False: there is none; it is queued
+ * for later, and the tick ends. */
+bool weft__bind(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__chain chain = { 0 };
+	struct weft__stack *stack =
+		weft__stack_get(worker, task->stack_class);
+
+	if (weft__unlikely(!stack)) {
+		weft__chain_add(&chain, task);
+		weft__inject_push(&worker->runtime->inject, &chain);
+		worker->tick_over = true;
+		return false;
+	}
+	stack->task = task;
+	task->stack = stack;
+	task->sp = weft__stack_prepare(stack);
+	if (weft__task_is(task, WEFT__TASK_PIN))
+		task->pin = (uint16_t)(worker->index + 1);
+	return true;
+}
+
+void weft__arrive_slow(struct weft__worker *worker)
+{
+	if (worker->left_how == WEFT__LEFT_DONE) {
+		weft__stack_put(worker, worker->left_stack);
+		worker->left_stack = NULL;
+	}
+}
+
+/* A task that was just made ready and is to run at once, if the tick allows. */
+static struct weft__task *run_next(struct weft__worker *worker,
+				   struct weft__task *task)
+{
+	if (weft__unlikely(worker->fuse <= 1 || task->pin)) {
+		weft__push_next(worker, task);
+		return NULL;
+	}
+	worker->fuse--;
+	return task;
+}
+
+/* The task that runs is about to be left, and its joiner must be one that can
+ * be woken. */
+void weft__joining_park(struct weft__worker *worker)
+{
+	struct weft__task *joiner = weft__joining_take(worker);
+
+	if (joiner && !weft__task_park(joiner))
+		weft__push(worker, joiner); /* mutate: wake */
+}
+
+/* A task of the root scope has its result: for a thread that waits, or
+ * nobody. */
+static void root_end(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft_scope *scope = task->scope;
+	uint64_t state = WEFT__DROPPED;
+
+	if (weft__task_is(task, WEFT__TASK_HANDLE))
+		state = weft__task_finish(task);
+	if (state & WEFT__DROPPED)
+		weft__task_free(worker->runtime, worker, task);
+	else if (state & WEFT__JOINED)
+		/* The record may be somebody else's by now: a hint at worst. */
+		weft__task_wake_threads(task); /* mutate: wake */
+	weft__scope_count_end(worker, scope);
+}
+
+/* The result is there.  True: the owner of the scope waits for it.  Afterwards
+ * neither the record nor the scope may be touched. */
+static inline bool task_publish(struct weft__worker *worker,
+				struct weft__task *task,
+				struct weft_scope *scope)
+{
+	if (weft__task_is(task, WEFT__TASK_HANDLE)) {
+		/* A joiner counts the end itself. */
+		if (weft__task_finish(task) & WEFT__JOINED)
+			return true;
+	} else {
+		weft__task_free(worker->runtime, worker, task);
+	}
+	return weft__scope_count_end(worker, scope);
+}
+
+/* Goes on with the owner that waits, at once if it can. */
+static inline struct weft__task *task_resume_owner(struct weft__worker *worker,
+						   struct weft__task *owner,
+						   uint64_t owner_id)
+{
+	if (weft__joining_take(worker) || weft__task_notify(owner, owner_id))
+		return run_next(worker, owner);
+	return NULL;
+}
+
+/* The running task has returned.  Returns the owner of its scope if that waits
+ * for it and can be switched to at once. */
+static struct weft__task *task_end(struct weft__worker *worker,
+				   struct weft__task *task, int64_t result)
+{
+	struct weft_scope *scope = task->scope;
+	struct weft__task *owner = weft__scope(scope)->owner;
+	uint64_t owner_id = weft__scope(scope)->owner_id;
+
+	weft__assert(!task->scopes, "a task returned with a scope still open");
+	weft__assert(!task->within,
+		     "a task returned with a deadline block still open");
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_ARG_HEAP)))
+		weft__task_arg_free(task);
+	task->result = result;
+	task->stack->task = NULL;
+	task->stack = NULL;
+	weft__count(worker, WEFT__N_ENDED, 1);
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_LINKED)))
+		weft__scope_unlink(task);
+	if (weft__unlikely(result < 0))
+		weft__scope_child_failed(worker, scope, result);
+	if (weft__unlikely(!owner)) {
+		root_end(worker, task);
+		return NULL;
+	}
+	if (!task_publish(worker, task, scope)) {
+		/* Whoever was joining it has given up meanwhile. */
+		weft__joining_park(worker);
+		return NULL;
+	}
+	return task_resume_owner(worker, owner, owner_id);
+}
+
+/* The deadline that a task inherited is a block around all of it. */
+static __attribute__((noinline)) int64_t run_within(struct weft__task *task,
+						    void *arg)
+{
+	struct weft_within within;
+	int64_t result;
+
+	weft__within_inherit(&within, task);
+	result = task->fn(arg);
+	weft_within_end(&within);
+	return result;
+}
+
+static inline int64_t run_body(struct weft__task *task)
+{
+	void *arg = task->arg;
+
+	if (weft__unlikely(weft__task_is(
+		    task, WEFT__TASK_ARG_HEAP | WEFT__TASK_RAW_ARG)))
+		arg = task->arg_heap;
+	if (weft__unlikely(task->deadline_ns != WEFT_NEVER))
+		return run_within(task, arg);
+	return task->fn(arg);
+}
+
+/* Sanitizers tell tasks apart by their stacks. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
+enum { REUSE_AT_ONCE = 0 };
+#else
+enum { REUSE_AT_ONCE = 1 };
+#endif
+
+/* Every task's bottom frame.  A task that ends passes its stack to the next one
+ * if that has none, and so saves the switch. */
+__attribute__((noreturn)) void weft__task_main(struct weft__worker *worker);
+__attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
+{
+	struct weft__stack *stack = worker->current->stack;
+	struct weft__task *next;
+	void *ignored;
+
+	weft__fiber_arrive(worker, stack);
+	weft__arrive(worker);
+	for (;;) {
+		struct weft__task *task = worker->current;
+		int64_t result;
+
+		weft__count(worker, WEFT__N_POLLS, 1);
+		result = run_body(task);
+		worker = weft__worker_self();
+		next = task_end(worker, task, result);
+		if (!next)
+			next = weft__pick(worker);
+		if (!next || next->stack)
+			break;
+		if (!REUSE_AT_ONCE || next->stack_class != stack->size_class ||
+		    weft__task_is(next, WEFT__TASK_PIN)) {
+			if (!weft__bind(worker, next))
+				next = NULL;
+			break;
+		}
+		next->stack = stack;
+		stack->task = next;
+		worker->current = next;
+		worker->ops_left = WEFT__OPS_BUDGET;
+	}
+	worker->left_stack = stack;
+	worker->left_how = WEFT__LEFT_DONE;
+	worker->current = next;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	weft__fiber_last_leave(worker, stack, next ? next->stack : NULL);
+	weft__context_jump(&ignored, next ? next->sp : worker->sched_sp,
+			   worker);
+	__builtin_unreachable();
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fiber - tells the sanitizers and Valgrind about switches between stacks.
+ * Nothing in an ordinary build.
+ */
+#ifndef WEFT_RUNTIME_FIBER_H
+#define WEFT_RUNTIME_FIBER_H
+
+struct weft__stack;
+struct weft__worker;
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT__ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT__ASAN 1
+#endif
+#endif
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFT__TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT__TSAN 1
+#endif
+#endif
+
+/* A stack was mapped / goes away / is handed to a new task / is left for good;
+ * a worker's thread begins to run on its own stack. */
+void weft__fiber_stack_new(struct weft__stack *stack);
+void weft__fiber_stack_free(struct weft__stack *stack);
+void weft__fiber_thread_init(struct weft__worker *worker);
+
+#if defined(WEFT__ASAN)
+void weft__fiber_stack_reuse(struct weft__stack *stack);
+void weft__fiber_leave(struct weft__worker *worker, struct weft__stack *from,
+		       struct weft__stack *to);
+void weft__fiber_last_leave(struct weft__worker *worker,
+			    struct weft__stack *from, struct weft__stack *to);
+void weft__fiber_arrive(struct weft__worker *worker, struct weft__stack *at);
+#elif defined(WEFT__TSAN)
+void weft__fiber_stack_reuse(struct weft__stack *stack);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+void *weft__fiber_of(struct weft__worker *worker, struct weft__stack *stack);
+
+/* In line: a function that returned after the switch would be taken off the
+ * other fiber's record of calls. */
+static inline __attribute__((always_inline)) void
+weft__fiber_leave(struct weft__worker *worker, struct weft__stack *from,
+		  struct weft__stack *to)
+{
+	(void)from;
+	__tsan_switch_to_fiber(weft__fiber_of(worker, to), 0);
+}
+static inline __attribute__((always_inline)) void
+weft__fiber_last_leave(struct weft__worker *worker, struct weft__stack *from,
+		       struct weft__stack *to)
+{
+	(void)from;
+	__tsan_switch_to_fiber(weft__fiber_of(worker, to), 0);
+}
+static inline void weft__fiber_arrive(struct weft__worker *worker,
+				      struct weft__stack *at)
+{
+	(void)worker, (void)at;
+}
+#else
+static inline void weft__fiber_stack_reuse(struct weft__stack *stack)
+{
+	(void)stack;
+}
+static inline void weft__fiber_leave(struct weft__worker *worker,
+				     struct weft__stack *from,
+				     struct weft__stack *to)
+{
+	(void)worker, (void)from, (void)to;
+}
+static inline void weft__fiber_last_leave(struct weft__worker *worker,
+					  struct weft__stack *from,
+					  struct weft__stack *to)
+{
+	(void)worker, (void)from, (void)to;
+}
+static inline void weft__fiber_arrive(struct weft__worker *worker,
+				      struct weft__stack *at)
+{
+	(void)worker, (void)at;
+}
+#endif
+
+#endif

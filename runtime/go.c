@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Go - starting tasks, from tasks and from other threads; and what a task may
+ * ask about itself.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+#include "runtime/wait.h"
+
+static const struct weft_task_opts no_opts = WEFT_TASK_OPTS_INIT;
+
+void weft__task_arg_free(struct weft__task *task)
+{
+	free(task->arg_heap);
+}
+
+static int go_check(const struct weft_scope *scope, weft_fn fn,
+		    const void *arg, size_t arg_bytes,
+		    const struct weft_task_opts *opts)
+{
+	if (!scope || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
+	    (arg_bytes && !arg))
+		return -EINVAL;
+	if (opts->size != sizeof(*opts) || (opts->flags & ~WEFT_PINNED) ||
+	    opts->reserved)
+		return -EINVAL;
+	if (opts->stack_bytes && !weft__stack_class(opts->stack_bytes))
+		return -EINVAL;
+	return 0;
+}
+
+static inline int go_arg(struct weft__task *task, const void *arg,
+			 size_t arg_bytes)
+{
+	void *copy = task->arg;
+
+	if (weft__unlikely(arg_bytes > WEFT__ARG_INLINE_BYTES)) {
+		copy = malloc(arg_bytes);
+		if (!copy)
+			return -ENOMEM;
+		task->arg_heap = copy;
+		weft__task_mark(task, WEFT__TASK_ARG_HEAP);
+	}
+	if (arg_bytes)
+		memcpy(copy, arg, arg_bytes);
+	return 0;
+}
+
+static inline void go_options(struct weft_runtime *runtime,
+			      struct weft__task *task,
+			      const struct weft_task_opts *opts)
+{
+	task->name = opts->name;
+	if (opts->stack_bytes)
+		task->stack_class = weft__stack_class(opts->stack_bytes);
+	else
+		task->stack_class = runtime->stack_class;
+	if (opts->flags & WEFT_PINNED)
+		weft__task_mark(task, WEFT__TASK_PIN);
+	if (opts->ret_task)
+		weft__task_mark(task, WEFT__TASK_HANDLE);
+}
+
+/* A task that is ready to be queued, blank but for what it is to do. */
+static inline int go_new(struct weft_runtime *runtime,
+			 struct weft__worker *here, struct weft_scope *scope,
+			 weft_fn fn, struct weft__task **ret_task)
+{
+	int error = 0;
+	struct weft__task *task = weft__task_new(runtime, here, &error);
+	uint64_t generation;
+
+	if (weft__unlikely(!task))
+		return error;
+	/* relaxed: nobody else knows the task. */
+	generation = weft__load(&task->state, relaxed) &
+		     ~(WEFT__GENERATION - 1);
+	/* relaxed: published by the queue that it enters. */
+	weft__store(&task->state, generation, relaxed);
+	task->fn = fn;
+	task->scope = scope;
+	task->pin = 0;
+	/* relaxed: published by the queue that it enters. */
+	weft__store(&task->flags, (uint8_t)0, relaxed);
+	*ret_task = task;
+	return 0;
+}
+
+/* Puts the handle on the owner's list, and into *ret_task. */
+static void go_handle(struct weft__scope *s, struct weft__task *task,
+		      struct weft_task *ret_task)
+{
+	task->handle_next = s->handles;
+	task->handle_link = &s->handles;
+	if (s->handles)
+		s->handles->handle_link = &task->handle_next;
+	s->handles = task;
+	ret_task->id = weft__running_id(task);
+}
+
+static void go_count(struct weft__scope *s, struct weft__task *starter)
+{
+	if (weft__likely(s->owner == starter))
+		s->started++;
+	else
+		/* relaxed: the starter is itself counted, or holds the scope
+		 * open; so it cannot end meanwhile. */
+		weft__add(&s->pending, (int64_t)1, relaxed);
+}
+
+static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
+		     size_t arg_bytes, const struct weft_task_opts *opts)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *self = weft__running(worker);
+	struct weft__scope *s = weft__scope(scope);
+	struct weft__task *task = NULL;
+	int error;
+
+	if (weft__unlikely(!self))
+		return -EPERM;
+	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
+			     s->kind == WEFT__SCOPE_SUPERVISOR,
+		     "a task was started in a scope that is not open");
+	if (weft__unlikely(opts->ret_task && s->owner != self))
+		return -EPERM;
+	/* relaxed: a cancellation that comes now meets the task when it first
+	 * waits. */
+	if (weft__unlikely(weft__load(&s->cancelled, relaxed)))
+		return -ECANCELED;
+	error = go_new(worker->runtime, worker, scope, fn, &task);
+	if (weft__unlikely(error < 0))
+		return error;
+	go_options(worker->runtime, task, opts);
+	task->deadline_ns = self->within ? weft_deadline() : WEFT_NEVER;
+	error = go_arg(task, arg, arg_bytes);
+	if (weft__unlikely(error < 0)) {
+		weft__task_free(worker->runtime, worker, task);
+		return error;
+	}
+	if (opts->ret_task)
+		go_handle(s, task, opts->ret_task);
+	go_count(s, self);
+	weft__count(worker, WEFT__N_SPAWNED, 1);
+	weft__push_next(worker, task);
+	return 0;
+}
+
+int weft_go(struct weft_scope *scope, weft_fn fn, const void *arg,
+	    size_t arg_bytes)
+{
+	if (weft__unlikely(!scope || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
+			   (arg_bytes && !arg)))
+		return -EINVAL;
+	return go(scope, fn, arg, arg_bytes, &no_opts);
+}
+
+int weft_go_opts(struct weft_scope *scope, weft_fn fn, const void *arg,
+		 size_t arg_bytes, const struct weft_task_opts *opts)
+{
+	int error;
+
+	if (!opts)
+		return weft_go(scope, fn, arg, arg_bytes);
+	error = go_check(scope, fn, arg, arg_bytes, opts);
+	if (weft__unlikely(error < 0))
+		return error;
+	return go(scope, fn, arg, arg_bytes, opts);
+}
+
+int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
+		  weft_fn fn, const void *arg, size_t arg_bytes,
+		  const struct weft_task_opts *opts, bool raw_arg)
+{
+	struct weft__scope *s = weft__scope(&runtime->root);
+	struct weft__task *task = NULL;
+	int error;
+
+	if (here && here->runtime != runtime)
+		here = NULL;
+	error = go_new(runtime, here, &runtime->root, fn, &task);
+	if (error < 0)
+		return error;
+	go_options(runtime, task, opts);
+	task->deadline_ns = WEFT_NEVER;
+	if (raw_arg) {
+		task->arg_heap = (void *)(uintptr_t)arg;
+		weft__task_mark(task, WEFT__TASK_RAW_ARG);
+	} else {
+		error = go_arg(task, arg, arg_bytes);
+		if (error < 0) {
+			weft__task_free(runtime, here, task);
+			return error;
+		}
+	}
+	if (opts->ret_task)
+		opts->ret_task->id = weft__running_id(task);
+	/* relaxed: the caller keeps the runtime from ending meanwhile. */
+	weft__add(&s->pending, (int64_t)1, relaxed);
+	weft__enqueue(runtime, here, task);
+	return 0;
+}
+
+int weft_yield(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *self = weft__running(worker);
+
+	if (weft__unlikely(!self))
+		return -EPERM;
+	if (weft__likely(weft__alone(worker) && worker->fuse > 1)) {
+		/* Nobody to give way to; counted as a run all the same. */
+		worker->fuse--;
+		worker->ops_left = WEFT__OPS_BUDGET;
+		weft__count(worker, WEFT__N_POLLS, 1);
+	} else {
+		worker = weft__switch_to(worker, weft__pick(worker),
+					 WEFT__LEFT_YIELD);
+	}
+	/* A task that only yields need not be found to be cancelled.
+	 * relaxed: a hint; made good when it links itself. */
+	if (weft__unlikely(weft__load(&weft__scope(self->scope)->cancelled,
+				      relaxed)) &&
+	    !weft__task_is(self, WEFT__TASK_LINKED))
+		weft__scope_link(self);
+	return weft__interrupted(worker, self);
+}
+
+struct weft_task weft_self(void)
+{
+	struct weft__task *self = weft__running(weft__worker_self());
+
+	return (struct weft_task){ self ? weft__running_id(self) : 0 };
+}
+
+const char *weft_task_name(void)
+{
+	struct weft__task *self = weft__running(weft__worker_self());
+
+	return self ? self->name : NULL;
+}
+
+int weft_cancel(struct weft_task handle)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task;
+	uint64_t state;
+
+	if (!worker)
+		return -EPERM;
+	task = weft__task_at(worker->runtime, handle.id);
+	if (!task)
+		return -ESRCH;
+	/* relaxed: decided by the CAS inside. */
+	state = weft__load(&task->state, relaxed);
+	if (!weft__state_is(state, handle.id) ||
+	    (state & (WEFT__DONE | WEFT__FREE)))
+		return -ESRCH;
+	if (weft__task_interrupt(task, handle.id, WEFT__CANCELLED))
+		weft__enqueue(worker->runtime, worker, task);
+	return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/idle.h"
+
+void weft__idle_init(struct weft__idle *idle, uint32_t workers)
+{
+	weft__assert(workers >= 1 && workers <= WEFT__WORKERS_MAX,
+		     "the number of workers is out of range");
+	idle->workers = workers;
+	idle->words = (workers + 63) / 64;
+}
+
+/* Clears one set bit of the word, of those in `allowed`; -1 if there is
+ * none. */
+static int idle_clear_one(struct weft__idle *idle, uint32_t word,
+			  uint64_t allowed)
+{
+	for (;;) {
+		/* relaxed: who finds nobody looks once more, in idle_any. */
+		uint64_t set = weft__load(&idle->bits[word], relaxed) & allowed;
+		uint64_t bit = set & -set;
+
+		if (!set)
+			return -1;
+		/* relaxed: the park word carries what the worker must see. */
+		if (weft__and(&idle->bits[word], ~bit, relaxed) & bit)
+			return (int)(word * 64) + __builtin_ctzll(bit);
+		/* mutate: retry */
+	}
+}
+
+/* Any sleeper but worker 0, from a place that moves on; worker 0 last, since it
+ * owns the timers. */
+static int idle_clear_any(struct weft__idle *idle)
+{
+	/* relaxed: only spreads the choice. */
+	uint32_t start = weft__add(&idle->turn, 1u, relaxed) % idle->words;
+
+	for (uint32_t i = 0; i < idle->words; i++) {
+		uint32_t word = (start + i) % idle->words;
+		int worker = idle_clear_one(idle, word,
+					    word ? ~(uint64_t)0 :
+						   ~(uint64_t)1);
+
+		if (worker >= 0)
+			return worker;
+	}
+	return idle_clear_one(idle, 0, 1);
+}
+
+static bool idle_any(struct weft__idle *idle)
+{
+	for (uint32_t i = 0; i < idle->words; i++)
+		/* pairs: [idle.push] */
+		if (weft__load(&idle->bits[i], seq_cst))
+			return true;
+	return false;
+}
+
+/* Counted first: a worker whose bit is gone may wake by itself at once, and
+ * stop searching.  Others meanwhile believe that somebody searches, so one that
+ * claims nobody after all, and is the last, looks once more (I3). */
+int weft__idle_claim_any(struct weft__idle *idle)
+{
+	do {
+		uint64_t old;
+		int worker;
+
+		/* relaxed: who relies on it counts on how it is lowered. */
+		weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
+		worker = idle_clear_any(idle);
+		if (worker >= 0)
+			return worker;
+		/* pairs: [idle.push] */
+		old = weft__sub(&idle->counts, WEFT__IDLE_SEARCHING, seq_cst);
+		if (weft__idle_searching(old) > 1)
+			return -1;
+	} while (idle_any(idle)); /* mutate: retry */
+	return -1;
+}
+
+int weft__idle_claim(struct weft__idle *idle)
+{
+	/* pairs: [idle.push] */
+	uint64_t counts = weft__add(&idle->counts, 0u, acq_rel);
+
+	if (weft__idle_searching(counts) || !weft__idle_parked(counts))
+		return -1;
+	return weft__idle_claim_any(idle);
+}
+
+bool weft__idle_search(struct weft__idle *idle)
+{
+	/* relaxed: the limit may be overshot. */
+	uint64_t counts = weft__load(&idle->counts, relaxed);
+
+	if (2 * weft__idle_searching(counts) >= idle->workers)
+		return false;
+	/* relaxed: as in weft__idle_claim_any. */
+	weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
+	return true;
+}
+
+bool weft__idle_found(struct weft__idle *idle)
+{
+	/* pairs: [idle.push] */
+	uint64_t old = weft__sub(&idle->counts, WEFT__IDLE_SEARCHING, seq_cst);
+
+	weft__assert(weft__idle_searching(old) > 0,
+		     "a worker stopped searching that did not search");
+	return weft__idle_searching(old) == 1;
+}
+
+bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching)
+{
+	uint64_t bit = (uint64_t)1 << (worker % 64);
+	uint64_t change = WEFT__IDLE_PARKED;
+	uint64_t old;
+
+	if (searching)
+		change -= WEFT__IDLE_SEARCHING;
+	/* pairs: [idle.push] */
+	old = weft__add(&idle->counts, change, seq_cst);
+	weft__assert(!searching || weft__idle_searching(old) > 0,
+		     "a worker parks as a searcher that did not search");
+	/* pairs: [idle.push] */
+	if (weft__or(&idle->bits[worker / 64], bit, seq_cst) & bit)
+		weft__assert(false, "a worker parks that is parked");
+	/* After the bit: who then still counts as searching sees the bit as it
+	 * stops, or looks through the queues.  pairs: [idle.push] */
+	return weft__idle_searching(weft__load(&idle->counts, seq_cst)) == 0;
+}
+
+bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
+{
+	uint64_t bit = (uint64_t)1 << (worker % 64);
+	/* relaxed: as in idle_clear_one.  The old value decides (I1). */
+	bool mine = weft__and(&idle->bits[worker / 64], ~bit, relaxed) & bit;
+
+	/* pairs: [sentinel.retire] */
+	weft__sub(&idle->counts, WEFT__IDLE_PARKED, seq_cst);
+	return !mine;
+}
+
+void weft__idle_invariants(struct weft__idle *idle)
+{
+	/* relaxed: a snapshot of words that each have a range. */
+	uint64_t counts = weft__load(&idle->counts, relaxed);
+
+	weft__assert(weft__idle_parked(counts) <= idle->workers,
+		     "more workers parked than there are");
+	weft__assert(weft__idle_searching(counts) <= idle->workers,
+		     "more workers search than there are");
+}

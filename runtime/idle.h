@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Idle - which workers sleep, which search, and whom a push wakes.
+ *
+ *	             claim (by who wakes it)
+ *	   PARKED ---------------------------> SEARCHING --found work--> RUNNING
+ *	    ^  ^  '--woken by its own I/O-------------------------------->  |
+ *	    |  '------- gives up ---------------'   ^---- searches ---------+
+ *	    '---------------------------------------------- nothing to run -'
+ *
+ *	counts = [ searching : 32 | parked : 32 ]	one word
+ *	bits   = one bit a worker, as many words as it takes
+ *
+ * Invariants
+ *   I1  `parked` is the number of workers that announced that they park and do
+ *       not run again.  Each raises it before its bit is set, and lowers it
+ *       itself.  Whoever clears the bit has claimed the worker, or the worker
+ *       itself: the old value that the AND returned decides.
+ *   I2  `searching` counts the workers that look for work and those on their
+ *       way to it because they were claimed.  It is raised for a sleeper by its
+ *       claimer, before the bit is cleared: from then on the sleeper may wake,
+ *       by itself even, and lower it.  (Found by the model.)
+ *   I3  Whoever lowers `searching` as the last sees to it that nothing is
+ *       missed by those who relied on him.  A worker that found work wakes the
+ *       next one; one that did not looks through all queues once more, after it
+ *       has announced that it parks; a claimer that found nobody looks for
+ *       sleepers once more.
+ *   I4  No push is missed.  A pusher first makes its task visible, then reads
+ *       the counts; a parking worker first announces itself, then reads the
+ *       queues. Both read-modify-write the counts for that, so the later of the
+ *       two acquires what the earlier one did before.  [idle.push]
+ *
+ * What a push costs: a worker's own push only raises a flag; at the end of the
+ * task's run the flag is met by a plain look at the counts, and by the full
+ * check of I4 at the end of the tick.  (A missed look is made good within 128
+ * runs or 200 us, and costs nothing meanwhile.)
+ *
+ * Orderings
+ *   [idle.push]  counts: the pusher's add of 0, the parker's add, and whatever
+ *       comes between, are read-modify-writes of one word, acquire and release:
+ *       the queues themselves are read and written relaxed.
+ *       seq_cst on counts and bits: a parker sets its bit, then reads the
+ *       counts; who stops searching lowers the counts, then reads the bits.  A
+ *       store followed by a load of another location: acquire and release do
+ *       not order that.  Modelled in tests/model/model_idle.c.
+ */
+#ifndef WEFT_RUNTIME_IDLE_H
+#define WEFT_RUNTIME_IDLE_H
+
+#include "runtime/base/assert.h"
+#include "runtime/base/atomic.h"
+
+#define WEFT__IDLE_SEARCHING ((uint64_t)1 << 32)
+#define WEFT__IDLE_PARKED ((uint64_t)1)
+
+/* Worker numbers are 16 bits wide elsewhere. */
+#define WEFT__WORKERS_MAX 4096u
+#define WEFT__IDLE_WORDS (WEFT__WORKERS_MAX / 64)
+
+struct weft__idle {
+	weft__atomic(uint64_t) counts WEFT__APART;
+	weft__atomic(uint32_t) turn; /* where the next claim starts to look */
+	uint32_t workers;	     /* immutable */
+	uint32_t words;		     /* immutable */
+	weft__atomic(uint64_t) bits[WEFT__IDLE_WORDS] WEFT__APART;
+};
+
+static inline uint32_t weft__idle_parked(uint64_t counts)
+{
+	return (uint32_t)counts;
+}
+
+static inline uint32_t weft__idle_searching(uint64_t counts)
+{
+	return (uint32_t)(counts >> 32);
+}
+
+void weft__idle_init(struct weft__idle *idle, uint32_t workers);
+
+/* A look without order: is there someone to wake, and nobody who searches? */
+static inline bool weft__idle_wants_wake(struct weft__idle *idle)
+{
+	/* relaxed: a hint; the full check follows at the end of the tick. */
+	uint64_t counts = weft__load(&idle->counts, relaxed);
+
+	return weft__idle_parked(counts) && !weft__idle_searching(counts);
+}
+
+/* The full check of I4 after a push.  Returns the worker that the caller must
+ * wake (it counts as searching from here on), or -1. */
+int weft__idle_claim(struct weft__idle *idle);
+
+/* The same whether or not somebody searches already: to appoint a sentinel. */
+int weft__idle_claim_any(struct weft__idle *idle);
+
+/* Asks to search: at most half of the workers may (a brief overshoot is
+ * harmless).  False: enough do already. */
+bool weft__idle_search(struct weft__idle *idle);
+
+/* Stops searching because work was found.  True: it was the last one; the
+ * caller wakes another. */
+bool weft__idle_found(struct weft__idle *idle);
+
+/* Announces that the worker parks.  True: it searched and was the last to, or
+ * nobody searches: the caller looks through all queues once more. */
+bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching);
+
+/* The worker runs again.  True: it had been claimed, and counts as searching;
+ * false: it woke by itself and is off the list now. */
+bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker);
+
+void weft__idle_invariants(struct weft__idle *idle);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Injection queue - the one queue that all workers share.  Foreign threads, and
+ * workers whose own queues are full, push here; every worker takes from it in
+ * batches, on a count of tasks, before its local work.
+ *
+ * An intrusive list under a lock: a push never allocates, a batch moves under
+ * one hold.  The length is a word of its own, so that an empty queue costs a
+ * load.
+ *
+ * The length is written under the lock and read anywhere: only a hint.  Who
+ * must not miss a push (a parking worker) reads it after it announced itself,
+ * by a read-modify-write; see [idle.push].
+ */
+#ifndef WEFT_RUNTIME_INJECT_H
+#define WEFT_RUNTIME_INJECT_H
+
+#include "runtime/base/assert.h"
+#include "runtime/base/lock.h"
+#include "runtime/task.h"
+
+/* A chain of tasks through ->next, oldest first. */
+struct weft__chain {
+	struct weft__task *head;
+	struct weft__task *tail;
+	uint32_t count;
+};
+
+static inline void weft__chain_add(struct weft__chain *chain,
+				   struct weft__task *task)
+{
+	task->next = NULL;
+	if (chain->count++)
+		chain->tail->next = task;
+	else
+		chain->head = task;
+	chain->tail = task;
+}
+
+static inline struct weft__task *weft__chain_take(struct weft__chain *chain)
+{
+	struct weft__task *task = chain->head;
+
+	if (task) {
+		chain->head = task->next;
+		chain->count--;
+	}
+	return task;
+}
+
+struct weft__inject {
+	struct weft__lock lock WEFT__APART;
+	struct weft__chain chain; /* under lock */
+	weft__atomic(uint32_t) length;
+};
+
+/* Appends the chain, which is not empty. */
+void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain);
+
+/* Takes at most `most` tasks, the oldest, into the empty chain. */
+void weft__inject_take(struct weft__inject *inject, uint32_t most,
+		       struct weft__chain *ret_chain);
+
+/* A hint, but for the pairs of [idle.push]. */
+static inline uint32_t weft__inject_length(struct weft__inject *inject)
+{
+	/* relaxed: a parker's read-modify-write of [idle.push] comes before. */
+	return weft__load(&inject->length, relaxed);
+}
+
+/*
+ * A worker's fair share: as many as there are for each worker, at least 4, at
+ * most 64, so that one fetch neither drains the queue nor is too small to pay.
+ */
+enum { WEFT__SHARE_LEAST = 4, WEFT__SHARE_MOST = 64 };
+
+static inline uint32_t weft__inject_share(uint32_t length, uint32_t workers)
+{
+	uint32_t share = length / workers;
+
+	if (share < WEFT__SHARE_LEAST)
+		return WEFT__SHARE_LEAST;
+	return share > WEFT__SHARE_MOST ? WEFT__SHARE_MOST : share;
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Join - waiting for a task's result: by the task that started it, which
+ * suspends, and by foreign threads, which sleep on a futex.
+ *
+ * A task that is joined while it still sits in the LIFO slot is switched to at
+ * once.  The joiner never runs others on its own stack: that nests without
+ * bound and deadlocks when the helped task waits for the joiner.
+ */
+#include <errno.h>
+
+#include "runtime/base/futex.h"
+#include "runtime/runtime.h"
+#include "runtime/wait.h"
+
+/* Takes the result of a task that is done, and frees its record. */
+static int join_take(struct weft__worker *worker, struct weft__task *task,
+		     int64_t *ret_result)
+{
+	if (ret_result)
+		*ret_result = task->result;
+	*task->handle_link = task->handle_next;
+	if (task->handle_next)
+		task->handle_next->handle_link = task->handle_link;
+	weft__task_free(worker->runtime, worker, task);
+	return 0;
+}
+
+/* Switches to what the joiner waits for, if it sits in this worker's slot; else
+ * to whatever is next. */
+static struct weft__worker *join_switch(struct weft__worker *worker,
+					struct weft__task *task)
+{
+	/* relaxed: a look; decided by the swap. */
+	if (weft__load(&worker->lifo, relaxed) == task && worker->fuse > 1 &&
+	    weft__lifo_take(worker)) {
+		worker->fuse--;
+		return weft__switch_to(worker, task, WEFT__LEFT_JOIN);
+	}
+	return weft__suspend(worker);
+}
+
+static int join_wait(struct weft__worker *worker, struct weft__task *self,
+		     struct weft__task *task, int64_t *ret_result)
+{
+	int error;
+
+	if (weft__task_join(task) & WEFT__DONE)
+		return join_take(worker, task, ret_result);
+	for (;;) {
+		error = weft__interrupted(worker, self);
+		if (weft__unlikely(error < 0)) {
+			if (weft__task_unjoin(task) & WEFT__DONE)
+				break;
+			return error;
+		}
+		worker = join_switch(worker, task);
+		/* pairs: [task.done] */
+		if (weft__load(&task->state, acquire) & WEFT__DONE)
+			break;
+	}
+	weft__scope(task->scope)->started--;
+	return join_take(worker, task, ret_result);
+}
+
+int weft_join(struct weft_task handle, int64_t *ret_result)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *self = weft__running(worker);
+	struct weft__task *task;
+	uint64_t state;
+
+	if (weft__unlikely(!self))
+		return -EPERM;
+	task = weft__task_at(worker->runtime, handle.id);
+	if (weft__unlikely(!task))
+		return -ESRCH;
+	/* pairs: [task.done], [task.free] */
+	state = weft__load(&task->state, acquire);
+	if (weft__unlikely(!weft__state_is(state, handle.id) ||
+			   (state & WEFT__FREE)))
+		return -ESRCH;
+	if (weft__unlikely(task == self))
+		return -EDEADLK;
+	if (weft__unlikely(!weft__task_is(task, WEFT__TASK_HANDLE) ||
+			   weft__scope(task->scope)->owner != self))
+		return -EPERM;
+	if (state & WEFT__DONE)
+		return join_take(worker, task, ret_result);
+	weft__wait_begin(worker, self);
+	return join_wait(worker, self, task, ret_result);
+}
+
+/*
+ * Foreign threads.
+ */
+
+/* The flags' half of a state word, for futexes. */
+static weft__atomic(uint32_t) *state_flags(struct weft__task *task)
+{
+	weft__atomic(uint32_t) *half = (void *)&task->state;
+
+	return half + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+void weft__task_wake_threads(struct weft__task *task)
+{
+	weft__futex_wake(state_flags(task), INT32_MAX);
+}
+
+static struct weft__task *foreign_find(struct weft_runtime *runtime,
+				       struct weft_task handle)
+{
+	struct weft__task *task = weft__task_at(runtime, handle.id);
+	uint64_t state;
+
+	if (!task)
+		return NULL;
+	/* relaxed: the holder of a handle keeps the generation. */
+	state = weft__load(&task->state, relaxed);
+	if (!weft__state_is(state, handle.id) ||
+	    (state & (WEFT__FREE | WEFT__DROPPED)))
+		return NULL;
+	return task;
+}
+
+int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
+		size_t arg_bytes, const struct weft_task_opts *opts)
+{
+	static const struct weft_task_opts defaults = WEFT_TASK_OPTS_INIT;
+	struct weft__scope *root;
+	int error;
+
+	if (!opts)
+		opts = &defaults;
+	if (!runtime || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
+	    (arg_bytes && !arg) || opts->size != sizeof(*opts) ||
+	    (opts->flags & ~WEFT_PINNED) || opts->reserved ||
+	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)))
+		return -EINVAL;
+	root = weft__scope(&runtime->root);
+	/* Counted first, so that the runtime cannot end in between.
+	 * pairs: [runtime.stop] */
+	weft__add(&root->pending, (int64_t)1, acquire);
+	/* relaxed: acquired by the count, if need be. */
+	if (weft__load(&runtime->stopping, relaxed) != WEFT__STOP_NOT)
+		error = -ESHUTDOWN;
+	else
+		error = weft__root_go(runtime, weft__worker_self(), fn, arg,
+				      arg_bytes, opts, false);
+	if (weft__sub(&root->pending, (int64_t)1, acquire) == 1)
+		weft__runtime_drained(runtime);
+	return error;
+}
+
+int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
+	      int64_t *ret_result)
+{
+	struct weft__task *task;
+	uint64_t state;
+
+	if (!runtime)
+		return -EINVAL;
+	if (weft__running(weft__worker_self()))
+		return -EDEADLK;
+	task = foreign_find(runtime, handle);
+	if (!task)
+		return -ESRCH;
+	for (;;) {
+		/* pairs: [task.done] */
+		state = weft__or(&task->state, WEFT__JOINED, acquire) |
+			WEFT__JOINED;
+		if (state & WEFT__DONE)
+			break;
+		weft__futex_wait(state_flags(task), (uint32_t)state);
+	}
+	if (ret_result)
+		*ret_result = task->result;
+	weft__task_free(runtime, NULL, task);
+	return 0;
+}
+
+int weft_detach(struct weft_runtime *runtime, struct weft_task handle)
+{
+	struct weft__task *task;
+
+	if (!runtime)
+		return -EINVAL;
+	task = foreign_find(runtime, handle);
+	if (!task)
+		return -ESRCH;
+	/* pairs: [task.done] */
+	if (weft__or(&task->state, WEFT__DROPPED, acquire) & WEFT__DONE)
+		weft__task_free(runtime, NULL, task);
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Overflow - names the task whose stack has overflowed.
+ *
+ * A handler for SIGSEGV and SIGBUS runs on a stack of its own.  An address in a
+ * guard is an overflow: it is reported, and the process dies of the signal.
+ * Any other goes to whoever handled the signal before.
+ */
+#ifndef WEFT_RUNTIME_OVERFLOW_H
+#define WEFT_RUNTIME_OVERFLOW_H
+
+struct weft__stack_slab;
+
+/* Installs the handler, once a process. */
+void weft__overflow_report_init(void);
+
+/* The handler knows the slab / no longer does. */
+void weft__overflow_report_add(struct weft__stack_slab *slab);
+void weft__overflow_report_remove(struct weft__stack_slab *slab);
+
+/* Gives the calling thread a stack for the handler, if it has none; returns
+ * what to pass to the second at the thread's end, or NULL. */
+void *weft__overflow_thread_init(void);
+void weft__overflow_thread_fini(void *altstack);
+
+#endif

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting and ending a runtime.
+ *
+ *	main returns --> DRAINS: what was submitted is cancelled and waited for
+ *	the root scope is empty, or the time is up --> NOW: workers leave their
+ *	loops all have left --> the driver is closed --> threads end
+ *
+ * No thread ends before the driver is closed: the kernel cancels what a thread
+ * that exits had submitted, on whatever ring.
+ *
+ * Orderings
+ *   [runtime.stop]  `stopping` is stored before workers are unparked, and who
+ *       runs acquires it once a tick; one that parks learns of it by its park
+ *       word. Whoever ends a runtime stores `stopping`, then counts itself down
+ *       in the root scope, release; who submits counts itself first, acquire.
+ *       So what is counted later sees it, and what was counted sooner is waited
+ *       for. Modelled in tests/model/model_stop.c and model_park.c.
+ *   [runtime.left]  `left` add release -> load acquire of who closes the
+ *       driver: all that the worker did.
+ *   [runtime.closed]  `closed` store release -> load acquire of the threads:
+ *       the driver is closed.
+ */
+#include "runtime/runtime.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/futex.h"
+#include "runtime/overflow.h"
+#include "runtime/wait.h"
+
+enum { TASKS_DEFAULT = 1 << 24, AVERAGE_FIRST_NS = 50000 };
+#define STACK_DEFAULT_BYTES ((size_t)256 << 10)
+
+static unsigned cpus(void)
+{
+	cpu_set_t set;
+	int count;
+
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return 1;
+	count = CPU_COUNT(&set);
+	return count > 0 ? (unsigned)count : 1;
+}
+
+static int opts_check(const struct weft_opts *opts)
+{
+	if (opts->size != sizeof(*opts) ||
+	    opts->workers > WEFT__WORKERS_MAX ||
+	    opts->tasks_max > (1u << 31) ||
+	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)) ||
+	    opts->ring_entries > 32768)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(opts->reserved) / sizeof(unsigned); i++)
+		if (opts->reserved[i])
+			return -EINVAL;
+	return 0;
+}
+
+/*
+ * Making and freeing.
+ */
+
+static struct weft__worker *worker_new(struct weft_runtime *runtime,
+				       uint32_t index)
+{
+	struct weft__worker *worker =
+		aligned_alloc(_Alignof(struct weft__worker), sizeof(*worker));
+
+	if (!worker)
+		return NULL;
+	memset(worker, 0, sizeof(*worker));
+	worker->runtime = runtime;
+	worker->ops = runtime->ops;
+	worker->index = index;
+	worker->next_help = index + 1;
+	worker->random = runtime->ops->random(runtime) | 1;
+	worker->tick_budget = WEFT__TICK_BUDGET;
+	worker->average_ns = AVERAGE_FIRST_NS;
+	worker->interval = 20;
+	worker->until_inject = 20;
+	worker->clock_every = 1;
+	weft__runq_init(&worker->runq, 0);
+	weft__runq_init(&worker->outbound, 0);
+	return worker;
+}
+
+static int workers_new(struct weft_runtime *runtime, unsigned count)
+{
+	runtime->workers = calloc(count, sizeof(*runtime->workers));
+	if (!runtime->workers)
+		return -ENOMEM;
+	for (unsigned i = 0; i < count; i++) {
+		runtime->workers[i] = worker_new(runtime, i);
+		if (!runtime->workers[i])
+			return -ENOMEM;
+		runtime->workers_count++;
+	}
+	weft__idle_init(&runtime->idle, count);
+	return 0;
+}
+
+void weft__runtime_free(struct weft_runtime *runtime)
+{
+	weft__stacks_fini(runtime);
+	weft__tasks_fini(runtime);
+	for (unsigned i = 0; i < runtime->workers_count; i++)
+		free(runtime->workers[i]);
+	free(runtime->workers);
+	free(runtime->threads);
+	free(runtime);
+}
+
+/* Switches off what a test wants to see missed. */
+static bool test_switch_off(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && strcmp(value, "off") == 0;
+}
+
+static int runtime_init(struct weft_runtime *runtime,
+			const struct weft_opts *opts)
+{
+	int error;
+
+	runtime->stack_class = weft__stack_class(
+		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
+	runtime->shutdown_ns = opts->shutdown_ns;
+	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
+	runtime->sentinel_off = runtime->help_off ||
+				test_switch_off("WEFT_TEST_SENTINEL");
+	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
+	weft__stacks_init(runtime);
+	error = weft__tasks_init(runtime, opts->tasks_max ? opts->tasks_max :
+							    TASKS_DEFAULT);
+	if (error < 0)
+		return error;
+	error = workers_new(runtime, opts->workers ? opts->workers : cpus());
+	if (error < 0)
+		return error;
+	return runtime->ops->open(runtime, opts);
+}
+
+int weft__runtime_new(const struct weft_opts *opts,
+		      const struct weft__driver_ops *ops,
+		      struct weft_runtime **ret_runtime)
+{
+	static const struct weft_opts defaults = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	int error;
+
+	if (!opts)
+		opts = &defaults;
+	error = opts_check(opts);
+	if (error < 0)
+		return error;
+	runtime = aligned_alloc(_Alignof(struct weft_runtime),
+				sizeof(*runtime));
+	if (!runtime)
+		return -ENOMEM;
+	memset(runtime, 0, sizeof(*runtime));
+	runtime->ops = ops;
+	error = runtime_init(runtime, opts);
+	if (error < 0) {
+		weft__runtime_free(runtime);
+		return error;
+	}
+	*ret_runtime = runtime;
+	return 0;
+}
+
+/*
+ * Stopping.
+ */
+
+static void wake_all(struct weft_runtime *runtime)
+{
+	struct weft__worker *here = weft__worker_self();
+
+	if (here && here->runtime != runtime)
+		here = NULL;
+	for (unsigned i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *to = runtime->workers[i];
+
+		if (to != here)
+			weft__unpark(here, to); /* mutate: wake */
+	}
+}
+
+static void stop_now(struct weft_runtime *runtime)
+{
+	/* relaxed: who leaves its loop for it looks at nothing else. */
+	weft__store(&runtime->stopping, (uint32_t)WEFT__STOP_NOW, relaxed);
+	wake_all(runtime);
+}
+
+void weft__runtime_drained(struct weft_runtime *runtime)
+{
+	uint32_t draining = WEFT__STOP_DRAINS;
+
+	/* pairs: [runtime.stop] */
+	if (weft__cas(&runtime->stopping, &draining, (uint32_t)WEFT__STOP_NOW,
+		      release))
+		wake_all(runtime);
+}
+
+/* From here on nothing is submitted, and what runs is cancelled. */
+static void drain(struct weft_runtime *runtime)
+{
+	uint64_t now_ns = runtime->ops->now(runtime);
+
+	/* relaxed: published by `stopping`. */
+	weft__store(&runtime->stop_by_ns,
+		    runtime->shutdown_ns && runtime->shutdown_ns <
+						    WEFT_NEVER - now_ns ?
+			    now_ns + runtime->shutdown_ns :
+			    WEFT_NEVER,
+		    relaxed);
+	/* pairs: [runtime.stop] */
+	weft__store(&runtime->stopping, (uint32_t)WEFT__STOP_DRAINS, release);
+	weft_scope_cancel(&runtime->root);
+	/* Worker 0 keeps the time. */
+	if (weft__worker_self() != runtime->workers[0])
+		weft__unpark(NULL, runtime->workers[0]);
+}
+
+void weft_cancel_all(struct weft_runtime *runtime)
+{
+	weft_scope_cancel(&runtime->root);
+}
+
+unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
+{
+	/* relaxed: a look. */
+	uint32_t used = weft__load(&runtime->tasks.used, relaxed);
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < used; i++) {
+		struct weft__task *task = weft__task_at(runtime, i);
+		/* relaxed: a look. */
+		uint64_t state = weft__load(&task->state, relaxed);
+
+		if (state & (WEFT__FREE | WEFT__DONE))
+			continue;
+		if (count++ < 20)
+			fprintf(stderr,
+				"weft: shutdown: task '%s' (%u) has not ended; "
+				"it %s\n",
+				task->name ? task->name : "unnamed", i,
+				state & WEFT__PARKED ? "waits" : "runs");
+	}
+	return count;
+}
+
+/* A worker's part in stopping, once a tick.  False: leave the loop. */
+bool weft__stop_step(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	/* pairs: [runtime.stop] */
+	uint32_t stopping = weft__load(&runtime->stopping, acquire);
+
+	if (stopping == WEFT__STOP_NOW)
+		return false;
+	if (worker->index != 0 ||
+	    /* relaxed: published by `stopping`. */
+	    runtime->ops->now(runtime) <
+		    weft__load(&runtime->stop_by_ns, relaxed))
+		return true;
+	/* relaxed: published by `left`. */
+	weft__store(&runtime->abandoned,
+		    weft__runtime_name_survivors(runtime) > 0, relaxed);
+	stop_now(runtime);
+	return false;
+}
+
+/* A park must not outlast the time for stopping. */
+uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	uint64_t now_ns, by_ns;
+
+	/* pairs: [runtime.stop] */
+	if (worker->index != 0 ||
+	    weft__load(&runtime->stopping, acquire) == WEFT__STOP_NOT)
+		return wait_ns;
+	now_ns = runtime->ops->now(runtime);
+	/* relaxed: published by `stopping`. */
+	by_ns = weft__load(&runtime->stop_by_ns, relaxed);
+	if (by_ns <= now_ns)
+		return 0;
+	return by_ns - now_ns < wait_ns ? by_ns - now_ns : wait_ns;
+}
+
+/*
+ * Threads.
+ */
+
+/* A thread's life as a worker; returns when the driver may be closed. */
+static void worker_loop(struct weft__worker *worker)
+{
+	struct weft__worker *outer = weft__worker_self();
+	void *altstack = weft__overflow_thread_init();
+
+	weft__worker_set(worker);
+	weft__fiber_thread_init(worker);
+	while (weft__worker_step(worker))
+		;
+	/* relaxed: nobody helps it any more. */
+	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
+	weft__worker_set(outer);
+	weft__overflow_thread_fini(altstack);
+}
+
+static void *worker_thread(void *arg)
+{
+	struct weft__worker *worker = arg;
+	struct weft_runtime *runtime = worker->runtime;
+
+	worker_loop(worker);
+	/* pairs: [runtime.left] */
+	weft__add(&runtime->left, 1u, release);
+	weft__futex_wake(&runtime->left, INT32_MAX); /* mutate: wake */
+	/* pairs: [runtime.closed] */
+	while (!weft__load(&runtime->closed, acquire))
+		weft__futex_wait(&runtime->closed, 0);
+	return NULL;
+}
+
+/* Waits until `count` workers are out of their loops, closes the driver, and
+ * lets the threads end. */
+static void close_and_join(struct weft_runtime *runtime, uint32_t count)
+{
+	for (;;) {
+		/* pairs: [runtime.left] */
+		uint32_t left = weft__load(&runtime->left, acquire);
+
+		/* relaxed: worker 0 has left since it found that out. */
+		if (weft__load(&runtime->abandoned, relaxed)) {
+			/* Some may compute for ever; and none may end, since
+			 * tasks that are left may have operations in flight. */
+			for (uint32_t i = 0; i < runtime->threads_count; i++)
+				pthread_detach(runtime->threads[i]);
+			return;
+		}
+		if (left >= count)
+			break;
+		weft__futex_wait(&runtime->left, left);
+	}
+	runtime->ops->close(runtime);
+	/* pairs: [runtime.closed] */
+	weft__store(&runtime->closed, 1u, release);
+	weft__futex_wake(&runtime->closed, INT32_MAX); /* mutate: wake */
+	for (uint32_t i = 0; i < runtime->threads_count; i++)
+		pthread_join(runtime->threads[i], NULL);
+}
+
+/* Threads for the workers from `first` on.  On failure all are ended again. */
+static int threads_start(struct weft_runtime *runtime, uint32_t first)
+{
+	int error = 0;
+
+	runtime->threads =
+		calloc(runtime->workers_count, sizeof(*runtime->threads));
+	if (!runtime->threads)
+		return -ENOMEM;
+	for (uint32_t i = first; !error && i < runtime->workers_count; i++) {
+		error = pthread_create(
+			&runtime->threads[runtime->threads_count], NULL,
+			worker_thread, runtime->workers[i]);
+		if (!error)
+			runtime->threads_count++;
+	}
+	return -error;
+}
+
+/* What the calling thread gets in the end. */
+static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
+{
+	/* relaxed: see close_and_join. */
+	if (weft__load(&runtime->abandoned, relaxed))
+		return -ETIMEDOUT; /* tasks may still run: nothing is freed */
+	weft__runtime_free(runtime);
+	return result;
+}
+
+static int64_t runtime_undo(struct weft_runtime *runtime, int64_t error)
+{
+	stop_now(runtime);
+	close_and_join(runtime, runtime->threads_count);
+	weft__runtime_free(runtime);
+	return error;
+}
+
+struct main_call {
+	weft_fn fn;
+	void *arg;
+	int64_t result;
+};
+
+static int64_t main_task(void *arg)
+{
+	struct main_call *call = *(struct main_call **)arg;
+	struct weft_runtime *runtime = weft__worker_self()->runtime;
+
+	call->result = call->fn(call->arg);
+	drain(runtime);
+	return 0;
+}
+
+int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
+{
+	struct main_call call = { .fn = fn, .arg = arg };
+	struct main_call *pointer = &call;
+	struct weft_task_opts main_opts = WEFT_TASK_OPTS_INIT;
+	struct weft_runtime *runtime;
+	int error;
+
+	if (!fn)
+		return -EINVAL;
+	if (weft__worker_self())
+		return -EDEADLK;
+	error = weft__runtime_new(opts, weft__driver_default(), &runtime);
+	if (error < 0)
+		return error;
+	error = threads_start(runtime, 1);
+	main_opts.name = "main";
+	if (!error)
+		error = weft__root_go(runtime, NULL, main_task, &pointer,
+				      sizeof(pointer), &main_opts, false);
+	if (error < 0)
+		return runtime_undo(runtime, error);
+	worker_loop(runtime->workers[0]);
+	close_and_join(runtime, runtime->threads_count);
+	return runtime_end(runtime, call.result);
+}
+
+int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
+{
+	struct weft_runtime *runtime;
+	int error;
+
+	if (!ret_runtime)
+		return -EINVAL;
+	error = weft__runtime_new(opts, weft__driver_default(), &runtime);
+	if (error < 0)
+		return error;
+	/* The runtime itself counts as a task until it is stopped.
+	 * relaxed: no thread runs yet. */
+	weft__add(&weft__scope(&runtime->root)->pending, (int64_t)1, relaxed);
+	error = threads_start(runtime, 0);
+	if (error < 0)
+		return (int)runtime_undo(runtime, error);
+	*ret_runtime = runtime;
+	return 0;
+}
+
+int weft_stop(struct weft_runtime *runtime)
+{
+	struct weft__worker *here = weft__worker_self();
+
+	if (!runtime)
+		return -EINVAL;
+	if (here && here->runtime == runtime)
+		return -EDEADLK;
+	drain(runtime);
+	/* pairs: [scope.end] */
+	if (weft__sub(&weft__scope(&runtime->root)->pending, (int64_t)1,
+		      acq_rel) == 1)
+		weft__runtime_drained(runtime);
+	close_and_join(runtime, runtime->threads_count);
+	return (int)runtime_end(runtime, 0);
+}
+
+struct weft_runtime *weft_runtime(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	return worker ? worker->runtime : NULL;
+}

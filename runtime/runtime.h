@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runtime - workers, the queue they share, and the records of their tasks.
+ */
+#ifndef WEFT_RUNTIME_RUNTIME_H
+#define WEFT_RUNTIME_RUNTIME_H
+
+#include <pthread.h>
+
+#include <weft/runtime.h>
+
+#include "runtime/driver.h"
+#include "runtime/idle.h"
+#include "runtime/inject.h"
+#include "runtime/scope.h"
+#include "runtime/stack.h"
+
+/* Records in chunks of 4096; the table of chunks is as long as the limit
+ * asks. */
+enum { WEFT__TASK_CHUNK_BITS = 12, WEFT__TASK_CHUNK = 1 << 12 };
+
+struct weft__task_slabs {
+	struct weft__lock lock;
+	weft__atomic(struct weft__task *) *chunks; /* the table is immutable */
+	uint32_t chunks_most;			   /* immutable */
+	weft__atomic(uint32_t) used; /* indices handed out; under lock */
+	uint32_t most;		     /* immutable */
+	struct weft__task *free;     /* under lock */
+	uint32_t free_count;	     /* under lock */
+};
+
+struct weft_runtime {
+	const struct weft__driver_ops *ops; /* immutable */
+	struct weft__worker **workers;	    /* immutable */
+	uint32_t workers_count;		    /* immutable */
+	uint8_t stack_class;		    /* immutable */
+	bool sentinel_off;		    /* immutable; tests */
+	bool help_off;			    /* immutable; tests */
+	void *driver;			    /* the driver's own */
+	struct weft__task_slabs tasks;
+	struct weft__stacks stacks;
+	struct weft_scope root; /* main and submitted tasks; no owner */
+
+	struct weft__inject inject;
+	struct weft__idle idle;
+
+	/* Worker + 1 that parks with a bounded wait to look after late ones; 0:
+	 * nobody does. */
+	weft__atomic(uint32_t) sentinel WEFT__APART;
+	/* When a worker last went from parked to running. */
+	weft__atomic(uint64_t) active_ns;
+
+	weft__atomic(uint32_t) stopping WEFT__APART; /* enum weft__stop */
+	weft__atomic(uint64_t) stop_by_ns;
+	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
+	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
+	uint64_t shutdown_ns;
+	pthread_t *threads;
+	uint32_t threads_count;
+	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */
+};
+
+enum weft__stop {
+	WEFT__STOP_NOT,	   /* runs */
+	WEFT__STOP_DRAINS, /* main is done; the rest is cancelled, waited for */
+	WEFT__STOP_NOW,	   /* workers leave their loops */
+};
+
+/* Makes a runtime with its workers, without threads; weft__runtime_free undoes
+ * it.  The halves that tests use with a driver of their own. */
+int weft__runtime_new(const struct weft_opts *opts,
+		      const struct weft__driver_ops *ops,
+		      struct weft_runtime **ret_runtime);
+void weft__runtime_free(struct weft_runtime *runtime);
+
+/* The driver of the programs; io/driver.c. */
+const struct weft__driver_ops *weft__driver_default(void);
+
+/* Starts a task in the root scope; here may be NULL. */
+int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
+		  weft_fn fn, const void *arg, size_t arg_bytes,
+		  const struct weft_task_opts *opts, bool raw_arg);
+
+/* The root scope has become empty while draining. */
+void weft__runtime_drained(struct weft_runtime *runtime);
+
+/* Prints the tasks that have not ended; returns how many. */
+unsigned weft__runtime_name_survivors(struct weft_runtime *runtime);
+
+#endif

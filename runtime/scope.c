@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/scope.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+#include "runtime/wait.h"
+
+void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
+		      struct weft_runtime *runtime, struct weft__task *owner)
+{
+	struct weft__scope *s = weft__scope(scope);
+
+	memset(scope, 0, sizeof(*scope));
+	s->kind = kind;
+	s->runtime = runtime;
+	s->owner = owner;
+	s->owner_id = owner ? weft__running_id(owner) : 0;
+}
+
+static struct weft__scope *scope_open(struct weft_scope *scope)
+{
+	struct weft__scope *s = weft__scope(scope);
+
+	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
+			     s->kind == WEFT__SCOPE_SUPERVISOR,
+		     "not an open scope: begun, and not yet ended?");
+	return s;
+}
+
+/*
+ * Cancelling.
+ */
+
+void weft__scope_link(struct weft__task *task)
+{
+	struct weft__scope *s = weft__scope(task->scope);
+
+	weft__lock_take(&s->lock);
+	task->sibling_next = s->linked;
+	task->sibling_link = &s->linked;
+	if (s->linked)
+		s->linked->sibling_link = &task->sibling_next;
+	s->linked = task;
+	/* relaxed: written under the lock. */
+	if (weft__load(&s->cancelled, relaxed))
+		/* relaxed: the task reads its own word. */
+		weft__or(&task->state, WEFT__CANCELLED, relaxed);
+	weft__task_mark(task, WEFT__TASK_LINKED);
+	weft__lock_drop(&s->lock);
+}
+
+void weft__scope_unlink(struct weft__task *task)
+{
+	struct weft__scope *s = weft__scope(task->scope);
+
+	weft__lock_take(&s->lock);
+	*task->sibling_link = task->sibling_next;
+	if (task->sibling_next)
+		task->sibling_next->sibling_link = task->sibling_link;
+	task->sibling_link = NULL;
+	weft__lock_drop(&s->lock);
+}
+
+static void scope_cancel(struct weft__worker *worker, struct weft__scope *s)
+{
+	struct weft__chain chain = { 0 };
+	struct weft__task *task;
+
+	weft__lock_take(&s->lock);
+	/* relaxed: written under the lock; spawns only look. */
+	if (!weft__load(&s->cancelled, relaxed)) {
+		weft__store(&s->cancelled, 1u, relaxed);
+		for (task = s->linked; task; task = task->sibling_next)
+			/* A linked task has not ended: its id is good. */
+			if (weft__task_interrupt(task, weft__running_id(task),
+						 WEFT__CANCELLED))
+				weft__chain_add(&chain, task);
+	}
+	weft__lock_drop(&s->lock);
+	while ((task = weft__chain_take(&chain)))
+		weft__enqueue(s->runtime, worker, task);
+}
+
+void weft__scopes_cancel(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft_scope *scope = task->scopes;
+
+	for (; scope; scope = weft__scope(scope)->outer)
+		/* relaxed: only this task cancels its own twice. */
+		if (!weft__load(&weft__scope(scope)->cancelled, relaxed))
+			scope_cancel(worker, weft__scope(scope));
+}
+
+void weft_scope_cancel(struct weft_scope *scope)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	scope_cancel(worker, scope_open(scope));
+}
+
+void weft__scope_child_failed(struct weft__worker *worker,
+			      struct weft_scope *scope, int64_t result)
+{
+	struct weft__scope *s = weft__scope(scope);
+	int64_t none = 0;
+
+	/* relaxed: read after the scope's end, [scope.end]. */
+	weft__add(&s->failures, 1, relaxed);
+	if (s->kind != WEFT__SCOPE_GROUP)
+		return;
+	/* A task that ends because the group was cancelled is no cause. */
+	if (weft__cas(&s->error, &none, result, relaxed))
+		scope_cancel(worker, s);
+}
+
+/*
+ * Beginning and ending.
+ */
+
+static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+
+	if (!task)
+		return -EPERM;
+	/* So that its own cancellation finds it, and these children. */
+	if (!weft__task_is(task, WEFT__TASK_LINKED))
+		weft__scope_link(task);
+	weft__scope_init(scope, kind, worker->runtime, task);
+	weft__scope(scope)->outer = task->scopes;
+	task->scopes = scope;
+	/* A scope opened by a cancelled task is cancelled from the start. */
+	if (weft__interrupted(worker, task) == -ECANCELED)
+		/* relaxed: not shared yet. */
+		weft__store(&weft__scope(scope)->cancelled, 1u, relaxed);
+	return 0;
+}
+
+int weft_group_begin(struct weft_scope *scope)
+{
+	return scope_begin(scope, WEFT__SCOPE_GROUP);
+}
+
+int weft_supervisor_begin(struct weft_scope *scope)
+{
+	return scope_begin(scope, WEFT__SCOPE_SUPERVISOR);
+}
+
+bool weft__scope_count_end(struct weft__worker *worker,
+			   struct weft_scope *scope)
+{
+	struct weft__scope *s = weft__scope(scope);
+	struct weft_runtime *runtime = worker->runtime;
+	bool root = !s->owner_id;
+	/* pairs: [scope.end] */
+	int64_t left = weft__sub(&s->pending, (int64_t)1, acq_rel) - 1;
+
+	if (weft__unlikely(root) && left == 0)
+		weft__runtime_drained(runtime);
+	return left == WEFT__SCOPE_WAITING;
+}
+
+/* Waits until all tasks of the scope have ended; in full, whatever happens. */
+static void scope_wait(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__scope *s)
+{
+	/* pairs: [scope.end] */
+	int64_t left = weft__add(&s->pending,
+				 WEFT__SCOPE_WAITING + s->started, acquire) +
+		       s->started;
+
+	while (left) {
+		/* A cancellation goes on to the children, at once. */
+		(void)weft__interrupted(worker, task);
+		worker = weft__suspend(worker);
+		/* pairs: [scope.end] */
+		left = weft__load(&s->pending, acquire) - WEFT__SCOPE_WAITING;
+	}
+}
+
+static void scope_free_handles(struct weft__worker *worker,
+			       struct weft__scope *s)
+{
+	struct weft__task *task = s->handles;
+
+	while (task) {
+		struct weft__task *next = task->handle_next;
+
+		weft__task_free(worker->runtime, worker, task);
+		task = next;
+	}
+}
+
+int64_t weft_scope_end(struct weft_scope *scope)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	struct weft__scope *s = scope_open(scope);
+
+	weft__assert(task && s->owner == task,
+		     "a scope was ended by a task that did not begin it");
+	weft__assert(task->scopes == scope,
+		     "a scope was ended before one that was begun inside it");
+	weft__deadline_arm(worker, task);
+	scope_wait(worker, task, s);
+	worker = weft__worker_self();
+	scope_free_handles(worker, s);
+	task->scopes = s->outer;
+	if (s->kind == WEFT__SCOPE_GROUP) {
+		s->kind = WEFT__SCOPE_ENDED;
+		/* relaxed: all tasks have ended, [scope.end]. */
+		return weft__load(&s->error, relaxed);
+	}
+	s->kind = WEFT__SCOPE_ENDED;
+	/* relaxed: as above. */
+	return weft__load(&s->failures, relaxed);
+}
+
+size_t weft_scope_count(const struct weft_scope *scope)
+{
+	struct weft__scope *s =
+		scope_open((struct weft_scope *)(uintptr_t)scope);
+
+	/* relaxed: a moment's figure. */
+	return (size_t)(weft__load(&s->pending, relaxed) + s->started);
+}
+
+/*
+ * The block macros.
+ */
+
+struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
+				     struct weft_scope *scope,
+				     int64_t *ret_result, bool group)
+{
+	int error = scope_begin(scope, group ? WEFT__SCOPE_GROUP :
+					       WEFT__SCOPE_SUPERVISOR);
+
+	weft__assert(error == 0, "a scope block outside of a task");
+	block->scope = scope;
+	block->ret_result = ret_result;
+	return scope;
+}
+
+void weft__scope_leave(struct weft__scope_block *block)
+{
+	int64_t result;
+
+	if (!block->scope)
+		return;
+	result = weft_scope_end(block->scope);
+	if (block->ret_result)
+		*block->ret_result = result;
+}

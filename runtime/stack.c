@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/stack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/context.h"
+#include "runtime/fiber.h"
+#include "runtime/overflow.h"
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+enum {
+	COLOURS = 16,
+	COLOUR_BYTES = 128,
+	SLAB_STACKS = 64,
+	TRIM_KEEP = 256, /* free stacks that keep their pages */
+};
+#define SLAB_BYTES_MOST ((size_t)64 << 20)
+
+static size_t page_bytes(void)
+{
+	return 4096;
+}
+
+uint8_t weft__stack_class(size_t bytes)
+{
+	uint8_t size_class = WEFT__STACK_CLASS_FIRST;
+
+	if (bytes < WEFT__STACK_BYTES_LEAST || bytes > WEFT__STACK_BYTES_MOST)
+		return 0;
+	while (((size_t)1 << size_class) < bytes)
+		size_class++;
+	return size_class;
+}
+
+void weft__stacks_init(struct weft_runtime *runtime)
+{
+	weft__overflow_report_init();
+	(void)runtime;
+}
+
+/*
+ * Slabs.
+ */
+
+static size_t slab_stride(uint8_t size_class)
+{
+	/* The odd page keeps equal depths of many stacks out of one set. */
+	return WEFT__STACK_GUARD_BYTES + ((size_t)1 << size_class) +
+	       page_bytes();
+}
+
+static struct weft__stack_slab *slab_new(uint8_t size_class)
+{
+	struct weft__stack_slab *slab = malloc(sizeof(*slab));
+	size_t stride = slab_stride(size_class);
+	size_t count = SLAB_BYTES_MOST / stride;
+	void *base;
+
+	if (!slab)
+		return NULL;
+	if (count > SLAB_STACKS)
+		count = SLAB_STACKS;
+	if (count == 0)
+		count = 1;
+	base = mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED) {
+		free(slab);
+		return NULL;
+	}
+	/* A huge page would make each stack resident in full. */
+	madvise(base, stride * count, MADV_NOHUGEPAGE);
+	*slab = (struct weft__stack_slab){
+		.base = base,
+		.bytes = stride * count,
+		.stride = stride,
+		.count = (uint32_t)count,
+		.size_class = size_class,
+	};
+	return slab;
+}
+
+static int guard_install(struct weft__stacks *stacks, void *low)
+{
+	if (!stacks->guard_by_mprotect) {
+		if (madvise(low, WEFT__STACK_GUARD_BYTES,
+			    MADV_GUARD_INSTALL) == 0)
+			return 0;
+		stacks->guard_by_mprotect = true;
+	}
+	return mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE);
+}
+
+/* The next stack of the slab that was never used; under the lock. */
+static struct weft__stack *slab_carve(struct weft__stacks *stacks,
+				      struct weft__stack_slab *slab)
+{
+	char *low = slab->base + (size_t)slab->used * slab->stride;
+	struct weft__stack *stack;
+
+	if (guard_install(stacks, low) < 0)
+		return NULL;
+	stack = weft__slab_stack(slab, slab->used);
+	*stack = (struct weft__stack){
+		.low = low + WEFT__STACK_GUARD_BYTES,
+		.size_class = slab->size_class,
+		.number = slab->used,
+	};
+	slab->used++;
+	weft__fiber_stack_new(stack);
+	return stack;
+}
+
+struct weft__stack *weft__slab_stack(const struct weft__stack_slab *slab,
+				     uint32_t number)
+{
+	char *top = slab->base + (size_t)(number + 1) * slab->stride;
+
+	top -= (size_t)(number % COLOURS) * COLOUR_BYTES;
+	return (struct weft__stack *)(void *)(top - sizeof(struct weft__stack));
+}
+
+static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
+					uint8_t size_class)
+{
+	struct weft__stack_slab *slab = stacks->slabs;
+
+	while (slab && (slab->size_class != size_class ||
+			slab->used == slab->count))
+		slab = slab->size_class == size_class ? NULL : slab->next;
+	if (!slab) {
+		slab = slab_new(size_class);
+		if (!slab)
+			return NULL;
+		slab->next = stacks->slabs;
+		stacks->slabs = slab;
+		weft__overflow_report_add(slab);
+	}
+	return slab_carve(stacks, slab);
+}
+
+/*
+ * Getting and putting.
+ */
+
+/* The next to be handed out: its header, and where its task will begin. */
+static void stack_prefetch(struct weft__stack *stack)
+{
+	if (!stack)
+		return;
+	__builtin_prefetch(stack, 1);
+	__builtin_prefetch((char *)stack - WEFT__LINE_BYTES, 1);
+	__builtin_prefetch((char *)stack - 2 * WEFT__LINE_BYTES, 1);
+	__builtin_prefetch((char *)stack - 3 * WEFT__LINE_BYTES, 1);
+}
+
+static struct weft__stack *stacks_take(struct weft__stacks *stacks,
+				       uint8_t size_class)
+{
+	unsigned i = size_class - WEFT__STACK_CLASS_FIRST;
+	struct weft__stack *stack = stacks->free[i];
+
+	if (!stack)
+		return stacks_carve(stacks, size_class);
+	stacks->free[i] = stack->next;
+	stacks->free_count[i]--;
+	if (stacks->trimmed[i] > stacks->free_count[i])
+		stacks->trimmed[i] = stacks->free_count[i];
+	stack_prefetch(stack->next);
+	return stack;
+}
+
+static void stacks_return(struct weft__stacks *stacks,
+			  struct weft__stack *stack)
+{
+	unsigned i = stack->size_class - WEFT__STACK_CLASS_FIRST;
+
+	stack->next = stacks->free[i];
+	stacks->free[i] = stack;
+	stacks->free_count[i]++;
+}
+
+struct weft__stack *weft__stack_get(struct weft__worker *worker,
+				    uint8_t size_class)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stack *stack;
+
+	if (size_class == runtime->stack_class && cache->free) {
+		stack = cache->free;
+		cache->free = stack->next;
+		cache->count--;
+		stack_prefetch(cache->free);
+		return stack;
+	}
+	weft__lock_take(&runtime->stacks.lock);
+	stack = stacks_take(&runtime->stacks, size_class);
+	weft__lock_drop(&runtime->stacks.lock);
+	return stack;
+}
+
+void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	struct weft__stack_cache *cache = &worker->stacks;
+
+	stack->task = NULL;
+	weft__fiber_stack_reuse(stack);
+	if (stack->size_class == runtime->stack_class) {
+		stack->next = cache->free;
+		cache->free = stack;
+		if (++cache->count <= WEFT__STACK_CACHE_MOST)
+			return;
+		weft__lock_take(&runtime->stacks.lock);
+		while (cache->count >
+		       WEFT__STACK_CACHE_MOST - WEFT__STACK_CACHE_BATCH) {
+			stack = cache->free;
+			cache->free = stack->next;
+			cache->count--;
+			stacks_return(&runtime->stacks, stack);
+		}
+		weft__lock_drop(&runtime->stacks.lock);
+		return;
+	}
+	weft__lock_take(&runtime->stacks.lock);
+	stacks_return(&runtime->stacks, stack);
+	weft__lock_drop(&runtime->stacks.lock);
+}
+
+void *weft__stack_prepare(struct weft__stack *stack)
+{
+	return weft__context_prepare(stack);
+}
+
+/* All pages below the one that holds the header. */
+static void stack_drop_pages(struct weft__stack *stack)
+{
+	uintptr_t top = (uintptr_t)stack & ~(uintptr_t)(page_bytes() - 1);
+
+	madvise(stack->low, top - (uintptr_t)stack->low, MADV_DONTNEED);
+}
+
+void weft__stacks_trim(struct weft_runtime *runtime)
+{
+	struct weft__stacks *stacks = &runtime->stacks;
+
+	weft__lock_take(&stacks->lock);
+	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++) {
+		struct weft__stack *stack = stacks->free[i];
+		uint32_t hot = stacks->free_count[i] - stacks->trimmed[i];
+
+		for (uint32_t k = 0; k < hot; k++, stack = stack->next)
+			if (k >= TRIM_KEEP)
+				stack_drop_pages(stack);
+		if (hot > TRIM_KEEP)
+			stacks->trimmed[i] += hot - TRIM_KEEP;
+	}
+	weft__lock_drop(&stacks->lock);
+}
+
+void weft__stacks_fini(struct weft_runtime *runtime)
+{
+	struct weft__stack_slab *slab = runtime->stacks.slabs;
+
+	while (slab) {
+		struct weft__stack_slab *next = slab->next;
+
+		weft__overflow_report_remove(slab);
+		for (uint32_t i = 0; i < slab->used; i++)
+			weft__fiber_stack_free(weft__slab_stack(slab, i));
+		munmap(slab->base, slab->bytes);
+		free(slab);
+		slab = next;
+	}
+	runtime->stacks.slabs = NULL;
+}

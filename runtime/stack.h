@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks - address space for tasks to run on, guarded and reused hottest first.
+ *
+ *	slab:  [guard|... stack 0 ...^colour][guard|... stack 1 ...^colour] ...
+ *	                      grows down <---'
+ *
+ * A stack's header lies at its top, in the page that is touched anyway.  Tops
+ * are coloured: they start at different offsets of a page, since a thousand
+ * tops at one offset would fight for one set of the cache.
+ *
+ * Guards are made without splitting the mapping where the kernel can
+ * (MADV_GUARD_INSTALL, 6.13), else by mprotect while vm.max_map_count allows.
+ * An overflow ends the process with a message that names the task.
+ */
+#ifndef WEFT_RUNTIME_STACK_H
+#define WEFT_RUNTIME_STACK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/atomic.h"
+#include "runtime/base/lock.h"
+
+struct weft__task;
+struct weft__worker;
+struct weft_runtime;
+
+#define WEFT__STACK_BYTES_LEAST ((size_t)16 << 10)
+#define WEFT__STACK_BYTES_MOST ((size_t)64 << 20)
+#define WEFT__STACK_GUARD_BYTES ((size_t)64 << 10)
+/* log2 of the sizes that a stack may have. */
+enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
+
+struct weft__stack {
+	struct weft__stack *next; /* in a cache */
+	char *low;		  /* first usable byte */
+	struct weft__task *task;  /* that it is bound to; for messages */
+	uint32_t size_class;	  /* log2 of the usable size */
+	uint32_t number;	  /* within its slab */
+	void *asan_fake;	  /* sanitizers' own records */
+	void *tsan_fiber;
+	uint64_t valgrind_id;
+};
+
+/* Stacks of a runtime that no worker caches. */
+struct weft__stacks {
+	struct weft__lock lock;
+	struct weft__stack *free[WEFT__STACK_CLASSES];	/* under lock */
+	uint32_t free_count[WEFT__STACK_CLASSES];	/* under lock */
+	/* How many at the cold end have given their pages back; under lock. */
+	uint32_t trimmed[WEFT__STACK_CLASSES];
+	struct weft__stack_slab *slabs;			/* under lock */
+	weft__atomic(uint64_t) bound;
+	bool guard_by_mprotect; /* under lock */
+};
+
+/* What a worker keeps of the default size.  Owner only. */
+enum { WEFT__STACK_CACHE_MOST = 128, WEFT__STACK_CACHE_BATCH = 64 };
+
+struct weft__stack_cache {
+	struct weft__stack *free;
+	uint32_t count;
+};
+
+void weft__stacks_init(struct weft_runtime *runtime);
+void weft__stacks_fini(struct weft_runtime *runtime);
+
+/* log2 of the smallest stack of at least that size; 0: out of range. */
+uint8_t weft__stack_class(size_t bytes);
+
+/* A stack for the task, NULL when there is no memory. */
+struct weft__stack *weft__stack_get(struct weft__worker *worker,
+				    uint8_t size_class);
+void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack);
+
+/* Gives the pages of free stacks back to the kernel, but for a few. */
+void weft__stacks_trim(struct weft_runtime *runtime);
+
+/* Initial saved stack pointer of a task that has not run. */
+void *weft__stack_prepare(struct weft__stack *stack);
+
+/* Many stacks of one size in one mapping.  Written under the lock of the
+ * runtime's stacks; the report of overflows reads it from a signal handler. */
+struct weft__stack_slab {
+	struct weft__stack_slab *next;
+	struct weft__stack_slab *report_next; /* of all runtimes; overflow.c */
+	char *base;
+	size_t bytes;
+	size_t stride;
+	uint32_t count;
+	uint32_t used; /* stacks carved so far */
+	uint8_t size_class;
+};
+
+struct weft__stack *weft__slab_stack(const struct weft__stack_slab *slab,
+				     uint32_t number);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+static void stats_read(struct weft__worker *worker, uint64_t *words)
+{
+	for (int i = 0; i < WEFT__COUNTS; i++) {
+		/* relaxed: counters publish nothing. */
+		uint64_t value = weft__load(&worker->counts[i], relaxed);
+
+		if (i == WEFT__N_LONGEST_POLL_NS)
+			words[i] = value > words[i] ? value : words[i];
+		else
+			words[i] += value;
+	}
+}
+
+int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
+{
+	struct weft_stats stats = { 0 };
+
+	if (!runtime || !ret_stats)
+		return -EINVAL;
+	stats.workers = runtime->workers_count;
+	for (unsigned i = 0; i < runtime->workers_count; i++)
+		stats_read(runtime->workers[i], (uint64_t *)&stats.total);
+	/* relaxed: a look. */
+	stats.tasks = (unsigned)weft__load(
+		&weft__scope(&runtime->root)->pending, relaxed);
+	if (stats.total.spawned > stats.total.ended)
+		stats.tasks = (unsigned)(stats.total.spawned -
+					 stats.total.ended);
+	*ret_stats = stats;
+	return 0;
+}
+
+int weft_stats_worker(struct weft_runtime *runtime, unsigned worker,
+		      struct weft_worker_stats *ret_stats)
+{
+	struct weft_worker_stats stats = { 0 };
+
+	if (!runtime || !ret_stats || worker >= runtime->workers_count)
+		return -EINVAL;
+	stats_read(runtime->workers[worker], (uint64_t *)&stats);
+	*ret_stats = stats;
+	return 0;
+}

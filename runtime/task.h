@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Task - one record each, in slabs that are never unmapped while the runtime
+ * lives.  So a stale pointer or handle may always be looked at, and the
+ * generation in its state word tells that it is stale.
+ *
+ * The state word
+ *
+ *	63          32 31                     8 7       0
+ *	[ generation ] [ 0 ]                    [ flags ]
+ *
+ *	              .--------- yield, wake, pick ----------.
+ *	              v                                      |
+ *	  go --> RUNNABLE (no PARKED, no DONE) --- suspend ---> PARKED
+ *	              |  ^                                   |
+ *	              |  '-------- wake, cancel, expire -----'
+ *	              '--- return ---> DONE ---> FREE (generation + 1)
+ *
+ *	PARKED	  nobody runs or links it; whoever clears the flag queues it
+ *	NOTIFIED  a wake met it RUNNABLE; the next suspend only clears the flag
+ *	DONE	  it has returned; its result is set
+ *	JOINED	  the scope's owner waits for it, or for a root task a thread
+ *	DROPPED	  nobody will ask for the result; with DONE the record is free
+ *	CANCELLED, EXPIRED	it is to be interrupted: for good / while a
+ *			  deadline of a block has passed
+ *	SHIELDED  not now
+ *	FUTURE	  it has no stack but a poll function (reserved)
+ *
+ *   T1  A task is queued, or runs, if and only if it is neither PARKED nor DONE
+ *       nor FREE; however many wakers race, the one that clears PARKED queues
+ *       it.
+ *   T2  PARKED is set after leaving the task's stack, by the worker that left
+ *       it; so no other can resume a stack still in use.
+ *   T3  Every wake is a read-modify-write, even one that finds the task
+ *       RUNNABLE: it leaves NOTIFIED.  A waker that merely looked could have
+ *       its earlier writes missed by the suspend that follows.
+ *   T4  Wakes name the generation.  A late one meets another generation and is
+ *       dropped, or the same task in a later wait, which rechecks what it waits
+ *       for: a wake is a hint, and every wait is a loop.
+ *
+ * Orderings
+ *   [task.wake]  wake RMW release -> suspend RMW acquire, or -> the run that
+ *       follows, through the queue: what the waker wrote is seen by the task.
+ *   [task.done]  completion RMW release -> join RMW acquire: the result.
+ *   [task.free]  new generation, store release -> acquire of a join that meets
+ *       it: what the old task left.
+ *   [task.chunk]  `used` store release -> load acquire: the chunk of an index,
+ *       and that its records are blank.
+ */
+#ifndef WEFT_RUNTIME_TASK_H
+#define WEFT_RUNTIME_TASK_H
+
+#include <weft/task.h>
+
+#include "runtime/base/assert.h"
+#include "runtime/base/atomic.h"
+
+struct weft__stack;
+struct weft__worker;
+struct weft_runtime;
+struct weft_within;
+
+#define WEFT__PARKED ((uint64_t)1 << 0)
+#define WEFT__NOTIFIED ((uint64_t)1 << 1)
+#define WEFT__DONE ((uint64_t)1 << 2)
+#define WEFT__JOINED ((uint64_t)1 << 3)
+#define WEFT__DROPPED ((uint64_t)1 << 4)
+#define WEFT__CANCELLED ((uint64_t)1 << 5)
+#define WEFT__EXPIRED ((uint64_t)1 << 6)
+#define WEFT__SHIELDED ((uint64_t)1 << 7)
+#define WEFT__FUTURE ((uint64_t)1 << 8)
+#define WEFT__FREE ((uint64_t)1 << 9)
+#define WEFT__GENERATION ((uint64_t)1 << 32)
+
+/* Arguments up to this size are kept in the record. */
+#define WEFT__ARG_INLINE_BYTES 32
+
+/* Owner: the worker that runs or last queued it, unless a line says other. */
+struct weft__task {
+	/* What a dispatch touches. */
+	weft__atomic(uint64_t) state;
+	struct weft__task *next; /* the queue or list that links it */
+	void *sp;		 /* saved stack pointer while it does not run */
+	struct weft__stack *stack; /* NULL until its first run */
+	weft_fn fn;
+	struct weft_scope *scope; /* that it belongs to */
+	uint32_t index;		  /* immutable: its place in the slabs */
+	uint16_t pin;		  /* worker + 1 it is pinned to, or 0 */
+	uint8_t stack_class;	  /* log2 of its stack's size */
+	weft__atomic(uint8_t) flags; /* WEFT__TASK_* */
+	struct weft__task *handle_next; /* scope's list of handles */
+
+	/* What starting and ending touch. */
+	int64_t result;
+	const char *name;
+	uint64_t deadline_ns;	   /* inherited from where it was started */
+	struct weft_scope *scopes; /* innermost scope it has open */
+	union {
+		unsigned char arg[WEFT__ARG_INLINE_BYTES];
+		struct {
+			void *arg_heap;
+			size_t arg_heap_bytes;
+		};
+	};
+
+	/* What waiting touches. */
+	weft__atomic(uint64_t) op; /* operation in flight: see io/op.h */
+	struct weft__task *fd_next; /* under its descriptor's lock */
+	struct weft__task **fd_link;
+	int32_t op_fd;
+	uint16_t op_shard;
+	uint16_t op_flags;
+	struct weft_within *within; /* innermost deadline block */
+	struct weft__task *sibling_next; /* under the scope's lock */
+	struct weft__task **sibling_link;
+	struct weft__task **handle_link;
+};
+
+_Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
+
+/* flags; written before the task is queued, then by the task alone. */
+#define WEFT__TASK_HANDLE (1u << 0)   /* somebody holds a handle */
+#define WEFT__TASK_ARG_HEAP (1u << 1) /* the argument is in arg_heap */
+#define WEFT__TASK_PIN (1u << 2)      /* stays on the worker that runs it */
+#define WEFT__TASK_RAW_ARG (1u << 3)  /* arg_heap is the argument itself */
+#define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it */
+
+static inline bool weft__task_is(struct weft__task *task, unsigned flags)
+{
+	/* relaxed: one writer at a time; others look at HANDLE, which stays. */
+	return weft__load(&task->flags, relaxed) & flags;
+}
+
+static inline void weft__task_mark(struct weft__task *task, unsigned flags)
+{
+	/* relaxed: as above. */
+	weft__store(&task->flags,
+		    (uint8_t)(weft__load(&task->flags, relaxed) | flags),
+		    relaxed);
+}
+
+/* The handle: generation above, index below; never 0. */
+static inline uint64_t weft__task_id(const struct weft__task *task,
+				     uint64_t state)
+{
+	return (state & ~(WEFT__GENERATION - 1)) | task->index;
+}
+
+static inline bool weft__state_is(uint64_t state, uint64_t id)
+{
+	return (state >> 32) == (id >> 32);
+}
+
+/* A task whose waits are to be given up. */
+static inline bool weft__state_interrupted(uint64_t state)
+{
+	return (state & (WEFT__CANCELLED | WEFT__EXPIRED)) &&
+	       !(state & WEFT__SHIELDED);
+}
+
+/*
+ * The protocol of the state word; who queues the task is up to the caller.
+ */
+
+/* True: the caller cleared PARKED, and queues the task. */
+static inline bool weft__task_notify(struct weft__task *task, uint64_t id)
+{
+	/* relaxed: decided by the CAS. */
+	uint64_t old = weft__load(&task->state, relaxed);
+	uint64_t new;
+
+	do {
+		if (!weft__state_is(old, id) ||
+		    (old & (WEFT__DONE | WEFT__FREE)))
+			return false;
+		new = old & WEFT__PARKED ? old & ~WEFT__PARKED :
+					   old | WEFT__NOTIFIED;
+		/* pairs: [task.wake] */
+	} while (!weft__cas(&task->state, &old, new,
+			    acq_rel)); /* mutate: retry */
+	return old & WEFT__PARKED;
+}
+
+/* The same, and sets flags (CANCELLED, EXPIRED) that stay. */
+static inline bool weft__task_interrupt(struct weft__task *task, uint64_t id,
+					uint64_t flags)
+{
+	/* relaxed: decided by the CAS. */
+	uint64_t old = weft__load(&task->state, relaxed);
+	uint64_t new;
+
+	do {
+		if (!weft__state_is(old, id) ||
+		    (old & (WEFT__DONE | WEFT__FREE)))
+			return false;
+		new = (old & WEFT__PARKED ? old & ~WEFT__PARKED :
+					    old | WEFT__NOTIFIED) |
+		      flags;
+		/* pairs: [task.wake] */
+	} while (!weft__cas(&task->state, &old, new,
+			    acq_rel)); /* mutate: retry */
+	return old & WEFT__PARKED;
+}
+
+/* Called when the task's stack has been left.  False: a wake came first; the
+ * caller queues the task again. */
+static inline bool weft__task_park(struct weft__task *task)
+{
+	/* relaxed: decided by the CAS. */
+	uint64_t old = weft__load(&task->state, relaxed);
+	uint64_t new;
+
+	do {
+		new = old & WEFT__NOTIFIED ? old & ~WEFT__NOTIFIED :
+					     old | WEFT__PARKED;
+		/* pairs: [task.wake] */
+	} while (!weft__cas(&task->state, &old, new,
+			    acq_rel)); /* mutate: retry */
+	return !(old & WEFT__NOTIFIED);
+}
+
+/* The task has returned, its result is stored.  The old word tells whether
+ * somebody waits (JOINED), or the record is to be freed (DROPPED).  An add sets
+ * the flag, which was clear: on x86-64 it is half the price of an or whose old
+ * value is wanted. */
+static inline uint64_t weft__task_finish(struct weft__task *task)
+{
+	/* pairs: [task.done] */
+	return weft__add(&task->state, WEFT__DONE, release);
+}
+
+/* The scope's owner waits for the task from here on, and counts its end.  The
+ * old word tells whether it is DONE already; then it is not to be counted. */
+static inline uint64_t weft__task_join(struct weft__task *task)
+{
+	/* pairs: [task.done] */
+	return weft__add(&task->state, WEFT__JOINED, acquire);
+}
+
+/* The owner gives the wait up.  The old word tells whether the task is DONE;
+ * then its end is the owner's to count all the same. */
+static inline uint64_t weft__task_unjoin(struct weft__task *task)
+{
+	/* pairs: [task.done] */
+	return weft__sub(&task->state, WEFT__JOINED, acquire);
+}
+
+/* Wakes threads that wait for DONE on the flags' half of the state word, which
+ * is never unmapped. */
+void weft__task_wake_threads(struct weft__task *task);
+
+void weft__task_arg_free(struct weft__task *task);
+void weft__within_inherit(struct weft_within *within, struct weft__task *task);
+
+/* The records of a runtime. */
+struct weft__task_slabs;
+
+int weft__tasks_init(struct weft_runtime *runtime, unsigned tasks_max);
+void weft__tasks_fini(struct weft_runtime *runtime);
+
+/* NULL: the limit, or no memory (*ret_error says which).  The record is blank:
+ * no joiner, scopes, block, links. */
+struct weft__task *weft__task_new(struct weft_runtime *runtime,
+				  struct weft__worker *worker, int *ret_error);
+void weft__task_free(struct weft_runtime *runtime, struct weft__worker *worker,
+		     struct weft__task *task);
+
+/* The record of a handle, whatever its generation; NULL for an index that was
+ * never used. */
+struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting - what every suspending call is made of.
+ *
+ *	worker = weft__worker_self();
+ *	task = weft__running(worker);		NULL: not in a task
+ *	error = weft__interrupted(worker, task);	refused from the start?
+ *	... make it known that the task waits ...
+ *	weft__deadline_arm(worker, task);
+ *	while (!done) {
+ *		worker = weft__suspend(worker);
+ *		... weft__interrupted() again: give up the wait ...
+ *	}
+ */
+#ifndef WEFT_RUNTIME_WAIT_H
+#define WEFT_RUNTIME_WAIT_H
+
+#include <errno.h>
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+static inline struct weft__task *weft__running(struct weft__worker *worker)
+{
+	return worker ? worker->current : NULL;
+}
+
+/* The id of the task that is running. */
+static inline uint64_t weft__running_id(struct weft__task *task)
+{
+	/* relaxed: the generation does not change while it runs. */
+	return weft__task_id(task, weft__load(&task->state, relaxed));
+}
+
+int weft__interrupted_slow(struct weft__worker *worker,
+			   struct weft__task *task);
+
+/* 0, or why the running task's waits are to be given up: -ECANCELED, or
+ * -ETIMEDOUT when it is the innermost deadline block that expired. */
+static inline int weft__interrupted(struct weft__worker *worker,
+				    struct weft__task *task)
+{
+	/* pairs: [task.wake] */
+	uint64_t state = weft__load(&task->state, acquire);
+
+	if (weft__likely(!(state & (WEFT__CANCELLED | WEFT__EXPIRED))))
+		return 0;
+	return weft__interrupted_slow(worker, task);
+}
+
+void weft__deadline_arm_slow(struct weft__worker *worker,
+			     struct weft__task *task);
+
+/* Before a real suspension that obeys deadlines: arms the innermost block's
+ * alarm, once a block. */
+static inline void weft__deadline_arm(struct weft__worker *worker,
+				      struct weft__task *task)
+{
+	if (weft__unlikely(task->within != NULL))
+		weft__deadline_arm_slow(worker, task);
+}
+
+/* The first time a task waits (or opens a scope), its scope gets to know it, so
+ * that a cancellation can find it. */
+void weft__scope_link(struct weft__task *task);
+
+static inline void weft__wait_begin(struct weft__worker *worker,
+				    struct weft__task *task)
+{
+	if (weft__unlikely(!weft__task_is(task, WEFT__TASK_LINKED)))
+		weft__scope_link(task);
+	weft__deadline_arm(worker, task);
+}
+
+/* An operation that was done without waiting.  After 128 of those in a run the
+ * task yields.  Returns the worker it runs on. */
+static inline struct weft__worker *
+weft__charge_ready(struct weft__worker *worker)
+{
+	weft__count(worker, WEFT__N_OPS_READY, 1);
+	if (weft__likely(--worker->ops_left > 0))
+		return worker;
+	weft__count(worker, WEFT__N_READY_YIELDS, 1);
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
+}
+
+#endif

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Worker - a thread that runs tasks.  This header is the hot path: what happens
+ * between two tasks.
+ *
+ *	new and woken tasks --> [LIFO slot] --displaced--> [ring of 256]
+ *	                                                    | full
+ *	                              [outbound ring] <-----'
+ *	                                     | full: 128 as a batch
+ *	                              (injection queue) --share--> ring
+ *
+ * One queue in age: while a worker has overflow outstanding, its new local work
+ * goes to the outbound ring, behind what it has in the injection queue; its
+ * ring refills from there, and from the outbound ring when the injection queue
+ * is empty.  So old work is never overtaken by new, whatever overflows.
+ *
+ * Tasks that never ran are another matter: a task that starts a hundred
+ * thousand others must not put the timers and completions of those that run
+ * behind all of them.  They fill half of the ring, and then go the way of
+ * overflow without putting others behind them; the injection queue's turn sees
+ * to it that they are not left behind either.
+ *
+ * Between two runs a worker counts down one fuse, which stands for all that is
+ * looked at less often: the budget of 128 runs a tick, the interval of the
+ * injection queue, the clock.
+ *
+ * Switching.  A task that waits picks the next one itself and switches to it
+ * directly.  What remains to be done about the task that was left - park it,
+ * queue it, free its stack - is done on arrival, by whoever runs next on this
+ * worker: only then is its stack out of use (T2 in task.h).
+ *
+ * Orderings
+ *   [lifo.take]  slot store or swap release -> swap acquire: the task.
+ *   [joining.take]  slot store release, on arrival -> swap acquire: the joiner
+ *       has left its stack.
+ */
+#ifndef WEFT_RUNTIME_WORKER_H
+#define WEFT_RUNTIME_WORKER_H
+
+#include <weft/runtime.h>
+
+#include "runtime/context.h"
+#include "runtime/driver.h"
+#include "runtime/inject.h"
+#include "runtime/runq.h"
+#include "runtime/stack.h"
+#include "runtime/task.h"
+
+enum {
+	WEFT__TICK_BUDGET = 128, /* runs a tick */
+	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
+	WEFT__LIFO_MOST = 3,	 /* runs in a row out of the slot */
+	WEFT__SPILL = 128,	 /* tasks moved at once when full */
+	WEFT__FRESH_MOST = 128,	 /* ring's length up to which tasks that
+				    never ran enter it */
+	WEFT__HARVEST_MOST = 192,
+	WEFT__HARVEST_LEAST = 16,
+	WEFT__FREE_TASKS_MOST = 512,
+	WEFT__FREE_TASKS_BATCH = 256,
+};
+
+#define WEFT__TICK_NS 200000u	   /* a tick ends after that */
+#define WEFT__WAKE_NS 50000u	   /* a push is told to peers after that */
+#define WEFT__LATE_NS 2000000u	   /* an owner not seen for that is helped */
+#define WEFT__QUIET_NS 100000000u  /* the sentinel retires after that */
+
+/* What is to be done about the task that was left. */
+enum weft__left {
+	WEFT__LEFT_NOTHING,
+	WEFT__LEFT_YIELD, /* queue it */
+	WEFT__LEFT_PARK,  /* it waits */
+	WEFT__LEFT_JOIN,  /* it waits for the task that runs now */
+	WEFT__LEFT_DONE,  /* only its stack is left */
+};
+
+/* The counters of weft_worker_stats, in its order.  One writer each. */
+enum weft__count {
+	WEFT__N_POLLS,
+	WEFT__N_TICKS,
+	WEFT__N_SPAWNED,
+	WEFT__N_ENDED,
+	WEFT__N_LIFO_HITS,
+	WEFT__N_PARKS,
+	WEFT__N_WAKES_SENT,
+	WEFT__N_WAKES_WASTED,
+	WEFT__N_STEALS_TRIED,
+	WEFT__N_STEALS_WON,
+	WEFT__N_STOLEN,
+	WEFT__N_INJECTED,
+	WEFT__N_INJECT_BATCHES,
+	WEFT__N_OVERFLOWED,
+	WEFT__N_OPS,
+	WEFT__N_OPS_READY,
+	WEFT__N_READY_YIELDS,
+	WEFT__N_COMPLETIONS,
+	WEFT__N_RESCUES,
+	WEFT__N_HELPS,
+	WEFT__N_TIMERS_FIRED,
+	WEFT__N_LONGEST_POLL_NS,
+	WEFT__COUNTS,
+};
+
+_Static_assert(WEFT__COUNTS + 10 == sizeof(struct weft_worker_stats) / 8,
+	       "the counters are those of the public struct");
+
+enum weft__park_word {
+	WEFT__PARK_EMPTY,
+	WEFT__PARK_SLEEPS,
+	WEFT__PARK_NOTIFIED,
+};
+
+struct weft__worker {
+	/* Owner only, touched at each switch. */
+	struct weft__task *current;	/* NULL: the scheduler itself runs */
+	struct weft__task *left;	/* the task that was just left */
+	struct weft__stack *left_stack; /* of one that is done */
+	uint32_t left_how;		/* enum weft__left */
+	int32_t fuse;	   /* runs until the next look around */
+	int32_t fuse_set;  /* what it was set to */
+	int32_t ops_left;  /* ready operations this run may still do */
+	uint32_t lifo_run; /* runs in a row out of the slot */
+	bool notify;	   /* pushed to the ring, peers not told */
+	bool unfenced;	   /* pushed since the last full check */
+	bool overflow;	   /* older work of ours is in the injection queue */
+	bool backlog;	   /* something of ours is there, or in outbound */
+	bool tick_over;	   /* the budget of the tick is spent */
+	void *sched_sp;	   /* the scheduler's own stack */
+	struct weft_runtime *runtime; /* immutable */
+	const struct weft__driver_ops *ops;
+	struct weft__chain pinned; /* ready tasks that stay here */
+	uint32_t pinned_turn;
+	uint32_t pushes;
+
+	/* Owner only, touched each tick. */
+	int32_t budget;	      /* runs left in this tick, but for the fuse */
+	int32_t until_inject; /* runs until the injection queue is looked at */
+	uint32_t interval;    /* what that is set to */
+	uint32_t clock_every; /* runs between looks at the clock */
+	uint64_t average_ns;  /* of a run, moving */
+	uint64_t tick_ns;     /* when the tick began to run tasks */
+	uint64_t tick_polls;  /* runs before the tick */
+	uint64_t ended_ns;    /* when the tick before ended; 0: parked since */
+	uint64_t clock_ns;    /* the last look at the clock */
+	uint64_t looked_ns;   /* the last look at another worker */
+	uint64_t random;
+	uint32_t next_help; /* whom to look at next */
+	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
+	uint32_t waiting_before; /* the sentinel's last look */
+	bool searching;
+	bool claimed; /* was woken to search, has found nothing yet */
+	bool parked;  /* announced */
+	bool ran;     /* something in this tick */
+	struct weft__task *free_tasks;
+	uint32_t free_tasks_count;
+	struct weft__stack_cache stacks;
+	uint32_t index; /* immutable */
+	void *thread_fiber; /* sanitizers' own records of the thread's stack */
+	void *thread_fake;
+	const void *thread_low;
+	size_t thread_bytes;
+
+	/* The driver's, and the timers'. */
+	void *shard;
+	void *lane;
+
+	/* Shared. */
+	weft__atomic(struct weft__task *) lifo WEFT__APART;
+	/* A task that has switched to the one it joins, and is not yet
+	 * PARKED. */
+	weft__atomic(struct weft__task *) joining;
+	/* When it was last seen between two tasks; 0 while it parks.  Written
+	 * by the owner. */
+	weft__atomic(uint64_t) seen_ns WEFT__APART;
+	weft__atomic(uint64_t) counts[WEFT__COUNTS];
+	weft__atomic(uint32_t) park_word WEFT__APART; /* V44-V46 */
+	weft__atomic(struct weft__task *) inbox; /* pinned tasks made ready by
+						    others; newest first */
+	struct weft__runq runq;
+	struct weft__runq outbound;
+};
+
+/* The worker that runs on this thread, or NULL.  Never inlined: a task resumes
+ * on another thread, and compilers keep the address of a thread-local. */
+struct weft__worker *weft__worker_self(void);
+/* Makes the calling thread that worker; for threads, and for tests that
+ * step. */
+void weft__worker_set(struct weft__worker *worker);
+
+static inline void weft__count(struct weft__worker *worker,
+			       enum weft__count which, uint64_t n)
+{
+#ifdef WEFT__MODEL
+	/* Not modelled: nothing depends on it. */
+	(void)worker, (void)which, (void)n;
+#else
+	/* relaxed: one writer, publishes nothing. */
+	weft__store(&worker->counts[which],
+		    weft__load(&worker->counts[which], relaxed) + n, relaxed);
+#endif
+}
+
+/* Parts of the hot path that are not hot; runtime/dispatch.c. */
+bool weft__look_around(struct weft__worker *worker,
+		       struct weft__task **ret_task);
+struct weft__task *weft__refill(struct weft__worker *worker);
+void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
+void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
+void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
+void weft__tell_peers(struct weft__worker *worker);
+void weft__tell_peers_late(struct weft__worker *worker);
+void weft__tell_peers_fenced(struct weft__worker *worker);
+bool weft__bind(struct weft__worker *worker, struct weft__task *task);
+void weft__arrive_slow(struct weft__worker *worker);
+void weft__fuse_set(struct weft__worker *worker);
+void weft__inbox_drain(struct weft__worker *worker);
+struct weft__task *weft__take_injected(struct weft__worker *worker);
+struct weft__task *weft__take_turn(struct weft__worker *worker);
+
+/* Queues a ready task behind what this worker has.  Owner only. */
+static inline void weft__push(struct weft__worker *worker,
+			      struct weft__task *task)
+{
+	if (weft__unlikely(worker->overflow || task->pin) ||
+	    weft__unlikely(!weft__runq_push(&worker->runq, task))) {
+		weft__push_slow(worker, task);
+		return;
+	}
+	worker->notify = true;
+	if (weft__unlikely((++worker->pushes & 31) == 0))
+		weft__tell_peers_late(worker);
+}
+
+/* Makes a ready task the next to run here; the one before it in the slot is
+ * queued.  Owner only. */
+static inline void weft__push_next(struct weft__worker *worker,
+				   struct weft__task *task)
+{
+	struct weft__task *old;
+
+	if (weft__unlikely(task->pin)) {
+		weft__push_slow(worker, task);
+		return;
+	}
+	/* relaxed: only the owner fills the slot, so an empty one stays so. */
+	if (!weft__load(&worker->lifo, relaxed)) {
+		/* pairs: [lifo.take] */
+		weft__store(&worker->lifo, task, release);
+		return;
+	}
+	/* pairs: [lifo.take] */
+	old = weft__swap(&worker->lifo, task, acq_rel);
+	if (!old)
+		return;
+	if (!old->stack && weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
+		weft__push_backlog(worker, old);
+	else
+		weft__push(worker, old);
+}
+
+/* The task in the LIFO slot, taken; by its owner, or by a thief of a late
+ * worker. */
+static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
+{
+	/* relaxed: a look; decided by the swap. */
+	if (!weft__load(&worker->lifo, relaxed))
+		return NULL;
+	/* pairs: [lifo.take] */
+	return weft__swap(&worker->lifo, NULL, acquire);
+}
+
+/*
+ * Joining by a switch.  The joiner goes to the slot `joining` instead of being
+ * parked: most tasks that are joined so end without waiting, and then their
+ * worker takes the joiner back out and goes on with it, and its state word was
+ * never touched.  When the joined task waits or yields after all, the joiner is
+ * parked first.  A helper of a late worker may take it out too, and park it, so
+ * that a deadline or a cancellation can reach it.
+ */
+static inline struct weft__task *
+weft__joining_take(struct weft__worker *worker)
+{
+	/* relaxed: a look; decided by the swap. */
+	if (weft__likely(!weft__load(&worker->joining, relaxed)))
+		return NULL;
+	/* pairs: [joining.take] */
+	return weft__swap(&worker->joining, NULL, acquire);
+}
+
+void weft__joining_park(struct weft__worker *worker);
+
+/* How many completions or timers may be made ready in a go: as many as the ring
+ * has room for, and some of that is left to what they make ready in turn; but a
+ * few in any case, so that a full ring does not hold them up. */
+static inline uint32_t weft__harvest_room(struct weft__worker *worker)
+{
+	uint32_t count = weft__runq_count(&worker->runq);
+
+	return count < WEFT__HARVEST_MOST - WEFT__HARVEST_LEAST ?
+		       WEFT__HARVEST_MOST - count :
+		       WEFT__HARVEST_LEAST;
+}
+
+/* Is there nothing else to run here?  Owner only. */
+static inline bool weft__alone(struct weft__worker *worker)
+{
+	/* relaxed: a thief may only make it emptier. */
+	return !weft__load(&worker->lifo, relaxed) &&
+	       !weft__load(&worker->joining, relaxed) &&
+	       !weft__runq_count(&worker->runq) && !worker->backlog &&
+	       !worker->pinned.count;
+}
+
+/*
+ * The next task, or NULL: nothing to run, or the tick is over.  Order: what the
+ * fuse brings (the injection queue, in its turn), pinned tasks in alternation,
+ * the LIFO slot three times at most, the ring, older work that overflowed.
+ */
+static inline struct weft__task *weft__pick(struct weft__worker *worker)
+{
+	struct weft__task *task = NULL;
+
+	if (weft__unlikely(worker->notify))
+		weft__tell_peers(worker);
+	if (weft__unlikely(--worker->fuse <= 0)) {
+		if (!weft__look_around(worker, &task))
+			return NULL;
+		if (task)
+			return task;
+	}
+	if (weft__unlikely(worker->pinned.count) && (++worker->pinned_turn & 1))
+		return weft__chain_take(&worker->pinned);
+	task = weft__lifo_take(worker);
+	if (task) {
+		if (worker->lifo_run++ < WEFT__LIFO_MOST) {
+			weft__count(worker, WEFT__N_LIFO_HITS, 1);
+			return task;
+		}
+		/* The cap: behind the others, where thieves see it too. */
+		weft__push(worker, task);
+	}
+	worker->lifo_run = 0;
+	task = weft__runq_pop(&worker->runq);
+	return weft__likely(task != NULL) ? task : weft__refill(worker);
+}
+
+/* On the new stack: deals with what was left.  See above. */
+static inline void weft__arrive(struct weft__worker *worker)
+{
+	if (worker->left_how == WEFT__LEFT_YIELD)
+		weft__push(worker, worker->left);
+	else if (worker->left_how == WEFT__LEFT_PARK) {
+		if (weft__unlikely(!weft__task_park(worker->left)))
+			weft__push(worker, worker->left); /* mutate: wake */
+	} else if (worker->left_how == WEFT__LEFT_JOIN) {
+		/* pairs: [joining.take] */
+		weft__store(&worker->joining, worker->left, release);
+	} else {
+		weft__arrive_slow(worker);
+	}
+	worker->left_how = WEFT__LEFT_NOTHING;
+}
+
+/* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
+ * when it is run again, on whatever worker that is. */
+static inline struct weft__worker *
+weft__switch_to(struct weft__worker *worker, struct weft__task *next,
+		enum weft__left how)
+{
+	struct weft__task *self = worker->current;
+
+	/* relaxed: the owner's own look; decided by the swap. */
+	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
+		weft__joining_park(worker);
+	if (weft__unlikely(next && !next->stack) && !weft__bind(worker, next))
+		next = NULL;
+	worker->left = self;
+	worker->left_how = how;
+	worker->current = next;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	worker = weft__context_switch(&self->sp,
+				      next ? next->sp : worker->sched_sp,
+				      self->stack, next ? next->stack : NULL,
+				      worker);
+	weft__arrive(worker);
+	weft__count(worker, WEFT__N_POLLS, 1);
+	return worker;
+}
+
+/* Waits until somebody wakes the running task.  May return early: the caller
+ * checks what it waits for, in a loop.  Returns the worker it now runs on. */
+static inline struct weft__worker *weft__suspend(struct weft__worker *worker)
+{
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
+}
+
+/* Queues a ready task, from any thread, for any worker of the runtime.  `here`
+ * is the calling worker, or NULL. */
+void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
+		   struct weft__task *task);
+
+/* Wakes the task of that id: it runs next here / it runs in its turn.  The
+ * first is for hand-overs between tasks, the second for completions and timers.
+ * Returns whether it waited. */
+bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
+		     uint64_t id);
+static inline bool weft__wake(struct weft__worker *here,
+			      struct weft__task *task, uint64_t id)
+{
+	if (!weft__task_notify(task, id))
+		return false;
+	/* It runs when those before it have: time enough to fetch its stack. */
+	__builtin_prefetch(task->sp, 1);
+	__builtin_prefetch((char *)task->sp + WEFT__LINE_BYTES, 1);
+	__builtin_prefetch((char *)task->sp + 2 * WEFT__LINE_BYTES, 1);
+	weft__push(here, task);
+	return true;
+}
+
+/* Wakes a worker that was claimed, or one that must look at something. */
+void weft__unpark(struct weft__worker *from, struct weft__worker *to);
+
+/* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
+ * over for this worker.  runtime/sched.c */
+bool weft__worker_step(struct weft__worker *worker);
+
+/* A worker's part in ending the runtime; runtime/runtime.c. */
+bool weft__stop_step(struct weft__worker *worker);
+uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns);
+
+#endif
