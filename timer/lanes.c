@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Lanes - see the header for the model and the invariants A1 to A4. */
+
+#include "timer/lanes.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What an alarm's node is. */
+struct lane_node {
+	struct weft__timer timer;
+	weft__atomic(uint64_t) fired; /* A2 */
+} __attribute__((may_alias));
+
+static_assert(sizeof(struct lane_node) <=
+		      sizeof(((struct weft__alarm *)NULL)->node),
+	      "an alarm has room for a timer");
+static_assert(_Alignof(struct lane_node) <= _Alignof(struct weft__alarm),
+	      "and it is aligned");
+static_assert(offsetof(struct weft__alarm, node) == 0 &&
+		      offsetof(struct lane_node, timer) == 0,
+	      "a timer's address is its alarm's");
+
+enum {
+	/* Alarms fired in one hold of a lock: who arms waits no longer. */
+	BATCH = 16,
+	/* Fired in any case, if the ring is full all the time. */
+};
+
+/* When the wheel meets a deadline: at the end of its tick. */
+static inline uint64_t due_ns(uint64_t deadline_ns)
+{
+	uint64_t rest = ((uint64_t)1 << WEFT__WHEEL_TICK_BITS) - 1;
+
+	return deadline_ns > UINT64_MAX - rest ? UINT64_MAX :
+						 (deadline_ns + rest) & ~rest;
+}
+
+static inline struct lane_node *node_of(struct weft__alarm *alarm)
+{
+	return (struct lane_node *)(void *)alarm->node;
+}
+
+static inline struct weft__lane *lane_of(struct weft_runtime *runtime,
+					 uint32_t index)
+{
+	return runtime->workers[index]->lane;
+}
+
+static inline struct weft__lanes *lanes_of(struct weft_runtime *runtime)
+{
+	return lane_of(runtime, 0)->all;
+}
+
+/*
+ * Life cycle.
+ */
+
+static void *zeroed(size_t bytes)
+{
+	/* A multiple of the alignment, as aligned_alloc() asks for. */
+	size_t whole = (bytes + 127) / 128 * 128;
+	void *memory = aligned_alloc(128, whole);
+
+	if (memory)
+		memset(memory, 0, whole);
+	return memory;
+}
+
+int weft__lanes_open(struct weft_runtime *runtime, uint64_t now_ns)
+{
+	uint32_t count = runtime->workers_count;
+	struct weft__lanes *all = zeroed(sizeof(*all) +
+					 count * sizeof(all->next[0]));
+	struct weft__lane *lane = zeroed(count * sizeof(*lane));
+
+	if (!all || !lane) {
+		free(all);
+		free(lane);
+		return -ENOMEM;
+	}
+	all->count = count;
+	all->lane = lane;
+	for (uint32_t i = 0; i < count; i++) {
+		lane[i].all = all;
+		lane[i].index = i;
+		lane[i].next_ns = UINT64_MAX;
+		/* relaxed: not shared yet. */
+		weft__store(&all->next[i], UINT64_MAX, relaxed);
+		weft__wheel_init(&lane[i].wheel, now_ns);
+		runtime->workers[i]->lane = &lane[i];
+	}
+	return 0;
+}
+
+void weft__lanes_close(struct weft_runtime *runtime)
+{
+	struct weft__lanes *all = lanes_of(runtime);
+
+	for (uint32_t i = 0; i < all->count; i++)
+		runtime->workers[i]->lane = NULL;
+	free(all->lane);
+	free(all);
+}
+
+/*
+ * Arming and disarming.
+ */
+
+void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+		     uint64_t deadline_ns)
+{
+	struct weft__lane *lane = worker->lane;
+	struct weft__lanes *all = lane->all;
+	struct lane_node *node = node_of(alarm);
+	uint64_t due = due_ns(deadline_ns);
+	bool first;
+
+	node->timer.link = NULL;
+	/* relaxed: published by the lock. */
+	weft__store(&node->fired, (uint64_t)0, relaxed);
+	alarm->lane = lane->index;
+	alarm->armed = true;
+	weft__lock_take(&lane->lock);
+	weft__wheel_arm(&lane->wheel, &node->timer, deadline_ns);
+	first = due < lane->next_ns;
+	if (weft__unlikely(first)) {
+		lane->next_ns = due;
+		/* pairs: [lanes.sleep] */
+		weft__store(&all->next[lane->index], due, seq_cst);
+	}
+	weft__lock_drop(&lane->lock);
+	/* pairs: [lanes.sleep] */
+	if (weft__unlikely(first) &&
+	    due < weft__load(&all->sleep_until, seq_cst))
+		/* mutate: wake */
+		weft__unpark(worker, worker->runtime->workers[0]);
+}
+
+bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
+{
+	struct lane_node *node = node_of(alarm);
+	struct weft__lane *lane;
+	bool was_armed;
+
+	if (!alarm->armed)
+		return false;
+	alarm->armed = false;
+	/* pairs: [lanes.fired] */
+	if (weft__load(&node->fired, acquire)) /* mutate: recheck=true */
+		return false;
+	lane = lane_of(runtime, alarm->lane);
+	weft__lock_take(&lane->lock);
+	was_armed = weft__wheel_cancel(&lane->wheel, &node->timer);
+	/* relaxed: a hint. */
+	weft__store(&lane->stale, 1u, relaxed);
+	weft__lock_drop(&lane->lock);
+	return was_armed;
+}
+
+/*
+ * Turning.
+ */
+
+/* Whom a fired alarm was for; the alarm itself may be gone. */
+struct fired {
+	uint64_t task;
+	uint8_t kind;
+};
+
+/* Says from now on when the lane's wheel must turn; under its lock. */
+static void lane_publish(struct weft__lane *lane)
+{
+	uint64_t next_ns = weft__wheel_next_ns(&lane->wheel);
+
+	/* relaxed: an alarm that comes after this makes it stale again. */
+	weft__store(&lane->stale, 0u, relaxed);
+	if (next_ns == lane->next_ns)
+		return;
+	lane->next_ns = next_ns;
+	/* relaxed: see [lanes.sleep]. */
+	weft__store(&lane->all->next[lane->index], next_ns, relaxed);
+}
+
+/* Unlinks a few that are due.  True: there is nothing more to do now. */
+static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
+			 unsigned most, struct fired *fired,
+			 unsigned *ret_count)
+{
+	struct weft__timer *timer;
+	unsigned count = 0;
+	bool done;
+
+	weft__lock_take(&lane->lock);
+	(void)weft__wheel_advance(&lane->wheel, now_ns, most, &timer);
+	while (timer) {
+		struct weft__timer *next = timer->next;
+		struct weft__alarm *alarm = (struct weft__alarm *)(void *)timer;
+
+		fired[count++] = (struct fired){ alarm->task, alarm->kind };
+		/* pairs: [lanes.fired] */
+		weft__store(&node_of(alarm)->fired, (uint64_t)1, release);
+		timer = next;
+	}
+	lane_publish(lane);
+	done = lane->next_ns > now_ns;
+	weft__lock_drop(&lane->lock);
+	*ret_count = count;
+	return done;
+}
+
+static void fire(struct weft__worker *here, const struct fired *fired)
+{
+	struct weft__task *task = weft__task_at(here->runtime, fired->task);
+
+	if (fired->kind == WEFT__ALARM_WAKE)
+		(void)weft__wake(here, task, fired->task);
+	else if (weft__task_interrupt(task, fired->task, WEFT__EXPIRED))
+		weft__push(here, task);
+}
+
+/* Fires at most about `most` of one lane; a cascade counts as well. */
+static unsigned lane_turn(struct weft__lane *lane, struct weft__worker *here,
+			  uint64_t now_ns, unsigned most)
+{
+	struct fired fired[BATCH];
+	unsigned total = 0, count;
+	bool done;
+
+	for (unsigned spent = 0; spent < most; spent += BATCH) {
+		unsigned room = most - spent < BATCH ? most - spent : BATCH;
+
+		done = lane_collect(lane, now_ns, room, fired, &count);
+		for (unsigned i = 0; i < count; i++)
+			__builtin_prefetch(weft__task_at(here->runtime,
+							 fired[i].task),
+					   1);
+		for (unsigned i = 0; i < count; i++)
+			fire(here, &fired[i]);
+		total += count;
+		if (done)
+			break;
+	}
+	return total;
+}
+
+static unsigned lanes_turn(struct weft__lanes *all, struct weft__worker *here,
+			   uint64_t now_ns)
+{
+	/* relaxed: only spreads. */
+	uint32_t start = weft__add(&all->turn, 1u, relaxed);
+	unsigned room = weft__harvest_room(here);
+	unsigned total = 0;
+
+	for (uint32_t i = 0; i < all->count && total < room; i++) {
+		uint32_t index = (start + i) % all->count;
+
+		/* relaxed: see weft__lanes_turn. */
+		if (weft__load(&all->next[index], relaxed) <= now_ns)
+			total += lane_turn(&all->lane[index], here, now_ns,
+					   room - total);
+	}
+	weft__count(here, WEFT__N_TIMERS_FIRED, total);
+	return total;
+}
+
+unsigned weft__lanes_turn(struct weft_runtime *runtime,
+			  struct weft__worker *here, uint64_t now_ns)
+{
+	struct weft__lanes *all = lanes_of(runtime);
+
+	/* relaxed: what is missed now is met at the next tick, or by the look
+	 * of [lanes.sleep] before there is none. */
+	for (uint32_t i = 0; i < all->count; i++)
+		if (weft__unlikely(weft__load(&all->next[i], relaxed) <=
+				   now_ns))
+			return lanes_turn(all, here, now_ns);
+	return 0;
+}
+
+unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
+{
+	struct weft__lane *lane = here->lane;
+	unsigned total;
+
+	/* relaxed: see weft__lanes_turn. */
+	if (weft__likely(weft__load(&lane->all->next[lane->index], relaxed) >
+			 now_ns))
+		return 0;
+	total = lane_turn(lane, here, now_ns, weft__harvest_room(here));
+	weft__count(here, WEFT__N_TIMERS_FIRED, total);
+	return total;
+}
+
+/*
+ * Worker 0's sleep.
+ */
+
+/* The lane that is due first, NULL if none has an alarm. */
+static struct weft__lane *lanes_first(struct weft__lanes *all,
+				      uint64_t *ret_next_ns)
+{
+	struct weft__lane *first = NULL;
+
+	*ret_next_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < all->count; i++) {
+		/* pairs: [lanes.sleep] */
+		uint64_t next_ns = weft__load(&all->next[i], seq_cst);
+
+		if (next_ns < *ret_next_ns) {
+			*ret_next_ns = next_ns;
+			first = &all->lane[i];
+		}
+	}
+	return first;
+}
+
+uint64_t weft__lanes_next(struct weft_runtime *runtime)
+{
+	struct weft__lanes *all = lanes_of(runtime);
+	uint64_t next_ns;
+
+	/* Only the first matters.  As often as there are lanes: it may be
+	 * disarmed again and again, and too early is no harm. */
+	for (uint32_t i = 0; i <= all->count; i++) {
+		struct weft__lane *first = lanes_first(all, &next_ns);
+
+		/* relaxed: a missed hint is a turn for nothing. */
+		if (!first || !weft__load(&first->stale, relaxed))
+			break;
+		weft__lock_take(&first->lock);
+		lane_publish(first);
+		weft__lock_drop(&first->lock);
+	}
+	return next_ns;
+}
+
+void weft__lanes_sleep(struct weft_runtime *runtime, uint64_t until_ns)
+{
+	/* pairs: [lanes.sleep] */
+	weft__store(&lanes_of(runtime)->sleep_until, until_ns, seq_cst);
+}
+
+void weft__lanes_wake(struct weft_runtime *runtime)
+{
+	/* relaxed: who still reads the old value wakes worker 0 for nothing. */
+	weft__store(&lanes_of(runtime)->sleep_until, (uint64_t)0, relaxed);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "timer/sleep.h"
+
+#include <weft/time.h>
+
+enum { GO_ON = 1 };
+
+/* What has come of the wait: 0, -errno, or GO_ON. */
+static int wait_state(struct weft__worker *worker, struct weft__task *task,
+		      uint64_t deadline_ns)
+{
+	uint64_t block_ns = task->within ? weft_deadline() : WEFT_NEVER;
+	uint64_t now_ns = worker->ops->now(worker->runtime);
+	int error;
+
+	/* Both may have passed before the task came to run: the earlier one
+	 * decides, whether or not its alarm has gone off yet. */
+	if (now_ns >= block_ns && block_ns < deadline_ns)
+		/* relaxed: the task reads its own word. */
+		weft__or(&task->state, WEFT__EXPIRED, relaxed);
+	else if (now_ns >= deadline_ns)
+		return 0;
+	error = weft__interrupted(worker, task);
+	return error < 0 ? error : GO_ON;
+}
+
+int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
+		     uint64_t deadline_ns)
+{
+	int state;
+
+	weft__wait_begin(worker, task);
+	while ((state = wait_state(worker, task, deadline_ns)) == GO_ON)
+		worker = weft__suspend(worker);
+	return state;
+}
+
+static int sleep_until(struct weft__worker *worker, struct weft__task *task,
+		       uint64_t deadline_ns)
+{
+	struct weft__alarm alarm = {
+		.task = weft__running_id(task),
+		.kind = WEFT__ALARM_WAKE,
+	};
+	struct weft_runtime *runtime = worker->runtime;
+	int error;
+
+	if (deadline_ns != WEFT_NEVER)
+		worker->ops->arm(worker, &alarm, deadline_ns);
+	error = weft__sleep_wait(worker, task, deadline_ns);
+	/* It lies on this stack.  Through the runtime: the worker may be
+	 * another one by now. */
+	if (alarm.armed)
+		(void)runtime->ops->disarm(runtime, &alarm);
+	return error;
+}
+
+int weft_sleep(weft_nsec length_ns)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	uint64_t now_ns;
+
+	if (weft__unlikely(!task))
+		return -EPERM;
+	if (length_ns == 0)
+		return weft_yield();
+	now_ns = worker->ops->now(worker->runtime);
+	return sleep_until(worker, task,
+			   length_ns > WEFT_NEVER - now_ns ?
+				   WEFT_NEVER :
+				   now_ns + length_ns);
+}
+
+int weft_sleep_until(weft_nsec deadline_ns)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+
+	if (weft__unlikely(!task))
+		return -EPERM;
+	if (deadline_ns <= worker->ops->now(worker->runtime))
+		return weft_yield();
+	return sleep_until(worker, task, deadline_ns);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleep - what waits for time and nothing else is made of.
+ */
+#ifndef WEFT_TIMER_SLEEP_H
+#define WEFT_TIMER_SLEEP_H
+
+#include "runtime/wait.h"
+
+/*
+ * The running task, for which an alarm of kind WAKE is armed or comes for sure,
+ * suspends until deadline_ns.  0; or -ECANCELED, or -ETIMEDOUT, if it is to
+ * give up before; both only if deadline_ns has not passed, or a deadline block
+ * that holds here ended even earlier.
+ */
+int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
+		     uint64_t deadline_ns);
+
+#endif
