@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/io.h>
+
+#include <errno.h>
+
+#include "io/direct.h"
+#include "io/listener.h"
+#include "io/op.h"
+#include "runtime/wait.h"
+
+/* How long a starved listener waits, if nothing is closed. */
+#define STARVED_NS 50000000u
+
+/* What became of an attempt to take a connection, if it is no error. */
+enum { BEGUN_TAKEN, BEGUN_WAITS };
+
+static int begin(struct weft__worker *worker, struct weft__task *task,
+			struct weft__incoming *incoming, int *ret_fd)
+{
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	struct weft__listener *listener = incoming->entry->listener;
+
+	if (listener->accepted_count && !listener->waiting) {
+		*ret_fd = weft__listener_take(reactor, listener);
+		return BEGUN_TAKEN;
+	}
+	/* The first to wait tries even if the last one starved. */
+	if (!listener->waiting)
+		weft__listener_set_starved(reactor, listener, false);
+	weft__op_begin(task);
+	weft__listener_add(listener, task);
+	weft__incoming_want(worker, listener, incoming);
+	return BEGUN_WAITS;
+}
+
+/* Takes a connection, or begins to wait.  BEGUN_*, or -EBADF, -ENOMEM. */
+static int accept_begin(struct weft__worker *worker, struct weft__task *task,
+			struct weft__fd *entry, int fd, int *ret_fd)
+{
+	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	int r = -ENOENT;
+
+	while (r == -ENOENT) {
+		weft__lock_take(&entry->lock);
+		if (entry->closing)
+			r = -EBADF;
+		else if (entry->listener)
+			r = begin(worker, task, &incoming, ret_fd);
+		weft__lock_drop(&entry->lock);
+		if (r != -ENOENT)
+			break;
+		r = weft__listener_make(weft__reactor(worker->runtime), entry,
+					fd);
+		if (r == 0)
+			r = -ENOENT;
+	}
+	weft__incoming_do(worker, &incoming);
+	return r;
+}
+
+/* Under the entry's lock, which ends the waits: does it still wait? */
+static bool waits(struct weft__task *task)
+{
+	/* relaxed: under the lock. */
+	return weft__load(&task->op, relaxed) & WEFT__OP_PENDING;
+}
+
+/* Gives up the wait.  False: it is over already. */
+static bool accept_withdraw(struct weft__worker *worker,
+			    struct weft__fd *entry, struct weft__task *task)
+{
+	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	bool withdrawn;
+
+	weft__lock_take(&entry->lock);
+	withdrawn = waits(task);
+	if (withdrawn) {
+		struct weft__listener *listener = entry->listener;
+		bool oldest = listener->waiting == task;
+
+		weft__listener_remove(listener, task);
+		weft__op_end(task, -ECANCELED);
+		/* Somebody has to keep the time. */
+		if (oldest && listener->starved && listener->waiting)
+			incoming.wakes[0] = weft__running_id(listener->waiting);
+	}
+	weft__lock_drop(&entry->lock);
+	weft__incoming_do(worker, &incoming);
+	return withdrawn;
+}
+
+/* Is it this task's turn to keep the time of a starved listener? */
+static bool accept_starves(struct weft__fd *entry, struct weft__task *task)
+{
+	bool starves;
+
+	weft__lock_take(&entry->lock);
+	starves = waits(task) && entry->listener->starved &&
+		  entry->listener->waiting == task;
+	weft__lock_drop(&entry->lock);
+	return starves;
+}
+
+static void accept_retry(struct weft__worker *worker, struct weft__fd *entry,
+			 struct weft__task *task)
+{
+	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+
+	weft__lock_take(&entry->lock);
+	if (waits(task)) {
+		weft__listener_set_starved(weft__reactor(worker->runtime),
+					   entry->listener, false);
+		weft__incoming_want(worker, entry->listener, &incoming);
+	}
+	weft__lock_drop(&entry->lock);
+	weft__incoming_do(worker, &incoming);
+}
+
+static int accept_wait(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__fd *entry)
+{
+	for (;;) {
+		/* pairs: [op.end] */
+		uint64_t word = weft__load(&task->op, acquire);
+		int why;
+
+		if (!(word & WEFT__OP_PENDING))
+			return (int32_t)(uint32_t)word;
+		why = weft__interrupted(worker, task);
+		if (why < 0) {
+			if (accept_withdraw(worker, entry, task))
+				return why;
+		} else if (accept_starves(entry, task)) {
+			worker = weft__op_pause(worker, task, STARVED_NS);
+			accept_retry(worker, entry, task);
+		} else {
+			worker = weft__suspend(worker);
+		}
+	}
+}
+
+static int accept_one(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	struct weft__fd *entry;
+	int r, accepted = -1;
+
+	if (!task)
+		return -EPERM;
+	r = weft__interrupted(worker, task);
+	if (r < 0)
+		return r;
+	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+	if (r < 0)
+		return r;
+	weft__wait_begin(worker, task);
+	r = accept_begin(worker, task, entry, fd, &accepted);
+	if (r < 0)
+		return r;
+	if (r == BEGUN_WAITS)
+		return accept_wait(worker, task, entry);
+	weft__charge_ready(worker);
+	return accepted;
+}
+
+/* False: the connection is gone already. */
+static bool accept_peer(int fd, struct weft_addr *ret_peer)
+{
+	struct sockaddr_storage address;
+	socklen_t bytes;
+
+	if (weft__direct_peer(fd, &address, &bytes) < 0)
+		return false;
+	/* A family that weft has no form for is no address. */
+	if (weft_addr_from_sockaddr((struct sockaddr *)&address, bytes,
+				    ret_peer) < 0)
+		*ret_peer = (struct weft_addr){ .bytes = 0 };
+	return true;
+}
+
+int weft_accept(int fd, struct weft_addr *ret_peer)
+{
+	for (;;) {
+		struct weft__reactor *reactor;
+		int accepted = accept_one(fd);
+
+		if (accepted < 0 || !ret_peer ||
+		    accept_peer(accepted, ret_peer))
+			return accepted;
+		reactor = weft__reactor(weft__worker_self()->runtime);
+		weft__fd_discard(&reactor->fds, accepted);
+	}
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that loop until all is moved.
+ */
+#include <weft/io.h>
+
+#include <errno.h>
+
+/* One step: moves some of the bytes. */
+struct all {
+	int fd;
+	int flags;
+	char *buf;
+	off_t offset;
+};
+
+typedef ssize_t (*all_step)(const struct all *all, size_t done, size_t bytes);
+
+static ssize_t step_read(const struct all *all, size_t done, size_t bytes)
+{
+	return weft_read(all->fd, all->buf + done, bytes);
+}
+
+static ssize_t step_write(const struct all *all, size_t done, size_t bytes)
+{
+	return weft_write(all->fd, all->buf + done, bytes);
+}
+
+static ssize_t step_pread(const struct all *all, size_t done, size_t bytes)
+{
+	return weft_pread(all->fd, all->buf + done, bytes,
+			  all->offset + (off_t)done);
+}
+
+static ssize_t step_pwrite(const struct all *all, size_t done, size_t bytes)
+{
+	return weft_pwrite(all->fd, all->buf + done, bytes,
+			   all->offset + (off_t)done);
+}
+
+static ssize_t step_send(const struct all *all, size_t done, size_t bytes)
+{
+	return weft_send(all->fd, all->buf + done, bytes, all->flags);
+}
+
+/* none: what a step that moves nothing means. */
+static int all_run(const struct all *all, size_t bytes, all_step step, int none,
+		   size_t *ret_done)
+{
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (done < bytes) {
+		n = step(all, done, bytes - done);
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	if (ret_done)
+		*ret_done = done;
+	if (n < 0)
+		return (int)n;
+	return n == 0 ? none : 0;
+}
+
+int weft_read_all(int fd, void *buf, size_t bytes, size_t *ret_done)
+{
+	struct all all = { .fd = fd, .buf = buf };
+
+	return all_run(&all, bytes, step_read, -ENODATA, ret_done);
+}
+
+int weft_write_all(int fd, const void *buf, size_t bytes, size_t *ret_done)
+{
+	struct all all = { .fd = fd, .buf = (char *)(uintptr_t)buf };
+
+	return all_run(&all, bytes, step_write, -EIO, ret_done);
+}
+
+int weft_pread_all(int fd, void *buf, size_t bytes, off_t offset,
+		   size_t *ret_done)
+{
+	struct all all = { .fd = fd, .buf = buf, .offset = offset };
+
+	return all_run(&all, bytes, step_pread, -ENODATA, ret_done);
+}
+
+int weft_pwrite_all(int fd, const void *buf, size_t bytes, off_t offset,
+		    size_t *ret_done)
+{
+	struct all all = {
+		.fd = fd, .buf = (char *)(uintptr_t)buf, .offset = offset
+	};
+
+	return all_run(&all, bytes, step_pwrite, -EIO, ret_done);
+}
+
+int weft_send_all(int fd, const void *buf, size_t bytes, int flags,
+		  size_t *ret_done)
+{
+	struct all all = {
+		.fd = fd, .flags = flags, .buf = (char *)(uintptr_t)buf
+	};
+
+	return all_run(&all, bytes, step_send, -EIO, ret_done);
+}

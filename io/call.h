@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the public calls on a descriptor have in common.
+ */
+#ifndef WEFT_IO_CALL_H
+#define WEFT_IO_CALL_H
+
+#include <errno.h>
+#include <limits.h>
+
+#include "io/direct.h"
+#include "io/op.h"
+#include "io/reactor.h"
+#include "runtime/wait.h"
+
+/* What the kernel moves at most in one call (MAX_RW_COUNT). */
+#define WEFT__BYTES_MOST ((size_t)0x7ffff000)
+
+static inline unsigned weft__bytes(size_t bytes)
+{
+	return (unsigned)(bytes < WEFT__BYTES_MOST ? bytes : WEFT__BYTES_MOST);
+}
+
+/* The start of a call that may be done without waiting: the running task's
+ * worker.  -EPERM, -ECANCELED, -ETIMEDOUT. */
+static inline int weft__call_begin(struct weft__worker **ret_worker)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+
+	if (weft__unlikely(!task))
+		return -EPERM;
+	*ret_worker = worker;
+	return weft__interrupted(worker, task);
+}
+
+/* The same for a descriptor: its entry too, and what kind it is (an enum
+ * weft__fd_kind with flags); also -EBADF, -ENOMEM. */
+static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
+				      struct weft__fd **ret_entry)
+{
+	int r = weft__call_begin(ret_worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	r = weft__fd_get(&weft__reactor((*ret_worker)->runtime)->fds, fd,
+			 ret_entry);
+	if (weft__unlikely(r < 0))
+		return r;
+	return weft__fd_kind(*ret_entry, fd);
+}
+
+/* A call with arguments that nothing can be done with. */
+static inline int weft__call_refused(int error)
+{
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	return r < 0 ? r : error;
+}
+
+/* The end of a call that was done without waiting. */
+static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
+{
+	/* About to yield: as good as a suspension, so that a loop of these
+	 * meets its deadline. */
+	if (weft__unlikely(worker->ops_left <= 1))
+		weft__wait_begin(worker, worker->current);
+	weft__charge_ready(worker);
+	return r;
+}
+
+/* Does an error of a direct call mean that the ring is to be used? */
+static inline bool weft__call_wants_ring(ssize_t r)
+{
+	return r == -EAGAIN || r == -EOPNOTSUPP || r == -ENOSYS;
+}
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing: first every operation on the descriptor is cancelled and its end
+ * awaited, then the descriptor is closed.  The kernel does not do the first by
+ * itself: it would keep the file open, and no peer would see the end of it.
+ */
+#include <weft/io.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "io/listener.h"
+#include "io/op.h"
+#include "runtime/wait.h"
+
+enum { DOOMED_MOST = 16 };
+
+/* What could not be cancelled is tried again after that. */
+#define AGAIN_NS 1000000u
+
+struct doomed {
+	uint64_t user_data;
+	uint16_t shard;
+};
+
+/* The requests in flight behind the first `skip`, at most DOOMED_MOST. */
+static unsigned doomed_list(struct weft__fd *entry, unsigned skip,
+			    struct doomed *ret_doomed)
+{
+	struct weft__task *task;
+	unsigned count = 0;
+
+	weft__lock_take(&entry->lock);
+	for (task = entry->waiting; task && count < DOOMED_MOST;
+	     task = task->fd_next) {
+		/* relaxed: begun before it was linked, under the lock. */
+		uint64_t word = weft__load(&task->op, relaxed);
+
+		if (skip) {
+			skip--;
+			continue;
+		}
+		task->op_flags |= WEFT__OP_CLOSED;
+		ret_doomed[count++] = (struct doomed){
+			weft__user_data(WEFT__TAG_OP, weft__op_sequence(word),
+					task->index),
+			task->op_shard
+		};
+	}
+	weft__lock_drop(&entry->lock);
+	return count;
+}
+
+/* Cancels what is in flight.  False: not all of it could be, or the list
+ * changed meanwhile, so that some may have been overlooked. */
+static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
+{
+	struct doomed doomed[DOOMED_MOST];
+	unsigned count, skip = 0;
+	bool all = true;
+
+	while ((count = doomed_list(entry, skip, doomed)) > 0) {
+		for (unsigned i = 0; i < count; i++) {
+			struct weft__worker *at =
+				worker->runtime->workers[doomed[i].shard];
+
+			if (weft__shard_cancel(weft__shard(at),
+					      doomed[i].user_data) != 0)
+				all = false;
+		}
+		if (count < DOOMED_MOST)
+			break;
+		skip += count;
+		all = false;
+	}
+	return all;
+}
+
+/* Nothing is in flight: the entry is made blank.  From now on the number may be
+ * somebody else's (D2).  False: something is. */
+static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
+{
+	struct weft__listener *listener;
+	bool blank;
+
+	weft__lock_take(&entry->lock);
+	listener = entry->listener;
+	blank = !entry->waiting &&
+		(!listener || listener->state == WEFT__LISTENER_IDLE);
+	if (blank) {
+		entry->listener = NULL;
+		entry->closing = false;
+		entry->closer = 0;
+		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
+	}
+	weft__lock_drop(&entry->lock);
+	if (blank && listener)
+		weft__listener_free(reactor, listener);
+	return blank;
+}
+
+/* -EBADF: another task is closing it. */
+static int close_begin(struct weft__fd *entry, struct weft__task *task)
+{
+	bool closing;
+
+	weft__lock_take(&entry->lock);
+	closing = entry->closing;
+	if (!closing) {
+		entry->closing = true;
+		entry->closer = weft__running_id(task);
+	}
+	weft__lock_drop(&entry->lock);
+	return closing ? -EBADF : 0;
+}
+
+static int close_drain(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__fd *entry)
+{
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	int r = close_begin(entry, task);
+
+	if (r < 0)
+		return r;
+	while (entry->listener || !close_blank(reactor, entry)) {
+		bool all = close_cancel(worker, entry);
+
+		if (entry->listener)
+			all &= weft__listener_end(worker, entry);
+		if (close_blank(reactor, entry)) /* mutate: recheck=false */
+			break;
+		if (all)
+			worker = weft__suspend(worker);
+		else
+			worker = weft__op_pause(worker, task, AGAIN_NS);
+	}
+	return 0;
+}
+
+/* Through the ring, which goes to a thread of the kernel's if it would block.
+ * ThreadSanitizer follows descriptors by their calls, and must see this one. */
+static int close_number(int fd)
+{
+#ifdef WEFT__TSAN
+	return close(fd) < 0 ? -errno : 0;
+#else
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_close(&sqe, fd);
+	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
+#endif
+}
+
+int weft_close(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	struct weft__fd *entry;
+	int r;
+
+	if (!task)
+		return -EPERM;
+	if (fd < 0)
+		return -EBADF;
+	entry = weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
+	if (entry) {
+		r = close_drain(worker, task, entry);
+		if (r < 0)
+			return r;
+	}
+	r = close_number(fd);
+	weft__listeners_feed(weft__worker_self());
+	return r;
+}

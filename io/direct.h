@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls that never wait, made at once on the worker's thread.
+ *
+ * They return -errno.  None is inlined, and errno is read nowhere else: a task
+ * may resume on another thread, and a compiler that saw errno on both sides of
+ * a switch would keep its address.
+ */
+#ifndef WEFT_IO_DIRECT_H
+#define WEFT_IO_DIRECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* Not raising SIGPIPE on a broken pipe; Linux 6.18, and newer headers. */
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+bool weft__direct_is_open(int fd);
+
+/* An enum weft__fd_kind, or -EBADF. */
+int weft__direct_kind(int fd);
+
+/* Whether it is a FIFO. */
+bool weft__direct_is_fifo(int fd);
+
+/* What the page cache has, or takes, at once; else -EAGAIN, or -EOPNOTSUPP if
+ * the file system cannot tell.  An offset of -1 is the file's position. */
+ssize_t weft__direct_readv(int fd, const struct iovec *iov, int iov_count,
+			   off_t offset);
+ssize_t weft__direct_writev(int fd, const struct iovec *iov, int iov_count,
+			    off_t offset);
+
+/* The position of a file, or -errno; moving it; whether it is written to at its
+ * end only. */
+off_t weft__direct_position(int fd);
+void weft__direct_move(int fd, off_t position);
+bool weft__direct_appends(int fd);
+
+/* With MSG_DONTWAIT, and MSG_NOSIGNAL. */
+ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags);
+ssize_t weft__direct_recv(int fd, void *buf, size_t bytes, int flags);
+ssize_t weft__direct_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t weft__direct_recvmsg(int fd, struct msghdr *msg, int flags);
+
+/* The address at the other end; 0 or -errno. */
+int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
+		      socklen_t *ret_bytes);
+
+int weft__direct_shutdown(int fd, int how);
+void weft__direct_close(int fd);
+
+/* Whether writes can be told not to raise SIGPIPE; false if that cannot be
+ * found out. */
+bool weft__direct_has_nosignal(void);
+
+#endif

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver over io_uring: what the scheduler asks of the outside, done with a
+ * ring for each worker and the lanes of the timers.
+ */
+#include "runtime/driver.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/direct.h"
+#include "io/listener.h"
+#include "io/op.h"
+#include "io/reactor.h"
+#include "io/sigpipe.h"
+#include "runtime/runtime.h"
+#include "timer/lanes.h"
+
+enum { ENTRIES_DEFAULT = 256, STOP_TRIES = 1000 };
+
+/* How long to wait in one ring for a request to end. */
+#define STOP_WAIT_NS 1000000u
+
+/* How long a worker sleeps that could not have its eventfd polled. */
+#define UNARMED_NS 1000000u
+
+static uint64_t uring_now(struct weft_runtime *runtime)
+{
+	struct timespec now;
+
+	(void)runtime;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- SIGPIPE ---------------------------------------------------------- */
+
+static void block_sigpipe(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	if (!shard->sigpipe_seen) {
+		shard->sigpipe_seen = true;
+		shard->sigpipe_blocked = weft__sigpipe_block();
+		shard->sigpipe_thread = pthread_self();
+	}
+}
+
+/* The thread that called weft_run() was worker 0; others end now. */
+static void unblock_sigpipe(struct weft__shard *shard)
+{
+	if (shard->sigpipe_blocked &&
+	    pthread_equal(shard->sigpipe_thread, pthread_self()))
+		weft__sigpipe_unblock();
+}
+
+/* ---- Life ------------------------------------------------------------- */
+
+/* In a child after fork() no task runs: every call refuses. */
+static void forget_worker(void)
+{
+	weft__worker_set(NULL);
+}
+
+static void prepare_for_fork(void)
+{
+	pthread_atfork(NULL, NULL, forget_worker);
+}
+
+static void shards_close(struct weft_runtime *runtime)
+{
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *worker = runtime->workers[i];
+
+		if (weft__shard(worker))
+			weft__shard_close(weft__shard(worker));
+		worker->shard = NULL;
+	}
+}
+
+/* A program that cannot run at all is told why, once. */
+static int shards_refused(int error, const char *reason)
+{
+	if (reason)
+		fprintf(stderr,
+			"weft: %s; there is no other engine in this version\n",
+			reason);
+	return error;
+}
+
+static int shards_open(struct weft_runtime *runtime, unsigned entries)
+{
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		const char *reason = NULL;
+		struct weft__shard *shard;
+		int r = weft__shard_open(entries, &shard, &reason);
+
+		if (r < 0) {
+			shards_close(runtime);
+			return shards_refused(r, reason);
+		}
+		runtime->workers[i]->shard = shard;
+	}
+	return 0;
+}
+
+static int reactor_open(struct weft_runtime *runtime, unsigned entries)
+{
+	struct weft__reactor *reactor = calloc(1, sizeof(*reactor));
+	int r;
+
+	if (!reactor)
+		return -ENOMEM;
+	reactor->runtime = runtime;
+	r = weft__fds_init(&reactor->fds);
+	if (r < 0)
+		goto fail_reactor;
+	r = shards_open(runtime, entries);
+	if (r < 0)
+		goto fail_fds;
+	r = weft__lanes_open(runtime, uring_now(runtime));
+	if (r < 0)
+		goto fail_shards;
+	reactor->nosignal = weft__direct_has_nosignal();
+	runtime->driver = reactor;
+	return 0;
+
+fail_shards:
+	shards_close(runtime);
+fail_fds:
+	weft__fds_fini(&reactor->fds);
+fail_reactor:
+	free(reactor);
+	return r;
+}
+
+static int uring_open(struct weft_runtime *runtime,
+		      const struct weft_opts *opts)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	unsigned entries = opts ? opts->ring_entries : 0;
+
+	pthread_once(&once, prepare_for_fork);
+	/* Refused where it is unknown; then late owners are not interrupted. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0,
+		0);
+	return reactor_open(runtime, entries ? entries : ENTRIES_DEFAULT);
+}
+
+/* Connections that were accepted and never reaped.  Returns how many requests
+ * to accept have ended. */
+static unsigned shard_discard(struct weft__reactor *reactor,
+			      struct weft__shard *shard)
+{
+	unsigned count, ended = 0;
+
+	weft__ring_turn(&shard->ring);
+	while ((count = weft__ring_reap(&shard->ring, shard->batch,
+					WEFT__BATCH_MOST)))
+		for (unsigned i = 0; i < count; i++) {
+			const struct weft__completion *c = &shard->batch[i];
+
+			if (weft__tag_of(c->user_data) != WEFT__TAG_ACCEPT)
+				continue;
+			ended += !(c->flags & IORING_CQE_F_MORE);
+			if (c->result >= 0)
+				weft__fd_discard(&reactor->fds, c->result);
+		}
+	return ended;
+}
+
+/* Listeners that nobody closed: their requests end before their rings do, or a
+ * connection could be accepted that nobody knows of. */
+static void listeners_stop(struct weft_runtime *runtime)
+{
+	struct weft__reactor *reactor = weft__reactor(runtime);
+	unsigned armed = 0;
+
+	for (struct weft__listener *listener = reactor->listeners; listener;
+	     listener = listener->next) {
+		struct weft__worker *at = runtime->workers[listener->shard];
+
+		if (listener->state == WEFT__LISTENER_IDLE)
+			continue;
+		armed++;
+		weft__shard_cancel(weft__shard(at),
+				   weft__incoming_user_data(listener->number,
+							    listener->fd));
+	}
+	for (int tries = 0; armed && tries < STOP_TRIES; tries++)
+		for (uint32_t i = 0; i < runtime->workers_count; i++) {
+			struct weft__shard *shard =
+				weft__shard(runtime->workers[i]);
+
+			armed -= shard_discard(reactor, shard);
+			if (armed)
+				weft__ring_wait(&shard->ring, STOP_WAIT_NS);
+		}
+	weft__listeners_close(reactor);
+}
+
+static void uring_close(struct weft_runtime *runtime)
+{
+	struct weft__reactor *reactor = weft__reactor(runtime);
+
+	listeners_stop(runtime);
+	weft__lanes_close(runtime);
+	unblock_sigpipe(weft__shard(runtime->workers[0]));
+	shards_close(runtime);
+	weft__fds_fini(&reactor->fds);
+	free(reactor);
+	runtime->driver = NULL;
+}
+
+static uint64_t uring_random(struct weft_runtime *runtime)
+{
+	uint64_t seed;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = uring_now(runtime);
+	return seed;
+}
+
+/* ---- Time ------------------------------------------------------------- */
+
+static void uring_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+		      uint64_t deadline_ns)
+{
+	weft__lanes_arm(worker, alarm, deadline_ns);
+}
+
+static bool uring_disarm(struct weft_runtime *runtime,
+			 struct weft__alarm *alarm)
+{
+	return weft__lanes_disarm(runtime, alarm);
+}
+
+/* ---- Waking ----------------------------------------------------------- */
+
+static void wake_by_eventfd(struct weft__shard *to)
+{
+	uint64_t one = 1;
+
+	/* It fails only when it is full, and then it wakes all the same. */
+	if (write(to->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* A message from the waker's own ring, sent at once.  Its own completion comes
+ * only if it fails, and then the eventfd is used after all. */
+static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
+			    uint32_t to_index)
+{
+	struct io_uring_sqe *sqe;
+	bool sent = false;
+
+	if (!weft__trylock_try(&from->lock))
+		return false;
+	sqe = weft__shard_entry(from);
+	if (sqe) {
+		io_uring_prep_msg_ring(sqe, to->ring.uring.ring_fd, 0,
+				       weft__user_data(WEFT__TAG_WAKE, 0, 0),
+				       0);
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		sqe->user_data =
+			weft__user_data(WEFT__TAG_WAKE_SENT, 0, to_index);
+		weft__ring_publish(&from->ring);
+		weft__ring_submit(&from->ring);
+		sent = !weft__ring_unsubmitted(&from->ring);
+	}
+	/* Whoever was refused will come again if we are late. */
+	weft__trylock_drop(&from->lock);
+	return sent;
+}
+
+static void uring_wake(struct weft__worker *from, struct weft__worker *to)
+{
+	if (!from || !wake_by_message(weft__shard(from), weft__shard(to),
+				      to->index))
+		wake_by_eventfd(weft__shard(to));
+}
+
+/* ---- Completions ------------------------------------------------------ */
+
+unsigned weft__complete(struct weft__worker *worker,
+			const struct weft__completion *batch, unsigned count)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	unsigned made_ready = 0, completions = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_OP)
+			__builtin_prefetch(weft__task_at(runtime,
+							 batch[i].user_data),
+					   1);
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t index = (uint32_t)batch[i].user_data;
+
+		switch (weft__tag_of(batch[i].user_data)) {
+		case WEFT__TAG_OP:
+			completions++;
+			made_ready += weft__op_complete(worker, &batch[i]);
+			break;
+		case WEFT__TAG_ACCEPT:
+			completions++;
+			made_ready += weft__incoming_complete(worker,
+							      &batch[i]);
+			break;
+		case WEFT__TAG_WAKE_SENT:
+			wake_by_eventfd(weft__shard(runtime->workers[index]));
+			break;
+		case WEFT__TAG_WAKE:
+		case WEFT__TAG_WAKE_FD:
+			break;
+		}
+	}
+	if (completions)
+		weft__count(worker, WEFT__N_COMPLETIONS, completions);
+	return made_ready;
+}
+
+/* ---- Ticks ------------------------------------------------------------ */
+
+static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	if (weft__unlikely(!weft__reactor(worker->runtime)->nosignal))
+		block_sigpipe(worker);
+	if (worker->index == 0)
+		weft__lanes_turn(worker->runtime, worker, now_ns);
+	else
+		weft__lanes_turn_own(worker, now_ns);
+	if (weft__shard_busy(shard))
+		weft__shard_serve(worker, shard);
+}
+
+static unsigned uring_help(struct weft__worker *worker,
+			   struct weft__worker *late, uint64_t now_ns)
+{
+	struct weft__shard *shard = weft__shard(late);
+	unsigned made_ready = 0;
+
+	if (late->index == 0)
+		made_ready += weft__lanes_turn(worker->runtime, worker, now_ns);
+	if (weft__shard_busy(shard))
+		made_ready += weft__shard_help(worker, shard);
+	return made_ready;
+}
+
+/* ---- Parking ---------------------------------------------------------- */
+
+/* The poll of the eventfd is multishot: it is submitted with its entry (S3),
+ * for its completions come through the thread that submitted it. */
+static void shard_arm_wake(struct weft__shard *shard)
+{
+	struct io_uring_sqe *sqe = weft__shard_entry(shard);
+
+	if (!sqe)
+		return;
+	io_uring_prep_poll_multishot(sqe, shard->wake_fd, POLLIN);
+	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_FD, 0, 0);
+	weft__ring_publish(&shard->ring);
+	shard->wake_armed = true;
+	weft__ring_submit(&shard->ring);
+}
+
+static void uring_park_begin(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	weft__shard_lock(shard);
+	if (weft__unlikely(!shard->wake_armed))
+		shard_arm_wake(shard);
+}
+
+static void uring_park_abort(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	if (weft__trylock_drop(&shard->lock))
+		weft__shard_serve(worker, shard);
+}
+
+static uint64_t until(uint64_t deadline_ns, uint64_t now_ns)
+{
+	return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+}
+
+/* Worker 0 sleeps no longer than until the next alarm.  It first publishes how
+ * long that is, then looks once more: whoever arms an earlier one meanwhile is
+ * seen, or sees that it has to wake us. */
+static uint64_t park_until_alarm(struct weft_runtime *runtime,
+				 uint64_t wait_ns)
+{
+	uint64_t now_ns, next_ns = weft__lanes_next(runtime);
+
+	weft__lanes_sleep(runtime, next_ns);
+	next_ns = weft__lanes_next(runtime);
+	if (next_ns == UINT64_MAX)
+		return wait_ns;
+	now_ns = uring_now(runtime);
+	return until(next_ns, now_ns) < wait_ns ? until(next_ns, now_ns) :
+						  wait_ns;
+}
+
+static enum weft__park_result uring_park(struct weft__worker *worker,
+					 uint64_t wait_ns)
+{
+	struct weft__shard *shard = weft__shard(worker);
+	unsigned count;
+	bool again;
+
+	if (worker->index == 0)
+		wait_ns = park_until_alarm(worker->runtime, wait_ns);
+	if (weft__unlikely(!shard->wake_armed) && wait_ns > UNARMED_NS)
+		wait_ns = UNARMED_NS;
+	/* No memory, or too many completions, which are taken now. */
+	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
+		sched_yield();
+	if (worker->index == 0)
+		weft__lanes_wake(worker->runtime);
+	count = weft__shard_take(worker, shard);
+	again = weft__trylock_drop(&shard->lock);
+	weft__complete(worker, shard->batch, count);
+	if (again && weft__shard_busy(shard))
+		weft__shard_serve(worker, shard);
+	return WEFT__PARK_WOKEN;
+}
+
+static const struct weft__driver_ops uring_ops = {
+	.name = "io_uring",
+	.open = uring_open,
+	.close = uring_close,
+	.now = uring_now,
+	.arm = uring_arm,
+	.disarm = uring_disarm,
+	.poll = uring_poll,
+	.help = uring_help,
+	.park_begin = uring_park_begin,
+	.park_abort = uring_park_abort,
+	.park = uring_park,
+	.wake = uring_wake,
+	.random = uring_random,
+};
+
+const struct weft__driver_ops *weft__driver_default(void)
+{
+	return &uring_ops;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Orderings
+ *   [fd.chunk]  make CAS release -> find acquire: that the chunk is zero.
+ */
+#include "io/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "io/direct.h"
+
+#define TABLE_BYTES (WEFT__FD_CHUNKS * sizeof(struct weft__fd *))
+
+int weft__fds_init(struct weft__fds *fds)
+{
+	void *table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (table == MAP_FAILED)
+		return -ENOMEM;
+	fds->chunks = table;
+	return 0;
+}
+
+void weft__fds_fini(struct weft__fds *fds)
+{
+	/* relaxed: nobody else is left. */
+	for (uint32_t i = weft__load(&fds->chunks_end, relaxed); i-- > 0;)
+		free(weft__load(&fds->chunks[i], relaxed));
+	munmap(fds->chunks, TABLE_BYTES);
+}
+
+static void fds_grow(struct weft__fds *fds, uint32_t end)
+{
+	/* relaxed: for fini alone, which comes after all. */
+	uint32_t old = weft__load(&fds->chunks_end, relaxed);
+
+	while (old < end && !weft__cas(&fds->chunks_end, &old, end, relaxed))
+		;
+}
+
+int weft__fd_make(struct weft__fds *fds, int fd, struct weft__fd **ret_entry)
+{
+	uint32_t index = (uint32_t)fd >> WEFT__FD_CHUNK_BITS;
+	struct weft__fd *chunk, *expected = NULL;
+
+	/* A number that is no descriptor must not cost memory. */
+	if (fd < 0 || !weft__direct_is_open(fd))
+		return -EBADF;
+	chunk = calloc(WEFT__FD_CHUNK, sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	/* pairs: [fd.chunk] */
+	if (weft__cas(&fds->chunks[index], &expected, chunk, release))
+		fds_grow(fds, index + 1);
+	else
+		free(chunk);
+	*ret_entry = weft__fd_find(fds, fd);
+	return 0;
+}
+
+int weft__fd_kind_slow(struct weft__fd *entry, int fd)
+{
+	int kind = weft__direct_kind(fd);
+
+	if (kind >= 0)
+		weft__fd_set_kind(entry, kind);
+	return kind;
+}
+
+void weft__fd_discard(struct weft__fds *fds, int fd)
+{
+	struct weft__fd *entry = weft__fd_find(fds, fd);
+
+	if (entry)
+		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
+	weft__direct_close(fd);
+}

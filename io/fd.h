@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptors - which operations wait on a descriptor, so that closing it can
+ * end them.
+ *
+ *	chunks[fd >> 12] --> [entry][entry]...[entry]	4096 of 32 bytes
+ *	                        |
+ *	                        '--> task <-> task <-> task   in flight
+ *
+ * Chunks are made on demand and stay.  An entry that was never used is all
+ * zero.
+ *
+ * Invariants
+ *   D1  A task is in the list exactly while its operation is in flight: it is
+ *       linked under the lock together with the publication of its request, and
+ *       unlinked by whoever reaps the completion.  So a closer that holds the
+ *       lock can find every request of the list in a ring, and nobody has to
+ *       run for the list to become empty.
+ *   D2  While `closing` no task is linked.  It is cleared before the kernel
+ *       closes the descriptor, for from then on the number may be somebody
+ *       else's.
+ */
+#ifndef WEFT_IO_FD_H
+#define WEFT_IO_FD_H
+
+#include "runtime/base/lock.h"
+#include "runtime/task.h"
+
+struct weft__listener;
+
+/* What a descriptor refers to; found out at its first use. */
+enum weft__fd_kind {
+	WEFT__FD_UNKNOWN,
+	WEFT__FD_SOCKET,
+	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
+	WEFT__FD_DIRECT, /* the same with O_DIRECT */
+	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
+	WEFT__FD_OTHER,	 /* a device that has, a directory, ... */
+	/* The file system cannot do it without waiting. */
+	WEFT__FD_NO_QUICK_READ = 1 << 6,
+	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
+};
+
+struct weft__fd {
+	struct weft__lock lock;
+	weft__atomic(uint8_t) kind;  /* a hint */
+	bool closing;		     /* under lock */
+	struct weft__task *waiting;  /* under lock; newest first */
+	union {
+		uint64_t closer;     /* under lock: task that waits, or 0 */
+		int next_accepted;   /* of one that nobody took yet: under the
+					lock of its listener's entry */
+	};
+	struct weft__listener *listener; /* under lock; see io/accept.c */
+};
+
+_Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
+
+enum { WEFT__FD_CHUNK_BITS = 12, WEFT__FD_CHUNK = 1 << WEFT__FD_CHUNK_BITS };
+
+/* A table for every int; what is not touched takes no memory. */
+#define WEFT__FD_CHUNKS ((size_t)1 << (31 - WEFT__FD_CHUNK_BITS))
+
+struct weft__fds {
+	weft__atomic(struct weft__fd *) *chunks; /* the table is immutable */
+	weft__atomic(uint32_t) chunks_end; /* none was made from there on */
+};
+
+int weft__fds_init(struct weft__fds *fds);
+void weft__fds_fini(struct weft__fds *fds);
+
+/* The entry of a descriptor, made if need be.  0, -EBADF, -ENOMEM. */
+int weft__fd_make(struct weft__fds *fds, int fd, struct weft__fd **ret_entry);
+
+/* The entry, or NULL if no descriptor near it was ever used. */
+static inline struct weft__fd *weft__fd_find(struct weft__fds *fds, int fd)
+{
+	struct weft__fd *chunk;
+
+	if (weft__unlikely(fd < 0))
+		return NULL;
+	/* pairs: [fd.chunk] in io/fd.c */
+	chunk = weft__load(&fds->chunks[fd >> WEFT__FD_CHUNK_BITS], acquire);
+	return weft__likely(chunk != NULL) ?
+		       &chunk[fd & (WEFT__FD_CHUNK - 1)] :
+		       NULL;
+}
+
+static inline int weft__fd_get(struct weft__fds *fds, int fd,
+			       struct weft__fd **ret_entry)
+{
+	struct weft__fd *entry = weft__fd_find(fds, fd);
+
+	if (weft__unlikely(!entry))
+		return weft__fd_make(fds, fd, ret_entry);
+	*ret_entry = entry;
+	return 0;
+}
+
+/* Closes a descriptor that no task knows of. */
+void weft__fd_discard(struct weft__fds *fds, int fd);
+
+static inline bool weft__fd_is_file(int kind)
+{
+	kind &= ~(WEFT__FD_NO_QUICK_READ | WEFT__FD_NO_QUICK_WRITE);
+	return kind == WEFT__FD_FILE || kind == WEFT__FD_DIRECT;
+}
+
+int weft__fd_kind_slow(struct weft__fd *entry, int fd);
+
+/* What kind it is, with the NO_QUICK flags; or -EBADF. */
+static inline int weft__fd_kind(struct weft__fd *entry, int fd)
+{
+	/* relaxed: a hint, found out anew if it is missing. */
+	uint8_t kind = weft__load(&entry->kind, relaxed);
+
+	return weft__likely(kind != 0) ? kind : weft__fd_kind_slow(entry, fd);
+}
+
+static inline void weft__fd_set_kind(struct weft__fd *entry, int kind)
+{
+	/* relaxed: a hint. */
+	weft__store(&entry->kind, (uint8_t)kind, relaxed);
+}
+
+/* Under the lock. */
+static inline void weft__fd_link(struct weft__fd *entry,
+				 struct weft__task *task)
+{
+	task->fd_next = entry->waiting;
+	task->fd_link = &entry->waiting;
+	if (entry->waiting)
+		entry->waiting->fd_link = &task->fd_next;
+	entry->waiting = task;
+}
+
+/* Under the lock. */
+static inline void weft__fd_unlink(struct weft__task *task)
+{
+	*task->fd_link = task->fd_next;
+	if (task->fd_next)
+		task->fd_next->fd_link = task->fd_link;
+}
+
+#endif

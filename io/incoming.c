@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Incoming - the request by which a listener accepts, and what becomes of its
+ * completions.
+ */
+#include <errno.h>
+
+#include "io/direct.h"
+#include "io/listener.h"
+#include "io/op.h"
+#include "runtime/wait.h"
+
+/* So many connections that nobody takes, and the kernel is to keep the rest. */
+enum { KEPT_MOST = 64 };
+
+/* ---- The request ------------------------------------------------------ */
+
+void weft__incoming_want(struct weft__worker *here,
+			 struct weft__listener *listener,
+			 struct weft__incoming *incoming)
+{
+	if (listener->state != WEFT__LISTENER_IDLE || !listener->waiting ||
+	    listener->starved)
+		return;
+	listener->state = WEFT__LISTENER_ARMED;
+	listener->shard = (uint16_t)here->index;
+	incoming->fd = listener->fd;
+	incoming->number = listener->number;
+	incoming->single = listener->single;
+	incoming->arm = true;
+}
+
+/* Submits it under the shard's lock, so that no helper meets it (S3). */
+static bool incoming_submit(struct weft__shard *shard,
+			    const struct weft__incoming *incoming)
+{
+	struct io_uring_sqe *sqe;
+
+	weft__shard_lock(shard);
+	sqe = weft__shard_entry(shard);
+	if (sqe) {
+		if (incoming->single)
+			io_uring_prep_accept(sqe, incoming->fd, NULL, NULL,
+					     SOCK_CLOEXEC);
+		else
+			io_uring_prep_multishot_accept(sqe, incoming->fd, NULL,
+						       NULL, SOCK_CLOEXEC);
+		sqe->user_data = weft__incoming_user_data(incoming->number,
+							  incoming->fd);
+		weft__ring_publish(&shard->ring);
+		weft__ring_submit(&shard->ring);
+	}
+	/* Whoever was refused will come again if we are late. */
+	weft__trylock_drop(&shard->lock);
+	return sqe != NULL;
+}
+
+/* The kernel takes no more entries now: as if descriptors were lacking.  Until
+ * the state is IDLE again the listener stays.  Returns a task to wake. */
+static uint64_t incoming_failed(struct weft__reactor *reactor,
+				struct weft__fd *entry)
+{
+	struct weft__listener *listener;
+	uint64_t id = 0;
+
+	weft__lock_take(&entry->lock);
+	listener = entry->listener;
+	listener->state = WEFT__LISTENER_IDLE;
+	weft__listener_set_starved(reactor, listener, true);
+	if (entry->closing)
+		id = entry->closer;
+	else if (listener->waiting)
+		id = weft__running_id(listener->waiting);
+	weft__lock_drop(&entry->lock);
+	return id;
+}
+
+static void incoming_stop(struct weft__worker *here,
+			  const struct weft__incoming *incoming)
+{
+	struct weft__worker *at = here->runtime->workers[incoming->shard];
+	struct weft__fd *entry = incoming->entry;
+
+	if (weft__shard_cancel(weft__shard(at),
+			      weft__incoming_user_data(incoming->number,
+						       incoming->fd)) == 0)
+		return;
+	/* Not to be caught now; its next completion brings us here again. */
+	weft__lock_take(&entry->lock);
+	if (entry->listener && entry->listener->number == incoming->number &&
+	    entry->listener->state == WEFT__LISTENER_STOPPING)
+		entry->listener->state = WEFT__LISTENER_ARMED;
+	weft__lock_drop(&entry->lock);
+}
+
+static unsigned wake(struct weft__worker *here, uint64_t id)
+{
+	return id && weft__wake(here, weft__task_at(here->runtime, id), id);
+}
+
+unsigned weft__incoming_do(struct weft__worker *here,
+			   const struct weft__incoming *incoming)
+{
+	struct weft__reactor *reactor = weft__reactor(here->runtime);
+	unsigned made_ready = 0;
+
+	if (incoming->close_fd >= 0)
+		weft__fd_discard(&reactor->fds, incoming->close_fd);
+	if (incoming->arm && !incoming_submit(weft__shard(here), incoming))
+		made_ready += wake(here,
+				   incoming_failed(reactor, incoming->entry));
+	if (incoming->stop)
+		incoming_stop(here, incoming);
+	made_ready += wake(here, incoming->wakes[0]);
+	made_ready += wake(here, incoming->wakes[1]);
+	return made_ready;
+}
+
+/* ---- Completions, under the entry's lock -------------------------------- */
+
+/* A connection: to the oldest who waits, or kept. */
+static void completed_one(struct weft__reactor *reactor,
+			  struct weft__listener *listener, int fd,
+			  struct weft__incoming *incoming)
+{
+	struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
+
+	if (entry)
+		weft__fd_set_kind(entry, WEFT__FD_SOCKET);
+	if (listener->waiting)
+		incoming->wakes[0] = weft__listener_give(listener, fd);
+	else if (!weft__listener_keep(reactor, listener, fd))
+		incoming->close_fd = fd;
+}
+
+/* Whom an error concerns. */
+enum blame { BLAME_CONNECTION, BLAME_PROCESS, BLAME_MULTISHOT, BLAME_LISTENER };
+
+static enum blame blame(int error, bool single)
+{
+	switch (error) {
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOBUFS:
+	case -ENOMEM:
+		return BLAME_PROCESS;
+	case -ECANCELED: /* by us; and these the kernel may give at any time */
+	case -EINTR:
+	case -EAGAIN:
+	case -ECONNABORTED:
+	case -EPROTO:
+	case -ENOPROTOOPT:
+	case -ENETDOWN:
+	case -ENETUNREACH:
+	case -EHOSTDOWN:
+	case -EHOSTUNREACH:
+	case -ENONET:
+	case -EPERM: /* a firewall */
+		return BLAME_CONNECTION;
+	case -EINVAL:
+		return single ? BLAME_LISTENER : BLAME_MULTISHOT;
+	default:
+		return BLAME_LISTENER;
+	}
+}
+
+static void completed_none(struct weft__reactor *reactor,
+			   struct weft__listener *listener, int error,
+			   struct weft__incoming *incoming)
+{
+	switch (blame(error, listener->single)) {
+	case BLAME_CONNECTION:
+		break;
+	case BLAME_PROCESS:
+		weft__listener_set_starved(reactor, listener, true);
+		if (listener->waiting)
+			incoming->wakes[0] =
+				weft__running_id(listener->waiting);
+		break;
+	case BLAME_MULTISHOT:
+		listener->single = true;
+		break;
+	case BLAME_LISTENER:
+		if (listener->waiting)
+			incoming->wakes[0] =
+				weft__listener_give(listener, error);
+		break;
+	}
+}
+
+static void completed(struct weft__worker *here,
+		      struct weft__listener *listener,
+		      const struct weft__completion *completion,
+		      struct weft__incoming *incoming)
+{
+	struct weft__reactor *reactor = weft__reactor(here->runtime);
+
+	if (!(completion->flags & IORING_CQE_F_MORE))
+		listener->state = WEFT__LISTENER_IDLE;
+	if (incoming->entry->closing) {
+		incoming->close_fd = completion->result;
+		if (listener->state == WEFT__LISTENER_IDLE)
+			incoming->wakes[1] = incoming->entry->closer;
+		return;
+	}
+	if (completion->result >= 0)
+		completed_one(reactor, listener, completion->result, incoming);
+	else
+		completed_none(reactor, listener, completion->result, incoming);
+	if (listener->state == WEFT__LISTENER_ARMED &&
+	    listener->accepted_count >= KEPT_MOST) {
+		listener->state = WEFT__LISTENER_STOPPING;
+		incoming->fd = listener->fd;
+		incoming->number = listener->number;
+		incoming->shard = listener->shard;
+		incoming->stop = true;
+	}
+	weft__incoming_want(here, listener, incoming);
+}
+
+unsigned weft__incoming_complete(struct weft__worker *here,
+				 const struct weft__completion *completion)
+{
+	struct weft__reactor *reactor = weft__reactor(here->runtime);
+	struct weft__fd *entry = weft__fd_find(
+		&reactor->fds, (int)(uint32_t)completion->user_data);
+	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+
+	weft__lock_take(&entry->lock);
+	if (entry->listener && entry->listener->number ==
+				       weft__sequence_of(
+					       completion->user_data)) {
+		completed(here, entry->listener, completion, &incoming);
+	} else {
+		/* Overtaken by the last one; see A3. */
+		incoming.close_fd = completion->result;
+	}
+	weft__lock_drop(&entry->lock);
+	return weft__incoming_do(here, &incoming);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/listener.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "io/direct.h"
+#include "io/op.h"
+#include "runtime/wait.h"
+
+/* ---- Life ------------------------------------------------------------- */
+
+static struct weft__listener *listener_new(struct weft__reactor *reactor,
+					   int fd)
+{
+	struct weft__listener *listener = calloc(1, sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->fd = fd;
+	/* relaxed: any number that is not in use. */
+	listener->number = weft__add(&reactor->listeners_made, 1u, relaxed) &
+			   WEFT__SEQUENCE_MASK;
+	listener->waiting_end = &listener->waiting;
+	weft__lock_take(&reactor->listeners_lock);
+	listener->next = reactor->listeners;
+	listener->link = &reactor->listeners;
+	if (listener->next)
+		listener->next->link = &listener->next;
+	reactor->listeners = listener;
+	weft__lock_drop(&reactor->listeners_lock);
+	return listener;
+}
+
+void weft__listener_free(struct weft__reactor *reactor,
+			 struct weft__listener *listener)
+{
+	weft__assert(!listener->waiting && !listener->accepted_count &&
+			     listener->state == WEFT__LISTENER_IDLE,
+		     "a listener is freed while it is in use");
+	weft__listener_set_starved(reactor, listener, false);
+	weft__lock_take(&reactor->listeners_lock);
+	*listener->link = listener->next;
+	if (listener->next)
+		listener->next->link = listener->link;
+	weft__lock_drop(&reactor->listeners_lock);
+	free(listener);
+}
+
+int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
+			int fd)
+{
+	struct weft__listener *listener = listener_new(reactor, fd);
+	bool closing, used;
+
+	if (!listener)
+		return -ENOMEM;
+	weft__lock_take(&entry->lock);
+	closing = entry->closing;
+	used = !closing && !entry->listener;
+	if (used)
+		entry->listener = listener;
+	weft__lock_drop(&entry->lock);
+	if (!used)
+		weft__listener_free(reactor, listener);
+	return closing ? -EBADF : 0;
+}
+
+/* ---- Tasks and connections, under the entry's lock ---------------------- */
+
+void weft__listener_add(struct weft__listener *listener,
+			struct weft__task *task)
+{
+	task->fd_next = NULL;
+	task->fd_link = listener->waiting_end;
+	*listener->waiting_end = task;
+	listener->waiting_end = &task->fd_next;
+}
+
+void weft__listener_remove(struct weft__listener *listener,
+			   struct weft__task *task)
+{
+	*task->fd_link = task->fd_next;
+	if (task->fd_next)
+		task->fd_next->fd_link = task->fd_link;
+	else
+		listener->waiting_end = task->fd_link;
+}
+
+uint64_t weft__listener_give(struct weft__listener *listener, int32_t result)
+{
+	struct weft__task *task = listener->waiting;
+	uint64_t id = weft__running_id(task);
+
+	weft__listener_remove(listener, task);
+	weft__op_end(task, result);
+	return id;
+}
+
+bool weft__listener_keep(struct weft__reactor *reactor,
+			 struct weft__listener *listener, int fd)
+{
+	struct weft__fd *entry;
+
+	if (weft__fd_get(&reactor->fds, fd, &entry) < 0)
+		return false;
+	entry->next_accepted = -1;
+	if (listener->accepted_count++ == 0)
+		listener->accepted_first = fd;
+	else
+		weft__fd_find(&reactor->fds, listener->accepted_last)
+			->next_accepted = fd;
+	listener->accepted_last = fd;
+	return true;
+}
+
+int weft__listener_take(struct weft__reactor *reactor,
+			struct weft__listener *listener)
+{
+	int fd = listener->accepted_first;
+	struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
+
+	listener->accepted_first = entry->next_accepted;
+	listener->accepted_count--;
+	entry->closer = 0; /* the same word */
+	return fd;
+}
+
+void weft__listener_set_starved(struct weft__reactor *reactor,
+				struct weft__listener *listener, bool starved)
+{
+	if (listener->starved == starved)
+		return;
+	listener->starved = starved;
+	/* relaxed: a hint to closers; the starved task keeps the time, too. */
+	weft__add(&reactor->starved, starved ? 1u : (uint32_t)-1, relaxed);
+}
+
+/* ---- Ending ----------------------------------------------------------- */
+
+/* Closes what nobody took, from the first on. */
+static void accepted_close(struct weft__reactor *reactor, int fd)
+{
+	while (fd >= 0) {
+		struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
+		int next = entry->next_accepted;
+
+		entry->closer = 0; /* the same word */
+		weft__fd_discard(&reactor->fds, fd);
+		fd = next;
+	}
+}
+
+/* Takes one waiting task and all connections off.  Returns the task, or 0. */
+static uint64_t listener_empty(struct weft__reactor *reactor,
+			       struct weft__fd *entry)
+{
+	struct weft__listener *listener = entry->listener;
+	uint64_t id = 0;
+	int accepted = -1;
+
+	weft__lock_take(&entry->lock);
+	if (listener->accepted_count)
+		accepted = listener->accepted_first;
+	listener->accepted_count = 0;
+	if (listener->waiting)
+		id = weft__listener_give(listener, -ECANCELED);
+	weft__lock_drop(&entry->lock);
+	accepted_close(reactor, accepted);
+	return id;
+}
+
+bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
+{
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	struct weft__listener *listener = entry->listener;
+	struct weft__shard *shard;
+	uint64_t id;
+	bool idle;
+
+	while ((id = listener_empty(reactor, entry)))
+		weft__wake(worker, weft__task_at(worker->runtime, id), id);
+	weft__lock_take(&entry->lock);
+	idle = listener->state == WEFT__LISTENER_IDLE;
+	shard = weft__shard(worker->runtime->workers[listener->shard]);
+	weft__lock_drop(&entry->lock);
+	return idle ||
+	       weft__shard_cancel(shard, weft__incoming_user_data(
+						       listener->number,
+						       listener->fd)) == 0;
+}
+
+void weft__listeners_feed(struct weft__worker *worker)
+{
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	enum { WAKES_MOST = 16 };
+	uint64_t wakes[WAKES_MOST];
+	unsigned count = 0;
+
+	/* relaxed: a hint, see weft__listener_set_starved. */
+	if (weft__likely(!weft__load(&reactor->starved, relaxed)))
+		return;
+	weft__lock_take(&reactor->listeners_lock);
+	for (struct weft__listener *listener = reactor->listeners;
+	     listener && count < WAKES_MOST; listener = listener->next) {
+		struct weft__fd *entry =
+			weft__fd_find(&reactor->fds, listener->fd);
+
+		weft__lock_take(&entry->lock);
+		if (listener->starved && listener->waiting)
+			wakes[count++] = weft__running_id(listener->waiting);
+		weft__lock_drop(&entry->lock);
+	}
+	weft__lock_drop(&reactor->listeners_lock);
+	while (count--)
+		weft__wake(worker,
+			   weft__task_at(worker->runtime, wakes[count]),
+			   wakes[count]);
+}
+
+void weft__listeners_close(struct weft__reactor *reactor)
+{
+	while (reactor->listeners) {
+		struct weft__listener *listener = reactor->listeners;
+
+		if (listener->accepted_count)
+			accepted_close(reactor, listener->accepted_first);
+		reactor->listeners = listener->next;
+		free(listener);
+	}
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/op.h"
+
+#include <errno.h>
+
+#include "io/memcheck.h"
+#include "io/reactor.h"
+#include "runtime/wait.h"
+
+/* How long to wait before a request that could not be cancelled is tried again:
+ * it was between two states of the kernel's, or is being carried out. */
+#define CANCEL_AGAIN_NS 1000000u
+
+/* ---- Beginning -------------------------------------------------------- */
+
+/* All entries are in use.  The kernel takes them, or it cannot now, or a helper
+ * is about it: then let others run. */
+static struct weft__worker *op_make_room(struct weft__worker *worker)
+{
+	weft__shard_serve(worker, weft__shard(worker));
+	if (weft__ring_next(&weft__shard(worker)->ring))
+		return worker;
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
+}
+
+/* Publishes the request, and makes it known to closers; see D1. */
+static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
+		      struct weft__task *task)
+{
+	int error = 0;
+
+	if (!entry) {
+		weft__ring_publish(&shard->ring);
+		return 0;
+	}
+	weft__lock_take(&entry->lock);
+	if (weft__unlikely(entry->closing)) {
+		error = -EBADF;
+	} else {
+		weft__fd_link(entry, task);
+		weft__ring_publish(&shard->ring);
+	}
+	weft__lock_drop(&entry->lock);
+	return error;
+}
+
+/* From the free entry to its publication the task must not be switched. */
+static int op_start(struct weft__worker *worker, struct weft__task *task,
+		    const struct io_uring_sqe *sqe, struct weft__fd *entry,
+		    unsigned flags)
+{
+	struct weft__shard *shard;
+	struct io_uring_sqe *slot;
+	int error;
+
+	while (!(slot = weft__ring_next(&weft__shard(worker)->ring)))
+		worker = op_make_room(worker);
+	shard = weft__shard(worker);
+	task->op_fd = entry ? sqe->fd : -1;
+	task->op_shard = (uint16_t)worker->index;
+	task->op_flags = 0;
+	*slot = *sqe;
+	slot->user_data = weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
+					  task->index);
+	error = op_publish(shard, entry, task);
+	if (weft__unlikely(error < 0)) {
+		weft__op_end(task, error);
+		return error;
+	}
+	weft__count(worker, WEFT__N_OPS, 1);
+	if ((flags & WEFT__OP_AT_ONCE) ||
+	    weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
+		weft__shard_flush(shard);
+	return 0;
+}
+
+/* ---- Waiting ---------------------------------------------------------- */
+
+struct weft__worker *weft__op_pause(struct weft__worker *worker,
+				    struct weft__task *task, uint64_t wait_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	struct weft__alarm alarm = {
+		.task = weft__running_id(task),
+		.kind = WEFT__ALARM_WAKE,
+		.armed = true,
+	};
+
+	runtime->ops->arm(worker, &alarm,
+			  runtime->ops->now(runtime) + wait_ns);
+	worker = weft__suspend(worker);
+	runtime->ops->disarm(runtime, &alarm);
+	return worker;
+}
+
+/* The wait was interrupted: has the request cancelled, which may be in any
+ * worker's ring.  Its completion still comes, and is waited for (O1). */
+static __attribute__((noinline)) struct weft__worker *
+op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word)
+{
+	struct weft__worker *at = worker->runtime->workers[task->op_shard];
+	uint64_t user_data = weft__user_data(
+		WEFT__TAG_OP, weft__op_sequence(word), task->index);
+
+	if (weft__shard_cancel(weft__shard(at), user_data) == 0)
+		return weft__suspend(worker);
+	return weft__op_pause(worker, task, CANCEL_AGAIN_NS);
+}
+
+/* Opening a FIFO lets through what the kernel means for itself: ERESTARTSYS and
+ * its kin, 512 to 516. */
+static bool was_interrupted(int32_t result)
+{
+	return result == -ECANCELED || result == -EINTR ||
+	       (result <= -512 && result >= -516);
+}
+
+static int32_t op_result(struct weft__task *task, uint64_t word, int why)
+{
+	int32_t result = (int32_t)(uint32_t)word;
+
+	if (weft__likely(result >= 0 || !was_interrupted(result)))
+		return result;
+	if (why < 0)
+		return why;
+	if (task->op_flags & WEFT__OP_CLOSED)
+		return -ECANCELED;
+	return result < -500 ? -EINTR : result;
+}
+
+static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
+		       unsigned flags)
+{
+	uint64_t word;
+	int why = 0;
+
+	for (;;) {
+		/* pairs: [op.end] */
+		word = weft__load(&task->op, acquire);
+		if (!(word & WEFT__OP_PENDING))
+			return op_result(task, word, why);
+		if (!why && !(flags & WEFT__OP_SHIELDED))
+			why = weft__interrupted(worker, task);
+		if (weft__unlikely(why < 0))
+			worker = op_cancel(worker, task, word);
+		else
+			worker = weft__suspend(worker);
+	}
+}
+
+int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	struct weft__fd *entry = NULL;
+	int32_t result;
+	int error;
+
+	if (weft__unlikely(!task))
+		return -EPERM;
+	if (!(flags & WEFT__OP_SHIELDED)) {
+		error = weft__interrupted(worker, task);
+		if (weft__unlikely(error < 0))
+			return error;
+		weft__wait_begin(worker, task);
+	}
+	if (flags & WEFT__OP_ON_FD) {
+		error = weft__fd_get(&weft__reactor(worker->runtime)->fds,
+				     sqe->fd, &entry);
+		if (weft__unlikely(error < 0))
+			return error;
+	}
+	error = op_start(worker, task, sqe, entry, flags);
+	if (weft__unlikely(error < 0))
+		return error;
+	result = op_wait(weft__worker_self(), task, flags);
+	weft__memcheck_filled(sqe, result);
+	return result;
+}
+
+/* ---- Completing ------------------------------------------------------- */
+
+/* Returns the task that closes the descriptor and has nothing left to wait for,
+ * or 0. */
+static uint64_t op_unlink(struct weft__reactor *reactor,
+			  struct weft__task *task)
+{
+	struct weft__fd *entry = weft__fd_find(&reactor->fds, task->op_fd);
+	uint64_t closer = 0;
+
+	weft__lock_take(&entry->lock);
+	weft__fd_unlink(task);
+	if (weft__unlikely(entry->closing && !entry->waiting))
+		closer = entry->closer;
+	weft__lock_drop(&entry->lock);
+	return closer;
+}
+
+unsigned weft__op_complete(struct weft__worker *here,
+			   const struct weft__completion *completion)
+{
+	struct weft__reactor *reactor = weft__reactor(here->runtime);
+	struct weft__task *task =
+		weft__task_at(here->runtime, completion->user_data);
+	uint64_t id, word = 0, closer = 0;
+	unsigned made_ready;
+
+	if (weft__likely(task != NULL))
+		/* pairs: [op.begin] */
+		word = weft__load(&task->op, acquire);
+	if (weft__unlikely(!(word & WEFT__OP_PENDING) ||
+			   weft__op_sequence(word) !=
+				   weft__sequence_of(completion->user_data))) {
+		weft__reactor_stale(reactor);
+		return 0;
+	}
+	id = weft__running_id(task);
+	if (task->op_fd >= 0)
+		closer = op_unlink(reactor, task);
+	weft__op_end(task, completion->result);
+	made_ready = weft__wake(here, task, id);
+	if (weft__unlikely(closer != 0))
+		made_ready += weft__wake(
+			here, weft__task_at(here->runtime, closer), closer);
+	return made_ready;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operation - what a task waits for in the kernel, one at a time.
+ *
+ * The word in the task's record
+ *
+ *	 63      62 60 59           32 31        0
+ *	[PENDING][ 0 ][  sequence     ][ result   ]
+ *
+ *	      begin, by the task                   end, by whoever reaps the
+ *	      (sequence + 1)                       completion
+ *	IDLE ----------------> PENDING ----------------> IDLE, with a result
+ *
+ * Invariants
+ *   O1  A call returns only after the last completion of what it asked for,
+ *       however it was interrupted: the kernel may write to the caller's memory
+ *       until then.  Success wins over the interruption.
+ *   O2  A completion names the record and the sequence.  One that meets another
+ *       sequence, or no PENDING, is stale: it is counted and dropped.
+ *   O3  While PENDING the task cannot end, so its generation holds still; after
+ *       the end was stored nothing of the task is touched but by a wake, which
+ *       names the generation.
+ *
+ * Orderings
+ *   [op.begin]  begin release -> complete acquire: op_fd and op_shard.
+ *   [op.end]  end release -> the waiting task's acquire: the result, and what
+ *       the kernel wrote, whose completion the reaper acquired.
+ */
+#ifndef WEFT_IO_OP_H
+#define WEFT_IO_OP_H
+
+#include "io/shard.h"
+#include "runtime/task.h"
+
+#define WEFT__OP_PENDING ((uint64_t)1 << 63)
+
+/* Flags of weft__op_run. */
+enum {
+	WEFT__OP_ON_FD = 1 << 0,    /* closing sqe->fd ends it */
+	WEFT__OP_AT_ONCE = 1 << 1,  /* submitted now, as disks like it */
+	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
+};
+
+/* task->op_flags, under the lock of the descriptor's entry. */
+enum {
+	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
+};
+
+/*
+ * Gives a request to the kernel and suspends the running task until it is done.
+ * `sqe` was zeroed, and is filled in but for its user_data; it is copied.  The
+ * result of the completion, or -EPERM (not in a task), -EBADF (being closed),
+ * -ENOMEM, -ECANCELED, -ETIMEDOUT.
+ */
+int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags);
+
+/* The same, and waits for the descriptor to be ready (POLLIN, POLLOUT) whenever
+ * the kernel says -EAGAIN: that it does for descriptors that do not block. */
+int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
+			   unsigned events);
+
+/* One completion; returns how many tasks were made ready. */
+unsigned weft__op_complete(struct weft__worker *here,
+			   const struct weft__completion *completion);
+
+static inline uint32_t weft__op_sequence(uint64_t word)
+{
+	return (uint32_t)(word >> 32) & WEFT__SEQUENCE_MASK;
+}
+
+/* By the task itself.  Returns the new sequence. */
+static inline uint32_t weft__op_begin(struct weft__task *task)
+{
+	/* relaxed: while nothing is pending it is the task's own. */
+	uint64_t word = weft__load(&task->op, relaxed);
+	uint32_t sequence = (weft__op_sequence(word) + 1) & WEFT__SEQUENCE_MASK;
+
+	weft__check(!(word & WEFT__OP_PENDING), "two operations of one task");
+	/* pairs: [op.begin] */
+	weft__store(&task->op, WEFT__OP_PENDING | (uint64_t)sequence << 32,
+		    release);
+	return sequence;
+}
+
+static inline void weft__op_end(struct weft__task *task, int32_t result)
+{
+	/* relaxed: while it is pending only one may end it. */
+	uint64_t word = weft__load(&task->op, relaxed);
+
+	/* pairs: [op.end] */
+	weft__store(&task->op,
+		    (uint64_t)weft__op_sequence(word) << 32 | (uint32_t)result,
+		    release);
+}
+
+/* Suspends the running task until it is woken, for that long at most.  Neither
+ * deadlines nor cancellation end it but by waking the task. */
+struct weft__worker *weft__op_pause(struct weft__worker *worker,
+				    struct weft__task *task, uint64_t wait_ns);
+
+#endif

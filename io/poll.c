@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readiness: for programs that ask for it, and for descriptors that do not
+ * block.
+ */
+#include <weft/io.h>
+
+#include <errno.h>
+
+#include "io/op.h"
+#include "runtime/wait.h"
+
+/* A descriptor that is ready again and again and yet would block (a socket
+ * whose memory ran out) is asked less often from then on. */
+enum { TRIES_AT_ONCE = 4 };
+
+#define TRY_AGAIN_NS 1000000u
+
+static int32_t poll_run(int fd, unsigned events)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_poll_add(&sqe, fd, events);
+	return weft__op_run(&sqe, WEFT__OP_ON_FD);
+}
+
+int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
+			   unsigned events)
+{
+	for (unsigned tries = 0;; tries++) {
+		struct weft__worker *worker;
+		int32_t r = weft__op_run(sqe, flags);
+
+		if (weft__likely(r != -EAGAIN))
+			return r;
+		r = poll_run(sqe->fd, events);
+		if (r < 0)
+			return r;
+		worker = weft__worker_self();
+		if (tries >= TRIES_AT_ONCE)
+			weft__op_pause(worker, weft__running(worker),
+				       TRY_AGAIN_NS);
+	}
+}
+
+int weft_poll(int fd, short events)
+{
+	if (fd < 0)
+		return weft__running(weft__worker_self()) ? -EBADF : -EPERM;
+	return poll_run(fd, (unsigned short)events);
+}

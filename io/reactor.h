@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reactor - what the driver over io_uring keeps for a runtime, besides a shard
+ * for each worker.
+ */
+#ifndef WEFT_IO_REACTOR_H
+#define WEFT_IO_REACTOR_H
+
+#include "io/fd.h"
+#include "io/shard.h"
+#include "runtime/runtime.h"
+
+struct weft__reactor {
+	struct weft_runtime *runtime; /* immutable */
+	struct weft__fds fds;
+	bool nosignal; /* immutable: writes can do without SIGPIPE */
+	struct weft__lock listeners_lock;
+	struct weft__listener *listeners; /* under listeners_lock */
+	weft__atomic(uint32_t) listeners_made; /* numbers them */
+	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
+	weft__atomic(uint64_t) stale;	/* completions of nobody: a bug */
+};
+
+static inline struct weft__reactor *
+weft__reactor(const struct weft_runtime *runtime)
+{
+	return runtime->driver;
+}
+
+static inline void weft__reactor_stale(struct weft__reactor *reactor)
+{
+	/* relaxed: a counter. */
+	weft__add(&reactor->stale, 1u, relaxed);
+}
+
+#endif

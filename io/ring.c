@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Flags.  COOP_TASKRUN: completions do not interrupt the owner, and
+ * TASKRUN_FLAG shows when some are held back until it enters the kernel.
+ * SUBMIT_ALL: a bad entry does not stop those behind it.
+ *
+ * Rejected
+ *   - DEFER_TASKRUN: the completions of a busy owner reach nobody, ever; and
+ *     SINGLE_ISSUER: others may not help.
+ *   - SQPOLL: a thread of the kernel's that spins, with stale credentials.
+ */
+#include "io/ring.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/assert.h"
+
+/* Completions may be four times as many as entries before the kernel has to
+ * keep them in a list of its own. */
+enum { COMPLETIONS_PER_ENTRY = 4, ENTRIES_LEAST = 2 };
+
+#ifndef IORING_SETUP_NO_SQARRAY
+#define IORING_SETUP_NO_SQARRAY (1u << 16)
+#endif
+
+#define FEATURES_NEEDED                                          \
+	(IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG |              \
+	 IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_FAST_POLL |     \
+	 IORING_FEAT_CQE_SKIP)
+
+/* What to do without when the kernel does not know it (EINVAL), in order. */
+static const unsigned flag_sets[] = {
+	IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
+		IORING_SETUP_SUBMIT_ALL,
+	IORING_SETUP_SUBMIT_ALL,
+	0,
+};
+
+enum { FLAG_SETS = sizeof(flag_sets) / sizeof(flag_sets[0]) };
+
+/* ---- Life ------------------------------------------------------------- */
+
+static int ring_setup(struct weft__ring *ring, unsigned entries,
+		      unsigned flags)
+{
+	struct io_uring_params params;
+
+	memset(&params, 0, sizeof(params));
+	params.flags = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | flags;
+	params.cq_entries = entries * COMPLETIONS_PER_ENTRY;
+	return io_uring_queue_init_params(entries, &ring->uring, &params);
+}
+
+/* Fewer entries while the limit of locked memory does not suffice. */
+static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
+			      unsigned flags)
+{
+	int r = ring_setup(ring, entries, flags);
+
+	while (r == -ENOMEM && entries / 2 >= ENTRIES_LEAST) {
+		entries /= 2;
+		r = ring_setup(ring, entries, flags);
+	}
+	return r;
+}
+
+/* An opcode stands for the kernel it came with; the newest that is needed. */
+static bool ring_suffices(struct weft__ring *ring)
+{
+	struct io_uring_probe *probe;
+	bool suffices;
+
+	if ((ring->uring.features & FEATURES_NEEDED) != FEATURES_NEEDED)
+		return false;
+	probe = io_uring_get_probe_ring(&ring->uring);
+	if (!probe)
+		return false;
+	/* SEND_ZC came with 6.0, as did SYNC_CANCEL, which has no probe. */
+	suffices = io_uring_opcode_supported(probe, IORING_OP_MSG_RING) &&
+		   io_uring_opcode_supported(probe, IORING_OP_SEND_ZC);
+	io_uring_free_probe(probe);
+	return suffices;
+}
+
+/* A slot of the index array for each entry: the kernel may be told of entries
+ * in any order, which is of no use here. */
+static void ring_fill_array(struct weft__ring *ring)
+{
+	struct io_uring_sq *sq = &ring->uring.sq;
+
+	for (uint32_t i = 0; sq->array && i <= ring->mask; i++)
+		sq->array[i] = i;
+}
+
+static int ring_refused(int error, const char **ret_reason)
+{
+	switch (error) {
+	case -EPERM:
+	case -EACCES:
+		*ret_reason = "io_uring is forbidden here";
+		return -ENOSYS;
+	case -ENOSYS:
+	case -EINVAL:
+		*ret_reason = "this kernel has no io_uring that suffices";
+		return -ENOSYS;
+	default:
+		return error;
+	}
+}
+
+int weft__ring_open(struct weft__ring *ring, unsigned entries,
+		    const char **ret_reason)
+{
+	int r = -EINVAL;
+
+	memset(ring, 0, sizeof(*ring));
+	if (entries < ENTRIES_LEAST)
+		entries = ENTRIES_LEAST;
+	for (unsigned i = 0; i < FLAG_SETS && r == -EINVAL; i++)
+		r = ring_setup_smaller(ring, entries, flag_sets[i]);
+	if (r < 0)
+		return ring_refused(r, ret_reason);
+	if (!ring_suffices(ring)) {
+		weft__ring_close(ring);
+		return ring_refused(-ENOSYS, ret_reason);
+	}
+	/* Its completions are the parent's; a child must not even see them. */
+	r = io_uring_ring_dontfork(&ring->uring);
+	if (r < 0) {
+		weft__ring_close(ring);
+		return r;
+	}
+	ring->mask = *ring->uring.sq.kring_mask;
+	ring_fill_array(ring);
+	return 0;
+}
+
+void weft__ring_close(struct weft__ring *ring)
+{
+	io_uring_queue_exit(&ring->uring);
+}
+
+/* ---- Entering --------------------------------------------------------- */
+
+/* What a ring may answer, and not be broken: -EBADR, for one, would be that it
+ * has lost completions for want of memory. */
+static int ring_answer(int r)
+{
+	weft__assert(r >= 0 || r == -EINTR || r == -EAGAIN || r == -EBUSY ||
+			     r == -ETIME,
+		     "the kernel has given up a ring of ours");
+	return r;
+}
+
+/* Submits, with a flag for the kernel if something is held back. */
+static int ring_enter(struct weft__ring *ring, uint32_t count, bool turn)
+{
+	return ring_answer(io_uring_enter2((unsigned)ring->uring.ring_fd, count,
+					   0, turn ? IORING_ENTER_GETEVENTS : 0,
+					   NULL, _NSIG / 8));
+}
+
+int weft__ring_submit(struct weft__ring *ring)
+{
+	uint32_t count;
+
+	/* A kernel without SUBMIT_ALL stops behind a bad entry. */
+	while ((count = weft__ring_unsubmitted(ring)) > 0) {
+		int r = ring_enter(ring, count, false);
+
+		if (r < 0 && r != -EINTR)
+			return r;
+		if (r == 0)
+			break;
+	}
+	return 0;
+}
+
+int weft__ring_turn(struct weft__ring *ring)
+{
+	int r;
+
+	if (weft__ring_held_back(ring)) {
+		r = ring_enter(ring, weft__ring_unsubmitted(ring), true);
+		if (r < 0 && r != -EINTR)
+			return r;
+	}
+	return weft__ring_submit(ring);
+}
+
+#ifdef WEFT_VALGRIND
+
+/* Valgrind (3.19) holds the one lock under which its threads run through
+ * io_uring_enter, so that they would all stop; but not through ppoll. */
+int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
+{
+	struct pollfd pollfd = { ring->uring.ring_fd, POLLIN, 0 };
+	struct timespec timeout = {
+		(time_t)(wait_ns / 1000000000u),
+		(long)(wait_ns % 1000000000u),
+	};
+	int r = weft__ring_turn(ring);
+
+	if (r < 0 || weft__ring_completed(ring))
+		return r;
+	ppoll(&pollfd, 1, wait_ns == UINT64_MAX ? NULL : &timeout, NULL);
+	return weft__ring_turn(ring);
+}
+
+#else
+
+static struct __kernel_timespec timespec_of(uint64_t ns)
+{
+	return (struct __kernel_timespec){
+		.tv_sec = (long long)(ns / 1000000000u),
+		.tv_nsec = (long long)(ns % 1000000000u),
+	};
+}
+
+int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
+{
+	struct __kernel_timespec timeout = timespec_of(wait_ns);
+	struct io_uring_getevents_arg arg = {
+		.sigmask_sz = _NSIG / 8,
+		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
+	};
+	int r = io_uring_enter2((unsigned)ring->uring.ring_fd,
+				weft__ring_unsubmitted(ring), 1,
+				IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
+				(sigset_t *)(void *)&arg, sizeof(arg));
+
+	ring_answer(r);
+	return r == -EAGAIN || r == -EBUSY ? r : 0;
+}
+
+#endif
+
+/* ---- Completions ------------------------------------------------------ */
+
+unsigned weft__ring_reap(struct weft__ring *ring,
+			 struct weft__completion *ret_completions,
+			 unsigned most)
+{
+	struct io_uring_cq *cq = &ring->uring.cq;
+	uint32_t head = *cq->khead;
+	uint32_t count = io_uring_smp_load_acquire(cq->ktail) - head;
+
+	if (count > most)
+		count = most;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct io_uring_cqe *cqe =
+			&cq->cqes[(head + i) & *cq->kring_mask];
+
+		ret_completions[i] = (struct weft__completion){
+			cqe->user_data, cqe->res, cqe->flags
+		};
+	}
+	if (count)
+		io_uring_smp_store_release(cq->khead, head + count);
+	return count;
+}
+
+int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
+{
+	/* A timeout of zero: the kernel does not wait for the request. */
+	struct io_uring_sync_cancel_reg cancel = {
+		.addr = user_data,
+		.fd = -1,
+	};
+	int r = io_uring_register((unsigned)ring->uring.ring_fd,
+				  IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
+
+	return r == -ETIME ? -EALREADY : r;
+}

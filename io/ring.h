@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ring - one io_uring, as several threads use it.
+ *
+ *	owner: next, publish   lock holder: submit    lock holder: reap
+ *	        [ entries ] --------> kernel --------> [ completions ]
+ *
+ * liburing sets the ring up and maps it; the rest of liburing assumes one
+ * thread and keeps the tail of the entries to itself until it submits.  Here
+ * the owner publishes each entry at once, so that another thread can submit it
+ * while the owner computes.
+ *
+ * Who may call
+ *   R1  Entries are written and published by the owner alone.
+ *   R2  Submitting, waiting and reaping are for the holder of the shard's lock
+ *       (io/shard.h), whichever thread that is.
+ *   R3  Cancelling needs no lock but the kernel's own: a parked owner holds the
+ *       shard's, and its requests must be cancelled too.
+ *
+ * What is shared with the kernel goes through liburing's accessors, which order
+ * it between our threads too: the tail of the entries is stored with release
+ * and loaded with acquire.
+ */
+#ifndef WEFT_IO_RING_H
+#define WEFT_IO_RING_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft__ring {
+	struct io_uring uring; /* immutable while open, but what it points at */
+	uint32_t tail;	       /* of the entries; owner only */
+	uint32_t mask;	       /* immutable */
+};
+
+struct weft__completion {
+	uint64_t user_data;
+	int32_t result;
+	uint32_t flags;
+};
+
+/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is
+ * too old; *ret_reason then tells why, in a word or two). */
+int weft__ring_open(struct weft__ring *ring, unsigned entries,
+		    const char **ret_reason);
+void weft__ring_close(struct weft__ring *ring);
+
+/* Submits all that is published.  0, or -EAGAIN or -EBUSY: some of it stays
+ * where it is; take completions, and try again later. */
+int weft__ring_submit(struct weft__ring *ring);
+
+/* The same, and lets the kernel post what it holds back. */
+int weft__ring_turn(struct weft__ring *ring);
+
+/* The same, and waits for a completion, for wait_ns at most (UINT64_MAX: for
+ * ever).  0 whatever ended the wait. */
+int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
+
+/* Takes at most that many completions, oldest first. */
+unsigned weft__ring_reap(struct weft__ring *ring,
+			 struct weft__completion *ret_completions,
+			 unsigned most);
+
+/* Cancels one request, from any thread.  0: it will complete with an error, if
+ * not with success.  -EALREADY: it is being carried out and was interrupted.
+ * -ENOENT: it is done, not submitted yet, or between two states of the
+ * kernel's. */
+int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
+
+/* Entries published and not submitted.  From any thread. */
+static inline uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
+{
+	/* The head first: it never passes a tail that is read later. */
+	uint32_t head = io_uring_smp_load_acquire(ring->uring.sq.khead);
+
+	return io_uring_smp_load_acquire(ring->uring.sq.ktail) - head;
+}
+
+/* Has the kernel something to do before it can post completions? */
+static inline bool weft__ring_held_back(const struct weft__ring *ring)
+{
+	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) &
+	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
+}
+
+/* Are there completions to take?  An estimate but for the lock's holder. */
+static inline bool weft__ring_completed(const struct weft__ring *ring)
+{
+	return io_uring_smp_load_acquire(ring->uring.cq.ktail) !=
+	       IO_URING_READ_ONCE(*ring->uring.cq.khead);
+}
+
+/* Owner only: the entry to fill in next, or NULL while all are in use. */
+static inline struct io_uring_sqe *weft__ring_next(struct weft__ring *ring)
+{
+	uint32_t head = io_uring_smp_load_acquire(ring->uring.sq.khead);
+
+	if (ring->tail - head > ring->mask)
+		return NULL;
+	return &ring->uring.sq.sqes[ring->tail & ring->mask];
+}
+
+/* Owner only: that entry is filled in. */
+static inline void weft__ring_publish(struct weft__ring *ring)
+{
+	io_uring_smp_store_release(ring->uring.sq.ktail, ++ring->tail);
+}
+
+#endif

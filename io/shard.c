@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/shard.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	LOOKS = 200,   /* at a lock that helpers hold, before giving way */
+	SETTLE = 2000, /* looks at a ring whose owner was interrupted */
+};
+
+/* ---- Life ------------------------------------------------------------- */
+
+int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
+		     const char **ret_reason)
+{
+	struct weft__shard *shard;
+	int r;
+
+	shard = aligned_alloc(128, sizeof(*shard));
+	if (!shard)
+		return -ENOMEM;
+	memset(shard, 0, sizeof(*shard));
+	r = weft__ring_open(&shard->ring, entries, ret_reason);
+	if (r < 0) {
+		free(shard);
+		return r;
+	}
+	shard->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (shard->wake_fd < 0) {
+		r = -errno;
+		weft__ring_close(&shard->ring);
+		free(shard);
+		return r;
+	}
+	*ret_shard = shard;
+	return 0;
+}
+
+void weft__shard_close(struct weft__shard *shard)
+{
+	weft__ring_close(&shard->ring);
+	close(shard->wake_fd);
+	free(shard);
+}
+
+/* ---- The lock --------------------------------------------------------- */
+
+void weft__shard_lock(struct weft__shard *shard)
+{
+	while (!weft__trylock_take(&shard->lock, LOOKS))
+		sched_yield();
+}
+
+unsigned weft__shard_take(struct weft__worker *worker,
+			  struct weft__shard *shard)
+{
+	struct weft__completion *batch = weft__shard(worker)->batch;
+	uint32_t room = weft__harvest_room(worker);
+	unsigned count = weft__ring_reap(
+		&shard->ring, batch,
+		room < WEFT__BATCH_MOST ? room : WEFT__BATCH_MOST);
+
+	for (unsigned i = 0; i < count; i++)
+		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_WAKE_FD &&
+		    !(batch[i].flags & IORING_CQE_F_MORE))
+			shard->wake_armed = false;
+	return count;
+}
+
+unsigned weft__shard_serve(struct weft__worker *worker,
+			   struct weft__shard *shard)
+{
+	unsigned count, made_ready = 0;
+	bool again;
+
+	do {
+		if (!weft__trylock_try(&shard->lock))
+			break;
+		/* What the kernel refuses now stays for the next time. */
+		weft__ring_turn(&shard->ring);
+		count = weft__shard_take(worker, shard);
+		again = weft__trylock_drop(&shard->lock);
+		made_ready += weft__complete(worker, weft__shard(worker)->batch,
+					     count);
+	} while (again);
+	return made_ready;
+}
+
+/* Interrupts the threads of the process that run; on its way back the owner's
+ * does what the kernel holds back for it.  Entering its ring from here would
+ * not. */
+static void shard_interrupt(struct weft__shard *shard)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
+		return;
+	for (int i = 0; i < SETTLE && weft__ring_held_back(&shard->ring); i++)
+		weft__spin_hint();
+}
+
+unsigned weft__shard_help(struct weft__worker *worker,
+			  struct weft__shard *shard)
+{
+	unsigned count, made_ready = 0;
+	bool again;
+
+	do {
+		if (!weft__trylock_try(&shard->lock))
+			break;
+		weft__ring_submit(&shard->ring);
+		if (weft__ring_held_back(&shard->ring))
+			shard_interrupt(shard);
+		count = weft__shard_take(worker, shard);
+		again = weft__trylock_drop(&shard->lock);
+		made_ready += weft__complete(worker, weft__shard(worker)->batch,
+					     count);
+	} while (again);
+	return made_ready;
+}
+
+void weft__shard_flush(struct weft__shard *shard)
+{
+	if (!weft__trylock_try(&shard->lock))
+		return;
+	weft__ring_submit(&shard->ring);
+	/* Whoever was refused wanted to help with what we look at in our next
+	 * tick; if that does not come, they do. */
+	weft__trylock_drop(&shard->lock);
+}
+
+int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
+{
+	bool again;
+
+	/* It can only find what was submitted.  A holder of the lock is about
+	 * to do that; if it was not in time the caller tries again. */
+	do {
+		if (!weft__trylock_try(&shard->lock))
+			break;
+		weft__ring_submit(&shard->ring);
+		again = weft__trylock_drop(&shard->lock);
+	} while (again);
+	return weft__ring_cancel(&shard->ring, user_data);
+}
+
+struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
+{
+	struct io_uring_sqe *entry = weft__ring_next(&shard->ring);
+
+	if (!entry) {
+		weft__ring_submit(&shard->ring);
+		entry = weft__ring_next(&shard->ring);
+	}
+	/* liburing from 2.4 on leaves it to its own io_uring_get_sqe(). */
+	if (entry)
+		memset(entry, 0, sizeof(*entry));
+	return entry;
+}

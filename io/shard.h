@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shard - a worker's ring, and the lock under which others help with it.
+ *
+ *	owner           writes entries; submits and reaps at its tick, and
+ *	sleeps
+ *	                in the ring with the lock held
+ *	another worker  when the owner is late: submits and reaps in its place,
+ *	and
+ *	                runs what that made ready; at any time: cancels a
+ *	                request
+ *
+ * Invariants
+ *   S1  Completions are copied out under the lock in a bounded batch, and tasks
+ *       made ready after it was dropped.
+ *   S2  A worker takes its own lock before it announces that it parks, and
+ *       holds it through the wait.  Otherwise a helper could eat its wake-up.
+ *   S3  A request that completes more than once (multishot) is submitted by the
+ *       owner under the lock, with its entry; helpers never meet one.
+ *   S4  `wake_armed` is cleared under the lock by whoever reaps the end of the
+ *       poll of wake_fd, so the owner that parks under the lock sees it.
+ */
+#ifndef WEFT_IO_SHARD_H
+#define WEFT_IO_SHARD_H
+
+#include <pthread.h>
+
+#include "io/ring.h"
+#include "io/trylock.h"
+#include "runtime/worker.h"
+
+enum {
+	WEFT__BATCH_MOST = 128,	  /* completions reaped in a go */
+	WEFT__PENDING_MOST = 32, /* entries that wait for the tick */
+};
+
+/* What a request's user_data says: who is to know of its completion.
+ *
+ *	63   60 59            32 31       0
+ *	[ tag  ][   sequence    ][  index  ]
+ */
+enum weft__tag {
+	WEFT__TAG_OP,	     /* a task's operation; index: the task's */
+	WEFT__TAG_ACCEPT,    /* a listener's; index: its descriptor */
+	WEFT__TAG_WAKE,	     /* a wake-up by another worker */
+	WEFT__TAG_WAKE_SENT, /* one of ours that failed; index: the worker */
+	WEFT__TAG_WAKE_FD,   /* the poll of wake_fd */
+};
+
+#define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)
+
+struct weft__shard {
+	struct weft__ring ring; /* see there */
+	/* Owner only: what it took last, from any ring. */
+	struct weft__completion batch[WEFT__BATCH_MOST];
+	struct weft__trylock lock WEFT__APART;
+	bool wake_armed;	/* under lock: wake_fd is being polled */
+	bool sigpipe_seen;	/* owner only: see io/sigpipe.h */
+	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
+	pthread_t sigpipe_thread; /* owner only */
+	int wake_fd;		/* immutable; an eventfd, for foreign threads */
+};
+
+static inline struct weft__shard *weft__shard(struct weft__worker *worker)
+{
+	return worker->shard;
+}
+
+static inline uint64_t weft__user_data(enum weft__tag tag, uint32_t sequence,
+				       uint32_t index)
+{
+	return (uint64_t)tag << 60 |
+	       (uint64_t)(sequence & WEFT__SEQUENCE_MASK) << 32 | index;
+}
+
+static inline enum weft__tag weft__tag_of(uint64_t user_data)
+{
+	return (enum weft__tag)(user_data >> 60);
+}
+
+static inline uint32_t weft__sequence_of(uint64_t user_data)
+{
+	return (uint32_t)(user_data >> 32) & WEFT__SEQUENCE_MASK;
+}
+
+/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason. */
+int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
+		     const char **ret_reason);
+void weft__shard_close(struct weft__shard *shard);
+
+/* Owner only: takes the lock from a helper, who holds it briefly. */
+void weft__shard_lock(struct weft__shard *shard);
+
+/* Is there anything to submit or to reap?  From any thread; an estimate. */
+static inline bool weft__shard_busy(const struct weft__shard *shard)
+{
+	return weft__ring_completed(&shard->ring) ||
+	       weft__ring_unsubmitted(&shard->ring) ||
+	       weft__ring_held_back(&shard->ring);
+}
+
+/* Submits and reaps, if nobody else is at it; `worker` runs what that makes
+ * ready.  Returns how many tasks. */
+unsigned weft__shard_serve(struct weft__worker *worker,
+			   struct weft__shard *shard);
+
+/* The same for an owner that is late: also has its thread run what the kernel
+ * holds back for it. */
+unsigned weft__shard_help(struct weft__worker *worker,
+			  struct weft__shard *shard);
+
+/* Lock held: copies completions into the batch of `worker`; see S4. */
+unsigned weft__shard_take(struct weft__worker *worker,
+			  struct weft__shard *shard);
+
+/* Owner only: submits its entries now, unless a helper is doing so. */
+void weft__shard_flush(struct weft__shard *shard);
+
+/* Cancels a request, from any worker; results as of weft__ring_cancel. */
+int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
+
+/* Owner only, lock held: an entry to fill in, or NULL when the kernel takes no
+ * more at present. */
+struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
+
+/* Makes ready what a batch completes; returns how many tasks.  io/driver.c */
+unsigned weft__complete(struct weft__worker *worker,
+			const struct weft__completion *batch, unsigned count);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets: receiving, sending, connecting, ending.
+ *
+ * MSG_DONTWAIT needs no ring: the call is made at once.
+ */
+#include "io/socket.h"
+
+#include <poll.h>
+#include <weft/io.h>
+
+#include "io/call.h"
+
+/* A send that has room is done at once by a system call of its own, which
+ * spares the task a suspension; through the ring several share one. */
+enum { SEND_AT_ONCE = 0 };
+
+/* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
+#define CONNECT_AGAIN_NS 1000000u
+
+ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	int r;
+
+	if (flags & MSG_DONTWAIT) {
+		r = weft__call_begin(&worker);
+		if (r < 0)
+			return r;
+		return weft__call_ready(
+			worker, weft__direct_recv(fd, buf, bytes, flags));
+	}
+	io_uring_prep_recv(&sqe, fd, buf, weft__bytes(bytes), flags);
+	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLIN);
+}
+
+ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	ssize_t r;
+
+	if (SEND_AT_ONCE || (flags & MSG_DONTWAIT)) {
+		r = weft__call_begin(&worker);
+		if (r < 0)
+			return r;
+		r = weft__direct_send(fd, buf, bytes, flags);
+		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
+			return weft__call_ready(worker, r);
+	}
+	io_uring_prep_send(&sqe, fd, buf, weft__bytes(bytes),
+			   flags | MSG_NOSIGNAL);
+	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLOUT);
+}
+
+/* Descriptors that come with a message are close-on-exec, as all are. */
+ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	int r;
+
+	flags |= MSG_CMSG_CLOEXEC;
+	if (flags & MSG_DONTWAIT) {
+		r = weft__call_begin(&worker);
+		if (r < 0)
+			return r;
+		return weft__call_ready(worker,
+					weft__direct_recvmsg(fd, msg, flags));
+	}
+	io_uring_prep_recvmsg(&sqe, fd, msg, (unsigned)flags);
+	/* Errors and time stamps come as POLLERR, which is always reported. */
+	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD,
+				  flags & MSG_ERRQUEUE ? 0 : POLLIN);
+}
+
+ssize_t weft_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	ssize_t r;
+
+	if (SEND_AT_ONCE || (flags & MSG_DONTWAIT)) {
+		r = weft__call_begin(&worker);
+		if (r < 0)
+			return r;
+		r = weft__direct_sendmsg(fd, msg, flags);
+		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
+			return weft__call_ready(worker, r);
+	}
+	io_uring_prep_sendmsg(&sqe, fd, msg, (unsigned)flags | MSG_NOSIGNAL);
+	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLOUT);
+}
+
+ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
+{
+	struct msghdr msg = {
+		.msg_iov = (struct iovec *)(uintptr_t)iov,
+		.msg_iovlen = (size_t)iov_count,
+	};
+
+	if (iov_count == 1)
+		return weft_send(fd, iov->iov_base, iov->iov_len, 0);
+	return weft_sendmsg(fd, &msg, 0);
+}
+
+int weft_connect(int fd, const struct weft_addr *addr)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	int r;
+
+	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
+		return weft__call_refused(-EINVAL);
+	io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
+			      weft_addr_sockaddr_bytes(addr));
+	while ((r = weft__op_run(&sqe, WEFT__OP_ON_FD)) == -EAGAIN) {
+		worker = weft__worker_self();
+		weft__op_pause(worker, weft__running(worker),
+			       CONNECT_AGAIN_NS);
+	}
+	return r;
+}
+
+/* It does not wait, so a cancelled task may still say goodbye. */
+int weft_shutdown(int fd, int how)
+{
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	return weft__direct_shutdown(fd, how);
+}
