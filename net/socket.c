@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "net/socket.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "io/direct.h"
+#include "runtime/wait.h"
+
+enum { BACKLOG_DEFAULT = 4096 };
+
+static const struct weft_socket_opts defaults = WEFT_SOCKET_OPTS_INIT;
+
+/* errno is read in leaf functions only; see io/direct.h. */
+#define LEAF __attribute__((noinline))
+
+static LEAF int result(int r)
+{
+	return r < 0 ? -errno : r;
+}
+
+LEAF int weft__socket_set_int(int fd, int level, int option, int value)
+{
+	return result(setsockopt(fd, level, option, &value, sizeof(value)));
+}
+
+static int opts_check(const struct weft_socket_opts *opts)
+{
+	if (opts->size != sizeof(*opts) || opts->backlog < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < sizeof(opts->reserved) / sizeof(unsigned); i++)
+		if (opts->reserved[i])
+			return -EINVAL;
+	return 0;
+}
+
+/* A socket with its options set. */
+static int socket_open(const struct weft_addr *addr,
+		       const struct weft_socket_opts *opts,
+		       weft__socket_set set)
+{
+	int fd, r = 0;
+
+	fd = result(socket(weft_addr_family(addr), SOCK_STREAM | SOCK_CLOEXEC,
+			   0));
+	if (fd < 0)
+		return fd;
+	if (opts->reuse_port)
+		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (r == 0 && opts->keepalive)
+		r = weft__socket_set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	if (r == 0 && set)
+		r = set(fd, addr, opts);
+	if (r == 0)
+		return fd;
+	weft__direct_close(fd);
+	return r;
+}
+
+int weft__socket_listen(const struct weft_addr *addr,
+			const struct weft_socket_opts *opts,
+			weft__socket_set set)
+{
+	int fd, r = 0;
+
+	opts = opts ? opts : &defaults;
+	r = opts_check(opts);
+	if (r < 0)
+		return r;
+	fd = socket_open(addr, opts, set);
+	if (fd < 0)
+		return fd;
+	/* A Unix path must not come to life by accident of SO_REUSEADDR. */
+	if (weft_addr_family(addr) != AF_UNIX)
+		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (r == 0)
+		r = result(bind(fd, weft_addr_sockaddr(addr),
+				weft_addr_sockaddr_bytes(addr)));
+	if (r == 0)
+		r = result(listen(fd, opts->backlog ? opts->backlog :
+						      BACKLOG_DEFAULT));
+	if (r == 0)
+		return fd;
+	weft__direct_close(fd);
+	return r;
+}
+
+int weft__socket_connect(const struct weft_addr *addr,
+			 const struct weft_socket_opts *opts,
+			 weft__socket_set set)
+{
+	int fd, r;
+
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	opts = opts ? opts : &defaults;
+	r = opts_check(opts);
+	if (r < 0)
+		return r;
+	fd = socket_open(addr, opts, set);
+	if (fd < 0)
+		return fd;
+	r = weft_connect(fd, addr);
+	if (r == 0)
+		return fd;
+	weft_close(fd);
+	return r;
+}
+
+static LEAF int name_of(int fd, bool peer, struct sockaddr_storage *ret_name,
+			socklen_t *ret_bytes)
+{
+	struct sockaddr *name = (struct sockaddr *)ret_name;
+
+	*ret_bytes = sizeof(*ret_name);
+	return result(peer ? getpeername(fd, name, ret_bytes) :
+			     getsockname(fd, name, ret_bytes));
+}
+
+static int addr_of(int fd, bool peer, struct weft_addr *ret_addr)
+{
+	struct sockaddr_storage name;
+	socklen_t bytes;
+	int r;
+
+	if (!ret_addr)
+		return -EINVAL;
+	r = name_of(fd, peer, &name, &bytes);
+	if (r < 0)
+		return r;
+	return weft_addr_from_sockaddr((struct sockaddr *)&name, bytes,
+				       ret_addr);
+}
+
+int weft_local_addr(int fd, struct weft_addr *ret_addr)
+{
+	return addr_of(fd, false, ret_addr);
+}
+
+int weft_peer_addr(int fd, struct weft_addr *ret_addr)
+{
+	return addr_of(fd, true, ret_addr);
+}
