@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The smallest program: two tasks in a group, and a sleep.
+ *
+ * Shows	weft_run() starts the first task; WEFT_SCOPE joins what was
+ *		started in it; an argument is copied, so it may be a local.
+ * Run		build/examples/hello
+ * Needs	Linux 6.1 or newer
+ */
+#include <stdio.h>
+
+#include <weft/weft.h>
+
+struct greeting {
+	const char *text;
+	weft_nsec delay_ns;
+};
+
+static int64_t greet(void *arg)
+{
+	const struct greeting *greeting = arg;
+	int r;
+
+	r = weft_sleep(greeting->delay_ns);
+	if (r == 0)
+		puts(greeting->text);
+	return r;
+}
+
+static int64_t hello(void *arg)
+{
+	const struct greeting first = { "hello", WEFT_MS(10) };
+	const struct greeting second = { "world", WEFT_MS(20) };
+	int64_t result = 0;
+
+	(void)arg;
+	WEFT_SCOPE(both, &result) {
+		/* Both sleep at once: it takes 20 ms, not 30. */
+		if (WEFT_GO(both, greet, second) < 0 ||
+		    WEFT_GO(both, greet, first) < 0)
+			weft_scope_cancel(both);
+	}
+	return result;
+}
+
+int main(void)
+{
+	return weft_run(hello, NULL, NULL) < 0;
+}

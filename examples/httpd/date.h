@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dates as HTTP writes them: "Sun, 06 Nov 1994 08:49:37 GMT".
+ */
+#ifndef HTTPD_DATE_H
+#define HTTPD_DATE_H
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "text.h"
+
+/* The text of the last date asked for: a second is formatted once.  Start from
+ * all zero bytes. */
+struct date {
+	time_t second;
+	char text[30];
+};
+
+time_t date_now(void);
+
+/* Lives until the next call with @date.  Empty if the year is beyond 9999. */
+const char *date_text(struct date *date, time_t second);
+
+bool date_parse(struct span text, time_t *ret_second);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opening, and the conditions of RFC 9110, 13.1, under which nothing is sent.
+ *
+ * The kernel keeps us beneath the root: with RESOLVE_BENEATH neither "..", nor
+ * an absolute path, nor a symbolic link on the way leads out of it, whatever
+ * others rename meanwhile.  openat2() is called directly, so it holds up the
+ * thread, not just the task; for names in the kernel's cache that is 1 us.
+ */
+#include <errno.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <weft/weft.h>
+
+#include "date.h"
+#include "file.h"
+
+/*
+ * Opens it and looks at it.  fstat() of an open file does not wait, and the way
+ * through the ring is twenty times as long.
+ *
+ * Not inlined: errno belongs to the thread, and a caller that suspends may go
+ * on in another.  In here nothing suspends.
+ */
+__attribute__((noinline)) static int open_beneath(int root_fd, const char *path,
+						  struct file *file)
+{
+	/* O_NONBLOCK: a FIFO would wait for its writer. */
+	struct open_how how = {
+		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+
+	file->fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	if (file->fd >= 0 && fstat(file->fd, &file->stat) == 0)
+		return 0;
+	return -errno;
+}
+
+static void set_etag(struct file *file)
+{
+	struct text text = { file->etag, file->etag + sizeof(file->etag) - 1 };
+
+	text_put(&text, "\"");
+	text_put_number(&text, (uint64_t)file->stat.st_mtim.tv_sec);
+	text_put(&text, ".");
+	text_put_number(&text, (uint64_t)file->stat.st_mtim.tv_nsec);
+	text_put(&text, "-");
+	text_put_number(&text, (uint64_t)file->stat.st_size);
+	text_put(&text, "\"");
+	*text.at = '\0';
+}
+
+int file_open(int root_fd, const char *path, struct file *file)
+{
+	int r = open_beneath(root_fd, path, file);
+
+	if (r < 0)
+		file_close(file);
+	else
+		set_etag(file);
+	return r;
+}
+
+void file_close(struct file *file)
+{
+	if (file->fd >= 0)
+		weft_close(file->fd);
+	file->fd = -1;
+}
+
+/* A list of tags, each in quotes: one is in it if its text is. */
+static bool list_has_tag(struct span list, const char *etag)
+{
+	return span_equals(list, "*") ||
+	       memmem(list.at, list.bytes, etag, strlen(etag));
+}
+
+/* If both headers are there, the tag decides. */
+bool file_unchanged(const struct file *file, const struct request *request)
+{
+	time_t since;
+
+	if (request->if_none_match.at)
+		return list_has_tag(request->if_none_match, file->etag);
+	return request->if_modified_since.at &&
+	       date_parse(request->if_modified_since, &since) &&
+	       file->stat.st_mtim.tv_sec <= since;
+}
+
+/* A date is no strong validator if the file may have changed twice in that
+ * second; so only a tag will do, and a date means: send it all. */
+bool file_range_applies(const struct file *file, const struct request *request)
+{
+	return !request->if_range.at ||
+	       span_equals(request->if_range, file->etag);
+}

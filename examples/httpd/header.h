@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HTTPD_HEADER_H
+#define HTTPD_HEADER_H
+
+#include "response.h"
+
+/* Writes the header of an answer, through the empty line that ends it. */
+void header_put(struct text *out, const struct response *response,
+		struct connection *connection);
+
+/* Writes the body of an answer that has no other: "404 Not Found". */
+void header_put_note(struct text *out, int status);
+
+#endif

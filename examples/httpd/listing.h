@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HTTPD_LISTING_H
+#define HTTPD_LISTING_H
+
+#include <stddef.h>
+
+/* Makes a page that lists a directory, called @path on it.  The page is for the
+ * caller to free.  Returns 0 or a negative errno. */
+int listing_make(int dir_fd, const char *path, char **ret_page,
+		 size_t *ret_bytes);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * httpd DIR [ADDR] - serves the files beneath a directory over HTTP/1.1.
+ *
+ * Shows	a whole server: a task a connection, deadlines, limits.  Read
+ *		server.c, then session.c; the rest is HTTP.
+ * Run		build/examples/httpd . 127.0.0.1:8080
+ * Needs	Linux 6.1 or newer
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "options.h"
+
+static int fail(const char *what, const char *name, int error)
+{
+	fprintf(stderr, "httpd: cannot %s %s: %s\n", what, name,
+		strerror(error));
+	return 1;
+}
+
+/* A connection takes a descriptor, and one more while a file is sent. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Port 0 asks for any free port: says which one it became. */
+static void announce(int listener)
+{
+	char text[WEFT_ADDR_TEXT_BYTES] = "?";
+	struct weft_addr addr;
+
+	if (weft_local_addr(listener, &addr) == 0)
+		weft_addr_format(&addr, text, sizeof(text));
+	printf("listening on %s\n", text);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct options options;
+	struct server *server = &options.server;
+	int64_t result;
+
+	options_parse(&options, argc, argv);
+	raise_descriptor_limit();
+	server->root_fd =
+		open(options.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (server->root_fd < 0)
+		return fail("serve", options.directory, errno);
+	server->listener = weft_tcp_listen(options.address, NULL);
+	if (server->listener < 0)
+		return fail("listen on", options.address, -server->listener);
+	announce(server->listener);
+	opts.workers = options.workers;
+	result = weft_run(server_run, server, &opts);
+	return fail("go on serving", options.directory, (int)-result);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The path in a request: taken out of its URL, decoded once, made normal.
+ *
+ * Decoding comes before dot segments are looked for, so %2e%2e is "..".  An
+ * escaped slash is no separator but part of a name, and no file has such a name
+ * (404); a NUL would cut the path short (400); a backslash is an ordinary byte.
+ * A ".." that would leave the root is refused (403).  That is good manners, not
+ * the lock on the door: the lock is in file.c.
+ */
+#include <http_parser.h>
+#include <stdbool.h>
+
+#include "path.h"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Takes a byte of a name off the span, undoing an escape.  0 or a status. */
+static int take_byte(struct span *raw, char *ret_byte)
+{
+	int high, low;
+
+	if (*raw->at != '%') {
+		*ret_byte = *raw->at++;
+		raw->bytes--;
+		return 0;
+	}
+	high = raw->bytes < 3 ? -1 : hex_digit(raw->at[1]);
+	low = raw->bytes < 3 ? -1 : hex_digit(raw->at[2]);
+	if (high < 0 || low < 0 || (high | low) == 0)
+		return HTTP_STATUS_BAD_REQUEST;
+	*ret_byte = (char)(high << 4 | low);
+	raw->at += 3;
+	raw->bytes -= 3;
+	return *ret_byte == '/' ? HTTP_STATUS_NOT_FOUND : 0;
+}
+
+/*
+ * Ends the segment that stands in [start, end).  Of an empty one, a "." and a
+ * ".." nothing stays, and a ".." takes the segment before it along.  Returns
+ * the new end, or NULL if that would leave the root.
+ */
+static char *end_segment(const char *path, char *start, char *end)
+{
+	struct span segment = { start, (size_t)(end - start) };
+
+	if (segment.bytes == 0 || span_equals(segment, "."))
+		return start;
+	if (!span_equals(segment, ".."))
+		return end;
+	if (start == path)
+		return NULL;
+	for (start--; start > path && start[-1] != '/'; start--)
+		;
+	return start;
+}
+
+/* Every segment that stays is followed by a slash, but for a file's name. */
+static int normalize(struct span raw, char path[PATH_BYTES])
+{
+	char *start = path, *at = path;
+	const char *limit = path + PATH_BYTES - sizeof("./" PATH_INDEX);
+	int status;
+
+	for (; raw.bytes > 0; start = at) {
+		for (; raw.bytes > 0 && *raw.at != '/'; at++) {
+			if (at >= limit)
+				return HTTP_STATUS_URI_TOO_LONG;
+			status = take_byte(&raw, at);
+			if (status)
+				return status;
+		}
+		at = end_segment(path, start, at);
+		if (!at)
+			return HTTP_STATUS_FORBIDDEN;
+		if (raw.bytes > 0 && at > start)
+			*at++ = '/';
+		raw.at += raw.bytes > 0;
+		raw.bytes -= raw.bytes > 0;
+	}
+	if (at == path) {
+		*at++ = '.';
+		*at++ = '/';
+	}
+	*at = '\0';
+	return 0;
+}
+
+int path_from_target(struct span target, char path[PATH_BYTES])
+{
+	struct http_parser_url url;
+	struct span raw = { "/", 1 };
+
+	http_parser_url_init(&url);
+	if (http_parser_parse_url(target.at, target.bytes, 0, &url))
+		return HTTP_STATUS_BAD_REQUEST;
+	if (url.field_set & 1 << UF_PATH) {
+		raw.at = target.at + url.field_data[UF_PATH].off;
+		raw.bytes = url.field_data[UF_PATH].len;
+	}
+	return *raw.at == '/' ? normalize(raw, path) : HTTP_STATUS_BAD_REQUEST;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Glue to http_parser, which reads bytes and calls back.
+ *
+ * A header that comes in pieces is parsed again from its start with each piece.
+ * That needs no state between pieces and lets the buffer move; and since it is
+ * always parsed in one go, a span is never split.  The second line of a folded
+ * header would be a second span, and is refused as RFC 9112, 5.2 demands.
+ */
+#include <stddef.h>
+
+#include "request.h"
+
+static const struct field {
+	const char *name;
+	size_t offset;
+} fields[] = {
+	{ "host", offsetof(struct request, host) },
+	{ "range", offsetof(struct request, range) },
+	{ "if-range", offsetof(struct request, if_range) },
+	{ "if-none-match", offsetof(struct request, if_none_match) },
+	{ "if-modified-since", offsetof(struct request, if_modified_since) },
+	{ "expect", offsetof(struct request, expect) },
+	{ "transfer-encoding", offsetof(struct request, transfer_encoding) },
+};
+
+static int on_url(http_parser *parser, const char *at, size_t bytes)
+{
+	struct request *request = parser->data;
+
+	request->target = (struct span){ at, bytes };
+	return 0;
+}
+
+/* Fails, and so makes it a bad request, if a space precedes the colon. */
+static int on_field(http_parser *parser, const char *at, size_t bytes)
+{
+	struct request *request = parser->data;
+	struct span name = { at, bytes };
+
+	request->value = NULL;
+	request->value_done = false;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (span_equals_nocase(name, fields[i].name))
+			request->value = (struct span *)((char *)request +
+							 fields[i].offset);
+	return memchr(at, ' ', bytes) != NULL;
+}
+
+/* Fails on a folded header, and on a second Host. */
+static int on_value(http_parser *parser, const char *at, size_t bytes)
+{
+	struct request *request = parser->data;
+
+	if (request->value_done ||
+	    (request->value == &request->host && request->host.at))
+		return -1;
+	while (bytes > 0 && (at[bytes - 1] == ' ' || at[bytes - 1] == '\t'))
+		bytes--;
+	request->value_done = true;
+	if (request->value)
+		*request->value = (struct span){ at, bytes };
+	return 0;
+}
+
+/* Stops at the end of the header: what follows is not read ahead. */
+static int on_header_end(http_parser *parser)
+{
+	http_parser_pause(parser, 1);
+	return 0;
+}
+
+static const http_parser_settings callbacks = {
+	.on_url = on_url,
+	.on_header_field = on_field,
+	.on_header_value = on_value,
+	.on_headers_complete = on_header_end,
+};
+
+bool request_has_body(const struct request *request)
+{
+	const http_parser *parser = &request->parser;
+
+	return parser->flags & F_CHUNKED ||
+	       (parser->flags & F_CONTENTLENGTH && parser->content_length > 0);
+}
+
+/* What http_parser lets pass and this server does not. */
+static int check(const struct request *request)
+{
+	const http_parser *parser = &request->parser;
+
+	if (parser->http_major != 1)
+		return HTTP_STATUS_HTTP_VERSION_NOT_SUPPORTED;
+	if (parser->http_minor > 0 && !request->host.at)
+		return HTTP_STATUS_BAD_REQUEST;
+	if (request->transfer_encoding.at && !(parser->flags & F_CHUNKED))
+		return HTTP_STATUS_NOT_IMPLEMENTED;
+	return 0;
+}
+
+int request_parse(struct request *request, const char *bytes, size_t count,
+		  size_t *ret_used)
+{
+	size_t parsed;
+
+	memset(request, 0, sizeof(*request));
+	http_parser_init(&request->parser, HTTP_REQUEST);
+	request->parser.data = request;
+	parsed =
+		http_parser_execute(&request->parser, &callbacks, bytes, count);
+	if (HTTP_PARSER_ERRNO(&request->parser) == HPE_OK) {
+		request->target.bytes = 0;
+		return REQUEST_PARTIAL;
+	}
+	*ret_used = parsed;
+	if (HTTP_PARSER_ERRNO(&request->parser) != HPE_PAUSED)
+		return HTTP_STATUS_BAD_REQUEST;
+	/* It paused before the last line feed, which it counts as body. */
+	if (!request_has_body(request))
+		*ret_used = parsed + 1;
+	http_parser_pause(&request->parser, 0);
+	return check(request);
+}

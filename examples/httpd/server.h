@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef HTTPD_SERVER_H
+#define HTTPD_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <weft/weft.h>
+
+/* What all connections share; nobody writes it once the server runs. */
+struct server {
+	int listener;
+	int root_fd; /* the directory that is served */
+	size_t connections_max;
+	weft_nsec header_ns; /* for a whole request header */
+	bool verbose;	     /* a line for each request, on stderr */
+};
+
+/* The first task: accepts, and gives each connection a task.  @arg is a struct
+ * server.  Returns only if the listener fails. */
+int64_t server_run(void *arg);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proxy LISTEN UPSTREAM - passes TCP connections on, both ways.
+ *
+ * Shows	two tasks in a group, one a direction.  The end of one stream is
+ *		passed on as a half-close while the other goes on; an error in
+ *		either direction cancels the other; both sockets are closed on
+ *		every path, in one place.
+ * Run		build/examples/proxy 127.0.0.1:8000 127.0.0.1:7000
+ * Needs	Linux 6.1 or newer
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+#define CONNECT_NS WEFT_SEC(10)
+
+struct direction {
+	int from;
+	int to;
+};
+
+struct client {
+	int fd;
+	const char *upstream;
+};
+
+static int64_t pump(void *arg)
+{
+	const struct direction *way = arg;
+	char buf[16384];
+	ssize_t n;
+	int r;
+
+	while ((n = weft_read(way->from, buf, sizeof(buf))) > 0) {
+		r = weft_write_all(way->to, buf, (size_t)n, NULL);
+		if (r < 0)
+			return r;
+	}
+	return n < 0 ? n : weft_shutdown(way->to, SHUT_WR);
+}
+
+/* Ends when both directions have ended, or one has failed. */
+static int64_t pump_both(int client, int upstream)
+{
+	const struct direction up = { client, upstream };
+	const struct direction down = { upstream, client };
+	int64_t result = 0;
+
+	WEFT_SCOPE(both, &result) {
+		if (WEFT_GO(both, pump, up) < 0 ||
+		    WEFT_GO(both, pump, down) < 0)
+			weft_scope_cancel(both);
+	}
+	return result;
+}
+
+static int64_t relay(void *arg)
+{
+	const struct client *client = arg;
+	int64_t result;
+	int upstream = -1;
+
+	WEFT_WITHIN(CONNECT_NS)
+		upstream = weft_tcp_connect(client->upstream, NULL);
+	if (upstream >= 0) {
+		result = pump_both(client->fd, upstream);
+		weft_close(upstream);
+	} else {
+		fprintf(stderr, "proxy: %s: %s\n", client->upstream,
+			strerror(-upstream));
+		result = upstream;
+	}
+	weft_close(client->fd);
+	return result;
+}
+
+static int64_t serve(void *arg)
+{
+	char **argv = arg;
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct client client = { -1, argv[2] };
+	struct weft_addr addr;
+	int listener = weft_tcp_listen(argv[1], NULL);
+
+	if (listener < 0)
+		return listener;
+	if (weft_local_addr(listener, &addr) == 0 &&
+	    weft_addr_format(&addr, text, sizeof(text)) > 0)
+		printf("listening on %s\n", text);
+	fflush(stdout);
+	WEFT_SUPERVISE(clients)
+		while ((client.fd = weft_accept(listener, NULL)) >= 0)
+			if (WEFT_GO(clients, relay, client) < 0)
+				weft_close(client.fd);
+	weft_close(listener);
+	return client.fd;
+}
+
+int main(int argc, char **argv)
+{
+	struct weft_addr addr;
+	int64_t result;
+
+	if (argc != 3 || weft_addr_parse(argv[2], &addr) < 0) {
+		fprintf(stderr, "Usage: proxy LISTEN UPSTREAM\n"
+				"as in: proxy 127.0.0.1:8000 127.0.0.1:7000\n");
+		return 2;
+	}
+	result = weft_run(serve, argv, NULL);
+	fprintf(stderr, "proxy: %s: %s\n", argv[1], strerror((int)-result));
+	return 1;
+}
