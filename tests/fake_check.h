@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Check, or what stands in for it, and what tests on the fake driver share.
+ */
+#ifndef TESTS_FAKE_CHECK_H
+#define TESTS_FAKE_CHECK_H
+
+#ifdef WEFT_TEST_SHIM
+#include "tests/check_shim.h"
+#else
+#include <check.h>
+#endif
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/fake_driver.h"
+
+/* ck_assert() logs each success, which is slow where there are millions. */
+#define EXPECT(holds)                                                  \
+	do {                                                           \
+		if (!(holds))                                          \
+			ck_abort_msg("line %d: %s", __LINE__, #holds); \
+	} while (0)
+
+/* Runs main and insists that it came to an end in order. */
+static inline struct fake_result must_run(const struct fake_config *config,
+					  weft_fn main_fn, void *arg)
+{
+	struct fake_result result;
+
+	fake_run(config, main_fn, arg, &result);
+	ck_assert_msg(!result.trouble,
+		      "%s (seed %" PRIu64 ", %u workers, %" PRIu64 " steps)",
+		      result.trouble, config->seed, config->workers,
+		      result.steps);
+	/* Nothing was found that somebody should have been woken for. */
+	ck_assert_msg(result.stats.total.rescues == 0,
+		      "%" PRIu64 " rescues (seed %" PRIu64 ")",
+		      result.stats.total.rescues, config->seed);
+	return result;
+}
+
+/* WEFT_TEST_SEED=n shifts all seeds. */
+static inline uint64_t seed_of(int i)
+{
+	const char *text = getenv("WEFT_TEST_SEED");
+
+	uint64_t base = text ? strtoull(text, NULL, 0) : 0;
+
+	return base * 1000 + (uint64_t)i;
+}
+
+static inline int run_suites(Suite *(*const make[])(void), int count)
+{
+	SRunner *runner = srunner_create(make[0]());
+	int failed;
+
+	for (int i = 1; i < count; i++)
+		srunner_add_suite(runner, make[i]());
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif

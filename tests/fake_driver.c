@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/fake_driver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/fiber.h"
+#include "runtime/worker.h"
+#include "timer/lanes.h"
+
+enum { EVENTS_MAX = 64 };
+#define STEPS_MAX 50000000u
+#define STEP_NS 2000u
+
+struct fake_worker {
+	bool begun;   /* between park_begin and its end */
+	bool parked;  /* its park has returned PENDING */
+	bool woken;
+	bool busy;    /* computes, further down on this thread's stacks */
+	uint64_t until_ns;
+};
+
+struct event {
+	uint64_t at_ns;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+struct fake {
+	struct fake_config config;
+	struct weft_runtime *runtime;
+	struct fake_worker worker[FAKE_WORKERS_MAX];
+	uint64_t clock_ns;
+	uint64_t random;
+	uint64_t trace;
+	uint64_t steps;
+	uint32_t turn;
+	struct event events[EVENTS_MAX];
+	unsigned events_count;
+	const char *trouble;
+	const void *thread_low; /* of the thread that steps, for ASan */
+	size_t thread_bytes;
+};
+
+/* One run at a time. */
+static struct fake *fake;
+
+static uint64_t random_next(void)
+{
+	/* splitmix64 (Steele, Lea, Flood 2014). */
+	uint64_t x = fake->random += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+uint64_t fake_random(uint64_t limit)
+{
+	return random_next() % limit;
+}
+
+void fake_note(uint64_t value)
+{
+	/* FNV-1a, a word at a time. */
+	fake->trace = (fake->trace ^ value) * 0x100000001b3u;
+	fake->trace ^= fake->trace >> 29;
+}
+
+static void advance(uint64_t length_ns)
+{
+	uint64_t most = UINT64_MAX - 1 - fake->clock_ns;
+
+	fake->clock_ns += length_ns < most ? length_ns : most;
+}
+
+void fake_pass(uint64_t length_ns)
+{
+	advance(length_ns);
+}
+
+struct weft_runtime *fake_runtime(void)
+{
+	return fake->runtime;
+}
+
+static uint64_t sum_of(enum weft__count which)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
+		sum += weft__load(&fake->runtime->workers[i]->counts[which],
+				  relaxed);
+	return sum;
+}
+
+uint64_t fake_polls(void)
+{
+	return sum_of(WEFT__N_POLLS);
+}
+
+static void trouble(const char *what)
+{
+	if (!fake->trouble)
+		fake->trouble = what;
+}
+
+/*
+ * The driver.
+ */
+
+static int fake_open(struct weft_runtime *runtime, const struct weft_opts *opts)
+{
+	(void)opts;
+	fake->runtime = runtime;
+	runtime->driver = fake;
+	return weft__lanes_open(runtime, fake->clock_ns);
+}
+
+static void fake_close(struct weft_runtime *runtime)
+{
+	weft__lanes_close(runtime);
+}
+
+static uint64_t fake_now(struct weft_runtime *runtime)
+{
+	(void)runtime;
+	if (!fake)
+		return 0;
+	if (fake->config.look_ns)
+		advance(fake_random(fake->config.look_ns + 1));
+	return fake->clock_ns;
+}
+
+static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
+{
+	if (worker->index == 0)
+		(void)weft__lanes_turn(worker->runtime, worker, now_ns);
+	else
+		(void)weft__lanes_turn_own(worker, now_ns);
+}
+
+static unsigned fake_help(struct weft__worker *worker,
+			  struct weft__worker *late, uint64_t now_ns)
+{
+	if (late->index != 0)
+		return 0;
+	return weft__lanes_turn(worker->runtime, worker, now_ns);
+}
+
+static void fake_park_begin(struct weft__worker *worker)
+{
+	struct fake_worker *f = &fake->worker[worker->index];
+
+	if (f->begun || f->parked)
+		trouble("a worker parks that is parked");
+	f->begun = true;
+}
+
+static void fake_park_abort(struct weft__worker *worker)
+{
+	struct fake_worker *f = &fake->worker[worker->index];
+
+	if (!f->begun)
+		trouble("a park was given up that was not begun");
+	f->begun = false;
+}
+
+static enum weft__park_result fake_park(struct weft__worker *worker,
+					uint64_t wait_ns)
+{
+	struct fake_worker *f = &fake->worker[worker->index];
+	uint64_t until_ns = wait_ns > UINT64_MAX - fake->clock_ns ?
+				    UINT64_MAX :
+				    fake->clock_ns + wait_ns;
+	uint64_t next_ns;
+
+	if (!f->begun)
+		trouble("a park was not begun");
+	if (worker->index == 0) {
+		next_ns = weft__lanes_next(worker->runtime);
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+		weft__lanes_sleep(worker->runtime, until_ns);
+		next_ns = weft__lanes_next(worker->runtime);
+		until_ns = next_ns < until_ns ? next_ns : until_ns;
+	}
+	f->begun = false;
+	f->parked = true;
+	f->woken = false;
+	f->until_ns = until_ns;
+	return WEFT__PARK_PENDING;
+}
+
+static void fake_wake(struct weft__worker *from, struct weft__worker *to)
+{
+	struct fake_worker *f = &fake->worker[to->index];
+
+	(void)from;
+	if (!f->parked)
+		trouble("a worker was woken that does not sleep");
+	f->woken = true;
+}
+
+static uint64_t fake_seed(struct weft_runtime *runtime)
+{
+	(void)runtime;
+	return random_next();
+}
+
+const struct weft__driver_ops fake_ops = {
+	.name = "fake",
+	.open = fake_open,
+	.close = fake_close,
+	.now = fake_now,
+	.arm = weft__lanes_arm,
+	.disarm = weft__lanes_disarm,
+	.poll = fake_poll,
+	.help = fake_help,
+	.park_begin = fake_park_begin,
+	.park_abort = fake_park_abort,
+	.park = fake_park,
+	.wake = fake_wake,
+	.random = fake_seed,
+};
+
+/* For tests that are linked without io/; its own replaces this one. */
+__attribute__((weak)) const struct weft__driver_ops *weft__driver_default(void)
+{
+	return &fake_ops;
+}
+
+/*
+ * What must hold between two steps.
+ */
+
+/* Is the worker's bit in the map of sleepers? */
+static bool listed(struct weft__idle *idle, uint32_t index)
+{
+	return weft__load(&idle->bits[index / 64], relaxed) >> (index % 64) &
+	       1;
+}
+
+static void check_accounts(void)
+{
+	struct weft__idle *idle = &fake->runtime->idle;
+	uint64_t counts = weft__load(&idle->counts, relaxed);
+	uint32_t parked = 0, searching = 0;
+
+	for (uint32_t i = 0; i < fake->runtime->workers_count; i++) {
+		struct weft__worker *worker = fake->runtime->workers[i];
+		bool listed_now = listed(idle, i);
+
+		parked += worker->parked;
+		if (listed_now && !worker->parked)
+			trouble("a worker is listed that does not park");
+		if (worker->parked && worker->searching)
+			trouble("a parked worker searches");
+		searching += worker->searching;
+		/* Claimed, and on its way to search. */
+		searching += worker->parked && !listed_now;
+	}
+	if (weft__idle_parked(counts) != parked)
+		trouble("the count of sleepers is wrong");
+	if (weft__idle_searching(counts) != searching)
+		trouble("the count of searchers is wrong");
+	weft__idle_invariants(idle);
+}
+
+/*
+ * Stepping.
+ */
+
+/* A step runs on the stack of whoever steps: the thread, or a task that
+ * computes. */
+static void set_stack(struct weft__worker *worker, struct weft__worker *outer)
+{
+#ifdef WEFT__TSAN
+	weft__fiber_thread_init(worker);
+#endif
+	worker->thread_low = fake->thread_low;
+	worker->thread_bytes = fake->thread_bytes;
+	if (outer && outer->current) {
+		struct weft__stack *stack = outer->current->stack;
+
+		worker->thread_low = stack->low;
+		worker->thread_bytes = (size_t)((char *)stack - stack->low);
+	}
+}
+
+static void step(struct weft__worker *worker)
+{
+	struct fake_worker *f = &fake->worker[worker->index];
+	struct weft__worker *outer = weft__worker_self();
+	uint64_t most = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
+
+	if (f->parked && worker->index == 0)
+		weft__lanes_wake(worker->runtime);
+	f->parked = false;
+	f->busy = true;
+	set_stack(worker, outer);
+	weft__worker_set(worker);
+	if (!weft__worker_step(worker))
+		trouble("a worker left its loop");
+	weft__worker_set(outer);
+	f->busy = false;
+	advance(1 + fake_random(most));
+	fake->steps++;
+	fake_note(worker->index);
+	fake_note(fake->clock_ns);
+	fake_note(weft__load(&worker->counts[WEFT__N_POLLS], relaxed));
+	fake_note(weft__load(&worker->counts[WEFT__N_STOLEN], relaxed));
+	fake_note(weft__load(&worker->counts[WEFT__N_INJECTED], relaxed));
+	if (!outer)
+		check_accounts();
+	if (fake->config.after_step)
+		fake->config.after_step(fake->runtime, fake->config.after_arg);
+}
+
+static bool may_run(uint32_t index)
+{
+	struct fake_worker *f = &fake->worker[index];
+
+	return !f->busy && (!f->parked || f->woken ||
+			    f->until_ns <= fake->clock_ns);
+}
+
+/* Who is stepped next; NULL: nobody can run now. */
+static struct weft__worker *choose(void)
+{
+	uint32_t count = fake->runtime->workers_count;
+	uint32_t start = fake->config.in_turn ? fake->turn + 1 :
+						(uint32_t)fake_random(count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t index = (start + i) % count;
+
+		if (!may_run(index))
+			continue;
+		fake->turn = index;
+		return fake->runtime->workers[index];
+	}
+	return NULL;
+}
+
+/* When somebody can run again; UINT64_MAX: never. */
+static uint64_t next_ns(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
+		if (!fake->worker[i].busy && fake->worker[i].until_ns < least)
+			least = fake->worker[i].until_ns;
+	for (unsigned i = 0; i < fake->events_count; i++)
+		if (fake->events[i].at_ns < least)
+			least = fake->events[i].at_ns;
+	return least;
+}
+
+static void foreign_run(void)
+{
+	struct weft__worker *outer = weft__worker_self();
+
+	for (unsigned i = 0; i < fake->events_count;) {
+		struct event event = fake->events[i];
+
+		if (event.at_ns > fake->clock_ns) {
+			i++;
+			continue;
+		}
+		fake->events[i] = fake->events[--fake->events_count];
+		weft__worker_set(NULL);
+		event.fn(event.arg);
+		weft__worker_set(outer);
+	}
+}
+
+/* One step of somebody, or a jump of the clock, but not past limit_ns.  False:
+ * nothing will ever happen again. */
+static bool go_on(uint64_t limit_ns)
+{
+	struct weft__worker *worker;
+	uint64_t at_ns;
+
+	foreign_run();
+	worker = choose();
+	if (worker) {
+		step(worker);
+		return true;
+	}
+	at_ns = next_ns();
+	if (at_ns == UINT64_MAX && limit_ns == UINT64_MAX)
+		return false;
+	at_ns = at_ns < limit_ns ? at_ns : limit_ns;
+	if (at_ns > fake->clock_ns)
+		fake->clock_ns = at_ns;
+	return true;
+}
+
+void fake_compute(uint64_t length_ns)
+{
+	uint64_t end_ns = fake->clock_ns + length_ns;
+	uint64_t most = fake->config.steps_max;
+
+	while (fake->clock_ns < end_ns && fake->steps < most)
+		(void)go_on(end_ns);
+}
+
+void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg)
+{
+	weft__assert(fake->events_count < EVENTS_MAX, "too many fake events");
+	fake->events[fake->events_count++] =
+		(struct event){ fake->clock_ns + after_ns, fn, arg };
+}
+
+/*
+ * A run.
+ */
+
+struct main_call {
+	weft_fn fn;
+	void *arg;
+	int64_t result;
+};
+
+static int64_t main_task(void *arg)
+{
+	struct main_call *call = *(struct main_call **)arg;
+
+	call->result = call->fn(call->arg);
+	return 0;
+}
+
+static bool drained(void)
+{
+	/* acquire: all that the tasks wrote. */
+	return fake->events_count == 0 &&
+	       weft__load(&weft__scope(&fake->runtime->root)->pending,
+			  acquire) == 0;
+}
+
+/* Nothing is left to do: everybody parks, for good. */
+static void come_to_rest(void)
+{
+	uint64_t limit = fake->steps + 100000;
+	struct weft__idle *idle = &fake->runtime->idle;
+
+	while (go_on(UINT64_MAX) && fake->steps < limit)
+		;
+	if (weft__load(&idle->counts, relaxed) !=
+	    fake->runtime->workers_count * WEFT__IDLE_PARKED)
+		trouble("the workers do not come to rest");
+}
+
+static void run_all(struct fake_result *result)
+{
+	while (!drained() && !fake->trouble) {
+		if (!go_on(UINT64_MAX)) {
+			trouble("deadlock");
+			break;
+		}
+		if (fake->steps >= fake->config.steps_max)
+			trouble("it does not end");
+	}
+	result->trace = fake->trace;
+	result->steps = fake->steps;
+	result->end_ns = fake->clock_ns;
+	(void)weft_stats(fake->runtime, &result->stats);
+	for (unsigned i = 0; i < 8 && i < fake->runtime->workers_count; i++)
+		(void)weft_stats_worker(fake->runtime, i, &result->worker[i]);
+	if (!fake->trouble)
+		come_to_rest();
+}
+
+static void setup(struct weft_runtime *runtime)
+{
+	weft__fiber_thread_init(runtime->workers[0]);
+	fake->thread_low = runtime->workers[0]->thread_low;
+	fake->thread_bytes = runtime->workers[0]->thread_bytes;
+	runtime->sentinel_off = fake->config.sentinel_off;
+	runtime->help_off = fake->config.help_off;
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		int32_t *budget = &runtime->workers[i]->tick_budget;
+
+		if (fake->config.tick_budget)
+			*budget = fake->config.tick_budget;
+		else if (fake->config.budgets_vary)
+			*budget = 1 + (int32_t)fake_random(WEFT__TICK_BUDGET);
+	}
+}
+
+void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
+	      struct fake_result *ret_result)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_task_opts main_opts = WEFT_TASK_OPTS_INIT;
+	struct main_call call = { .fn = main_fn, .arg = arg };
+	struct main_call *pointer = &call;
+	struct weft_runtime *runtime;
+	struct fake *outer = fake;
+
+	memset(ret_result, 0, sizeof(*ret_result));
+	fake = calloc(1, sizeof(*fake));
+	weft__assert(fake && config->workers <= FAKE_WORKERS_MAX,
+		     "a fake run cannot be");
+	fake->config = *config;
+	if (!fake->config.steps_max)
+		fake->config.steps_max = STEPS_MAX;
+	fake->random = config->seed;
+	fake->clock_ns = config->start_ns ? config->start_ns : 1000000000u;
+	opts.workers = config->workers ? config->workers : 1;
+	opts.tasks_max = config->tasks_max;
+	opts.stack_bytes = config->stack_bytes;
+	main_opts.name = "main";
+	if (weft__runtime_new(&opts, &fake_ops, &runtime) < 0) {
+		ret_result->trouble = "no memory";
+	} else {
+		setup(runtime);
+		if (weft__root_go(runtime, NULL, main_task, &pointer,
+				  sizeof(pointer), &main_opts, false) < 0)
+			trouble("main could not be started");
+		run_all(ret_result);
+		ret_result->result = call.result;
+		ret_result->trouble = fake->trouble;
+		if (fake->trouble)
+			(void)weft__runtime_name_survivors(runtime);
+		fake_ops.close(runtime);
+		weft__runtime_free(runtime);
+	}
+	free(fake);
+	fake = outer;
+}

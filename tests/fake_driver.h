@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fake driver - a runtime with any number of workers in one thread, without a
+ * kernel, on virtual time.
+ *
+ * A run is a sequence of steps of workers, chosen by a seed: the same seed
+ * gives the same run.  Workers that park are stepped again when they are woken
+ * or their time has come.  When nobody can run, time jumps.  When nobody ever
+ * will while tasks are left, that is a deadlock, and reported.
+ *
+ * Time passes a little with each step, and in fake_compute().  Between steps
+ * the accounts of idle.h are checked.
+ */
+#ifndef TESTS_FAKE_DRIVER_H
+#define TESTS_FAKE_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/driver.h"
+#include "runtime/runtime.h"
+
+enum { FAKE_WORKERS_MAX = 256 };
+
+struct fake_config {
+	uint64_t seed;
+	unsigned workers;     /* 0: 1 */
+	uint64_t start_ns;    /* of the clock */
+	uint64_t step_ns;     /* a step takes 1 to so much; 0: 2000 */
+	uint64_t look_ns;     /* a look at the clock takes 0 to so much */
+	uint64_t steps_max;   /* 0: 50 million */
+	bool in_turn;	      /* workers one after the other, not at random */
+	bool budgets_vary;    /* of a tick: 1 to 128, by the seed */
+	int32_t tick_budget;  /* 0: the usual */
+	bool sentinel_off;
+	bool help_off;
+	unsigned tasks_max;
+	size_t stack_bytes;
+	/* After each step, if not NULL. */
+	void (*after_step)(struct weft_runtime *runtime, void *arg);
+	void *after_arg;
+};
+
+struct fake_result {
+	uint64_t trace;	      /* a hash of all that happened, in order */
+	uint64_t steps;
+	uint64_t end_ns;      /* of the clock, when the last task had ended */
+	int64_t result;	      /* of main */
+	const char *trouble;  /* NULL, or what went wrong */
+	struct weft_stats stats;
+	struct weft_worker_stats worker[8];
+};
+
+/* Runs main as the root task until it and all it started have ended. */
+void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
+	      struct fake_result *ret_result);
+
+/* Inside a task of the run: */
+
+/* The task computes for so long without a pause, while the other workers go
+ * on: one of their steps at a time, on this task's stack. */
+void fake_compute(uint64_t length_ns);
+
+/* The clock moves, and nobody else does. */
+void fake_pass(uint64_t length_ns);
+
+/* Mixes a value into the trace. */
+void fake_note(uint64_t value);
+
+/* A number from the seed, less than the limit. */
+uint64_t fake_random(uint64_t limit);
+
+/* Calls fn(arg) so much later on no worker, as a foreign thread would. */
+void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg);
+
+/* Runs of tasks so far, on all workers. */
+uint64_t fake_polls(void);
+
+/* The runtime that is stepped. */
+struct weft_runtime *fake_runtime(void);
+
+extern const struct weft__driver_ops fake_ops;
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of runtime/idle.[ch] as the scheduler uses it: no push is missed.  All
+ * parks are for ever, so a lost wake-up is a deadlock.
+ */
+#include "tests/model/workers.h"
+
+/*
+ * Tasks from other threads.
+ */
+
+static void setup_1(void *arg)
+{
+	(void)arg;
+	workers_setup(1);
+}
+
+static void setup_2(void *arg)
+{
+	(void)arg;
+	workers_setup(2);
+}
+
+THREAD(submit_0, submit(0); wait_for(0);)
+THREAD(wait_0_2, wait_for(0); wait_for(2);)
+THREAD(wait_0_1, wait_for(0); wait_for(1);)
+THREAD(submit_1, submit(1); wait_for(1);)
+THREAD(submit_0_1, submit(0); wait_for(0); submit(1); wait_for(1);)
+
+MODEL(one_worker_and_a_foreign_thread, setup_1, workers_check,
+      OPTIONS(.weak = 2),
+      work, submit_0_1)
+MODEL(one_worker_and_two_foreign_threads, setup_1, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, submit_0, submit_1)
+MODEL(two_workers_and_a_foreign_thread, setup_2, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
+
+/* The first needs the second to be run meanwhile, by the other worker. */
+static int64_t needs_1(void *arg)
+{
+	(void)arg;
+	wait_for(1);
+	return 0;
+}
+
+static int64_t needs_2(void *arg)
+{
+	(void)arg;
+	wait_for(2);
+	return 0;
+}
+
+static void setup_chain(void *arg)
+{
+	setup_2(arg);
+	tasks[0].fn = needs_1;
+}
+
+static void setup_chain_parked(void *arg)
+{
+	setup_chain(arg);
+	start_parked(0);
+	start_parked(1);
+}
+
+THREAD(submit_both, submit(0); submit(1); wait_for(0);)
+MODEL(the_last_searcher_wakes_the_next, setup_chain, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_both)
+MODEL(the_last_searcher_wakes_a_sleeper, setup_chain_parked, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 2), work, work, submit_both)
+
+/* Worker 1 wakes by itself, by a completion say, while it is claimed. */
+static void setup_parked(void *arg)
+{
+	setup_2(arg);
+	start_parked(1);
+}
+
+THREAD(complete_1, model_post(&events[1]);)
+MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), work, work, complete_1,
+      submit_0)
+
+/*
+ * Tasks from a task.
+ */
+
+/* Task 0 starts 1 and 2, of which 2 waits for 1. */
+static int64_t starts_two(void *arg)
+{
+	(void)arg;
+	struct weft__worker *worker = weft__worker_self();
+
+	weft__push(worker, &tasks[1]);
+	weft__push(worker, &tasks[2]);
+	/* It took long, and its worker's tick is over. */
+	worker->tick_over = true;
+	return 0;
+}
+
+static void setup_push(void *arg)
+{
+	(void)arg;
+	workers_setup(2);
+	tasks[0].fn = starts_two;
+	tasks[1].fn = do_nothing;
+	tasks[2].fn = needs_1;
+	weft__runq_push(&pool[0].runq, &tasks[0]);
+}
+
+/* The one that waits comes first. */
+static void setup_push_turned(void *arg)
+{
+	setup_push(arg);
+	tasks[1].fn = needs_2;
+	tasks[2].fn = do_nothing;
+}
+
+MODEL(an_own_push_wakes_a_peer, setup_push, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_2)
+MODEL(an_own_push_is_told_before_the_next_task, setup_push_turned,
+      workers_check, OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		one_worker_and_a_foreign_thread,
+		one_worker_and_two_foreign_threads,
+		two_workers_and_a_foreign_thread,
+		the_last_searcher_wakes_the_next,
+		the_last_searcher_wakes_a_sleeper,
+		a_sleeper_wakes_by_itself,
+		an_own_push_wakes_a_peer,
+		an_own_push_is_told_before_the_next_task,
+		NULL,
+	};
+
+	return kit_main("idle", tests);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of the sentinel (runtime/sched.c): while a worker computes and the
+ * others sleep, one of them looks up.  So what a computing worker keeps in its
+ * queue, and needs, is run all the same.
+ *
+ * Nothing but the sentinel's looks takes time: each as much as makes others
+ * late; two of them are a quiet time.  While nobody computes it waits in the
+ * first.
+ */
+#define WORKERS_PARK
+#include "tests/model/workers.h"
+
+enum { STEP_NS = 60000000 };
+
+/* Under the lock. */
+static struct model_mutex clock_lock;
+static bool computes, computed;
+static bool bounded[2]; /* waits for the clock too */
+
+MODEL_UNSEEN static void time_pass(void)
+{
+	time_ns += STEP_NS;
+}
+
+static void bounded_park(uint32_t index)
+{
+	bool runs;
+
+	model_lock(&clock_lock);
+	runs = computes && !computed;
+	bounded[index] = !runs;
+	model_unlock(&clock_lock);
+	if (runs)
+		(void)model_poll(&events[index]);
+	else
+		(void)model_wait(&events[index]);
+	model_lock(&clock_lock);
+	bounded[index] = false;
+	model_unlock(&clock_lock);
+	time_pass();
+}
+
+static enum weft__park_result driver_park(struct weft__worker *worker,
+					  uint64_t wait_ns)
+{
+	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == WEFT_NEVER,
+		     "the sentinel's wait, or for ever");
+	if (wait_ns == WEFT_NEVER)
+		(void)model_wait(&events[worker->index]);
+	else
+		bounded_park(worker->index);
+	return WEFT__PARK_WOKEN;
+}
+
+/* From now on time passes. */
+static void compute(void)
+{
+	model_lock(&clock_lock);
+	computes = true;
+	for (uint32_t i = 0; i < 2; i++)
+		if (bounded[i])
+			model_post(&events[i]);
+	model_unlock(&clock_lock);
+	wait_for(1);
+}
+
+/* Starts task 1, and computes until that has run. */
+static int64_t computes_until_1(void *arg)
+{
+	(void)arg;
+	weft__push(weft__worker_self(), &tasks[1]);
+	compute();
+	return 0;
+}
+
+/* As a task that was made ready, and is to be run next. */
+static int64_t computes_until_1_in_slot(void *arg)
+{
+	(void)arg;
+	weft__push_next(weft__worker_self(), &tasks[1]);
+	compute();
+	return 0;
+}
+
+static int64_t is_computed(void *arg)
+{
+	(void)arg;
+	model_lock(&clock_lock);
+	computed = true;
+	model_unlock(&clock_lock);
+	return 0;
+}
+
+static void setup(void *arg)
+{
+	(void)arg;
+	workers_setup(2);
+	memset(&clock_lock, 0, sizeof(clock_lock));
+	memset(bounded, 0, sizeof(bounded));
+	computes = computed = false;
+	time_ns = 4 * STEP_NS;
+	for (uint32_t i = 0; i < 2; i++)
+		pool[i].looked_ns = time_ns;
+	runtime.sentinel_off = false;
+	tasks[0].fn = computes_until_1;
+	tasks[1].fn = is_computed;
+	tasks[0].pin = 1; /* by worker 0, which wakes by itself for it */
+	model_name(&clock_lock, "the clock");
+}
+
+/* Worker 0 sleeps; worker 1 looked up, and is about to retire. */
+static void setup_retires(void *arg)
+{
+	setup(arg);
+	start_parked(0);
+	runtime.sentinel = 2;
+}
+
+static void setup_retires_in_slot(void *arg)
+{
+	setup_retires(arg);
+	tasks[0].fn = computes_until_1_in_slot;
+}
+
+/* Both sleep, nobody looks up. */
+static void setup_retired(void *arg)
+{
+	setup(arg);
+	start_parked(0);
+	start_parked(1);
+}
+
+THREAD(submit_0, submit(0); wait_for(0);)
+
+MODEL(retire_meets_wake, setup_retires, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
+MODEL(retire_meets_wake_in_slot, setup_retires_in_slot, workers_check,
+      OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
+MODEL(a_wake_appoints, setup_retired, workers_check,
+      OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		retire_meets_wake,
+		retire_meets_wake_in_slot,
+		a_wake_appoints,
+		NULL,
+	};
+
+	return kit_main("sentinel", tests);
+}

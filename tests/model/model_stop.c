@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of the end of a runtime against those who submit to it
+ * (runtime/runtime.c, join.c, scope.c): workers are told to leave their loops
+ * once nothing is left, and not while a task that was submitted has not ended;
+ * then it is freed.
+ */
+#define TASKS_DRAIN
+#include "tests/model/tasks.h"
+
+/* Threads end when the model's do; memory stays. */
+#define pthread_join(thread, ret) ((void)(thread))
+#define free(memory) ((void)(memory))
+#include "runtime/runtime.c"
+#undef free
+#undef pthread_join
+
+static struct weft_task_opts submit_opts = WEFT_TASK_OPTS_INIT;
+
+/* What tasks used, and is freed with the runtime. */
+static uint32_t shared[2];
+
+/* Task 0 runs; the runtime itself counts as one, as after weft_start().  Worker
+ * 0 runs on thread 0 until it stops. */
+static void setup(void *arg)
+{
+	static pthread_t threads[1];
+
+	(void)arg;
+	tasks_setup(1);
+	weft__scope(&runtime.root)->pending++;
+	runtime.tasks.free = &records[3];
+	runtime.tasks.free_count = 1;
+	runtime.threads = threads;
+	runtime.threads_count = 1;
+	memset(shared, 0, sizeof(shared));
+	model_name(&runtime.stopping, "stopping");
+	model_name(&weft__scope(&runtime.root)->pending, "pending");
+	model_name(&runtime.left, "left");
+	model_name(&runtime.closed, "closed");
+	model_name(shared, "the runtime's memory");
+}
+
+static void check_end(void *arg)
+{
+	(void)arg;
+	tasks_check();
+	model_assert(weft__scope(&runtime.root)->pending == 0,
+		     "all were counted");
+	model_assert(runtime.stopping == WEFT__STOP_NOW, "the runtime stops");
+}
+
+static void end_before_stop(unsigned i)
+{
+	/* relaxed: the task itself keeps it from changing. */
+	model_assert(weft__load(&runtime.stopping, relaxed) != WEFT__STOP_NOW,
+		     "a runtime waits for its tasks");
+	shared[i]++;
+	end_with(0);
+}
+
+/* The time to stop is far off, as soon as there is one. */
+static void look_at_time(struct weft__worker *worker)
+{
+	model_assert(weft__stop_wait_ns(worker, WEFT_NEVER) > WEFT_NEVER / 2,
+		     "the time to stop is seen");
+}
+
+/* A step of worker 0: all but its tasks. */
+bool weft__worker_step(struct weft__worker *worker)
+{
+	look_at_time(worker);
+	/* As in runtime/sched.c. */
+	if (weft__load(&runtime.stopping, acquire) != WEFT__STOP_NOT &&
+	    !weft__stop_step(worker))
+		return false;
+	weft__spin_hint();
+	return true;
+}
+
+/* A task that runs on worker 0, which then goes on until the end. */
+static void run_and_leave(void *arg)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	end_before_stop(0);
+	worker->current = NULL;
+	(void)worker_thread(worker);
+	(void)arg;
+}
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void submit(void *arg)
+{
+	int error;
+
+	(void)arg;
+	foreign[model_self()] = true;
+	error = weft_submit(&runtime, nothing, NULL, 0, &submit_opts);
+	model_assert(error == 0 || error == -ESHUTDOWN,
+		     "it is accepted, or the runtime ends");
+}
+
+/* The worker that runs what was submitted. */
+static void run_submitted(void *arg)
+{
+	(void)arg;
+	model_daemon();
+	(void)model_wait(&runs[3]);
+	records[3].stack = &stacks[3];
+	weft__worker_self()->current = &records[3];
+	end_before_stop(1);
+}
+
+static void stop(void *arg)
+{
+	(void)arg;
+	foreign[model_self()] = true;
+	model_assert(weft_stop(&runtime) == 0, "a runtime can be stopped");
+	model_free(shared, sizeof(shared));
+}
+
+MODEL(stop_meets_end, setup, check_end, OPTIONS(.preemptions = 2),
+      run_and_leave, stop)
+MODEL(stop_meets_submit, setup, check_end, OPTIONS(.preemptions = 2),
+      run_and_leave, submit, stop, run_submitted)
+
+/*
+ * What the rest of runtime/runtime.c asks for.
+ */
+
+void weft__stacks_init(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__stacks_fini(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__idle_init(struct weft__idle *idle, uint32_t workers)
+{
+	(void)idle, (void)workers;
+}
+
+void *weft__overflow_thread_init(void)
+{
+	return NULL;
+}
+
+void weft__overflow_thread_fini(void *altstack)
+{
+	(void)altstack;
+}
+
+void weft__fiber_thread_init(struct weft__worker *worker)
+{
+	(void)worker;
+}
+
+int main(void)
+{
+	const TTest *const tests[] = { stop_meets_end, stop_meets_submit,
+				       NULL };
+
+	return kit_main("stop", tests);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of socket addresses share.
+ */
+#ifndef WEFT_TESTS_NET_ADDR_KIT_H
+#define WEFT_TESTS_NET_ADDR_KIT_H
+
+#include <weft/addr.h>
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static inline void must_parse(const char *text, struct weft_addr *addr)
+{
+	int r = weft_addr_parse(text, addr);
+
+	ck_assert_msg(r == 0, "\"%s\": %d", text, r);
+}
+
+static inline void must_format(const struct weft_addr *addr,
+			       const char *expected)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int r = weft_addr_format(addr, text, sizeof(text));
+
+	ck_assert_str_eq(text, expected);
+	ck_assert_int_eq(r, (int)strlen(expected));
+}
+
+static inline void must_round_trip(const struct weft_addr *addr)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct weft_addr again;
+	int r = weft_addr_format(addr, text, sizeof(text));
+
+	ck_assert_int_gt(r, 0);
+	ck_assert_int_lt(r, WEFT_ADDR_TEXT_BYTES);
+	ck_assert_uint_eq(strlen(text), (size_t)r);
+	must_parse(text, &again);
+	ck_assert_msg(weft_addr_equal(addr, &again), "\"%s\"", text);
+	ck_assert(weft_addr_equal(&again, addr));
+	must_format(&again, text);
+}
+
+/* Fails with @error, and writes to nothing. */
+static inline void must_fail(const char *text, int error)
+{
+	struct weft_addr addr, before;
+	int r;
+
+	memset(&before, 0xa5, sizeof(before));
+	addr = before;
+	r = weft_addr_parse(text, &addr);
+	ck_assert_msg(r == error, "\"%s\": %d, not %d", text, r, error);
+	ck_assert_mem_eq(&addr, &before, sizeof(addr));
+}
+
+static inline void must_not_take(const void *sockaddr, size_t bytes, int error)
+{
+	struct weft_addr addr, before;
+
+	memset(&before, 0xa5, sizeof(before));
+	addr = before;
+	ck_assert_int_eq(
+		weft_addr_from_sockaddr(sockaddr, (socklen_t)bytes, &addr),
+		error);
+	ck_assert_mem_eq(&addr, &before, sizeof(addr));
+}
+
+static inline void must_take(const void *sockaddr, size_t bytes,
+		      struct weft_addr *addr)
+{
+	ck_assert_int_eq(
+		weft_addr_from_sockaddr(sockaddr, (socklen_t)bytes, addr), 0);
+}
+
+/* "unix:" or "unix:@", then @count times @c. */
+static inline const char *long_text(const char *head, size_t count, char c)
+{
+	static char text[1024];
+	size_t at = strlen(head);
+
+	ck_assert_uint_lt(at + count, sizeof(text));
+	memcpy(text, head, at);
+	memset(text + at, c, count);
+	text[at + count] = '\0';
+	return text;
+}
+
+static const struct {
+	const char *text;
+	const char *formatted;
+	int family;
+	int port;
+} good[] __attribute__((unused)) = {
+	{ "127.0.0.1:80", "127.0.0.1:80", AF_INET, 80 },
+	{ "0.0.0.0:0", "0.0.0.0:0", AF_INET, 0 },
+	{ "255.255.255.255:65535", "255.255.255.255:65535", AF_INET, 65535 },
+	{ "[::1]:80", "[::1]:80", AF_INET6, 80 },
+	{ "[::]:0", "[::]:0", AF_INET6, 0 },
+	{ ":80", "[::]:80", AF_INET6, 80 },
+	{ ":0", "[::]:0", AF_INET6, 0 },
+	{ "[2001:DB8:0:0::00A]:443", "[2001:db8::a]:443", AF_INET6, 443 },
+	{ "[::ffff:1.2.3.4]:5", "[::ffff:1.2.3.4]:5", AF_INET6, 5 },
+	{ "[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%4294967295]:65535",
+	  "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff%4294967295]:65535",
+	  AF_INET6, 65535 },
+	{ "[fe80::1%7]:80", "[fe80::1%7]:80", AF_INET6, 80 },
+	{ "/", "unix:/", AF_UNIX, -EAFNOSUPPORT },
+	{ "/run/a.sock", "unix:/run/a.sock", AF_UNIX, -EAFNOSUPPORT },
+	{ "/a b:80", "unix:/a b:80", AF_UNIX, -EAFNOSUPPORT },
+	{ "/a\\x41", "unix:/a\\x5cx41", AF_UNIX, -EAFNOSUPPORT },
+	{ "/a\n\x7f\xc3\xa9", "unix:/a\\x0a\\x7f\xc3\xa9", AF_UNIX,
+	  -EAFNOSUPPORT },
+	{ "unix:/run/a.sock", "unix:/run/a.sock", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:a.sock", "unix:a.sock", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:/a\\x41\\x5C", "unix:/aA\\x5c", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:\\x40a@", "unix:\\x40a@", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:@name", "unix:@name", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:@@/a b", "unix:@@/a b", AF_UNIX, -EAFNOSUPPORT },
+	{ "unix:@\\x00a\\x00", "unix:@\\x00a\\x00", AF_UNIX, -EAFNOSUPPORT },
+};
+
+#endif

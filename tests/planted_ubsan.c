@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A planted bug, which UndefinedBehaviorSanitizer must report: a task adds
+ * beyond the largest int.
+ */
+#include <limits.h>
+
+#include <weft/weft.h>
+
+static int64_t overflow(void *arg)
+{
+	volatile int sum = INT_MAX;
+
+	(void)arg;
+	if (weft_yield() < 0)
+		return -1;
+	sum = sum + 1;
+	return sum == 0;
+}
+
+int main(void)
+{
+	return weft_run(overflow, NULL, NULL) < 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every macro of the public headers, used once, in what is both C11 and C++17.
+ * tests/test_headers.py compiles it; nobody runs it.
+ */
+#include <weft/weft.h>
+
+static int64_t child(void *arg)
+{
+	return *(int *)arg;
+}
+
+static int64_t blocks(void *arg)
+{
+	int64_t result = 0;
+	char byte = 0;
+
+	(void)arg;
+	WEFT_SCOPE(group, &result) {
+		if (WEFT_GO(group, child, 1) < 0)
+			return -1;
+	}
+	WEFT_SCOPE(outer, NULL)
+		WEFT_SUPERVISE(inner)
+			WEFT_WITHIN(WEFT_MS(5))
+				if (WEFT_GO(inner, child, 2) < 0)
+					weft_scope_cancel(outer);
+	WEFT_WITHIN_UNTIL(weft_now() + WEFT_US(5)) {
+		WEFT_WITHIN(WEFT_SEC(1))
+			result = weft_read(0, &byte, sizeof(byte));
+	}
+	WEFT_SHIELD
+		weft_close(0);
+	return result;
+}
+
+static int64_t pairs(void *arg)
+{
+	struct weft_within within;
+	struct weft_scope scope;
+
+	(void)arg;
+	if (weft_within_begin(&within, WEFT_NEVER) < 0)
+		return -1;
+	weft_within_end(&within);
+	return weft_supervisor_begin(&scope) < 0 ? -1 : weft_scope_end(&scope);
+}
+
+int main(void)
+{
+	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
+	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	task_opts.flags = WEFT_PINNED;
+	socket_opts.backlog = 1;
+	opts.workers = task_opts.flags + (unsigned)socket_opts.backlog;
+	return weft_run(blocks, NULL, &opts) < 0 ||
+	       weft_run(pairs, NULL, &opts) < 0;
+}

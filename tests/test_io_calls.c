@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls on descriptors: arguments that make no sense, places where nothing may
+ * wait, signals, descriptors that do not block.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "tests/test_io_scene.h"
+
+/* ---- Arguments ---------------------------------------------------------- */
+
+static const int bad_fds[] = { -1, -100, 1000000, INT32_MAX, INT32_MIN };
+
+IO_TEST(no_descriptor_is_ebadf)
+{
+	struct weft_addr addr;
+	struct stat st;
+
+	ck_assert_int_eq(weft_addr_parse("127.0.0.1:1", &addr), 0);
+	for (size_t i = 0; i < sizeof(bad_fds) / sizeof(bad_fds[0]); i++) {
+		int fd = bad_fds[i];
+
+		ck_assert_int_eq(weft_read(fd, buffer, 1), -EBADF);
+		ck_assert_int_eq(weft_readv(fd, pieces(), 2), -EBADF);
+		ck_assert_int_eq(weft_write(fd, buffer, 1), -EBADF);
+		ck_assert_int_eq(weft_writev(fd, pieces(), 2), -EBADF);
+		ck_assert_int_eq(weft_pread(fd, buffer, 1, 0), -EBADF);
+		ck_assert_int_eq(weft_pwrite(fd, buffer, 1, 0), -EBADF);
+		ck_assert_int_eq(weft_recv(fd, buffer, 1, 0), -EBADF);
+		ck_assert_int_eq(weft_recv(fd, buffer, 1, MSG_DONTWAIT),
+				 -EBADF);
+		ck_assert_int_eq(weft_send(fd, buffer, 1, 0), -EBADF);
+		ck_assert_int_eq(weft_recvmsg(fd, message(), 0), -EBADF);
+		ck_assert_int_eq(weft_sendmsg(fd, message(), 0), -EBADF);
+		ck_assert_int_eq(weft_accept(fd, NULL), -EBADF);
+		ck_assert_int_eq(weft_connect(fd, &addr), -EBADF);
+		ck_assert_int_eq(weft_shutdown(fd, SHUT_RDWR), -EBADF);
+		ck_assert_int_eq(weft_close(fd), -EBADF);
+		ck_assert_int_eq(weft_poll(fd, POLLIN), -EBADF);
+		ck_assert_int_eq(weft_fstat(fd, &st), -EBADF);
+		ck_assert_int_eq(weft_fsync(fd), -EBADF);
+		ck_assert_int_eq(weft_fdatasync(fd), -EBADF);
+		ck_assert_int_eq(weft_sendfile(fd, fd, 0, 10, NULL), -EBADF);
+		ck_assert_int_eq(weft_read_all(fd, buffer, 1, NULL), -EBADF);
+		ck_assert_int_eq(weft_pwrite_all(fd, buffer, 1, 0, NULL),
+				 -EBADF);
+	}
+	return 0;
+}
+
+IO_TEST(bad_memory_is_efault)
+{
+	struct scene scene;
+
+	scene_open(&scene);
+	ck_assert_int_eq(write(scene.others[0], "x", 1), 1);
+	ck_assert_int_eq(weft_read(scene.empty, NULL, 1), -EFAULT);
+	ck_assert_int_eq(weft_write(scene.quiet, (void *)1, 1), -EFAULT);
+	ck_assert_int_eq(weft_readv(scene.empty, NULL, 2), -EFAULT);
+	ck_assert_int_eq(weft_sendmsg(scene.quiet, NULL, 0), -EFAULT);
+	ck_assert_int_eq(weft_recvmsg(scene.quiet, NULL, 0), -EFAULT);
+	ck_assert_int_eq(weft_open(NULL, O_RDONLY, 0), -EFAULT);
+	ck_assert_int_eq(weft_open((char *)1, O_RDONLY, 0), -EFAULT);
+	ck_assert_int_eq(weft_stat(NULL, NULL), -EFAULT);
+	ck_assert_int_eq(weft_fstat(scene.quiet, NULL), -EFAULT);
+	scene_close(&scene);
+	return 0;
+}
+
+IO_TEST(counts_and_offsets_out_of_range_are_einval)
+{
+	struct scene scene;
+
+	scene_open(&scene);
+	ck_assert_int_eq(weft_readv(scene.empty, pieces(), -1), -EINVAL);
+	ck_assert_int_eq(weft_readv(scene.empty, pieces(), 1025), -EINVAL);
+	ck_assert_int_eq(weft_writev(scene.quiet, pieces(), -1), -EINVAL);
+	ck_assert_int_eq(weft_pread(scene.empty, buffer, 1, -1), -EINVAL);
+	ck_assert_int_eq(weft_pwrite(scene.full, buffer, 1, -1), -EINVAL);
+	ck_assert_int_eq(weft_sendfile(scene.quiet, 0, -1, 1, NULL), -EINVAL);
+	ck_assert_int_eq(weft_connect(scene.quiet, NULL), -EINVAL);
+	ck_assert_int_eq(weft_shutdown(scene.quiet, 77), -EINVAL);
+	/* And what is no file has no offsets. */
+	ck_assert_int_eq(weft_pread(scene.empty, buffer, 1, 0), -ESPIPE);
+	ck_assert_int_eq(weft_pwrite(scene.quiet, buffer, 1, 0), -ESPIPE);
+	/* A count that is no length is a short transfer, or none. */
+	ck_assert_int_eq(write(scene.others[0], "abc", 3), 3);
+	ck_assert_int_eq(weft_read(scene.empty, buffer, 0), 0);
+	ck_assert_int_eq(weft_readv(scene.empty, pieces(), 0), 0);
+	ck_assert_int_eq(weft_read(scene.empty, buffer, sizeof(buffer)), 3);
+	scene_close(&scene);
+	return 0;
+}
+
+static void every_call_is_eperm(void)
+{
+	struct scene none = { .empty = 0 };
+	struct weft_addr addr = { .bytes = 0 };
+	struct stat st;
+
+	for (size_t i = 0; i < CALLS; i++)
+		ck_assert_msg(calls[i].fn(&none) == -EPERM, "%s: %zd",
+			      calls[i].name, calls[i].fn(&none));
+	ck_assert_int_eq(weft_close(0), -EPERM);
+	ck_assert_int_eq(weft_close(-1), -EPERM);
+	ck_assert_int_eq(weft_shutdown(0, SHUT_RD), -EPERM);
+	ck_assert_int_eq(weft_connect(0, &addr), -EPERM);
+	ck_assert_int_eq(weft_poll(-1, 0), -EPERM);
+	ck_assert_int_eq(weft_stat("/", &st), -EPERM);
+	ck_assert_int_eq(weft_fstat(0, &st), -EPERM);
+	ck_assert_int_eq(weft_fsync(0), -EPERM);
+	ck_assert_int_eq(weft_fdatasync(0), -EPERM);
+	ck_assert_int_eq(weft_pread(0, buffer, 1, -1), -EPERM);
+	ck_assert_int_eq(weft_pwrite(0, buffer, 1, 0), -EPERM);
+	ck_assert_int_eq(weft_recv(0, buffer, 1, MSG_DONTWAIT), -EPERM);
+	ck_assert_int_eq(weft_sendfile(0, 0, 0, 1, NULL), -EPERM);
+	ck_assert_int_eq(weft_tcp_connect("127.0.0.1:1", NULL), -EPERM);
+	ck_assert_int_eq(weft_unix_connect("unix:@x", NULL), -EPERM);
+}
+
+START_TEST(outside_a_task_every_call_is_eperm)
+{
+	every_call_is_eperm();
+}
+END_TEST
+
+/* The rings are the parent's; it goes on as if nothing had been. */
+IO_TEST(in_a_forked_child_every_call_is_eperm)
+{
+	int fds[2], status;
+	pid_t child;
+
+	socket_pair(fds);
+	ck_assert_int_eq(weft_write(fds[0], "1", 1), 1);
+	child = fork();
+	if (child == 0) {
+		every_call_is_eperm();
+		_exit(7);
+	}
+	ck_assert_int_gt(child, 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	ck_assert_int_eq(weft_read(fds[1], buffer, 10), 1);
+	close_both(fds);
+	return 0;
+}
+
+/* ---- Signals ---------------------------------------------------------- */
+
+IO_TEST(broken_pipe_is_epipe_and_no_signal)
+{
+	int fds[2], file;
+
+	signal(SIGPIPE, SIG_DFL);
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	ck_assert_int_eq(weft_write(fds[1], "x", 1), -EPIPE);
+	ck_assert_int_eq(weft_writev(fds[1], pieces(), 2), -EPIPE);
+	ck_assert_int_eq(weft_write_all(fds[1], "x", 1, NULL), -EPIPE);
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	file = weft_open("/proc/self/exe", O_RDONLY, 0);
+	ck_assert_int_ge(file, 0);
+	socket_pair(fds);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	ck_assert_int_eq(weft_write(fds[1], "x", 1), -EPIPE);
+	ck_assert_int_eq(weft_writev(fds[1], pieces(), 2), -EPIPE);
+	ck_assert_int_eq(weft_send(fds[1], "x", 1, 0), -EPIPE);
+	ck_assert_int_eq(weft_send(fds[1], "x", 1, MSG_DONTWAIT), -EPIPE);
+	ck_assert_int_eq(weft_sendmsg(fds[1], message(), 0), -EPIPE);
+	ck_assert_int_eq(weft_sendfile(fds[1], file, 0, 100, NULL), -EPIPE);
+	close_both((int[]){ fds[1], file });
+	return 0;
+}
+
+static int64_t write_full(void *arg)
+{
+	ssize_t n;
+
+	/* The first may fill what room is left in the last page. */
+	while ((n = weft_write(*(int *)arg, buffer, 10000)) > 0)
+		;
+	return n;
+}
+
+/* The write waits in the kernel when the reader goes. */
+IO_TEST(pipe_that_breaks_while_writing_is_epipe_and_no_signal)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	int64_t r = 0;
+	int fds[2];
+
+	signal(SIGPIPE, SIG_DFL);
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, write_full, &fds[1],
+					      sizeof(int), &opts),
+				 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+	}
+	ck_assert_int_eq(r, -EPIPE);
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	return 0;
+}
+
+static int64_t break_pipe_unaided(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	/* As on a kernel without RWF_NOSIGNAL. */
+	weft__reactor(weft_runtime())->nosignal = false;
+	weft_yield();
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	ck_assert_int_eq(weft_write(fds[1], "x", 1), -EPIPE);
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	return 0;
+}
+
+/* And the thread gets its mask back, with nothing pending. */
+START_TEST(older_kernels_raise_no_sigpipe_either)
+{
+	sigset_t mask;
+
+	signal(SIGPIPE, SIG_DFL);
+	io_run(break_pipe_unaided, NULL, 1);
+	ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &mask), 0);
+	ck_assert_int_eq(sigismember(&mask, SIGPIPE), 0);
+}
+END_TEST
+
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* A storm of signals that interrupt system calls: no call sees EINTR. */
+IO_TEST(signals_do_not_end_calls)
+{
+	struct sigaction action = { .sa_handler = ignore }; /* no SA_RESTART */
+	struct itimerval storm = { { 0, 300 }, { 0, 300 } }, calm = { 0 };
+	int fds[2];
+
+	sigaction(SIGALRM, &action, NULL);
+	socket_pair(fds);
+	setitimer(ITIMER_REAL, &storm, NULL);
+	for (int i = 0; i < 50; i++) {
+		ssize_t n = 0;
+
+		WEFT_WITHIN(WEFT_MS(2))
+			n = weft_read(fds[0], buffer, 1);
+		ck_assert_int_eq(n, -ETIMEDOUT);
+		ck_assert_int_eq(weft_write(fds[1], "x", 1), 1);
+		ck_assert_int_eq(weft_read(fds[0], buffer, 1), 1);
+	}
+	setitimer(ITIMER_REAL, &calm, NULL);
+	close_both(fds);
+	return 0;
+}
+
+/* ---- Descriptors that do not block --------------------------------------- */
+
+static int64_t write_late(void *arg)
+{
+	int fd = *(int *)arg;
+
+	weft_sleep(WEFT_MS(5));
+	ck_assert_int_eq(weft_write(fd, "late", 4), 4);
+	return 0;
+}
+
+IO_TEST(descriptors_that_do_not_block_are_waited_for)
+{
+	for (int kind = 0; kind < 2; kind++) {
+		int fds[2];
+
+		if (kind == 0)
+			ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK),
+					 0);
+		else
+			ck_assert_int_eq(
+				socketpair(AF_UNIX,
+					   SOCK_STREAM | SOCK_CLOEXEC |
+						   SOCK_NONBLOCK,
+					   0, fds),
+				0);
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(WEFT_GO(scope, write_late, fds[1]), 0);
+			ck_assert_int_eq(weft_read(fds[0], buffer, 10), 4);
+		}
+		close_both(fds);
+	}
+	return 0;
+}
+
+IO_TEST(dontwait_does_not_wait)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	ck_assert_int_eq(weft_recv(fds[0], buffer, 1, MSG_DONTWAIT), -EAGAIN);
+	ck_assert_int_eq(weft_recvmsg(fds[0], message(), MSG_DONTWAIT),
+			 -EAGAIN);
+	fill(fds[0]);
+	ck_assert_int_eq(weft_send(fds[0], buffer, 1, MSG_DONTWAIT), -EAGAIN);
+	ck_assert_int_eq(weft_sendmsg(fds[0], message(), MSG_DONTWAIT),
+			 -EAGAIN);
+	close_both(fds);
+	return 0;
+}
+
+IO_TEST(poll_tells_what_holds)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	ck_assert_int_eq(weft_poll(fds[0], POLLIN | POLLOUT), POLLOUT);
+	ck_assert_int_eq(weft_write(fds[1], "x", 1), 1);
+	ck_assert_int_eq(weft_poll(fds[0], POLLIN), POLLIN);
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	ck_assert_int_eq(weft_poll(fds[0], 0) & POLLHUP, POLLHUP);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/calls");
+	TCase *arguments = tcase_create("arguments");
+	TCase *signals = tcase_create("signals");
+	TCase *blocking = tcase_create("blocking");
+
+	tcase_set_timeout(signals, 60);
+	io_add_test(arguments, no_descriptor_is_ebadf);
+	io_add_test(arguments, bad_memory_is_efault);
+	io_add_test(arguments, counts_and_offsets_out_of_range_are_einval);
+	tcase_add_test(arguments, outside_a_task_every_call_is_eperm);
+	io_add_test(arguments, in_a_forked_child_every_call_is_eperm);
+	io_add_test(signals, broken_pipe_is_epipe_and_no_signal);
+	io_add_test(signals,
+		    pipe_that_breaks_while_writing_is_epipe_and_no_signal);
+	tcase_add_test(signals, older_kernels_raise_no_sigpipe_either);
+	io_add_test(signals, signals_do_not_end_calls);
+	io_add_test(blocking, descriptors_that_do_not_block_are_waited_for);
+	io_add_test(blocking, dontwait_does_not_wait);
+	io_add_test(blocking, poll_tells_what_holds);
+	suite_add_tcase(suite, arguments);
+	suite_add_tcase(suite, signals);
+	suite_add_tcase(suite, blocking);
+	return io_tests_run(suite);
+}

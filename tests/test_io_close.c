@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closing: every call on the descriptor ends, the peer learns of it at once,
+ * and the number may be somebody else's right away.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "tests/test_io_common.h"
+
+/* ---- Calls that wait ---------------------------------------------------- */
+
+struct reader {
+	int fd;
+	int kind;
+	weft__atomic(int) *waiting;
+};
+
+static int64_t wait_on(void *arg)
+{
+	struct reader *reader = arg;
+	struct iovec iov[2];
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	char buf[64];
+
+	iov[0] = (struct iovec){ buf, 10 };
+	iov[1] = (struct iovec){ buf + 10, 10 };
+	weft__add(reader->waiting, 1, acq_rel);
+	switch (reader->kind) {
+	case 0:
+		return weft_read(reader->fd, buf, sizeof(buf));
+	case 1:
+		return weft_recv(reader->fd, buf, sizeof(buf), 0);
+	case 2:
+		return weft_readv(reader->fd, iov, 2);
+	case 3:
+		return weft_recvmsg(reader->fd, &msg, 0);
+	case 4:
+		return weft_poll(reader->fd, POLLIN);
+	default:
+		return weft_read_all(reader->fd, buf, sizeof(buf), NULL);
+	}
+}
+
+enum { KINDS = 6, READERS = 50 };
+
+/* All of them have begun, and what they asked for is in the kernel if
+ * `submitted`; else some of it is still in a ring. */
+static void close_under(int count, bool submitted)
+{
+	weft__atomic(int) waiting = 0;
+	struct weft_task tasks[READERS];
+	char byte;
+	int fds[2];
+
+	socket_pair(fds);
+	WEFT_SUPERVISE(scope) {
+		for (int i = 0; i < count; i++) {
+			struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+			struct reader reader = { fds[0], i % KINDS, &waiting };
+
+			opts.ret_task = &tasks[i];
+			ck_assert_int_eq(weft_go_opts(scope, wait_on, &reader,
+						      sizeof(reader), &opts),
+					 0);
+		}
+		while (weft__load(&waiting, acquire) < count)
+			weft_yield();
+		if (submitted)
+			weft_sleep(WEFT_MS(2));
+		else
+			weft_yield();
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+		/* The end is there: no need to wait for it. */
+		ck_assert_int_eq(recv(fds[1], &byte, 1, MSG_DONTWAIT), 0);
+		for (int i = 0; i < count; i++) {
+			int64_t r = 0;
+
+			ck_assert_int_eq(weft_join(tasks[i], &r), 0);
+			/* One that had not begun yet finds it closing. */
+			ck_assert_msg(r == -ECANCELED ||
+					      (!submitted && r == -EBADF),
+				      "%d: %ld", i, (long)r);
+		}
+	}
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+}
+
+IO_TEST(close_ends_a_call_that_waits)
+{
+	close_under(1, true);
+	return 0;
+}
+
+IO_TEST(close_ends_a_call_that_was_not_submitted)
+{
+	for (int i = 0; i < 100; i++)
+		close_under(1, false);
+	return 0;
+}
+
+IO_TEST(close_ends_more_calls_than_it_cancels_at_once)
+{
+	close_under(READERS, true);
+	close_under(READERS, false);
+	return 0;
+}
+
+static void *wait_for_end(void *arg)
+{
+	weft_nsec *when = arg;
+	char byte;
+
+	if (read((int)*when, &byte, 1) != 0)
+		abort();
+	*when = weft_now();
+	return NULL;
+}
+
+/* Without cancelling the receive the kernel would keep the socket open, and the
+ * peer would never see its end. */
+IO_TEST(peer_sees_the_end_within_10_ms)
+{
+	int late = 0;
+
+	for (int i = 0; i < 20; i++) {
+		weft__atomic(int) waiting = 0;
+		weft_nsec closed = 0, seen;
+		pthread_t thread;
+		int fds[2];
+
+		socket_pair(fds);
+		seen = (weft_nsec)fds[1];
+		ck_assert_int_eq(
+			pthread_create(&thread, NULL, wait_for_end, &seen), 0);
+		WEFT_SUPERVISE(scope) {
+			struct reader reader = { fds[0], 1, &waiting };
+
+			ck_assert_int_eq(WEFT_GO(scope, wait_on, reader), 0);
+			weft_sleep(WEFT_MS(1));
+			closed = weft_now();
+			ck_assert_int_eq(weft_close(fds[0]), 0);
+		}
+		pthread_join(thread, NULL);
+		late += seen - closed >= WEFT_MS(10);
+		ck_assert_int_eq(weft_close(fds[1]), 0);
+	}
+	/* A machine with other things to do may be late now and then. */
+	ck_assert_int_lt(late, 10);
+	return 0;
+}
+
+/* ---- The descriptor ------------------------------------------------------ */
+
+IO_TEST(closing_twice_is_ebadf)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	close_both(fds);
+	ck_assert_int_eq(weft_close(fds[0]), -EBADF);
+	ck_assert_int_eq(weft_read(fds[0], &(char){ 0 }, 1), -EBADF);
+	return 0;
+}
+
+static int64_t close_it(void *arg)
+{
+	return weft_close(*(int *)arg);
+}
+
+/* One of them wins; none closes what somebody else opened meanwhile. */
+IO_TEST(two_closers_close_once)
+{
+	for (int i = 0; i < 200; i++) {
+		struct weft_task tasks[2];
+		int64_t r[2];
+		weft__atomic(int) waiting = 0;
+		int fds[2];
+
+		socket_pair(fds);
+		WEFT_SUPERVISE(scope) {
+			struct reader reader = { fds[0], 1, &waiting };
+
+			ck_assert_int_eq(WEFT_GO(scope, wait_on, reader), 0);
+			weft_yield();
+			for (int k = 0; k < 2; k++) {
+				struct weft_task_opts opts =
+					WEFT_TASK_OPTS_INIT;
+
+				opts.ret_task = &tasks[k];
+				ck_assert_int_eq(
+					weft_go_opts(scope, close_it, &fds[0],
+						     sizeof(int), &opts),
+					0);
+			}
+			for (int k = 0; k < 2; k++)
+				ck_assert_int_eq(weft_join(tasks[k], &r[k]),
+						 0);
+		}
+		ck_assert_int_eq(r[0] + r[1], -EBADF);
+		ck_assert_int_eq(weft_close(fds[1]), 0);
+	}
+	return 0;
+}
+
+/* The number is used again at once, and nothing of the old one clings to it. */
+IO_TEST(number_is_reused_at_once)
+{
+	for (int i = 0; i < 500; i++) {
+		char byte = 0;
+		int fds[2];
+
+		if (i % 2) {
+			ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+		} else {
+			socket_pair(fds);
+		}
+		ck_assert_int_eq(weft_write(fds[1], "x", 1), 1);
+		ck_assert_int_eq(weft_read(fds[0], &byte, 1), 1);
+		ck_assert_int_eq(byte, 'x');
+		close_both(fds);
+	}
+	return 0;
+}
+
+/* Two tasks open, use and close as fast as they can: numbers go back and forth
+ * between them, and neither ever meets the other's data or an error. */
+static int64_t churn(void *arg)
+{
+	char mine = *(char *)arg;
+
+	for (int i = 0; i < 2000; i++) {
+		char byte = 0;
+		int fds[2];
+
+		socket_pair(fds);
+		ck_assert_int_eq(weft_write(fds[1], &mine, 1), 1);
+		if (i % 3 == 0) {
+			WEFT_WITHIN(WEFT_US(1))
+				(void)!weft_recv(fds[1], &byte, 1, 0);
+		}
+		ck_assert_int_eq(weft_read(fds[0], &byte, 1), 1);
+		ck_assert_int_eq(byte, mine);
+		close_both(fds);
+	}
+	return 0;
+}
+
+IO_TEST(numbers_go_back_and_forth_between_tasks)
+{
+	int64_t r = -1;
+
+	WEFT_SCOPE(scope, &r)
+		for (char c = 'a'; c < 'e'; c++)
+			ck_assert_int_eq(WEFT_GO(scope, churn, c), 0);
+	ck_assert_int_eq(r, 0);
+	return 0;
+}
+
+/* Cancelled, out of time: it is done all the same. */
+IO_TEST(close_is_done_in_full_whatever_happens)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	WEFT_WITHIN(0) {
+		weft_sleep(WEFT_MS(1));
+		ck_assert(weft_deadline_passed());
+		close_both(fds);
+	}
+	return 0;
+}
+
+static int64_t read_and_write(void *arg)
+{
+	const int *fds = arg;
+	char byte;
+
+	if (weft_read(fds[0], &byte, 1) != 1)
+		return -1;
+	return weft_write(fds[1], "x", 1);
+}
+
+/* Its own end is not all that a socket is: operations on other descriptors that
+ * lead to the same file are not ended. */
+IO_TEST(duplicates_are_not_closed)
+{
+	int fds[2], copy;
+
+	socket_pair(fds);
+	copy = fcntl(fds[0], F_DUPFD_CLOEXEC, 0);
+	ck_assert_int_ge(copy, 0);
+	WEFT_SUPERVISE(scope) {
+		int both[2] = { copy, copy };
+
+		ck_assert_int_eq(weft_go(scope, read_and_write, both,
+					 sizeof(both)),
+				 0);
+		weft_sleep(WEFT_MS(1));
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+		ck_assert_int_eq(weft_write(fds[1], "y", 1), 1);
+		ck_assert_int_eq(weft_read(fds[1], &(char){ 0 }, 1), 1);
+	}
+	close_both((int[]){ copy, fds[1] });
+	return 0;
+}
+
+/* ---- A disk read that cannot be cancelled ------------------------------- */
+
+static int64_t read_disk(void *arg)
+{
+	struct reader *reader = arg;
+	char *buf = aligned_alloc(4096, 1 << 20);
+	ssize_t n;
+
+	weft__store(reader->waiting, 1, release);
+	n = weft_pread(reader->fd, buf, 1 << 20, 0);
+	free(buf);
+	/* It came in time, was caught, or came too late. */
+	ck_assert_msg(n == 1 << 20 || n == -ECANCELED || n == -EBADF, "%zd",
+		      n);
+	return 0;
+}
+
+IO_TEST(close_waits_for_what_it_cannot_cancel)
+{
+	char name[] = "/var/tmp/weft-close-XXXXXX";
+	char *zeros = calloc(1, 1 << 20);
+	weft__atomic(int) waiting = 0;
+	int fd = mkstemp(name);
+
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	ck_assert_int_eq(write(fd, zeros, 1 << 20), 1 << 20);
+	free(zeros);
+	fsync(fd);
+	fcntl(fd, F_SETFL, O_DIRECT);
+	WEFT_SUPERVISE(scope) {
+		struct reader reader = { fd, 0, &waiting };
+
+		ck_assert_int_eq(WEFT_GO(scope, read_disk, reader), 0);
+		while (!weft__load(&waiting, acquire))
+			weft_yield();
+		ck_assert_int_eq(weft_close(fd), 0);
+		ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	}
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/close");
+	TCase *waiting = tcase_create("waiting");
+	TCase *numbers = tcase_create("numbers");
+
+	tcase_set_timeout(waiting, 30);
+	tcase_set_timeout(numbers, 30);
+	io_add_test(waiting, close_ends_a_call_that_waits);
+	io_add_test(waiting, close_ends_a_call_that_was_not_submitted);
+	io_add_test(waiting, close_ends_more_calls_than_it_cancels_at_once);
+	io_add_test(waiting, peer_sees_the_end_within_10_ms);
+	io_add_test(waiting, close_waits_for_what_it_cannot_cancel);
+	io_add_test(numbers, closing_twice_is_ebadf);
+	io_add_test(numbers, two_closers_close_once);
+	io_add_test(numbers, number_is_reused_at_once);
+	io_add_test(numbers, numbers_go_back_and_forth_between_tasks);
+	io_add_test(numbers, close_is_done_in_full_whatever_happens);
+	io_add_test(numbers, duplicates_are_not_closed);
+	suite_add_tcase(suite, waiting);
+	suite_add_tcase(suite, numbers);
+	return io_tests_run(suite);
+}

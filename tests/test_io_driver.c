@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The driver: wakes reach parked workers, helpers do the work of busy ones, and
+ * a runtime that has nothing to do does nothing.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "runtime/fiber.h"
+#include "tests/test_io_common.h"
+
+static weft__atomic(unsigned) enters;
+
+int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
+		    unsigned flags, sigset_t *sig, size_t sz)
+{
+	long r;
+
+	weft__add(&enters, 1u, relaxed);
+	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags,
+		    sig, sz);
+	return (int)(r < 0 ? -errno : r);
+}
+
+/* ---- Waking ----------------------------------------------------------- */
+
+static int64_t answer(void *arg)
+{
+	return *(int64_t *)arg + 1;
+}
+
+/* A parked runtime is woken from a thread that is none of its own: by eventfd,
+ * again and again. */
+START_TEST(foreign_thread_wakes_a_parked_runtime)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+
+	opts.workers = _i ? 2 : 1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (int64_t i = 0; i < 2000; i++) {
+		struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
+		struct weft_task task;
+		int64_t r = 0;
+
+		task_opts.ret_task = &task;
+		ck_assert_int_eq(weft_submit(runtime, answer, &i, sizeof(i),
+					     &task_opts),
+				 0);
+		ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
+		ck_assert_int_eq(r, i + 1);
+		/* Long enough to park, now and then. */
+		if (i % 100 == 0)
+			thread_pause_ns(3000000);
+	}
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+struct volley {
+	int fds[2];
+	int64_t left;
+};
+
+/* One byte to and fro between two tasks, on two workers: each waits in its own
+ * ring, and no look-out makes up for a wake that is lost. */
+static int64_t volley_return(void *arg)
+{
+	int fd = *(int *)arg;
+	char byte;
+
+	while (weft_read(fd, &byte, 1) == 1)
+		ck_assert_int_eq(weft_write(fd, &byte, 1), 1);
+	return 0;
+}
+
+static int64_t volley_task(void *arg)
+{
+	char byte = 'x';
+	int fds[2];
+
+	(void)arg;
+	socket_pair(fds);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, volley_return, fds[1]), 0);
+		for (int i = 0; i < 20000; i++) {
+			ck_assert_int_eq(weft_write(fds[0], &byte, 1), 1);
+			ck_assert_int_eq(weft_read(fds[0], &byte, 1), 1);
+		}
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+	}
+	return weft_close(fds[1]);
+}
+
+START_TEST(volleys_without_a_sentinel)
+{
+	setenv("WEFT_TEST_SENTINEL", "off", 1);
+	io_run(volley_task, NULL, _i ? 2 : 1);
+}
+END_TEST
+
+/* The message to the peer's ring is refused: the eventfd is used after all. */
+static int64_t spoil_message(void *arg)
+{
+	struct weft_runtime *runtime = weft_runtime();
+	struct weft__worker *here = weft__worker_self();
+	struct weft__shard *mine = weft__shard(here), *theirs;
+	struct weft__worker *there = runtime->workers[!here->index];
+	struct io_uring_sqe *sqe;
+	uint64_t count = 0;
+
+	(void)arg;
+	theirs = weft__shard(there);
+	weft__shard_lock(mine);
+	sqe = weft__shard_entry(mine);
+	/* Not a ring. */
+	io_uring_prep_msg_ring(sqe, theirs->wake_fd, 0, 0, 0);
+	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_SENT, 0, there->index);
+	weft__ring_publish(&mine->ring);
+	weft__trylock_drop(&mine->lock);
+	for (int i = 0; i < 100 && count == 0; i++) {
+		weft_yield();
+		weft_sleep(WEFT_US(100));
+		if (read(theirs->wake_fd, &count, sizeof(count)) < 0)
+			count = 0;
+	}
+	ck_assert_uint_ge(count, 1);
+	return 0;
+}
+
+START_TEST(refused_message_falls_back_to_the_eventfd)
+{
+	io_run(spoil_message, NULL, 2);
+}
+END_TEST
+
+/* ---- Helping ---------------------------------------------------------- */
+
+struct busy {
+	weft__atomic(int) stage;
+	int fd;
+	int64_t took_ns;
+	bool idle_peer;
+};
+
+static int64_t wait_for_byte(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+	char byte;
+
+	weft__store(&busy->stage, 1, release);
+	ck_assert_int_eq(weft_read(busy->fd, &byte, 1), 1);
+	weft__store(&busy->stage, 3, release);
+	return 0;
+}
+
+/* Starts a reader, lets it begin, and then computes until it has read. */
+static int64_t compute(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, wait_for_byte, busy), 0);
+		while (weft__load(&busy->stage, acquire) < 1)
+			weft_yield();
+		weft__store(&busy->stage, 2, release);
+		while (weft__load(&busy->stage, acquire) < 3)
+			weft__spin_hint();
+	}
+	return 0;
+}
+
+static void *write_byte(void *arg)
+{
+	struct busy *busy = arg;
+	int fd = (int)busy->took_ns;
+	weft_nsec start;
+
+	while (weft__load(&busy->stage, acquire) < 2)
+		thread_pause_ns(100000);
+	thread_pause_ns(5000000);
+	start = weft_now();
+	if (write(fd, "x", 1) != 1)
+		abort();
+	while (weft__load(&busy->stage, acquire) < 3 &&
+	       weft_now() - start < WEFT_SEC(20))
+		thread_pause_ns(100000);
+	busy->took_ns = (int64_t)(weft_now() - start);
+	return NULL;
+}
+
+static int64_t spin_politely(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+
+	while (weft__load(&busy->stage, acquire) < 3)
+		weft_yield();
+	return 0;
+}
+
+/* The other worker is parked (0), or busy itself but polite (1). */
+static int64_t help_task(void *arg)
+{
+	struct busy busy = { .fd = -1 }, *pointer = &busy;
+	pthread_t thread;
+	int fds[2];
+
+	socket_pair(fds);
+	busy.fd = fds[0];
+	busy.took_ns = fds[1];
+	ck_assert_int_eq(pthread_create(&thread, NULL, write_byte, &busy), 0);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, compute, pointer), 0);
+		if (*(int *)arg)
+			ck_assert_int_eq(WEFT_GO(scope, spin_politely, pointer),
+					 0);
+	}
+	pthread_join(thread, NULL);
+	ck_assert_msg(busy.took_ns < (int64_t)WEFT_SEC(10), "%ld us",
+		      (long)busy.took_ns / 1000);
+	close_both(fds);
+	return 0;
+}
+
+START_TEST(completion_of_a_busy_worker_is_delivered_by_another)
+{
+	int i = _i;
+
+	io_run(help_task, &i, 2);
+}
+END_TEST
+
+/* A listener whose worker computes: others take its connections. */
+static int64_t accept_for(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+	int fd;
+
+	weft__store(&busy->stage, 1, release);
+	fd = weft_accept(busy->fd, NULL);
+	ck_assert_int_ge(fd, 0);
+	weft__store(&busy->stage, 3, release);
+	return weft_close(fd);
+}
+
+static int64_t compute_and_listen(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, accept_for, busy), 0);
+		while (weft__load(&busy->stage, acquire) < 1)
+			weft_yield();
+		weft_yield();
+		weft__store(&busy->stage, 2, release);
+		while (weft__load(&busy->stage, acquire) < 3)
+			weft__spin_hint();
+	}
+	return 0;
+}
+
+static int64_t listen_task(void *arg)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct busy busy = { .fd = tcp_listener(text) }, *pointer = &busy;
+	weft_nsec start;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		int client;
+
+		ck_assert_int_eq(WEFT_GO(scope, compute_and_listen, pointer),
+				 0);
+		wait_until(weft__load(&busy.stage, acquire) == 2);
+		start = weft_now();
+		client = weft_tcp_connect(text, NULL);
+		ck_assert_int_ge(client, 0);
+		wait_until(weft__load(&busy.stage, acquire) == 3);
+		ck_assert(weft_now() - start < WEFT_SEC(10));
+		ck_assert_int_eq(weft_close(client), 0);
+	}
+	return weft_close(busy.fd);
+}
+
+START_TEST(listener_of_a_busy_worker_is_served_by_another)
+{
+	io_run(listen_task, NULL, 2);
+}
+END_TEST
+
+/* Worker 0 computes: the timers go off all the same. */
+static int64_t sleep_and_count(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+
+	for (int i = 0; i < 20; i++)
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	weft__store(&busy->stage, 3, release);
+	return 0;
+}
+
+static int64_t spin_until_counted(void *arg)
+{
+	struct busy *busy = *(struct busy **)arg;
+
+	while (weft__load(&busy->stage, acquire) < 3)
+		weft__spin_hint();
+	return 0;
+}
+
+static int64_t timers_task(void *arg)
+{
+	struct busy busy = { .fd = -1 }, *pointer = &busy;
+
+	(void)arg;
+	/* Whichever worker computes, the other turns time. */
+	for (int i = 0; i < 5; i++) {
+		weft__store(&busy.stage, 0, release);
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(WEFT_GO(scope, sleep_and_count,
+						 pointer),
+					 0);
+			ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
+			ck_assert_int_eq(WEFT_GO(scope, spin_until_counted,
+						 pointer),
+					 0);
+		}
+	}
+	return 0;
+}
+
+START_TEST(timers_go_off_while_a_worker_computes)
+{
+	io_run(timers_task, NULL, 2);
+}
+END_TEST
+
+/* ---- Rest ------------------------------------------------------------- */
+
+/* From outside, since a task that looked would be something to do. */
+static void *watch(void *arg)
+{
+	unsigned before;
+
+	thread_pause_ns(400000000);
+	before = weft__load(&enters, relaxed);
+	thread_pause_ns(400000000);
+	*(unsigned *)arg = weft__load(&enters, relaxed) - before;
+	return NULL;
+}
+
+static int64_t rest_task(void *arg)
+{
+	unsigned entered = 99;
+	pthread_t thread;
+	int fds[2];
+
+	(void)arg;
+	socket_pair(fds);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, volley_return, fds[1]), 0);
+		ck_assert_int_eq(pthread_create(&thread, NULL, watch, &entered),
+				 0);
+		ck_assert_int_eq(weft_sleep(WEFT_SEC(3)), 0);
+		pthread_join(thread, NULL);
+		ck_assert_uint_eq(entered, 0);
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+	}
+	return weft_close(fds[1]);
+}
+
+START_TEST(idle_runtime_makes_no_system_calls)
+{
+	io_run(rest_task, NULL, _i ? 2 : 1);
+}
+END_TEST
+
+static int64_t yield_task(void *arg)
+{
+	unsigned before;
+
+	(void)arg;
+	weft_yield();
+	before = weft__load(&enters, relaxed);
+	for (int i = 0; i < 10000; i++)
+		weft_yield();
+	/* Nothing is queued, nothing completes: a look at the ring will do. */
+	ck_assert_uint_le(weft__load(&enters, relaxed) - before, 3);
+	return 0;
+}
+
+START_TEST(busy_runtime_without_io_makes_no_system_calls)
+{
+	io_run(yield_task, NULL, 1);
+}
+END_TEST
+
+/* ---- Life ------------------------------------------------------------- */
+
+static int64_t nothing(void *arg)
+{
+	return (int64_t)(intptr_t)arg;
+}
+
+START_TEST(starting_and_stopping_leaks_nothing)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 2;
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(io_run_opts(nothing, NULL, &opts), 0);
+}
+END_TEST
+
+START_TEST(limit_of_descriptors_is_an_error)
+{
+	struct rlimit limit = { 0, 64 };
+	int opened = 0;
+
+	/* With each number of free descriptors, until it works. */
+	for (limit.rlim_cur = (rlim_t)fds_open() + 1; limit.rlim_cur < 64;
+	     limit.rlim_cur++) {
+		struct weft_opts opts = WEFT_OPTS_INIT;
+		int64_t r;
+
+		opts.workers = 2;
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		r = weft_run(nothing, NULL, &opts);
+		ck_assert(r == 0 || r == -EMFILE);
+		opened += r == 0;
+	}
+	ck_assert_int_gt(opened, 0);
+}
+END_TEST
+
+static void refuse_setup(unsigned error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+			 0);
+}
+
+START_TEST(where_io_uring_is_forbidden_the_error_says_so)
+{
+	char said[200] = "";
+	int fds[2], saved = dup(2);
+	int64_t r;
+
+	refuse_setup(_i ? ENOSYS : EPERM);
+	ck_assert_int_eq(pipe(fds), 0);
+	dup2(fds[1], 2);
+	r = weft_run(nothing, NULL, NULL);
+	dup2(saved, 2);
+	ck_assert_int_eq(r, -ENOSYS);
+	ck_assert_int_gt(read(fds[0], said, sizeof(said) - 1), 0);
+	ck_assert_ptr_nonnull(strstr(said, "io_uring"));
+	ck_assert_ptr_nonnull(strstr(said, "no other engine"));
+}
+END_TEST
+
+#ifndef WEFT__TSAN /* which lets a forked child start no threads */
+/* A child may have a runtime of its own; the parent's goes on. */
+static int64_t fork_task(void *arg)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(weft_run(volley_task, NULL, NULL) == 0 ? 9 : 1);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 9);
+	return volley_task(arg);
+}
+
+START_TEST(forked_child_may_start_its_own_runtime)
+{
+	io_run(fork_task, NULL, 2);
+}
+END_TEST
+#endif
+
+/* ---- The table of descriptors ------------------------------------------- */
+
+START_TEST(table_finds_what_it_made)
+{
+	static const int numbers[] = { 0, 1, 4095, 4096, 8191, 12345 };
+	struct rlimit limit;
+	struct weft__fds fds = { NULL, 0 };
+	struct weft__fd *entry, *again;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(weft__fds_init(&fds), 0);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		ck_assert_int_ge(dup2(2, numbers[i]), 0);
+		ck_assert_int_eq(weft__fd_get(&fds, numbers[i], &entry), 0);
+		ck_assert_ptr_eq(weft__fd_find(&fds, numbers[i]), entry);
+		ck_assert_int_eq(weft__fd_get(&fds, numbers[i], &again), 0);
+		ck_assert_ptr_eq(entry, again);
+		ck_assert_ptr_null(entry->waiting);
+	}
+	ck_assert_ptr_ne(weft__fd_find(&fds, 4095), weft__fd_find(&fds, 4096));
+	/* What is no descriptor costs nothing. */
+	ck_assert_int_eq(weft__fd_get(&fds, 200000, &entry), -EBADF);
+	ck_assert_int_eq(weft__fd_get(&fds, INT32_MAX, &entry), -EBADF);
+	ck_assert_int_eq(weft__fd_get(&fds, -1, &entry), -EBADF);
+	ck_assert_ptr_null(weft__fd_find(&fds, 200000));
+	ck_assert_ptr_null(weft__fd_find(&fds, -1));
+	weft__fds_fini(&fds);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/driver");
+	TCase *waking = tcase_create("waking");
+	TCase *helping = tcase_create("helping");
+	TCase *life = tcase_create("life");
+
+	tcase_set_timeout(waking, 60);
+	tcase_set_timeout(helping, 60);
+	tcase_set_timeout(life, 30);
+	tcase_add_loop_test(waking, foreign_thread_wakes_a_parked_runtime, 0,
+			    2);
+	tcase_add_loop_test(waking, volleys_without_a_sentinel, 0, 2);
+	tcase_add_test(waking, refused_message_falls_back_to_the_eventfd);
+	tcase_add_loop_test(helping,
+			    completion_of_a_busy_worker_is_delivered_by_another,
+			    0, 2);
+	tcase_add_test(helping,
+		       listener_of_a_busy_worker_is_served_by_another);
+	tcase_add_test(helping, timers_go_off_while_a_worker_computes);
+	tcase_add_loop_test(life, idle_runtime_makes_no_system_calls, 0, 2);
+	tcase_add_test(life, busy_runtime_without_io_makes_no_system_calls);
+	tcase_add_test(life, starting_and_stopping_leaks_nothing);
+	tcase_add_test(life, limit_of_descriptors_is_an_error);
+	tcase_add_loop_test(life, where_io_uring_is_forbidden_the_error_says_so,
+			    0, 2);
+#ifndef WEFT__TSAN
+	tcase_add_test(life, forked_child_may_start_its_own_runtime);
+#endif
+	tcase_add_test(life, table_finds_what_it_made);
+	suite_add_tcase(suite, waking);
+	suite_add_tcase(suite, helping);
+	suite_add_tcase(suite, life);
+	return io_tests_run(suite);
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files: what the page cache has, what it has not, what does not fit.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "tests/test_io_common.h"
+
+enum { FILE_BYTES = 1 << 20 };
+
+static char expected[FILE_BYTES], got[FILE_BYTES + 1];
+
+static void fill_expected(void)
+{
+	for (size_t i = 0; i < sizeof(expected); i++)
+		expected[i] = (char)(i * 7 + i / 4096);
+}
+
+/* A file of a megabyte on a disk, without a name. */
+static int file_new(int flags)
+{
+	char name[] = "/var/tmp/weft-file-XXXXXX";
+	int fd = mkostemp(name, flags | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	fill_expected();
+	ck_assert_int_eq(write(fd, expected, FILE_BYTES), FILE_BYTES);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+static void evict(int fd)
+{
+	fsync(fd);
+	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+}
+
+static struct weft_worker_stats stats(void)
+{
+	struct weft_stats all;
+
+	ck_assert_int_eq(weft_stats(weft_runtime(), &all), 0);
+	return all.total;
+}
+
+/* ---- Reading ---------------------------------------------------------- */
+
+IO_TEST(cached_reads_do_not_visit_the_ring)
+{
+	struct weft_worker_stats before;
+	int fd = file_new(0);
+
+	before = stats();
+	for (int i = 0; i < 100; i++) {
+		off_t at = i * 4096;
+
+		ck_assert_int_eq(weft_pread(fd, got, 4096, at), 4096);
+		ck_assert_mem_eq(got, expected + at, 4096);
+	}
+	ck_assert_uint_eq(stats().ops, before.ops);
+	ck_assert_uint_ge(stats().ops_ready, before.ops_ready + 100);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(uncached_reads_are_waited_for)
+{
+	struct weft_worker_stats before;
+	int fd = file_new(0);
+	size_t done;
+
+	evict(fd);
+	before = stats();
+	ck_assert_int_eq(weft_pread_all(fd, got, FILE_BYTES, 0, &done), 0);
+	ck_assert_uint_eq(done, FILE_BYTES);
+	ck_assert_mem_eq(got, expected, FILE_BYTES);
+	ck_assert_uint_gt(stats().ops, before.ops);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(direct_reads_go_through_the_ring)
+{
+	struct weft_worker_stats before;
+	int fd = file_new(0);
+	void *aligned = aligned_alloc(4096, 8192);
+
+	fsync(fd);
+	ck_assert_int_eq(fcntl(fd, F_SETFL, O_DIRECT), 0);
+	before = stats();
+	ck_assert_int_eq(weft_pread(fd, aligned, 8192, 4096), 8192);
+	ck_assert_mem_eq(aligned, expected + 4096, 8192);
+	ck_assert_int_eq(weft_pwrite(fd, aligned, 8192, 0), 8192);
+	ck_assert_uint_eq(stats().ops, before.ops + 2);
+	ck_assert_uint_eq(stats().ops_ready, before.ops_ready);
+	free(aligned);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(position_moves_with_read_and_write)
+{
+	struct iovec iov[2] = { { got, 10 }, { got + 10, 20 } };
+	int fd = file_new(0);
+
+	ck_assert_int_eq(weft_read(fd, got, 100), 100);
+	ck_assert_mem_eq(got, expected, 100);
+	ck_assert_int_eq(weft_readv(fd, iov, 2), 30);
+	ck_assert_mem_eq(got, expected + 100, 30);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 130);
+	ck_assert_int_eq(weft_pread(fd, got, 10, 50), 10);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 130);
+	ck_assert_int_eq(weft_write(fd, "new", 3), 3);
+	iov[0] = (struct iovec){ (char[]){ "ab" }, 2 };
+	iov[1] = (struct iovec){ (char[]){ "c" }, 1 };
+	ck_assert_int_eq(weft_writev(fd, iov, 2), 3);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 136);
+	ck_assert_int_eq(weft_pread(fd, got, 6, 130), 6);
+	ck_assert_mem_eq(got, "newabc", 6);
+	/* And so when the ring has to be used. */
+	evict(fd);
+	ck_assert_int_eq(weft_read(fd, got, 10), 10);
+	ck_assert_mem_eq(got, expected + 136, 10);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 146);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(end_of_file_is_0_and_nothing_else_is)
+{
+	int fd = file_new(0);
+	size_t done = 0;
+
+	ck_assert_int_eq(weft_pread(fd, got, 10, FILE_BYTES), 0);
+	ck_assert_int_eq(weft_pread(fd, got, 10, FILE_BYTES - 4), 4);
+	ck_assert_int_eq(weft_pread(fd, got, 10, (off_t)1 << 40), 0);
+	ck_assert_int_eq(weft_pread_all(fd, got, 10, FILE_BYTES - 4, &done),
+			 -ENODATA);
+	ck_assert_uint_eq(done, 4);
+	ck_assert_int_eq(weft_read_all(fd, got, FILE_BYTES, &done), 0);
+	ck_assert_int_eq(weft_read(fd, got, 1), 0);
+	/* Half of it in the cache: never 0 in the middle. */
+	evict(fd);
+	ck_assert_int_eq(weft_pread(fd, got, 4096, 0), 4096);
+	for (off_t at = 0; at < FILE_BYTES; at += 65536)
+		ck_assert_int_gt(weft_pread(fd, got, 65536, at), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+/* More than the kernel moves in one call is a short transfer. */
+IO_TEST(huge_lengths_are_cut)
+{
+	int fd = file_new(0);
+	size_t bytes = (size_t)5 << 30;
+	char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	ck_assert_ptr_ne(room, MAP_FAILED);
+	ck_assert_int_eq(weft_pread(fd, room, bytes, 0), FILE_BYTES);
+	evict(fd);
+	ck_assert_int_gt(weft_pread(fd, room, bytes, 0), 0);
+	ck_assert_int_eq(munmap(room, bytes), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+/* ---- Writing ---------------------------------------------------------- */
+
+IO_TEST(what_is_written_is_read)
+{
+	int fd = file_new(0);
+	size_t done = 0;
+
+	for (int i = 0; i < FILE_BYTES; i++)
+		expected[i] = (char)~expected[i];
+	ck_assert_int_eq(weft_pwrite_all(fd, expected, FILE_BYTES, 0, &done),
+			 0);
+	ck_assert_uint_eq(done, FILE_BYTES);
+	ck_assert_int_eq(weft_fdatasync(fd), 0);
+	ck_assert_int_eq(weft_fsync(fd), 0);
+	ck_assert_int_eq(weft_pread_all(fd, got, FILE_BYTES, 0, NULL), 0);
+	ck_assert_mem_eq(got, expected, FILE_BYTES);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+static int64_t fill_tmpfs(void *arg)
+{
+	const char *dir = arg;
+	char path[128];
+	size_t done = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/file", dir);
+	fd = weft_open(path, O_CREAT | O_RDWR, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_write_all(fd, expected, FILE_BYTES, &done),
+			 -ENOSPC);
+	ck_assert_uint_eq(done, 64 << 10);
+	ck_assert_int_eq(weft_pwrite(fd, expected, 10, 100 << 10), -ENOSPC);
+	ck_assert_int_eq(weft_pread(fd, got, FILE_BYTES, 0), 64 << 10);
+	return weft_close(fd);
+}
+
+START_TEST(full_disk_is_enospc_after_what_fitted)
+{
+	char dir[] = "/tmp/weft-tmpfs-XXXXXX";
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	if (mount("weft", dir, "tmpfs", 0, "size=64k") < 0) {
+		rmdir(dir);
+		return; /* not allowed to here */
+	}
+	io_run(fill_tmpfs, dir, _i ? 2 : 1);
+	ck_assert_int_eq(umount(dir), 0);
+	rmdir(dir);
+}
+END_TEST
+
+IO_TEST(append_writes_at_the_end)
+{
+	int fd = file_new(O_APPEND);
+
+	ck_assert_int_eq(weft_write(fd, "end", 3), 3);
+	ck_assert_int_eq(weft_write(fd, "END", 3), 3);
+	ck_assert_int_eq(weft_pread(fd, got, 10, FILE_BYTES), 6);
+	ck_assert_mem_eq(got, "endEND", 6);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(limit_of_file_size_is_efbig)
+{
+	struct rlimit limit = { FILE_BYTES + 100, RLIM_INFINITY };
+	int fd = file_new(0);
+	size_t done = 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	ck_assert_int_eq(weft_pwrite_all(fd, expected, 200, FILE_BYTES, &done),
+			 -EFBIG);
+	ck_assert_uint_eq(done, 100);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+IO_TEST(mode_of_opening_is_obeyed)
+{
+	int fd = weft_open("/proc/self/exe", O_RDONLY, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_write(fd, "x", 1), -EBADF);
+	ck_assert_int_eq(weft_pwrite(fd, "x", 1, 0), -EBADF);
+	ck_assert_int_eq(weft_close(fd), 0);
+	fd = weft_open("/dev/null", O_WRONLY, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_read(fd, got, 1), -EBADF);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+/* A device has positions, or none, or any. */
+IO_TEST(devices_are_read_and_written)
+{
+	int zero = weft_open("/dev/zero", O_RDWR, 0);
+	int null = weft_open("/dev/null", O_RDWR, 0);
+
+	memset(got, 1, 100);
+	ck_assert_int_eq(weft_read(zero, got, 50), 50);
+	ck_assert_int_eq(weft_pread(zero, got + 50, 50, 12345), 50);
+	for (int i = 0; i < 100; i++)
+		ck_assert_int_eq(got[i], 0);
+	ck_assert_int_eq(weft_write(null, got, 100), 100);
+	ck_assert_int_eq(weft_read(null, got, 100), 0);
+	close_both((int[]){ zero, null });
+	return 0;
+}
+
+/* ---- Opening and looking at ---------------------------------------------- */
+
+IO_TEST(opened_descriptor_is_closed_on_exec)
+{
+	int dir = weft_open("/", O_RDONLY | O_DIRECTORY, 0);
+	int fd = weft_openat(dir, "proc/self/status", O_RDONLY, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fcntl(dir, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_gt(weft_read(fd, got, 100), 0);
+	ck_assert_int_eq(weft_read(dir, got, 100), -EISDIR);
+	close_both((int[]){ dir, fd });
+	return 0;
+}
+
+IO_TEST(opening_fails_as_open_does)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(weft_open("/no/such/file", O_RDONLY, 0), -ENOENT);
+	ck_assert_int_eq(weft_open("/", O_WRONLY, 0), -EISDIR);
+	ck_assert_int_eq(weft_open("/proc/self/exe/x", O_RDONLY, 0), -ENOTDIR);
+	ck_assert_int_eq(weft_openat(9999, "x", O_RDONLY, 0), -EBADF);
+	ck_assert_int_eq(weft_open("/proc/self/status", O_CREAT | O_EXCL, 0600),
+			 -EEXIST);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(weft_open("/dev/null", O_RDONLY, 0), -EMFILE);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return 0;
+}
+
+static int64_t open_other_end(void *arg)
+{
+	int fd;
+
+	weft_sleep(WEFT_MS(5));
+	fd = weft_open(arg ? *(char **)arg : NULL, O_WRONLY, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_write(fd, "hello", 5), 5);
+	return weft_close(fd);
+}
+
+/* As with open(2): each end waits for the other. */
+IO_TEST(fifo_waits_for_its_other_end)
+{
+	char path[64], *pointer = path;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/weft-fifo2-%d", (int)getpid());
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	ck_assert_int_eq(weft_open(path, O_WRONLY | O_NONBLOCK, 0), -ENXIO);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, open_other_end, pointer), 0);
+		fd = weft_open(path, O_RDONLY, 0);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_read_all(fd, got, 5, NULL), 0);
+		ck_assert_int_eq(weft_read(fd, got, 5), 0);
+		ck_assert_int_eq(weft_close(fd), 0);
+	}
+	fd = weft_open(path, O_RDONLY | O_NONBLOCK, 0);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	unlink(path);
+	return 0;
+}
+
+IO_TEST(stat_tells_what_stat_tells)
+{
+	static const char *const paths[] = { "/proc/self/exe", "/", "/dev/null",
+					     "/etc/passwd" };
+	struct stat mine, theirs;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		ck_assert_int_eq(weft_stat(paths[i], &mine), 0);
+		ck_assert_int_eq(stat(paths[i], &theirs), 0);
+		ck_assert_uint_eq(mine.st_dev, theirs.st_dev);
+		ck_assert_uint_eq(mine.st_ino, theirs.st_ino);
+		ck_assert_uint_eq(mine.st_mode, theirs.st_mode);
+		ck_assert_uint_eq(mine.st_nlink, theirs.st_nlink);
+		ck_assert_uint_eq(mine.st_uid, theirs.st_uid);
+		ck_assert_uint_eq(mine.st_gid, theirs.st_gid);
+		ck_assert_uint_eq(mine.st_rdev, theirs.st_rdev);
+		ck_assert_int_eq(mine.st_size, theirs.st_size);
+		ck_assert_int_eq(mine.st_blksize, theirs.st_blksize);
+		ck_assert_int_eq(mine.st_blocks, theirs.st_blocks);
+		ck_assert_int_eq(mine.st_mtim.tv_sec, theirs.st_mtim.tv_sec);
+		ck_assert_int_eq(mine.st_mtim.tv_nsec, theirs.st_mtim.tv_nsec);
+		ck_assert_int_eq(mine.st_ctim.tv_nsec, theirs.st_ctim.tv_nsec);
+	}
+	return 0;
+}
+
+IO_TEST(fstat_looks_through_the_descriptor)
+{
+	struct stat st = { .st_size = 77 };
+	int fd = file_new(0), fds[2];
+
+	ck_assert_int_eq(weft_fstat(fd, &st), 0);
+	ck_assert_int_eq(st.st_size, FILE_BYTES);
+	ck_assert(S_ISREG(st.st_mode));
+	ck_assert_uint_eq(st.st_nlink, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	st.st_size = 77;
+	ck_assert_int_eq(weft_fstat(fd, &st), -EBADF);
+	ck_assert_int_eq(weft_stat("/no/such/file", &st), -ENOENT);
+	ck_assert_int_eq(st.st_size, 77);
+	socket_pair(fds);
+	ck_assert_int_eq(weft_fstat(fds[0], &st), 0);
+	ck_assert(S_ISSOCK(st.st_mode));
+	ck_assert_int_eq(weft_fsync(fds[0]), -EINVAL);
+	close_both(fds);
+	return 0;
+}
+
+/* ---- Sending ---------------------------------------------------------- */
+
+static int64_t receive(void *arg)
+{
+	int fd = *(int *)arg;
+	size_t at = 0;
+	ssize_t n;
+
+	while ((n = weft_read(fd, got + at, FILE_BYTES + 1 - at)) > 0)
+		at += (size_t)n;
+	ck_assert_int_eq(n, 0);
+	return (int64_t)at;
+}
+
+static void send_and_check(off_t offset, size_t bytes, size_t arrive)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	int file = file_new(0), fds[2];
+	size_t done = 77;
+	int64_t r = 0;
+
+	socket_pair(fds);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, receive, &fds[1],
+					      sizeof(int), &opts),
+				 0);
+		ck_assert_int_eq(weft_sendfile(fds[0], file, offset, bytes,
+					       &done),
+				 (ssize_t)arrive);
+		ck_assert_uint_eq(done, arrive);
+		ck_assert_int_eq(weft_shutdown(fds[0], SHUT_WR), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+	}
+	ck_assert_int_eq(r, (int64_t)arrive);
+	if (arrive)
+		ck_assert_mem_eq(got, expected + offset, arrive);
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+}
+
+IO_TEST(sendfile_sends_what_was_asked_for)
+{
+	send_and_check(0, FILE_BYTES, FILE_BYTES);
+	send_and_check(12345, 200000, 200000);
+	send_and_check(5, 1, 1);
+	send_and_check(5, 0, 0);
+	/* To the end of the file, and not beyond. */
+	send_and_check(FILE_BYTES - 10, SIZE_MAX, 10);
+	send_and_check(FILE_BYTES, 10, 0);
+	return 0;
+}
+
+IO_TEST(sendfile_tells_how_far_it_came)
+{
+	int file = file_new(0), fds[2];
+	size_t done = 0;
+	ssize_t r = 0;
+
+	socket_pair(fds);
+	WEFT_WITHIN(WEFT_MS(20))
+		r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	ck_assert_uint_gt(done, 0);
+	ck_assert_uint_lt(done, FILE_BYTES);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	/* That much has arrived. */
+	ck_assert_int_eq(weft_read_all(fds[1], got, FILE_BYTES, &done),
+			 -ENODATA);
+	ck_assert_mem_eq(got, expected, done);
+	ck_assert_int_eq(weft_sendfile(fds[1], fds[1], 0, 10, &done), -ESPIPE);
+	close_both((int[]){ file, fds[1] });
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/file");
+	TCase *reading = tcase_create("reading");
+	TCase *writing = tcase_create("writing");
+	TCase *opening = tcase_create("opening");
+	TCase *sending = tcase_create("sending");
+
+	io_add_test(reading, cached_reads_do_not_visit_the_ring);
+	io_add_test(reading, uncached_reads_are_waited_for);
+	io_add_test(reading, direct_reads_go_through_the_ring);
+	io_add_test(reading, position_moves_with_read_and_write);
+	io_add_test(reading, end_of_file_is_0_and_nothing_else_is);
+	io_add_test(reading, huge_lengths_are_cut);
+	io_add_test(writing, what_is_written_is_read);
+	tcase_add_loop_test(writing, full_disk_is_enospc_after_what_fitted, 0,
+			    2);
+	io_add_test(writing, append_writes_at_the_end);
+	io_add_test(writing, limit_of_file_size_is_efbig);
+	io_add_test(writing, mode_of_opening_is_obeyed);
+	io_add_test(writing, devices_are_read_and_written);
+	io_add_test(opening, opened_descriptor_is_closed_on_exec);
+	io_add_test(opening, opening_fails_as_open_does);
+	io_add_test(opening, fifo_waits_for_its_other_end);
+	io_add_test(opening, stat_tells_what_stat_tells);
+	io_add_test(opening, fstat_looks_through_the_descriptor);
+	io_add_test(sending, sendfile_sends_what_was_asked_for);
+	io_add_test(sending, sendfile_tells_how_far_it_came);
+	suite_add_tcase(suite, reading);
+	suite_add_tcase(suite, writing);
+	suite_add_tcase(suite, opening);
+	suite_add_tcase(suite, sending);
+	return io_tests_run(suite);
+}

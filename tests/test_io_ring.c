@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One ring: setting it up where the kernel is unwilling, entries that are bad
+ * or too many, completions that overflow, and errors of io_uring_enter.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "io/ring.h"
+#include "tests/test_io_common.h"
+
+/* ---- Errors from the kernel, on demand ---------------------------------- */
+
+static int enter_error, enter_errors_left, enters;
+
+/* In place of liburing's: it fails as often as it is told to. */
+int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
+		    unsigned flags, sigset_t *sig, size_t sz)
+{
+	long r;
+
+	enters++;
+	if (enter_errors_left > 0) {
+		enter_errors_left--;
+		return enter_error;
+	}
+	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags,
+		    sig, sz);
+	return (int)(r < 0 ? -errno : r);
+}
+
+/* io_uring_setup gives that error from now on, in this process. */
+static void refuse_setup(unsigned error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+			 0);
+}
+
+/* ---- Helpers ---------------------------------------------------------- */
+
+static void ring_open(struct weft__ring *ring, unsigned entries)
+{
+	const char *reason = "none";
+
+	ck_assert_int_eq(weft__ring_open(ring, entries, &reason), 0);
+}
+
+static struct io_uring_sqe *entry(struct weft__ring *ring, uint64_t user_data)
+{
+	struct io_uring_sqe *sqe = weft__ring_next(ring);
+
+	ck_assert_ptr_nonnull(sqe);
+	memset(sqe, 0, sizeof(*sqe));
+	io_uring_prep_nop(sqe);
+	sqe->user_data = user_data;
+	return sqe;
+}
+
+static void nop(struct weft__ring *ring, uint64_t user_data)
+{
+	entry(ring, user_data);
+	weft__ring_publish(ring);
+}
+
+/* ---- Setting up --------------------------------------------------------- */
+
+START_TEST(ring_is_closed_on_exec)
+{
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	ck_assert_int_eq(fcntl(ring.uring.ring_fd, F_GETFD), FD_CLOEXEC);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(odd_sizes_are_brought_into_range)
+{
+	static const unsigned sizes[] = { 0, 1, 3, 100, 32768, 1000000 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct weft__ring ring;
+
+		ring_open(&ring, sizes[i]);
+		ck_assert_uint_ge(ring.mask + 1, 2);
+		nop(&ring, 1);
+		ck_assert_int_eq(weft__ring_submit(&ring), 0);
+		weft__ring_close(&ring);
+	}
+}
+END_TEST
+
+/* Since 6.12 or so a ring is charged to the user's limit of locked memory. */
+START_TEST(low_memlock_steps_down)
+{
+	struct rlimit limit = { 64 << 10, 64 << 10 };
+	const char *reason = NULL;
+	struct weft__ring rings[64];
+	int count = 0, r = 0;
+	unsigned least = 256;
+
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
+	while (count < 64) {
+		r = weft__ring_open(&rings[count], 256, &reason);
+		if (r < 0)
+			break;
+		if (rings[count].mask + 1 < least)
+			least = rings[count].mask + 1;
+		count++;
+	}
+	ck_assert_int_ge(count, 1);
+	/* An older kernel charges nothing, and all succeed. */
+	if (r < 0) {
+		ck_assert_int_eq(r, -ENOMEM);
+		ck_assert_ptr_null(reason);
+		ck_assert_uint_lt(least, 256);
+	}
+	while (count)
+		weft__ring_close(&rings[--count]);
+}
+END_TEST
+
+START_TEST(refusal_is_enosys_with_a_reason)
+{
+	static const unsigned errors[] = { EPERM, ENOSYS, EACCES, EINVAL };
+	const char *reason = NULL;
+	struct weft__ring ring;
+
+	refuse_setup(errors[_i]);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, &reason), -ENOSYS);
+	ck_assert_ptr_nonnull(reason);
+}
+END_TEST
+
+START_TEST(lack_of_descriptors_is_reported_as_such)
+{
+	struct rlimit limit, none;
+	const char *reason = NULL;
+	struct weft__ring ring;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = limit;
+	none.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, &reason), -EMFILE);
+	ck_assert_ptr_null(reason);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+END_TEST
+
+START_TEST(child_does_not_see_the_ring)
+{
+	struct weft__ring ring;
+	int status;
+	pid_t child;
+
+	ring_open(&ring, 8);
+	child = fork();
+	if (child == 0) {
+		/* MADV_DONTFORK: there is nothing at that address. */
+		signal(SIGSEGV, SIG_DFL);
+		_exit((int)*ring.uring.sq.khead);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGSEGV);
+	nop(&ring, 1);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* ---- Entries ---------------------------------------------------------- */
+
+START_TEST(full_queue_gives_no_entry_until_submitted)
+{
+	struct weft__completion completions[4];
+	struct weft__ring ring;
+
+	ring_open(&ring, 2);
+	nop(&ring, 1);
+	nop(&ring, 2);
+	ck_assert_ptr_null(weft__ring_next(&ring));
+	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 2);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_ptr_nonnull(weft__ring_next(&ring));
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 4), 2);
+	ck_assert_uint_eq(completions[0].user_data, 1);
+	ck_assert_uint_eq(completions[1].user_data, 2);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(indices_wrap)
+{
+	struct weft__completion completion;
+	struct weft__ring ring;
+
+	ring_open(&ring, 4);
+	for (uint64_t i = 0; i < 100; i++) {
+		nop(&ring, i);
+		ck_assert_int_eq(weft__ring_submit(&ring), 0);
+		ck_assert_uint_eq(weft__ring_reap(&ring, &completion, 1), 1);
+		ck_assert_uint_eq(completion.user_data, i);
+	}
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* A kernel without SUBMIT_ALL stops there, and the rest is submitted again. */
+START_TEST(bad_entry_does_not_stop_the_batch)
+{
+	struct weft__completion completions[8];
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 1);
+	entry(&ring, 2)->opcode = 255;
+	weft__ring_publish(&ring);
+	nop(&ring, 3);
+	nop(&ring, 4);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 8), 4);
+	for (uint64_t i = 0; i < 4; i++) {
+		ck_assert_uint_eq(completions[i].user_data, i + 1);
+		ck_assert_int_eq(completions[i].result, i == 1 ? -EINVAL : 0);
+	}
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* ---- Completions ------------------------------------------------------ */
+
+/* The kernel keeps what the ring has no room for, and posts it when asked. */
+START_TEST(overflowing_completions_are_all_delivered)
+{
+	enum { COUNT = 1000 };
+	struct weft__completion completions[16];
+	struct weft__ring ring;
+	uint64_t expected = 0;
+
+	ring_open(&ring, 2); /* room for 8 */
+	for (uint64_t i = 0; i < COUNT; i++) {
+		nop(&ring, i);
+		/* -EBUSY: an old kernel wants them taken first. */
+		if (weft__ring_submit(&ring) == -EBUSY)
+			break;
+	}
+	for (;;) {
+		unsigned count = weft__ring_reap(&ring, completions, 16);
+
+		for (unsigned i = 0; i < count; i++)
+			ck_assert_uint_eq(completions[i].user_data, expected++);
+		if (!count && !weft__ring_held_back(&ring))
+			break;
+		ck_assert_int_eq(weft__ring_turn(&ring), 0);
+	}
+	ck_assert_uint_ge(expected, 8);
+	ck_assert_uint_eq(expected, ring.tail);
+	ck_assert_uint_eq(*ring.uring.cq.koverflow, 0);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(no_more_are_taken_than_asked_for)
+{
+	struct weft__completion completions[4];
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	for (uint64_t i = 0; i < 5; i++)
+		nop(&ring, i);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 0), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 3), 3);
+	ck_assert(weft__ring_completed(&ring));
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 4), 2);
+	ck_assert_uint_eq(completions[1].user_data, 4);
+	ck_assert(!weft__ring_completed(&ring));
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* ---- Errors of enter ---------------------------------------------------- */
+
+START_TEST(interrupted_submission_is_repeated)
+{
+	struct weft__completion completion;
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 7);
+	enter_error = -EINTR;
+	enter_errors_left = 3;
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_int_eq(enter_errors_left, 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, &completion, 1), 1);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(refused_submission_keeps_the_entries)
+{
+	static const int errors[] = { -EAGAIN, -EBUSY };
+	struct weft__completion completion;
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 7);
+	enter_error = errors[_i];
+	enter_errors_left = 2;
+	ck_assert_int_eq(weft__ring_submit(&ring), errors[_i]);
+	ck_assert_int_eq(weft__ring_wait(&ring, 0), errors[_i]);
+	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 1);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, &completion, 1), 1);
+	ck_assert_uint_eq(completion.user_data, 7);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* ---- Waiting and cancelling --------------------------------------------- */
+
+START_TEST(wait_ends_in_time)
+{
+	struct weft__ring ring;
+	uint64_t start;
+
+	ring_open(&ring, 8);
+	start = weft_now();
+	ck_assert_int_eq(weft__ring_wait(&ring, WEFT_MS(20)), 0);
+	ck_assert_uint_ge(weft_now() - start, WEFT_MS(20));
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(wait_ends_with_a_completion)
+{
+	struct weft__completion completion;
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 9);
+	ck_assert_int_eq(weft__ring_wait(&ring, UINT64_MAX), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, &completion, 1), 1);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+/* Completions that are there cost no system call. */
+START_TEST(reaping_does_not_enter)
+{
+	struct weft__completion completion;
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 9);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	enters = 0;
+	ck_assert_uint_eq(weft__ring_reap(&ring, &completion, 1), 1);
+	ck_assert_int_eq(weft__ring_turn(&ring), 0);
+	ck_assert_int_eq(enters, 0);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+START_TEST(cancel_hits_the_exact_request)
+{
+	struct weft__completion completions[2];
+	struct weft__ring ring;
+	char byte;
+	int fds[2];
+
+	ck_assert_int_eq(pipe(fds), 0);
+	ring_open(&ring, 8);
+	for (uint64_t i = 1; i <= 2; i++) {
+		struct io_uring_sqe *sqe = entry(&ring, i);
+
+		io_uring_prep_read(sqe, fds[0], &byte, 1, (uint64_t)-1);
+		sqe->user_data = i;
+		weft__ring_publish(&ring);
+	}
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert_int_eq(weft__ring_cancel(&ring, 3), -ENOENT);
+	ck_assert_int_eq(weft__ring_cancel(&ring, 2), 0);
+	ck_assert_int_eq(weft__ring_wait(&ring, WEFT_SEC(1)), 0);
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 2), 1);
+	ck_assert_uint_eq(completions[0].user_data, 2);
+	ck_assert_int_eq(completions[0].result, -ECANCELED);
+	ck_assert_int_eq(weft__ring_cancel(&ring, 2), -ENOENT);
+	weft__ring_close(&ring);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/ring");
+	TCase *setup = tcase_create("setup");
+	TCase *use = tcase_create("use");
+
+	tcase_add_test(setup, ring_is_closed_on_exec);
+	tcase_add_test(setup, odd_sizes_are_brought_into_range);
+	tcase_add_test(setup, low_memlock_steps_down);
+	tcase_add_loop_test(setup, refusal_is_enosys_with_a_reason, 0, 4);
+	tcase_add_test(setup, lack_of_descriptors_is_reported_as_such);
+	tcase_add_test(setup, child_does_not_see_the_ring);
+	tcase_add_test(use, full_queue_gives_no_entry_until_submitted);
+	tcase_add_test(use, indices_wrap);
+	tcase_add_test(use, bad_entry_does_not_stop_the_batch);
+	tcase_add_test(use, overflowing_completions_are_all_delivered);
+	tcase_add_test(use, no_more_are_taken_than_asked_for);
+	tcase_add_test(use, interrupted_submission_is_repeated);
+	tcase_add_loop_test(use, refused_submission_keeps_the_entries, 0, 2);
+	tcase_add_test(use, wait_ends_in_time);
+	tcase_add_test(use, wait_ends_with_a_completion);
+	tcase_add_test(use, reaping_does_not_enter);
+	tcase_add_test(use, cancel_hits_the_exact_request);
+	suite_add_tcase(suite, setup);
+	suite_add_tcase(suite, use);
+	return io_tests_run(suite);
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TCP: listening and connecting by text, options, refusals.
+ */
+#include <netinet/tcp.h>
+
+#include "tests/test_io_common.h"
+
+static int option(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t bytes = sizeof(value);
+
+	ck_assert_int_eq(getsockopt(fd, level, name, &value, &bytes), 0);
+	return value;
+}
+
+static void text_of(int fd, bool peer, char text[WEFT_ADDR_TEXT_BYTES])
+{
+	struct weft_addr addr;
+
+	ck_assert_int_eq(peer ? weft_peer_addr(fd, &addr) :
+				weft_local_addr(fd, &addr),
+			 0);
+	ck_assert_int_gt(weft_addr_format(&addr, text, WEFT_ADDR_TEXT_BYTES),
+			 0);
+}
+
+/* ---- Listening -------------------------------------------------------- */
+
+START_TEST(listening_needs_no_task)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int fd = tcp_listener(text);
+
+	ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(option(fd, SOL_SOCKET, SO_ACCEPTCONN), 1);
+	ck_assert_int_eq(option(fd, SOL_SOCKET, SO_REUSEADDR), 1);
+	ck_assert_int_eq(option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
+	ck_assert_int_ne(option(fd, IPPROTO_TCP, TCP_NODELAY), 0);
+	close(fd);
+}
+END_TEST
+
+START_TEST(port_0_is_a_free_port_that_local_addr_tells)
+{
+	char one[WEFT_ADDR_TEXT_BYTES], two[WEFT_ADDR_TEXT_BYTES];
+	int a = tcp_listener(one), b = tcp_listener(two);
+
+	ck_assert_str_ne(one, two);
+	ck_assert_int_eq(weft_tcp_listen(one, NULL), -EADDRINUSE);
+	close(a);
+	close(b);
+}
+END_TEST
+
+START_TEST(bad_addresses_and_options_are_refused)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	struct weft_addr addr;
+	int before = fds_open();
+
+	ck_assert_int_eq(weft_tcp_listen(NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_tcp_listen("", NULL), -EINVAL);
+	ck_assert_int_eq(weft_tcp_listen("localhost:80", NULL), -EINVAL);
+	ck_assert_int_eq(weft_tcp_listen("unix:/x", NULL), -EAFNOSUPPORT);
+	ck_assert_int_eq(weft_tcp_listen("192.0.2.1:80", NULL),
+			 -EADDRNOTAVAIL);
+	opts.size--;
+	ck_assert_int_eq(weft_tcp_listen("127.0.0.1:0", &opts), -EINVAL);
+	opts.size++;
+	opts.backlog = -1;
+	ck_assert_int_eq(weft_tcp_listen("127.0.0.1:0", &opts), -EINVAL);
+	opts.backlog = 0;
+	opts.reserved[3] = 1;
+	ck_assert_int_eq(weft_tcp_listen("127.0.0.1:0", &opts), -EINVAL);
+	ck_assert_int_eq(weft_local_addr(-1, &addr), -EBADF);
+	ck_assert_int_eq(weft_local_addr(0, NULL), -EINVAL);
+	ck_assert_int_eq(fds_open(), before);
+}
+END_TEST
+
+START_TEST(options_are_set)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int a, b;
+
+	opts.delay = true;
+	opts.reuse_port = true;
+	opts.keepalive = true;
+	opts.backlog = 7;
+	a = weft_tcp_listen("127.0.0.1:0", &opts);
+	ck_assert_int_ge(a, 0);
+	ck_assert_int_eq(option(a, IPPROTO_TCP, TCP_NODELAY), 0);
+	ck_assert_int_eq(option(a, SOL_SOCKET, SO_REUSEPORT), 1);
+	ck_assert_int_eq(option(a, SOL_SOCKET, SO_KEEPALIVE), 1);
+	text_of(a, false, text);
+	b = weft_tcp_listen(text, &opts);
+	ck_assert_int_ge(b, 0);
+	close(a);
+	close(b);
+}
+END_TEST
+
+/* ---- Connecting ------------------------------------------------------- */
+
+IO_TEST(connection_knows_both_ends)
+{
+	char text[WEFT_ADDR_TEXT_BYTES], one[WEFT_ADDR_TEXT_BYTES],
+		two[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text);
+	int client = weft_tcp_connect(text, NULL);
+	int server = weft_accept(listener, NULL);
+
+	ck_assert_int_ge(client, 0);
+	ck_assert_int_ge(server, 0);
+	ck_assert_int_eq(fcntl(client, F_GETFD), FD_CLOEXEC);
+	text_of(client, true, one);
+	ck_assert_str_eq(one, text);
+	text_of(client, false, one);
+	text_of(server, true, two);
+	ck_assert_str_eq(one, two);
+	/* By default, and inherited from the listener. */
+	ck_assert_int_ne(option(client, IPPROTO_TCP, TCP_NODELAY), 0);
+	ck_assert_int_ne(option(server, IPPROTO_TCP, TCP_NODELAY), 0);
+	close_both((int[]){ client, server });
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+IO_TEST(refusals_leave_nothing_open)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text), before;
+	struct weft_addr addr;
+
+	ck_assert_int_eq(weft_close(listener), 0);
+	before = fds_open();
+	for (int i = 0; i < 50; i++)
+		ck_assert_int_eq(weft_tcp_connect(text, NULL), -ECONNREFUSED);
+	ck_assert_int_eq(weft_tcp_connect(NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_tcp_connect("1.2.3.4", NULL), -EINVAL);
+	ck_assert_int_eq(weft_tcp_connect("unix:/x", NULL), -EAFNOSUPPORT);
+	ck_assert_int_eq(weft_tcp_connect("255.255.255.255:1", NULL),
+			 -ENETUNREACH);
+	ck_assert_int_eq(fds_open(), before);
+	listener = tcp_listener(text);
+	ck_assert_int_eq(weft_peer_addr(listener, &addr), -ENOTCONN);
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+IO_TEST(connecting_in_vain_ends_with_the_deadline)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener, clients[8], count = 0, r = 0, before;
+
+	/* A full backlog drops what comes, and the client tries on. */
+	opts.backlog = 1;
+	listener = weft_tcp_listen("127.0.0.1:0", &opts);
+	text_of(listener, false, text);
+	while (count < 8 && r >= 0) {
+		before = fds_open();
+		WEFT_WITHIN(WEFT_MS(50))
+			r = weft_tcp_connect(text, NULL);
+		if (r >= 0)
+			clients[count++] = r;
+	}
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	ck_assert_int_le(fds_open(), before);
+	while (count)
+		ck_assert_int_eq(weft_close(clients[--count]), 0);
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+IO_TEST(ipv6_takes_ipv4_unless_told_not_to)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct weft_addr addr;
+	int listener = weft_tcp_listen("[::]:0", NULL), client, server;
+
+	if (listener == -EAFNOSUPPORT)
+		return 0; /* no IPv6 here */
+	ck_assert_int_ge(listener, 0);
+	ck_assert_int_eq(weft_local_addr(listener, &addr), 0);
+	snprintf(text, sizeof(text), "127.0.0.1:%d", weft_addr_port(&addr));
+	client = weft_tcp_connect(text, NULL);
+	ck_assert_int_ge(client, 0);
+	server = weft_accept(listener, NULL);
+	close_both((int[]){ client, server });
+	ck_assert_int_eq(weft_close(listener), 0);
+	opts.only_ipv6 = true;
+	listener = weft_tcp_listen("[::]:0", &opts);
+	ck_assert_int_ge(listener, 0);
+	ck_assert_int_eq(weft_local_addr(listener, &addr), 0);
+	snprintf(text, sizeof(text), "127.0.0.1:%d", weft_addr_port(&addr));
+	ck_assert_int_eq(weft_tcp_connect(text, NULL), -ECONNREFUSED);
+	snprintf(text, sizeof(text), "[::1]:%d", weft_addr_port(&addr));
+	client = weft_tcp_connect(text, NULL);
+	ck_assert_int_ge(client, 0);
+	close_both((int[]){ client, listener });
+	return 0;
+}
+
+/* ---- Use -------------------------------------------------------------- */
+
+static int64_t echo(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[4096];
+	ssize_t n;
+
+	while ((n = weft_read(fd, buf, sizeof(buf))) > 0)
+		if (weft_write_all(fd, buf, (size_t)n, NULL) < 0)
+			break;
+	return weft_close(fd);
+}
+
+static int64_t serve(void *arg)
+{
+	int listener = *(int *)arg, fd;
+
+	WEFT_SUPERVISE(peers)
+		while ((fd = weft_accept(listener, NULL)) >= 0)
+			ck_assert_int_eq(WEFT_GO(peers, echo, fd), 0);
+	return 0;
+}
+
+struct client {
+	const char *text;
+	int number;
+};
+
+static int64_t ask(void *arg)
+{
+	const struct client *client = arg;
+	char out[3000], in[3000];
+	int fd = weft_tcp_connect(client->text, NULL);
+
+	ck_assert_int_ge(fd, 0);
+	for (int i = 0; i < 20; i++) {
+		memset(out, client->number + i, sizeof(out));
+		ck_assert_int_eq(weft_write_all(fd, out, sizeof(out), NULL), 0);
+		ck_assert_int_eq(weft_read_all(fd, in, sizeof(in), NULL), 0);
+		ck_assert_mem_eq(in, out, sizeof(out));
+	}
+	return weft_close(fd);
+}
+
+/* Every connection gets its own bytes back. */
+IO_TEST(hundred_clients_are_served)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text);
+	int64_t failed = 0;
+
+	WEFT_SUPERVISE(server) {
+		ck_assert_int_eq(WEFT_GO(server, serve, listener), 0);
+		WEFT_SCOPE(clients, &failed)
+			for (int i = 0; i < 100; i++) {
+				struct client client = { text, i };
+
+				ck_assert_int_eq(WEFT_GO(clients, ask, client),
+						 0);
+			}
+		ck_assert_int_eq(failed, 0);
+		ck_assert_int_eq(weft_close(listener), 0);
+	}
+	return 0;
+}
+
+IO_TEST(reset_connection_is_econnreset)
+{
+	struct linger now = { 1, 0 };
+	char text[WEFT_ADDR_TEXT_BYTES], byte;
+	int listener = tcp_listener(text);
+	int client = weft_tcp_connect(text, NULL);
+	int server = weft_accept(listener, NULL);
+
+	setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	ck_assert_int_eq(weft_close(client), 0);
+	ck_assert_int_eq(weft_read(server, &byte, 1), -ECONNRESET);
+	ck_assert_int_eq(weft_write(server, &byte, 1), -EPIPE);
+	close_both((int[]){ server, listener });
+	return 0;
+}
+
+IO_TEST(half_closed_connection_still_answers)
+{
+	char text[WEFT_ADDR_TEXT_BYTES], buf[4];
+	int listener = tcp_listener(text);
+	int client = weft_tcp_connect(text, NULL);
+	int server = weft_accept(listener, NULL);
+
+	ck_assert_int_eq(weft_write(client, "ab", 2), 2);
+	ck_assert_int_eq(weft_shutdown(client, SHUT_WR), 0);
+	ck_assert_int_eq(weft_read_all(server, buf, 2, NULL), 0);
+	ck_assert_int_eq(weft_read(server, buf, 2), 0);
+	ck_assert_int_eq(weft_write(server, "cd", 2), 2);
+	ck_assert_int_eq(weft_read_all(client, buf, 2, NULL), 0);
+	ck_assert_mem_eq(buf, "cd", 2);
+	close_both((int[]){ client, server });
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("net/tcp");
+	TCase *listening = tcase_create("listening");
+	TCase *connecting = tcase_create("connecting");
+	TCase *use = tcase_create("use");
+
+	tcase_set_timeout(use, 30);
+	tcase_add_test(listening, listening_needs_no_task);
+	tcase_add_test(listening, port_0_is_a_free_port_that_local_addr_tells);
+	tcase_add_test(listening, bad_addresses_and_options_are_refused);
+	tcase_add_test(listening, options_are_set);
+	io_add_test(connecting, connection_knows_both_ends);
+	io_add_test(connecting, refusals_leave_nothing_open);
+	io_add_test(connecting, connecting_in_vain_ends_with_the_deadline);
+	io_add_test(connecting, ipv6_takes_ipv4_unless_told_not_to);
+	io_add_test(use, hundred_clients_are_served);
+	io_add_test(use, reset_connection_is_econnreset);
+	io_add_test(use, half_closed_connection_still_answers);
+	suite_add_tcase(suite, listening);
+	suite_add_tcase(suite, connecting);
+	suite_add_tcase(suite, use);
+	return io_tests_run(suite);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Unix stream sockets: paths, abstract names, descriptors in messages.
+ */
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "tests/test_io_common.h"
+
+static void name(char text[64], const char *form)
+{
+	snprintf(text, 64, form, (int)getpid());
+}
+
+static void talk(const char *text)
+{
+	int listener = weft_unix_listen(text, NULL), client, server;
+	struct weft_addr addr, expected;
+	char buf[5];
+
+	ck_assert_int_ge(listener, 0);
+	ck_assert_int_eq(fcntl(listener, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(weft_addr_parse(text, &expected), 0);
+	ck_assert_int_eq(weft_local_addr(listener, &addr), 0);
+	ck_assert(weft_addr_equal(&addr, &expected));
+	client = weft_unix_connect(text, NULL);
+	ck_assert_int_ge(client, 0);
+	ck_assert_int_eq(weft_peer_addr(client, &addr), 0);
+	ck_assert(weft_addr_equal(&addr, &expected));
+	/* The client has no name. */
+	server = weft_accept(listener, &addr);
+	ck_assert_int_ge(server, 0);
+	ck_assert_int_eq(weft_addr_family(&addr), AF_UNIX);
+	ck_assert_int_eq(weft_write(client, "hello", 5), 5);
+	ck_assert_int_eq(weft_read_all(server, buf, 5, NULL), 0);
+	ck_assert_mem_eq(buf, "hello", 5);
+	close_both((int[]){ client, server });
+	ck_assert_int_eq(weft_close(listener), 0);
+}
+
+IO_TEST(path_and_abstract_name_connect)
+{
+	char text[64];
+
+	name(text, "unix:/tmp/weft-unix-%d");
+	talk(text);
+	unlink(text + 5);
+	name(text, "/tmp/weft-unix-%d");
+	talk(text);
+	unlink(text);
+	name(text, "unix:@weft-unix-%d");
+	talk(text);
+	return 0;
+}
+
+/* It may be another server's: nothing is removed. */
+START_TEST(existing_path_is_in_use)
+{
+	char text[64];
+	struct stat st;
+	int fd;
+
+	name(text, "/tmp/weft-unix-%d");
+	fd = weft_unix_listen(text, NULL);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(weft_unix_listen(text, NULL), -EADDRINUSE);
+	ck_assert_int_eq(stat(text, &st), 0);
+	unlink(text);
+	ck_assert_int_eq(weft_unix_listen("/no/such/dir/x", NULL), -ENOENT);
+	ck_assert_int_eq(weft_unix_listen("127.0.0.1:80", NULL),
+			 -EAFNOSUPPORT);
+	ck_assert_int_eq(weft_unix_listen("unix:", NULL), -EINVAL);
+	ck_assert_int_eq(weft_unix_listen(NULL, NULL), -EINVAL);
+}
+END_TEST
+
+IO_TEST(refusals_leave_nothing_open)
+{
+	int before = fds_open(), fd;
+	char text[64];
+
+	ck_assert_int_eq(weft_unix_connect("/no/such/socket", NULL), -ENOENT);
+	ck_assert_int_eq(weft_unix_connect("[::1]:80", NULL), -EAFNOSUPPORT);
+	ck_assert_int_eq(weft_unix_connect("/proc/self/exe", NULL),
+			 -ECONNREFUSED);
+	name(text, "/tmp/weft-unix-%d");
+	fd = weft_unix_listen(text, NULL);
+	ck_assert_int_eq(weft_close(fd), 0);
+	ck_assert_int_eq(weft_unix_connect(text, NULL), -ECONNREFUSED);
+	unlink(text);
+	ck_assert_int_eq(fds_open(), before);
+	return 0;
+}
+
+static int64_t accept_late(void *arg)
+{
+	int listener = *(int *)arg;
+
+	for (int i = 0; i < 4; i++) {
+		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
+	}
+	return 0;
+}
+
+/* Whether the socket blocks or not. */
+IO_TEST(full_backlog_is_waited_for)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	struct weft_addr addr;
+	char text[64];
+	int listener, clients[4];
+
+	opts.backlog = 1;
+	name(text, "unix:@weft-unix-%d");
+	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
+	listener = weft_unix_listen(text, &opts);
+	ck_assert_int_ge(listener, 0);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, accept_late, listener), 0);
+		for (int i = 0; i < 4; i++) {
+			int type = SOCK_STREAM | SOCK_CLOEXEC;
+
+			clients[i] = socket(AF_UNIX,
+					    i % 2 ? type | SOCK_NONBLOCK : type,
+					    0);
+			ck_assert_int_eq(weft_connect(clients[i], &addr), 0);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(weft_close(clients[i]), 0);
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+/* What comes with a message is not handed on to other programs. */
+IO_TEST(descriptors_in_messages_are_closed_on_exec)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	char byte = 'x';
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct cmsghdr *cmsg;
+	int fds[2], sent, passed;
+
+	socket_pair(fds);
+	for (int i = 0; i < 2; i++) {
+		sent = dup(2);
+		memset(&control, 0, sizeof(control));
+		msg.msg_controllen = sizeof(control.bytes);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cmsg), &sent, sizeof(int));
+		ck_assert_int_eq(weft_sendmsg(fds[0], &msg, 0), 1);
+		memset(&control, 0, sizeof(control));
+		ck_assert_int_eq(weft_recvmsg(fds[1], &msg,
+					      i ? MSG_DONTWAIT : 0),
+				 1);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		ck_assert_ptr_nonnull(cmsg);
+		memcpy(&passed, CMSG_DATA(cmsg), sizeof(int));
+		ck_assert_int_eq(fcntl(passed, F_GETFD), FD_CLOEXEC);
+		close_both((int[]){ sent, passed });
+	}
+	close_both(fds);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("net/unix");
+	TCase *use = tcase_create("use");
+
+	io_add_test(use, path_and_abstract_name_connect);
+	tcase_add_test(use, existing_path_is_in_use);
+	io_add_test(use, refusals_leave_nothing_open);
+	io_add_test(use, full_backlog_is_waited_for);
+	io_add_test(use, descriptors_in_messages_are_closed_on_exec);
+	suite_add_tcase(suite, use);
+	return io_tests_run(suite);
+}

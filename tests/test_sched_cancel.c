@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/cancel: cancellation, shields and deadlines (DESIGN.md 2.6).
+ * Every test runs over seeds and numbers of workers.
+ *
+ * WEFT_TEST_SEED=n changes the seeds.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+#include "runtime/wait.h"
+#include "tests/fake_check.h"
+
+enum { SEEDS = 24 };
+
+static struct fake_result run_main(int i, weft_fn main_fn)
+{
+	struct fake_config config = {
+		.seed = seed_of(i),
+		.workers = 1 + (unsigned)i % 4,
+		.budgets_vary = i >= 8,
+		.look_ns = i % 3 == 0 ? 200 : 0,
+	};
+
+	return must_run(&config, main_fn, NULL);
+}
+
+/* A task that returns its argument, after `yields` yields. */
+struct answer {
+	int64_t result;
+	int yields;
+	uint64_t sleep_ns;
+};
+
+static int64_t give(void *arg)
+{
+	struct answer answer = *(struct answer *)arg;
+
+	for (int i = 0; i < answer.yields; i++)
+		EXPECT(weft_yield() == 0);
+	if (answer.sleep_ns)
+		EXPECT(weft_sleep(answer.sleep_ns) == 0);
+	return answer.result;
+}
+
+static struct weft_task start(struct weft_scope *scope, weft_fn fn,
+			      const void *arg, size_t bytes)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task = { 0 };
+
+	opts.ret_task = &task;
+	EXPECT(weft_go_opts(scope, fn, arg, bytes, &opts) == 0);
+	EXPECT(task.id != 0);
+	return task;
+}
+
+static struct weft_task start_give(struct weft_scope *scope, int64_t result,
+				   int yields, uint64_t sleep_ns)
+{
+	struct answer answer = { result, yields, sleep_ns };
+
+	return start(scope, give, &answer, sizeof(answer));
+}
+
+/*
+ * Cancelling.
+ */
+
+/* Cancelling a task cancels what it has started, and so on. */
+static unsigned leaves;
+
+static int64_t tree(void *arg)
+{
+	int depth = *(int *)arg, next = depth - 1;
+	int64_t result = 0;
+
+	if (depth == 0) {
+		int error = weft_sleep(WEFT_SEC(1000));
+
+		leaves += error == -ECANCELED;
+		return error;
+	}
+	WEFT_SUPERVISE(all)
+		for (int i = 0; i < 3; i++) {
+			int error = weft_go(all, tree, &next, sizeof(next));
+
+			EXPECT(error == 0 || error == -ECANCELED);
+		}
+	result = weft_yield();
+	EXPECT(result == -ECANCELED);
+	return result;
+}
+
+static int64_t cut_the_tree(void *arg)
+{
+	int depth = 5;
+
+	(void)arg;
+	leaves = 0;
+	WEFT_SUPERVISE(all) {
+		struct weft_task root =
+			start(all, tree, &depth, sizeof(depth));
+
+		EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+		EXPECT(weft_cancel(root) == 0);
+	}
+	EXPECT(leaves == 243);
+	return 0;
+}
+
+START_TEST(cancelling_a_task_cancels_its_descendants)
+{
+	struct fake_result result = run_main(_i, cut_the_tree);
+
+	ck_assert_uint_le(result.end_ns, UINT64_C(1000000000) + WEFT_MS(20));
+}
+END_TEST
+
+/* While the tree still grows. */
+static int64_t cut_the_growing_tree(void *arg)
+{
+	int depth = 6;
+
+	(void)arg;
+	WEFT_SUPERVISE(all) {
+		struct weft_task root =
+			start(all, tree, &depth, sizeof(depth));
+
+		for (uint64_t n = fake_random(20); n > 0; n--)
+			EXPECT(weft_yield() == 0);
+		EXPECT(weft_cancel(root) == 0);
+	}
+	return 0;
+}
+
+START_TEST(growing_tree_is_cancelled_in_whole)
+{
+	struct fake_result result = run_main(_i, cut_the_growing_tree);
+
+	ck_assert_uint_le(result.end_ns, UINT64_C(1000000000) + WEFT_MS(20));
+}
+END_TEST
+
+/* Level-triggered: every suspending call refuses, until the task ends. */
+static int64_t insist(void *arg)
+{
+	struct weft_timer timer = { { 0 } };
+
+	(void)arg;
+	while (weft_yield() == 0)
+		;
+	for (int i = 0; i < 3; i++) {
+		EXPECT(weft_yield() == -ECANCELED);
+		EXPECT(weft_sleep(0) == -ECANCELED);
+		EXPECT(weft_sleep(1000) == -ECANCELED);
+		EXPECT(weft_sleep_until(WEFT_NEVER) == -ECANCELED);
+		EXPECT(weft_timer_set(&timer, weft_now() + 1000) == 0);
+		EXPECT(weft_timer_wait(&timer) == -ECANCELED);
+		EXPECT(weft_timer_clear(&timer));
+	}
+	WEFT_SCOPE(refused, NULL)
+		EXPECT(weft_go(refused, give, NULL, 0) == -ECANCELED);
+	return 0;
+}
+
+static int64_t cancel_the_insistent(void *arg)
+{
+	(void)arg;
+	WEFT_SCOPE(all, NULL) {
+		EXPECT(weft_go(all, insist, NULL, 0) == 0);
+		for (int i = 0; i < 10; i++)
+			EXPECT(weft_yield() == 0);
+		/* By the scope: it never waited, and finds out by itself. */
+		weft_scope_cancel(all);
+	}
+	WEFT_SCOPE(one, NULL) {
+		struct weft_task task = start(one, insist, NULL, 0);
+
+		EXPECT(weft_yield() == 0);
+		EXPECT(weft_cancel(task) == 0);
+	}
+	return 0;
+}
+
+START_TEST(cancelled_task_is_refused_every_wait)
+{
+	(void)run_main(_i, cancel_the_insistent);
+}
+END_TEST
+
+static int64_t clean_up_shielded(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_sleep(WEFT_SEC(100)) == -ECANCELED);
+	WEFT_SHIELD {
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		WEFT_SHIELD
+			EXPECT(weft_yield() == 0);
+		EXPECT(weft_yield() == 0);
+		/* Blocks inside hold. */
+		WEFT_WITHIN(WEFT_MS(1))
+			EXPECT(weft_sleep(WEFT_MS(2)) == -ETIMEDOUT);
+		WEFT_SCOPE(inner, NULL)
+			(void)start_give(inner, 0, 3, 1000);
+	}
+	EXPECT(weft_yield() == -ECANCELED);
+	WEFT_SHIELD
+		EXPECT(weft_yield() == 0);
+	return 0;
+}
+
+static int64_t shield_against_deadline(void *arg)
+{
+	(void)arg;
+	WEFT_WITHIN(WEFT_MS(2)) {
+		WEFT_SHIELD {
+			EXPECT(weft_sleep(WEFT_MS(5)) == 0);
+			EXPECT(weft_deadline() == WEFT_NEVER);
+		}
+		EXPECT(weft_yield() == -ETIMEDOUT);
+		EXPECT(weft_sleep(WEFT_MS(1)) == -ETIMEDOUT);
+	}
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	return 0;
+}
+
+static int64_t cancel_the_shielded(void *arg)
+{
+	(void)arg;
+	WEFT_SCOPE(all, NULL) {
+		struct weft_task task = start(all, clean_up_shielded, NULL, 0);
+
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		EXPECT(weft_cancel(task) == 0);
+		EXPECT(weft_go(all, shield_against_deadline, NULL, 0) == 0);
+	}
+	return 0;
+}
+
+START_TEST(shield_holds_off_cancellation_and_deadlines)
+{
+	(void)run_main(_i, cancel_the_shielded);
+}
+END_TEST
+
+/*
+ * Deadlines.
+ */
+
+static int64_t nested_deadlines(void *arg)
+{
+	(void)arg;
+	WEFT_WITHIN(WEFT_MS(10)) {
+		/* The innermost block's own. */
+		WEFT_WITHIN(WEFT_MS(2))
+			EXPECT(weft_sleep(WEFT_MS(5)) == -ETIMEDOUT);
+		EXPECT(!weft_deadline_passed());
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		/* An enclosing one, seen inside. */
+		WEFT_WITHIN(WEFT_MS(100)) {
+			EXPECT(weft_sleep(WEFT_MS(50)) == -ECANCELED);
+			EXPECT(weft_deadline_passed());
+			EXPECT(weft_sleep(WEFT_MS(50)) == -ECANCELED);
+			EXPECT(weft_yield() == -ECANCELED);
+		}
+		/* And in its own block. */
+		EXPECT(weft_sleep(WEFT_MS(50)) == -ETIMEDOUT);
+		EXPECT(weft_yield() == -ETIMEDOUT);
+	}
+	EXPECT(weft_deadline() == WEFT_NEVER);
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	/* A loop that retries on -ETIMEDOUT ends with the outer block. */
+	WEFT_WITHIN(WEFT_MS(10)) {
+		int error = 0, tries = 0;
+
+		do {
+			WEFT_WITHIN(WEFT_MS(1))
+				error = weft_sleep(WEFT_MS(5));
+			tries++;
+		} while (error == -ETIMEDOUT);
+		EXPECT(error == -ECANCELED && tries > 5 && tries <= 11);
+	}
+	return 0;
+}
+
+START_TEST(innermost_deadline_is_etimedout_and_others_ecanceled)
+{
+	(void)run_main(_i, nested_deadlines);
+}
+END_TEST
+
+static int64_t inherits(void *arg)
+{
+	uint64_t deadline_ns = *(uint64_t *)arg;
+
+	EXPECT(weft_deadline() == deadline_ns);
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	WEFT_WITHIN(WEFT_SEC(1))
+		EXPECT(weft_sleep(WEFT_MS(100)) == -ECANCELED);
+	EXPECT(weft_sleep(WEFT_MS(100)) == -ECANCELED);
+	EXPECT(weft_deadline_passed());
+	return 0;
+}
+
+static int64_t pass_deadline_on(void *arg)
+{
+	int64_t result = 0;
+
+	(void)arg;
+	WEFT_WITHIN(WEFT_MS(5)) {
+		uint64_t deadline_ns = weft_deadline();
+
+		WEFT_SCOPE(all, &result)
+			for (int i = 0; i < 20; i++)
+				EXPECT(WEFT_GO(all, inherits, deadline_ns) ==
+				       0);
+		EXPECT(result == 0);
+		EXPECT(weft_yield() == -ETIMEDOUT);
+	}
+	return 0;
+}
+
+START_TEST(children_inherit_the_deadline)
+{
+	(void)run_main(_i, pass_deadline_on);
+}
+END_TEST
+
+/* A scope whose owner's block expires waits in full all the same. */
+static int64_t expire_while_ending(void *arg)
+{
+	int64_t result = 0;
+
+	(void)arg;
+	WEFT_SCOPE(all, &result) {
+		(void)start_give(all, 3, 0, WEFT_MS(4));
+		WEFT_WITHIN(WEFT_MS(1)) {
+			EXPECT(weft_sleep(WEFT_MS(2)) == -ETIMEDOUT);
+			WEFT_SCOPE(inner, NULL)
+				;
+		}
+		/* Its deadline is no longer in force. */
+		(void)start_give(all, 4, 0, WEFT_MS(6));
+	}
+	EXPECT(result == 0);
+	return 0;
+}
+
+START_TEST(deadline_ends_with_its_block)
+{
+	(void)run_main(_i, expire_while_ending);
+}
+END_TEST
+
+/* Nothing outside of a task. */
+START_TEST(outside_of_a_task_is_eperm)
+{
+	struct weft_scope scope;
+	struct weft_timer timer = { { 0 } };
+	struct weft_within within;
+
+	ck_assert_int_eq(weft_yield(), -EPERM);
+	ck_assert_int_eq(weft_sleep(1), -EPERM);
+	ck_assert_int_eq(weft_sleep_until(1), -EPERM);
+	ck_assert_int_eq(weft_timer_set(&timer, 1), -EPERM);
+	ck_assert_int_eq(weft_timer_wait(&timer), -EPERM);
+	ck_assert(!weft_timer_clear(&timer));
+	ck_assert_int_eq(weft_group_begin(&scope), -EPERM);
+	ck_assert_int_eq(weft_supervisor_begin(&scope), -EPERM);
+	ck_assert_int_eq(weft_within_begin(&within, 1), -EPERM);
+	ck_assert_int_eq(weft_join((struct weft_task){ 1 }, NULL), -EPERM);
+	ck_assert_int_eq(weft_cancel((struct weft_task){ 1 }), -EPERM);
+	ck_assert_uint_eq(weft_self().id, 0);
+	ck_assert(!weft_task_name());
+	ck_assert(!weft_runtime());
+	ck_assert(!weft_deadline_passed());
+	ck_assert_uint_eq(weft_deadline(), WEFT_NEVER);
+}
+END_TEST
+
+#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, SEEDS)
+
+static Suite *cancel_suite(void)
+{
+	Suite *suite = suite_create("sched/cancel");
+	TCase *tc = tcase_create("cancel");
+
+	tcase_set_timeout(tc, 30);
+	ADD(tc, cancelling_a_task_cancels_its_descendants);
+	ADD(tc, growing_tree_is_cancelled_in_whole);
+	ADD(tc, cancelled_task_is_refused_every_wait);
+	ADD(tc, shield_holds_off_cancellation_and_deadlines);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("deadline");
+	ADD(tc, innermost_deadline_is_etimedout_and_others_ecanceled);
+	ADD(tc, children_inherit_the_deadline);
+	ADD(tc, deadline_ends_with_its_block);
+	tcase_add_test(tc, outside_of_a_task_is_eperm);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	Suite *(*const make[])(void) = { cancel_suite };
+
+	return run_suites(make, 1);
+}

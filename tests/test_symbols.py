@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_symbols.py LIBWEFT.SO LIBWEFT.A: what is exported is what the public
+headers declare and weft.map names; and the library is hardened.  TAP."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True,
+                          text=True).stdout
+
+
+def declared():
+    """The functions marked WEFT_API."""
+    names = set()
+    for header in (ROOT / "include/weft").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
+        for match in re.finditer(r"^WEFT_API\b([^;{]*);", text, re.M):
+            names.add(re.search(r"\b(weft_\w+)\s*\(", match.group(1)).group(1))
+    return names
+
+
+def mapped():
+    text = re.sub(r"#.*", "", (ROOT / "weft.map").read_text())
+    return set(re.findall(r"\b(weft_\w+)\s*;", text))
+
+
+def exported(library):
+    names = set()
+    for line in output("nm", "-D", "--defined-only", library).splitlines():
+        kind, name = line.split()[-2:]
+        if kind != "A":  # not the name of the version
+            names.add(name.split("@")[0])
+    return names
+
+
+def archived(library):
+    return {line.split()[-1] for line in
+            output("nm", "-g", "--defined-only", library).splitlines()
+            if len(line.split()) == 3}
+
+
+def missing(names, other, why):
+    return [f"{name}: {why}" for name in sorted(names - other)]
+
+
+def symbols(shared, static):
+    api, version_map, so = declared(), mapped(), exported(shared)
+    yield ("every declaration marked WEFT_API is in weft.map",
+           missing(api, version_map, "declared, not in weft.map"))
+    yield ("every name in weft.map is declared in a public header",
+           missing(version_map, api, "in weft.map, not declared"))
+    yield ("every name in weft.map is exported",
+           missing(version_map, so, "in weft.map, not exported"))
+    yield ("nothing else is exported",
+           missing(so, version_map, "exported, not in weft.map"))
+    yield ("names in the static library begin with weft_",
+           [name for name in sorted(archived(static))
+            if not name.startswith("weft_")])
+
+
+def hardening(shared):
+    segments = output("readelf", "-lW", shared)
+    dynamic = output("readelf", "-dW", shared)
+    stack = re.search(r"GNU_STACK.*", segments)
+    yield ("the library is relocated before it runs, and read-only after",
+           [] if "GNU_RELRO" in segments and "BIND_NOW" in dynamic else
+           ["no full RELRO"])
+    yield ("its stack is not executable",
+           [] if stack and "RWE" not in stack.group() else ["executable stack"])
+    yield ("its text has no relocations",
+           ["TEXTREL"] if "TEXTREL" in dynamic else [])
+
+
+def main():
+    shared, static = sys.argv[1:]
+    failed = number = 0
+    for what, findings in (*symbols(shared, static), *hardening(shared)):
+        number += 1
+        failed += bool(findings)
+        print("not ok" if findings else "ok", number, f"- {what}", flush=True)
+        for finding in findings:
+            print(finding, file=sys.stderr, flush=True)
+    print(f"1..{number}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

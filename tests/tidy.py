@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Look for what a compiler does not see: one rule, one test case (TAP).
+
+Findings go to stderr as file:line: text.  The rules are the functions below
+whose names begin with rule_; their first line is their name in the report.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# A folder includes itself, those to its left, and include/weft.
+LAYERS = ["runtime", "timer", "io", "net"]
+ANYTHING = ["tests", "bench"]
+# The one place where the sources meet the model checker.
+SEAM = ("runtime/base/atomic.h", "tests/model/model_atomic.h")
+
+FUNCTION_LINES = 70
+FILE_LINES = 600
+HEADER_LINES = 250
+COLUMNS = 80
+TAB = 8
+# How far above a site its comment may stand.
+NEAR = 8
+
+C = {".c", ".h", ".S"}
+CODE = C | {".py", ".build", ".txt", ".map", ".go", ".rs", ".sh", ""}
+PROSE = {".md", ".json", ".yml"}
+
+COMMENT_OR_LITERAL = re.compile(
+    r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
+ATOMIC = re.compile(
+    r"\bweft__(?:load|store|swap|add|sub|or|and|cas|cas_acquire)\s*\(")
+ORDERS = {"relaxed", "acquire", "release", "acq_rel", "seq_cst"}
+TAG = re.compile(r"\[([a-z0-9_]+(?:\.[a-z0-9_]+)+)\]")
+DEFINITION = re.compile(r"^\s*\*\s+\[([a-z0-9_]+(?:\.[a-z0-9_]+)+)\]\s+\S",
+                        re.M)
+RAW_ATOMIC = re.compile(
+    r"\b_Atomic\b|\batomic_\w+\s*\(|\b__atomic_\w+|\b__sync_\w+|stdatomic\.h")
+
+
+def blank(text):
+    """The same length and lines, all else spaces."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def columns(line):
+    return len(line.expandtabs(TAB))
+
+
+class File:
+    def __init__(self, path):
+        self.path = path
+        self.name = path.relative_to(ROOT).as_posix()
+        self.folder = self.name.split("/")[0] if "/" in self.name else ""
+        self.kind = path.suffix
+        self.text = path.read_text(encoding="utf-8", errors="replace")
+        self.lines = self.text.splitlines()
+        self.is_c = self.kind in C
+        self.is_library = self.is_c and self.folder in LAYERS
+        self.is_public = self.name.startswith("include/weft/")
+        self.comments = []
+        self.code = self.text
+        if self.is_c:
+            self.split()
+
+    def split(self):
+        """code: without comments and the insides of literals."""
+        def replace(match):
+            found = match.group()
+            if found[0] == "/":
+                self.comments.append((match.start(), found))
+                return blank(found)
+            return found[0] + blank(found[1:-1]) + found[-1]
+        self.code = COMMENT_OR_LITERAL.sub(replace, self.text)
+        self.notes = list(blank(self.text))
+        for start, found in self.comments:
+            self.notes[start:start + len(found)] = found
+        self.notes = "".join(self.notes).split("\n")
+
+    def line_at(self, offset):
+        return self.text.count("\n", 0, offset) + 1
+
+    def notes_near(self, first, last):
+        """The comments from a little above line first to line last."""
+        return "\n".join(self.notes[max(0, first - 1 - NEAR):last])
+
+    def matches(self, pattern, where=None):
+        for match in re.finditer(pattern, self.text if where is None else where):
+            yield self.line_at(match.start()), match
+
+
+def walk():
+    for folder, folders, names in os.walk(ROOT):
+        top = pathlib.Path(folder) == ROOT
+        folders[:] = sorted(
+            f for f in folders
+            if f not in ("__pycache__", "target", ".git", ".cache")
+            and not (top and f.startswith("build")))
+        for name in sorted(names):
+            path = pathlib.Path(folder, name)
+            if path.suffix in CODE | PROSE and not path.is_symlink():
+                yield File(path)
+
+
+class Site:
+    """An atomic operation: its lines and its orders."""
+
+    def __init__(self, file, match):
+        depth, end = 0, match.end() - 1
+        for end in range(match.end() - 1, len(file.code)):
+            depth += {"(": 1, ")": -1}.get(file.code[end], 0)
+            if depth == 0:
+                break
+        self.file = file
+        self.first = file.line_at(match.start())
+        self.last = file.line_at(end)
+        arguments = file.code[match.end():end]
+        self.order = re.split(r"[,\s]+", arguments.strip())[-1]
+        self.name = match.group().rstrip("( \t")
+        self.notes = file.notes_near(self.first, self.last)
+        self.tags = set(TAG.findall(self.notes))
+
+    def strong(self):
+        return self.order in ORDERS and self.order != "relaxed"
+
+    def sends(self):
+        return self.order in ("release", "acq_rel", "seq_cst")
+
+    def receives(self):
+        return (self.order in ("acquire", "acq_rel", "seq_cst") or
+                self.name == "weft__cas_acquire")
+
+
+def sites(files):
+    for file in files:
+        if file.is_library and file.name != SEAM[0]:
+            for match in ATOMIC.finditer(file.code):
+                site = Site(file, match)
+                if site.order in ORDERS:
+                    yield site
+
+
+def definitions(files):
+    """Tag to (file, line), from the Orderings of comments."""
+    found = {}
+    for file in files:
+        if not file.is_library:
+            continue
+        for start, comment in file.comments:
+            at = comment.find("Orderings")
+            if at < 0:
+                continue
+            for match in DEFINITION.finditer(comment, at):
+                found[match.group(1)] = (
+                    file.name, file.line_at(start + match.start(1)))
+    return found
+
+
+def rule_includes(files):
+    """includes point left: runtime <- timer <- io <- net"""
+    for file in files:
+        if not file.is_c or file.folder in ANYTHING:
+            continue
+        for line, match in file.matches(r'(?m)^\s*#\s*include\s*(["<])([^">]+)'):
+            quoted, name = match.group(1) == '"', match.group(2)
+            problem = include_problem(file, quoted, name)
+            if problem and (file.name, name) != SEAM:
+                yield file.name, line, f"{problem}: {name}"
+
+
+def include_problem(file, quoted, name):
+    folder = name.split("/")[0]
+    if file.folder == "examples":
+        inside = (file.path.parent / name).exists()
+        return quoted and not inside and "not of this example"
+    if name in ("liburing.h", "linux/io_uring.h"):
+        return file.folder not in ("io", "net") and "only io/ knows io_uring"
+    if not quoted:
+        return False
+    if file.is_public:
+        return "public headers include <weft/...> alone"
+    if not (ROOT / name).exists():
+        return "not named from the top of the tree"
+    allowed = LAYERS[:LAYERS.index(file.folder) + 1]
+    return folder not in allowed and f"{file.folder}/ must not include"
+
+
+def rule_functions(files):
+    """no function is longer than 70 lines"""
+    for file in files:
+        if file.kind not in (".c", ".h"):
+            continue
+        start = 0
+        for number, line in enumerate(file.code.split("\n"), 1):
+            if line.rstrip() == "{":
+                start = number
+            elif line.startswith("}") and start:
+                if number - start + 1 > FUNCTION_LINES:
+                    yield (file.name, start,
+                           f"a function of {number - start + 1} lines")
+                start = 0
+
+
+def rule_files(files):
+    """no file is longer than 600 lines, no public header than 250"""
+    for file in files:
+        most = HEADER_LINES if file.is_public else FILE_LINES
+        if file.kind in CODE and len(file.lines) > most:
+            yield file.name, most + 1, f"{len(file.lines)} lines, {most} at most"
+
+
+def rule_columns(files):
+    """no line is wider than 80 columns, tabs of 8"""
+    for file in files:
+        if file.is_c or file.kind in (".build", ".sh", ".map"):
+            for number, line in enumerate(file.lines, 1):
+                if columns(line) > COLUMNS:
+                    yield file.name, number, f"{columns(line)} columns"
+
+
+def rule_blanks(files):
+    """lines end where their text ends, files with a newline"""
+    for file in files:
+        for number, line in enumerate(file.lines, 1):
+            if line != line.rstrip() and file.kind != ".md":
+                yield file.name, number, "blanks at the end of the line"
+        if file.text and not file.text.endswith("\n"):
+            yield file.name, len(file.lines), "no newline at the end"
+
+
+def rule_comments(files):
+    """comments are between /* and */"""
+    for file in files:
+        for start, comment in file.comments:
+            if comment.startswith("//"):
+                yield file.name, file.line_at(start), comment
+
+
+def rule_licence(files):
+    """every source says its licence first"""
+    for file in files:
+        if file.is_c or file.kind in (".py", ".build"):
+            if not any("SPDX-License-Identifier: MIT" in line
+                       for line in file.lines[:2]) and file.text:
+                yield file.name, 1, "no SPDX line"
+
+
+def rule_atomics(files):
+    """atomics go through runtime/base/atomic.h"""
+    for file in files:
+        if file.is_library and file.name != SEAM[0]:
+            for line, match in file.matches(RAW_ATOMIC, file.code):
+                yield file.name, line, match.group()
+
+
+def rule_orders(files):
+    """every acquire, release and seq_cst names its pair"""
+    known = definitions(files)
+    for site in sites(files):
+        if not site.strong():
+            continue
+        if not site.tags:
+            yield site.file.name, site.first, f"{site.order} without [tag]"
+        for tag in sorted(site.tags - known.keys()):
+            yield (site.file.name, site.first,
+                   f"[{tag}] is in nobody's Orderings")
+
+
+def rule_pairs(files):
+    """every pair of memory orders has both ends"""
+    known = definitions(files)
+    strong = [site for site in sites(files) if site.strong()]
+    for tag, (name, line) in sorted(known.items()):
+        ends = [site for site in strong if tag in site.tags]
+        if not any(site.sends() for site in ends):
+            yield name, line, f"[{tag}] is never released"
+        if not any(site.receives() for site in ends):
+            yield name, line, f"[{tag}] is never acquired"
+
+
+def rule_relaxed(files):
+    """every relaxed says why"""
+    for site in sites(files):
+        if site.order == "relaxed" and "relaxed" not in site.notes.lower():
+            yield site.file.name, site.first, f"{site.name}: no word on relaxed"
+
+
+def rule_calls(files):
+    """no call that is banned"""
+    always = "strcpy strcat sprintf vsprintf gets alloca strtok"
+    in_tests = "sleep usleep nanosleep"
+    for file in files:
+        if not file.is_c:
+            continue
+        names = always + (" " + in_tests if file.folder == "tests" else "")
+        pattern = rf"\b(?:{'|'.join(names.split())})\s*\("
+        for line, match in file.matches(pattern, file.code):
+            yield file.name, line, match.group().rstrip("(")
+
+
+def rule_words(files):
+    """no word that promises later work"""
+    # In pieces, so that this file has none of them.
+    words = "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX", "HA" + "CK"))
+    for file in files:
+        for line, match in file.matches(rf"\b(?:{words})\b"):
+            yield file.name, line, match.group()
+
+
+def rule_paths(files):
+    """no path of somebody's machine"""
+    for file in files:
+        pattern = r"(?<![\w.])/(?:work|root|home|farm)/[\w.]"
+        for line, match in file.matches(pattern):
+            yield file.name, line, file.lines[line - 1].strip()
+
+
+def rule_references(files):
+    """files that comments name exist"""
+    pattern = r"\b(?:runtime|timer|io|net|tests|bench)/[\w/]+\.(?:[chS]|py)\b"
+    for file in files:
+        for start, comment in file.comments:
+            for match in re.finditer(pattern, comment):
+                if not (ROOT / match.group()).exists():
+                    line = file.line_at(start + match.start())
+                    yield file.name, line, f"{match.group()} does not exist"
+
+
+def rule_built(files):
+    """every source is in its folder's meson.build"""
+    for file in files:
+        top = file.folder in (*LAYERS, "examples", "tests", "bench")
+        if not top or file.kind not in (".c", ".S"):
+            continue
+        if "/peers/" in file.name:  # bench/run.py builds those
+            continue
+        folder = file.path.parent
+        while not (folder / "meson.build").exists():
+            folder = folder.parent
+        name = file.path.relative_to(folder)
+        listed = (folder / "meson.build").read_text()
+        models = folder / "models.txt"
+        if models.exists():
+            listed += models.read_text()
+        if not re.search(rf"\b{re.escape(str(name.with_suffix('')))}\b", listed):
+            yield file.name, 1, "no meson.build lists it"
+
+
+def main():
+    files = list(walk())
+    rules = [r for name, r in globals().items() if name.startswith("rule_")]
+    failed = 0
+    print(f"1..{len(rules)}")
+    for number, rule in enumerate(rules, 1):
+        findings = sorted(set(rule(files)))
+        for name, line, text in findings:
+            print(f"{name}:{line}: {text}", file=sys.stderr, flush=True)
+        failed += bool(findings)
+        count = f" ({len(findings)} findings)" if findings else ""
+        print("not ok" if findings else "ok", number,
+              f"- {rule.__doc__.splitlines()[0]}{count}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
