@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the measured tasks do; see bench_body.h.
+ */
+#include "bench/bench_body.h"
+
+#include <errno.h>
+
+#include <weft/weft.h>
+
+int64_t body_empty(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+int64_t body_suspended(void *arg)
+{
+	(void)arg;
+	return weft_yield();
+}
+
+int64_t body_yields(void *arg)
+{
+	int64_t r = 0;
+
+	for (uint64_t n = *(uint64_t *)arg; n > 0 && r == 0; n--)
+		r = weft_yield();
+	return r;
+}
+
+int64_t body_sleeper(void *arg)
+{
+	struct body_sleeper *sleeper = arg;
+	weft_nsec due_ns = weft_now() + WEFT_MS(10), now_ns;
+	int r = weft_sleep(WEFT_MS(10));
+
+	now_ns = weft_now();
+	*sleeper->late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
+	if (now_ns < due_ns)
+		/* relaxed: read after the tasks were joined. */
+		weft__add(sleeper->early, (uint64_t)1, relaxed);
+	return r;
+}
+
+int64_t body_sleeps_long(void *arg)
+{
+	weft__atomic(uint64_t) *up = *(weft__atomic(uint64_t) **)arg;
+
+	/* relaxed: a count that publishes nothing. */
+	weft__add(up, (uint64_t)1, relaxed);
+	return weft_sleep(WEFT_SEC(3600));
+}
+
+static inline uint64_t random_next(uint64_t seed)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+int64_t body_reader(void *arg)
+{
+	struct body_reader *reader = *(struct body_reader **)arg;
+	uint64_t seed = reader->seed, done = 0;
+	size_t bytes = reader->block_bytes;
+
+	/* relaxed: a flag that publishes nothing. */
+	while (!weft__load(reader->stop, relaxed)) {
+		ssize_t n;
+
+		seed = random_next(seed);
+		n = weft_pread(reader->fd, reader->buffer, bytes,
+			       (off_t)(seed % reader->blocks * bytes));
+		if (n != (ssize_t)bytes)
+			return n < 0 ? n : -EIO;
+		done++;
+	}
+	reader->done = done;
+	return 0;
+}
+
+int64_t body_copier(void *arg)
+{
+	struct body_copier *c = arg;
+	size_t chunk = c->chunk_bytes;
+
+	for (;;) {
+		/* relaxed: the files are what is shared. */
+		uint64_t at = weft__add(c->next, (uint64_t)chunk, relaxed);
+		size_t bytes = c->size - at < chunk ? (size_t)(c->size - at) :
+						      chunk;
+		int r;
+
+		if (at >= c->size)
+			return 0;
+		r = weft_pread_all(c->src, c->buffer, bytes, (off_t)at, NULL);
+		if (r == 0)
+			r = weft_pwrite_all(c->dst, c->buffer, bytes,
+					    (off_t)at, NULL);
+		if (r < 0)
+			return r;
+	}
+}

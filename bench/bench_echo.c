@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft's echo server, to stand beside those of peers/.
+ *
+ *	bench_echo --port P [--threads N] [--buf BYTES] [--style plain|lean]
+ *
+ * plain is the program a reader of the manual would write: a task a
+ * connection, a loop, a buffer on its stack.  lean holds no buffer while it is
+ * idle: it waits for input first, and only then takes a buffer from a common
+ * heap of them.
+ *
+ * What would fool it: a buffer on the stack that was used once stays resident;
+ * so lean must not have one.  One listener serves all workers: connections are
+ * spread by stealing, not by the kernel.
+ */
+#include "bench/bench.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+enum { STACK_BUF = 4096, BUF_MIN = 64, BUF_MAX = 1 << 20 };
+
+static struct {
+	const char *port, *threads, *buf, *style;
+} opt = { .threads = "1", .buf = "4096", .style = "plain" };
+
+static size_t buf_bytes;
+
+static void echo_through(int fd, char *buf, size_t bytes)
+{
+	ssize_t n;
+
+	while ((n = weft_read(fd, buf, bytes)) > 0)
+		if (weft_write_all(fd, buf, (size_t)n, NULL) < 0)
+			break;
+}
+
+static int64_t echo_plain(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[STACK_BUF];
+
+	echo_through(fd, buf, buf_bytes < STACK_BUF ? buf_bytes : STACK_BUF);
+	weft_close(fd);
+	return 0;
+}
+
+/* A buffer too large for a page of the stack. */
+static int64_t echo_large(void *arg)
+{
+	int fd = *(int *)arg;
+	char *buf = malloc(buf_bytes);
+
+	if (buf)
+		echo_through(fd, buf, buf_bytes);
+	weft_close(fd);
+	free(buf);
+	return 0;
+}
+
+/* Buffers not in use, the warmest first. */
+static struct {
+	pthread_mutex_t lock;
+	void *first; /* each begins with a pointer to the next */
+} heap = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static char *buffer_get(void)
+{
+	void *buf;
+
+	pthread_mutex_lock(&heap.lock);
+	buf = heap.first;
+	if (buf)
+		memcpy(&heap.first, buf, sizeof(heap.first));
+	pthread_mutex_unlock(&heap.lock);
+	return buf ? buf : malloc(buf_bytes);
+}
+
+static void buffer_put(char *buf)
+{
+	pthread_mutex_lock(&heap.lock);
+	memcpy(buf, &heap.first, sizeof(heap.first));
+	heap.first = buf;
+	pthread_mutex_unlock(&heap.lock);
+}
+
+/* One request; false at the end of the connection. */
+static bool echo_once(int fd)
+{
+	char *buf = buffer_get();
+	ssize_t n;
+	bool more;
+
+	if (!buf)
+		return false;
+	n = weft_read(fd, buf, buf_bytes);
+	more = n > 0 && weft_write_all(fd, buf, (size_t)n, NULL) == 0;
+	buffer_put(buf);
+	return more;
+}
+
+static int64_t echo_lean(void *arg)
+{
+	int fd = *(int *)arg;
+
+	while (weft_poll(fd, POLLIN) > 0 && echo_once(fd))
+		;
+	weft_close(fd);
+	return 0;
+}
+
+static weft_fn echo_style(void)
+{
+	if (strcmp(opt.style, "lean") == 0)
+		return echo_lean;
+	if (strcmp(opt.style, "plain") == 0)
+		return buf_bytes <= STACK_BUF ? echo_plain : echo_large;
+	return NULL;
+}
+
+static int64_t serve(void *arg)
+{
+	weft_fn echo = *(weft_fn *)arg;
+	char address[32];
+	int fd, listener;
+
+	snprintf(address, sizeof(address), "127.0.0.1:%s", opt.port);
+	listener = (int)bench_must(address, weft_tcp_listen(address, NULL));
+	WEFT_SUPERVISE(peers)
+		while ((fd = weft_accept(listener, NULL)) >= 0)
+			if (WEFT_GO(peers, echo, fd) < 0)
+				weft_close(fd);
+	return weft_close(listener);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench_option options[] = {
+		{ "--port", &opt.port, false },
+		{ "--threads", &opt.threads, false },
+		{ "--buf", &opt.buf, false },
+		{ "--style", &opt.style, false },
+		{ NULL, NULL, false },
+	};
+	struct rlimit limit;
+	weft_fn echo;
+
+	bench_parse(argc, argv, options);
+	out_workers = atoi(opt.threads);
+	buf_bytes = strtoul(opt.buf, NULL, 10);
+	echo = echo_style();
+	if (!opt.port || !echo || out_workers < 1 || buf_bytes < BUF_MIN ||
+	    buf_bytes > BUF_MAX) {
+		fprintf(stderr, "usage: --port P [--threads N] [--buf BYTES] "
+				"[--style plain|lean]\n");
+		return 2;
+	}
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	bench_run(serve, &echo);
+	return 0;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How fast are file reads and copies by many tasks?
+ *
+ *	bench_file rand_cached|rand_direct|copy --path F [--dst G] [--secs S]
+ *		   [--workers N] [--label L]
+ *
+ * Method.  rand_: 32 tasks, each with an aligned buffer of 4 KiB, read blocks
+ * of the file at random until the time is over; cached, or past the cache with
+ * O_DIRECT.  copy: 8 tasks take chunks of 256 KiB off one counter, read them
+ * and write them at the same offset; then fdatasync.
+ *
+ * What would fool it: the end comes from a sleeping task, so that no read pays
+ * for a look at the clock; the time runs until the last reader has stopped.
+ * rand_cached needs the file in the page cache, copy too: run.py sees to that.
+ */
+#include "bench/bench.h"
+#include "bench/bench_body.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum {
+	RAND_DEPTH = 32,
+	COPY_DEPTH = 8,
+	CHUNK = 256 << 10,
+	BLOCK = 4096,
+};
+
+static struct {
+	const char *path, *dst, *secs;
+} opt = { .secs = "2" };
+
+static void *aligned_buffer(size_t bytes)
+{
+	void *p;
+
+	if (posix_memalign(&p, 4096, bytes) != 0)
+		bench_die("posix_memalign", -ENOMEM);
+	memset(p, 1, bytes);
+	return p;
+}
+
+static uint64_t file_bytes(int fd)
+{
+	struct stat st;
+
+	bench_must("weft_fstat", weft_fstat(fd, &st));
+	if (st.st_size < CHUNK)
+		bench_die("file too small", -EINVAL);
+	return (uint64_t)st.st_size;
+}
+
+static void rand_readers(struct body_reader *readers)
+{
+	weft__atomic(bool) stop = false;
+	int64_t failures = 0;
+
+	for (int i = 0; i < RAND_DEPTH; i++)
+		readers[i].stop = &stop;
+	WEFT_SCOPE(scope, &failures) {
+		for (int i = 0; i < RAND_DEPTH; i++)
+			bench_must("weft_go", WEFT_GO(scope, body_reader,
+						      &readers[i]));
+		bench_must("weft_sleep",
+			   weft_sleep((weft_nsec)(atof(opt.secs) * 1e9)));
+		/* relaxed: a flag that publishes nothing. */
+		weft__store(&stop, true, relaxed);
+	}
+	bench_must("a read", failures);
+}
+
+static void rand_reads(const char *bench, int flags)
+{
+	struct body_reader readers[RAND_DEPTH];
+	int fd = (int)bench_must(opt.path,
+				 weft_open(opt.path, O_RDONLY | flags, 0));
+	uint64_t blocks = file_bytes(fd) / BLOCK, done = 0, t0;
+
+	for (int i = 0; i < RAND_DEPTH; i++)
+		readers[i] = (struct body_reader){
+			.buffer = aligned_buffer(BLOCK),
+			.seed = 0x9e3779b97f4a7c15u ^ (uint64_t)(i + 1),
+			.blocks = blocks,
+			.block_bytes = BLOCK,
+			.fd = fd,
+		};
+	t0 = now_ns();
+	rand_readers(readers);
+	t0 = now_ns() - t0;
+	for (int i = 0; i < RAND_DEPTH; i++) {
+		done += readers[i].done;
+		free(readers[i].buffer);
+	}
+	emit(bench, (double)done * 1e9 / (double)t0, "iops");
+	bench_must("weft_close", weft_close(fd));
+}
+
+static int64_t rand_cached(void *arg)
+{
+	(void)arg;
+	rand_reads("rand_cached", 0);
+	return 0;
+}
+
+static int64_t rand_direct(void *arg)
+{
+	(void)arg;
+	rand_reads("rand_direct", O_DIRECT);
+	return 0;
+}
+
+static int64_t copy(void *arg)
+{
+	weft__atomic(uint64_t) next = 0;
+	struct body_copier copier = { .next = &next, .chunk_bytes = CHUNK };
+	void *buffers[COPY_DEPTH];
+	int64_t failure = 0;
+	uint64_t t0;
+
+	(void)arg;
+	for (int i = 0; i < COPY_DEPTH; i++)
+		buffers[i] = aligned_buffer(CHUNK);
+	t0 = now_ns();
+	copier.src = (int)bench_must(opt.path,
+				     weft_open(opt.path, O_RDONLY, 0));
+	copier.dst = (int)bench_must(
+		opt.dst,
+		weft_open(opt.dst, O_WRONLY | O_CREAT | O_TRUNC, 0644));
+	copier.size = file_bytes(copier.src);
+	WEFT_SCOPE(scope, &failure)
+		for (int i = 0; i < COPY_DEPTH; i++) {
+			copier.buffer = buffers[i];
+			bench_go(scope, body_copier, &copier, sizeof(copier));
+		}
+	bench_must("copy", failure);
+	emit("copy", (double)copier.size * 1e3 / (double)(now_ns() - t0),
+	     "MB/s");
+	bench_must("weft_fdatasync", weft_fdatasync(copier.dst));
+	emit("copy_synced", (double)copier.size * 1e3 / (double)(now_ns() - t0),
+	     "MB/s");
+	for (int i = 0; i < COPY_DEPTH; i++)
+		free(buffers[i]);
+	bench_must("weft_close", weft_close(copier.src));
+	return bench_must("weft_close", weft_close(copier.dst));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench_option options[] = {
+		{ "--path", &opt.path, false },
+		{ "--dst", &opt.dst, false },
+		{ "--secs", &opt.secs, false },
+		{ NULL, NULL, false },
+	};
+	const char *what = bench_parse(argc, argv, options);
+
+	if (opt.path && strcmp(what, "rand_cached") == 0)
+		bench_run(rand_cached, NULL);
+	else if (opt.path && strcmp(what, "rand_direct") == 0)
+		bench_run(rand_direct, NULL);
+	else if (opt.path && opt.dst && strcmp(what, "copy") == 0)
+		bench_run(copy, NULL);
+	else
+		return 2;
+	return 0;
+}

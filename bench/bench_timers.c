@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What do timers cost, how late do sleepers wake, what does a sleeping task
+ * occupy?
+ *
+ *	bench_timers timer|sleep|mem [--workers N] [--label L]
+ *
+ * Method.  timer: a million timers in memory of our own, set 10 to 60 s ahead,
+ * then cleared; then each set and cleared at once, with a look at the clock,
+ * as a deadline of an I/O call is.  sleep: 100,000 tasks sleep 10 ms and note
+ * how far past their own deadline they woke; twice, the first time (_cold)
+ * without memory and stacks in place.  mem: resident bytes before and after a
+ * million tasks have gone to sleep, or fewer if memory is short.
+ *
+ * What would fool it: with one worker, starting 100,000 tasks takes longer
+ * than the 10 ms, so early sleepers wait for the loop that starts the rest.
+ * Resident bytes are what /proc/self/statm says: page tables are not among
+ * them, and are reported on stderr.
+ */
+#include "bench/bench.h"
+#include "bench/bench_body.h"
+
+enum { TIMERS = 1000000, SLEEPERS = 100000, MEM_TASKS = 1000000 };
+
+/* What we think that a sleeping task takes at most, to choose their number. */
+enum { MEM_BYTES_MOST = 10000 };
+
+static weft_nsec timer_delay_ns(uint64_t i)
+{
+	return WEFT_MS(10000 + i * 7919 % 50000);
+}
+
+static int64_t timer(void *arg)
+{
+	struct weft_timer *v = bench_alloc(TIMERS, sizeof(*v));
+	weft_nsec base_ns;
+	uint64_t i, t0;
+
+	(void)arg;
+	t0 = now_ns();
+	base_ns = weft_now();
+	for (i = 0; i < TIMERS; i++)
+		weft_timer_set(&v[i], base_ns + timer_delay_ns(i));
+	per_op("timer_insert_1M", t0, TIMERS);
+	t0 = now_ns();
+	for (i = 0; i < TIMERS; i++)
+		if (!weft_timer_clear(&v[i]))
+			bench_die("a timer went off", -EIO);
+	per_op("timer_cancel_1M", t0, TIMERS);
+	t0 = now_ns();
+	for (i = 0; i < TIMERS; i++) {
+		weft_timer_set(&v[i], weft_now() + timer_delay_ns(i));
+		weft_timer_clear(&v[i]);
+	}
+	per_op("timer_insert_cancel_pair", t0, TIMERS);
+	free(v);
+	return 0;
+}
+
+static void sleep_round(const char *round, uint64_t *late_ns)
+{
+	weft__atomic(uint64_t) early = 0;
+	struct body_sleeper sleeper = { .early = &early };
+	char bench[64];
+	uint64_t t0 = now_ns();
+
+	WEFT_SUPERVISE(scope)
+		for (int i = 0; i < SLEEPERS; i++) {
+			sleeper.late_ns = &late_ns[i];
+			bench_go(scope, body_sleeper, &sleeper,
+				 sizeof(sleeper));
+		}
+	emit_sleep(round, t0, late_ns, SLEEPERS);
+	snprintf(bench, sizeof(bench), "sleep100k_early%s", round);
+	/* relaxed: the tasks have been joined. */
+	emit(bench, (double)weft__load(&early, relaxed), "count");
+}
+
+static int64_t sleeps(void *arg)
+{
+	uint64_t *late_ns = bench_alloc(SLEEPERS, sizeof(*late_ns));
+
+	(void)arg;
+	sleep_round("_cold", late_ns);
+	sleep_round("", late_ns);
+	free(late_ns);
+	return 0;
+}
+
+/* A line of a file of "Name:  123 kB" lines, in bytes; 0 if there is none. */
+static double proc_bytes(const char *path, const char *name)
+{
+	char line[256];
+	double kib = 0;
+	FILE *f = fopen(path, "r");
+
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, name, strlen(name)) == 0)
+			kib = strtod(line + strlen(name), NULL);
+	fclose(f);
+	return kib * 1024;
+}
+
+static uint64_t mem_tasks(void)
+{
+	double fit = proc_bytes("/proc/meminfo", "MemAvailable:") * 0.8 /
+		     MEM_BYTES_MOST;
+
+	return fit < MEM_TASKS ? (uint64_t)fit : MEM_TASKS;
+}
+
+static int64_t mem(void *arg)
+{
+	weft__atomic(uint64_t) up = 0, *pointer = &up;
+	uint64_t n = mem_tasks();
+	double resident, tables;
+
+	(void)arg;
+	resident = rss_bytes();
+	tables = proc_bytes("/proc/self/status", "VmPTE:");
+	WEFT_SUPERVISE(scope) {
+		for (uint64_t i = 0; i < n; i++)
+			bench_go(scope, body_sleeps_long, &pointer,
+				 sizeof(pointer));
+		/* relaxed: a count that publishes nothing. */
+		while (weft__load(&up, relaxed) < n)
+			bench_must("weft_sleep", weft_sleep(WEFT_MS(20)));
+		bench_must("weft_sleep", weft_sleep(WEFT_MS(20)));
+		resident = rss_bytes() - resident;
+		tables = proc_bytes("/proc/self/status", "VmPTE:") - tables;
+		weft_scope_cancel(scope);
+	}
+	emit("mem_per_sleeping_task", resident / (double)n, "bytes");
+	fprintf(stderr, "%llu tasks; page tables: %.0f bytes each\n",
+		(unsigned long long)n, tables / (double)n);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct bench_option none[] = { { NULL, NULL, false } };
+	static const struct {
+		const char *what;
+		weft_fn run;
+	} table[] = {
+		{ "timer", timer },
+		{ "sleep", sleeps },
+		{ "mem", mem },
+	};
+	const char *what = bench_parse(argc, argv, none);
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (strcmp(what, table[i].what) == 0) {
+			bench_run(table[i].run, NULL);
+			return 0;
+		}
+	fprintf(stderr, "bench_timers: no bench \"%s\"\n", what);
+	return 2;
+}

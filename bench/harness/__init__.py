@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""The benchmark harness behind run.py."""

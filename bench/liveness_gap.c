@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long is a task that is ready passed over, counted in runs of others?
+ *
+ * Method.  1000 and 10,000 tasks yield for 2 s; far more than a worker's ring
+ * holds.  Each run takes a number from one counter, and the largest step
+ * between two runs of one task, divided by the number of tasks, is the figure:
+ * 1 is a perfect round, and 2 the limit.  Start and end are not counted.
+ *
+ * What would fool it.  When the kernel takes a worker off its core for some
+ * milliseconds, the other runs its own tasks thousands of times meanwhile,
+ * which is no fault of the order in which tasks are taken.  So runs are
+ * counted only while all workers run something: between two runs of another
+ * worker they count if no more than 10 us lie between those.  If less than 50
+ * rounds remain, or if a worker parks, which it may not with so much to do,
+ * the case fails.  Stalls of less than 10 us are in the figure; if the limit
+ * is broken while more than 1% was not counted, it is measured again, three
+ * times at most.
+ */
+#include "bench/liveness.h"
+
+enum { TASKS_FEW = 1000, TASKS_MANY = 10000, TRIES = 3 };
+
+#define STALL_NS 10000u
+#define ROUNDS_LEAST 50.0
+#define GAP_MOST 2.0
+#define QUIET 0.01
+
+/* A worker's, on lines of its own.  Only ns is read by others. */
+struct beat {
+	weft__atomic(uint64_t) ns; /* of its last run */
+	uint64_t since_ns;	   /* when all others had run last */
+	uint64_t pending;	   /* its runs since then */
+	uint64_t not_counted;
+	uint64_t seen_ns[LIVE_WORKERS_MAX]; /* the others' ns at that time */
+} __attribute__((aligned(64)));
+
+static struct {
+	unsigned workers, tasks, turn;
+	double secs;
+	weft__atomic(uint64_t) clock __attribute__((aligned(64)));
+	weft__atomic(unsigned) slots __attribute__((aligned(64)));
+	weft__atomic(unsigned) started;
+	weft__atomic(bool) measures, over;
+	weft__atomic(uint64_t) worst;
+	struct beat beats[LIVE_WORKERS_MAX];
+	double figure, not_counted, rounds;
+	uint64_t parks;
+} gap;
+
+/* This worker's number in this run, in order of appearance. */
+static __attribute__((noinline)) unsigned slot(void)
+{
+	static __thread unsigned number, turn;
+
+	__asm__ volatile("" ::: "memory");
+	if (turn != gap.turn) {
+		/* relaxed: hands out numbers. */
+		number = weft__add(&gap.slots, 1u, relaxed);
+		turn = gap.turn;
+	}
+	return number;
+}
+
+/* Has every other worker run something since this was last so? */
+static bool all_have_run(struct beat *mine)
+{
+	uint64_t now_ns_of[LIVE_WORKERS_MAX];
+
+	for (unsigned i = 0; i < gap.workers; i++) {
+		/* relaxed: compared with what it was. */
+		now_ns_of[i] = weft__load(&gap.beats[i].ns, relaxed);
+		if (&gap.beats[i] != mine && now_ns_of[i] == mine->seen_ns[i])
+			return false;
+	}
+	memcpy(mine->seen_ns, now_ns_of, sizeof(*now_ns_of) * gap.workers);
+	return true;
+}
+
+/* The number of this run: those that count, and those that will if the others
+ * go on in time. */
+static uint64_t run_number(void)
+{
+	struct beat *mine = &gap.beats[slot()];
+	uint64_t now = now_ns();
+
+	/* relaxed: compared, and counted. */
+	weft__store(&mine->ns, now, relaxed);
+	mine->pending++;
+	if (all_have_run(mine)) {
+		if (now - mine->since_ns <= STALL_NS)
+			weft__add(&gap.clock, mine->pending, relaxed);
+		else
+			mine->not_counted += mine->pending;
+		mine->pending = 0;
+		mine->since_ns = now;
+	}
+	return weft__load(&gap.clock, relaxed) +
+	       (now - mine->since_ns <= STALL_NS ? mine->pending : 0);
+}
+
+static int64_t gap_task(void *arg)
+{
+	uint64_t last = 0, worst = 0, seen;
+
+	(void)arg;
+	/* relaxed: counts and flags that publish nothing. */
+	weft__add(&gap.started, 1u, relaxed);
+	while (!weft__load(&gap.over, relaxed)) {
+		uint64_t number = run_number();
+
+		if (weft__load(&gap.measures, relaxed)) {
+			if (last && number > last && number - last > worst)
+				worst = number - last;
+			last = number;
+		}
+		bench_must("weft_yield", weft_yield());
+	}
+	seen = weft__load(&gap.worst, relaxed);
+	while (seen < worst && !weft__cas(&gap.worst, &seen, worst, relaxed))
+		;
+	return 0;
+}
+
+static uint64_t parks(void)
+{
+	struct weft_stats stats;
+
+	bench_must("weft_stats", weft_stats(weft_runtime(), &stats));
+	return stats.total.parks;
+}
+
+static void reset(void)
+{
+	gap.turn++;
+	/* relaxed: nothing runs yet. */
+	weft__store(&gap.clock, (uint64_t)0, relaxed);
+	weft__store(&gap.slots, 0u, relaxed);
+	weft__store(&gap.started, 0u, relaxed);
+	weft__store(&gap.measures, false, relaxed);
+	weft__store(&gap.over, false, relaxed);
+	weft__store(&gap.worst, (uint64_t)0, relaxed);
+	memset(gap.beats, 0, sizeof(gap.beats));
+}
+
+static int64_t gap_main(void *arg)
+{
+	uint64_t runs = 0, not_counted = 0;
+
+	(void)arg;
+	reset();
+	WEFT_SUPERVISE(scope) {
+		for (unsigned i = 0; i < gap.tasks; i++)
+			bench_go(scope, gap_task, NULL, 0);
+		/* relaxed: counts and flags that publish nothing. */
+		while (weft__load(&gap.started, relaxed) < gap.tasks)
+			bench_must("weft_sleep", weft_sleep(WEFT_MS(10)));
+		bench_must("weft_sleep", weft_sleep(WEFT_MS(100)));
+		gap.parks = parks();
+		weft__store(&gap.measures, true, relaxed);
+		bench_must("weft_sleep",
+			   weft_sleep((weft_nsec)(gap.secs * 1e9)));
+		weft__store(&gap.measures, false, relaxed);
+		gap.parks = parks() - gap.parks;
+		runs = weft__load(&gap.clock, relaxed);
+		weft__store(&gap.over, true, relaxed);
+	}
+	for (unsigned i = 0; i < gap.workers; i++)
+		not_counted += gap.beats[i].not_counted;
+	gap.not_counted = (double)not_counted / (double)(runs + not_counted);
+	gap.rounds = (double)runs / gap.tasks;
+	gap.figure = (double)weft__load(&gap.worst, relaxed) /
+		     (double)gap.tasks;
+	live_rescues("gap");
+	return 0;
+}
+
+static void gap_case(const char *what, unsigned tasks)
+{
+	char figure[16];
+
+	gap.tasks = tasks;
+	for (int i = 0; i < TRIES; i++) {
+		live_watch(what, 30 + gap.secs);
+		live_run(gap_main, NULL);
+		live_watch(NULL, 0);
+		if (gap.figure <= GAP_MOST || gap.not_counted < QUIET)
+			break;
+	}
+	snprintf(figure, sizeof(figure), "%u", tasks);
+	fprintf(stderr, "%s_%u: %.1f%% of the runs not counted, %llu parks\n",
+		what, tasks, gap.not_counted * 100,
+		(unsigned long long)gap.parks);
+	live_figure(what, figure, gap.figure, GAP_MOST, "x");
+	live_limit(what, "parks", (double)gap.parks, 0, "");
+	if (gap.rounds < ROUNDS_LEAST)
+		live_limit(what, "not_counted", gap.not_counted * 100, 0, "%");
+}
+
+void live_gap(const char *what, const struct live_opts *opts)
+{
+	gap.workers = opts->workers;
+	gap.secs = opts->secs > 0 ? opts->secs : 2;
+	gap_case(what, TASKS_FEW);
+	gap_case(what, TASKS_MANY);
+}
