@@ -11,6 +11,9 @@
 /* How long a starved listener waits, if nothing is closed. */
 #define STARVED_NS 50000000u
 
+/* How long to wait for the end of a close that is under way. */
+#define GOING_NS 100000u
+
 /* What became of an attempt to take a connection, if it is no error. */
 enum { BEGUN_TAKEN, BEGUN_WAITS };
 
@@ -33,7 +36,8 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 	return BEGUN_WAITS;
 }
 
-/* Takes a connection, or begins to wait.  BEGUN_*, or -EBADF, -ENOMEM. */
+/* Takes a connection, or begins to wait.  BEGUN_*, or -EBADF, -ENOMEM, -EAGAIN:
+ * the kernel is about to close what had the number (D3). */
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {
@@ -44,6 +48,8 @@ static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 		weft__lock_take(&entry->lock);
 		if (entry->closing)
 			r = -EBADF;
+		else if (entry->going && !entry->listener)
+			r = -EAGAIN;
 		else if (entry->listener)
 			r = begin(worker, task, &incoming, ret_fd);
 		weft__lock_drop(&entry->lock);
@@ -155,7 +161,9 @@ static int accept_one(int fd)
 	if (r < 0)
 		return r;
 	weft__wait_begin(worker, task);
-	r = accept_begin(worker, task, entry, fd, &accepted);
+	while ((r = accept_begin(worker, task, entry, fd, &accepted)) ==
+	       -EAGAIN)
+		worker = weft__op_pause(worker, task, GOING_NS);
 	if (r < 0)
 		return r;
 	if (r == BEGUN_WAITS)

@@ -23,8 +23,10 @@ struct doomed {
 	uint16_t shard;
 };
 
-/* The requests in flight behind the first `skip`, at most DOOMED_MOST. */
-static unsigned doomed_list(struct weft__fd *entry, unsigned skip,
+/* The requests in flight that are marked as LATE, or all; behind the first
+ * `skip`, at most DOOMED_MOST.  They are marked with `mark`. */
+static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
+			    unsigned mark, unsigned skip,
 			    struct doomed *ret_doomed)
 {
 	struct weft__task *task;
@@ -36,11 +38,13 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned skip,
 		/* relaxed: begun before it was linked, under the lock. */
 		uint64_t word = weft__load(&task->op, relaxed);
 
+		if ((task->op_flags & marked) != marked)
+			continue;
 		if (skip) {
 			skip--;
 			continue;
 		}
-		task->op_flags |= WEFT__OP_CLOSED;
+		task->op_flags |= (uint16_t)mark;
 		ret_doomed[count++] = (struct doomed){
 			weft__user_data(WEFT__TAG_OP, weft__op_sequence(word),
 					task->index),
@@ -51,15 +55,17 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned skip,
 	return count;
 }
 
-/* Cancels what is in flight.  False: not all of it could be, or the list
- * changed meanwhile, so that some may have been overlooked. */
-static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
+/* Cancels what is in flight and so marked.  False: not all of it could be, or
+ * the list changed meanwhile, so that some may have been overlooked. */
+static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry,
+			 unsigned marked, unsigned mark)
 {
 	struct doomed doomed[DOOMED_MOST];
 	unsigned count, skip = 0;
 	bool all = true;
 
-	while ((count = doomed_list(entry, skip, doomed)) > 0) {
+	while ((count = doomed_list(entry, marked, mark, skip, doomed)) >
+	       0) {
 		for (unsigned i = 0; i < count; i++) {
 			struct weft__worker *at =
 				worker->runtime->workers[doomed[i].shard];
@@ -76,8 +82,8 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 	return all;
 }
 
-/* Nothing is in flight: the entry is made blank.  From now on the number may be
- * somebody else's (D2).  False: something is. */
+/* Nothing is in flight: the entry is made blank, and the number goes.  From now
+ * on it may be somebody else's (D2).  False: something is. */
 static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 {
 	struct weft__listener *listener;
@@ -91,6 +97,7 @@ static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 		entry->listener = NULL;
 		entry->closing = false;
 		entry->closer = 0;
+		entry->going++;
 		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
 	}
 	weft__lock_drop(&entry->lock);
@@ -123,7 +130,7 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 	if (r < 0)
 		return r;
 	while (entry->listener || !close_blank(reactor, entry)) {
-		bool all = close_cancel(worker, entry);
+		bool all = close_cancel(worker, entry, 0, WEFT__OP_CLOSED);
 
 		if (entry->listener)
 			all &= weft__listener_end(worker, entry);
@@ -135,6 +142,30 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 			worker = weft__op_pause(worker, task, AGAIN_NS);
 	}
 	return 0;
+}
+
+static bool has_late(struct weft__fd *entry)
+{
+	struct weft__task *task;
+
+	weft__lock_take(&entry->lock);
+	task = entry->waiting;
+	while (task && !(task->op_flags & WEFT__OP_LATE))
+		task = task->fd_next;
+	weft__lock_drop(&entry->lock);
+	return task != NULL;
+}
+
+/* The kernel has closed it: whose request came meanwhile begins anew (D3). */
+static void close_finish(struct weft__worker *worker, struct weft__task *task,
+			 struct weft__fd *entry)
+{
+	weft__lock_take(&entry->lock);
+	entry->going--;
+	weft__lock_drop(&entry->lock);
+	while (has_late(entry) && /* mutate: recheck=false */
+	       !close_cancel(worker, entry, WEFT__OP_LATE, WEFT__OP_ANEW))
+		worker = weft__op_pause(worker, task, AGAIN_NS);
 }
 
 /* Through the ring, which goes to a thread of the kernel's if it would block.
@@ -162,13 +193,21 @@ int weft_close(int fd)
 		return -EPERM;
 	if (fd < 0)
 		return -EBADF;
-	entry = weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
+	/* Without memory nothing can be in flight on it either. */
+	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+	if (r == -EBADF)
+		return r;
+	if (r < 0)
+		entry = NULL;
 	if (entry) {
 		r = close_drain(worker, task, entry);
 		if (r < 0)
 			return r;
 	}
 	r = close_number(fd);
+	worker = weft__worker_self();
+	if (entry)
+		close_finish(worker, task, entry);
 	weft__listeners_feed(weft__worker_self());
 	return r;
 }

@@ -19,6 +19,10 @@
  *   D2  While `closing` no task is linked.  It is cleared before the kernel
  *       closes the descriptor, for from then on the number may be somebody
  *       else's.
+ *   D3  What is linked from then until the kernel is known to have closed it
+ *       (`going`) is marked as late: it may be on what was closed, or on what
+ *       has the number now.  Afterwards it is cancelled and begun anew, and
+ *       so the kernel says which.
  */
 #ifndef WEFT_IO_FD_H
 #define WEFT_IO_FD_H
@@ -45,6 +49,8 @@ struct weft__fd {
 	struct weft__lock lock;
 	weft__atomic(uint8_t) kind;  /* a hint */
 	bool closing;		     /* under lock */
+	uint16_t going;		     /* under lock: closes that the kernel
+					carries out */
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {
 		uint64_t closer;     /* under lock: task that waits, or 0 */

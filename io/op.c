@@ -37,6 +37,8 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 	if (weft__unlikely(entry->closing)) {
 		error = -EBADF;
 	} else {
+		if (weft__unlikely(entry->going))
+			task->op_flags |= WEFT__OP_LATE;
 		weft__fd_link(entry, task);
 		weft__ring_publish(&shard->ring);
 	}
@@ -75,6 +77,9 @@ static int op_start(struct weft__worker *worker, struct weft__task *task,
 }
 
 /* ---- Waiting ---------------------------------------------------------- */
+
+/* No result of the kernel's. */
+#define BEGIN_ANEW INT32_MIN
 
 struct weft__worker *weft__op_pause(struct weft__worker *worker,
 				    struct weft__task *task, uint64_t wait_ns)
@@ -125,6 +130,8 @@ static int32_t op_result(struct weft__task *task, uint64_t word, int why)
 		return why;
 	if (task->op_flags & WEFT__OP_CLOSED)
 		return -ECANCELED;
+	if (task->op_flags & WEFT__OP_ANEW)
+		return BEGIN_ANEW;
 	return result < -500 ? -EINTR : result;
 }
 
@@ -170,10 +177,12 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 		if (weft__unlikely(error < 0))
 			return error;
 	}
-	error = op_start(worker, task, sqe, entry, flags);
-	if (weft__unlikely(error < 0))
-		return error;
-	result = op_wait(weft__worker_self(), task, flags);
+	do {
+		error = op_start(weft__worker_self(), task, sqe, entry, flags);
+		if (weft__unlikely(error < 0))
+			return error;
+		result = op_wait(weft__worker_self(), task, flags);
+	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
 	weft__memcheck_filled(sqe, result);
 	return result;
 }

@@ -44,6 +44,8 @@ enum {
 /* task->op_flags, under the lock of the descriptor's entry. */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
+	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (D3) */
+	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to be begun anew */
 };
 
 /*

@@ -204,6 +204,88 @@ IO_TEST(two_closers_close_once)
 	return 0;
 }
 
+/*
+ * A call that begins while the kernel closes the descriptor ends, too.  The
+ * closer's worker is kept busy between its request to close and the kernel's
+ * look at it; the reader is on the other one.
+ */
+struct late {
+	int fds[2];
+	weft__atomic(bool) closing;
+	weft__atomic(bool) reading;
+	unsigned met;
+};
+
+static int64_t read_late(void *arg)
+{
+	struct late *late = *(struct late **)arg;
+	char byte;
+
+	while (!weft__load(&late->closing, acquire))
+		weft_yield();
+	weft__store(&late->reading, true, release);
+	return weft_read(late->fds[0], &byte, 1);
+}
+
+/* Runs as soon as the closer waits, on its worker. */
+static int64_t keep_busy(void *arg)
+{
+	struct late *late = *(struct late **)arg;
+	weft_nsec by = weft_now() + WEFT_MS(1);
+
+	weft__store(&late->closing, true, release);
+	while (!weft__load(&late->reading, acquire) && weft_now() < by)
+		;
+	late->met += weft__load(&late->reading, acquire);
+	/* Until its request is in the kernel. */
+	by = weft_now() + WEFT_US(200);
+	while (weft_now() < by)
+		;
+	return 0;
+}
+
+static void close_while_reading_begins(struct late *late)
+{
+	int64_t r = 0;
+
+	socket_pair(late->fds);
+	weft__store(&late->closing, false, release);
+	weft__store(&late->reading, false, release);
+	WEFT_SUPERVISE(scope) {
+		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+		struct weft_task reader;
+
+		opts.ret_task = &reader;
+		ck_assert_int_eq(weft_go_opts(scope, read_late, &late,
+					      sizeof(late), &opts),
+				 0);
+		/* Time to be taken by the other worker. */
+		weft_sleep(WEFT_US(100));
+		ck_assert_int_eq(WEFT_GO(scope, keep_busy, late), 0);
+		ck_assert_int_eq(weft_close(late->fds[0]), 0);
+		ck_assert_int_eq(weft_join(reader, &r), 0);
+	}
+	ck_assert(r == -EBADF || r == -ECANCELED);
+	ck_assert_int_eq(weft_close(late->fds[1]), 0);
+}
+
+static int64_t late_task(void *arg)
+{
+	struct late late = { .met = 0 };
+
+	(void)arg;
+	for (int i = 0; i < 500 && late.met < 50; i++)
+		close_while_reading_begins(&late);
+	ck_assert_uint_gt(late.met, 0);
+	return 0;
+}
+
+START_TEST(call_that_begins_during_the_close_ends)
+{
+	io_run(late_task, NULL, 2);
+}
+END_TEST
+
 /* The number is used again at once, and nothing of the old one clings to it. */
 IO_TEST(number_is_reused_at_once)
 {
@@ -363,6 +445,7 @@ int main(void)
 	io_add_test(waiting, close_waits_for_what_it_cannot_cancel);
 	io_add_test(numbers, closing_twice_is_ebadf);
 	io_add_test(numbers, two_closers_close_once);
+	tcase_add_test(numbers, call_that_begins_during_the_close_ends);
 	io_add_test(numbers, number_is_reused_at_once);
 	io_add_test(numbers, numbers_go_back_and_forth_between_tasks);
 	io_add_test(numbers, close_is_done_in_full_whatever_happens);

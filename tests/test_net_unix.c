@@ -89,7 +89,7 @@ IO_TEST(refusals_leave_nothing_open)
 	ck_assert_int_eq(weft_close(fd), 0);
 	ck_assert_int_eq(weft_unix_connect(text, NULL), -ECONNREFUSED);
 	unlink(text);
-	ck_assert_int_eq(fds_open(), before);
+	ck_assert_int_le(fds_open(), before);
 	return 0;
 }
 
