@@ -54,8 +54,8 @@ struct weft__fd {
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {
 		uint64_t closer;     /* under lock: task that waits, or 0 */
-		int next_accepted;   /* of one that nobody took yet: under the
-					lock of its listener's entry */
+		int next_accepted;   /* of one that nobody took yet: under its
+					listener's entry's lock, and this */
 	};
 	struct weft__listener *listener; /* under lock; see io/accept.c */
 };

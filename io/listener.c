@@ -97,6 +97,27 @@ uint64_t weft__listener_give(struct weft__listener *listener, int32_t result)
 	return id;
 }
 
+/* The number was another connection's, whose closer wrote the same word: the
+ * kernel has ordered that, but only the lock shows it. */
+static void accepted_link(struct weft__fd *entry, int next)
+{
+	weft__lock_take(&entry->lock);
+	entry->next_accepted = next;
+	weft__lock_drop(&entry->lock);
+}
+
+/* From here on the connection is the taker's. */
+static int accepted_unlink(struct weft__fd *entry)
+{
+	int next;
+
+	weft__lock_take(&entry->lock);
+	next = entry->next_accepted;
+	entry->closer = 0; /* the same word */
+	weft__lock_drop(&entry->lock);
+	return next;
+}
+
 bool weft__listener_keep(struct weft__reactor *reactor,
 			 struct weft__listener *listener, int fd)
 {
@@ -104,12 +125,13 @@ bool weft__listener_keep(struct weft__reactor *reactor,
 
 	if (weft__fd_get(&reactor->fds, fd, &entry) < 0)
 		return false;
-	entry->next_accepted = -1;
+	accepted_link(entry, -1);
 	if (listener->accepted_count++ == 0)
 		listener->accepted_first = fd;
 	else
-		weft__fd_find(&reactor->fds, listener->accepted_last)
-			->next_accepted = fd;
+		accepted_link(weft__fd_find(&reactor->fds,
+					    listener->accepted_last),
+			      fd);
 	listener->accepted_last = fd;
 	return true;
 }
@@ -118,11 +140,10 @@ int weft__listener_take(struct weft__reactor *reactor,
 			struct weft__listener *listener)
 {
 	int fd = listener->accepted_first;
-	struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
 
-	listener->accepted_first = entry->next_accepted;
+	listener->accepted_first =
+		accepted_unlink(weft__fd_find(&reactor->fds, fd));
 	listener->accepted_count--;
-	entry->closer = 0; /* the same word */
 	return fd;
 }
 
@@ -142,10 +163,8 @@ void weft__listener_set_starved(struct weft__reactor *reactor,
 static void accepted_close(struct weft__reactor *reactor, int fd)
 {
 	while (fd >= 0) {
-		struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
-		int next = entry->next_accepted;
+		int next = accepted_unlink(weft__fd_find(&reactor->fds, fd));
 
-		entry->closer = 0; /* the same word */
 		weft__fd_discard(&reactor->fds, fd);
 		fd = next;
 	}

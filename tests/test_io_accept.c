@@ -147,7 +147,8 @@ static int64_t turns_task(void *arg)
 		for (int i = 0; i < ACCEPTORS; i++) {
 			ck_assert_int_eq(WEFT_GO(scope, take_in_turn, pointer),
 					 0);
-			weft_yield();
+			while (crowd.arrived <= i)
+				weft_yield();
 		}
 		for (int i = 0; i < ACCEPTORS; i++)
 			close(connect_to(text));
