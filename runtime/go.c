@@ -217,6 +217,9 @@ int weft_yield(void)
 		worker->ops_left = WEFT__OPS_BUDGET;
 		weft__count(worker, WEFT__N_POLLS, 1);
 	} else {
+		/* The slot's task, too, goes before the one that yields, and
+		 * must not fall behind it when the slot's cap is reached. */
+		weft__lifo_queue(worker);
 		worker = weft__switch_to(worker, weft__pick(worker),
 					 WEFT__LEFT_YIELD);
 	}

@@ -268,6 +268,15 @@ static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 	return weft__swap(&worker->lifo, NULL, acquire);
 }
 
+/* Puts the slot's task behind what is queued.  Owner only. */
+static inline void weft__lifo_queue(struct weft__worker *worker)
+{
+	struct weft__task *task = weft__lifo_take(worker);
+
+	if (task)
+		weft__push(worker, task);
+}
+
 /*
  * Joining by a switch.  The joiner goes to the slot `joining` instead of being
  * parked: most tasks that are joined so end without waiting, and then their

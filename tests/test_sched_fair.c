@@ -421,6 +421,39 @@ START_TEST(two_tasks_that_wake_each_other_starve_nobody)
 }
 END_TEST
 
+/* Whom a task starts, too, even when the slot has had its runs in a row, the
+ * tick ends or the injection queue has its turn: with a clock that moves at
+ * each look all of them come about. */
+static int64_t run_flagged(void *arg)
+{
+	**(bool **)arg = true;
+	return 0;
+}
+
+static int64_t start_and_yield(void *arg)
+{
+	(void)arg;
+	WEFT_SCOPE(all, NULL)
+		for (int i = 0; i < 3000; i++) {
+			bool ran = false, *pointer = &ran;
+
+			EXPECT(weft_go(all, run_flagged, &pointer,
+				       sizeof(pointer)) == 0);
+			EXPECT(weft_yield() == 0);
+			EXPECT(ran);
+		}
+	return 0;
+}
+
+START_TEST(yield_lets_whom_it_started_run_first)
+{
+	struct fake_config config = { .workers = 1,
+				      .look_ns = _i ? 40000 : 100 };
+
+	must_run(&config, start_and_yield, NULL);
+}
+END_TEST
+
 static Suite *fair_suite(void)
 {
 	Suite *suite = suite_create("sched/fair");
@@ -439,6 +472,7 @@ static Suite *fair_suite(void)
 	tcase_add_loop_test(
 		tc, longest_wait_is_twice_the_number_of_runnable_tasks, 0, 24);
 	tcase_add_test(tc, yield_goes_behind_all_that_can_run);
+	tcase_add_loop_test(tc, yield_lets_whom_it_started_run_first, 0, 2);
 	tcase_add_test(tc, two_tasks_that_wake_each_other_starve_nobody);
 	suite_add_tcase(suite, tc);
 
