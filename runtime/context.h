@@ -23,16 +23,66 @@
 #ifndef WEFT_RUNTIME_CONTEXT_H
 #define WEFT_RUNTIME_CONTEXT_H
 
+#include <stdint.h>
+#include <string.h>
+
 #include "runtime/fiber.h"
 
 struct weft__worker;
 
-/* Where a task's first run begins; calls weft__task_main(pass). */
+/* What lies on the stack of a context that waits, in words from its stack
+ * pointer. */
+enum {
+#if defined(__x86_64__)
+	WEFT__CONTEXT_CONTROL = 0,
+	WEFT__CONTEXT_FRAME = 1,
+	WEFT__CONTEXT_PC = 2,
+	WEFT__CONTEXT_WORDS = 3,
+#else
+	WEFT__CONTEXT_FRAME = 10, /* x29 */
+	WEFT__CONTEXT_PC = 11,	  /* x30 */
+	WEFT__CONTEXT_CONTROL = 20,
+	WEFT__CONTEXT_WORDS = 22,
+#endif
+};
+
+/* Where a task's first run begins; goes to weft__task_main(pass). */
 void weft__context_entry(void);
 
+/* The floating-point control words of the calling thread, as a context that
+ * waits keeps them. */
+static inline uint64_t weft__context_control(void)
+{
+#if defined(__x86_64__)
+	uint32_t mxcsr;
+	uint16_t x87;
+
+	__asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(mxcsr), "=m"(x87));
+	return (uint64_t)x87 << 32 | mxcsr;
+#else
+	uint64_t fpcr;
+
+	__asm__ volatile("mrs %0, fpcr" : "=r"(fpcr));
+	return fpcr;
+#endif
+}
+
 /* Fills the words below the top of a stack as a switch would have left them, at
- * the entry.  Returns the saved stack pointer. */
-void *weft__context_prepare(void *top);
+ * the entry, with these control words: reading them is slow.  Returns the saved
+ * stack pointer. */
+static inline void *weft__context_prepare(void *top, uint64_t control)
+{
+	uint64_t *end = (void *)((uintptr_t)top & ~(uintptr_t)15);
+	uint64_t *sp = end - WEFT__CONTEXT_WORDS;
+
+#if !defined(__x86_64__)
+	memset(sp, 0, WEFT__CONTEXT_WORDS * sizeof(*sp));
+#endif
+	sp[WEFT__CONTEXT_CONTROL] = control;
+	sp[WEFT__CONTEXT_FRAME] = 0;
+	sp[WEFT__CONTEXT_PC] = (uintptr_t)weft__context_entry;
+	return sp;
+}
 
 /* Saves the stack pointer in *save_sp, continues at load_sp, and returns `pass`
  * there. */
@@ -47,20 +97,17 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 		"subq	$8, %%rsp\n\t"
 		"stmxcsr (%%rsp)\n\t"
 		"fnstcw	4(%%rsp)\n\t"
-		"movl	(%%rsp), %%ecx\n\t"
 		"movzwl	4(%%rsp), %%edx\n\t"
 		"movq	%%rsp, (%%rdi)\n\t"
 		"movq	%%rsi, %%rsp\n\t"
-		/* Loading control words is slow, and they rarely differ.  The
-		 * low six bits of mxcsr are sticky; no call preserves them. */
-		"xorl	(%%rsp), %%ecx\n\t"
-		"testl	$0xffc0, %%ecx\n\t"
+		/* Reading back what was just stored costs more than loading
+		 * mxcsr.  The x87 word's load is slow on some, and needless:
+		 * it rarely differs. */
+		"ldmxcsr (%%rsp)\n\t"
+		"cmpw	4(%%rsp), %%dx\n\t"
 		"je	2f\n\t"
-		"ldmxcsr (%%rsp)\n"
-		"2:	cmpw	4(%%rsp), %%dx\n\t"
-		"je	3f\n\t"
 		"fldcw	4(%%rsp)\n"
-		"3:	movq	8(%%rsp), %%rbp\n\t"
+		"2:	movq	8(%%rsp), %%rbp\n\t"
 		"movq	16(%%rsp), %%rcx\n\t"
 		"addq	$24, %%rsp\n\t"
 		/* notrack: the label below is no function. */
@@ -74,9 +121,35 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 		  "xmm13", "xmm14", "xmm15", "memory", "cc");
 	return pass;
 }
+
+/* The same from a context that is not continued. */
+static inline __attribute__((always_inline, noreturn)) void
+weft__context_leave(void *load_sp, struct weft__worker *pass)
+{
+	__asm__ volatile("movq	%1, %%rsp\n\t"
+			 "ldmxcsr (%%rsp)\n\t"
+			 "fldcw	4(%%rsp)\n\t"
+			 "movq	8(%%rsp), %%rbp\n\t"
+			 "movq	16(%%rsp), %%rcx\n\t"
+			 "addq	$24, %%rsp\n\t"
+			 "notrack jmp *%%rcx\n"
+			 :
+			 : "a"(pass), "S"(load_sp)
+			 : "rcx", "memory");
+	__builtin_unreachable();
+}
 #else
 struct weft__worker *weft__context_jump(void **save_sp, void *load_sp,
 					struct weft__worker *pass);
+
+static inline __attribute__((noreturn)) void
+weft__context_leave(void *load_sp, struct weft__worker *pass)
+{
+	void *ignored;
+
+	(void)weft__context_jump(&ignored, load_sp, pass);
+	__builtin_unreachable();
+}
 #endif
 
 /* from, to: the stacks, NULL for the worker's own. */

@@ -96,33 +96,6 @@ weft__context_entry:
 	.cfi_endproc
 	.size	weft__context_entry, .-weft__context_entry
 
-	/* void *weft__context_prepare(void *top): a context at its entry. */
-	.globl	weft__context_prepare
-	.hidden	weft__context_prepare
-	.type	weft__context_prepare, %function
-	.p2align 4
-weft__context_prepare:
-	.cfi_startproc
-	hint	#34		/* bti c */
-	and	x0, x0, #-16
-	sub	x0, x0, #176
-	stp	xzr, xzr, [x0, #0]
-	stp	xzr, xzr, [x0, #16]
-	stp	xzr, xzr, [x0, #32]
-	stp	xzr, xzr, [x0, #48]
-	stp	xzr, xzr, [x0, #64]
-	adr	x9, weft__context_entry
-	stp	xzr, x9, [x0, #80]
-	stp	xzr, xzr, [x0, #96]
-	stp	xzr, xzr, [x0, #112]
-	stp	xzr, xzr, [x0, #128]
-	stp	xzr, xzr, [x0, #144]
-	mrs	x9, fpcr
-	str	x9, [x0, #160]
-	ret
-	.cfi_endproc
-	.size	weft__context_prepare, .-weft__context_prepare
-
 #endif
 
 	.section .note.GNU-stack, "", %progbits

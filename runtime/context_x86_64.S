@@ -6,7 +6,10 @@
 #if defined(__x86_64__)
 	.text
 
-	/* The bottom frame of every task. */
+	/* Below the bottom frame of every task.  A jump, not a call, with a
+	 * return address that unwinders know: a call would leave an entry in
+	 * the return predictor that no return matches, and every return of
+	 * whoever runs next on this core would be mispredicted. */
 	.globl	weft__context_entry
 	.hidden	weft__context_entry
 	.type	weft__context_entry, @function
@@ -16,31 +19,12 @@ weft__context_entry:
 	.cfi_undefined %rip
 	endbr64
 	movq	%rax, %rdi
-	xorl	%ebp, %ebp
-	call	weft__task_main
-	ud2
+	leaq	1f(%rip), %rcx
+	pushq	%rcx
+	jmp	weft__task_main
+1:	ud2
 	.cfi_endproc
 	.size	weft__context_entry, .-weft__context_entry
-
-	/* void *weft__context_prepare(void *top): a context at its entry. */
-	.globl	weft__context_prepare
-	.hidden	weft__context_prepare
-	.type	weft__context_prepare, @function
-	.p2align 4
-weft__context_prepare:
-	.cfi_startproc
-	endbr64
-	andq	$-16, %rdi
-	leaq	weft__context_entry(%rip), %rax
-	movq	%rax, -8(%rdi)
-	movq	$0, -16(%rdi)
-	movq	$0, -24(%rdi)
-	stmxcsr	-24(%rdi)
-	fnstcw	-20(%rdi)
-	leaq	-24(%rdi), %rax
-	ret
-	.cfi_endproc
-	.size	weft__context_prepare, .-weft__context_prepare
 
 	/* Indirect branches land on endbr64 (IBT); shadow stacks are not
 	 * supported, since the switch changes stacks. */

@@ -10,20 +10,23 @@
 #include "runtime/wait.h"
 #include "runtime/worker.h"
 
-static __thread struct weft__worker *self
+extern __thread struct weft__worker *weft__worker_local
 	__attribute__((tls_model("initial-exec")));
+__thread struct weft__worker *weft__worker_local;
 
+#if !defined(__x86_64__) || defined(WEFT__MODEL)
 __attribute__((noinline)) struct weft__worker *weft__worker_self(void)
 {
 	/* The compiler must not know that two calls give the same. */
 	__asm__ volatile("" ::: "memory");
-	return self;
+	return weft__worker_local;
 }
+#endif
 
 __attribute__((noinline)) void weft__worker_set(struct weft__worker *worker)
 {
 	__asm__ volatile("" ::: "memory");
-	self = worker;
+	weft__worker_local = worker;
 }
 
 /*
@@ -401,7 +404,7 @@ bool weft__bind(struct weft__worker *worker, struct weft__task *task)
 	}
 	stack->task = task;
 	task->stack = stack;
-	task->sp = weft__stack_prepare(stack);
+	task->sp = weft__context_prepare(stack, worker->runtime->control);
 	if (weft__task_is(task, WEFT__TASK_PIN))
 		task->pin = (uint16_t)(worker->index + 1);
 	return true;
@@ -553,7 +556,6 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 {
 	struct weft__stack *stack = worker->current->stack;
 	struct weft__task *next;
-	void *ignored;
 
 	weft__fiber_arrive(worker, stack);
 	weft__arrive(worker);
@@ -585,7 +587,5 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 	worker->current = next;
 	worker->ops_left = WEFT__OPS_BUDGET;
 	weft__fiber_last_leave(worker, stack, next ? next->stack : NULL);
-	weft__context_jump(&ignored, next ? next->sp : worker->sched_sp,
-			   worker);
-	__builtin_unreachable();
+	weft__context_leave(next ? next->sp : worker->sched_sp, worker);
 }

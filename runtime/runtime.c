@@ -130,6 +130,7 @@ static int runtime_init(struct weft_runtime *runtime,
 
 	runtime->stack_class = weft__stack_class(
 		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
+	runtime->control = weft__context_control();
 	runtime->shutdown_ns = opts->shutdown_ns;
 	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
 	runtime->sentinel_off = runtime->help_off ||

@@ -34,6 +34,7 @@ struct weft_runtime {
 	struct weft__worker **workers;	    /* immutable */
 	uint32_t workers_count;		    /* immutable */
 	uint8_t stack_class;		    /* immutable */
+	uint64_t control; /* immutable: tasks' floating-point control words */
 	bool sentinel_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
 	void *driver;			    /* the driver's own */

@@ -236,11 +236,6 @@ void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
 	weft__lock_drop(&runtime->stacks.lock);
 }
 
-void *weft__stack_prepare(struct weft__stack *stack)
-{
-	return weft__context_prepare(stack);
-}
-
 /* All pages below the one that holds the header. */
 static void stack_drop_pages(struct weft__stack *stack)
 {

@@ -77,9 +77,6 @@ void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack);
 /* Gives the pages of free stacks back to the kernel, but for a few. */
 void weft__stacks_trim(struct weft_runtime *runtime);
 
-/* Initial saved stack pointer of a task that has not run. */
-void *weft__stack_prepare(struct weft__stack *stack);
-
 /* Many stacks of one size in one mapping.  Written under the lock of the
  * runtime's stacks; the report of overflows reads it from a signal handler. */
 struct weft__stack_slab {

@@ -179,9 +179,25 @@ struct weft__worker {
 	struct weft__runq outbound;
 };
 
-/* The worker that runs on this thread, or NULL.  Never inlined: a task resumes
- * on another thread, and compilers keep the address of a thread-local. */
+/* The worker that runs on this thread, or NULL.  A task resumes on another
+ * thread, and compilers keep the address of a thread-local; so this is a
+ * function that is never inlined, or an instruction that is never moved. */
+#if defined(__x86_64__) && !defined(WEFT__MODEL)
+static inline __attribute__((always_inline)) struct weft__worker *
+weft__worker_self(void)
+{
+	struct weft__worker *self;
+
+	__asm__ volatile("movq	weft__worker_local@gottpoff(%%rip), %0\n\t"
+			 "movq	%%fs:(%0), %0"
+			 : "=r"(self)
+			 :
+			 : "memory");
+	return self;
+}
+#else
 struct weft__worker *weft__worker_self(void);
+#endif
 /* Makes the calling thread that worker; for threads, and for tests that
  * step. */
 void weft__worker_set(struct weft__worker *worker);

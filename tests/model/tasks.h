@@ -25,6 +25,7 @@ static struct weft__worker *task_left(struct weft__worker *worker);
 
 enum { RECORDS = MODEL_THREADS + 1 };
 
+#define weft__context_prepare(top, control) ((void)(control), (void *)(top))
 #define weft__context_switch(save, load, from, to, worker) task_left(worker)
 #define weft__runq_push(queue, task) (task_ready(task), true)
 #define weft__runq_pop(queue) ((void)(queue), (struct weft__task *)NULL)
@@ -375,11 +376,6 @@ struct weft__stack *weft__stack_get(struct weft__worker *worker,
 void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
 {
 	(void)worker, (void)stack;
-}
-
-void *weft__stack_prepare(struct weft__stack *stack)
-{
-	return stack;
 }
 
 uint8_t weft__stack_class(size_t bytes)

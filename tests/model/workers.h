@@ -19,6 +19,7 @@
 
 struct weft__worker;
 static struct weft__worker *switch_to_task(struct weft__worker *worker);
+#define weft__context_prepare(top, control) ((void)(control), (void *)(top))
 #define weft__context_switch(save, load, from, to, worker)                   \
 	switch_to_task(worker)
 
@@ -313,11 +314,6 @@ struct weft__stack *weft__stack_get(struct weft__worker *worker,
 void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
 {
 	(void)worker, (void)stack;
-}
-
-void *weft__stack_prepare(struct weft__stack *stack)
-{
-	return stack;
 }
 
 void weft__stacks_trim(struct weft_runtime *of)
