@@ -30,8 +30,10 @@ void weft__inject_take(struct weft__inject *inject, uint32_t most,
 	if (count) {
 		struct weft__task *last = from->head;
 
-		for (uint32_t i = 1; i < count; i++)
+		for (uint32_t i = 1; i < count; i++) {
+			weft__task_prefetch(last->ahead);
 			last = last->next;
+		}
 		*ret_chain = (struct weft__chain){ from->head, last, count };
 		from->head = last->next;
 		from->count -= count;

@@ -29,7 +29,7 @@ struct weft__chain {
 static inline void weft__chain_add(struct weft__chain *chain,
 				   struct weft__task *task)
 {
-	task->next = NULL;
+	task->next = task->ahead = NULL;
 	if (chain->count++)
 		chain->tail->next = task;
 	else

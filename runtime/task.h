@@ -72,6 +72,10 @@ struct weft_within;
 #define WEFT__FREE ((uint64_t)1 << 9)
 #define WEFT__GENERATION ((uint64_t)1 << 32)
 
+/* How many links ahead a walk fetches: a miss takes as long as about that many
+ * steps. */
+#define WEFT__AHEAD 8
+
 /* Arguments up to this size are kept in the record. */
 #define WEFT__ARG_INLINE_BYTES 32
 
@@ -79,7 +83,9 @@ struct weft_within;
 struct weft__task {
 	/* What a dispatch touches. */
 	weft__atomic(uint64_t) state;
-	struct weft__task *next; /* the queue or list that links it */
+	struct weft__task *next;  /* the queue or list that links it */
+	struct weft__task *ahead; /* some links further there, or any: who
+				     walks a list has it fetched */
 	void *sp;		 /* saved stack pointer while it does not run */
 	struct weft__stack *stack; /* NULL until its first run */
 	weft_fn fn;
@@ -88,10 +94,9 @@ struct weft__task {
 	uint16_t pin;		  /* worker + 1 it is pinned to, or 0 */
 	uint8_t stack_class;	  /* log2 of its stack's size */
 	weft__atomic(uint8_t) flags; /* WEFT__TASK_* */
-	struct weft__task *handle_next; /* scope's list of handles */
 
 	/* What starting and ending touch. */
-	int64_t result;
+	struct weft__task *handle_next; /* scope's list of handles */
 	const char *name;
 	uint64_t deadline_ns;	   /* inherited from where it was started */
 	struct weft_scope *scopes; /* innermost scope it has open */
@@ -101,6 +106,7 @@ struct weft__task {
 			void *arg_heap;
 			size_t arg_heap_bytes;
 		};
+		int64_t result; /* from its end on */
 	};
 
 	/* What waiting touches. */
@@ -137,6 +143,23 @@ static inline void weft__task_mark(struct weft__task *task, unsigned flags)
 	weft__store(&task->flags,
 		    (uint8_t)(weft__load(&task->flags, relaxed) | flags),
 		    relaxed);
+}
+
+/* What a dispatch and a start touch. */
+static inline void weft__task_prefetch(struct weft__task *task)
+{
+	__builtin_prefetch(task, 1);
+	__builtin_prefetch(&task->handle_next, 1);
+}
+
+/* Its stack: what the switch to it and the first returns read. */
+static inline void weft__task_prefetch_stack(struct weft__task *task)
+{
+	char *sp = task->sp;
+
+	__builtin_prefetch(sp, 1);
+	__builtin_prefetch(sp + WEFT__LINE_BYTES, 1);
+	__builtin_prefetch(sp + 2 * WEFT__LINE_BYTES, 1);
 }
 
 /* The handle: generation above, index below; never 0. */

@@ -434,9 +434,7 @@ static inline bool weft__wake(struct weft__worker *here,
 	if (!weft__task_notify(task, id))
 		return false;
 	/* It runs when those before it have: time enough to fetch its stack. */
-	__builtin_prefetch(task->sp, 1);
-	__builtin_prefetch((char *)task->sp + WEFT__LINE_BYTES, 1);
-	__builtin_prefetch((char *)task->sp + 2 * WEFT__LINE_BYTES, 1);
+	weft__task_prefetch_stack(task);
 	weft__push(here, task);
 	return true;
 }
