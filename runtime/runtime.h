@@ -25,7 +25,8 @@ struct weft__task_slabs {
 	uint32_t chunks_most;			   /* immutable */
 	weft__atomic(uint32_t) used; /* indices handed out; under lock */
 	uint32_t most;		     /* immutable */
-	struct weft__task *free;     /* under lock */
+	struct weft__task *batches;  /* under lock; full, by handle_next */
+	struct weft__task *free;     /* under lock; others */
 	uint32_t free_count;	     /* under lock */
 };
 

@@ -13,6 +13,13 @@ enum { CARVE = 64 };
 
 #define CHUNK_BYTES (sizeof(struct weft__task) * WEFT__TASK_CHUNK)
 
+/* After the first so many chunks they come that many at a time, on huge pages:
+ * who has tens of thousands of tasks has many more, and touches all of them. */
+enum { GROUP = 8 };
+#define HUGE_BYTES ((size_t)2 << 20)
+#define GROUP_BYTES (GROUP * CHUNK_BYTES)
+_Static_assert(GROUP_BYTES % HUGE_BYTES == 0, "a group is whole huge pages");
+
 int weft__tasks_init(struct weft_runtime *runtime, unsigned tasks_max)
 {
 	struct weft__task_slabs *slabs = &runtime->tasks;
@@ -56,24 +63,67 @@ struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id)
 	return &chunk[index & (WEFT__TASK_CHUNK - 1)];
 }
 
+static void *memory_map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* A group's memory, where huge pages can begin. */
+static char *group_map(void)
+{
+	char *memory = memory_map(GROUP_BYTES + HUGE_BYTES);
+	size_t before;
+
+	if (!memory)
+		return NULL;
+	before = -(uintptr_t)memory & (HUGE_BYTES - 1);
+	if (before)
+		munmap(memory, before);
+	munmap(memory + before + GROUP_BYTES, HUGE_BYTES - before);
+	/* A hint: without them it is slower. */
+	madvise(memory + before, GROUP_BYTES, MADV_HUGEPAGE);
+	return memory + before;
+}
+
+static void group_new(struct weft__task_slabs *slabs, uint32_t chunk)
+{
+	uint32_t first = chunk - chunk % GROUP;
+	char *memory = group_map();
+
+	if (!memory)
+		return;
+	for (uint32_t i = 0; i < GROUP; i++) {
+		char *at = memory + i * CHUNK_BYTES;
+
+		if (first + i < slabs->chunks_most)
+			/* relaxed: published by `used`. */
+			weft__store(&slabs->chunks[first + i],
+				    (struct weft__task *)(void *)at, relaxed);
+		else
+			munmap(at, CHUNK_BYTES);
+	}
+}
+
 /* The chunk of an index, mapped if it is not yet; under the lock. */
 static struct weft__task *tasks_chunk(struct weft__task_slabs *slabs,
 				      uint32_t index)
 {
-	weft__atomic(struct weft__task *) *place =
-		&slabs->chunks[index >> WEFT__TASK_CHUNK_BITS];
-	/* relaxed: written under the lock. */
-	struct weft__task *chunk = weft__load(place, relaxed);
+	uint32_t chunk = index >> WEFT__TASK_CHUNK_BITS;
+	weft__atomic(struct weft__task *) *place = &slabs->chunks[chunk];
 
-	if (chunk)
-		return chunk;
-	chunk = mmap(NULL, CHUNK_BYTES, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (chunk == MAP_FAILED)
-		return NULL;
-	/* relaxed: published by `used`. */
-	weft__store(place, chunk, relaxed);
-	return chunk;
+	/* relaxed: written under the lock. */
+	if (weft__load(place, relaxed))
+		return weft__load(place, relaxed);
+	if (chunk >= GROUP)
+		group_new(slabs, chunk);
+	else
+		/* relaxed: published by `used`. */
+		weft__store(place, memory_map(CHUNK_BYTES), relaxed);
+	/* relaxed: written under the lock. */
+	return weft__load(place, relaxed);
 }
 
 /* New records for the worker's list; under the lock.  -errno. */
@@ -108,85 +158,98 @@ static int tasks_carve(struct weft__task_slabs *slabs,
 	return 0;
 }
 
-/* Fills an empty list from the shared one, or with new records. */
+/* Fills an empty list: with a batch that a worker gave back, or with single
+ * records, or with new ones. */
 static int tasks_fetch(struct weft__task_slabs *slabs,
-		       struct weft__task **list, uint32_t *count,
-		       uint32_t most)
+		       struct weft__worker *worker)
 {
+	struct weft__task *batch;
 	int error = 0;
 
 	weft__lock_take(&slabs->lock);
-	while (slabs->free && *count < most) {
-		struct weft__task *task = slabs->free;
-
-		slabs->free = task->next;
-		slabs->free_count--;
-		task->next = *list;
-		*list = task;
-		(*count)++;
+	batch = slabs->batches;
+	if (batch) {
+		slabs->batches = batch->handle_next;
+		worker->free_tasks = batch;
+		worker->free_tasks_count = WEFT__FREE_TASKS_BATCH;
+	} else if (slabs->free) {
+		worker->free_tasks = slabs->free;
+		worker->free_tasks_count = slabs->free_count;
+		slabs->free = NULL;
+		slabs->free_count = 0;
+	} else {
+		error = tasks_carve(slabs, &worker->free_tasks,
+				    &worker->free_tasks_count);
 	}
-	if (!*list)
-		error = tasks_carve(slabs, list, count);
 	weft__lock_drop(&slabs->lock);
 	return error;
+}
+
+/* One record, for a thread that keeps no list. */
+static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs,
+					  int *ret_error)
+{
+	struct weft__task *task;
+
+	weft__lock_take(&slabs->lock);
+	if (!slabs->free && slabs->batches) {
+		slabs->free = slabs->batches;
+		slabs->free_count = WEFT__FREE_TASKS_BATCH;
+		slabs->batches = slabs->batches->handle_next;
+	}
+	if (!slabs->free)
+		*ret_error = tasks_carve(slabs, &slabs->free,
+					 &slabs->free_count);
+	task = slabs->free;
+	if (task) {
+		slabs->free = task->next;
+		slabs->free_count--;
+	}
+	weft__lock_drop(&slabs->lock);
+	return task;
 }
 
 struct weft__task *weft__task_new(struct weft_runtime *runtime,
 				  struct weft__worker *worker, int *ret_error)
 {
-	struct weft__task *task = NULL;
-	uint32_t count = 0;
-	int error;
+	struct weft__task *task;
 
-	if (!worker) {
-		/* A foreign thread keeps no list: what it does not use of the
-		 * batch goes straight back. */
-		error = tasks_fetch(&runtime->tasks, &task, &count, 1);
-		if (error < 0) {
-			*ret_error = error;
-			return NULL;
-		}
-		weft__lock_take(&runtime->tasks.lock);
-		while (task->next) {
-			struct weft__task *rest = task->next;
-
-			task->next = rest->next;
-			rest->next = runtime->tasks.free;
-			runtime->tasks.free = rest;
-			runtime->tasks.free_count++;
-		}
-		weft__lock_drop(&runtime->tasks.lock);
-		return task;
-	}
+	if (!worker)
+		return tasks_fetch_one(&runtime->tasks, ret_error);
 	if (weft__unlikely(!worker->free_tasks)) {
-		error = tasks_fetch(&runtime->tasks, &worker->free_tasks,
-				    &worker->free_tasks_count,
-				    WEFT__FREE_TASKS_BATCH);
-		if (error < 0) {
-			*ret_error = error;
+		*ret_error = tasks_fetch(&runtime->tasks, worker);
+		if (*ret_error < 0)
 			return NULL;
-		}
 	}
 	task = worker->free_tasks;
 	worker->free_tasks = task->next;
 	worker->free_tasks_count--;
+	weft__task_prefetch(task->ahead);
 	return task;
 }
 
-/* Moves a batch to the shared list. */
+/* Moves a batch to the shared list.  Who takes it will find it out of its
+ * caches. */
 static void tasks_give_back(struct weft_runtime *runtime,
 			    struct weft__worker *worker)
 {
 	struct weft__task *first = worker->free_tasks, *last = first;
+	struct weft__task *before[WEFT__AHEAD] = { NULL };
 
-	for (int i = 1; i < WEFT__FREE_TASKS_BATCH; i++)
+	for (int i = 1; i < WEFT__FREE_TASKS_BATCH; i++) {
+		struct weft__task **some = &before[i % WEFT__AHEAD];
+
+		if (*some)
+			(*some)->ahead = last;
+		*some = last;
 		last = last->next;
+	}
 	worker->free_tasks = last->next;
 	worker->free_tasks_count -= WEFT__FREE_TASKS_BATCH;
+	last->next = NULL;
 	weft__lock_take(&runtime->tasks.lock);
-	last->next = runtime->tasks.free;
-	runtime->tasks.free = first;
-	runtime->tasks.free_count += WEFT__FREE_TASKS_BATCH;
+	first->handle_next = runtime->tasks.batches;
+	runtime->tasks.batches = first;
 	weft__lock_drop(&runtime->tasks.lock);
 }
 
