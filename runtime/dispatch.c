@@ -120,7 +120,7 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 	struct weft__chain chain = { 0 };
 	struct weft__claim claim;
 
-	if (weft__runq_claim(&worker->outbound, false, &claim)) {
+	if (weft__runq_claim(&worker->outbound, 2, WEFT__SPILL, &claim)) {
 		claimed_chain(&worker->outbound, &claim, &chain);
 		weft__runq_release(&worker->outbound);
 	}
@@ -255,20 +255,30 @@ static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
 	worker->notify = true;
 }
 
+/* How many of them the ring takes: some of it is left to what timers and
+ * completions make ready, but a few are taken in any case. */
+static uint32_t injected_room(struct weft__worker *worker)
+{
+	uint32_t count = weft__runq_count(&worker->runq);
+
+	return count + WEFT__SHARE_LEAST < WEFT__HARVEST_MOST ?
+		       WEFT__HARVEST_MOST - count :
+		       WEFT__SHARE_LEAST;
+}
+
 /* A fair share of the injection queue: the first to run now, the rest into the
  * ring, where thieves see it. */
 struct weft__task *weft__take_injected(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t length = weft__inject_length(&runtime->inject);
-	uint32_t share, room;
+	uint32_t room = injected_room(worker), share;
 	struct weft__chain chain;
 	struct weft__task *first;
 
 	if (!length)
 		return NULL;
 	share = weft__inject_share(length, runtime->workers_count);
-	room = weft__runq_room(&worker->runq) / 2 + 1;
 	weft__inject_take(&runtime->inject, share < room ? share : room,
 			  &chain);
 	if (!chain.count)
@@ -301,28 +311,21 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 }
 
 /* The ring is empty, but for what a thief still copies out of it: takes over
- * the outbound ring, and passes on to the injection queue, which is empty too,
- * what does not fit. */
+ * what fits of the outbound ring. */
 static void take_back(struct weft__worker *worker)
 {
-	struct weft__chain rest = { 0 };
+	uint32_t room = weft__runq_room(&worker->runq);
 	struct weft__claim claim;
 
-	if (!weft__runq_claim(&worker->outbound, true, &claim))
+	if (!room || !weft__runq_claim(&worker->outbound, 1, room, &claim))
 		return;
-	for (uint32_t i = 0; i < claim.count; i++) {
-		struct weft__task *task =
-			weft__runq_claimed(&worker->outbound, &claim, i);
-
-		if (rest.count || !weft__runq_push(&worker->runq, task))
-			weft__chain_add(&rest, task);
-	}
+	for (uint32_t i = 0; i < claim.count; i++)
+		/* There is room: thieves only make more. */
+		(void)weft__runq_push(&worker->runq,
+				      weft__runq_claimed(&worker->outbound,
+							 &claim, i));
 	weft__runq_release(&worker->outbound);
 	worker->notify = true;
-	if (!rest.count)
-		return;
-	weft__inject_push(&worker->runtime->inject, &rest);
-	worker->overflow = worker->backlog = true;
 }
 
 /* The ring is empty: what overflowed earlier, in age. */
@@ -337,14 +340,12 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 	task = weft__take_injected(worker);
 	if (task)
 		return task;
-	worker->overflow = worker->backlog = false;
 	take_back(worker);
 	task = weft__runq_pop(&worker->runq);
-	if (!task) {
-		/* A thief copies some; the rest is ours. */
+	if (!task) /* a thief copies some; the rest is ours */
 		task = weft__runq_pop(&worker->outbound);
-		worker->backlog = weft__runq_count(&worker->outbound) != 0;
-	}
+	worker->backlog = weft__runq_count(&worker->outbound) != 0;
+	worker->overflow &= worker->backlog;
 	return task;
 }
 

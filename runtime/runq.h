@@ -165,10 +165,12 @@ static inline struct weft__task *weft__runq_pop(struct weft__runq *queue)
 
 /*
  * Phase 1 of a steal, from any thread: claims half (rounded up) of what is
- * ready, or all of it.  False: empty, or another thief is at work.
+ * ready, or all of it (`parts` is 2 or 1), but not more than `most`.  False:
+ * empty, or another thief is at work.
  */
-static inline bool weft__runq_claim(struct weft__runq *queue, bool all,
-				    struct weft__claim *ret_claim)
+
+static inline bool weft__runq_claim(struct weft__runq *queue, uint32_t parts,
+				    uint32_t most, struct weft__claim *ret_claim)
 {
 	/* pairs: [runq.pass] */
 	uint64_t head = weft__load(&queue->head, acquire);
@@ -181,8 +183,9 @@ static inline bool weft__runq_claim(struct weft__runq *queue, bool all,
 			return false;
 		/* pairs: [runq.publish] */
 		count = weft__load(&queue->tail, acquire) - real;
-		if (!all)
-			count -= count / 2;
+		count = (count + parts - 1) / parts;
+		if (count > most)
+			count = most;
 		if (count == 0)
 			return false;
 		/* pairs: [runq.pass] */

@@ -58,14 +58,15 @@ static struct weft__worker *peer(struct weft__worker *worker, uint32_t i)
  * Stealing and helping.
  */
 
-/* Half of a ring: the oldest to run now, the rest into our own ring. */
+/* Half of a ring, at most so many: the oldest to run now, the rest into our own
+ * ring. */
 static struct weft__task *steal_ring(struct weft__worker *worker,
-				     struct weft__runq *from)
+				     struct weft__runq *from, uint32_t most)
 {
 	struct weft__task *first;
 	struct weft__claim claim;
 
-	if (!weft__runq_claim(from, false, &claim))
+	if (!weft__runq_claim(from, 2, most, &claim))
 		return NULL;
 	first = weft__runq_claimed(from, &claim, 0);
 	for (uint32_t i = 1; i < claim.count; i++)
@@ -82,13 +83,13 @@ static struct weft__task *steal_ring(struct weft__worker *worker,
 }
 
 static struct weft__task *steal_from(struct weft__worker *worker,
-				     struct weft__worker *victim)
+				     struct weft__worker *victim, uint32_t most)
 {
 	struct weft__task *task;
 
 	weft__count(worker, WEFT__N_STEALS_TRIED, 1);
-	task = steal_ring(worker, &victim->runq);
-	return task ? task : steal_ring(worker, &victim->outbound);
+	task = steal_ring(worker, &victim->runq, most);
+	return task ? task : steal_ring(worker, &victim->outbound, most);
 }
 
 static bool worker_late(struct weft__worker *worker, uint64_t now_ns)
@@ -116,7 +117,8 @@ static unsigned help(struct weft__worker *worker, struct weft__worker *late,
 		weft__push(worker, task);
 		found++;
 	}
-	task = steal_from(worker, late);
+	/* A helper may have much to do itself. */
+	task = steal_from(worker, late, weft__harvest_room(worker));
 	if (task) {
 		weft__push(worker, task);
 		found++;
@@ -414,7 +416,7 @@ static struct weft__task *search(struct weft__worker *worker)
 		struct weft__worker *victim = peer(worker, start + i);
 
 		if (victim != worker)
-			task = steal_from(worker, victim);
+			task = steal_from(worker, victim, WEFT__SPILL);
 	}
 	return task ? task : weft__take_injected(worker);
 }

@@ -50,7 +50,7 @@ enum {
 	WEFT__TICK_BUDGET = 128, /* runs a tick */
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
 	WEFT__LIFO_MOST = 3,	 /* runs in a row out of the slot */
-	WEFT__SPILL = 128,	 /* tasks moved at once when full */
+	WEFT__SPILL = 128,	 /* tasks moved at once, at most */
 	WEFT__FRESH_MOST = 128,	 /* ring's length up to which tasks that
 				    never ran enter it */
 	WEFT__HARVEST_MOST = 192,

@@ -75,11 +75,13 @@ static bool pop(void)
 	return task != NULL;
 }
 
-static bool steal(bool all)
+enum { MOST = WEFT__RUNQ_SLOTS };
+
+static bool steal(uint32_t parts, uint32_t most)
 {
 	struct weft__claim claim;
 
-	if (!weft__runq_claim(&queue, all, &claim))
+	if (!weft__runq_claim(&queue, parts, most, &claim))
 		return false;
 	model_assert(claim.count >= 1 && claim.count <= WEFT__RUNQ_SLOTS,
 		     "a claim is of tasks that are there");
@@ -119,9 +121,9 @@ static void check_end(void *arg)
 
 static uint32_t two = 2, three = 3, four = 4;
 
-THREAD(thief, steal(false); steal(false);)
-THREAD(thief_once, steal(false);)
-THREAD(thief_of_all, steal(true);)
+THREAD(thief, steal(2, MOST); steal(2, MOST);)
+THREAD(thief_once, steal(2, MOST);)
+THREAD(thief_of_one, steal(2, 1);)
 
 THREAD(owner, push(); pop(); push(); pop(); pop();)
 MODEL(owner_and_thief, setup, check_end, OPTIONS(.arg = &two), owner, thief)
@@ -143,11 +145,11 @@ MODEL(full_ring_and_two_thieves, setup, check_end,
       thief_once)
 
 /* As the owner refills from, and spills out of, its outbound ring. */
-THREAD(owner_who_claims, push(); steal(true); push(); pop();)
+THREAD(owner_who_claims, push(); steal(1, MOST); push(); pop();)
 MODEL(owner_claims_all, setup, check_end, OPTIONS(.arg = &two),
       owner_who_claims, thief)
 MODEL(thief_claims_all, setup, check_end, OPTIONS(.arg = &three), owner,
-      thief_of_all)
+      thief_of_one)
 
 /* The owner's room and count are never more, or less, than there is. */
 THREAD(owner_who_asks, while (weft__runq_room(&queue) > 0)

@@ -49,7 +49,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #undef weft__worker_set
 
 /* Memory for records is there already, and that of a runtime stays. */
-#define mmap(address, bytes, ...) ((void *)records)
+#define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))
 #define free(memory) ((void)(memory))
 #include "runtime/go.c"
