@@ -50,6 +50,24 @@ static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 	return weft__fd_kind(*ret_entry, fd);
 }
 
+/*
+ * How often the number was closed.  A call of several steps that finds another
+ * count than at its start was overtaken by weft_close() between two of them:
+ * the number may be somebody else's now, and the call is to end (-ECANCELED).
+ */
+static inline uint8_t weft__call_closes(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__fd *entry =
+		worker ? weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				       fd) :
+			 NULL;
+
+	/* relaxed: orders nothing.  A close that runs at the same moment as the
+	 * step itself is the caller's to exclude, as with POSIX. */
+	return entry ? weft__load(&entry->closes, relaxed) : 0;
+}
+
 /* A call with arguments that nothing can be done with. */
 static inline int weft__call_refused(int error)
 {

@@ -99,6 +99,8 @@ static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 		entry->closer = 0;
 		entry->going++;
 		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
+		/* relaxed: see weft__call_closes(). */
+		weft__add(&entry->closes, (uint8_t)1, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
 	if (blank && listener)

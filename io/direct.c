@@ -3,11 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "io/fd.h"
+#include "io/sigpipe.h"
+
+/* Linux 6.5, and newer headers. */
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
+#endif
 
 #define LEAF __attribute__((noinline))
 
@@ -21,6 +29,16 @@ LEAF bool weft__direct_is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
+static int socket_kind(int fd)
+{
+	int type;
+	socklen_t bytes = sizeof(type);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) < 0)
+		return -errno;
+	return type == SOCK_STREAM ? WEFT__FD_SOCKET : WEFT__FD_MESSAGES;
+}
+
 LEAF int weft__direct_kind(int fd)
 {
 	struct stat st;
@@ -29,7 +47,7 @@ LEAF int weft__direct_kind(int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISSOCK(st.st_mode))
-		return WEFT__FD_SOCKET;
+		return socket_kind(fd);
 	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
 		return lseek(fd, 0, SEEK_CUR) < 0 ? WEFT__FD_STREAM :
 						    WEFT__FD_OTHER;
@@ -77,6 +95,76 @@ LEAF bool weft__direct_appends(int fd)
 
 	return flags >= 0 && (flags & O_APPEND);
 }
+
+LEAF bool weft__direct_never_blocks(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && (flags & O_NONBLOCK);
+}
+
+/* ---- Sending files ------------------------------------------------------ */
+
+LEAF size_t weft__direct_bytes_behind(int fd, off_t offset)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= offset)
+		return 0;
+	return (size_t)(st.st_size - offset);
+}
+
+/* Those that are being read in, too; 0 also if nobody can tell. */
+static uint64_t pages_cached(int fd, off_t offset, size_t bytes)
+{
+	uint64_t range[2] = { (uint64_t)offset, bytes };
+	uint64_t counts[5]; /* the first: in the cache */
+
+	if (syscall(SYS_cachestat, fd, range, counts, 0) < 0)
+		return 0;
+	return counts[0];
+}
+
+static bool byte_is_cached(int fd, off_t offset)
+{
+	struct iovec byte = { (char[]){ 0 }, 1 };
+
+	return weft__direct_readv(fd, &byte, 1, offset) > 0;
+}
+
+/* What the kernel reads ahead comes in order: if all pages are there or on
+ * their way and the last is there, so are all.  Where they cannot be counted
+ * (a file of somebody else's, a kernel before 6.5) samples have to do. */
+LEAF bool weft__direct_is_cached(int fd, off_t offset, size_t bytes)
+{
+	enum { SAMPLE_BYTES = 64 << 10 };
+	off_t page = sysconf(_SC_PAGESIZE), last = offset + (off_t)bytes - 1;
+	uint64_t pages = (uint64_t)(last / page - offset / page + 1);
+	uint64_t cached = pages_cached(fd, offset, bytes);
+
+	if (cached > 0 && cached < pages)
+		return false;
+	if (cached == 0)
+		for (; offset < last; offset += SAMPLE_BYTES)
+			if (!byte_is_cached(fd, offset))
+				return false;
+	return byte_is_cached(fd, last);
+}
+
+LEAF ssize_t weft__direct_sendfile(int socket_fd, int file_fd, off_t offset,
+				   size_t bytes)
+{
+	bool blocked = weft__sigpipe_block();
+	ssize_t r = result(sendfile(socket_fd, file_fd, &offset, bytes));
+
+	if (r == -EPIPE)
+		weft__sigpipe_discard();
+	if (blocked)
+		weft__sigpipe_unblock();
+	return r;
+}
+
+/* ---- Sockets ------------------------------------------------------------ */
 
 LEAF ssize_t weft__direct_send(int fd, const void *buf, size_t bytes,
 			       int flags)

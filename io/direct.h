@@ -41,6 +41,21 @@ off_t weft__direct_position(int fd);
 void weft__direct_move(int fd, off_t position);
 bool weft__direct_appends(int fd);
 
+/* How much of a regular file is behind an offset; 0 of anything else. */
+size_t weft__direct_bytes_behind(int fd, off_t offset);
+
+/* Whether all of a stretch of a file is in the page cache, as far as can be
+ * told in two system calls; and it may be evicted the next moment. */
+bool weft__direct_is_cached(int fd, off_t offset, size_t bytes);
+
+/* sendfile(2).  It waits for the disk if the file is not cached, and for room
+ * if the socket blocks. */
+ssize_t weft__direct_sendfile(int socket_fd, int file_fd, off_t offset,
+			      size_t bytes);
+
+/* Whether it is O_NONBLOCK. */
+bool weft__direct_never_blocks(int fd);
+
 /* With MSG_DONTWAIT, and MSG_NOSIGNAL. */
 ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags);
 ssize_t weft__direct_recv(int fd, void *buf, size_t bytes, int flags);

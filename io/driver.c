@@ -59,8 +59,10 @@ static void block_sigpipe(struct weft__worker *worker)
 static void unblock_sigpipe(struct weft__shard *shard)
 {
 	if (shard->sigpipe_blocked &&
-	    pthread_equal(shard->sigpipe_thread, pthread_self()))
+	    pthread_equal(shard->sigpipe_thread, pthread_self())) {
+		weft__sigpipe_discard();
 		weft__sigpipe_unblock();
+	}
 }
 
 /* ---- Life ------------------------------------------------------------- */

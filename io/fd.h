@@ -35,7 +35,8 @@ struct weft__listener;
 /* What a descriptor refers to; found out at its first use. */
 enum weft__fd_kind {
 	WEFT__FD_UNKNOWN,
-	WEFT__FD_SOCKET,
+	WEFT__FD_SOCKET,   /* of a stream */
+	WEFT__FD_MESSAGES, /* a socket that keeps messages apart */
 	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
 	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
@@ -48,9 +49,11 @@ enum weft__fd_kind {
 struct weft__fd {
 	struct weft__lock lock;
 	weft__atomic(uint8_t) kind;  /* a hint */
-	bool closing;		     /* under lock */
-	uint16_t going;		     /* under lock: closes that the kernel
-					carries out */
+	/* Wraps.  Under lock; but see weft__call_closes(). */
+	weft__atomic(uint8_t) closes;
+	uint16_t closing : 1; /* under lock */
+	uint16_t going : 15;  /* under lock: closes that the kernel carries
+				 out */
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {
 		uint64_t closer;     /* under lock: task that waits, or 0 */
@@ -105,6 +108,11 @@ static inline int weft__fd_get(struct weft__fds *fds, int fd,
 
 /* Closes a descriptor that no task knows of. */
 void weft__fd_discard(struct weft__fds *fds, int fd);
+
+static inline bool weft__fd_is_socket(int kind)
+{
+	return kind == WEFT__FD_SOCKET || kind == WEFT__FD_MESSAGES;
+}
 
 static inline bool weft__fd_is_file(int kind)
 {

@@ -61,6 +61,10 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags);
 int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 			   unsigned events);
 
+/* Waits until a descriptor is ready that said -EAGAIN, for the `tries`-th time
+ * in a row from 0 on.  What holds, or an error as of weft__op_run. */
+int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries);
+
 /* One completion; returns how many tasks were made ready. */
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion);

@@ -24,22 +24,27 @@ static int32_t poll_run(int fd, unsigned events)
 	return weft__op_run(&sqe, WEFT__OP_ON_FD);
 }
 
+int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
+{
+	int32_t r = poll_run(fd, events);
+	struct weft__worker *worker = weft__worker_self();
+
+	if (r >= 0 && tries >= TRIES_AT_ONCE)
+		weft__op_pause(worker, weft__running(worker), TRY_AGAIN_NS);
+	return r;
+}
+
 int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 			   unsigned events)
 {
 	for (unsigned tries = 0;; tries++) {
-		struct weft__worker *worker;
 		int32_t r = weft__op_run(sqe, flags);
 
 		if (weft__likely(r != -EAGAIN))
 			return r;
-		r = poll_run(sqe->fd, events);
+		r = weft__op_await_ready(sqe->fd, events, tries);
 		if (r < 0)
 			return r;
-		worker = weft__worker_self();
-		if (tries >= TRIES_AT_ONCE)
-			weft__op_pause(worker, weft__running(worker),
-				       TRY_AGAIN_NS);
 	}
 }
 

@@ -123,7 +123,7 @@ static int transfer_begin(const struct transfer *transfer,
 	int kind = weft__call_begin_fd(transfer->fd, ret_worker, ret_entry);
 
 	if (transfer->offset != POSITION &&
-	    (kind == WEFT__FD_SOCKET || kind == WEFT__FD_STREAM))
+	    (weft__fd_is_socket(kind) || kind == WEFT__FD_STREAM))
 		return -ESPIPE;
 	return kind;
 }
@@ -132,7 +132,7 @@ static int transfer_begin(const struct transfer *transfer,
  * weft_close(), or put another file in its place. */
 static bool kind_changed(struct weft__fd *entry, int kind, ssize_t r)
 {
-	if (!(r == -ENOTSOCK && kind == WEFT__FD_SOCKET) &&
+	if (!(r == -ENOTSOCK && weft__fd_is_socket(kind)) &&
 	    !(r == -ESPIPE && weft__fd_is_file(kind)))
 		return false;
 	weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
@@ -151,7 +151,7 @@ static ssize_t transfer_once(const struct transfer *transfer, bool writes,
 		return kind;
 	if (quick(entry, kind, transfer, writes, &r))
 		r = weft__call_ready(worker, r);
-	else if (writes && kind == WEFT__FD_SOCKET)
+	else if (writes && weft__fd_is_socket(kind))
 		r = weft__socket_writev(transfer->fd, transfer->iov,
 					transfer->iov_count);
 	else

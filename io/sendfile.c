@@ -1,57 +1,180 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending a file: read into a buffer, send, read on.  Not sendfile(2), which
- * would hold the worker's thread while the disk works.
+ * Sending a file: by sendfile(2), which hands pages of the page cache to the
+ * socket, wherever that cannot hold up the worker's thread; all else by a copy.
+ *
+ *	the socket is       the next chunk is    and so is moved by
+ *	a stream's,         large, in the page   sendfile(2); for room in the
+ *	and O_NONBLOCK      cache                socket the task waits
+ *	so, or otherwise    otherwise            a read, which may wait for the
+ *	                                         disk, and a send
+ *
+ * sendfile(2) takes no flag that keeps it from waiting for room, nor does
+ * splice(2) to a socket; only the socket's own mode does, which others may rely
+ * on, and so it is left as it is.
  */
 #include <weft/io.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "io/call.h"
 
-enum { PIECE_BYTES = 128 << 10 };
+/* A chunk of the file is looked up in the cache, and sent, in one go. */
+enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };
+
+/* To copy less than that takes less than to look it up. */
+enum { CHUNK_LEAST = 16 << 10 };
+
+struct sending {
+	int socket_fd;
+	int file_fd;
+	off_t offset; /* of the next byte */
+	size_t left;
+	unsigned closes; /* of both, when the call began */
+	bool copies;	 /* sendfile(2) is no use here */
+	char *piece;	 /* the buffer, from when it is needed on */
+};
+
+static void sending_moved(struct sending *sending, size_t bytes)
+{
+	sending->offset += (off_t)bytes;
+	sending->left -= bytes;
+}
+
+static unsigned closes_of(const struct sending *sending)
+{
+	return (unsigned)weft__call_closes(sending->socket_fd) +
+	       weft__call_closes(sending->file_fd);
+}
+
+/* Nobody's bytes may go to somebody else. */
+static bool was_closed(const struct sending *sending)
+{
+	return closes_of(sending) != sending->closes;
+}
+
+/* ---- By a copy ---------------------------------------------------------- */
 
 /* 0: the end of the file. */
-static ssize_t piece_send(int socket_fd, int file_fd, char *piece,
-			  off_t offset, size_t bytes, size_t *ret_sent)
+static ssize_t copy_some(struct sending *sending)
 {
-	size_t piece_bytes = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
-	ssize_t n = weft_pread(file_fd, piece, piece_bytes, offset);
+	size_t sent, bytes = sending->left;
+	ssize_t n;
 	int r;
 
-	*ret_sent = 0;
+	if (bytes > PIECE_BYTES)
+		bytes = PIECE_BYTES;
+	if (!sending->piece)
+		sending->piece = malloc(bytes);
+	if (!sending->piece)
+		return -ENOMEM;
+	n = weft_pread(sending->file_fd, sending->piece, bytes,
+		       sending->offset);
 	if (n <= 0)
 		return n;
+	if (was_closed(sending))
+		return -ECANCELED;
 	/* Without MSG_MORE: where the file turns out to end after the piece,
 	 * nothing would be left to push it out with. */
-	r = weft_send_all(socket_fd, piece, (size_t)n, 0, ret_sent);
+	r = weft_send_all(sending->socket_fd, sending->piece, (size_t)n, 0,
+			  &sent);
+	sending_moved(sending, sent);
 	return r < 0 ? r : n;
+}
+
+/* ---- By sendfile(2) ------------------------------------------------------ */
+
+/* How much of the file may be sent at once, without waiting for a disk. */
+static size_t chunk_cached(const struct sending *sending)
+{
+	size_t bytes;
+
+	if (sending->copies || !weft__direct_never_blocks(sending->socket_fd))
+		return 0;
+	/* Not beyond its end: older kernels hold back the last bytes then. */
+	bytes = weft__direct_bytes_behind(sending->file_fd, sending->offset);
+	if (bytes > sending->left)
+		bytes = sending->left;
+	if (bytes > CHUNK_BYTES)
+		bytes = CHUNK_BYTES;
+	if (bytes < CHUNK_LEAST ||
+	    !weft__direct_is_cached(sending->file_fd, sending->offset, bytes))
+		return 0;
+	return bytes;
+}
+
+/* The kernel does not send such a file to such a socket; or the file has been
+ * cut short meanwhile. */
+static bool wants_copy(ssize_t r)
+{
+	return r == 0 || r == -EINVAL || r == -EOPNOTSUPP || r == -ENOSYS;
+}
+
+/* Sends some, by either way.  0: the end of the file. */
+static ssize_t send_some(struct sending *sending)
+{
+	for (unsigned tries = 0;; tries++) {
+		struct weft__worker *worker;
+		ssize_t r = weft__call_begin(&worker);
+		size_t bytes;
+
+		if (r < 0)
+			return r;
+		if (was_closed(sending))
+			return -ECANCELED;
+		bytes = chunk_cached(sending);
+		if (bytes == 0)
+			return copy_some(sending);
+		r = weft__direct_sendfile(sending->socket_fd, sending->file_fd,
+					  sending->offset, bytes);
+		if (r == -EAGAIN) {
+			r = weft__op_await_ready(sending->socket_fd, POLLOUT,
+						 tries);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		sending->copies = wants_copy(r);
+		if (sending->copies)
+			return copy_some(sending);
+		if (r > 0)
+			sending_moved(sending, (size_t)r);
+		return weft__call_ready(worker, r);
+	}
+}
+
+static ssize_t sending_run(struct sending *sending)
+{
+	struct weft__worker *worker;
+	struct weft__fd *entry;
+	ssize_t r = weft__call_begin_fd(sending->socket_fd, &worker, &entry);
+
+	if (r < 0)
+		return r;
+	if (sending->offset < 0)
+		return -EINVAL;
+	sending->copies = r != WEFT__FD_SOCKET;
+	sending->closes = closes_of(sending);
+	for (r = 1; r > 0 && sending->left > 0;)
+		r = send_some(sending);
+	free(sending->piece);
+	return r < 0 ? r : 0;
 }
 
 ssize_t weft_sendfile(int socket_fd, int file_fd, off_t offset, size_t bytes,
 		      size_t *ret_done)
 {
-	size_t sent, done = 0;
-	ssize_t r = 1;
-	char *piece;
+	struct sending sending = {
+		.socket_fd = socket_fd,
+		.file_fd = file_fd,
+		.offset = offset,
+		.left = bytes,
+	};
+	ssize_t r = sending_run(&sending);
+	size_t done = bytes - sending.left;
 
-	if (offset < 0)
-		return weft__call_refused(-EINVAL);
-	r = weft__call_refused(0);
-	if (r < 0)
-		return r;
-	piece = malloc(bytes < PIECE_BYTES ? bytes + 1 : PIECE_BYTES);
-	if (!piece)
-		return -ENOMEM;
-	while (done < bytes) {
-		r = piece_send(socket_fd, file_fd, piece, offset + (off_t)done,
-			       bytes - done, &sent);
-		done += sent;
-		if (r <= 0)
-			break;
-	}
-	free(piece);
 	if (ret_done)
 		*ret_done = done;
 	return r < 0 ? r : (ssize_t)done;

@@ -400,89 +400,12 @@ IO_TEST(fstat_looks_through_the_descriptor)
 	return 0;
 }
 
-/* ---- Sending ---------------------------------------------------------- */
-
-static int64_t receive(void *arg)
-{
-	int fd = *(int *)arg;
-	size_t at = 0;
-	ssize_t n;
-
-	while ((n = weft_read(fd, got + at, FILE_BYTES + 1 - at)) > 0)
-		at += (size_t)n;
-	ck_assert_int_eq(n, 0);
-	return (int64_t)at;
-}
-
-static void send_and_check(off_t offset, size_t bytes, size_t arrive)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task;
-	int file = file_new(0), fds[2];
-	size_t done = 77;
-	int64_t r = 0;
-
-	socket_pair(fds);
-	opts.ret_task = &task;
-	WEFT_SUPERVISE(scope) {
-		ck_assert_int_eq(weft_go_opts(scope, receive, &fds[1],
-					      sizeof(int), &opts),
-				 0);
-		ck_assert_int_eq(weft_sendfile(fds[0], file, offset, bytes,
-					       &done),
-				 (ssize_t)arrive);
-		ck_assert_uint_eq(done, arrive);
-		ck_assert_int_eq(weft_shutdown(fds[0], SHUT_WR), 0);
-		ck_assert_int_eq(weft_join(task, &r), 0);
-	}
-	ck_assert_int_eq(r, (int64_t)arrive);
-	if (arrive)
-		ck_assert_mem_eq(got, expected + offset, arrive);
-	ck_assert_int_eq(weft_close(file), 0);
-	close_both(fds);
-}
-
-IO_TEST(sendfile_sends_what_was_asked_for)
-{
-	send_and_check(0, FILE_BYTES, FILE_BYTES);
-	send_and_check(12345, 200000, 200000);
-	send_and_check(5, 1, 1);
-	send_and_check(5, 0, 0);
-	/* To the end of the file, and not beyond. */
-	send_and_check(FILE_BYTES - 10, SIZE_MAX, 10);
-	send_and_check(FILE_BYTES, 10, 0);
-	return 0;
-}
-
-IO_TEST(sendfile_tells_how_far_it_came)
-{
-	int file = file_new(0), fds[2];
-	size_t done = 0;
-	ssize_t r = 0;
-
-	socket_pair(fds);
-	WEFT_WITHIN(WEFT_MS(20))
-		r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
-	ck_assert_int_eq(r, -ETIMEDOUT);
-	ck_assert_uint_gt(done, 0);
-	ck_assert_uint_lt(done, FILE_BYTES);
-	ck_assert_int_eq(weft_close(fds[0]), 0);
-	/* That much has arrived. */
-	ck_assert_int_eq(weft_read_all(fds[1], got, FILE_BYTES, &done),
-			 -ENODATA);
-	ck_assert_mem_eq(got, expected, done);
-	ck_assert_int_eq(weft_sendfile(fds[1], fds[1], 0, 10, &done), -ESPIPE);
-	close_both((int[]){ file, fds[1] });
-	return 0;
-}
-
 int main(void)
 {
 	Suite *suite = suite_create("io/file");
 	TCase *reading = tcase_create("reading");
 	TCase *writing = tcase_create("writing");
 	TCase *opening = tcase_create("opening");
-	TCase *sending = tcase_create("sending");
 
 	io_add_test(reading, cached_reads_do_not_visit_the_ring);
 	io_add_test(reading, uncached_reads_are_waited_for);
@@ -502,11 +425,8 @@ int main(void)
 	io_add_test(opening, fifo_waits_for_its_other_end);
 	io_add_test(opening, stat_tells_what_stat_tells);
 	io_add_test(opening, fstat_looks_through_the_descriptor);
-	io_add_test(sending, sendfile_sends_what_was_asked_for);
-	io_add_test(sending, sendfile_tells_how_far_it_came);
 	suite_add_tcase(suite, reading);
 	suite_add_tcase(suite, writing);
 	suite_add_tcase(suite, opening);
-	suite_add_tcase(suite, sending);
 	return io_tests_run(suite);
 }

@@ -15,6 +15,8 @@ struct scene {
 	int full;      /* a pipe's end with no room */
 	int quiet;     /* a socket whose peer says nothing */
 	int stuffed;   /* a socket whose peer does not read */
+	int gorged;    /* as stuffed, but O_NONBLOCK */
+	int file;
 	int listener;  /* that nobody connects to */
 	int crowded;   /* a Unix socket whose listener's backlog is full */
 	int others[9]; /* kept open, closed in the end */
@@ -53,6 +55,18 @@ static inline void crowd_open(struct scene *scene)
 	ck_assert_int_ge(scene->crowded, 0);
 }
 
+static inline void scene_open_nonblocking(struct scene *scene)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	scene->gorged = fds[0], scene->others[7] = fds[1];
+	fill(scene->gorged);
+	ck_assert_int_eq(fcntl(scene->gorged, F_SETFL, O_NONBLOCK), 0);
+	scene->file = weft_open("/proc/self/exe", O_RDONLY, 0);
+	ck_assert_int_ge(scene->file, 0);
+}
+
 static inline void scene_open(struct scene *scene)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -69,6 +83,7 @@ static inline void scene_open(struct scene *scene)
 	socket_pair(fds);
 	scene->stuffed = fds[0], scene->others[3] = fds[1];
 	fill(scene->stuffed);
+	scene_open_nonblocking(scene);
 	scene->listener = tcp_listener(text);
 	crowd_open(scene);
 	snprintf(scene->fifo, sizeof(scene->fifo), "/tmp/weft-fifo-%d",
@@ -82,7 +97,8 @@ static inline void scene_close(struct scene *scene)
 		      scene->stuffed,  scene->listener, scene->crowded,
 		      scene->others[0], scene->others[1], scene->others[2],
 		      scene->others[3], scene->others[4], scene->others[5],
-		      scene->others[6] };
+		      scene->others[6], scene->gorged,	scene->others[7],
+		      scene->file };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		ck_assert_int_eq(weft_close(fds[i]), 0);
@@ -152,6 +168,14 @@ static inline ssize_t call_recv_waitall(struct scene *s)
 {
 	return weft_recv(s->quiet, buffer, 10, MSG_WAITALL);
 }
+static inline ssize_t call_sendfile(struct scene *s)
+{
+	return weft_sendfile(s->stuffed, s->file, 0, 50000, NULL);
+}
+static inline ssize_t call_sendfile_polled(struct scene *s)
+{
+	return weft_sendfile(s->gorged, s->file, 0, 50000, NULL);
+}
 static inline ssize_t call_send(struct scene *s)
 {
 	return weft_send(s->stuffed, buffer, 10, 0);
@@ -208,6 +232,8 @@ static const struct {
 	{ "send_all", call_send_all },
 	{ "recvmsg", call_recvmsg },
 	{ "sendmsg", call_sendmsg },
+	{ "sendfile", call_sendfile },
+	{ "sendfile O_NONBLOCK", call_sendfile_polled },
 	{ "accept", call_accept },
 	{ "connect", call_connect },
 	{ "poll", call_poll },

@@ -16,6 +16,8 @@ struct connection *connection_new(int fd)
 		weft_close(fd);
 		return NULL;
 	}
+	/* So that weft_sendfile() does without a copy. */
+	fcntl(fd, F_SETFL, O_NONBLOCK);
 	connection->fd = fd;
 	connection->begin = 0;
 	connection->end = 0;

@@ -110,9 +110,15 @@ WEFT_API int weft_fsync(int fd);
 WEFT_API int weft_fdatasync(int fd);
 
 /*
- * Sends bytes of a file, from offset on, to a socket.  Returns the bytes sent:
- * fewer than asked only at the end of the file; on error as with the _all
- * calls *ret_done (may be NULL) tells how far it came.
+ * Sends bytes of a file, from offset on, to a socket; the file's position stays
+ * as it is.  Returns the bytes sent: fewer than asked only at the end of the
+ * file.  On error *ret_done (may be NULL) tells how far it came, as with the
+ * _all calls.
+ *
+ * To a stream socket in O_NONBLOCK mode, what is in the page cache is sent
+ * without being copied, by sendfile(2).  All else is copied through a buffer:
+ * small files, what has to come from the disk, and what is sent to any other
+ * socket, for there sendfile(2) would hold up the thread.
  */
 WEFT_API ssize_t weft_sendfile(int socket_fd, int file_fd, off_t offset,
 			       size_t bytes, size_t *ret_done);

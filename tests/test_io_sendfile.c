@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sending files: what arrives, which way it goes, and that no thread waits.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+
+#include "io/direct.h"
+#include "tests/test_io_common.h"
+
+enum { FILE_BYTES = 1 << 20, PAGE = 4096 };
+
+static char expected[FILE_BYTES], got[FILE_BYTES + 1];
+
+/* ---- sendfile(2) is looked at, and fails on demand ----------------------- */
+
+static weft__atomic(unsigned) sendfiles; /* that the library made */
+static weft__atomic(int) sendfile_error; /* 0: none */
+static int put_in_place = -1; /* of the socket, when the first call is done */
+
+static bool is_resident(int fd, off_t offset, size_t bytes)
+{
+	unsigned char pages[FILE_BYTES / PAGE];
+	size_t first = (size_t)offset / PAGE;
+	size_t last = ((size_t)offset + bytes - 1) / PAGE;
+	void *file = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
+	bool all = true;
+
+	ck_assert_ptr_ne(file, MAP_FAILED);
+	ck_assert_int_eq(mincore(file, FILE_BYTES, pages), 0);
+	munmap(file, FILE_BYTES);
+	for (size_t i = first; i <= last; i++)
+		all &= pages[i] & 1;
+	return all;
+}
+
+/* Never for a socket that blocks, nor for what would have to be read in. */
+ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
+{
+	int error = weft__load(&sendfile_error, relaxed);
+
+	weft__add(&sendfiles, 1u, relaxed);
+	ck_assert(fcntl(to, F_GETFL) & O_NONBLOCK);
+	ck_assert(is_resident(from, *offset, bytes));
+	if (error) {
+		errno = error;
+		return -1;
+	}
+	bytes = (size_t)syscall(SYS_sendfile, to, from, offset, bytes);
+	if (put_in_place >= 0) {
+		ck_assert_int_eq(weft_close(to), 0);
+		ck_assert_int_eq(dup2(put_in_place, to), to);
+		put_in_place = -1;
+	}
+	return (ssize_t)bytes;
+}
+
+static unsigned sendfiles_taken(void)
+{
+	return weft__swap(&sendfiles, 0u, relaxed);
+}
+
+/* ---- Scenery ------------------------------------------------------------ */
+
+/* A file of a megabyte on a disk, without a name. */
+static int file_new(void)
+{
+	char name[] = "/var/tmp/weft-sendfile-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	for (size_t i = 0; i < sizeof(expected); i++)
+		expected[i] = (char)(i * 7 + i / 4096);
+	ck_assert_int_eq(write(fd, expected, FILE_BYTES), FILE_BYTES);
+	ck_assert_int_eq(fsync(fd), 0);
+	return fd;
+}
+
+static void evict(int fd)
+{
+	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	/* Reading one page brings in no others. */
+	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+}
+
+static void tcp_pair(int fds[2])
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text);
+
+	fds[0] = weft_tcp_connect(text, NULL);
+	ck_assert_int_ge(fds[0], 0);
+	fds[1] = weft_accept(listener, NULL);
+	ck_assert_int_ge(fds[1], 0);
+	ck_assert_int_eq(weft_close(listener), 0);
+}
+
+enum { TCP = 1, NONBLOCK = 2, KINDS = 4 };
+
+/* A sender and a receiver, between whom there is no room for the file. */
+static void pair_open(int fds[2], int kind)
+{
+	int bytes = 65536;
+
+	if (kind & TCP)
+		tcp_pair(fds);
+	else
+		socket_pair(fds);
+	if (kind & NONBLOCK)
+		ck_assert_int_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	setsockopt(fds[1], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
+static int64_t receive(void *arg)
+{
+	int fd = *(int *)arg;
+	size_t at = 0;
+	ssize_t n;
+
+	while ((n = weft_read(fd, got + at, FILE_BYTES + 1 - at)) > 0)
+		at += (size_t)n;
+	ck_assert_int_eq(n, 0);
+	return (int64_t)at;
+}
+
+static void send_and_check(int kind, int file, off_t offset, size_t bytes,
+			   size_t arrive)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	size_t done = 77;
+	int64_t r = 0;
+	int fds[2];
+
+	pair_open(fds, kind);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, receive, &fds[1],
+					      sizeof(int), &opts),
+				 0);
+		ck_assert_int_eq(weft_sendfile(fds[0], file, offset, bytes,
+					       &done),
+				 (ssize_t)arrive);
+		ck_assert_uint_eq(done, arrive);
+		ck_assert_int_eq(weft_shutdown(fds[0], SHUT_WR), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+	}
+	ck_assert_int_eq(r, (int64_t)arrive);
+	if (arrive)
+		ck_assert_mem_eq(got, expected + offset, arrive);
+	close_both(fds);
+}
+
+/* ---- What arrives ------------------------------------------------------- */
+
+IO_TEST(what_was_asked_for_is_sent)
+{
+	int file = file_new();
+
+	ck_assert_int_eq(lseek(file, 99, SEEK_SET), 99);
+	for (int kind = 0; kind < KINDS; kind++) {
+		send_and_check(kind, file, 0, FILE_BYTES, FILE_BYTES);
+		send_and_check(kind, file, 12345, 200000, 200000);
+		send_and_check(kind, file, 5, 1, 1);
+		send_and_check(kind, file, 5, 0, 0);
+		/* To the end of the file, and not beyond. */
+		send_and_check(kind, file, FILE_BYTES - 10, SIZE_MAX, 10);
+		send_and_check(kind, file, FILE_BYTES, 10, 0);
+		send_and_check(kind, file, (off_t)1 << 62, 10, 0);
+	}
+	ck_assert_int_eq(lseek(file, 0, SEEK_CUR), 99);
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+IO_TEST(cached_files_are_not_copied_to_sockets_that_do_not_block)
+{
+	int file = file_new();
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		sendfiles_taken();
+		send_and_check(kind, file, 0, FILE_BYTES, FILE_BYTES);
+		if (kind & NONBLOCK)
+			ck_assert_uint_ge(sendfiles_taken(), 4);
+		else
+			ck_assert_uint_eq(sendfiles_taken(), 0);
+		/* Which for little is not worth the while. */
+		send_and_check(kind, file, 9999, 10000, 10000);
+		ck_assert_uint_eq(sendfiles_taken(), 0);
+	}
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+/* Linux 6.5 and newer; not under Valgrind. */
+static bool can_count_pages(int fd)
+{
+	uint64_t range[2] = { 0, PAGE }, counts[5];
+
+	return syscall(451 /* cachestat */, fd, range, counts, 0) == 0;
+}
+
+IO_TEST(uncached_files_arrive_too)
+{
+	int file = file_new();
+
+	evict(file);
+	for (int kind = 0; kind < KINDS; kind++) {
+		send_and_check(kind, file, 0, FILE_BYTES, FILE_BYTES);
+		evict(file);
+		if (!can_count_pages(file))
+			continue;
+		/* A hole in the middle of what is cached. */
+		ck_assert_int_eq(pread(file, got, 40 * PAGE, 0), 40 * PAGE);
+		ck_assert_int_eq(pread(file, got, 20 * PAGE, 44 * PAGE),
+				 20 * PAGE);
+		send_and_check(kind, file, 0, FILE_BYTES, FILE_BYTES);
+		evict(file);
+	}
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+static void cache_check(int fd)
+{
+	evict(fd);
+	ck_assert(!weft__direct_is_cached(fd, 0, 1));
+	ck_assert(!weft__direct_is_cached(fd, 0, FILE_BYTES));
+	ck_assert_int_eq(pread(fd, got, 32 * PAGE, 0), 32 * PAGE);
+	ck_assert(weft__direct_is_cached(fd, 0, 32 * PAGE));
+	ck_assert(weft__direct_is_cached(fd, 32 * PAGE - 1, 1));
+	ck_assert(!weft__direct_is_cached(fd, 0, 32 * PAGE + 1));
+}
+
+/* Who may neither write a file nor owns it may not count its pages. */
+IO_TEST(whoever_asks_is_told_what_is_cached)
+{
+	int fd = file_new(), reader;
+	char path[64];
+
+	cache_check(fd);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	reader = weft_open(path, O_RDONLY, 0);
+	ck_assert_int_ge(reader, 0);
+	if (seteuid(65534) == 0) {
+		cache_check(reader);
+		ck_assert_int_eq(seteuid(0), 0);
+	}
+	close_both((int[]){ fd, reader });
+	return 0;
+}
+
+IO_TEST(what_sendfile_refuses_is_copied)
+{
+	static const int errors[] = { EINVAL, EOPNOTSUPP, ENOSYS };
+	int file = file_new();
+
+	for (size_t i = 0; i < 3; i++) {
+		weft__store(&sendfile_error, errors[i], relaxed);
+		sendfiles_taken();
+		send_and_check(TCP | NONBLOCK, file, 0, FILE_BYTES,
+			       FILE_BYTES);
+		ck_assert_uint_eq(sendfiles_taken(), 1);
+	}
+	weft__store(&sendfile_error, 0, relaxed);
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+IO_TEST(file_that_shrinks_ends_early)
+{
+	int file = file_new(), fds[2];
+	size_t done = 0;
+	ssize_t r = 0;
+
+	pair_open(fds, TCP | NONBLOCK);
+	ck_assert_int_eq(ftruncate(file, 1000), 0);
+	WEFT_WITHIN(WEFT_SEC(5))
+		r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
+	ck_assert_int_eq(r, 1000);
+	ck_assert_uint_eq(done, 1000);
+	/* Nothing is held back. */
+	WEFT_WITHIN(WEFT_MS(150))
+		r = weft_read_all(fds[1], got, 1000, NULL);
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+	return 0;
+}
+
+/* ---- Waiting ------------------------------------------------------------ */
+
+IO_TEST(deadline_tells_how_far_it_came)
+{
+	int file = file_new();
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		size_t done = 0, arrived;
+		ssize_t r = 0;
+		int fds[2];
+
+		pair_open(fds, kind);
+		WEFT_WITHIN(WEFT_MS(20))
+			r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
+		ck_assert_int_eq(r, -ETIMEDOUT);
+		ck_assert_uint_gt(done, 0);
+		ck_assert_uint_lt(done, FILE_BYTES);
+		/* That much arrives. */
+		ck_assert_int_eq(weft_close(fds[0]), 0);
+		ck_assert_int_eq(weft_read_all(fds[1], got, FILE_BYTES,
+					       &arrived),
+				 -ENODATA);
+		ck_assert_uint_eq(arrived, done);
+		ck_assert_mem_eq(got, expected, done);
+		ck_assert_int_eq(weft_close(fds[1]), 0);
+	}
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+/* No thread waits, and none spins. */
+IO_TEST(waiting_for_room_costs_nothing)
+{
+	int file = file_new(), fds[2];
+	uint64_t cpu;
+	ssize_t r = 0;
+
+	pair_open(fds, TCP | NONBLOCK);
+	sendfiles_taken();
+	cpu = cpu_ns();
+	WEFT_WITHIN(WEFT_MS(300))
+		while ((r = weft_sendfile(fds[0], file, 0, FILE_BYTES,
+					  NULL)) > 0)
+			;
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	ck_assert_uint_lt(cpu_ns() - cpu, WEFT_MS(150));
+	ck_assert_uint_lt(sendfiles_taken(), 200);
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+	return 0;
+}
+
+struct stuck {
+	int fds[2];
+	int file;
+	size_t done;
+};
+
+static int64_t send_stuck(void *arg)
+{
+	struct stuck *stuck = *(struct stuck **)arg;
+
+	return weft_sendfile(stuck->fds[0], stuck->file, 0, FILE_BYTES,
+			     &stuck->done);
+}
+
+IO_TEST(close_ends_it)
+{
+	for (int kind = 0; kind < KINDS; kind++) {
+		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+		struct stuck stuck = { .file = file_new() }, *it = &stuck;
+		struct weft_task task;
+		int64_t r = 0;
+
+		pair_open(stuck.fds, kind);
+		opts.ret_task = &task;
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(weft_go_opts(scope, send_stuck, &it,
+						      sizeof(it), &opts),
+					 0);
+			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
+			ck_assert_int_eq(weft_close(stuck.fds[0]), 0);
+			ck_assert_int_eq(weft_join(task, &r), 0);
+		}
+		ck_assert_int_eq(r, -ECANCELED);
+		ck_assert_uint_gt(stuck.done, 0);
+		ck_assert_int_eq(weft_close(stuck.fds[1]), 0);
+		ck_assert_int_eq(weft_close(stuck.file), 0);
+	}
+	return 0;
+}
+
+/* Between two steps of the call somebody closes the socket, and its number goes
+ * to another: what is left must not be sent to that one. */
+IO_TEST(nothing_goes_to_who_gets_the_number_next)
+{
+	int file = file_new(), fds[2], others[2];
+	size_t done = 0;
+
+	pair_open(fds, TCP | NONBLOCK);
+	pair_open(others, TCP | NONBLOCK);
+	put_in_place = others[0];
+	ck_assert_int_eq(weft_sendfile(fds[0], file, 0, FILE_BYTES, &done),
+			 -ECANCELED);
+	ck_assert_uint_gt(done, 0);
+	ck_assert_int_eq(weft_recv(others[1], got, 1, MSG_DONTWAIT), -EAGAIN);
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+	close_both(others);
+	return 0;
+}
+
+/* ---- Refusals ----------------------------------------------------------- */
+
+IO_TEST(broken_connection_is_epipe_and_no_signal)
+{
+	int file = file_new();
+	sigset_t mask;
+
+	signal(SIGPIPE, SIG_DFL);
+	for (int kind = 0; kind < KINDS; kind++) {
+		int fds[2];
+
+		pair_open(fds, kind);
+		ck_assert_int_eq(weft_shutdown(fds[0], SHUT_WR), 0);
+		ck_assert_int_eq(weft_sendfile(fds[0], file, 0, 50000, NULL),
+				 -EPIPE);
+		close_both(fds);
+	}
+	sigpending(&mask);
+	ck_assert_int_eq(sigismember(&mask, SIGPIPE), 0);
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+/* A file as one message, or none of it; never as some messages. */
+IO_TEST(messages_are_not_cut)
+{
+	int file = file_new(), fds[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC |
+						     SOCK_NONBLOCK,
+				    0, fds),
+			 0);
+	sendfiles_taken();
+	ck_assert_int_eq(weft_sendfile(fds[0], file, 0, 50000, NULL), 50000);
+	ck_assert_int_eq(weft_recv(fds[1], got, FILE_BYTES, 0), 50000);
+	ck_assert_mem_eq(got, expected, 50000);
+	ck_assert_uint_eq(sendfiles_taken(), 0);
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+	return 0;
+}
+
+IO_TEST(wrong_descriptors_are_refused)
+{
+	int file = file_new(), fds[2];
+	size_t done;
+
+	for (int kind = 0; kind < KINDS; kind++) {
+		pair_open(fds, kind);
+		done = 77;
+		ck_assert_int_eq(weft_sendfile(fds[0], fds[1], 0, 9, &done),
+				 -ESPIPE);
+		ck_assert_uint_eq(done, 0);
+		ck_assert_int_eq(weft_sendfile(fds[0], -1, 0, 9, NULL),
+				 -EBADF);
+		done = 77;
+		ck_assert_int_eq(weft_sendfile(-1, file, 0, 9, &done), -EBADF);
+		ck_assert_uint_eq(done, 0);
+		ck_assert_int_eq(weft_sendfile(file, file, 0, 9, NULL),
+				 -ENOTSOCK);
+		done = 77;
+		ck_assert_int_eq(weft_sendfile(fds[0], file, -1, 9, &done),
+				 -EINVAL);
+		ck_assert_uint_eq(done, 0);
+		close_both(fds);
+	}
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/sendfile");
+	TCase *arriving = tcase_create("arriving");
+	TCase *waiting = tcase_create("waiting");
+	TCase *refusing = tcase_create("refusing");
+
+	io_add_test(arriving, what_was_asked_for_is_sent);
+	io_add_test(arriving,
+		    cached_files_are_not_copied_to_sockets_that_do_not_block);
+	io_add_test(arriving, uncached_files_arrive_too);
+	io_add_test(arriving, whoever_asks_is_told_what_is_cached);
+	io_add_test(arriving, what_sendfile_refuses_is_copied);
+	io_add_test(arriving, file_that_shrinks_ends_early);
+	io_add_test(waiting, deadline_tells_how_far_it_came);
+	io_add_test(waiting, waiting_for_room_costs_nothing);
+	io_add_test(waiting, close_ends_it);
+	io_add_test(waiting, nothing_goes_to_who_gets_the_number_next);
+	io_add_test(refusing, broken_connection_is_epipe_and_no_signal);
+	io_add_test(refusing, messages_are_not_cut);
+	io_add_test(refusing, wrong_descriptors_are_refused);
+	suite_add_tcase(suite, arriving);
+	suite_add_tcase(suite, waiting);
+	suite_add_tcase(suite, refusing);
+	return io_tests_run(suite);
+}
