@@ -77,9 +77,27 @@ static inline int weft__call_refused(int error)
 	return r < 0 ? r : error;
 }
 
+/* Of a task's budget of ready operations a long copy takes as many as it is
+ * long, so that others, and deadlines, are not kept waiting for 128 of those.
+ * One is left, for weft__charge_ready(). */
+static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
+{
+	enum { BYTES_PER_OP = 16 << 10 };
+	size_t ops = bytes / BYTES_PER_OP;
+
+	if (worker->ops_left <= 1)
+		return;
+	if (ops < (size_t)worker->ops_left)
+		worker->ops_left -= (int32_t)ops;
+	else
+		worker->ops_left = 1;
+}
+
 /* The end of a call that was done without waiting. */
 static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 {
+	if (r > 0)
+		weft__call_charge(worker, (size_t)r);
 	/* About to yield: as good as a suspension, so that a loop of these
 	 * meets its deadline. */
 	if (weft__unlikely(worker->ops_left <= 1))

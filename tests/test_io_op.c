@@ -82,6 +82,45 @@ IO_TEST(loop_of_ready_operations_meets_its_deadline)
 	return 0;
 }
 
+/* A megabyte that is read again and again, or written.  Returns how many calls
+ * began after the deadline and still moved bytes. */
+static int count_late(int fd, bool writes)
+{
+	static char megabyte[1 << 20];
+	weft_nsec deadline = weft_now() + WEFT_MS(2);
+	int late = -1;
+	ssize_t n = 1;
+
+	WEFT_WITHIN(WEFT_MS(2))
+		while (n > 0) {
+			late += weft_now() >= deadline + WEFT_US(100);
+			n = writes ? weft_pwrite(fd, megabyte, 1 << 20, 0) :
+				     weft_pread(fd, megabyte, 1 << 20, 0);
+		}
+	ck_assert_int_eq(n, -ETIMEDOUT);
+	return late;
+}
+
+static int64_t read_and_write_long(void *arg)
+{
+	char name[] = "/var/tmp/weft-op-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+
+	(void)arg;
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	ck_assert_int_le(count_late(fd, true), 8);
+	ck_assert_int_le(count_late(fd, false), 8);
+	return weft_close(fd);
+}
+
+/* 128 of them in a row would take longer than the deadline allows. */
+START_TEST(long_ready_operations_count_for_several)
+{
+	io_run(read_and_write_long, NULL, 1);
+}
+END_TEST
+
 struct victim {
 	struct scene *scene;
 	call_fn fn;
@@ -454,6 +493,7 @@ int main(void)
 	io_add_test(interrupt, deadline_ends_every_call);
 	io_add_test(interrupt, outer_deadline_is_a_cancellation);
 	io_add_test(interrupt, loop_of_ready_operations_meets_its_deadline);
+	tcase_add_test(interrupt, long_ready_operations_count_for_several);
 	io_add_test(interrupt, cancelling_the_task_ends_every_call);
 	io_add_test(interrupt, cancelled_task_can_say_goodbye_and_close);
 	tcase_add_test(interrupt,
