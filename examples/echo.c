@@ -43,18 +43,6 @@ static int64_t serve(void *arg)
 	return fd;
 }
 
-/* Port 0 asks for any free port: says which one it became. */
-static void announce(int listener)
-{
-	char text[WEFT_ADDR_TEXT_BYTES] = "?";
-	struct weft_addr addr;
-
-	if (weft_local_addr(listener, &addr) == 0)
-		weft_addr_format(&addr, text, sizeof(text));
-	printf("listening on %s\n", text);
-	fflush(stdout);
-}
-
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
 	struct options *options = state->input;
@@ -88,6 +76,7 @@ int main(int argc, char **argv)
 	};
 	struct options options = { "127.0.0.1:7000", 0 };
 	struct weft_opts opts = WEFT_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
 	int64_t result;
 	int listener;
 
@@ -99,7 +88,9 @@ int main(int argc, char **argv)
 			options.address, strerror(-listener));
 		return 1;
 	}
-	announce(listener);
+	/* Of port 0, the port it got. */
+	printf("listening on %s\n", weft_local_addr_text(listener, text));
+	fflush(stdout);
 	opts.workers = options.workers;
 	result = weft_run(serve, &listener, &opts);
 	fprintf(stderr, "echo: %s\n", strerror((int)-result));

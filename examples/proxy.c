@@ -81,14 +81,11 @@ static int64_t serve(void *arg)
 	char **argv = arg;
 	char text[WEFT_ADDR_TEXT_BYTES];
 	struct client client = { -1, argv[2] };
-	struct weft_addr addr;
 	int listener = weft_tcp_listen(argv[1], NULL);
 
 	if (listener < 0)
 		return listener;
-	if (weft_local_addr(listener, &addr) == 0 &&
-	    weft_addr_format(&addr, text, sizeof(text)) > 0)
-		printf("listening on %s\n", text);
+	printf("listening on %s\n", weft_local_addr_text(listener, text));
 	fflush(stdout);
 	WEFT_SUPERVISE(clients)
 		while ((client.fd = weft_accept(listener, NULL)) >= 0)

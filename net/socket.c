@@ -2,6 +2,7 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "io/direct.h"
@@ -135,6 +136,16 @@ static int addr_of(int fd, bool peer, struct weft_addr *ret_addr)
 int weft_local_addr(int fd, struct weft_addr *ret_addr)
 {
 	return addr_of(fd, false, ret_addr);
+}
+
+const char *weft_local_addr_text(int fd, char *text)
+{
+	struct weft_addr addr;
+
+	if (weft_local_addr(fd, &addr) < 0 ||
+	    weft_addr_format(&addr, text, WEFT_ADDR_TEXT_BYTES) < 0)
+		memcpy(text, "?", sizeof("?"));
+	return text;
 }
 
 int weft_peer_addr(int fd, struct weft_addr *ret_addr)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 
 #include "net/socket.h"
 
@@ -32,12 +33,30 @@ static int tcp_parse(const char *address, struct weft_addr *ret_addr)
 	return weft_addr_family(ret_addr) == AF_UNIX ? -EAFNOSUPPORT : 0;
 }
 
+/* Where there is no IPv6, any address is any of IPv4. */
+static int listen_ipv4(const char *address, const struct weft_socket_opts *opts)
+{
+	char text[sizeof("0.0.0.0:65535")];
+	struct weft_addr addr;
+	int r;
+
+	snprintf(text, sizeof(text), "0.0.0.0%s", address);
+	r = tcp_parse(text, &addr);
+	return r < 0 ? r : weft__socket_listen(&addr, opts, tcp_set);
+}
+
 int weft_tcp_listen(const char *address, const struct weft_socket_opts *opts)
 {
 	struct weft_addr addr;
 	int r = tcp_parse(address, &addr);
 
-	return r < 0 ? r : weft__socket_listen(&addr, opts, tcp_set);
+	if (r < 0)
+		return r;
+	r = weft__socket_listen(&addr, opts, tcp_set);
+	if (r == -EAFNOSUPPORT && address[0] == ':' &&
+	    !(opts && opts->only_ipv6))
+		r = listen_ipv4(address, opts);
+	return r;
 }
 
 int weft_tcp_connect(const char *address, const struct weft_socket_opts *opts)

@@ -4,7 +4,21 @@
  */
 #include <netinet/tcp.h>
 
+#include <sys/syscall.h>
+
 #include "tests/test_io_common.h"
+
+static bool without_ipv6;
+
+/* A kernel without IPv6, on demand. */
+int socket(int domain, int type, int protocol)
+{
+	if (without_ipv6 && domain == AF_INET6) {
+		errno = EAFNOSUPPORT;
+		return -1;
+	}
+	return (int)syscall(SYS_socket, domain, type, protocol);
+}
 
 static int option(int fd, int level, int name)
 {
@@ -100,6 +114,50 @@ START_TEST(options_are_set)
 	ck_assert_int_ge(b, 0);
 	close(a);
 	close(b);
+}
+END_TEST
+
+START_TEST(any_address_takes_what_families_there_are)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct weft_addr addr;
+	int fd = weft_tcp_listen(":0", NULL);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_local_addr(fd, &addr), 0);
+	if (weft_addr_family(&addr) == AF_INET6)
+		ck_assert_int_eq(option(fd, IPPROTO_IPV6, IPV6_V6ONLY), 0);
+	close(fd);
+	without_ipv6 = true;
+	fd = weft_tcp_listen(":0", NULL);
+	ck_assert_int_ge(fd, 0);
+	text_of(fd, false, text);
+	ck_assert_int_eq(strncmp(text, "0.0.0.0:", 8), 0);
+	ck_assert_int_eq(weft_tcp_listen(strchr(text, ':'), NULL),
+			 -EADDRINUSE);
+	close(fd);
+	/* Who asks for IPv6 gets IPv6 or nothing. */
+	ck_assert_int_eq(weft_tcp_listen("[::]:0", NULL), -EAFNOSUPPORT);
+	opts.only_ipv6 = true;
+	ck_assert_int_eq(weft_tcp_listen(":0", &opts), -EAFNOSUPPORT);
+}
+END_TEST
+
+START_TEST(local_address_is_told_as_text)
+{
+	char text[WEFT_ADDR_TEXT_BYTES], expected[WEFT_ADDR_TEXT_BYTES];
+	int fd = tcp_listener(expected), fds[2];
+
+	ck_assert_str_eq(weft_local_addr_text(fd, text), expected);
+	close(fd);
+	ck_assert_str_eq(weft_local_addr_text(fd, text), "?");
+	ck_assert_str_eq(weft_local_addr_text(-1, text), "?");
+	ck_assert_int_eq(pipe(fds), 0);
+	ck_assert_str_eq(weft_local_addr_text(fds[0], text), "?");
+	close(fds[0]);
+	close(fds[1]);
+	ck_assert_ptr_eq(weft_local_addr_text(-1, text), text);
 }
 END_TEST
 
@@ -320,6 +378,8 @@ int main(void)
 	tcase_add_test(listening, port_0_is_a_free_port_that_local_addr_tells);
 	tcase_add_test(listening, bad_addresses_and_options_are_refused);
 	tcase_add_test(listening, options_are_set);
+	tcase_add_test(listening, any_address_takes_what_families_there_are);
+	tcase_add_test(listening, local_address_is_told_as_text);
 	io_add_test(connecting, connection_knows_both_ends);
 	io_add_test(connecting, refusals_leave_nothing_open);
 	io_add_test(connecting, connecting_in_vain_ends_with_the_deadline);

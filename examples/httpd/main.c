@@ -33,21 +33,10 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* Port 0 asks for any free port: says which one it became. */
-static void announce(int listener)
-{
-	char text[WEFT_ADDR_TEXT_BYTES] = "?";
-	struct weft_addr addr;
-
-	if (weft_local_addr(listener, &addr) == 0)
-		weft_addr_format(&addr, text, sizeof(text));
-	printf("listening on %s\n", text);
-	fflush(stdout);
-}
-
 int main(int argc, char **argv)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
+	char text[WEFT_ADDR_TEXT_BYTES];
 	struct options options;
 	struct server *server = &options.server;
 	int64_t result;
@@ -61,7 +50,10 @@ int main(int argc, char **argv)
 	server->listener = weft_tcp_listen(options.address, NULL);
 	if (server->listener < 0)
 		return fail("listen on", options.address, -server->listener);
-	announce(server->listener);
+	/* Of port 0, the port it got. */
+	printf("listening on %s\n",
+	       weft_local_addr_text(server->listener, text));
+	fflush(stdout);
 	opts.workers = options.workers;
 	result = weft_run(server_run, server, &opts);
 	return fail("go on serving", options.directory, (int)-result);

@@ -3,7 +3,8 @@
  * Stream sockets: listening and connecting, by text addresses.
  *
  * Addresses are those of weft_addr_parse(): "127.0.0.1:80", "[::]:80", ":80",
- * "unix:/run/app.sock".  Host names are not looked up.
+ * "unix:/run/app.sock".  Host names are not looked up.  To listen on ":80" is
+ * to listen for IPv6 and IPv4, or for IPv4 alone where there is no IPv6.
  */
 #ifndef WEFT_NET_H
 #define WEFT_NET_H
@@ -60,6 +61,10 @@ WEFT_API int weft_unix_connect(const char *address,
  * its peer.  0, or -EBADF, -ENOTSOCK, -ENOTCONN.  Does not suspend. */
 WEFT_API int weft_local_addr(int fd, struct weft_addr *ret_addr);
 WEFT_API int weft_peer_addr(int fd, struct weft_addr *ret_addr);
+
+/* The address a socket is bound to as text, for messages: "?" if it cannot be
+ * told.  text has room for WEFT_ADDR_TEXT_BYTES, and is returned. */
+WEFT_API const char *weft_local_addr_text(int fd, char *text);
 
 WEFT_END_DECLS
 
