@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdint.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -55,6 +56,13 @@ LEAF int weft__direct_kind(int fd)
 	if (flags < 0)
 		return -errno;
 	return flags & O_DIRECT ? WEFT__FD_DIRECT : WEFT__FD_FILE;
+}
+
+LEAF int weft__direct_openat2(int dir_fd, const char *path,
+			      const struct open_how *how)
+{
+	return (int)result(syscall(SYS_openat2, dir_fd, path, how,
+				   sizeof(*how)));
 }
 
 LEAF bool weft__direct_is_fifo(int fd)

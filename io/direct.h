@@ -25,6 +25,11 @@ bool weft__direct_is_open(int fd);
 /* An enum weft__fd_kind, or -EBADF. */
 int weft__direct_kind(int fd);
 
+/* openat2(2); with RESOLVE_CACHED it does not wait. */
+struct open_how;
+int weft__direct_openat2(int dir_fd, const char *path,
+			 const struct open_how *how);
+
 /* Whether it is a FIFO. */
 bool weft__direct_is_fifo(int fd);
 

@@ -4,23 +4,13 @@
  */
 #include <weft/io.h>
 
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
 #include "io/call.h"
 
 /* ---- Opening ---------------------------------------------------------- */
-
-static int32_t open_run(int dir_fd, const char *path, int flags, mode_t mode,
-			bool by_thread)
-{
-	struct io_uring_sqe sqe = { 0 };
-
-	io_uring_prep_openat(&sqe, dir_fd, path, flags | O_CLOEXEC, mode);
-	if (by_thread)
-		sqe.flags |= IOSQE_ASYNC;
-	return weft__op_run(&sqe, WEFT__OP_AT_ONCE);
-}
 
 /* The kernel first tries to open without waiting.  With a FIFO that is another
  * thing: reading without a writer succeeds, and writing without a reader fails,
@@ -35,32 +25,96 @@ static bool open_must_wait(int r, int flags)
 	       !(flags & O_DIRECTORY) && weft__direct_is_fifo(r);
 }
 
-int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
+/* The number is new: what was known of it is not. */
+static int open_done(int fd)
 {
-	struct weft__worker *worker;
-	struct weft__fd *entry;
-	int r;
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
 
-	if (!path)
-		return weft__call_refused(-EFAULT);
-	r = open_run(dir_fd, path, flags, mode, false);
+	if (entry)
+		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
+	return fd;
+}
+
+static int open_run(struct io_uring_sqe *sqe, int flags)
+{
+	int r = weft__op_run(sqe, WEFT__OP_AT_ONCE);
+
 	if (open_must_wait(r, flags)) {
 		if (r >= 0)
 			weft__direct_close(r);
-		r = open_run(dir_fd, path, flags, mode, true);
+		sqe->flags |= IOSQE_ASYNC;
+		r = weft__op_run(sqe, WEFT__OP_AT_ONCE);
 	}
-	if (r < 0)
-		return r;
-	worker = weft__worker_self();
-	entry = weft__fd_find(&weft__reactor(worker->runtime)->fds, r);
-	if (entry)
-		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
-	return r;
+	return r < 0 ? r : open_done(r);
+}
+
+int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	if (!path)
+		return weft__call_refused(-EFAULT);
+	io_uring_prep_openat(&sqe, dir_fd, path, flags | O_CLOEXEC, mode);
+	return open_run(&sqe, flags);
 }
 
 int weft_open(const char *path, int flags, mode_t mode)
 {
 	return weft_openat(AT_FDCWD, path, flags, mode);
+}
+
+/* What a newer program knows must be zero. */
+static int how_take(const struct open_how *how, size_t bytes,
+		    struct open_how *ret_how)
+{
+	const char *byte = (const char *)how;
+
+	if (!how)
+		return -EFAULT;
+	if (bytes < sizeof(*how))
+		return -EINVAL;
+	for (size_t i = sizeof(*how); i < bytes; i++)
+		if (byte[i])
+			return -E2BIG;
+	memcpy(ret_how, how, sizeof(*how));
+	ret_how->flags |= O_CLOEXEC;
+	return 0;
+}
+
+/* By a lookup in the cache alone; -EAGAIN if that does not do.  Without
+ * O_NONBLOCK the opening itself might wait. */
+static int open_cached(int dir_fd, const char *path, struct open_how how)
+{
+	const uint64_t changes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
+
+	if (!(how.flags & O_NONBLOCK) || (how.flags & changes))
+		return -EAGAIN;
+	how.resolve |= RESOLVE_CACHED;
+	return weft__direct_openat2(dir_fd, path, &how);
+}
+
+int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
+		 size_t how_bytes)
+{
+	struct io_uring_sqe sqe = { 0 };
+	struct weft__worker *worker;
+	struct open_how taken;
+	int r = weft__call_begin(&worker);
+
+	if (r < 0)
+		return r;
+	r = path ? how_take(how, how_bytes, &taken) : -EFAULT;
+	if (r < 0)
+		return r;
+	r = open_cached(dir_fd, path, taken);
+	if (r >= 0)
+		open_done(r);
+	if (!weft__call_wants_ring(r) || (taken.resolve & RESOLVE_CACHED))
+		return (int)weft__call_ready(worker, r);
+	io_uring_prep_openat2(&sqe, dir_fd, path, &taken);
+	return open_run(&sqe, (int)taken.flags);
 }
 
 /* ---- Looking at ------------------------------------------------------- */

@@ -110,6 +110,7 @@ static void every_call_is_eperm(void)
 	ck_assert_int_eq(weft_connect(0, &addr), -EPERM);
 	ck_assert_int_eq(weft_poll(-1, 0), -EPERM);
 	ck_assert_int_eq(weft_stat("/", &st), -EPERM);
+	ck_assert_int_eq(weft_openat2(0, NULL, NULL, 0), -EPERM);
 	ck_assert_int_eq(weft_fstat(0, &st), -EPERM);
 	ck_assert_int_eq(weft_fsync(0), -EPERM);
 	ck_assert_int_eq(weft_fdatasync(0), -EPERM);

@@ -2,6 +2,7 @@
 /*
  * Files: what the page cache has, what it has not, what does not fit.
  */
+#include <linux/openat2.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -317,6 +318,109 @@ IO_TEST(opening_fails_as_open_does)
 	return 0;
 }
 
+/* Neither "..", nor a link, nor an absolute path leads out of a directory; and
+ * so whether the names are in the kernel's cache or not. */
+static void open_beneath(int dir, uint64_t flags)
+{
+	static const struct {
+		const char *path;
+		int error;
+	} ways[] = {
+		{ "in", 0 },		  { "sub/../in", 0 },
+		{ "to-in", 0 },		  { "none", -ENOENT },
+		{ "in/none", -ENOTDIR },  { "..", -EXDEV },
+		{ "../weft-none", -EXDEV }, { "sub/../../x", -EXDEV },
+		{ "/etc/passwd", -EXDEV }, { "to-etc/passwd", -EXDEV },
+		{ "loop", -ELOOP },
+	};
+	struct open_how how = { .flags = flags, .resolve = RESOLVE_BENEATH };
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		int r = weft_openat2(dir, ways[i].path, &how, sizeof(how));
+
+		ck_assert_msg(r < 0 ? r == ways[i].error : ways[i].error == 0,
+			      "%s: %d", ways[i].path, r);
+		if (r < 0)
+			continue;
+		ck_assert_int_eq(fcntl(r, F_GETFD), FD_CLOEXEC);
+		ck_assert_int_eq(weft_read(r, got, 10), 2);
+		ck_assert_int_eq(weft_close(r), 0);
+	}
+}
+
+IO_TEST(openat2_stays_beneath)
+{
+	char path[] = "/var/tmp/weft-beneath-XXXXXX";
+	int dir, fd;
+
+	ck_assert_ptr_nonnull(mkdtemp(path));
+	dir = weft_open(path, O_PATH | O_DIRECTORY, 0);
+	ck_assert_int_eq(mkdirat(dir, "sub", 0700), 0);
+	ck_assert_int_eq(symlinkat("in", dir, "to-in"), 0);
+	ck_assert_int_eq(symlinkat("/etc", dir, "to-etc"), 0);
+	ck_assert_int_eq(symlinkat("loop", dir, "loop"), 0);
+	fd = weft_openat(dir, "in", O_CREAT | O_WRONLY, 0600);
+	ck_assert_int_eq(weft_write(fd, "in", 2), 2);
+	ck_assert_int_eq(weft_close(fd), 0);
+	open_beneath(dir, O_RDONLY | O_NONBLOCK);
+	open_beneath(dir, O_RDONLY);
+	open_beneath(dir, O_RDONLY | O_NONBLOCK);
+	unlinkat(dir, "in", 0);
+	unlinkat(dir, "to-in", 0);
+	unlinkat(dir, "to-etc", 0);
+	unlinkat(dir, "loop", 0);
+	unlinkat(dir, "sub", AT_REMOVEDIR);
+	ck_assert_int_eq(weft_close(dir), 0);
+	ck_assert_int_eq(rmdir(path), 0);
+	return 0;
+}
+
+IO_TEST(openat2_is_strict)
+{
+	struct {
+		struct open_how how;
+		uint64_t more;
+	} newer = { { .flags = O_RDONLY }, 0 };
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK };
+	struct weft_worker_stats before;
+	int fd;
+
+	fd = weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	/* What is in the cache does not visit the ring. */
+	before = stats();
+	fd = weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
+	ck_assert_uint_eq(stats().ops, before.ops);
+	ck_assert_int_eq(weft_close(fd), 0);
+	fd = weft_openat2(AT_FDCWD, "/dev/null", &newer.how, sizeof(newer));
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	newer.more = 1;
+	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &newer.how,
+				      sizeof(newer)),
+			 -E2BIG);
+	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &how, 8), -EINVAL);
+	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", NULL, sizeof(how)),
+			 -EFAULT);
+	ck_assert_int_eq(weft_openat2(AT_FDCWD, NULL, &how, sizeof(how)),
+			 -EFAULT);
+	ck_assert_int_eq(weft_openat2(9999, "x", &how, sizeof(how)), -EBADF);
+	for (int i = 0; i < 2; i++) {
+		how = (struct open_how){ .flags = i ? O_NONBLOCK : 0,
+					 .mode = 0600 };
+		ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &how,
+					      sizeof(how)),
+				 -EINVAL);
+		how.mode = 0;
+		how.resolve = (uint64_t)1 << 60;
+		ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &how,
+					      sizeof(how)),
+				 -EINVAL);
+	}
+	return 0;
+}
+
 static int64_t open_other_end(void *arg)
 {
 	int fd;
@@ -422,6 +526,8 @@ int main(void)
 	io_add_test(writing, devices_are_read_and_written);
 	io_add_test(opening, opened_descriptor_is_closed_on_exec);
 	io_add_test(opening, opening_fails_as_open_does);
+	io_add_test(opening, openat2_stays_beneath);
+	io_add_test(opening, openat2_is_strict);
 	io_add_test(opening, fifo_waits_for_its_other_end);
 	io_add_test(opening, stat_tells_what_stat_tells);
 	io_add_test(opening, fstat_looks_through_the_descriptor);

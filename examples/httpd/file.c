@@ -4,39 +4,29 @@
  *
  * The kernel keeps us beneath the root: with RESOLVE_BENEATH neither "..", nor
  * an absolute path, nor a symbolic link on the way leads out of it, whatever
- * others rename meanwhile.  openat2() is called directly, so it holds up the
- * thread, not just the task; for names in the kernel's cache that is 1 us.
+ * others rename meanwhile.
  */
 #include <errno.h>
 #include <linux/openat2.h>
-#include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <weft/weft.h>
 
 #include "date.h"
 #include "file.h"
 
-/*
- * Opens it and looks at it.  fstat() of an open file does not wait, and the way
- * through the ring is twenty times as long.
- *
- * Not inlined: errno belongs to the thread, and a caller that suspends may go
- * on in another.  In here nothing suspends.
- */
-__attribute__((noinline)) static int open_beneath(int root_fd, const char *path,
-						  struct file *file)
+/* fstat() of an open file does not wait, and the way through the ring is twenty
+ * times as long. */
+static int open_beneath(int root_fd, const char *path, struct file *file)
 {
 	/* O_NONBLOCK: a FIFO would wait for its writer. */
-	struct open_how how = {
-		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+	const struct open_how how = {
+		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
 
-	file->fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (file->fd >= 0 && fstat(file->fd, &file->stat) == 0)
-		return 0;
-	return -errno;
+	file->fd = weft_openat2(root_fd, path, &how, sizeof(how));
+	if (file->fd < 0)
+		return file->fd;
+	return fstat(file->fd, &file->stat) < 0 ? -EIO : 0;
 }
 
 static void set_etag(struct file *file)

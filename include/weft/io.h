@@ -103,6 +103,19 @@ WEFT_API int weft_open(const char *path, int flags,
 		       mode_t mode) WEFT_WARN_UNUSED;
 WEFT_API int weft_openat(int dir_fd, const char *path, int flags,
 			 mode_t mode) WEFT_WARN_UNUSED;
+
+/*
+ * The same with openat2(2)'s struct open_how of <linux/openat2.h>, and its
+ * size: with RESOLVE_BENEATH no path leads out of a directory.  As strict as
+ * that call: -EINVAL for flags or a mode that mean nothing, -E2BIG for what a
+ * newer program knows.  With O_NONBLOCK, and where nothing is created or cut,
+ * it does not suspend if all names of the path are in the kernel's cache.
+ */
+struct open_how;
+WEFT_API int weft_openat2(int dir_fd, const char *path,
+			  const struct open_how *how,
+			  size_t how_bytes) WEFT_WARN_UNUSED;
+
 WEFT_API int weft_stat(const char *path, struct stat *ret_stat)
 	WEFT_WARN_UNUSED;
 WEFT_API int weft_fstat(int fd, struct stat *ret_stat) WEFT_WARN_UNUSED;
