@@ -41,36 +41,35 @@ static int64_t pump(void *arg)
 	return n < 0 ? n : weft_shutdown(way->to, SHUT_WR);
 }
 
-/* Ends when both directions have ended, or one has failed. */
+/* Both directions, until both have ended or one has failed. */
 static int64_t pump_both(int client, int upstream)
 {
 	const struct direction up = { client, upstream };
 	const struct direction down = { upstream, client };
 	int64_t result = 0;
 
-	WEFT_SCOPE(both, &result) {
+	WEFT_SCOPE(both, &result)
 		if (WEFT_GO(both, pump, up) < 0 ||
 		    WEFT_GO(both, pump, down) < 0)
 			weft_scope_cancel(both);
-	}
 	return result;
 }
 
 static int64_t relay(void *arg)
 {
 	const struct client *client = arg;
-	int64_t result;
-	int upstream = -1;
+	int64_t result = 0;
 
 	WEFT_WITHIN(CONNECT_NS)
-		upstream = weft_tcp_connect(client->upstream, NULL);
-	if (upstream >= 0) {
+		result = weft_tcp_connect(client->upstream, NULL);
+	if (result < 0) {
+		fprintf(stderr, "proxy: %s: %s\n", client->upstream,
+			strerror((int)-result));
+	} else {
+		int upstream = (int)result;
+
 		result = pump_both(client->fd, upstream);
 		weft_close(upstream);
-	} else {
-		fprintf(stderr, "proxy: %s: %s\n", client->upstream,
-			strerror(-upstream));
-		result = upstream;
 	}
 	weft_close(client->fd);
 	return result;
