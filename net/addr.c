@@ -27,7 +27,9 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 enum {
 	UNIX_HEAD_BYTES = offsetof(struct sockaddr_un, sun_path),
@@ -115,6 +117,24 @@ static int part_copy(const char *text, const char *end, char *copy,
 	return 0;
 }
 
+/* As if_nametoindex(), which does not tell a lack of descriptors from a lack of
+ * anything else. */
+static int interface_index(const char name[IF_NAMESIZE], uint32_t *ret_index)
+{
+	struct ifreq request = { 0 };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(request.ifr_name, name, strlen(name) + 1);
+	r = ioctl(fd, SIOCGIFINDEX, &request) < 0 ? -errno : 0;
+	close(fd);
+	if (r == 0)
+		*ret_index = (uint32_t)request.ifr_ifindex;
+	return r;
+}
+
 /*
  * What stands before @end is a scope.  All digits are an index, so that what
  * format writes never becomes a name.  The kernel would cut a name at a colon
@@ -124,7 +144,6 @@ static int scope_parse(const char *text, const char *end, uint32_t *ret_scope)
 {
 	static const char digits[] = "0123456789";
 	char scope[IF_NAMESIZE];
-	unsigned int index;
 	bool is_index = text + strspn(text, digits) == end;
 	int r;
 
@@ -137,11 +156,7 @@ static int scope_parse(const char *text, const char *end, uint32_t *ret_scope)
 		return -EINVAL;
 	if (is_index)
 		return decimal_parse(scope, UINT32_MAX, ret_scope);
-	index = if_nametoindex(scope);
-	if (index == 0)
-		return errno > 0 ? -errno : -ENODEV;
-	*ret_scope = index;
-	return 0;
+	return interface_index(scope, ret_scope);
 }
 
 /* @text is "[host]:port" or "[host%scope]:port". */

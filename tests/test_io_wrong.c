@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every call on a descriptor, given one of the wrong kind, or one that is
+ * closed; on disks that are full; and with no descriptors left.
+ */
+#include <linux/openat2.h>
+#include <signal.h>
+
+#include "tests/test_io_common.h"
+
+/* A call that ends well; on what it would wait for, with the deadline. */
+#define OK 1
+#define WAITS (-ETIMEDOUT)
+
+static char buffer[64];
+static int file; /* to be sent from */
+static int peer; /* to be sent to */
+
+static struct iovec *pieces(void)
+{
+	static struct iovec iov[2] = { { buffer, 10 }, { buffer + 10, 10 } };
+
+	return iov;
+}
+
+static struct msghdr *message(void)
+{
+	static struct msghdr msg;
+
+	msg = (struct msghdr){ .msg_iov = pieces(), .msg_iovlen = 2 };
+	return &msg;
+}
+
+static ssize_t do_read(int fd)
+{
+	return weft_read(fd, buffer, 10);
+}
+static ssize_t do_readv(int fd)
+{
+	return weft_readv(fd, pieces(), 2);
+}
+static ssize_t do_read_all(int fd)
+{
+	return weft_read_all(fd, buffer, 10, NULL);
+}
+static ssize_t do_pread(int fd)
+{
+	return weft_pread(fd, buffer, 10, 0);
+}
+static ssize_t do_pread_all(int fd)
+{
+	return weft_pread_all(fd, buffer, 10, 0, NULL);
+}
+static ssize_t do_write(int fd)
+{
+	return weft_write(fd, buffer, 10);
+}
+static ssize_t do_writev(int fd)
+{
+	return weft_writev(fd, pieces(), 2);
+}
+static ssize_t do_write_all(int fd)
+{
+	return weft_write_all(fd, buffer, 10, NULL);
+}
+static ssize_t do_pwrite(int fd)
+{
+	return weft_pwrite(fd, buffer, 10, 0);
+}
+static ssize_t do_pwrite_all(int fd)
+{
+	return weft_pwrite_all(fd, buffer, 10, 0, NULL);
+}
+static ssize_t do_recv(int fd)
+{
+	return weft_recv(fd, buffer, 10, 0);
+}
+static ssize_t do_recv_at_once(int fd)
+{
+	return weft_recv(fd, buffer, 10, MSG_DONTWAIT);
+}
+static ssize_t do_recvmsg(int fd)
+{
+	return weft_recvmsg(fd, message(), 0);
+}
+static ssize_t do_send(int fd)
+{
+	return weft_send(fd, buffer, 10, 0);
+}
+static ssize_t do_send_at_once(int fd)
+{
+	return weft_send(fd, buffer, 10, MSG_DONTWAIT);
+}
+static ssize_t do_sendmsg(int fd)
+{
+	return weft_sendmsg(fd, message(), 0);
+}
+static ssize_t do_send_all(int fd)
+{
+	return weft_send_all(fd, buffer, 10, 0, NULL);
+}
+static ssize_t do_sendfile_to(int fd)
+{
+	return weft_sendfile(fd, file, 0, 50000, NULL);
+}
+static ssize_t do_sendfile_from(int fd)
+{
+	return weft_sendfile(peer, fd, 0, 10, NULL);
+}
+static ssize_t do_accept(int fd)
+{
+	return weft_accept(fd, NULL);
+}
+static ssize_t do_connect(int fd)
+{
+	struct weft_addr addr;
+
+	ck_assert_int_eq(weft_addr_parse("127.0.0.1:1", &addr), 0);
+	return weft_connect(fd, &addr);
+}
+static ssize_t do_shutdown(int fd)
+{
+	return weft_shutdown(fd, SHUT_RDWR);
+}
+static ssize_t do_poll(int fd)
+{
+	return weft_poll(fd, POLLIN | POLLOUT);
+}
+static ssize_t do_fstat(int fd)
+{
+	struct stat st;
+
+	return weft_fstat(fd, &st);
+}
+static ssize_t do_fsync(int fd)
+{
+	return weft_fsync(fd);
+}
+static ssize_t do_fdatasync(int fd)
+{
+	return weft_fdatasync(fd);
+}
+static ssize_t do_openat(int fd)
+{
+	return weft_openat(fd, "none", O_RDONLY, 0);
+}
+static ssize_t do_openat2(int fd)
+{
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK };
+
+	return weft_openat2(fd, "none", &how, sizeof(how));
+}
+static ssize_t do_local_addr(int fd)
+{
+	struct weft_addr addr;
+
+	return weft_local_addr(fd, &addr);
+}
+static ssize_t do_peer_addr(int fd)
+{
+	struct weft_addr addr;
+
+	return weft_peer_addr(fd, &addr);
+}
+
+enum { CLOSED, REGULAR, DIRECTORY, SOCKET, FULL, PIPE, KINDS };
+
+/* On a number that was closed a moment ago; a file opened to be read; a
+ * directory; a TCP socket that is not connected; /dev/full; the end of a pipe
+ * that is read. */
+static const struct {
+	const char *name;
+	ssize_t (*fn)(int fd);
+	int expected[KINDS];
+} calls[] = {
+#define E(x) (-E##x)
+	{ "read", do_read,
+	  { E(BADF), OK, E(ISDIR), E(NOTCONN), OK, WAITS } },
+	{ "readv", do_readv,
+	  { E(BADF), OK, E(ISDIR), E(NOTCONN), OK, WAITS } },
+	{ "read_all", do_read_all,
+	  { E(BADF), OK, E(ISDIR), E(NOTCONN), OK, WAITS } },
+	{ "pread", do_pread,
+	  { E(BADF), OK, E(ISDIR), E(SPIPE), OK, E(SPIPE) } },
+	{ "pread_all", do_pread_all,
+	  { E(BADF), OK, E(ISDIR), E(SPIPE), OK, E(SPIPE) } },
+	{ "write", do_write,
+	  { E(BADF), E(BADF), E(BADF), E(PIPE), E(NOSPC), E(BADF) } },
+	{ "writev", do_writev,
+	  { E(BADF), E(BADF), E(BADF), E(PIPE), E(NOSPC), E(BADF) } },
+	{ "write_all", do_write_all,
+	  { E(BADF), E(BADF), E(BADF), E(PIPE), E(NOSPC), E(BADF) } },
+	{ "pwrite", do_pwrite,
+	  { E(BADF), E(BADF), E(BADF), E(SPIPE), E(NOSPC), E(SPIPE) } },
+	{ "pwrite_all", do_pwrite_all,
+	  { E(BADF), E(BADF), E(BADF), E(SPIPE), E(NOSPC), E(SPIPE) } },
+	{ "recv", do_recv,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(NOTCONN), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "recv MSG_DONTWAIT", do_recv_at_once,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(NOTCONN), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "recvmsg", do_recvmsg,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(NOTCONN), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "send", do_send,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(PIPE), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "send MSG_DONTWAIT", do_send_at_once,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(PIPE), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "sendmsg", do_sendmsg,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(PIPE), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "send_all", do_send_all,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(PIPE), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "sendfile to", do_sendfile_to,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(PIPE), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "sendfile from", do_sendfile_from,
+	  { E(BADF), OK, E(ISDIR), E(SPIPE), OK, E(SPIPE) } },
+	{ "accept", do_accept,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(INVAL), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "connect", do_connect,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(CONNREFUSED), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "shutdown", do_shutdown,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(NOTCONN), E(NOTSOCK),
+	    E(NOTSOCK) } },
+	{ "poll", do_poll, { E(BADF), OK, OK, OK, OK, WAITS } },
+	{ "fstat", do_fstat, { E(BADF), OK, OK, OK, OK, OK } },
+	{ "fsync", do_fsync,
+	  { E(BADF), OK, OK, E(INVAL), E(INVAL), E(INVAL) } },
+	{ "fdatasync", do_fdatasync,
+	  { E(BADF), OK, OK, E(INVAL), E(INVAL), E(INVAL) } },
+	{ "openat", do_openat,
+	  { E(BADF), E(NOTDIR), E(NOENT), E(NOTDIR), E(NOTDIR),
+	    E(NOTDIR) } },
+	{ "openat2", do_openat2,
+	  { E(BADF), E(NOTDIR), E(NOENT), E(NOTDIR), E(NOTDIR),
+	    E(NOTDIR) } },
+	{ "local_addr", do_local_addr,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), OK, E(NOTSOCK), E(NOTSOCK) } },
+	{ "peer_addr", do_peer_addr,
+	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(NOTCONN), E(NOTSOCK),
+	    E(NOTSOCK) } },
+};
+
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+static int kind_open(int kind, int *ret_other)
+{
+	int fds[2], fd = -1;
+
+	*ret_other = -1;
+	switch (kind) {
+	case CLOSED:
+		fd = weft_open("/dev/null", O_RDONLY, 0);
+		ck_assert_int_eq(weft_close(fd), 0);
+		return fd;
+	case REGULAR:
+		return weft_open("/proc/self/exe", O_RDONLY, 0);
+	case DIRECTORY:
+		return weft_open("/tmp", O_RDONLY | O_DIRECTORY, 0);
+	case SOCKET:
+		return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	case FULL:
+		return weft_open("/dev/full", O_RDWR, 0);
+	default:
+		ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+		*ret_other = fds[1];
+		return fds[0];
+	}
+}
+
+/* Each call gets a descriptor that nothing has been done to. */
+IO_TEST(wrong_descriptors_give_one_error_each)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	peer = fds[0];
+	file = weft_open("/proc/self/exe", O_RDONLY, 0);
+	ck_assert_int_ge(file, 0);
+	for (int i = 0; i < CALLS * KINDS; i++) {
+		int kind = i % KINDS, other, fd = kind_open(kind, &other);
+		int expected = calls[i / KINDS].expected[kind];
+		ssize_t r = 0;
+
+		ck_assert_int_ge(fd, 0);
+		WEFT_WITHIN(WEFT_MS(5))
+			r = calls[i / KINDS].fn(fd);
+		ck_assert_msg(expected == OK ? r >= 0 : r == expected,
+			      "%s, kind %d: %zd", calls[i / KINDS].name, kind,
+			      r);
+		ck_assert_int_eq(weft_close(fd), kind ? 0 : -EBADF);
+		if (other >= 0)
+			ck_assert_int_eq(weft_close(other), 0);
+	}
+	ck_assert_int_eq(weft_close(file), 0);
+	close_both(fds);
+	return 0;
+}
+
+/* Sets a limit of the process; the old one is to be set again. */
+static struct rlimit limit_set(__rlimit_resource_t which, rlim_t most)
+{
+	struct rlimit old, limit;
+
+	ck_assert_int_eq(getrlimit(which, &old), 0);
+	limit = (struct rlimit){ most, old.rlim_max };
+	ck_assert_int_eq(setrlimit(which, &limit), 0);
+	return old;
+}
+
+/* ---- Disks ------------------------------------------------------------ */
+
+/* Each call that writes, at the limit of a file's size and beyond. */
+IO_TEST(limit_of_file_size_gives_what_fits_and_then_efbig)
+{
+	static ssize_t (*const writers[])(int) = { do_write, do_writev,
+						   do_write_all };
+	char name[] = "/var/tmp/weft-wrong-XXXXXX";
+	int fd = mkostemp(name, O_CLOEXEC);
+	struct rlimit old;
+
+	ck_assert_int_ge(fd, 0);
+	unlink(name);
+	signal(SIGXFSZ, SIG_IGN);
+	old = limit_set(RLIMIT_FSIZE, 25);
+	for (size_t i = 0; i < 3; i++) {
+		ck_assert_int_eq(lseek(fd, 20, SEEK_SET), 20);
+		ck_assert_int_eq(writers[i](fd), i < 2 ? 5 : -EFBIG);
+		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 25);
+		ck_assert_int_eq(writers[i](fd), -EFBIG);
+		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 25);
+	}
+	ck_assert_int_eq(weft_pwrite(fd, buffer, 10, 20), 5);
+	ck_assert_int_eq(weft_pwrite(fd, buffer, 10, 25), -EFBIG);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+/* ---- Descriptors ------------------------------------------------------ */
+
+static char listener_text[WEFT_ADDR_TEXT_BYTES];
+static int listener;
+
+static int make_open(void)
+{
+	return weft_open("/dev/null", O_RDONLY, 0);
+}
+static int make_openat(void)
+{
+	return weft_openat(AT_FDCWD, "/dev/null", O_RDONLY, 0);
+}
+static int make_openat2(void)
+{
+	struct open_how how = { .flags = O_RDONLY };
+
+	return weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
+}
+static int make_openat2_cached(void)
+{
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK };
+
+	return weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
+}
+static int make_tcp_listener(void)
+{
+	return weft_tcp_listen("127.0.0.1:0", NULL);
+}
+static int make_any_listener(void)
+{
+	return weft_tcp_listen(":0", NULL);
+}
+static int make_unix_listener(void)
+{
+	return weft_unix_listen("unix:@weft-wrong", NULL);
+}
+static int make_unix_connection(void)
+{
+	return weft_unix_connect("unix:@weft-wrong-listener", NULL);
+}
+static int make_connection(void)
+{
+	return weft_tcp_connect(listener_text, NULL);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(void);
+} makers[] = {
+	{ "open", make_open },
+	{ "openat", make_openat },
+	{ "openat2", make_openat2 },
+	{ "openat2, cached", make_openat2_cached },
+	{ "tcp_listen", make_tcp_listener },
+	{ "tcp_listen, any", make_any_listener },
+	{ "unix_listen", make_unix_listener },
+	{ "unix_connect", make_unix_connection },
+	{ "tcp_connect", make_connection },
+};
+
+enum { MAKERS = sizeof(makers) / sizeof(makers[0]), LIMIT = 64 };
+
+static void descriptors_use_up(int fds[LIMIT], int *ret_count)
+{
+	*ret_count = 0;
+	while ((fds[*ret_count] = dup(listener)) >= 0)
+		(*ret_count)++;
+	ck_assert_int_eq(errno, EMFILE);
+}
+
+/* Each call that makes one says so, loses none, and works again afterwards. */
+IO_TEST(lack_of_descriptors_is_emfile)
+{
+	struct rlimit old;
+	int unix_listener, count, fds[LIMIT];
+	struct weft_addr addr;
+
+	listener = tcp_listener(listener_text);
+	unix_listener = weft_unix_listen("unix:@weft-wrong-listener", NULL);
+	ck_assert_int_ge(unix_listener, 0);
+	old = limit_set(RLIMIT_NOFILE, LIMIT);
+	for (size_t i = 0; i < MAKERS; i++) {
+		int r = 0;
+
+		descriptors_use_up(fds, &count);
+		ck_assert_msg((r = makers[i].fn()) == -EMFILE, "%s: %d",
+			      makers[i].name, r);
+		ck_assert_int_eq(weft_addr_parse("[fe80::1%lo]:80", &addr),
+				 -EMFILE);
+		ck_assert_int_eq(weft_close(fds[--count]), 0);
+		ck_assert_msg((r = makers[i].fn()) >= 0, "%s: %d",
+			      makers[i].name, r);
+		ck_assert_int_eq(weft_close(r), 0);
+		while (count > 0)
+			ck_assert_int_eq(weft_close(fds[--count]), 0);
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	close_both((int[]){ listener, unix_listener });
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/wrong");
+	TCase *kinds = tcase_create("kinds");
+	TCase *limits = tcase_create("limits");
+
+	io_add_test(kinds, wrong_descriptors_give_one_error_each);
+	io_add_test(limits, limit_of_file_size_gives_what_fits_and_then_efbig);
+	io_add_test(limits, lack_of_descriptors_is_emfile);
+	suite_add_tcase(suite, kinds);
+	suite_add_tcase(suite, limits);
+	return io_tests_run(suite);
+}
