@@ -13,7 +13,9 @@
  * stderr either way.
  *
  * With WEFT_TEST_HELP=off in the environment nobody looks after a worker that
- * computes: then the hog cases must fail.
+ * computes: then the hog_ cases must fail.  With WEFT_TEST_LANES=off nobody but
+ * worker 0 turns timers: then hog_timer must.  With WEFT_TEST_TURN=off what
+ * overflowed has no turn: then fairness must, with one worker.
  */
 #include "bench/liveness.h"
 

@@ -185,7 +185,7 @@ static double program_ms(const struct program *p)
 	snprintf(name, sizeof(name), "%s: %u spinners (%s), setter (%s) at %d",
 		 fair.what, p->spinners, spin_names[p->spin],
 		 set_names[p->set], p->position);
-	live_watch(name, 10);
+	live_watch(name, 3);
 	/* relaxed: tasks that are started see it. */
 	weft__store(&fair.flag, false, relaxed);
 	WEFT_SUPERVISE(scope) {

@@ -82,7 +82,7 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 	worker->tick_budget = WEFT__TICK_BUDGET;
 	worker->average_ns = AVERAGE_FIRST_NS;
 	worker->interval = 20;
-	worker->until_inject = 20;
+	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
 	worker->clock_every = 1;
 	weft__runq_init(&worker->runq, 0);
 	weft__runq_init(&worker->outbound, 0);
@@ -115,12 +115,31 @@ void weft__runtime_free(struct weft_runtime *runtime)
 	free(runtime);
 }
 
-/* Switches off what a test wants to see missed. */
+/*
+ * Safeguards that a test switches off, to see that they are missed:
+ *
+ *	WEFT_TEST_HELP=off	nobody looks after a worker that computes
+ *	WEFT_TEST_SENTINEL=off	nobody looks up who was not woken
+ *	WEFT_TEST_LANES=off	only worker 0 turns lanes, when it comes to it:
+ *				not their owners, nor who helps, and arming
+ *				does not cut its sleep short
+ *	WEFT_TEST_TURN=off	the injection queue and what overflowed have no
+ *				turn while there is other work
+ */
 static bool test_switch_off(const char *name)
 {
 	const char *value = getenv(name);
 
 	return value && strcmp(value, "off") == 0;
+}
+
+static void test_switches(struct weft_runtime *runtime)
+{
+	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
+	runtime->sentinel_off = runtime->help_off ||
+				test_switch_off("WEFT_TEST_SENTINEL");
+	runtime->lanes_off = test_switch_off("WEFT_TEST_LANES");
+	runtime->turn_off = test_switch_off("WEFT_TEST_TURN");
 }
 
 static int runtime_init(struct weft_runtime *runtime,
@@ -132,9 +151,7 @@ static int runtime_init(struct weft_runtime *runtime,
 		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
 	runtime->control = weft__context_control();
 	runtime->shutdown_ns = opts->shutdown_ns;
-	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
-	runtime->sentinel_off = runtime->help_off ||
-				test_switch_off("WEFT_TEST_SENTINEL");
+	test_switches(runtime);
 	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
 	weft__stacks_init(runtime);
 	error = weft__tasks_init(runtime, opts->tasks_max ? opts->tasks_max :

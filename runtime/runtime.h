@@ -38,6 +38,8 @@ struct weft_runtime {
 	uint64_t control; /* immutable: tasks' floating-point control words */
 	bool sentinel_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
+	bool lanes_off;			    /* immutable; tests */
+	bool turn_off;			    /* immutable; tests */
 	void *driver;			    /* the driver's own */
 	struct weft__task_slabs tasks;
 	struct weft__stacks stacks;

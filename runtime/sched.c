@@ -257,16 +257,20 @@ static void sentinel_look(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t waiting = weft__inject_length(&runtime->inject);
+	bool late = false;
 
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
 		struct weft__worker *other = peer(worker, worker->index + i);
 
-		if (!runtime->help_off && worker_late(other, now_ns))
+		if (!worker_late(other, now_ns))
+			continue;
+		late = true;
+		if (!runtime->help_off)
 			(void)help(worker, other, now_ns);
 	}
-	/* Tasks in the shared queue for two looks, while this worker slept:
-	 * somebody should have been woken for them. */
-	if (waiting && worker->waiting_before == waiting)
+	/* Tasks in the shared queue for two looks, while this worker slept and
+	 * nobody was late: somebody should have been woken for them. */
+	if (waiting && worker->waiting_before == waiting && !late)
 		weft__count(worker, WEFT__N_RESCUES, waiting);
 	worker->waiting_before = waiting;
 }
@@ -332,6 +336,8 @@ static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 		worker->average_ns = 1;
 	worker->interval = clamp(INTERVAL_TARGET_NS / worker->average_ns,
 				 INTERVAL_LEAST, INTERVAL_MOST);
+	if (weft__unlikely(worker->runtime->turn_off))
+		worker->interval = INT32_MAX;
 	worker->clock_every =
 		clamp(CLOCK_TARGET_NS / worker->average_ns, 1, CLOCK_MOST);
 }

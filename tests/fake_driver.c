@@ -478,8 +478,8 @@ static void setup(struct weft_runtime *runtime)
 	weft__fiber_thread_init(runtime->workers[0]);
 	fake->thread_low = runtime->workers[0]->thread_low;
 	fake->thread_bytes = runtime->workers[0]->thread_bytes;
-	runtime->sentinel_off = fake->config.sentinel_off;
-	runtime->help_off = fake->config.help_off;
+	runtime->sentinel_off |= fake->config.sentinel_off;
+	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		int32_t *budget = &runtime->workers[i]->tick_budget;
 

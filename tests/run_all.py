@@ -83,7 +83,7 @@ def suites(words):
 STAGES = [
     Stage("gcc", options=PLAIN + ALL_PROGRAMS, without=suites("mutants")),
     Stage("clang", cc="clang", options=PLAIN + ALL_PROGRAMS,
-          without=suites("source model stress teeth mutants")),
+          without=suites("source model stress teeth mutants liveness")),
     Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
                                    "-Dbench=disabled"),
           env=ASAN, slowness=4,

@@ -502,6 +502,9 @@ static Suite *lanes_suite(void)
 	tcase_add_loop_test(tc, disarmed_alarm_neither_fires_nor_wakes, 0, 8);
 	tcase_add_loop_test(tc, rest_of_what_is_due_stays_due, 0, 8);
 	tcase_add_loop_test(tc, no_lane_is_always_the_last, 0, 8);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("hand-over");
 	tcase_add_loop_test(tc, arming_earlier_than_worker_0_sleeps_wakes_it,
 			    1, 8);
 	suite_add_tcase(suite, tc);

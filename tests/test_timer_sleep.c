@@ -545,9 +545,12 @@ static Suite *sleep_suite(void)
 	ADD(tc, sleep_of_0_yields);
 	ADD(tc, long_sleeps_end_when_cancelled);
 	ADD(tc, of_a_sleep_and_its_block_the_earlier_decides);
-	ADD(tc, alarm_armed_elsewhere_wakes_worker_0);
 	tcase_add_loop_test(tc, hundred_thousand_due_at_once_do_not_overflow,
 			    0, 3);
+	suite_add_tcase(suite, tc);
+
+	tc = tcase_create("hand-over");
+	ADD(tc, alarm_armed_elsewhere_wakes_worker_0);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("interval");

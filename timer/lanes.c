@@ -135,7 +135,8 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	weft__lock_drop(&lane->lock);
 	/* pairs: [lanes.sleep] */
 	if (weft__unlikely(first) &&
-	    due < weft__load(&all->sleep_until, seq_cst))
+	    due < weft__load(&all->sleep_until, seq_cst) &&
+	    !worker->runtime->lanes_off)
 		/* mutate: wake */
 		weft__unpark(worker, worker->runtime->workers[0]);
 }
@@ -255,6 +256,8 @@ static unsigned lanes_turn(struct weft__lanes *all, struct weft__worker *here,
 	unsigned room = weft__harvest_room(here);
 	unsigned total = 0;
 
+	if (here->runtime->lanes_off && here->index != 0)
+		return 0;
 	for (uint32_t i = 0; i < all->count && total < room; i++) {
 		uint32_t index = (start + i) % all->count;
 
@@ -288,7 +291,8 @@ unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
 
 	/* relaxed: see weft__lanes_turn. */
 	if (weft__likely(weft__load(&lane->all->next[lane->index], relaxed) >
-			 now_ns))
+			 now_ns) ||
+	    here->runtime->lanes_off)
 		return 0;
 	total = lane_turn(lane, here, now_ns, weft__harvest_room(here));
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);
