@@ -115,6 +115,7 @@ static struct weft__stack *slab_carve(struct weft__stacks *stacks,
 		.number = slab->used,
 	};
 	slab->used++;
+	stacks->carved++;
 	weft__fiber_stack_new(stack);
 	return stack;
 }
@@ -150,6 +151,18 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
 /*
  * Getting and putting.
  */
+
+/* Returns the new count of a worker's cache. */
+static inline uint32_t cache_count(struct weft__stack_cache *cache,
+				   uint32_t more)
+{
+	/* relaxed: one writer, publishes nothing. */
+	uint32_t count = weft__load(&cache->count, relaxed) + more;
+
+	/* relaxed: see above. */
+	weft__store(&cache->count, count, relaxed);
+	return count;
+}
 
 /* The next to be handed out: its header, and where its task will begin. */
 static void stack_prefetch(struct weft__stack *stack)
@@ -198,7 +211,7 @@ struct weft__stack *weft__stack_get(struct weft__worker *worker,
 	if (size_class == runtime->stack_class && cache->free) {
 		stack = cache->free;
 		cache->free = stack->next;
-		cache->count--;
+		(void)cache_count(cache, -1u);
 		stack_prefetch(cache->free);
 		return stack;
 	}
@@ -206,6 +219,21 @@ struct weft__stack *weft__stack_get(struct weft__worker *worker,
 	stack = stacks_take(&runtime->stacks, size_class);
 	weft__lock_drop(&runtime->stacks.lock);
 	return stack;
+}
+
+/* Half of a full cache, for others. */
+static void cache_shrink(struct weft_runtime *runtime,
+			 struct weft__stack_cache *cache)
+{
+	weft__lock_take(&runtime->stacks.lock);
+	for (int i = 0; i <= WEFT__STACK_CACHE_BATCH; i++) {
+		struct weft__stack *stack = cache->free;
+
+		cache->free = stack->next;
+		(void)cache_count(cache, -1u);
+		stacks_return(&runtime->stacks, stack);
+	}
+	weft__lock_drop(&runtime->stacks.lock);
 }
 
 void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
@@ -218,22 +246,33 @@ void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
 	if (stack->size_class == runtime->stack_class) {
 		stack->next = cache->free;
 		cache->free = stack;
-		if (++cache->count <= WEFT__STACK_CACHE_MOST)
-			return;
-		weft__lock_take(&runtime->stacks.lock);
-		while (cache->count >
-		       WEFT__STACK_CACHE_MOST - WEFT__STACK_CACHE_BATCH) {
-			stack = cache->free;
-			cache->free = stack->next;
-			cache->count--;
-			stacks_return(&runtime->stacks, stack);
-		}
-		weft__lock_drop(&runtime->stacks.lock);
+		if (cache_count(cache, 1) > WEFT__STACK_CACHE_MOST)
+			cache_shrink(runtime, cache);
 		return;
 	}
 	weft__lock_take(&runtime->stacks.lock);
 	stacks_return(&runtime->stacks, stack);
 	weft__lock_drop(&runtime->stacks.lock);
+}
+
+/* The lock keeps what moves between a cache and the rest from being missed, or
+ * counted twice. */
+uint64_t weft__stacks_bound(struct weft_runtime *runtime)
+{
+	struct weft__stacks *stacks = &runtime->stacks;
+	uint64_t free_count = 0, carved;
+
+	weft__lock_take(&stacks->lock);
+	carved = stacks->carved;
+	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++)
+		free_count += stacks->free_count[i];
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		/* relaxed: a look. */
+		free_count += weft__load(&runtime->workers[i]->stacks.count,
+					 relaxed);
+	weft__lock_drop(&stacks->lock);
+	/* A cache may grow while it is looked at. */
+	return carved > free_count ? carved - free_count : 0;
 }
 
 /* All pages below the one that holds the header. */

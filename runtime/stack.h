@@ -51,16 +51,17 @@ struct weft__stacks {
 	/* How many at the cold end have given their pages back; under lock. */
 	uint32_t trimmed[WEFT__STACK_CLASSES];
 	struct weft__stack_slab *slabs;			/* under lock */
-	weft__atomic(uint64_t) bound;
+	uint64_t carved; /* of all sizes; under lock */
 	bool guard_by_mprotect; /* under lock */
 };
 
-/* What a worker keeps of the default size.  Owner only. */
+/* What a worker keeps of the default size.  Owner only; others look at the
+ * count. */
 enum { WEFT__STACK_CACHE_MOST = 128, WEFT__STACK_CACHE_BATCH = 64 };
 
 struct weft__stack_cache {
 	struct weft__stack *free;
-	uint32_t count;
+	weft__atomic(uint32_t) count;
 };
 
 void weft__stacks_init(struct weft_runtime *runtime);
@@ -73,6 +74,9 @@ uint8_t weft__stack_class(size_t bytes);
 struct weft__stack *weft__stack_get(struct weft__worker *worker,
 				    uint8_t size_class);
 void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack);
+
+/* Stacks that tasks have, at some moment of the call. */
+uint64_t weft__stacks_bound(struct weft_runtime *runtime);
 
 /* Gives the pages of free stacks back to the kernel, but for a few. */
 void weft__stacks_trim(struct weft_runtime *runtime);

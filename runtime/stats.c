@@ -32,6 +32,7 @@ int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 	if (stats.total.spawned > stats.total.ended)
 		stats.tasks = (unsigned)(stats.total.spawned -
 					 stats.total.ended);
+	stats.stacks = weft__stacks_bound(runtime);
 	*ret_stats = stats;
 	return 0;
 }

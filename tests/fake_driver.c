@@ -18,6 +18,7 @@ struct fake_worker {
 	bool begun;   /* between park_begin and its end */
 	bool parked;  /* its park has returned PENDING */
 	bool woken;
+	uint64_t parks, steps;
 	bool busy;    /* computes, further down on this thread's stacks */
 	uint64_t until_ns;
 };
@@ -188,6 +189,7 @@ static enum weft__park_result fake_park(struct weft__worker *worker,
 	}
 	f->begun = false;
 	f->parked = true;
+	f->parks++;
 	f->woken = false;
 	f->until_ns = until_ns;
 	return WEFT__PARK_PENDING;
@@ -298,6 +300,7 @@ static void step(struct weft__worker *worker)
 	if (f->parked && worker->index == 0)
 		weft__lanes_wake(worker->runtime);
 	f->parked = false;
+	f->steps++;
 	f->busy = true;
 	set_stack(worker, outer);
 	weft__worker_set(worker);
@@ -467,8 +470,11 @@ static void run_all(struct fake_result *result)
 	result->steps = fake->steps;
 	result->end_ns = fake->clock_ns;
 	(void)weft_stats(fake->runtime, &result->stats);
-	for (unsigned i = 0; i < 8 && i < fake->runtime->workers_count; i++)
+	for (unsigned i = 0; i < 8 && i < fake->runtime->workers_count; i++) {
 		(void)weft_stats_worker(fake->runtime, i, &result->worker[i]);
+		result->parks[i] = fake->worker[i].parks;
+		result->steps_of[i] = fake->worker[i].steps;
+	}
 	if (!fake->trouble)
 		come_to_rest();
 }

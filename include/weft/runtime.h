@@ -111,7 +111,7 @@ struct weft_worker_stats {
 struct weft_stats {
 	unsigned workers;
 	unsigned tasks;		 /* alive now */
-	uint64_t stacks;	 /* bound now */
+	uint64_t stacks;	 /* that tasks have now */
 	struct weft_worker_stats total;
 };
 
