@@ -5,6 +5,8 @@
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
+#include <string.h>
+
 #include <weft/weft.h>
 
 #include "runtime/wait.h"
@@ -64,7 +66,63 @@ START_TEST(tick_runs_128_tasks)
 }
 END_TEST
 
-static uint64_t run_ns;
+/* L28: a tick ends after 200 us too.  Its clock is looked at when about 25 us
+ * have gone by, or after each run if one takes longer. */
+static uint64_t run_ns, tick_most_ns, ticks_in_full;
+
+static void time_tick(struct weft_runtime *runtime, void *arg)
+{
+	struct weft__worker *worker = runtime->workers[0];
+	uint64_t ns = worker->ended_ns - worker->tick_ns;
+
+	(void)arg;
+	/* The first ticks have yet to find out how long a run takes. */
+	/* relaxed: one thread. */
+	if (!worker->ended_ns ||
+	    weft__load(&worker->counts[WEFT__N_TICKS], relaxed) < 200)
+		return;
+	if (ns > tick_most_ns)
+		tick_most_ns = ns;
+	ticks_in_full += ns >= WEFT__TICK_NS;
+}
+
+static int64_t yield_slowly(void *arg)
+{
+	int left = *(int *)arg;
+
+	while (left-- > 0) {
+		fake_pass(run_ns);
+		EXPECT(weft_yield() == 0);
+	}
+	return 0;
+}
+
+static int64_t start_slow_yielders(void *arg)
+{
+	int each = 1000;
+
+	(void)arg;
+	WEFT_SCOPE(all, NULL)
+		for (unsigned i = 0; i < 100; i++)
+			EXPECT(WEFT_GO(all, yield_slowly, each) == 0);
+	return 0;
+}
+
+START_TEST(tick_ends_after_200_us)
+{
+	static const uint64_t ns[] = { 2000, 5000, 20000, 50000, 300000 };
+	struct fake_config config = {
+		.workers = 1,
+		.after_step = time_tick,
+	};
+
+	run_ns = ns[_i];
+	tick_most_ns = ticks_in_full = 0;
+	(void)must_run(&config, start_slow_yielders, NULL);
+	ck_assert_uint_ge(ticks_in_full, 300);
+	ck_assert_uint_le(tick_most_ns, WEFT__TICK_NS + 25000 + run_ns);
+}
+END_TEST
 
 static int64_t run_for(void *arg)
 {
@@ -129,6 +187,68 @@ START_TEST(interval_follows_the_time_of_a_run)
 	struct fake_config config = { .workers = 1 };
 
 	(void)must_run(&config, settle, NULL);
+}
+END_TEST
+
+/* V33: a step settles in 10 to 20 samples.  A sample is a tick's worth of 16
+ * runs; a tick of fewer counts as a part of one. */
+static struct {
+	uint64_t from_ns, to_ns; /* a run, before and after */
+	uint64_t polls;
+	double samples;
+	double left_1, left_10, left_20; /* of the step, after so many */
+} step;
+
+static void note_average(struct weft_runtime *runtime, void *arg)
+{
+	struct weft__worker *worker = runtime->workers[0];
+	/* relaxed: one thread. */
+	uint64_t polls = weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
+	uint64_t runs = polls - step.polls;
+	double left = ((double)worker->average_ns - (double)step.to_ns) /
+		      ((double)step.from_ns - (double)step.to_ns);
+
+	(void)arg;
+	step.polls = polls;
+	if (run_ns != step.to_ns)
+		return;
+	step.samples += (double)(runs < 16 ? runs : 16) / 16;
+	if (step.samples < 2)
+		step.left_1 = left;
+	if (step.samples <= 10)
+		step.left_10 = left;
+	if (step.samples <= 20)
+		step.left_20 = left;
+}
+
+static int64_t take_a_step(void *arg)
+{
+	(void)arg;
+	run_ns = step.from_ns;
+	(void)interval_after(20000);
+	run_ns = step.to_ns;
+	(void)interval_after(20000);
+	return 0;
+}
+
+START_TEST(step_settles_in_20_samples)
+{
+	static const uint64_t ns[][2] = {
+		{ 50000, 10000 }, { 10000, 50000 }, { 50000, 500000 },
+		{ 4000, 100000 }, { 100000, 4000 },
+	};
+	struct fake_config config = {
+		.workers = 1,
+		.after_step = note_average,
+	};
+
+	memset(&step, 0, sizeof(step));
+	step.from_ns = ns[_i][0];
+	step.to_ns = ns[_i][1];
+	(void)must_run(&config, take_a_step, NULL);
+	ck_assert_double_ge(step.left_1, 0.8);
+	ck_assert_double_le(step.left_10, 0.45);
+	ck_assert_double_le(step.left_20, 0.15);
 }
 END_TEST
 
@@ -265,7 +385,9 @@ static Suite *budget_suite(void)
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, tick_runs_128_tasks, 0, 2);
+	tcase_add_loop_test(tc, tick_ends_after_200_us, 0, 5);
 	tcase_add_test(tc, interval_follows_the_time_of_a_run);
+	tcase_add_loop_test(tc, step_settles_in_20_samples, 0, 5);
 	tcase_add_test(tc, tick_that_runs_nothing_is_no_sample);
 	tcase_add_test(tc, ready_operations_give_way_after_128);
 	tcase_add_loop_test(tc, task_from_outside_runs_within_a_millisecond, 0,

@@ -427,7 +427,91 @@ START_TEST(task_in_the_slot_starts_elsewhere)
 }
 END_TEST
 
-/* The same while all others are busy, with tasks that yield. */
+/* L27: who helps has a full ring itself, and what it steals does not fit. */
+enum { CROWD_FIRST = 230, CROWD_SECOND = 150 };
+
+static struct {
+	uint32_t crews, length[8], runs;
+	uint64_t stolen[8], overfull;
+} crowd;
+
+/* After each step: did a worker take more than it had room for? */
+static void watch_thieves(struct weft_runtime *runtime, void *arg)
+{
+	(void)arg;
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *worker = runtime->workers[i];
+		uint64_t stolen = worker->counts[WEFT__N_STOLEN];
+
+		crowd.overfull += crowd.length[i] + stolen - crowd.stolen[i] >
+				  WEFT__RUNQ_SLOTS + 1;
+		crowd.stolen[i] = stolen;
+		crowd.length[i] = weft__runq_count(&worker->runq);
+	}
+}
+
+static int64_t crowd_member(void *arg)
+{
+	(void)arg;
+	while (!done)
+		EXPECT(weft_yield() == 0);
+	return crowd.runs++, 0;
+}
+
+/* One on each worker: a crowd each, and then one of them computes. */
+static int64_t crowd_leader(void *arg)
+{
+	struct weft_scope *all = *(struct weft_scope **)arg;
+	uint32_t turn = crowd.crews++;
+
+	if (turn >= 2)
+		return 0;
+	/* The second worker has come and taken some of the first one's. */
+	for (int i = 0; i < (turn ? CROWD_SECOND : CROWD_FIRST); i++)
+		EXPECT(weft_go(all, crowd_member, NULL, 0) == 0);
+	while (crowd.crews < 2)
+		fake_compute(WEFT_US(10));
+	/* Until those that never ran are in the rings too. */
+	EXPECT(weft_sleep(WEFT_MS(5)) == 0);
+	if (turn == 0)
+		fake_compute(WEFT_MS(20));
+	done |= turn == 0;
+	return 0;
+}
+
+static int64_t lead_crowds(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	(void)arg;
+	opts.flags = WEFT_PINNED;
+	WEFT_SCOPE(all, NULL)
+		for (int i = 0; i < 2; i++)
+			EXPECT(weft_go_opts(all, crowd_leader, &all,
+					    sizeof(all), &opts) == 0);
+	return 0;
+}
+
+START_TEST(theft_into_a_full_ring_loses_nothing)
+{
+	struct fake_config config = {
+		.seed = seed_of(_i),
+		.workers = 2,
+		.look_ns = 500,
+		.after_step = watch_thieves,
+	};
+	struct fake_result result;
+
+	done = false;
+	memset(&crowd, 0, sizeof(crowd));
+	result = must_run(&config, lead_crowds, NULL);
+	ck_assert_uint_eq(crowd.runs, CROWD_FIRST + CROWD_SECOND);
+	ck_assert_uint_ge(result.stats.total.helps, 1);
+	ck_assert_uint_ge(crowd.overfull, 1);
+}
+END_TEST
+
+/* Timers while all others are busy, with tasks that yield. */
 static int64_t yield_until_done(void *arg)
 {
 	(void)arg;
@@ -495,6 +579,7 @@ static Suite *idle_suite(void)
 	tc = tcase_create("late");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, task_in_the_slot_starts_elsewhere, 0, 20);
+	tcase_add_loop_test(tc, theft_into_a_full_ring_loses_nothing, 0, 20);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("late timers");
