@@ -119,7 +119,8 @@ static struct weft__task *foreign_find(struct weft_runtime *runtime,
 	/* relaxed: the holder of a handle keeps the generation. */
 	state = weft__load(&task->state, relaxed);
 	if (!weft__state_is(state, handle.id) ||
-	    (state & (WEFT__FREE | WEFT__DROPPED)))
+	    (state & (WEFT__FREE | WEFT__DROPPED)) ||
+	    !weft__task_is(task, WEFT__TASK_HANDLE))
 		return NULL;
 	return task;
 }

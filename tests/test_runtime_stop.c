@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite runtime/stop: how a runtime ends (ledger L20).
+ */
+#include <pthread.h>
+
+#include "runtime/worker.h"
+#include "tests/test_io_common.h"
+
+/* ---- What still waits is cancelled ------------------------------------- */
+
+enum { KINDS = 6 };
+
+static struct {
+	int fds[2];
+	weft__atomic(unsigned) begun, ended;
+	weft__atomic(int64_t) results[KINDS];
+} left;
+
+static int64_t sleep_for_long(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_SEC(3600));
+}
+
+static int64_t join_for_long(void)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task child;
+	int64_t r = 0;
+
+	opts.ret_task = &child;
+	WEFT_SUPERVISE(scope) {
+		/* Nothing is started any more if that came first. */
+		r = weft_go_opts(scope, sleep_for_long, NULL, 0, &opts);
+		if (r == 0)
+			r = weft_join(child, NULL);
+	}
+	return r;
+}
+
+static int64_t read_within(void)
+{
+	int64_t r = 0;
+	char byte;
+
+	WEFT_WITHIN(WEFT_SEC(3600))
+		r = weft_read(left.fds[0], &byte, 1);
+	return r;
+}
+
+static int64_t yield_for_ever(void)
+{
+	int r;
+
+	do
+		r = weft_yield();
+	while (r == 0);
+	return r;
+}
+
+static int64_t wait_in(unsigned kind)
+{
+	char byte;
+
+	switch (kind) {
+	case 0:
+		return weft_read(left.fds[0], &byte, 1);
+	case 1:
+		return weft_sleep(WEFT_SEC(3600));
+	case 2:
+		return weft_poll(left.fds[0], POLLIN);
+	case 3:
+		return read_within();
+	case 4:
+		return join_for_long();
+	default:
+		return yield_for_ever();
+	}
+}
+
+static int64_t waiter(void *arg)
+{
+	unsigned kind = *(unsigned *)arg;
+
+	weft__add(&left.begun, 1u, relaxed);
+	weft__store(&left.results[kind], wait_in(kind), relaxed);
+	weft__add(&left.ended, 1u, relaxed);
+	return 0;
+}
+
+static void left_begin(struct weft_runtime *runtime)
+{
+	memset(&left, 0, sizeof(left));
+	socket_pair(left.fds);
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		ck_assert_int_eq(weft_submit(runtime, waiter, &kind,
+					     sizeof(kind), NULL),
+				 0);
+}
+
+/* All have ended, each by having been told that it is cancelled. */
+static void left_end(void)
+{
+	ck_assert_uint_eq(weft__load(&left.ended, relaxed), KINDS);
+	for (unsigned kind = 0; kind < KINDS; kind++)
+		ck_assert_int_eq(weft__load(&left.results[kind], relaxed),
+				 -ECANCELED);
+	close(left.fds[0]);
+	close(left.fds[1]);
+}
+
+static int64_t leave_waiters(void *arg)
+{
+	left_begin(weft_runtime());
+	wait_until(weft__load(&left.begun, relaxed) == KINDS);
+	if (*(int *)arg)
+		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
+	return 7;
+}
+
+/* L20: what was submitted and waits, for I/O or for time, does not leak. */
+START_TEST(submitted_tasks_that_wait_are_cancelled_at_the_end)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	int settles = _i & 1;
+
+	opts.workers = _i & 2 ? 2 : 1;
+	ck_assert_int_eq(weft_run(leave_waiters, &settles, &opts), 7);
+	left_end();
+}
+END_TEST
+
+static void spin_until_begun(void)
+{
+	for (int i = 0; weft__load(&left.begun, relaxed) < KINDS; i++) {
+		ck_assert_int_lt(i, 20000);
+		thread_pause_ns(1000000);
+	}
+}
+
+START_TEST(stop_cancels_what_waits)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+
+	opts.workers = _i & 2 ? 2 : 1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	left_begin(runtime);
+	if (_i & 1)
+		spin_until_begun();
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	left_end();
+}
+END_TEST
+
+/* The same without an end: the runtime goes on. */
+START_TEST(cancel_all_reaches_every_task)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+
+	opts.workers = _i ? 2 : 1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	left_begin(runtime);
+	spin_until_begun();
+	weft_cancel_all(runtime);
+	for (int i = 0; weft__load(&left.ended, relaxed) < KINDS; i++) {
+		ck_assert_int_lt(i, 20000);
+		thread_pause_ns(1000000);
+	}
+	left_end();
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+/* ---- Nothing comes in any more ----------------------------------------- */
+
+static struct {
+	struct weft_runtime *runtime;
+	weft__atomic(bool) ending, refused;
+} late;
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* Its wait is shielded, so the end waits for it. */
+static int64_t submit_late(void *arg)
+{
+	(void)arg;
+	WEFT_SHIELD
+		while (!weft__load(&late.refused, acquire))
+			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	ck_assert_int_eq(weft_submit(weft_runtime(), nothing, NULL, 0, NULL),
+			 -ESHUTDOWN);
+	return 0;
+}
+
+/* A thread: submits until it is refused. */
+static void *submit_on(void *arg)
+{
+	int r;
+
+	do {
+		r = weft_submit(late.runtime, nothing, NULL, 0, NULL);
+		if (r == 0)
+			ck_assert(!weft__load(&late.refused, relaxed));
+		thread_pause_ns(50000);
+	} while (r == 0);
+	ck_assert_int_eq(r, -ESHUTDOWN);
+	ck_assert(weft__load(&late.ending, acquire));
+	weft__store(&late.refused, true, release);
+	return arg;
+}
+
+static int64_t end_beside_submitters(void *arg)
+{
+	pthread_t *thread = arg;
+
+	late.runtime = weft_runtime();
+	ck_assert_int_eq(weft_submit(weft_runtime(), submit_late, NULL, 0,
+				     NULL),
+			 0);
+	ck_assert_int_eq(pthread_create(thread, NULL, submit_on, NULL), 0);
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	weft__store(&late.ending, true, release);
+	return 0;
+}
+
+START_TEST(nothing_is_submitted_to_a_runtime_that_ends)
+{
+	pthread_t thread;
+
+	io_run(end_beside_submitters, &thread, _i ? 2 : 1);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
+/* ---- The time for ending ----------------------------------------------- */
+
+#define SHUTDOWN_NS WEFT_MS(200)
+
+static weft__atomic(unsigned) stubborn_begun;
+
+static _Noreturn int64_t stubborn(void *arg)
+{
+	(void)arg;
+	weft__add(&stubborn_begun, 1u, relaxed);
+	for (;;)
+		WEFT_SHIELD
+			weft_sleep(WEFT_SEC(3600));
+}
+
+/* Not on worker 0, which keeps the time for ending: there it lets the other
+ * worker come and take the next. */
+static int64_t computes(void *arg)
+{
+	if (weft__worker_self()->index == 0) {
+		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+		opts.name = "digger";
+		ck_assert_int_eq(weft_submit(weft_runtime(), computes, NULL, 0,
+					     &opts),
+				 0);
+		thread_pause_ns(10000000);
+		return weft_yield();
+	}
+	(void)arg;
+	weft__add(&stubborn_begun, 1u, relaxed);
+	for (;;)
+		thread_pause_ns(10000000); /* to the runtime no pause */
+}
+
+static int64_t obedient(void *arg)
+{
+	return sleep_for_long(arg);
+}
+
+static int submit_named(struct weft_runtime *runtime, weft_fn fn,
+			const char *name)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = name;
+	return weft_submit(runtime, fn, NULL, 0, &opts);
+}
+
+static int64_t leave_stubborn(void *arg)
+{
+	struct weft_runtime *runtime = weft_runtime();
+
+	(void)arg;
+	ck_assert_int_eq(submit_named(runtime, stubborn, "mule"), 0);
+	ck_assert_int_eq(submit_named(runtime, stubborn, NULL), 0);
+	ck_assert_int_eq(submit_named(runtime, computes, "digger"), 0);
+	ck_assert_int_eq(submit_named(runtime, obedient, "lamb"), 0);
+	wait_until(weft__load(&stubborn_begun, relaxed) == 3);
+	return 5;
+}
+
+/* What goes to stderr until said_end(). */
+static struct {
+	int saved, fds[2];
+} said;
+
+static void said_begin(void)
+{
+	ck_assert_int_eq(pipe(said.fds), 0);
+	fflush(stderr);
+	said.saved = dup(2);
+	dup2(said.fds[1], 2);
+}
+
+static const char *said_end(void)
+{
+	static char text[4096];
+	ssize_t n;
+
+	fflush(stderr);
+	dup2(said.saved, 2);
+	close(said.saved);
+	close(said.fds[1]);
+	n = read(said.fds[0], text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(said.fds[0]);
+	return text;
+}
+
+/* Three tasks are left, one of them in the middle of something; the fourth has
+ * ended. */
+static void expect_survivors(const char *text, int64_t result,
+			     weft_nsec took_ns)
+{
+	ck_assert_int_eq(result, -ETIMEDOUT);
+	ck_assert_uint_ge(took_ns, SHUTDOWN_NS);
+	ck_assert_uint_lt(took_ns, WEFT_SEC(10));
+	ck_assert_msg(strstr(text, "task 'mule'") && strstr(text, "waits") &&
+			      strstr(text, "task 'unnamed'") &&
+			      strstr(text, "task 'digger'") &&
+			      strstr(text, "runs") && !strstr(text, "lamb"),
+		      "it said: %s", text);
+}
+
+/* Their memory is kept, and so is not looked through for leaks. */
+static _Noreturn void leave_memory(void)
+{
+	fflush(NULL);
+	_exit(EXIT_SUCCESS);
+}
+
+START_TEST(survivors_of_run_are_named)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	weft_nsec start = weft_now();
+	int64_t r;
+
+	opts.workers = 2;
+	opts.shutdown_ns = SHUTDOWN_NS;
+	said_begin();
+	r = weft_run(leave_stubborn, NULL, &opts);
+	expect_survivors(said_end(), r, weft_now() - start);
+	leave_memory();
+}
+END_TEST
+
+START_TEST(survivors_of_stop_are_named)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	weft_nsec start;
+	int r;
+
+	opts.workers = 2;
+	opts.shutdown_ns = SHUTDOWN_NS;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(submit_named(runtime, stubborn, "mule"), 0);
+	ck_assert_int_eq(submit_named(runtime, stubborn, NULL), 0);
+	ck_assert_int_eq(submit_named(runtime, computes, "digger"), 0);
+	ck_assert_int_eq(submit_named(runtime, obedient, "lamb"), 0);
+	while (weft__load(&stubborn_begun, relaxed) < 3)
+		thread_pause_ns(1000000);
+	start = weft_now();
+	said_begin();
+	r = weft_stop(runtime);
+	expect_survivors(said_end(), r, weft_now() - start);
+	leave_memory();
+}
+END_TEST
+
+static int64_t clean_up(void *arg)
+{
+	(void)arg;
+	if (weft_sleep(WEFT_SEC(3600)) != -ECANCELED)
+		return -EPROTO;
+	WEFT_SHIELD
+		ck_assert_int_eq(weft_sleep(WEFT_MS(50)), 0);
+	weft__store(&late.refused, true, relaxed);
+	return 0;
+}
+
+static int64_t leave_one_that_cleans_up(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(submit_named(weft_runtime(), clean_up, "maid"), 0);
+	return 3;
+}
+
+/* Who needs less than that is waited for, and nobody is named. */
+START_TEST(clean_up_within_the_time_is_waited_for)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	int64_t r;
+
+	opts.workers = _i ? 2 : 1;
+	opts.shutdown_ns = WEFT_SEC(20);
+	said_begin();
+	r = weft_run(leave_one_that_cleans_up, NULL, &opts);
+	ck_assert_str_eq(said_end(), "");
+	ck_assert_int_eq(r, 3);
+	ck_assert(weft__load(&late.refused, relaxed));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/stop");
+	TCase *ending = tcase_create("ending");
+
+	tcase_set_timeout(ending, 30);
+	tcase_add_loop_test(
+		ending, submitted_tasks_that_wait_are_cancelled_at_the_end, 0,
+		4);
+	tcase_add_loop_test(ending, stop_cancels_what_waits, 0, 4);
+	tcase_add_loop_test(ending, cancel_all_reaches_every_task, 0, 2);
+	tcase_add_loop_test(ending, nothing_is_submitted_to_a_runtime_that_ends,
+			    0, 2);
+	tcase_add_test(ending, survivors_of_run_are_named);
+	tcase_add_test(ending, survivors_of_stop_are_named);
+	tcase_add_loop_test(ending, clean_up_within_the_time_is_waited_for, 0,
+			    2);
+	suite_add_tcase(suite, ending);
+	return io_tests_run(suite);
+}
