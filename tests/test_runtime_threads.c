@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite runtime/threads: many tasks on real threads, many threads, and what
+ * becomes of a task that outgrows its stack (ledger Z01, Z02, V56).
+ *
+ * With WEFT_TEST_LONG in the environment ten million tasks instead of one.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "runtime/fiber.h"
+#include "tests/test_io_common.h"
+
+/* Sanitizers keep more of each task than its stack. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
+enum { SLOWLY = 10 };
+#else
+enum { SLOWLY = 1 };
+#endif
+
+/* Threads of the process, but for the kernel's of io_uring. */
+static int threads_now(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(name, sizeof(name), file) &&
+		    strncmp(name, "iou-", 4) != 0)
+			count++;
+		fclose(file);
+	}
+	closedir(dir);
+	return count;
+}
+
+/* ---- Counting ---------------------------------------------------------- */
+
+enum { MANY = 100000 };
+
+static weft__atomic(uint64_t) cell;
+
+static int64_t add_one(void *arg)
+{
+	(void)arg;
+	/* relaxed: read when all are joined. */
+	weft__add(&cell, (uint64_t)1, relaxed);
+	return 1;
+}
+
+/* Z01: as many as 100,000 at once, each joined by its handle. */
+static int64_t count_many(void *arg)
+{
+	static struct weft_task tasks[MANY];
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int before = threads_now();
+	int64_t sum = 0;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		for (int i = 0; i < MANY; i++) {
+			opts.ret_task = &tasks[i];
+			ck_assert_int_eq(weft_go_opts(scope, add_one, NULL, 0,
+						      &opts),
+					 0);
+		}
+		for (int i = 0; i < MANY; i++) {
+			int64_t r = 0;
+
+			ck_assert_int_eq(weft_join(tasks[i], &r), 0);
+			sum += r;
+		}
+	}
+	ck_assert_int_eq(sum, MANY);
+	ck_assert_uint_eq(weft__load(&cell, relaxed), MANY);
+	/* None of them had a thread to itself, nor was one added for those
+	 * that wait. */
+	ck_assert_int_eq(threads_now(), before);
+	return 0;
+}
+
+START_TEST(hundred_thousand_tasks_are_counted)
+{
+	static const unsigned workers[] = { 1, 2, 4 };
+
+	weft__store(&cell, (uint64_t)0, relaxed);
+	io_run(count_many, NULL, workers[_i]);
+}
+END_TEST
+
+/* ---- Many workers ------------------------------------------------------ */
+
+static unsigned many_workers;
+static int threads_before;
+
+static int64_t yield_and_add(void *arg)
+{
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(weft_yield(), 0);
+	return add_one(arg);
+}
+
+static int64_t sleep_and_add(void *arg)
+{
+	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	return add_one(arg);
+}
+
+static int64_t use_many_workers(void *arg)
+{
+	struct weft_stats stats;
+
+	(void)arg;
+	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_uint_eq(stats.workers, many_workers);
+	ck_assert_int_eq(threads_now(),
+			 threads_before + (int)many_workers - 1);
+	WEFT_SUPERVISE(scope)
+		for (int i = 0; i < 10000; i++)
+			ck_assert_int_eq(weft_go(scope,
+						 i % 4 ? yield_and_add :
+							 sleep_and_add,
+						 NULL, 0),
+					 0);
+	return 0;
+}
+
+static void *no_work(void *arg)
+{
+	return arg;
+}
+
+/* A sanitizer's own thread comes with the first one. */
+static void first_thread(void)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, no_work, NULL), 0);
+	pthread_join(thread, NULL);
+}
+
+/* Z02: more than one word's bits, and more than one word of those. */
+START_TEST(runtime_of_many_workers_runs_and_ends)
+{
+	static const unsigned workers[] = { 64, 200 };
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	many_workers = workers[_i];
+	first_thread();
+	threads_before = threads_now();
+	weft__store(&cell, (uint64_t)0, relaxed);
+	io_run(use_many_workers, NULL, many_workers);
+	ck_assert_uint_eq(weft__load(&cell, relaxed), 10000);
+	ck_assert_int_eq(threads_now(), threads_before);
+}
+END_TEST
+
+/* ---- Starting, stealing, overflowing ----------------------------------- */
+
+enum { BURST = 1000, BURSTS_AT_ONCE = 100 };
+
+static weft__atomic(uint64_t) sum, mixed;
+
+/* splitmix64's last step (Steele, Lea, Flood 2014): one to one. */
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static int64_t leaf(void *arg)
+{
+	uint64_t number = *(uint64_t *)arg;
+
+	/* relaxed: read when all have ended. */
+	weft__add(&sum, number, relaxed);
+	weft__add(&mixed, mix(number), relaxed);
+	if (number % 16 == 0)
+		ck_assert_int_eq(weft_yield(), 0);
+	return 0;
+}
+
+/* Far more than a ring holds. */
+static int64_t burst(void *arg)
+{
+	uint64_t first = *(uint64_t *)arg;
+
+	WEFT_SUPERVISE(scope)
+		for (uint64_t i = first; i < first + BURST; i++)
+			ck_assert_int_eq(WEFT_GO(scope, leaf, i), 0);
+	return 0;
+}
+
+static int64_t all_bursts(void *arg)
+{
+	uint64_t count = *(uint64_t *)arg, expected = 0;
+	struct weft_stats stats;
+
+	for (uint64_t i = 0; i < count; i += BURST * BURSTS_AT_ONCE)
+		WEFT_SUPERVISE(scope)
+			for (uint64_t k = 0; k < BURSTS_AT_ONCE; k++) {
+				uint64_t first = i + k * BURST;
+
+				ck_assert_int_eq(WEFT_GO(scope, burst, first),
+						 0);
+			}
+	for (uint64_t i = 0; i < count; i++)
+		expected += mix(i);
+	ck_assert_uint_eq(weft__load(&sum, relaxed), count * (count - 1) / 2);
+	ck_assert_uint_eq(weft__load(&mixed, relaxed), expected);
+	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_uint_eq(stats.total.spawned, count + count / BURST);
+	/* All but main. */
+	ck_assert_uint_eq(stats.total.ended, count + count / BURST);
+	ck_assert_uint_gt(stats.total.overflowed, count / 10);
+	/* What overflowed came back out of the injection queue. */
+	ck_assert_uint_ge(stats.total.injected, stats.total.overflowed);
+	if (stats.workers > 1)
+		ck_assert_uint_gt(stats.total.stolen, 0);
+	return 0;
+}
+
+START_TEST(checksum_of_millions_of_tasks)
+{
+	static const unsigned workers[] = { 1, 2, 4 };
+	uint64_t millions = getenv("WEFT_TEST_LONG") ? 10 : 1;
+	uint64_t count = millions * 1000000 / SLOWLY;
+
+	weft__store(&sum, (uint64_t)0, relaxed);
+	weft__store(&mixed, (uint64_t)0, relaxed);
+	io_run(all_bursts, &count, workers[_i]);
+}
+END_TEST
+
+/* ---- Stacks ------------------------------------------------------------ */
+
+static int64_t sleep_for_long(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_SEC(3600)) == -ECANCELED ? 0 : -EPROTO;
+}
+
+/* Needs a page a call, and more than the compiler can do without. */
+static __attribute__((noinline)) int64_t fall(int64_t depth)
+{
+	volatile char page[4096];
+
+	page[0] = (char)depth;
+	page[sizeof(page) - 1] = page[0];
+	return depth ? fall(depth - 1) + page[0] : 0;
+}
+
+static int64_t fall_deeply(void *arg)
+{
+	(void)arg;
+	/* The others sleep, on both sides of this one's stack. */
+	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	return fall(1 << 20);
+}
+
+static void start_sleepers(struct weft_scope *scope, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		ck_assert_int_eq(weft_go(scope, sleep_for_long, NULL, 0), 0);
+}
+
+static int64_t fall_among_sleepers(void *arg)
+{
+	unsigned count = *(unsigned *)arg;
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = "icarus";
+	WEFT_SUPERVISE(scope) {
+		start_sleepers(scope, count / 2);
+		ck_assert_int_eq(weft_go_opts(scope, fall_deeply, NULL, 0,
+					      &opts),
+				 0);
+		start_sleepers(scope, count / 2);
+	}
+	return 0;
+}
+
+/* In a child: it dies of it, by the signal, and has said who it was. */
+static void expect_fall(unsigned sleepers)
+{
+	char text[2000] = "";
+	int fds[2], status;
+	size_t length = 0;
+	ssize_t n;
+	pid_t child;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	child = fork();
+	if (child == 0) {
+		struct weft_opts opts = WEFT_OPTS_INIT;
+		struct rlimit no_core = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		dup2(fds[1], 2);
+		close(fds[1]);
+		opts.workers = 2;
+		_exit(weft_run(fall_among_sleepers, &sleepers, &opts) != 0);
+	}
+	close(fds[1]);
+	while (length < sizeof(text) - 1 &&
+	       (n = read(fds[0], text + length, sizeof(text) - 1 - length)) > 0)
+		length += (size_t)n;
+	close(fds[0]);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV ||
+					      WTERMSIG(status) == SIGBUS),
+		      "status %#x, it said: %s", (unsigned)status, text);
+	ck_assert_msg(strstr(text, "stack overflow in task 'icarus'"),
+		      "it said: %s", text);
+}
+
+START_TEST(task_that_overflows_its_stack_is_named)
+{
+	expect_fall(0);
+}
+END_TEST
+
+START_TEST(each_of_100000_sleepers_has_its_guard)
+{
+	expect_fall(MANY / SLOWLY);
+}
+END_TEST
+
+static int64_t crowd_of_sleepers(void *arg)
+{
+	unsigned count = MANY / SLOWLY;
+	struct weft_stats stats;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		start_sleepers(scope, count);
+		/* Until all of them have run, and sleep. */
+		do {
+			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
+			ck_assert_int_eq(weft_stats(weft_runtime(), &stats),
+					 0);
+		} while (stats.stacks < count + 1);
+		ck_assert_uint_eq(stats.stacks, count + 1);
+		ck_assert_uint_ge(stats.tasks, count);
+		weft_scope_cancel(scope);
+	}
+	/* Main is left; and perhaps one that is on its way back. */
+	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_uint_le(stats.stacks, 2);
+	return 0;
+}
+
+START_TEST(hundred_thousand_sleep_and_are_cancelled)
+{
+	io_run(crowd_of_sleepers, NULL, _i ? 2 : 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/threads");
+	TCase *counting = tcase_create("counting");
+	TCase *stacks = tcase_create("stacks");
+
+	tcase_set_timeout(counting, 60);
+	tcase_set_timeout(stacks, 60);
+	tcase_add_loop_test(counting, hundred_thousand_tasks_are_counted, 0,
+			    3);
+	tcase_add_loop_test(counting, runtime_of_many_workers_runs_and_ends, 0,
+			    2);
+	tcase_add_loop_test(counting, checksum_of_millions_of_tasks, 0, 3);
+	tcase_add_test(stacks, task_that_overflows_its_stack_is_named);
+	tcase_add_test(stacks, each_of_100000_sleepers_has_its_guard);
+	tcase_add_loop_test(stacks, hundred_thousand_sleep_and_are_cancelled, 0,
+			    2);
+	suite_add_tcase(suite, counting);
+	suite_add_tcase(suite, stacks);
+	return io_tests_run(suite);
+}
