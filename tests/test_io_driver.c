@@ -367,7 +367,7 @@ static int64_t rest_task(void *arg)
 		ck_assert_int_eq(WEFT_GO(scope, volley_return, fds[1]), 0);
 		ck_assert_int_eq(pthread_create(&thread, NULL, watch, &entered),
 				 0);
-		ck_assert_int_eq(weft_sleep(WEFT_SEC(3)), 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1500)), 0);
 		pthread_join(thread, NULL);
 		ck_assert_uint_eq(entered, 0);
 		ck_assert_int_eq(weft_close(fds[0]), 0);
@@ -535,6 +535,7 @@ int main(void)
 
 	tcase_set_timeout(waking, 60);
 	tcase_set_timeout(helping, 60);
+	tcase_set_tags(helping, "sentinel");
 	tcase_set_timeout(life, 30);
 	tcase_add_loop_test(waking, foreign_thread_wakes_a_parked_runtime, 0,
 			    2);

@@ -487,17 +487,18 @@ int main(void)
 	Suite *suite = suite_create("io/op");
 	TCase *interrupt = tcase_create("interruption");
 	TCase *many = tcase_create("many");
+	TCase *helping = tcase_create("helping");
 
 	tcase_set_timeout(interrupt, 60);
 	tcase_set_timeout(many, 60);
+	tcase_set_timeout(helping, 60);
+	tcase_set_tags(helping, "sentinel");
 	io_add_test(interrupt, deadline_ends_every_call);
 	io_add_test(interrupt, outer_deadline_is_a_cancellation);
 	io_add_test(interrupt, loop_of_ready_operations_meets_its_deadline);
 	tcase_add_test(interrupt, long_ready_operations_count_for_several);
 	io_add_test(interrupt, cancelling_the_task_ends_every_call);
 	io_add_test(interrupt, cancelled_task_can_say_goodbye_and_close);
-	tcase_add_test(interrupt,
-		       operation_of_a_busy_worker_is_cancelled_from_another);
 	io_add_test(interrupt, no_byte_is_lost_to_deadlines);
 	io_add_test(interrupt, buffer_is_the_callers_again_after_a_deadline);
 	io_add_test(interrupt, all_calls_tell_how_far_they_came);
@@ -506,6 +507,9 @@ int main(void)
 	tcase_add_loop_test(many, errors_of_enter_are_survived, 0, 6);
 	tcase_add_test(many, two_runtimes_do_not_meet);
 	suite_add_tcase(suite, interrupt);
+	tcase_add_test(helping,
+		       operation_of_a_busy_worker_is_cancelled_from_another);
 	suite_add_tcase(suite, many);
+	suite_add_tcase(suite, helping);
 	return io_tests_run(suite);
 }

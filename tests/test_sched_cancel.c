@@ -381,7 +381,7 @@ START_TEST(outside_of_a_task_is_eperm)
 }
 END_TEST
 
-#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, SEEDS)
+#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, seeds(SEEDS))
 
 static Suite *cancel_suite(void)
 {

@@ -462,9 +462,9 @@ static Suite *fair_suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(
 		tc, program_that_spins_until_a_later_task_sets_a_flag_ends, 0,
-		120);
+		seeds(120));
 	tcase_add_loop_test(tc, setter_at_every_place_ends_the_spinning, 0,
-			    SPINS * DELIVERIES * 4);
+			    SPINS * DELIVERIES * seeds(4));
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("order");

@@ -442,7 +442,6 @@ static void watch_thieves(struct weft_runtime *runtime, void *arg)
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		struct weft__worker *worker = runtime->workers[i];
 		uint64_t stolen = worker->counts[WEFT__N_STOLEN];
-
 		crowd.overfull += crowd.length[i] + stolen - crowd.stolen[i] >
 				  WEFT__RUNQ_SLOTS + 1;
 		crowd.stolen[i] = stolen;
@@ -577,12 +576,14 @@ static Suite *idle_suite(void)
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("late");
+	tcase_set_tags(tc, "sentinel");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, task_in_the_slot_starts_elsewhere, 0, 20);
 	tcase_add_loop_test(tc, theft_into_a_full_ring_loses_nothing, 0, 20);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("late timers");
+	tcase_set_tags(tc, "sentinel");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, timers_go_on_while_a_task_computes, 0, 20);
 	tcase_add_loop_test(tc, timers_go_on_while_the_other_workers_are_busy,

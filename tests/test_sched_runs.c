@@ -429,17 +429,20 @@ static Suite *runs_suite(void)
 	TCase *tc = tcase_create("every task");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, every_task_runs_exactly_once, 0, 16);
+	tcase_add_loop_test(tc, every_task_runs_exactly_once, 0,
+			    seeds(16));
 	tcase_add_loop_test(tc, every_task_that_waits_runs_exactly_once, 0,
-			    16);
-	tcase_add_loop_test(tc, idle_workers_take_their_share, 0, 4);
+			    seeds(16));
+	tcase_add_loop_test(tc, idle_workers_take_their_share, 0,
+			    seeds(4));
 	tcase_add_loop_test(tc, tasks_from_other_threads_run, 0, 40);
 	tcase_add_loop_test(tc, pinned_task_stays_on_its_worker, 0, 40);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("trace");
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, same_seed_gives_the_same_trace, 0, 20);
+	tcase_add_loop_test(tc, same_seed_gives_the_same_trace, 0,
+			    seeds(20));
 	tcase_add_loop_test(tc, smallest_budget_suffices, 0, 16);
 	suite_add_tcase(suite, tc);
 

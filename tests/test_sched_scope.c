@@ -448,7 +448,7 @@ START_TEST(scope_is_joined_on_every_way_out)
 }
 END_TEST
 
-#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, SEEDS)
+#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, seeds(SEEDS))
 
 static Suite *scope_suite(void)
 {

@@ -212,7 +212,7 @@ static Suite *storm_suite(void)
 	TCase *tc = tcase_create("storm");
 
 	tcase_set_timeout(tc, 60);
-	tcase_add_loop_test(tc, storm_abates, 0, 200);
+	tcase_add_loop_test(tc, storm_abates, 0, seeds(200));
 	suite_add_tcase(suite, tc);
 	return suite;
 }
