@@ -6,16 +6,17 @@
  *		       [--reps N] [--secs S]
  *
  * Cases: gap, hog_echo, hog_lifo, hog_submit, hog_timer (each also with
- * _busy), fairness, idle, handover.  The files named in liveness.h say how
- * each is measured and what would fool it.  --reps N: turns of hog_; of
- * handover one in N of the hand-overs.  --secs S: of idle and gap.  With
- * --check the exit status is 1 if a limit is broken; which one is said on
- * stderr either way.
+ * _busy), fairness, outside, idle, handover.  The files named in liveness.h say
+ * how each is measured and what would fool it.  --reps N: turns of hog_; of
+ * outside, submissions; of handover one in N of the hand-overs.  --secs S: of
+ * idle and gap.  With --check the exit status is 1 if a limit is broken; which
+ * one is said on stderr either way.
  *
  * With WEFT_TEST_HELP=off in the environment nobody looks after a worker that
  * computes: then the hog_ cases must fail.  With WEFT_TEST_LANES=off nobody but
  * worker 0 turns timers: then hog_timer must.  With WEFT_TEST_TURN=off what
- * overflowed has no turn: then fairness must, with one worker.
+ * overflowed or was submitted has no turn: then fairness and outside must,
+ * with one worker.
  */
 #include "bench/liveness.h"
 
@@ -113,7 +114,7 @@ int main(int argc, char **argv)
 	} cases[] = {
 		{ "hog_", live_hog },	   { "gap", live_gap },
 		{ "fairness", live_fairness }, { "idle", live_idle },
-		{ "handover", live_handover },
+		{ "handover", live_handover }, { "outside", live_outside },
 	};
 	const char *check = NULL, *reps = "0", *secs = "0", *what;
 	const struct bench_option options[] = {

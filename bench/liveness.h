@@ -7,6 +7,7 @@
  *	liveness_hog.c		hog_*: one task computes, the others go on
  *	liveness_gap.c		gap: no task is passed over
  *	liveness_fair.c		fairness: programs that must come to an end
+ *	liveness_outside.c	outside: tasks from other threads have a turn
  *	liveness_idle.c		idle: nothing to do, nothing done
  *	liveness_handover.c	handover: no wake-up is lost
  */
@@ -28,6 +29,7 @@ struct live_opts {
 void live_hog(const char *what, const struct live_opts *opts);
 void live_gap(const char *what, const struct live_opts *opts);
 void live_fairness(const char *what, const struct live_opts *opts);
+void live_outside(const char *what, const struct live_opts *opts);
 void live_idle(const char *what, const struct live_opts *opts);
 void live_handover(const char *what, const struct live_opts *opts);
 

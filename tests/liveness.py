@@ -44,6 +44,7 @@ CASES = {
     "hog_submit": TURNS_SHORT, "hog_submit_busy": TURNS_SHORT,
     "fairness": ((1, 2, 3, 4), "", "", ""),
     "gap": ((1, 2), "--secs 0.5", "", ""),
+    "outside": ((1, 2), "--reps 300", "", "--reps 50"),
     "idle": ((1, 2), "--secs 1", "", ""),
     "handover": ((2,), "--reps 20", "", ""),
 }
