@@ -44,6 +44,8 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite", "--num-callers=30",
             "--fair-sched=yes")
 LONG = {"WEFT_TEST_LONG": "1"}
+# They begin first, so that none runs on alone at the end.
+LONGEST = ("model_idle", "model_op", "test_sched_runs", "test_sched_storm")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -416,8 +418,7 @@ endian = 'little'
                     ("some test fails", "none was run")]
 
     def run_tests(self):
-        # The models first: some take longer than all that comes after.
-        tests = sorted(self.tests(), key=lambda t: "model" not in t["suite"])
+        tests = sorted(self.tests(), key=lambda t: t["name"] not in LONGEST)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(self.run_test,
                           [t for t in tests if t["is_parallel"]]))
