@@ -22,6 +22,7 @@
 #include <weft/weft.h>
 
 #include "io/reactor.h"
+#include "runtime/fiber.h"
 #include "runtime/runtime.h"
 
 /* Open descriptors of the process, but for the one that counts them.  While a
@@ -39,6 +40,18 @@ static inline int fds_open(void)
 	return count - 3; /* ".", "..", and the directory itself */
 }
 
+/* Nothing lay about that somebody should have been woken for.  A tool that
+ * runs one thread at a time makes those wait that were woken. */
+static inline void expect_no_rescues(void)
+{
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
+	struct weft_stats stats;
+
+	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_uint_eq(stats.total.rescues, 0);
+#endif
+}
+
 /* A main task that also sees to it that no completion came for nobody. */
 struct io_main {
 	weft_fn fn;
@@ -53,6 +66,7 @@ static inline int64_t io_main_task(void *arg)
 	ck_assert_uint_eq(weft__load(&weft__reactor(weft_runtime())->stale,
 				     relaxed),
 			  0);
+	expect_no_rescues();
 	return r;
 }
 
