@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/fiber.h"
 #include "tests/fake_driver.h"
 
 /* ck_assert() logs each success, which is slow where there are millions. */
@@ -53,15 +52,11 @@ static inline uint64_t seed_of(int i)
 	return base * 1000 + (uint64_t)i;
 }
 
-/* How many of n seeds.  Under a sanitizer, which is slow, a quarter every day;
- * all are tried by the plain builds, and with WEFT_TEST_LONG. */
+/* How many of n seeds: a quarter where a tool makes all of it slow, and other
+ * builds try them all. */
 static inline int seeds(int n)
 {
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
-	return getenv("WEFT_TEST_LONG") ? n : (n + 3) / 4;
-#else
-	return n;
-#endif
+	return getenv("WEFT_TEST_FEW") ? (n + 3) / 4 : n;
 }
 
 static inline int run_suites(Suite *(*const make[])(void), int count)

@@ -44,6 +44,7 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite", "--num-callers=30",
             "--fair-sched=yes")
 LONG = {"WEFT_TEST_LONG": "1"}
+FEW = {"WEFT_TEST_FEW": "1"}  # seeds; all of them in the plain builds
 # They begin first, so that none runs on alone at the end.
 LONGEST = ("model_idle", "model_op", "test_sched_runs", "test_sched_storm")
 
@@ -94,7 +95,7 @@ STAGES = [
           env={"WEFT_TEST_SENTINEL": "off", "CK_EXCLUDE_TAGS": "sentinel"}),
     Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
                                    "-Dbench=disabled"),
-          env=ASAN, slowness=4,
+          env={**ASAN, **FEW}, slowness=4,
           planted=(("planted_asan", "AddressSanitizer: heap-use-after-free"),
                    ("planted_ubsan", "signed integer overflow"))),
     # Without what runs on one thread: there is no race to find.
@@ -110,14 +111,14 @@ STAGES = [
               "-Db_pie=false"),
           # Fewer preemptions than the models have natively.
           suites=suites("portable"), wrapper=("qemu-aarch64",), slowness=10,
-          env={"MODEL_BOUND": "1"}),
+          env={"MODEL_BOUND": "1", **FEW}),
     Stage("fuzz", cc="clang", fuzz_seconds=5,
           env=ASAN, options=PLAIN + WITHOUT_PROGRAMS + (
               "-Dtests=disabled", "-Dfuzz=true", "-Db_lundef=false",
               "-Db_sanitize=address,undefined",
               "-Dc_args=-fsanitize=fuzzer-no-link")),
 
-    Stage("aarch64-models", like="aarch64", suites=suites("model"),
+    Stage("aarch64-long", like="aarch64", suites=suites("portable"),
           wrapper=("qemu-aarch64",), slowness=20, long=True),
     Stage("stress", like="gcc", suites=suites("stress"), env=LONG,
           slowness=60, long=True),
