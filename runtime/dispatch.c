@@ -99,21 +99,6 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
  * Queues that are full, pinned tasks, other threads.
  */
 
-/* Links what was claimed. */
-static void claimed_chain(struct weft__runq *from,
-			  const struct weft__claim *claim,
-			  struct weft__chain *chain)
-{
-	for (uint32_t i = 0; i < claim->count; i++) {
-		struct weft__task *task = weft__runq_claimed(from, claim, i);
-
-		weft__chain_add(chain, task);
-		if (i + WEFT__AHEAD < claim->count)
-			task->ahead = weft__runq_claimed(from, claim,
-							 i + WEFT__AHEAD);
-	}
-}
-
 /* Moves the oldest half of the outbound ring to the injection queue. */
 static void spill(struct weft__worker *worker, struct weft__task *task)
 {
@@ -121,7 +106,7 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 	struct weft__claim claim;
 
 	if (weft__runq_claim(&worker->outbound, 2, WEFT__SPILL, &claim)) {
-		claimed_chain(&worker->outbound, &claim, &chain);
+		weft__chain_claimed(&chain, &worker->outbound, &claim);
 		weft__runq_release(&worker->outbound);
 	}
 	/* A thief is at work: its slots are not free yet. */

@@ -17,6 +17,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
+#include "runtime/runq.h"
 #include "runtime/task.h"
 
 /* A chain of tasks through ->next, oldest first. */
@@ -46,6 +47,21 @@ static inline struct weft__task *weft__chain_take(struct weft__chain *chain)
 		chain->count--;
 	}
 	return task;
+}
+
+/* Adds what was claimed, before it is released. */
+static inline void weft__chain_claimed(struct weft__chain *chain,
+				       struct weft__runq *from,
+				       const struct weft__claim *claim)
+{
+	for (uint32_t i = 0; i < claim->count; i++) {
+		struct weft__task *task = weft__runq_claimed(from, claim, i);
+
+		weft__chain_add(chain, task);
+		if (i + WEFT__AHEAD < claim->count)
+			task->ahead = weft__runq_claimed(from, claim,
+							 i + WEFT__AHEAD);
+	}
 }
 
 struct weft__inject {

@@ -145,11 +145,13 @@ static inline void weft__task_mark(struct weft__task *task, unsigned flags)
 		    relaxed);
 }
 
-/* What a dispatch and a start touch. */
+/* What a dispatch and a start touch; of NULL nothing. */
 static inline void weft__task_prefetch(struct weft__task *task)
 {
-	__builtin_prefetch(task, 1);
-	__builtin_prefetch(&task->handle_next, 1);
+	uintptr_t at = (uintptr_t)task;
+
+	__builtin_prefetch((void *)at, 1);
+	__builtin_prefetch((void *)(at + WEFT__LINE_BYTES), 1);
 }
 
 /* Its stack: what the switch to it and the first returns read. */
