@@ -168,9 +168,9 @@ static inline struct weft__task *weft__runq_pop(struct weft__runq *queue)
  * ready, or all of it (`parts` is 2 or 1), but not more than `most`.  False:
  * empty, or another thief is at work.
  */
-
 static inline bool weft__runq_claim(struct weft__runq *queue, uint32_t parts,
-				    uint32_t most, struct weft__claim *ret_claim)
+				    uint32_t most,
+				    struct weft__claim *ret_claim)
 {
 	/* pairs: [runq.pass] */
 	uint64_t head = weft__load(&queue->head, acquire);
