@@ -2,31 +2,25 @@
 # SPDX-License-Identifier: MIT
 """Mutation test of the models: do they notice when the sources are wrong?
 
-models.txt says which program models which sources.  From every source that is
-modelled, mutants are generated, one change each:
+models.txt says which program models which sources.  Of every source that is
+modelled mutants.py makes mutants, each wrong in one place.  One is killed when a
+program that models its source exits nonzero; running out of time does not count
+as that.  equivalent.txt lists mutants that change nothing, one per line: the id,
+" :: ", and the reason.
 
-  order    every memory order at a weft__ atomic operation, one step weaker
-  failure  a weft__cas_acquire() that does not acquire on failure
-  barrier  a weft__heavy_barrier() removed
-  recheck  the condition at a comment "mutate: recheck", "recheck=false" or
-           "recheck=true", replaced by that value (false); it is not evaluated
-  wake     the statement at a comment "mutate: wake" removed
-  retry    the loop at a comment "mutate: retry" tries once
-
-A tag stands before its statement, or after it on the line where it ends; a
-retry tag may also be the last thing in the body of its loop, where giving up is
-the first return statement of that loop, or else a break.
-
-A mutant is killed when a program that models its source exits nonzero.  Running
-out of time does not count as that.  equivalent.txt lists mutants that change
-nothing, one per line: the id, " :: ", and the reason.
+With --memory what was found out is kept, as soon as it is: a run that was ended
+goes on where it was.  What depends on a file that has changed is judged anew,
+beginning with the test case that killed the mutant last time.
 
 Exit status 1: fewer than 95 % of the mutants that are not equivalent were
 killed, a survivor is not listed, or a listed mutant was killed or is not there.
 """
 
 import argparse
+import collections
 import concurrent.futures
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -36,334 +30,21 @@ import tempfile
 import threading
 import time
 
+from mutants import BadTag, mutants_of
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 ENGINE = ["engine", "schedule", "memory", "order", "operation", "data",
           "kernel", "trace", "fiber", "fail"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DWEFT__MODEL", "-O1", "-w"]
 
-OPERATION = re.compile(
-    r"\bweft__(load|store|swap|add|sub|or|and|cas|cas_acquire)\s*\(")
-BARRIER = re.compile(r"\bweft__heavy_barrier\s*\(\s*\)")
-COMMENT = re.compile(r"/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'",
-                     re.S)
-TAG = re.compile(r"mutate:\s*(recheck|wake|retry)(?:=(true|false))?")
-HEADER = re.compile(r"\s*(?:else\b|(?:if|while|for|switch)\s*\()")
 
-WEAKER = {
-    "load": {"seq_cst": ["acquire"], "acquire": ["relaxed"]},
-    "store": {"seq_cst": ["release"], "release": ["relaxed"]},
-    "rmw": {"seq_cst": ["acq_rel"], "acq_rel": ["acquire", "release"],
-            "acquire": ["relaxed"], "release": ["relaxed"]},
-}
-ORDERS = {"relaxed", "acquire", "release", "acq_rel", "seq_cst"}
+class Death(collections.namedtuple("Death", "program case what",
+                                   defaults=("", "", ""))):
+    """Which test case of which program found what."""
 
-
-class BadTag(Exception):
-    pass
-
-
-class Mutant:
-    def __init__(self, source, position, kind, what, edits):
-        self.source = source
-        self.line = source.text.count("\n", 0, position) + 1
-        self.kind = kind
-        self.edits = edits
-        self.id = "%s %s: %s" % (source.path, source.function_at(position),
-                                 what)
-
-    def text(self):
-        text = self.source.text
-        for start, end, new in sorted(self.edits, reverse=True):
-            text = text[:start] + new + text[end:]
-        return text
-
-
-class Source:
-    """A file, and the same with comments and strings blanked."""
-
-    def __init__(self, path):
-        self.path = path
-        with open(os.path.join(ROOT, path)) as f:
-            self.text = f.read()
-        self.comments = []
-        self.code = COMMENT.sub(self._blank, self.text)
-
-    def _blank(self, match):
-        if match.group().startswith("/*"):
-            self.comments.append(match)
-        return re.sub(r"[^\n]", " ", match.group())
-
-    def function_at(self, position):
-        """The function, or macro, that the position is in."""
-        name, depth = "file", 0
-        candidate = None
-        start = 0
-        for match in re.finditer(r"[{};]|^#\s*define\s+(\w+)", self.code, re.M):
-            if match.start() >= position:
-                break
-            token = match.group()
-            if token == "{":
-                if depth == 0:
-                    heads = re.findall(r"(\w+)\s*\((?=[^{;]*$)",
-                                       self.code[start:match.start()])
-                    candidate = heads[0] if heads else None
-                depth += 1
-                name = candidate or name
-            elif token == "}":
-                depth -= 1
-                if depth == 0:
-                    name = "file"
-            elif match.group(1) and depth == 0:
-                name = match.group(1)
-            if depth == 0:
-                start = match.end()
-        return name
-
-    def match(self, position, opening, closing, step):
-        depth, i = 0, position
-        while 0 <= i < len(self.code):
-            depth += (self.code[i] in opening) - (self.code[i] in closing)
-            if depth == 0:
-                return i
-            i += step
-        raise BadTag("%s: unbalanced bracket" % self.path)
-
-    def close(self, opening):
-        return self.match(opening, "({", ")}", 1)
-
-    def open(self, closing):
-        return self.match(closing, ")}", "({", -1)
-
-    def skip(self, position):
-        match = re.compile(r"\S").search(self.code, position)
-        return match.start() if match else len(self.code)
-
-    def skip_back(self, position):
-        return len(self.code[:position].rstrip()) - 1
-
-    def word(self, position):
-        match = re.compile(r"\w+").match(self.code, position)
-        return match.group() if match else ""
-
-    def word_before(self, position):
-        match = re.search(r"(\w+)\s*$", self.code[:position])
-        return (match.group(1), match.start(1)) if match else ("", position)
-
-    def statement_end(self, position):
-        """Just past the statement that begins at position."""
-        position = self.skip(position)
-        word = self.word(position)
-        if self.code[position] == "{":
-            return self.close(position) + 1
-        if word in ("if", "while", "for", "switch"):
-            body = self.close(self.code.index("(", position)) + 1
-            end = self.statement_end(body)
-            after = self.skip(end)
-            if word == "if" and self.word(after) == "else":
-                end = self.statement_end(after + 4)
-            return end
-        if word == "do":
-            end = self.statement_end(position + 2)
-            return self.code.index(";", self.close(
-                self.code.index("(", end))) + 1
-        depth = 0
-        for i in range(position, len(self.code)):
-            if self.code[i] in "({":
-                depth += 1
-            elif self.code[i] in ")}":
-                depth -= 1
-            elif self.code[i] == ";" and depth == 0:
-                return i + 1
-        raise BadTag("%s: no end of statement" % self.path)
-
-    def statement_before(self, position):
-        """Start of the simple statement whose ; is at position."""
-        depth, start = 0, position - 1
-        while start >= 0:
-            c = self.code[start]
-            if c == ")":
-                depth += 1
-            elif c == "(":
-                depth -= 1
-            elif c in ";{}" and depth == 0:
-                break
-            start -= 1
-        start += 1
-        while True:
-            match = HEADER.match(self.code, start, position)
-            if not match:
-                return self.skip(start)
-            start = match.end()
-            if self.code[start - 1] == "(":
-                start = self.close(start - 1) + 1
-
-
-def squeeze(text):
-    """One line, without comments: what survives reformatting."""
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    return re.sub(r"\s+", " ", text).replace("( ", "(").strip()
-
-
-def order_mutants(source):
-    for match in OPERATION.finditer(source.code):
-        name = match.group(1)
-        end = source.close(match.end() - 1)
-        if source.code.startswith("#define", source.code.rfind(
-                "\n", 0, match.start()) + 1):
-            continue
-        comma = source.code.rfind(",", match.end(), end)
-        order = source.code[comma + 1:end].strip()
-        site = squeeze(source.text[match.start():end + 1])
-        if order not in ORDERS:
-            raise BadTag("%s: no memory order in %s" % (source.path, site))
-        at = source.code.index(order, comma)
-        kind = name if name in ("load", "store") else "rmw"
-        for weaker in WEAKER[kind].get(order, []):
-            yield Mutant(source, match.start(), "order",
-                         "%s -> %s" % (site, weaker),
-                         [(at, at + len(order), weaker)])
-        if name == "cas_acquire":
-            start = match.start(1)
-            yield Mutant(source, match.start(), "failure",
-                         "%s -> fails relaxed" % site,
-                         [(start, start + len(name), "cas")])
-    for match in BARRIER.finditer(source.code):
-        yield Mutant(source, match.start(), "barrier", "no heavy barrier",
-                     [(match.start(), match.end(), "((void)0)")])
-
-
-def trailing(source, comment):
-    line = source.code.rfind("\n", 0, comment.start()) + 1
-    return source.code[line:comment.start()].strip() != ""
-
-
-def recheck_edit(source, comment, value):
-    if trailing(source, comment):
-        last = source.skip_back(comment.start())
-        if source.code[last] == ";":
-            at = source.statement_before(last)
-        else:
-            while last >= 0 and source.code[last] != ")":
-                last -= 1
-            at = source.word_before(source.open(last))[1]
-    else:
-        at = source.skip(comment.end())
-    word = source.word(at)
-    if word in ("if", "while"):
-        start = source.code.index("(", at)
-        end = source.close(start)
-        start += 1
-    elif word == "return":
-        start, end = at + 6, source.statement_end(at) - 1
-    else:
-        raise BadTag("no condition")
-    old = source.text[start:end]
-    new = "1 || (%s)" if value == "true" else "0 && (%s)"
-    return start, "%s is %s" % (squeeze(old), value), [(start, end, new % old)]
-
-
-def wake_edit(source, comment):
-    if trailing(source, comment):
-        end = source.skip_back(comment.start()) + 1
-        start = source.statement_before(end - 1)
-    else:
-        start = source.skip(comment.end())
-        end = source.statement_end(start)
-    what = "without %s" % squeeze(source.text[start:end])
-    return start, what, [(start, end, ";")]
-
-
-def loop_once(source, at):
-    """The loop statement at this position, made to try once."""
-    word = source.word(at)
-    if word == "do":
-        end = source.statement_end(source.skip(at + 2))
-        return tail_once(source, source.code.index("(", end))
-    start = source.code.index("(", at)
-    end = source.close(start)
-    inside = source.text[start + 1:end]
-    what = squeeze(source.text[at:end + 1])
-    if word == "while":
-        new = "for (int once_ = 1; once_-- && (%s);)" % inside
-        return at, what + " once", [(at, end + 1, new)]
-    if word == "for":
-        semicolons = [i for i in range(start, end) if source.code[i] == ";"]
-        first, second = semicolons[0], semicolons[-1]
-        condition = source.text[first + 1:second].strip() or "1"
-        return at, what + " once", [
-            (at, at, "int once_ = 1; "),
-            (first + 1, second, " once_-- && (%s)" % condition)]
-    raise BadTag("no loop")
-
-
-def tail_once(source, start):
-    end = source.close(start)
-    old = source.text[start + 1:end]
-    return start, "do while (%s) once" % squeeze(old), [
-        (start + 1, end, "(%s), 0" % old)]
-
-
-def body_once(source, comment):
-    end = source.skip(comment.end())
-    start = source.open(end)
-    gives_up = re.search(r"\breturn\b[^;]*;", source.code[start:end])
-    exit_by = gives_up.group() if gives_up else "break;"
-    return comment.start(), "no retry, %s" % squeeze(exit_by), [
-        (comment.start(), comment.start(), exit_by + " ")]
-
-
-def retry_edit(source, comment):
-    after = source.skip(comment.end())
-    last = source.skip_back(comment.start())
-    if not trailing(source, comment):
-        if source.code[after] == "}":
-            return body_once(source, comment)
-        return loop_once(source, after)
-    if source.code[last] == ";":
-        last = source.skip_back(last)
-    if source.code[last] != ")":
-        raise BadTag("no loop")
-    start = source.open(last)
-    word, at = source.word_before(start)
-    if word == "while" and source.code[source.skip_back(at)] == "}" and \
-            source.code[source.skip(last + 1)] == ";" and \
-            source.word_before(source.open(source.skip_back(at)))[0] == "do":
-        return tail_once(source, start)
-    return loop_once(source, at)
-
-
-def tag_mutants(source):
-    for comment in source.comments:
-        tag = TAG.search(comment.group())
-        if not tag:
-            continue
-        kind, value = tag.group(1), tag.group(2)
-        try:
-            if kind == "recheck":
-                position, what, edits = recheck_edit(source, comment,
-                                                     value or "false")
-            elif kind == "wake":
-                position, what, edits = wake_edit(source, comment)
-            else:
-                position, what, edits = retry_edit(source, comment)
-        except (BadTag, ValueError) as error:
-            line = source.text.count("\n", 0, comment.start()) + 1
-            raise BadTag("%s:%d: tag %s: %s" % (source.path, line, kind,
-                                                error))
-        yield Mutant(source, position, kind, "%s: %s" % (kind, what), edits)
-
-
-def mutants_of(path):
-    source = Source(path)
-    mutants = sorted(list(order_mutants(source)) + list(tag_mutants(source)),
-                     key=lambda m: m.line)
-    seen = {}
-    for mutant in mutants:
-        seen[mutant.id] = seen.get(mutant.id, 0) + 1
-        if seen[mutant.id] > 1:
-            mutant.id += " #%d" % seen[mutant.id]
-    return mutants
+    def __str__(self):
+        return ": ".join(part for part in self if part)
 
 
 class Model:
@@ -375,6 +56,18 @@ class Model:
         self.links = fields[2] if len(fields) > 2 else []
         self.name = os.path.splitext(os.path.basename(self.program))[0]
         self.seconds = 0.0
+        self.files = {}
+
+    def files_read(self, args):
+        """All that it is compiled from, by name."""
+        rule = subprocess.run(
+            [args.cc, *FLAGS, *args.cflags, "-I.", "-Iinclude", "-MM",
+             self.program, *self.links], cwd=ROOT, check=True, text=True,
+            capture_output=True).stdout
+        for name in re.findall(r"[^\s\\]+(?=\s)", rule):
+            if not name.endswith(":"):
+                with open(os.path.join(ROOT, name)) as f:
+                    self.files[os.path.normpath(name)] = f.read()
 
 
 def models_read(path):
@@ -397,6 +90,50 @@ def equivalents_read(path):
                 sys.exit("%s: no reason: %s" % (path, line))
             equivalents[mutant.strip()] = reason.strip()
     return equivalents
+
+
+class Memory:
+    """What earlier runs found out: a line of JSON each, the last one counts."""
+
+    def __init__(self, path, args):
+        self.path = path
+        self.found = {}
+        self.killers = {}
+        self.lock = threading.Lock()
+        self.common = repr((args.cc, FLAGS, args.cflags,
+                            os.environ.get("MODEL_BOUND")))
+        for name in sorted(os.listdir(HERE)):
+            if os.path.splitext(name)[0] in ENGINE:
+                with open(os.path.join(HERE, name)) as f:
+                    self.common += name + "\0" + f.read() + "\0"
+        if path and os.path.exists(path):
+            with open(path) as f:
+                for line in f:
+                    self.learn(line)
+
+    def learn(self, line):
+        try:
+            subject, digest, verdict, how = json.loads(line)
+        except ValueError:
+            return  # the run was ended while it wrote this
+        self.found[subject, digest] = verdict, how
+        if verdict == "killed":
+            self.killers[subject] = Death(*how)
+
+    def digest(self, models, path="", text=""):
+        """Of all that what these models find depends on."""
+        digest = hashlib.sha256(self.common.encode())
+        for model in models:
+            for name, content in sorted(model.files.items()):
+                content = text if name == path else content
+                digest.update(("%s\0%s\0" % (name, content)).encode())
+        return digest.hexdigest()
+
+    def put(self, subject, digest, verdict, how):
+        if not self.path:
+            return
+        with self.lock, open(self.path, "a") as f:
+            f.write(json.dumps([subject, digest, verdict, how]) + "\n")
 
 
 class Tree:
@@ -431,24 +168,28 @@ class Tree:
                 return done.stderr
         return None
 
-    def run(self, model, seconds):
-        environment = dict(os.environ, CK_FORK="no", MODEL_STOP="yes")
+    def run(self, model, seconds, only=""):
+        """What the program ended with, and the death of a mutant by it."""
+        environment = dict(os.environ, CK_FORK="no", MODEL_STOP="yes",
+                           MODEL_ONLY=only)
         environment.pop("MODEL_REPLAY", None)
         try:
             done = subprocess.run([os.path.join(self.directory, model.name)],
                                   capture_output=True, timeout=seconds,
                                   env=environment, errors="replace")
         except subprocess.TimeoutExpired:
-            return "time"
+            return "time", None
         if done.returncode == 0:
-            return "ok"
+            return "ok", None
         for line in done.stdout.splitlines():
             if line.startswith("violation: "):
-                return line[len("violation: "):]
+                _, case, what = line.split(": ", 2)
+                return "killed", Death(model.name, case, what)
         for line in done.stdout.splitlines():
             if re.search(r":[FE]:", line):
-                return line
-        return "exit status %d" % done.returncode
+                return "killed", Death(model.name, "", line)
+        return "killed", Death(model.name, "",
+                               "exit status %d" % done.returncode)
 
 
 def library_build(directory, args):
@@ -465,40 +206,59 @@ def library_build(directory, args):
     return library
 
 
-def baseline(models, tree, library):
+def baseline(models, directory, library, memory, args):
+    """How long each takes without a mutant, by which nothing is found."""
+    tree = Tree(directory, args)
     for model in models:
+        subject, digest = "baseline " + model.name, memory.digest([model])
+        if (subject, digest) in memory.found:
+            model.seconds = memory.found[subject, digest][1]
+            continue
         message = tree.build(model, library)
         if message:
             sys.exit("%s does not build:\n%s" % (model.name, message))
         start = time.monotonic()
-        result = tree.run(model, 3600)
+        result, death = tree.run(model, 3600)
         model.seconds = time.monotonic() - start
         if result != "ok":
-            sys.exit("%s fails without a mutant: %s" % (model.name, result))
-        print("baseline %s: %.2f s" % (model.name, model.seconds), flush=True)
+            sys.exit("fails without a mutant: %s" % (death or model.name))
+        print("%s: %.2f s" % (subject, model.seconds), flush=True)
+        memory.put(subject, digest, "ok", model.seconds)
 
 
-def judge(mutant, models, tree, library, args):
-    verdict, how = "SURVIVED", ""
+def judge(mutant, models, tree, library, killer, args):
+    """Tries all models, the fastest first; but first the last killer."""
+    verdict, how = "SURVIVED", Death()
+    tries = [(model, "") for model in models]
+    tries[:0] = [(model, killer.case) for model in models
+                 if model.name == killer.program and killer.case]
     tree.put(mutant.source.path, mutant.text())
+    built = set()
     try:
-        for model in sorted(models, key=lambda m: m.seconds):
-            if mutant.source.path not in model.covers:
-                continue
-            message = tree.build(model, library)
+        for model, only in tries:
+            message = model not in built and tree.build(model, library)
             if message:
-                return "INVALID", message.strip().splitlines()[0]
-            result = tree.run(model, max(args.time, 4 * model.seconds))
+                return "INVALID", Death(model.name, "",
+                                        message.strip().splitlines()[0])
+            built.add(model)
+            result, death = tree.run(
+                model, max(args.time, 4 * model.seconds), only)
+            if result == "killed":
+                return "killed", death
             if result == "time":
-                verdict, how = "TIMED OUT", model.name
-            elif result != "ok":
-                return "killed", "%s: %s" % (model.name, result)
+                verdict, how = "TIMED OUT", Death(model.name)
     finally:
         tree.put(mutant.source.path, mutant.source.text)
     return verdict, how
 
 
-def judge_all(mutants, models, directory, library, args):
+def covering(mutant, models):
+    return sorted((model for model in models
+                   if mutant.source.path in model.covers),
+                  key=lambda model: model.seconds)
+
+
+def judge_all(mutants, models, directory, library, memory, args):
     trees = threading.local()
     number = iter(range(args.jobs))
     lock = threading.Lock()
@@ -508,16 +268,48 @@ def judge_all(mutants, models, directory, library, args):
             with lock:
                 path = os.path.join(directory, "tree%d" % next(number))
             trees.tree = Tree(path, args)
-        mutant.verdict, mutant.how = judge(mutant, models, trees.tree, library,
-                                           args)
+        mutant.verdict, mutant.how = judge(
+            mutant, covering(mutant, models), trees.tree, library,
+            memory.killers.get(mutant.id, Death()), args)
+        memory.put(mutant.id, mutant.digest, mutant.verdict, mutant.how)
         with lock:
             print("%-9s %s:%d: %s%s" % (
                 mutant.verdict, mutant.source.path, mutant.line, mutant.id,
-                "\n          by " + mutant.how if mutant.how else ""),
+                "\n          by %s" % (mutant.how,) if any(mutant.how) else ""),
                 flush=True)
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(work, mutants))
+
+
+def remember(mutants, models, memory):
+    """Those that are not judged yet."""
+    for mutant in mutants:
+        # In the order of models.txt, whatever time each took.
+        mutant.digest = memory.digest(
+            [model for model in models if mutant.source.path in model.covers],
+            mutant.source.path, mutant.text())
+        verdict, how = memory.found.get((mutant.id, mutant.digest), ("", ()))
+        if verdict in ("killed", "SURVIVED"):
+            mutant.verdict, mutant.how = verdict, Death(*how)
+    return [mutant for mutant in mutants if not mutant.verdict]
+
+
+def table(mutants, equivalents):
+    """A line a source: mutants, killed, equivalent, what is left."""
+    rows = collections.defaultdict(list)
+    for mutant in mutants:
+        rows[mutant.source.path].append(mutant)
+    if len(rows) > 1:
+        rows["all"] = mutants
+    print("\n%-24s mutants  killed  equivalent  left  killed of the rest" % "")
+    for path, row in rows.items():
+        killed = sum(m.verdict == "killed" for m in row)
+        equal = sum(m.verdict != "killed" and m.id in equivalents for m in row)
+        counted = len(row) - equal
+        print("%-24s %7d %7d %11d %5d %17.1f %%" % (
+            path, len(row), killed, equal, counted - killed,
+            100.0 * killed / counted if counted else 100.0))
 
 
 def report(mutants, equivalents, partial):
@@ -532,6 +324,7 @@ def report(mutants, equivalents, partial):
         known = {m.id for m in mutants}
         wrong += ["listed as equivalent, but not there: " + mutant
                   for mutant in equivalents if mutant not in known]
+    table(mutants, equivalents)
     counted = len(mutants) - len(listed)
     percent = 100.0 * len(killed) / counted if counted else 100.0
     print("\n%d mutants, %d killed (%.1f %% of those not equivalent), "
@@ -552,6 +345,7 @@ def arguments():
     parser.add_argument("--models", default=os.path.join(HERE, "models.txt"))
     parser.add_argument("--equivalent",
                         default=os.path.join(HERE, "equivalent.txt"))
+    parser.add_argument("--memory", help="file of what was found out")
     parser.add_argument("--root", default=ROOT, help="of the sources")
     parser.add_argument("--only", default="", help="mutants that match this")
     parser.add_argument("--list", action="store_true", help="do not run them")
@@ -576,7 +370,7 @@ def main():
     equivalents = equivalents_read(args.equivalent)
     sources = sorted({path for model in models for path in model.covers})
     try:
-        mutants = [m for path in sources for m in mutants_of(path)]
+        mutants = [m for path in sources for m in mutants_of(ROOT, path)]
     except BadTag as error:
         sys.exit(str(error))
     mutants = [m for m in mutants if re.search(args.only, m.id)]
@@ -586,12 +380,21 @@ def main():
         for mutant in mutants:
             print("%s:%d: %s" % (mutant.source.path, mutant.line, mutant.id))
         return 0
-    with tempfile.TemporaryDirectory(prefix="weft-mutate-") as directory:
-        library = library_build(directory, args)
-        used = [model for model in models
-                if any(m.source.path in model.covers for m in mutants)]
-        baseline(used, Tree(os.path.join(directory, "baseline"), args), library)
-        judge_all(mutants, models, directory, library, args)
+    used = [model for model in models
+            if any(m.source.path in model.covers for m in mutants)]
+    for model in used:
+        model.files_read(args)
+    memory = Memory(args.memory, args)
+    new = remember(mutants, used, memory)
+    print("%d mutants, %d of them known" % (len(mutants),
+                                            len(mutants) - len(new)))
+    if new:
+        with tempfile.TemporaryDirectory(prefix="weft-mutate-") as directory:
+            library = library_build(directory, args)
+            baseline([model for model in used
+                      if any(m.source.path in model.covers for m in new)],
+                     os.path.join(directory, "baseline"), library, memory, args)
+            judge_all(new, used, directory, library, memory, args)
     return report(mutants, equivalents, bool(args.only))
 
 
