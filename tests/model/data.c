@@ -49,40 +49,56 @@ static _Noreturn void race(uintptr_t address, const char *what,
 }
 
 /* One byte of a word: what is not known to have happened before, races. */
-static void byte_check(const struct datum *datum, unsigned byte,
-		       bool write, const char *what)
+static inline void byte_check(const struct datum *datum, unsigned byte,
+			      bool write, const char *what)
 {
 	const struct thread *thread = thread_current();
 	unsigned writer = datum->writer[byte];
 
 	if (writer && thread->now[writer - 1] < datum->write_time[byte])
 		race(datum->word * 8 + byte, what, "writes", writer - 1);
-	if (!write)
+	if (!write || !clock_misses(thread->now, datum->reads[byte]))
 		return;
 	for (unsigned i = 0; i < engine.threads_n; i++)
 		if (thread->now[i] < datum->reads[byte][i])
 			race(datum->word * 8 + byte, what, "reads", i);
 }
 
+static void word_read(struct datum *datum, unsigned byte, unsigned end)
+{
+	int16_t time = thread_current()->time;
+
+	for (; byte < end; byte++) {
+		byte_check(datum, byte, false, "reads");
+		datum->reads[byte][engine.current] = time;
+	}
+}
+
+static void word_write(struct datum *datum, unsigned byte, unsigned end)
+{
+	int16_t time = thread_current()->time;
+
+	for (; byte < end; byte++) {
+		byte_check(datum, byte, true, "writes");
+		datum->writer[byte] = (uint8_t)(engine.current + 1);
+		datum->write_time[byte] = time;
+	}
+}
+
 static void data_access(uintptr_t address, size_t size, bool write)
 {
-	struct thread *thread = thread_current();
-	struct datum *datum = NULL;
+	schedule_tick(thread_current());
+	while (size > 0) {
+		struct datum *datum = datum_find(address / 8, true);
+		unsigned byte = address % 8;
+		unsigned n = 8 - byte < size ? 8 - byte : (unsigned)size;
 
-	schedule_tick(thread);
-	for (size_t i = 0; i < size; i++) {
-		uintptr_t at = address + i;
-		unsigned byte = at % 8;
-
-		if (!datum || byte == 0)
-			datum = datum_find(at / 8, true);
-		byte_check(datum, byte, write, write ? "writes" : "reads");
-		if (write) {
-			datum->writer[byte] = (uint8_t)(engine.current + 1);
-			datum->write_time[byte] = thread->time;
-		} else {
-			datum->reads[byte][engine.current] = thread->time;
-		}
+		if (write)
+			word_write(datum, byte, byte + n);
+		else
+			word_read(datum, byte, byte + n);
+		address += n;
+		size -= n;
 	}
 }
 
@@ -94,7 +110,7 @@ static void data_initialise(uintptr_t address, size_t size, const char *what)
 	for (unsigned i = 0; i < engine.locations_n; i++) {
 		struct location *location = &engine.locations[i];
 
-		if (location->address - address >= size ||
+		if (engine.addresses[i] - address >= size ||
 		    location->stores_n == 0)
 			continue;
 		for (unsigned j = 0; j < engine.threads_n; j++)

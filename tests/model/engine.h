@@ -87,8 +87,8 @@ struct ordered {
 
 /* Eight bytes of plain data: of each, who read it and who wrote it last. */
 struct datum {
+	clock16 reads[8];
 	uintptr_t word;
-	int16_t reads[8][LANES];
 	int16_t write_time[8];
 	/* Index and one; 0: nobody. */
 	uint8_t writer[8];
@@ -202,6 +202,8 @@ struct engine {
 	struct entry table[1u << TABLE_SHIFT];
 	struct entry data_table[1u << DATA_SHIFT];
 	struct location locations[LOCATIONS_MAX];
+	/* Theirs, apart: every write of plain data looks through them. */
+	uintptr_t addresses[LOCATIONS_MAX];
 	struct datum data[DATA_MAX];
 	struct name names[NAMES_MAX];
 	struct dead dead[DEAD_MAX];
@@ -228,16 +230,26 @@ static inline clock16 clock_join(clock16 a, clock16 b)
 	return (a & more) | (b & ~more);
 }
 
-/* Whether some lane of met is not after the same lane of now. */
-static inline bool clock_reaches(clock16 now, clock16 met)
+static inline bool clock_any(clock16 lanes)
 {
 	union {
 		clock16 lanes;
 		uint64_t words[2];
-	} reached;
+	} set = { lanes };
 
-	reached.lanes = met <= now;
-	return (reached.words[0] | reached.words[1]) != 0;
+	return (set.words[0] | set.words[1]) != 0;
+}
+
+/* Whether some lane of met is not after the same lane of now. */
+static inline bool clock_reaches(clock16 now, clock16 met)
+{
+	return clock_any(met <= now);
+}
+
+/* Whether some lane of time is after the same lane of now. */
+static inline bool clock_misses(clock16 now, clock16 time)
+{
+	return clock_any(time > now);
 }
 
 static inline struct thread *thread_current(void)

@@ -74,6 +74,7 @@ struct location *memory_find(const volatile void *p)
 		engine_violation(NULL, "more than %d locations", LOCATIONS_MAX);
 	engine.table[slot].generation = engine.generation;
 	engine.table[slot].index = (uint16_t)engine.locations_n;
+	engine.addresses[engine.locations_n] = address;
 	location = &engine.locations[engine.locations_n++];
 	location->address = address;
 	location_renew(location);
