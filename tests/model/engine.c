@@ -262,8 +262,11 @@ static void explore(const struct model_opts *opts, const char *name)
 	result->complete = true;
 }
 
-static int bound(int given, int otherwise)
+/* What was forced from outside, else what was given, else the default. */
+static int bound(const char *forced, int given, int otherwise)
 {
+	if (forced)
+		return atoi(forced);
 	if (given == 0)
 		return otherwise;
 	return given < 0 ? 0 : given;
@@ -271,12 +274,11 @@ static int bound(int given, int otherwise)
 
 static void bounds_set(const struct model_opts *opts)
 {
-	const char *forced = getenv("MODEL_BOUND");
-
 	engine.preemptions_max =
-		forced ? atoi(forced) : bound(opts->preemptions, 3);
-	engine.weak_max = bound(opts->weak, MODEL_UNBOUNDED);
-	engine.steps_max = bound(opts->steps, 2000);
+		bound(getenv("MODEL_BOUND"), opts->preemptions, 3);
+	engine.weak_max =
+		bound(getenv("MODEL_WEAK"), opts->weak, MODEL_UNBOUNDED);
+	engine.steps_max = bound(NULL, opts->steps, 2000);
 }
 
 static void result_print(const struct model_result *result, const char *name)
