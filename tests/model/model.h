@@ -25,7 +25,9 @@
  *
  * What is approximate
  *   - Load buffering (a load that returns a store later in program order of
- *     another thread's dependency cycle) is never produced.
+ *     another thread's dependency cycle) is never produced.  So the RMWs of a
+ *     location take place in the order in which they execute: that one may be
+ *     overtaken, if nothing but relaxed operations orders it, is overlooked.
  *   - A release sequence is not continued by plain stores of its own thread;
  *     C11 says it is, C++20 says it is not.  Stricter for us.
  *   - A compare-and-swap does not fail spuriously, but may on an old value.
@@ -105,7 +107,7 @@ struct model_result {
  * schedule.  setup and check_end may be NULL; both run outside the threads,
  * where atomic operations are plain.  With MODEL_REPLAY=name:choices in the
  * environment, only that one execution is run, and printed; MODEL_BOUND=n
- * replaces every preemption bound.
+ * replaces every preemption bound, MODEL_WEAK=n every bound of old values.
  */
 struct model_result model_run(const struct model_opts *opts, model_fn *setup,
 			      model_fn *const threads[], size_t n,

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of the slot `lifo` (runtime/worker.h): its owner fills it and takes out
+ * of it, and whoever helps a late worker takes out of it too.  A task comes out
+ * once, on one side, and with all that was written before it was made ready.
+ */
+#include "tests/model/workers.h"
+
+enum { HELPERS_MOST = 2 };
+
+static void setup(void *arg)
+{
+	(void)arg;
+	workers_setup(1 + HELPERS_MOST);
+	for (uint32_t i = 0; i < 1 + HELPERS_MOST; i++)
+		model_name(&pool[i].lifo, "slot");
+}
+
+MODEL_UNSEEN static void run_one(struct weft__task *task)
+{
+	model_assert(task_runs[task - tasks]++ == 0, "a task was run twice");
+}
+
+/* What a worker has, to the last task. */
+static void run_all(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task;
+
+	while ((task = weft__lifo_take(worker)) ||
+	       (task = weft__runq_pop(&worker->runq))) {
+		run_one(task);
+		model_assert(task->result == 7, "what came before is seen");
+	}
+}
+
+static void make_ready(uint32_t i)
+{
+	tasks[i].result = 7;
+	weft__push_next(weft__worker_self(), &tasks[i]);
+}
+
+static void help_owner(void *arg)
+{
+	(void)arg;
+	(void)help(weft__worker_self(), &pool[0], time_ns);
+	run_all();
+}
+
+static void check_ran(uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		model_assert(task_runs[i] == 1, "each task was run");
+	for (uint32_t i = 0; i < runtime.workers_count; i++)
+		model_assert(weft__alone(&pool[i]), "nothing is left");
+}
+
+THREAD(check_1, check_ran(1);)
+THREAD(check_2, check_ran(2);)
+THREAD(make_1, make_ready(0); run_all();)
+THREAD(make_2, make_ready(0); make_ready(1); run_all();)
+THREAD(make_1_and_1, make_ready(0); run_all(); make_ready(1); run_all();)
+
+MODEL(slot_meets_helper, setup, check_1, OPTIONS(), make_1, help_owner)
+MODEL(slot_meets_two_helpers, setup, check_1, OPTIONS(), make_1, help_owner,
+      help_owner)
+MODEL(full_slot_meets_helper, setup, check_2, OPTIONS(), make_2, help_owner)
+MODEL(slot_filled_anew_meets_helper, setup, check_2, OPTIONS(), make_1_and_1,
+      help_owner)
+MODEL(full_slot_meets_two_helpers, setup, check_2, OPTIONS(.preemptions = 2),
+      make_2, help_owner, help_owner)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		slot_meets_helper,
+		slot_meets_two_helpers,
+		full_slot_meets_helper,
+		slot_filled_anew_meets_helper,
+		full_slot_meets_two_helpers,
+		NULL,
+	};
+
+	return kit_main("lifo", tests);
+}
