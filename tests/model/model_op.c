@@ -30,6 +30,7 @@ static unsigned heads[2], tails[2];
 static struct io_uring_sqe sqes[2][ENTRIES];
 static struct weft__fd fds[FD + 1];
 static struct weft__fd *fd_chunks[1] = { fds };
+static struct weft__listener listener;
 static struct model_event submitted;
 static int32_t buffer;
 /* relaxed: the kernel's own orders are not modelled. */
@@ -84,16 +85,19 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
  * What is not modelled.
  */
 
+/* True: nobody will wake the closer for it, or its accept was cancelled. */
 bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
 {
-	(void)worker, (void)entry;
-	return true;
+	(void)worker;
+	return entry->listener->state == WEFT__LISTENER_IDLE;
 }
 
 void weft__listener_free(struct weft__reactor *of,
-			 struct weft__listener *listener)
+			 struct weft__listener *freed)
 {
-	(void)of, (void)listener;
+	(void)of;
+	model_assert(freed == &listener, "the listener of the descriptor");
+	model_free(freed, sizeof(*freed));
 }
 
 void weft__listeners_feed(struct weft__worker *worker)
@@ -121,6 +125,7 @@ static void setup(void *arg)
 	memset(tails, 0, sizeof(tails));
 	memset(sqes, 0, sizeof(sqes));
 	memset(fds, 0, sizeof(fds));
+	memset(&listener, 0, sizeof(listener));
 	memset(&submitted, 0, sizeof(submitted));
 	buffer = 0;
 	cancelled = 0;
@@ -158,6 +163,14 @@ static void setup_close(void *arg)
 	records[2].state = WEFT__GENERATION;
 	pool[2].current = &records[2];
 	weft__scope_link(&records[2]);
+}
+
+/* Something listens on the descriptor, and accepts nothing just now. */
+static void setup_listener(void *arg)
+{
+	setup(arg);
+	listener.state = WEFT__LISTENER_IDLE;
+	fds[FD].listener = &listener;
 }
 
 static void check_end(void *arg)
@@ -277,7 +290,8 @@ MODEL(two_operations_and_repeats, setup, check_repeats, OPTIONS(), read_twice,
 MODEL(operation_on_descriptor, setup, check_end, OPTIONS(), read_on_fd, serve,
       wake_0)
 MODEL(operation_meets_close, setup_close, check_end,
-      OPTIONS(.preemptions = 2), read_on_fd, serve, close_it)
+      OPTIONS(.preemptions = 2, .weak = 3), read_on_fd, serve, close_it)
+MODEL(close_of_idle_listener, setup_listener, check_end, OPTIONS(), close_it)
 
 int main(void)
 {
@@ -289,6 +303,7 @@ int main(void)
 		two_operations_and_repeats,
 		operation_on_descriptor,
 		operation_meets_close,
+		close_of_idle_listener,
 		NULL,
 	};
 
