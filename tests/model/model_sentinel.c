@@ -123,6 +123,14 @@ static void setup_retires_in_slot(void *arg)
 	tasks[0].fn = computes_until_1_in_slot;
 }
 
+/* Worker 0 has looked up, and finds what to compute as the other parks. */
+static void setup_leaves(void *arg)
+{
+	setup(arg);
+	runtime.sentinel = 1;
+	weft__chain_add(&pool[0].pinned, &tasks[0]);
+}
+
 /* Both sleep, nobody looks up. */
 static void setup_retired(void *arg)
 {
@@ -132,11 +140,14 @@ static void setup_retired(void *arg)
 }
 
 THREAD(submit_0, submit(0); wait_for(0);)
+THREAD(wait_0, wait_for(0);)
 
 MODEL(retire_meets_wake, setup_retires, workers_check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
 MODEL(retire_meets_wake_in_slot, setup_retires_in_slot, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
+MODEL(leave_meets_park, setup_leaves, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0)
 MODEL(a_wake_appoints, setup_retired, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
 
@@ -145,6 +156,7 @@ int main(void)
 	const TTest *const tests[] = {
 		retire_meets_wake,
 		retire_meets_wake_in_slot,
+		leave_meets_park,
 		a_wake_appoints,
 		NULL,
 	};
