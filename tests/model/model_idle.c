@@ -65,7 +65,7 @@ static void setup_chain_parked(void *arg)
 
 THREAD(submit_both, submit(0); submit(1); wait_for(0);)
 MODEL(the_last_searcher_wakes_the_next, setup_chain, workers_check,
-      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_both)
+      OPTIONS(.preemptions = 1, .weak = 2), work, work, submit_both)
 MODEL(the_last_searcher_wakes_a_sleeper, setup_chain_parked, workers_check,
       OPTIONS(.preemptions = 2, .weak = 2), work, work, submit_both)
 
@@ -78,8 +78,7 @@ static void setup_parked(void *arg)
 
 THREAD(complete_1, model_post(&events[1]);)
 MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
-      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), work, work, complete_1,
-      submit_0)
+      OPTIONS(.preemptions = 1, .weak = 1), work, work, complete_1, submit_0)
 
 /*
  * Tasks from a task.
