@@ -127,6 +127,11 @@ STAGES = [
           long=True),
     Stage("models", like="gcc", suites=suites("model"), slowness=20,
           without=suites("mutants"), env={"MODEL_BOUND": "3"}, long=True),
+    # Not so many preemptions, but more loads of old values in an execution than
+    # the largest models have otherwise.
+    Stage("models-weak", like="gcc", suites=suites("model"), slowness=20,
+          without=suites("mutants"), long=True,
+          env={"MODEL_BOUND": "2", "MODEL_WEAK": "2"}),
     Stage("mutants", like="gcc", suites=suites("mutants"), long=True),
     Stage("gcc-O3", options=ALL_PROGRAMS + ("-Doptimization=3",),
           without=suites("source model teeth"), long=True),
@@ -385,6 +390,7 @@ endian = 'little'
                 env.update(ASAN_CROWD)
             if not test["name"].startswith("model_"):
                 env.pop("MODEL_BOUND", None)  # the checker's own tests
+                env.pop("MODEL_WEAK", None)
             status = run([*wrapper, *self.command(test)], log, env, timeout,
                          test["workdir"] or self.directory)
             if status == SKIPPED:
