@@ -9,9 +9,10 @@
   wake     the statement at a comment "mutate: wake" removed
   retry    the loop at a comment "mutate: retry" tries once
 
-A tag stands before its statement, or after it on the line where it ends; a
-retry tag may also be the last thing in the body of its loop, where giving up is
-the first return statement of that loop, or else a break.
+A tag stands before its statement, or after it on the line where it ends; that
+of a recheck may also stand inside the condition, all of which is meant.  A tag
+of a retry may also be the last thing in the body of its loop, where giving up
+is the first return statement of that loop, or else a break.
 """
 
 import os
@@ -110,6 +111,16 @@ class Source:
 
     def open(self, closing):
         return self.match(closing, ")}", "({", -1)
+
+    def around(self, position):
+        """The bracket that the position is in, within its statement, or -1."""
+        depth, i = 0, position - 1
+        while i >= 0 and self.code[i] not in ";{}":
+            depth += (self.code[i] == ")") - (self.code[i] == "(")
+            if depth < 0:
+                return i
+            i -= 1
+        return -1
 
     def skip(self, position):
         match = re.compile(r"\S").search(self.code, position)
@@ -215,7 +226,9 @@ def trailing(source, comment):
 
 
 def recheck_edit(source, comment, value):
-    if trailing(source, comment):
+    if source.around(comment.start()) >= 0:
+        at = source.word_before(source.around(comment.start()))[1]
+    elif trailing(source, comment):
         last = source.skip_back(comment.start())
         if source.code[last] == ";":
             at = source.statement_before(last)
