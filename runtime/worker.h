@@ -61,7 +61,7 @@ enum {
 
 #define WEFT__TICK_NS 200000u	   /* a tick ends after that */
 #define WEFT__WAKE_NS 50000u	   /* a push is told to peers after that */
-#define WEFT__LATE_NS 2000000u	   /* an owner not seen for that is helped */
+#define WEFT__LATE_NS 1000000u	   /* an owner not seen for that is helped */
 #define WEFT__QUIET_NS 100000000u  /* the sentinel retires after that */
 
 /* What is to be done about the task that was left. */
