@@ -41,6 +41,8 @@ enum weft__fd_kind {
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
 	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
 	WEFT__FD_OTHER,	 /* a device that has, a directory, ... */
+	/* Of a stream's socket: the last receive left nothing behind. */
+	WEFT__FD_DRAINED = 1 << 5,
 	/* The file system cannot do it without waiting. */
 	WEFT__FD_NO_QUICK_READ = 1 << 6,
 	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
@@ -128,13 +130,33 @@ static inline int weft__fd_kind(struct weft__fd *entry, int fd)
 	/* relaxed: a hint, found out anew if it is missing. */
 	uint8_t kind = weft__load(&entry->kind, relaxed);
 
-	return weft__likely(kind != 0) ? kind : weft__fd_kind_slow(entry, fd);
+	return weft__likely(kind != 0) ? kind & ~WEFT__FD_DRAINED :
+					 weft__fd_kind_slow(entry, fd);
 }
 
 static inline void weft__fd_set_kind(struct weft__fd *entry, int kind)
 {
 	/* relaxed: a hint. */
 	weft__store(&entry->kind, (uint8_t)kind, relaxed);
+}
+
+/* Is it known that nothing was left to receive? */
+static inline bool weft__fd_drained(struct weft__fd *entry)
+{
+	/* relaxed: a hint. */
+	return weft__load(&entry->kind, relaxed) & WEFT__FD_DRAINED;
+}
+
+static inline void weft__fd_set_drained(struct weft__fd *entry, bool drained)
+{
+	/* relaxed: a hint. */
+	uint8_t old = weft__load(&entry->kind, relaxed);
+	uint8_t kind = drained ? WEFT__FD_SOCKET | WEFT__FD_DRAINED :
+				 WEFT__FD_SOCKET;
+
+	if (old != kind && (old & ~WEFT__FD_DRAINED) == WEFT__FD_SOCKET)
+		/* relaxed: likewise. */
+		weft__store(&entry->kind, kind, relaxed);
 }
 
 /* Under the lock. */

@@ -192,13 +192,15 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 /* Returns the task that closes the descriptor and has nothing left to wait for,
  * or 0. */
 static uint64_t op_unlink(struct weft__reactor *reactor,
-			  struct weft__task *task)
+			  struct weft__task *task, uint32_t completion_flags)
 {
 	struct weft__fd *entry = weft__fd_find(&reactor->fds, task->op_fd);
 	uint64_t closer = 0;
 
 	weft__lock_take(&entry->lock);
 	weft__fd_unlink(task);
+	if (completion_flags & IORING_CQE_F_SOCK_NONEMPTY)
+		task->op_flags |= WEFT__OP_MORE;
 	if (weft__unlikely(entry->closing && !entry->waiting))
 		closer = entry->closer;
 	weft__lock_drop(&entry->lock);
@@ -225,7 +227,7 @@ unsigned weft__op_complete(struct weft__worker *here,
 	}
 	id = weft__running_id(task);
 	if (task->op_fd >= 0)
-		closer = op_unlink(reactor, task);
+		closer = op_unlink(reactor, task, completion->flags);
 	weft__op_end(task, completion->result);
 	made_ready = weft__wake(here, task, id);
 	if (weft__unlikely(closer != 0))

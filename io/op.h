@@ -46,6 +46,7 @@ enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
 	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (D3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to be begun anew */
+	WEFT__OP_MORE = 1 << 3,	  /* more can be received at once */
 };
 
 /*

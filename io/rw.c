@@ -154,6 +154,9 @@ static ssize_t transfer_once(const struct transfer *transfer, bool writes,
 	else if (writes && weft__fd_is_socket(kind))
 		r = weft__socket_writev(transfer->fd, transfer->iov,
 					transfer->iov_count);
+	else if (!writes && kind == WEFT__FD_SOCKET && transfer->iov_count == 1)
+		r = weft_recv(transfer->fd, transfer->iov->iov_base,
+			      transfer->iov->iov_len, 0);
 	else
 		r = ring_run_at(worker, kind, transfer, writes);
 	if (weft__unlikely(r < 0))

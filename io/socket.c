@@ -18,6 +18,34 @@ enum { SEND_AT_ONCE = 0 };
 /* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
 #define CONNECT_AGAIN_NS 1000000u
 
+/*
+ * A receive is tried at once, and if there is nothing the kernel waits until
+ * there is.  After a receive that took all there was, the try is left out: it
+ * would find nothing, for the peer answers to what is sent in between.
+ */
+static ssize_t receive(struct io_uring_sqe *sqe, int flags)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__fd *entry = NULL;
+	ssize_t r;
+
+	if (weft__running(worker) && !flags)
+		entry = weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				      sqe->fd);
+	if (entry && weft__fd_drained(entry))
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	r = weft__op_run_ready(sqe, WEFT__OP_ON_FD, POLLIN);
+	if (entry) {
+		struct weft__task *task = weft__running(weft__worker_self());
+
+		/* Not all families say whether there is more. */
+		weft__fd_set_drained(entry,
+				     r > 0 && r < (ssize_t)sqe->len &&
+					     !(task->op_flags & WEFT__OP_MORE));
+	}
+	return r;
+}
+
 ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
@@ -32,7 +60,7 @@ ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
 			worker, weft__direct_recv(fd, buf, bytes, flags));
 	}
 	io_uring_prep_recv(&sqe, fd, buf, weft__bytes(bytes), flags);
-	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLIN);
+	return receive(&sqe, flags);
 }
 
 ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)

@@ -366,6 +366,43 @@ IO_TEST(half_closed_connection_still_answers)
 	return 0;
 }
 
+static bool drained(int fd)
+{
+	struct weft__reactor *reactor = weft__reactor(weft_runtime());
+
+	return weft__fd_drained(weft__fd_find(&reactor->fds, fd));
+}
+
+/* A receive that left nothing tells the next one not to try; one that left
+ * something, or may have, does not; and a hint that is wrong loses nothing. */
+IO_TEST(receive_knows_whether_something_was_left)
+{
+	char text[WEFT_ADDR_TEXT_BYTES], buf[8];
+	int listener = tcp_listener(text), client, server;
+
+	client = weft_tcp_connect(text, NULL);
+	ck_assert_int_ge(client, 0);
+	server = weft_accept(listener, NULL);
+	for (int i = 0; i < 100; i++) {
+		ck_assert_int_eq(weft_write(client, "abcd", 4), 4);
+		ck_assert_int_eq(weft_recv(server, buf, 8, MSG_PEEK), 4);
+		ck_assert_int_eq(weft_recv(server, buf, 2, 0), 2);
+		ck_assert(!drained(server));
+		ck_assert_int_eq(weft_read(server, buf, 8), 2);
+		ck_assert(drained(server));
+		/* It is there before it is asked for. */
+		ck_assert_int_eq(weft_write(client, "efgh", 4), 4);
+		ck_assert_int_eq(weft_read(server, buf, 4), 4);
+		ck_assert(!drained(server));
+		/* It is not there yet. */
+		ck_assert_int_eq(weft_write(server, buf, 1), 1);
+		ck_assert_int_eq(weft_read(client, buf, 8), 1);
+	}
+	close_both((int[]){ client, server });
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("net/tcp");
@@ -387,6 +424,7 @@ int main(void)
 	io_add_test(use, hundred_clients_are_served);
 	io_add_test(use, reset_connection_is_econnreset);
 	io_add_test(use, half_closed_connection_still_answers);
+	io_add_test(use, receive_knows_whether_something_was_left);
 	suite_add_tcase(suite, listening);
 	suite_add_tcase(suite, connecting);
 	suite_add_tcase(suite, use);
