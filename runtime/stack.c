@@ -187,7 +187,7 @@ static struct weft__stack *stacks_take(struct weft__stacks *stacks,
 	stacks->free_count[i]--;
 	if (stacks->trimmed[i] > stacks->free_count[i])
 		stacks->trimmed[i] = stacks->free_count[i];
-	stack_prefetch(stack->next);
+	stack_prefetch(stack->ahead);
 	return stack;
 }
 
@@ -197,6 +197,8 @@ static void stacks_return(struct weft__stacks *stacks,
 	unsigned i = stack->size_class - WEFT__STACK_CLASS_FIRST;
 
 	stack->next = stacks->free[i];
+	stack->ahead = stacks->recent[stacks->turn % WEFT__AHEAD];
+	stacks->recent[stacks->turn++ % WEFT__AHEAD] = stack;
 	stacks->free[i] = stack;
 	stacks->free_count[i]++;
 }

@@ -72,10 +72,6 @@ struct weft_within;
 #define WEFT__FREE ((uint64_t)1 << 9)
 #define WEFT__GENERATION ((uint64_t)1 << 32)
 
-/* How many links ahead a walk fetches: a miss takes as long as about that many
- * steps. */
-#define WEFT__AHEAD 8
-
 /* Arguments up to this size are kept in the record. */
 #define WEFT__ARG_INLINE_BYTES 32
 

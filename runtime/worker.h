@@ -320,9 +320,12 @@ static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
-	return count < WEFT__HARVEST_MOST - WEFT__HARVEST_LEAST ?
-		       WEFT__HARVEST_MOST - count :
-		       WEFT__HARVEST_LEAST;
+	if (count < WEFT__HARVEST_MOST - WEFT__HARVEST_LEAST)
+		return WEFT__HARVEST_MOST - count;
+	/* Several ask in a tick, which may be a short one. */
+	return count < WEFT__HARVEST_MOST + WEFT__HARVEST_LEAST ?
+		       WEFT__HARVEST_LEAST :
+		       WEFT__HARVEST_LEAST / 4;
 }
 
 /* Is there nothing else to run here?  Owner only. */

@@ -17,7 +17,7 @@
 #define MOVES_PER_EXPIRY 64u
 
 /* It sits in each task that waits with a deadline, and in public structs. */
-static_assert(sizeof(struct weft__timer) <= 24, "timer has grown");
+static_assert(sizeof(struct weft__timer) <= 32, "timer has grown");
 
 static_assert(WEFT__WHEEL_SLOTS == 1u << DIGIT_BITS, "a digit names a slot");
 
@@ -93,6 +93,8 @@ static inline void slot_insert(struct weft__wheel *wheel,
 	head = &wheel->slots[index];
 	next = *head;
 	timer->next = next;
+	timer->ahead = wheel->recent[wheel->turn % WEFT__WHEEL_AHEAD];
+	wheel->recent[wheel->turn++ % WEFT__WHEEL_AHEAD] = timer;
 	timer->link = head;
 	*head = timer;
 	if (next != NULL)
@@ -153,6 +155,7 @@ static void wheel_cascade(struct weft__wheel *wheel, uint64_t *moves)
 	while (timer != NULL && *moves > 0) {
 		struct weft__timer *next = timer->next;
 
+		__builtin_prefetch(timer->ahead, 1);
 		slot_insert(wheel, timer);
 		timer = next;
 		--*moves;
@@ -180,6 +183,7 @@ static unsigned wheel_expire(struct weft__wheel *wheel, unsigned slot,
 
 	**tail = timer;
 	while (timer != NULL && count < max) {
+		__builtin_prefetch(timer->ahead, 1);
 		timer->link = NULL;
 		*tail = &timer->next;
 		timer = timer->next;

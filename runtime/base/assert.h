@@ -27,6 +27,10 @@ weft__fail(const char *file, int line, const char *format, ...);
 
 /* Two cache lines: what adjacent-line prefetch moves together. */
 #define WEFT__LINE_BYTES 64
+
+/* How many links ahead a walk fetches: a miss takes as long as about that many
+ * steps. */
+#define WEFT__AHEAD 8
 #define WEFT__APART __attribute__((aligned(128)))
 
 #endif
