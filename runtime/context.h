@@ -84,6 +84,17 @@ static inline void *weft__context_prepare(void *top, uint64_t control)
 	return sp;
 }
 
+/* Registers that the compiler may use, and so must take for lost, when the
+ * target has AVX-512; each line ends in a comma. */
+#if defined(__AVX512F__)
+#define WEFT__CONTEXT_AVX512                                             \
+	"xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",   \
+	"xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28", "xmm29",   \
+	"xmm30", "xmm31", "k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7",
+#else
+#define WEFT__CONTEXT_AVX512
+#endif
+
 /* Saves the stack pointer in *save_sp, continues at load_sp, and returns `pass`
  * there. */
 #if defined(__x86_64__)
@@ -115,10 +126,12 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 		"1:\n"
 		: "+a"(pass), "+D"(save_sp), "+S"(load_sp)
 		:
-		: "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13",
+		: WEFT__CONTEXT_AVX512
+		  "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13",
 		  "r14", "r15", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
 		  "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-		  "xmm13", "xmm14", "xmm15", "memory", "cc");
+		  "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)",
+		  "st(4)", "st(5)", "st(6)", "st(7)", "memory", "cc");
 	return pass;
 }
 
