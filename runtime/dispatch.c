@@ -386,18 +386,15 @@ bool weft__look_around(struct weft__worker *worker,
  * First runs and ends.
  */
 
-/* Gives a task that never ran its stack.  False: there is none; it is queued
- * for later, and the tick ends. */
+/* Gives a task that never ran its stack.  False: there is none, and it waits
+ * for one. */
 bool weft__bind(struct weft__worker *worker, struct weft__task *task)
 {
-	struct weft__chain chain = { 0 };
 	struct weft__stack *stack =
 		weft__stack_get(worker, task->stack_class);
 
 	if (weft__unlikely(!stack)) {
-		weft__chain_add(&chain, task);
-		weft__inject_push(&worker->runtime->inject, &chain);
-		worker->tick_over = true;
+		weft__starved_add(worker, task);
 		return false;
 	}
 	stack->task = task;

@@ -14,6 +14,7 @@
 #include "runtime/inject.h"
 #include "runtime/scope.h"
 #include "runtime/stack.h"
+#include "runtime/starved.h"
 
 /* Records in chunks of 4096; the table of chunks is as long as the limit
  * asks. */
@@ -43,6 +44,7 @@ struct weft_runtime {
 	void *driver;			    /* the driver's own */
 	struct weft__task_slabs tasks;
 	struct weft__stacks stacks;
+	struct weft__starved starved;
 	struct weft_scope root; /* main and submitted tasks; no owner */
 
 	struct weft__inject inject;

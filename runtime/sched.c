@@ -295,6 +295,8 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	    now_ns - worker->looked_ns >= LOOK_NS)
 		look_at_another(worker, now_ns);
 	weft__inbox_drain(worker);
+	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))
+		weft__starved_serve(worker, now_ns);
 	/* The runs are timed, not the polling. */
 	worker->tick_ns = worker->ops->now(worker->runtime);
 	worker->clock_ns = worker->tick_ns;
@@ -481,6 +483,17 @@ static void park_end(struct weft__worker *worker)
 	appoint_sentinel(worker);
 }
 
+/* The same, and somebody has to ask for memory again for those who starve. */
+static uint64_t sleep_ns(struct weft__worker *worker)
+{
+	uint64_t wait_ns = park_wait_ns(worker);
+
+	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)) &&
+	    wait_ns > WEFT__STARVED_RETRY_NS)
+		wait_ns = WEFT__STARVED_RETRY_NS;
+	return weft__stop_wait_ns(worker, wait_ns);
+}
+
 /* Announces itself, looks once more, and sleeps. */
 static void park(struct weft__worker *worker)
 {
@@ -515,9 +528,7 @@ static void park(struct weft__worker *worker)
 		return;
 	}
 	weft__count(worker, WEFT__N_PARKS, 1);
-	if (worker->ops->park(worker, weft__stop_wait_ns(worker,
-					park_wait_ns(worker))) ==
-	    WEFT__PARK_PENDING)
+	if (worker->ops->park(worker, sleep_ns(worker)) == WEFT__PARK_PENDING)
 		return;
 	park_end(worker);
 }

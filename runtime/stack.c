@@ -134,6 +134,8 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
 {
 	struct weft__stack_slab *slab = stacks->slabs;
 
+	if (weft__unlikely(stacks->most && stacks->carved >= stacks->most))
+		return NULL;
 	while (slab && (slab->size_class != size_class ||
 			slab->used == slab->count))
 		slab = slab->size_class == size_class ? NULL : slab->next;

@@ -57,6 +57,7 @@ struct weft__stacks {
 	uint32_t trimmed[WEFT__STACK_CLASSES];
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
+	uint64_t most;	 /* that may be, in tests; 0: any number */
 	bool guard_by_mprotect; /* under lock */
 };
 

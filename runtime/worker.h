@@ -399,8 +399,12 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 	/* relaxed: the owner's own look; decided by the swap. */
 	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
 		weft__joining_park(worker);
-	if (weft__unlikely(next && !next->stack) && !weft__bind(worker, next))
+	if (weft__unlikely(next && !next->stack) && !weft__bind(worker, next)) {
 		next = NULL;
+		/* The slot is for who waits for the task that runs. */
+		if (how == WEFT__LEFT_JOIN)
+			how = WEFT__LEFT_PARK;
+	}
 	worker->left = self;
 	worker->left_how = how;
 	worker->current = next;

@@ -61,7 +61,8 @@ struct weft_scope {
 /*
  * Starts a task in scope.  Copies arg_bytes bytes at arg; the task is given
  * the address of its copy, valid until it returns.  Does not suspend and does
- * not run the task before returning.
+ * not run the task before returning.  Its stack it gets when its turn comes; if
+ * there is no memory for one then, it waits until there is.
  *
  * 0, or -EINVAL (NULL scope or function, more than WEFT_ARG_BYTES_MAX bytes),
  * -EAGAIN (the runtime's limit of tasks), -ENOMEM, -ECANCELED (the scope is

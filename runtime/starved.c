@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/starved.h"
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+/* Requests for memory in a go: they may be for stacks of several sizes. */
+enum { TRIES = 8 };
+
+static void wake_others(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		if (i != worker->index)
+			weft__unpark(worker, runtime->workers[i]);
+}
+
+void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__starved *starved = &worker->runtime->starved;
+	bool first;
+
+	weft__lock_take(&starved->lock);
+	first = starved->chain.count == 0;
+	weft__chain_add(&starved->chain, task);
+	/* relaxed: see weft__starved_any. */
+	weft__store(&starved->count, starved->chain.count, relaxed);
+	weft__lock_drop(&starved->lock);
+	if (first)
+		wake_others(worker);
+}
+
+/* The oldest, if this worker has a stack or it is time to ask for memory. */
+static struct weft__task *starved_take(struct weft__worker *worker,
+				       uint64_t now_ns, bool *asks)
+{
+	struct weft__starved *starved = &worker->runtime->starved;
+	struct weft__task *task = NULL;
+
+	weft__lock_take(&starved->lock);
+	if (!*asks && now_ns >= starved->retry_ns) {
+		*asks = true;
+		starved->retry_ns = now_ns + WEFT__STARVED_RETRY_NS;
+	}
+	if (*asks || worker->stacks.free)
+		task = weft__chain_take(&starved->chain);
+	/* relaxed: see weft__starved_any. */
+	weft__store(&starved->count, starved->chain.count, relaxed);
+	weft__lock_drop(&starved->lock);
+	return task;
+}
+
+void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
+{
+	uint32_t room = weft__harvest_room(worker);
+	struct weft__task *task;
+	unsigned tries = 0;
+	bool asks = false;
+
+	while (room-- && tries < TRIES &&
+	       (task = starved_take(worker, now_ns, &asks)))
+		if (weft__bind(worker, task)) /* else it waits on */
+			weft__push(worker, task);
+		else
+			tries++;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/starved: tasks for which there is no stack wait for one, and
+ * nobody spins meanwhile.
+ *
+ * WEFT_TEST_SEED=n changes the seeds.
+ */
+#include <weft/weft.h>
+
+#include "runtime/worker.h"
+#include "tests/fake_check.h"
+
+enum { TASKS = 100, STACKS = 3 };
+
+static unsigned ran;
+
+static void limit_stacks(uint64_t most)
+{
+	fake_runtime()->stacks.most = most;
+}
+
+static struct fake_config config_of(int i)
+{
+	return (struct fake_config){
+		.seed = seed_of(i),
+		.workers = 1 + (unsigned)i % 4,
+		.budgets_vary = i >= 4,
+	};
+}
+
+static int64_t count_slowly(void *arg)
+{
+	EXPECT(weft_sleep(WEFT_MS(*(int *)arg % 20)) == 0);
+	ran++;
+	return 0;
+}
+
+/* Main has one of the stacks. */
+static int64_t start_more_than_stacks(void *arg)
+{
+	(void)arg;
+	ran = 0;
+	limit_stacks(STACKS);
+	WEFT_SCOPE(all, NULL)
+		for (int i = 0; i < TASKS; i++)
+			EXPECT(WEFT_GO(all, count_slowly, i) == 0);
+	EXPECT(ran == TASKS);
+	return 0;
+}
+
+START_TEST(each_gets_a_stack_in_the_end)
+{
+	struct fake_config config = config_of(_i);
+	struct fake_result result =
+		must_run(&config, start_more_than_stacks, NULL);
+
+	/* Two at a time sleep for 9.5 ms on average; and a stack that was
+	 * left is taken at once, or when somebody looks again. */
+	EXPECT(result.end_ns - 1000000000u < TASKS * WEFT_MS(15) / 2);
+}
+END_TEST
+
+static int64_t sleep_a_second(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_SEC(1));
+}
+
+static int64_t start_sleepers(void *arg)
+{
+	(void)arg;
+	limit_stacks(STACKS);
+	WEFT_SCOPE(all, NULL)
+		for (int i = 0; i < STACKS; i++)
+			EXPECT(weft_go(all, sleep_a_second, NULL, 0) == 0);
+	return 0;
+}
+
+START_TEST(nobody_spins_meanwhile)
+{
+	struct fake_config config = config_of(_i);
+	struct fake_result result = must_run(&config, start_sleepers, NULL);
+
+	/* Each looks every 5 ms, and may wake the others. */
+	EXPECT(result.end_ns - 1000000000u >= WEFT_SEC(2));
+	EXPECT(result.steps < 2000 * config.workers * config.workers);
+}
+END_TEST
+
+static int64_t set_stacks(void *arg)
+{
+	EXPECT(weft_sleep(WEFT_MS(50)) == 0);
+	limit_stacks(*(uint64_t *)arg);
+	return weft_sleep(WEFT_SEC(1));
+}
+
+static int64_t start_before_there_is_memory(void *arg)
+{
+	uint64_t later = STACKS;
+	int i = 0;
+
+	(void)arg;
+	ran = 0;
+	WEFT_SCOPE(all, NULL) {
+		EXPECT(WEFT_GO(all, set_stacks, later) == 0);
+		EXPECT(weft_yield() == 0);
+		limit_stacks(2);
+		EXPECT(WEFT_GO(all, count_slowly, i) == 0);
+		EXPECT(weft_sleep(WEFT_MS(40)) == 0);
+		EXPECT(ran == 0);
+		EXPECT(weft_sleep(WEFT_MS(30)) == 0);
+		EXPECT(ran == 1);
+	}
+	return 0;
+}
+
+START_TEST(memory_is_asked_for_again)
+{
+	struct fake_config config = config_of(_i);
+
+	(void)must_run(&config, start_before_there_is_memory, NULL);
+}
+END_TEST
+
+/*
+ * A task joins one that starves: it is not to be taken for the joiner of
+ * whatever else ends on its worker.
+ */
+
+static int64_t sleep_little(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_MS(10));
+}
+
+static int64_t wait_for_another(void *arg)
+{
+	(void)arg;
+	WEFT_SCOPE(inner, NULL)
+		EXPECT(weft_go(inner, sleep_little, NULL, 0) == 0);
+	ran++;
+	return 0;
+}
+
+static int64_t seven(void *arg)
+{
+	(void)arg;
+	ran++;
+	return 7;
+}
+
+static int64_t join_who_starves(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task child;
+	int64_t result = 0;
+
+	(void)arg;
+	ran = 0;
+	opts.ret_task = &child;
+	WEFT_SCOPE(all, NULL) {
+		EXPECT(weft_go(all, wait_for_another, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		limit_stacks(3);
+		/* With runs as short as these it would be switched to. */
+		for (int i = 0; i < 1000; i++)
+			EXPECT(weft_yield() == 0);
+		EXPECT(weft_go_opts(all, seven, NULL, 0, &opts) == 0);
+		EXPECT(weft_join(child, &result) == 0);
+		EXPECT(result == 7);
+	}
+	EXPECT(ran == 2);
+	return 0;
+}
+
+START_TEST(joined_task_that_starves_is_waited_for)
+{
+	struct fake_config config = config_of(_i);
+
+	(void)must_run(&config, join_who_starves, NULL);
+}
+END_TEST
+
+static Suite *starved_suite(void)
+{
+	Suite *suite = suite_create("sched/starved");
+	TCase *starved = tcase_create("starved");
+
+	tcase_add_loop_test(starved, each_gets_a_stack_in_the_end, 0,
+			    seeds(40));
+	tcase_add_loop_test(starved, nobody_spins_meanwhile, 0, seeds(40));
+	tcase_add_loop_test(starved, memory_is_asked_for_again, 0, seeds(40));
+	tcase_add_loop_test(starved, joined_task_that_starves_is_waited_for, 0,
+			    seeds(40));
+	suite_add_tcase(suite, starved);
+	return suite;
+}
+
+int main(void)
+{
+	Suite *(*const suites[])(void) = { starved_suite };
+
+	return run_suites(suites, 1);
+}
