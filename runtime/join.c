@@ -108,6 +108,7 @@ void weft__task_wake_threads(struct weft__task *task)
 	weft__futex_wake(state_flags(task), INT32_MAX);
 }
 
+/* A handle of a scope's is its owner's alone. */
 static struct weft__task *foreign_find(struct weft_runtime *runtime,
 				       struct weft_task handle)
 {
@@ -120,7 +121,8 @@ static struct weft__task *foreign_find(struct weft_runtime *runtime,
 	state = weft__load(&task->state, relaxed);
 	if (!weft__state_is(state, handle.id) ||
 	    (state & (WEFT__FREE | WEFT__DROPPED)) ||
-	    !weft__task_is(task, WEFT__TASK_HANDLE))
+	    !weft__task_is(task, WEFT__TASK_HANDLE) ||
+	    task->scope != &runtime->root)
 		return NULL;
 	return task;
 }

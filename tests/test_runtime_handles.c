@@ -108,6 +108,54 @@ START_TEST(detached_tasks_run_and_are_freed)
 }
 END_TEST
 
+static struct {
+	struct weft_task child;
+	weft__atomic(bool) begun, seen;
+} lent;
+
+static int64_t end_when_seen(void *arg)
+{
+	(void)arg;
+	while (!weft__load(&lent.seen, acquire))
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	return 11;
+}
+
+static int64_t lend_handle(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int64_t r = 0;
+
+	(void)arg;
+	opts.ret_task = &lent.child;
+	WEFT_SCOPE(scope, NULL) {
+		ck_assert_int_eq(weft_go_opts(scope, end_when_seen, NULL, 0,
+					      &opts),
+				 0);
+		weft__store(&lent.begun, true, release);
+		ck_assert_int_eq(weft_join(lent.child, &r), 0);
+	}
+	return r;
+}
+
+/* It is its owner's to join, who would wait for ever. */
+START_TEST(handle_of_a_scope_is_none_to_a_thread)
+{
+	struct weft_runtime *runtime = start(_i ? 2 : 1, 0);
+	struct weft_task task = submit(runtime, lend_handle, 0);
+	int64_t r = 0;
+
+	while (!weft__load(&lent.begun, acquire))
+		thread_pause_ns(1000000);
+	ck_assert_int_eq(weft_detach(runtime, lent.child), -ESRCH);
+	weft__store(&lent.seen, true, release);
+	ck_assert_int_eq(weft_wait(runtime, lent.child, NULL), -ESRCH);
+	ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
+	ck_assert_int_eq(r, 11);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
 enum { THREADS = 8, EACH = 300 };
 
 static void *submit_and_wait(void *arg)
@@ -240,6 +288,8 @@ int main(void)
 	tcase_set_timeout(handles, 30);
 	tcase_add_loop_test(handles, wait_gives_the_result_once, 0, 4);
 	tcase_add_loop_test(handles, detached_tasks_run_and_are_freed, 0, 2);
+	tcase_add_loop_test(handles, handle_of_a_scope_is_none_to_a_thread, 0,
+			    2);
 	tcase_add_loop_test(handles, many_threads_wait_for_their_own, 0, 2);
 	tcase_add_test(mistakes, mistakes_of_a_thread_are_errors);
 	tcase_add_loop_test(mistakes, mistakes_of_a_task_are_errors, 0, 2);
