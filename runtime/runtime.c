@@ -82,6 +82,7 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 	worker->tick_budget = WEFT__TICK_BUDGET;
 	worker->average_ns = AVERAGE_FIRST_NS;
 	worker->interval = 20;
+	worker->keeps_no_tasks = runtime->tasks.small;
 	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
 	worker->clock_every = 1;
 	weft__runq_init(&worker->runq, 0);
@@ -145,6 +146,8 @@ static void test_switches(struct weft_runtime *runtime)
 static int runtime_init(struct weft_runtime *runtime,
 			const struct weft_opts *opts)
 {
+	unsigned tasks_max = opts->tasks_max ? opts->tasks_max : TASKS_DEFAULT;
+	unsigned workers = opts->workers ? opts->workers : cpus();
 	int error;
 
 	runtime->stack_class = weft__stack_class(
@@ -154,11 +157,11 @@ static int runtime_init(struct weft_runtime *runtime,
 	test_switches(runtime);
 	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
 	weft__stacks_init(runtime);
-	error = weft__tasks_init(runtime, opts->tasks_max ? opts->tasks_max :
-							    TASKS_DEFAULT);
+	error = weft__tasks_init(runtime, tasks_max);
 	if (error < 0)
 		return error;
-	error = workers_new(runtime, opts->workers ? opts->workers : cpus());
+	runtime->tasks.small = tasks_max / WEFT__TASKS_SMALL < workers;
+	error = workers_new(runtime, workers);
 	if (error < 0)
 		return error;
 	return runtime->ops->open(runtime, opts);

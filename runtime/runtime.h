@@ -26,6 +26,7 @@ struct weft__task_slabs {
 	uint32_t chunks_most;			   /* immutable */
 	weft__atomic(uint32_t) used; /* indices handed out; under lock */
 	uint32_t most;		     /* immutable */
+	bool small; /* immutable: workers keep none, so that most is exact */
 	struct weft__task *batches;  /* under lock; full, by handle_next */
 	struct weft__task *free;     /* under lock; others */
 	uint32_t free_count;	     /* under lock */

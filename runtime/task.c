@@ -185,7 +185,7 @@ static int tasks_fetch(struct weft__task_slabs *slabs,
 	return error;
 }
 
-/* One record, for a thread that keeps no list. */
+/* One record, for who keeps no list. */
 static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs,
 					  int *ret_error)
 {
@@ -217,6 +217,8 @@ struct weft__task *weft__task_new(struct weft_runtime *runtime,
 	if (!worker)
 		return tasks_fetch_one(&runtime->tasks, ret_error);
 	if (weft__unlikely(!worker->free_tasks)) {
+		if (worker->keeps_no_tasks)
+			return tasks_fetch_one(&runtime->tasks, ret_error);
 		*ret_error = tasks_fetch(&runtime->tasks, worker);
 		if (*ret_error < 0)
 			return NULL;
@@ -267,7 +269,7 @@ void weft__task_free(struct weft_runtime *runtime, struct weft__worker *worker,
 	/* A stale handle that meets the new generation does nothing.
 	 * pairs: [task.free] */
 	weft__store(&task->state, next | WEFT__FREE, release);
-	if (!worker) {
+	if (!worker || weft__unlikely(worker->keeps_no_tasks)) {
 		weft__lock_take(&runtime->tasks.lock);
 		task->next = runtime->tasks.free;
 		runtime->tasks.free = task;

@@ -57,6 +57,9 @@ enum {
 	WEFT__HARVEST_LEAST = 16,
 	WEFT__FREE_TASKS_MOST = 512,
 	WEFT__FREE_TASKS_BATCH = 256,
+	/* A limit of tasks less than that for each worker is small: what they
+	 * would keep counts. */
+	WEFT__TASKS_SMALL = 8192,
 };
 
 #define WEFT__TICK_NS 200000u	   /* a tick ends after that */
@@ -152,6 +155,7 @@ struct weft__worker {
 	bool ran;     /* something in this tick */
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;
+	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
 	struct weft__stack_cache stacks;
 	uint32_t index; /* immutable */
 	void *thread_fiber; /* sanitizers' own records of the thread's stack */

@@ -83,10 +83,10 @@ static int64_t count_slowly(void *arg)
 	return 0;
 }
 
-enum { DETACHED = 6000, RECORDS = 2000 };
+enum { DETACHED = 6000, RECORDS = 64 };
 
-/* Those that run and those that have ended: no record is lost.  A worker keeps
- * 512 free ones to itself. */
+/* Those that run and those that have ended: no record is lost, and no worker
+ * keeps one to itself. */
 START_TEST(detached_tasks_run_and_are_freed)
 {
 	struct weft_runtime *runtime = start(_i ? 2 : 1, RECORDS);

@@ -20,7 +20,9 @@ struct weft_runtime;
 struct weft_opts {
 	size_t size;
 	unsigned workers;     /* threads; default: the CPUs it may run on */
-	unsigned tasks_max;   /* tasks alive at once; default 16 million */
+	unsigned tasks_max;   /* tasks alive at once; default 16 million.  From
+				 8192 a worker on, each may keep 512 of them for
+				 its own use */
 	size_t stack_bytes;   /* of a task; default 256 KiB */
 	weft_nsec shutdown_ns; /* how long to wait for tasks at the end; default
 				  for ever */
@@ -68,8 +70,8 @@ WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 			 const struct weft_task_opts *opts) WEFT_WARN_UNUSED;
 
 /* From a thread that is no worker: blocks it until the task has ended.  The
- * handle is spent.  0, -ESRCH, -EDEADLK (called inside a task: use
- * weft_join). */
+ * handle is spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EDEADLK
+ * (called inside a task: use weft_join). */
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
