@@ -230,18 +230,22 @@ void weft__runtime_drained(struct weft_runtime *runtime)
 		wake_all(runtime);
 }
 
-/* From here on nothing is submitted, and what runs is cancelled. */
-static void drain(struct weft_runtime *runtime)
+/* Until when tasks are waited for. */
+static uint64_t drain_by_ns(struct weft_runtime *runtime)
 {
 	uint64_t now_ns = runtime->ops->now(runtime);
 
+	if (!runtime->shutdown_ns || runtime->shutdown_ns > WEFT_NEVER - now_ns)
+		return WEFT_NEVER;
+	return now_ns + runtime->shutdown_ns;
+}
+
+/* From here on nothing is submitted, and what runs is cancelled.  Worker 0
+ * stops the runtime at by_ns. */
+static void drain(struct weft_runtime *runtime, uint64_t by_ns)
+{
 	/* relaxed: published by `stopping`. */
-	weft__store(&runtime->stop_by_ns,
-		    runtime->shutdown_ns && runtime->shutdown_ns <
-						    WEFT_NEVER - now_ns ?
-			    now_ns + runtime->shutdown_ns :
-			    WEFT_NEVER,
-		    relaxed);
+	weft__store(&runtime->stop_by_ns, by_ns, relaxed);
 	/* pairs: [runtime.stop] */
 	weft__store(&runtime->stopping, (uint32_t)WEFT__STOP_DRAINS, release);
 	weft_scope_cancel(&runtime->root);
@@ -278,6 +282,17 @@ unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 	return count;
 }
 
+/* The time is up.  False: nothing is left but calls of threads, which end. */
+static bool abandon(struct weft_runtime *runtime)
+{
+	if (weft__runtime_name_survivors(runtime) == 0)
+		return false;
+	/* relaxed: published by `left`, or read by this thread alone. */
+	weft__store(&runtime->abandoned, true, relaxed);
+	stop_now(runtime);
+	return true;
+}
+
 /* A worker's part in stopping, once a tick.  False: leave the loop. */
 bool weft__stop_step(struct weft__worker *worker)
 {
@@ -292,11 +307,11 @@ bool weft__stop_step(struct weft__worker *worker)
 	    runtime->ops->now(runtime) <
 		    weft__load(&runtime->stop_by_ns, relaxed))
 		return true;
-	/* relaxed: published by `left`. */
-	weft__store(&runtime->abandoned,
-		    weft__runtime_name_survivors(runtime) > 0, relaxed);
-	stop_now(runtime);
-	return false;
+	if (abandon(runtime))
+		return false;
+	/* relaxed: this worker's own from here on. */
+	weft__store(&runtime->stop_by_ns, WEFT_NEVER, relaxed);
+	return true;
 }
 
 /* A park must not outlast the time for stopping. */
@@ -352,15 +367,37 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
+/* Waits for another worker to leave; once the time is up, no longer if one
+ * runs a task. */
+static void close_wait(struct weft_runtime *runtime, uint32_t left,
+		       uint64_t *by_ns)
+{
+	uint64_t now_ns = runtime->ops->now(runtime);
+
+	if (*by_ns == WEFT_NEVER) {
+		weft__futex_wait(&runtime->left, left);
+	} else if (now_ns < *by_ns) {
+		weft__futex_wait_for(&runtime->left, left, *by_ns - now_ns);
+	} else {
+		*by_ns = WEFT_NEVER;
+		/* pairs: [runtime.stop] */
+		if (weft__load(&runtime->stopping, acquire) ==
+		    WEFT__STOP_DRAINS)
+			(void)abandon(runtime);
+	}
+}
+
 /* Waits until `count` workers are out of their loops, closes the driver, and
- * lets the threads end. */
-static void close_and_join(struct weft_runtime *runtime, uint32_t count)
+ * lets the threads end.  At by_ns it gives up. */
+static void close_and_join(struct weft_runtime *runtime, uint32_t count,
+			   uint64_t by_ns)
 {
 	for (;;) {
 		/* pairs: [runtime.left] */
 		uint32_t left = weft__load(&runtime->left, acquire);
 
-		/* relaxed: worker 0 has left since it found that out. */
+		/* relaxed: found out by this thread, or by worker 0, which has
+		 * left since. */
 		if (weft__load(&runtime->abandoned, relaxed)) {
 			/* Some may compute for ever; and none may end, since
 			 * tasks that are left may have operations in flight. */
@@ -370,7 +407,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count)
 		}
 		if (left >= count)
 			break;
-		weft__futex_wait(&runtime->left, left);
+		close_wait(runtime, left, &by_ns);
 	}
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */
@@ -412,7 +449,7 @@ static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
 static int64_t runtime_undo(struct weft_runtime *runtime, int64_t error)
 {
 	stop_now(runtime);
-	close_and_join(runtime, runtime->threads_count);
+	close_and_join(runtime, runtime->threads_count, WEFT_NEVER);
 	weft__runtime_free(runtime);
 	return error;
 }
@@ -429,7 +466,7 @@ static int64_t main_task(void *arg)
 	struct weft_runtime *runtime = weft__worker_self()->runtime;
 
 	call->result = call->fn(call->arg);
-	drain(runtime);
+	drain(runtime, drain_by_ns(runtime));
 	return 0;
 }
 
@@ -456,7 +493,7 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 	if (error < 0)
 		return runtime_undo(runtime, error);
 	worker_loop(runtime->workers[0]);
-	close_and_join(runtime, runtime->threads_count);
+	close_and_join(runtime, runtime->threads_count, WEFT_NEVER);
 	return runtime_end(runtime, call.result);
 }
 
@@ -483,17 +520,20 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 int weft_stop(struct weft_runtime *runtime)
 {
 	struct weft__worker *here = weft__worker_self();
+	uint64_t by_ns;
 
 	if (!runtime)
 		return -EINVAL;
 	if (here && here->runtime == runtime)
 		return -EDEADLK;
-	drain(runtime);
+	/* This thread keeps the time: any worker may be computing. */
+	by_ns = drain_by_ns(runtime);
+	drain(runtime, WEFT_NEVER);
 	/* pairs: [scope.end] */
 	if (weft__sub(&weft__scope(&runtime->root)->pending, (int64_t)1,
 		      acq_rel) == 1)
 		weft__runtime_drained(runtime);
-	close_and_join(runtime, runtime->threads_count);
+	close_and_join(runtime, runtime->threads_count, by_ns);
 	return (int)runtime_end(runtime, 0);
 }
 

@@ -390,6 +390,43 @@ START_TEST(survivors_of_stop_are_named)
 }
 END_TEST
 
+static _Noreturn int64_t compute(void *arg)
+{
+	(void)arg;
+	weft__add(&stubborn_begun, 1u, relaxed);
+	for (;;)
+		thread_pause_ns(10000000); /* to the runtime no pause */
+}
+
+/* On every worker: the thread that stops the runtime keeps the time. */
+START_TEST(stop_is_in_time_though_all_workers_compute)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	const char *text;
+	weft_nsec start;
+	int r;
+
+	opts.workers = _i ? 2 : 1;
+	opts.shutdown_ns = SHUTDOWN_NS;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (unsigned i = 0; i < opts.workers; i++)
+		ck_assert_int_eq(submit_named(runtime, compute, "digger"), 0);
+	while (weft__load(&stubborn_begun, relaxed) < opts.workers)
+		thread_pause_ns(1000000);
+	start = weft_now();
+	said_begin();
+	r = weft_stop(runtime);
+	text = said_end();
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	ck_assert_uint_ge(weft_now() - start, SHUTDOWN_NS);
+	ck_assert_uint_lt(weft_now() - start, WEFT_SEC(10));
+	ck_assert_msg(strstr(text, "task 'digger'") && strstr(text, "runs"),
+		      "it said: %s", text);
+	leave_memory();
+}
+END_TEST
+
 static int64_t clean_up(void *arg)
 {
 	(void)arg;
@@ -439,6 +476,8 @@ int main(void)
 			    0, 2);
 	tcase_add_test(ending, survivors_of_run_are_named);
 	tcase_add_test(ending, survivors_of_stop_are_named);
+	tcase_add_loop_test(ending,
+			    stop_is_in_time_though_all_workers_compute, 0, 2);
 	tcase_add_loop_test(ending, clean_up_within_the_time_is_waited_for, 0,
 			    2);
 	suite_add_tcase(suite, ending);

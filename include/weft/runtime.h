@@ -42,14 +42,16 @@ struct weft_opts {
  * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -EAGAIN
  * (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a task).
  * -ETIMEDOUT: tasks had to be abandoned, see shutdown_ns; they are named on
- * stderr, and their memory is kept.
+ * stderr, and their memory is kept.  The calling thread keeps that time, and
+ * runs tasks: one that computes on it without a pause puts the end off.
  */
 WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
 
 /*
  * The same in two steps, for a program whose own thread must stay its own: all
  * workers run on threads of the runtime.  Stop cancels what is left, waits for
- * it as shutdown_ns says, and frees the runtime.  0, or an error as weft_run().
+ * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
+ * 0, or an error as weft_run().
  */
 WEFT_API int weft_start(const struct weft_opts *opts,
 			struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;

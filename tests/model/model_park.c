@@ -71,7 +71,7 @@ static void work_and_end(void *arg)
 }
 
 THREAD(stop_and_close, stop_now(&runtime);
-       close_and_join(&runtime, runtime.workers_count);)
+       close_and_join(&runtime, runtime.workers_count, WEFT_NEVER);)
 
 MODEL(one_worker_stops, setup_1, NULL, OPTIONS(), work_and_end, stop_and_close)
 MODEL(two_workers_stop, setup_2, NULL, OPTIONS(.preemptions = 2, .weak = 1),
@@ -98,7 +98,7 @@ static void setup_drained(void *arg)
 	runtime.stopping = WEFT__STOP_DRAINS;
 }
 
-THREAD(close_only, close_and_join(&runtime, runtime.workers_count);)
+THREAD(close_only, close_and_join(&runtime, runtime.workers_count, WEFT_NEVER);)
 MODEL(drained_by_a_worker, setup_drained, NULL,
       OPTIONS(.preemptions = 2, .weak = 1), work_and_end, work_and_end,
       close_only)
@@ -131,7 +131,7 @@ static void leave_for_ever(void *arg)
 	work_and_end(arg);
 }
 
-THREAD(stop_in_time, close_and_join(&runtime, 2);
+THREAD(stop_in_time, close_and_join(&runtime, 2, WEFT_NEVER);
        model_assert(runtime_end(&runtime, 0) == -ETIMEDOUT,
 		    "tasks were left behind");)
 
