@@ -95,6 +95,46 @@ int weft_join(struct weft_task handle, int64_t *ret_result)
  * Foreign threads.
  */
 
+/* A thread's call that looks at the runtime after a task of it has ended, which
+ * may be its last: its memory stays until the call is over.
+ * relaxed: whoever ends the runtime knows of the call. */
+static void visit_begin(struct weft_runtime *runtime)
+{
+	weft__add(&runtime->visitors, 1u, relaxed);
+}
+
+static void visit_end(struct weft_runtime *runtime)
+{
+	/* pairs: [runtime.visit] */
+	weft__sub(&runtime->visitors, 1u, release);
+	weft__futex_wake(&runtime->visitors, INT32_MAX); /* mutate: wake */
+}
+
+/* Takes a submitter's count off the root scope.  The last one ends the runtime,
+ * and others may then, too. */
+static void submit_end(struct weft_runtime *runtime)
+{
+	weft__atomic(int64_t) *pending = &weft__scope(&runtime->root)->pending;
+	/* relaxed: decided by the CAS. */
+	int64_t old = weft__load(pending, relaxed);
+	bool last;
+
+	do {
+		last = old == 1;
+		if (last)
+			visit_begin(runtime);
+		/* pairs: [runtime.stop] */
+		if (weft__cas(pending, &old, old - 1, acq_rel))
+			break;
+		if (last)
+			visit_end(runtime);
+	} while (true); /* mutate: retry */
+	if (last) {
+		weft__runtime_drained(runtime);
+		visit_end(runtime);
+	}
+}
+
 /* The flags' half of a state word, for futexes. */
 static weft__atomic(uint32_t) *state_flags(struct weft__task *task)
 {
@@ -151,22 +191,16 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 	else
 		error = weft__root_go(runtime, weft__worker_self(), fn, arg,
 				      arg_bytes, opts, false);
-	if (weft__sub(&root->pending, (int64_t)1, acquire) == 1)
-		weft__runtime_drained(runtime);
+	submit_end(runtime);
 	return error;
 }
 
-int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
-	      int64_t *ret_result)
+static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
+			int64_t *ret_result)
 {
-	struct weft__task *task;
+	struct weft__task *task = foreign_find(runtime, handle);
 	uint64_t state;
 
-	if (!runtime)
-		return -EINVAL;
-	if (weft__running(weft__worker_self()))
-		return -EDEADLK;
-	task = foreign_find(runtime, handle);
 	if (!task)
 		return -ESRCH;
 	for (;;) {
@@ -181,6 +215,21 @@ int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
 		*ret_result = task->result;
 	weft__task_free(runtime, NULL, task);
 	return 0;
+}
+
+int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
+	      int64_t *ret_result)
+{
+	int error;
+
+	if (!runtime)
+		return -EINVAL;
+	if (weft__running(weft__worker_self()))
+		return -EDEADLK;
+	visit_begin(runtime);
+	error = foreign_wait(runtime, handle, ret_result);
+	visit_end(runtime);
+	return error;
 }
 
 int weft_detach(struct weft_runtime *runtime, struct weft_task handle)

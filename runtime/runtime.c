@@ -18,6 +18,8 @@
  *       for. Modelled in tests/model/model_stop.c and model_park.c.
  *   [runtime.left]  `left` add release -> load acquire of who closes the
  *       driver: all that the worker did.
+ *   [runtime.visit]  `visitors` sub release -> load acquire of who frees the
+ *       runtime: the calls of other threads are done with it.
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
  *       the driver is closed.
  */
@@ -436,12 +438,23 @@ static int threads_start(struct weft_runtime *runtime, uint32_t first)
 	return -error;
 }
 
+/* Calls of other threads that are under way, and have no task to wait for. */
+static void visitors_wait(struct weft_runtime *runtime)
+{
+	uint32_t count;
+
+	/* pairs: [runtime.visit] */
+	while ((count = weft__load(&runtime->visitors, acquire)))
+		weft__futex_wait(&runtime->visitors, count);
+}
+
 /* What the calling thread gets in the end. */
 static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
 {
 	/* relaxed: see close_and_join. */
 	if (weft__load(&runtime->abandoned, relaxed))
 		return -ETIMEDOUT; /* tasks may still run: nothing is freed */
+	visitors_wait(runtime);
 	weft__runtime_free(runtime);
 	return result;
 }

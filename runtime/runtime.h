@@ -61,6 +61,7 @@ struct weft_runtime {
 	weft__atomic(uint64_t) stop_by_ns;
 	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
+	weft__atomic(uint32_t) visitors; /* calls of threads; a futex */
 	uint64_t shutdown_ns;
 	pthread_t *threads;
 	uint32_t threads_count;

@@ -3,6 +3,7 @@
  * Suite runtime/stop: how a runtime ends (ledger L20).
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "runtime/worker.h"
 #include "tests/test_io_common.h"
@@ -236,6 +237,73 @@ START_TEST(nothing_is_submitted_to_a_runtime_that_ends)
 
 	io_run(end_beside_submitters, &thread, _i ? 2 : 1);
 	pthread_join(thread, NULL);
+}
+END_TEST
+
+/* ---- Threads that wait -------------------------------------------------- */
+
+enum { WAITING_THREADS = 4 };
+
+static struct {
+	struct weft_runtime *runtime;
+	struct weft_task tasks[WAITING_THREADS];
+	weft__atomic(unsigned) begun;
+} awaited;
+
+/* It comes to run when nobody else does, and so late. */
+static void *wait_in_thread(void *arg)
+{
+	const struct sched_param none = { 0 };
+	int64_t result = 0;
+
+	ck_assert_int_eq(pthread_setschedparam(pthread_self(), SCHED_IDLE,
+					       &none),
+			 0);
+	weft__add(&awaited.begun, 1u, relaxed);
+	ck_assert_int_eq(weft_wait(awaited.runtime, *(struct weft_task *)arg,
+				   &result),
+			 0);
+	ck_assert_int_eq(result, -ECANCELED);
+	return NULL;
+}
+
+static void stop_beside_waiters(void)
+{
+	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	pthread_t threads[WAITING_THREADS];
+
+	memset(&awaited, 0, sizeof(awaited));
+	opts.workers = 1;
+	ck_assert_int_eq(weft_start(&opts, &awaited.runtime), 0);
+	for (int i = 0; i < WAITING_THREADS; i++) {
+		task_opts.ret_task = &awaited.tasks[i];
+		ck_assert_int_eq(weft_submit(awaited.runtime, sleep_for_long,
+					     NULL, 0, &task_opts),
+				 0);
+		ck_assert_int_eq(pthread_create(&threads[i], NULL,
+						wait_in_thread,
+						&awaited.tasks[i]),
+				 0);
+	}
+	while (weft__load(&awaited.begun, relaxed) < WAITING_THREADS)
+		thread_pause_ns(100000);
+	thread_pause_ns(1000000); /* they wait now */
+	ck_assert_int_eq(weft_stop(awaited.runtime), 0);
+	for (int i = 0; i < WAITING_THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* A runtime is not freed before they have what they waited for. */
+START_TEST(threads_that_wait_are_let_go)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(sched_getcpu(), &first);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(first), &first), 0);
+	for (int i = 0; i < 100; i++)
+		stop_beside_waiters();
 }
 END_TEST
 
@@ -475,6 +543,7 @@ int main(void)
 	tcase_add_loop_test(ending, nothing_is_submitted_to_a_runtime_that_ends,
 			    0, 2);
 	tcase_add_test(ending, survivors_of_run_are_named);
+	tcase_add_test(ending, threads_that_wait_are_let_go);
 	tcase_add_test(ending, survivors_of_stop_are_named);
 	tcase_add_loop_test(ending,
 			    stop_is_in_time_though_all_workers_compute, 0, 2);

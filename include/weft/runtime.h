@@ -51,7 +51,8 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  * The same in two steps, for a program whose own thread must stay its own: all
  * workers run on threads of the runtime.  Stop cancels what is left, waits for
  * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
- * 0, or an error as weft_run().
+ * 0, or an error as weft_run().  Threads that wait in weft_wait() meanwhile are
+ * let go first; other calls must not begin any more.
  */
 WEFT_API int weft_start(const struct weft_opts *opts,
 			struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;
