@@ -159,13 +159,15 @@ LEAF bool weft__direct_is_cached(int fd, off_t offset, size_t bytes)
 	return byte_is_cached(fd, last);
 }
 
+/* A connection may break when some bytes are sent: then it returns those, and
+ * has raised the signal all the same. */
 LEAF ssize_t weft__direct_sendfile(int socket_fd, int file_fd, off_t offset,
 				   size_t bytes)
 {
 	bool blocked = weft__sigpipe_block();
 	ssize_t r = result(sendfile(socket_fd, file_fd, &offset, bytes));
 
-	if (r == -EPIPE)
+	if (r == -EPIPE || (r > 0 && (size_t)r < bytes))
 		weft__sigpipe_discard();
 	if (blocked)
 		weft__sigpipe_unblock();

@@ -427,6 +427,25 @@ IO_TEST(broken_connection_is_epipe_and_no_signal)
 	return 0;
 }
 
+/* The reset answers the first bytes, while sendfile(2) sends the others: so it
+ * has sent some, and all the same raised the signal. */
+IO_TEST(connection_that_breaks_halfway_raises_no_signal)
+{
+	int file = file_new(), fds[2];
+	size_t done;
+
+	signal(SIGPIPE, SIG_DFL);
+	tcp_pair(fds);
+	ck_assert_int_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	ck_assert_int_eq(weft_sendfile(fds[0], file, 0, FILE_BYTES, &done),
+			 -EPIPE);
+	ck_assert_uint_gt(done, 0);
+	ck_assert_int_eq(weft_close(file), 0);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	return 0;
+}
+
 /* A file as one message, or none of it; never as some messages. */
 IO_TEST(messages_are_not_cut)
 {
@@ -493,6 +512,7 @@ int main(void)
 	io_add_test(waiting, close_ends_it);
 	io_add_test(waiting, nothing_goes_to_who_gets_the_number_next);
 	io_add_test(refusing, broken_connection_is_epipe_and_no_signal);
+	io_add_test(refusing, connection_that_breaks_halfway_raises_no_signal);
 	io_add_test(refusing, messages_are_not_cut);
 	io_add_test(refusing, wrong_descriptors_are_refused);
 	suite_add_tcase(suite, arriving);
