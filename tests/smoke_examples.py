@@ -336,8 +336,7 @@ def note_part(first, last):
     return file_answer(TEXT, NOTE, (first, last))
 
 
-CLOSE = b"\r\nConnection: close\r\n"
-BYTES = "application/octet-stream"
+CLOSE, BYTES = b"\r\nConnection: close\r\n", "application/octet-stream"
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 NOTE_WHOLE = file_answer(TEXT, NOTE)
 NOT_MODIFIED = answer("304 Not Modified", *validators(10), body=b"")
@@ -412,6 +411,7 @@ TABLE = [
     # Methods and versions
     (request("DELETE / HTTP/1.1"), NOT_ALLOWED),
     (request("OPTIONS * HTTP/1.1"), NOT_ALLOWED),
+    (request("CONNECT x:80 HTTP/1.1"), last_answer("501 Not Implemented")),
     (get("/", "Connection: close"), file_answer(HTML, INDEX, keep=False)),
     (request("GET / HTTP/1.0", host="X: y"),
      file_answer(HTML, INDEX, keep=False)),
@@ -421,8 +421,8 @@ TABLE = [
     # Requests that are none
     *[(data, last_answer("400 Bad Request")) for data in (
         request(host="X: y"), request("GET / HTTP/1.1", "Host: y"),
-        get("/", "X : y"), get("/", "X: y", " folded"),
-        b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00",
+        get("/", "X : y"), get("/", "X: y", " folded"), get("/", "\r1"),
+        b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00", b"HTTP/1.1\r\n\r\n",
         get("/", "Content-Length: 1", "Content-Length: 2"),
         get("/", "Content-Length: 1", "Transfer-Encoding: chunked"))],
     # Bodies, which nothing here wants

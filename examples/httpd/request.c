@@ -85,11 +85,14 @@ bool request_has_body(const struct request *request)
 	       (parser->flags & F_CONTENTLENGTH && parser->content_length > 0);
 }
 
-/* What http_parser lets pass and this server does not. */
+/* What http_parser lets pass and this server does not.  What follows a CONNECT
+ * would be no request, and http_parser skips no body then. */
 static int check(const struct request *request)
 {
 	const http_parser *parser = &request->parser;
 
+	if (parser->method == HTTP_CONNECT)
+		return HTTP_STATUS_NOT_IMPLEMENTED;
 	if (parser->http_major != 1)
 		return HTTP_STATUS_HTTP_VERSION_NOT_SUPPORTED;
 	if (parser->http_minor > 0 && !request->host.at)
@@ -109,12 +112,17 @@ int request_parse(struct request *request, const char *bytes, size_t count,
 	request->parser.data = request;
 	parsed =
 		http_parser_execute(&request->parser, &callbacks, bytes, count);
+	/* Until the method has ended it is a guess from its first letter. */
+	if (!request->target.at)
+		request->parser.method = HTTP_GET;
 	if (HTTP_PARSER_ERRNO(&request->parser) == HPE_OK) {
 		request->target.bytes = 0;
 		return REQUEST_PARTIAL;
 	}
 	*ret_used = parsed;
-	if (HTTP_PARSER_ERRNO(&request->parser) != HPE_PAUSED)
+	/* It takes any byte behind the last CR for the line feed. */
+	if (HTTP_PARSER_ERRNO(&request->parser) != HPE_PAUSED ||
+	    bytes[parsed] != '\n')
 		return HTTP_STATUS_BAD_REQUEST;
 	/* It paused before the last line feed, which it counts as body. */
 	if (!request_has_body(request))
