@@ -158,7 +158,9 @@ static int runtime_init(struct weft_runtime *runtime,
 	runtime->shutdown_ns = opts->shutdown_ns;
 	test_switches(runtime);
 	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
-	weft__stacks_init(runtime);
+	error = weft__stacks_init(runtime);
+	if (error < 0)
+		return error;
 	error = weft__tasks_init(runtime, tasks_max);
 	if (error < 0)
 		return error;

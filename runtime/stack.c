@@ -40,12 +40,6 @@ uint8_t weft__stack_class(size_t bytes)
 	return size_class;
 }
 
-void weft__stacks_init(struct weft_runtime *runtime)
-{
-	weft__overflow_report_init();
-	(void)runtime;
-}
-
 /*
  * Slabs.
  */
@@ -223,6 +217,18 @@ struct weft__stack *weft__stack_get(struct weft__worker *worker,
 	stack = stacks_take(&runtime->stacks, size_class);
 	weft__lock_drop(&runtime->stacks.lock);
 	return stack;
+}
+
+int weft__stacks_init(struct weft_runtime *runtime)
+{
+	struct weft__stack *first;
+
+	weft__overflow_report_init();
+	first = stacks_take(&runtime->stacks, runtime->stack_class);
+	if (!first)
+		return -ENOMEM;
+	stacks_return(&runtime->stacks, first);
+	return 0;
 }
 
 /* Half of a full cache, for others. */

@@ -70,7 +70,9 @@ struct weft__stack_cache {
 	weft__atomic(uint32_t) count;
 };
 
-void weft__stacks_init(struct weft_runtime *runtime);
+/* 0, or -ENOMEM: a task that finds no stack waits until one is given back, and
+ * so the first ones are there before any task is. */
+int weft__stacks_init(struct weft_runtime *runtime);
 void weft__stacks_fini(struct weft_runtime *runtime);
 
 /* log2 of the smallest stack of at least that size; 0: out of range. */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "runtime/fiber.h"
@@ -375,6 +376,41 @@ START_TEST(hundred_thousand_sleep_and_are_cancelled)
 }
 END_TEST
 
+/* ---- Without memory ----------------------------------------------------- */
+
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN)
+
+static int64_t run_at_all(void *arg)
+{
+	(void)arg;
+	return 1;
+}
+
+/* Enough for all but the stacks, of which 64 are mapped at once.  To wait for
+ * one would be to wait for ever. */
+START_TEST(without_memory_for_a_stack_it_does_not_start)
+{
+	enum { ENOUGH_BYTES = 12 << 20 };
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct rlimit limit;
+	FILE *file = fopen("/proc/self/statm", "r");
+	unsigned long pages;
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	getrlimit(RLIMIT_AS, &limit);
+	limit.rlim_cur = pages * 4096 + ENOUGH_BYTES;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	opts.workers = 1;
+	ck_assert_int_eq(weft_run(run_at_all, NULL, &opts), -ENOMEM);
+	opts.stack_bytes = 16384;
+	ck_assert_int_eq(weft_run(run_at_all, NULL, &opts), 1);
+}
+END_TEST
+
+#endif
+
 int main(void)
 {
 	Suite *suite = suite_create("runtime/threads");
@@ -392,6 +428,9 @@ int main(void)
 	tcase_add_test(stacks, each_of_100000_sleepers_has_its_guard);
 	tcase_add_loop_test(stacks, hundred_thousand_sleep_and_are_cancelled, 0,
 			    2);
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN)
+	tcase_add_test(stacks, without_memory_for_a_stack_it_does_not_start);
+#endif
 	suite_add_tcase(suite, counting);
 	suite_add_tcase(suite, stacks);
 	return io_tests_run(suite);

@@ -153,9 +153,10 @@ void weft__tasks_fini(struct weft_runtime *of)
 	(void)of;
 }
 
-void weft__stacks_init(struct weft_runtime *of)
+int weft__stacks_init(struct weft_runtime *of)
 {
 	(void)of;
+	return 0;
 }
 
 void weft__stacks_fini(struct weft_runtime *of)

@@ -134,9 +134,10 @@ MODEL(stop_meets_submit, setup, check_end, OPTIONS(.preemptions = 2),
  * What the rest of runtime/runtime.c asks for.
  */
 
-void weft__stacks_init(struct weft_runtime *of)
+int weft__stacks_init(struct weft_runtime *of)
 {
 	(void)of;
+	return 0;
 }
 
 void weft__stacks_fini(struct weft_runtime *of)
