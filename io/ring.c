@@ -146,9 +146,12 @@ void weft__ring_close(struct weft__ring *ring)
 /* ---- Entering --------------------------------------------------------- */
 
 /* What a ring may answer, and not be broken: -EBADR, for one, would be that it
- * has lost completions for want of memory. */
+ * has lost completions for want of memory.  A thread's first request may lack
+ * it too, and is then made again. */
 static int ring_answer(int r)
 {
+	if (r == -ENOMEM)
+		return -EAGAIN;
 	weft__assert(r >= 0 || r == -EINTR || r == -EAGAIN || r == -EBUSY ||
 			     r == -ETIME,
 		     "the kernel has given up a ring of ours");
@@ -232,7 +235,7 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 				IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
 				(sigset_t *)(void *)&arg, sizeof(arg));
 
-	ring_answer(r);
+	r = ring_answer(r);
 	return r == -EAGAIN || r == -EBUSY ? r : 0;
 }
 
