@@ -8,6 +8,7 @@
  * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
+#include <string.h>
 
 #include <weft/weft.h>
 
@@ -45,5 +46,9 @@ static int64_t hello(void *arg)
 
 int main(void)
 {
-	return weft_run(hello, NULL, NULL) < 0;
+	int64_t result = weft_run(hello, NULL, NULL);
+
+	if (result < 0)
+		fprintf(stderr, "hello: %s\n", strerror((int)-result));
+	return result < 0;
 }
