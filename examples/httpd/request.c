@@ -7,22 +7,7 @@
  * always parsed in one go, a span is never split.  The second line of a folded
  * header would be a second span, and is refused as RFC 9112, 5.2 demands.
  */
-#include <stddef.h>
-
-#include "request.h"
-
-static const struct field {
-	const char *name;
-	size_t offset;
-} fields[] = {
-	{ "host", offsetof(struct request, host) },
-	{ "range", offsetof(struct request, range) },
-	{ "if-range", offsetof(struct request, if_range) },
-	{ "if-none-match", offsetof(struct request, if_none_match) },
-	{ "if-modified-since", offsetof(struct request, if_modified_since) },
-	{ "expect", offsetof(struct request, expect) },
-	{ "transfer-encoding", offsetof(struct request, transfer_encoding) },
-};
+#include "field.h"
 
 static int on_url(http_parser *parser, const char *at, size_t bytes)
 {
@@ -36,14 +21,9 @@ static int on_url(http_parser *parser, const char *at, size_t bytes)
 static int on_field(http_parser *parser, const char *at, size_t bytes)
 {
 	struct request *request = parser->data;
-	struct span name = { at, bytes };
 
-	request->value = NULL;
+	request->value = field_find(request, (struct span){ at, bytes });
 	request->value_done = false;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-		if (span_equals_nocase(name, fields[i].name))
-			request->value = (struct span *)((char *)request +
-							 fields[i].offset);
 	return memchr(at, ' ', bytes) != NULL;
 }
 
@@ -55,11 +35,9 @@ static int on_value(http_parser *parser, const char *at, size_t bytes)
 	if (request->value_done ||
 	    (request->value == &request->host && request->host.at))
 		return -1;
-	while (bytes > 0 && (at[bytes - 1] == ' ' || at[bytes - 1] == '\t'))
-		bytes--;
 	request->value_done = true;
 	if (request->value)
-		*request->value = (struct span){ at, bytes };
+		*request->value = field_trim((struct span){ at, bytes });
 	return 0;
 }
 

@@ -8,60 +8,8 @@
 
 #include "answer.h"
 #include "body.h"
+#include "receive.h"
 #include "session.h"
-
-#define IDLE_NS WEFT_SEC(60)
-
-/* Not a status: the client has gone, or has asked nothing for a minute. */
-#define NO_REQUEST (-1)
-
-/* The status for a header that fills the buffer: of the line or the fields. */
-static int status_too_large(const struct connection *connection)
-{
-	return memchr(connection->input, '\n', connection->end) ?
-		       HTTP_STATUS_REQUEST_HEADER_FIELDS_TOO_LARGE :
-		       HTTP_STATUS_URI_TOO_LONG;
-}
-
-/* Reads until a header is there.  0, NO_REQUEST or the status of a refusal. */
-static int read_header(struct connection *connection, struct request *request)
-{
-	size_t used = 0;
-	ssize_t n;
-	int status;
-
-	while ((status = request_parse(request,
-				       connection->input + connection->begin,
-				       connection->end - connection->begin,
-				       &used)) == REQUEST_PARTIAL) {
-		n = connection_fill(connection);
-		if (n == -ETIMEDOUT)
-			return HTTP_STATUS_REQUEST_TIMEOUT;
-		if (n == -EMSGSIZE)
-			return status_too_large(connection);
-		if (n <= 0)
-			return NO_REQUEST;
-	}
-	connection->begin += used;
-	return status;
-}
-
-/* A client may be idle between requests for long.  But once it has begun one,
- * all of the header must come in time, however steadily it trickles. */
-static int receive(const struct server *server, struct connection *connection,
-		   struct request *request)
-{
-	int status = NO_REQUEST;
-	ssize_t n = 1;
-
-	if (connection->begin == connection->end)
-		WEFT_WITHIN(IDLE_NS)
-			n = connection_fill(connection);
-	if (n > 0)
-		WEFT_WITHIN(server->header_ns)
-			status = read_header(connection, request);
-	return status ? status : body_check(request);
-}
 
 /* After an answer: makes way for the next request, if there is to be one. */
 static bool conclude(const struct server *server, struct connection *connection,
@@ -85,7 +33,7 @@ static bool exchange(const struct server *server, struct connection *connection)
 	bool again;
 
 	response_init(&response);
-	response.status = receive(server, connection, &request);
+	response.status = receive(&request, connection, server->header_ns);
 	if (response.status == NO_REQUEST)
 		return false;
 	if (response.status == 0) {
