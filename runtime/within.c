@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct weft__within) <= sizeof(struct weft_within),
 
 struct weft__shield_words {
 	struct weft_within *within; /* what the shield hides */
-	uint64_t state;		    /* 1: entered; 2: and hides cancellation */
+	uint64_t hides;		    /* whether cancellation: not an outer one */
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__shield_words) ==
@@ -88,16 +88,13 @@ void weft_within_end(struct weft_within *within)
 	b->task->within = b->outer;
 }
 
-/* The block macro: once through the loop. */
-bool weft__within_enter(struct weft_within *within, weft_nsec deadline_ns)
+struct weft_within *weft__within_enter(struct weft_within *within,
+				       weft_nsec deadline_ns)
 {
-	int error;
+	int error = weft_within_begin(within, deadline_ns);
 
-	if (block(within)->task)
-		return false;
-	error = weft_within_begin(within, deadline_ns);
 	weft__assert(error == 0, "a deadline block outside of a task");
-	return true;
+	return within;
 }
 
 weft_nsec weft__deadline_after(weft_nsec length_ns)
@@ -194,22 +191,20 @@ weft_nsec weft_now(void)
  * Shields.
  */
 
-bool weft__shield_enter(struct weft__shield *shield)
+struct weft__shield *weft__shield_enter(struct weft__shield *shield)
 {
 	struct weft__shield_words *words = (void *)shield;
 	struct weft__task *task = weft__running(weft__worker_self());
 
-	if (words->state)
-		return false;
 	weft__assert(task != NULL, "a shield outside of a task");
 	words->within = task->within;
+	words->hides = false;
 	task->within = NULL;
-	words->state = 1;
 	/* relaxed: the task's own flag. */
 	if (!(weft__or(&task->state, WEFT__SHIELDED, relaxed) &
 	      WEFT__SHIELDED))
-		words->state = 2;
-	return true;
+		words->hides = true;
+	return shield;
 }
 
 void weft__shield_leave(struct weft__shield *shield)
@@ -218,13 +213,11 @@ void weft__shield_leave(struct weft__shield *shield)
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
 
-	if (!words->state)
-		return;
 	weft__assert(task && !task->within,
 		     "a deadline block inside a shield outlives it");
 	task->within = words->within;
 	/* relaxed: the task's own flags. */
-	if (words->state == 2)
+	if (words->hides)
 		weft__and(&task->state, ~WEFT__SHIELDED, relaxed);
 	/* An alarm that went off meanwhile was ignored. */
 	if (within_passed(worker, task) < 0)

@@ -5,6 +5,11 @@
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
+#if !defined(__cplusplus) && \
+	(!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
+#error "weft needs C11 or later (-std=c11), or C++11"
+#endif
+
 #ifdef __cplusplus
 #define WEFT_BEGIN_DECLS extern "C" {
 #define WEFT_END_DECLS }
@@ -15,6 +20,8 @@
 
 #define WEFT_API __attribute__((visibility("default")))
 #define WEFT_WARN_UNUSED __attribute__((warn_unused_result))
+/* Tells the compiler that a block macro, a loop to it, runs its block. */
+#define WEFT__RETURNS_NONNULL __attribute__((returns_nonnull))
 
 #define WEFT_VERSION_MAJOR 0
 #define WEFT_VERSION_MINOR 1

@@ -133,7 +133,8 @@ struct weft__scope_block {
 };
 WEFT_API struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
 					      struct weft_scope *scope,
-					      int64_t *ret_result, bool group);
+					      int64_t *ret_result, bool group)
+	WEFT__RETURNS_NONNULL;
 WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 
 #define WEFT__SCOPE(name, ret_result, group)                                  \
@@ -186,13 +187,16 @@ WEFT_BEGIN_DECLS
 struct weft__shield {
 	uint64_t private_words[2];
 };
-WEFT_API bool weft__shield_enter(struct weft__shield *shield);
+WEFT_API struct weft__shield *weft__shield_enter(struct weft__shield *shield)
+	WEFT__RETURNS_NONNULL;
 WEFT_API void weft__shield_leave(struct weft__shield *shield);
 
-#define WEFT_SHIELD                                                       \
-	for (struct weft__shield WEFT__FRESH(shield)                      \
-		     __attribute__((cleanup(weft__shield_leave))) = { { 0 } }; \
-	     weft__shield_enter(&WEFT__FRESH(shield));)
+#define WEFT_SHIELD                                                 \
+	for (struct weft__shield WEFT__FRESH(shield)                \
+		     __attribute__((cleanup(weft__shield_leave))),  \
+	     *WEFT__FRESH(shield_once) =                            \
+		     weft__shield_enter(&WEFT__FRESH(shield));      \
+	     WEFT__FRESH(shield_once); WEFT__FRESH(shield_once) = NULL)
 
 WEFT_END_DECLS
 

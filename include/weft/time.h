@@ -6,6 +6,7 @@
 #define WEFT_TIME_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <weft/config.h>
@@ -61,13 +62,16 @@ WEFT_API bool weft_deadline_passed(void);
 WEFT_API weft_nsec weft_deadline(void);
 
 WEFT_API weft_nsec weft__deadline_after(weft_nsec length_ns);
-WEFT_API bool weft__within_enter(struct weft_within *within,
-				 weft_nsec deadline_ns);
+WEFT_API struct weft_within *weft__within_enter(struct weft_within *within,
+						weft_nsec deadline_ns)
+	WEFT__RETURNS_NONNULL;
 
 #define WEFT__WITHIN(deadline_ns)                                       \
 	for (struct weft_within WEFT__FRESH(within)                     \
-		     __attribute__((cleanup(weft_within_end))) = { { 0 } }; \
-	     weft__within_enter(&WEFT__FRESH(within), (deadline_ns));)
+		     __attribute__((cleanup(weft_within_end))),         \
+	     *WEFT__FRESH(within_once) = weft__within_enter(            \
+		     &WEFT__FRESH(within), (deadline_ns));              \
+	     WEFT__FRESH(within_once); WEFT__FRESH(within_once) = NULL)
 
 /* What an interval does with ticks that were missed. */
 enum weft_missed {
