@@ -62,7 +62,8 @@ WEFT_API int weft_pwrite_all(int fd, const void *buf, size_t bytes,
 WEFT_API int weft_send_all(int fd, const void *buf, size_t bytes, int flags,
 			   size_t *ret_done);
 
-/* Sockets; flags are the MSG_* of recv(2) and send(2). */
+/* Sockets; flags are the MSG_* of recv(2) and send(2).  With MSG_DONTWAIT they
+ * give -EAGAIN instead of waiting, though they may still yield now and then. */
 WEFT_API ssize_t weft_recv(int fd, void *buf, size_t bytes,
 			   int flags) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_send(int fd, const void *buf, size_t bytes,
@@ -81,7 +82,8 @@ WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
  */
 WEFT_API int weft_accept(int fd, struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
-/* Connects a socket.  0, or -ECONNREFUSED, ... */
+/* Connects a socket.  0, or -ECONNREFUSED, -ETIMEDOUT (the kernel's, after two
+ * minutes or so, unless a WEFT_WITHIN ends it before), ... */
 WEFT_API int weft_connect(int fd, const struct weft_addr *addr)
 	WEFT_WARN_UNUSED;
 
@@ -95,7 +97,8 @@ WEFT_API int weft_shutdown(int fd, int how);
  */
 WEFT_API int weft_close(int fd);
 
-/* Waits for readiness: POLLIN, POLLOUT, ...  Returns the events that hold. */
+/* Waits for readiness: POLLIN, POLLOUT, ...  Returns the events that hold.  For
+ * descriptors that another library reads, and for signalfd(2) and its kin. */
 WEFT_API int weft_poll(int fd, short events) WEFT_WARN_UNUSED;
 
 /* Files.  open is close-on-exec always; mode counts with O_CREAT. */

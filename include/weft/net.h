@@ -34,15 +34,17 @@ struct weft_socket_opts {
 	  { 0, 0, 0, 0 } }
 
 /*
- * Opens a listening socket for a text address.  opts may be NULL.  Does not
- * suspend; may be called outside a task.  A descriptor, or -EINVAL (address or
- * options), -EADDRINUSE, -EACCES, ...
+ * Opens a listening socket for a text address, with SO_REUSEADDR, so that a
+ * server can be started again at once.  opts may be NULL.  Does not suspend;
+ * may be called outside a task.  A descriptor, or -EINVAL (address or options),
+ * -EADDRINUSE, -EACCES, ...
  */
 WEFT_API int weft_tcp_listen(const char *address,
 			     const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
-/* Connects to a text address.  Suspends.  A descriptor, or an error of
+/* Connects to a text address.  opts may be NULL.  Suspends; bound it by
+ * WEFT_WITHIN.  A descriptor, or -EINVAL (address or options) or an error of
  * weft_connect(); nothing is left open then. */
 WEFT_API int weft_tcp_connect(const char *address,
 			      const struct weft_socket_opts *opts)

@@ -16,7 +16,8 @@ WEFT_BEGIN_DECLS
 
 struct weft_runtime;
 
-/* Options of a runtime.  Start from WEFT_OPTS_INIT; 0 means the default. */
+/* Options of a runtime.  Start from WEFT_OPTS_INIT, which sets size; 0 in any
+ * other field means the default. */
 struct weft_opts {
 	size_t size;
 	unsigned workers;     /* threads; default: the CPUs it may run on */
@@ -35,9 +36,14 @@ struct weft_opts {
 
 /*
  * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others,
- * and returns its result when it and all tasks it started have ended.  arg is
- * passed as it is.  NULL opts: the defaults.  Several may run at once in a
- * process, each on its own threads.
+ * and returns its result when it and all tasks it started have ended; what was
+ * started by weft_submit() is cancelled then, and waited for.  arg is passed as
+ * it is.  NULL opts: the defaults.  Several may run at once in a process, each
+ * on its own threads.
+ *
+ * Signals: the threads have the caller's mask.  For SIGSEGV and SIGBUS there is
+ * a handler: it names the task whose stack overflowed, and passes on all else.
+ * To end a server by SIGINT, block it and wait for it: see weft_start().
  *
  * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -EAGAIN
  * (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a task).
@@ -53,6 +59,13 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
  * 0, or an error as weft_run().  Threads that wait in weft_wait() meanwhile are
  * let go first; other calls must not begin any more.
+ *
+ *	sigaddset(&set, SIGINT);		before weft_start(), so that
+ *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it
+ *	...
+ *	r = weft_submit(runtime, serve, address, sizeof(address), NULL);
+ *	sigwait(&set, &signal_number);
+ *	r = weft_stop(runtime);
  */
 WEFT_API int weft_start(const struct weft_opts *opts,
 			struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;

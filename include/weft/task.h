@@ -7,10 +7,14 @@
  * and a scope ends only when its tasks have ended; so a task may point into
  * the stack of the one that started it.
  *
- *	WEFT_SCOPE(both, &result) {		a group: the first failure
- *		WEFT_GO(both, fetch, left);	cancels the other
- *		WEFT_GO(both, fetch, right);
- *	}					joined here, on every way out
+ *	WEFT_SCOPE(both, &result) {	a group: a failure cancels the other
+ *		if (WEFT_GO(both, fetch, left) < 0 ||
+ *		    WEFT_GO(both, fetch, right) < 0)
+ *			weft_scope_cancel(both);
+ *	}				joined here, on every way out
+ *
+ * A task that ended keeps neither stack nor record, unless somebody holds a
+ * handle to it: a supervisor may start tasks for ever.
  */
 #ifndef WEFT_TASK_H
 #define WEFT_TASK_H
@@ -59,10 +63,11 @@ struct weft_scope {
 } __attribute__((aligned(64)));
 
 /*
- * Starts a task in scope.  Copies arg_bytes bytes at arg; the task is given
- * the address of its copy, valid until it returns.  Does not suspend and does
- * not run the task before returning.  Its stack it gets when its turn comes; if
- * there is no memory for one then, it waits until there is.
+ * Starts a task in scope, from whatever task while the scope is open.  Copies
+ * arg_bytes bytes at arg; the task is given the address of its copy, valid
+ * until it returns.  Does not suspend, nor runs the task itself; another worker
+ * may run it at once.  Its stack it gets when its turn comes; if there is no
+ * memory for one then, it waits until there is.
  *
  * 0, or -EINVAL (NULL scope or function, more than WEFT_ARG_BYTES_MAX bytes),
  * -EAGAIN (the runtime's limit of tasks), -ENOMEM, -ECANCELED (the scope is
@@ -90,8 +95,8 @@ WEFT_API int weft_join(struct weft_task task, int64_t *ret_result)
 
 /*
  * Asks a task to end: from now on its suspending calls return -ECANCELED.  Its
- * own scopes are cancelled with it.  Does not wait.  From any thread that
- * belongs to the runtime.  0, or -ESRCH.
+ * own scopes are cancelled with it.  Does not wait, so join it before what it
+ * uses goes.  From any task of the runtime.  0, or -ESRCH.
  */
 WEFT_API int weft_cancel(struct weft_task task);
 
@@ -108,6 +113,10 @@ WEFT_API const char *weft_task_name(void);
 /*
  * Scopes.  A group is cancelled by its first failing task, and that failure is
  * its result.  A supervisor goes on, and counts failures.
+ *
+ * The task that began a scope is not in it: a call of its own that waits in the
+ * block waits on when a child fails.  It learns of that at the end, or when it
+ * starts another (-ECANCELED).  What must end with the others is to be a task.
  *
  * begin opens a scope in the running task; scopes of a task nest.  end waits
  * for the scope's tasks (it suspends, and waits in full even when cancelled),
@@ -150,15 +159,16 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 		     WEFT__FRESH(once) = NULL)
 
 /*
- * A block that is a group, and one that is a supervisor.  Joined when control
- * leaves the block: by falling through, return, goto, or break (which leaves
- * only this block).  *ret_result gets what weft_scope_end() returns; NULL to
- * ignore it.  Do not leave it by longjmp, pthread_exit or exit.
+ * A block that is a group, and one that is a supervisor; name is a struct
+ * weft_scope * there.  Joined when control leaves the block: by falling
+ * through, return, goto, or break and continue (which leave only this block).
+ * *ret_result gets what weft_scope_end() returns; NULL to ignore it.
  */
 #define WEFT_SCOPE(name, ret_result) WEFT__SCOPE(name, ret_result, true)
 #define WEFT_SUPERVISE(name) WEFT__SCOPE(name, NULL, false)
 
-/* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd. */
+/* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd, and serve finds
+ * it by *(int *)arg.  Of an array it copies a pointer to the first element. */
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>

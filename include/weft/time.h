@@ -33,11 +33,15 @@ WEFT_API int weft_sleep_until(weft_nsec deadline_ns);
 
 /*
  * A deadline for what stands in the block: each suspending call inside that is
- * not done by then returns -ETIMEDOUT.  Blocks nest; a call inside an inner
- * block that meets the deadline of an outer one returns -ECANCELED, so that a
- * loop which retries on -ETIMEDOUT cannot spin.  Tasks started inside inherit
- * the deadline (and see -ECANCELED).  Leave by falling through, return, goto or
- * break.
+ * not done by then returns -ETIMEDOUT, and so do those that follow it there.
+ * Behind the block the task goes on as before.  A length of 0 has passed at
+ * once: what would wait, does not.
+ *
+ * Blocks nest; a call inside an inner block that meets the deadline of an outer
+ * one returns -ECANCELED, so that a loop which retries on -ETIMEDOUT cannot
+ * spin.  Tasks started inside inherit the deadline (and see -ECANCELED).  Leave
+ * by falling through, return, goto, or break and continue (which leave only
+ * this block).
  *
  *	WEFT_WITHIN(WEFT_MS(500))
  *		n = weft_read(fd, buf, sizeof(buf));
@@ -49,7 +53,9 @@ struct weft_within {
 	uint64_t private_words[12];
 };
 
-/* The same for loops and for C++: begin and end, by the same task, nested. */
+/* The same as two calls, for what is no block: begin and end, by the same task,
+ * nested.  A deadline is a point in time: weft_now() + WEFT_MS(500).  0, or
+ * -EPERM outside of a task; then there is nothing to end. */
 WEFT_API int weft_within_begin(struct weft_within *within,
 			       weft_nsec deadline_ns);
 WEFT_API void weft_within_end(struct weft_within *within);
