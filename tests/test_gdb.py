@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_gdb.py ECHO: docs/weft-gdb.py finds the tasks of a running echo server
+and unwinds their stacks.  TAP."""
+
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "docs/weft-gdb.py"
+PATIENCE = 60
+
+
+def gdb(pid, *commands):
+    done = subprocess.run(
+        ["gdb", "-q", "-nx", "-batch", "-x", SCRIPT, "-p", str(pid),
+         *[word for command in commands for word in ("-ex", command)]],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=PATIENCE)
+    return done.stdout, done.stdout + done.stderr
+
+
+def inspect(server, port):
+    """The sentences that must hold, with what gdb said where one does not."""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+        peer.sendall(b"x")
+        peer.recv(1)  # its task has begun
+        listed, log = gdb(server.pid, "weft tasks")
+        serving = re.search(r"^ *(\d+)  main <main_task>: waits in weft_accept$",
+                            listed, re.M)
+        echoing = re.search(r"^ *(\d+)  <echo>: (waits in weft_read|runs on "
+                            r"thread \d+|is ready to run)$", listed, re.M)
+        yield "the tasks are listed", serving and echoing, log
+        number = serving.group(1) if serving else "0"
+        shown, log = gdb(server.pid, f"weft task {number}", "bt",
+                         "frame function serve", "info locals",
+                         "weft task", "bt 1", "weft task 999999")
+        yield ("the stack of one goes from its call to its beginning",
+               re.search(r"weft_accept .*\bserve \(.*weft__task_main", shown,
+                         re.S), log)
+        yield "with its variables", "listener = " in shown, log
+        yield "who is not there is refused", "no task 999999" in log, log
+    yield "the server lives on", server.poll() is None, ""
+
+
+def main():
+    version = re.search(r" (\d+)\.\d+", subprocess.run(
+        ["gdb", "--version"], capture_output=True, text=True).stdout)
+    if not version or int(version.group(1)) < 13:
+        print("1..0 # SKIP gdb is older than 13")
+        return 0
+    number = failed = 0
+    with subprocess.Popen([sys.argv[1], "127.0.0.1:0"], text=True,
+                          stdout=subprocess.PIPE) as server:
+        try:
+            port = int(server.stdout.readline().rsplit(":", 1)[1])
+            for number, (what, holds, log) in enumerate(
+                    inspect(server, port), 1):
+                print("ok" if holds else "not ok", number, "-", what)
+                if not holds:
+                    failed += 1
+                    sys.stderr.write(log)
+        finally:
+            server.kill()
+    print(f"1..{number}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
