@@ -28,8 +28,8 @@ def inspect(server, port):
         peer.sendall(b"x")
         peer.recv(1)  # its task has begun
         listed, log = gdb(server.pid, "weft tasks")
-        serving = re.search(r"^ *(\d+)  main <main_task>: waits in weft_accept$",
-                            listed, re.M)
+        serving = re.search(r"^ *(\d+)  main <main_task>: waits in "
+                            r"weft_accept$", listed, re.M)
         echoing = re.search(r"^ *(\d+)  <echo>: (waits in weft_read|runs on "
                             r"thread \d+|is ready to run)$", listed, re.M)
         yield "the tasks are listed", serving and echoing, log

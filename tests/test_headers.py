@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Each public header compiles alone, in C11 and in C++17, by gcc and clang;
-and so do the macros in use (test_headers.c).  TAP."""
+"""Each public header compiles alone, in C11, C++11 and C++17, by gcc and clang;
+and so do the macros in use (test_headers.c).  The C of README.md compiles as
+printed, in C11.  TAP."""
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -16,8 +18,30 @@ FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror",
 # stat(2) and its struct do.
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                      "-D_GNU_SOURCE"],
+             "C++11": ["-x", "c++", "-std=c++11"],
              "C++17": ["-x", "c++", "-std=c++17"]}
 COMPILERS = ["gcc", "clang"]
+README = TESTS.parent / "README.md"
+# What a fragment in README.md finds around it.
+AROUND = """#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <weft/weft.h>
+int fd, left, right, signal_number;
+ssize_t n;
+int64_t result;
+char buf[512], address[64];
+sigset_t signals;
+struct weft_runtime *runtime;
+weft_fn fetch, serve;
+int fragment(void);
+int fragment(void)
+{
+%s
+return 0;
+}
+"""
 
 
 def compile_text(compiler, language, text):
@@ -26,18 +50,31 @@ def compile_text(compiler, language, text):
     return done.stderr if done.returncode else ""
 
 
+def printed():
+    """The C of README.md: a program begins with an #include."""
+    for number, text in enumerate(
+            re.findall(r"^```c\n(.*?)^```$", README.read_text(),
+                       re.M | re.S), 1):
+        if not text.startswith("#include"):
+            text = AROUND % text
+        yield f"README.md's C, number {number}", text
+
+
 def cases():
     for header in sorted(INCLUDE.glob("weft/*.h")):
         name = f"<weft/{header.name}>"
         # Twice: the guard holds.
-        yield f"{name} alone", f"#include {name}\n" * 2
-    yield "the macros in use", (TESTS / "test_headers.c").read_text()
+        yield f"{name} alone", f"#include {name}\n" * 2, LANGUAGES
+    macros = (TESTS / "test_headers.c").read_text()
+    yield "the macros in use", macros, LANGUAGES
+    for what, text in printed():
+        yield what, text, ["C11"]
 
 
 def main():
     number = failed = 0
-    for what, text in cases():
-        for language in LANGUAGES:
+    for what, text, languages in cases():
+        for language in languages:
             for compiler in COMPILERS:
                 number += 1
                 if shutil.which(compiler):

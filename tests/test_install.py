@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""test_install.py BUILD: an installed weft is used as README.md says, from C
+and C++, shared and static, and without a warning.  TAP."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode:
+        raise RuntimeError(f"{command}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def installed(build, directory):
+    """Installs there; the environment in which pkg-config finds it."""
+    run("meson", "install", "-C", build, "--no-rebuild", "--quiet",
+        "--destdir", directory)
+    found = next(pathlib.Path(directory).rglob("weft.pc")).parent
+    return {**os.environ, "PKG_CONFIG_PATH": str(found),
+            "PKG_CONFIG_SYSROOT_DIR": directory,
+            "LD_LIBRARY_PATH": str(found.parent)}
+
+
+def flags(env, *more):
+    return run("pkg-config", "--cflags", "--libs", *more, "weft",
+               env=env).split()
+
+
+def program_of_readme():
+    return re.search(r"^```c\n(#include.*?)^```$",
+                     (ROOT / "README.md").read_text(), re.M | re.S).group(1)
+
+
+def uses(directory, env):
+    readme = pathlib.Path(directory, "prog.c")
+    readme.write_text(program_of_readme())
+    hello, macros = ROOT / "examples/hello.c", ROOT / "tests/test_headers.c"
+    out = str(pathlib.Path(directory, "prog"))
+
+    def compile_and_link(compiler, *sources_and_flags):
+        run(compiler, *WARNINGS, *sources_and_flags, "-o", out, env=env)
+
+    def says_hello():
+        said = run(out, env=env)
+        if said != "hello\nworld\n":
+            raise RuntimeError(f"it said {said!r}")
+
+    def in_c():
+        compile_and_link("cc", readme, *flags(env))
+
+    def in_cxx():
+        # Not -Wshadow: a struct and a function share a name.
+        compile_and_link("c++", "-Wno-shadow", "-x", "c++", macros,
+                         *flags(env))
+
+    def shared():
+        compile_and_link("cc", hello, *flags(env))
+        says_hello()
+
+    def static():
+        compile_and_link("cc", "-static", hello, *flags(env, "--static"))
+        says_hello()
+
+    return {"README.md's program compiles as it says": in_c,
+            "C++ links with it": in_cxx, "a program runs": shared,
+            "a static program runs": static}
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        env = installed(sys.argv[1], directory)
+        for number, (what, use) in enumerate(uses(directory, env).items(), 1):
+            try:
+                use()
+                print("ok", number, "-", what, flush=True)
+            except RuntimeError as error:
+                failed += 1
+                print("not ok", number, "-", what, flush=True)
+                sys.stderr.write(f"{error}\n")
+    print(f"1..{number}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
