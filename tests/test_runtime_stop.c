@@ -300,7 +300,7 @@ START_TEST(threads_that_wait_are_let_go)
 	cpu_set_t first;
 
 	CPU_ZERO(&first);
-	CPU_SET(sched_getcpu(), &first);
+	CPU_SET((unsigned)sched_getcpu(), &first);
 	ck_assert_int_eq(sched_setaffinity(0, sizeof(first), &first), 0);
 	for (int i = 0; i < 100; i++)
 		stop_beside_waiters();

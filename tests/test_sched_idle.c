@@ -435,7 +435,8 @@ static struct {
 	uint64_t stolen[8], overfull;
 } crowd;
 
-/* After each step: did a worker take more than it had room for? */
+/* After each step: did a worker take more than it had room for?  With most
+ * seeds one does. */
 static void watch_thieves(struct weft_runtime *runtime, void *arg)
 {
 	(void)arg;
@@ -505,12 +506,7 @@ START_TEST(theft_into_a_full_ring_loses_nothing)
 	memset(&crowd, 0, sizeof(crowd));
 	result = must_run(&config, lead_crowds, NULL);
 	ck_assert_uint_eq(crowd.runs, CROWD_FIRST + CROWD_SECOND);
-	ck_assert_uint_ge(result.stats.total.helps, 1);
-	/* A helper takes less the fuller it is; with most seeds that is still
-	 * more than fits. */
-	ck_assert_uint_ge(result.stats.total.stolen, 1);
-	if (getenv("WEFT_TEST_VERBOSE"))
-		printf("overfull %" PRIu64 " times\n", crowd.overfull);
+	ck_assert(result.stats.total.helps && result.stats.total.stolen);
 }
 END_TEST
 
