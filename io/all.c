@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "io/call.h"
+
 /* One step: moves some of the bytes. */
 struct all {
 	int fd;
@@ -47,6 +49,7 @@ static ssize_t step_send(const struct all *all, size_t done, size_t bytes)
 static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 		   size_t *ret_done)
 {
+	uint8_t closes = weft__call_closes(all->fd);
 	size_t done = 0;
 	ssize_t n = 1;
 
@@ -55,6 +58,11 @@ static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 		if (n <= 0)
 			break;
 		done += (size_t)n;
+		/* The rest is not for whoever has the number now. */
+		if (done < bytes && weft__call_closes(all->fd) != closes)
+			n = -ECANCELED;
+		if (n < 0)
+			break;
 	}
 	if (ret_done)
 		*ret_done = done;

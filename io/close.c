@@ -18,6 +18,9 @@ enum { DOOMED_MOST = 16 };
 /* What could not be cancelled is tried again after that. */
 #define AGAIN_NS 1000000u
 
+/* How long until those that are cancelled have probably ended. */
+#define LATE_NS 100000u
+
 struct doomed {
 	uint64_t user_data;
 	uint16_t shard;
@@ -158,16 +161,18 @@ static bool has_late(struct weft__fd *entry)
 	return task != NULL;
 }
 
-/* The kernel has closed it: whose request came meanwhile begins anew (D3). */
+/* The kernel has closed it: whose request came meanwhile begins anew (D3).  Some
+ * may be on what was closed, and keep it open until they have ended. */
 static void close_finish(struct weft__worker *worker, struct weft__task *task,
 			 struct weft__fd *entry)
 {
 	weft__lock_take(&entry->lock);
 	entry->going--;
 	weft__lock_drop(&entry->lock);
-	while (has_late(entry) && /* mutate: recheck=false */
-	       !close_cancel(worker, entry, WEFT__OP_LATE, WEFT__OP_ANEW))
-		worker = weft__op_pause(worker, task, AGAIN_NS);
+	while (has_late(entry)) { /* mutate: recheck=false */
+		(void)close_cancel(worker, entry, WEFT__OP_LATE, WEFT__OP_ANEW);
+		worker = weft__op_pause(worker, task, LATE_NS);
+	}
 }
 
 /* Through the ring, which goes to a thread of the kernel's if it would block.

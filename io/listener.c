@@ -38,8 +38,9 @@ void weft__listener_free(struct weft__reactor *reactor,
 	weft__assert(!listener->waiting && !listener->accepted_count &&
 			     listener->state == WEFT__LISTENER_IDLE,
 		     "a listener is freed while it is in use");
-	weft__listener_set_starved(reactor, listener, false);
 	weft__lock_take(&reactor->listeners_lock);
+	/* Whoever feeds the starved looks at it under this lock. */
+	weft__listener_set_starved(reactor, listener, false);
 	*listener->link = listener->next;
 	if (listener->next)
 		listener->next->link = listener->link;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "io/call.h"
 #include "io/op.h"
 #include "runtime/wait.h"
 
@@ -37,6 +38,8 @@ int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 			   unsigned events)
 {
+	uint8_t closes = weft__call_closes(sqe->fd);
+
 	for (unsigned tries = 0;; tries++) {
 		int32_t r = weft__op_run(sqe, flags);
 
@@ -45,6 +48,8 @@ int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 		r = weft__op_await_ready(sqe->fd, events, tries);
 		if (r < 0)
 			return r;
+		if (weft__call_closes(sqe->fd) != closes)
+			return -ECANCELED;
 	}
 }
 

@@ -224,6 +224,8 @@ size_t weft_scope_count(const struct weft_scope *scope)
 	struct weft__scope *s =
 		scope_open((struct weft_scope *)(uintptr_t)scope);
 
+	weft__assert(s->owner == weft__running(weft__worker_self()),
+		     "a scope was counted by a task that did not begin it");
 	/* relaxed: a moment's figure. */
 	return (size_t)(weft__load(&s->pending, relaxed) + s->started);
 }

@@ -286,6 +286,102 @@ START_TEST(call_that_begins_during_the_close_ends)
 }
 END_TEST
 
+/*
+ * A call of several steps that is overtaken by a close between two of them does
+ * not go on with what has the number then.  Its worker is busy meanwhile.
+ */
+struct overtaken {
+	int fds[2];
+	weft__atomic(uint32_t) reader_at; /* worker + 1 */
+	weft__atomic(bool) busy, over;
+	bool together;
+	size_t done;
+	int r;
+};
+
+static int64_t read_two(void *arg)
+{
+	struct overtaken *o = *(struct overtaken **)arg;
+	char two[2];
+
+	weft__store(&o->reader_at, weft__worker_self()->index + 1, release);
+	o->r = weft_read_all(o->fds[0], two, 2, &o->done);
+	return 0;
+}
+
+static int64_t read_beside(void *arg)
+{
+	struct overtaken *o = *(struct overtaken **)arg;
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.flags = WEFT_PINNED;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, read_two, &o, sizeof(o),
+					      &opts),
+				 0);
+		while (!weft__load(&o->reader_at, acquire))
+			weft_yield();
+		o->together = weft__load(&o->reader_at, acquire) ==
+			      weft__worker_self()->index + 1;
+		weft_sleep(WEFT_MS(1)); /* until it waits in the kernel */
+		weft__store(&o->busy, true, release);
+		while (o->together && !weft__load(&o->over, acquire))
+			;
+	}
+	return 0;
+}
+
+static bool overtake(struct overtaken *o)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int old, next[2];
+	char byte = 0;
+
+	memset(o, 0, sizeof(*o));
+	opts.flags = WEFT_PINNED;
+	socket_pair(o->fds);
+	old = o->fds[0];
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, read_beside, &o, sizeof(o),
+					      &opts),
+				 0);
+		while (!weft__load(&o->busy, acquire))
+			weft_sleep(WEFT_US(100));
+		ck_assert_int_eq(write(o->fds[1], "x", 1), 1);
+		/* Until the worker that computes was helped with it. */
+		weft_sleep(WEFT_MS(5));
+		ck_assert_int_eq(weft_close(old), 0);
+		socket_pair(next);
+		ck_assert_int_eq(next[0], old);
+		ck_assert_int_eq(write(next[1], "y", 1), 1);
+		weft__store(&o->over, true, release);
+	}
+	if (o->together)
+		ck_assert_int_eq(recv(next[0], &byte, 1, MSG_DONTWAIT), 1);
+	close_both(next);
+	ck_assert_int_eq(weft_close(o->fds[1]), 0);
+	return o->together;
+}
+
+static int64_t overtake_task(void *arg)
+{
+	struct overtaken o;
+	bool met = false;
+
+	(void)arg;
+	for (int i = 0; i < 100 && !met; i++)
+		met = overtake(&o) && o.done == 1;
+	ck_assert(met);
+	ck_assert_int_eq(o.r, -ECANCELED);
+	return 0;
+}
+
+START_TEST(call_of_many_steps_does_not_go_on_with_another_descriptor)
+{
+	io_run(overtake_task, NULL, 2);
+}
+END_TEST
+
 /* The number is used again at once, and nothing of the old one clings to it. */
 IO_TEST(number_is_reused_at_once)
 {
@@ -446,6 +542,8 @@ int main(void)
 	io_add_test(numbers, closing_twice_is_ebadf);
 	io_add_test(numbers, two_closers_close_once);
 	tcase_add_test(numbers, call_that_begins_during_the_close_ends);
+	tcase_add_test(numbers,
+		       call_of_many_steps_does_not_go_on_with_another_descriptor);
 	io_add_test(numbers, number_is_reused_at_once);
 	io_add_test(numbers, numbers_go_back_and_forth_between_tasks);
 	io_add_test(numbers, close_is_done_in_full_whatever_happens);

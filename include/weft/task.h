@@ -132,7 +132,7 @@ WEFT_API int64_t weft_scope_end(struct weft_scope *scope);
  * may call it while the scope is open. */
 WEFT_API void weft_scope_cancel(struct weft_scope *scope);
 
-/* Tasks of the scope that have not ended. */
+/* Tasks of the scope that have not ended.  For the task that began it. */
 WEFT_API size_t weft_scope_count(const struct weft_scope *scope);
 
 /* For the block macros. */
