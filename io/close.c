@@ -161,8 +161,8 @@ static bool has_late(struct weft__fd *entry)
 	return task != NULL;
 }
 
-/* The kernel has closed it: whose request came meanwhile begins anew (D3).  Some
- * may be on what was closed, and keep it open until they have ended. */
+/* The kernel has closed it: whose request came meanwhile begins anew (D3).
+ * Some may be on what was closed, and keep it open until they have ended. */
 static void close_finish(struct weft__worker *worker, struct weft__task *task,
 			 struct weft__fd *entry)
 {
