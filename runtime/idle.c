@@ -21,8 +21,8 @@ static int idle_clear_one(struct weft__idle *idle, uint32_t word,
 
 		if (!set)
 			return -1;
-		/* relaxed: the park word carries what the worker must see. */
-		if (weft__and(&idle->bits[word], ~bit, relaxed) & bit)
+		/* pairs: [idle.claim] */
+		if (weft__and(&idle->bits[word], ~bit, release) & bit)
 			return (int)(word * 64) + __builtin_ctzll(bit);
 		/* mutate: retry */
 	}
@@ -65,7 +65,8 @@ int weft__idle_claim_any(struct weft__idle *idle)
 		uint64_t old;
 		int worker;
 
-		/* relaxed: who relies on it counts on how it is lowered. */
+		/* relaxed: the bit's AND orders it before the sleeper's; who
+		 * else relies on it counts on how it is lowered. */
 		weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
 		worker = idle_clear_any(idle);
 		if (worker >= 0)
@@ -95,7 +96,7 @@ bool weft__idle_search(struct weft__idle *idle)
 
 	if (2 * weft__idle_searching(counts) >= idle->workers)
 		return false;
-	/* relaxed: as in weft__idle_claim_any. */
+	/* relaxed: it lowers it itself; see weft__idle_claim_any. */
 	weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
 	return true;
 }
@@ -133,8 +134,8 @@ bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching)
 bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
 {
 	uint64_t bit = (uint64_t)1 << (worker % 64);
-	/* relaxed: as in idle_clear_one.  The old value decides (I1). */
-	bool mine = weft__and(&idle->bits[worker / 64], ~bit, relaxed) & bit;
+	/* The old value decides (I1).  pairs: [idle.claim] */
+	bool mine = weft__and(&idle->bits[worker / 64], ~bit, acquire) & bit;
 
 	/* pairs: [sentinel.retire] */
 	weft__sub(&idle->counts, WEFT__IDLE_PARKED, seq_cst);

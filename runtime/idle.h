@@ -20,6 +20,7 @@
  *       way to it because they were claimed.  It is raised for a sleeper by its
  *       claimer, before the bit is cleared: from then on the sleeper may wake,
  *       by itself even, and lower it.  (Found by the model.)
+ *       [idle.claim]
  *   I3  Whoever lowers `searching` as the last sees to it that nothing is
  *       missed by those who relied on him.  A worker that found work wakes the
  *       next one; one that did not looks through all queues once more, after it
@@ -43,6 +44,9 @@
  *       counts; who stops searching lowers the counts, then reads the bits.  A
  *       store followed by a load of another location: acquire and release do
  *       not order that.  Modelled in tests/model/model_idle.c.
+ *   [idle.claim]  the claimer's AND of the bit, release -> the sleeper's own,
+ *       acquire: that `searching` was raised, before the sleeper lowers it.
+ *       One that wakes by itself has met no park word.
  */
 #ifndef WEFT_RUNTIME_IDLE_H
 #define WEFT_RUNTIME_IDLE_H

@@ -81,6 +81,46 @@ MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, complete_1, submit_0)
 
 /*
+ * A claim alone.  The engine never lets a relaxed addition be overtaken, so
+ * this is about what comes before it, by the same order.
+ */
+
+static uint32_t before_claim;
+
+static void setup_claim(void *arg)
+{
+	setup_parked(arg);
+	before_claim = 0;
+}
+
+static void claim(void *arg)
+{
+	(void)arg;
+	before_claim = 1;
+	(void)weft__idle_claim_any(&runtime.idle);
+}
+
+/* By itself: it met no park word. */
+static void unpark_1(void *arg)
+{
+	(void)arg;
+	if (!weft__idle_unpark(&runtime.idle, 1))
+		return;
+	model_assert(before_claim == 1, "a claim is seen with its bit");
+	(void)weft__idle_found(&runtime.idle);
+}
+
+static void check_claim(void *arg)
+{
+	(void)arg;
+	model_assert(runtime.idle.counts == 0, "nobody parks or searches");
+	model_assert(runtime.idle.bits[0] == 0, "nobody can be found");
+}
+
+MODEL(who_is_claimed_sees_the_claim, setup_claim, check_claim, OPTIONS(), claim,
+      unpark_1)
+
+/*
  * Tasks from a task.
  */
 
@@ -129,6 +169,7 @@ int main(void)
 		the_last_searcher_wakes_the_next,
 		the_last_searcher_wakes_a_sleeper,
 		a_sleeper_wakes_by_itself,
+		who_is_claimed_sees_the_claim,
 		an_own_push_wakes_a_peer,
 		an_own_push_is_told_before_the_next_task,
 		NULL,
