@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of closing a descriptor while a task begins to read from it (io/fd.h,
+ * io/close.c, io/op.c): the read ends, whenever it came.  Before, it is
+ * cancelled, and the kernel closes nothing that is in use; meanwhile, it is
+ * refused; later, the kernel says what the number is by then.
+ *
+ * The old file stays open while a request is on it, and never has data: who
+ * waits for it waits until he is cancelled.  As it is closed, the number may
+ * become that of a new file, which has data when the close has returned: that
+ * one must not wait for who reads the new file.
+ */
+#include "tests/model/requests.h"
+
+/* All is submitted at once; a worker does so when it parks. */
+#define WEFT__PENDING_MOST 1u
+#include "io/close.c"
+#include "io/op.c"
+
+enum file { FILE_OLD, FILE_NONE, FILE_NEW };
+
+enum { COMPLETIONS = 4, NEW_DATA = 5 };
+
+static struct weft__listener listener;
+
+/* Under the kernel's lock, which stands for those of the shards too. */
+static struct model_mutex kernel;
+static enum file file;
+static const struct io_uring_sqe *pending; /* waits for data, or NULL */
+static enum file pending_on;
+static bool data_came; /* to the new file */
+static struct weft__completion completions[COMPLETIONS];
+static unsigned completed, reaped;
+static uint64_t paused[RECORDS]; /* the tasks that let time pass, or 0 */
+static unsigned refusals;
+
+static struct model_event news; /* for the reaper */
+
+/*
+ * The kernel.
+ */
+
+static void complete(uint64_t user_data, int32_t result)
+{
+	model_assert(completed < COMPLETIONS, "requests have an end");
+	completions[completed++] = (struct weft__completion){
+		.user_data = user_data, .result = result
+	};
+	model_post(&news);
+}
+
+/* What waits for the old file came too late to be cancelled before. */
+static void carry_out_close(const struct io_uring_sqe *sqe)
+{
+	model_assert(file == FILE_OLD, "it is closed once");
+	model_assert(!pending || (records[0].op_flags & WEFT__OP_LATE),
+		     "a file is closed that is in use");
+	file = model_choose(2) ? FILE_NEW : FILE_NONE;
+	complete(sqe->user_data, 0);
+}
+
+static void carry_out_read(const struct io_uring_sqe *sqe)
+{
+	pending = NULL;
+	if (file == FILE_NONE) {
+		complete(sqe->user_data, -EBADF);
+	} else if (file == FILE_NEW && data_came) {
+		*(int32_t *)(uintptr_t)sqe->addr = NEW_DATA;
+		complete(sqe->user_data, sizeof(buffer));
+	} else {
+		pending = sqe;
+		pending_on = file;
+	}
+}
+
+static void data_comes(void)
+{
+	model_lock(&kernel);
+	data_came = true;
+	if (pending && pending_on == FILE_NEW)
+		carry_out_read(pending);
+	model_unlock(&kernel);
+}
+
+/* Under the lock, by any thread. */
+static void submit_all(struct weft__shard *shard)
+{
+	struct io_uring_sq *sq = &shard->ring.uring.sq;
+
+	/* relaxed: under the lock. */
+	unsigned head = weft__load(sq->khead, relaxed);
+
+	for (; head != io_uring_smp_load_acquire(sq->ktail); head++) {
+		const struct io_uring_sqe *sqe = &sq->sqes[head % ENTRIES];
+
+		if (sqe->opcode == IORING_OP_CLOSE)
+			carry_out_close(sqe);
+		else
+			carry_out_read(sqe);
+	}
+	io_uring_smp_store_release(sq->khead, head);
+}
+
+void weft__shard_flush(struct weft__shard *shard)
+{
+	model_lock(&kernel);
+	submit_all(shard);
+	model_unlock(&kernel);
+}
+
+/* It may say once that there is nothing to be cancelled, whatever happens. */
+int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
+{
+	int r = -ENOENT;
+
+	model_lock(&kernel);
+	submit_all(shard);
+	if (refusals && model_choose(2)) {
+		refusals--;
+	} else if (pending && pending->user_data == user_data) {
+		pending = NULL;
+		complete(user_data, -ECANCELED);
+		r = 0;
+	}
+	model_unlock(&kernel);
+	return r;
+}
+
+/*
+ * Time passes when there is nothing to reap.
+ */
+
+static void wake_paused(void)
+{
+	for (unsigned i = 0; i < RECORDS; i++) {
+		uint64_t id = paused[i];
+
+		paused[i] = 0;
+		if (id)
+			(void)weft__wake(weft__worker_self(), &records[i], id);
+	}
+}
+
+static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+		       uint64_t deadline_ns)
+{
+	(void)worker, (void)deadline_ns;
+	model_lock(&kernel);
+	paused[(uint32_t)alarm->task] = alarm->task;
+	if (reaped == completed)
+		wake_paused();
+	model_unlock(&kernel);
+}
+
+static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
+{
+	(void)of;
+	model_lock(&kernel);
+	paused[(uint32_t)alarm->task] = 0;
+	model_unlock(&kernel);
+	return false;
+}
+
+/* The worker that reaps. */
+static void reap(void *arg)
+{
+	struct weft__completion completion;
+
+	(void)arg;
+	model_daemon();
+	for (;;) {
+		(void)model_wait(&news);
+		for (model_lock(&kernel); reaped < completed; reaped++) {
+			completion = completions[reaped];
+			model_unlock(&kernel);
+			(void)weft__op_complete(weft__worker_self(),
+						&completion);
+			model_lock(&kernel);
+		}
+		wake_paused();
+		model_unlock(&kernel);
+	}
+}
+
+/*
+ * Listeners; nothing is accepted here.
+ */
+
+/* True: nobody will wake the closer for it, or its accept was cancelled. */
+bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
+{
+	(void)worker;
+	return entry->listener->state == WEFT__LISTENER_IDLE;
+}
+
+void weft__listener_free(struct weft__reactor *of,
+			 struct weft__listener *freed)
+{
+	(void)of;
+	model_assert(freed == &listener, "the listener of the descriptor");
+	model_free(freed, sizeof(*freed));
+}
+
+void weft__listeners_feed(struct weft__worker *worker)
+{
+	(void)worker;
+}
+
+/*
+ * The threads.
+ */
+
+static void setup(void *arg)
+{
+	(void)arg;
+	requests_setup();
+	memset(&listener, 0, sizeof(listener));
+	memset(&kernel, 0, sizeof(kernel));
+	memset(&news, 0, sizeof(news));
+	file = FILE_OLD;
+	pending = NULL;
+	data_came = false;
+	completed = reaped = 0;
+	memset(paused, 0, sizeof(paused));
+	refusals = 0;
+	/* Task 2, which closes, is started as well. */
+	records[2].state = WEFT__GENERATION;
+	pool[2].current = &records[2];
+	weft__scope_link(&records[2]);
+	model_name(&kernel, "kernel");
+	model_name(&news, "news");
+}
+
+static void setup_refused(void *arg)
+{
+	setup(arg);
+	refusals = 1;
+}
+
+/* Something listens on the descriptor, and accepts nothing just now. */
+static void setup_listener(void *arg)
+{
+	setup(arg);
+	listener.state = WEFT__LISTENER_IDLE;
+	fds[FD].listener = &listener;
+}
+
+static void check_end(void *arg)
+{
+	requests_check(arg);
+	model_assert(file != FILE_OLD, "the file is closed");
+	model_assert(!pending, "the kernel has nothing left");
+	model_assert(reactor.stale == 0, "each completion is some request's");
+}
+
+static void read_once(bool cancelled)
+{
+	int32_t result = operate(WEFT__OP_ON_FD);
+
+	if (result == sizeof(buffer))
+		model_assert(buffer == NEW_DATA, "what was read is seen");
+	else if (result == -ECANCELED)
+		model_assert(cancelled ||
+				     task_self()->op_flags & WEFT__OP_CLOSED,
+			     "what came too late is not cancelled for good");
+	else
+		model_assert(result == -EBADF, "the result says why");
+	buffer = 0;
+	model_free(&buffer, sizeof(buffer));
+}
+
+static void close_it(void *arg)
+{
+	(void)arg;
+	model_assert(weft_close(FD) == 0, "a descriptor can be closed");
+	data_comes();
+}
+
+THREAD(read_it, read_once(false);)
+THREAD(read_cancelled, read_once(true);)
+THREAD(wake_0, wake(0);)
+THREAD(cancel_0, (void)weft_cancel(handle_of(0));)
+THREAD(nothing, ;)
+
+MODEL(close_meets_read, setup, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), read_it, reap, close_it)
+MODEL(close_meets_read_and_is_refused, setup_refused, check_end,
+      OPTIONS(.preemptions = 1, .weak = 1), read_it, reap, close_it)
+MODEL(close_meets_read_and_wakes, setup, check_end,
+      OPTIONS(.preemptions = 1, .weak = MODEL_NONE),
+      read_it, reap, close_it, wake_0)
+MODEL(close_meets_read_and_cancel, setup, check_end,
+      OPTIONS(.preemptions = 1, .weak = MODEL_NONE),
+      read_cancelled, reap, close_it, cancel_0)
+MODEL(close_of_idle_listener, setup_listener, check_end, OPTIONS(),
+      nothing, reap, close_it)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		close_meets_read,
+		close_meets_read_and_is_refused,
+		close_meets_read_and_wakes,
+		close_meets_read_and_cancel,
+		close_of_idle_listener,
+		NULL,
+	};
+
+	return kit_main("close", tests);
+}

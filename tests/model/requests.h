@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests - the rings of two workers, for the models of operations: thread 0
+ * is a task that reads from descriptor FD, its request goes through ring 0.
+ * Ring 1 is that of thread 2.  What submits and completes is the model's own.
+ */
+#ifndef WEFT_TESTS_MODEL_REQUESTS_H
+#define WEFT_TESTS_MODEL_REQUESTS_H
+
+#define TASKS_TIME
+#include "tests/model/tasks.h"
+
+#include <liburing.h>
+
+#undef io_uring_smp_load_acquire
+#undef io_uring_smp_store_release
+#define io_uring_smp_load_acquire(p) weft__load(p, acquire)
+#define io_uring_smp_store_release(p, v) weft__store(p, v, release)
+
+#include "io/op.h"
+#include "io/reactor.h"
+
+enum { ENTRIES = 4, FD = 3 };
+
+static struct weft__reactor reactor;
+static struct weft__shard shards[2];
+static unsigned heads[2], tails[2];
+static struct io_uring_sqe sqes[2][ENTRIES];
+static struct weft__fd fds[FD + 1];
+static struct weft__fd *fd_chunks[1] = { fds };
+static int32_t buffer;
+
+static void requests_setup(void)
+{
+	tasks_setup(1);
+	memset(&reactor, 0, sizeof(reactor));
+	memset(shards, 0, sizeof(shards));
+	memset(heads, 0, sizeof(heads));
+	memset(tails, 0, sizeof(tails));
+	memset(sqes, 0, sizeof(sqes));
+	memset(fds, 0, sizeof(fds));
+	buffer = 0;
+	reactor.runtime = &runtime;
+	reactor.fds.chunks = fd_chunks;
+	runtime.driver = &reactor;
+	for (unsigned i = 0; i < 2; i++) {
+		pool[2 * i].shard = &shards[i];
+		shards[i].ring.mask = ENTRIES - 1;
+		shards[i].ring.uring.sq.khead = &heads[i];
+		shards[i].ring.uring.sq.ktail = &tails[i];
+		shards[i].ring.uring.sq.sqes = sqes[i];
+	}
+	/* As after its first wait. */
+	weft__scope_link(&records[0]);
+	model_name(&records[0].op, "op");
+	model_name(&records[0], "task 0");
+	model_name(&records[2], "task 2");
+	model_name(&fds[FD], "entry");
+	model_name(&buffer, "buffer");
+}
+
+static void requests_check(void *arg)
+{
+	(void)arg;
+	tasks_check();
+	model_assert(!(records[0].op & WEFT__OP_PENDING), "nothing is pending");
+	model_assert(!fds[FD].waiting && !fds[FD].closing && !fds[FD].going,
+		     "nobody is known to wait");
+}
+
+static int32_t operate(unsigned flags)
+{
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_READ,
+				    .fd = FD,
+				    .addr = (uintptr_t)&buffer };
+
+	return weft__op_run(&sqe, flags | WEFT__OP_AT_ONCE);
+}
+
+/*
+ * What is not modelled.
+ */
+
+unsigned weft__shard_serve(struct weft__worker *worker,
+			   struct weft__shard *shard)
+{
+	(void)worker, (void)shard;
+	return 0;
+}
+
+int weft__fd_make(struct weft__fds *of, int fd, struct weft__fd **ret_entry)
+{
+	(void)of, (void)fd, (void)ret_entry;
+	return -ENOMEM;
+}
+
+#endif
