@@ -542,8 +542,7 @@ int main(void)
 	io_add_test(numbers, closing_twice_is_ebadf);
 	io_add_test(numbers, two_closers_close_once);
 	tcase_add_test(numbers, call_that_begins_during_the_close_ends);
-	tcase_add_test(numbers,
-		       call_of_many_steps_keeps_to_its_descriptor);
+	tcase_add_test(numbers, call_of_many_steps_keeps_to_its_descriptor);
 	io_add_test(numbers, number_is_reused_at_once);
 	io_add_test(numbers, numbers_go_back_and_forth_between_tasks);
 	io_add_test(numbers, close_is_done_in_full_whatever_happens);
