@@ -106,8 +106,11 @@ static void visit_begin(struct weft_runtime *runtime)
 static void visit_end(struct weft_runtime *runtime)
 {
 	/* pairs: [runtime.visit] */
-	weft__sub(&runtime->visitors, 1u, release);
-	weft__futex_wake(&runtime->visitors, INT32_MAX); /* mutate: wake */
+	if (weft__sub(&runtime->visitors, 1u, release) ==
+	    (1u | WEFT__VISITORS_AWAITED))
+		/* By its address alone: the runtime may be gone. */
+		weft__futex_wake(&runtime->visitors,
+				 INT32_MAX); /* mutate: wake */
 }
 
 /* Takes a submitter's count off the root scope.  The last one ends the runtime,

@@ -18,8 +18,8 @@
  *       for. Modelled in tests/model/model_stop.c and model_park.c.
  *   [runtime.left]  `left` add release -> load acquire of who closes the
  *       driver: all that the worker did.
- *   [runtime.visit]  `visitors` sub release -> load acquire of who frees the
- *       runtime: the calls of other threads are done with it.
+ *   [runtime.visit]  `visitors` sub release -> or and load acquire of who frees
+ *       the runtime: the calls of other threads are done with it.
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
  *       the driver is closed.
  */
@@ -443,11 +443,16 @@ static int threads_start(struct weft_runtime *runtime, uint32_t first)
 /* Calls of other threads that are under way, and have no task to wait for. */
 static void visitors_wait(struct weft_runtime *runtime)
 {
-	uint32_t count;
-
 	/* pairs: [runtime.visit] */
-	while ((count = weft__load(&runtime->visitors, acquire)))
+	uint32_t count = weft__or(&runtime->visitors, WEFT__VISITORS_AWAITED,
+				  acquire) |
+			 WEFT__VISITORS_AWAITED;
+
+	while (count != WEFT__VISITORS_AWAITED) {
 		weft__futex_wait(&runtime->visitors, count);
+		/* pairs: [runtime.visit] */
+		count = weft__load(&runtime->visitors, acquire);
+	}
 }
 
 /* What the calling thread gets in the end. */

@@ -32,6 +32,9 @@ struct weft__task_slabs {
 	uint32_t free_count;	     /* under lock */
 };
 
+/* In `visitors`. */
+#define WEFT__VISITORS_AWAITED ((uint32_t)1 << 31)
+
 struct weft_runtime {
 	const struct weft__driver_ops *ops; /* immutable */
 	struct weft__worker **workers;	    /* immutable */
@@ -61,7 +64,8 @@ struct weft_runtime {
 	weft__atomic(uint64_t) stop_by_ns;
 	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
-	weft__atomic(uint32_t) visitors; /* calls of threads; a futex */
+	/* Calls of threads, and whether their end is waited for; a futex. */
+	weft__atomic(uint32_t) visitors;
 	uint64_t shutdown_ns;
 	pthread_t *threads;
 	uint32_t threads_count;

@@ -313,6 +313,7 @@ static int64_t read_beside(void *arg)
 {
 	struct overtaken *o = *(struct overtaken **)arg;
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	weft_nsec by;
 
 	opts.flags = WEFT_PINNED;
 	WEFT_SUPERVISE(scope) {
@@ -325,7 +326,10 @@ static int64_t read_beside(void *arg)
 			      weft__worker_self()->index + 1;
 		weft_sleep(WEFT_MS(1)); /* until it waits in the kernel */
 		weft__store(&o->busy, true, release);
-		while (o->together && !weft__load(&o->over, acquire))
+		/* Not for ever: without the sentinel nobody helps. */
+		by = weft_now() + WEFT_MS(200);
+		while (o->together && !weft__load(&o->over, acquire) &&
+		       weft_now() < by)
 			;
 	}
 	return 0;
@@ -352,7 +356,11 @@ static bool overtake(struct overtaken *o)
 		weft_sleep(WEFT_MS(5));
 		ck_assert_int_eq(weft_close(old), 0);
 		socket_pair(next);
-		ck_assert_int_eq(next[0], old);
+		if (next[0] != old) {
+			ck_assert_int_eq(dup2(next[0], old), old);
+			close(next[0]);
+			next[0] = old;
+		}
 		ck_assert_int_eq(write(next[1], "y", 1), 1);
 		weft__store(&o->over, true, release);
 	}
@@ -369,6 +377,8 @@ static int64_t overtake_task(void *arg)
 	bool met = false;
 
 	(void)arg;
+	if (weft_runtime()->sentinel_off)
+		return 0;
 	for (int i = 0; i < 100 && !met; i++)
 		met = overtake(&o) && o.done == 1;
 	ck_assert(met);

@@ -125,6 +125,24 @@ static void stop(void *arg)
 	model_free(shared, sizeof(shared));
 }
 
+/* The rest of a thread's call that began before. */
+static void setup_visited(void *arg)
+{
+	setup(arg);
+	runtime.visitors = 1;
+	model_name(&runtime.visitors, "visitors");
+}
+
+static void visit(void *arg)
+{
+	(void)arg;
+	foreign[model_self()] = true;
+	shared[1]++;
+	visit_end(&runtime);
+}
+
+MODEL(stop_meets_visit, setup_visited, check_end, OPTIONS(.preemptions = 2),
+      run_and_leave, stop, visit)
 MODEL(stop_meets_end, setup, check_end, OPTIONS(.preemptions = 2),
       run_and_leave, stop)
 MODEL(stop_meets_submit, setup, check_end, OPTIONS(.preemptions = 2),
@@ -168,7 +186,7 @@ void weft__fiber_thread_init(struct weft__worker *worker)
 int main(void)
 {
 	const TTest *const tests[] = { stop_meets_end, stop_meets_submit,
-				       NULL };
+				       stop_meets_visit, NULL };
 
 	return kit_main("stop", tests);
 }
