@@ -17,19 +17,17 @@ void weft__task_arg_free(struct weft__task *task)
 	free(task->arg_heap);
 }
 
-static int go_check(const struct weft_scope *scope, weft_fn fn,
-		    const void *arg, size_t arg_bytes,
+static inline bool args_wrong(weft_fn fn, const void *arg, size_t arg_bytes)
+{
+	return !fn || arg_bytes > WEFT_ARG_BYTES_MAX || (arg_bytes && !arg);
+}
+
+bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
 		    const struct weft_task_opts *opts)
 {
-	if (!scope || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
-	    (arg_bytes && !arg))
-		return -EINVAL;
-	if (opts->size != sizeof(*opts) || (opts->flags & ~WEFT_PINNED) ||
-	    opts->reserved)
-		return -EINVAL;
-	if (opts->stack_bytes && !weft__stack_class(opts->stack_bytes))
-		return -EINVAL;
-	return 0;
+	return args_wrong(fn, arg, arg_bytes) || opts->size != sizeof(*opts) ||
+	       (opts->flags & ~WEFT_PINNED) || opts->reserved ||
+	       (opts->stack_bytes && !weft__stack_class(opts->stack_bytes));
 }
 
 static inline int go_arg(struct weft__task *task, const void *arg,
@@ -152,8 +150,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 int weft_go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	    size_t arg_bytes)
 {
-	if (weft__unlikely(!scope || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
-			   (arg_bytes && !arg)))
+	if (weft__unlikely(!scope || args_wrong(fn, arg, arg_bytes)))
 		return -EINVAL;
 	return go(scope, fn, arg, arg_bytes, &no_opts);
 }
@@ -161,13 +158,11 @@ int weft_go(struct weft_scope *scope, weft_fn fn, const void *arg,
 int weft_go_opts(struct weft_scope *scope, weft_fn fn, const void *arg,
 		 size_t arg_bytes, const struct weft_task_opts *opts)
 {
-	int error;
-
 	if (!opts)
 		return weft_go(scope, fn, arg, arg_bytes);
-	error = go_check(scope, fn, arg, arg_bytes, opts);
-	if (weft__unlikely(error < 0))
-		return error;
+	if (weft__unlikely(!scope ||
+			   weft__go_wrong(fn, arg, arg_bytes, opts)))
+		return -EINVAL;
 	return go(scope, fn, arg, arg_bytes, opts);
 }
 

@@ -179,10 +179,7 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 
 	if (!opts)
 		opts = &defaults;
-	if (!runtime || !fn || arg_bytes > WEFT_ARG_BYTES_MAX ||
-	    (arg_bytes && !arg) || opts->size != sizeof(*opts) ||
-	    (opts->flags & ~WEFT_PINNED) || opts->reserved ||
-	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)))
+	if (!runtime || weft__go_wrong(fn, arg, arg_bytes, opts))
 		return -EINVAL;
 	root = weft__scope(&runtime->root);
 	/* Counted first, so that the runtime cannot end in between.

@@ -88,6 +88,10 @@ void weft__runtime_free(struct weft_runtime *runtime);
 /* The driver of the programs; io/driver.c. */
 const struct weft__driver_ops *weft__driver_default(void);
 
+/* Is a task to be started with arguments or options that make no sense? */
+bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
+		    const struct weft_task_opts *opts);
+
 /* Starts a task in the root scope; here may be NULL. */
 int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		  weft_fn fn, const void *arg, size_t arg_bytes,
