@@ -183,26 +183,8 @@ static inline bool weft__state_interrupted(uint64_t state)
  * The protocol of the state word; who queues the task is up to the caller.
  */
 
-/* True: the caller cleared PARKED, and queues the task. */
-static inline bool weft__task_notify(struct weft__task *task, uint64_t id)
-{
-	/* relaxed: decided by the CAS. */
-	uint64_t old = weft__load(&task->state, relaxed);
-	uint64_t new;
-
-	do {
-		if (!weft__state_is(old, id) ||
-		    (old & (WEFT__DONE | WEFT__FREE)))
-			return false;
-		new = old & WEFT__PARKED ? old & ~WEFT__PARKED :
-					   old | WEFT__NOTIFIED;
-		/* pairs: [task.wake] */
-	} while (!weft__cas(&task->state, &old, new,
-			    acq_rel)); /* mutate: retry */
-	return old & WEFT__PARKED;
-}
-
-/* The same, and sets flags (CANCELLED, EXPIRED) that stay. */
+/* Wakes, and sets flags (CANCELLED, EXPIRED) that stay.  True: the caller
+ * cleared PARKED, and queues the task. */
 static inline bool weft__task_interrupt(struct weft__task *task, uint64_t id,
 					uint64_t flags)
 {
@@ -221,6 +203,12 @@ static inline bool weft__task_interrupt(struct weft__task *task, uint64_t id,
 	} while (!weft__cas(&task->state, &old, new,
 			    acq_rel)); /* mutate: retry */
 	return old & WEFT__PARKED;
+}
+
+/* Wakes, and no more. */
+static inline bool weft__task_notify(struct weft__task *task, uint64_t id)
+{
+	return weft__task_interrupt(task, id, 0);
 }
 
 /* Called when the task's stack has been left.  False: a wake came first; the
