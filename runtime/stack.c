@@ -193,8 +193,7 @@ static void stacks_return(struct weft__stacks *stacks,
 	unsigned i = stack->size_class - WEFT__STACK_CLASS_FIRST;
 
 	stack->next = stacks->free[i];
-	stack->ahead = stacks->recent[stacks->turn % WEFT__AHEAD];
-	stacks->recent[stacks->turn++ % WEFT__AHEAD] = stack;
+	stack->ahead = weft__recent_put(&stacks->recent, stack);
 	stacks->free[i] = stack;
 	stacks->free_count[i]++;
 }

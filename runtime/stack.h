@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/assert.h"
+#include "runtime/base/ahead.h"
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 
@@ -35,7 +35,7 @@ enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 
 struct weft__stack {
 	struct weft__stack *next; /* in a cache */
-	struct weft__stack *ahead; /* some links further there, or any */
+	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
 	struct weft__task *task;  /* that it is bound to; for messages */
 	uint32_t size_class;	  /* log2 of the usable size */
@@ -50,9 +50,7 @@ struct weft__stacks {
 	struct weft__lock lock;
 	struct weft__stack *free[WEFT__STACK_CLASSES];	/* under lock */
 	uint32_t free_count[WEFT__STACK_CLASSES];	/* under lock */
-	/* The last that came, for those that come next; under lock. */
-	struct weft__stack *recent[WEFT__AHEAD];
-	uint32_t turn;
+	struct weft__recent recent; /* under lock */
 	/* How many at the cold end have given their pages back; under lock. */
 	uint32_t trimmed[WEFT__STACK_CLASSES];
 	struct weft__stack_slab *slabs;			/* under lock */

@@ -52,6 +52,7 @@
 
 #include <weft/task.h>
 
+#include "runtime/base/ahead.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 
@@ -80,8 +81,7 @@ struct weft__task {
 	/* What a dispatch touches. */
 	weft__atomic(uint64_t) state;
 	struct weft__task *next;  /* the queue or list that links it */
-	struct weft__task *ahead; /* some links further there, or any: who
-				     walks a list has it fetched */
+	struct weft__task *ahead; /* see base/ahead.h */
 	void *sp;		 /* saved stack pointer while it does not run */
 	struct weft__stack *stack; /* NULL until its first run */
 	weft_fn fn;

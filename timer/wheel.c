@@ -93,8 +93,7 @@ static inline void slot_insert(struct weft__wheel *wheel,
 	head = &wheel->slots[index];
 	next = *head;
 	timer->next = next;
-	timer->ahead = wheel->recent[wheel->turn % WEFT__WHEEL_AHEAD];
-	wheel->recent[wheel->turn++ % WEFT__WHEEL_AHEAD] = timer;
+	timer->ahead = weft__recent_put(&wheel->recent, timer);
 	timer->link = head;
 	*head = timer;
 	if (next != NULL)

@@ -53,19 +53,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/ahead.h"
+
 #define WEFT__WHEEL_TICK_BITS 16u
 #define WEFT__WHEEL_LEVELS 8u
 #define WEFT__WHEEL_SLOTS 64u
-#define WEFT__WHEEL_AHEAD 8u
 
 /* Embedded in the caller's object; all zero is a timer that is not armed. */
 struct weft__timer {
 	/* The next in its slot, or in the list returned by advance. */
 	struct weft__timer *next;
-	/* One that was armed a little earlier, or was: never followed, but
-	 * fetched by whoever walks the slot, where it is often some links
-	 * ahead.  A link of a walk is else a miss of all caches. */
-	struct weft__timer *ahead;
+	struct weft__timer *ahead; /* see runtime/base/ahead.h */
 	/* The pointer that points at us; NULL: not armed. */
 	struct weft__timer **link;
 	uint64_t deadline_ns;
@@ -76,9 +74,7 @@ struct weft__wheel {
 	uint64_t tick;
 	/* Index of the slot being cascaded; 0 (it is of level 0): none. */
 	uint64_t cascading;
-	/* The last that were linked, for those that are next. */
-	struct weft__timer *recent[WEFT__WHEEL_AHEAD];
-	uint32_t turn;
+	struct weft__recent recent;
 	/* A bit a slot; the last bitmap is for "never". */
 	uint64_t occupied[WEFT__WHEEL_LEVELS + 1u];
 	/* Slot s of level L is at 64 * L + s; "never" is slot 1 of level 8. */

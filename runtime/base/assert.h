@@ -25,12 +25,8 @@ weft__fail(const char *file, int line, const char *format, ...);
 #define weft__likely(condition) __builtin_expect(!!(condition), 1)
 #define weft__unlikely(condition) __builtin_expect(!!(condition), 0)
 
-/* Two cache lines: what adjacent-line prefetch moves together. */
 #define WEFT__LINE_BYTES 64
-
-/* How many links ahead a walk fetches: a miss takes as long as about that many
- * steps. */
-#define WEFT__AHEAD 8
+/* Two cache lines: what adjacent-line prefetch moves together. */
 #define WEFT__APART __attribute__((aligned(128)))
 
 #endif
