@@ -54,15 +54,14 @@ static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 	ssize_t n = 1;
 
 	while (done < bytes) {
-		n = step(all, done, bytes - done);
+		/* The rest is not for whoever has the number by then. */
+		if (weft__call_closes(all->fd) == closes)
+			n = step(all, done, bytes - done);
+		else
+			n = -ECANCELED;
 		if (n <= 0)
 			break;
 		done += (size_t)n;
-		/* The rest is not for whoever has the number now. */
-		if (done < bytes && weft__call_closes(all->fd) != closes)
-			n = -ECANCELED;
-		if (n < 0)
-			break;
 	}
 	if (ret_done)
 		*ret_done = done;

@@ -58,25 +58,33 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 	return count;
 }
 
-/* Cancels what is in flight and so marked.  False: not all of it could be, or
- * the list changed meanwhile, so that some may have been overlooked. */
-static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry,
-			 unsigned marked, unsigned mark)
+/* False: not all of them could be cancelled. */
+static bool doomed_cancel(struct weft__worker *worker,
+			  const struct doomed *doomed, unsigned count)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct weft__worker *at =
+			worker->runtime->workers[doomed[i].shard];
+
+		if (weft__shard_cancel(weft__shard(at), doomed[i].user_data) !=
+		    0)
+			all = false;
+	}
+	return all;
+}
+
+/* Cancels what is in flight.  False: not all of it could be, or the list
+ * changed meanwhile, so that some may have been overlooked. */
+static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 {
 	struct doomed doomed[DOOMED_MOST];
 	unsigned count, skip = 0;
 	bool all = true;
 
-	while ((count = doomed_list(entry, marked, mark, skip, doomed)) >
-	       0) {
-		for (unsigned i = 0; i < count; i++) {
-			struct weft__worker *at =
-				worker->runtime->workers[doomed[i].shard];
-
-			if (weft__shard_cancel(weft__shard(at),
-					      doomed[i].user_data) != 0)
-				all = false;
-		}
+	while ((count = doomed_list(entry, 0, WEFT__OP_CLOSED, skip, doomed))) {
+		all &= doomed_cancel(worker, doomed, count);
 		if (count < DOOMED_MOST)
 			break;
 		skip += count;
@@ -135,7 +143,7 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 	if (r < 0)
 		return r;
 	while (entry->listener || !close_blank(reactor, entry)) {
-		bool all = close_cancel(worker, entry, 0, WEFT__OP_CLOSED);
+		bool all = close_cancel(worker, entry);
 
 		if (entry->listener)
 			all &= weft__listener_end(worker, entry);
@@ -149,28 +157,21 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 	return 0;
 }
 
-static bool has_late(struct weft__fd *entry)
-{
-	struct weft__task *task;
-
-	weft__lock_take(&entry->lock);
-	task = entry->waiting;
-	while (task && !(task->op_flags & WEFT__OP_LATE))
-		task = task->fd_next;
-	weft__lock_drop(&entry->lock);
-	return task != NULL;
-}
-
 /* The kernel has closed it: whose request came meanwhile begins anew (D3).
  * Some may be on what was closed, and keep it open until they have ended. */
 static void close_finish(struct weft__worker *worker, struct weft__task *task,
 			 struct weft__fd *entry)
 {
+	struct doomed doomed[DOOMED_MOST];
+	unsigned count;
+
 	weft__lock_take(&entry->lock);
 	entry->going--;
 	weft__lock_drop(&entry->lock);
-	while (has_late(entry)) { /* mutate: recheck=false */
-		(void)close_cancel(worker, entry, WEFT__OP_LATE, WEFT__OP_ANEW);
+	/* mutate: recheck=false */
+	while ((count = doomed_list(entry, WEFT__OP_LATE, WEFT__OP_ANEW, 0,
+				    doomed))) {
+		(void)doomed_cancel(worker, doomed, count);
 		worker = weft__op_pause(worker, task, LATE_NS);
 	}
 }
@@ -212,9 +213,8 @@ int weft_close(int fd)
 			return r;
 	}
 	r = close_number(fd);
-	worker = weft__worker_self();
 	if (entry)
-		close_finish(worker, task, entry);
+		close_finish(weft__worker_self(), task, entry);
 	weft__listeners_feed(weft__worker_self());
 	return r;
 }

@@ -74,8 +74,11 @@ unsigned weft__shard_take(struct weft__worker *worker,
 	return count;
 }
 
-unsigned weft__shard_serve(struct weft__worker *worker,
-			   struct weft__shard *shard)
+/* Enters the ring, and takes its completions; once more if others were refused
+ * the lock meanwhile. */
+static inline unsigned shard_go(struct weft__worker *worker,
+				struct weft__shard *shard,
+				void (*enter)(struct weft__shard *))
 {
 	unsigned count, made_ready = 0;
 	bool again;
@@ -83,14 +86,25 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 	do {
 		if (!weft__trylock_try(&shard->lock))
 			break;
-		/* What the kernel refuses now stays for the next time. */
-		weft__ring_turn(&shard->ring);
+		enter(shard);
 		count = weft__shard_take(worker, shard);
 		again = weft__trylock_drop(&shard->lock);
 		made_ready += weft__complete(worker, weft__shard(worker)->batch,
 					     count);
 	} while (again);
 	return made_ready;
+}
+
+static void enter_own(struct weft__shard *shard)
+{
+	/* What the kernel refuses now stays for the next time. */
+	weft__ring_turn(&shard->ring);
+}
+
+unsigned weft__shard_serve(struct weft__worker *worker,
+			   struct weft__shard *shard)
+{
+	return shard_go(worker, shard, enter_own);
 }
 
 /* Interrupts the threads of the process that run; on its way back the owner's
@@ -104,24 +118,17 @@ static void shard_interrupt(struct weft__shard *shard)
 		weft__spin_hint();
 }
 
+static void enter_late(struct weft__shard *shard)
+{
+	weft__ring_submit(&shard->ring);
+	if (weft__ring_held_back(&shard->ring))
+		shard_interrupt(shard);
+}
+
 unsigned weft__shard_help(struct weft__worker *worker,
 			  struct weft__shard *shard)
 {
-	unsigned count, made_ready = 0;
-	bool again;
-
-	do {
-		if (!weft__trylock_try(&shard->lock))
-			break;
-		weft__ring_submit(&shard->ring);
-		if (weft__ring_held_back(&shard->ring))
-			shard_interrupt(shard);
-		count = weft__shard_take(worker, shard);
-		again = weft__trylock_drop(&shard->lock);
-		made_ready += weft__complete(worker, weft__shard(worker)->batch,
-					     count);
-	} while (again);
-	return made_ready;
+	return shard_go(worker, shard, enter_late);
 }
 
 void weft__shard_flush(struct weft__shard *shard)

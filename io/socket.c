@@ -11,10 +11,6 @@
 
 #include "io/call.h"
 
-/* A send that has room is done at once by a system call of its own, which
- * spares the task a suspension; through the ring several share one. */
-enum { SEND_AT_ONCE = 0 };
-
 /* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
 #define CONNECT_AGAIN_NS 1000000u
 
@@ -67,15 +63,14 @@ ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
 	struct weft__worker *worker;
-	ssize_t r;
+	int r;
 
-	if (SEND_AT_ONCE || (flags & MSG_DONTWAIT)) {
+	if (flags & MSG_DONTWAIT) {
 		r = weft__call_begin(&worker);
 		if (r < 0)
 			return r;
-		r = weft__direct_send(fd, buf, bytes, flags);
-		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
-			return weft__call_ready(worker, r);
+		return weft__call_ready(
+			worker, weft__direct_send(fd, buf, bytes, flags));
 	}
 	io_uring_prep_send(&sqe, fd, buf, weft__bytes(bytes),
 			   flags | MSG_NOSIGNAL);
@@ -107,15 +102,14 @@ ssize_t weft_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
 	struct weft__worker *worker;
-	ssize_t r;
+	int r;
 
-	if (SEND_AT_ONCE || (flags & MSG_DONTWAIT)) {
+	if (flags & MSG_DONTWAIT) {
 		r = weft__call_begin(&worker);
 		if (r < 0)
 			return r;
-		r = weft__direct_sendmsg(fd, msg, flags);
-		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
-			return weft__call_ready(worker, r);
+		return weft__call_ready(worker,
+					weft__direct_sendmsg(fd, msg, flags));
 	}
 	io_uring_prep_sendmsg(&sqe, fd, msg, (unsigned)flags | MSG_NOSIGNAL);
 	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLOUT);
