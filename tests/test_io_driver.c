@@ -3,15 +3,12 @@
  * The driver: wakes reach parked workers, helpers do the work of busy ones, and
  * a runtime that has nothing to do does nothing.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "runtime/fiber.h"
+#include "tests/refuse_setup.h"
 #include "tests/test_io_common.h"
 
 static weft__atomic(unsigned) enters;
@@ -438,22 +435,6 @@ START_TEST(limit_of_descriptors_is_an_error)
 	ck_assert_int_gt(opened, 0);
 }
 END_TEST
-
-static void refuse_setup(unsigned error)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { 4, code };
-
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
-			 0);
-}
 
 START_TEST(where_io_uring_is_forbidden_the_error_says_so)
 {

@@ -3,14 +3,11 @@
  * One ring: setting it up where the kernel is unwilling, entries that are bad
  * or too many, completions that overflow, and errors of io_uring_enter.
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "io/ring.h"
+#include "tests/refuse_setup.h"
 #include "tests/test_io_common.h"
 
 /* ---- Errors from the kernel, on demand ---------------------------------- */
@@ -31,23 +28,6 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags,
 		    sig, sz);
 	return (int)(r < 0 ? -errno : r);
-}
-
-/* io_uring_setup gives that error from now on, in this process. */
-static void refuse_setup(unsigned error)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { 4, code };
-
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
-			 0);
 }
 
 /* ---- Helpers ---------------------------------------------------------- */

@@ -32,6 +32,7 @@ enum { RECORDS = MODEL_THREADS + 1 };
 
 #include "runtime/runtime.h"
 #include "runtime/worker.h"
+#include "tests/model/stacks.h"
 
 static struct weft__task records[RECORDS];
 
@@ -366,27 +367,11 @@ static void check_freed_once(unsigned i)
  * What the tasks ask of the rest of runtime/, and the models do not need.
  */
 
-void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
-{
-	(void)worker, (void)task;
-	model_assert(false, "a stack was not to be had");
-}
-
-void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
-{
-	(void)worker, (void)now_ns;
-}
-
 struct weft__stack *weft__stack_get(struct weft__worker *worker,
 				    uint8_t size_class)
 {
 	(void)size_class;
 	return &stacks[worker->index];
-}
-
-void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
-{
-	(void)worker, (void)stack;
 }
 
 uint8_t weft__stack_class(size_t bytes)

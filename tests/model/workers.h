@@ -25,6 +25,7 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 
 #include "runtime/runtime.h"
 #include "runtime/worker.h"
+#include "tests/model/stacks.h"
 
 #include "runtime/base/lock.c"
 #include "runtime/idle.c"
@@ -304,27 +305,11 @@ static void workers_check(void *arg)
  * What the scheduler asks of the rest of runtime/, and the models do not need.
  */
 
-void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
-{
-	(void)worker, (void)task;
-	model_assert(false, "a stack was not to be had");
-}
-
-void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
-{
-	(void)worker, (void)now_ns;
-}
-
 struct weft__stack *weft__stack_get(struct weft__worker *worker,
 				    uint8_t size_class)
 {
 	(void)worker, (void)size_class;
 	return &a_stack;
-}
-
-void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
-{
-	(void)worker, (void)stack;
 }
 
 void weft__stacks_trim(struct weft_runtime *of)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks of models, of which there are always enough, and which come back to
+ * nobody.
+ */
+#ifndef WEFT_TESTS_MODEL_STACKS_H
+#define WEFT_TESTS_MODEL_STACKS_H
+
+#include "runtime/starved.h"
+#include "runtime/worker.h"
+#include "tests/model/kit.h"
+
+void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
+{
+	(void)worker, (void)task;
+	model_assert(false, "a stack was not to be had");
+}
+
+void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
+{
+	(void)worker, (void)now_ns;
+}
+
+void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
+{
+	(void)worker, (void)stack;
+}
+
+#endif
