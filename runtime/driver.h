@@ -5,7 +5,7 @@
  * io/ provides one over io_uring, tests/ one with virtual time and no kernel.
  * The scheduler names no kernel interface but threads.
  *
- * What a driver does with the scheduler: it makes tasks ready (weft__ready of
+ * What a driver does with the scheduler: it makes tasks ready (weft__wake of
  * runtime/worker.h), always from a worker, never while it holds a lock.
  */
 #ifndef WEFT_RUNTIME_DRIVER_H

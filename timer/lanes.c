@@ -24,11 +24,8 @@ static_assert(offsetof(struct weft__alarm, node) == 0 &&
 		      offsetof(struct lane_node, timer) == 0,
 	      "a timer's address is its alarm's");
 
-enum {
-	/* Alarms fired in one hold of a lock: who arms waits no longer. */
-	BATCH = 16,
-	/* Fired in any case, if the ring is full all the time. */
-};
+/* Alarms fired in one hold of a lock: who arms waits no longer. */
+enum { BATCH = 16 };
 
 /* When the wheel meets a deadline: at the end of its tick. */
 static inline uint64_t due_ns(uint64_t deadline_ns)
