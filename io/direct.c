@@ -124,17 +124,18 @@ LEAF size_t weft__direct_bytes_behind(int fd, off_t offset)
 	return (size_t)(st.st_size - offset);
 }
 
-/* Those that are being read in, too; 0 also if nobody can tell. */
-static uint64_t pages_cached(int fd, off_t offset, size_t bytes)
+/* Those that are being read in, too; or -1 if nobody can tell. */
+static int64_t pages_cached(int fd, off_t offset, size_t bytes)
 {
 	uint64_t range[2] = { (uint64_t)offset, bytes };
 	uint64_t counts[5]; /* the first: in the cache */
 
 	if (syscall(SYS_cachestat, fd, range, counts, 0) < 0)
-		return 0;
-	return counts[0];
+		return -1;
+	return (int64_t)counts[0];
 }
 
+/* If it is not, it is being read in from now on. */
 static bool byte_is_cached(int fd, off_t offset)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
@@ -149,12 +150,12 @@ LEAF bool weft__direct_is_cached(int fd, off_t offset, size_t bytes)
 {
 	enum { SAMPLE_BYTES = 64 << 10 };
 	off_t page = sysconf(_SC_PAGESIZE), last = offset + (off_t)bytes - 1;
-	uint64_t pages = (uint64_t)(last / page - offset / page + 1);
-	uint64_t cached = pages_cached(fd, offset, bytes);
+	int64_t pages = last / page - offset / page + 1;
+	int64_t cached = pages_cached(fd, offset, bytes);
 
-	if (cached > 0 && cached < pages)
+	if (cached >= 0 && cached < pages)
 		return false;
-	if (cached == 0)
+	if (cached < 0)
 		for (; offset < last; offset += SAMPLE_BYTES)
 			if (!byte_is_cached(fd, offset))
 				return false;

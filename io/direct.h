@@ -50,7 +50,9 @@ bool weft__direct_appends(int fd);
 size_t weft__direct_bytes_behind(int fd, off_t offset);
 
 /* Whether all of a stretch of a file is in the page cache, as far as can be
- * told in two system calls; and it may be evicted the next moment. */
+ * told in a few system calls; and it may be evicted the next moment.  To look
+ * may bring some of what is missing into it: whoever was told no does not ask
+ * again about the same stretch. */
 bool weft__direct_is_cached(int fd, off_t offset, size_t bytes);
 
 /* sendfile(2).  It waits for the disk if the file is not cached, and for room

@@ -34,6 +34,7 @@ struct sending {
 	size_t left;
 	unsigned closes; /* of both, when the call began */
 	bool copies;	 /* sendfile(2) is no use here */
+	off_t missing;	 /* in the cache, up to there: copied */
 	char *piece;	 /* the buffer, from when it is needed on */
 };
 
@@ -87,11 +88,12 @@ static ssize_t copy_some(struct sending *sending)
 /* ---- By sendfile(2) ------------------------------------------------------ */
 
 /* How much of the file may be sent at once, without waiting for a disk. */
-static size_t chunk_cached(const struct sending *sending)
+static size_t chunk_cached(struct sending *sending)
 {
 	size_t bytes;
 
-	if (sending->copies || !weft__direct_never_blocks(sending->socket_fd))
+	if (sending->copies || sending->offset < sending->missing ||
+	    !weft__direct_never_blocks(sending->socket_fd))
 		return 0;
 	/* Not beyond its end: older kernels hold back the last bytes then. */
 	bytes = weft__direct_bytes_behind(sending->file_fd, sending->offset);
@@ -99,10 +101,12 @@ static size_t chunk_cached(const struct sending *sending)
 		bytes = sending->left;
 	if (bytes > CHUNK_BYTES)
 		bytes = CHUNK_BYTES;
-	if (bytes < CHUNK_LEAST ||
-	    !weft__direct_is_cached(sending->file_fd, sending->offset, bytes))
+	if (bytes < CHUNK_LEAST)
 		return 0;
-	return bytes;
+	if (weft__direct_is_cached(sending->file_fd, sending->offset, bytes))
+		return bytes;
+	sending->missing = sending->offset + (off_t)bytes;
+	return 0;
 }
 
 /* The kernel does not send such a file to such a socket; or the file has been
