@@ -41,6 +41,14 @@ static inline struct lane_node *node_of(struct weft__alarm *alarm)
 	return (struct lane_node *)(void *)alarm->node;
 }
 
+bool weft__lanes_fired(const struct weft__alarm *alarm)
+{
+	struct lane_node *node = (struct lane_node *)(uintptr_t)alarm->node;
+
+	/* pairs: [lanes.fired] */
+	return alarm->armed && weft__load(&node->fired, acquire);
+}
+
 static inline struct weft__lane *lane_of(struct weft_runtime *runtime,
 					 uint32_t index)
 {

@@ -87,6 +87,9 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 bool weft__lanes_disarm(struct weft_runtime *runtime,
 			struct weft__alarm *alarm);
 
+/* Whether it is armed and has gone off: its deadline has passed. */
+bool weft__lanes_fired(const struct weft__alarm *alarm);
+
 /* Fires what is due in all lanes, as much as here's ring has room for; the rest
  * at the next turn.  Returns how many. */
 unsigned weft__lanes_turn(struct weft_runtime *runtime,

@@ -3,16 +3,27 @@
 
 #include <weft/time.h>
 
+#include "timer/lanes.h"
+
 enum { GO_ON = 1 };
 
 /* What has come of the wait: 0, -errno, or GO_ON. */
 static int wait_state(struct weft__worker *worker, struct weft__task *task,
-		      uint64_t deadline_ns)
+		      const struct weft__alarm *alarm, uint64_t deadline_ns)
 {
-	uint64_t block_ns = task->within ? weft_deadline() : WEFT_NEVER;
-	uint64_t now_ns = worker->ops->now(worker->runtime);
+	uint64_t block_ns, now_ns;
 	int error;
 
+	/* An alarm is never early: only if something else may decide is the
+	 * clock asked, which takes longer than the switch. */
+	if (weft__likely(!task->within)) {
+		if (weft__lanes_fired(alarm))
+			return 0;
+		if (weft__interrupted(worker, task) == 0)
+			return GO_ON;
+	}
+	block_ns = task->within ? weft_deadline() : WEFT_NEVER;
+	now_ns = worker->ops->now(worker->runtime);
 	/* Both may have passed before the task came to run: the earlier one
 	 * decides, whether or not its alarm has gone off yet. */
 	if (now_ns >= block_ns && block_ns < deadline_ns)
@@ -25,12 +36,12 @@ static int wait_state(struct weft__worker *worker, struct weft__task *task,
 }
 
 int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
-		     uint64_t deadline_ns)
+		     const struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	int state;
 
 	weft__wait_begin(worker, task);
-	while ((state = wait_state(worker, task, deadline_ns)) == GO_ON)
+	while ((state = wait_state(worker, task, alarm, deadline_ns)) == GO_ON)
 		worker = weft__suspend(worker);
 	return state;
 }
@@ -47,7 +58,7 @@ static int sleep_until(struct weft__worker *worker, struct weft__task *task,
 
 	if (deadline_ns != WEFT_NEVER)
 		worker->ops->arm(worker, &alarm, deadline_ns);
-	error = weft__sleep_wait(worker, task, deadline_ns);
+	error = weft__sleep_wait(worker, task, &alarm, deadline_ns);
 	/* It lies on this stack.  Through the runtime: the worker may be
 	 * another one by now. */
 	if (alarm.armed)

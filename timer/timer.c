@@ -82,7 +82,7 @@ int weft_timer_wait(struct weft_timer *timer)
 		(void)timer_disarm(runtime, t);
 		timer_arm(worker, task, t);
 	}
-	error = weft__sleep_wait(worker, task, t->deadline_ns);
+	error = weft__sleep_wait(worker, task, &t->alarm, t->deadline_ns);
 	if (error == 0)
 		(void)timer_disarm(runtime, t);
 	return error;
