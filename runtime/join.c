@@ -195,6 +195,48 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 	return error;
 }
 
+/*
+ * A thread that waits looks for a while before it sleeps: for a short task the
+ * two wakes, of the worker and of the thread, take longer than all else, and
+ * the second is spared.  When that does not pay the while is halved, and then
+ * left out; `spin_ns` below SPIN_NS_LEAST counts the waits until the next try.
+ * Who has one processor only needs it for the task.
+ */
+#define SPIN_NS_LEAST 1000u
+
+static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t end_ns)
+{
+	do {
+		for (int i = 0; i < 16; i++) {
+			/* pairs: [task.done] */
+			if (weft__load(&task->state, acquire) & WEFT__DONE)
+				return true;
+			weft__spin_hint();
+		}
+	} while (runtime->ops->now(runtime) < end_ns);
+	return false;
+}
+
+static void spin(struct weft_runtime *runtime, struct weft__task *task)
+{
+	/* relaxed: threads that meet here only learn less. */
+	uint64_t spin_ns = weft__load(&runtime->spin_ns, relaxed);
+
+	if (!runtime->spins)
+		return;
+	if (spin_ns < SPIN_NS_LEAST)
+		spin_ns = spin_ns + 1 < SPIN_NS_LEAST ? spin_ns + 1 :
+							WEFT__SPIN_NS;
+	else if (spin_until(runtime, task,
+			    runtime->ops->now(runtime) + spin_ns))
+		spin_ns = WEFT__SPIN_NS;
+	else
+		spin_ns = spin_ns / 2 < WEFT__SPIN_NS / 8 ? 0 : spin_ns / 2;
+	/* relaxed: as above. */
+	weft__store(&runtime->spin_ns, spin_ns, relaxed);
+}
+
 static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 			int64_t *ret_result)
 {
@@ -203,6 +245,7 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 
 	if (!task)
 		return -ESRCH;
+	spin(runtime, task);
 	for (;;) {
 		/* pairs: [task.done] */
 		state = weft__or(&task->state, WEFT__JOINED, acquire) |

@@ -32,6 +32,8 @@ struct weft__task_slabs {
 	uint32_t free_count;	     /* under lock */
 };
 
+#define WEFT__SPIN_NS 50000u /* at first, and at most */
+
 /* In `visitors`. */
 #define WEFT__VISITORS_AWAITED ((uint32_t)1 << 31)
 
@@ -41,6 +43,7 @@ struct weft_runtime {
 	uint32_t workers_count;		    /* immutable */
 	uint8_t stack_class;		    /* immutable */
 	uint64_t control; /* immutable: tasks' floating-point control words */
+	bool spins;			    /* immutable; see join.c */
 	bool sentinel_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
 	bool lanes_off;			    /* immutable; tests */
@@ -66,6 +69,8 @@ struct weft_runtime {
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
 	/* Calls of threads, and whether their end is waited for; a futex. */
 	weft__atomic(uint32_t) visitors;
+	/* How long threads look before they sleep; see join.c. */
+	weft__atomic(uint64_t) spin_ns;
 	uint64_t shutdown_ns;
 	pthread_t *threads;
 	uint32_t threads_count;

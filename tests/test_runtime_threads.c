@@ -409,9 +409,55 @@ END_TEST
 
 #endif
 
+/* ---- Waiting --------------------------------------------------------- */
+
+static int64_t takes_long(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_MS(1));
+}
+
+static void wait_for_one(struct weft_runtime *runtime, weft_fn fn, int64_t is)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	int64_t r = -1;
+
+	opts.ret_task = &task;
+	ck_assert_int_eq(weft_submit(runtime, fn, NULL, 0, &opts), 0);
+	ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
+	ck_assert_int_eq(r, is);
+}
+
+/* A thread looks before it sleeps while that spares it a sleep, and now and
+ * then tries whether it would. */
+START_TEST(thread_that_waits_long_no_longer_looks)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	bool tries = false;
+
+	opts.workers = 2;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (int i = 0; i < 8; i++)
+		wait_for_one(runtime, takes_long, 0);
+	/* relaxed: this thread alone waits. */
+	ck_assert(!runtime->spins ||
+		  weft__load(&runtime->spin_ns, relaxed) < 8);
+	for (int i = 0; i < 1000; i++) {
+		wait_for_one(runtime, add_one, 1);
+		/* relaxed: as above. */
+		tries |= weft__load(&runtime->spin_ns, relaxed) >= 1000;
+	}
+	ck_assert(!runtime->spins || tries);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("runtime/threads");
+	TCase *waiting = tcase_create("waiting");
 	TCase *counting = tcase_create("counting");
 	TCase *stacks = tcase_create("stacks");
 
@@ -430,6 +476,8 @@ int main(void)
 	tcase_add_test(stacks, without_memory_for_a_stack_it_does_not_start);
 #endif
 	suite_add_tcase(suite, counting);
+	tcase_add_test(waiting, thread_that_waits_long_no_longer_looks);
 	suite_add_tcase(suite, stacks);
+	suite_add_tcase(suite, waiting);
 	return io_tests_run(suite);
 }

@@ -85,9 +85,10 @@ WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 			 const void *arg, size_t arg_bytes,
 			 const struct weft_task_opts *opts) WEFT_WARN_UNUSED;
 
-/* From a thread that is no worker: blocks it until the task has ended.  The
- * handle is spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EDEADLK
- * (called inside a task: use weft_join). */
+/* From a thread that is no worker: blocks it until the task has ended.  It
+ * looks for up to 50 us, while that pays, and then sleeps.  The handle is
+ * spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EDEADLK (called
+ * inside a task: use weft_join). */
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
