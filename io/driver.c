@@ -346,6 +346,13 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 		weft__shard_serve(worker, shard);
 }
 
+static bool uring_pending(struct weft__worker *worker)
+{
+	const struct weft__ring *ring = &weft__shard(worker)->ring;
+
+	return weft__ring_completed(ring) || weft__ring_held_back(ring);
+}
+
 static unsigned uring_help(struct weft__worker *worker,
 			   struct weft__worker *late, uint64_t now_ns)
 {
@@ -447,6 +454,7 @@ static const struct weft__driver_ops uring_ops = {
 	.arm = uring_arm,
 	.disarm = uring_disarm,
 	.poll = uring_poll,
+	.pending = uring_pending,
 	.help = uring_help,
 	.park_begin = uring_park_begin,
 	.park_abort = uring_park_abort,

@@ -43,14 +43,23 @@ void weft__unpark(struct weft__worker *from, struct weft__worker *to)
 		to->ops->wake(from, to); /* mutate: wake */
 }
 
-/* The full check after a push ([idle.push]); wakes one peer if one should
- * be. */
-static void wake_one(struct weft_runtime *runtime, struct weft__worker *here)
+void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
+{
+	uint32_t number = index + 1;
+
+	/* pairs: [sentinel.retire] */
+	(void)weft__cas(&runtime->sentinel, &number, 0u, seq_cst);
+}
+
+void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here)
 {
 	int index = weft__idle_claim(&runtime->idle);
 
 	if (index < 0)
 		return;
+	/* Before it runs, which takes as long as waking a thread: whoever goes
+	 * to sleep meanwhile takes its place, and is not woken for that. */
+	weft__sentinel_resign(runtime, (uint32_t)index);
 	if (here)
 		weft__count(here, WEFT__N_WAKES_SENT, 1);
 	weft__unpark(here, runtime->workers[index]);
@@ -73,7 +82,7 @@ void weft__tell_peers(struct weft__worker *worker)
 	worker->unfenced = true;
 	if (weft__idle_wants_wake(&worker->runtime->idle) &&
 	    more_than_one(worker))
-		wake_one(worker->runtime, worker);
+		weft__wake_one(worker->runtime, worker);
 }
 
 /* In the middle of a task that pushes on and on. */
@@ -83,7 +92,7 @@ void weft__tell_peers_late(struct weft__worker *worker)
 		return;
 	if (worker->ops->now(worker->runtime) - worker->tick_ns >=
 	    WEFT__WAKE_NS)
-		wake_one(worker->runtime, worker);
+		weft__wake_one(worker->runtime, worker);
 }
 
 /* Before the worker ends a tick: the check that cannot be wrong. */
@@ -92,7 +101,7 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
 	worker->notify = false;
 	worker->unfenced = false;
 	if (worker->runtime->workers_count > 1 && more_than_one(worker))
-		wake_one(worker->runtime, worker); /* mutate: wake */
+		weft__wake_one(worker->runtime, worker); /* mutate: wake */
 }
 
 /*
@@ -208,7 +217,7 @@ void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
 	}
 	weft__chain_add(&chain, task);
 	weft__inject_push(&runtime->inject, &chain);
-	wake_one(runtime, NULL); /* mutate: wake */
+	weft__wake_one(runtime, NULL); /* mutate: wake */
 }
 
 bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,

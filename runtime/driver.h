@@ -64,15 +64,18 @@ struct weft__driver_ops {
 	 * now_ns is the time just read. */
 	void (*poll)(struct weft__worker *worker, uint64_t now_ns);
 
+	/* Would a poll make anything ready now?  An estimate. */
+	bool (*pending)(struct weft__worker *worker);
+
 	/* `late` has not been seen for a while: does what its poll would do.
 	 * Returns how many tasks that made ready. */
 	unsigned (*help)(struct weft__worker *worker, struct weft__worker *late,
 			 uint64_t now_ns);
 
 	/* Parking.  begin makes sure that nobody else takes this worker's
-	 * completions from here on.  Then either abort, or park: waits for a
-	 * completion, a wake, or wait_ns (worker 0: or the next alarm), and
-	 * makes ready what completed. */
+	 * completions from here on.  Then either abort, or park: submits what
+	 * is queued, waits for a completion, a wake, or wait_ns (worker 0: or
+	 * the next alarm), and makes ready what completed. */
 	void (*park_begin)(struct weft__worker *worker);
 	void (*park_abort)(struct weft__worker *worker);
 	enum weft__park_result (*park)(struct weft__worker *worker,

@@ -153,8 +153,8 @@ static void look_at_another(struct weft__worker *worker, uint64_t now_ns)
 
 static bool is_sentinel(struct weft__worker *worker)
 {
-	/* relaxed: only this worker puts its own number there or takes it
-	 * away. */
+	/* relaxed: only this worker puts its own number there, and who takes it
+	 * away has claimed and wakes it. */
 	return weft__load(&worker->runtime->sentinel, relaxed) ==
 	       worker->index + 1;
 }
@@ -212,8 +212,7 @@ static uint64_t park_wait_ns(struct weft__worker *worker)
 	if (!all_parked(runtime) ||
 	    !quiet(worker, worker->ops->now(runtime)))
 		return watch_ns(worker);
-	/* pairs: [sentinel.retire] */
-	weft__store(&runtime->sentinel, 0u, seq_cst);
+	weft__sentinel_resign(runtime, worker->index);
 	if (all_parked(runtime)) { /* mutate: recheck=true */
 		weft__stacks_trim(runtime);
 		return WEFT_NEVER;
@@ -249,9 +248,16 @@ static void sentinel_leave(struct weft__worker *worker, uint64_t now_ns)
 	worker->waiting_before = 0;
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
-	/* pairs: [sentinel.retire] */
-	weft__store(&worker->runtime->sentinel, 0u, seq_cst);
+	weft__sentinel_resign(worker->runtime, worker->index);
 	appoint_sentinel(worker);
+}
+
+/* Is somebody awake who looks for work, or about to be? */
+static bool on_its_way(struct weft_runtime *runtime)
+{
+	/* relaxed: a look. */
+	return weft__idle_searching(
+		weft__load(&runtime->idle.counts, relaxed));
 }
 
 /* The sentinel has looked up without being woken. */
@@ -271,8 +277,10 @@ static void sentinel_look(struct weft__worker *worker, uint64_t now_ns)
 			(void)help(worker, other, now_ns);
 	}
 	/* Tasks in the shared queue for two looks, while this worker slept and
-	 * nobody was late: somebody should have been woken for them. */
-	if (waiting && worker->waiting_before == waiting && !late)
+	 * nobody was late, or woken and without a processor yet: somebody
+	 * should have been woken for them. */
+	if (waiting && worker->waiting_before == waiting && !late &&
+	    !on_its_way(runtime))
 		weft__count(worker, WEFT__N_RESCUES, waiting);
 	worker->waiting_before = waiting;
 }
@@ -376,21 +384,34 @@ static void run(struct weft__worker *worker, struct weft__task *task)
 	weft__arrive(worker);
 }
 
+/* Is there anything that this worker could run?  Reads what pushers write
+ * before they read the counts.  pairs: [idle.push] */
+static bool any_work(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	if (weft__inject_length(&runtime->inject) ||
+	    /* relaxed: who pushes there then writes park_word, [park.token]. */
+	    weft__load(&worker->inbox, relaxed))
+		return true;
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		if (weft__runq_visible(&peer(worker, i)->runq) ||
+		    weft__runq_visible(&peer(worker, i)->outbound))
+			return true;
+	return false;
+}
+
 /* A searcher that stops with work; the last one wakes the next. */
 static void found(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	int index;
 
 	worker->searching = false;
 	worker->claimed = false;
-	if (!weft__idle_found(&runtime->idle))
-		return;
-	index = weft__idle_claim(&runtime->idle);
-	if (index < 0)
-		return;
-	weft__count(worker, WEFT__N_WAKES_SENT, 1);
-	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
+	/* Who pushed while there was a searcher has woken nobody. */
+	if (weft__idle_found(&runtime->idle) &&
+	    any_work(worker)) /* mutate: recheck=false */
+		weft__wake_one(runtime, worker); /* mutate: wake */
 }
 
 static void tick(struct weft__worker *worker)
@@ -431,23 +452,6 @@ static struct weft__task *search(struct weft__worker *worker)
 	return task ? task : weft__take_injected(worker);
 }
 
-/* Is there anything that this worker could run?  Reads what pushers write
- * before they read the counts.  pairs: [idle.push] */
-static bool any_work(struct weft__worker *worker)
-{
-	struct weft_runtime *runtime = worker->runtime;
-
-	if (weft__inject_length(&runtime->inject) ||
-	    /* relaxed: who pushes there then writes park_word, [park.token]. */
-	    weft__load(&worker->inbox, relaxed))
-		return true;
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		if (weft__runq_visible(&peer(worker, i)->runq) ||
-		    weft__runq_visible(&peer(worker, i)->outbound))
-			return true;
-	return false;
-}
-
 /* Back among the running. */
 static void unparked(struct weft__worker *worker)
 {
@@ -478,8 +482,7 @@ static void park_end(struct weft__worker *worker)
 	/* relaxed: compared with a clock. */
 	weft__store(&runtime->active_ns, now_ns, relaxed);
 	if (sentinel)
-		/* pairs: [sentinel.retire] */
-		weft__store(&runtime->sentinel, 0u, seq_cst);
+		weft__sentinel_resign(runtime, worker->index);
 	appoint_sentinel(worker);
 }
 
@@ -545,7 +548,10 @@ bool weft__worker_step(struct weft__worker *worker)
 	    !weft__stop_step(worker))
 		return false;
 	tick(worker);
-	if (worker->ran)
+	/* Who has run all there was sleeps at once: the call that waits also
+	 * submits what the tasks have queued. */
+	if (worker->ran &&
+	    (!weft__alone(worker) || worker->ops->pending(worker)))
 		return true;
 	if (!worker->searching && runtime->workers_count > 1)
 		worker->searching = weft__idle_search(&runtime->idle);

@@ -450,6 +450,13 @@ static inline bool weft__wake(struct weft__worker *here,
 	return true;
 }
 
+/* The full check after a push ([idle.push]); wakes one worker if one should be.
+ * `here` is the calling worker, or NULL. */
+void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
+
+/* That worker, if it is the sentinel, no longer is. */
+void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index);
+
 /* Wakes a worker that was claimed, or one that must look at something. */
 void weft__unpark(struct weft__worker *from, struct weft__worker *to);
 

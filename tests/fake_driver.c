@@ -143,6 +143,12 @@ static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
 		(void)weft__lanes_turn_own(worker, now_ns);
 }
 
+static bool fake_pending(struct weft__worker *worker)
+{
+	(void)worker;
+	return false; /* nothing completes but alarms, which end a park */
+}
+
 static unsigned fake_help(struct weft__worker *worker,
 			  struct weft__worker *late, uint64_t now_ns)
 {
@@ -219,6 +225,7 @@ const struct weft__driver_ops fake_ops = {
 	.arm = weft__lanes_arm,
 	.disarm = weft__lanes_disarm,
 	.poll = fake_poll,
+	.pending = fake_pending,
 	.help = fake_help,
 	.park_begin = fake_park_begin,
 	.park_abort = fake_park_abort,

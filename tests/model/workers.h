@@ -126,6 +126,12 @@ static void driver_poll(struct weft__worker *worker, uint64_t now_ns)
 	(void)worker, (void)now_ns;
 }
 
+static bool driver_pending(struct weft__worker *worker)
+{
+	(void)worker;
+	return false;
+}
+
 static unsigned driver_help(struct weft__worker *worker,
 			    struct weft__worker *late, uint64_t now_ns)
 {
@@ -162,6 +168,7 @@ static void driver_close(struct weft_runtime *of);
 static const struct weft__driver_ops driver = {
 	.now = driver_now,
 	.poll = driver_poll,
+	.pending = driver_pending,
 	.help = driver_help,
 	.park_begin = driver_park_begin,
 	.park_abort = driver_park_begin,

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/sleep: workers that go to sleep, on the fake driver.
+ */
+#include <weft/weft.h>
+
+#include "runtime/worker.h"
+#include "tests/fake_check.h"
+
+/* ---- The sentinel's place ------------------------------------------------ */
+
+static bool done;
+
+static int64_t note_run(void *arg)
+{
+	(void)arg;
+	done = true;
+	return 0;
+}
+
+static uint32_t sentinel(void)
+{
+	/* relaxed: one thread. */
+	return weft__load(&fake_runtime()->sentinel, relaxed);
+}
+
+static void submit_to_the_sentinel(void *arg)
+{
+	uint32_t before = sentinel();
+
+	(void)arg;
+	EXPECT(before != 0);
+	EXPECT(weft_submit(fake_runtime(), note_run, NULL, 0, NULL) == 0);
+	/* relaxed: one thread. */
+	EXPECT(weft__load(&fake_runtime()->workers[before - 1]->park_word,
+			  relaxed) == WEFT__PARK_NOTIFIED);
+	EXPECT(sentinel() == 0);
+}
+
+/* One computes, the other looks up now and then, and is woken. */
+static int64_t compute_beside_the_sentinel(void *arg)
+{
+	(void)arg;
+	fake_foreign(WEFT_US(300), submit_to_the_sentinel, NULL);
+	fake_compute(WEFT_US(400));
+	EXPECT(weft_sleep(WEFT_MS(10)) == 0);
+	return 0;
+}
+
+/* Who sleeps when a sentinel has been woken takes its place, and is not woken
+ * for that. */
+START_TEST(sentinel_that_is_woken_has_left_its_place)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
+
+	done = false;
+	(void)must_run(&config, compute_beside_the_sentinel, NULL);
+	ck_assert(done);
+}
+END_TEST
+
+/* ---- Turns --------------------------------------------------------------- */
+
+enum { NAPS = 100 };
+
+static int64_t nap_often(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < NAPS; i++)
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	return 0;
+}
+
+/* A turn in which all there is runs ends in the sleep. */
+START_TEST(worker_that_has_run_everything_sleeps_at_once)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };
+	struct fake_result result = must_run(&config, nap_often, NULL);
+
+	ck_assert_uint_ge(result.parks[0], NAPS);
+	ck_assert_uint_le(result.steps_of[0] - result.parks[0], 5);
+}
+END_TEST
+
+static Suite *sleep_suite(void)
+{
+	Suite *suite = suite_create("sched/sleep");
+	TCase *tc = tcase_create("sentinel");
+
+	tcase_set_tags(tc, "sentinel");
+	tcase_add_loop_test(tc, sentinel_that_is_woken_has_left_its_place, 0,
+			    20);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("turns");
+	tcase_add_loop_test(tc, worker_that_has_run_everything_sleeps_at_once,
+			    0, 10);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	Suite *(*const make[])(void) = { sleep_suite };
+
+	return run_suites(make, 1);
+}
