@@ -51,18 +51,22 @@ void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
 	(void)weft__cas(&runtime->sentinel, &number, 0u, seq_cst);
 }
 
-void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here)
+/* Wakes the worker that was claimed; -1: none was. */
+static void wake_claimed(struct weft_runtime *runtime,
+			 struct weft__worker *here, int index)
 {
-	int index = weft__idle_claim(&runtime->idle);
-
 	if (index < 0)
 		return;
-	/* Before it runs, which takes as long as waking a thread: whoever goes
-	 * to sleep meanwhile takes its place, and is not woken for that. */
+	/* Before it runs: who goes to sleep meanwhile takes the place. */
 	weft__sentinel_resign(runtime, (uint32_t)index);
 	if (here)
 		weft__count(here, WEFT__N_WAKES_SENT, 1);
-	weft__unpark(here, runtime->workers[index]);
+	weft__unpark(here, runtime->workers[index]); /* mutate: wake */
+}
+
+void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here)
+{
+	wake_claimed(runtime, here, weft__idle_claim(&runtime->idle));
 }
 
 /* One ready task alone is no reason to wake a peer: this worker runs it now. */
@@ -216,8 +220,9 @@ void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
 		return;
 	}
 	weft__chain_add(&chain, task);
-	weft__inject_push(&runtime->inject, &chain);
-	weft__wake_one(runtime, NULL); /* mutate: wake */
+	wake_claimed(runtime, NULL,
+		     weft__inject_push_claim(&runtime->inject, &chain,
+					     &runtime->idle));
 }
 
 bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,

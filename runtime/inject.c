@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/inject.h"
 
-void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain)
+/* Under the lock. */
+static void inject_append(struct weft__inject *inject,
+			  struct weft__chain *chain)
 {
 	weft__assert(chain->count > 0, "pushed an empty chain");
-	weft__lock_take(&inject->lock);
 	chain->tail->next = NULL;
 	if (inject->chain.count)
 		inject->chain.tail->next = chain->head;
@@ -15,7 +16,25 @@ void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain)
 	/* relaxed: the pusher's read-modify-write of [idle.push] comes
 	 * after. */
 	weft__store(&inject->length, inject->chain.count, relaxed);
+}
+
+void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain)
+{
+	weft__lock_take(&inject->lock);
+	inject_append(inject, chain);
 	weft__lock_drop(&inject->lock);
+}
+
+int weft__inject_push_claim(struct weft__inject *inject,
+			    struct weft__chain *chain, struct weft__idle *idle)
+{
+	int index;
+
+	weft__lock_take(&inject->lock);
+	inject_append(inject, chain);
+	index = weft__idle_claim(idle);
+	weft__lock_drop(&inject->lock);
+	return index;
 }
 
 void weft__inject_take(struct weft__inject *inject, uint32_t most,

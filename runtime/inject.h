@@ -17,6 +17,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
+#include "runtime/idle.h"
 #include "runtime/runq.h"
 #include "runtime/task.h"
 
@@ -72,6 +73,12 @@ struct weft__inject {
 
 /* Appends the chain, which is not empty. */
 void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain);
+
+/* The same, and claims the worker that is to be woken for it, or -1, in one
+ * hold of the lock: under it a task is never there before somebody is on the
+ * way.  (A worker that pushes makes that good by the end of its tick.) */
+int weft__inject_push_claim(struct weft__inject *inject,
+			    struct weft__chain *chain, struct weft__idle *idle);
 
 /* Takes at most `most` tasks, the oldest, into the empty chain. */
 void weft__inject_take(struct weft__inject *inject, uint32_t most,

@@ -209,8 +209,8 @@ static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
 {
 	do {
 		for (int i = 0; i < 16; i++) {
-			/* pairs: [task.done] */
-			if (weft__load(&task->state, acquire) & WEFT__DONE)
+			/* relaxed: a look; the wait acquires. */
+			if (weft__load(&task->state, relaxed) & WEFT__DONE)
 				return true;
 			weft__spin_hint();
 		}

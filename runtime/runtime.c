@@ -386,8 +386,8 @@ static void close_wait(struct weft_runtime *runtime, uint32_t left,
 		weft__futex_wait_for(&runtime->left, left, *by_ns - now_ns);
 	} else {
 		*by_ns = WEFT_NEVER;
-		/* pairs: [runtime.stop] */
-		if (weft__load(&runtime->stopping, acquire) ==
+		/* relaxed: who stops it has stored that, or seen it. */
+		if (weft__load(&runtime->stopping, relaxed) ==
 		    WEFT__STOP_DRAINS)
 			(void)abandon(runtime);
 	}

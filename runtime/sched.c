@@ -245,44 +245,51 @@ static void appoint_sentinel(struct weft__worker *worker)
 /* The sentinel has something to run: from here on another one watches. */
 static void sentinel_leave(struct weft__worker *worker, uint64_t now_ns)
 {
-	worker->waiting_before = 0;
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
 	weft__sentinel_resign(worker->runtime, worker->index);
 	appoint_sentinel(worker);
 }
 
-/* Is somebody awake who looks for work, or about to be? */
-static bool on_its_way(struct weft_runtime *runtime)
+/* Is there a task in the shared queue, while all others sleep and nobody is on
+ * the way?  Somebody should have been woken for it.  (Who has been woken counts
+ * as searching until it is awake and has found something; who has not looked a
+ * last time does not sleep yet.) */
+static bool is_overlooked(struct weft__worker *worker)
 {
-	/* relaxed: a look. */
-	return weft__idle_searching(
-		weft__load(&runtime->idle.counts, relaxed));
+	struct weft_runtime *runtime = worker->runtime;
+	bool overlooked;
+
+	if (!weft__inject_length(&runtime->inject))
+		return false;
+	weft__lock_take(&runtime->inject.lock);
+	overlooked = weft__inject_length(&runtime->inject) != 0 &&
+		     /* pairs: [idle.push] */
+		     !weft__idle_searching(
+			     weft__load(&runtime->idle.counts, acquire));
+	for (uint32_t i = 1; i < runtime->workers_count; i++)
+		/* relaxed: who has found a task and left the search is awake
+		 * for whoever acquired the counts. */
+		overlooked &= weft__load(&peer(worker, worker->index + i)
+						  ->park_word,
+					 relaxed) == WEFT__PARK_SLEEPS;
+	weft__lock_drop(&runtime->inject.lock);
+	return overlooked;
 }
 
 /* The sentinel has looked up without being woken. */
 static void sentinel_look(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	uint32_t waiting = weft__inject_length(&runtime->inject);
-	bool late = false;
 
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
 		struct weft__worker *other = peer(worker, worker->index + i);
 
-		if (!worker_late(other, now_ns))
-			continue;
-		late = true;
-		if (!runtime->help_off)
+		if (worker_late(other, now_ns) && !runtime->help_off)
 			(void)help(worker, other, now_ns);
 	}
-	/* Tasks in the shared queue for two looks, while this worker slept and
-	 * nobody was late, or woken and without a processor yet: somebody
-	 * should have been woken for them. */
-	if (waiting && worker->waiting_before == waiting && !late &&
-	    !on_its_way(runtime))
-		weft__count(worker, WEFT__N_RESCUES, waiting);
-	worker->waiting_before = waiting;
+	if (is_overlooked(worker))
+		weft__count(worker, WEFT__N_RESCUES, 1);
 }
 
 /*
@@ -478,7 +485,6 @@ static void park_end(struct weft__worker *worker)
 		sentinel_look(worker, now_ns);
 		return;
 	}
-	worker->waiting_before = 0;
 	/* relaxed: compared with a clock. */
 	weft__store(&runtime->active_ns, now_ns, relaxed);
 	if (sentinel)

@@ -148,7 +148,6 @@ struct weft__worker {
 	uint64_t random;
 	uint32_t next_help; /* whom to look at next */
 	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
-	uint32_t waiting_before; /* the sentinel's last look */
 	bool searching;
 	bool claimed; /* was woken to search, has found nothing yet */
 	bool parked;  /* announced */

@@ -59,6 +59,47 @@ START_TEST(sentinel_that_is_woken_has_left_its_place)
 }
 END_TEST
 
+/* A task that gets into the shared queue, and nobody is woken for it. */
+static struct weft__task *forgotten;
+
+static void push_and_wake_nobody(void *arg)
+{
+	struct weft__chain chain = { 0 };
+
+	(void)arg;
+	weft__chain_add(&chain, forgotten);
+	weft__inject_push(&fake_runtime()->inject, &chain);
+}
+
+static int64_t forget_one(void *arg)
+{
+	(void)arg;
+	/* Somebody looks up for a while after somebody has woken. */
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	WEFT_SCOPE(all, NULL) {
+		EXPECT(weft_go(all, note_run, NULL, 0) == 0);
+		forgotten = weft__lifo_take(weft__worker_self());
+		EXPECT(forgotten != NULL);
+		fake_foreign(WEFT_MS(5), push_and_wake_nobody, NULL);
+		EXPECT(weft_sleep(WEFT_MS(20)) == 0);
+		EXPECT(done);
+	}
+	return 0;
+}
+
+/* Else the zero that other tests ask for would mean nothing. */
+START_TEST(task_that_nobody_was_woken_for_is_rescued_and_counted)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 3 };
+	struct fake_result result;
+
+	done = false;
+	fake_run(&config, forget_one, NULL, &result);
+	ck_assert_ptr_null(result.trouble);
+	ck_assert_uint_eq(result.stats.total.rescues, 1);
+}
+END_TEST
+
 /* ---- Turns --------------------------------------------------------------- */
 
 enum { NAPS = 100 };
@@ -90,6 +131,9 @@ static Suite *sleep_suite(void)
 	tcase_set_tags(tc, "sentinel");
 	tcase_add_loop_test(tc, sentinel_that_is_woken_has_left_its_place, 0,
 			    20);
+	tcase_add_loop_test(
+		tc, task_that_nobody_was_woken_for_is_rescued_and_counted, 0,
+		20);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("turns");
 	tcase_add_loop_test(tc, worker_that_has_run_everything_sleeps_at_once,

@@ -45,8 +45,8 @@ bool weft__lanes_fired(const struct weft__alarm *alarm)
 {
 	struct lane_node *node = (struct lane_node *)(uintptr_t)alarm->node;
 
-	/* pairs: [lanes.fired] */
-	return alarm->armed && weft__load(&node->fired, acquire);
+	/* relaxed: disarm() acquires, before the alarm's memory goes. */
+	return alarm->armed && weft__load(&node->fired, relaxed);
 }
 
 static inline struct weft__lane *lane_of(struct weft_runtime *runtime,

@@ -6,6 +6,8 @@
  * then it is freed.
  */
 #define TASKS_DRAIN
+#define TASKS_PUSHED memory_look
+static void memory_look(void);
 #include "tests/model/tasks.h"
 
 /* Threads end when the model's do; memory stays. */
@@ -17,8 +19,14 @@
 
 static struct weft_task_opts submit_opts = WEFT_TASK_OPTS_INIT;
 
-/* What tasks used, and is freed with the runtime. */
-static uint32_t shared[2];
+/* What tasks used, and is freed with the runtime.  The last is what a call that
+ * submits still reads when others may run its task. */
+static uint32_t shared[3];
+
+static void memory_look(void)
+{
+	model_data_read(&shared[2]);
+}
 
 /* Task 0 runs; the runtime itself counts as one, as after weft_start().  Worker
  * 0 runs on thread 0 until it stops. */

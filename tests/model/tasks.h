@@ -386,6 +386,16 @@ void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain)
 	(void)inject;
 	while ((task = weft__chain_take(chain)))
 		task_ready(task);
+#ifdef TASKS_PUSHED
+	TASKS_PUSHED();
+#endif
+}
+
+int weft__inject_push_claim(struct weft__inject *inject,
+			    struct weft__chain *chain, struct weft__idle *idle)
+{
+	weft__inject_push(inject, chain);
+	return weft__idle_claim(idle);
 }
 
 void weft__inject_take(struct weft__inject *inject, uint32_t most,
