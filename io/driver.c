@@ -350,7 +350,8 @@ static bool uring_pending(struct weft__worker *worker)
 {
 	const struct weft__ring *ring = &weft__shard(worker)->ring;
 
-	return weft__ring_completed(ring) || weft__ring_held_back(ring);
+	return weft__ring_completed(ring) || weft__ring_held_back(ring) ||
+	       weft__lanes_due(worker, worker->ended_ns);
 }
 
 static unsigned uring_help(struct weft__worker *worker,

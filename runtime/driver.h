@@ -64,7 +64,8 @@ struct weft__driver_ops {
 	 * now_ns is the time just read. */
 	void (*poll)(struct weft__worker *worker, uint64_t now_ns);
 
-	/* Would a poll make anything ready now?  An estimate. */
+	/* Would a poll make anything ready, at the time that the tick ended?
+	 * An estimate. */
 	bool (*pending)(struct weft__worker *worker);
 
 	/* `late` has not been seen for a while: does what its poll would do.

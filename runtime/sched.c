@@ -209,9 +209,11 @@ static uint64_t park_wait_ns(struct weft__worker *worker)
 	if (!is_sentinel(worker) &&
 	    !weft__cas(&runtime->sentinel, &nobody, worker->index + 1, seq_cst))
 		return WEFT_NEVER;
+	worker->watches = true;
 	if (!all_parked(runtime) ||
 	    !quiet(worker, worker->ops->now(runtime)))
 		return watch_ns(worker);
+	worker->watches = false;
 	weft__sentinel_resign(runtime, worker->index);
 	if (all_parked(runtime)) { /* mutate: recheck=true */
 		weft__stacks_trim(runtime);
@@ -219,10 +221,9 @@ static uint64_t park_wait_ns(struct weft__worker *worker)
 	}
 	nobody = 0;
 	/* pairs: [sentinel.retire] */
-	return weft__cas(&runtime->sentinel, &nobody, worker->index + 1,
-			 seq_cst) ?
-		       watch_ns(worker) :
-		       WEFT_NEVER;
+	worker->watches = weft__cas(&runtime->sentinel, &nobody,
+				    worker->index + 1, seq_cst);
+	return worker->watches ? watch_ns(worker) : WEFT_NEVER;
 }
 
 /* This worker runs again after a sleep: somebody must look after it. */
@@ -242,9 +243,11 @@ static void appoint_sentinel(struct weft__worker *worker)
 	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
 }
 
-/* The sentinel has something to run: from here on another one watches. */
+/* The sentinel has something to run, or who was claimed as such as it went to
+ * sleep: from here on another one watches. */
 static void sentinel_leave(struct weft__worker *worker, uint64_t now_ns)
 {
+	worker->watches = false;
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
 	weft__sentinel_resign(worker->runtime, worker->index);
@@ -331,7 +334,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	weft__fuse_set(worker);
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
-	if (is_sentinel(worker) && (first || !weft__alone(worker)))
+	if (worker->watches && (first || !weft__alone(worker)))
 		sentinel_leave(worker, now_ns);
 	return first;
 }
@@ -475,20 +478,20 @@ static void unparked(struct weft__worker *worker)
 static void park_end(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	bool sentinel = is_sentinel(worker);
 	uint64_t now_ns = worker->ops->now(runtime);
 
 	unparked(worker);
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (sentinel && !worker->searching && weft__alone(worker)) {
+	if (worker->watches && !worker->searching && weft__alone(worker)) {
 		sentinel_look(worker, now_ns);
 		return;
 	}
 	/* relaxed: compared with a clock. */
 	weft__store(&runtime->active_ns, now_ns, relaxed);
-	if (sentinel)
+	if (worker->watches)
 		weft__sentinel_resign(runtime, worker->index);
+	worker->watches = false;
 	appoint_sentinel(worker);
 }
 
@@ -557,7 +560,8 @@ bool weft__worker_step(struct weft__worker *worker)
 	/* Who has run all there was sleeps at once: the call that waits also
 	 * submits what the tasks have queued. */
 	if (worker->ran &&
-	    (!weft__alone(worker) || worker->ops->pending(worker)))
+	    (!weft__alone(worker) || worker->ops->pending(worker) ||
+	     weft__starved_any(&runtime->starved)))
 		return true;
 	if (!worker->searching && runtime->workers_count > 1)
 		worker->searching = weft__idle_search(&runtime->idle);

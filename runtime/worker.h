@@ -151,6 +151,8 @@ struct weft__worker {
 	bool searching;
 	bool claimed; /* was woken to search, has found nothing yet */
 	bool parked;  /* announced */
+	bool watches; /* as the sentinel; until it has seen to it that another
+			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;

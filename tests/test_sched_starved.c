@@ -60,6 +60,34 @@ START_TEST(each_gets_a_stack_in_the_end)
 }
 END_TEST
 
+enum { TURNS = 20, TURN_MS = 10 };
+
+static int64_t sleep_a_turn(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_MS(TURN_MS));
+}
+
+static int64_t take_turns(void *arg)
+{
+	(void)arg;
+	limit_stacks(2);
+	WEFT_SCOPE(all, NULL)
+		for (int i = 0; i < TURNS; i++)
+			EXPECT(weft_go(all, sleep_a_turn, NULL, 0) == 0);
+	return 0;
+}
+
+/* Its worker has nothing else to do, and does not sleep beside it. */
+START_TEST(stack_that_was_left_is_taken_at_once)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };
+	struct fake_result result = must_run(&config, take_turns, NULL);
+
+	EXPECT(result.end_ns - 1000000000u < WEFT_MS(TURNS * (TURN_MS + 1)));
+}
+END_TEST
+
 static int64_t sleep_a_second(void *arg)
 {
 	(void)arg;
@@ -188,6 +216,8 @@ static Suite *starved_suite(void)
 
 	tcase_add_loop_test(starved, each_gets_a_stack_in_the_end, 0,
 			    seeds(40));
+	tcase_add_loop_test(starved, stack_that_was_left_is_taken_at_once, 0,
+			    seeds(20));
 	tcase_add_loop_test(starved, nobody_spins_meanwhile, 0, seeds(40));
 	tcase_add_loop_test(starved, memory_is_asked_for_again, 0, seeds(40));
 	tcase_add_loop_test(starved, joined_task_that_starves_is_waited_for, 0,

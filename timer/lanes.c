@@ -275,18 +275,38 @@ static unsigned lanes_turn(struct weft__lanes *all, struct weft__worker *here,
 	return total;
 }
 
-unsigned weft__lanes_turn(struct weft_runtime *runtime,
-			  struct weft__worker *here, uint64_t now_ns)
+static inline bool any_due(struct weft__lanes *all, uint64_t now_ns)
 {
-	struct weft__lanes *all = lanes_of(runtime);
-
 	/* relaxed: what is missed now is met at the next tick, or by the look
 	 * of [lanes.sleep] before there is none. */
 	for (uint32_t i = 0; i < all->count; i++)
 		if (weft__unlikely(weft__load(&all->next[i], relaxed) <=
 				   now_ns))
-			return lanes_turn(all, here, now_ns);
-	return 0;
+			return true;
+	return false;
+}
+
+unsigned weft__lanes_turn(struct weft_runtime *runtime,
+			  struct weft__worker *here, uint64_t now_ns)
+{
+	struct weft__lanes *all = lanes_of(runtime);
+
+	return any_due(all, now_ns) ? lanes_turn(all, here, now_ns) : 0;
+}
+
+static inline bool own_due(struct weft__lane *lane, uint64_t now_ns)
+{
+	/* relaxed: as in any_due. */
+	return weft__load(&lane->all->next[lane->index], relaxed) <= now_ns;
+}
+
+bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns)
+{
+	struct weft__lane *lane = here->lane;
+
+	if (here->index == 0)
+		return any_due(lane->all, now_ns);
+	return own_due(lane, now_ns) && !here->runtime->lanes_off;
 }
 
 unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
@@ -294,10 +314,7 @@ unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
 	struct weft__lane *lane = here->lane;
 	unsigned total;
 
-	/* relaxed: see weft__lanes_turn. */
-	if (weft__likely(weft__load(&lane->all->next[lane->index], relaxed) >
-			 now_ns) ||
-	    here->runtime->lanes_off)
+	if (weft__likely(!own_due(lane, now_ns)) || here->runtime->lanes_off)
 		return 0;
 	total = lane_turn(lane, here, now_ns, weft__harvest_room(here));
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);

@@ -100,6 +100,9 @@ unsigned weft__lanes_turn(struct weft_runtime *runtime,
  */
 unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns);
 
+/* Has either of these something to do?  (Worker 0: the first.) */
+bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns);
+
 /* Worker 0 only: when the next turn is due; UINT64_MAX: nothing is armed. */
 uint64_t weft__lanes_next(struct weft_runtime *runtime);
 

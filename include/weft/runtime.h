@@ -118,7 +118,7 @@ struct weft_worker_stats {
 	uint64_t ops_ready;	 /* operations done without waiting */
 	uint64_t ready_yields;	 /* yields after too many of those in a row */
 	uint64_t completions;	 /* completions reaped, from any ring */
-	uint64_t rescues;	 /* tasks left waiting though nobody was late:
+	uint64_t rescues;	 /* tasks left waiting while all workers slept:
 				    should be 0 */
 	uint64_t helps;		 /* times it did the work of a late worker */
 	uint64_t timers_fired;

@@ -115,6 +115,7 @@ static void setup_retires(void *arg)
 	setup(arg);
 	start_parked(0);
 	runtime.sentinel = 2;
+	pool[1].watches = true;
 }
 
 static void setup_retires_in_slot(void *arg)
@@ -123,11 +124,19 @@ static void setup_retires_in_slot(void *arg)
 	tasks[0].fn = computes_until_1_in_slot;
 }
 
+/* Worker 1 is woken for what it computes as it goes to sleep again. */
+static void setup_claimed(void *arg)
+{
+	setup_retires(arg);
+	tasks[0].pin = 0;
+}
+
 /* Worker 0 has looked up, and finds what to compute as the other parks. */
 static void setup_leaves(void *arg)
 {
 	setup(arg);
 	runtime.sentinel = 1;
+	pool[0].watches = true;
 	weft__chain_add(&pool[0].pinned, &tasks[0]);
 }
 
@@ -148,6 +157,8 @@ MODEL(retire_meets_wake_in_slot, setup_retires_in_slot, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
 MODEL(leave_meets_park, setup_leaves, workers_check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0)
+MODEL(park_meets_claim, setup_claimed, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
 MODEL(a_wake_appoints, setup_retired, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
 
@@ -157,6 +168,7 @@ int main(void)
 		retire_meets_wake,
 		retire_meets_wake_in_slot,
 		leave_meets_park,
+		park_meets_claim,
 		a_wake_appoints,
 		NULL,
 	};
