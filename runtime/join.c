@@ -220,11 +220,12 @@ static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
 
 static void spin(struct weft_runtime *runtime, struct weft__task *task)
 {
-	/* relaxed: threads that meet here only learn less. */
-	uint64_t spin_ns = weft__load(&runtime->spin_ns, relaxed);
+	uint64_t spin_ns;
 
 	if (!runtime->spins)
 		return;
+	/* relaxed: threads that meet here only learn less. */
+	spin_ns = weft__load(&runtime->spin_ns, relaxed);
 	if (spin_ns < SPIN_NS_LEAST)
 		spin_ns = spin_ns + 1 < SPIN_NS_LEAST ? spin_ns + 1 :
 							WEFT__SPIN_NS;

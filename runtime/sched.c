@@ -243,14 +243,15 @@ static void appoint_sentinel(struct weft__worker *worker)
 	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
 }
 
-/* The sentinel has something to run, or who was claimed as such as it went to
- * sleep: from here on another one watches. */
-static void sentinel_leave(struct weft__worker *worker, uint64_t now_ns)
+/* This worker has something to run after a sleep: if it watched, from here on
+ * another one does. */
+static void active_again(struct weft__worker *worker, uint64_t now_ns)
 {
-	worker->watches = false;
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
-	weft__sentinel_resign(worker->runtime, worker->index);
+	if (worker->watches)
+		weft__sentinel_resign(worker->runtime, worker->index);
+	worker->watches = false;
 	appoint_sentinel(worker);
 }
 
@@ -335,7 +336,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
 	if (worker->watches && (first || !weft__alone(worker)))
-		sentinel_leave(worker, now_ns);
+		active_again(worker, now_ns);
 	return first;
 }
 
@@ -477,8 +478,7 @@ static void unparked(struct weft__worker *worker)
 /* After the driver's park: was there a reason, or did the sentinel look up? */
 static void park_end(struct weft__worker *worker)
 {
-	struct weft_runtime *runtime = worker->runtime;
-	uint64_t now_ns = worker->ops->now(runtime);
+	uint64_t now_ns = worker->ops->now(worker->runtime);
 
 	unparked(worker);
 	/* relaxed: helpers compare it with a clock. */
@@ -487,12 +487,7 @@ static void park_end(struct weft__worker *worker)
 		sentinel_look(worker, now_ns);
 		return;
 	}
-	/* relaxed: compared with a clock. */
-	weft__store(&runtime->active_ns, now_ns, relaxed);
-	if (worker->watches)
-		weft__sentinel_resign(runtime, worker->index);
-	worker->watches = false;
-	appoint_sentinel(worker);
+	active_again(worker, now_ns);
 }
 
 /* The same, and somebody has to ask for memory again for those who starve. */

@@ -155,17 +155,11 @@ END_TEST
  * whatever else ends on its worker.
  */
 
-static int64_t sleep_little(void *arg)
-{
-	(void)arg;
-	return weft_sleep(WEFT_MS(10));
-}
-
 static int64_t wait_for_another(void *arg)
 {
 	(void)arg;
 	WEFT_SCOPE(inner, NULL)
-		EXPECT(weft_go(inner, sleep_little, NULL, 0) == 0);
+		EXPECT(weft_go(inner, sleep_a_turn, NULL, 0) == 0);
 	ran++;
 	return 0;
 }
