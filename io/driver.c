@@ -348,9 +348,7 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 
 static bool uring_pending(struct weft__worker *worker)
 {
-	const struct weft__ring *ring = &weft__shard(worker)->ring;
-
-	return weft__ring_completed(ring) || weft__ring_held_back(ring) ||
+	return weft__shard_pending(weft__shard(worker)) ||
 	       weft__lanes_due(worker, worker->ended_ns);
 }
 

@@ -34,7 +34,7 @@ struct sending {
 	size_t left;
 	unsigned closes; /* of both, when the call began */
 	bool copies;	 /* sendfile(2) is no use here */
-	off_t missing;	 /* in the cache, up to there: copied */
+	off_t copied_to; /* up to there it is not cached, and so copied */
 	char *piece;	 /* the buffer, from when it is needed on */
 };
 
@@ -92,7 +92,7 @@ static size_t chunk_cached(struct sending *sending)
 {
 	size_t bytes;
 
-	if (sending->copies || sending->offset < sending->missing ||
+	if (sending->copies || sending->offset < sending->copied_to ||
 	    !weft__direct_never_blocks(sending->socket_fd))
 		return 0;
 	/* Not beyond its end: older kernels hold back the last bytes then. */
@@ -105,7 +105,7 @@ static size_t chunk_cached(struct sending *sending)
 		return 0;
 	if (weft__direct_is_cached(sending->file_fd, sending->offset, bytes))
 		return bytes;
-	sending->missing = sending->offset + (off_t)bytes;
+	sending->copied_to = sending->offset + (off_t)bytes;
 	return 0;
 }
 

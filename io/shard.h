@@ -91,12 +91,18 @@ void weft__shard_close(struct weft__shard *shard);
 /* Owner only: takes the lock from a helper, who holds it briefly. */
 void weft__shard_lock(struct weft__shard *shard);
 
-/* Is there anything to submit or to reap?  From any thread; an estimate. */
-static inline bool weft__shard_busy(const struct weft__shard *shard)
+/* Is there anything to reap?  From any thread; an estimate. */
+static inline bool weft__shard_pending(const struct weft__shard *shard)
 {
 	return weft__ring_completed(&shard->ring) ||
-	       weft__ring_unsubmitted(&shard->ring) ||
 	       weft__ring_held_back(&shard->ring);
+}
+
+/* The same, or anything to submit. */
+static inline bool weft__shard_busy(const struct weft__shard *shard)
+{
+	return weft__shard_pending(shard) ||
+	       weft__ring_unsubmitted(&shard->ring);
 }
 
 /* Submits and reaps, if nobody else is at it; `worker` runs what that makes

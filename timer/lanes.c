@@ -294,29 +294,29 @@ unsigned weft__lanes_turn(struct weft_runtime *runtime,
 	return any_due(all, now_ns) ? lanes_turn(all, here, now_ns) : 0;
 }
 
-static inline bool own_due(struct weft__lane *lane, uint64_t now_ns)
+static inline bool own_due(struct weft__worker *here, uint64_t now_ns)
 {
+	struct weft__lane *lane = here->lane;
+
 	/* relaxed: as in any_due. */
-	return weft__load(&lane->all->next[lane->index], relaxed) <= now_ns;
+	return weft__unlikely(weft__load(&lane->all->next[lane->index],
+					 relaxed) <= now_ns) &&
+	       !here->runtime->lanes_off;
 }
 
 bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns)
 {
-	struct weft__lane *lane = here->lane;
-
-	if (here->index == 0)
-		return any_due(lane->all, now_ns);
-	return own_due(lane, now_ns) && !here->runtime->lanes_off;
+	return here->index == 0 ? any_due(lanes_of(here->runtime), now_ns) :
+				  own_due(here, now_ns);
 }
 
 unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
 {
-	struct weft__lane *lane = here->lane;
 	unsigned total;
 
-	if (weft__likely(!own_due(lane, now_ns)) || here->runtime->lanes_off)
+	if (!own_due(here, now_ns))
 		return 0;
-	total = lane_turn(lane, here, now_ns, weft__harvest_room(here));
+	total = lane_turn(here->lane, here, now_ns, weft__harvest_room(here));
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);
 	return total;
 }
