@@ -53,16 +53,17 @@ static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 	size_t done = 0;
 	ssize_t n = 1;
 
-	while (done < bytes) {
+	while (n > 0 && done < bytes) {
 		/* The rest is not for whoever has the number by then. */
-		if (weft__call_closes(all->fd) == closes)
-			n = step(all, done, bytes - done);
-		else
-			n = -ECANCELED;
-		if (n <= 0)
-			break;
-		done += (size_t)n;
+		bool ours = weft__call_closes(all->fd) == closes;
+
+		n = ours ? step(all, done, bytes - done) : -ECANCELED;
+		if (n > 0)
+			done += (size_t)n;
 	}
+	/* Between our look and the step. */
+	if (n == -EBADF && weft__call_closes(all->fd) != closes)
+		n = -ECANCELED;
 	if (ret_done)
 		*ret_done = done;
 	if (n < 0)

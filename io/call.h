@@ -51,9 +51,10 @@ static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 }
 
 /*
- * How often the number was closed.  A call of several steps that finds another
- * count than at its start was overtaken by weft_close() between two of them:
- * the number may be somebody else's now, and the call is to end (-ECANCELED).
+ * How often the number began to be closed, and was given up.  A call of several
+ * steps that finds another count than at its start was overtaken by
+ * weft_close() between two of them: the number may be somebody else's now, and
+ * the call is to end (-ECANCELED).
  */
 static inline uint8_t weft__call_closes(int fd)
 {

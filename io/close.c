@@ -129,6 +129,8 @@ static int close_begin(struct weft__fd *entry, struct weft__task *task)
 	if (!closing) {
 		entry->closing = true;
 		entry->closer = weft__running_id(task);
+		/* relaxed: see weft__call_closes(). */
+		weft__add(&entry->closes, (uint8_t)1, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
 	return closing ? -EBADF : 0;

@@ -164,6 +164,9 @@ static ssize_t sending_run(struct sending *sending)
 	for (r = 1; r > 0 && sending->left > 0;)
 		r = send_some(sending);
 	free(sending->piece);
+	/* Closed between our look at that and the call. */
+	if (r == -EBADF && was_closed(sending))
+		return -ECANCELED;
 	return r < 0 ? r : 0;
 }
 

@@ -3,6 +3,7 @@
  * Sending files: what arrives, which way it goes, and that no thread waits.
  */
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -44,6 +45,17 @@ static bool is_resident(int fd, off_t offset, size_t bytes)
 	return resident(fd, offset, bytes) == last - (size_t)offset / PAGE + 1;
 }
 
+/* Pages in the cache and on their way there; or -1: Linux before 6.5, and
+ * Valgrind. */
+static int64_t pages_counted(int fd)
+{
+	uint64_t range[2] = { 0, FILE_BYTES }, counts[5];
+
+	if (syscall(451 /* cachestat */, fd, range, counts, 0) < 0)
+		return -1;
+	return (int64_t)counts[0];
+}
+
 /* Never for a socket that blocks, nor for what would have to be read in. */
 ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
 {
@@ -51,7 +63,9 @@ ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
 
 	weft__add(&sendfiles, 1u, relaxed);
 	ck_assert(fcntl(to, F_GETFL) & O_NONBLOCK);
-	ck_assert(is_resident(from, *offset, bytes));
+	/* Where pages cannot be counted weft looks at samples of them. */
+	ck_assert(pages_counted(from) < 0 ||
+		  is_resident(from, *offset, bytes));
 	if (error) {
 		errno = error;
 		return -1;
@@ -85,17 +99,6 @@ static int file_new(void)
 	ck_assert_int_eq(write(fd, expected, FILE_BYTES), FILE_BYTES);
 	ck_assert_int_eq(fsync(fd), 0);
 	return fd;
-}
-
-/* Pages in the cache and on their way there; or -1: Linux before 6.5, and
- * Valgrind. */
-static int64_t pages_counted(int fd)
-{
-	uint64_t range[2] = { 0, FILE_BYTES }, counts[5];
-
-	if (syscall(451 /* cachestat */, fd, range, counts, 0) < 0)
-		return -1;
-	return (int64_t)counts[0];
 }
 
 static bool is_evicted(int fd)
@@ -251,7 +254,7 @@ IO_TEST(uncached_files_arrive_too)
 static void cache_check(int fd, bool counts)
 {
 	ck_assert(!counts || !weft__direct_is_cached(fd, 0, 1));
-	ck_assert(!weft__direct_is_cached(fd, 0, FILE_BYTES));
+	ck_assert(!counts || !weft__direct_is_cached(fd, 0, FILE_BYTES));
 	ck_assert_int_eq(pread(fd, got, 32 * PAGE, 0), 32 * PAGE);
 	ck_assert(weft__direct_is_cached(fd, 0, 32 * PAGE));
 	ck_assert(weft__direct_is_cached(fd, 32 * PAGE - 1, 1));
@@ -383,6 +386,28 @@ static int64_t send_stuck(void *arg)
 			     &stuck->done);
 }
 
+/* Until some has arrived, and the rest waits. */
+static void await_stuck(const int fds[2])
+{
+	struct weft_runtime *runtime = weft__worker_self()->runtime;
+	struct weft__fds *table = &weft__reactor(runtime)->fds;
+	int arrived = 0;
+	bool waits = false;
+
+	while (!waits) {
+		struct weft__fd *entry;
+
+		ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
+		ck_assert_int_eq(ioctl(fds[1], FIONREAD, &arrived), 0);
+		if (!arrived)
+			continue;
+		entry = weft__fd_find(table, fds[0]);
+		weft__lock_take(&entry->lock);
+		waits = entry->waiting != NULL;
+		weft__lock_drop(&entry->lock);
+	}
+}
+
 IO_TEST(close_ends_it)
 {
 	for (int kind = 0; kind < KINDS; kind++) {
@@ -397,7 +422,7 @@ IO_TEST(close_ends_it)
 			ck_assert_int_eq(weft_go_opts(scope, send_stuck, &it,
 						      sizeof(it), &opts),
 					 0);
-			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
+			await_stuck(stuck.fds);
 			ck_assert_int_eq(weft_close(stuck.fds[0]), 0);
 			ck_assert_int_eq(weft_join(task, &r), 0);
 		}
