@@ -59,18 +59,38 @@ ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
 	return receive(&sqe, flags);
 }
 
+/*
+ * Entries into the kernel are shared by all requests of a tick, but one that
+ * nothing else waits for has none to share with: then a call is less work, and
+ * the task goes on at once.  Not for longer than a tick lasts: only a worker
+ * between two tasks looks at the time, and at what others want of it.
+ */
+static bool is_lone(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	return weft__alone(worker) && !weft__shard_busy(shard) &&
+	       worker->ops->now(worker->runtime) - worker->tick_ns <
+		       WEFT__TICK_NS;
+}
+
 ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
 	struct weft__worker *worker;
-	int r;
+	ssize_t r = weft__call_begin(&worker);
 
-	if (flags & MSG_DONTWAIT) {
-		r = weft__call_begin(&worker);
-		if (r < 0)
-			return r;
+	if (weft__unlikely(r < 0))
+		return r;
+	if (flags & MSG_DONTWAIT)
 		return weft__call_ready(
 			worker, weft__direct_send(fd, buf, bytes, flags));
+	if (!(flags & MSG_WAITALL) && is_lone(worker)) {
+		/* As if it waited: deadlines and cancellation find it. */
+		weft__wait_begin(worker, worker->current);
+		r = weft__direct_send(fd, buf, bytes, flags);
+		if (r != -EAGAIN)
+			return weft__call_ready(worker, r);
 	}
 	io_uring_prep_send(&sqe, fd, buf, weft__bytes(bytes),
 			   flags | MSG_NOSIGNAL);

@@ -334,7 +334,7 @@ IO_TEST(hundred_clients_are_served)
 IO_TEST(reset_connection_is_econnreset)
 {
 	struct linger now = { 1, 0 };
-	char text[WEFT_ADDR_TEXT_BYTES], byte;
+	char text[WEFT_ADDR_TEXT_BYTES], byte = 'x';
 	int listener = tcp_listener(text);
 	int client = weft_tcp_connect(text, NULL);
 	int server = weft_accept(listener, NULL);
