@@ -58,6 +58,10 @@ struct weft__shard {
 	bool sigpipe_seen;	/* owner only: see io/sigpipe.h */
 	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
 	pthread_t sigpipe_thread; /* owner only */
+	bool schedstat_seen;	/* owner only: it was tried to get */
+	bool schedstat_own;	/* owner only: it is of the worker's thread */
+	int schedstat_fd;	/* immutable; or -1 */
+	uint64_t waited_ns;	/* owner only: what it said last */
 	int wake_fd;		/* immutable; an eventfd, for foreign threads */
 };
 

@@ -6,6 +6,7 @@
  *   [inbox.push]  inbox CAS release -> swap acquire of the owner's drain: the
  *       task and its link.
  */
+#include "runtime/crowd.h"
 #include "runtime/runtime.h"
 #include "runtime/wait.h"
 #include "runtime/worker.h"
@@ -70,13 +71,14 @@ void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here)
 }
 
 /* One ready task alone is no reason to wake a peer: this worker runs it now. */
-static bool more_than_one(struct weft__worker *worker)
+static bool has_to_offer(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
 	/* relaxed: the owner's own look. */
-	return count > 1 || worker->backlog ||
-	       (count && weft__load(&worker->lifo, relaxed));
+	return (count > 1 || worker->backlog ||
+		(count && weft__load(&worker->lifo, relaxed))) &&
+	       !weft__crowd_suffices(worker);
 }
 
 /* At the end of a task's run that pushed. */
@@ -85,14 +87,15 @@ void weft__tell_peers(struct weft__worker *worker)
 	worker->notify = false;
 	worker->unfenced = true;
 	if (weft__idle_wants_wake(&worker->runtime->idle) &&
-	    more_than_one(worker))
+	    has_to_offer(worker))
 		weft__wake_one(worker->runtime, worker);
 }
 
 /* In the middle of a task that pushes on and on. */
 void weft__tell_peers_late(struct weft__worker *worker)
 {
-	if (!weft__idle_wants_wake(&worker->runtime->idle))
+	if (!weft__idle_wants_wake(&worker->runtime->idle) ||
+	    weft__crowd_suffices(worker))
 		return;
 	if (worker->ops->now(worker->runtime) - worker->tick_ns >=
 	    WEFT__WAKE_NS)
@@ -104,7 +107,7 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
 {
 	worker->notify = false;
 	worker->unfenced = false;
-	if (worker->runtime->workers_count > 1 && more_than_one(worker))
+	if (worker->runtime->workers_count > 1 && has_to_offer(worker))
 		weft__wake_one(worker->runtime, worker); /* mutate: wake */
 }
 
@@ -152,9 +155,9 @@ void weft__push_backlog(struct weft__worker *worker, struct weft__task *task)
 		weft__tell_peers_late(worker);
 }
 
-/* Newest first; the owner turns it round.  [inbox.push]: the CAS release pairs
- * with the drain's swap acquire. */
-static void inbox_push(struct weft__worker *to, struct weft__task *task)
+/* Newest first; the owner turns it round. */
+static void inbox_push(struct weft__worker *from, struct weft__worker *to,
+		       struct weft__task *task)
 {
 	/* relaxed: compared and stored, never followed. */
 	struct weft__task *head = weft__load(&to->inbox, relaxed);
@@ -164,6 +167,7 @@ static void inbox_push(struct weft__worker *to, struct weft__task *task)
 		/* pairs: [inbox.push] */
 	} while (!weft__cas(&to->inbox, &head, task,
 			    release)); /* mutate: retry */
+	weft__unpark(from, to); /* mutate: wake */
 }
 
 /* A ready task that must run on one worker. */
@@ -177,8 +181,7 @@ void weft__push_pinned(struct weft__worker *worker, struct weft__task *task)
 	}
 	to = worker ? worker->runtime->workers[task->pin - 1] : NULL;
 	weft__assert(to != NULL, "a pinned task was made ready from nowhere");
-	inbox_push(to, task);
-	weft__unpark(worker, to); /* mutate: wake */
+	inbox_push(worker, to, task);
 }
 
 void weft__inbox_drain(struct weft__worker *worker)
@@ -213,10 +216,7 @@ void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
 		return;
 	}
 	if (task->pin) {
-		struct weft__worker *to = runtime->workers[task->pin - 1];
-
-		inbox_push(to, task);
-		weft__unpark(NULL, to); /* mutate: wake */
+		inbox_push(NULL, runtime->workers[task->pin - 1], task);
 		return;
 	}
 	weft__chain_add(&chain, task);

@@ -86,6 +86,11 @@ struct weft__driver_ops {
 	 * same runtime, or NULL on a foreign thread. */
 	void (*wake)(struct weft__worker *from, struct weft__worker *to);
 
+	/* How long the worker's thread, which calls this, has so far waited for
+	 * a processor while it could run.  Never less than before; 0 if that
+	 * cannot be told. */
+	uint64_t (*waited)(struct weft__worker *worker);
+
 	/* A seed for the choice of victims. */
 	uint64_t (*random)(struct weft_runtime *runtime);
 };

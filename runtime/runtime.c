@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/crowd.h"
 #include "runtime/overflow.h"
 #include "runtime/wait.h"
 
@@ -104,6 +105,7 @@ static int workers_new(struct weft_runtime *runtime, unsigned count)
 		runtime->workers_count++;
 	}
 	weft__idle_init(&runtime->idle, count);
+	weft__crowd_init(runtime);
 	return 0;
 }
 

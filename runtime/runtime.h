@@ -32,6 +32,14 @@ struct weft__task_slabs {
 	uint32_t free_count;	     /* under lock */
 };
 
+/* How many workers run at a time; see runtime/crowd.h. */
+struct weft__crowd {
+	weft__atomic(uint32_t) most; /* of all: no limit */
+	weft__atomic(uint64_t) changed_ns;
+	weft__atomic(uint64_t) hold_ns; /* from then until it is raised */
+	weft__atomic(bool) tries;	/* it was raised last */
+};
+
 #define WEFT__SPIN_NS 50000u /* at first, and at most */
 
 /* In `visitors`. */
@@ -62,6 +70,7 @@ struct weft_runtime {
 	weft__atomic(uint32_t) sentinel WEFT__APART;
 	/* When a worker last went from parked to running. */
 	weft__atomic(uint64_t) active_ns;
+	struct weft__crowd crowd;
 
 	weft__atomic(uint32_t) stopping WEFT__APART; /* enum weft__stop */
 	weft__atomic(uint64_t) stop_by_ns;

@@ -19,6 +19,7 @@
  *       the counts; who wakes lowers the counts and then reads `sentinel`.  A
  *       store followed by a load of another location, on both sides.
  */
+#include "runtime/crowd.h"
 #include "runtime/runtime.h"
 #include "runtime/wait.h"
 #include "runtime/worker.h"
@@ -309,6 +310,9 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
+	if (worker->drained)
+		/* relaxed: likewise. */
+		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
 	if (worker->runtime->workers_count > 1 &&
 	    now_ns - worker->looked_ns >= LOOK_NS)
@@ -316,6 +320,9 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	weft__inbox_drain(worker);
 	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))
 		weft__starved_serve(worker, now_ns);
+	worker->gives_way = weft__crowd_gives_way(worker, now_ns);
+	if (weft__unlikely(worker->gives_way))
+		weft__crowd_hand_over(worker);
 	/* The runs are timed, not the polling. */
 	worker->tick_ns = worker->ops->now(worker->runtime);
 	worker->clock_ns = worker->tick_ns;
@@ -328,7 +335,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	/* relaxed: the owner's own. */
 	worker->tick_polls = weft__load(&worker->counts[WEFT__N_POLLS],
 					relaxed);
-	if (worker->until_inject <= 0) {
+	if (worker->until_inject <= 0 && !worker->gives_way) {
 		worker->until_inject = (int32_t)worker->interval;
 		first = weft__take_turn(worker);
 	}
@@ -377,6 +384,7 @@ static void tick_end(struct weft__worker *worker)
 	worker->ended_ns = worker->ops->now(worker->runtime);
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
+	weft__crowd_look(worker, worker->ended_ns);
 	if (worker->unfenced || worker->notify)
 		weft__tell_peers_fenced(worker);
 }
@@ -420,7 +428,7 @@ static void found(struct weft__worker *worker)
 	worker->searching = false;
 	worker->claimed = false;
 	/* Who pushed while there was a searcher has woken nobody. */
-	if (weft__idle_found(&runtime->idle) &&
+	if (weft__idle_found(&runtime->idle) && !weft__crowd_suffices(worker) &&
 	    any_work(worker)) /* mutate: recheck=false */
 		weft__wake_one(runtime, worker); /* mutate: wake */
 }
@@ -520,7 +528,9 @@ static void park(struct weft__worker *worker)
 	/* relaxed: helpers compare it with a clock; 0: need not be helped. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
-	if (last && any_work(worker)) { /* mutate: recheck=false */
+	/* Who gives way leaves work behind on purpose, to those that run. */
+	if (last && (!worker->gives_way || all_parked(runtime)) &&
+	    any_work(worker)) { /* mutate: recheck=false */
 		worker->ops->park_abort(worker);
 		unparked(worker);
 		return;
@@ -552,18 +562,22 @@ bool weft__worker_step(struct weft__worker *worker)
 	    !weft__stop_step(worker))
 		return false;
 	tick(worker);
+	worker->drained = weft__alone(worker);
 	/* Who has run all there was sleeps at once: the call that waits also
 	 * submits what the tasks have queued. */
 	if (worker->ran &&
-	    (!weft__alone(worker) || worker->ops->pending(worker) ||
+	    (!worker->drained || worker->ops->pending(worker) ||
 	     weft__starved_any(&runtime->starved)))
 		return true;
-	if (!worker->searching && runtime->workers_count > 1)
+	if (!worker->searching && runtime->workers_count > 1 &&
+	    !worker->gives_way)
 		worker->searching = weft__idle_search(&runtime->idle);
-	if (worker->searching || runtime->workers_count == 1) {
+	if ((worker->searching && !worker->gives_way) ||
+	    runtime->workers_count == 1) {
 		task = search(worker);
 		if (task) {
 			weft__push_next(worker, task);
+			worker->drained = false;
 			if (worker->searching)
 				found(worker);
 			return true;

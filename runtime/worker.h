@@ -100,10 +100,11 @@ enum weft__count {
 	WEFT__N_HELPS,
 	WEFT__N_TIMERS_FIRED,
 	WEFT__N_LONGEST_POLL_NS,
+	WEFT__N_GIVEN_WAY,
 	WEFT__COUNTS,
 };
 
-_Static_assert(WEFT__COUNTS + 10 == sizeof(struct weft_worker_stats) / 8,
+_Static_assert(WEFT__COUNTS + 9 == sizeof(struct weft_worker_stats) / 8,
 	       "the counters are those of the public struct");
 
 enum weft__park_word {
@@ -154,6 +155,10 @@ struct weft__worker {
 	bool watches; /* as the sentinel; until it has seen to it that another
 			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
+	bool drained;		  /* it had run all it had; see crowd.h */
+	bool gives_way;		  /* see crowd.h; it */
+	uint64_t crowd_ns;	  /* looked last then, when the thread */
+	uint64_t crowd_waited_ns; /* had waited so long for processors */
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;
 	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
@@ -176,6 +181,7 @@ struct weft__worker {
 	/* When it was last seen between two tasks; 0 while it parks.  Written
 	 * by the owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
+	weft__atomic(uint64_t) drained_ns; /* when it had run all it had */
 	weft__atomic(uint64_t) counts[WEFT__COUNTS];
 	weft__atomic(uint32_t) park_word WEFT__APART; /* V44-V46 */
 	weft__atomic(struct weft__task *) inbox; /* pinned tasks made ready by

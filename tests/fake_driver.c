@@ -34,6 +34,7 @@ struct fake {
 	struct weft_runtime *runtime;
 	struct fake_worker worker[FAKE_WORKERS_MAX];
 	uint64_t clock_ns;
+	uint64_t waited_ns; /* each worker, for a processor */
 	uint64_t random;
 	uint64_t trace;
 	uint64_t steps;
@@ -70,11 +71,23 @@ void fake_note(uint64_t value)
 	fake->trace ^= fake->trace >> 29;
 }
 
+/* Somebody runs for so long. */
+static void wait_for_processors(uint64_t length_ns)
+{
+	/* relaxed: one thread. */
+	if (fake->config.processors && fake->runtime &&
+	    weft__load(&fake->runtime->crowd.most, relaxed) >
+		    fake->config.processors)
+		fake->waited_ns += length_ns;
+}
+
 static void advance(uint64_t length_ns)
 {
 	uint64_t most = UINT64_MAX - 1 - fake->clock_ns;
 
-	fake->clock_ns += length_ns < most ? length_ns : most;
+	length_ns = length_ns < most ? length_ns : most;
+	fake->clock_ns += length_ns;
+	wait_for_processors(length_ns);
 }
 
 void fake_pass(uint64_t length_ns)
@@ -100,6 +113,11 @@ static uint64_t sum_of(enum weft__count which)
 uint64_t fake_polls(void)
 {
 	return sum_of(WEFT__N_POLLS);
+}
+
+void fake_processors(unsigned processors)
+{
+	fake->config.processors = processors;
 }
 
 static void trouble(const char *what)
@@ -210,6 +228,12 @@ static void fake_wake(struct weft__worker *from, struct weft__worker *to)
 	f->woken = true;
 }
 
+static uint64_t fake_waited(struct weft__worker *worker)
+{
+	(void)worker;
+	return fake->waited_ns;
+}
+
 static uint64_t fake_seed(struct weft_runtime *runtime)
 {
 	(void)runtime;
@@ -230,6 +254,7 @@ const struct weft__driver_ops fake_ops = {
 	.park_abort = fake_park_abort,
 	.park = fake_park,
 	.wake = fake_wake,
+	.waited = fake_waited,
 	.random = fake_seed,
 };
 
@@ -412,6 +437,7 @@ void fake_compute(uint64_t length_ns)
 	uint64_t end_ns = fake->clock_ns + length_ns;
 	uint64_t most = fake->config.steps_max;
 
+	wait_for_processors(length_ns);
 	while (fake->clock_ns < end_ns && fake->steps < most)
 		(void)go_on(end_ns);
 }

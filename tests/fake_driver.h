@@ -32,6 +32,8 @@ struct fake_config {
 	bool in_turn;	      /* workers one after the other, not at random */
 	bool budgets_vary;    /* of a tick: 1 to 128, by the seed */
 	int32_t tick_budget;  /* 0: the usual */
+	unsigned processors;  /* while more workers may run, each waits for one
+				 whenever any of them runs; 0: none does */
 	bool sentinel_off;
 	bool help_off;
 	unsigned tasks_max;
@@ -66,6 +68,9 @@ void fake_compute(uint64_t length_ns);
 
 /* The clock moves, and nobody else does. */
 void fake_pass(uint64_t length_ns);
+
+/* So many processors from here on; see fake_config. */
+void fake_processors(unsigned processors);
 
 /* Mixes a value into the trace. */
 void fake_note(uint64_t value);

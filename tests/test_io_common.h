@@ -40,6 +40,19 @@ static inline int fds_open(void)
 	return count - 3; /* ".", "..", and the directory itself */
 }
 
+/* The first thing that a worker's thread does needs a descriptor for a
+ * moment. */
+static inline void wait_for_all_workers(void)
+{
+	struct weft_worker_stats stats;
+
+	for (unsigned i = 0; weft_stats_worker(weft_runtime(), i, &stats) == 0;)
+		if (stats.ticks > 0 || stats.parks > 0 || stats.polls > 0)
+			i++;
+		else
+			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+}
+
 /* Nothing lay about that somebody should have been woken for.  A tool that
  * runs one thread at a time makes those wait that were woken. */
 static inline void expect_no_rescues(void)

@@ -398,6 +398,48 @@ START_TEST(busy_runtime_without_io_makes_no_system_calls)
 }
 END_TEST
 
+/* ---- Waiting for a processor -------------------------------------------- */
+
+static weft__atomic(bool) crowd_over;
+
+static void *spin(void *arg)
+{
+	(void)arg;
+	while (!weft__load(&crowd_over, relaxed))
+		weft__spin_hint();
+	return NULL;
+}
+
+/* More threads compute than there are processors. */
+static int64_t crowd_task(void *arg)
+{
+	enum { THREADS_MOST = 256 };
+	long count = sysconf(_SC_NPROCESSORS_ONLN) + 1;
+	struct weft__worker *worker = weft__worker_self();
+	uint64_t before = worker->ops->waited(worker), by_ns;
+	pthread_t threads[THREADS_MOST];
+
+	(void)arg;
+	if (count > THREADS_MOST)
+		count = THREADS_MOST;
+	for (long i = 0; i < count; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, spin, NULL),
+				 0);
+	by_ns = weft_now() + WEFT_SEC(10);
+	while (worker->ops->waited(worker) - before < WEFT_MS(20))
+		ck_assert_uint_lt(weft_now(), by_ns);
+	weft__store(&crowd_over, true, relaxed);
+	for (long i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+START_TEST(worker_knows_how_long_it_waited_for_a_processor)
+{
+	io_run(crowd_task, NULL, 2);
+}
+END_TEST
+
 /* ---- Life ------------------------------------------------------------- */
 
 static int64_t nothing(void *arg)
@@ -530,6 +572,7 @@ int main(void)
 	tcase_add_test(helping, timers_go_off_while_a_worker_computes);
 	tcase_add_loop_test(life, idle_runtime_makes_no_system_calls, 0, 2);
 	tcase_add_test(life, busy_runtime_without_io_makes_no_system_calls);
+	tcase_add_test(life, worker_knows_how_long_it_waited_for_a_processor);
 	tcase_add_test(life, starting_and_stopping_leaks_nothing);
 	tcase_add_test(life, limit_of_descriptors_is_an_error);
 	tcase_add_loop_test(life, where_io_uring_is_forbidden_the_error_says_so,

@@ -415,19 +415,6 @@ static void descriptors_use_up(int fds[LIMIT], int *ret_count)
 	ck_assert_int_eq(errno, EMFILE);
 }
 
-/* The first thing that a worker's thread does may need a descriptor for a
- * moment: sanitizers look up where its stack is. */
-static void wait_for_all_workers(void)
-{
-	struct weft_worker_stats stats;
-
-	for (unsigned i = 0; weft_stats_worker(weft_runtime(), i, &stats) == 0;)
-		if (stats.ticks > 0 || stats.parks > 0 || stats.polls > 0)
-			i++;
-		else
-			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-}
-
 /* Each call that makes one says so, loses none, and works again afterwards. */
 IO_TEST(lack_of_descriptors_is_emfile)
 {

@@ -124,7 +124,9 @@ struct weft_worker_stats {
 	uint64_t timers_fired;
 	uint64_t longest_poll_ns; /* longest a task ran without a pause, as seen
 				     at the ends of ticks */
-	uint64_t reserved[10];
+	uint64_t given_way;	  /* tasks handed to other workers, since more
+				     threads ran than processors were free */
+	uint64_t reserved[9];
 };
 
 struct weft_stats {

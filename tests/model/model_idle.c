@@ -160,6 +160,24 @@ MODEL(an_own_push_wakes_a_peer, setup_push, workers_check,
 MODEL(an_own_push_is_told_before_the_next_task, setup_push_turned,
       workers_check, OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
 
+/*
+ * One worker too many: number 1 leaves what it has to number 0, which may be
+ * about to go to sleep.
+ */
+
+static void setup_crowd(void *arg)
+{
+	setup_2(arg);
+	runtime.crowd.most = 1;
+	pool[0].seen_ns = time_ns;
+	pool[1].drained = true;
+	weft__runq_push(&pool[0].runq, &tasks[0]);
+	weft__runq_push(&pool[1].runq, &tasks[1]);
+}
+
+MODEL(who_gives_way_leaves_nothing_behind, setup_crowd, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -172,6 +190,7 @@ int main(void)
 		who_is_claimed_sees_the_claim,
 		an_own_push_wakes_a_peer,
 		an_own_push_is_told_before_the_next_task,
+		who_gives_way_leaves_nothing_behind,
 		NULL,
 	};
 

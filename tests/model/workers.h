@@ -28,6 +28,7 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #include "tests/model/stacks.h"
 
 #include "runtime/base/lock.c"
+#include "runtime/crowd.c"
 #include "runtime/idle.c"
 #include "runtime/inject.c"
 
@@ -79,7 +80,8 @@ static bool is_hint(const volatile void *p)
 		offset < offsetof(struct weft__worker, park_word)) ||
 	       (offset >= offsetof(struct weft__worker, outbound) &&
 		offset < sizeof(pool[0])) ||
-	       p == &runtime.active_ns;
+	       p == &runtime.active_ns ||
+	       (uintptr_t)p - (uintptr_t)&runtime.crowd < sizeof(runtime.crowd);
 }
 
 /* The worker whose thread this is. */
@@ -163,6 +165,13 @@ static void driver_wake(struct weft__worker *from, struct weft__worker *to)
 	model_post(&events[to->index]);
 }
 
+/* Nobody waits for a processor. */
+static uint64_t driver_waited(struct weft__worker *worker)
+{
+	(void)worker;
+	return 0;
+}
+
 static void driver_close(struct weft_runtime *of);
 
 static const struct weft__driver_ops driver = {
@@ -174,6 +183,7 @@ static const struct weft__driver_ops driver = {
 	.park_abort = driver_park_begin,
 	.park = driver_park,
 	.wake = driver_wake,
+	.waited = driver_waited,
 	.close = driver_close,
 };
 
@@ -225,6 +235,7 @@ static void workers_setup(uint32_t count)
 	runtime.workers_count = count;
 	runtime.sentinel_off = true;
 	weft__idle_init(&runtime.idle, count);
+	weft__crowd_init(&runtime);
 	for (uint32_t i = 0; i < count; i++) {
 		pool_pointers[i] = &pool[i];
 		pool[i].runtime = &runtime;

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/crowd.h"
+
+/* The share of the time spent waiting that is too much: a tenth. */
+enum { SHARE = 10 };
+
+/* A window longer than that was mostly sleep, and tells nothing. */
+#define WINDOW_MOST_NS (4 * WEFT__CROWD_WINDOW_NS)
+
+/* Whoever is tried and found one too many within that time was not wanted: the
+ * next is tried later, at last after that. */
+#define TRIAL_NS (16 * WEFT__CROWD_WINDOW_NS)
+#define HOLD_MOST_NS 4000000000u
+
+void weft__crowd_init(struct weft_runtime *runtime)
+{
+	/* relaxed: before the workers run. */
+	weft__store(&runtime->crowd.most, runtime->workers_count, relaxed);
+}
+
+static uint32_t workers_running(struct weft_runtime *runtime)
+{
+	/* relaxed: advice. */
+	return runtime->workers_count -
+	       weft__idle_parked(weft__load(&runtime->idle.counts, relaxed));
+}
+
+/* One changes it at a time, and the next only after a window of its own. */
+static void crowd_change(struct weft_runtime *runtime, uint64_t changed_ns,
+			 uint64_t now_ns, uint32_t most, bool tries)
+{
+	struct weft__crowd *crowd = &runtime->crowd;
+
+	/* relaxed: advice. */
+	if (!weft__cas(&crowd->changed_ns, &changed_ns, now_ns, relaxed))
+		return;
+	/* relaxed: advice. */
+	weft__store(&crowd->most, most, relaxed);
+	/* relaxed: advice. */
+	weft__store(&crowd->tries, tries, relaxed);
+}
+
+static void crowd_lower(struct weft_runtime *runtime, uint64_t changed_ns,
+			uint64_t now_ns)
+{
+	struct weft__crowd *crowd = &runtime->crowd;
+	/* relaxed: advice. */
+	uint32_t most = weft__load(&crowd->most, relaxed);
+	/* relaxed: advice. */
+	uint64_t hold_ns = weft__load(&crowd->hold_ns, relaxed);
+	uint32_t running = workers_running(runtime);
+
+	/* relaxed: advice. */
+	if (!weft__load(&crowd->tries, relaxed) ||
+	    now_ns - changed_ns >= TRIAL_NS)
+		hold_ns = WEFT__CROWD_HOLD_NS;
+	else if (hold_ns < HOLD_MOST_NS)
+		hold_ns *= 2;
+	if (most == 1)
+		return;
+	/* It is to be felt; but who runs now may be few by chance. */
+	if (running <= most / 2)
+		most = most / 2 + 1;
+	else if (running < most)
+		most = running;
+	/* relaxed: advice. */
+	weft__store(&crowd->hold_ns, hold_ns, relaxed);
+	crowd_change(runtime, changed_ns, now_ns, most - 1, false);
+}
+
+static void crowd_raise(struct weft_runtime *runtime, uint64_t changed_ns,
+			uint64_t now_ns)
+{
+	struct weft__crowd *crowd = &runtime->crowd;
+	/* relaxed: advice. */
+	uint32_t most = weft__load(&crowd->most, relaxed);
+
+	/* relaxed: advice. */
+	if (most == runtime->workers_count ||
+	    now_ns - changed_ns < weft__load(&crowd->hold_ns, relaxed))
+		return;
+	/* relaxed: advice. */
+	if (weft__load(&crowd->tries, relaxed))
+		/* The one before was wanted.  relaxed: advice. */
+		weft__store(&crowd->hold_ns, WEFT__CROWD_HOLD_NS, relaxed);
+	crowd_change(runtime, changed_ns, now_ns, most + 1, true);
+}
+
+/* Without the sentinel nobody would be there if one that runs is late. */
+void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	uint64_t window_ns = now_ns - worker->crowd_ns;
+	/* relaxed: advice. */
+	uint64_t changed_ns = weft__load(&runtime->crowd.changed_ns, relaxed);
+	bool whole = worker->crowd_ns >= changed_ns &&
+		     window_ns < WINDOW_MOST_NS;
+	uint64_t waited_ns;
+
+	worker->crowd_ns = now_ns;
+	if (runtime->workers_count == 1 || runtime->sentinel_off ||
+	    now_ns < changed_ns)
+		return;
+	waited_ns = worker->crowd_waited_ns;
+	worker->crowd_waited_ns = worker->ops->waited(worker);
+	waited_ns = worker->crowd_waited_ns - waited_ns;
+	if (whole && waited_ns > window_ns / SHARE)
+		crowd_lower(runtime, changed_ns, now_ns);
+	else
+		crowd_raise(runtime, changed_ns, now_ns);
+}
+
+/* Has it had something to run for longer than a lost processor costs? */
+static bool is_loaded(struct weft__worker *worker, uint64_t now_ns)
+{
+	/* relaxed: compared with a clock. */
+	return now_ns > weft__load(&worker->drained_ns, relaxed) +
+				WEFT__CROWD_SLICE_NS;
+}
+
+bool weft__crowd_has_enough(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	/* relaxed: advice. */
+	uint32_t most = weft__load(&runtime->crowd.most, relaxed);
+
+	return workers_running(runtime) >= most &&
+	       !is_loaded(worker, worker->clock_ns);
+}
+
+/* Those that are late do not count: they compute, or have no processor. */
+bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	/* relaxed: advice. */
+	uint32_t left = weft__load(&runtime->crowd.most, relaxed);
+
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *other = runtime->workers[i];
+		/* relaxed: compared with a clock. */
+		uint64_t seen_ns = weft__load(&other->seen_ns, relaxed);
+
+		if (!seen_ns || other == worker)
+			continue;
+		if (is_loaded(other, now_ns))
+			return false;
+		left -= left && i < worker->index &&
+			seen_ns + WEFT__LATE_NS >= now_ns;
+	}
+	return left == 0;
+}
+
+static void take_all(struct weft__runq *queue, struct weft__chain *chain)
+{
+	struct weft__task *task;
+
+	while ((task = weft__runq_pop(queue)))
+		weft__chain_add(chain, task);
+}
+
+void weft__crowd_hand_over(struct weft__worker *worker)
+{
+	struct weft__chain chain = { 0 };
+
+	weft__lifo_queue(worker);
+	take_all(&worker->runq, &chain);
+	take_all(&worker->outbound, &chain);
+	worker->backlog = worker->overflow = false;
+	worker->notify = false;
+	if (!chain.count)
+		return;
+	weft__count(worker, WEFT__N_GIVEN_WAY, chain.count);
+	weft__inject_push(&worker->runtime->inject, &chain);
+}

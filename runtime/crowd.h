@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Crowd - more threads want to run than there are processors for them.
+ *
+ * A worker whose thread has lost its processor to another process waits for a
+ * time slice, 3 to 4 ms as a rule, and so do the tasks whose completions come
+ * through its ring: the kernel posts them in that thread.  Nobody can help, for
+ * it is the thread that has to run.  (Two workers and a client on two
+ * processors: the slowest of a hundred requests took 4 ms, with one worker
+ * 0.8 ms, and that one worker served half as many again.)
+ *
+ * So when workers wait for processors, fewer of them run: those with the lowest
+ * numbers.  Another one, when it had run all it had and completions bring it
+ * more, hands that over, to the injection queue, and goes to sleep; its tasks
+ * wait for their next completions in the rings of those that run.  None is
+ * woken but because one that runs has not come to the end of what it has for
+ * longer than a time slice, or is late.  (So who computes is not limited: there
+ * a second thread gets more of the processors, and nobody waits for
+ * completions.)  After a while one more is tried; if that is one too many
+ * again, the next time is later.
+ *
+ * What would fool it.  Short waits are no sign: whoever is woken waits a few
+ * microseconds; a thousand times a second that is much, but not a tenth of the
+ * time.  One worker's wait stands for all: if only the thread of worker 0 is
+ * bound to a processor that it shares, others sleep beside processors that are
+ * free.  A listener's connections come through the ring of the worker that was
+ * first to accept there, which wakes for each of them.
+ *
+ * All of this is advice: each word is written and read relaxed, and what is
+ * read too late costs a wake or a hand-over too many.  What must hold is that
+ * no task is forgotten, and that is a matter of parking; see park() in sched.c.
+ */
+#ifndef WEFT_RUNTIME_CROWD_H
+#define WEFT_RUNTIME_CROWD_H
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+#define WEFT__CROWD_WINDOW_NS 20000000u /* what is judged at a time */
+#define WEFT__CROWD_HOLD_NS 250000000u	/* until one more is tried, at first */
+#define WEFT__CROWD_SLICE_NS 4000000u	/* what a lost processor costs */
+
+void weft__crowd_init(struct weft_runtime *runtime);
+void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns);
+bool weft__crowd_has_enough(struct weft__worker *worker);
+bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns);
+
+/* Hands all that the worker has over to the others, but for what is pinned. */
+void weft__crowd_hand_over(struct weft__worker *worker);
+
+static inline bool weft__crowd_limits(struct weft_runtime *runtime)
+{
+	/* relaxed: advice. */
+	return weft__unlikely(weft__load(&runtime->crowd.most, relaxed) <
+			      runtime->workers_count);
+}
+
+/* At the end of a tick. */
+static inline void weft__crowd_look(struct weft__worker *worker,
+				    uint64_t now_ns)
+{
+	if (weft__unlikely(now_ns - worker->crowd_ns >= WEFT__CROWD_WINDOW_NS))
+		weft__crowd_judge(worker, now_ns);
+}
+
+/* Do enough workers run, for what this one has to offer to another? */
+static inline bool weft__crowd_suffices(struct weft__worker *worker)
+{
+	return weft__crowd_limits(worker->runtime) &&
+	       weft__crowd_has_enough(worker);
+}
+
+/* Is this worker one too many?  At the start of a tick. */
+static inline bool weft__crowd_gives_way(struct weft__worker *worker,
+					 uint64_t now_ns)
+{
+	return worker->drained && weft__crowd_limits(worker->runtime) &&
+	       weft__crowd_is_beyond(worker, now_ns);
+}
+
+#endif

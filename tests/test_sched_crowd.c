@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/crowd: more workers than processors, on the fake driver.
+ *
+ * Some tasks wake all the time, as if by completions, so that without a limit
+ * every worker runs.
+ */
+#include <weft/weft.h>
+
+#include "runtime/crowd.h"
+#include "tests/fake_check.h"
+
+enum { NAPPERS = 24, SEEDS = 10 };
+
+static bool over;
+
+static int64_t nap_on(void *arg)
+{
+	(void)arg;
+	while (!over) {
+		EXPECT(weft_sleep(1 + fake_random(WEFT_US(200))) == 0);
+		/* Meanwhile others may take what else is ready. */
+		fake_compute(WEFT_US(2));
+	}
+	return 0;
+}
+
+static int64_t yield_on(void *arg)
+{
+	(void)arg;
+	while (!over)
+		EXPECT(weft_yield() == 0);
+	return 0;
+}
+
+static uint32_t most(void)
+{
+	/* relaxed: one thread. */
+	return weft__load(&fake_runtime()->crowd.most, relaxed);
+}
+
+static uint64_t polls_of(unsigned worker)
+{
+	struct weft_worker_stats stats;
+
+	EXPECT(weft_stats_worker(fake_runtime(), worker, &stats) == 0);
+	return stats.polls;
+}
+
+static uint64_t given_way(void)
+{
+	struct weft_stats stats;
+
+	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	return stats.total.given_way;
+}
+
+/* Runs of tasks on the workers from `first` on, for so long. */
+static uint64_t polls_from(unsigned first, uint64_t length_ns)
+{
+	uint64_t before = 0, after = 0;
+
+	for (unsigned i = first; i < fake_runtime()->workers_count; i++)
+		before += polls_of(i);
+	EXPECT(weft_sleep(length_ns) == 0);
+	for (unsigned i = first; i < fake_runtime()->workers_count; i++)
+		after += polls_of(i);
+	return after - before;
+}
+
+static struct fake_config crowd(int i, unsigned workers, unsigned processors)
+{
+	over = false;
+	return (struct fake_config){
+		.seed = seed_of(i),
+		.workers = workers,
+		.processors = processors,
+	};
+}
+
+/* The body of a test, while others nap. */
+#define AMONG_NAPPERS(name)                                               \
+	static void name##_body(void);                                     \
+	static int64_t name##_main(void *arg)                              \
+	{                                                                  \
+		(void)arg;                                                 \
+		WEFT_SCOPE(all, NULL) {                                    \
+			for (int i = 0; i < NAPPERS; i++)                 \
+				EXPECT(weft_go(all, nap_on, NULL, 0) ==    \
+				       0);                                 \
+			name##_body();                                     \
+			over = true;                                       \
+		}                                                          \
+		return 0;                                                  \
+	}                                                                  \
+	static void name##_body(void)
+
+/* ---- As many as there are processors --------------------------------- */
+
+AMONG_NAPPERS(few_run)
+{
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	/* All the work is done by number 0, and others do not wake for it. */
+	EXPECT(polls_from(0, WEFT_MS(20)) > 100);
+	EXPECT(polls_from(1, WEFT_MS(20)) == 0);
+}
+
+START_TEST(fewer_run_where_processors_are_few)
+{
+	struct fake_config config = crowd(_i, 2 + (unsigned)_i % 2, 1);
+
+	(void)must_run(&config, few_run_main, NULL);
+}
+END_TEST
+
+AMONG_NAPPERS(two_run)
+{
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 2);
+	EXPECT(polls_from(1, WEFT_MS(20)) > 0);
+	EXPECT(polls_from(2, WEFT_MS(20)) == 0);
+}
+
+START_TEST(as_many_run_as_there_are_processors)
+{
+	struct fake_config config = crowd(_i, 4, 2);
+
+	(void)must_run(&config, two_run_main, NULL);
+}
+END_TEST
+
+AMONG_NAPPERS(all_run)
+{
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 3);
+	EXPECT(given_way() == 0);
+	EXPECT(polls_from(2, WEFT_MS(20)) > 0);
+}
+
+START_TEST(all_run_where_processors_suffice)
+{
+	struct fake_config config = crowd(_i, 3, 3);
+
+	(void)must_run(&config, all_run_main, NULL);
+}
+END_TEST
+
+/* Nobody could be there for one that is late. */
+START_TEST(all_run_without_a_sentinel)
+{
+	struct fake_config config = crowd(_i, 3, 1);
+
+	config.sentinel_off = true;
+	(void)must_run(&config, all_run_main, NULL);
+}
+END_TEST
+
+/* ---- And more again -------------------------------------------------- */
+
+AMONG_NAPPERS(one_more)
+{
+	EXPECT(weft_sleep(WEFT_MS(100)) == 0);
+	EXPECT(most() == 1);
+	fake_processors(0);
+	EXPECT(weft_sleep(2 * WEFT__CROWD_HOLD_NS) == 0);
+	EXPECT(most() == 2);
+	EXPECT(polls_from(1, WEFT_MS(20)) > 0);
+}
+
+START_TEST(another_one_runs_when_processors_are_free)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	(void)must_run(&config, one_more_main, NULL);
+}
+END_TEST
+
+AMONG_NAPPERS(rarer_trials)
+{
+	EXPECT(weft_sleep(WEFT_MS(2100)) == 0);
+	EXPECT(most() == 1);
+	/* 250, 500, 1000 ms: three trials, and the next is far.
+	 * relaxed: one thread. */
+	EXPECT(weft__load(&fake_runtime()->crowd.hold_ns, relaxed) ==
+	       8 * WEFT__CROWD_HOLD_NS);
+}
+
+START_TEST(one_that_is_not_wanted_is_tried_less_and_less_often)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	config.steps_max = 100000000;
+	(void)must_run(&config, rarer_trials_main, NULL);
+}
+END_TEST
+
+/* ---- What the limit does not hold up --------------------------------- */
+
+static uint64_t ran_ns;
+
+static int64_t note_time(void *arg)
+{
+	(void)arg;
+	ran_ns = weft_now();
+	return 0;
+}
+
+/* Number 0 computes with something in its ring: that is taken. */
+AMONG_NAPPERS(late_one)
+{
+	uint64_t start_ns;
+
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	WEFT_SCOPE(inner, NULL) {
+		ran_ns = 0;
+		EXPECT(weft_go(inner, note_time, NULL, 0) == 0);
+		start_ns = weft_now();
+		fake_compute(WEFT_MS(20));
+		EXPECT(ran_ns != 0);
+		EXPECT(ran_ns - start_ns < WEFT_MS(3));
+	}
+}
+
+START_TEST(who_computes_is_helped_all_the_same)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	(void)must_run(&config, late_one_main, NULL);
+}
+END_TEST
+
+/* Who computes gets more of the processors with two threads than with one. */
+static int64_t compute_together(void *arg)
+{
+	(void)arg;
+	WEFT_SCOPE(all, NULL) {
+		for (int i = 0; i < NAPPERS; i++)
+			EXPECT(weft_go(all, yield_on, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+		EXPECT(most() == 1);
+		EXPECT(polls_from(1, WEFT_MS(20)) > 0);
+		over = true;
+	}
+	return 0;
+}
+
+START_TEST(who_computes_is_not_limited)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	(void)must_run(&config, compute_together, NULL);
+}
+END_TEST
+
+static Suite *crowd_suite(void)
+{
+	Suite *suite = suite_create("sched/crowd");
+	TCase *tc = tcase_create("limit");
+
+	tcase_add_loop_test(tc, fewer_run_where_processors_are_few, 0, SEEDS);
+	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
+	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
+	tcase_add_loop_test(tc, all_run_without_a_sentinel, 0, SEEDS);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("trials");
+	tcase_add_loop_test(tc, another_one_runs_when_processors_are_free, 0,
+			    SEEDS);
+	tcase_add_loop_test(
+		tc, one_that_is_not_wanted_is_tried_less_and_less_often, 0, 3);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("no harm");
+	tcase_add_loop_test(tc, who_computes_is_helped_all_the_same, 0, SEEDS);
+	tcase_add_loop_test(tc, who_computes_is_not_limited, 0, SEEDS);
+	suite_add_tcase(suite, tc);
+	return suite;
+}
+
+int main(void)
+{
+	Suite *(*const make[])(void) = { crowd_suite };
+
+	return run_suites(make, 1);
+}
