@@ -285,8 +285,6 @@ static int64_t accept_one(void *arg)
 /* Closing and arming at the same time. */
 IO_TEST(listener_is_closed_at_any_moment)
 {
-	/* Else one of them may get the number of a listener that is closed. */
-	wait_for_all_workers();
 	for (int i = 0; i < 300; i++) {
 		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 		char text[WEFT_ADDR_TEXT_BYTES];

@@ -40,8 +40,8 @@ static inline int fds_open(void)
 	return count - 3; /* ".", "..", and the directory itself */
 }
 
-/* The first thing that a worker's thread does needs a descriptor for a
- * moment. */
+/* The first thing that a worker's thread does needs a descriptor for a moment,
+ * and then it looks for something to do. */
 static inline void wait_for_all_workers(void)
 {
 	struct weft_worker_stats stats;
@@ -65,7 +65,8 @@ static inline void expect_no_rescues(void)
 #endif
 }
 
-/* A main task that also sees to it that no completion came for nobody. */
+/* A main task that begins when all workers have, and also sees to it that no
+ * completion came for nobody. */
 struct io_main {
 	weft_fn fn;
 	void *arg;
@@ -74,7 +75,10 @@ struct io_main {
 static inline int64_t io_main_task(void *arg)
 {
 	struct io_main *io_main = arg;
-	int64_t r = io_main->fn(io_main->arg);
+	int64_t r;
+
+	wait_for_all_workers();
+	r = io_main->fn(io_main->arg);
 
 	ck_assert_uint_eq(weft__load(&weft__reactor(weft_runtime())->stale,
 				     relaxed),

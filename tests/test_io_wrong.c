@@ -422,7 +422,6 @@ IO_TEST(lack_of_descriptors_is_emfile)
 	int unix_listener, count, fds[LIMIT];
 	struct weft_addr addr;
 
-	wait_for_all_workers();
 	listener = tcp_listener(listener_text);
 	unix_listener = weft_unix_listen("unix:@weft-wrong-listener", NULL);
 	ck_assert_int_ge(unix_listener, 0);
