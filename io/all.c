@@ -61,9 +61,7 @@ static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 		if (n > 0)
 			done += (size_t)n;
 	}
-	/* Between our look and the step. */
-	if (n == -EBADF && weft__call_closes(all->fd) != closes)
-		n = -ECANCELED;
+	n = weft__call_overtaken(n, weft__call_closes(all->fd) != closes);
 	if (ret_done)
 		*ret_done = done;
 	if (n < 0)

@@ -69,6 +69,13 @@ static inline uint8_t weft__call_closes(int fd)
 	return entry ? weft__load(&entry->closes, relaxed) : 0;
 }
 
+/* What a call of several steps ends with: a close that came between the last
+ * look at the count and the step makes that fail with -EBADF. */
+static inline ssize_t weft__call_overtaken(ssize_t r, bool was_closed)
+{
+	return r == -EBADF && was_closed ? -ECANCELED : r;
+}
+
 /* A call with arguments that nothing can be done with. */
 static inline int weft__call_refused(int error)
 {

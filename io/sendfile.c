@@ -164,9 +164,7 @@ static ssize_t sending_run(struct sending *sending)
 	for (r = 1; r > 0 && sending->left > 0;)
 		r = send_some(sending);
 	free(sending->piece);
-	/* Closed between our look at that and the call. */
-	if (r == -EBADF && was_closed(sending))
-		return -ECANCELED;
+	r = weft__call_overtaken(r, was_closed(sending));
 	return r < 0 ? r : 0;
 }
 
