@@ -14,18 +14,63 @@
 /* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
 #define CONNECT_AGAIN_NS 1000000u
 
+/* ---- At once ----------------------------------------------------------- */
+
+/* What the request asks for, as a system call that does not wait. */
+static ssize_t direct(const struct io_uring_sqe *sqe)
+{
+	void *what = (void *)(uintptr_t)sqe->addr;
+	int flags = (int)sqe->msg_flags;
+
+	switch (sqe->opcode) {
+	case IORING_OP_RECV:
+		return weft__direct_recv(sqe->fd, what, sqe->len, flags);
+	case IORING_OP_SEND:
+		return weft__direct_send(sqe->fd, what, sqe->len, flags);
+	case IORING_OP_RECVMSG:
+		return weft__direct_recvmsg(sqe->fd, what, flags);
+	default:
+		return weft__direct_sendmsg(sqe->fd, what, flags);
+	}
+}
+
+static ssize_t run_at_once(const struct io_uring_sqe *sqe)
+{
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	return r < 0 ? r : weft__call_ready(worker, direct(sqe));
+}
+
+/*
+ * Entries into the kernel are shared by all requests of a tick, but one that
+ * nothing else waits for has none to share with: then a call is less work, and
+ * the task goes on at once.  Not for longer than a tick lasts: only a worker
+ * between two tasks looks at the time, and at what others want of it.
+ */
+static bool is_lone(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	return weft__alone(worker) && !weft__shard_busy(shard) &&
+	       worker->ops->now(worker->runtime) - worker->tick_ns <
+		       WEFT__TICK_NS;
+}
+
+/* ---- Receiving --------------------------------------------------------- */
+
 /*
  * A receive is tried at once, and if there is nothing the kernel waits until
  * there is.  After a receive that took all there was, the try is left out: it
  * would find nothing, for the peer answers to what is sent in between.
  */
-static ssize_t receive(struct io_uring_sqe *sqe, int flags)
+static ssize_t receive(struct io_uring_sqe *sqe)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__fd *entry = NULL;
 	ssize_t r;
 
-	if (weft__running(worker) && !flags)
+	if (weft__running(worker) && !sqe->msg_flags)
 		entry = weft__fd_find(&weft__reactor(worker->runtime)->fds,
 				      sqe->fd);
 	if (entry && weft__fd_drained(entry))
@@ -45,94 +90,64 @@ static ssize_t receive(struct io_uring_sqe *sqe, int flags)
 ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
-	struct weft__worker *worker;
-	int r;
 
-	if (flags & MSG_DONTWAIT) {
-		r = weft__call_begin(&worker);
-		if (r < 0)
-			return r;
-		return weft__call_ready(
-			worker, weft__direct_recv(fd, buf, bytes, flags));
-	}
 	io_uring_prep_recv(&sqe, fd, buf, weft__bytes(bytes), flags);
-	return receive(&sqe, flags);
-}
-
-/*
- * Entries into the kernel are shared by all requests of a tick, but one that
- * nothing else waits for has none to share with: then a call is less work, and
- * the task goes on at once.  Not for longer than a tick lasts: only a worker
- * between two tasks looks at the time, and at what others want of it.
- */
-static bool is_lone(struct weft__worker *worker)
-{
-	struct weft__shard *shard = weft__shard(worker);
-
-	return weft__alone(worker) && !weft__shard_busy(shard) &&
-	       worker->ops->now(worker->runtime) - worker->tick_ns <
-		       WEFT__TICK_NS;
-}
-
-ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
-{
-	struct io_uring_sqe sqe = { 0 };
-	struct weft__worker *worker;
-	ssize_t r = weft__call_begin(&worker);
-
-	if (weft__unlikely(r < 0))
-		return r;
 	if (flags & MSG_DONTWAIT)
-		return weft__call_ready(
-			worker, weft__direct_send(fd, buf, bytes, flags));
-	if (!(flags & MSG_WAITALL) && is_lone(worker)) {
-		/* As if it waited: deadlines and cancellation find it. */
-		weft__wait_begin(worker, worker->current);
-		r = weft__direct_send(fd, buf, bytes, flags);
-		if (r != -EAGAIN)
-			return weft__call_ready(worker, r);
-	}
-	io_uring_prep_send(&sqe, fd, buf, weft__bytes(bytes),
-			   flags | MSG_NOSIGNAL);
-	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLOUT);
+		return run_at_once(&sqe);
+	return receive(&sqe);
 }
 
 /* Descriptors that come with a message are close-on-exec, as all are. */
 ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
-	struct weft__worker *worker;
-	int r;
 
-	flags |= MSG_CMSG_CLOEXEC;
-	if (flags & MSG_DONTWAIT) {
-		r = weft__call_begin(&worker);
-		if (r < 0)
-			return r;
-		return weft__call_ready(worker,
-					weft__direct_recvmsg(fd, msg, flags));
-	}
-	io_uring_prep_recvmsg(&sqe, fd, msg, (unsigned)flags);
+	io_uring_prep_recvmsg(&sqe, fd, msg,
+			      (unsigned)flags | MSG_CMSG_CLOEXEC);
+	if (flags & MSG_DONTWAIT)
+		return run_at_once(&sqe);
 	/* Errors and time stamps come as POLLERR, which is always reported. */
 	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD,
 				  flags & MSG_ERRQUEUE ? 0 : POLLIN);
 }
 
+/* ---- Sending ----------------------------------------------------------- */
+
+static ssize_t transmit(const struct io_uring_sqe *sqe)
+{
+	struct weft__worker *worker;
+	ssize_t r;
+
+	if (sqe->msg_flags & MSG_DONTWAIT)
+		return run_at_once(sqe);
+	r = weft__call_begin(&worker);
+	if (weft__unlikely(r < 0))
+		return r;
+	if (!(sqe->msg_flags & MSG_WAITALL) && is_lone(worker)) {
+		/* As if it waited: deadlines and cancellation find it. */
+		weft__wait_begin(worker, worker->current);
+		r = direct(sqe);
+		if (r != -EAGAIN)
+			return weft__call_ready(worker, r);
+	}
+	return weft__op_run_ready(sqe, WEFT__OP_ON_FD, POLLOUT);
+}
+
+ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_send(&sqe, fd, buf, weft__bytes(bytes),
+			   flags | MSG_NOSIGNAL);
+	return transmit(&sqe);
+}
+
 ssize_t weft_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct io_uring_sqe sqe = { 0 };
-	struct weft__worker *worker;
-	int r;
 
-	if (flags & MSG_DONTWAIT) {
-		r = weft__call_begin(&worker);
-		if (r < 0)
-			return r;
-		return weft__call_ready(worker,
-					weft__direct_sendmsg(fd, msg, flags));
-	}
 	io_uring_prep_sendmsg(&sqe, fd, msg, (unsigned)flags | MSG_NOSIGNAL);
-	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD, POLLOUT);
+	return transmit(&sqe);
 }
 
 ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
@@ -146,6 +161,8 @@ ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
 		return weft_send(fd, iov->iov_base, iov->iov_len, 0);
 	return weft_sendmsg(fd, &msg, 0);
 }
+
+/* ---- Beginning and ending ---------------------------------------------- */
 
 int weft_connect(int fd, const struct weft_addr *addr)
 {
