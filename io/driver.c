@@ -6,7 +6,6 @@
 #include "runtime/driver.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
@@ -66,51 +65,6 @@ static void unblock_sigpipe(struct weft__shard *shard)
 	}
 }
 
-/* ---- Waiting for a processor ------------------------------------------ */
-
-/* Where the kernel tells how long a thread has run, and has waited to.  One
- * worker alone has no use for it.  The descriptor is there from the start, so
- * that there are as many at any time; the worker puts its own thread's in its
- * place. */
-static void schedstat_open(struct weft_runtime *runtime,
-			   struct weft__shard *shard)
-{
-	if (runtime->workers_count > 1)
-		shard->schedstat_fd =
-			open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
-}
-
-static void schedstat_replace(struct weft__shard *shard)
-{
-	int fd;
-
-	shard->schedstat_seen = true;
-	if (shard->schedstat_fd < 0)
-		return;
-	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	shard->schedstat_own =
-		dup3(fd, shard->schedstat_fd, O_CLOEXEC) >= 0;
-	close(fd);
-}
-
-static uint64_t uring_waited(struct weft__worker *worker)
-{
-	struct weft__shard *shard = weft__shard(worker);
-	char text[64], *end;
-	ssize_t bytes = -1;
-
-	if (shard->schedstat_own)
-		bytes = pread(shard->schedstat_fd, text, sizeof(text) - 1, 0);
-	if (bytes <= 0)
-		return shard->waited_ns;
-	text[bytes] = '\0';
-	strtoull(text, &end, 10);
-	shard->waited_ns = strtoull(end, NULL, 10);
-	return shard->waited_ns;
-}
-
 /* ---- Life ------------------------------------------------------------- */
 
 /* In a child after fork() no task runs: every call refuses. */
@@ -156,7 +110,9 @@ static int shards_open(struct weft_runtime *runtime, unsigned entries)
 			shards_close(runtime);
 			return shards_refused(r, reason);
 		}
-		schedstat_open(runtime, shard);
+		/* One worker alone has no use for it. */
+		if (runtime->workers_count > 1)
+			weft__schedstat_open(&shard->schedstat);
 		runtime->workers[i]->shard = shard;
 	}
 	return 0;
@@ -385,8 +341,8 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 
 	if (weft__unlikely(!weft__reactor(worker->runtime)->nosignal))
 		block_sigpipe(worker);
-	if (weft__unlikely(!shard->schedstat_seen))
-		schedstat_replace(shard);
+	if (weft__unlikely(!shard->schedstat.seen))
+		weft__schedstat_own(&shard->schedstat);
 	if (worker->index == 0)
 		weft__lanes_turn(worker->runtime, worker, now_ns);
 	else
@@ -492,6 +448,11 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 	if (again && weft__shard_busy(shard))
 		weft__shard_serve(worker, shard);
 	return WEFT__PARK_WOKEN;
+}
+
+static uint64_t uring_waited(struct weft__worker *worker)
+{
+	return weft__schedstat_waited_ns(&weft__shard(worker)->schedstat);
 }
 
 static const struct weft__driver_ops uring_ops = {

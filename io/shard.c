@@ -27,7 +27,7 @@ int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
 	if (!shard)
 		return -ENOMEM;
 	memset(shard, 0, sizeof(*shard));
-	shard->schedstat_fd = -1;
+	shard->schedstat.fd = -1;
 	r = weft__ring_open(&shard->ring, entries, ret_reason);
 	if (r < 0) {
 		free(shard);
@@ -48,8 +48,7 @@ void weft__shard_close(struct weft__shard *shard)
 {
 	weft__ring_close(&shard->ring);
 	close(shard->wake_fd);
-	if (shard->schedstat_fd >= 0)
-		close(shard->schedstat_fd);
+	weft__schedstat_close(&shard->schedstat);
 	free(shard);
 }
 

@@ -3,11 +3,9 @@
  * Shard - a worker's ring, and the lock under which others help with it.
  *
  *	owner           writes entries; submits and reaps at its tick, and
- *	sleeps
- *	                in the ring with the lock held
+ *	                sleeps in the ring with the lock held
  *	another worker  when the owner is late: submits and reaps in its place,
- *	and
- *	                runs what that made ready; at any time: cancels a
+ *	                and runs what that made ready; at any time: cancels a
  *	                request
  *
  * Invariants
@@ -26,6 +24,7 @@
 #include <pthread.h>
 
 #include "io/ring.h"
+#include "io/schedstat.h"
 #include "io/trylock.h"
 #include "runtime/worker.h"
 
@@ -58,11 +57,8 @@ struct weft__shard {
 	bool sigpipe_seen;	/* owner only: see io/sigpipe.h */
 	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
 	pthread_t sigpipe_thread; /* owner only */
-	bool schedstat_seen;	/* owner only: it was tried to get */
-	bool schedstat_own;	/* owner only: it is of the worker's thread */
-	int schedstat_fd;	/* immutable; or -1 */
-	uint64_t waited_ns;	/* owner only: what it said last */
-	int wake_fd;		/* immutable; an eventfd, for foreign threads */
+	struct weft__schedstat schedstat; /* owner only */
+	int wake_fd; /* immutable; an eventfd, for foreign threads */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)
