@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "runtime/fiber.h"
+#include "runtime/wait.h"
 #include "runtime/worker.h"
+#include "tests/fake_rings.h"
 #include "timer/lanes.h"
 
 enum { EVENTS_MAX = 64 };
@@ -41,6 +43,7 @@ struct fake {
 	uint32_t turn;
 	struct event events[EVENTS_MAX];
 	unsigned events_count;
+	struct fake_rings rings;
 	const char *trouble;
 	const void *thread_low; /* of the thread that steps, for ASan */
 	size_t thread_bytes;
@@ -155,6 +158,7 @@ static uint64_t fake_now(struct weft_runtime *runtime)
 
 static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
 {
+	fake_rings_take(&fake->rings, worker, worker->index, now_ns);
 	if (worker->index == 0)
 		(void)weft__lanes_turn(worker->runtime, worker, now_ns);
 	else
@@ -163,15 +167,19 @@ static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
 
 static bool fake_pending(struct weft__worker *worker)
 {
-	return weft__lanes_due(worker, worker->ended_ns);
+	return weft__lanes_due(worker, worker->ended_ns) ||
+	       fake_rings_next(&fake->rings, worker->index) <= fake->clock_ns;
 }
 
 static unsigned fake_help(struct weft__worker *worker,
 			  struct weft__worker *late, uint64_t now_ns)
 {
-	if (late->index != 0)
-		return 0;
-	return weft__lanes_turn(worker->runtime, worker, now_ns);
+	unsigned made_ready = fake_rings_take(&fake->rings, worker,
+					      late->index, fake->clock_ns);
+
+	if (late->index == 0)
+		made_ready += weft__lanes_turn(worker->runtime, worker, now_ns);
+	return made_ready;
 }
 
 static void fake_park_begin(struct weft__worker *worker)
@@ -199,10 +207,11 @@ static enum weft__park_result fake_park(struct weft__worker *worker,
 	uint64_t until_ns = wait_ns > UINT64_MAX - fake->clock_ns ?
 				    UINT64_MAX :
 				    fake->clock_ns + wait_ns;
-	uint64_t next_ns;
+	uint64_t next_ns = fake_rings_next(&fake->rings, worker->index);
 
 	if (!f->begun)
 		trouble("a park was not begun");
+	until_ns = next_ns < until_ns ? next_ns : until_ns;
 	if (worker->index == 0) {
 		next_ns = weft__lanes_next(worker->runtime);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
@@ -447,6 +456,26 @@ void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg)
 	weft__assert(fake->events_count < EVENTS_MAX, "too many fake events");
 	fake->events[fake->events_count++] =
 		(struct event){ fake->clock_ns + after_ns, fn, arg };
+}
+
+void fake_receive(unsigned worker, uint64_t after_ns)
+{
+	struct weft__worker *here = weft__worker_self();
+	struct fake_worker *f = &fake->worker[worker];
+	bool done = false;
+	struct fake_completion completion = {
+		.at_ns = fake->clock_ns + after_ns,
+		.ring = worker,
+		.task = here->current,
+		.id = weft__running_id(here->current),
+		.done = &done,
+	};
+
+	fake_rings_add(&fake->rings, completion);
+	if (f->parked && completion.at_ns < f->until_ns)
+		f->until_ns = completion.at_ns;
+	while (!done)
+		here = weft__suspend(here);
 }
 
 /*

@@ -10,7 +10,7 @@
 #include "runtime/crowd.h"
 #include "tests/fake_check.h"
 
-enum { NAPPERS = 24, SEEDS = 10 };
+enum { OTHERS = 24, SEEDS = 10 };
 
 static bool over;
 
@@ -20,6 +20,19 @@ static int64_t nap_on(void *arg)
 	while (!over) {
 		EXPECT(weft_sleep(1 + fake_random(WEFT_US(200))) == 0);
 		/* Meanwhile others may take what else is ready. */
+		fake_compute(WEFT_US(2));
+	}
+	return 0;
+}
+
+/* Its completions come through either ring. */
+static int64_t receive_on(void *arg)
+{
+	(void)arg;
+	while (!over) {
+		unsigned ring = (unsigned)fake_random(2);
+
+		fake_receive(ring, 1 + fake_random(WEFT_US(200)));
 		fake_compute(WEFT_US(2));
 	}
 	return 0;
@@ -78,15 +91,15 @@ static struct fake_config crowd(int i, unsigned workers, unsigned processors)
 	};
 }
 
-/* The body of a test, while others nap. */
-#define AMONG_NAPPERS(name)                                               \
+/* The body of a test, while others do the same all the time. */
+#define AMONG(others, name)                                                \
 	static void name##_body(void);                                     \
 	static int64_t name##_main(void *arg)                              \
 	{                                                                  \
 		(void)arg;                                                 \
 		WEFT_SCOPE(all, NULL) {                                    \
-			for (int i = 0; i < NAPPERS; i++)                 \
-				EXPECT(weft_go(all, nap_on, NULL, 0) ==    \
+			for (int i = 0; i < OTHERS; i++)                   \
+				EXPECT(weft_go(all, others, NULL, 0) ==    \
 				       0);                                 \
 			name##_body();                                     \
 			over = true;                                       \
@@ -97,7 +110,7 @@ static struct fake_config crowd(int i, unsigned workers, unsigned processors)
 
 /* ---- As many as there are processors --------------------------------- */
 
-AMONG_NAPPERS(few_run)
+AMONG(nap_on, few_run)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
 	EXPECT(most() == 1);
@@ -114,7 +127,28 @@ START_TEST(fewer_run_where_processors_are_few)
 }
 END_TEST
 
-AMONG_NAPPERS(two_run)
+/* Number 1 wakes for its completions all the same, and while number 0 runs it
+ * hands over what they make ready. */
+AMONG(receive_on, one_gives_way)
+{
+	uint64_t before;
+
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	before = given_way();
+	EXPECT(polls_from(0, WEFT_MS(20)) > 2000);
+	EXPECT(given_way() - before > 300);
+}
+
+START_TEST(what_completes_elsewhere_is_handed_over)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	(void)must_run(&config, one_gives_way_main, NULL);
+}
+END_TEST
+
+AMONG(nap_on, two_run)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
 	EXPECT(most() == 2);
@@ -130,7 +164,7 @@ START_TEST(as_many_run_as_there_are_processors)
 }
 END_TEST
 
-AMONG_NAPPERS(all_run)
+AMONG(nap_on, all_run)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
 	EXPECT(most() == 3);
@@ -158,7 +192,7 @@ END_TEST
 
 /* ---- And more again -------------------------------------------------- */
 
-AMONG_NAPPERS(one_more)
+AMONG(nap_on, one_more)
 {
 	EXPECT(weft_sleep(WEFT_MS(100)) == 0);
 	EXPECT(most() == 1);
@@ -176,7 +210,7 @@ START_TEST(another_one_runs_when_processors_are_free)
 }
 END_TEST
 
-AMONG_NAPPERS(rarer_trials)
+AMONG(nap_on, rarer_trials)
 {
 	EXPECT(weft_sleep(WEFT_MS(2100)) == 0);
 	EXPECT(most() == 1);
@@ -207,7 +241,7 @@ static int64_t note_time(void *arg)
 }
 
 /* Number 0 computes with something in its ring: that is taken. */
-AMONG_NAPPERS(late_one)
+AMONG(nap_on, late_one)
 {
 	uint64_t start_ns;
 
@@ -236,7 +270,7 @@ static int64_t compute_together(void *arg)
 {
 	(void)arg;
 	WEFT_SCOPE(all, NULL) {
-		for (int i = 0; i < NAPPERS; i++)
+		for (int i = 0; i < OTHERS; i++)
 			EXPECT(weft_go(all, yield_on, NULL, 0) == 0);
 		EXPECT(weft_sleep(WEFT_MS(150)) == 0);
 		EXPECT(most() == 1);
@@ -260,6 +294,8 @@ static Suite *crowd_suite(void)
 	TCase *tc = tcase_create("limit");
 
 	tcase_add_loop_test(tc, fewer_run_where_processors_are_few, 0, SEEDS);
+	tcase_add_loop_test(tc, what_completes_elsewhere_is_handed_over, 0,
+			    SEEDS);
 	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_without_a_sentinel, 0, SEEDS);
