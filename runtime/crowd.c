@@ -25,65 +25,75 @@ static uint32_t workers_running(struct weft_runtime *runtime)
 	       weft__idle_parked(weft__load(&runtime->idle.counts, relaxed));
 }
 
-/* One changes it at a time, and the next only after a window of its own. */
-static void crowd_change(struct weft_runtime *runtime, uint64_t changed_ns,
-			 uint64_t now_ns, uint32_t most, bool tries)
-{
-	struct weft__crowd *crowd = &runtime->crowd;
+/* What a worker has found the limit to be, and the time; and what it is to be
+ * from then on. */
+struct change {
+	uint64_t changed_ns, now_ns;
+	uint64_t hold_ns;
+	uint32_t most;
+	bool tries;
+};
 
+/* One changes it at a time, and the next only after a window of its own. */
+static void crowd_change(struct weft__crowd *crowd, struct change *change)
+{
 	/* relaxed: advice. */
-	if (!weft__cas(&crowd->changed_ns, &changed_ns, now_ns, relaxed))
+	if (!weft__cas(&crowd->changed_ns, &change->changed_ns, change->now_ns,
+		       relaxed))
 		return;
 	/* relaxed: advice. */
-	weft__store(&crowd->most, most, relaxed);
+	weft__store(&crowd->hold_ns, change->hold_ns, relaxed);
 	/* relaxed: advice. */
-	weft__store(&crowd->tries, tries, relaxed);
+	weft__store(&crowd->most, change->most, relaxed);
+	/* relaxed: advice. */
+	weft__store(&crowd->tries, change->tries, relaxed);
 }
 
-static void crowd_lower(struct weft_runtime *runtime, uint64_t changed_ns,
-			uint64_t now_ns)
+static void crowd_lower(struct weft_runtime *runtime, struct change *change)
 {
-	struct weft__crowd *crowd = &runtime->crowd;
-	/* relaxed: advice. */
-	uint32_t most = weft__load(&crowd->most, relaxed);
-	/* relaxed: advice. */
-	uint64_t hold_ns = weft__load(&crowd->hold_ns, relaxed);
 	uint32_t running = workers_running(runtime);
 
-	/* relaxed: advice. */
-	if (!weft__load(&crowd->tries, relaxed) ||
-	    now_ns - changed_ns >= TRIAL_NS)
-		hold_ns = WEFT__CROWD_HOLD_NS;
-	else if (hold_ns < HOLD_MOST_NS)
-		hold_ns *= 2;
-	if (most == 1)
+	if (!change->tries || change->now_ns - change->changed_ns >= TRIAL_NS)
+		change->hold_ns = WEFT__CROWD_HOLD_NS;
+	else if (change->hold_ns < HOLD_MOST_NS)
+		change->hold_ns *= 2;
+	if (change->most == 1)
 		return;
 	/* It is to be felt; but who runs now may be few by chance. */
-	if (running <= most / 2)
-		most = most / 2 + 1;
-	else if (running < most)
-		most = running;
-	/* relaxed: advice. */
-	weft__store(&crowd->hold_ns, hold_ns, relaxed);
-	crowd_change(runtime, changed_ns, now_ns, most - 1, false);
+	if (running <= change->most / 2)
+		change->most = change->most / 2 + 1;
+	else if (running < change->most)
+		change->most = running;
+	change->most--;
+	change->tries = false;
+	crowd_change(&runtime->crowd, change);
 }
 
-static void crowd_raise(struct weft_runtime *runtime, uint64_t changed_ns,
-			uint64_t now_ns)
+static void crowd_raise(struct weft_runtime *runtime, struct change *change)
 {
-	struct weft__crowd *crowd = &runtime->crowd;
-	/* relaxed: advice. */
-	uint32_t most = weft__load(&crowd->most, relaxed);
-
-	/* relaxed: advice. */
-	if (most == runtime->workers_count ||
-	    now_ns - changed_ns < weft__load(&crowd->hold_ns, relaxed))
+	if (change->most == runtime->workers_count ||
+	    change->now_ns - change->changed_ns < change->hold_ns)
 		return;
-	/* relaxed: advice. */
-	if (weft__load(&crowd->tries, relaxed))
-		/* The one before was wanted.  relaxed: advice. */
-		weft__store(&crowd->hold_ns, WEFT__CROWD_HOLD_NS, relaxed);
-	crowd_change(runtime, changed_ns, now_ns, most + 1, true);
+	if (change->tries) /* the one before was wanted */
+		change->hold_ns = WEFT__CROWD_HOLD_NS;
+	change->most++;
+	change->tries = true;
+	crowd_change(&runtime->crowd, change);
+}
+
+static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
+{
+	return (struct change){
+		/* relaxed: advice. */
+		.changed_ns = weft__load(&crowd->changed_ns, relaxed),
+		.now_ns = now_ns,
+		/* relaxed: advice. */
+		.hold_ns = weft__load(&crowd->hold_ns, relaxed),
+		/* relaxed: advice. */
+		.most = weft__load(&crowd->most, relaxed),
+		/* relaxed: advice. */
+		.tries = weft__load(&crowd->tries, relaxed),
+	};
 }
 
 /* Without the sentinel nobody would be there if one that runs is late. */
@@ -91,23 +101,22 @@ void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint64_t window_ns = now_ns - worker->crowd_ns;
-	/* relaxed: advice. */
-	uint64_t changed_ns = weft__load(&runtime->crowd.changed_ns, relaxed);
-	bool whole = worker->crowd_ns >= changed_ns &&
+	struct change change = crowd_now(&runtime->crowd, now_ns);
+	bool whole = worker->crowd_ns >= change.changed_ns &&
 		     window_ns < WINDOW_MOST_NS;
 	uint64_t waited_ns;
 
 	worker->crowd_ns = now_ns;
 	if (runtime->workers_count == 1 || runtime->sentinel_off ||
-	    now_ns < changed_ns)
+	    now_ns < change.changed_ns)
 		return;
 	waited_ns = worker->crowd_waited_ns;
 	worker->crowd_waited_ns = worker->ops->waited(worker);
 	waited_ns = worker->crowd_waited_ns - waited_ns;
 	if (whole && waited_ns > window_ns / SHARE)
-		crowd_lower(runtime, changed_ns, now_ns);
+		crowd_lower(runtime, &change);
 	else
-		crowd_raise(runtime, changed_ns, now_ns);
+		crowd_raise(runtime, &change);
 }
 
 /* Has it had something to run for longer than a lost processor costs? */
