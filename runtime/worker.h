@@ -236,12 +236,14 @@ void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
 void weft__tell_peers(struct weft__worker *worker);
 void weft__tell_peers_late(struct weft__worker *worker);
 void weft__tell_peers_fenced(struct weft__worker *worker);
-bool weft__bind(struct weft__worker *worker, struct weft__task *task);
-void weft__arrive_slow(struct weft__worker *worker);
 void weft__fuse_set(struct weft__worker *worker);
 void weft__inbox_drain(struct weft__worker *worker);
 struct weft__task *weft__take_injected(struct weft__worker *worker);
 struct weft__task *weft__take_turn(struct weft__worker *worker);
+
+/* First runs and ends; runtime/body.c. */
+bool weft__bind(struct weft__worker *worker, struct weft__task *task);
+void weft__arrive_slow(struct weft__worker *worker);
 
 /* Queues a ready task behind what this worker has.  Owner only. */
 static inline void weft__push(struct weft__worker *worker,

@@ -50,6 +50,8 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #undef weft__worker_self
 #undef weft__worker_set
 
+#include "runtime/body.c"
+
 /* Memory for records is there already, and that of a runtime stays. */
 #define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))

@@ -39,6 +39,7 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #undef weft__worker_self
 #undef weft__worker_set
 
+#include "runtime/body.c"
 #include "runtime/sched.c"
 
 #if !defined(__x86_64__)

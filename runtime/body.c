@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Body - what a task runs: its first switch, its function, its end.
+ */
+#include "runtime/runtime.h"
+#include "runtime/wait.h"
+#include "runtime/worker.h"
+
+/* Gives a task that never ran its stack.  False: there is none, and it waits
+ * for one. */
+bool weft__bind(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__stack *stack =
+		weft__stack_get(worker, task->stack_class);
+
+	if (weft__unlikely(!stack)) {
+		weft__starved_add(worker, task);
+		return false;
+	}
+	stack->task = task;
+	task->stack = stack;
+	task->sp = weft__context_prepare(stack, worker->runtime->control);
+	if (weft__task_is(task, WEFT__TASK_PIN))
+		task->pin = (uint16_t)(worker->index + 1);
+	return true;
+}
+
+void weft__arrive_slow(struct weft__worker *worker)
+{
+	if (worker->left_how == WEFT__LEFT_DONE) {
+		weft__stack_put(worker, worker->left_stack);
+		worker->left_stack = NULL;
+	}
+}
+
+/* A task that was just made ready and is to run at once, if the tick allows. */
+static struct weft__task *run_next(struct weft__worker *worker,
+				   struct weft__task *task)
+{
+	if (weft__unlikely(worker->fuse <= 1 || task->pin)) {
+		weft__push_next(worker, task);
+		return NULL;
+	}
+	worker->fuse--;
+	return task;
+}
+
+/* The task that runs is about to be left, and its joiner must be one that can
+ * be woken. */
+void weft__joining_park(struct weft__worker *worker)
+{
+	struct weft__task *joiner = weft__joining_take(worker);
+
+	if (joiner && !weft__task_park(joiner))
+		weft__push(worker, joiner); /* mutate: wake */
+}
+
+/* A task of the root scope has its result: for a thread that waits, or
+ * nobody. */
+static void root_end(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft_scope *scope = task->scope;
+	uint64_t state = WEFT__DROPPED;
+
+	if (weft__task_is(task, WEFT__TASK_HANDLE))
+		state = weft__task_finish(task);
+	if (state & WEFT__DROPPED)
+		weft__task_free(worker->runtime, worker, task);
+	else if (state & WEFT__JOINED)
+		/* The record may be somebody else's by now: a hint at worst. */
+		weft__task_wake_threads(task); /* mutate: wake */
+	weft__scope_count_end(worker, scope);
+}
+
+/* The result is there.  True: the owner of the scope waits for it.  Afterwards
+ * neither the record nor the scope may be touched. */
+static inline bool task_publish(struct weft__worker *worker,
+				struct weft__task *task,
+				struct weft_scope *scope)
+{
+	if (weft__task_is(task, WEFT__TASK_HANDLE)) {
+		/* A joiner counts the end itself. */
+		if (weft__task_finish(task) & WEFT__JOINED)
+			return true;
+	} else {
+		weft__task_free(worker->runtime, worker, task);
+	}
+	return weft__scope_count_end(worker, scope);
+}
+
+/* Goes on with the owner that waits, at once if it can. */
+static inline struct weft__task *task_resume_owner(struct weft__worker *worker,
+						   struct weft__task *owner,
+						   uint64_t owner_id)
+{
+	if (weft__joining_take(worker) || weft__task_notify(owner, owner_id))
+		return run_next(worker, owner);
+	return NULL;
+}
+
+/* The running task has returned.  Returns the owner of its scope if that waits
+ * for it and can be switched to at once. */
+static struct weft__task *task_end(struct weft__worker *worker,
+				   struct weft__task *task, int64_t result)
+{
+	struct weft_scope *scope = task->scope;
+	struct weft__task *owner = weft__scope(scope)->owner;
+	uint64_t owner_id = weft__scope(scope)->owner_id;
+
+	weft__assert(!task->scopes, "a task returned with a scope still open");
+	weft__assert(!task->within,
+		     "a task returned with a deadline block still open");
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_ARG_HEAP)))
+		weft__task_arg_free(task);
+	task->result = result;
+	task->stack->task = NULL;
+	task->stack = NULL;
+	weft__count(worker, WEFT__N_ENDED, 1);
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_LINKED)))
+		weft__scope_unlink(task);
+	if (weft__unlikely(result < 0))
+		weft__scope_child_failed(worker, scope, result);
+	if (weft__unlikely(!owner)) {
+		root_end(worker, task);
+		return NULL;
+	}
+	if (!task_publish(worker, task, scope)) {
+		/* Whoever was joining it has given up meanwhile. */
+		weft__joining_park(worker);
+		return NULL;
+	}
+	return task_resume_owner(worker, owner, owner_id);
+}
+
+/* The deadline that a task inherited is a block around all of it. */
+static __attribute__((noinline)) int64_t run_within(struct weft__task *task,
+						    void *arg)
+{
+	struct weft_within within;
+	int64_t result;
+
+	weft__within_inherit(&within, task);
+	result = task->fn(arg);
+	weft_within_end(&within);
+	return result;
+}
+
+static inline int64_t run_body(struct weft__task *task)
+{
+	void *arg = task->arg;
+
+	if (weft__unlikely(weft__task_is(
+		    task, WEFT__TASK_ARG_HEAP | WEFT__TASK_RAW_ARG)))
+		arg = task->arg_heap;
+	if (weft__unlikely(task->deadline_ns != WEFT_NEVER))
+		return run_within(task, arg);
+	return task->fn(arg);
+}
+
+/* Sanitizers tell tasks apart by their stacks. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
+enum { REUSE_AT_ONCE = 0 };
+#else
+enum { REUSE_AT_ONCE = 1 };
+#endif
+
+/* Every task's bottom frame.  A task that ends passes its stack to the next one
+ * if that has none, and so saves the switch. */
+__attribute__((noreturn)) void weft__task_main(struct weft__worker *worker);
+__attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
+{
+	struct weft__stack *stack = worker->current->stack;
+	struct weft__task *next;
+
+	weft__fiber_arrive(worker, stack);
+	weft__arrive(worker);
+	for (;;) {
+		struct weft__task *task = worker->current;
+		int64_t result;
+
+		weft__count(worker, WEFT__N_POLLS, 1);
+		result = run_body(task);
+		worker = weft__worker_self();
+		next = task_end(worker, task, result);
+		if (!next)
+			next = weft__pick(worker);
+		if (!next || next->stack)
+			break;
+		if (!REUSE_AT_ONCE || next->stack_class != stack->size_class ||
+		    weft__task_is(next, WEFT__TASK_PIN)) {
+			if (!weft__bind(worker, next))
+				next = NULL;
+			break;
+		}
+		next->stack = stack;
+		stack->task = next;
+		worker->current = next;
+		worker->ops_left = WEFT__OPS_BUDGET;
+	}
+	worker->left_stack = stack;
+	worker->left_how = WEFT__LEFT_DONE;
+	worker->current = next;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	weft__fiber_last_leave(worker, stack, next ? next->stack : NULL);
+	weft__context_leave(next ? next->sp : worker->sched_sp, worker);
+}
