@@ -454,6 +454,18 @@ static void tick(struct weft__worker *worker)
  * Searching and parking.
  */
 
+/* Not who gives way, nor too many at a time. */
+static bool begin_search(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	if (worker->gives_way)
+		return false;
+	if (!worker->searching && runtime->workers_count > 1)
+		worker->searching = weft__idle_search(&runtime->idle);
+	return worker->searching || runtime->workers_count == 1;
+}
+
 /* One round: the shared queue, every other ring from a random one on, the
  * shared queue again. */
 static struct weft__task *search(struct weft__worker *worker)
@@ -569,11 +581,7 @@ bool weft__worker_step(struct weft__worker *worker)
 	    (!worker->drained || worker->ops->pending(worker) ||
 	     weft__starved_any(&runtime->starved)))
 		return true;
-	if (!worker->searching && runtime->workers_count > 1 &&
-	    !worker->gives_way)
-		worker->searching = weft__idle_search(&runtime->idle);
-	if ((worker->searching && !worker->gives_way) ||
-	    runtime->workers_count == 1) {
+	if (begin_search(worker)) {
 		task = search(worker);
 		if (task) {
 			weft__push_next(worker, task);
