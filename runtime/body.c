@@ -181,6 +181,8 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 		weft__count(worker, WEFT__N_POLLS, 1);
 		result = run_body(task);
 		worker = weft__worker_self();
+		weft__assert(worker != NULL, "a child of fork() returned from "
+					     "its task: end it by _exit()");
 		next = task_end(worker, task, result);
 		if (!next)
 			next = weft__pick(worker);

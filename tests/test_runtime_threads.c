@@ -6,12 +6,10 @@
  * With WEFT_TEST_LONG in the environment ten million tasks instead of one.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "runtime/fiber.h"
+#include "tests/test_death.h"
 #include "tests/test_io_common.h"
 
 /* Sanitizers keep more of each task than its stack. */
@@ -298,38 +296,26 @@ static int64_t fall_among_sleepers(void *arg)
 	return 0;
 }
 
-/* In a child: it dies of it, by the signal, and has said who it was. */
+static void fall_in_runtime(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 2;
+	weft_run(fall_among_sleepers, arg, &opts);
+}
+
+/* It dies of it, by the signal, and has said who it was. */
 static void expect_fall(unsigned sleepers)
 {
-	char text[2000] = "";
-	int fds[2], status;
-	size_t length = 0;
-	ssize_t n;
-	pid_t child;
+	struct death death = death_of(fall_in_runtime, &sleepers);
 
-	ck_assert_int_eq(pipe(fds), 0);
-	child = fork();
-	if (child == 0) {
-		struct weft_opts opts = WEFT_OPTS_INIT;
-		struct rlimit no_core = { 0, 0 };
-
-		setrlimit(RLIMIT_CORE, &no_core);
-		dup2(fds[1], 2);
-		close(fds[1]);
-		opts.workers = 2;
-		_exit(weft_run(fall_among_sleepers, &sleepers, &opts) != 0);
-	}
-	close(fds[1]);
-	while (length < sizeof(text) - 1 &&
-	       (n = read(fds[0], text + length, sizeof(text) - 1 - length)) > 0)
-		length += (size_t)n;
-	close(fds[0]);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_msg(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV ||
-					      WTERMSIG(status) == SIGBUS),
-		      "status %#x, it said: %s", (unsigned)status, text);
-	ck_assert_msg(strstr(text, "stack overflow in task 'icarus'"),
-		      "it said: %s", text);
+	ck_assert_msg(WIFSIGNALED(death.status) &&
+			      (WTERMSIG(death.status) == SIGSEGV ||
+			       WTERMSIG(death.status) == SIGBUS),
+		      "status %#x, it said: %s", (unsigned)death.status,
+		      death.text);
+	ck_assert_msg(strstr(death.text, "stack overflow in task 'icarus'"),
+		      "it said: %s", death.text);
 }
 
 START_TEST(task_that_overflows_its_stack_is_named)

@@ -14,6 +14,8 @@
  *		when the deadline of the innermost WEFT_WITHIN block passed.
  *		If an operation finished all the same, its result is returned
  *		and the next call reports the cancellation.
+ * Forking	A child after fork() ends by exec() or _exit(); it must not
+ *		return from the task that forked.
  * Blocks	WEFT_SCOPE, WEFT_SUPERVISE, WEFT_WITHIN and WEFT_SHIELD are
  *		loops that run once: break and continue leave the block, and no
  *		loop around it.  Leave them by those, return or goto, never by

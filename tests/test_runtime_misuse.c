@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite runtime/misuse: a program that breaks the rules is told which, in a
+ * sentence, and ends.
+ */
+#include <pthread.h>
+
+#include "tests/test_death.h"
+#include "tests/test_io_common.h"
+
+/* ---- Scopes ----------------------------------------------------------- */
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int64_t leave_scope_open(void *arg)
+{
+	struct weft_scope scope;
+
+	(void)arg;
+	return weft_group_begin(&scope);
+}
+
+static int64_t end_scope(void *arg)
+{
+	return weft_scope_end(*(struct weft_scope **)arg);
+}
+
+static int64_t end_scope_of_another(void *arg)
+{
+	struct weft_scope *scope;
+
+	(void)arg;
+	WEFT_SUPERVISE(all) {
+		scope = all;
+		ck_assert_int_eq(WEFT_GO(all, end_scope, scope), 0);
+	}
+	return 0;
+}
+
+static int64_t count_scope(void *arg)
+{
+	return (int64_t)weft_scope_count(*(struct weft_scope **)arg);
+}
+
+static int64_t count_scope_of_another(void *arg)
+{
+	struct weft_scope *scope;
+
+	(void)arg;
+	WEFT_SUPERVISE(all) {
+		scope = all;
+		ck_assert_int_eq(WEFT_GO(all, count_scope, scope), 0);
+	}
+	return 0;
+}
+
+static int64_t end_outer_scope_first(void *arg)
+{
+	struct weft_scope outer, inner;
+
+	(void)arg;
+	weft_group_begin(&outer);
+	weft_group_begin(&inner);
+	return weft_scope_end(&outer);
+}
+
+static int64_t end_scope_twice(void *arg)
+{
+	struct weft_scope scope;
+
+	(void)arg;
+	weft_group_begin(&scope);
+	weft_scope_end(&scope);
+	return weft_scope_end(&scope);
+}
+
+static int64_t start_in_ended_scope(void *arg)
+{
+	struct weft_scope scope;
+
+	(void)arg;
+	weft_group_begin(&scope);
+	weft_scope_end(&scope);
+	return weft_go(&scope, nothing, NULL, 0);
+}
+
+static int64_t cancel_scope_never_begun(void *arg)
+{
+	struct weft_scope scope = { 0 };
+
+	(void)arg;
+	weft_scope_cancel(&scope);
+	return 0;
+}
+
+/* ---- Deadlines and shields -------------------------------------------- */
+
+static int64_t leave_deadline_open(void *arg)
+{
+	struct weft_within within;
+
+	(void)arg;
+	return weft_within_begin(&within, weft_now() + WEFT_SEC(1));
+}
+
+static int64_t end_outer_deadline_first(void *arg)
+{
+	struct weft_within outer, inner;
+
+	(void)arg;
+	weft_within_begin(&outer, weft_now() + WEFT_SEC(1));
+	weft_within_begin(&inner, weft_now() + WEFT_SEC(1));
+	weft_within_end(&outer);
+	return 0;
+}
+
+static int64_t leave_shield_with_deadline(void *arg)
+{
+	struct weft_within within;
+
+	(void)arg;
+	WEFT_SHIELD
+		weft_within_begin(&within, weft_now() + WEFT_SEC(1));
+	return 0;
+}
+
+/* ---- Time ------------------------------------------------------------- */
+
+static int64_t await_blank_interval(void *arg)
+{
+	struct weft_interval interval = { 0 };
+
+	(void)arg;
+	return weft_interval_wait(&interval);
+}
+
+static void *clear_timer(void *timer)
+{
+	weft_timer_clear(timer);
+	return NULL;
+}
+
+static int64_t clear_timer_elsewhere(void *arg)
+{
+	struct weft_timer timer = { 0 };
+	pthread_t thread;
+
+	(void)arg;
+	weft_timer_set(&timer, weft_now() + WEFT_SEC(1));
+	pthread_create(&thread, NULL, clear_timer, &timer);
+	pthread_join(thread, NULL);
+	return 0;
+}
+
+/* ---- Processes -------------------------------------------------------- */
+
+/* The child's own child goes on as the task that called fork(). */
+static int64_t return_in_forked_child(void *arg)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	(void)arg;
+	if (child > 0 && waitpid(child, &status, 0) == child &&
+	    WIFSIGNALED(status))
+		raise(WTERMSIG(status));
+	return 0;
+}
+
+/* ---- All of them ------------------------------------------------------ */
+
+static const struct misuse {
+	weft_fn fn;
+	const char *sentence;
+} in_tasks[] = {
+	{ leave_scope_open, "a task returned with a scope still open" },
+	{ end_scope_of_another,
+	  "a scope was ended by a task that did not begin it" },
+	{ count_scope_of_another,
+	  "a scope was counted by a task that did not begin it" },
+	{ end_outer_scope_first,
+	  "a scope was ended before one that was begun inside it" },
+	{ end_scope_twice, "not an open scope: begun, and not yet ended?" },
+	{ start_in_ended_scope,
+	  "a task was started in a scope that is not open" },
+	{ cancel_scope_never_begun,
+	  "not an open scope: begun, and not yet ended?" },
+	{ leave_deadline_open,
+	  "a task returned with a deadline block still open" },
+	{ end_outer_deadline_first,
+	  "deadline blocks end in their task, inner ones first" },
+	{ leave_shield_with_deadline,
+	  "a deadline block inside a shield outlives it" },
+	{ await_blank_interval,
+	  "an interval was awaited that was not initialised" },
+	{ clear_timer_elsewhere, "a timer was cleared outside of a task" },
+	{ return_in_forked_child,
+	  "a child of fork() returned from its task" },
+};
+
+enum { IN_TASKS = sizeof(in_tasks) / sizeof(in_tasks[0]) };
+
+static void run_in_task(void *arg)
+{
+	const struct misuse *misuse = arg;
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	weft_run(misuse->fn, NULL, &opts);
+}
+
+static void expect_sentence(void (*fn)(void *arg), void *arg,
+			    const char *sentence)
+{
+	struct death death = death_of(fn, arg);
+
+	ck_assert_msg(WIFSIGNALED(death.status) &&
+			      WTERMSIG(death.status) == SIGABRT &&
+			      strstr(death.text, sentence),
+		      "status %#x, not \"%s\" but: %s",
+		      (unsigned)death.status, sentence, death.text);
+}
+
+START_TEST(misuse_in_a_task_is_told_in_a_sentence)
+{
+	struct misuse misuse = in_tasks[_i];
+
+	expect_sentence(run_in_task, &misuse, misuse.sentence);
+}
+END_TEST
+
+static void open_scope(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(all)
+		ck_assert_int_eq(weft_go(all, nothing, NULL, 0), 0);
+}
+
+static void open_deadline(void *arg)
+{
+	(void)arg;
+	WEFT_WITHIN(WEFT_SEC(1))
+		weft_sleep(1);
+}
+
+static void open_shield(void *arg)
+{
+	(void)arg;
+	WEFT_SHIELD
+		weft_sleep(1);
+}
+
+START_TEST(block_outside_of_a_task_is_told_in_a_sentence)
+{
+	expect_sentence(open_scope, NULL, "a scope block outside of a task");
+	expect_sentence(open_deadline, NULL,
+			"a deadline block outside of a task");
+	expect_sentence(open_shield, NULL, "a shield outside of a task");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/misuse");
+	TCase *tc = tcase_create("sentences");
+
+	tcase_add_loop_test(tc, misuse_in_a_task_is_told_in_a_sentence, 0,
+			    IN_TASKS);
+	tcase_add_test(tc, block_outside_of_a_task_is_told_in_a_sentence);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
