@@ -16,6 +16,10 @@ void weft__crowd_init(struct weft_runtime *runtime)
 {
 	/* relaxed: before the workers run. */
 	weft__store(&runtime->crowd.most, runtime->workers_count, relaxed);
+	/* relaxed: likewise.  A judge may see the first limit before it sees
+	 * how long that holds. */
+	weft__store(&runtime->crowd.hold_ns, (uint64_t)WEFT__CROWD_HOLD_NS,
+		    relaxed);
 }
 
 static uint32_t workers_running(struct weft_runtime *runtime)

@@ -390,8 +390,7 @@ bool weft__look_around(struct weft__worker *worker,
 	if (worker->until_inject <= 0) {
 		worker->until_inject = (int32_t)worker->interval;
 		weft__inbox_drain(worker);
-		if (weft__likely(!worker->gives_way))
-			*ret_task = weft__take_turn(worker);
+		*ret_task = weft__take_turn(worker);
 	}
 	weft__fuse_set(worker);
 	return true;

@@ -335,7 +335,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	/* relaxed: the owner's own. */
 	worker->tick_polls = weft__load(&worker->counts[WEFT__N_POLLS],
 					relaxed);
-	if (worker->until_inject <= 0 && !worker->gives_way) {
+	if (worker->until_inject <= 0) {
 		worker->until_inject = (int32_t)worker->interval;
 		first = weft__take_turn(worker);
 	}
