@@ -13,9 +13,11 @@
 
 extern __thread struct weft__worker *weft__worker_local
 	__attribute__((tls_model("initial-exec")));
-__thread struct weft__worker *weft__worker_local;
+__thread struct weft__worker *weft__worker_local __attribute__((used));
 
-#if !defined(__x86_64__) || defined(WEFT__MODEL)
+#if defined(__x86_64__) && !defined(WEFT__MODEL)
+const char weft__worker_place = 0;
+#else
 __attribute__((noinline)) struct weft__worker *weft__worker_self(void)
 {
 	/* The compiler must not know that two calls give the same. */

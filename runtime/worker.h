@@ -194,6 +194,10 @@ struct weft__worker {
  * thread, and compilers keep the address of a thread-local; so this is a
  * function that is never inlined, or an instruction that is never moved. */
 #if defined(__x86_64__) && !defined(WEFT__MODEL)
+/* Lies where weft__worker_local does.  Compilers do not read the instruction's
+ * text, and who optimises at link time leaves out what nothing needs. */
+extern const char weft__worker_place __attribute__((visibility("hidden")));
+
 static inline __attribute__((always_inline)) struct weft__worker *
 weft__worker_self(void)
 {
@@ -202,7 +206,7 @@ weft__worker_self(void)
 	__asm__ volatile("movq	weft__worker_local@gottpoff(%%rip), %0\n\t"
 			 "movq	%%fs:(%0), %0"
 			 : "=r"(self)
-			 :
+			 : "m"(weft__worker_place)
 			 : "memory");
 	return self;
 }
