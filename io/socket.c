@@ -164,22 +164,47 @@ ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
 
 /* ---- Beginning and ending ---------------------------------------------- */
 
+/*
+ * A socket that is connecting already: because it does not block, or by a
+ * request of ours that was begun anew, or given up at a deadline.  As
+ * connect(2) does, waits until that has ended; then the same request once more
+ * tells how.
+ */
+static bool is_connecting(int r)
+{
+	return r == -EALREADY || r == -EINPROGRESS;
+}
+
+static int connect_wait(int fd, int why, unsigned tries)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	if (is_connecting(why))
+		return weft__op_await_ready(fd, POLLOUT, tries);
+	weft__op_pause(worker, weft__running(worker), CONNECT_AGAIN_NS);
+	return 0;
+}
+
 int weft_connect(int fd, const struct weft_addr *addr)
 {
 	struct io_uring_sqe sqe = { 0 };
-	struct weft__worker *worker;
-	int r;
+	uint8_t closes = weft__call_closes(fd);
 
 	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
 		return weft__call_refused(-EINVAL);
 	io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
 			      weft_addr_sockaddr_bytes(addr));
-	while ((r = weft__op_run(&sqe, WEFT__OP_ON_FD)) == -EAGAIN) {
-		worker = weft__worker_self();
-		weft__op_pause(worker, weft__running(worker),
-			       CONNECT_AGAIN_NS);
+	for (unsigned tries = 0;; tries++) {
+		int r = weft__op_run(&sqe, WEFT__OP_ON_FD);
+
+		if (r != -EAGAIN && !is_connecting(r))
+			return r;
+		r = connect_wait(fd, r, tries);
+		if (r < 0)
+			return r;
+		if (weft__call_closes(fd) != closes)
+			return -ECANCELED;
 	}
-	return r;
 }
 
 /* It does not wait, so a cancelled task may still say goodbye. */

@@ -209,28 +209,142 @@ IO_TEST(refusals_leave_nothing_open)
 	return 0;
 }
 
-IO_TEST(connecting_in_vain_ends_with_the_deadline)
+/* A listener whose backlog is full: it drops what comes, and the client tries
+ * on. */
+struct full {
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener;
+	int clients[8], count;
+};
+
+static void full_open(struct full *full)
 {
 	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
-	char text[WEFT_ADDR_TEXT_BYTES];
-	int listener, clients[8], count = 0, r = 0, before;
+	int r = 0;
 
-	/* A full backlog drops what comes, and the client tries on. */
 	opts.backlog = 1;
-	listener = weft_tcp_listen("127.0.0.1:0", &opts);
-	text_of(listener, false, text);
-	while (count < 8 && r >= 0) {
-		before = fds_open();
+	full->listener = weft_tcp_listen("127.0.0.1:0", &opts);
+	text_of(full->listener, false, full->text);
+	full->count = 0;
+	while (full->count < 8 && r >= 0) {
 		WEFT_WITHIN(WEFT_MS(50))
-			r = weft_tcp_connect(text, NULL);
+			r = weft_tcp_connect(full->text, NULL);
 		if (r >= 0)
-			clients[count++] = r;
+			full->clients[full->count++] = r;
 	}
 	ck_assert_int_eq(r, -ETIMEDOUT);
+}
+
+static void full_accept(struct full *full)
+{
+	for (int i = 0; i < full->count; i++) {
+		int fd = weft_accept(full->listener, NULL);
+
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_close(fd), 0);
+	}
+}
+
+static void full_close(struct full *full)
+{
+	while (full->count)
+		ck_assert_int_eq(weft_close(full->clients[--full->count]), 0);
+	ck_assert_int_eq(weft_close(full->listener), 0);
+}
+
+IO_TEST(connecting_in_vain_ends_with_the_deadline)
+{
+	struct full full;
+	int r = 0, before;
+
+	full_open(&full);
+	before = fds_open();
+	WEFT_WITHIN(WEFT_MS(50))
+		r = weft_tcp_connect(full.text, NULL);
+	ck_assert_int_eq(r, -ETIMEDOUT);
 	ck_assert_int_le(fds_open(), before);
-	while (count)
-		ck_assert_int_eq(weft_close(clients[--count]), 0);
-	ck_assert_int_eq(weft_close(listener), 0);
+	full_close(&full);
+	return 0;
+}
+
+static int connect_within(int fd, const char *text, weft_nsec length_ns)
+{
+	struct weft_addr addr;
+	int r = 0;
+
+	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
+	WEFT_WITHIN(length_ns)
+		r = weft_connect(fd, &addr);
+	return r;
+}
+
+/* On sockets that block, and on those that do not. */
+IO_TEST(connecting_goes_on_where_it_was_interrupted)
+{
+	struct full full;
+	int fds[2];
+
+	full_open(&full);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = socket(AF_INET,
+				SOCK_STREAM | (i ? SOCK_NONBLOCK : 0), 0);
+		ck_assert_int_ge(fds[i], 0);
+		for (int tries = 0; tries < 3; tries++)
+			ck_assert_int_eq(connect_within(fds[i], full.text,
+							WEFT_MS(20)),
+					 -ETIMEDOUT);
+	}
+	full_accept(&full);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(
+			connect_within(fds[i], full.text, WEFT_SEC(20)), 0);
+	full_accept(&(struct full){ .listener = full.listener, .count = 2 });
+	close_both(fds);
+	full_close(&full);
+	return 0;
+}
+
+enum { CONNECTS = 50 };
+
+static int64_t connect_in_vain(void *arg)
+{
+	const char *text = *(const char **)arg;
+	int r = 0;
+
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	WEFT_WITHIN(WEFT_MS(100))
+		r = weft_tcp_connect(text, NULL);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	return 0;
+}
+
+static int64_t close_another(void *arg)
+{
+	int fd = *(int *)arg;
+
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+/* The new sockets get the numbers of what was closed a moment ago, and so their
+ * requests are begun anew. */
+IO_TEST(connecting_goes_on_while_others_close)
+{
+	struct full full;
+	const char *text = full.text;
+
+	full_open(&full);
+	WEFT_SUPERVISE(scope)
+		for (int i = 0; i < CONNECTS; i++) {
+			int fd = dup(full.listener);
+
+			ck_assert_int_ge(fd, 0);
+			ck_assert_int_eq(WEFT_GO(scope, close_another, fd), 0);
+			ck_assert_int_eq(WEFT_GO(scope, connect_in_vain, text),
+					 0);
+		}
+	full_close(&full);
 	return 0;
 }
 
@@ -420,6 +534,8 @@ int main(void)
 	io_add_test(connecting, connection_knows_both_ends);
 	io_add_test(connecting, refusals_leave_nothing_open);
 	io_add_test(connecting, connecting_in_vain_ends_with_the_deadline);
+	io_add_test(connecting, connecting_goes_on_where_it_was_interrupted);
+	io_add_test(connecting, connecting_goes_on_while_others_close);
 	io_add_test(connecting, ipv6_takes_ipv4_unless_told_not_to);
 	io_add_test(use, hundred_clients_are_served);
 	io_add_test(use, reset_connection_is_econnreset);

@@ -82,8 +82,10 @@ WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
  */
 WEFT_API int weft_accept(int fd, struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
-/* Connects a socket.  0, or -ECONNREFUSED, -ETIMEDOUT (the kernel's, after two
- * minutes or so, unless a WEFT_WITHIN ends it before), ... */
+/* Connects a socket, or waits for one that is connecting already, as one goes on
+ * after the call was interrupted.  0, or -ECONNREFUSED, -ETIMEDOUT (the
+ * kernel's, after two minutes or so, unless a WEFT_WITHIN ends it before), ...
+ */
 WEFT_API int weft_connect(int fd, const struct weft_addr *addr)
 	WEFT_WARN_UNUSED;
 
