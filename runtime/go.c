@@ -195,6 +195,8 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		opts->ret_task->id = weft__running_id(task);
 	/* relaxed: the caller keeps the runtime from ending meanwhile. */
 	weft__add(&s->pending, (int64_t)1, relaxed);
+	/* relaxed: counts. */
+	weft__add(&runtime->roots_begun, (uint64_t)1, relaxed);
 	weft__enqueue(runtime, here, task);
 	return 0;
 }

@@ -61,6 +61,7 @@ struct weft_runtime {
 	struct weft__stacks stacks;
 	struct weft__starved starved;
 	struct weft_scope root; /* main and submitted tasks; no owner */
+	weft__atomic(uint64_t) roots_begun; /* how many of them */
 
 	struct weft__inject inject;
 	struct weft__idle idle;

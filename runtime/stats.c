@@ -20,6 +20,7 @@ static void stats_read(struct weft__worker *worker, uint64_t *words)
 int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 {
 	struct weft_stats stats = { 0 };
+	uint64_t begun;
 
 	if (!runtime || !ret_stats)
 		return -EINVAL;
@@ -27,11 +28,10 @@ int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 	for (unsigned i = 0; i < runtime->workers_count; i++)
 		stats_read(runtime->workers[i], (uint64_t *)&stats.total);
 	/* relaxed: a look. */
-	stats.tasks = (unsigned)weft__load(
-		&weft__scope(&runtime->root)->pending, relaxed);
-	if (stats.total.spawned > stats.total.ended)
-		stats.tasks = (unsigned)(stats.total.spawned -
-					 stats.total.ended);
+	begun = stats.total.spawned +
+		weft__load(&runtime->roots_begun, relaxed);
+	if (begun > stats.total.ended)
+		stats.tasks = (unsigned)(begun - stats.total.ended);
 	stats.stacks = weft__stacks_bound(runtime);
 	*ret_stats = stats;
 	return 0;

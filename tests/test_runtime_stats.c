@@ -114,6 +114,56 @@ START_TEST(each_worker_counts_what_it_did)
 }
 END_TEST
 
+static unsigned alive(void)
+{
+	struct weft_stats stats;
+
+	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	return stats.tasks;
+}
+
+static int64_t doze(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_MS(1));
+}
+
+static void submit_some(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 3; i++)
+		EXPECT(weft_submit(fake_runtime(), doze, NULL, 0, NULL) == 0);
+}
+
+static int64_t count_alive(void *arg)
+{
+	(void)arg;
+	EXPECT(alive() == 1); /* this one */
+	WEFT_SUPERVISE(all)
+		for (unsigned i = 1; i <= 5; i++) {
+			EXPECT(weft_go(all, doze, NULL, 0) == 0);
+			EXPECT(alive() == 1 + i);
+		}
+	EXPECT(alive() == 1);
+	fake_foreign(0, submit_some, NULL);
+	EXPECT(weft_sleep(WEFT_US(500)) == 0);
+	EXPECT(alive() == 4);
+	EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+	EXPECT(alive() == 1);
+	return 0;
+}
+
+START_TEST(tasks_that_are_alive_are_counted)
+{
+	struct fake_config config = {
+		.seed = seed_of(_i),
+		.workers = 1 + (unsigned)_i % 4,
+	};
+
+	(void)must_run(&config, count_alive, NULL);
+}
+END_TEST
+
 /* What ran elsewhere than where it was started was stolen there; a thief may
  * lose some of it again. */
 static int64_t note_place(void *arg)
@@ -238,6 +288,7 @@ static Suite *stats_suite(void)
 
 	tcase_set_timeout(tc, 30);
 	tcase_add_loop_test(tc, each_worker_counts_what_it_did, 0, 32);
+	tcase_add_loop_test(tc, tasks_that_are_alive_are_counted, 0, 16);
 	tcase_add_loop_test(tc, what_ran_elsewhere_was_stolen, 0, 20);
 	tcase_add_loop_test(tc, stacks_that_tasks_have_are_counted, 0, 8);
 	tcase_add_test(tc, worker_that_is_not_there_is_einval);
