@@ -28,13 +28,13 @@ AROUND = """#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
-int fd, left, right, signal_number;
+int fd, left, right, listener, signal_number;
 ssize_t n;
 int64_t result;
-char buf[512], address[64];
+char buf[512];
 sigset_t signals;
 struct weft_runtime *runtime;
-weft_fn fetch, serve;
+weft_fn fetch, serve_on;
 int fragment(void);
 int fragment(void)
 {

@@ -50,7 +50,8 @@ WEFT_API ssize_t weft_pwrite(int fd, const void *buf, size_t bytes,
 /*
  * Loops until all bytes are moved.  0, or the first error; *ret_done (may be
  * NULL) always gets the bytes moved.  weft_read_all() gives -ENODATA when the
- * stream ends early.
+ * stream ends early; weft_send_all() with MSG_DONTWAIT -EAGAIN when the buffer
+ * is full.
  */
 WEFT_API int weft_read_all(int fd, void *buf, size_t bytes, size_t *ret_done);
 WEFT_API int weft_write_all(int fd, const void *buf, size_t bytes,
@@ -82,10 +83,10 @@ WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
  */
 WEFT_API int weft_accept(int fd, struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
-/* Connects a socket, or waits for one that is connecting already, as one goes on
- * after the call was interrupted.  0, or -ECONNREFUSED, -ETIMEDOUT (the
- * kernel's, after two minutes or so, unless a WEFT_WITHIN ends it before), ...
- */
+/* Connects a socket; one that is connecting already, since a call for it was
+ * interrupted or since it does not block, is waited for.  0, or -ECONNREFUSED,
+ * -ETIMEDOUT (the kernel's, after two minutes or so, unless a WEFT_WITHIN ends
+ * it before), ... */
 WEFT_API int weft_connect(int fd, const struct weft_addr *addr)
 	WEFT_WARN_UNUSED;
 

@@ -60,8 +60,9 @@ WEFT_API int weft_within_begin(struct weft_within *within,
 			       weft_nsec deadline_ns);
 WEFT_API void weft_within_end(struct weft_within *within);
 
-/* Whether a deadline that holds here has passed: tells -ETIMEDOUT from the
- * kernel's own, as of a lost TCP connection.  False outside a task. */
+/* Whether a deadline that holds here, an inherited one too, has passed: tells
+ * -ETIMEDOUT from the kernel's own, as of a lost TCP connection, and -ECANCELED
+ * from a cancellation.  False outside a task. */
 WEFT_API bool weft_deadline_passed(void);
 
 /* The deadline that holds here, the earliest of all blocks; or WEFT_NEVER. */
