@@ -164,17 +164,15 @@ ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
 
 /* ---- Beginning and ending ---------------------------------------------- */
 
-/*
- * A socket that is connecting already: because it does not block, or by a
- * request of ours that was begun anew, or given up at a deadline.  As
- * connect(2) does, waits until that has ended; then the same request once more
- * tells how.
- */
+/* It is connecting already: because it does not block, or by a request of ours
+ * that was begun anew, or given up at a deadline. */
 static bool is_connecting(int r)
 {
 	return r == -EALREADY || r == -EINPROGRESS;
 }
 
+/* Before the same request is made once more: it tells how connecting has ended,
+ * which is waited for as connect(2) does. */
 static int connect_wait(int fd, int why, unsigned tries)
 {
 	struct weft__worker *worker = weft__worker_self();

@@ -155,7 +155,7 @@ struct weft__worker {
 	bool watches; /* as the sentinel; until it has seen to it that another
 			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
-	bool drained;		  /* it had run all it had; see crowd.h */
+	bool drained; /* it had run all it had; see crowd.h */
 	bool gives_way;		  /* see crowd.h; it */
 	uint64_t crowd_ns;	  /* looked last then, when the thread */
 	uint64_t crowd_waited_ns; /* had waited so long for processors */
