@@ -235,10 +235,10 @@ static void full_open(struct full *full)
 	ck_assert_int_eq(r, -ETIMEDOUT);
 }
 
-static void full_accept(struct full *full)
+static void accept_and_close(int listener, int count)
 {
-	for (int i = 0; i < full->count; i++) {
-		int fd = weft_accept(full->listener, NULL);
+	for (int i = 0; i < count; i++) {
+		int fd = weft_accept(listener, NULL);
 
 		ck_assert_int_ge(fd, 0);
 		ck_assert_int_eq(weft_close(fd), 0);
@@ -294,11 +294,11 @@ IO_TEST(connecting_goes_on_where_it_was_interrupted)
 							WEFT_MS(20)),
 					 -ETIMEDOUT);
 	}
-	full_accept(&full);
+	accept_and_close(full.listener, full.count);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(
 			connect_within(fds[i], full.text, WEFT_SEC(20)), 0);
-	full_accept(&(struct full){ .listener = full.listener, .count = 2 });
+	accept_and_close(full.listener, 2);
 	close_both(fds);
 	full_close(&full);
 	return 0;
