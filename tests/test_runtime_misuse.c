@@ -24,6 +24,18 @@ static int64_t leave_scope_open(void *arg)
 	return weft_group_begin(&scope);
 }
 
+/* A task of the scope gets to know it. */
+static int64_t tell_of_scope(weft_fn fn)
+{
+	struct weft_scope *scope;
+
+	WEFT_SUPERVISE(all) {
+		scope = all;
+		ck_assert_int_eq(WEFT_GO(all, fn, scope), 0);
+	}
+	return 0;
+}
+
 static int64_t end_scope(void *arg)
 {
 	return weft_scope_end(*(struct weft_scope **)arg);
@@ -31,14 +43,8 @@ static int64_t end_scope(void *arg)
 
 static int64_t end_scope_of_another(void *arg)
 {
-	struct weft_scope *scope;
-
 	(void)arg;
-	WEFT_SUPERVISE(all) {
-		scope = all;
-		ck_assert_int_eq(WEFT_GO(all, end_scope, scope), 0);
-	}
-	return 0;
+	return tell_of_scope(end_scope);
 }
 
 static int64_t count_scope(void *arg)
@@ -48,14 +54,8 @@ static int64_t count_scope(void *arg)
 
 static int64_t count_scope_of_another(void *arg)
 {
-	struct weft_scope *scope;
-
 	(void)arg;
-	WEFT_SUPERVISE(all) {
-		scope = all;
-		ck_assert_int_eq(WEFT_GO(all, count_scope, scope), 0);
-	}
-	return 0;
+	return tell_of_scope(count_scope);
 }
 
 static int64_t end_outer_scope_first(void *arg)

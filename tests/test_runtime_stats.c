@@ -114,12 +114,12 @@ START_TEST(each_worker_counts_what_it_did)
 }
 END_TEST
 
-static unsigned alive(void)
+static struct weft_stats stats_now(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
-	return stats.tasks;
+	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	return stats;
 }
 
 static int64_t doze(void *arg)
@@ -138,18 +138,18 @@ static void submit_some(void *arg)
 static int64_t count_alive(void *arg)
 {
 	(void)arg;
-	EXPECT(alive() == 1); /* this one */
+	EXPECT(stats_now().tasks == 1); /* this one */
 	WEFT_SUPERVISE(all)
 		for (unsigned i = 1; i <= 5; i++) {
 			EXPECT(weft_go(all, doze, NULL, 0) == 0);
-			EXPECT(alive() == 1 + i);
+			EXPECT(stats_now().tasks == 1 + i);
 		}
-	EXPECT(alive() == 1);
+	EXPECT(stats_now().tasks == 1);
 	fake_foreign(0, submit_some, NULL);
 	EXPECT(weft_sleep(WEFT_US(500)) == 0);
-	EXPECT(alive() == 4);
+	EXPECT(stats_now().tasks == 4);
 	EXPECT(weft_sleep(WEFT_MS(2)) == 0);
-	EXPECT(alive() == 1);
+	EXPECT(stats_now().tasks == 1);
 	return 0;
 }
 
@@ -214,14 +214,6 @@ static int64_t sleep_a_while(void *arg)
 	return weft_sleep(WEFT_SEC(1));
 }
 
-static uint64_t stacks_now(void)
-{
-	struct weft_stats stats;
-
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
-	return stats.stacks;
-}
-
 /* A task has a stack from its first run to its end, main too. */
 static int64_t count_stacks(void *arg)
 {
@@ -229,7 +221,7 @@ static int64_t count_stacks(void *arg)
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 
 	(void)arg;
-	EXPECT(stacks_now() == 1);
+	EXPECT(stats_now().stacks == 1);
 	for (unsigned count = 1; count <= 1000; count *= 10) {
 		WEFT_SCOPE(all, NULL) {
 			for (unsigned i = 0; i < count; i++) {
@@ -237,12 +229,12 @@ static int64_t count_stacks(void *arg)
 				EXPECT(weft_go_opts(all, sleep_a_while, NULL,
 						    0, &opts) == 0);
 			}
-			EXPECT(stacks_now() == 1);
+			EXPECT(stats_now().stacks == 1);
 			EXPECT(weft_sleep(WEFT_MS(500)) == 0);
-			EXPECT(stacks_now() == count + 1);
+			EXPECT(stats_now().stacks == count + 1);
 		}
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-		EXPECT(stacks_now() == 1);
+		EXPECT(stats_now().stacks == 1);
 	}
 	return 0;
 }

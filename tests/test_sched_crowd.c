@@ -91,6 +91,14 @@ static struct fake_config crowd(int i, unsigned workers, unsigned processors)
 	};
 }
 
+static void run_crowd(int i, unsigned workers, unsigned processors,
+		      weft_fn main_fn)
+{
+	struct fake_config config = crowd(i, workers, processors);
+
+	(void)must_run(&config, main_fn, NULL);
+}
+
 /* The body of a test, while others do the same all the time. */
 #define AMONG(others, name)                                                \
 	static void name##_body(void);                                     \
@@ -121,9 +129,7 @@ AMONG(nap_on, few_run)
 
 START_TEST(fewer_run_where_processors_are_few)
 {
-	struct fake_config config = crowd(_i, 2 + (unsigned)_i % 2, 1);
-
-	(void)must_run(&config, few_run_main, NULL);
+	run_crowd(_i, 2 + (unsigned)_i % 2, 1, few_run_main);
 }
 END_TEST
 
@@ -142,9 +148,7 @@ AMONG(receive_on, one_gives_way)
 
 START_TEST(what_completes_elsewhere_is_handed_over)
 {
-	struct fake_config config = crowd(_i, 2, 1);
-
-	(void)must_run(&config, one_gives_way_main, NULL);
+	run_crowd(_i, 2, 1, one_gives_way_main);
 }
 END_TEST
 
@@ -158,9 +162,7 @@ AMONG(nap_on, two_run)
 
 START_TEST(as_many_run_as_there_are_processors)
 {
-	struct fake_config config = crowd(_i, 4, 2);
-
-	(void)must_run(&config, two_run_main, NULL);
+	run_crowd(_i, 4, 2, two_run_main);
 }
 END_TEST
 
@@ -174,9 +176,7 @@ AMONG(nap_on, all_run)
 
 START_TEST(all_run_where_processors_suffice)
 {
-	struct fake_config config = crowd(_i, 3, 3);
-
-	(void)must_run(&config, all_run_main, NULL);
+	run_crowd(_i, 3, 3, all_run_main);
 }
 END_TEST
 
@@ -204,9 +204,7 @@ AMONG(nap_on, one_more)
 
 START_TEST(another_one_runs_when_processors_are_free)
 {
-	struct fake_config config = crowd(_i, 2, 1);
-
-	(void)must_run(&config, one_more_main, NULL);
+	run_crowd(_i, 2, 1, one_more_main);
 }
 END_TEST
 
@@ -259,9 +257,7 @@ AMONG(nap_on, late_one)
 
 START_TEST(who_computes_is_helped_all_the_same)
 {
-	struct fake_config config = crowd(_i, 2, 1);
-
-	(void)must_run(&config, late_one_main, NULL);
+	run_crowd(_i, 2, 1, late_one_main);
 }
 END_TEST
 
@@ -282,9 +278,7 @@ static int64_t compute_together(void *arg)
 
 START_TEST(who_computes_is_not_limited)
 {
-	struct fake_config config = crowd(_i, 2, 1);
-
-	(void)must_run(&config, compute_together, NULL);
+	run_crowd(_i, 2, 1, compute_together);
 }
 END_TEST
 
