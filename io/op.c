@@ -20,7 +20,7 @@ static struct weft__worker *op_make_room(struct weft__worker *worker)
 	weft__shard_serve(worker, weft__shard(worker));
 	if (weft__ring_next(&weft__shard(worker)->ring))
 		return worker;
-	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
+	return weft__give_way(worker);
 }
 
 /* Publishes the request, and makes it known to closers; see D1. */

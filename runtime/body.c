@@ -2,35 +2,17 @@
 /*
  * Body - what a task runs: its first switch, its function, its end.
  */
-#include "runtime/runtime.h"
+#include "runtime/records.h"
 #include "runtime/wait.h"
-#include "runtime/worker.h"
 
-/* Gives a task that never ran its stack.  False: there is none, and it waits
- * for one. */
-bool weft__bind(struct weft__worker *worker, struct weft__task *task)
+struct weft__worker *weft__suspend(struct weft__worker *worker)
 {
-	struct weft__stack *stack =
-		weft__stack_get(worker, task->stack_class);
-
-	if (weft__unlikely(!stack)) {
-		weft__starved_add(worker, task);
-		return false;
-	}
-	stack->task = task;
-	task->stack = stack;
-	task->sp = weft__context_prepare(stack, worker->runtime->control);
-	if (weft__task_is(task, WEFT__TASK_PIN))
-		task->pin = (uint16_t)(worker->index + 1);
-	return true;
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
 }
 
-void weft__arrive_slow(struct weft__worker *worker)
+struct weft__worker *weft__give_way(struct weft__worker *worker)
 {
-	if (worker->left_how == WEFT__LEFT_DONE) {
-		weft__stack_put(worker, worker->left_stack);
-		worker->left_stack = NULL;
-	}
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
 }
 
 /* A task that was just made ready and is to run at once, if the tick allows. */
@@ -45,8 +27,6 @@ static struct weft__task *run_next(struct weft__worker *worker,
 	return task;
 }
 
-/* The task that runs is about to be left, and its joiner must be one that can
- * be woken. */
 void weft__joining_park(struct weft__worker *worker)
 {
 	struct weft__task *joiner = weft__joining_take(worker);
@@ -88,14 +68,16 @@ static inline bool task_publish(struct weft__worker *worker,
 	return weft__scope_count_end(worker, scope);
 }
 
-/* Goes on with the owner that waits, at once if it can. */
-static inline struct weft__task *task_resume_owner(struct weft__worker *worker,
-						   struct weft__task *owner,
-						   uint64_t owner_id)
+/* What most short tasks do not have. */
+static __attribute__((noinline)) void task_end_extras(struct weft__task *task)
 {
-	if (weft__joining_take(worker) || weft__task_notify(owner, owner_id))
-		return run_next(worker, owner);
-	return NULL;
+	weft__assert(!task->scopes, "a task returned with a scope still open");
+	weft__assert(!task->within,
+		     "a task returned with a deadline block still open");
+	if (weft__task_is(task, WEFT__TASK_ARG_HEAP))
+		weft__task_arg_free(task);
+	if (weft__task_is(task, WEFT__TASK_LINKED))
+		weft__scope_unlink(task);
 }
 
 /* The running task has returned.  Returns the owner of its scope if that waits
@@ -107,17 +89,14 @@ static struct weft__task *task_end(struct weft__worker *worker,
 	struct weft__task *owner = weft__scope(scope)->owner;
 	uint64_t owner_id = weft__scope(scope)->owner_id;
 
-	weft__assert(!task->scopes, "a task returned with a scope still open");
-	weft__assert(!task->within,
-		     "a task returned with a deadline block still open");
-	if (weft__unlikely(weft__task_is(task, WEFT__TASK_ARG_HEAP)))
-		weft__task_arg_free(task);
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_ARG_HEAP |
+						       WEFT__TASK_LINKED |
+						       WEFT__TASK_WITHIN)))
+		task_end_extras(task);
 	task->result = result;
 	task->stack->task = NULL;
 	task->stack = NULL;
 	weft__count(worker, WEFT__N_ENDED, 1);
-	if (weft__unlikely(weft__task_is(task, WEFT__TASK_LINKED)))
-		weft__scope_unlink(task);
 	if (weft__unlikely(result < 0))
 		weft__scope_child_failed(worker, scope, result);
 	if (weft__unlikely(!owner)) {
@@ -129,7 +108,9 @@ static struct weft__task *task_end(struct weft__worker *worker,
 		weft__joining_park(worker);
 		return NULL;
 	}
-	return task_resume_owner(worker, owner, owner_id);
+	if (weft__joining_take(worker) || weft__task_notify(owner, owner_id))
+		return run_next(worker, owner);
+	return NULL;
 }
 
 /* The deadline that a task inherited is a block around all of it. */

@@ -365,12 +365,12 @@ void weft__fuse_set(struct weft__worker *worker)
 	worker->fuse_set = fuse;
 }
 
-/* The fuse has burnt down.  False: the tick is over.  True with a task: it came
- * from the injection queue and runs before local work. */
-bool weft__look_around(struct weft__worker *worker,
-		       struct weft__task **ret_task)
+/* The fuse has burnt down.  Returns what came from the injection queue and runs
+ * before local work; or NULL, and perhaps the tick is over. */
+struct weft__task *weft__look_around(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
+	struct weft__task *task = NULL;
 	uint64_t poll_ns;
 
 	worker->budget -= worker->fuse_set;
@@ -387,13 +387,13 @@ bool weft__look_around(struct weft__worker *worker,
 	if (worker->budget <= 0 || now_ns - worker->tick_ns >= WEFT__TICK_NS) {
 		worker->tick_over = true;
 		worker->fuse = worker->fuse_set = 1;
-		return false;
+		return NULL;
 	}
 	if (worker->until_inject <= 0) {
 		worker->until_inject = (int32_t)worker->interval;
 		weft__inbox_drain(worker);
-		*ret_task = weft__take_turn(worker);
+		task = weft__take_turn(worker);
 	}
 	weft__fuse_set(worker);
-	return true;
+	return task;
 }

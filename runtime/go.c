@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/records.h"
 #include "runtime/wait.h"
 
 static const struct weft_task_opts no_opts = WEFT_TASK_OPTS_INIT;
@@ -63,16 +63,15 @@ static inline void go_options(struct weft_runtime *runtime,
 }
 
 /* A task that is ready to be queued, blank but for what it is to do. */
-static inline int go_new(struct weft_runtime *runtime,
-			 struct weft__worker *here, struct weft_scope *scope,
-			 weft_fn fn, struct weft__task **ret_task)
+static inline struct weft__task *go_new(struct weft_runtime *runtime,
+					struct weft__worker *here,
+					struct weft_scope *scope, weft_fn fn)
 {
-	int error = 0;
-	struct weft__task *task = weft__task_new(runtime, here, &error);
+	struct weft__task *task = weft__task_new(runtime, here);
 	uint64_t generation;
 
-	if (weft__unlikely(!task))
-		return error;
+	if (weft__unlikely(weft__task_error(task)))
+		return task;
 	/* relaxed: nobody else knows the task. */
 	generation = weft__load(&task->state, relaxed) &
 		     ~(WEFT__GENERATION - 1);
@@ -83,8 +82,7 @@ static inline int go_new(struct weft_runtime *runtime,
 	task->pin = 0;
 	/* relaxed: published by the queue that it enters. */
 	weft__store(&task->flags, (uint8_t)0, relaxed);
-	*ret_task = task;
-	return 0;
+	return task;
 }
 
 /* Puts the handle on the owner's list, and into *ret_task. */
@@ -115,7 +113,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *self = weft__running(worker);
 	struct weft__scope *s = weft__scope(scope);
-	struct weft__task *task = NULL;
+	struct weft__task *task;
 	int error;
 
 	if (weft__unlikely(!self))
@@ -129,11 +127,14 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	 * waits. */
 	if (weft__unlikely(weft__load(&s->cancelled, relaxed)))
 		return -ECANCELED;
-	error = go_new(worker->runtime, worker, scope, fn, &task);
+	task = go_new(worker->runtime, worker, scope, fn);
+	error = weft__task_error(task);
 	if (weft__unlikely(error < 0))
 		return error;
 	go_options(worker->runtime, task, opts);
-	task->deadline_ns = self->within ? weft_deadline() : WEFT_NEVER;
+	task->deadline_ns = WEFT_NEVER;
+	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
+		task->deadline_ns = weft_deadline();
 	error = go_arg(task, arg, arg_bytes);
 	if (weft__unlikely(error < 0)) {
 		weft__task_free(worker->runtime, worker, task);
@@ -171,12 +172,13 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		  const struct weft_task_opts *opts, bool raw_arg)
 {
 	struct weft__scope *s = weft__scope(&runtime->root);
-	struct weft__task *task = NULL;
+	struct weft__task *task;
 	int error;
 
 	if (here && here->runtime != runtime)
 		here = NULL;
-	error = go_new(runtime, here, &runtime->root, fn, &task);
+	task = go_new(runtime, here, &runtime->root, fn);
+	error = weft__task_error(task);
 	if (error < 0)
 		return error;
 	go_options(runtime, task, opts);

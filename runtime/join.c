@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/runtime.h"
+#include "runtime/records.h"
 #include "runtime/wait.h"
 
 /* Takes the result of a task that is done, and frees its record. */

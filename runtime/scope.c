@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "runtime/runtime.h"
+#include "runtime/records.h"
 #include "runtime/wait.h"
 
 void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,

@@ -9,8 +9,7 @@
 #include "runtime/context.h"
 #include "runtime/fiber.h"
 #include "runtime/overflow.h"
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/stack_cache.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -148,29 +147,6 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
  * Getting and putting.
  */
 
-/* Returns the new count of a worker's cache. */
-static inline uint32_t cache_count(struct weft__stack_cache *cache,
-				   uint32_t more)
-{
-	/* relaxed: one writer, publishes nothing. */
-	uint32_t count = weft__load(&cache->count, relaxed) + more;
-
-	/* relaxed: see above. */
-	weft__store(&cache->count, count, relaxed);
-	return count;
-}
-
-/* The next to be handed out: its header, and where its task will begin. */
-static void stack_prefetch(struct weft__stack *stack)
-{
-	if (!stack)
-		return;
-	__builtin_prefetch(stack, 1);
-	__builtin_prefetch((char *)stack - WEFT__LINE_BYTES, 1);
-	__builtin_prefetch((char *)stack - 2 * WEFT__LINE_BYTES, 1);
-	__builtin_prefetch((char *)stack - 3 * WEFT__LINE_BYTES, 1);
-}
-
 static struct weft__stack *stacks_take(struct weft__stacks *stacks,
 				       uint8_t size_class)
 {
@@ -183,7 +159,7 @@ static struct weft__stack *stacks_take(struct weft__stacks *stacks,
 	stacks->free_count[i]--;
 	if (stacks->trimmed[i] > stacks->free_count[i])
 		stacks->trimmed[i] = stacks->free_count[i];
-	stack_prefetch(stack->ahead);
+	weft__stack_prefetch(stack->ahead);
 	return stack;
 }
 
@@ -198,23 +174,15 @@ static void stacks_return(struct weft__stacks *stacks,
 	stacks->free_count[i]++;
 }
 
-struct weft__stack *weft__stack_get(struct weft__worker *worker,
-				    uint8_t size_class)
+struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+				      uint8_t size_class)
 {
-	struct weft_runtime *runtime = worker->runtime;
-	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stacks *stacks = &worker->runtime->stacks;
 	struct weft__stack *stack;
 
-	if (size_class == runtime->stack_class && cache->free) {
-		stack = cache->free;
-		cache->free = stack->next;
-		(void)cache_count(cache, -1u);
-		stack_prefetch(cache->free);
-		return stack;
-	}
-	weft__lock_take(&runtime->stacks.lock);
-	stack = stacks_take(&runtime->stacks, size_class);
-	weft__lock_drop(&runtime->stacks.lock);
+	weft__lock_take(&stacks->lock);
+	stack = stacks_take(stacks, size_class);
+	weft__lock_drop(&stacks->lock);
 	return stack;
 }
 
@@ -230,38 +198,30 @@ int weft__stacks_init(struct weft_runtime *runtime)
 	return 0;
 }
 
-/* Half of a full cache, for others. */
-static void cache_shrink(struct weft_runtime *runtime,
-			 struct weft__stack_cache *cache)
+void weft__stack_cache_shrink(struct weft__worker *worker)
 {
-	weft__lock_take(&runtime->stacks.lock);
+	struct weft__stacks *stacks = &worker->runtime->stacks;
+	struct weft__stack_cache *cache = &worker->stacks;
+
+	weft__lock_take(&stacks->lock);
 	for (int i = 0; i <= WEFT__STACK_CACHE_BATCH; i++) {
 		struct weft__stack *stack = cache->free;
 
 		cache->free = stack->next;
-		(void)cache_count(cache, -1u);
-		stacks_return(&runtime->stacks, stack);
+		(void)weft__stack_cache_add(cache, -1u);
+		stacks_return(stacks, stack);
 	}
-	weft__lock_drop(&runtime->stacks.lock);
+	weft__lock_drop(&stacks->lock);
 }
 
-void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
+void weft__stack_give_back(struct weft__worker *worker,
+			   struct weft__stack *stack)
 {
-	struct weft_runtime *runtime = worker->runtime;
-	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stacks *stacks = &worker->runtime->stacks;
 
-	stack->task = NULL;
-	weft__fiber_stack_reuse(stack);
-	if (stack->size_class == runtime->stack_class) {
-		stack->next = cache->free;
-		cache->free = stack;
-		if (cache_count(cache, 1) > WEFT__STACK_CACHE_MOST)
-			cache_shrink(runtime, cache);
-		return;
-	}
-	weft__lock_take(&runtime->stacks.lock);
-	stacks_return(&runtime->stacks, stack);
-	weft__lock_drop(&runtime->stacks.lock);
+	weft__lock_take(&stacks->lock);
+	stacks_return(stacks, stack);
+	weft__lock_drop(&stacks->lock);
 }
 
 /* The lock keeps what moves between a cache and the rest from being missed, or

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "runtime/base/ahead.h"
+#include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 
@@ -76,10 +77,27 @@ void weft__stacks_fini(struct weft_runtime *runtime);
 /* log2 of the smallest stack of at least that size; 0: out of range. */
 uint8_t weft__stack_class(size_t bytes);
 
-/* A stack for the task, NULL when there is no memory. */
-struct weft__stack *weft__stack_get(struct weft__worker *worker,
-				    uint8_t size_class);
-void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack);
+/* What runtime/stack_cache.h cannot do from a worker's cache: another stack,
+ * NULL when there is no memory; one of another size given back; half of a full
+ * cache, for others. */
+struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+				      uint8_t size_class);
+void weft__stack_give_back(struct weft__worker *worker,
+			   struct weft__stack *stack);
+void weft__stack_cache_shrink(struct weft__worker *worker);
+
+/* Before it is handed out: its header, and where its task will begin. */
+static inline void weft__stack_prefetch(struct weft__stack *stack)
+{
+	uintptr_t at = (uintptr_t)stack;
+
+	if (!at)
+		return;
+	__builtin_prefetch((void *)at, 1);
+	__builtin_prefetch((void *)(at - WEFT__LINE_BYTES), 1);
+	__builtin_prefetch((void *)(at - 2 * WEFT__LINE_BYTES), 1);
+	__builtin_prefetch((void *)(at - 3 * WEFT__LINE_BYTES), 1);
+}
 
 /* Stacks that tasks have, at some moment of the call. */
 uint64_t weft__stacks_bound(struct weft_runtime *runtime);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/starved.h"
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/switch.h"
 
 /* Requests for memory in a go: they may be for stacks of several sizes. */
 enum { TRIES = 8 };

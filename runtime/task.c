@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/records.h"
 
 /* Records carved from a chunk at a time. */
 enum { CARVE = 64 };
@@ -185,11 +184,16 @@ static int tasks_fetch(struct weft__task_slabs *slabs,
 	return error;
 }
 
+static struct weft__task *task_none(int error)
+{
+	return (struct weft__task *)(intptr_t)error;
+}
+
 /* One record, for who keeps no list. */
-static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs,
-					  int *ret_error)
+static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs)
 {
 	struct weft__task *task;
+	int error = 0;
 
 	weft__lock_take(&slabs->lock);
 	if (!slabs->free && slabs->batches) {
@@ -198,43 +202,32 @@ static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs,
 		slabs->batches = slabs->batches->handle_next;
 	}
 	if (!slabs->free)
-		*ret_error = tasks_carve(slabs, &slabs->free,
-					 &slabs->free_count);
+		error = tasks_carve(slabs, &slabs->free, &slabs->free_count);
 	task = slabs->free;
 	if (task) {
 		slabs->free = task->next;
 		slabs->free_count--;
 	}
 	weft__lock_drop(&slabs->lock);
-	return task;
+	return task ? task : task_none(error);
 }
 
-struct weft__task *weft__task_new(struct weft_runtime *runtime,
-				  struct weft__worker *worker, int *ret_error)
+struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
+				    struct weft__worker *worker)
 {
-	struct weft__task *task;
+	int error;
 
-	if (!worker)
-		return tasks_fetch_one(&runtime->tasks, ret_error);
-	if (weft__unlikely(!worker->free_tasks)) {
-		if (worker->keeps_no_tasks)
-			return tasks_fetch_one(&runtime->tasks, ret_error);
-		*ret_error = tasks_fetch(&runtime->tasks, worker);
-		if (*ret_error < 0)
-			return NULL;
-	}
-	task = worker->free_tasks;
-	worker->free_tasks = task->next;
-	worker->free_tasks_count--;
-	weft__task_prefetch(task->ahead);
-	return task;
+	if (!worker || worker->keeps_no_tasks)
+		return tasks_fetch_one(&runtime->tasks);
+	error = tasks_fetch(&runtime->tasks, worker);
+	return error < 0 ? task_none(error) : weft__task_new(runtime, worker);
 }
 
 /* Moves a batch to the shared list.  Who takes it will find it out of its
  * caches. */
-static void tasks_give_back(struct weft_runtime *runtime,
-			    struct weft__worker *worker)
+void weft__tasks_give_back(struct weft__worker *worker)
 {
+	struct weft__task_slabs *slabs = &worker->runtime->tasks;
 	struct weft__task *first = worker->free_tasks, *last = first;
 	struct weft__task *before[WEFT__AHEAD] = { NULL };
 
@@ -249,36 +242,20 @@ static void tasks_give_back(struct weft_runtime *runtime,
 	worker->free_tasks = last->next;
 	worker->free_tasks_count -= WEFT__FREE_TASKS_BATCH;
 	last->next = NULL;
-	weft__lock_take(&runtime->tasks.lock);
-	first->handle_next = runtime->tasks.batches;
-	runtime->tasks.batches = first;
-	weft__lock_drop(&runtime->tasks.lock);
+	weft__lock_take(&slabs->lock);
+	first->handle_next = slabs->batches;
+	slabs->batches = first;
+	weft__lock_drop(&slabs->lock);
 }
 
-void weft__task_free(struct weft_runtime *runtime, struct weft__worker *worker,
-		     struct weft__task *task)
+void weft__task_give_back(struct weft_runtime *runtime,
+			  struct weft__task *task)
 {
-	/* relaxed: the generation is the caller's to change. */
-	uint64_t state = weft__load(&task->state, relaxed);
-	uint64_t next = (state & ~(WEFT__GENERATION - 1)) + WEFT__GENERATION;
+	struct weft__task_slabs *slabs = &runtime->tasks;
 
-	weft__check(!task->scopes && !task->within && !task->sibling_link,
-		    "a task ended with a scope, a deadline block or a link");
-	if (weft__unlikely(next == 0))
-		next = WEFT__GENERATION; /* 0 would make the id 0 */
-	/* A stale handle that meets the new generation does nothing.
-	 * pairs: [task.free] */
-	weft__store(&task->state, next | WEFT__FREE, release);
-	if (!worker || weft__unlikely(worker->keeps_no_tasks)) {
-		weft__lock_take(&runtime->tasks.lock);
-		task->next = runtime->tasks.free;
-		runtime->tasks.free = task;
-		runtime->tasks.free_count++;
-		weft__lock_drop(&runtime->tasks.lock);
-		return;
-	}
-	task->next = worker->free_tasks;
-	worker->free_tasks = task;
-	if (weft__unlikely(++worker->free_tasks_count > WEFT__FREE_TASKS_MOST))
-		tasks_give_back(runtime, worker);
+	weft__lock_take(&slabs->lock);
+	task->next = slabs->free;
+	slabs->free = task;
+	slabs->free_count++;
+	weft__lock_drop(&slabs->lock);
 }

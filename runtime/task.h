@@ -93,9 +93,9 @@ struct weft__task {
 
 	/* What starting and ending touch. */
 	struct weft__task *handle_next; /* scope's list of handles */
+	struct weft__task **handle_link;
 	const char *name;
-	uint64_t deadline_ns;	   /* inherited from where it was started */
-	struct weft_scope *scopes; /* innermost scope it has open */
+	uint64_t deadline_ns; /* inherited from where it was started */
 	union {
 		unsigned char arg[WEFT__ARG_INLINE_BYTES];
 		struct {
@@ -105,17 +105,17 @@ struct weft__task {
 		int64_t result; /* from its end on */
 	};
 
-	/* What waiting touches. */
+	/* What waiting touches, and no task that merely runs. */
 	weft__atomic(uint64_t) op; /* operation in flight: see io/op.h */
 	struct weft__task *fd_next; /* under its descriptor's lock */
 	struct weft__task **fd_link;
 	int32_t op_fd;
 	uint16_t op_shard;
 	uint16_t op_flags;
-	struct weft_within *within; /* innermost deadline block */
+	struct weft_within *within; /* innermost deadline block; see WITHIN */
+	struct weft_scope *scopes; /* innermost scope it has open; see LINKED */
 	struct weft__task *sibling_next; /* under the scope's lock */
 	struct weft__task **sibling_link;
-	struct weft__task **handle_link;
 };
 
 _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
@@ -125,20 +125,32 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 #define WEFT__TASK_ARG_HEAP (1u << 1) /* the argument is in arg_heap */
 #define WEFT__TASK_PIN (1u << 2)      /* stays on the worker that runs it */
 #define WEFT__TASK_RAW_ARG (1u << 3)  /* arg_heap is the argument itself */
-#define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it */
+#define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it; who opens a
+					 scope of his own is */
+#define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
 
-static inline bool weft__task_is(struct weft__task *task, unsigned flags)
+static inline unsigned weft__task_flags(struct weft__task *task,
+					unsigned flags)
 {
 	/* relaxed: one writer at a time; others look at HANDLE, which stays. */
 	return weft__load(&task->flags, relaxed) & flags;
 }
 
-static inline void weft__task_mark(struct weft__task *task, unsigned flags)
+static inline bool weft__task_is(struct weft__task *task, unsigned flags)
+{
+	return weft__task_flags(task, flags) != 0;
+}
+
+static inline void weft__task_flags_set(struct weft__task *task,
+					unsigned flags)
 {
 	/* relaxed: as above. */
-	weft__store(&task->flags,
-		    (uint8_t)(weft__load(&task->flags, relaxed) | flags),
-		    relaxed);
+	weft__store(&task->flags, (uint8_t)flags, relaxed);
+}
+
+static inline void weft__task_mark(struct weft__task *task, unsigned flags)
+{
+	weft__task_flags_set(task, weft__task_flags(task, ~0u) | flags);
 }
 
 /* What a dispatch and a start touch; of NULL nothing. */
@@ -170,6 +182,15 @@ static inline uint64_t weft__task_id(const struct weft__task *task,
 static inline bool weft__state_is(uint64_t state, uint64_t id)
 {
 	return (state >> 32) == (id >> 32);
+}
+
+/* That of the next life, before it begins.  Never generation 0, with which an
+ * id could be 0. */
+static inline uint64_t weft__state_next(uint64_t state)
+{
+	uint64_t next = (state & ~(WEFT__GENERATION - 1)) + WEFT__GENERATION;
+
+	return (next ? next : WEFT__GENERATION) | WEFT__FREE;
 }
 
 /* A task whose waits are to be given up. */
@@ -267,15 +288,16 @@ struct weft__task_slabs;
 int weft__tasks_init(struct weft_runtime *runtime, unsigned tasks_max);
 void weft__tasks_fini(struct weft_runtime *runtime);
 
-/* NULL: the limit, or no memory (*ret_error says which).  The record is blank:
- * no joiner, scopes, block, links. */
-struct weft__task *weft__task_new(struct weft_runtime *runtime,
-				  struct weft__worker *worker, int *ret_error);
-void weft__task_free(struct weft_runtime *runtime, struct weft__worker *worker,
-		     struct weft__task *task);
-
 /* The record of a handle, whatever its generation; NULL for an index that was
  * never used. */
 struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id);
+
+/* What runtime/records.h cannot do from a worker's own list: a new record, or
+ * -errno; one record given back; half of a full list. */
+struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
+				    struct weft__worker *worker);
+void weft__task_give_back(struct weft_runtime *runtime,
+			  struct weft__task *task);
+void weft__tasks_give_back(struct weft__worker *worker);
 
 #endif

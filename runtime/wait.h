@@ -17,8 +17,7 @@
 
 #include <errno.h>
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/switch.h"
 
 static inline struct weft__task *weft__running(struct weft__worker *worker)
 {
@@ -56,7 +55,7 @@ void weft__deadline_arm_slow(struct weft__worker *worker,
 static inline void weft__deadline_arm(struct weft__worker *worker,
 				      struct weft__task *task)
 {
-	if (weft__unlikely(task->within != NULL))
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_WITHIN)))
 		weft__deadline_arm_slow(worker, task);
 }
 
@@ -67,7 +66,11 @@ void weft__scope_link(struct weft__task *task);
 static inline void weft__wait_begin(struct weft__worker *worker,
 				    struct weft__task *task)
 {
-	if (weft__unlikely(!weft__task_is(task, WEFT__TASK_LINKED)))
+	if (weft__likely(weft__task_flags(task, WEFT__TASK_LINKED |
+							WEFT__TASK_WITHIN) ==
+			 WEFT__TASK_LINKED))
+		return;
+	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_link(task);
 	weft__deadline_arm(worker, task);
 }
@@ -81,7 +84,7 @@ weft__charge_ready(struct weft__worker *worker)
 	if (weft__likely(--worker->ops_left > 0))
 		return worker;
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
-	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
+	return weft__give_way(worker);
 }
 
 #endif

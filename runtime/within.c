@@ -43,6 +43,15 @@ static struct weft__within *block(struct weft_within *within)
 	return (struct weft__within *)(void *)within;
 }
 
+/* Makes it the task's innermost block; NULL: it has none. */
+static void within_set(struct weft__task *task, struct weft_within *within)
+{
+	unsigned flags = weft__task_flags(task, ~WEFT__TASK_WITHIN);
+
+	task->within = within;
+	weft__task_flags_set(task, within ? flags | WEFT__TASK_WITHIN : flags);
+}
+
 static void within_push(struct weft_within *within, struct weft__task *task,
 			uint64_t deadline_ns, bool inherited)
 {
@@ -57,7 +66,7 @@ static void within_push(struct weft_within *within, struct weft__task *task,
 	};
 	if (b->outer && block(b->outer)->earliest_ns < deadline_ns)
 		b->earliest_ns = block(b->outer)->earliest_ns;
-	task->within = within;
+	within_set(task, within);
 }
 
 void weft__within_inherit(struct weft_within *within, struct weft__task *task)
@@ -85,7 +94,7 @@ void weft_within_end(struct weft_within *within)
 		     "deadline blocks end in their task, inner ones first");
 	if (b->alarm.armed)
 		worker->ops->disarm(worker->runtime, &b->alarm);
-	b->task->within = b->outer;
+	within_set(b->task, b->outer);
 }
 
 struct weft_within *weft__within_enter(struct weft_within *within,
@@ -199,7 +208,7 @@ struct weft__shield *weft__shield_enter(struct weft__shield *shield)
 	weft__assert(task != NULL, "a shield outside of a task");
 	words->within = task->within;
 	words->hides = false;
-	task->within = NULL;
+	within_set(task, NULL);
 	/* relaxed: the task's own flag. */
 	if (!(weft__or(&task->state, WEFT__SHIELDED, relaxed) &
 	      WEFT__SHIELDED))
@@ -215,7 +224,7 @@ void weft__shield_leave(struct weft__shield *shield)
 
 	weft__assert(task && !task->within,
 		     "a deadline block inside a shield outlives it");
-	task->within = words->within;
+	within_set(task, words->within);
 	/* relaxed: the task's own flags. */
 	if (words->hides)
 		weft__and(&task->state, ~WEFT__SHIELDED, relaxed);

@@ -24,22 +24,14 @@
  * looked at less often: the budget of 128 runs a tick, the interval of the
  * injection queue, the clock.
  *
- * Switching.  A task that waits picks the next one itself and switches to it
- * directly.  What remains to be done about the task that was left - park it,
- * queue it, free its stack - is done on arrival, by whoever runs next on this
- * worker: only then is its stack out of use (T2 in task.h).
- *
  * Orderings
  *   [lifo.take]  slot store or swap release -> swap acquire: the task.
- *   [joining.take]  slot store release, on arrival -> swap acquire: the joiner
- *       has left its stack.
  */
 #ifndef WEFT_RUNTIME_WORKER_H
 #define WEFT_RUNTIME_WORKER_H
 
 #include <weft/runtime.h>
 
-#include "runtime/context.h"
 #include "runtime/driver.h"
 #include "runtime/inject.h"
 #include "runtime/runq.h"
@@ -231,8 +223,7 @@ static inline void weft__count(struct weft__worker *worker,
 }
 
 /* Parts of the hot path that are not hot; runtime/dispatch.c. */
-bool weft__look_around(struct weft__worker *worker,
-		       struct weft__task **ret_task);
+struct weft__task *weft__look_around(struct weft__worker *worker);
 struct weft__task *weft__refill(struct weft__worker *worker);
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
 void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
@@ -244,10 +235,6 @@ void weft__fuse_set(struct weft__worker *worker);
 void weft__inbox_drain(struct weft__worker *worker);
 struct weft__task *weft__take_injected(struct weft__worker *worker);
 struct weft__task *weft__take_turn(struct weft__worker *worker);
-
-/* First runs and ends; runtime/body.c. */
-bool weft__bind(struct weft__worker *worker, struct weft__task *task);
-void weft__arrive_slow(struct weft__worker *worker);
 
 /* Queues a ready task behind what this worker has.  Owner only. */
 static inline void weft__push(struct weft__worker *worker,
@@ -310,26 +297,6 @@ static inline void weft__lifo_queue(struct weft__worker *worker)
 		weft__push(worker, task);
 }
 
-/*
- * Joining by a switch.  The joiner goes to the slot `joining` instead of being
- * parked: most tasks that are joined so end without waiting, and then their
- * worker takes the joiner back out and goes on with it, and its state word was
- * never touched.  When the joined task waits or yields after all, the joiner is
- * parked first.  A helper of a late worker may take it out too, and park it, so
- * that a deadline or a cancellation can reach it.
- */
-static inline struct weft__task *
-weft__joining_take(struct weft__worker *worker)
-{
-	/* relaxed: a look; decided by the swap. */
-	if (weft__likely(!weft__load(&worker->joining, relaxed)))
-		return NULL;
-	/* pairs: [joining.take] */
-	return weft__swap(&worker->joining, NULL, acquire);
-}
-
-void weft__joining_park(struct weft__worker *worker);
-
 /* How many completions or timers may be made ready in a go: as many as the ring
  * has room for, and some of that is left to what they make ready in turn; but a
  * few in any case, so that a full ring does not hold them up. */
@@ -362,14 +329,13 @@ static inline bool weft__alone(struct weft__worker *worker)
  */
 static inline struct weft__task *weft__pick(struct weft__worker *worker)
 {
-	struct weft__task *task = NULL;
+	struct weft__task *task;
 
 	if (weft__unlikely(worker->notify))
 		weft__tell_peers(worker);
 	if (weft__unlikely(--worker->fuse <= 0)) {
-		if (!weft__look_around(worker, &task))
-			return NULL;
-		if (task)
+		task = weft__look_around(worker);
+		if (task || worker->tick_over)
 			return task;
 	}
 	if (weft__unlikely(worker->pinned.count) && (++worker->pinned_turn & 1))
@@ -386,60 +352,6 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 	worker->lifo_run = 0;
 	task = weft__runq_pop(&worker->runq);
 	return weft__likely(task != NULL) ? task : weft__refill(worker);
-}
-
-/* On the new stack: deals with what was left.  See above. */
-static inline void weft__arrive(struct weft__worker *worker)
-{
-	if (worker->left_how == WEFT__LEFT_YIELD)
-		weft__push(worker, worker->left);
-	else if (worker->left_how == WEFT__LEFT_PARK) {
-		if (weft__unlikely(!weft__task_park(worker->left)))
-			weft__push(worker, worker->left); /* mutate: wake */
-	} else if (worker->left_how == WEFT__LEFT_JOIN) {
-		/* pairs: [joining.take] */
-		weft__store(&worker->joining, worker->left, release);
-	} else {
-		weft__arrive_slow(worker);
-	}
-	worker->left_how = WEFT__LEFT_NOTHING;
-}
-
-/* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
- * when it is run again, on whatever worker that is. */
-static inline struct weft__worker *
-weft__switch_to(struct weft__worker *worker, struct weft__task *next,
-		enum weft__left how)
-{
-	struct weft__task *self = worker->current;
-
-	/* relaxed: the owner's own look; decided by the swap. */
-	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
-		weft__joining_park(worker);
-	if (weft__unlikely(next && !next->stack) && !weft__bind(worker, next)) {
-		next = NULL;
-		/* The slot is for who waits for the task that runs. */
-		if (how == WEFT__LEFT_JOIN)
-			how = WEFT__LEFT_PARK;
-	}
-	worker->left = self;
-	worker->left_how = how;
-	worker->current = next;
-	worker->ops_left = WEFT__OPS_BUDGET;
-	worker = weft__context_switch(&self->sp,
-				      next ? next->sp : worker->sched_sp,
-				      self->stack, next ? next->stack : NULL,
-				      worker);
-	weft__arrive(worker);
-	weft__count(worker, WEFT__N_POLLS, 1);
-	return worker;
-}
-
-/* Waits until somebody wakes the running task.  May return early: the caller
- * checks what it waits for, in a loop.  Returns the worker it now runs on. */
-static inline struct weft__worker *weft__suspend(struct weft__worker *worker)
-{
-	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
 }
 
 /* Queues a ready task, from any thread, for any worker of the runtime.  `here`

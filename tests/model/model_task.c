@@ -271,13 +271,11 @@ static void setup_stale(void *arg)
 static void child_and_another(void *arg)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *again = NULL;
+	struct weft__task *again;
 
 	child(arg);
-	model_assert(go_new(&runtime, worker, &runtime.root, NULL, &again) ==
-				     0 &&
-			     again == &records[1],
-		     "the record is used again");
+	again = go_new(&runtime, worker, &runtime.root, NULL);
+	model_assert(again == &records[1], "the record is used again");
 	again->stack = &stacks[1];
 	worker->current = again;
 	while (!has(0))
@@ -330,8 +328,7 @@ static void setup_new(void *arg)
 
 static void make_record(void *arg)
 {
-	int error = 0;
-	struct weft__task *task = weft__task_new(&runtime, &pool[0], &error);
+	struct weft__task *task = weft__task_new(&runtime, &pool[0]);
 
 	(void)arg;
 	model_assert(task == &records[0], "there is a record");

@@ -21,9 +21,15 @@ void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
 	(void)worker, (void)now_ns;
 }
 
-void weft__stack_put(struct weft__worker *worker, struct weft__stack *stack)
+void weft__stack_give_back(struct weft__worker *worker,
+			   struct weft__stack *stack)
 {
 	(void)worker, (void)stack;
+}
+
+void weft__stack_cache_shrink(struct weft__worker *worker)
+{
+	(void)worker;
 }
 
 #endif

@@ -370,8 +370,8 @@ static void check_freed_once(unsigned i)
  * What the tasks ask of the rest of runtime/, and the models do not need.
  */
 
-struct weft__stack *weft__stack_get(struct weft__worker *worker,
-				    uint8_t size_class)
+struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+				      uint8_t size_class)
 {
 	(void)size_class;
 	return &stacks[worker->index];

@@ -324,8 +324,8 @@ static void workers_check(void *arg)
  * What the scheduler asks of the rest of runtime/, and the models do not need.
  */
 
-struct weft__stack *weft__stack_get(struct weft__worker *worker,
-				    uint8_t size_class)
+struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+				      uint8_t size_class)
 {
 	(void)worker, (void)size_class;
 	return &a_stack;
@@ -342,10 +342,14 @@ struct weft__task *weft__task_at(struct weft_runtime *of, uint64_t id)
 	return (uint32_t)id < TASKS ? &tasks[(uint32_t)id] : NULL;
 }
 
-void weft__task_free(struct weft_runtime *of, struct weft__worker *worker,
-		     struct weft__task *task)
+void weft__task_give_back(struct weft_runtime *of, struct weft__task *task)
 {
-	(void)of, (void)worker, (void)task;
+	(void)of, (void)task;
+}
+
+void weft__tasks_give_back(struct weft__worker *worker)
+{
+	(void)worker;
 }
 
 void weft__task_arg_free(struct weft__task *task)

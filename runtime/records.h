@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records - a task's record, taken for a task that begins and given back.
+ */
+#ifndef WEFT_RUNTIME_RECORDS_H
+#define WEFT_RUNTIME_RECORDS_H
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+/* -errno in the place of a record; 0: it is one. */
+static inline int weft__task_error(const struct weft__task *task)
+{
+	return (intptr_t)task < 0 ? (int)(intptr_t)task : 0;
+}
+
+/* The record is blank: no joiner, scopes, block, links.  `worker` is the
+ * calling one, or NULL.  What weft__task_error() knows: the limit, or no
+ * memory. */
+static inline struct weft__task *weft__task_new(struct weft_runtime *runtime,
+						struct weft__worker *worker)
+{
+	struct weft__task *task;
+
+	if (weft__unlikely(!worker || !worker->free_tasks))
+		return weft__task_fetch(runtime, worker);
+	task = worker->free_tasks;
+	worker->free_tasks = task->next;
+	worker->free_tasks_count--;
+	weft__task_prefetch(task->ahead);
+	return task;
+}
+
+static inline void weft__task_free(struct weft_runtime *runtime,
+				   struct weft__worker *worker,
+				   struct weft__task *task)
+{
+	/* relaxed: the generation is the caller's to change. */
+	uint64_t state = weft__load(&task->state, relaxed);
+
+	weft__check(!task->scopes && !task->within && !task->sibling_link,
+		    "a task ended with a scope, a deadline block or a link");
+	/* A stale handle that meets the new generation does nothing.
+	 * pairs: [task.free] */
+	weft__store(&task->state, weft__state_next(state), release);
+	if (weft__unlikely(!worker || worker->keeps_no_tasks)) {
+		weft__task_give_back(runtime, task);
+		return;
+	}
+	task->next = worker->free_tasks;
+	worker->free_tasks = task;
+	if (weft__unlikely(++worker->free_tasks_count > WEFT__FREE_TASKS_MOST))
+		weft__tasks_give_back(worker);
+}
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stack cache - the stacks of the default size that a worker keeps, hottest
+ * first.
+ */
+#ifndef WEFT_RUNTIME_STACK_CACHE_H
+#define WEFT_RUNTIME_STACK_CACHE_H
+
+#include "runtime/fiber.h"
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+/* Returns the new count. */
+static inline uint32_t weft__stack_cache_add(struct weft__stack_cache *cache,
+					     uint32_t more)
+{
+	/* relaxed: one writer, publishes nothing. */
+	uint32_t count = weft__load(&cache->count, relaxed) + more;
+
+	/* relaxed: see above. */
+	weft__store(&cache->count, count, relaxed);
+	return count;
+}
+
+/* A stack for a task, NULL when there is no memory. */
+static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
+						  uint8_t size_class)
+{
+	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stack *stack = cache->free;
+
+	if (weft__unlikely(!stack ||
+			   size_class != worker->runtime->stack_class))
+		return weft__stack_fetch(worker, size_class);
+	cache->free = stack->next;
+	(void)weft__stack_cache_add(cache, -1u);
+	weft__stack_prefetch(cache->free);
+	return stack;
+}
+
+/* The stack of a task that is done, and that nobody runs on any more. */
+static inline void weft__stack_put(struct weft__worker *worker,
+				   struct weft__stack *stack)
+{
+	struct weft__stack_cache *cache = &worker->stacks;
+
+	weft__fiber_stack_reuse(stack);
+	if (weft__unlikely(stack->size_class != worker->runtime->stack_class)) {
+		weft__stack_give_back(worker, stack);
+		return;
+	}
+	stack->next = cache->free;
+	cache->free = stack;
+	if (weft__unlikely(weft__stack_cache_add(cache, 1) >
+			   WEFT__STACK_CACHE_MOST))
+		weft__stack_cache_shrink(worker);
+}
+
+#endif

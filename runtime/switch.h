@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switch - from one task to the next.
+ *
+ * A task that waits picks the next one itself and switches to it directly.
+ * What remains to be done about the task that was left - park it, queue it,
+ * free its stack - is done on arrival, by whoever runs next on this worker:
+ * only then is its stack out of use (T2 in task.h).
+ *
+ * Orderings
+ *   [joining.take]  slot store release, on arrival -> swap acquire: the joiner
+ *       has left its stack.
+ */
+#ifndef WEFT_RUNTIME_SWITCH_H
+#define WEFT_RUNTIME_SWITCH_H
+
+#include "runtime/context.h"
+#include "runtime/stack_cache.h"
+
+/*
+ * Joining by a switch.  The joiner goes to the slot `joining` instead of being
+ * parked: most tasks that are joined so end without waiting, and then their
+ * worker takes the joiner back out and goes on with it, and its state word was
+ * never touched.  When the joined task waits or yields after all, the joiner is
+ * parked first.  A helper of a late worker may take it out too, and park it, so
+ * that a deadline or a cancellation can reach it.
+ */
+static inline struct weft__task *
+weft__joining_take(struct weft__worker *worker)
+{
+	/* relaxed: a look; decided by the swap. */
+	if (weft__likely(!weft__load(&worker->joining, relaxed)))
+		return NULL;
+	/* pairs: [joining.take] */
+	return weft__swap(&worker->joining, NULL, acquire);
+}
+
+/* The task that runs is about to be left: its joiner must be one that can be
+ * woken. */
+void weft__joining_park(struct weft__worker *worker);
+
+/* Gives a task that never ran its stack.  False: there is none, and it waits
+ * for one. */
+static inline bool weft__bind(struct weft__worker *worker,
+			      struct weft__task *task)
+{
+	struct weft__stack *stack = weft__stack_get(worker, task->stack_class);
+
+	if (weft__unlikely(!stack)) {
+		weft__starved_add(worker, task);
+		return false;
+	}
+	stack->task = task;
+	task->stack = stack;
+	task->sp = weft__context_prepare(stack, worker->runtime->control);
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_PIN)))
+		task->pin = (uint16_t)(worker->index + 1);
+	return true;
+}
+
+/* On the new stack: deals with what was left. */
+static inline void weft__arrive(struct weft__worker *worker)
+{
+	if (worker->left_how == WEFT__LEFT_YIELD)
+		weft__push(worker, worker->left);
+	else if (worker->left_how == WEFT__LEFT_PARK) {
+		if (weft__unlikely(!weft__task_park(worker->left)))
+			weft__push(worker, worker->left); /* mutate: wake */
+	} else if (worker->left_how == WEFT__LEFT_JOIN) {
+		/* pairs: [joining.take] */
+		weft__store(&worker->joining, worker->left, release);
+	} else if (worker->left_how == WEFT__LEFT_DONE) {
+		weft__stack_put(worker, worker->left_stack);
+	}
+	worker->left_how = WEFT__LEFT_NOTHING;
+}
+
+/* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
+ * when it is run again, on whatever worker that is. */
+static inline __attribute__((always_inline)) struct weft__worker *
+weft__switch_to(struct weft__worker *worker, struct weft__task *next,
+		enum weft__left how)
+{
+	struct weft__task *self = worker->current;
+
+	/* relaxed: the owner's own look; decided by the swap. */
+	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
+		weft__joining_park(worker);
+	if (next && !next->stack && !weft__bind(worker, next)) {
+		next = NULL;
+		/* The slot is for who waits for the task that runs. */
+		if (how == WEFT__LEFT_JOIN)
+			how = WEFT__LEFT_PARK;
+	}
+	worker->left = self;
+	worker->left_how = how;
+	worker->current = next;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	worker = weft__context_switch(&self->sp,
+				      next ? next->sp : worker->sched_sp,
+				      self->stack, next ? next->stack : NULL,
+				      worker);
+	weft__arrive(worker);
+	weft__count(worker, WEFT__N_POLLS, 1);
+	return worker;
+}
+
+/* Waits until somebody wakes the running task.  May return early: the caller
+ * checks what it waits for, in a loop.  Returns the worker it now runs on. */
+struct weft__worker *weft__suspend(struct weft__worker *worker);
+
+/* The running task goes behind all that is ready. */
+struct weft__worker *weft__give_way(struct weft__worker *worker);
+
+#endif
