@@ -15,6 +15,16 @@ struct weft__worker *weft__give_way(struct weft__worker *worker)
 	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
 }
 
+enum weft__left weft__left_unbound(struct weft__task *next,
+				   enum weft__left how)
+{
+	if (how != WEFT__LEFT_JOIN)
+		return how;
+	/* The slot is for who waits for the task that runs.  This one may run
+	 * by now elsewhere. */
+	return weft__task_join_late(next) ? WEFT__LEFT_PARK : WEFT__LEFT_YIELD;
+}
+
 /* A task that was just made ready and is to run at once, if the tick allows. */
 static struct weft__task *run_next(struct weft__worker *worker,
 				   struct weft__task *task)
@@ -31,7 +41,7 @@ void weft__joining_park(struct weft__worker *worker)
 {
 	struct weft__task *joiner = weft__joining_take(worker);
 
-	if (joiner && !weft__task_park(joiner))
+	if (joiner && !weft__joiner_park(joiner))
 		weft__push(worker, joiner); /* mutate: wake */
 }
 
@@ -103,14 +113,14 @@ static struct weft__task *task_end(struct weft__worker *worker,
 		root_end(worker, task);
 		return NULL;
 	}
-	if (!task_publish(worker, task, scope)) {
-		/* Whoever was joining it has given up meanwhile. */
-		weft__joining_park(worker);
-		return NULL;
-	}
-	if (weft__joining_take(worker) || weft__task_notify(owner, owner_id))
+	if (weft__joining_take(worker)) {
+		weft__task_finish_joined(task);
 		return run_next(worker, owner);
-	return NULL;
+	}
+	if (!task_publish(worker, task, scope))
+		return NULL;
+	return weft__task_notify(owner, owner_id) ? run_next(worker, owner) :
+						    NULL;
 }
 
 /* The deadline that a task inherited is a block around all of it. */

@@ -26,40 +26,43 @@ static int join_take(struct weft__worker *worker, struct weft__task *task,
 	return 0;
 }
 
-/* Switches to what the joiner waits for, if it sits in this worker's slot; else
- * to whatever is next. */
-static struct weft__worker *join_switch(struct weft__worker *worker,
-					struct weft__task *task)
+/* Takes what the joiner waits for out of this worker's slot, if it sits there
+ * and may be switched to. */
+static inline bool join_claim(struct weft__worker *worker,
+			      struct weft__task *self, struct weft__task *task)
 {
 	/* relaxed: a look; decided by the swap. */
-	if (weft__load(&worker->lifo, relaxed) == task && worker->fuse > 1 &&
-	    weft__lifo_take(worker)) {
-		worker->fuse--;
-		return weft__switch_to(worker, task, WEFT__LEFT_JOIN);
-	}
-	return weft__suspend(worker);
+	return weft__load(&worker->lifo, relaxed) == task &&
+	       worker->fuse > 1 && weft__interrupted(worker, self) == 0 &&
+	       weft__lifo_take(worker);
 }
 
 static int join_wait(struct weft__worker *worker, struct weft__task *self,
 		     struct weft__task *task, int64_t *ret_result)
 {
+	uint64_t state;
 	int error;
 
-	if (weft__task_join(task) & WEFT__DONE)
+	if (join_claim(worker, self, task)) {
+		worker->fuse--;
+		self->next = task;
+		worker = weft__switch_to(worker, task, WEFT__LEFT_JOIN);
+	} else if (weft__task_join(task) & WEFT__DONE) {
 		return join_take(worker, task, ret_result);
-	for (;;) {
+	}
+	/* pairs: [task.done] */
+	while (!((state = weft__load(&task->state, acquire)) & WEFT__DONE)) {
 		error = weft__interrupted(worker, self);
 		if (weft__unlikely(error < 0)) {
-			if (weft__task_unjoin(task) & WEFT__DONE)
+			state = weft__task_unjoin(task);
+			if (state & WEFT__DONE)
 				break;
 			return error;
 		}
-		worker = join_switch(worker, task);
-		/* pairs: [task.done] */
-		if (weft__load(&task->state, acquire) & WEFT__DONE)
-			break;
+		worker = weft__suspend(worker);
 	}
-	weft__scope(task->scope)->started--;
+	if (weft__likely(state & WEFT__JOINED))
+		weft__scope(task->scope)->started--;
 	return join_take(worker, task, ret_result);
 }
 

@@ -110,7 +110,7 @@ static unsigned help(struct weft__worker *worker, struct weft__worker *late,
 	struct weft__task *joiner = weft__joining_take(late);
 	unsigned found = worker->ops->help(worker, late, now_ns);
 
-	if (joiner && !weft__task_park(joiner)) {
+	if (joiner && !weft__joiner_park(joiner)) {
 		weft__push(worker, joiner); /* mutate: wake */
 		found++;
 	}

@@ -20,10 +20,16 @@
 /*
  * Joining by a switch.  The joiner goes to the slot `joining` instead of being
  * parked: most tasks that are joined so end without waiting, and then their
- * worker takes the joiner back out and goes on with it, and its state word was
- * never touched.  When the joined task waits or yields after all, the joiner is
- * parked first.  A helper of a late worker may take it out too, and park it, so
- * that a deadline or a cancellation can reach it.
+ * worker takes the joiner back out and goes on with it, and neither state word
+ * was touched by a read-modify-write.  When the joined task waits or yields
+ * after all, the joiner is parked first.  A helper of a late worker may take it
+ * out too, and park it, so that a deadline or a cancellation can reach it.
+ *
+ *   J1  Who is in `joining` joins (next) what that worker runs (current).
+ *   J2  What it joins is not marked JOINED; whoever takes the joiner out marks
+ *       it, before he parks the joiner.
+ *   J3  A task that is DONE and JOINED has its end counted by the joiner, and
+ *       one that is DONE alone has counted it itself.
  */
 static inline struct weft__task *
 weft__joining_take(struct weft__worker *worker)
@@ -33,6 +39,13 @@ weft__joining_take(struct weft__worker *worker)
 		return NULL;
 	/* pairs: [joining.take] */
 	return weft__swap(&worker->joining, NULL, acquire);
+}
+
+/* Parks a joiner that was taken out of a slot `joining`.  False: what it waits
+ * for has come; the caller queues it. */
+static inline bool weft__joiner_park(struct weft__task *joiner)
+{
+	return weft__task_join_late(joiner->next) && weft__task_park(joiner);
 }
 
 /* The task that runs is about to be left: its joiner must be one that can be
@@ -75,6 +88,11 @@ static inline void weft__arrive(struct weft__worker *worker)
 	worker->left_how = WEFT__LEFT_NOTHING;
 }
 
+/* There is no stack for what was to be switched to; how what runs is to be left
+ * then. */
+enum weft__left weft__left_unbound(struct weft__task *next,
+				   enum weft__left how);
+
 /* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
  * when it is run again, on whatever worker that is. */
 static inline __attribute__((always_inline)) struct weft__worker *
@@ -87,10 +105,8 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
 		weft__joining_park(worker);
 	if (next && !next->stack && !weft__bind(worker, next)) {
+		how = weft__left_unbound(next, how);
 		next = NULL;
-		/* The slot is for who waits for the task that runs. */
-		if (how == WEFT__LEFT_JOIN)
-			how = WEFT__LEFT_PARK;
 	}
 	worker->left = self;
 	worker->left_how = how;

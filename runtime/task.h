@@ -80,7 +80,8 @@ struct weft_within;
 struct weft__task {
 	/* What a dispatch touches. */
 	weft__atomic(uint64_t) state;
-	struct weft__task *next;  /* the queue or list that links it */
+	struct weft__task *next;  /* the queue or list that links it; of one
+				     that is in `joining`: what it joins */
 	struct weft__task *ahead; /* see base/ahead.h */
 	void *sp;		 /* saved stack pointer while it does not run */
 	struct weft__stack *stack; /* NULL until its first run */
@@ -260,11 +261,38 @@ static inline uint64_t weft__task_finish(struct weft__task *task)
 }
 
 /* The scope's owner waits for the task from here on, and counts its end.  The
- * old word tells whether it is DONE already; then it is not to be counted. */
+ * old word tells whether it is DONE already; then its end is counted. */
 static inline uint64_t weft__task_join(struct weft__task *task)
 {
 	/* pairs: [task.done] */
 	return weft__add(&task->state, WEFT__JOINED, acquire);
+}
+
+/* The same for an owner that waits already: one that is switched to what it
+ * joins first has nothing marked.  False: the task has ended, and was not told;
+ * its end is counted. */
+static inline bool weft__task_join_late(struct weft__task *task)
+{
+	if (!(weft__task_join(task) & WEFT__DONE))
+		return true;
+	/* relaxed: from here on it is the owner's alone. */
+	weft__sub(&task->state, WEFT__JOINED, relaxed);
+	return false;
+}
+
+/* The task has returned, and its worker has the owner that waits for it in its
+ * hands: nobody else asks for flags, and one that is set meanwhile may be lost.
+ */
+static inline void weft__task_finish_joined(struct weft__task *task)
+{
+	/* relaxed: the generation is the task's own; the owner goes on where
+	 * this was written, or is queued. */
+	uint64_t state = weft__load(&task->state, relaxed);
+
+	weft__store(&task->state,
+		    (state & ~(WEFT__GENERATION - 1)) | WEFT__DONE |
+			    WEFT__JOINED,
+		    relaxed);
 }
 
 /* The owner gives the wait up.  The old word tells whether the task is DONE;
