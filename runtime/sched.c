@@ -381,7 +381,10 @@ static void tick_end(struct weft__worker *worker)
 
 	worker->until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	worker->ended_ns = worker->ops->now(worker->runtime);
+	/* Whoever spent the budget has just read the clock. */
+	worker->ended_ns = worker->tick_over ?
+				   worker->clock_ns :
+				   worker->ops->now(worker->runtime);
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
 	weft__crowd_look(worker, worker->ended_ns);
