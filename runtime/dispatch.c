@@ -261,10 +261,10 @@ static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
 static uint32_t injected_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
+	uint32_t most = worker->runq.most / 4 * 3;
 
-	return count + WEFT__SHARE_LEAST < WEFT__HARVEST_MOST ?
-		       WEFT__HARVEST_MOST - count :
-		       WEFT__SHARE_LEAST;
+	return count + WEFT__SHARE_LEAST < most ? most - count :
+						  WEFT__SHARE_LEAST;
 }
 
 /* A fair share of the injection queue: the first to run now, the rest into the
@@ -292,14 +292,30 @@ struct weft__task *weft__take_injected(struct weft__worker *worker)
 	return first;
 }
 
-/* The turn of work that is not in the ring: what was injected, and a few of
- * what waits in the outbound ring, which would be refilled from only when the
- * ring is empty.  Returns the first to run. */
+/* How many of those in the outbound ring have their turn: a few while there is
+ * older work in the injection queue; else all, but not so many at once that the
+ * ring would be full. */
+static uint32_t outbound_share(struct weft__worker *worker, bool injected)
+{
+	uint32_t room = injected_room(worker);
+	uint32_t half = weft__runq_room(&worker->runq) / 2;
+
+	if (injected)
+		return WEFT__SHARE_LEAST;
+	if (room < half)
+		room = half;
+	return room < WEFT__SPILL ? room : WEFT__SPILL;
+}
+
+/* The turn of work that is not in the ring: what was injected, and some of what
+ * waits in the outbound ring, which would be refilled from only when the ring
+ * is empty.  Returns the first to run. */
 struct weft__task *weft__take_turn(struct weft__worker *worker)
 {
 	struct weft__task *first = weft__take_injected(worker), *task;
+	uint32_t share = outbound_share(worker, first != NULL);
 
-	for (int i = 0; worker->backlog && i < WEFT__SHARE_LEAST; i++) {
+	for (uint32_t i = 0; worker->backlog && i < share; i++) {
 		task = weft__runq_pop(&worker->outbound);
 		if (!task)
 			break;

@@ -17,7 +17,8 @@
  *	head = [ steal : 32 | real : 32 ]
  *
  * Invariants
- *   Q1  steal <= real <= tail <= steal + SLOTS, as distances modulo 2^32.
+ *   Q1  steal <= real <= tail <= steal + most, as distances modulo 2^32; and
+ *       most <= SLOTS.
  *   Q2  steal == real, unless a thief copies [steal, real).  So there is at
  *       most one thief at a time; a second sees the difference and goes
  *       elsewhere.
@@ -46,9 +47,13 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 
+/* A worker that is alone uses all slots.  Where there are others the ring is
+ * short: what is beyond it is in the shared queue, where all have their turns,
+ * and that keeps their shares equal. */
 #ifndef WEFT__RUNQ_SLOTS
-#define WEFT__RUNQ_SLOTS 256u
+#define WEFT__RUNQ_SLOTS 1024u
 #endif
+#define WEFT__RUNQ_SHORT (WEFT__RUNQ_SLOTS / 4)
 
 _Static_assert((WEFT__RUNQ_SLOTS & (WEFT__RUNQ_SLOTS - 1)) == 0,
 	       "a slot is an index modulo a power of two");
@@ -58,6 +63,7 @@ struct weft__task;
 struct weft__runq {
 	weft__atomic(uint64_t) head WEFT__APART;
 	weft__atomic(uint32_t) tail WEFT__APART;
+	uint32_t most; /* immutable: how many slots are used at once */
 	weft__atomic(struct weft__task *) slots[WEFT__RUNQ_SLOTS] WEFT__APART;
 };
 
@@ -83,8 +89,10 @@ static inline uint32_t runq_real(uint64_t head)
 }
 
 /* start: the first index; tests start near the wrap. */
-static inline void weft__runq_init(struct weft__runq *queue, uint32_t start)
+static inline void weft__runq_init(struct weft__runq *queue, uint32_t start,
+				   uint32_t most)
 {
+	queue->most = most;
 	/* relaxed: before the queue is shared. */
 	weft__store(&queue->head, runq_pack(start, start), relaxed);
 	weft__store(&queue->tail, start, relaxed);
@@ -115,7 +123,7 @@ static inline uint32_t weft__runq_room(struct weft__runq *queue)
 	 * one; and the tail is the owner's. */
 	uint64_t head = weft__load(&queue->head, relaxed);
 
-	return WEFT__RUNQ_SLOTS -
+	return queue->most -
 	       (weft__load(&queue->tail, relaxed) - runq_steal(head));
 }
 
@@ -129,7 +137,7 @@ static inline bool weft__runq_push(struct weft__runq *queue,
 	/* pairs: [runq.reuse] */
 	uint64_t head = weft__load(&queue->head, acquire);
 
-	if (weft__unlikely(tail - runq_steal(head) >= WEFT__RUNQ_SLOTS))
+	if (weft__unlikely(tail - runq_steal(head) >= queue->most))
 		return false;
 	/* relaxed: published by the tail. */
 	weft__store(&queue->slots[tail % WEFT__RUNQ_SLOTS], task, relaxed);

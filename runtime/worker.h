@@ -3,7 +3,7 @@
  * Worker - a thread that runs tasks.  This header is the hot path: what happens
  * between two tasks.
  *
- *	new and woken tasks --> [LIFO slot] --displaced--> [ring of 256]
+ *	new and woken tasks --> [LIFO slot] --displaced--> [ring]
  *	                                                    | full
  *	                              [outbound ring] <-----'
  *	                                     | full: 128 as a batch
@@ -43,8 +43,6 @@ enum {
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
 	WEFT__LIFO_MOST = 3,	 /* runs in a row out of the slot */
 	WEFT__SPILL = 128,	 /* tasks moved at once, at most */
-	WEFT__FRESH_MOST = 128,	 /* ring's length up to which tasks that
-				    never ran enter it */
 	WEFT__HARVEST_MOST = 192,
 	WEFT__HARVEST_LEAST = 16,
 	WEFT__FREE_TASKS_MOST = 512,
@@ -271,7 +269,7 @@ static inline void weft__push_next(struct weft__worker *worker,
 	old = weft__swap(&worker->lifo, task, acq_rel);
 	if (!old)
 		return;
-	if (!old->stack && weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
+	if (!old->stack && weft__runq_count(&worker->runq) >= worker->runq.most / 2)
 		weft__push_backlog(worker, old);
 	else
 		weft__push(worker, old);

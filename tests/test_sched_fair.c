@@ -289,18 +289,21 @@ static int64_t start_yielders(void *arg)
 	return 0;
 }
 
+static const unsigned crowds[] = { 200, 400, 1000, 1500, 10000 };
+enum { CROWDS = sizeof(crowds) / sizeof(crowds[0]) };
+
 START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 {
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 1 + (unsigned)_i % 2,
 		.in_turn = true,
-		.look_ns = (uint64_t)_i / 4 % 3 * 1000,
+		.look_ns = (uint64_t)_i / (2 * CROWDS) * 1000,
 	};
 	unsigned slack = 0;
 
 	memset(&gap, 0, sizeof(gap));
-	gap.count = _i / 2 % 2 ? 10000 : 1000;
+	gap.count = crowds[_i / 2 % CROWDS];
 	gap.most = 30 * gap.count;
 	(void)must_run(&config, start_yielders, NULL);
 	/* A step of one worker is a tick while the other stands still. */
@@ -470,7 +473,8 @@ static Suite *fair_suite(void)
 	tc = tcase_create("order");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(
-		tc, longest_wait_is_twice_the_number_of_runnable_tasks, 0, 24);
+		tc, longest_wait_is_twice_the_number_of_runnable_tasks, 0,
+		3 * 2 * CROWDS);
 	tcase_add_test(tc, yield_goes_behind_all_that_can_run);
 	tcase_add_loop_test(tc, yield_lets_whom_it_started_run_first, 0, 2);
 	tcase_add_test(tc, two_tasks_that_wake_each_other_starve_nobody);

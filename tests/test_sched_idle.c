@@ -444,7 +444,7 @@ static void watch_thieves(struct weft_runtime *runtime, void *arg)
 		struct weft__worker *worker = runtime->workers[i];
 		uint64_t stolen = worker->counts[WEFT__N_STOLEN];
 		crowd.overfull += crowd.length[i] + stolen - crowd.stolen[i] >
-				  WEFT__RUNQ_SLOTS + 1;
+				  WEFT__RUNQ_SHORT + 1;
 		crowd.stolen[i] = stolen;
 		crowd.length[i] = weft__runq_count(&worker->runq);
 	}

@@ -97,7 +97,7 @@ static void setup(void *arg)
 {
 	memset(items, 0, sizeof(items));
 	memset(&queue, 0, sizeof(queue));
-	weft__runq_init(&queue, near_wrap);
+	weft__runq_init(&queue, near_wrap, MOST);
 	model_name(&queue.head, "head");
 	model_name(&queue.tail, "tail");
 	pushed = 0;

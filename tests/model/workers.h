@@ -243,6 +243,8 @@ static void workers_setup(uint32_t count)
 		pool[i].ops = &driver;
 		pool[i].index = i;
 		pool[i].next_help = i + 1;
+		pool[i].runq.most = pool[i].outbound.most =
+			WEFT__RUNQ_SLOTS;
 		pool[i].random = 1;
 		pool[i].tick_budget = 2; /* a run and a look */
 		pool[i].average_ns = 1000;
