@@ -269,7 +269,8 @@ static inline void weft__push_next(struct weft__worker *worker,
 	old = weft__swap(&worker->lifo, task, acq_rel);
 	if (!old)
 		return;
-	if (!old->stack && weft__runq_count(&worker->runq) >= worker->runq.most / 2)
+	if (!old->stack &&
+	    weft__runq_count(&worker->runq) >= worker->runq.most / 2)
 		weft__push_backlog(worker, old);
 	else
 		weft__push(worker, old);
