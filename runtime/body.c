@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Body - what a task runs: its first switch, its function, its end.
+ * Body - what a task runs: its function, and its end; and the switches that are
+ * called.
  */
 #include "runtime/records.h"
 #include "runtime/wait.h"

@@ -117,7 +117,8 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
  * Queues that are full, pinned tasks, other threads.
  */
 
-/* Moves the oldest half of the outbound ring to the injection queue. */
+/* Moves the oldest of the outbound ring, half of a short one, to the injection
+ * queue. */
 static void spill(struct weft__worker *worker, struct weft__task *task)
 {
 	struct weft__chain chain = { 0 };
@@ -261,10 +262,10 @@ static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
 static uint32_t injected_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
-	uint32_t most = worker->runq.most / 4 * 3;
 
-	return count + WEFT__SHARE_LEAST < most ? most - count :
-						  WEFT__SHARE_LEAST;
+	return count + WEFT__SHARE_LEAST < WEFT__HARVEST_MOST ?
+		       WEFT__HARVEST_MOST - count :
+		       WEFT__SHARE_LEAST;
 }
 
 /* A fair share of the injection queue: the first to run now, the rest into the
@@ -293,18 +294,16 @@ struct weft__task *weft__take_injected(struct weft__worker *worker)
 }
 
 /* How many of those in the outbound ring have their turn: a few while there is
- * older work in the injection queue; else all, but not so many at once that the
- * ring would be full. */
-static uint32_t outbound_share(struct weft__worker *worker, bool injected)
+ * older work left in the injection queue, else what fits into half of the
+ * ring's room. */
+static uint32_t outbound_share(struct weft__worker *worker)
 {
-	uint32_t room = injected_room(worker);
-	uint32_t half = weft__runq_room(&worker->runq) / 2;
+	uint32_t used = worker->runq.most - weft__runq_room(&worker->runq);
 
-	if (injected)
+	if (weft__inject_length(&worker->runtime->inject) ||
+	    used + 2 * WEFT__SHARE_LEAST > WEFT__RUNQ_SHORT)
 		return WEFT__SHARE_LEAST;
-	if (room < half)
-		room = half;
-	return room < WEFT__SPILL ? room : WEFT__SPILL;
+	return (WEFT__RUNQ_SHORT - used) / 2;
 }
 
 /* The turn of work that is not in the ring: what was injected, and some of what
@@ -313,7 +312,7 @@ static uint32_t outbound_share(struct weft__worker *worker, bool injected)
 struct weft__task *weft__take_turn(struct weft__worker *worker)
 {
 	struct weft__task *first = weft__take_injected(worker), *task;
-	uint32_t share = outbound_share(worker, first != NULL);
+	uint32_t share = outbound_share(worker);
 
 	for (uint32_t i = 0; worker->backlog && i < share; i++) {
 		task = weft__runq_pop(&worker->outbound);
@@ -332,8 +331,15 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 static void take_back(struct weft__worker *worker)
 {
 	uint32_t room = weft__runq_room(&worker->runq);
+	struct weft__task *oldest = NULL;
 	struct weft__claim claim;
 
+	/* What is woken next is behind all of these: not so many that never
+	 * ran.  (There is so much room only without thieves.) */
+	if (room > WEFT__RUNQ_SHORT)
+		oldest = weft__runq_peek(&worker->outbound);
+	if (oldest && !oldest->stack)
+		room = WEFT__RUNQ_SHORT;
 	if (!room || !weft__runq_claim(&worker->outbound, 1, room, &claim))
 		return;
 	for (uint32_t i = 0; i < claim.count; i++)

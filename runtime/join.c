@@ -75,7 +75,7 @@ int weft_join(struct weft_task handle, int64_t *ret_result)
 
 	if (weft__unlikely(!self))
 		return -EPERM;
-	task = weft__task_at(worker->runtime, handle.id);
+	task = weft__record_at(worker->runtime, handle.id);
 	if (weft__unlikely(!task))
 		return -ESRCH;
 	/* pairs: [task.done], [task.free] */

@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records - a task's record, taken for a task that begins and given back.
+ * Records - a task's record: found by its handle, taken for a task that begins,
+ * given back.
  */
 #ifndef WEFT_RUNTIME_RECORDS_H
 #define WEFT_RUNTIME_RECORDS_H
 
 #include "runtime/runtime.h"
 #include "runtime/worker.h"
+
+/* weft__task_at() for calls that do little else. */
+static inline struct weft__task *weft__record_at(struct weft_runtime *runtime,
+						 uint64_t id)
+{
+	struct weft__task_slabs *slabs = &runtime->tasks;
+	uint32_t index = (uint32_t)id;
+	struct weft__task *chunk;
+
+	/* pairs: [task.chunk] */
+	if (index >= weft__load(&slabs->used, acquire))
+		return NULL;
+	/* relaxed: published by `used`. */
+	chunk = weft__load(&slabs->chunks[index >> WEFT__TASK_CHUNK_BITS],
+			   relaxed);
+	return &chunk[index & (WEFT__TASK_CHUNK - 1)];
+}
 
 /* -errno in the place of a record; 0: it is one. */
 static inline int weft__task_error(const struct weft__task *task)

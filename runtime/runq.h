@@ -47,13 +47,14 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 
-/* A worker that is alone uses all slots.  Where there are others the ring is
- * short: what is beyond it is in the shared queue, where all have their turns,
- * and that keeps their shares equal. */
+/* A worker that is alone uses all slots, unless something waits outside its
+ * ring.  Where there are others the ring is short: what is beyond it is in the
+ * shared queue, where all have their turns, and that keeps their shares equal.
+ */
 #ifndef WEFT__RUNQ_SLOTS
 #define WEFT__RUNQ_SLOTS 1024u
+#define WEFT__RUNQ_SHORT 256u
 #endif
-#define WEFT__RUNQ_SHORT (WEFT__RUNQ_SLOTS / 4)
 
 _Static_assert((WEFT__RUNQ_SLOTS & (WEFT__RUNQ_SLOTS - 1)) == 0,
 	       "a slot is an index modulo a power of two");
@@ -64,6 +65,7 @@ struct weft__runq {
 	weft__atomic(uint64_t) head WEFT__APART;
 	weft__atomic(uint32_t) tail WEFT__APART;
 	uint32_t most; /* immutable: how many slots are used at once */
+	bool alone;    /* immutable: there are no thieves */
 	weft__atomic(struct weft__task *) slots[WEFT__RUNQ_SLOTS] WEFT__APART;
 };
 
@@ -90,9 +92,10 @@ static inline uint32_t runq_real(uint64_t head)
 
 /* start: the first index; tests start near the wrap. */
 static inline void weft__runq_init(struct weft__runq *queue, uint32_t start,
-				   uint32_t most)
+				   uint32_t most, bool alone)
 {
 	queue->most = most;
+	queue->alone = alone;
 	/* relaxed: before the queue is shared. */
 	weft__store(&queue->head, runq_pack(start, start), relaxed);
 	weft__store(&queue->tail, start, relaxed);
@@ -163,12 +166,30 @@ static inline struct weft__task *weft__runq_pop(struct weft__runq *queue)
 		 * if it were being stolen from for ever (Q2). */
 		next = steal == real ? runq_pack(real + 1, real + 1) :
 				       runq_pack(steal, real + 1);
+		if (queue->alone) {
+			/* relaxed: nobody else reads it. */
+			weft__store(&queue->head, next, relaxed);
+			break;
+		}
 		/* pairs: [runq.pass] */
 	} while (!weft__cas(&queue->head, &head, next,
 			    release)); /* mutate: retry */
 	/* relaxed: the owner wrote it. */
 	return weft__load(
 		&queue->slots[runq_real(head) % WEFT__RUNQ_SLOTS], relaxed);
+}
+
+/* Owner only: the oldest, or NULL.  It stays, so there must be no thieves. */
+static inline struct weft__task *weft__runq_peek(struct weft__runq *queue)
+{
+	/* relaxed: a look; the slots are the owner's own. */
+	uint32_t real = runq_real(weft__load(&queue->head, relaxed));
+
+	/* relaxed: owner-only. */
+	if (real == weft__load(&queue->tail, relaxed))
+		return NULL;
+	/* relaxed: the owner wrote it. */
+	return weft__load(&queue->slots[real % WEFT__RUNQ_SLOTS], relaxed);
 }
 
 /*

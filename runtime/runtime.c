@@ -69,10 +69,11 @@ static int opts_check(const struct weft_opts *opts)
  */
 
 static struct weft__worker *worker_new(struct weft_runtime *runtime,
-				       uint32_t index, uint32_t ring_slots)
+				       uint32_t index, bool alone)
 {
 	struct weft__worker *worker =
 		aligned_alloc(_Alignof(struct weft__worker), sizeof(*worker));
+	uint32_t ring_slots = alone ? WEFT__RUNQ_SLOTS : WEFT__RUNQ_SHORT;
 
 	if (!worker)
 		return NULL;
@@ -88,20 +89,19 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 	worker->keeps_no_tasks = runtime->tasks.small;
 	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
 	worker->clock_every = 1;
-	weft__runq_init(&worker->runq, 0, ring_slots);
-	weft__runq_init(&worker->outbound, 0, ring_slots);
+	worker->alone = alone;
+	weft__runq_init(&worker->runq, 0, ring_slots, alone);
+	weft__runq_init(&worker->outbound, 0, ring_slots, alone);
 	return worker;
 }
 
 static int workers_new(struct weft_runtime *runtime, unsigned count)
 {
-	uint32_t ring_slots = count == 1 ? WEFT__RUNQ_SLOTS : WEFT__RUNQ_SHORT;
-
 	runtime->workers = calloc(count, sizeof(*runtime->workers));
 	if (!runtime->workers)
 		return -ENOMEM;
 	for (unsigned i = 0; i < count; i++) {
-		runtime->workers[i] = worker_new(runtime, i, ring_slots);
+		runtime->workers[i] = worker_new(runtime, i, count == 1);
 		if (!runtime->workers[i])
 			return -ENOMEM;
 		runtime->workers_count++;

@@ -37,8 +37,7 @@ weft__joining_take(struct weft__worker *worker)
 	/* relaxed: a look; decided by the swap. */
 	if (weft__likely(!weft__load(&worker->joining, relaxed)))
 		return NULL;
-	/* pairs: [joining.take] */
-	return weft__swap(&worker->joining, NULL, acquire);
+	return weft__slot_swap(worker, &worker->joining, NULL);
 }
 
 /* Parks a joiner that was taken out of a slot `joining`.  False: what it waits

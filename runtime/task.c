@@ -49,17 +49,7 @@ void weft__tasks_fini(struct weft_runtime *runtime)
 
 struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id)
 {
-	struct weft__task_slabs *slabs = &runtime->tasks;
-	uint32_t index = (uint32_t)id;
-	struct weft__task *chunk;
-
-	/* pairs: [task.chunk] */
-	if (index >= weft__load(&slabs->used, acquire))
-		return NULL;
-	/* relaxed: published by `used`. */
-	chunk = weft__load(&slabs->chunks[index >> WEFT__TASK_CHUNK_BITS],
-			   relaxed);
-	return &chunk[index & (WEFT__TASK_CHUNK - 1)];
+	return weft__record_at(runtime, id);
 }
 
 static void *memory_map(size_t bytes)

@@ -19,7 +19,8 @@
  *	PARKED	  nobody runs or links it; whoever clears the flag queues it
  *	NOTIFIED  a wake met it RUNNABLE; the next suspend only clears the flag
  *	DONE	  it has returned; its result is set
- *	JOINED	  the scope's owner waits for it, or for a root task a thread
+ *	JOINED	  the scope's owner waits for it, or for a root task a thread;
+ *		  but see J2 in switch.h
  *	DROPPED	  nobody will ask for the result; with DONE the record is free
  *	CANCELLED, EXPIRED	it is to be interrupted: for good / while a
  *			  deadline of a block has passed
@@ -41,7 +42,8 @@
  * Orderings
  *   [task.wake]  wake RMW release -> suspend RMW acquire, or -> the run that
  *       follows, through the queue: what the waker wrote is seen by the task.
- *   [task.done]  completion RMW release -> join RMW acquire: the result.
+ *   [task.done]  completion RMW release -> join RMW acquire: the result.  (An
+ *       owner in `joining` gets it through the slot, or the queue.)
  *   [task.free]  new generation, store release -> acquire of a join that meets
  *       it: what the old task left.
  *   [task.chunk]  `used` store release -> load acquire: the chunk of an index,

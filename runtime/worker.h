@@ -43,6 +43,8 @@ enum {
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
 	WEFT__LIFO_MOST = 3,	 /* runs in a row out of the slot */
 	WEFT__SPILL = 128,	 /* tasks moved at once, at most */
+	WEFT__FRESH_MOST = 128,	 /* ring's length up to which tasks that
+				    never ran enter it */
 	WEFT__HARVEST_MOST = 192,
 	WEFT__HARVEST_LEAST = 16,
 	WEFT__FREE_TASKS_MOST = 512,
@@ -152,6 +154,7 @@ struct weft__worker {
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;
 	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
+	bool alone; /* immutable: there is no other worker, and no helper */
 	struct weft__stack_cache stacks;
 	uint32_t index; /* immutable */
 	void *thread_fiber; /* sanitizers' own records of the thread's stack */
@@ -234,11 +237,22 @@ void weft__inbox_drain(struct weft__worker *worker);
 struct weft__task *weft__take_injected(struct weft__worker *worker);
 struct weft__task *weft__take_turn(struct weft__worker *worker);
 
+/* How long the ring may be.  With something of ours outside of it not longer
+ * than that of others: what is outside has waited as long, and what is woken
+ * now would be behind all of it. */
+static inline uint32_t weft__ring_most(struct weft__worker *worker)
+{
+	return worker->backlog ? WEFT__RUNQ_SHORT : worker->runq.most;
+}
+
 /* Queues a ready task behind what this worker has.  Owner only. */
 static inline void weft__push(struct weft__worker *worker,
 			      struct weft__task *task)
 {
 	if (weft__unlikely(worker->overflow || task->pin) ||
+	    weft__unlikely(worker->backlog &&
+			   weft__runq_count(&worker->runq) >=
+				   WEFT__RUNQ_SHORT) ||
 	    weft__unlikely(!weft__runq_push(&worker->runq, task))) {
 		weft__push_slow(worker, task);
 		return;
@@ -246,6 +260,24 @@ static inline void weft__push(struct weft__worker *worker,
 	worker->notify = true;
 	if (weft__unlikely((++worker->pushes & 31) == 0))
 		weft__tell_peers_late(worker);
+}
+
+/* Puts a task, or NULL, into a slot that helpers of this worker take from, too.
+ * Returns what was there.  Who has no helpers saves the read-modify-write. */
+static inline struct weft__task *
+weft__slot_swap(struct weft__worker *worker,
+		weft__atomic(struct weft__task *) *slot,
+		struct weft__task *task)
+{
+	struct weft__task *old;
+
+	if (!worker->alone)
+		/* pairs: [lifo.take], [joining.take] */
+		return weft__swap(slot, task, acq_rel);
+	/* relaxed: nobody else reads or writes it. */
+	old = weft__load(slot, relaxed);
+	weft__store(slot, task, relaxed);
+	return old;
 }
 
 /* Makes a ready task the next to run here; the one before it in the slot is
@@ -265,12 +297,11 @@ static inline void weft__push_next(struct weft__worker *worker,
 		weft__store(&worker->lifo, task, release);
 		return;
 	}
-	/* pairs: [lifo.take] */
-	old = weft__swap(&worker->lifo, task, acq_rel);
+	old = weft__slot_swap(worker, &worker->lifo, task);
 	if (!old)
 		return;
 	if (!old->stack &&
-	    weft__runq_count(&worker->runq) >= worker->runq.most / 2)
+	    weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
 		weft__push_backlog(worker, old);
 	else
 		weft__push(worker, old);
@@ -283,8 +314,7 @@ static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 	/* relaxed: a look; decided by the swap. */
 	if (!weft__load(&worker->lifo, relaxed))
 		return NULL;
-	/* pairs: [lifo.take] */
-	return weft__swap(&worker->lifo, NULL, acquire);
+	return weft__slot_swap(worker, &worker->lifo, NULL);
 }
 
 /* Puts the slot's task behind what is queued.  Owner only. */
@@ -306,7 +336,7 @@ static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 	if (count < WEFT__HARVEST_MOST - WEFT__HARVEST_LEAST)
 		return WEFT__HARVEST_MOST - count;
 	/* Several ask in a tick, which may be a short one. */
-	return count < WEFT__HARVEST_MOST + WEFT__HARVEST_LEAST ?
+	return count + 3 * WEFT__HARVEST_LEAST < weft__ring_most(worker) ?
 		       WEFT__HARVEST_LEAST :
 		       WEFT__HARVEST_LEAST / 4;
 }

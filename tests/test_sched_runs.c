@@ -195,7 +195,7 @@ static uint64_t overflowed(void)
 
 static int64_t overflow_step_by_step(void *arg)
 {
-	uint32_t slots = 1 + WEFT__RUNQ_SLOTS / 2 + WEFT__RUNQ_SLOTS;
+	uint32_t slots = 1 + WEFT__FRESH_MOST + WEFT__RUNQ_SLOTS;
 
 	(void)arg;
 	WEFT_SCOPE(all, NULL)

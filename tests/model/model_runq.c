@@ -4,6 +4,7 @@
  * once, by whom a CAS gave it, and what was written before the push is seen.
  */
 #define WEFT__RUNQ_SLOTS 4u
+#define WEFT__RUNQ_SHORT 4u
 
 #include "runtime/runq.h"
 #include "tests/model/kit.h"
@@ -97,7 +98,7 @@ static void setup(void *arg)
 {
 	memset(items, 0, sizeof(items));
 	memset(&queue, 0, sizeof(queue));
-	weft__runq_init(&queue, near_wrap, MOST);
+	weft__runq_init(&queue, near_wrap, MOST, false);
 	model_name(&queue.head, "head");
 	model_name(&queue.tail, "tail");
 	pushed = 0;

@@ -11,6 +11,7 @@
 #define WEFT_TESTS_MODEL_WORKERS_H
 
 #define WEFT__RUNQ_SLOTS 4u
+#define WEFT__RUNQ_SHORT 4u
 
 #define KIT_HINTS
 #include "tests/model/kit.h"
