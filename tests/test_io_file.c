@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "tests/test_io_common.h"
+#include "tests/test_pages.h"
 
 enum { FILE_BYTES = 1 << 20 };
 
@@ -35,10 +36,10 @@ static int file_new(int flags)
 	return fd;
 }
 
-static void evict(int fd)
+static void sync_and_evict(int fd)
 {
 	fsync(fd);
-	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+	evict(fd);
 }
 
 static struct weft_worker_stats stats(void)
@@ -75,11 +76,18 @@ IO_TEST(uncached_reads_are_waited_for)
 	int fd = file_new(0);
 	size_t done;
 
-	evict(fd);
 	before = stats();
-	ck_assert_int_eq(weft_pread_all(fd, got, FILE_BYTES, 0, &done), 0);
-	ck_assert_uint_eq(done, FILE_BYTES);
-	ck_assert_mem_eq(got, expected, FILE_BYTES);
+	/* A disk may be quick enough, or this thread be kept away for long
+	 * enough, for the kernel to have the pages by the end of the try that
+	 * asks for them. */
+	for (int i = 0; i < 100 && stats().ops == before.ops; i++) {
+		sync_and_evict(fd);
+		ck_assert_int_eq(
+			weft_pread_all(fd, got, FILE_BYTES, 0, &done), 0);
+		ck_assert_uint_eq(done, FILE_BYTES);
+		ck_assert_mem_eq(got, expected, FILE_BYTES);
+		memset(got, 0, FILE_BYTES);
+	}
 	ck_assert_uint_gt(stats().ops, before.ops);
 	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
@@ -124,7 +132,7 @@ IO_TEST(position_moves_with_read_and_write)
 	ck_assert_int_eq(weft_pread(fd, got, 6, 130), 6);
 	ck_assert_mem_eq(got, "newabc", 6);
 	/* And so when the ring has to be used. */
-	evict(fd);
+	sync_and_evict(fd);
 	ck_assert_int_eq(weft_read(fd, got, 10), 10);
 	ck_assert_mem_eq(got, expected + 136, 10);
 	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 146);
@@ -146,7 +154,7 @@ IO_TEST(end_of_file_is_0_and_nothing_else_is)
 	ck_assert_int_eq(weft_read_all(fd, got, FILE_BYTES, &done), 0);
 	ck_assert_int_eq(weft_read(fd, got, 1), 0);
 	/* Half of it in the cache: never 0 in the middle. */
-	evict(fd);
+	sync_and_evict(fd);
 	ck_assert_int_eq(weft_pread(fd, got, 4096, 0), 4096);
 	for (off_t at = 0; at < FILE_BYTES; at += 65536)
 		ck_assert_int_gt(weft_pread(fd, got, 65536, at), 0);
@@ -164,7 +172,7 @@ IO_TEST(huge_lengths_are_cut)
 
 	ck_assert_ptr_ne(room, MAP_FAILED);
 	ck_assert_int_eq(weft_pread(fd, room, bytes, 0), FILE_BYTES);
-	evict(fd);
+	sync_and_evict(fd);
 	ck_assert_int_gt(weft_pread(fd, room, bytes, 0), 0);
 	ck_assert_int_eq(munmap(room, bytes), 0);
 	ck_assert_int_eq(weft_close(fd), 0);

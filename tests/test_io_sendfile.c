@@ -10,8 +10,9 @@
 
 #include "io/direct.h"
 #include "tests/test_io_common.h"
+#include "tests/test_pages.h"
 
-enum { FILE_BYTES = 1 << 20, PAGE = 4096 };
+enum { FILE_BYTES = 1 << 20 };
 
 static char expected[FILE_BYTES], got[FILE_BYTES + 1];
 
@@ -21,40 +22,6 @@ static weft__atomic(unsigned) sendfiles; /* that the library made */
 static weft__atomic(int) sendfile_error; /* 0: none */
 static int put_in_place = -1; /* of the socket, when the first call is done */
 
-/* Pages of a stretch of the file that are in the page cache. */
-static size_t resident(int fd, off_t offset, size_t bytes)
-{
-	unsigned char pages[FILE_BYTES / PAGE];
-	size_t first = (size_t)offset / PAGE;
-	size_t last = ((size_t)offset + bytes - 1) / PAGE;
-	void *file = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, fd, 0);
-	size_t count = 0;
-
-	ck_assert_ptr_ne(file, MAP_FAILED);
-	ck_assert_int_eq(mincore(file, FILE_BYTES, pages), 0);
-	munmap(file, FILE_BYTES);
-	for (size_t i = first; i <= last; i++)
-		count += pages[i] & 1;
-	return count;
-}
-
-static bool is_resident(int fd, off_t offset, size_t bytes)
-{
-	size_t last = ((size_t)offset + bytes - 1) / PAGE;
-
-	return resident(fd, offset, bytes) == last - (size_t)offset / PAGE + 1;
-}
-
-/* Pages in the cache and on their way there; or -1: Linux before 6.5, and
- * Valgrind. */
-static int64_t pages_counted(int fd)
-{
-	uint64_t range[2] = { 0, FILE_BYTES }, counts[5];
-
-	if (syscall(451 /* cachestat */, fd, range, counts, 0) < 0)
-		return -1;
-	return (int64_t)counts[0];
-}
 
 /* Never for a socket that blocks, nor for what would have to be read in. */
 ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
@@ -99,25 +66,6 @@ static int file_new(void)
 	ck_assert_int_eq(write(fd, expected, FILE_BYTES), FILE_BYTES);
 	ck_assert_int_eq(fsync(fd), 0);
 	return fd;
-}
-
-static bool is_evicted(int fd)
-{
-	int64_t counted = pages_counted(fd);
-
-	return counted < 0 ? resident(fd, 0, FILE_BYTES) == 0 : counted == 0;
-}
-
-static void evict(int fd)
-{
-	uint64_t end = weft_now() + WEFT_SEC(5);
-
-	do { /* a page that is in somebody's hands stays */
-		ck_assert_uint_lt(weft_now(), end);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	} while (!is_evicted(fd));
-	/* Reading one page brings in no others. */
-	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
 }
 
 static void tcp_pair(int fds[2])
