@@ -217,7 +217,8 @@ int weft_yield(void)
 		weft__count(worker, WEFT__N_POLLS, 1);
 	} else {
 		/* The slot's task, too, goes before the one that yields, and
-		 * must not fall behind it when the slot's cap is reached. */
+		 * must not fall behind it when the slot's cap is reached.
+		 * (weft__give_way(), in line: nothing else is done here.) */
 		weft__lifo_queue(worker);
 		worker = weft__switch_to(worker, weft__pick(worker),
 					 WEFT__LEFT_YIELD);

@@ -381,7 +381,7 @@ static void tick_end(struct weft__worker *worker)
 
 	worker->until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	/* Whoever spent the budget has just read the clock. */
+	/* Whoever found that the tick is over has just read the clock. */
 	worker->ended_ns = worker->tick_over ?
 				   worker->clock_ns :
 				   worker->ops->now(worker->runtime);

@@ -4,7 +4,6 @@
  */
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
@@ -21,7 +20,6 @@ static char expected[FILE_BYTES], got[FILE_BYTES + 1];
 static weft__atomic(unsigned) sendfiles; /* that the library made */
 static weft__atomic(int) sendfile_error; /* 0: none */
 static int put_in_place = -1; /* of the socket, when the first call is done */
-
 
 /* Never for a socket that blocks, nor for what would have to be read in. */
 ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
