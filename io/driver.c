@@ -455,6 +455,16 @@ static uint64_t uring_waited(struct weft__worker *worker)
 	return weft__schedstat_waited_ns(&weft__shard(worker)->schedstat);
 }
 
+static void uring_watch(struct weft__worker *worker, bool watches)
+{
+	struct weft__slice *slice = &weft__shard(worker)->slice;
+
+	if (watches)
+		weft__slice_shorten(slice, uring_now(worker->runtime));
+	else
+		weft__slice_restore(slice);
+}
+
 static const struct weft__driver_ops uring_ops = {
 	.name = "io_uring",
 	.open = uring_open,
@@ -469,6 +479,7 @@ static const struct weft__driver_ops uring_ops = {
 	.park_abort = uring_park_abort,
 	.park = uring_park,
 	.wake = uring_wake,
+	.watch = uring_watch,
 	.waited = uring_waited,
 	.random = uring_random,
 };

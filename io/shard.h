@@ -25,6 +25,7 @@
 
 #include "io/ring.h"
 #include "io/schedstat.h"
+#include "io/slice.h"
 #include "io/trylock.h"
 #include "runtime/worker.h"
 
@@ -58,6 +59,7 @@ struct weft__shard {
 	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
 	pthread_t sigpipe_thread; /* owner only */
 	struct weft__schedstat schedstat; /* owner only */
+	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
 };
 

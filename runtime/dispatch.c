@@ -8,6 +8,7 @@
  */
 #include "runtime/crowd.h"
 #include "runtime/runtime.h"
+#include "runtime/sentinel.h"
 #include "runtime/wait.h"
 #include "runtime/worker.h"
 
@@ -44,14 +45,6 @@ void weft__unpark(struct weft__worker *from, struct weft__worker *to)
 
 	if (old == WEFT__PARK_SLEEPS)
 		to->ops->wake(from, to); /* mutate: wake */
-}
-
-void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
-{
-	uint32_t number = index + 1;
-
-	/* pairs: [sentinel.retire] */
-	(void)weft__cas(&runtime->sentinel, &number, 0u, seq_cst);
 }
 
 /* Wakes the worker that was claimed; -1: none was. */

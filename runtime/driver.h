@@ -86,6 +86,11 @@ struct weft__driver_ops {
 	 * same runtime, or NULL on a foreign thread. */
 	void (*wake)(struct weft__worker *from, struct weft__worker *to);
 
+	/* The worker's thread, which calls this, is the sentinel from here on:
+	 * however others compute, it should run as soon as it wakes.  Or it no
+	 * longer is, and runs tasks.  May be told what it knows. */
+	void (*watch)(struct weft__worker *worker, bool watches);
+
 	/* How long the worker's thread, which calls this, has so far waited for
 	 * a processor while it could run.  Never less than before; 0 if that
 	 * cannot be told. */

@@ -358,6 +358,7 @@ static void worker_loop(struct weft__worker *worker)
 		;
 	/* relaxed: nobody helps it any more. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
+	worker->ops->watch(worker, false);
 	weft__worker_set(outer);
 	weft__overflow_thread_fini(altstack);
 }

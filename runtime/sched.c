@@ -15,20 +15,13 @@
  *   [park.token]  park_word is written by swaps and a CAS, so a token is never
  *       lost: a wake that comes before the sleep makes the sleep's CAS fail;
  *       one that comes after it ends it.
- *   [sentinel.retire]  seq_cst: who retires stores `sentinel` and then reads
- *       the counts; who wakes lowers the counts and then reads `sentinel`.  A
- *       store followed by a load of another location, on both sides.
  */
 #include "runtime/crowd.h"
 #include "runtime/runtime.h"
+#include "runtime/sentinel.h"
+#include "runtime/steal.h"
 #include "runtime/wait.h"
 #include "runtime/worker.h"
-
-/* How often a busy worker looks at another one. */
-#define LOOK_NS 500000u
-
-/* The shortest sleep of the sentinel. */
-#define WATCH_LEAST_NS 100000u
 
 /* The interval of the injection queue: its tasks wait for 1 ms at most while a
  * run takes what it takes on average. */
@@ -48,255 +41,6 @@ static uint32_t random_next(struct weft__worker *worker)
 	return (uint32_t)(x >> 32);
 }
 
-static struct weft__worker *peer(struct weft__worker *worker, uint32_t i)
-{
-	struct weft_runtime *runtime = worker->runtime;
-
-	return runtime->workers[i % runtime->workers_count];
-}
-
-/*
- * Stealing and helping.
- */
-
-/* Half of a ring, at most so many: the oldest to run now, the rest into our own
- * ring. */
-static struct weft__task *steal_ring(struct weft__worker *worker,
-				     struct weft__runq *from, uint32_t most)
-{
-	struct weft__task *first;
-	struct weft__claim claim;
-
-	if (!weft__runq_claim(from, 2, most, &claim))
-		return NULL;
-	first = weft__runq_claimed(from, &claim, 0);
-	for (uint32_t i = 1; i < claim.count; i++)
-		if (!weft__runq_push(&worker->runq,
-				     weft__runq_claimed(from, &claim, i)))
-			weft__push_slow(worker,
-					weft__runq_claimed(from, &claim, i));
-	weft__runq_release(from);
-	weft__count(worker, WEFT__N_STEALS_WON, 1);
-	weft__count(worker, WEFT__N_STOLEN, claim.count);
-	if (claim.count > 1)
-		worker->notify = true;
-	return first;
-}
-
-static struct weft__task *steal_from(struct weft__worker *worker,
-				     struct weft__worker *victim, uint32_t most)
-{
-	struct weft__task *task;
-
-	weft__count(worker, WEFT__N_STEALS_TRIED, 1);
-	task = steal_ring(worker, &victim->runq, most);
-	return task ? task : steal_ring(worker, &victim->outbound, most);
-}
-
-static bool worker_late(struct weft__worker *worker, uint64_t now_ns)
-{
-	/* relaxed: compared with a clock. */
-	uint64_t seen_ns = weft__load(&worker->seen_ns, relaxed);
-
-	return seen_ns && now_ns > seen_ns && now_ns - seen_ns > WEFT__LATE_NS;
-}
-
-/* A worker has computed for too long: its completions, its submissions, its
- * timers, and what sits in its LIFO slot.  Its ring is stolen from as usual. */
-static unsigned help(struct weft__worker *worker, struct weft__worker *late,
-		     uint64_t now_ns)
-{
-	struct weft__task *task = weft__lifo_take(late);
-	struct weft__task *joiner = weft__joining_take(late);
-	unsigned found = worker->ops->help(worker, late, now_ns);
-
-	if (joiner && !weft__joiner_park(joiner)) {
-		weft__push(worker, joiner); /* mutate: wake */
-		found++;
-	}
-	if (task) {
-		weft__push(worker, task);
-		found++;
-	}
-	/* A helper may have much to do itself. */
-	task = steal_from(worker, late, weft__harvest_room(worker));
-	if (task) {
-		weft__push(worker, task);
-		found++;
-	}
-	weft__count(worker, WEFT__N_HELPS, 1);
-	return found;
-}
-
-/* A busy worker's look at one other, in rotation. */
-static void look_at_another(struct weft__worker *worker, uint64_t now_ns)
-{
-	struct weft_runtime *runtime = worker->runtime;
-	struct weft__worker *other;
-
-	worker->looked_ns = now_ns;
-	if (runtime->help_off)
-		return;
-	if (worker->next_help == worker->index)
-		worker->next_help++;
-	other = peer(worker, worker->next_help);
-	worker->next_help = (other->index + 1) % runtime->workers_count;
-	if (other != worker && worker_late(other, now_ns))
-		(void)help(worker, other, now_ns);
-}
-
-/*
- * The sentinel: while some worker runs and others sleep, one sleeper looks up
- * every millisecond, until nothing has happened for 100 ms.  (Not every two: a
- * kernel may put the thread that looks up on the core of the one that computes,
- * where it waits for the next clock tick, up to 4 ms; measured: 1 to 4.)
- */
-
-static bool is_sentinel(struct weft__worker *worker)
-{
-	/* relaxed: only this worker puts its own number there, and who takes it
-	 * away has claimed and wakes it. */
-	return weft__load(&worker->runtime->sentinel, relaxed) ==
-	       worker->index + 1;
-}
-
-static bool all_parked(struct weft_runtime *runtime)
-{
-	/* pairs: [sentinel.retire] */
-	return weft__idle_parked(weft__load(&runtime->idle.counts, seq_cst)) ==
-	       runtime->workers_count;
-}
-
-static bool quiet(struct weft__worker *worker, uint64_t now_ns)
-{
-	/* relaxed: compared with a clock. */
-	uint64_t active_ns = weft__load(&worker->runtime->active_ns, relaxed);
-
-	return now_ns > active_ns + WEFT__QUIET_NS;
-}
-
-/* Until the first of the others will be late, unless it is seen before. */
-static uint64_t watch_ns(struct weft__worker *worker)
-{
-	struct weft_runtime *runtime = worker->runtime;
-	uint64_t now_ns = runtime->ops->now(runtime);
-	uint64_t wait_ns = WEFT__LATE_NS;
-
-	for (uint32_t i = 1; i < runtime->workers_count; i++) {
-		/* relaxed: compared with a clock. */
-		uint64_t seen_ns = weft__load(
-			&peer(worker, worker->index + i)->seen_ns, relaxed);
-		uint64_t late_ns = seen_ns + WEFT__LATE_NS + WATCH_LEAST_NS;
-
-		if (seen_ns && late_ns < now_ns + wait_ns)
-			wait_ns = late_ns > now_ns + WATCH_LEAST_NS ?
-					  late_ns - now_ns :
-					  WATCH_LEAST_NS;
-	}
-	return wait_ns;
-}
-
-/* How long this worker, which is announced as parked, may sleep.  When it
- * retires, either it sees one that runs, or that one sees that there is no
- * sentinel and appoints one: [sentinel.retire]. */
-static uint64_t park_wait_ns(struct weft__worker *worker)
-{
-	struct weft_runtime *runtime = worker->runtime;
-	uint32_t nobody = 0;
-
-	if (runtime->sentinel_off || runtime->workers_count == 1)
-		return WEFT_NEVER;
-	/* pairs: [sentinel.retire] */
-	if (!is_sentinel(worker) &&
-	    !weft__cas(&runtime->sentinel, &nobody, worker->index + 1, seq_cst))
-		return WEFT_NEVER;
-	worker->watches = true;
-	if (!all_parked(runtime) ||
-	    !quiet(worker, worker->ops->now(runtime)))
-		return watch_ns(worker);
-	worker->watches = false;
-	weft__sentinel_resign(runtime, worker->index);
-	if (all_parked(runtime)) { /* mutate: recheck=true */
-		weft__stacks_trim(runtime);
-		return WEFT_NEVER;
-	}
-	nobody = 0;
-	/* pairs: [sentinel.retire] */
-	worker->watches = weft__cas(&runtime->sentinel, &nobody,
-				    worker->index + 1, seq_cst);
-	return worker->watches ? watch_ns(worker) : WEFT_NEVER;
-}
-
-/* This worker runs again after a sleep: somebody must look after it. */
-static void appoint_sentinel(struct weft__worker *worker)
-{
-	struct weft_runtime *runtime = worker->runtime;
-	int index;
-
-	if (runtime->sentinel_off || runtime->workers_count == 1 ||
-	    /* pairs: [sentinel.retire] */
-	    weft__load(&runtime->sentinel, seq_cst))
-		return;
-	index = weft__idle_claim_any(&runtime->idle);
-	if (index < 0)
-		return;
-	weft__count(worker, WEFT__N_WAKES_SENT, 1);
-	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
-}
-
-/* This worker has something to run after a sleep: if it watched, from here on
- * another one does. */
-static void active_again(struct weft__worker *worker, uint64_t now_ns)
-{
-	/* relaxed: compared with a clock. */
-	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
-	if (worker->watches)
-		weft__sentinel_resign(worker->runtime, worker->index);
-	worker->watches = false;
-	appoint_sentinel(worker);
-}
-
-/* Is there a task in the shared queue, while all others sleep and nobody is on
- * the way?  Somebody should have been woken for it.  (Who has been woken counts
- * as searching until it is awake and has found something; who has not looked a
- * last time does not sleep yet.) */
-static bool is_overlooked(struct weft__worker *worker)
-{
-	struct weft_runtime *runtime = worker->runtime;
-	bool overlooked;
-
-	if (!weft__inject_length(&runtime->inject))
-		return false;
-	weft__lock_take(&runtime->inject.lock);
-	overlooked = weft__inject_length(&runtime->inject) != 0 &&
-		     /* pairs: [idle.push] */
-		     !weft__idle_searching(
-			     weft__load(&runtime->idle.counts, acquire));
-	for (uint32_t i = 1; i < runtime->workers_count; i++)
-		/* relaxed: who has found a task and left the search is awake
-		 * for whoever acquired the counts. */
-		overlooked &= weft__load(&peer(worker, worker->index + i)
-						  ->park_word,
-					 relaxed) == WEFT__PARK_SLEEPS;
-	weft__lock_drop(&runtime->inject.lock);
-	return overlooked;
-}
-
-/* The sentinel has looked up without being woken. */
-static void sentinel_look(struct weft__worker *worker, uint64_t now_ns)
-{
-	struct weft_runtime *runtime = worker->runtime;
-
-	for (uint32_t i = 1; i < runtime->workers_count; i++) {
-		struct weft__worker *other = peer(worker, worker->index + i);
-
-		if (worker_late(other, now_ns) && !runtime->help_off)
-			(void)help(worker, other, now_ns);
-	}
-	if (is_overlooked(worker))
-		weft__count(worker, WEFT__N_RESCUES, 1);
-}
-
 /*
  * The tick.
  */
@@ -308,6 +52,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	uint64_t now_ns = worker->ended_ns ? worker->ended_ns :
 					     worker->ops->now(worker->runtime);
 
+	weft__sentinel_ticks(worker);
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->drained)
@@ -315,8 +60,8 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
 	if (worker->runtime->workers_count > 1 &&
-	    now_ns - worker->looked_ns >= LOOK_NS)
-		look_at_another(worker, now_ns);
+	    now_ns - worker->looked_ns >= WEFT__LOOK_NS)
+		weft__help_next(worker, now_ns);
 	weft__inbox_drain(worker);
 	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))
 		weft__starved_serve(worker, now_ns);
@@ -343,7 +88,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
 	if (worker->watches && (first || !weft__alone(worker)))
-		active_again(worker, now_ns);
+		weft__sentinel_ran(worker, now_ns);
 	return first;
 }
 
@@ -417,8 +162,8 @@ static bool any_work(struct weft__worker *worker)
 	    weft__load(&worker->inbox, relaxed))
 		return true;
 	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		if (weft__runq_visible(&peer(worker, i)->runq) ||
-		    weft__runq_visible(&peer(worker, i)->outbound))
+		if (weft__runq_visible(&weft__peer(worker, i)->runq) ||
+		    weft__runq_visible(&weft__peer(worker, i)->outbound))
 			return true;
 	return false;
 }
@@ -478,10 +223,10 @@ static struct weft__task *search(struct weft__worker *worker)
 	struct weft__task *task = weft__take_injected(worker);
 
 	for (uint32_t i = 0; !task && i < count; i++) {
-		struct weft__worker *victim = peer(worker, start + i);
+		struct weft__worker *victim = weft__peer(worker, start + i);
 
 		if (victim != worker)
-			task = steal_from(worker, victim, WEFT__SPILL);
+			task = weft__steal(worker, victim, WEFT__SPILL);
 	}
 	return task ? task : weft__take_injected(worker);
 }
@@ -507,16 +252,16 @@ static void park_end(struct weft__worker *worker)
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->watches && !worker->searching && weft__alone(worker)) {
-		sentinel_look(worker, now_ns);
+		weft__sentinel_look(worker, now_ns);
 		return;
 	}
-	active_again(worker, now_ns);
+	weft__sentinel_ran(worker, now_ns);
 }
 
 /* The same, and somebody has to ask for memory again for those who starve. */
 static uint64_t sleep_ns(struct weft__worker *worker)
 {
-	uint64_t wait_ns = park_wait_ns(worker);
+	uint64_t wait_ns = weft__sentinel_wait_ns(worker);
 
 	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)) &&
 	    wait_ns > WEFT__STARVED_RETRY_NS)
@@ -544,7 +289,7 @@ static void park(struct weft__worker *worker)
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
 	/* Who gives way leaves work behind on purpose, to those that run. */
-	if (last && (!worker->gives_way || all_parked(runtime)) &&
+	if (last && (!worker->gives_way || weft__all_parked(runtime)) &&
 	    any_work(worker)) { /* mutate: recheck=false */
 		worker->ops->park_abort(worker);
 		unparked(worker);

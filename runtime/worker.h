@@ -144,6 +144,7 @@ struct weft__worker {
 	bool searching;
 	bool claimed; /* was woken to search, has found nothing yet */
 	bool parked;  /* announced */
+	uint8_t watched; /* until so many ticks ago, for the driver */
 	bool watches; /* as the sentinel; until it has seen to it that another
 			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
@@ -407,9 +408,6 @@ static inline bool weft__wake(struct weft__worker *here,
 /* The full check after a push ([idle.push]); wakes one worker if one should be.
  * `here` is the calling worker, or NULL. */
 void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
-
-/* That worker, if it is the sentinel, no longer is. */
-void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index);
 
 /* Wakes a worker that was claimed, or one that must look at something. */
 void weft__unpark(struct weft__worker *from, struct weft__worker *to);

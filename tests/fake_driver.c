@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/fake_driver.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +17,7 @@ enum { EVENTS_MAX = 64 };
 struct fake_worker {
 	bool begun;   /* between park_begin and its end */
 	bool parked;  /* its park has returned PENDING */
+	bool watches; /* it has been told so */
 	bool woken;
 	uint64_t parks, steps;
 	bool busy;    /* computes, further down on this thread's stacks */
@@ -84,7 +83,7 @@ static void wait_for_processors(uint64_t length_ns)
 		fake->waited_ns += length_ns;
 }
 
-static void advance(uint64_t length_ns)
+void fake_pass(uint64_t length_ns)
 {
 	uint64_t most = UINT64_MAX - 1 - fake->clock_ns;
 
@@ -93,29 +92,20 @@ static void advance(uint64_t length_ns)
 	wait_for_processors(length_ns);
 }
 
-void fake_pass(uint64_t length_ns)
-{
-	advance(length_ns);
-}
-
 struct weft_runtime *fake_runtime(void)
 {
 	return fake->runtime;
 }
 
-static uint64_t sum_of(enum weft__count which)
+uint64_t fake_polls(void)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
-		sum += weft__load(&fake->runtime->workers[i]->counts[which],
-				  relaxed);
+		sum += weft__load(
+			&fake->runtime->workers[i]->counts[WEFT__N_POLLS],
+			relaxed);
 	return sum;
-}
-
-uint64_t fake_polls(void)
-{
-	return sum_of(WEFT__N_POLLS);
 }
 
 void fake_processors(unsigned processors)
@@ -152,7 +142,7 @@ static uint64_t fake_now(struct weft_runtime *runtime)
 	if (!fake)
 		return 0;
 	if (fake->config.look_ns)
-		advance(fake_random(fake->config.look_ns + 1));
+		fake_pass(fake_random(fake->config.look_ns + 1));
 	return fake->clock_ns;
 }
 
@@ -237,6 +227,11 @@ static void fake_wake(struct weft__worker *from, struct weft__worker *to)
 	f->woken = true;
 }
 
+static void fake_watch(struct weft__worker *worker, bool watches)
+{
+	fake->worker[worker->index].watches = watches;
+}
+
 static uint64_t fake_waited(struct weft__worker *worker)
 {
 	(void)worker;
@@ -263,6 +258,7 @@ const struct weft__driver_ops fake_ops = {
 	.park_abort = fake_park_abort,
 	.park = fake_park,
 	.wake = fake_wake,
+	.watch = fake_watch,
 	.waited = fake_waited,
 	.random = fake_seed,
 };
@@ -292,6 +288,7 @@ static void check_accounts(void)
 
 	for (uint32_t i = 0; i < fake->runtime->workers_count; i++) {
 		struct weft__worker *worker = fake->runtime->workers[i];
+		bool watches = worker->watches || worker->watched;
 		bool listed_now = listed(idle, i);
 
 		parked += worker->parked;
@@ -299,6 +296,8 @@ static void check_accounts(void)
 			trouble("a worker is listed that does not park");
 		if (worker->parked && worker->searching)
 			trouble("a parked worker searches");
+		if (watches != fake->worker[i].watches)
+			trouble("the driver was not told who is the sentinel");
 		searching += worker->searching;
 		/* Claimed, and on its way to search. */
 		searching += worker->parked && !listed_now;
@@ -348,7 +347,7 @@ static void step(struct weft__worker *worker)
 		trouble("a worker left its loop");
 	weft__worker_set(outer);
 	f->busy = false;
-	advance(1 + fake_random(most));
+	fake_pass(1 + fake_random(most));
 	fake->steps++;
 	fake_note(worker->index);
 	fake_note(fake->clock_ns);

@@ -28,7 +28,7 @@ import time
 MISSES = 3      # attempts that must fail
 ATTEMPTS = 4
 FAR = 10        # times the limit
-OTHERS = 0.10   # of a core, used by others: the attempt is blurred
+OTHERS = 0.05   # of a core, used by others: the attempt is blurred
 PATIENCE = 50   # seconds; with WEFT_TEST_LONG ten times that
 
 # Of each: the numbers of workers; the options every day, for hours (--long),

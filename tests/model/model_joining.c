@@ -10,6 +10,8 @@
 
 #include "runtime/idle.c"
 #include "runtime/sched.c"
+#include "runtime/sentinel.c"
+#include "runtime/steal.c"
 
 static struct weft_scope scope;
 static int64_t written_by_child;

@@ -240,8 +240,14 @@ static void driver_close(struct weft_runtime *of)
 	(void)of;
 }
 
+static void driver_watch(struct weft__worker *worker, bool watches)
+{
+	(void)worker, (void)watches;
+}
+
 static const struct weft__driver_ops driver = {
 	.close = driver_close,
+	.watch = driver_watch,
 	.now = driver_now,
 	.arm = driver_arm,
 	.disarm = driver_disarm,

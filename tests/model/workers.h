@@ -42,6 +42,8 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 
 #include "runtime/body.c"
 #include "runtime/sched.c"
+#include "runtime/sentinel.c"
+#include "runtime/steal.c"
 
 #if !defined(__x86_64__)
 /* A task's last switch names it; no model makes that switch. */
@@ -174,6 +176,11 @@ static uint64_t driver_waited(struct weft__worker *worker)
 	return 0;
 }
 
+static void driver_watch(struct weft__worker *worker, bool watches)
+{
+	(void)worker, (void)watches;
+}
+
 static void driver_close(struct weft_runtime *of);
 
 static const struct weft__driver_ops driver = {
@@ -185,6 +192,7 @@ static const struct weft__driver_ops driver = {
 	.park_abort = driver_park_begin,
 	.park = driver_park,
 	.wake = driver_wake,
+	.watch = driver_watch,
 	.waited = driver_waited,
 	.close = driver_close,
 };

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/slice.h"
+
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHORTEST_NS 100000u /* the kernel grants */
+#define AGAIN_NS 1000000u
+
+/* The kernel's struct sched_attr, in its first version.  (Its own header cannot
+ * be included beside <sched.h>, and glibc has none before 2.41.) */
+struct attr {
+	uint32_t bytes, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+/* False: the kernel, or the policy of the thread, knows no slices. */
+static bool slice_get(struct attr *attr)
+{
+	return syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) == 0 &&
+	       (attr->policy == SCHED_OTHER || attr->policy == SCHED_BATCH) &&
+	       attr->runtime_ns != 0;
+}
+
+/* Everything else remains as it is now. */
+static bool slice_set(struct attr *attr, uint64_t slice_ns)
+{
+	attr->runtime_ns = slice_ns;
+	return syscall(SYS_sched_setattr, 0, attr, 0) == 0;
+}
+
+void weft__slice_shorten(struct weft__slice *slice, uint64_t now_ns)
+{
+	struct attr attr = { 0 };
+
+	if (slice->is_short || slice->refused ||
+	    now_ns - slice->asked_ns < AGAIN_NS)
+		return;
+	slice->asked_ns = now_ns;
+	slice->refused = !slice_get(&attr);
+	if (slice->refused)
+		return;
+	slice->own_ns = attr.runtime_ns;
+	slice->is_short = slice_set(&attr, SHORTEST_NS);
+	slice->refused = !slice->is_short;
+}
+
+void weft__slice_restore(struct weft__slice *slice)
+{
+	struct attr attr = { 0 };
+
+	if (!slice->is_short)
+		return;
+	slice->is_short = false;
+	/* Who has changed it meanwhile knows better. */
+	if (slice_get(&attr) && attr.runtime_ns == SHORTEST_NS)
+		slice->refused = !slice_set(&attr, slice->own_ns);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sentinel - while some worker runs and others sleep, one sleeper looks up
+ * every millisecond, until nothing has happened for 100 ms.
+ *
+ * (Not every two: a kernel may put the thread that looks up on the core of the
+ * one that computes, where it may wait for a clock tick, 4 ms: io/slice.h.
+ * Measured: 1 to 4.)
+ *
+ * Orderings
+ *   [sentinel.retire]  seq_cst: who retires stores `sentinel` and then reads
+ *       the counts; who wakes lowers the counts and then reads `sentinel`.  A
+ *       store followed by a load of another location, on both sides.
+ */
+#ifndef WEFT_RUNTIME_SENTINEL_H
+#define WEFT_RUNTIME_SENTINEL_H
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+/* That worker, if it is the sentinel, no longer is. */
+void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index);
+
+bool weft__all_parked(struct weft_runtime *runtime);
+
+/* How long this worker, which is announced as parked, may sleep; if there is no
+ * sentinel, it now is. */
+uint64_t weft__sentinel_wait_ns(struct weft__worker *worker);
+
+/* The sentinel has looked up without being woken. */
+void weft__sentinel_look(struct weft__worker *worker, uint64_t now_ns);
+
+/* This worker has something to run after a sleep: if it watched, from here on
+ * another one does. */
+void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns);
+
+/* At the start of a tick.  What the sentinel has found where it helped runs in
+ * one tick, and then it watches again; if there is a second one it does not,
+ * and the driver is told. */
+static inline void weft__sentinel_ticks(struct weft__worker *worker)
+{
+	if (weft__unlikely(worker->watched) && --worker->watched == 0)
+		worker->ops->watch(worker, false);
+}
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/steal.h"
+
+#include "runtime/wait.h"
+
+/* Half of a ring, at most so many: the oldest to run now, the rest into our own
+ * ring. */
+static struct weft__task *steal_ring(struct weft__worker *worker,
+				     struct weft__runq *from, uint32_t most)
+{
+	struct weft__task *first;
+	struct weft__claim claim;
+
+	if (!weft__runq_claim(from, 2, most, &claim))
+		return NULL;
+	first = weft__runq_claimed(from, &claim, 0);
+	for (uint32_t i = 1; i < claim.count; i++)
+		if (!weft__runq_push(&worker->runq,
+				     weft__runq_claimed(from, &claim, i)))
+			weft__push_slow(worker,
+					weft__runq_claimed(from, &claim, i));
+	weft__runq_release(from);
+	weft__count(worker, WEFT__N_STEALS_WON, 1);
+	weft__count(worker, WEFT__N_STOLEN, claim.count);
+	if (claim.count > 1)
+		worker->notify = true;
+	return first;
+}
+
+struct weft__task *weft__steal(struct weft__worker *worker,
+			       struct weft__worker *victim, uint32_t most)
+{
+	struct weft__task *task;
+
+	weft__count(worker, WEFT__N_STEALS_TRIED, 1);
+	task = steal_ring(worker, &victim->runq, most);
+	return task ? task : steal_ring(worker, &victim->outbound, most);
+}
+
+static bool is_late(struct weft__worker *worker, uint64_t now_ns)
+{
+	/* relaxed: compared with a clock. */
+	uint64_t seen_ns = weft__load(&worker->seen_ns, relaxed);
+
+	return seen_ns && now_ns > seen_ns && now_ns - seen_ns > WEFT__LATE_NS;
+}
+
+/* A worker has computed for too long: its completions, its submissions, its
+ * timers, and what sits in its LIFO slot.  Its ring is stolen from as usual. */
+static void help(struct weft__worker *worker, struct weft__worker *late,
+		 uint64_t now_ns)
+{
+	struct weft__task *task = weft__lifo_take(late);
+	struct weft__task *joiner = weft__joining_take(late);
+
+	(void)worker->ops->help(worker, late, now_ns);
+	if (joiner && !weft__joiner_park(joiner))
+		weft__push(worker, joiner); /* mutate: wake */
+	if (task)
+		weft__push(worker, task);
+	/* A helper may have much to do itself. */
+	task = weft__steal(worker, late, weft__harvest_room(worker));
+	if (task)
+		weft__push(worker, task);
+	weft__count(worker, WEFT__N_HELPS, 1);
+}
+
+void weft__help_if_late(struct weft__worker *worker, struct weft__worker *other,
+			uint64_t now_ns)
+{
+	if (is_late(other, now_ns) && !worker->runtime->help_off)
+		help(worker, other, now_ns);
+}
+
+void weft__help_next(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft__worker *other;
+
+	worker->looked_ns = now_ns;
+	if (worker->next_help == worker->index)
+		worker->next_help++;
+	other = weft__peer(worker, worker->next_help);
+	worker->next_help = (other->index + 1) % worker->runtime->workers_count;
+	if (other != worker)
+		weft__help_if_late(worker, other, now_ns);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steal - taking what another worker cannot run now.
+ *
+ * Who has nothing to run steals half of another one's ring.  Who finds that
+ * another one is late, since a task of it computes, also does what that one's
+ * ticks would: help.
+ */
+#ifndef WEFT_RUNTIME_STEAL_H
+#define WEFT_RUNTIME_STEAL_H
+
+#include "runtime/runtime.h"
+#include "runtime/worker.h"
+
+/* How often a busy worker looks at another one. */
+#define WEFT__LOOK_NS 500000u
+
+static inline struct weft__worker *weft__peer(struct weft__worker *worker,
+					      uint32_t i)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	return runtime->workers[i % runtime->workers_count];
+}
+
+/* Half of a ring of the victim's, at most so many.  Returns the oldest, to run
+ * now; the rest is in the worker's own ring. */
+struct weft__task *weft__steal(struct weft__worker *worker,
+			       struct weft__worker *victim, uint32_t most);
+
+void weft__help_if_late(struct weft__worker *worker, struct weft__worker *other,
+			uint64_t now_ns);
+
+/* A busy worker's look at one other, in rotation. */
+void weft__help_next(struct weft__worker *worker, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Slices: the sentinel's thread has a short one, who runs tasks has its own.
+ * On kernels before 6.12, where no thread has any, nothing is changed.
+ */
+#include <dirent.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "tests/test_io_common.h"
+
+enum { ROUNDS = 50 };
+
+#define OWN_NS 5000000u
+#define SHORT_NS 100000u
+
+struct attr {
+	uint32_t bytes, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t slice_ns, deadline_ns, period_ns;
+};
+
+/* Of a thread; 0: the calling one. */
+static struct attr attr_of(long thread)
+{
+	struct attr attr = { 0 };
+
+	ck_assert_int_eq(
+		syscall(SYS_sched_getattr, thread, &attr, sizeof(attr), 0), 0);
+	return attr;
+}
+
+/* Gives this thread, and those that it will start, one to be recognised by.
+ * Returns it; 0 where there are none. */
+static uint64_t own_slice(void)
+{
+	struct attr attr = attr_of(0);
+	uint64_t own_ns = attr.slice_ns ? OWN_NS : 0;
+
+	attr.slice_ns = OWN_NS;
+	ck_assert_int_eq(syscall(SYS_sched_setattr, 0, &attr, 0), 0);
+	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+	return own_ns;
+}
+
+static unsigned threads_with_short_slices(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	unsigned count = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.' &&
+		    attr_of(atol(entry->d_name)).slice_ns == SHORT_NS)
+			count++;
+	closedir(dir);
+	return count;
+}
+
+/* Sleeps, so that its worker may have been the sentinel; then computes until
+ * another one is. */
+static int64_t compute(void *arg)
+{
+	uint64_t own_ns = *(uint64_t *)arg;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t by_ns;
+
+		ck_assert_int_eq(weft_sleep(WEFT_MS(i % 5)), 0);
+		by_ns = weft_now() + WEFT_SEC(10);
+		ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+		while (own_ns && threads_with_short_slices() != 1)
+			ck_assert_uint_lt(weft_now(), by_ns);
+		ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+	}
+	return 0;
+}
+
+START_TEST(sentinel_has_a_short_slice_and_tasks_do_not)
+{
+	uint64_t own_ns = own_slice();
+
+	io_run(compute, &own_ns, 2);
+	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+}
+END_TEST
+
+static weft__atomic(bool) begun;
+
+static bool on_worker_0(void)
+{
+	return gettid() == getpid();
+}
+
+static int64_t see_worker_0_watch(void *arg)
+{
+	uint64_t own_ns = *(uint64_t *)arg;
+	uint64_t by_ns = weft_now() + WEFT_SEC(10);
+
+	ck_assert(!on_worker_0());
+	weft__store(&begun, true, relaxed);
+	while (own_ns && attr_of(getpid()).slice_ns != SHORT_NS)
+		ck_assert_uint_lt(weft_now(), by_ns);
+	return 0;
+}
+
+/* The other worker takes the child; worker 0 has nothing left. */
+static int64_t end_elsewhere(void *arg)
+{
+	int64_t r = 0;
+
+	/* It keeps the time, so it is where sleepers wake. */
+	while (!on_worker_0())
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	WEFT_SCOPE (scope, &r) {
+		ck_assert_int_eq(weft_go(scope, see_worker_0_watch, arg,
+					 sizeof(uint64_t)),
+				 0);
+		while (!weft__load(&begun, relaxed))
+			weft__spin_hint();
+	}
+	return r;
+}
+
+/* Nor is the slice of the thread that called weft_run() short for ever, if it
+ * is the sentinel when the runtime ends. */
+START_TEST(sentinel_that_leaves_has_its_own_again)
+{
+	uint64_t own_ns = own_slice();
+
+	io_run(end_elsewhere, &own_ns, 2);
+	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+}
+END_TEST
+
+static int64_t keep_the_policy(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
+		ck_assert_uint_eq(threads_with_short_slices(), 0);
+	}
+	return 0;
+}
+
+START_TEST(threads_that_run_when_nothing_else_does_are_left_alone)
+{
+	struct sched_param param = { 0 };
+
+	ck_assert_int_eq(sched_setscheduler(0, SCHED_IDLE, &param), 0);
+	io_run(keep_the_policy, NULL, 2);
+	ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/slice");
+	TCase *slices = tcase_create("slices");
+
+	tcase_set_timeout(slices, 60);
+	tcase_set_tags(slices, "sentinel");
+	tcase_add_test(slices, sentinel_has_a_short_slice_and_tasks_do_not);
+	tcase_add_test(slices, sentinel_that_leaves_has_its_own_again);
+	tcase_add_test(slices,
+		       threads_that_run_when_nothing_else_does_are_left_alone);
+	suite_add_tcase(suite, slices);
+	return io_tests_run(suite);
+}
