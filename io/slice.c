@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/slice.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,12 +19,14 @@ struct attr {
 	uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-/* False: the kernel, or the policy of the thread, knows no slices. */
-static bool slice_get(struct attr *attr)
+/* 0, or -EAGAIN: not with the policy that the thread has now; or -ENOTSUP. */
+static int slice_get(struct attr *attr)
 {
-	return syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) == 0 &&
-	       (attr->policy == SCHED_OTHER || attr->policy == SCHED_BATCH) &&
-	       attr->runtime_ns != 0;
+	if (syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) < 0)
+		return -ENOTSUP;
+	if (attr->policy != SCHED_OTHER && attr->policy != SCHED_BATCH)
+		return -EAGAIN;
+	return attr->runtime_ns ? 0 : -ENOTSUP;
 }
 
 /* Everything else remains as it is now. */
@@ -36,27 +39,30 @@ static bool slice_set(struct attr *attr, uint64_t slice_ns)
 void weft__slice_shorten(struct weft__slice *slice, uint64_t now_ns)
 {
 	struct attr attr = { 0 };
+	int r;
 
 	if (slice->is_short || slice->refused ||
 	    now_ns - slice->asked_ns < AGAIN_NS)
 		return;
 	slice->asked_ns = now_ns;
-	slice->refused = !slice_get(&attr);
-	if (slice->refused)
-		return;
-	slice->own_ns = attr.runtime_ns;
-	slice->is_short = slice_set(&attr, SHORTEST_NS);
-	slice->refused = !slice->is_short;
+	r = slice_get(&attr);
+	if (r == 0) {
+		slice->own_ns = attr.runtime_ns;
+		slice->is_short = slice_set(&attr, SHORTEST_NS);
+	}
+	slice->refused = r != -EAGAIN && !slice->is_short;
 }
 
 void weft__slice_restore(struct weft__slice *slice)
 {
 	struct attr attr = { 0 };
 
-	if (!slice->is_short)
+	/* The kernel keeps it while the thread has another policy, so it is
+	 * still to be given back. */
+	if (!slice->is_short || slice_get(&attr) < 0)
 		return;
 	slice->is_short = false;
 	/* Who has changed it meanwhile knows better. */
-	if (slice_get(&attr) && attr.runtime_ns == SHORTEST_NS)
+	if (attr.runtime_ns == SHORTEST_NS)
 		slice->refused = !slice_set(&attr, slice->own_ns);
 }

@@ -13,6 +13,9 @@
  * would be as before.
  *
  * Older kernels, and who may not ask, wait for the tick: nothing depends on it.
+ * (A sandbox that kills for sched_setattr(2), in place of refusing it, must
+ * allow it.)  What is given back is what was there, as a slice that was asked
+ * for: what is changed in the system's later no longer reaches the thread.
  */
 #ifndef WEFT_IO_SLICE_H
 #define WEFT_IO_SLICE_H
@@ -21,7 +24,7 @@
 #include <stdint.h>
 
 struct weft__slice {
-	bool refused;	 /* by the kernel, once: it is not asked again */
+	bool refused;	 /* by the kernel: it is not asked again */
 	bool is_short;	 /* while it is: */
 	uint64_t own_ns; /* the thread's own, to be given back */
 	uint64_t asked_ns;

@@ -100,6 +100,24 @@ static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
 	};
 }
 
+/* Is most of what the worker has run since the last look short, and due to
+ * completions? */
+static bool look_at_runs(struct weft__worker *worker)
+{
+	/* relaxed: the owner's own. */
+	uint64_t polls = weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
+	uint64_t completions =
+		/* relaxed: likewise. */
+		weft__load(&worker->counts[WEFT__N_COMPLETIONS], relaxed);
+	bool serves = completions - worker->crowd_completions >
+			      (polls - worker->crowd_polls) / 2 &&
+		      worker->average_ns < WEFT__TICK_NS / 2;
+
+	worker->crowd_polls = polls;
+	worker->crowd_completions = completions;
+	return serves;
+}
+
 /* Without the sentinel nobody would be there if one that runs is late. */
 void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
 {
@@ -111,6 +129,8 @@ void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
 	uint64_t waited_ns;
 
 	worker->crowd_ns = now_ns;
+	/* relaxed: advice. */
+	weft__store(&worker->serves, look_at_runs(worker), relaxed);
 	if (runtime->workers_count == 1 || runtime->sentinel_off ||
 	    now_ns < change.changed_ns)
 		return;
@@ -123,12 +143,23 @@ void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
 		crowd_raise(runtime, &change);
 }
 
-/* Has it had something to run for longer than a lost processor costs? */
+static bool is_recent(uint64_t at_ns, uint64_t now_ns)
+{
+	return at_ns + WEFT__CROWD_LATE_NS >= now_ns;
+}
+
+/* Does it compute, and has had something to run for longer than a lost
+ * processor costs?  Who served and is now late may compute. */
 static bool is_loaded(struct weft__worker *worker, uint64_t now_ns)
 {
-	/* relaxed: compared with a clock. */
-	return now_ns > weft__load(&worker->drained_ns, relaxed) +
-				WEFT__CROWD_SLICE_NS;
+	/* relaxed: advice; and compared with a clock. */
+	bool serves = weft__load(&worker->serves, relaxed) &&
+		      /* relaxed: likewise. */
+		      is_recent(weft__load(&worker->seen_ns, relaxed), now_ns);
+
+	/* relaxed: likewise. */
+	return !serves && now_ns > weft__load(&worker->drained_ns, relaxed) +
+					   WEFT__CROWD_SLICE_NS;
 }
 
 bool weft__crowd_has_enough(struct weft__worker *worker)
@@ -141,26 +172,63 @@ bool weft__crowd_has_enough(struct weft__worker *worker)
 	       !is_loaded(worker, worker->clock_ns);
 }
 
-/* Those that are late do not count: they compute, or have no processor. */
-bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns)
+/* Of the workers with lower numbers than this one's: who runs, and who will
+ * when it is woken.  Not who is late, or was woken and has not come: it
+ * computes, or has no processor. */
+struct lower {
+	uint32_t awake, asleep;
+};
+
+static struct lower count_lower(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	/* relaxed: advice. */
-	uint32_t left = weft__load(&runtime->crowd.most, relaxed);
+	struct lower lower = { 0, 0 };
+
+	for (uint32_t i = 0; i < worker->index; i++) {
+		struct weft__worker *other = runtime->workers[i];
+		/* relaxed: advice; and compared with a clock. */
+		uint64_t seen_ns = weft__load(&other->seen_ns, relaxed);
+		/* relaxed: likewise. */
+		uint64_t woken_ns = weft__load(&other->woken_ns, relaxed);
+
+		if (seen_ns)
+			lower.awake += is_recent(seen_ns, now_ns);
+		else if (weft__idle_listed(&runtime->idle, i))
+			lower.asleep++;
+		else
+			lower.awake += is_recent(woken_ns, now_ns);
+	}
+	return lower;
+}
+
+static bool any_loaded(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
 
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		struct weft__worker *other = runtime->workers[i];
-		/* relaxed: compared with a clock. */
-		uint64_t seen_ns = weft__load(&other->seen_ns, relaxed);
 
-		if (!seen_ns || other == worker)
-			continue;
-		if (is_loaded(other, now_ns))
-			return false;
-		left -= left && i < worker->index &&
-			seen_ns + WEFT__LATE_NS >= now_ns;
+		/* relaxed: compared with a clock. */
+		if (other != worker && weft__load(&other->seen_ns, relaxed) &&
+		    is_loaded(other, now_ns))
+			return true;
 	}
-	return left == 0;
+	return false;
+}
+
+bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct lower lower;
+
+	/* relaxed: the owner's own. */
+	if (!worker->drained && !weft__load(&worker->serves, relaxed))
+		return false;
+	if (any_loaded(worker, now_ns))
+		return false;
+	lower = count_lower(worker, now_ns);
+	/* relaxed: advice. */
+	return lower.awake + lower.asleep >=
+	       weft__load(&worker->runtime->crowd.most, relaxed);
 }
 
 static void take_all(struct weft__runq *queue, struct weft__chain *chain)
@@ -171,8 +239,21 @@ static void take_all(struct weft__runq *queue, struct weft__chain *chain)
 		weft__chain_add(chain, task);
 }
 
-void weft__crowd_hand_over(struct weft__worker *worker)
+/* If too few of those run that may. */
+static void wake_lower(struct weft__worker *worker, uint64_t now_ns)
 {
+	struct weft_runtime *runtime = worker->runtime;
+
+	/* relaxed: advice. */
+	if (count_lower(worker, now_ns).awake >=
+	    weft__load(&runtime->crowd.most, relaxed))
+		return;
+	weft__wake_lowest(runtime, worker);
+}
+
+void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns)
+{
+	struct weft_runtime *runtime = worker->runtime;
 	struct weft__chain chain = { 0 };
 
 	weft__lifo_queue(worker);
@@ -180,8 +261,10 @@ void weft__crowd_hand_over(struct weft__worker *worker)
 	take_all(&worker->outbound, &chain);
 	worker->backlog = worker->overflow = false;
 	worker->notify = false;
-	if (!chain.count)
-		return;
-	weft__count(worker, WEFT__N_GIVEN_WAY, chain.count);
-	weft__inject_push(&worker->runtime->inject, &chain);
+	if (chain.count) {
+		weft__count(worker, WEFT__N_GIVEN_WAY, chain.count);
+		weft__inject_push(&runtime->inject, &chain);
+	}
+	if (weft__inject_length(&runtime->inject))
+		wake_lower(worker, now_ns);
 }

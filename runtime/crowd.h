@@ -11,13 +11,18 @@
  *
  * So when workers wait for processors, fewer of them run: those with the lowest
  * numbers.  Another one, when it had run all it had and completions bring it
- * more, hands that over, to the injection queue, and goes to sleep; its tasks
- * wait for their next completions in the rings of those that run.  None is
- * woken but because one that runs has not come to the end of what it has for
- * longer than a time slice, or is late.  (So who computes is not limited: there
- * a second thread gets more of the processors, and nobody waits for
- * completions.)  After a while one more is tried; if that is one too many
- * again, the next time is later.
+ * more, hands that over, to the injection queue, wakes one of those if they
+ * sleep, and goes to sleep; its tasks wait for their next completions in the
+ * rings of those that run.  It takes nothing from them, and looks after them
+ * only when they are late by two milliseconds; nor does it wait any longer for
+ * one that was woken and does not come.  After a while one more is tried; if
+ * that is one too many again, the next time is later.
+ *
+ * Who computes is not limited: there a second thread gets more of the
+ * processors, and nobody waits for completions.  So others are woken, and run,
+ * beside one that has not come to the end of what it has for longer than a time
+ * slice, unless most of what it runs is short, and due to completions: it
+ * serves.
  *
  * What would fool it.  Short waits are no sign: whoever is woken waits a few
  * microseconds; a thousand times a second that is much, but not a tenth of the
@@ -39,20 +44,30 @@
 #define WEFT__CROWD_WINDOW_NS 20000000u /* what is judged at a time */
 #define WEFT__CROWD_HOLD_NS 250000000u	/* until one more is tried, at first */
 #define WEFT__CROWD_SLICE_NS 4000000u	/* what a lost processor costs */
+#define WEFT__CROWD_LATE_NS 2000000u	/* who is not seen for that is late */
 
 void weft__crowd_init(struct weft_runtime *runtime);
 void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns);
 bool weft__crowd_has_enough(struct weft__worker *worker);
 bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns);
 
-/* Hands all that the worker has over to the others, but for what is pinned. */
-void weft__crowd_hand_over(struct weft__worker *worker);
+/* Hands all that the worker has over to the others, but for what is pinned, and
+ * wakes one of those that may run. */
+void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns);
 
 static inline bool weft__crowd_limits(struct weft_runtime *runtime)
 {
 	/* relaxed: advice. */
 	return weft__unlikely(weft__load(&runtime->crowd.most, relaxed) <
 			      runtime->workers_count);
+}
+
+/* After that a worker that has not been seen is helped.  In a crowd it may have
+ * no processor, or be in one long call, and its tasks should stay with it. */
+static inline uint64_t weft__crowd_late_ns(struct weft_runtime *runtime)
+{
+	return weft__crowd_limits(runtime) ? WEFT__CROWD_LATE_NS :
+					     WEFT__LATE_NS;
 }
 
 /* At the end of a tick. */
@@ -74,7 +89,7 @@ static inline bool weft__crowd_suffices(struct weft__worker *worker)
 static inline bool weft__crowd_gives_way(struct weft__worker *worker,
 					 uint64_t now_ns)
 {
-	return worker->drained && weft__crowd_limits(worker->runtime) &&
+	return weft__crowd_limits(worker->runtime) &&
 	       weft__crowd_is_beyond(worker, now_ns);
 }
 

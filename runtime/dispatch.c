@@ -53,6 +53,10 @@ static void wake_claimed(struct weft_runtime *runtime,
 {
 	if (index < 0)
 		return;
+	if (weft__unlikely(weft__crowd_limits(runtime)))
+		/* relaxed: advice. */
+		weft__store(&runtime->workers[index]->woken_ns,
+			    runtime->ops->now(runtime), relaxed);
 	/* Before it runs: who goes to sleep meanwhile takes the place. */
 	weft__sentinel_resign(runtime, (uint32_t)index);
 	if (here)
@@ -63,6 +67,11 @@ static void wake_claimed(struct weft_runtime *runtime,
 void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here)
 {
 	wake_claimed(runtime, here, weft__idle_claim(&runtime->idle));
+}
+
+void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here)
+{
+	wake_claimed(runtime, here, weft__idle_claim_lowest(&runtime->idle));
 }
 
 /* One ready task alone is no reason to wake a peer: this worker runs it now. */

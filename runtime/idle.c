@@ -38,13 +38,24 @@ static int idle_clear_any(struct weft__idle *idle)
 	for (uint32_t i = 0; i < idle->words; i++) {
 		uint32_t word = (start + i) % idle->words;
 		int worker = idle_clear_one(idle, word,
-					    word ? ~(uint64_t)0 :
-						   ~(uint64_t)1);
+					    word ? ~(uint64_t)0 : ~(uint64_t)1);
 
 		if (worker >= 0)
 			return worker;
 	}
 	return idle_clear_one(idle, 0, 1);
+}
+
+/* Of all sleepers the one with the lowest number. */
+static int idle_clear_lowest(struct weft__idle *idle)
+{
+	for (uint32_t i = 0; i < idle->words; i++) {
+		int worker = idle_clear_one(idle, i, ~(uint64_t)0);
+
+		if (worker >= 0)
+			return worker;
+	}
+	return -1;
 }
 
 static bool idle_any(struct weft__idle *idle)
@@ -59,7 +70,8 @@ static bool idle_any(struct weft__idle *idle)
 /* Counted first: a worker whose bit is gone may wake by itself at once, and
  * stop searching.  Others meanwhile believe that somebody searches, so one that
  * claims nobody after all, and is the last, looks once more (I3). */
-int weft__idle_claim_any(struct weft__idle *idle)
+static int idle_claim_by(struct weft__idle *idle,
+			 int (*clear)(struct weft__idle *))
 {
 	do {
 		uint64_t old;
@@ -68,7 +80,7 @@ int weft__idle_claim_any(struct weft__idle *idle)
 		/* relaxed: the bit's AND orders it before the sleeper's; who
 		 * else relies on it counts on how it is lowered. */
 		weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
-		worker = idle_clear_any(idle);
+		worker = clear(idle);
 		if (worker >= 0)
 			return worker;
 		/* pairs: [idle.push] */
@@ -77,6 +89,16 @@ int weft__idle_claim_any(struct weft__idle *idle)
 			return -1;
 	} while (idle_any(idle)); /* mutate: retry */
 	return -1;
+}
+
+int weft__idle_claim_any(struct weft__idle *idle)
+{
+	return idle_claim_by(idle, idle_clear_any);
+}
+
+int weft__idle_claim_lowest(struct weft__idle *idle)
+{
+	return idle_claim_by(idle, idle_clear_lowest);
 }
 
 int weft__idle_claim(struct weft__idle *idle)

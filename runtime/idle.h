@@ -81,6 +81,14 @@ static inline uint32_t weft__idle_searching(uint64_t counts)
 
 void weft__idle_init(struct weft__idle *idle, uint32_t workers);
 
+/* A look without order: does that worker sleep, and has nobody claimed it? */
+static inline bool weft__idle_listed(struct weft__idle *idle, uint32_t worker)
+{
+	/* relaxed: a hint. */
+	return weft__load(&idle->bits[worker / 64], relaxed) >> (worker % 64) &
+	       1;
+}
+
 /* A look without order: is there someone to wake, and nobody who searches? */
 static inline bool weft__idle_wants_wake(struct weft__idle *idle)
 {
@@ -96,6 +104,9 @@ int weft__idle_claim(struct weft__idle *idle);
 
 /* The same whether or not somebody searches already: to appoint a sentinel. */
 int weft__idle_claim_any(struct weft__idle *idle);
+
+/* Likewise, and of those that sleep it is the one with the lowest number. */
+int weft__idle_claim_lowest(struct weft__idle *idle);
 
 /* Asks to search: at most half of the workers may (a brief overshoot is
  * harmless).  False: enough do already. */

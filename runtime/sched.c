@@ -52,7 +52,6 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	uint64_t now_ns = worker->ended_ns ? worker->ended_ns :
 					     worker->ops->now(worker->runtime);
 
-	weft__sentinel_ticks(worker);
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->drained)
@@ -65,9 +64,11 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	weft__inbox_drain(worker);
 	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))
 		weft__starved_serve(worker, now_ns);
-	worker->gives_way = weft__crowd_gives_way(worker, now_ns);
+	worker->gives_way = !worker->stays &&
+			    weft__crowd_gives_way(worker, now_ns);
+	worker->stays = false;
 	if (weft__unlikely(worker->gives_way))
-		weft__crowd_hand_over(worker);
+		weft__crowd_hand_over(worker, now_ns);
 	/* The runs are timed, not the polling. */
 	worker->tick_ns = worker->ops->now(worker->runtime);
 	worker->clock_ns = worker->tick_ns;
@@ -151,15 +152,20 @@ static void run(struct weft__worker *worker, struct weft__task *task)
 	weft__arrive(worker);
 }
 
+static bool shared_work(struct weft__worker *worker)
+{
+	return weft__inject_length(&worker->runtime->inject) ||
+	       /* relaxed: who pushes there writes park_word, [park.token]. */
+	       weft__load(&worker->inbox, relaxed);
+}
+
 /* Is there anything that this worker could run?  Reads what pushers write
  * before they read the counts.  pairs: [idle.push] */
 static bool any_work(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	if (weft__inject_length(&runtime->inject) ||
-	    /* relaxed: who pushes there then writes park_word, [park.token]. */
-	    weft__load(&worker->inbox, relaxed))
+	if (shared_work(worker))
 		return true;
 	for (uint32_t i = 0; i < runtime->workers_count; i++)
 		if (weft__runq_visible(&weft__peer(worker, i)->runq) ||
@@ -231,6 +237,16 @@ static struct weft__task *search(struct weft__worker *worker)
 	return task ? task : weft__take_injected(worker);
 }
 
+static struct weft__task *look_elsewhere(struct weft__worker *worker)
+{
+	if (begin_search(worker))
+		return search(worker);
+	/* In a crowd one that counts as searching may have no processor. */
+	if (!worker->gives_way && weft__crowd_limits(worker->runtime))
+		return weft__take_injected(worker);
+	return NULL;
+}
+
 /* Back among the running. */
 static void unparked(struct weft__worker *worker)
 {
@@ -269,6 +285,16 @@ static uint64_t sleep_ns(struct weft__worker *worker)
 	return weft__stop_wait_ns(worker, wait_ns);
 }
 
+/* Would nobody come to what there is, if this worker slept?  Who gives way has
+ * left it to those that run; and a ring's owner, the only one who puts anything
+ * there, is awake. */
+static bool is_forgotten(struct weft__worker *worker)
+{
+	if (!worker->gives_way)
+		return any_work(worker);
+	return weft__all_parked(worker->runtime) && shared_work(worker);
+}
+
 /* Announces itself, looks once more, and sleeps. */
 static void park(struct weft__worker *worker)
 {
@@ -288,9 +314,8 @@ static void park(struct weft__worker *worker)
 	/* relaxed: helpers compare it with a clock; 0: need not be helped. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
-	/* Who gives way leaves work behind on purpose, to those that run. */
-	if (last && (!worker->gives_way || weft__all_parked(runtime)) &&
-	    any_work(worker)) { /* mutate: recheck=false */
+	if (last && is_forgotten(worker)) { /* mutate: recheck=false */
+		worker->stays = true;
 		worker->ops->park_abort(worker);
 		unparked(worker);
 		return;
@@ -329,15 +354,13 @@ bool weft__worker_step(struct weft__worker *worker)
 	    (!worker->drained || worker->ops->pending(worker) ||
 	     weft__starved_any(&runtime->starved)))
 		return true;
-	if (begin_search(worker)) {
-		task = search(worker);
-		if (task) {
-			weft__push_next(worker, task);
-			worker->drained = false;
-			if (worker->searching)
-				found(worker);
-			return true;
-		}
+	task = look_elsewhere(worker);
+	if (task) {
+		weft__push_next(worker, task);
+		worker->drained = false;
+		if (worker->searching)
+			found(worker);
+		return true;
 	}
 	park(worker);
 	return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sentinel.h"
 
+#include "runtime/crowd.h"
 #include "runtime/steal.h"
 
 /* The shortest sleep of the sentinel. */
@@ -42,6 +43,7 @@ static uint64_t watch_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime);
+	uint64_t late_after_ns = weft__crowd_late_ns(runtime);
 	uint64_t wait_ns = WEFT__LATE_NS;
 
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
@@ -49,7 +51,7 @@ static uint64_t watch_ns(struct weft__worker *worker)
 		uint64_t seen_ns = weft__load(
 			&weft__peer(worker, worker->index + i)->seen_ns,
 			relaxed);
-		uint64_t late_ns = seen_ns + WEFT__LATE_NS + WATCH_LEAST_NS;
+		uint64_t late_ns = seen_ns + late_after_ns + WATCH_LEAST_NS;
 
 		if (seen_ns && late_ns < now_ns + wait_ns)
 			wait_ns = late_ns > now_ns + WATCH_LEAST_NS ?
@@ -62,7 +64,6 @@ static uint64_t watch_ns(struct weft__worker *worker)
 static void set_watches(struct weft__worker *worker, bool watches)
 {
 	worker->watches = watches;
-	worker->watched = 0;
 	worker->ops->watch(worker, watches);
 }
 
@@ -120,23 +121,15 @@ static void appoint_sentinel(struct weft__worker *worker)
 	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
 }
 
-static void hand_over(struct weft__worker *worker, uint64_t now_ns)
+void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
 {
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
-	if (worker->watches)
+	if (worker->watches) {
 		weft__sentinel_resign(worker->runtime, worker->index);
-	worker->watches = false;
+		set_watches(worker, false);
+	}
 	appoint_sentinel(worker);
-}
-
-void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
-{
-	bool watched = worker->watches;
-
-	hand_over(worker, now_ns);
-	if (watched)
-		worker->ops->watch(worker, false);
 }
 
 /* Is there a task in the shared queue, while all others sleep and nobody is on
@@ -174,8 +167,4 @@ void weft__sentinel_look(struct weft__worker *worker, uint64_t now_ns)
 			worker, weft__peer(worker, worker->index + i), now_ns);
 	if (is_overlooked(worker))
 		weft__count(worker, WEFT__N_RESCUES, 1);
-	if (weft__alone(worker))
-		return;
-	worker->watched = 2;
-	hand_over(worker, now_ns);
 }

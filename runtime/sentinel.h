@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sentinel - while some worker runs and others sleep, one sleeper looks up
- * every millisecond, until nothing has happened for 100 ms.
+ * every millisecond, or ten times as often while one is late, until nothing has
+ * happened for 100 ms.
  *
  * (Not every two: a kernel may put the thread that looks up on the core of the
  * one that computes, where it may wait for a clock tick, 4 ms: io/slice.h.
@@ -33,14 +34,5 @@ void weft__sentinel_look(struct weft__worker *worker, uint64_t now_ns);
 /* This worker has something to run after a sleep: if it watched, from here on
  * another one does. */
 void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns);
-
-/* At the start of a tick.  What the sentinel has found where it helped runs in
- * one tick, and then it watches again; if there is a second one it does not,
- * and the driver is told. */
-static inline void weft__sentinel_ticks(struct weft__worker *worker)
-{
-	if (weft__unlikely(worker->watched) && --worker->watched == 0)
-		worker->ops->watch(worker, false);
-}
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/steal.h"
 
+#include "runtime/crowd.h"
 #include "runtime/wait.h"
 
 /* Half of a ring, at most so many: the oldest to run now, the rest into our own
@@ -42,7 +43,8 @@ static bool is_late(struct weft__worker *worker, uint64_t now_ns)
 	/* relaxed: compared with a clock. */
 	uint64_t seen_ns = weft__load(&worker->seen_ns, relaxed);
 
-	return seen_ns && now_ns > seen_ns && now_ns - seen_ns > WEFT__LATE_NS;
+	return seen_ns && now_ns > seen_ns &&
+	       now_ns - seen_ns > weft__crowd_late_ns(worker->runtime);
 }
 
 /* A worker has computed for too long: its completions, its submissions, its

@@ -144,14 +144,16 @@ struct weft__worker {
 	bool searching;
 	bool claimed; /* was woken to search, has found nothing yet */
 	bool parked;  /* announced */
-	uint8_t watched; /* until so many ticks ago, for the driver */
 	bool watches; /* as the sentinel; until it has seen to it that another
 			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
 	bool drained; /* it had run all it had; see crowd.h */
-	bool gives_way;		  /* see crowd.h; it */
+	bool gives_way;		  /* see crowd.h; */
+	bool stays;		  /* but not in its next tick; it */
 	uint64_t crowd_ns;	  /* looked last then, when the thread */
 	uint64_t crowd_waited_ns; /* had waited so long for processors */
+	uint64_t crowd_polls;	  /* and had run so many tasks */
+	uint64_t crowd_completions;
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;
 	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
@@ -176,6 +178,8 @@ struct weft__worker {
 	 * by the owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
 	weft__atomic(uint64_t) drained_ns; /* when it had run all it had */
+	weft__atomic(uint64_t) woken_ns;   /* when it was last claimed */
+	weft__atomic(bool) serves; /* most runs are short, for completions */
 	weft__atomic(uint64_t) counts[WEFT__COUNTS];
 	weft__atomic(uint32_t) park_word WEFT__APART; /* V44-V46 */
 	weft__atomic(struct weft__task *) inbox; /* pinned tasks made ready by
@@ -408,6 +412,7 @@ static inline bool weft__wake(struct weft__worker *here,
 /* The full check after a push ([idle.push]); wakes one worker if one should be.
  * `here` is the calling worker, or NULL. */
 void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
+void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 
 /* Wakes a worker that was claimed, or one that must look at something. */
 void weft__unpark(struct weft__worker *from, struct weft__worker *to);

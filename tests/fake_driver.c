@@ -20,7 +20,7 @@ struct fake_worker {
 	bool watches; /* it has been told so */
 	bool woken;
 	uint64_t parks, steps;
-	bool busy;    /* computes, further down on this thread's stacks */
+	bool busy;    /* computes, further down on the stacks; or is held */
 	uint64_t until_ns;
 };
 
@@ -273,13 +273,6 @@ __attribute__((weak)) const struct weft__driver_ops *weft__driver_default(void)
  * What must hold between two steps.
  */
 
-/* Is the worker's bit in the map of sleepers? */
-static bool listed(struct weft__idle *idle, uint32_t index)
-{
-	return weft__load(&idle->bits[index / 64], relaxed) >> (index % 64) &
-	       1;
-}
-
 static void check_accounts(void)
 {
 	struct weft__idle *idle = &fake->runtime->idle;
@@ -288,15 +281,14 @@ static void check_accounts(void)
 
 	for (uint32_t i = 0; i < fake->runtime->workers_count; i++) {
 		struct weft__worker *worker = fake->runtime->workers[i];
-		bool watches = worker->watches || worker->watched;
-		bool listed_now = listed(idle, i);
+		bool listed_now = weft__idle_listed(idle, i);
 
 		parked += worker->parked;
 		if (listed_now && !worker->parked)
 			trouble("a worker is listed that does not park");
 		if (worker->parked && worker->searching)
 			trouble("a parked worker searches");
-		if (watches != fake->worker[i].watches)
+		if (worker->watches != fake->worker[i].watches)
 			trouble("the driver was not told who is the sentinel");
 		searching += worker->searching;
 		/* Claimed, and on its way to search. */
@@ -455,6 +447,11 @@ void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg)
 	weft__assert(fake->events_count < EVENTS_MAX, "too many fake events");
 	fake->events[fake->events_count++] =
 		(struct event){ fake->clock_ns + after_ns, fn, arg };
+}
+
+void fake_hold(unsigned worker, bool held)
+{
+	fake->worker[worker].busy = held;
 }
 
 void fake_receive(unsigned worker, uint64_t after_ns)

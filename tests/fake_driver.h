@@ -66,6 +66,10 @@ void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
  * on: one of their steps at a time, on this task's stack. */
 void fake_compute(uint64_t length_ns);
 
+/* The thread of a worker that sleeps has no processor, even if it is woken; or
+ * has one again. */
+void fake_hold(unsigned worker, bool held);
+
 /* The running task waits for a completion, which comes so much later through
  * the ring of that worker, and wakes it if it sleeps. */
 void fake_receive(unsigned worker, uint64_t after_ns);

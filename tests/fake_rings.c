@@ -33,6 +33,7 @@ unsigned fake_rings_take(struct fake_rings *rings, struct weft__worker *worker,
 		}
 		rings->completions[i] = rings->completions[--rings->count];
 		*one.done = true;
+		weft__count(worker, WEFT__N_COMPLETIONS, 1);
 		made_ready += weft__wake(worker, one.task, one.id);
 	}
 	return made_ready;

@@ -101,28 +101,40 @@ static int64_t see_worker_0_watch(void *arg)
 	uint64_t by_ns = weft_now() + WEFT_SEC(10);
 
 	ck_assert(!on_worker_0());
+	/* Its worker was the sentinel, and helped. */
+	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
 	weft__store(&begun, true, relaxed);
 	while (own_ns && attr_of(getpid()).slice_ns != SHORT_NS)
 		ck_assert_uint_lt(weft_now(), by_ns);
 	return 0;
 }
 
-/* The other worker takes the child; worker 0 has nothing left. */
-static int64_t end_elsewhere(void *arg)
+/* It keeps the time, so it is where sleepers wake. */
+static void go_to_worker_0(void)
+{
+	do
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	while (!on_worker_0());
+}
+
+/* Worker 0 has nothing left when the other one has taken the child. */
+static int64_t run_elsewhere(weft_fn child, void *arg)
 {
 	int64_t r = 0;
 
-	/* It keeps the time, so it is where sleepers wake. */
-	while (!on_worker_0())
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-	WEFT_SCOPE (scope, &r) {
-		ck_assert_int_eq(weft_go(scope, see_worker_0_watch, arg,
-					 sizeof(uint64_t)),
+	go_to_worker_0();
+	WEFT_SCOPE(scope, &r) {
+		ck_assert_int_eq(weft_go(scope, child, arg, sizeof(uint64_t)),
 				 0);
 		while (!weft__load(&begun, relaxed))
 			weft__spin_hint();
 	}
 	return r;
+}
+
+static int64_t end_elsewhere(void *arg)
+{
+	return run_elsewhere(see_worker_0_watch, arg);
 }
 
 /* Nor is the slice of the thread that called weft_run() short for ever, if it
@@ -132,6 +144,45 @@ START_TEST(sentinel_that_leaves_has_its_own_again)
 	uint64_t own_ns = own_slice();
 
 	io_run(end_elsewhere, &own_ns, 2);
+	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
+}
+END_TEST
+
+static void set_policy(pid_t thread, int policy)
+{
+	struct sched_param param = { 0 };
+
+	ck_assert_int_eq(sched_setscheduler(thread, policy, &param), 0);
+}
+
+static int64_t change_policy_of_worker_0(void *arg)
+{
+	(void)see_worker_0_watch(arg);
+	set_policy(getpid(), SCHED_IDLE);
+	return 0;
+}
+
+static int64_t change_policy_and_back(void *arg)
+{
+	uint64_t own_ns = *(uint64_t *)arg, by_ns;
+	int64_t r = run_elsewhere(change_policy_of_worker_0, arg);
+
+	go_to_worker_0();
+	set_policy(0, SCHED_OTHER);
+	by_ns = weft_now() + WEFT_SEC(10);
+	do {
+		ck_assert_uint_lt(weft_now(), by_ns);
+		go_to_worker_0();
+	} while (attr_of(0).slice_ns != own_ns);
+	return r;
+}
+
+/* The kernel keeps the slice while the thread has another policy. */
+START_TEST(policy_that_changes_meanwhile_loses_no_slice)
+{
+	uint64_t own_ns = own_slice();
+
+	io_run(change_policy_and_back, &own_ns, 2);
 	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
 }
 END_TEST
@@ -149,9 +200,7 @@ static int64_t keep_the_policy(void *arg)
 
 START_TEST(threads_that_run_when_nothing_else_does_are_left_alone)
 {
-	struct sched_param param = { 0 };
-
-	ck_assert_int_eq(sched_setscheduler(0, SCHED_IDLE, &param), 0);
+	set_policy(0, SCHED_IDLE);
 	io_run(keep_the_policy, NULL, 2);
 	ck_assert_int_eq(sched_getscheduler(0), SCHED_IDLE);
 }
@@ -166,6 +215,7 @@ int main(void)
 	tcase_set_tags(slices, "sentinel");
 	tcase_add_test(slices, sentinel_has_a_short_slice_and_tasks_do_not);
 	tcase_add_test(slices, sentinel_that_leaves_has_its_own_again);
+	tcase_add_test(slices, policy_that_changes_meanwhile_loses_no_slice);
 	tcase_add_test(slices,
 		       threads_that_run_when_nothing_else_does_are_left_alone);
 	suite_add_tcase(suite, slices);

@@ -38,6 +38,33 @@ static int64_t receive_on(void *arg)
 	return 0;
 }
 
+/* More of that than one worker can do: its ticks end before it has come to the
+ * end of it. */
+static int64_t receive_much(void *arg)
+{
+	(void)arg;
+	while (!over) {
+		unsigned ring = (unsigned)fake_random(2);
+
+		fake_receive(ring, 1 + fake_random(WEFT_US(10)));
+		fake_compute(WEFT_US(60));
+	}
+	return 0;
+}
+
+/* Now and then, so that everybody sleeps between, and through the ring of the
+ * last. */
+static int64_t receive_little(void *arg)
+{
+	(void)arg;
+	while (!over) {
+		unsigned ring = fake_runtime()->workers_count - 1;
+
+		fake_receive(ring, WEFT_MS(1) + fake_random(WEFT_MS(1)));
+	}
+	return 0;
+}
+
 static int64_t yield_on(void *arg)
 {
 	(void)arg;
@@ -152,6 +179,79 @@ START_TEST(what_completes_elsewhere_is_handed_over)
 }
 END_TEST
 
+/* Even if number 0 always has more to do than it can.  (Here, too, two get more
+ * done than one; but then nobody waited for a thread.) */
+AMONG(receive_much, one_serves)
+{
+	uint64_t all, others;
+
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	all = polls_from(0, WEFT_MS(40));
+	others = polls_from(1, WEFT_MS(40));
+	EXPECT(all > 400);
+	EXPECT(others < all / 3);
+}
+
+START_TEST(who_serves_is_limited_whatever_there_is_to_do)
+{
+	run_crowd(_i, 2, 1, one_serves_main);
+}
+END_TEST
+
+START_TEST(sleepers_are_woken_from_the_lowest_on)
+{
+	enum { WORKERS = 130 };
+	struct weft__idle idle = { 0 };
+
+	weft__idle_init(&idle, WORKERS);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		(void)weft__idle_park(&idle, i, false);
+	for (int i = 0; i < WORKERS; i++) {
+		EXPECT(weft__idle_claim_lowest(&idle) == i);
+		EXPECT(weft__idle_searching(idle.counts) == 1);
+		EXPECT(weft__idle_unpark(&idle, (uint32_t)i));
+		EXPECT(weft__idle_found(&idle));
+	}
+	EXPECT(weft__idle_claim_lowest(&idle) == -1);
+	EXPECT(idle.counts == 0);
+}
+END_TEST
+
+/* What completes while number 0 sleeps is handed over to it all the same: else
+ * the tasks would stay where they are. */
+static int64_t sleepers_serve(void *arg)
+{
+	uint64_t before;
+
+	(void)arg;
+	WEFT_SCOPE(many, NULL) {
+		for (int i = 0; i < OTHERS; i++)
+			EXPECT(weft_go(many, receive_on, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+		EXPECT(most() == 1);
+		over = true;
+	}
+	over = false;
+	WEFT_SCOPE(few, NULL) {
+		for (int i = 0; i < 3; i++)
+			EXPECT(weft_go(few, receive_little, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_MS(10)) == 0);
+		before = given_way();
+		EXPECT(polls_from(1, WEFT_MS(40)) == 0);
+		EXPECT(most() == 1);
+		EXPECT(given_way() - before > 60);
+		over = true;
+	}
+	return 0;
+}
+
+START_TEST(lowest_sleeper_is_woken_for_what_is_handed_over)
+{
+	run_crowd(_i, 2 + (unsigned)_i % 3, 1, sleepers_serve);
+}
+END_TEST
+
 AMONG(nap_on, two_run)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
@@ -261,6 +361,89 @@ START_TEST(who_computes_is_helped_all_the_same)
 }
 END_TEST
 
+/* One task receives, by way of worker `ring`, in 5 ms. */
+static int64_t receive_once(void *arg)
+{
+	unsigned ring = *(unsigned *)arg;
+
+	fake_receive(ring, WEFT_MS(5));
+	ran_ns = weft_now();
+	return 0;
+}
+
+/* The limit is 1, number 0 has served, the rest sleeps, and this task runs on
+ * number 0. */
+static void serve_for_a_while(void)
+{
+	WEFT_SCOPE(many, NULL) {
+		for (int i = 0; i < OTHERS; i++)
+			EXPECT(weft_go(many, receive_on, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+		over = true;
+	}
+	for (int i = 0; i < 30; i++)
+		fake_receive(0, WEFT_MS(1));
+	while (weft__worker_self()->index != 0)
+		fake_receive(0, WEFT_US(50));
+	EXPECT(most() == 1);
+}
+
+/* It serves, and then computes: what completes elsewhere runs all the same. */
+static int64_t serve_and_compute(void *arg)
+{
+	unsigned ring = fake_runtime()->workers_count - 1;
+	uint64_t due_ns;
+
+	(void)arg;
+	serve_for_a_while();
+	WEFT_SCOPE(one, NULL) {
+		EXPECT(weft_go(one, receive_once, &ring, sizeof(ring)) == 0);
+		fake_receive(0, WEFT_MS(1));
+		EXPECT(weft__worker_self()->index == 0);
+		ran_ns = 0;
+		due_ns = weft_now() + WEFT_MS(4);
+		fake_compute(WEFT_MS(60));
+		EXPECT(ran_ns != 0);
+		EXPECT(ran_ns < due_ns + WEFT_MS(4));
+	}
+	return 0;
+}
+
+START_TEST(who_served_and_computes_holds_up_nobody)
+{
+	run_crowd(_i, 2 + (unsigned)_i % 4, 1, serve_and_compute);
+}
+END_TEST
+
+static void hold_number_0(void *arg)
+{
+	fake_hold(0, arg != NULL);
+}
+
+/* Number 0 is woken for what completes elsewhere, and does not come. */
+static int64_t serve_and_be_held(void *arg)
+{
+	unsigned ring = 1;
+	uint64_t due_ns;
+
+	(void)arg;
+	serve_for_a_while();
+	WEFT_SCOPE(one, NULL) {
+		due_ns = weft_now() + WEFT_MS(5);
+		fake_foreign(WEFT_MS(4), hold_number_0, &over);
+		fake_foreign(WEFT_MS(50), hold_number_0, NULL);
+		EXPECT(weft_go(one, receive_once, &ring, sizeof(ring)) == 0);
+	}
+	EXPECT(ran_ns < due_ns + WEFT_MS(5));
+	return 0;
+}
+
+START_TEST(who_is_woken_and_has_no_processor_holds_up_nobody)
+{
+	run_crowd(_i, 2 + (unsigned)_i % 3, 1, serve_and_be_held);
+}
+END_TEST
+
 /* Who computes gets more of the processors with two threads than with one. */
 static int64_t compute_together(void *arg)
 {
@@ -290,6 +473,11 @@ static Suite *crowd_suite(void)
 	tcase_add_loop_test(tc, fewer_run_where_processors_are_few, 0, SEEDS);
 	tcase_add_loop_test(tc, what_completes_elsewhere_is_handed_over, 0,
 			    SEEDS);
+	tcase_add_loop_test(tc, who_serves_is_limited_whatever_there_is_to_do,
+			    0, SEEDS);
+	tcase_add_loop_test(tc, lowest_sleeper_is_woken_for_what_is_handed_over,
+			    0, SEEDS);
+	tcase_add_test(tc, sleepers_are_woken_from_the_lowest_on);
 	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_without_a_sentinel, 0, SEEDS);
@@ -302,6 +490,11 @@ static Suite *crowd_suite(void)
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("no harm");
 	tcase_add_loop_test(tc, who_computes_is_helped_all_the_same, 0, SEEDS);
+	tcase_add_loop_test(tc, who_served_and_computes_holds_up_nobody, 0,
+			    4 * SEEDS);
+	tcase_add_loop_test(tc,
+			    who_is_woken_and_has_no_processor_holds_up_nobody,
+			    0, 3 * SEEDS);
 	tcase_add_loop_test(tc, who_computes_is_not_limited, 0, SEEDS);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -420,6 +420,16 @@ int weft__idle_claim(struct weft__idle *idle)
 	(void)idle;
 	return -1;
 }
+
+int weft__idle_claim_lowest(struct weft__idle *idle)
+{
+	return weft__idle_claim(idle);
+}
+
+void weft__sentinel_resign(struct weft_runtime *of, uint32_t index)
+{
+	(void)of, (void)index;
+}
 #endif
 
 #ifndef TASKS_DRAIN
