@@ -428,8 +428,8 @@ static int64_t serve_and_be_held(void *arg)
 
 	(void)arg;
 	serve_for_a_while();
+	due_ns = weft_now() + WEFT_MS(5);
 	WEFT_SCOPE(one, NULL) {
-		due_ns = weft_now() + WEFT_MS(5);
 		fake_foreign(WEFT_MS(4), hold_number_0, &over);
 		fake_foreign(WEFT_MS(50), hold_number_0, NULL);
 		EXPECT(weft_go(one, receive_once, &ring, sizeof(ring)) == 0);
