@@ -26,16 +26,21 @@ static int64_t nap_on(void *arg)
 }
 
 /* Its completions come through either ring. */
-static int64_t receive_on(void *arg)
+static int64_t receive_and_compute(uint64_t receive_ns, uint64_t compute_ns)
 {
-	(void)arg;
 	while (!over) {
 		unsigned ring = (unsigned)fake_random(2);
 
-		fake_receive(ring, 1 + fake_random(WEFT_US(200)));
-		fake_compute(WEFT_US(2));
+		fake_receive(ring, 1 + fake_random(receive_ns));
+		fake_compute(compute_ns);
 	}
 	return 0;
+}
+
+static int64_t receive_on(void *arg)
+{
+	(void)arg;
+	return receive_and_compute(WEFT_US(200), WEFT_US(2));
 }
 
 /* More of that than one worker can do: its ticks end before it has come to the
@@ -43,13 +48,7 @@ static int64_t receive_on(void *arg)
 static int64_t receive_much(void *arg)
 {
 	(void)arg;
-	while (!over) {
-		unsigned ring = (unsigned)fake_random(2);
-
-		fake_receive(ring, 1 + fake_random(WEFT_US(10)));
-		fake_compute(WEFT_US(60));
-	}
-	return 0;
+	return receive_and_compute(WEFT_US(10), WEFT_US(60));
 }
 
 /* Now and then, so that everybody sleeps between, and through the ring of the
@@ -202,7 +201,7 @@ END_TEST
 START_TEST(sleepers_are_woken_from_the_lowest_on)
 {
 	enum { WORKERS = 130 };
-	struct weft__idle idle = { 0 };
+	static struct weft__idle idle;
 
 	weft__idle_init(&idle, WORKERS);
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -491,10 +490,10 @@ static Suite *crowd_suite(void)
 	tc = tcase_create("no harm");
 	tcase_add_loop_test(tc, who_computes_is_helped_all_the_same, 0, SEEDS);
 	tcase_add_loop_test(tc, who_served_and_computes_holds_up_nobody, 0,
-			    4 * SEEDS);
+			    2 * SEEDS);
 	tcase_add_loop_test(tc,
 			    who_is_woken_and_has_no_processor_holds_up_nobody,
-			    0, 3 * SEEDS);
+			    0, 2 * SEEDS);
 	tcase_add_loop_test(tc, who_computes_is_not_limited, 0, SEEDS);
 	suite_add_tcase(suite, tc);
 	return suite;
