@@ -23,6 +23,9 @@
 #include "runtime/wait.h"
 #include "runtime/worker.h"
 
+/* How often a busy worker looks at another one. */
+#define LOOK_NS 500000u
+
 /* The interval of the injection queue: its tasks wait for 1 ms at most while a
  * run takes what it takes on average. */
 enum { INTERVAL_LEAST = 8, INTERVAL_MOST = 255, CLOCK_MOST = 128 };
@@ -59,7 +62,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
 	if (worker->runtime->workers_count > 1 &&
-	    now_ns - worker->looked_ns >= WEFT__LOOK_NS)
+	    now_ns - worker->looked_ns >= LOOK_NS)
 		weft__help_next(worker, now_ns);
 	weft__inbox_drain(worker);
 	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))

@@ -12,9 +12,6 @@
 #include "runtime/runtime.h"
 #include "runtime/worker.h"
 
-/* How often a busy worker looks at another one. */
-#define WEFT__LOOK_NS 500000u
-
 static inline struct weft__worker *weft__peer(struct weft__worker *worker,
 					      uint32_t i)
 {

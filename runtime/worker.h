@@ -412,6 +412,8 @@ static inline bool weft__wake(struct weft__worker *here,
 /* The full check after a push ([idle.push]); wakes one worker if one should be.
  * `here` is the calling worker, or NULL. */
 void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
+
+/* Wakes the sleeper with the lowest number, whoever else is on the way. */
 void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 
 /* Wakes a worker that was claimed, or one that must look at something. */
