@@ -10,7 +10,9 @@
 #include <errno.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/join.h"
 #include "runtime/records.h"
+#include "runtime/visit.h"
 #include "runtime/wait.h"
 
 /* Takes the result of a task that is done, and frees its record. */
@@ -66,16 +68,15 @@ static int join_wait(struct weft__worker *worker, struct weft__task *self,
 	return join_take(worker, task, ret_result);
 }
 
-int weft_join(struct weft_task handle, int64_t *ret_result)
+/* The record of a task that `self` may join, and its state; -errno. */
+static inline int join_find(struct weft__worker *worker,
+			    struct weft__task *self, struct weft_task handle,
+			    struct weft__task **ret_task, uint64_t *ret_state)
 {
-	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *self = weft__running(worker);
-	struct weft__task *task;
+	struct weft__task *task =
+		weft__record_at(worker->runtime, handle.id);
 	uint64_t state;
 
-	if (weft__unlikely(!self))
-		return -EPERM;
-	task = weft__record_at(worker->runtime, handle.id);
 	if (weft__unlikely(!task))
 		return -ESRCH;
 	/* pairs: [task.done], [task.free] */
@@ -88,33 +89,59 @@ int weft_join(struct weft_task handle, int64_t *ret_result)
 	if (weft__unlikely(!weft__task_is(task, WEFT__TASK_HANDLE) ||
 			   weft__scope(task->scope)->owner != self))
 		return -EPERM;
+	*ret_task = task;
+	*ret_state = state;
+	return 0;
+}
+
+int weft_join(struct weft_task handle, int64_t *ret_result)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *self = weft__running(worker);
+	struct weft__task *task;
+	uint64_t state;
+	int error;
+
+	if (weft__unlikely(!self))
+		return -EPERM;
+	error = join_find(worker, self, handle, &task, &state);
+	if (weft__unlikely(error < 0))
+		return error;
 	if (state & WEFT__DONE)
 		return join_take(worker, task, ret_result);
 	weft__wait_begin(worker, self);
 	return join_wait(worker, self, task, ret_result);
 }
 
+int weft__join_look(struct weft__worker *worker, struct weft_task handle)
+{
+	struct weft__task *task;
+	uint64_t state;
+	int error = join_find(worker, worker->current, handle, &task, &state);
+
+	if (error < 0)
+		return error;
+	return (state & WEFT__DONE) ? 0 : -EAGAIN;
+}
+
+bool weft__join_mark(struct weft__worker *worker, struct weft_task handle)
+{
+	return weft__task_join_late(
+		weft__record_at(worker->runtime, handle.id));
+}
+
+void weft__join_unmark(struct weft__worker *worker, struct weft_task handle)
+{
+	struct weft__task *task =
+		weft__record_at(worker->runtime, handle.id);
+
+	if (weft__task_unjoin(task) & WEFT__DONE)
+		weft__scope(task->scope)->started--;
+}
+
 /*
  * Foreign threads.
  */
-
-/* A thread's call that looks at the runtime after a task of it has ended, which
- * may be its last: its memory stays until the call is over.
- * relaxed: whoever ends the runtime knows of the call. */
-static void visit_begin(struct weft_runtime *runtime)
-{
-	weft__add(&runtime->visitors, 1u, relaxed);
-}
-
-static void visit_end(struct weft_runtime *runtime)
-{
-	/* pairs: [runtime.visit] */
-	if (weft__sub(&runtime->visitors, 1u, release) ==
-	    (1u | WEFT__VISITORS_AWAITED))
-		/* By its address alone: the runtime may be gone. */
-		weft__futex_wake(&runtime->visitors,
-				 INT32_MAX); /* mutate: wake */
-}
 
 /* Takes a submitter's count off the root scope.  The last one ends the runtime,
  * and others may then, too. */
@@ -128,16 +155,16 @@ static void submit_end(struct weft_runtime *runtime)
 	do {
 		last = old == 1;
 		if (last)
-			visit_begin(runtime);
+			weft__visit_begin(runtime);
 		/* pairs: [runtime.stop] */
 		if (weft__cas(pending, &old, old - 1, acq_rel))
 			break;
 		if (last)
-			visit_end(runtime);
+			weft__visit_end(runtime);
 	} while (true); /* mutate: retry */
 	if (last) {
 		weft__runtime_drained(runtime);
-		visit_end(runtime);
+		weft__visit_end(runtime);
 	}
 }
 
@@ -273,9 +300,9 @@ int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
 		return -EINVAL;
 	if (weft__running(weft__worker_self()))
 		return -EDEADLK;
-	visit_begin(runtime);
+	weft__visit_begin(runtime);
 	error = foreign_wait(runtime, handle, ret_result);
-	visit_end(runtime);
+	weft__visit_end(runtime);
 	return error;
 }
 

@@ -32,18 +32,6 @@ enum { INTERVAL_LEAST = 8, INTERVAL_MOST = 255, CLOCK_MOST = 128 };
 #define INTERVAL_TARGET_NS 1000000u
 #define CLOCK_TARGET_NS 25000u
 
-static uint32_t random_next(struct weft__worker *worker)
-{
-	/* xorshift64 (Marsaglia 2003). */
-	uint64_t x = worker->random;
-
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	worker->random = x;
-	return (uint32_t)(x >> 32);
-}
-
 /*
  * The tick.
  */
@@ -228,7 +216,7 @@ static bool begin_search(struct weft__worker *worker)
 static struct weft__task *search(struct weft__worker *worker)
 {
 	uint32_t count = worker->runtime->workers_count;
-	uint32_t start = random_next(worker) % count;
+	uint32_t start = weft__random(worker) % count;
 	struct weft__task *task = weft__take_injected(worker);
 
 	for (uint32_t i = 0; !task && i < count; i++) {

@@ -228,6 +228,19 @@ static inline void weft__count(struct weft__worker *worker,
 #endif
 }
 
+/* For choices between equals.  Owner only. */
+static inline uint32_t weft__random(struct weft__worker *worker)
+{
+	/* xorshift64 (Marsaglia 2003). */
+	uint64_t x = worker->random;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	worker->random = x;
+	return (uint32_t)(x >> 32);
+}
+
 /* Parts of the hot path that are not hot; runtime/dispatch.c. */
 struct weft__task *weft__look_around(struct weft__worker *worker);
 struct weft__task *weft__refill(struct weft__worker *worker);

@@ -146,7 +146,7 @@ static void visit(void *arg)
 	(void)arg;
 	foreign[model_self()] = true;
 	shared[1]++;
-	visit_end(&runtime);
+	weft__visit_end(&runtime);
 }
 
 MODEL(stop_meets_visit, setup_visited, check_end, OPTIONS(.preemptions = 2),
