@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Count and barrier - who waits goes on when a number is reached.
+ */
+#include <weft/sync.h>
+
+#include "runtime/sync/waiter.h"
+
+struct count {
+	struct weft__lock lock;
+	uint32_t reserved;
+	uint64_t left; /* under lock */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved2[2];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct count) == sizeof(struct weft_count),
+	       "the public struct has room for it");
+
+struct barrier {
+	struct weft__lock lock;
+	uint32_t reserved;
+	uint64_t parties; /* immutable */
+	uint64_t came;	  /* under lock */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved2;
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct barrier) == sizeof(struct weft_barrier),
+	       "the public struct has room for it");
+
+static struct count *count_of(struct weft_count *count)
+{
+	return (struct count *)(void *)count;
+}
+
+static struct barrier *barrier_of(struct weft_barrier *barrier)
+{
+	return (struct barrier *)(void *)barrier;
+}
+
+void weft_count_add(struct weft_count *count, uint32_t n)
+{
+	struct count *c = count_of(count);
+
+	weft__lock_take(&c->lock);
+	c->left += n;
+	weft__lock_drop(&c->lock);
+}
+
+void weft_count_done(struct weft_count *count)
+{
+	struct count *c = count_of(count);
+	struct weft__waiter *all = NULL;
+
+	weft__lock_take(&c->lock);
+	weft__assert(c->left > 0, "more was done than had been counted");
+	if (--c->left == 0)
+		all = weft__waiters_take_all(&c->waiters);
+	weft__lock_drop(&c->lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0);
+}
+
+int weft_count_wait(struct weft_count *count)
+{
+	struct count *c = count_of(count);
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker);
+
+	if (weft__unlikely(error < 0))
+		return error;
+	weft__lock_take(&c->lock);
+	if (c->left == 0) {
+		weft__lock_drop(&c->lock);
+		return 0;
+	}
+	return weft__wait_in(&c->waiters, &c->lock, worker);
+}
+
+/* Waits for the others; called with the lock, which is dropped. */
+static int barrier_wait(struct barrier *b, struct weft__worker *worker)
+{
+	struct weft__wait wait;
+	struct weft__waiter w;
+	int r;
+
+	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	weft__waiters_add(&b->waiters, &w);
+	weft__lock_drop(&b->lock);
+	r = weft__wait(&wait, true);
+	if (weft__likely(r == 0))
+		return 0;
+	weft__lock_take(&b->lock);
+	if (!w.queued) {
+		weft__lock_drop(&b->lock);
+		return weft__wait(&wait, false);
+	}
+	weft__waiters_remove(&b->waiters, &w);
+	b->came--;
+	weft__lock_drop(&b->lock);
+	return r;
+}
+
+int weft_barrier_wait(struct weft_barrier *barrier)
+{
+	struct barrier *b = barrier_of(barrier);
+	struct weft__worker *worker;
+	struct weft__waiter *all;
+	int error = weft__sync_enter(&worker);
+
+	if (weft__unlikely(error < 0))
+		return error;
+	weft__assert(b->parties > 0, "a barrier for nobody");
+	weft__lock_take(&b->lock);
+	if (++b->came < b->parties)
+		return barrier_wait(b, worker);
+	b->came = 0;
+	all = weft__waiters_take_all(&b->waiters);
+	weft__lock_drop(&b->lock);
+	weft__waiters_grant(worker, all, 0);
+	return 1;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mutex - held by one task at a time, across suspensions too.
+ *
+ * Handing it over.  When nobody else could have had it meanwhile, the one who
+ * unlocks hands the mutex to the oldest that waits: had he let it go, he might
+ * take it again before that one runs, and each turn would be a switch for
+ * nothing.  That is so when he was suspended while he held it.  But for a short
+ * section that is slow the other way: all who want the mutex would wait for a
+ * task that is not running yet.  So there he lets it go and wakes the oldest,
+ * who tries again; a second time he is not passed over.  (Go's sync.Mutex draws
+ * the line at 1 ms of waiting; here no clock is read.)
+ *
+ * Invariant
+ *   M1  If nobody holds it and somebody is queued, then one who was taken out
+ *       of the queue is on his way, and looks at it under the lock before
+ *       anything else: a cancellation does not keep him from that.
+ */
+#ifndef WEFT_RUNTIME_SYNC_MUTEX_H
+#define WEFT_RUNTIME_SYNC_MUTEX_H
+
+#include <weft/sync.h>
+
+#include "runtime/sync/waiter.h"
+
+struct weft__mutex {
+	struct weft__lock lock;
+	uint32_t reserved;
+	uint64_t owner;	     /* under lock: task's id, or as below; 0: free */
+	uint64_t owner_runs; /* the owner's: how many runs its worker had had */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved2[3];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct weft__mutex) == sizeof(struct weft_mutex),
+	       "the public struct has room for it");
+
+/* No task's id. */
+#define WEFT__OWNER_THREAD ((uint64_t)1)
+
+static inline uint64_t weft__owner_self(struct weft__worker *worker)
+{
+	return worker ? weft__running_id(worker->current) : WEFT__OWNER_THREAD;
+}
+
+/* weft_mutex_lock() in full, whatever happens; `worker` is the caller's, or
+ * NULL. */
+void weft__mutex_lock(struct weft_mutex *mutex, struct weft__worker *worker);
+
+#endif

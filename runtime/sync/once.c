@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Once - the first to come runs the function; who comes meanwhile waits, and
+ * looks again.  A failure lets one of those try.
+ */
+#include <weft/sync.h>
+
+#include "runtime/sync/mutex.h"
+
+enum { NOT_YET, RUNS, DONE };
+
+struct once {
+	struct weft__lock lock;
+	uint32_t state; /* under lock */
+	uint64_t owner; /* under lock: who runs it */
+	int64_t result; /* under lock */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved;
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct once) == sizeof(struct weft_once),
+	       "the public struct has room for it");
+
+static struct once *once_of(struct weft_once *once)
+{
+	return (struct once *)(void *)once;
+}
+
+static int64_t once_run(struct once *o, weft_fn fn, void *arg)
+{
+	int64_t result = fn(arg);
+	struct weft__waiter *all;
+
+	weft__lock_take(&o->lock);
+	o->state = result < 0 ? NOT_YET : DONE;
+	o->result = result;
+	all = weft__waiters_take_all(&o->waiters);
+	weft__lock_drop(&o->lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0);
+	return result;
+}
+
+int64_t weft_once(struct weft_once *once, weft_fn fn, void *arg)
+{
+	struct once *o = once_of(once);
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker);
+	int64_t result;
+
+	while (error == 0) {
+		weft__lock_take(&o->lock);
+		if (o->state != RUNS)
+			break;
+		weft__assert(!worker || o->owner != weft__owner_self(worker),
+			     "a function to be run once asks for itself");
+		error = weft__wait_in(&o->waiters, &o->lock, worker);
+		worker = weft__sync_worker();
+	}
+	if (error < 0)
+		return error;
+	if (o->state == NOT_YET) {
+		o->state = RUNS;
+		o->owner = weft__owner_self(worker);
+		weft__lock_drop(&o->lock);
+		return once_run(o, fn, arg);
+	}
+	result = o->result;
+	weft__lock_drop(&o->lock);
+	return result;
+}

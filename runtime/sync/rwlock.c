@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reader-writer lock - handed over in the order in which it was asked for: who
+ * waits at the head is served when it can be, with the readers right behind a
+ * reader.
+ *
+ *   R1  The oldest that waits cannot have the lock: it is a writer while
+ *       somebody holds it, or a reader while a writer does.  Whatever changes
+ *       that, an unlock or a waiter that leaves, serves the head.
+ */
+#include <weft/sync.h>
+
+#include "runtime/sync/waiter.h"
+
+enum { READ, WRITE };
+
+struct rwlock {
+	struct weft__lock lock;
+	bool writer;	  /* under lock */
+	uint64_t readers; /* under lock */
+	struct weft__waiters waiters; /* under lock; want: READ or WRITE */
+	uint64_t reserved[4];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct rwlock) == sizeof(struct weft_rwlock),
+	       "the public struct has room for it");
+
+static struct rwlock *rwlock_of(struct weft_rwlock *rwlock)
+{
+	return (struct rwlock *)(void *)rwlock;
+}
+
+static bool rwlock_take(struct rwlock *l, uint32_t want)
+{
+	if (l->writer || (want == WRITE && l->readers))
+		return false;
+	if (want == WRITE)
+		l->writer = true;
+	else
+		l->readers++;
+	return true;
+}
+
+/* Takes out of the queue who can have the lock; under the inner one. */
+static struct weft__waiter *rwlock_serve(struct rwlock *l)
+{
+	struct weft__waiter *first = NULL, **link = &first, *w;
+
+	while ((w = l->waiters.head) && rwlock_take(l, w->want)) {
+		weft__waiters_remove(&l->waiters, w);
+		*link = w;
+		link = &w->next;
+	}
+	*link = NULL;
+	return first;
+}
+
+static void rwlock_serve_and_grant(struct rwlock *l)
+{
+	struct weft__waiter *granted = rwlock_serve(l);
+
+	weft__lock_drop(&l->lock);
+	weft__waiters_grant(weft__sync_worker(), granted, 0);
+}
+
+static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
+{
+	struct rwlock *l = rwlock_of(rwlock);
+	struct weft__worker *worker;
+	struct weft__wait wait;
+	struct weft__waiter w;
+	int r = weft__sync_enter(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	weft__lock_take(&l->lock);
+	if (weft__likely(!l->waiters.head && rwlock_take(l, want))) {
+		weft__lock_drop(&l->lock);
+		return 0;
+	}
+	weft__waiter_init(&w, &wait, worker, NULL, want);
+	weft__waiters_add(&l->waiters, &w);
+	weft__lock_drop(&l->lock);
+	r = weft__waiter_wait(&w, &l->waiters, &l->lock);
+	if (weft__likely(r == 0))
+		return 0;
+	/* R1: a writer that leaves makes way for readers. */
+	weft__lock_take(&l->lock);
+	rwlock_serve_and_grant(l);
+	return r;
+}
+
+static int rwlock_try(struct weft_rwlock *rwlock, uint32_t want)
+{
+	struct rwlock *l = rwlock_of(rwlock);
+	bool taken;
+
+	weft__lock_take(&l->lock);
+	taken = !l->waiters.head && rwlock_take(l, want);
+	weft__lock_drop(&l->lock);
+	return taken ? 0 : -EBUSY;
+}
+
+int weft_rwlock_read(struct weft_rwlock *rwlock)
+{
+	return rwlock_lock(rwlock, READ);
+}
+
+int weft_rwlock_write(struct weft_rwlock *rwlock)
+{
+	return rwlock_lock(rwlock, WRITE);
+}
+
+int weft_rwlock_try_read(struct weft_rwlock *rwlock)
+{
+	return rwlock_try(rwlock, READ);
+}
+
+int weft_rwlock_try_write(struct weft_rwlock *rwlock)
+{
+	return rwlock_try(rwlock, WRITE);
+}
+
+void weft_rwlock_unlock(struct weft_rwlock *rwlock)
+{
+	struct rwlock *l = rwlock_of(rwlock);
+
+	weft__lock_take(&l->lock);
+	weft__assert(l->writer || l->readers,
+		     "a reader-writer lock was unlocked that nobody holds");
+	if (l->writer)
+		l->writer = false;
+	else
+		l->readers--;
+	if (weft__unlikely(l->waiters.head != NULL))
+		rwlock_serve_and_grant(l);
+	else
+		weft__lock_drop(&l->lock);
+}

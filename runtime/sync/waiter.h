@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiter - one that waits in the queue of a mutex, a channel and their like: a
+ * task, or a thread that is no worker.  It lies on the stack of who waits, so
+ * no wait allocates.
+ *
+ *	who waits		    who has something for it
+ *	---------		    ------------------------
+ *	lock, cannot have it,
+ *	queue itself, unlock
+ *	weft__waiter_wait()	    lock, weft__waiters_take(), unlock
+ *	  ... suspended ...	    weft__waiter_grant()
+ *	has it
+ *
+ * One call may wait in several queues (select): a waiter in each, and one
+ * struct weft__wait for all of them, which is claimed before it is granted.
+ *
+ * Invariants
+ *   W1  Who takes a waiter out of its queue, under the object's lock, grants it
+ *       once, and what it grants belongs to the waiter from then on.  So a wait
+ *       that is interrupted either finds itself queued, and leaves with the
+ *       error and nothing; or something is coming, and it waits for that and
+ *       has it: success wins, and nothing that was granted is lost.
+ *   W2  After the store of the grant nothing of the waiter is touched, nor of
+ *       the object: who waited may have returned, and freed both.
+ *   W3  Until the grant who waits does not return, so its runtime does not end.
+ *
+ * Orderings
+ *   [waiter.grant]  grant store release -> wait load acquire: what was granted,
+ *       and what the one before did with it.
+ *   [waiter.claim]  CAS acq_rel by both sides: one alone has it.
+ */
+#ifndef WEFT_RUNTIME_SYNC_WAITER_H
+#define WEFT_RUNTIME_SYNC_WAITER_H
+
+#include "runtime/base/lock.h"
+#include "runtime/wait.h"
+
+/* The word of a wait: one of these, or WEFT__WAIT_GRANTED + an outcome. */
+enum {
+	WEFT__WAIT_OPEN,
+	WEFT__WAIT_CLAIMED, /* out of several queues; granted soon */
+	WEFT__WAIT_GRANTED,
+};
+
+struct weft__wait {
+	struct weft_runtime *runtime; /* NULL: a thread waits, on the word */
+	struct weft__task *task;
+	uint64_t id;
+	weft__atomic(uint32_t) word;
+	uint32_t won; /* the claimer's: `want` of what was granted */
+};
+
+struct weft__waiter {
+	struct weft__waiter *next; /* under the lock; of one that was taken, */
+	struct weft__waiter *prev; /* whatever the taker likes */
+	struct weft__wait *wait;
+	void *item;	  /* the object's: where a value is, or goes */
+	uint32_t want;	  /* the object's: how much, or which */
+	bool queued;	  /* under the object's lock */
+	bool one_of_many; /* to be claimed */
+};
+
+struct weft__waiters {
+	struct weft__waiter *head; /* the oldest */
+	struct weft__waiter *tail;
+};
+
+static inline void weft__waiters_add(struct weft__waiters *queue,
+				     struct weft__waiter *w)
+{
+	w->next = NULL;
+	w->prev = queue->tail;
+	*(w->prev ? &w->prev->next : &queue->head) = w;
+	queue->tail = w;
+	w->queued = true;
+}
+
+/* Before all others: for one that had its turn, and lost it. */
+static inline void weft__waiters_add_first(struct weft__waiters *queue,
+					   struct weft__waiter *w)
+{
+	w->prev = NULL;
+	w->next = queue->head;
+	*(w->next ? &w->next->prev : &queue->tail) = w;
+	queue->head = w;
+	w->queued = true;
+}
+
+static inline void weft__waiters_remove(struct weft__waiters *queue,
+					struct weft__waiter *w)
+{
+	*(w->prev ? &w->prev->next : &queue->head) = w->next;
+	*(w->next ? &w->next->prev : &queue->tail) = w->prev;
+	w->queued = false;
+}
+
+/* True: who calls this, and no other, grants the wait. */
+static inline bool weft__wait_claim(struct weft__wait *wait)
+{
+	uint32_t open = WEFT__WAIT_OPEN;
+
+	/* pairs: [waiter.claim] */
+	return weft__cas(&wait->word, &open, (uint32_t)WEFT__WAIT_CLAIMED,
+			 acq_rel);
+}
+
+/* False: somebody has claimed it. */
+static inline bool weft__wait_is_open(struct weft__wait *wait)
+{
+	/* relaxed: who sees that it is not waits for the grant. */
+	return weft__load(&wait->word, relaxed) == WEFT__WAIT_OPEN;
+}
+
+/* Takes the oldest that can still be granted out of the queue; or NULL. */
+static inline struct weft__waiter *
+weft__waiters_take(struct weft__waiters *queue)
+{
+	struct weft__waiter *w;
+
+	while ((w = queue->head)) {
+		weft__waiters_remove(queue, w);
+		if (!w->one_of_many)
+			return w;
+		if (weft__wait_claim(w->wait)) {
+			w->wait->won = w->want;
+			return w;
+		}
+	}
+	return NULL;
+}
+
+/* For the calling task, whose worker that is; NULL: for the calling thread. */
+static inline void weft__wait_init(struct weft__wait *wait,
+				   struct weft__worker *worker)
+{
+	struct weft__task *task = weft__running(worker);
+
+	wait->runtime = task ? worker->runtime : NULL;
+	wait->task = task;
+	wait->id = task ? weft__running_id(task) : 0;
+	/* relaxed: published by the lock of the object. */
+	weft__store(&wait->word, (uint32_t)WEFT__WAIT_OPEN, relaxed);
+}
+
+/* One that waits in one queue. */
+static inline void weft__waiter_init(struct weft__waiter *w,
+				     struct weft__wait *wait,
+				     struct weft__worker *worker, void *item,
+				     uint32_t want)
+{
+	weft__wait_init(wait, worker);
+	w->wait = wait;
+	w->item = item;
+	w->want = want;
+	w->one_of_many = false;
+}
+
+/* Suspends the task, or blocks the thread, until it is granted: the outcome.
+ * Or, for a task that `heeds` them: -ECANCELED, -ETIMEDOUT, still open. */
+int weft__wait(struct weft__wait *wait, bool heeds);
+
+/* The same for one that is in one queue, and has left it if it was
+ * interrupted. */
+int weft__waiter_wait(struct weft__waiter *w, struct weft__waiters *queue,
+		      struct weft__lock *lock);
+
+/* For who only wants to be told: queues the caller, drops the lock, and waits;
+ * 0, -ECANCELED, -ETIMEDOUT. */
+int weft__wait_in(struct weft__waiters *queue, struct weft__lock *lock,
+		  struct weft__worker *worker);
+
+/* Wakes what was taken out of a queue, after that was unlocked; it runs next
+ * here.  `here` is the calling worker, or NULL. */
+void weft__waiter_grant(struct weft__worker *here, struct weft__waiter *w,
+			unsigned outcome);
+
+/* The same for any number, linked by `next`, oldest first.  Of several each
+ * runs in its turn. */
+void weft__waiters_grant(struct weft__worker *here, struct weft__waiter *first,
+			 unsigned outcome);
+
+/* Takes all of a queue, for that. */
+struct weft__waiter *weft__waiters_take_all(struct weft__waiters *queue);
+
+int weft__sync_charge_slow(struct weft__worker **worker);
+
+/*
+ * The start of a call that may wait: its worker, or NULL in a thread that runs
+ * no task.  -ECANCELED, -ETIMEDOUT: nothing was done.  A call that does not
+ * wait counts as a ready operation; after 128 of them in a run the task yields,
+ * before it has what it is about to get.
+ */
+static inline int weft__sync_enter(struct weft__worker **ret_worker)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	int error;
+
+	*ret_worker = task ? worker : NULL;
+	if (weft__unlikely(!task))
+		return 0;
+	error = weft__interrupted(worker, task);
+	if (weft__unlikely(error < 0))
+		return error;
+	weft__count(worker, WEFT__N_OPS_READY, 1);
+	if (weft__unlikely(--worker->ops_left <= 0))
+		return weft__sync_charge_slow(ret_worker);
+	return 0;
+}
+
+/* The worker of the calling task, or NULL in a thread that runs none. */
+static inline struct weft__worker *weft__sync_worker(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	return weft__running(worker) ? worker : NULL;
+}
+
+#endif
