@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/sync/chan.h"
+
+#define ITEM_BYTES_MAX ((size_t)4096)
+#define CAPACITY_MAX ((size_t)1 << 31)
+
+/* ---- The ring; under the lock ------------------------------------------ */
+
+/* Most values are a word, or two. */
+static inline void item_copy(void *to, const void *from, uint32_t bytes)
+{
+	if (weft__likely(bytes == 8))
+		memcpy(to, from, 8);
+	else if (bytes == 4)
+		memcpy(to, from, 4);
+	else if (bytes == 16)
+		memcpy(to, from, 16);
+	else
+		memcpy(to, from, bytes);
+}
+
+static inline char *ring_at(struct weft__chan *c, uint32_t n)
+{
+	uint32_t place = c->first + n;
+
+	if (place >= c->capacity)
+		place -= c->capacity;
+	return c->room + (size_t)place * c->item_bytes;
+}
+
+static inline void ring_put(struct weft__chan *c, const void *item)
+{
+	item_copy(ring_at(c, c->count++), item, c->item_bytes);
+}
+
+static inline void ring_take(struct weft__chan *c, void *item)
+{
+	item_copy(item, ring_at(c, 0), c->item_bytes);
+	if (++c->first == c->capacity)
+		c->first = 0;
+	c->count--;
+}
+
+/* ---- One step; under the lock ------------------------------------------ */
+
+static inline int send_now(struct weft__chan *c, const void *item,
+			   struct weft__waiter **ret_met)
+{
+	struct weft__waiter *receiver;
+
+	*ret_met = NULL;
+	if (weft__unlikely(c->closed))
+		return -EPIPE;
+	if (weft__unlikely(c->receivers.head != NULL)) {
+		receiver = weft__waiters_take(&c->receivers);
+		if (receiver) {
+			item_copy(receiver->item, item, c->item_bytes);
+			*ret_met = receiver;
+			return 0;
+		}
+	}
+	if (weft__unlikely(c->count == c->capacity))
+		return WEFT__CHAN_WAITS;
+	ring_put(c, item);
+	return 0;
+}
+
+/* The ring is empty. */
+static int recv_from_sender(struct weft__chan *c, void *item,
+			    struct weft__waiter **ret_met)
+{
+	struct weft__waiter *sender = weft__waiters_take(&c->senders);
+
+	if (!sender)
+		return c->closed ? -EPIPE : WEFT__CHAN_WAITS;
+	item_copy(item, sender->item, c->item_bytes);
+	*ret_met = sender;
+	return 0;
+}
+
+static inline int recv_now(struct weft__chan *c, void *item,
+			   struct weft__waiter **ret_met)
+{
+	struct weft__waiter *sender;
+
+	*ret_met = NULL;
+	if (weft__unlikely(!c->count))
+		return recv_from_sender(c, item, ret_met);
+	ring_take(c, item);
+	if (weft__unlikely(c->senders.head != NULL)) {
+		sender = weft__waiters_take(&c->senders);
+		if (sender)
+			ring_put(c, sender->item);
+		*ret_met = sender;
+	}
+	return 0;
+}
+
+int weft__chan_send_now(struct weft__chan *c, const void *item,
+			struct weft__waiter **ret_met)
+{
+	return send_now(c, item, ret_met);
+}
+
+int weft__chan_recv_now(struct weft__chan *c, void *item,
+			struct weft__waiter **ret_met)
+{
+	return recv_now(c, item, ret_met);
+}
+
+/* ---- Calls -------------------------------------------------------------- */
+
+int weft_chan_init(struct weft_chan *chan, void *room, size_t capacity,
+		   size_t item_bytes)
+{
+	struct weft__chan *c = weft__chan(chan);
+
+	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX ||
+	    capacity > CAPACITY_MAX || (capacity && !room))
+		return -EINVAL;
+	memset(c, 0, sizeof(*c));
+	c->room = room;
+	c->item_bytes = (uint32_t)item_bytes;
+	c->capacity = (uint32_t)capacity;
+	return 0;
+}
+
+/* Queues the caller, and drops the lock. */
+static __attribute__((noinline)) int chan_wait(struct weft__chan *c,
+					       struct weft__waiters *queue,
+					       struct weft__worker *worker,
+					       void *item)
+{
+	struct weft__wait wait;
+	struct weft__waiter w;
+	int r;
+
+	weft__waiter_init(&w, &wait, worker, item, 0);
+	weft__waiters_add(queue, &w);
+	weft__lock_drop(&c->lock);
+	r = weft__waiter_wait(&w, queue, &c->lock);
+	return r == WEFT__CHAN_CLOSED ? -EPIPE : r;
+}
+
+int weft_chan_send(struct weft_chan *chan, const void *item)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__worker *worker;
+	struct weft__waiter *met;
+	int r = weft__sync_enter(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	weft__lock_take(&c->lock);
+	r = send_now(c, item, &met);
+	if (weft__unlikely(r == WEFT__CHAN_WAITS))
+		return chan_wait(c, &c->senders, worker,
+				 (void *)(uintptr_t)item);
+	weft__lock_drop(&c->lock);
+	if (met)
+		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+	return r;
+}
+
+int weft_chan_recv(struct weft_chan *chan, void *ret_item)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__worker *worker;
+	struct weft__waiter *met;
+	int r = weft__sync_enter(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	weft__lock_take(&c->lock);
+	r = recv_now(c, ret_item, &met);
+	if (weft__unlikely(r == WEFT__CHAN_WAITS))
+		return chan_wait(c, &c->receivers, worker, ret_item);
+	weft__lock_drop(&c->lock);
+	if (met)
+		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+	return r;
+}
+
+/* The end of a call that does not wait. */
+static int chan_leave(struct weft__chan *c, struct weft__waiter *met, int r)
+{
+	weft__lock_drop(&c->lock);
+	if (met)
+		weft__waiter_grant(weft__sync_worker(), met, WEFT__CHAN_DONE);
+	return r == WEFT__CHAN_WAITS ? -EAGAIN : r;
+}
+
+int weft_chan_try_send(struct weft_chan *chan, const void *item)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__waiter *met;
+	int r;
+
+	weft__lock_take(&c->lock);
+	r = send_now(c, item, &met);
+	return chan_leave(c, met, r);
+}
+
+int weft_chan_try_recv(struct weft_chan *chan, void *ret_item)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__waiter *met;
+	int r;
+
+	weft__lock_take(&c->lock);
+	r = recv_now(c, ret_item, &met);
+	return chan_leave(c, met, r);
+}
+
+int weft_chan_push(struct weft_chan *chan, const void *item,
+		   void *ret_dropped)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__waiter *met;
+	int r;
+
+	weft__lock_take(&c->lock);
+	r = send_now(c, item, &met);
+	if (r == WEFT__CHAN_WAITS && c->capacity) {
+		/* Full: the place of the oldest.  Senders that wait go on
+		 * waiting, for it is full again. */
+		ring_take(c, ret_dropped);
+		ring_put(c, item);
+		weft__lock_drop(&c->lock);
+		return 1;
+	}
+	r = chan_leave(c, met, r);
+	return r == -EAGAIN ? -EINVAL : r;
+}
+
+void weft_chan_close(struct weft_chan *chan)
+{
+	struct weft__chan *c = weft__chan(chan);
+	struct weft__waiter *senders, *receivers;
+	struct weft__worker *worker = weft__sync_worker();
+
+	weft__lock_take(&c->lock);
+	c->closed = true;
+	senders = weft__waiters_take_all(&c->senders);
+	receivers = weft__waiters_take_all(&c->receivers);
+	weft__lock_drop(&c->lock);
+	weft__waiters_grant(worker, senders, WEFT__CHAN_CLOSED);
+	weft__waiters_grant(worker, receivers, WEFT__CHAN_CLOSED);
+}
+
+size_t weft_chan_count(const struct weft_chan *chan)
+{
+	struct weft__chan *c = weft__chan(chan);
+	uint32_t count;
+
+	weft__lock_take(&c->lock);
+	count = c->count;
+	weft__lock_drop(&c->lock);
+	return count;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Oneshot - one value, from one sender to one receiver, and memory that belongs
+ * to both: whoever is the second to let go frees it.
+ *
+ *	      send, drop		      send, drop
+ *	EMPTY ----------> FULL, DROPPED	<----------- waiter
+ *	  ^ |		       | receive, abandon	^ |
+ *	  | '--- receive waits-|------------------------' |
+ *	  '------ gives up ----|--------------------------'
+ *	  | abandon	       v
+ *	  '------> GONE ---> freed, by the sender, by the receiver
+ *
+ * Orderings
+ *   [oneshot.pass]  each transition acq_rel, looks acquire: the value, and that
+ *       the other side is through with the memory.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/chan.h>
+
+#include "runtime/sync/waiter.h"
+
+#define ITEM_BYTES_MAX ((size_t)4096)
+
+/* The word; or the address of the waiter. */
+enum { EMPTY, FULL, DROPPED, GONE };
+
+struct weft_oneshot {
+	weft__atomic(uintptr_t) word;
+	size_t item_bytes; /* immutable */
+	/* The sender's, then the receiver's. */
+	_Alignas(max_align_t) unsigned char item[];
+};
+
+int weft_oneshot_new(size_t item_bytes, struct weft_oneshot **ret_oneshot)
+{
+	struct weft_oneshot *o;
+
+	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX)
+		return -EINVAL;
+	o = malloc(sizeof(*o) + item_bytes);
+	if (!o)
+		return -ENOMEM;
+	/* relaxed: nobody else knows it. */
+	weft__store(&o->word, (uintptr_t)EMPTY, relaxed);
+	o->item_bytes = item_bytes;
+	*ret_oneshot = o;
+	return 0;
+}
+
+/* The sender's last step. */
+static int sender_leave(struct weft_oneshot *o, uintptr_t how)
+{
+	/* pairs: [oneshot.pass] */
+	uintptr_t old = weft__swap(&o->word, how, acq_rel);
+
+	if (old == GONE) {
+		free(o);
+		return -EPIPE;
+	}
+	if (old != EMPTY)
+		weft__waiter_grant(weft__sync_worker(),
+				   (struct weft__waiter *)old, 0);
+	return 0;
+}
+
+int weft_oneshot_send(struct weft_oneshot *oneshot, const void *item)
+{
+	memcpy(oneshot->item, item, oneshot->item_bytes);
+	return sender_leave(oneshot, FULL);
+}
+
+void weft_oneshot_drop(struct weft_oneshot *oneshot)
+{
+	(void)sender_leave(oneshot, DROPPED);
+}
+
+/* The sender has left. */
+static int receiver_leave(struct weft_oneshot *o, uintptr_t word,
+			  void *ret_item)
+{
+	if (word == FULL)
+		memcpy(ret_item, o->item, o->item_bytes);
+	free(o);
+	return word == FULL ? 0 : -EPIPE;
+}
+
+/* Until the sender has left; or why the wait was interrupted. */
+static int oneshot_wait(struct weft_oneshot *o, struct weft__worker *worker)
+{
+	struct weft__wait wait;
+	struct weft__waiter w;
+	uintptr_t expected = EMPTY;
+	int r;
+
+	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	/* pairs: [oneshot.pass] */
+	if (!weft__cas(&o->word, &expected, (uintptr_t)&w, acq_rel))
+		return 0;
+	r = weft__wait(&wait, true);
+	if (weft__likely(r == 0))
+		return 0;
+	expected = (uintptr_t)&w;
+	/* pairs: [oneshot.pass] */
+	if (weft__cas(&o->word, &expected, (uintptr_t)EMPTY, acq_rel))
+		return r;
+	/* The sender has the waiter in its hands. */
+	return weft__wait(&wait, false);
+}
+
+int weft_oneshot_recv(struct weft_oneshot *oneshot, void *ret_item)
+{
+	struct weft__worker *worker;
+	uintptr_t word;
+	int r = weft__sync_enter(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	/* pairs: [oneshot.pass] */
+	word = weft__load(&oneshot->word, acquire);
+	weft__assert(word <= DROPPED,
+		     "two receivers of a oneshot, or one that had left");
+	if (word == EMPTY) {
+		r = oneshot_wait(oneshot, worker);
+		if (weft__unlikely(r < 0))
+			return r;
+		/* pairs: [oneshot.pass] */
+		word = weft__load(&oneshot->word, acquire);
+	}
+	return receiver_leave(oneshot, word, ret_item);
+}
+
+int weft_oneshot_try_recv(struct weft_oneshot *oneshot, void *ret_item)
+{
+	/* pairs: [oneshot.pass] */
+	uintptr_t word = weft__load(&oneshot->word, acquire);
+
+	return word == EMPTY ? -EAGAIN :
+			       receiver_leave(oneshot, word, ret_item);
+}
+
+void weft_oneshot_abandon(struct weft_oneshot *oneshot)
+{
+	/* pairs: [oneshot.pass] */
+	if (weft__swap(&oneshot->word, (uintptr_t)GONE, acq_rel) != EMPTY)
+		free(oneshot);
+}
