@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Broadcast - the last values that were sent, each with a number, and
+ * subscribers that know the number they want next.
+ *
+ * Who waits is woken to look again: nothing is handed over, so a wait that is
+ * interrupted has nothing to give back.
+ */
+#include <string.h>
+
+#include <weft/broadcast.h>
+
+#include "runtime/sync/waiter.h"
+
+#define ITEM_BYTES_MAX ((size_t)4096)
+#define CAPACITY_MAX ((size_t)1 << 31)
+
+struct broadcast {
+	char *room;	     /* immutable */
+	uint32_t item_bytes; /* immutable */
+	uint32_t capacity;   /* immutable */
+	struct weft__lock lock;
+	bool closed;		      /* under lock */
+	uint64_t sent;		      /* under lock: how many so far */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved[2];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct broadcast) == sizeof(struct weft_broadcast),
+	       "the public struct has room for it");
+
+struct subscriber {
+	struct broadcast *from;
+	uint64_t next; /* the number of the value it wants */
+	uint64_t reserved[2];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct subscriber) == sizeof(struct weft_subscriber),
+	       "the public struct has room for it");
+
+static struct broadcast *broadcast_of(struct weft_broadcast *broadcast)
+{
+	return (struct broadcast *)(void *)broadcast;
+}
+
+static struct subscriber *subscriber_of(struct weft_subscriber *subscriber)
+{
+	return (struct subscriber *)(void *)subscriber;
+}
+
+int weft_broadcast_init(struct weft_broadcast *broadcast, void *room,
+			size_t capacity, size_t item_bytes)
+{
+	struct broadcast *b = broadcast_of(broadcast);
+
+	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX || capacity == 0 ||
+	    capacity > CAPACITY_MAX || !room)
+		return -EINVAL;
+	memset(b, 0, sizeof(*b));
+	b->room = room;
+	b->item_bytes = (uint32_t)item_bytes;
+	b->capacity = (uint32_t)capacity;
+	return 0;
+}
+
+void weft_subscribe(struct weft_broadcast *broadcast,
+		    struct weft_subscriber *subscriber)
+{
+	struct broadcast *b = broadcast_of(broadcast);
+	struct subscriber *s = subscriber_of(subscriber);
+
+	memset(s, 0, sizeof(*s));
+	s->from = b;
+	weft__lock_take(&b->lock);
+	s->next = b->sent;
+	weft__lock_drop(&b->lock);
+}
+
+static char *place_of(struct broadcast *b, uint64_t number)
+{
+	return b->room + (size_t)(number % b->capacity) * b->item_bytes;
+}
+
+int weft_broadcast_send(struct weft_broadcast *broadcast, const void *item)
+{
+	struct broadcast *b = broadcast_of(broadcast);
+	struct weft__waiter *all = NULL;
+	bool closed;
+
+	weft__lock_take(&b->lock);
+	closed = b->closed;
+	if (!closed) {
+		memcpy(place_of(b, b->sent++), item, b->item_bytes);
+		all = weft__waiters_take_all(&b->waiters);
+	}
+	weft__lock_drop(&b->lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0);
+	return closed ? -EPIPE : 0;
+}
+
+/* Under the lock: how many were missed, or -EPIPE, -EAGAIN. */
+static int64_t recv_now(struct broadcast *b, struct subscriber *s,
+			void *ret_item)
+{
+	uint64_t missed = 0;
+
+	if (s->next == b->sent)
+		return b->closed ? -EPIPE : -EAGAIN;
+	if (b->sent - s->next > b->capacity)
+		missed = b->sent - s->next - b->capacity;
+	s->next += missed;
+	memcpy(ret_item, place_of(b, s->next++), b->item_bytes);
+	return (int64_t)missed;
+}
+
+int64_t weft_broadcast_recv(struct weft_subscriber *subscriber,
+			    void *ret_item)
+{
+	struct subscriber *s = subscriber_of(subscriber);
+	struct broadcast *b = s->from;
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker);
+	int64_t r;
+
+	while (error == 0) {
+		weft__lock_take(&b->lock);
+		r = recv_now(b, s, ret_item);
+		if (r != -EAGAIN) {
+			weft__lock_drop(&b->lock);
+			return r;
+		}
+		error = weft__wait_in(&b->waiters, &b->lock, worker);
+		worker = weft__sync_worker();
+	}
+	return error;
+}
+
+int64_t weft_broadcast_try_recv(struct weft_subscriber *subscriber,
+				void *ret_item)
+{
+	struct subscriber *s = subscriber_of(subscriber);
+	int64_t r;
+
+	weft__lock_take(&s->from->lock);
+	r = recv_now(s->from, s, ret_item);
+	weft__lock_drop(&s->from->lock);
+	return r;
+}
+
+void weft_broadcast_close(struct weft_broadcast *broadcast)
+{
+	struct broadcast *b = broadcast_of(broadcast);
+	struct weft__waiter *all;
+
+	weft__lock_take(&b->lock);
+	b->closed = true;
+	all = weft__waiters_take_all(&b->waiters);
+	weft__lock_drop(&b->lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0);
+}

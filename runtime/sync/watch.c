@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watch - a value and how often it was changed; who waits is woken to look
+ * again.
+ */
+#include <string.h>
+
+#include <weft/broadcast.h>
+
+#include "runtime/sync/waiter.h"
+
+struct watch {
+	char *value;	     /* immutable; what it points to: under lock */
+	uint32_t item_bytes; /* immutable */
+	uint32_t reserved;
+	struct weft__lock lock;
+	bool closed;		      /* under lock */
+	uint64_t changes;	      /* under lock: its version - 1 */
+	struct weft__waiters waiters; /* under lock */
+	uint64_t reserved2[2];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct watch) == sizeof(struct weft_watch),
+	       "the public struct has room for it");
+
+static struct watch *watch_of(struct weft_watch *watch)
+{
+	return (struct watch *)(void *)watch;
+}
+
+static void watch_release(struct watch *w)
+{
+	struct weft__waiter *all = weft__waiters_take_all(&w->waiters);
+
+	weft__lock_drop(&w->lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0);
+}
+
+int weft_watch_set(struct weft_watch *watch, const void *item)
+{
+	struct watch *w = watch_of(watch);
+
+	weft__lock_take(&w->lock);
+	if (w->closed) {
+		weft__lock_drop(&w->lock);
+		return -EPIPE;
+	}
+	memcpy(w->value, item, w->item_bytes);
+	w->changes++;
+	watch_release(w);
+	return 0;
+}
+
+uint64_t weft_watch_get(struct weft_watch *watch, void *ret_item)
+{
+	struct watch *w = watch_of(watch);
+	uint64_t version;
+
+	weft__lock_take(&w->lock);
+	memcpy(ret_item, w->value, w->item_bytes);
+	version = w->changes + 1;
+	weft__lock_drop(&w->lock);
+	return version;
+}
+
+/* Under the lock: 0, -EPIPE, -EAGAIN. */
+static int look_now(struct watch *w, uint64_t *version, void *ret_item)
+{
+	if (*version == w->changes + 1)
+		return w->closed ? -EPIPE : -EAGAIN;
+	memcpy(ret_item, w->value, w->item_bytes);
+	*version = w->changes + 1;
+	return 0;
+}
+
+int weft_watch_wait(struct weft_watch *watch, uint64_t *version,
+		    void *ret_item)
+{
+	struct watch *w = watch_of(watch);
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker), r;
+
+	while (error == 0) {
+		weft__lock_take(&w->lock);
+		r = look_now(w, version, ret_item);
+		if (r != -EAGAIN) {
+			weft__lock_drop(&w->lock);
+			return r;
+		}
+		error = weft__wait_in(&w->waiters, &w->lock, worker);
+		worker = weft__sync_worker();
+	}
+	return error;
+}
+
+void weft_watch_close(struct weft_watch *watch)
+{
+	struct watch *w = watch_of(watch);
+
+	weft__lock_take(&w->lock);
+	w->closed = true;
+	watch_release(w);
+}
