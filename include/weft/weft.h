@@ -43,6 +43,7 @@
 #include <weft/io.h>
 #include <weft/net.h>
 #include <weft/runtime.h>
+#include <weft/select.h>
 #include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>

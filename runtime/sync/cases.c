@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cases of a select that are no channels: points in time, ends of tasks,
+ * descriptors.
+ */
+#include <poll.h>
+
+#include "runtime/join.h"
+#include "runtime/runtime.h"
+#include "runtime/sync/select.h"
+
+static struct weft_task task_of(const struct weft_case *which)
+{
+	return (struct weft_task){ which->number };
+}
+
+/* ---- Looking ------------------------------------------------------------- */
+
+/* A system call that does not wait. */
+static int look_at_descriptor(const struct weft_case *which)
+{
+	struct pollfd p = {
+		.fd = (int)which->number,
+		.events = which->events,
+	};
+	int n = poll(&p, 1, 0);
+
+	if (p.fd < 0 || (n > 0 && (p.revents & POLLNVAL)))
+		return -EBADF;
+	return n > 0 ? p.revents : -EAGAIN;
+}
+
+static int case_look(struct weft__worker *worker, struct weft_case *which,
+		     bool descriptors)
+{
+	switch (which->kind) {
+	case WEFT_CASE_AT:
+		return worker->ops->now(worker->runtime) >= which->number ?
+			       0 :
+			       -EAGAIN;
+	case WEFT_CASE_JOINED:
+		return weft__join_look(worker, task_of(which));
+	case WEFT_CASE_READY:
+		return descriptors ? look_at_descriptor(which) : -EAGAIN;
+	default:
+		return -EAGAIN;
+	}
+}
+
+int weft__cases_look(struct weft__select *s, struct weft__worker *worker,
+		     bool descriptors)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		int r = case_look(worker, &s->cases[i], descriptors);
+
+		if (r != -EAGAIN) {
+			s->cases[i].result = r;
+			return (int)i;
+		}
+	}
+	return -EAGAIN;
+}
+
+/* ---- Descriptors --------------------------------------------------------- */
+
+struct poll_arg {
+	struct weft__select *select;
+	uint32_t index;
+};
+
+/* A task of its own, which ends before the select does. */
+static int64_t poll_body(void *arg)
+{
+	struct poll_arg *a = arg;
+	struct weft__select *s = a->select;
+	struct weft_case *which = &s->cases[a->index];
+	struct weft__waiter *w = &weft__case_words(which)->waiter;
+	int r = which->poll((int)which->number, which->events);
+
+	if (r == -ECANCELED || !weft__wait_claim(&s->wait))
+		return 0;
+	s->wait.won = a->index;
+	which->result = r;
+	w->wait = &s->wait;
+	weft__waiter_grant(weft__sync_worker(), w, WEFT__CHAN_DONE);
+	return 0;
+}
+
+static int poll_start(struct weft__select *s, uint32_t index)
+{
+	const struct poll_arg arg = { s, index };
+	int error;
+
+	if (!s->polls_open) {
+		error = weft_supervisor_begin(&s->polls);
+		if (error < 0)
+			return error;
+		s->polls_open = true;
+	}
+	return weft_go(&s->polls, poll_body, &arg, sizeof(arg));
+}
+
+/* ---- Waiting ------------------------------------------------------------- */
+
+static void alarm_set(struct weft__select *s, struct weft__worker *worker)
+{
+	uint64_t earliest_ns = WEFT_NEVER;
+
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->cases[i].kind == WEFT_CASE_AT &&
+		    s->cases[i].number < earliest_ns)
+			earliest_ns = s->cases[i].number;
+	if (earliest_ns == WEFT_NEVER)
+		return;
+	s->alarm = (struct weft__alarm){
+		.task = s->wait.id,
+		.kind = WEFT__ALARM_WAKE,
+		.armed = true,
+	};
+	worker->ops->arm(worker, &s->alarm, earliest_ns);
+}
+
+int weft__cases_begin(struct weft__select *s, struct weft__worker *worker)
+{
+	int error = 0;
+
+	alarm_set(s, worker);
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct weft_case *which = &s->cases[i];
+
+		if (which->kind == WEFT_CASE_JOINED)
+			weft__case_words(which)->marked =
+				weft__join_mark(worker, task_of(which));
+		else if (which->kind == WEFT_CASE_READY && error == 0)
+			error = poll_start(s, i);
+	}
+	return error;
+}
+
+void weft__cases_end(struct weft__select *s)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		struct weft_case *which = &s->cases[i];
+
+		if (which->kind == WEFT_CASE_JOINED &&
+		    weft__case_words(which)->marked)
+			weft__join_unmark(worker, task_of(which));
+	}
+	if (s->alarm.armed)
+		(void)worker->ops->disarm(worker->runtime, &s->alarm);
+	if (s->polls_open) {
+		weft_scope_cancel(&s->polls);
+		(void)weft_scope_end(&s->polls);
+	}
+}
