@@ -44,6 +44,7 @@
 #include <weft/net.h>
 #include <weft/runtime.h>
 #include <weft/select.h>
+#include <weft/signal.h>
 #include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>
