@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Starting a runtime and stopping it with work in flight leaves nothing behind:
+ * no descriptor, no thread, no mapping, no memory.
+ *
+ * 10,000 cycles; 1000 where a tool makes all of it slow (WEFT_TEST_FEW).
+ */
+#include <sys/socket.h>
+
+#include "tests/test_io_common.h"
+
+enum {
+	WARM_UP = 50, /* until allocators and caches have what they keep */
+	CYCLES = 10000,
+	CYCLES_FEW = 1000,
+	MAPS_MOST = 8,	     /* an allocator may map a little more */
+	GROWTH_MOST_KB = 1024, /* of all cycles together */
+};
+
+/* ---- What the process has ------------------------------------------------ */
+
+struct has {
+	int fds, threads, maps;
+	long resident_kb;
+};
+
+static int count_lines(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	int c, lines = 0;
+
+	ck_assert_ptr_nonnull(f);
+	while ((c = getc(f)) != EOF)
+		lines += c == '\n';
+	fclose(f);
+	return lines;
+}
+
+static int count_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int count = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count - 2; /* "." and ".." */
+}
+
+static long resident_kb(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	long total, resident;
+
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%ld %ld", &total, &resident), 2);
+	fclose(f);
+	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static struct has look(void)
+{
+	return (struct has){
+		.fds = fds_open(),
+		.threads = count_threads(),
+		.maps = count_lines("/proc/self/maps"),
+		.resident_kb = resident_kb(),
+	};
+}
+
+/* ---- Work in flight ------------------------------------------------------ */
+
+struct flight {
+	int pipe[2];
+	int sockets[2];
+	int room[1];
+	struct weft_chan chan;
+	struct weft_mutex mutex;
+	struct weft_sem begun;
+};
+
+static struct flight *flight_of(void *arg)
+{
+	return *(struct flight **)arg;
+}
+
+static int64_t reads(void *arg)
+{
+	struct flight *f = flight_of(arg);
+	char c;
+
+	weft_sem_release(&f->begun, 1);
+	return weft_read(f->pipe[0], &c, 1);
+}
+
+static int64_t receives_bytes(void *arg)
+{
+	struct flight *f = flight_of(arg);
+	char c;
+
+	weft_sem_release(&f->begun, 1);
+	return weft_recv(f->sockets[0], &c, 1, 0);
+}
+
+static int64_t sleeps(void *arg)
+{
+	weft_sem_release(&flight_of(arg)->begun, 1);
+	return weft_sleep(WEFT_SEC(1000));
+}
+
+static int64_t receives(void *arg)
+{
+	struct flight *f = flight_of(arg);
+	int v;
+
+	weft_sem_release(&f->begun, 1);
+	return weft_chan_recv(&f->chan, &v);
+}
+
+static int64_t locks(void *arg)
+{
+	struct flight *f = flight_of(arg);
+
+	weft_sem_release(&f->begun, 1);
+	return weft_mutex_lock(&f->mutex);
+}
+
+static int64_t spawns(void *arg)
+{
+	struct flight *f = flight_of(arg);
+
+	weft_sem_release(&f->begun, 1);
+	WEFT_SUPERVISE(all) {
+		int error = 0;
+
+		while (error == 0) {
+			error = WEFT_GO(all, sleeps, f);
+			if (error == 0)
+				error = weft_sleep(WEFT_US(50));
+		}
+	}
+	return 0;
+}
+
+static void flight_open(struct flight *f)
+{
+	memset(f, 0, sizeof(*f));
+	ck_assert_int_eq(pipe2(f->pipe, O_CLOEXEC), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
+				    f->sockets), 0);
+	f->chan = (struct weft_chan)WEFT_CHAN_INIT(f->room);
+}
+
+static void flight_close(struct flight *f)
+{
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(close(f->pipe[i]), 0);
+		ck_assert_int_eq(close(f->sockets[i]), 0);
+	}
+}
+
+/* Odd cycles are stopped as soon as all tasks run, even ones at once. */
+static void cycle(int i)
+{
+	static const weft_fn works[] = {
+		reads, receives_bytes, sleeps, receives, locks, spawns,
+	};
+	enum { WORKS = sizeof(works) / sizeof(*works) };
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct flight flight, *f = &flight;
+
+	flight_open(f);
+	opts.workers = 1 + (unsigned)i % 3;
+	ck_assert_int_eq(weft_mutex_lock(&f->mutex), 0);
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (int k = 0; k < WORKS; k++)
+		ck_assert_int_eq(weft_submit(runtime, works[k], &f, sizeof(f),
+					     NULL), 0);
+	if (i % 2)
+		ck_assert_int_eq(weft_sem_acquire(&f->begun, WORKS), 0);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	weft_mutex_unlock(&f->mutex);
+	flight_close(f);
+}
+
+START_TEST(stopping_with_work_in_flight_leaves_nothing)
+{
+	int cycles = getenv("WEFT_TEST_FEW") ? CYCLES_FEW : CYCLES;
+	struct has before, after;
+
+	for (int i = 0; i < WARM_UP; i++)
+		cycle(i);
+	before = look();
+	for (int i = 0; i < cycles; i++)
+		cycle(i);
+	after = look();
+	ck_assert_int_eq(after.fds, before.fds);
+	ck_assert_int_eq(after.threads, before.threads);
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
+	/* A sanitizer keeps what was freed for a while. */
+	ck_assert_int_le(after.maps, before.maps + MAPS_MOST);
+	ck_assert_int_le(after.resident_kb,
+			 before.resident_kb + GROWTH_MOST_KB);
+#endif
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/cycles");
+	TCase *leaks = tcase_create("leaks");
+
+	tcase_add_test(leaks, stopping_with_work_in_flight_leaves_nothing);
+	tcase_set_timeout(leaks, 250);
+	suite_add_tcase(suite, leaks);
+	return io_tests_run(suite);
+}
