@@ -4,7 +4,8 @@
  *
  *	main returns --> DRAINS: what was submitted is cancelled and waited for
  *	the root scope is empty, or the time is up --> NOW: workers leave their
- *	loops all have left --> the driver is closed --> threads end
+ *	loops all have left, visitors too --> the driver is closed
+ *	--> threads end
  *
  * No thread ends before the driver is closed: the kernel cancels what a thread
  * that exits had submitted, on whatever ring.
@@ -18,8 +19,9 @@
  *       for. Modelled in tests/model/model_stop.c and model_park.c.
  *   [runtime.left]  `left` add release -> load acquire of who closes the
  *       driver: all that the worker did.
- *   [runtime.visit]  `visitors` sub release -> or and load acquire of who frees
- *       the runtime: the calls of other threads are done with it.
+ *   [runtime.visit]  `visitors` sub release -> or and load acquire of who
+ *       closes the driver, then frees the runtime: the calls of other threads
+ *       are done with both.
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
  *       the driver is closed.
  */
@@ -398,6 +400,22 @@ static void close_wait(struct weft_runtime *runtime, uint32_t left,
 	}
 }
 
+/* Calls of other threads that are under way, and have no task to wait for: they
+ * may have yet to wake a worker, by the driver. */
+static void visitors_wait(struct weft_runtime *runtime)
+{
+	/* pairs: [runtime.visit] */
+	uint32_t count = weft__or(&runtime->visitors, WEFT__VISITORS_AWAITED,
+				  acquire) |
+			 WEFT__VISITORS_AWAITED;
+
+	while (count != WEFT__VISITORS_AWAITED) {
+		weft__futex_wait(&runtime->visitors, count);
+		/* pairs: [runtime.visit] */
+		count = weft__load(&runtime->visitors, acquire);
+	}
+}
+
 /* Waits until `count` workers are out of their loops, closes the driver, and
  * lets the threads end.  At by_ns it gives up. */
 static void close_and_join(struct weft_runtime *runtime, uint32_t count,
@@ -420,6 +438,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			break;
 		close_wait(runtime, left, &by_ns);
 	}
+	visitors_wait(runtime);
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */
 	weft__store(&runtime->closed, 1u, release);
@@ -447,28 +466,12 @@ static int threads_start(struct weft_runtime *runtime, uint32_t first)
 	return -error;
 }
 
-/* Calls of other threads that are under way, and have no task to wait for. */
-static void visitors_wait(struct weft_runtime *runtime)
-{
-	/* pairs: [runtime.visit] */
-	uint32_t count = weft__or(&runtime->visitors, WEFT__VISITORS_AWAITED,
-				  acquire) |
-			 WEFT__VISITORS_AWAITED;
-
-	while (count != WEFT__VISITORS_AWAITED) {
-		weft__futex_wait(&runtime->visitors, count);
-		/* pairs: [runtime.visit] */
-		count = weft__load(&runtime->visitors, acquire);
-	}
-}
-
 /* What the calling thread gets in the end. */
 static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
 {
 	/* relaxed: see close_and_join. */
 	if (weft__load(&runtime->abandoned, relaxed))
 		return -ETIMEDOUT; /* tasks may still run: nothing is freed */
-	visitors_wait(runtime);
 	weft__runtime_free(runtime);
 	return result;
 }

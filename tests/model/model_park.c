@@ -17,6 +17,7 @@
 #define pthread_detach(thread) ((void)(thread))
 #define fprintf(stream, ...) ((void)0)
 #include "runtime/runtime.c"
+#include "runtime/visit.h"
 #undef pthread_join
 #undef pthread_detach
 #undef fprintf
@@ -81,6 +82,22 @@ MODEL(two_workers_stop, setup_2, NULL, OPTIONS(.preemptions = 2, .weak = 1),
 THREAD(unpark_0, weft__unpark(NULL, &pool[0]); weft__unpark(NULL, &pool[0]);)
 MODEL(stop_meets_unparks, setup_1, NULL, OPTIONS(.preemptions = 2, .weak = 1),
       work_and_end, stop_and_close, unpark_0)
+
+/* Another thread's call made the last task ready, which has ended since; it has
+ * yet to wake a worker. */
+static void setup_visited(void *arg)
+{
+	setup_1(arg);
+	runtime.visitors = 1;
+	model_name(&runtime.visitors, "visitors");
+}
+
+THREAD(visit_and_wake, weft__unpark(NULL, &pool[0]);
+       model_assert(!is_closed, "the driver is not closed under a call");
+       weft__visit_end(&runtime);)
+MODEL(stop_meets_visit, setup_visited, NULL,
+      OPTIONS(.preemptions = 2, .weak = 1), work_and_end, stop_and_close,
+      visit_and_wake)
 
 /* The root scope becomes empty while draining, in a task of worker 1. */
 static int64_t drained(void *arg)
@@ -207,8 +224,9 @@ int weft__root_go(struct weft_runtime *of, struct weft__worker *here,
 int main(void)
 {
 	const TTest *const tests[] = {
-		one_worker_stops,   two_workers_stop, stop_meets_unparks,
-		drained_by_a_worker, abandoned_by_worker_0, NULL,
+		one_worker_stops,   two_workers_stop,    stop_meets_unparks,
+		stop_meets_visit,   drained_by_a_worker, abandoned_by_worker_0,
+		NULL,
 	};
 
 	return kit_main("park", tests);
