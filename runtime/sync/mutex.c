@@ -115,8 +115,7 @@ static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 	*ret_outcome = TRY_AGAIN;
 	if (first && (first->want == PASSED_OVER ||
 		      m->owner_runs != runs_now(worker))) {
-		m->owner = first->wait->task ? first->wait->id :
-					       WEFT__OWNER_THREAD;
+		m->owner = weft__owner_of(first->wait->task);
 		*ret_outcome = HAS_IT;
 	}
 	return first;

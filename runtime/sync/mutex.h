@@ -26,7 +26,7 @@
 struct weft__mutex {
 	struct weft__lock lock;
 	uint32_t reserved;
-	uint64_t owner;	     /* under lock: task's id, or as below; 0: free */
+	uint64_t owner;	     /* under lock: the task, or as below; 0: free */
 	uint64_t owner_runs; /* the owner's: how many runs its worker had had */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved2[3];
@@ -35,12 +35,18 @@ struct weft__mutex {
 _Static_assert(sizeof(struct weft__mutex) == sizeof(struct weft_mutex),
 	       "the public struct has room for it");
 
-/* No task's id. */
+/* No task's address. */
 #define WEFT__OWNER_THREAD ((uint64_t)1)
+
+/* A task by its address: several runtimes have tasks of the same id. */
+static inline uint64_t weft__owner_of(struct weft__task *task)
+{
+	return task ? (uint64_t)(uintptr_t)task : WEFT__OWNER_THREAD;
+}
 
 static inline uint64_t weft__owner_self(struct weft__worker *worker)
 {
-	return worker ? weft__running_id(worker->current) : WEFT__OWNER_THREAD;
+	return weft__owner_of(worker ? worker->current : NULL);
 }
 
 /* weft_mutex_lock() in full, whatever happens; `worker` is the caller's, or
