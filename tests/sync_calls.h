@@ -233,7 +233,7 @@ static inline void nothing(void)
 struct call {
 	const char *name;
 	void (*close)(void);
-	int (*wait)(void); /* waits when closed; negative: failed */
+	int (*wait)(void);   /* waits when closed; negative: failed */
 	void (*leave)(void); /* when it has not failed */
 	void (*open)(void);  /* what was closed, for one or all */
 	enum {

@@ -43,14 +43,14 @@ static inline void dwell(void)
 
 /* Without a suspension, while others go on.  A peer takes a task out of this
  * worker's slot once the worker is late. */
-#define compute_until(condition)                          \
-	do {                                              \
-		int turns_left = 1000;                    \
-                                                          \
-		while (!(condition)) {                    \
-			EXPECT(turns_left-- > 0);         \
-			fake_compute(WEFT_US(100));       \
-		}                                         \
+#define compute_until(condition)                    \
+	do {                                        \
+		int turns_left = 1000;              \
+                                                    \
+		while (!(condition)) {              \
+			EXPECT(turns_left-- > 0);   \
+			fake_compute(WEFT_US(100)); \
+		}                                   \
 	} while (0)
 
 /* A point in time that has just been reached; timers may be 0.1 ms late. */

@@ -64,15 +64,15 @@ static int64_t call_in_a_manner(void *arg)
 		make_call(caller);
 		return 0;
 	case IN_TIME:
-		WEFT_WITHIN(WEFT_MS(2))
+		WEFT_WITHIN (WEFT_MS(2))
 			make_call(caller);
 		return 0;
 	case WITHOUT_TIME:
-		WEFT_WITHIN(0)
+		WEFT_WITHIN (0)
 			make_call(caller);
 		return 0;
 	case TOO_LATE:
-		WEFT_WITHIN(0) {
+		WEFT_WITHIN (0) {
 			EXPECT(weft_sleep(1) == -ETIMEDOUT);
 			make_call(caller);
 		}
@@ -82,7 +82,7 @@ static int64_t call_in_a_manner(void *arg)
 		EXPECT(weft_yield() == -ECANCELED);
 		return 0;
 	case SHIELDED_IN_TIME:
-		WEFT_WITHIN(WEFT_MS(2)) {
+		WEFT_WITHIN (WEFT_MS(2)) {
 			make_call_shielded(caller);
 			EXPECT(weft_yield() == -ETIMEDOUT);
 		}
@@ -108,8 +108,8 @@ static void begin(struct weft_scope *scope, const struct call *call,
 
 static void expect_outcome(int outcome)
 {
-	ck_assert_msg(caller.over && (caller.outcome < 0 ? caller.outcome : 0)
-					     == outcome,
+	ck_assert_msg(caller.over && (caller.outcome < 0 ? caller.outcome :
+							   0) == outcome,
 		      "%s: %d instead of %d%s", caller.call->name,
 		      caller.outcome, outcome, caller.over ? "" : ", not yet");
 }
@@ -135,7 +135,7 @@ static int64_t look_whether_open(void *arg)
 	const struct call *call = *(const struct call **)arg;
 	int r = -EPROTO;
 
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		r = call->wait();
 	if (r >= 0)
 		call->leave();
@@ -147,7 +147,7 @@ static bool is_open(const struct call *call)
 {
 	int64_t open = -1;
 
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		EXPECT(weft_join(start(all, look_whether_open, &call,
 				       sizeof(struct call *)),
 				 &open) == 0);
@@ -167,7 +167,7 @@ static void expect_whole(const struct call *call, unsigned opened)
 	/* What was for one, the look has had. */
 	if (open && call->kind == STAYS_OPEN)
 		call->close();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		begin(all, call, PLAINLY);
 		expect_waiting();
 		call_open(call, NEVER);
@@ -183,24 +183,24 @@ static int64_t with_every_call(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < CALLS; i++)
-		WEFT_SUPERVISE(helpers) {
+		WEFT_SUPERVISE (helpers) {
 			calls_begin(helpers);
 			calls[i].close();
-			WEFT_SUPERVISE(all)
+			WEFT_SUPERVISE (all)
 				act(&calls[i], all);
 		}
 	return 0;
 }
 
-#define CALLS_TEST(name)                                                      \
-	static void name##_of(const struct call *call,                        \
-			      struct weft_scope *scope);                      \
-	START_TEST(name)                                                      \
-	{                                                                     \
-		act = name##_of;                                              \
-		(void)run_main(_i, with_every_call);                          \
-	}                                                                     \
-	END_TEST                                                              \
+#define CALLS_TEST(name)                                 \
+	static void name##_of(const struct call *call,   \
+			      struct weft_scope *scope); \
+	START_TEST(name)                                 \
+	{                                                \
+		act = name##_of;                         \
+		(void)run_main(_i, with_every_call);     \
+	}                                                \
+	END_TEST                                         \
 	static void name##_of(const struct call *call, struct weft_scope *scope)
 
 /*
@@ -317,7 +317,7 @@ CALLS_TEST(wait_ends_with_its_group)
 	int64_t result = 0;
 
 	(void)scope;
-	WEFT_SCOPE(group, &result) {
+	WEFT_SCOPE (group, &result) {
 		begin(group, call, PLAINLY);
 		expect_waiting();
 		EXPECT(weft_go(group, fail_at_once, NULL, 0) == 0);
@@ -445,7 +445,7 @@ static void queue_two(struct weft_scope *scope)
 static int64_t cancel_who_tries_again(void *arg)
 {
 	(void)arg;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		queue_two(all);
 		weft_mutex_unlock(&sync.mutex);
 		EXPECT(weft_cancel(victim) == 0);
@@ -463,7 +463,7 @@ END_TEST
 static int64_t cancel_who_tries_in_vain(void *arg)
 {
 	(void)arg;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		queue_two(all);
 		weft_mutex_unlock(&sync.mutex);
 		EXPECT(weft_mutex_try_lock(&sync.mutex) == 0);

@@ -75,7 +75,7 @@ static int64_t pass_pieces_on(void *arg)
 {
 	(void)arg;
 	cond_begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < MAKERS; i++)
 			EXPECT(weft_go(all, make_pieces, NULL, 0) == 0);
 		for (int i = 0; i < USERS; i++)
@@ -120,7 +120,7 @@ static int64_t signal_each(void *arg)
 	/* Nobody waits: nobody is told, then or later. */
 	weft_cond_signal(&cond);
 	weft_cond_broadcast(&cond);
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_signal, TASKS);
 		for (int i = 0; i < TASKS; i++) {
 			weft_cond_signal(&cond);
@@ -141,7 +141,7 @@ static int64_t signal_several(void *arg)
 {
 	(void)arg;
 	cond_begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_signal, TASKS);
 		EXPECT(weft_mutex_lock(&mutex) == 0);
 		for (int i = 0; i < 4; i++)
@@ -168,7 +168,7 @@ static int64_t broadcast_twice(void *arg)
 {
 	(void)arg;
 	cond_begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_signal, TASKS - 1);
 		weft_cond_broadcast(&cond);
 		/* One that comes later is not told. */
@@ -197,7 +197,7 @@ static int64_t wait_in_vain(void *arg)
 	int wanted = cancelled ? -ECANCELED : -ETIMEDOUT;
 
 	EXPECT(weft_mutex_lock(&mutex) == 0);
-	WEFT_WITHIN(cancelled ? WEFT_SEC(1) : WEFT_MS(2)) {
+	WEFT_WITHIN (cancelled ? WEFT_SEC(1) : WEFT_MS(2)) {
 		EXPECT(weft_cond_wait(&cond, &mutex) == wanted);
 		EXPECT(is_about(weft_now(), begun_ns + WEFT_MS(9)));
 		EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
@@ -215,9 +215,9 @@ static void fail_while_held(bool cancelled)
 {
 	cond_begin();
 	begun_ns = weft_now();
-	WEFT_SUPERVISE(all) {
-		struct weft_task task = start(all, wait_in_vain, &cancelled,
-					      sizeof(cancelled));
+	WEFT_SUPERVISE (all) {
+		struct weft_task task =
+			start(all, wait_in_vain, &cancelled, sizeof(cancelled));
 
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		EXPECT(weft_mutex_lock(&mutex) == 0);
@@ -268,7 +268,7 @@ static int64_t set_and_clear(void *arg)
 	(void)arg;
 	event = (struct weft_event)WEFT_EVENT_INIT;
 	told = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(!weft_event_is_set(&event));
 		start_waiters(all, wait_for_event, 3);
 		/* Who waits goes on, though it is cleared at once. */
@@ -278,7 +278,7 @@ static int64_t set_and_clear(void *arg)
 		EXPECT(!weft_event_is_set(&event));
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		EXPECT(told == 3);
-		WEFT_WITHIN(WEFT_MS(1))
+		WEFT_WITHIN (WEFT_MS(1))
 			EXPECT(weft_event_wait(&event) == -ETIMEDOUT);
 		/* It stays set, and again makes no difference. */
 		weft_event_set(&event);
@@ -286,7 +286,7 @@ static int64_t set_and_clear(void *arg)
 		for (int i = 0; i < 3; i++)
 			EXPECT(weft_event_wait(&event) == 0);
 		weft_event_clear(&event);
-		WEFT_WITHIN(WEFT_MS(1))
+		WEFT_WITHIN (WEFT_MS(1))
 			EXPECT(weft_event_wait(&event) == -ETIMEDOUT);
 	}
 	return 0;
@@ -322,7 +322,7 @@ static int64_t alternate(void *arg)
 	(void)arg;
 	turn[0] = turn[1] = (struct weft_event)WEFT_EVENT_INIT;
 	turns = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(WEFT_GO(all, take_turns, 0) == 0);
 		EXPECT(WEFT_GO(all, take_turns, 1) == 0);
 		weft_event_set(&turn[0]);
@@ -374,7 +374,7 @@ static void notify_begin(void)
 
 static void expect_none_pending(void)
 {
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		EXPECT(weft_notify_wait(&notify) == -ETIMEDOUT);
 }
 
@@ -420,7 +420,7 @@ static int64_t notify_some(void *arg)
 {
 	(void)arg;
 	notify_begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_notification, TASKS);
 		for (int i = 0; i < 2; i++) {
 			weft_notify_one(&notify);
@@ -450,7 +450,7 @@ static int64_t notify_everybody(void *arg)
 {
 	(void)arg;
 	notify_begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_notification, TASKS);
 		weft_notify_all(&notify);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
@@ -488,7 +488,7 @@ static int64_t collect_pieces(void *arg)
 	(void)arg;
 	notify_begin();
 	there = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < MAKERS; i++)
 			EXPECT(weft_go(all, leave_pieces, NULL, 0) == 0);
 		while (collected < PIECES * MAKERS) {

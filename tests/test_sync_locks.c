@@ -42,7 +42,7 @@ static int64_t exclude(void *arg)
 	(void)arg;
 	mutex = (struct weft_mutex)WEFT_MUTEX_INIT;
 	inside = entries = 0;
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, enter_often, NULL, 0) == 0);
 	EXPECT(entries == TASKS * ROUNDS);
@@ -79,7 +79,7 @@ static int64_t hand_over(void *arg)
 	(void)arg;
 	mutex = (struct weft_mutex)WEFT_MUTEX_INIT;
 	served = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(weft_mutex_lock(&mutex) == 0);
 		for (int i = 1; i <= TASKS; i++)
 			EXPECT(WEFT_GO(all, come_in_turn, i) == 0);
@@ -124,7 +124,7 @@ static int64_t pass_over(void *arg)
 	(void)arg;
 	mutex = (struct weft_mutex)WEFT_MUTEX_INIT;
 	served = came = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(weft_mutex_lock(&mutex) == 0);
 		queue_up(all, 1);
 		queue_up(all, 2);
@@ -153,7 +153,7 @@ static int64_t lock_within(void *arg)
 {
 	(void)arg;
 	came++;
-	WEFT_WITHIN(WEFT_MS(15))
+	WEFT_WITHIN (WEFT_MS(15))
 		EXPECT(weft_mutex_lock(&mutex) == -ETIMEDOUT);
 	return 0;
 }
@@ -163,7 +163,7 @@ static int64_t pass_over_and_out(void *arg)
 	(void)arg;
 	mutex = (struct weft_mutex)WEFT_MUTEX_INIT;
 	served = came = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(weft_mutex_lock(&mutex) == 0);
 		EXPECT(weft_go(all, lock_within, NULL, 0) == 0);
 		compute_until(came == 1);
@@ -249,7 +249,7 @@ static int64_t limit(void *arg)
 	(void)arg;
 	sem = (struct weft_sem)WEFT_SEM_INIT(PERMITS);
 	taken = 0;
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, take_often, NULL, 0) == 0);
 	EXPECT(weft_sem_count(&sem) == PERMITS);
@@ -290,7 +290,7 @@ static int64_t grant_in_order(void *arg)
 	(void)arg;
 	sem = (struct weft_sem)WEFT_SEM_INIT(0);
 	served = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < WANTS; i++)
 			EXPECT(WEFT_GO(all, take_in_turn, i) == 0);
 		EXPECT(weft_sleep(WEFT_MS(WANTS + 2)) == 0);
@@ -322,7 +322,7 @@ static int64_t take_in_vain(void *arg)
 	int wanted = cancelled ? -ECANCELED : -ETIMEDOUT;
 
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	WEFT_WITHIN(cancelled ? WEFT_SEC(1) : WEFT_MS(4))
+	WEFT_WITHIN (cancelled ? WEFT_SEC(1) : WEFT_MS(4))
 		EXPECT(weft_sem_acquire(&sem, 10) == wanted);
 	return 0;
 }
@@ -345,9 +345,9 @@ static void give_up_before_others(bool cancelled)
 	sem = (struct weft_sem)WEFT_SEM_INIT(4);
 	served = 0;
 	begun_ns = weft_now();
-	WEFT_SUPERVISE(all) {
-		struct weft_task greedy = start(all, take_in_vain, &cancelled,
-						sizeof(cancelled));
+	WEFT_SUPERVISE (all) {
+		struct weft_task greedy =
+			start(all, take_in_vain, &cancelled, sizeof(cancelled));
 
 		for (int i = 0; i < 3; i++)
 			EXPECT(weft_go(all, take_one_at_5_ms, NULL, 0) == 0);

@@ -43,14 +43,14 @@ static int64_t work_in_rounds(void *arg)
 	under_way = 0;
 	/* Nothing to wait for. */
 	EXPECT(weft_count_wait(&count) == 0);
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < ROUNDS; i++) {
 			ended = 0;
 			weft_count_add(&count, TASKS);
 			under_way = TASKS;
 			for (int k = 0; k < TASKS; k++)
 				EXPECT(weft_go(all, do_work, NULL, 0) == 0);
-			WEFT_SUPERVISE(waiters) {
+			WEFT_SUPERVISE (waiters) {
 				for (int k = 0; k < 3; k++)
 					EXPECT(weft_go(waiters, wait_for_work,
 						       NULL, 0) == 0);
@@ -81,7 +81,7 @@ static int64_t open_latch(void *arg)
 	(void)arg;
 	count = (struct weft_count)WEFT_COUNT_INIT(3);
 	ended = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, wait_for_latch, NULL, 0) == 0);
 		for (int i = 0; i < 3; i++) {
@@ -133,7 +133,7 @@ static int64_t meet_in_rounds(void *arg)
 	(void)arg;
 	barrier = (struct weft_barrier)WEFT_BARRIER_INIT(TASKS);
 	arrived = last_ones = 0;
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, meet_often, NULL, 0) == 0);
 	EXPECT(arrived == TASKS * ROUNDS);
@@ -173,7 +173,7 @@ static int64_t meet_once(void *arg)
 static int64_t meet_in_vain(void *arg)
 {
 	(void)arg;
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		EXPECT(weft_barrier_wait(&barrier) == -ETIMEDOUT);
 	return 0;
 }
@@ -186,7 +186,7 @@ static int64_t leave_a_barrier(void *arg)
 	last_ones = 0;
 	for (int i = 0; i < 3; i++) {
 		arrived = 0;
-		WEFT_SUPERVISE(all) {
+		WEFT_SUPERVISE (all) {
 			EXPECT(weft_go(all, meet_in_vain, NULL, 0) == 0);
 			EXPECT(weft_yield() == 0);
 			EXPECT(weft_go(all, meet_once, NULL, 0) == 0);
@@ -241,7 +241,7 @@ static int64_t ask_once(void *arg)
 	(void)arg;
 	once = (struct weft_once)WEFT_ONCE_INIT;
 	runs = results = 0;
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, ask_for_it, NULL, 0) == 0);
 	EXPECT(results == TASKS && runs == 1);
@@ -283,7 +283,7 @@ static int64_t fail_before_it_is_done(void *arg)
 	(void)arg;
 	once = (struct weft_once)WEFT_ONCE_INIT;
 	runs = results = failures = running = 0;
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, ask_and_perhaps_fail, NULL, 0) ==
 			       0);

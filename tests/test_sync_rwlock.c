@@ -64,7 +64,7 @@ static int64_t share(void *arg)
 {
 	(void)arg;
 	rwlock_begin();
-	WEFT_SUPERVISE(all)
+	WEFT_SUPERVISE (all)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, read_and_write, NULL, 0) == 0);
 	EXPECT(entries == TASKS * ROUNDS / 4);
@@ -148,7 +148,7 @@ static int64_t serve_in_order(void *arg)
 	(void)arg;
 	rwlock_begin();
 	read_by = written_by = 0;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		EXPECT(weft_rwlock_write(&rwlock) == 0);
 		for (int i = 0; i < count; i++)
 			EXPECT(WEFT_GO(all, read_or_write_in_turn, i) == 0);
@@ -201,7 +201,7 @@ static int64_t write_among_readers(void *arg)
 	(void)arg;
 	rwlock_begin();
 	enough = false;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < 4; i++)
 			EXPECT(WEFT_GO(all, keep_reading, i) == 0);
 		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
@@ -228,7 +228,7 @@ static int64_t read_among_writers(void *arg)
 	(void)arg;
 	rwlock_begin();
 	enough = false;
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < 3; i++)
 			EXPECT(weft_go(all, keep_writing, NULL, 0) == 0);
 		EXPECT(weft_sleep(WEFT_US(5500)) == 0);
@@ -255,7 +255,7 @@ static int64_t write_in_vain(void *arg)
 	int wanted = cancelled ? -ECANCELED : -ETIMEDOUT;
 
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	WEFT_WITHIN(cancelled ? WEFT_SEC(1) : WEFT_MS(4))
+	WEFT_WITHIN (cancelled ? WEFT_SEC(1) : WEFT_MS(4))
 		EXPECT(weft_rwlock_write(&rwlock) == wanted);
 	return 0;
 }
@@ -281,7 +281,7 @@ static void give_up_before_readers(bool cancelled)
 	rwlock_begin();
 	begun_ns = weft_now();
 	EXPECT(weft_rwlock_read(&rwlock) == 0);
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		struct weft_task writer = start(all, write_in_vain, &cancelled,
 						sizeof(cancelled));
 

@@ -145,7 +145,7 @@ static int64_t visit_often(void *arg)
 		if (fake_random(2))
 			r = visit();
 		else
-			WEFT_WITHIN(1 + fake_random(WEFT_US(300)))
+			WEFT_WITHIN (1 + fake_random(WEFT_US(300)))
 				r = visit();
 		EXPECT(r == 0 || r == -ECANCELED || r == -ETIMEDOUT);
 		*(r == 0 ? &served : &gave_up) += 1;
@@ -163,7 +163,7 @@ static void expect_all_free(void)
 	EXPECT(weft_sem_try_acquire(&sem, PERMITS) == 0);
 	EXPECT(tokens == 2);
 	EXPECT(weft_notify_wait(&notify) == 0);
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		EXPECT(weft_notify_wait(&notify) == -ETIMEDOUT);
 }
 
@@ -185,7 +185,7 @@ static int64_t visit_one_object(void *arg)
 
 	(void)arg;
 	begin();
-	WEFT_SUPERVISE(all) {
+	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < TASKS; i++)
 			tasks[i] = start(all, visit_often, NULL, 0);
 		/* Half of them. */

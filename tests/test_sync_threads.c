@@ -36,7 +36,10 @@ enum { RUNTIMES_MAX = 2, TASKS_MAX = 8, THREADS_MAX = 4 };
 static const struct crowd {
 	unsigned runtimes, workers, tasks, threads;
 } crowds[] = {
-	{ 1, 2, 8, 0 }, { 1, 4, 6, 2 }, { 2, 1, 4, 2 }, { 0, 0, 0, 4 },
+	{ 1, 2, 8, 0 },
+	{ 1, 4, 6, 2 },
+	{ 2, 1, 4, 2 },
+	{ 0, 0, 0, 4 },
 };
 
 enum { CROWDS = sizeof(crowds) / sizeof(crowds[0]) };
@@ -110,9 +113,8 @@ static void run_crowd(const struct crowd *crowd, weft_fn fn, uint64_t each)
 	for (unsigned k = 0; k < crowd->runtimes; k++)
 		begin_runtime(&runtimes[k], crowd);
 	for (unsigned k = 0; k < crowd->threads; k++)
-		ck_assert_int_eq(pthread_create(&threads[k], NULL, be_thread,
-						NULL),
-				 0);
+		ck_assert_int_eq(
+			pthread_create(&threads[k], NULL, be_thread, NULL), 0);
 	for (unsigned k = 0; k < crowd->threads; k++)
 		pthread_join(threads[k], NULL);
 	for (unsigned k = 0; k < crowd->runtimes; k++)
@@ -227,7 +229,8 @@ static int64_t ask_meanwhile(void *arg)
 
 static int64_t hold_or_ask(void *arg)
 {
-	return *(uint32_t *)arg == 0 ? hold_once(NULL) - 1 : ask_meanwhile(NULL);
+	return *(uint32_t *)arg == 0 ? hold_once(NULL) - 1 :
+				       ask_meanwhile(NULL);
 }
 
 START_TEST(tasks_of_two_runtimes_are_told_apart)
