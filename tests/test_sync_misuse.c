@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sync/misuse: a program that breaks the rules of <weft/sync.h> is told
+ * which, in a sentence, and ends.
+ */
+#include "tests/test_death.h"
+#include "tests/test_io_common.h"
+
+static struct weft_mutex mutex;
+static struct weft_cond cond;
+
+/* ---- Mutexes ----------------------------------------------------------- */
+
+static int64_t unlock_free(void *arg)
+{
+	(void)arg;
+	weft_mutex_unlock(&mutex);
+	return 0;
+}
+
+static int64_t unlock_twice(void *arg)
+{
+	if (weft_mutex_lock(&mutex) == 0)
+		weft_mutex_unlock(&mutex);
+	return unlock_free(arg);
+}
+
+/* Main holds it, and waits for the other at the end of the block. */
+static int64_t unlock_by_another(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	WEFT_SUPERVISE (all)
+		ck_assert_int_eq(weft_go(all, unlock_free, NULL, 0), 0);
+	return 0;
+}
+
+static int64_t relock(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	return weft_mutex_lock(&mutex);
+}
+
+/* As it was handed over, not taken. */
+static int64_t relock_what_was_handed_over(void *arg)
+{
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	WEFT_SUPERVISE (all) {
+		ck_assert_int_eq(weft_go(all, relock, NULL, 0), 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		weft_mutex_unlock(&mutex);
+	}
+	return arg != NULL;
+}
+
+static int64_t wait_without_mutex(void *arg)
+{
+	(void)arg;
+	return weft_cond_wait(&cond, &mutex);
+}
+
+/* ---- The others -------------------------------------------------------- */
+
+static int64_t unlock_free_rwlock(void *arg)
+{
+	static struct weft_rwlock rwlock;
+
+	(void)arg;
+	ck_assert_int_eq(weft_rwlock_read(&rwlock), 0);
+	weft_rwlock_unlock(&rwlock);
+	weft_rwlock_unlock(&rwlock);
+	return 0;
+}
+
+static int64_t release_too_many(void *arg)
+{
+	static struct weft_sem sem = WEFT_SEM_INIT(UINT64_MAX - 1);
+
+	(void)arg;
+	weft_sem_release(&sem, 1);
+	weft_sem_release(&sem, 1);
+	return 0;
+}
+
+static int64_t do_more_than_counted(void *arg)
+{
+	static struct weft_count count = WEFT_COUNT_INIT(1);
+
+	(void)arg;
+	weft_count_done(&count);
+	weft_count_done(&count);
+	return 0;
+}
+
+static int64_t wait_at_barrier_for_nobody(void *arg)
+{
+	static struct weft_barrier blank;
+
+	(void)arg;
+	return weft_barrier_wait(&blank);
+}
+
+static struct weft_once once;
+
+static int64_t ask_for_itself(void *arg)
+{
+	return weft_once(&once, ask_for_itself, arg);
+}
+
+static const struct misuse {
+	weft_fn fn;
+	const char *sentence;
+} in_tasks[] = {
+	{ unlock_free, "a mutex was unlocked by one that does not hold it" },
+	{ unlock_twice, "a mutex was unlocked by one that does not hold it" },
+	{ unlock_by_another,
+	  "a mutex was unlocked by one that does not hold it" },
+	{ relock, "a task locked a mutex that it holds" },
+	{ relock_what_was_handed_over, "a task locked a mutex that it holds" },
+	{ wait_without_mutex,
+	  "a mutex was unlocked by one that does not hold it" },
+	{ unlock_free_rwlock,
+	  "a reader-writer lock was unlocked that nobody holds" },
+	{ release_too_many, "a semaphore has too many permits" },
+	{ do_more_than_counted, "more was done than had been counted" },
+	{ wait_at_barrier_for_nobody, "a barrier for nobody" },
+	{ ask_for_itself, "a function to be run once asks for itself" },
+};
+
+enum { IN_TASKS = sizeof(in_tasks) / sizeof(in_tasks[0]) };
+
+static void run_in_task(void *arg)
+{
+	const struct misuse *misuse = arg;
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	weft_run(misuse->fn, NULL, &opts);
+}
+
+START_TEST(misuse_is_told_in_a_sentence)
+{
+	struct misuse misuse = in_tasks[_i];
+	struct death death = death_of(run_in_task, &misuse);
+
+	ck_assert_msg(WIFSIGNALED(death.status) &&
+			      WTERMSIG(death.status) == SIGABRT &&
+			      strstr(death.text, misuse.sentence),
+		      "status %#x, not \"%s\" but: %s", (unsigned)death.status,
+		      misuse.sentence, death.text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sync/misuse");
+	TCase *tc = tcase_create("sentences");
+
+	tcase_add_loop_test(tc, misuse_is_told_in_a_sentence, 0, IN_TASKS);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
