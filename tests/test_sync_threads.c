@@ -163,6 +163,7 @@ START_TEST(mutex_is_held_by_one)
 	run_crowd(&crowds[_i], add_under_mutex, each);
 	ck_assert_uint_eq(total, crowd_count(&crowds[_i]) * each);
 	ck_assert_int_eq(weft_mutex_try_lock(&mutex), 0);
+	weft_mutex_unlock(&mutex);
 }
 END_TEST
 
@@ -238,6 +239,8 @@ START_TEST(tasks_of_two_runtimes_are_told_apart)
 	static const struct crowd one_each = { 2, 1, 1, 0 };
 
 	asks_for_mutex = _i;
+	held = asked = (struct weft_event)WEFT_EVENT_INIT;
+	once = (struct weft_once)WEFT_ONCE_INIT;
 	run_crowd(&one_each, hold_or_ask, 1);
 }
 END_TEST
@@ -251,6 +254,7 @@ START_TEST(rwlock_is_held_by_readers_or_a_writer)
 	ck_assert_uint_eq(total, crowd_count(&crowds[_i]) * each / 4);
 	ck_assert_uint_eq(total, twin);
 	ck_assert_int_eq(weft_rwlock_try_write(&rwlock), 0);
+	weft_rwlock_unlock(&rwlock);
 }
 END_TEST
 
@@ -279,6 +283,48 @@ START_TEST(no_more_permits_are_taken_than_there_are)
 	sem = (struct weft_sem)WEFT_SEM_INIT(PERMITS);
 	weft__store(&inside, 0u, relaxed);
 	run_crowd(&crowds[_i], take_permits, rounds(20000));
+	ck_assert_uint_eq(weft_sem_count(&sem), PERMITS);
+}
+END_TEST
+
+/* A task gives up soon, a thread never does. */
+static int acquire_within(uint32_t n, weft_nsec length_ns)
+{
+	int r = -EPROTO;
+
+	if (!weft_self().id)
+		return weft_sem_acquire(&sem, n);
+	WEFT_WITHIN (length_ns)
+		r = weft_sem_acquire(&sem, n);
+	return r;
+}
+
+static int64_t give_up_often(void *arg)
+{
+	uint32_t number = *(uint32_t *)arg;
+
+	for (uint64_t i = 0; i < rounds_each; i++) {
+		uint32_t n = 1 + (uint32_t)(i + number) % PERMITS;
+		int r = acquire_within(n, WEFT_US((7 * i + number) % 100));
+
+		EXPECT(r == 0 || r == -ETIMEDOUT);
+		if (r < 0)
+			continue;
+		/* relaxed: their sum counts. */
+		EXPECT(weft__add(&inside, n, relaxed) + n <= PERMITS);
+		if (i % 2)
+			step_aside();
+		weft__sub(&inside, n, relaxed);
+		weft_sem_release(&sem, n);
+	}
+	return 0;
+}
+
+START_TEST(no_permit_is_lost_on_one_that_gave_up)
+{
+	sem = (struct weft_sem)WEFT_SEM_INIT(PERMITS);
+	weft__store(&inside, 0u, relaxed);
+	run_crowd(&crowds[_i], give_up_often, rounds(5000));
 	ck_assert_uint_eq(weft_sem_count(&sem), PERMITS);
 }
 END_TEST
@@ -341,6 +387,7 @@ START_TEST(notification_goes_from_hand_to_hand)
 	uint64_t each = rounds(5000);
 
 	total = 0;
+	notify = (struct weft_notify)WEFT_NOTIFY_INIT;
 	weft_notify_one(&notify);
 	run_crowd(&crowds[_i], pass_notification_on, each);
 	ck_assert_uint_eq(total, crowd_count(&crowds[_i]) * each);
@@ -429,6 +476,8 @@ static Suite *threads_suite(void)
 	tcase_add_loop_test(tc, rwlock_is_held_by_readers_or_a_writer, 0,
 			    CROWDS);
 	tcase_add_loop_test(tc, no_more_permits_are_taken_than_there_are, 0,
+			    CROWDS);
+	tcase_add_loop_test(tc, no_permit_is_lost_on_one_that_gave_up, 0,
 			    CROWDS);
 	tcase_add_loop_test(tc, no_signal_is_lost, 0, CROWDS);
 	tcase_add_loop_test(tc, notification_goes_from_hand_to_hand, 0, CROWDS);
