@@ -25,7 +25,7 @@ enum { SLOWLY = 1 };
 
 static uint32_t rounds(uint32_t count)
 {
-	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 20 : 1);
+	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 5 : 1);
 }
 
 /* The two go step by step. */

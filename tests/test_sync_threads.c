@@ -26,7 +26,7 @@ enum { SLOWLY = 1 };
 
 static uint64_t rounds(uint64_t count)
 {
-	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 20 : 1);
+	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 5 : 1);
 }
 
 /* ---- A crowd of tasks and threads --------------------------------------- */
