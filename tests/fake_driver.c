@@ -143,6 +143,8 @@ static uint64_t fake_now(struct weft_runtime *runtime)
 		return 0;
 	if (fake->config.look_ns)
 		fake_pass(fake_random(fake->config.look_ns + 1));
+	if (fake->config.on_look)
+		fake->config.on_look(fake->config.look_arg);
 	return fake->clock_ns;
 }
 

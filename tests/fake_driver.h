@@ -41,6 +41,10 @@ struct fake_config {
 	/* After each step, if not NULL. */
 	void (*after_step)(struct weft_runtime *runtime, void *arg);
 	void *after_arg;
+	/* At each look at the clock, if not NULL: what another thread does at
+	 * that moment. */
+	void (*on_look)(void *arg);
+	void *look_arg;
 };
 
 struct fake_result {
