@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the suites of channels on real threads share.
+ */
+#ifndef WEFT_TESTS_CHAN_THREADS_H
+#define WEFT_TESTS_CHAN_THREADS_H
+
+#include "tests/test_io_common.h"
+
+/* A tool makes each of them slow. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
+enum { SLOWLY = 5 };
+#else
+enum { SLOWLY = 1 };
+#endif
+
+/* ck_assert() logs each success, which is slow where there are millions. */
+#define EXPECT(holds)                                                  \
+	do {                                                           \
+		if (!(holds))                                          \
+			ck_abort_msg("line %d: %s", __LINE__, #holds); \
+	} while (0)
+
+/* With WEFT_TEST_LONG in the environment thirty times as often. */
+static inline uint32_t often(uint32_t count)
+{
+	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 30 : 1);
+}
+
+static inline struct weft_task submit(struct weft_runtime *runtime, weft_fn fn,
+				      unsigned flags)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task = { 0 };
+
+	opts.ret_task = &task;
+	opts.flags = flags;
+	EXPECT(weft_submit(runtime, fn, NULL, 0, &opts) == 0);
+	return task;
+}
+
+#endif
