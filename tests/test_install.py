@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_install.py BUILD: an installed weft is used as README.md says, from C
-and C++, shared and static, and without a warning.  TAP."""
+"""test_install.py BUILD [--man]: an installed weft is used as README.md says,
+from C and C++, shared and static, and without a warning; and, with --man, its
+manual is there.  TAP."""
 
 import os
 import pathlib
@@ -9,6 +10,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import test_manual
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
@@ -76,11 +79,29 @@ def uses(directory, env):
             "a static program runs": static}
 
 
+def manual(directory):
+    """Each page is found by each of its names."""
+    def found():
+        for page in test_manual.read_pages():
+            names = page.names() if page.section == "3" else [page.name]
+            for name in names:
+                place = f"share/man/man{page.section}/{name}.{page.section}"
+                texts = [path.read_text() for path in
+                         pathlib.Path(directory).glob(f"**/{place}")]
+                if texts != [page.path.read_text()]:
+                    raise RuntimeError(f"no {place}, or another page")
+    return {"the manual has a page of every name": found}
+
+
 def main():
     failed = 0
+    build, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
-        env = installed(sys.argv[1], directory)
-        for number, (what, use) in enumerate(uses(directory, env).items(), 1):
+        env = installed(build, directory)
+        cases = uses(directory, env)
+        if "--man" in options:
+            cases |= manual(directory)
+        for number, (what, use) in enumerate(cases.items(), 1):
             try:
                 use()
                 print("ok", number, "-", what, flush=True)

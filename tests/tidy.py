@@ -29,7 +29,7 @@ NEAR = 8
 
 C = {".c", ".h", ".S"}
 CODE = C | {".py", ".build", ".txt", ".map", ".go", ".rs", ".sh", ""}
-PROSE = {".md", ".json", ".yml"}
+PROSE = {".md", ".json", ".yml", ".3", ".7"}
 
 COMMENT_OR_LITERAL = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
