@@ -7,7 +7,6 @@ kernel chooses, and is ended by its process id.  Nothing sleeps for a fixed
 time: whatever takes time is waited for, and PATIENCE bounds the wait.
 """
 
-import concurrent.futures
 import contextlib
 import hashlib
 import os
@@ -16,128 +15,16 @@ import re
 import resource
 import select
 import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-import traceback
 
-PATIENCE = 20
+from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
+                       in_parallel, read_exactly, read_header, read_to_end,
+                       reset, run, serving, test_all, PATIENCE)
+
 CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
-
-
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(map(str, what)))
-
-
-def expect_equal(got, wanted, what):
-    """Of two texts, shows where they begin to differ."""
-    if got != wanted and isinstance(got, (str, bytes)):
-        start = max(0, len(os.path.commonprefix([got, wanted])) - 100)
-        what = f"{what}, from {start} on"
-        got, wanted = got[start:start + 500], wanted[start:start + 500]
-    expect(got == wanted, f"{what}:\n  got    {got!r}\n  wanted {wanted!r}")
-
-
-# ---- Programs and sockets ---------------------------------------------------
-
-class Server:
-    def __init__(self, process):
-        self.process = process
-        ready = select.select([process.stdout], [], [], PATIENCE)[0]
-        line = process.stdout.readline() if ready else "nothing"
-        match = re.fullmatch(r"listening on 127\.0\.0\.1:(\d+)\n", line)
-        expect(match, process.args, "said", repr(line))
-        self.port = int(match.group(1))
-
-    def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
-
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
-    @contextlib.contextmanager
-    def leaks_nothing(self):
-        exchange(self, b"")  # so that it is all set up
-        before = self.descriptors()
-        yield
-        end = time.monotonic() + PATIENCE
-        while self.descriptors() > before:
-            expect(time.monotonic() < end, "it had", before, "descriptors and",
-                   "has now", self.descriptors())
-            time.sleep(0.005)
-
-
-@contextlib.contextmanager
-def serving(name, *arguments):
-    """A server that runs until the end of the block."""
-    process = subprocess.Popen(
-        [PROGRAMS / name, *map(str, arguments)], text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-    try:
-        yield Server(process)
-        expect(process.poll() is None, name, "ended", process.returncode)
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-def run(name, *arguments):
-    return subprocess.run([PROGRAMS / name, *map(str, arguments)], text=True,
-                          stdin=subprocess.DEVNULL, capture_output=True,
-                          timeout=PATIENCE)
-
-
-def expect_complaint(name, *arguments):
-    """One sentence, about the last argument."""
-    done = run(name, *arguments)
-    expect_equal(done.returncode, 1, arguments)
-    expect(done.stderr.count("\n") == 1 and str(arguments[-1]) in done.stderr,
-           name, "said", repr(done.stderr))
-
-
-def read_exactly(peer, size):
-    data = bytearray()
-    while len(data) < size:
-        piece = peer.recv(min(65536, size - len(data)))
-        expect(piece, "the stream ended after", len(data), "of", size)
-        data += piece
-    return bytes(data)
-
-
-def read_header(peer):
-    header = b""
-    while not header.endswith(b"\r\n\r\n"):
-        header += read_exactly(peer, 1)
-    return header
-
-
-def read_to_end(peer):
-    data = bytearray()
-    while piece := peer.recv(65536):
-        data += piece
-    return bytes(data)
-
-
-def exchange(server, data):
-    """Sends all while it reads all, then half-closes, then reads to the end."""
-    with server.connect() as peer:
-        sender = threading.Thread(target=lambda: (
-            peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-        sender.start()
-        got = read_to_end(peer)
-        sender.join()
-        return got
-
-
-def in_parallel(count, function):
-    """Runs function(0 ... count - 1), each in a thread."""
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        list(pool.map(function, range(count)))
 
 
 # ---- hello, timeout, echo, proxy --------------------------------------------
@@ -208,12 +95,6 @@ def proxy_passes_a_half_close_either_way():
             late.sendall(data)
             late.shutdown(socket.SHUT_WR)
             expect_equal(read_to_end(early), data, "the other way, after")
-
-
-def reset(peer):
-    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                    b"\1\0\0\0\0\0\0\0")
-    peer.close()
 
 
 def proxy_passes_on_that_a_peer_is_gone():
@@ -578,23 +459,5 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|timeout|echo|proxy|httpd)_", name)]
 
 
-def main():
-    failed = 0
-    print(f"1..{len(CASES)}")
-    for number, test in enumerate(CASES, 1):
-        start = time.monotonic()
-        verdict = "ok"
-        try:
-            test()
-        except Exception:
-            verdict = "not ok"
-            failed += 1
-            traceback.print_exc()
-        print(f"{verdict} {number} - {test.__name__} "
-              f"({time.monotonic() - start:.1f} s)", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    PROGRAMS = pathlib.Path(sys.argv[1]).absolute()
-    sys.exit(main())
+    sys.exit(test_all(CASES))
