@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import smoke_tasks
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
                        in_parallel, read_exactly, read_header, read_to_end,
                        reset, run, serving, test_all, PATIENCE)
@@ -460,4 +461,4 @@ CASES = [function for name, function in list(globals().items())
 
 
 if __name__ == "__main__":
-    sys.exit(test_all(CASES))
+    sys.exit(test_all(CASES + smoke_tasks.CASES))

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * chat [ADDR] - a room: lines from one connection go to all others.
+ *
+ * Shows	a broadcast, which never waits for anybody: a connection that
+ *		takes lines too slowly misses some, and is told how many; two
+ *		tasks a connection in a group, where either ends the other.
+ * Run		build/examples/chat 127.0.0.1:7000 &
+ *		nc 127.0.0.1 7000		in several terminals
+ * Needs	Linux 6.1 or newer
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+struct line {
+	int from; /* the descriptor of the client that said it */
+	unsigned bytes;
+	char text[504]; /* with its end; a longer one comes in pieces */
+};
+
+static struct line room[256];
+static struct weft_broadcast lines = WEFT_BROADCAST_INIT(room);
+
+struct client {
+	int fd;
+	struct weft_subscriber lines;
+};
+
+/* What a client says.  Its end is a failure, so that it ends the other task. */
+static int64_t listen_to(void *arg)
+{
+	struct client *client = *(struct client **)arg;
+	struct line line = { .from = client->fd };
+	char buf[sizeof(line.text)], *end;
+	size_t bytes = 0;
+	ssize_t n = 1;
+
+	while (n > 0) {
+		n = weft_read(client->fd, buf + bytes, sizeof(buf) - 1 - bytes);
+		bytes += n > 0 ? (size_t)n : 0;
+		/* A line that is too long, or the last, is ended here. */
+		if (bytes > 0 && (n == 0 || bytes == sizeof(buf) - 1) &&
+		    !memchr(buf, '\n', bytes))
+			buf[bytes++] = '\n';
+		while ((end = memchr(buf, '\n', bytes))) {
+			line.bytes = (unsigned)(++end - buf);
+			memcpy(line.text, buf, line.bytes);
+			weft_broadcast_send(&lines, &line);
+			bytes -= line.bytes;
+			memmove(buf, end, bytes);
+		}
+	}
+	return n < 0 ? n : -ENODATA;
+}
+
+/* Tells a client what the others say.  If it is slow this task waits for it,
+ * and nobody else; meanwhile the broadcast moves on. */
+static int64_t tell(void *arg)
+{
+	struct client *client = *(struct client **)arg;
+	struct line line;
+	char notice[64];
+	int r = weft_write_all(client->fd, "* welcome\n", 10, NULL);
+
+	while (r == 0) {
+		int64_t missed = weft_broadcast_recv(&client->lines, &line);
+
+		if (missed < 0)
+			return missed;
+		if (missed > 0) { /* its own among them, if there were any */
+			int bytes = snprintf(notice, sizeof(notice),
+					     "* missed %lld lines\n",
+					     (long long)missed);
+
+			r = weft_write_all(client->fd, notice, (size_t)bytes,
+					   NULL);
+		}
+		if (r == 0 && line.from != client->fd)
+			r = weft_write_all(client->fd, line.text, line.bytes,
+					   NULL);
+	}
+	return r;
+}
+
+static int64_t welcome(void *arg)
+{
+	struct client client = { .fd = *(int *)arg };
+	struct client *shared = &client;
+
+	weft_subscribe(&lines, &client.lines);
+	WEFT_SCOPE(both, NULL)
+		if (WEFT_GO(both, tell, shared) < 0 ||
+		    WEFT_GO(both, listen_to, shared) < 0)
+			weft_scope_cancel(both);
+	return weft_close(client.fd);
+}
+
+static int64_t serve(void *arg)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int fd = -1, listener = weft_tcp_listen(arg, NULL);
+
+	if (listener < 0)
+		return listener;
+	printf("listening on %s\n", weft_local_addr_text(listener, text));
+	fflush(stdout);
+	WEFT_SUPERVISE(clients)
+		while ((fd = weft_accept(listener, NULL)) >= 0)
+			if (WEFT_GO(clients, welcome, fd) < 0)
+				weft_close(fd);
+	weft_close(listener);
+	return fd;
+}
+
+int main(int argc, char **argv)
+{
+	char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
+	int64_t result = weft_run(serve, address, NULL);
+
+	fprintf(stderr, "chat: %s: %s\n", address, strerror((int)-result));
+	return 1;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain [ADDR] - an echo server that SIGTERM ends gracefully.
+ *
+ * Shows	a signal as something that a task waits for.  When it comes no
+ *		connection is taken any more, and those that are open may finish
+ *		until a deadline; what is left then is cancelled.
+ * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
+ *		kill %1
+ * Needs	Linux 6.1 or newer
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+#define GRACE_NS WEFT_SEC(5)
+
+struct server {
+	int listener;
+	int signal_fd;
+	struct weft_scope *connections;
+	struct weft_count open; /* connections: to wait for, with a deadline */
+};
+
+struct connection {
+	int fd;
+	struct server *server;
+};
+
+static int64_t echo(void *arg)
+{
+	const struct connection *connection = arg;
+	char buf[4096];
+	ssize_t n;
+
+	while ((n = weft_read(connection->fd, buf, sizeof(buf))) > 0)
+		if (weft_write_all(connection->fd, buf, (size_t)n, NULL) < 0)
+			break;
+	weft_close(connection->fd);
+	weft_count_done(&connection->server->open);
+	return n < 0 ? n : 0;
+}
+
+static int64_t take_connections(void *arg)
+{
+	struct connection connection = { -1, *(struct server **)arg };
+	struct server *server = connection.server;
+
+	while ((connection.fd = weft_accept(server->listener, NULL)) >= 0) {
+		weft_count_add(&server->open, 1);
+		if (WEFT_GO(server->connections, echo, connection) < 0) {
+			weft_count_done(&server->open);
+			weft_close(connection.fd);
+		}
+	}
+	return connection.fd;
+}
+
+/* Ends the group that it is in, as a failure of that kind. */
+static int64_t wait_for_signal(void *arg)
+{
+	int number, r = weft_signal_wait(*(int *)arg, &number);
+
+	return r < 0 ? r : -EINTR;
+}
+
+static int64_t serve(void *arg)
+{
+	struct server *server = arg;
+	int64_t result = 0;
+	int r = 0;
+
+	WEFT_SUPERVISE(connections) {
+		server->connections = connections;
+		WEFT_SCOPE(taking, &result) {
+			r = WEFT_GO(taking, take_connections, server);
+			if (r == 0)
+				r = WEFT_GO(taking, wait_for_signal,
+					    server->signal_fd);
+			if (r < 0)
+				weft_scope_cancel(taking);
+		}
+		result = r < 0 ? r : result;
+		weft_close(server->listener);
+		WEFT_WITHIN(GRACE_NS)
+			r = weft_count_wait(&server->open);
+		if (r < 0)
+			weft_scope_cancel(connections);
+	}
+	weft_close(server->signal_fd);
+	return result == -EINTR ? 0 : result;
+}
+
+int main(int argc, char **argv)
+{
+	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
+	struct server server = { .open = WEFT_COUNT_INIT(0) };
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int64_t result;
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	server.signal_fd = weft_signal_open(&signals);
+	server.listener = weft_tcp_listen(address, NULL);
+	result = server.listener < 0 ? server.listener : server.signal_fd;
+	if (result >= 0) {
+		printf("listening on %s\n",
+		       weft_local_addr_text(server.listener, text));
+		fflush(stdout);
+		result = weft_run(serve, &server, NULL);
+	}
+	if (result < 0)
+		fprintf(stderr, "drain: %s: %s\n", address,
+			strerror((int)-result));
+	return result < 0;
+}
