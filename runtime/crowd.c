@@ -259,6 +259,7 @@ void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns)
 	weft__lifo_queue(worker);
 	take_all(&worker->runq, &chain);
 	take_all(&worker->outbound, &chain);
+	weft__fresh_empty(worker, &chain);
 	worker->backlog = worker->overflow = false;
 	worker->notify = false;
 	if (chain.count) {

@@ -139,14 +139,43 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 	weft__inject_push(&worker->runtime->inject, &chain);
 }
 
+/* Tasks that run overflow: from here on those that never ran are part of the
+ * one queue in age. */
+static void fresh_spill(struct weft__worker *worker)
+{
+	struct weft__chain chain = { 0 };
+
+	weft__fresh_empty(worker, &chain);
+	if (!chain.count)
+		return;
+	weft__count(worker, WEFT__N_OVERFLOWED, chain.count);
+	weft__inject_push(&worker->runtime->inject, &chain);
+}
+
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
 {
 	if (task->pin) {
 		weft__push_pinned(worker, task);
 		return;
 	}
+	if (!worker->overflow)
+		fresh_spill(worker);
 	worker->overflow = true;
 	weft__push_backlog(worker, task);
+}
+
+/* A task that has never run, and for which the ring is too long. */
+void weft__push_fresh(struct weft__worker *worker, struct weft__task *task)
+{
+	if (worker->overflow) {
+		weft__push_backlog(worker, task);
+		return;
+	}
+	worker->backlog = true;
+	weft__fresh_push(worker, task);
+	worker->notify = true;
+	if ((++worker->pushes & 31) == 0)
+		weft__tell_peers_late(worker);
 }
 
 /* Behind all that is queued here, by way of the outbound ring. */
@@ -309,8 +338,8 @@ static uint32_t outbound_share(struct weft__worker *worker)
 }
 
 /* The turn of work that is not in the ring: what was injected, and some of what
- * waits in the outbound ring, which would be refilled from only when the ring
- * is empty.  Returns the first to run. */
+ * waits in the outbound ring and among those that never ran, which would be
+ * refilled from only when the ring is empty.  Returns the first to run. */
 struct weft__task *weft__take_turn(struct weft__worker *worker)
 {
 	struct weft__task *first = weft__take_injected(worker), *task;
@@ -325,6 +354,11 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 		else if (!weft__runq_push(&worker->runq, task))
 			weft__push_backlog(worker, task);
 	}
+	task = weft__fresh_turn(worker, outbound_share(worker));
+	if (!first)
+		return task;
+	if (task)
+		weft__push(worker, task);
 	return first;
 }
 
@@ -353,7 +387,7 @@ static void take_back(struct weft__worker *worker)
 	worker->notify = true;
 }
 
-/* The ring is empty: what overflowed earlier, in age. */
+/* The ring is empty: what overflowed earlier, in age; then what never ran. */
 struct weft__task *weft__refill(struct weft__worker *worker)
 {
 	struct weft__task *task;
@@ -369,8 +403,11 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 	task = weft__runq_pop(&worker->runq);
 	if (!task) /* a thief copies some; the rest is ours */
 		task = weft__runq_pop(&worker->outbound);
-	worker->backlog = weft__runq_count(&worker->outbound) != 0;
-	worker->overflow &= worker->backlog;
+	worker->overflow &= weft__runq_count(&worker->outbound) != 0;
+	if (!task)
+		task = weft__fresh_take(worker);
+	worker->backlog = weft__runq_count(&worker->outbound) ||
+			  weft__fresh_count(&worker->fresh);
 	return task;
 }
 

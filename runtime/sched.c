@@ -160,7 +160,8 @@ static bool any_work(struct weft__worker *worker)
 		return true;
 	for (uint32_t i = 0; i < runtime->workers_count; i++)
 		if (weft__runq_visible(&weft__peer(worker, i)->runq) ||
-		    weft__runq_visible(&weft__peer(worker, i)->outbound))
+		    weft__runq_visible(&weft__peer(worker, i)->outbound) ||
+		    weft__fresh_count(&weft__peer(worker, i)->fresh))
 			return true;
 	return false;
 }

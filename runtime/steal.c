@@ -28,6 +28,22 @@ static struct weft__task *steal_ring(struct weft__worker *worker,
 	return first;
 }
 
+/* The same of those that never ran. */
+static struct weft__task *steal_fresh(struct weft__worker *worker,
+				      struct weft__worker *victim,
+				      uint32_t most)
+{
+	uint32_t before = weft__runq_count(&worker->runq);
+	struct weft__task *first = weft__fresh_steal(worker, victim, most);
+
+	if (!first)
+		return NULL;
+	weft__count(worker, WEFT__N_STEALS_WON, 1);
+	weft__count(worker, WEFT__N_STOLEN,
+		    1 + weft__runq_count(&worker->runq) - before);
+	return first;
+}
+
 struct weft__task *weft__steal(struct weft__worker *worker,
 			       struct weft__worker *victim, uint32_t most)
 {
@@ -35,7 +51,9 @@ struct weft__task *weft__steal(struct weft__worker *worker,
 
 	weft__count(worker, WEFT__N_STEALS_TRIED, 1);
 	task = steal_ring(worker, &victim->runq, most);
-	return task ? task : steal_ring(worker, &victim->outbound, most);
+	if (!task)
+		task = steal_ring(worker, &victim->outbound, most);
+	return task ? task : steal_fresh(worker, victim, most);
 }
 
 static bool is_late(struct weft__worker *worker, uint64_t now_ns)

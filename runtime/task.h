@@ -85,7 +85,10 @@ struct weft__task {
 	struct weft__task *next;  /* the queue or list that links it; of one
 				     that is in `joining`: what it joins */
 	struct weft__task *ahead; /* see base/ahead.h */
-	void *sp;		 /* saved stack pointer while it does not run */
+	union {
+		void *sp; /* saved stack pointer while it does not run */
+		struct weft__task *older; /* before its first; see fresh.h */
+	};
 	struct weft__stack *stack; /* NULL until its first run */
 	weft_fn fn;
 	struct weft_scope *scope; /* that it belongs to */

@@ -16,9 +16,8 @@
  *
  * Tasks that never ran are another matter: a task that starts a hundred
  * thousand others must not put the timers and completions of those that run
- * behind all of them.  They fill half of the ring, and then go the way of
- * overflow without putting others behind them; the injection queue's turn sees
- * to it that they are not left behind either.
+ * behind all of them.  They fill half of the ring, and then a list of their
+ * own: fresh.h.
  *
  * Between two runs a worker counts down one fuse, which stands for all that is
  * looked at less often: the budget of 128 runs a tick, the interval of the
@@ -33,6 +32,7 @@
 #include <weft/runtime.h>
 
 #include "runtime/driver.h"
+#include "runtime/fresh.h"
 #include "runtime/inject.h"
 #include "runtime/runq.h"
 #include "runtime/stack.h"
@@ -118,7 +118,8 @@ struct weft__worker {
 	bool notify;	   /* pushed to the ring, peers not told */
 	bool unfenced;	   /* pushed since the last full check */
 	bool overflow;	   /* older work of ours is in the injection queue */
-	bool backlog;	   /* something of ours is there, or in outbound */
+	bool backlog;	   /* something of ours is there, or in outbound, or
+			      has never run and is in fresh */
 	bool tick_over;	   /* the budget of the tick is spent */
 	void *sched_sp;	   /* the scheduler's own stack */
 	struct weft_runtime *runtime; /* immutable */
@@ -186,6 +187,7 @@ struct weft__worker {
 						    others; newest first */
 	struct weft__runq runq;
 	struct weft__runq outbound;
+	struct weft__fresh fresh;
 };
 
 /* The worker that runs on this thread, or NULL.  A task resumes on another
@@ -246,6 +248,7 @@ struct weft__task *weft__look_around(struct weft__worker *worker);
 struct weft__task *weft__refill(struct weft__worker *worker);
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
 void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
+void weft__push_fresh(struct weft__worker *worker, struct weft__task *task);
 void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
 void weft__tell_peers(struct weft__worker *worker);
 void weft__tell_peers_late(struct weft__worker *worker);
@@ -320,7 +323,7 @@ static inline void weft__push_next(struct weft__worker *worker,
 		return;
 	if (!old->stack &&
 	    weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
-		weft__push_backlog(worker, old);
+		weft__push_fresh(worker, old);
 	else
 		weft__push(worker, old);
 }

@@ -191,7 +191,7 @@ END_TEST
 
 /* ---- Starting, stealing, overflowing ----------------------------------- */
 
-enum { BURST = 1000, BURSTS_AT_ONCE = 100 };
+enum { BURST = 4000, BURSTS_AT_ONCE = 10 };
 
 static weft__atomic(uint64_t) sum, mixed;
 
@@ -203,10 +203,28 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
+/* Half of them wait till all of those do: far more than a ring holds are woken
+ * at once. */
+struct burst {
+	uint64_t first;
+	struct weft_count waiting;
+	struct weft_event gate;
+};
+
+struct leaf {
+	struct burst *burst;
+	uint64_t number;
+};
+
 static int64_t leaf(void *arg)
 {
-	uint64_t number = *(uint64_t *)arg;
+	struct leaf *l = arg;
+	uint64_t number = l->number;
 
+	if (number % 2) {
+		weft_count_done(&l->burst->waiting);
+		EXPECT(weft_event_wait(&l->burst->gate) == 0);
+	}
 	/* relaxed: read when all have ended. */
 	weft__add(&sum, number, relaxed);
 	weft__add(&mixed, mix(number), relaxed);
@@ -215,14 +233,22 @@ static int64_t leaf(void *arg)
 	return 0;
 }
 
-/* Far more than a ring holds. */
 static int64_t burst(void *arg)
 {
-	uint64_t first = *(uint64_t *)arg;
+	struct burst b = {
+		.first = *(uint64_t *)arg,
+		.waiting = WEFT_COUNT_INIT(BURST / 2),
+	};
 
-	WEFT_SUPERVISE(scope)
-		for (uint64_t i = first; i < first + BURST; i++)
-			EXPECT(WEFT_GO(scope, leaf, i) == 0);
+	WEFT_SUPERVISE(scope) {
+		for (uint64_t i = b.first; i < b.first + BURST; i++) {
+			struct leaf l = { &b, i };
+
+			EXPECT(WEFT_GO(scope, leaf, l) == 0);
+		}
+		EXPECT(weft_count_wait(&b.waiting) == 0);
+		weft_event_set(&b.gate);
+	}
 	return 0;
 }
 

@@ -193,22 +193,35 @@ static uint64_t overflowed(void)
 	return sum;
 }
 
+static struct weft_sem gate;
+
+static int64_t mark_behind_the_gate(void *arg)
+{
+	EXPECT(weft_sem_acquire(&gate, 1) == 0);
+	return mark(arg);
+}
+
 static int64_t overflow_step_by_step(void *arg)
 {
-	uint32_t slots = 1 + WEFT__FRESH_MOST + WEFT__RUNQ_SLOTS;
+	uint32_t slots = 1 + fake_runtime()->workers[0]->runq.most +
+			 WEFT__RUNQ_SLOTS;
 
 	(void)arg;
-	WEFT_SCOPE(all, NULL)
+	gate = (struct weft_sem)WEFT_SEM_INIT(0);
+	WEFT_SCOPE(all, NULL) {
+		for (uint32_t i = 0; i < 5000; i++)
+			EXPECT(WEFT_GO(all, mark_behind_the_gate, i) == 0);
+		/* Till all of them wait. */
+		EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 		for (uint32_t i = 0; i < 5000; i++) {
-			/* One in the slot, half a ring, the ring for overflow:
+			/* One in the slot, the ring, the ring for overflow:
 			 * each 128 that follow push 128 out at once. */
-			uint64_t beyond = i > slots ?
-						  i - slots :
-						  0;
+			uint64_t beyond = i > slots ? i - slots : 0;
 
 			EXPECT(overflowed() == (beyond + 127) / 128 * 128);
-			EXPECT(WEFT_GO(all, mark, i) == 0);
+			weft_sem_release(&gate, 1);
 		}
+	}
 	return 0;
 }
 
@@ -221,6 +234,35 @@ START_TEST(full_queue_moves_128_at_once)
 	(void)must_run(&config, overflow_step_by_step, NULL);
 	for (uint32_t i = 0; i < 5000; i++)
 		EXPECT(ran[i] == 1);
+}
+END_TEST
+
+/* Those that never ran take no part in that: newest first, so that few stacks
+ * are needed.  Breadth first 11,111 tasks would wait at once. */
+static int64_t tree(void *arg)
+{
+	uint32_t depth = *(uint32_t *)arg, next = depth - 1;
+	struct weft_stats stats;
+
+	ran[depth] = 1;
+	if (depth == 0)
+		return 0;
+	WEFT_SCOPE(all, NULL)
+		for (uint32_t i = 0; i < 10; i++)
+			EXPECT(WEFT_GO(all, tree, next) == 0);
+	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	EXPECT(stats.stacks < 2500);
+	return 0;
+}
+
+START_TEST(tree_of_tasks_needs_few_stacks)
+{
+	struct fake_config config = { .workers = 1 };
+	uint32_t depth = 5;
+
+	memset(ran, 0, sizeof(ran));
+	ck_assert_int_eq(must_run(&config, tree, &depth).result, 0);
+	EXPECT(ran[0] == 1);
 }
 END_TEST
 
@@ -455,6 +497,7 @@ static Suite *runs_suite(void)
 
 	tc = tcase_create("queues");
 	tcase_add_test(tc, full_queue_moves_128_at_once);
+	tcase_add_test(tc, tree_of_tasks_needs_few_stacks);
 	tcase_add_test(tc, share_of_the_injection_queue_is_4_to_64);
 	suite_add_tcase(suite, tc);
 

@@ -46,6 +46,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #define weft__worker_self worker_self_of_a_thread
 #define weft__worker_set worker_set_of_a_thread
 #include "runtime/crowd.c"
+#include "runtime/fresh.c"
 #include "runtime/dispatch.c"
 #undef weft__worker_self
 #undef weft__worker_set
