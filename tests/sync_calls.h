@@ -26,7 +26,7 @@ static struct {
 	struct weft_event end_of_run; /* what is done once may return */
 	bool running;
 	int64_t first_result; /* of it */
-} sync;
+} shared;
 
 /* Who is cancelled in the same moment as it is let go on. */
 static enum moment { NEVER, JUST_BEFORE, JUST_AFTER } cancels;
@@ -40,52 +40,52 @@ static inline void moment(enum moment now)
 
 static inline void mutex_close(void)
 {
-	EXPECT(weft_mutex_lock(&sync.mutex) == 0);
+	EXPECT(weft_mutex_lock(&shared.mutex) == 0);
 }
 
 static inline int mutex_wait(void)
 {
-	return weft_mutex_lock(&sync.mutex);
+	return weft_mutex_lock(&shared.mutex);
 }
 
 static inline void mutex_leave(void)
 {
-	weft_mutex_unlock(&sync.mutex);
+	weft_mutex_unlock(&shared.mutex);
 }
 
 static inline void rwlock_close_by_reader(void)
 {
-	EXPECT(weft_rwlock_read(&sync.rwlock) == 0);
+	EXPECT(weft_rwlock_read(&shared.rwlock) == 0);
 }
 
 static inline void rwlock_close_by_writer(void)
 {
-	EXPECT(weft_rwlock_write(&sync.rwlock) == 0);
+	EXPECT(weft_rwlock_write(&shared.rwlock) == 0);
 }
 
 static inline int read_wait(void)
 {
-	return weft_rwlock_read(&sync.rwlock);
+	return weft_rwlock_read(&shared.rwlock);
 }
 
 static inline int write_wait(void)
 {
-	return weft_rwlock_write(&sync.rwlock);
+	return weft_rwlock_write(&shared.rwlock);
 }
 
 static inline void rwlock_leave(void)
 {
-	weft_rwlock_unlock(&sync.rwlock);
+	weft_rwlock_unlock(&shared.rwlock);
 }
 
 static inline int sem_wait_for_3(void)
 {
-	return weft_sem_acquire(&sync.sem, 3);
+	return weft_sem_acquire(&shared.sem, 3);
 }
 
 static inline void sem_open(void)
 {
-	weft_sem_release(&sync.sem, 3);
+	weft_sem_release(&shared.sem, 3);
 }
 
 /* The mutex is held after each return: else the unlock ends the process. */
@@ -94,65 +94,65 @@ static inline int cond_wait(void)
 	int r;
 
 	WEFT_SHIELD
-		EXPECT(weft_mutex_lock(&sync.mutex) == 0);
-	r = weft_cond_wait(&sync.cond, &sync.mutex);
-	weft_mutex_unlock(&sync.mutex);
+		EXPECT(weft_mutex_lock(&shared.mutex) == 0);
+	r = weft_cond_wait(&shared.cond, &shared.mutex);
+	weft_mutex_unlock(&shared.mutex);
 	return r;
 }
 
 static inline void cond_open(void)
 {
-	weft_cond_signal(&sync.cond);
+	weft_cond_signal(&shared.cond);
 }
 
 static inline void cond_open_wide(void)
 {
-	weft_cond_broadcast(&sync.cond);
+	weft_cond_broadcast(&shared.cond);
 }
 
 static inline void event_close(void)
 {
-	weft_event_clear(&sync.event);
+	weft_event_clear(&shared.event);
 }
 
 static inline int event_wait(void)
 {
-	return weft_event_wait(&sync.event);
+	return weft_event_wait(&shared.event);
 }
 
 static inline void event_open(void)
 {
-	weft_event_set(&sync.event);
+	weft_event_set(&shared.event);
 }
 
 static inline int notify_wait(void)
 {
-	return weft_notify_wait(&sync.notify);
+	return weft_notify_wait(&shared.notify);
 }
 
 static inline void notify_open(void)
 {
-	weft_notify_one(&sync.notify);
+	weft_notify_one(&shared.notify);
 }
 
 static inline void count_close(void)
 {
-	weft_count_add(&sync.count, 1);
+	weft_count_add(&shared.count, 1);
 }
 
 static inline int count_wait(void)
 {
-	return weft_count_wait(&sync.count);
+	return weft_count_wait(&shared.count);
 }
 
 static inline void count_open(void)
 {
-	weft_count_done(&sync.count);
+	weft_count_done(&shared.count);
 }
 
 static inline int barrier_wait(void)
 {
-	return weft_barrier_wait(&sync.barrier);
+	return weft_barrier_wait(&shared.barrier);
 }
 
 /* Of two: if nobody waits, it waits itself until somebody comes. */
@@ -160,41 +160,43 @@ static inline int64_t barrier_come(void *arg)
 {
 	(void)arg;
 	moment(JUST_BEFORE);
-	EXPECT(weft_barrier_wait(&sync.barrier) >= 0);
+	EXPECT(weft_barrier_wait(&shared.barrier) >= 0);
 	moment(JUST_AFTER);
 	return 0;
 }
 
 static inline void barrier_open(void)
 {
-	EXPECT(weft_go(sync.helpers, barrier_come, NULL, 0) == 0);
+	EXPECT(weft_go(shared.helpers, barrier_come, NULL, 0) == 0);
 }
 
 static inline int64_t run_for_long(void *arg)
 {
 	(void)arg;
-	sync.running = true;
-	EXPECT(weft_event_wait(&sync.end_of_run) == 0);
+	shared.running = true;
+	EXPECT(weft_event_wait(&shared.end_of_run) == 0);
 	moment(JUST_BEFORE);
-	return sync.first_result;
+	return shared.first_result;
 }
 
 static inline int64_t once_run(void *arg)
 {
+	int64_t result = weft_once_run(&shared.once, run_for_long, NULL);
+
 	(void)arg;
-	EXPECT(weft_once(&sync.once, run_for_long, NULL) == sync.first_result);
+	EXPECT(result == shared.first_result);
 	moment(JUST_AFTER);
 	return 0;
 }
 
 static inline void once_close_with(int64_t result)
 {
-	sync.once = (struct weft_once)WEFT_ONCE_INIT;
-	sync.running = false;
-	sync.first_result = result;
-	weft_event_clear(&sync.end_of_run);
-	EXPECT(weft_go(sync.helpers, once_run, NULL, 0) == 0);
-	while (!sync.running)
+	shared.once = (struct weft_once)WEFT_ONCE_INIT;
+	shared.running = false;
+	shared.first_result = result;
+	weft_event_clear(&shared.end_of_run);
+	EXPECT(weft_go(shared.helpers, once_run, NULL, 0) == 0);
+	while (!shared.running)
 		EXPECT(weft_yield() == 0);
 }
 
@@ -212,18 +214,18 @@ static inline void once_close_to_fail(void)
 static inline int64_t run_anew(void *arg)
 {
 	(void)arg;
-	EXPECT(sync.first_result < 0);
+	EXPECT(shared.first_result < 0);
 	return 5;
 }
 
 static inline int once_wait(void)
 {
-	return (int)weft_once(&sync.once, run_anew, NULL);
+	return (int)weft_once_run(&shared.once, run_anew, NULL);
 }
 
 static inline void once_open(void)
 {
-	weft_event_set(&sync.end_of_run);
+	weft_event_set(&shared.end_of_run);
 }
 
 static inline void nothing(void)
@@ -276,9 +278,9 @@ enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 static inline void calls_begin(struct weft_scope *helpers)
 {
-	memset(&sync, 0, sizeof(sync));
-	sync.barrier = (struct weft_barrier)WEFT_BARRIER_INIT(2);
-	sync.helpers = helpers;
+	memset(&shared, 0, sizeof(shared));
+	shared.barrier = (struct weft_barrier)WEFT_BARRIER_INIT(2);
+	shared.helpers = helpers;
 }
 
 /* Opens it, and cancels the victim in the same moment or never. */

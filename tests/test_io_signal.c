@@ -230,6 +230,30 @@ IO_TEST(select_is_cancelled)
 	return 0;
 }
 
+static int64_t close_later(void *arg)
+{
+	int fd = *(int *)arg;
+
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	return weft_close(fd);
+}
+
+IO_TEST(select_ends_when_the_descriptor_is_closed)
+{
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	WEFT_SCOPE(all, NULL) {
+		struct weft_case cases[] = { WEFT_READY(fds[0], POLLIN) };
+
+		ck_assert_int_eq(WEFT_GO(all, close_later, fds[0]), 0);
+		ck_assert_int_eq(weft_select(cases, 1), 0);
+		ck_assert_int_eq(cases[0].result, -ECANCELED);
+	}
+	ck_assert_int_eq(weft_close(fds[1]), 0);
+	return 0;
+}
+
 IO_TEST(select_tells_of_bad_descriptors_and_tasks)
 {
 	struct weft_case cases[] = {
@@ -296,6 +320,7 @@ int main(void)
 	io_add_test(selects, select_takes_what_comes_first);
 	io_add_test(selects, select_waits_for_descriptors);
 	io_add_test(selects, select_is_cancelled);
+	io_add_test(selects, select_ends_when_the_descriptor_is_closed);
 	io_add_test(selects, select_tells_of_bad_descriptors_and_tasks);
 	io_add_test(selects, selecting_for_tasks_and_joining_them_agree);
 	tcase_add_test(selects, threads_select_among_channels_alone);

@@ -422,9 +422,9 @@ static int64_t come_to_mutex(void *arg)
 	int number = *(int *)arg;
 
 	came++;
-	served[number] = weft_mutex_lock(&sync.mutex);
+	served[number] = weft_mutex_lock(&shared.mutex);
 	if (served[number] == 0)
-		weft_mutex_unlock(&sync.mutex);
+		weft_mutex_unlock(&shared.mutex);
 	return 0;
 }
 
@@ -435,7 +435,7 @@ static void queue_two(struct weft_scope *scope)
 	calls_begin(scope);
 	came = 0;
 	served[0] = served[1] = 1;
-	EXPECT(weft_mutex_lock(&sync.mutex) == 0);
+	EXPECT(weft_mutex_lock(&shared.mutex) == 0);
 	victim = start(scope, come_to_mutex, &first, sizeof(first));
 	compute_until(came == 1);
 	EXPECT(WEFT_GO(scope, come_to_mutex, 1) == 0);
@@ -447,7 +447,7 @@ static int64_t cancel_who_tries_again(void *arg)
 	(void)arg;
 	WEFT_SUPERVISE (all) {
 		queue_two(all);
-		weft_mutex_unlock(&sync.mutex);
+		weft_mutex_unlock(&shared.mutex);
 		EXPECT(weft_cancel(victim) == 0);
 	}
 	EXPECT(served[0] == 0 && served[1] == 0);
@@ -465,12 +465,12 @@ static int64_t cancel_who_tries_in_vain(void *arg)
 	(void)arg;
 	WEFT_SUPERVISE (all) {
 		queue_two(all);
-		weft_mutex_unlock(&sync.mutex);
-		EXPECT(weft_mutex_try_lock(&sync.mutex) == 0);
+		weft_mutex_unlock(&shared.mutex);
+		EXPECT(weft_mutex_try_lock(&shared.mutex) == 0);
 		EXPECT(weft_cancel(victim) == 0);
 		compute_until(served[0] == -ECANCELED);
 		EXPECT(served[1] == 1);
-		weft_mutex_unlock(&sync.mutex);
+		weft_mutex_unlock(&shared.mutex);
 	}
 	EXPECT(served[1] == 0);
 	return 0;

@@ -105,7 +105,7 @@ static struct weft_once once;
 
 static int64_t ask_for_itself(void *arg)
 {
-	return weft_once(&once, ask_for_itself, arg);
+	return weft_once_run(&once, ask_for_itself, arg);
 }
 
 static const struct misuse {

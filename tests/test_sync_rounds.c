@@ -230,7 +230,7 @@ static int64_t ask_for_it(void *arg)
 
 	(void)arg;
 	dwell();
-	EXPECT(weft_once(&once, make_it, &wanted) == 42);
+	EXPECT(weft_once_run(&once, make_it, &wanted) == 42);
 	EXPECT(runs == 1);
 	results++;
 	return 0;
@@ -246,7 +246,7 @@ static int64_t ask_once(void *arg)
 			EXPECT(weft_go(all, ask_for_it, NULL, 0) == 0);
 	EXPECT(results == TASKS && runs == 1);
 	/* Nor is another function run. */
-	EXPECT(weft_once(&once, ask_for_it, NULL) == 42);
+	EXPECT(weft_once_run(&once, ask_for_it, NULL) == 42);
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static int64_t fail_thrice(void *arg)
 
 static int64_t ask_and_perhaps_fail(void *arg)
 {
-	int64_t r = weft_once(&once, fail_thrice, NULL);
+	int64_t r = weft_once_run(&once, fail_thrice, NULL);
 
 	(void)arg;
 	EXPECT(r == 7 || r == -EIO);
@@ -289,7 +289,7 @@ static int64_t fail_before_it_is_done(void *arg)
 			       0);
 	EXPECT(failures == 3 && results == TASKS - 3);
 	EXPECT(runs == 4);
-	EXPECT(weft_once(&once, fail_thrice, NULL) == 7);
+	EXPECT(weft_once_run(&once, fail_thrice, NULL) == 7);
 	EXPECT(runs == 4);
 	return 0;
 }
@@ -307,7 +307,7 @@ static int64_t ask_inside(void *arg)
 {
 	(void)arg;
 	runs++;
-	return weft_once(&inner, make_it, &(int){ 3 }) + 1;
+	return weft_once_run(&inner, make_it, &(int){ 3 }) + 1;
 }
 
 static int64_t ask_nested(void *arg)
@@ -315,8 +315,8 @@ static int64_t ask_nested(void *arg)
 	(void)arg;
 	once = inner = (struct weft_once)WEFT_ONCE_INIT;
 	runs = 0;
-	EXPECT(weft_once(&once, ask_inside, NULL) == 4);
-	EXPECT(weft_once(&inner, make_it, NULL) == 3);
+	EXPECT(weft_once_run(&once, ask_inside, NULL) == 4);
+	EXPECT(weft_once_run(&inner, make_it, NULL) == 3);
 	EXPECT(runs == 2);
 	return 0;
 }

@@ -411,7 +411,7 @@ static int64_t select_too_much(void *arg)
 	EXPECT(weft_try_select(cases, WEFT_CASES_MAX + 1) == -EINVAL);
 	EXPECT(weft_select(cases, SIZE_MAX) == -EINVAL);
 	EXPECT(weft_select(NULL, 1) == -EINVAL);
-	cases[1].kind = (enum weft_case_kind)3;
+	cases[1].kind = (enum weft_case_kind)(WEFT_CASE_AT + 1);
 	EXPECT(weft_select(cases, 2) == -EINVAL);
 	EXPECT(weft_try_select(cases, 2) == -EINVAL);
 	cases[1].kind = WEFT_CASE_RECV;

@@ -211,7 +211,7 @@ static int64_t hold(void *arg)
 
 static int64_t hold_once(void *arg)
 {
-	return weft_once(&once, hold, arg);
+	return weft_once_run(&once, hold, arg);
 }
 
 static int64_t ask_meanwhile(void *arg)
@@ -223,7 +223,7 @@ static int64_t ask_meanwhile(void *arg)
 		EXPECT(weft_mutex_lock(&mutex) == 0);
 		weft_mutex_unlock(&mutex);
 	} else {
-		EXPECT(weft_once(&once, hold, arg) == 1);
+		EXPECT(weft_once_run(&once, hold, arg) == 1);
 	}
 	return 0;
 }
@@ -451,7 +451,7 @@ static int64_t ask(void *arg)
 {
 	(void)arg;
 	for (uint64_t i = 0; i < ONCES; i++) {
-		EXPECT(weft_once(&onces[i], answer, &i) == (int64_t)i);
+		EXPECT(weft_once_run(&onces[i], answer, &i) == (int64_t)i);
 		EXPECT(answers[i] == i + 1);
 	}
 	return 0;

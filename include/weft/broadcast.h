@@ -37,7 +37,8 @@ struct weft_broadcast {
 			(uint64_t)(uintptr_t)(array),                   \
 				(uint64_t)(sizeof(array) /              \
 					   sizeof(*(array))) << 32 |    \
-					(uint32_t)sizeof(*(array))      \
+					(uint32_t)WEFT__ITEM_BYTES(     \
+						sizeof(*(array)))       \
 		}                                                       \
 	}
 

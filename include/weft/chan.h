@@ -41,12 +41,13 @@ struct weft_chan {
 };
 
 /* A channel whose values lie in that array, one an element: as many as it has,
- * of that size. */
+ * of that size, 4096 bytes at most. */
 #define WEFT_CHAN_INIT(array)                                          \
 	WEFT__CHAN((array), sizeof(array) / sizeof(*(array)),          \
-		   sizeof(*(array)))
+		   WEFT__ITEM_BYTES(sizeof(*(array))))
 /* One without room: a send waits until its value is received. */
-#define WEFT_CHAN_DIRECT(type) WEFT__CHAN(NULL, 0, sizeof(type))
+#define WEFT_CHAN_DIRECT(type) \
+	WEFT__CHAN(NULL, 0, WEFT__ITEM_BYTES(sizeof(type)))
 #define WEFT__CHAN(room, capacity, item_bytes)                         \
 	{                                                              \
 		{                                                      \
@@ -76,8 +77,8 @@ WEFT_API int weft_chan_try_recv(struct weft_chan *chan,
 				void *ret_item) WEFT_WARN_UNUSED;
 
 /* Sends without waiting, whatever it takes: if the channel is full the oldest
- * value is moved to ret_dropped, and the result is 1.  -EINVAL: a channel
- * without room, and nobody receives. */
+ * value is moved to ret_dropped, which is not item, and the result is 1.
+ * -EINVAL: a channel without room, and nobody receives. */
 WEFT_API int weft_chan_push(struct weft_chan *chan, const void *item,
 			    void *ret_dropped) WEFT_WARN_UNUSED;
 

@@ -101,7 +101,8 @@ WEFT_API int weft_shutdown(int fd, int how);
 WEFT_API int weft_close(int fd);
 
 /* Waits for readiness: POLLIN, POLLOUT, ...  Returns the events that hold.  For
- * descriptors that another library reads, and for signalfd(2) and its kin. */
+ * descriptors that another library reads, and for signalfd(2) and its kin.  Not
+ * for a listener of weft_accept(), which takes connections ahead. */
 WEFT_API int weft_poll(int fd, short events) WEFT_WARN_UNUSED;
 
 /* Files.  open is close-on-exec always; mode counts with O_CREAT. */

@@ -20,6 +20,7 @@
 #ifndef WEFT_SELECT_H
 #define WEFT_SELECT_H
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -63,22 +64,25 @@ struct weft_case {
 #define WEFT_JOINED(task) \
 	{ WEFT_CASE_JOINED, 0, 0, 0, (task).id, 0, 0, { 0 } }
 
-/* A descriptor is ready, as for weft_poll().  Result: the events that hold, or
- * an error. */
+/* A descriptor is ready, as for weft_poll(); so not a listener's that is used
+ * with weft_accept(), too.  Result: the events that hold, or an error. */
 #define WEFT_READY(fd, events)                                   \
 	{ WEFT_CASE_READY, 0, 0, 0, (uint64_t)(unsigned)(fd),    \
-	  (events), weft_poll, { 0 } }
+	  (short)(events), weft_poll, { 0 } }
 
 /* A point in time has come: weft_now() + WEFT_MS(500).  Result: 0. */
 #define WEFT_AT(deadline_ns) \
-	{ WEFT_CASE_AT, 0, 0, 0, (deadline_ns), 0, 0, { 0 } }
+	{ WEFT_CASE_AT, 0, 0, 0, (weft_nsec)(deadline_ns), 0, 0, { 0 } }
 
 #define WEFT_CASES_MAX 64u
 
 /*
  * Suspends until one of the cases can be done, and does it; returns its index,
  * and sets its result.  A closed channel counts as one with which the call can
- * be done.  Of several that could be done at the start one is picked at random.
+ * be done.  It looks from a random one on, so that of several which can always
+ * be done each has its turns.  All channels must outlive the call; the array
+ * may be used again.
+ *
  * For descriptors that are not ready it starts a task each, and ends it before
  * it returns.
  *

@@ -25,7 +25,9 @@ WEFT_BEGIN_DECLS
  * or they do what they do: -EINVAL if the calling thread has one that is not,
  * or if the set is empty.  Or an error of signalfd(2).
  */
+#ifdef SIG_BLOCK /* not in strict C11, which knows no sets of signals */
 WEFT_API int weft_signal_open(const sigset_t *signals) WEFT_WARN_UNUSED;
+#endif
 
 /* Waits for one of them, and takes it; suspends.  0; -ECANCELED, -ETIMEDOUT:
  * none was taken; or an error of weft_read(). */

@@ -14,7 +14,8 @@
  *		weft_mutex_unlock(&mutex);
  *	}
  *
- * Who waits is served in turn.  Tasks suspend, and their waits obey deadlines
+ * Who waits is served in turn (but see the mutex); who asks for what is free
+ * has it at once.  Tasks suspend, and their waits obey deadlines
  * and cancellation; what was got all the same is returned, and the next call
  * reports them.  Threads that run no task, tasks of several runtimes and tasks
  * may share one: a thread blocks, and has neither.  Calls that only let go
@@ -35,7 +36,8 @@ WEFT_BEGIN_DECLS
 /*
  * A mutex: held by one at a time, across suspensions too.  For what is shared
  * with code that waits for I/O; a section that does not suspend may as well use
- * a pthread mutex.
+ * a pthread mutex.  Held across a suspension it goes to who has waited longest;
+ * else others may be quicker than one that is woken for it, once.
  */
 struct weft_mutex {
 	uint64_t private_words[8];
@@ -103,7 +105,8 @@ struct weft_cond {
 
 /* Unlocks the mutex, waits to be told, and locks it again, whatever happens
  * meanwhile: the caller holds it after every return.  0, -ECANCELED,
- * -ETIMEDOUT. */
+ * -ETIMEDOUT; a task that is to give up already is told so without an unlock,
+ * so a loop must heed it. */
 WEFT_API int weft_cond_wait(struct weft_cond *cond,
 			    struct weft_mutex *mutex) WEFT_WARN_UNUSED;
 /* Tells the one that has waited longest, if there is one; tells all. */
@@ -179,11 +182,12 @@ struct weft_once {
 /*
  * Runs fn(arg) unless that has been done, and returns its result; others that
  * come meanwhile wait for it.  A negative result is returned to the caller
- * alone, and the next one runs fn again.  Inside fn, a call for the same `once`
- * ends the process with a message.  Or -ECANCELED, -ETIMEDOUT of the wait.
+ * alone, and the next one runs fn again.  Inside fn, a task's call for the same
+ * `once` ends the process with a message; a thread's blocks for ever.  Also
+ * -ECANCELED, -ETIMEDOUT: fn was not run, and its result is not known.
  */
-WEFT_API int64_t weft_once(struct weft_once *once, weft_fn fn,
-			   void *arg) WEFT_WARN_UNUSED;
+WEFT_API int64_t weft_once_run(struct weft_once *once, weft_fn fn,
+			       void *arg) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS
 

@@ -87,8 +87,8 @@ WEFT_API int weft_go_opts(struct weft_scope *scope, weft_fn fn, const void *arg,
  * and obeys deadlines and cancellation; the task goes on if the wait is given
  * up.
  *
- * 0, or -ESRCH (no such task any more), -EDEADLK (itself), -EBUSY (another
- * task joins it already), -EPERM, -ECANCELED, -ETIMEDOUT.
+ * 0, or -ESRCH (no such task any more), -EDEADLK (itself), -EPERM (not the task
+ * that began its scope, or not in a task), -ECANCELED, -ETIMEDOUT.
  */
 WEFT_API int weft_join(struct weft_task task, int64_t *ret_result)
 	WEFT_WARN_UNUSED;
@@ -96,7 +96,8 @@ WEFT_API int weft_join(struct weft_task task, int64_t *ret_result)
 /*
  * Asks a task to end: from now on its suspending calls return -ECANCELED.  Its
  * own scopes are cancelled with it.  Does not wait, so join it before what it
- * uses goes.  From any task of the runtime.  0, or -ESRCH.
+ * uses goes.  From any task of the runtime.  0, -ESRCH, or -EPERM (not in a
+ * task).
  */
 WEFT_API int weft_cancel(struct weft_task task);
 

@@ -51,11 +51,12 @@ int weft__cases_look(struct weft__select *s, struct weft__worker *worker,
 		     bool descriptors)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		int r = case_look(worker, &s->cases[i], descriptors);
+		uint32_t k = (uint32_t)((s->first + i) % s->count);
+		int r = case_look(worker, &s->cases[k], descriptors);
 
 		if (r != -EAGAIN) {
-			s->cases[i].result = r;
-			return (int)i;
+			s->cases[k].result = r;
+			return (int)k;
 		}
 	}
 	return -EAGAIN;
@@ -76,13 +77,17 @@ static int64_t poll_body(void *arg)
 	struct weft_case *which = &s->cases[a->index];
 	struct weft__waiter *w = &weft__case_words(which)->waiter;
 	int r = which->poll((int)which->number, which->events);
+	struct weft__worker *worker = weft__worker_self();
 
-	if (r == -ECANCELED || !weft__wait_claim(&s->wait))
+	/* Not if it was the descriptor that was closed. */
+	if (r == -ECANCELED && weft__interrupted(worker, worker->current))
+		return 0;
+	if (!weft__wait_claim(&s->wait))
 		return 0;
 	s->wait.won = a->index;
 	which->result = r;
 	w->wait = &s->wait;
-	weft__waiter_grant(weft__sync_worker(), w, WEFT__CHAN_DONE);
+	weft__waiter_grant(worker, w, WEFT__CHAN_DONE);
 	return 0;
 }
 
@@ -120,6 +125,16 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 	worker->ops->arm(worker, &s->alarm, earliest_ns);
 }
 
+/* By an earlier case, for the same task. */
+static bool is_marked(struct weft__select *s, const struct weft_case *which)
+{
+	for (struct weft_case *other = s->cases; other != which; other++)
+		if (other->kind == WEFT_CASE_JOINED &&
+		    other->number == which->number)
+			return true;
+	return false;
+}
+
 int weft__cases_begin(struct weft__select *s, struct weft__worker *worker)
 {
 	int error = 0;
@@ -130,6 +145,7 @@ int weft__cases_begin(struct weft__select *s, struct weft__worker *worker)
 
 		if (which->kind == WEFT_CASE_JOINED)
 			weft__case_words(which)->marked =
+				!is_marked(s, which) &&
 				weft__join_mark(worker, task_of(which));
 		else if (which->kind == WEFT_CASE_READY && error == 0)
 			error = poll_start(s, i);

@@ -219,6 +219,8 @@ int weft_chan_push(struct weft_chan *chan, const void *item,
 	struct weft__waiter *met;
 	int r;
 
+	weft__assert(ret_dropped && ret_dropped != item,
+		     "a push needs a place for the value that it drops");
 	weft__lock_take(&c->lock);
 	r = send_now(c, item, &met);
 	if (r == WEFT__CHAN_WAITS && c->capacity) {

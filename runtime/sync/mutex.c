@@ -52,6 +52,7 @@ static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 			return 0;
 		}
 		weft__lock_take(&m->lock);
+		m->called = false;
 		if (!m->owner)
 			break;
 		weft__waiter_init(&w, &wait, worker, NULL, PASSED_OVER);
@@ -104,20 +105,25 @@ int weft_mutex_try_lock(struct weft_mutex *mutex)
 	return taken ? -EBUSY : 0;
 }
 
-/* To whom it is handed, or who is to try again; NULL: nobody waits. */
+/* To whom it is handed, or who is to try again; NULL: nobody waits, or one is
+ * on his way who was told so. */
 static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 				       struct weft__worker *worker,
 				       enum outcome *ret_outcome)
 {
-	struct weft__waiter *first = weft__waiters_take(&m->waiters);
+	struct weft__waiter *first = m->waiters.head;
+	bool hand_over = first->want == PASSED_OVER ||
+			 m->owner_runs != runs_now(worker);
 
 	m->owner = 0;
-	*ret_outcome = TRY_AGAIN;
-	if (first && (first->want == PASSED_OVER ||
-		      m->owner_runs != runs_now(worker))) {
+	if (!hand_over && m->called)
+		return NULL;
+	first = weft__waiters_take(&m->waiters);
+	if (hand_over)
 		m->owner = weft__owner_of(first->wait->task);
-		*ret_outcome = HAS_IT;
-	}
+	else
+		m->called = true;
+	*ret_outcome = hand_over ? HAS_IT : TRY_AGAIN;
 	return first;
 }
 

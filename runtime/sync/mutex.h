@@ -13,8 +13,8 @@
  *
  * Invariant
  *   M1  If nobody holds it and somebody is queued, then one who was taken out
- *       of the queue is on his way, and looks at it under the lock before
- *       anything else: a cancellation does not keep him from that.
+ *       of the queue is on his way (called), and looks at it under the lock
+ *       before anything else: a cancellation does not keep him from that.
  */
 #ifndef WEFT_RUNTIME_SYNC_MUTEX_H
 #define WEFT_RUNTIME_SYNC_MUTEX_H
@@ -25,7 +25,7 @@
 
 struct weft__mutex {
 	struct weft__lock lock;
-	uint32_t reserved;
+	bool called; /* under lock: somebody was, to try again */
 	uint64_t owner;	     /* under lock: the task, or as below; 0: free */
 	uint64_t owner_runs; /* the owner's: how many runs its worker had had */
 	struct weft__waiters waiters; /* under lock */

@@ -40,7 +40,7 @@ static int64_t once_run(struct once *o, weft_fn fn, void *arg)
 	return result;
 }
 
-int64_t weft_once(struct weft_once *once, weft_fn fn, void *arg)
+int64_t weft_once_run(struct weft_once *once, weft_fn fn, void *arg)
 {
 	struct once *o = once_of(once);
 	struct weft__worker *worker;

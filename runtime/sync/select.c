@@ -94,12 +94,11 @@ static int case_now(struct weft__select *s, struct weft_case *which)
 	return WEFT__CHAN_WAITS;
 }
 
-/* Does the first case of a channel, from `first` on, that can be done; its
- * index, or -EAGAIN. */
-static int select_now(struct weft__select *s, uint64_t first)
+/* Does the first case of a channel that can be done; its index, or -EAGAIN. */
+static int select_now(struct weft__select *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		uint32_t k = (uint32_t)((first + i) % s->count);
+		uint32_t k = (uint32_t)((s->first + i) % s->count);
 		int r = case_now(s, &s->cases[k]);
 
 		if (r != WEFT__CHAN_WAITS) {
@@ -215,12 +214,13 @@ static int select_step(struct weft__select *s, struct weft__worker *worker,
 	uint64_t random = worker ? weft__random(worker) : weft_now() >> 6;
 	int r = -EAGAIN;
 
+	s->first = random >> 1;
 	if (s->others && (random & 1))
 		r = weft__cases_look(s, worker, true);
 	if (r != -EAGAIN)
 		return r;
 	lock_all(s);
-	r = select_now(s, random >> 1);
+	r = select_now(s);
 	if (r == -EAGAIN && waits)
 		select_queue(s, worker);
 	unlock_all(s);

@@ -32,6 +32,7 @@ struct weft__select {
 	uint32_t count;
 	uint32_t channels;
 	struct weft__chan *order[WEFT_CASES_MAX]; /* by address, each once */
+	uint64_t first;		  /* where to begin to look */
 	struct weft__waiter *met; /* who had waited for what was done */
 	bool others;		  /* cases that are no channels */
 	struct weft__wait wait;
