@@ -46,6 +46,13 @@ void weft__joining_park(struct weft__worker *worker)
 		weft__push(worker, joiner); /* mutate: wake */
 }
 
+/* The worker of who has returned from a task: a child has none. */
+static inline void assert_no_child(struct weft__worker *worker)
+{
+	weft__assert(worker != NULL, "a child of fork() returned from its "
+				     "task: end it by _exit()");
+}
+
 /* A task of the root scope has its result: for a thread that waits, or
  * nobody. */
 static void root_end(struct weft__worker *worker, struct weft__task *task)
@@ -79,20 +86,33 @@ static inline bool task_publish(struct weft__worker *worker,
 	return weft__scope_count_end(worker, scope);
 }
 
-/* What most short tasks do not have. */
-static __attribute__((noinline)) void task_end_extras(struct weft__task *task)
+/* What most short tasks do not have.  May suspend. */
+static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
+						      int64_t result)
 {
+	assert_no_child(weft__worker_self());
 	weft__assert(!task->scopes, "a task returned with a scope still open");
 	weft__assert(!task->within,
 		     "a task returned with a deadline block still open");
 	if (weft__task_is(task, WEFT__TASK_ARG_HEAP))
 		weft__task_arg_free(task);
+	if (weft__task_is(task, WEFT__TASK_TOLD))
+		weft__scope_hear(task, result);
 	if (weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_unlink(task);
 }
 
-/* The running task has returned.  Returns the owner of its scope if that waits
- * for it and can be switched to at once. */
+/* The running task has returned, and is still a task. */
+static inline void task_returned(struct weft__task *task, int64_t result)
+{
+	if (weft__unlikely(weft__task_is(
+		    task, WEFT__TASK_ARG_HEAP | WEFT__TASK_LINKED |
+				  WEFT__TASK_WITHIN | WEFT__TASK_TOLD)))
+		task_end_extras(task, result);
+}
+
+/* The running task has returned, and is a task no more.  Returns the owner of
+ * its scope if that waits for it and can be switched to at once. */
 static struct weft__task *task_end(struct weft__worker *worker,
 				   struct weft__task *task, int64_t result)
 {
@@ -100,10 +120,6 @@ static struct weft__task *task_end(struct weft__worker *worker,
 	struct weft__task *owner = weft__scope(scope)->owner;
 	uint64_t owner_id = weft__scope(scope)->owner_id;
 
-	if (weft__unlikely(weft__task_is(task, WEFT__TASK_ARG_HEAP |
-						       WEFT__TASK_LINKED |
-						       WEFT__TASK_WITHIN)))
-		task_end_extras(task);
 	task->result = result;
 	task->stack->task = NULL;
 	task->stack = NULL;
@@ -172,9 +188,9 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 
 		weft__count(worker, WEFT__N_POLLS, 1);
 		result = run_body(task);
+		task_returned(task, result);
 		worker = weft__worker_self();
-		weft__assert(worker != NULL, "a child of fork() returned from "
-					     "its task: end it by _exit()");
+		assert_no_child(worker);
 		next = task_end(worker, task, result);
 		if (!next)
 			next = weft__pick(worker);

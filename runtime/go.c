@@ -65,7 +65,8 @@ static inline void go_options(struct weft_runtime *runtime,
 /* A task that is ready to be queued, blank but for what it is to do. */
 static inline struct weft__task *go_new(struct weft_runtime *runtime,
 					struct weft__worker *here,
-					struct weft_scope *scope, weft_fn fn)
+					struct weft_scope *scope, weft_fn fn,
+					unsigned flags)
 {
 	struct weft__task *task = weft__task_new(runtime, here);
 	uint64_t generation;
@@ -81,7 +82,7 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 	task->scope = scope;
 	task->pin = 0;
 	/* relaxed: published by the queue that it enters. */
-	weft__store(&task->flags, (uint8_t)0, relaxed);
+	weft__store(&task->flags, (uint8_t)flags, relaxed);
 	return task;
 }
 
@@ -114,20 +115,25 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	struct weft__task *self = weft__running(worker);
 	struct weft__scope *s = weft__scope(scope);
 	struct weft__task *task;
+	unsigned flags = 0;
 	int error;
 
 	if (weft__unlikely(!self))
 		return -EPERM;
 	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
-			     s->kind == WEFT__SCOPE_SUPERVISOR,
+			     s->kind == WEFT__SCOPE_SUPERVISOR ||
+			     s->kind == WEFT__SCOPE_RACE,
 		     "a task was started in a scope that is not open");
 	if (weft__unlikely(opts->ret_task && s->owner != self))
 		return -EPERM;
-	/* relaxed: a cancellation that comes now meets the task when it first
-	 * waits. */
-	if (weft__unlikely(weft__load(&s->cancelled, relaxed)))
-		return -ECANCELED;
-	task = go_new(worker->runtime, worker, scope, fn);
+	/* A cancellation that comes now meets the task when it first waits. */
+	if (weft__unlikely(weft__scope_is(s, ~0u))) {
+		error = weft__scope_admit(s);
+		if (error < 0)
+			return error;
+		flags = WEFT__TASK_TOLD;
+	}
+	task = go_new(worker->runtime, worker, scope, fn, flags);
 	error = weft__task_error(task);
 	if (weft__unlikely(error < 0))
 		return error;
@@ -177,7 +183,7 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 
 	if (here && here->runtime != runtime)
 		here = NULL;
-	task = go_new(runtime, here, &runtime->root, fn);
+	task = go_new(runtime, here, &runtime->root, fn, 0);
 	error = weft__task_error(task);
 	if (error < 0)
 		return error;
@@ -223,10 +229,10 @@ int weft_yield(void)
 		worker = weft__switch_to(worker, weft__pick(worker),
 					 WEFT__LEFT_YIELD);
 	}
-	/* A task that only yields need not be found to be cancelled.
-	 * relaxed: a hint; made good when it links itself. */
-	if (weft__unlikely(weft__load(&weft__scope(self->scope)->cancelled,
-				      relaxed)) &&
+	/* A task that only yields need not be found to be cancelled: it looks,
+	 * and has it made good when it links itself. */
+	if (weft__unlikely(weft__scope_is(weft__scope(self->scope),
+					  WEFT__SCOPE_CANCELLED)) &&
 	    !weft__task_is(self, WEFT__TASK_LINKED))
 		weft__scope_link(self);
 	return weft__interrupted(worker, self);

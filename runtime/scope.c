@@ -19,16 +19,6 @@ void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 	s->owner_id = owner ? weft__running_id(owner) : 0;
 }
 
-static struct weft__scope *scope_open(struct weft_scope *scope)
-{
-	struct weft__scope *s = weft__scope(scope);
-
-	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
-			     s->kind == WEFT__SCOPE_SUPERVISOR,
-		     "not an open scope: begun, and not yet ended?");
-	return s;
-}
-
 /*
  * Cancelling.
  */
@@ -43,8 +33,7 @@ void weft__scope_link(struct weft__task *task)
 	if (s->linked)
 		s->linked->sibling_link = &task->sibling_next;
 	s->linked = task;
-	/* relaxed: written under the lock. */
-	if (weft__load(&s->cancelled, relaxed))
+	if (weft__scope_is(s, WEFT__SCOPE_CANCELLED))
 		/* relaxed: the task reads its own word. */
 		weft__or(&task->state, WEFT__CANCELLED, relaxed);
 	weft__task_mark(task, WEFT__TASK_LINKED);
@@ -63,15 +52,22 @@ void weft__scope_unlink(struct weft__task *task)
 	weft__lock_drop(&s->lock);
 }
 
+/* Under the lock, or before the scope is shared. */
+static void scope_mark(struct weft__scope *s, uint32_t flags)
+{
+	/* relaxed: one writer at a time; who starts a task only looks. */
+	weft__store(&s->flags, weft__load(&s->flags, relaxed) | flags,
+		    relaxed);
+}
+
 static void scope_cancel(struct weft__worker *worker, struct weft__scope *s)
 {
 	struct weft__chain chain = { 0 };
 	struct weft__task *task;
 
 	weft__lock_take(&s->lock);
-	/* relaxed: written under the lock; spawns only look. */
-	if (!weft__load(&s->cancelled, relaxed)) {
-		weft__store(&s->cancelled, 1u, relaxed);
+	if (!weft__scope_is(s, WEFT__SCOPE_CANCELLED)) {
+		scope_mark(s, WEFT__SCOPE_CANCELLED);
 		for (task = s->linked; task; task = task->sibling_next)
 			/* A linked task has not ended: its id is good. */
 			if (weft__task_interrupt(task, weft__running_id(task),
@@ -88,8 +84,7 @@ void weft__scopes_cancel(struct weft__worker *worker, struct weft__task *task)
 	struct weft_scope *scope = task->scopes;
 
 	for (; scope; scope = weft__scope(scope)->outer)
-		/* relaxed: only this task cancels its own twice. */
-		if (!weft__load(&weft__scope(scope)->cancelled, relaxed))
+		if (!weft__scope_is(weft__scope(scope), WEFT__SCOPE_CANCELLED))
 			scope_cancel(worker, weft__scope(scope));
 }
 
@@ -97,22 +92,87 @@ void weft_scope_cancel(struct weft_scope *scope)
 {
 	struct weft__worker *worker = weft__worker_self();
 
-	scope_cancel(worker, scope_open(scope));
+	scope_cancel(worker, weft__scope_open(scope));
 }
 
 void weft__scope_child_failed(struct weft__worker *worker,
 			      struct weft_scope *scope, int64_t result)
 {
 	struct weft__scope *s = weft__scope(scope);
-	int64_t none = 0;
+	int64_t none = s->kind == WEFT__SCOPE_RACE ? -ECHILD : 0;
 
 	/* relaxed: read after the scope's end, [scope.end]. */
 	weft__add(&s->failures, 1, relaxed);
-	if (s->kind != WEFT__SCOPE_GROUP)
+	if (s->kind == WEFT__SCOPE_SUPERVISOR)
 		return;
 	/* A task that ends because the group was cancelled is no cause. */
-	if (weft__cas(&s->error, &none, result, relaxed))
+	if (weft__cas(&s->error, &none, result, relaxed) &&
+	    s->kind == WEFT__SCOPE_GROUP)
 		scope_cancel(worker, s);
+}
+
+/*
+ * Races.
+ */
+
+static void race_prepare(struct weft__scope *s)
+{
+	scope_mark(s, WEFT__SCOPE_RACED);
+	/* relaxed: not shared yet. */
+	weft__store(&s->error, (int64_t)-ECHILD, relaxed);
+}
+
+/* True for one result of a race. */
+static bool race_won(struct weft__scope *s, int64_t result)
+{
+	/* relaxed: decided by the CAS; read after the scope's end. */
+	int64_t best = weft__load(&s->error, relaxed);
+
+	do {
+		if (best >= 0)
+			return false;
+	} while (!weft__cas(&s->error, &best, result,
+			    relaxed)); /* mutate: retry */
+	return true;
+}
+
+static void race_drop(weft_drop_fn drop, int64_t result)
+{
+	WEFT_SHIELD
+		drop(result);
+}
+
+int weft_race_drop(struct weft_scope *race, weft_drop_fn drop)
+{
+	struct weft__scope *s = weft__scope_open(race);
+
+	if (s->owner != weft__running(weft__worker_self()))
+		return -EPERM;
+	if (s->kind != WEFT__SCOPE_RACE)
+		return -EINVAL;
+	s->drop = drop;
+	return 0;
+}
+
+/*
+ * What a scope with flags wants to know.
+ */
+
+int weft__scope_admit(struct weft__scope *s)
+{
+	return weft__scope_is(s, WEFT__SCOPE_CANCELLED) ? -ECANCELED : 0;
+}
+
+void weft__scope_hear(struct weft__task *task, int64_t result)
+{
+	struct weft__scope *s = weft__scope(task->scope);
+
+	if (!weft__scope_is(s, WEFT__SCOPE_RACED) || result < 0)
+		return;
+	if (race_won(s, result))
+		scope_cancel(weft__worker_self(), s);
+	else if (s->drop)
+		race_drop(s->drop, result);
 }
 
 /*
@@ -134,8 +194,9 @@ static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 	task->scopes = scope;
 	/* A scope opened by a cancelled task is cancelled from the start. */
 	if (weft__interrupted(worker, task) == -ECANCELED)
-		/* relaxed: not shared yet. */
-		weft__store(&weft__scope(scope)->cancelled, 1u, relaxed);
+		scope_mark(weft__scope(scope), WEFT__SCOPE_CANCELLED);
+	if (kind == WEFT__SCOPE_RACE)
+		race_prepare(weft__scope(scope));
 	return 0;
 }
 
@@ -147,6 +208,11 @@ int weft_group_begin(struct weft_scope *scope)
 int weft_supervisor_begin(struct weft_scope *scope)
 {
 	return scope_begin(scope, WEFT__SCOPE_SUPERVISOR);
+}
+
+int weft_race_begin(struct weft_scope *scope)
+{
+	return scope_begin(scope, WEFT__SCOPE_RACE);
 }
 
 bool weft__scope_count_end(struct weft__worker *worker,
@@ -198,7 +264,8 @@ int64_t weft_scope_end(struct weft_scope *scope)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
-	struct weft__scope *s = scope_open(scope);
+	struct weft__scope *s = weft__scope_open(scope);
+	bool counts;
 
 	weft__assert(task && s->owner == task,
 		     "a scope was ended by a task that did not begin it");
@@ -209,20 +276,16 @@ int64_t weft_scope_end(struct weft_scope *scope)
 	worker = weft__worker_self();
 	scope_free_handles(worker, s);
 	task->scopes = s->outer;
-	if (s->kind == WEFT__SCOPE_GROUP) {
-		s->kind = WEFT__SCOPE_ENDED;
-		/* relaxed: all tasks have ended, [scope.end]. */
-		return weft__load(&s->error, relaxed);
-	}
+	counts = s->kind == WEFT__SCOPE_SUPERVISOR;
 	s->kind = WEFT__SCOPE_ENDED;
-	/* relaxed: as above. */
-	return weft__load(&s->failures, relaxed);
+	/* relaxed: all tasks have ended, [scope.end]. */
+	return weft__load(counts ? &s->failures : &s->error, relaxed);
 }
 
 size_t weft_scope_count(const struct weft_scope *scope)
 {
 	struct weft__scope *s =
-		scope_open((struct weft_scope *)(uintptr_t)scope);
+		weft__scope_open((struct weft_scope *)(uintptr_t)scope);
 
 	weft__assert(s->owner == weft__running(weft__worker_self()),
 		     "a scope was counted by a task that did not begin it");
@@ -236,10 +299,14 @@ size_t weft_scope_count(const struct weft_scope *scope)
 
 struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
 				     struct weft_scope *scope,
-				     int64_t *ret_result, bool group)
+				     int64_t *ret_result, int kind)
 {
-	int error = scope_begin(scope, group ? WEFT__SCOPE_GROUP :
-					       WEFT__SCOPE_SUPERVISOR);
+	static const enum weft__scope_kind kinds[] = {
+		[WEFT__SUPERVISOR] = WEFT__SCOPE_SUPERVISOR,
+		[WEFT__GROUP] = WEFT__SCOPE_GROUP,
+		[WEFT__RACE] = WEFT__SCOPE_RACE,
+	};
+	int error = scope_begin(scope, kinds[kind]);
 
 	weft__assert(error == 0, "a scope block outside of a task");
 	block->scope = scope;

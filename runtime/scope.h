@@ -15,7 +15,7 @@
  *
  * Finding.  A task is linked to its scope when it first waits (or opens a scope
  * of its own), not when it is started: until then no cancellation has anything
- * to wake, and it reads `cancelled` when it links itself, under the same lock.
+ * to wake, and it reads CANCELLED when it links itself, under the same lock.
  * Most short tasks never link.
  *
  * Nested scopes belong to the task that opened them and are cancelled by it, on
@@ -24,6 +24,15 @@
  * The owner's words are touched by the owner alone.  After the
  * read-modify-write of `pending` that ends a task, the scope may be gone.
  *
+ * A scope that has any of `flags` set is a rare one, and whoever starts a task
+ * in it looks closer: it may be cancelled, or want to hear of each end, as a
+ * race does.  Its tasks are marked (WEFT__TASK_TOLD), so that in all others
+ * neither a start nor an end has anything more to ask.
+ *
+ * A race has its winner in `error`, which goes from -ECHILD (nobody ended) to
+ * the first failure, or from either to the first result that is none.  The last
+ * step is made once: whose CAS finds no winner is the winner.
+ *
  * Orderings
  *   [scope.end]  pending sub acq_rel -> the owner's add or load acquire: all
  *       that the tasks wrote is seen after the scope's end.
@@ -31,7 +40,7 @@
 #ifndef WEFT_RUNTIME_SCOPE_H
 #define WEFT_RUNTIME_SCOPE_H
 
-#include <weft/task.h>
+#include <weft/scope.h>
 
 #include "runtime/base/lock.h"
 #include "runtime/task.h"
@@ -41,8 +50,13 @@
 enum weft__scope_kind {
 	WEFT__SCOPE_GROUP = 0x5c09e001,
 	WEFT__SCOPE_SUPERVISOR,
+	WEFT__SCOPE_RACE,
 	WEFT__SCOPE_ENDED,
 };
+
+/* flags */
+#define WEFT__SCOPE_CANCELLED (1u << 0)
+#define WEFT__SCOPE_RACED (1u << 1) /* kind is RACE */
 
 struct weft__scope {
 	/* The owner's.  NULL: the runtime's own root scope. */
@@ -53,8 +67,8 @@ struct weft__scope {
 	struct weft__task *handles; /* tasks whose handle was given out */
 	struct weft_runtime *runtime;
 	uint32_t kind; /* enum weft__scope_kind; immutable while open */
-	weft__atomic(uint32_t) cancelled; /* written under lock */
-	uint64_t reserved;
+	weft__atomic(uint32_t) flags; /* WEFT__SCOPE_*; written under lock */
+	weft_drop_fn drop; /* race: of results that come too late, or NULL */
 
 	/* Shared. */
 	weft__atomic(int64_t) pending;
@@ -62,7 +76,7 @@ struct weft__scope {
 	uint32_t reserved2;
 	struct weft__task *linked;	/* under lock */
 	weft__atomic(int64_t) failures; /* supervisor: how many */
-	weft__atomic(int64_t) error;	/* group: the first */
+	weft__atomic(int64_t) error;	/* group: the first; race: see above */
 	uint64_t reserved3[3];
 } __attribute__((may_alias));
 
@@ -75,11 +89,35 @@ static inline struct weft__scope *weft__scope(struct weft_scope *scope)
 	return (struct weft__scope *)(void *)scope;
 }
 
+static inline struct weft__scope *weft__scope_open(struct weft_scope *scope)
+{
+	struct weft__scope *s = weft__scope(scope);
+
+	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
+			     s->kind == WEFT__SCOPE_SUPERVISOR ||
+			     s->kind == WEFT__SCOPE_RACE,
+		     "not an open scope: begun, and not yet ended?");
+	return s;
+}
+
+static inline bool weft__scope_is(struct weft__scope *s, uint32_t flags)
+{
+	/* relaxed: a look; who relies on it has the lock, or is woken. */
+	return weft__load(&s->flags, relaxed) & flags;
+}
+
 void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 		      struct weft_runtime *runtime, struct weft__task *owner);
 
 /* A linked task returns: the scope forgets it. */
 void weft__scope_unlink(struct weft__task *task);
+
+/* Lets the running task start another in a scope that has flags.  0, or -errno:
+ * nothing is to be started. */
+int weft__scope_admit(struct weft__scope *s);
+
+/* The running task, which is TOLD, has returned.  May suspend. */
+void weft__scope_hear(struct weft__task *task, int64_t result);
 
 /* A task of the scope has failed: recorded; a group is cancelled. */
 void weft__scope_child_failed(struct weft__worker *worker,

@@ -134,6 +134,7 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 #define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it; who opens a
 					 scope of his own is */
 #define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
+#define WEFT__TASK_TOLD (1u << 6)     /* its scope wants to hear of its end */
 
 static inline unsigned weft__task_flags(struct weft__task *task,
 					unsigned flags)

@@ -31,6 +31,11 @@ static int64_t blocks(void *arg)
 	}
 	WEFT_SHIELD
 		weft_close(0);
+	WEFT_RACE(race, &result) {
+		if (weft_race_drop(race, NULL) < 0 ||
+		    WEFT_GO(race, child, 3) < 0)
+			return -1;
+	}
 	return result;
 }
 

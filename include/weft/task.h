@@ -137,17 +137,18 @@ WEFT_API void weft_scope_cancel(struct weft_scope *scope);
 WEFT_API size_t weft_scope_count(const struct weft_scope *scope);
 
 /* For the block macros. */
+enum { WEFT__SUPERVISOR, WEFT__GROUP, WEFT__RACE };
 struct weft__scope_block {
 	struct weft_scope *scope;
 	int64_t *ret_result;
 };
 WEFT_API struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
 					      struct weft_scope *scope,
-					      int64_t *ret_result, bool group)
+					      int64_t *ret_result, int kind)
 	WEFT__RETURNS_NONNULL;
 WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 
-#define WEFT__SCOPE(name, ret_result, group)                                  \
+#define WEFT__SCOPE(name, ret_result, kind)                                   \
 	for (struct weft_scope WEFT__FRESH(room),                             \
 	     *name = &WEFT__FRESH(room), *WEFT__FRESH(once) = name;           \
 	     WEFT__FRESH(once); WEFT__FRESH(once) = NULL)                     \
@@ -156,7 +157,7 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 				     { NULL, NULL };                          \
 		     WEFT__FRESH(once) &&                                     \
 		     weft__scope_enter(&WEFT__FRESH(block), name, ret_result, \
-				       group);                                \
+				       kind);                                 \
 		     WEFT__FRESH(once) = NULL)
 
 /*
@@ -165,8 +166,8 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
  * through, return, goto, or break and continue (which leave only this block).
  * *ret_result gets what weft_scope_end() returns; NULL to ignore it.
  */
-#define WEFT_SCOPE(name, ret_result) WEFT__SCOPE(name, ret_result, true)
-#define WEFT_SUPERVISE(name) WEFT__SCOPE(name, NULL, false)
+#define WEFT_SCOPE(name, ret_result) WEFT__SCOPE(name, ret_result, WEFT__GROUP)
+#define WEFT_SUPERVISE(name) WEFT__SCOPE(name, NULL, WEFT__SUPERVISOR)
 
 /* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd, and serve finds
  * it by *(int *)arg.  Of an array it copies a pointer to the first element. */

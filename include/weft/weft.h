@@ -16,11 +16,11 @@
  *		and the next call reports the cancellation.
  * Forking	A child after fork() ends by exec() or _exit(); it must not
  *		return from the task that forked.
- * Blocks	WEFT_SCOPE, WEFT_SUPERVISE, WEFT_WITHIN and WEFT_SHIELD are
- *		loops that run once: break and continue leave the block, and no
- *		loop around it.  Leave them by those, return or goto, never by
- *		longjmp, pthread_exit or exit.  Outside of a task they end the
- *		process with a message.
+ * Blocks	WEFT_SCOPE, WEFT_SUPERVISE, WEFT_RACE, WEFT_WITHIN and
+ *		WEFT_SHIELD are loops that run once: break and continue leave
+ *		the block, and no loop around it.  Leave them by those, return
+ *		or goto, never by longjmp, pthread_exit or exit.  Outside of a
+ *		task they end the process with a message.
  * Threads	Tasks run in parallel, on as many threads as the runtime has
  *		workers, so what they share needs a lock or atomics.  A short
  *		section under a pthread mutex is fine if nothing in it suspends.
@@ -43,6 +43,7 @@
 #include <weft/io.h>
 #include <weft/net.h>
 #include <weft/runtime.h>
+#include <weft/scope.h>
 #include <weft/select.h>
 #include <weft/signal.h>
 #include <weft/sync.h>

@@ -7,7 +7,9 @@
 #include "tests/model/tasks.h"
 
 static struct weft_scope scope;
-static int64_t written[4];
+enum { TASKS = 4 };
+
+static int64_t written[TASKS];
 
 static void setup_kind(unsigned tasks, enum weft__scope_kind kind)
 {
@@ -17,7 +19,7 @@ static void setup_kind(unsigned tasks, enum weft__scope_kind kind)
 	for (unsigned i = 1; i < tasks; i++)
 		start_in(&scope, i, false);
 	model_name(&weft__scope(&scope)->pending, "pending");
-	model_name(&weft__scope(&scope)->cancelled, "cancelled");
+	model_name(&weft__scope(&scope)->flags, "flags");
 	model_name(&weft__scope(&scope)->lock, "lock");
 	model_name(&scope, "scope");
 }
@@ -148,6 +150,103 @@ MODEL(cancel_reaches_the_children, setup_2, check_end,
       OPTIONS(.preemptions = 2), end_cancelled, child_that_waits,
       cancel_owner)
 
+/*
+ * Races: one winner, however many succeed; what the others have is dropped.
+ */
+
+static int dropped[TASKS];
+/* What each task has to offer. */
+static int64_t offer[TASKS];
+
+static void drop_offer(int64_t result)
+{
+	dropped[model_self()]++;
+	model_assert(result == offer[model_self()],
+		     "a task drops what it has returned");
+}
+
+static void setup_race(unsigned tasks, int64_t first, int64_t second,
+		       int64_t third)
+{
+	setup_kind(tasks, WEFT__SCOPE_RACE);
+	memset(dropped, 0, sizeof(dropped));
+	offer[1] = first;
+	offer[2] = second;
+	offer[3] = third;
+	race_prepare(weft__scope(&scope));
+	weft__scope(&scope)->drop = drop_offer;
+	for (unsigned i = 1; i < tasks; i++)
+		records[i].flags |= WEFT__TASK_TOLD;
+	model_name(&weft__scope(&scope)->error, "best");
+}
+
+static void setup_race_2(void *arg)
+{
+	(void)arg;
+	setup_race(3, 7, 0, 0);
+}
+
+static void setup_race_3(void *arg)
+{
+	(void)arg;
+	setup_race(4, 7, 0, -EIO);
+}
+
+static void setup_race_lost(void *arg)
+{
+	(void)arg;
+	setup_race(3, -EIO, -EPIPE, 0);
+}
+
+static void setup_race_cancels(void *arg)
+{
+	(void)arg;
+	setup_race(3, 7, -ECANCELED, 0);
+}
+
+static void end_race(void *arg)
+{
+	int64_t result = weft_scope_end(&scope);
+	int winners = 0;
+
+	(void)arg;
+	for (unsigned i = 1; i < TASKS; i++)
+		if (offer[i] >= 0 && written[i]) {
+			winners += !dropped[i];
+			model_assert(dropped[i] || result == offer[i],
+				     "who is not dropped has won");
+			model_assert(dropped[i] <= 1, "dropped once");
+		}
+	model_assert(winners == 1, "there is one winner");
+	memset(&scope, 0xff, sizeof(scope));
+	model_free(&scope, sizeof(scope));
+}
+
+static void end_race_lost(void *arg)
+{
+	int64_t result = weft_scope_end(&scope);
+
+	(void)arg;
+	model_assert(result == -EIO || result == -EPIPE,
+		     "if all fail a failure is the result");
+}
+
+static void runner(void *arg)
+{
+	(void)arg;
+	written[model_self()] = 1;
+	end_with(offer[model_self()]);
+}
+
+MODEL(race_of_two, setup_race_2, check_end, OPTIONS(), end_race, runner,
+      runner)
+MODEL(race_of_three, setup_race_3, check_end, OPTIONS(.preemptions = 2),
+      end_race, runner, runner, runner)
+MODEL(race_all_fail, setup_race_lost, check_end, OPTIONS(), end_race_lost,
+      runner, runner)
+MODEL(race_cancels_the_other, setup_race_cancels, check_end,
+      OPTIONS(.preemptions = 2), end_race, runner, child_that_waits)
+
 /* Tasks of the root scope that nobody holds. */
 static void setup_root(void *arg)
 {
@@ -176,6 +275,10 @@ int main(void)
 		failure_cancels_the_other,
 		cancel_meets_link,
 		cancel_reaches_the_children,
+		race_of_two,
+		race_of_three,
+		race_all_fail,
+		race_cancels_the_other,
 		root_tasks_end,
 		NULL,
 	};

@@ -274,7 +274,7 @@ static void child_and_another(void *arg)
 	struct weft__task *again;
 
 	child(arg);
-	again = go_new(&runtime, worker, &runtime.root, NULL);
+	again = go_new(&runtime, worker, &runtime.root, NULL, 0);
 	model_assert(again == &records[1], "the record is used again");
 	again->stack = &stacks[1];
 	worker->current = again;

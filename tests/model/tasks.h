@@ -342,8 +342,11 @@ static void open_scope(struct weft_scope *scope, unsigned owner,
 static void end_with(int64_t result)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *next = task_end(worker, worker->current, result);
+	struct weft__task *next;
 
+	task_returned(worker->current, result);
+	worker = weft__worker_self();
+	next = task_end(worker, worker->current, result);
 	if (next)
 		task_ready(next);
 }
