@@ -98,6 +98,8 @@ static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 		weft__task_arg_free(task);
 	if (weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_hear(task, result);
+	if (weft__task_is(task, WEFT__TASK_TOLD))
+		weft__scope_dismiss(weft__scope(task->scope));
 	if (weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_unlink(task);
 }
@@ -124,7 +126,7 @@ static struct weft__task *task_end(struct weft__worker *worker,
 	task->stack->task = NULL;
 	task->stack = NULL;
 	weft__count(worker, WEFT__N_ENDED, 1);
-	if (weft__unlikely(result < 0))
+	if (weft__unlikely(result < 0) && !weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_child_failed(worker, scope, result);
 	if (weft__unlikely(!owner)) {
 		root_end(worker, task);

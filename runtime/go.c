@@ -108,6 +108,14 @@ static void go_count(struct weft__scope *s, struct weft__task *starter)
 		weft__add(&s->pending, (int64_t)1, relaxed);
 }
 
+static __attribute__((noinline)) int go_failed(struct weft__scope *s,
+					       unsigned flags, int error)
+{
+	if (flags & WEFT__TASK_TOLD)
+		weft__scope_dismiss(s);
+	return error;
+}
+
 static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 		     size_t arg_bytes, const struct weft_task_opts *opts)
 {
@@ -132,11 +140,12 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 		if (error < 0)
 			return error;
 		flags = WEFT__TASK_TOLD;
+		worker = weft__worker_self();
 	}
 	task = go_new(worker->runtime, worker, scope, fn, flags);
 	error = weft__task_error(task);
 	if (weft__unlikely(error < 0))
-		return error;
+		return go_failed(s, flags, error);
 	go_options(worker->runtime, task, opts);
 	task->deadline_ns = WEFT_NEVER;
 	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
@@ -144,7 +153,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	error = go_arg(task, arg, arg_bytes);
 	if (weft__unlikely(error < 0)) {
 		weft__task_free(worker->runtime, worker, task);
-		return error;
+		return go_failed(s, flags, error);
 	}
 	if (opts->ret_task)
 		go_handle(s, task, opts->ret_task);

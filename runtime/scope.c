@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/limit.h"
 #include "runtime/records.h"
 #include "runtime/wait.h"
 
@@ -52,29 +53,25 @@ void weft__scope_unlink(struct weft__task *task)
 	weft__lock_drop(&s->lock);
 }
 
-/* Under the lock, or before the scope is shared. */
-static void scope_mark(struct weft__scope *s, uint32_t flags)
-{
-	/* relaxed: one writer at a time; who starts a task only looks. */
-	weft__store(&s->flags, weft__load(&s->flags, relaxed) | flags,
-		    relaxed);
-}
-
 static void scope_cancel(struct weft__worker *worker, struct weft__scope *s)
 {
+	struct weft__waiter *starters = NULL;
 	struct weft__chain chain = { 0 };
 	struct weft__task *task;
 
 	weft__lock_take(&s->lock);
 	if (!weft__scope_is(s, WEFT__SCOPE_CANCELLED)) {
-		scope_mark(s, WEFT__SCOPE_CANCELLED);
+		weft__scope_mark(s, WEFT__SCOPE_CANCELLED);
 		for (task = s->linked; task; task = task->sibling_next)
 			/* A linked task has not ended: its id is good. */
 			if (weft__task_interrupt(task, weft__running_id(task),
 						 WEFT__CANCELLED))
 				weft__chain_add(&chain, task);
+		if (weft__scope_is(s, WEFT__SCOPE_LIMITED))
+			starters = weft__limit_clear(s);
 	}
 	weft__lock_drop(&s->lock);
+	weft__limit_refuse(worker, starters);
 	while ((task = weft__chain_take(&chain)))
 		weft__enqueue(s->runtime, worker, task);
 }
@@ -117,7 +114,7 @@ void weft__scope_child_failed(struct weft__worker *worker,
 
 static void race_prepare(struct weft__scope *s)
 {
-	scope_mark(s, WEFT__SCOPE_RACED);
+	weft__scope_mark(s, WEFT__SCOPE_RACED);
 	/* relaxed: not shared yet. */
 	weft__store(&s->error, (int64_t)-ECHILD, relaxed);
 }
@@ -160,16 +157,28 @@ int weft_race_drop(struct weft_scope *race, weft_drop_fn drop)
 
 int weft__scope_admit(struct weft__scope *s)
 {
-	return weft__scope_is(s, WEFT__SCOPE_CANCELLED) ? -ECANCELED : 0;
+	if (weft__scope_is(s, WEFT__SCOPE_CANCELLED))
+		return -ECANCELED;
+	return weft__scope_is(s, WEFT__SCOPE_LIMITED) ? weft__limit_enter(s) :
+							0;
+}
+
+void weft__scope_dismiss(struct weft__scope *s)
+{
+	if (weft__scope_is(s, WEFT__SCOPE_LIMITED))
+		weft__limit_leave(s);
 }
 
 void weft__scope_hear(struct weft__task *task, int64_t result)
 {
 	struct weft__scope *s = weft__scope(task->scope);
 
-	if (!weft__scope_is(s, WEFT__SCOPE_RACED) || result < 0)
+	if (result < 0)
+		weft__scope_child_failed(weft__worker_self(), task->scope,
+					 result);
+	else if (!weft__scope_is(s, WEFT__SCOPE_RACED))
 		return;
-	if (race_won(s, result))
+	else if (race_won(s, result))
 		scope_cancel(weft__worker_self(), s);
 	else if (s->drop)
 		race_drop(s->drop, result);
@@ -194,7 +203,7 @@ static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 	task->scopes = scope;
 	/* A scope opened by a cancelled task is cancelled from the start. */
 	if (weft__interrupted(worker, task) == -ECANCELED)
-		scope_mark(weft__scope(scope), WEFT__SCOPE_CANCELLED);
+		weft__scope_mark(weft__scope(scope), WEFT__SCOPE_CANCELLED);
 	if (kind == WEFT__SCOPE_RACE)
 		race_prepare(weft__scope(scope));
 	return 0;
@@ -273,6 +282,9 @@ int64_t weft_scope_end(struct weft_scope *scope)
 		     "a scope was ended before one that was begun inside it");
 	weft__deadline_arm(worker, task);
 	scope_wait(worker, task, s);
+	weft__assert(!weft__scope_is(s, WEFT__SCOPE_LIMITED) ||
+			     weft__limit(s)->tasks == 0,
+		     "a scope has ended in which a task starts another");
 	worker = weft__worker_self();
 	scope_free_handles(worker, s);
 	task->scopes = s->outer;

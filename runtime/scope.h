@@ -26,8 +26,9 @@
  *
  * A scope that has any of `flags` set is a rare one, and whoever starts a task
  * in it looks closer: it may be cancelled, or want to hear of each end, as a
- * race does.  Its tasks are marked (WEFT__TASK_TOLD), so that in all others
- * neither a start nor an end has anything more to ask.
+ * race does and one with a limit (limit.h).  Its tasks are marked
+ * (WEFT__TASK_TOLD), so that in all others neither a start nor an end has
+ * anything more to ask.
  *
  * A race has its winner in `error`, which goes from -ECHILD (nobody ended) to
  * the first failure, or from either to the first result that is none.  The last
@@ -56,7 +57,8 @@ enum weft__scope_kind {
 
 /* flags */
 #define WEFT__SCOPE_CANCELLED (1u << 0)
-#define WEFT__SCOPE_RACED (1u << 1) /* kind is RACE */
+#define WEFT__SCOPE_RACED (1u << 1)   /* kind is RACE */
+#define WEFT__SCOPE_LIMITED (1u << 2) /* see limit.h */
 
 struct weft__scope {
 	/* The owner's.  NULL: the runtime's own root scope. */
@@ -77,7 +79,7 @@ struct weft__scope {
 	struct weft__task *linked;	/* under lock */
 	weft__atomic(int64_t) failures; /* supervisor: how many */
 	weft__atomic(int64_t) error;	/* group: the first; race: see above */
-	uint64_t reserved3[3];
+	uint64_t limit_words[3];	/* under lock; see limit.h */
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__scope) == sizeof(struct weft_scope),
@@ -112,9 +114,20 @@ void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 /* A linked task returns: the scope forgets it. */
 void weft__scope_unlink(struct weft__task *task);
 
+/* Under the lock, or before the scope is shared. */
+static inline void weft__scope_mark(struct weft__scope *s, uint32_t flags)
+{
+	/* relaxed: one writer at a time; who starts a task only looks. */
+	weft__store(&s->flags, weft__load(&s->flags, relaxed) | flags,
+		    relaxed);
+}
+
 /* Lets the running task start another in a scope that has flags.  0, or -errno:
- * nothing is to be started. */
+ * nothing is to be started.  May suspend. */
 int weft__scope_admit(struct weft__scope *s);
+
+/* What was admitted has ended, or was not started after all. */
+void weft__scope_dismiss(struct weft__scope *s);
 
 /* The running task, which is TOLD, has returned.  May suspend. */
 void weft__scope_hear(struct weft__task *task, int64_t result);

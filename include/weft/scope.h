@@ -50,6 +50,33 @@ WEFT_API int weft_race_begin(struct weft_scope *race);
 typedef void (*weft_drop_fn)(int64_t result);
 WEFT_API int weft_race_drop(struct weft_scope *race, weft_drop_fn drop);
 
+/*
+ * A limit: no more than so many tasks of the scope at once, such as connections
+ * of a server.  To be set before any task is started in it, by the task that
+ * began it (-EPERM); that one may change it later.  0, or -EINVAL (0 tasks), or
+ * -EBUSY (tasks run already).
+ *
+ * weft_go() in such a scope suspends until one has ended, and obeys deadlines
+ * and cancellation: it also returns -ECANCELED when the scope is cancelled
+ * meanwhile, and -ETIMEDOUT; then nothing was started.  Those that wait come in
+ * turn.  A task that is in the scope itself, or below it, would wait for its
+ * own end: it gets -EAGAIN.
+ *
+ *	WEFT_SUPERVISE(peers) {
+ *		error = weft_scope_limit(peers, 1000);
+ *		while (weft_scope_wait_room(peers) == 0 &&
+ *		       (fd = weft_accept(listener, NULL)) >= 0)
+ *			if (WEFT_GO(peers, serve, fd) < 0)
+ *				weft_close(fd);
+ *	}
+ */
+WEFT_API int weft_scope_limit(struct weft_scope *scope, unsigned tasks_max);
+
+/* Waits as weft_go() would, and starts nothing: so newcomers stay where they
+ * are, unaccepted, while there is no room for them.  It is not kept: another
+ * task may start one first.  0, or as weft_go(). */
+WEFT_API int weft_scope_wait_room(struct weft_scope *scope) WEFT_WARN_UNUSED;
+
 WEFT_END_DECLS
 
 #endif

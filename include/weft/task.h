@@ -65,9 +65,10 @@ struct weft_scope {
 /*
  * Starts a task in scope, from whatever task while the scope is open.  Copies
  * arg_bytes bytes at arg; the task is given the address of its copy, valid
- * until it returns.  Does not suspend, nor runs the task itself; another worker
- * may run it at once.  Its stack it gets when its turn comes; if there is no
- * memory for one then, it waits until there is.
+ * until it returns.  Does not suspend (but in a scope with a limit, see
+ * <weft/scope.h>), nor runs the task itself; another worker may run it at once.
+ * Its stack it gets when its turn comes; if there is no memory for one then, it
+ * waits until there is.
  *
  * 0, or -EINVAL (NULL scope or function, more than WEFT_ARG_BYTES_MAX bytes),
  * -EAGAIN (the runtime's limit of tasks), -ENOMEM, -ECANCELED (the scope is

@@ -59,7 +59,9 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #define free(memory) ((void)(memory))
 #include "runtime/go.c"
 #include "runtime/join.c"
+#include "runtime/limit.c"
 #include "runtime/scope.c"
+#include "runtime/sync/waiter.c"
 #include "runtime/task.c"
 #include "runtime/within.c"
 

@@ -384,6 +384,11 @@ void weft__scope_hear(struct weft__task *task, int64_t result)
 	(void)task, (void)result;
 }
 
+void weft__scope_dismiss(struct weft__scope *s)
+{
+	(void)s;
+}
+
 void weft__scope_child_failed(struct weft__worker *worker,
 			      struct weft_scope *scope, int64_t result)
 {

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/limit.h"
+
+#include <errno.h>
+
+/* What is granted to who waits. */
+enum { PLACE, REFUSAL };
+
+/* Whether the task is one of the scope's, or below one.  Those above it stay
+ * where they are while it runs. */
+static bool scope_holds(struct weft__scope *s, struct weft__task *task)
+{
+	for (; task; task = weft__scope(task->scope)->owner)
+		if (weft__scope(task->scope) == s)
+			return true;
+	return false;
+}
+
+int weft__limit_enter(struct weft__scope *s)
+{
+	struct weft__limit *limit = weft__limit(s);
+	struct weft__worker *worker;
+	struct weft__waiter w;
+	struct weft__wait wait;
+	int r = weft__sync_enter(&worker);
+	bool inside, waits = false;
+
+	if (r < 0)
+		return r;
+	inside = s->owner != worker->current &&
+		 scope_holds(s, worker->current);
+	weft__lock_take(&s->lock);
+	if (weft__scope_is(s, WEFT__SCOPE_CANCELLED)) {
+		r = -ECANCELED;
+	} else if (limit->tasks < limit->tasks_max) {
+		limit->tasks++;
+	} else if (inside) {
+		r = -EAGAIN;
+	} else {
+		waits = true;
+		weft__waiter_init(&w, &wait, worker, NULL, 1);
+		weft__waiters_add(&limit->starters, &w);
+	}
+	weft__lock_drop(&s->lock);
+	if (waits)
+		r = weft__waiter_wait(&w, &limit->starters, &s->lock);
+	return r == REFUSAL ? -ECANCELED : r;
+}
+
+/* Under the lock: who gets a place that is free now, or NULL. */
+static struct weft__waiter *limit_next(struct weft__limit *limit)
+{
+	struct weft__waiter *w = NULL;
+
+	if (limit->tasks < limit->tasks_max)
+		w = weft__waiters_take(&limit->starters);
+	if (w)
+		limit->tasks++;
+	return w;
+}
+
+void weft__limit_leave(struct weft__scope *s)
+{
+	struct weft__limit *limit = weft__limit(s);
+	struct weft__waiter *w;
+
+	weft__lock_take(&s->lock);
+	limit->tasks--;
+	w = limit_next(limit);
+	weft__lock_drop(&s->lock);
+	if (w)
+		weft__waiter_grant(weft__worker_self(), w,
+				   PLACE); /* mutate: wake */
+}
+
+struct weft__waiter *weft__limit_clear(struct weft__scope *s)
+{
+	return weft__waiters_take_all(&weft__limit(s)->starters);
+}
+
+void weft__limit_refuse(struct weft__worker *worker,
+			struct weft__waiter *first)
+{
+	weft__waiters_grant(worker, first, REFUSAL); /* mutate: wake */
+}
+
+/* 0, or why the running task may not set a limit. */
+static int limit_settable(struct weft__scope *s, unsigned tasks_max)
+{
+	if (s->owner != weft__running(weft__worker_self()))
+		return -EPERM;
+	if (tasks_max == 0)
+		return -EINVAL;
+	/* relaxed: nobody else starts any meanwhile. */
+	if (!weft__scope_is(s, WEFT__SCOPE_LIMITED) &&
+	    weft__load(&s->pending, relaxed) + s->started != 0)
+		return -EBUSY;
+	return 0;
+}
+
+int weft_scope_limit(struct weft_scope *scope, unsigned tasks_max)
+{
+	struct weft__scope *s = weft__scope_open(scope);
+	struct weft__limit *limit = weft__limit(s);
+	struct weft__waiter *first = NULL, **link = &first;
+	int error = limit_settable(s, tasks_max);
+
+	if (error < 0)
+		return error;
+	weft__lock_take(&s->lock);
+	limit->tasks_max = tasks_max;
+	weft__scope_mark(s, WEFT__SCOPE_LIMITED);
+	while ((*link = limit_next(limit)))
+		link = &(*link)->next;
+	weft__lock_drop(&s->lock);
+	weft__waiters_grant(weft__worker_self(), first,
+			    PLACE); /* mutate: wake */
+	return 0;
+}
+
+int weft_scope_wait_room(struct weft_scope *scope)
+{
+	struct weft__scope *s = weft__scope_open(scope);
+	int error;
+
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	error = weft__scope_admit(s);
+	if (error == 0)
+		weft__scope_dismiss(s);
+	return error;
+}
