@@ -98,6 +98,8 @@ static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 		weft__task_arg_free(task);
 	if (weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_hear(task, result);
+	if (weft__task_is(task, WEFT__TASK_LOCALS))
+		weft__locals_end(task);
 	if (weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_dismiss(weft__scope(task->scope));
 	if (weft__task_is(task, WEFT__TASK_LINKED))
@@ -109,7 +111,8 @@ static inline void task_returned(struct weft__task *task, int64_t result)
 {
 	if (weft__unlikely(weft__task_is(
 		    task, WEFT__TASK_ARG_HEAP | WEFT__TASK_LINKED |
-				  WEFT__TASK_WITHIN | WEFT__TASK_TOLD)))
+				  WEFT__TASK_WITHIN | WEFT__TASK_TOLD |
+				  WEFT__TASK_LOCALS)))
 		task_end_extras(task, result);
 }
 

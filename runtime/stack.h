@@ -24,6 +24,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 
+struct weft__local;
 struct weft__task;
 struct weft__worker;
 struct weft_runtime;
@@ -35,7 +36,10 @@ struct weft_runtime;
 enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 
 struct weft__stack {
-	struct weft__stack *next; /* in a cache */
+	union {
+		struct weft__stack *next;   /* in a cache */
+		struct weft__local *locals; /* of its task; see local.c */
+	};
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
 	struct weft__task *task;  /* that it is bound to; for messages */

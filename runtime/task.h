@@ -135,6 +135,7 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 					 scope of his own is */
 #define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
 #define WEFT__TASK_TOLD (1u << 6)     /* its scope wants to hear of its end */
+#define WEFT__TASK_LOCALS (1u << 7)   /* see local.c */
 
 static inline unsigned weft__task_flags(struct weft__task *task,
 					unsigned flags)
@@ -314,6 +315,9 @@ static inline uint64_t weft__task_unjoin(struct weft__task *task)
 void weft__task_wake_threads(struct weft__task *task);
 
 void weft__task_arg_free(struct weft__task *task);
+
+/* The running task returns, and has LOCALS.  May suspend. */
+void weft__locals_end(struct weft__task *task);
 void weft__within_inherit(struct weft_within *within, struct weft__task *task);
 
 /* The records of a runtime. */

@@ -5,10 +5,17 @@
  */
 #include <weft/weft.h>
 
+static void clean_up(void *arg)
+{
+	*(int64_t *)arg = 0;
+}
+
 static int64_t child(void *arg)
 {
 	return *(int *)arg;
 }
+
+static struct weft_local_key key = WEFT_LOCAL_KEY(clean_up);
 
 static int64_t blocks(void *arg)
 {
@@ -31,6 +38,9 @@ static int64_t blocks(void *arg)
 	}
 	WEFT_SHIELD
 		weft_close(0);
+	WEFT_DEFER(clean_up, &result);
+	WEFT_DEFERRED(undo, clean_up, &result);
+	weft_deferred_cancel(&undo);
 	WEFT_RACE(race, &result) {
 		if (weft_race_drop(race, NULL) < 0 ||
 		    WEFT_GO(race, child, 3) < 0)
@@ -48,6 +58,8 @@ static int64_t pairs(void *arg)
 	if (weft_within_begin(&within, WEFT_NEVER) < 0)
 		return -1;
 	weft_within_end(&within);
+	if (weft_local_set(&key, arg) < 0)
+		return -1;
 	return weft_supervisor_begin(&scope) < 0 ? -1 : weft_scope_end(&scope);
 }
 

@@ -32,7 +32,9 @@ WEFT_BEGIN_DECLS
 typedef int64_t (*weft_fn)(void *arg);
 
 /* A task's handle, passed by value.  A handle whose task is gone is recognised
- * and gives -ESRCH.  {0} is no task. */
+ * and gives -ESRCH.  {0} is no task.  The id is that of one task of the runtime
+ * (the same number returns after four billion others), and good for messages:
+ * print it by PRIx64. */
 struct weft_task {
 	uint64_t id;
 };

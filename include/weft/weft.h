@@ -41,6 +41,7 @@
 #include <weft/chan.h>
 #include <weft/config.h>
 #include <weft/io.h>
+#include <weft/local.h>
 #include <weft/net.h>
 #include <weft/runtime.h>
 #include <weft/scope.h>

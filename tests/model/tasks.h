@@ -438,6 +438,11 @@ void weft__sentinel_resign(struct weft_runtime *of, uint32_t index)
 }
 #endif
 
+void weft__locals_end(struct weft__task *task)
+{
+	(void)task;
+}
+
 #ifndef TASKS_DRAIN
 void weft__runtime_drained(struct weft_runtime *of)
 {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Local - what a task has of its own beyond its stack: values by keys, and what
+ * is to be done at its end.  One list, newest first.
+ *
+ * Few tasks have any, so their record has a flag for it and no more
+ * (WEFT__TASK_LOCALS); the list begins in the header of the stack, in the word
+ * that links stacks which no task has.
+ *
+ * The memory of an entry is the heap's: what is called at the end of a task
+ * outlives the frames of its functions, and so cannot lie in them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <weft/local.h>
+#include <weft/task.h>
+
+#include "runtime/wait.h"
+
+struct weft__local {
+	struct weft__local *next;	  /* the one before */
+	const struct weft_local_key *key; /* NULL: deferred */
+	weft_defer_fn fn;		  /* of what was deferred */
+	void *value;
+};
+
+static struct weft__task *running(void)
+{
+	return weft__running(weft__worker_self());
+}
+
+static struct weft__local *local_first(struct weft__task *task)
+{
+	return weft__task_is(task, WEFT__TASK_LOCALS) ? task->stack->locals :
+							NULL;
+}
+
+static struct weft__local *local_find(struct weft__task *task,
+				      const struct weft_local_key *key)
+{
+	struct weft__local *local = local_first(task);
+
+	while (local && local->key != key)
+		local = local->next;
+	return local;
+}
+
+static int local_add(struct weft__task *task, const struct weft_local_key *key,
+		     weft_defer_fn fn, void *value)
+{
+	struct weft__local *local = malloc(sizeof(*local));
+
+	if (!local)
+		return -ENOMEM;
+	*local = (struct weft__local){
+		.next = local_first(task),
+		.key = key,
+		.fn = fn,
+		.value = value,
+	};
+	task->stack->locals = local;
+	weft__task_mark(task, WEFT__TASK_LOCALS);
+	return 0;
+}
+
+int weft_local_set(const struct weft_local_key *key, void *value)
+{
+	struct weft__task *task = running();
+	struct weft__local *local;
+
+	if (!task)
+		return -EPERM;
+	if (!key)
+		return -EINVAL;
+	local = local_find(task, key);
+	if (!local)
+		return local_add(task, key, NULL, value);
+	local->value = value;
+	return 0;
+}
+
+void *weft_local_get(const struct weft_local_key *key)
+{
+	struct weft__task *task = running();
+	struct weft__local *local = task && key ? local_find(task, key) : NULL;
+
+	return local ? local->value : NULL;
+}
+
+int weft_defer(weft_defer_fn fn, void *arg)
+{
+	struct weft__task *task = running();
+
+	if (!task)
+		return -EPERM;
+	return fn ? local_add(task, NULL, fn, arg) : -EINVAL;
+}
+
+/* Takes an entry off, and does what is to be done for it; that may add more. */
+static void local_end(struct weft__task *task)
+{
+	struct weft__local local = *task->stack->locals;
+
+	free(task->stack->locals);
+	task->stack->locals = local.next;
+	if (!local.key)
+		local.fn(local.value);
+	else if (local.key->destroy && local.value)
+		local.key->destroy(local.value);
+}
+
+void weft__locals_end(struct weft__task *task)
+{
+	WEFT_SHIELD
+		while (task->stack->locals)
+			local_end(task);
+}
+
+/*
+ * Of blocks.
+ */
+
+void weft_deferred_run(struct weft_deferred *deferred)
+{
+	weft_defer_fn fn = deferred->fn;
+
+	deferred->fn = NULL;
+	if (!fn)
+		return;
+	if (!running()) {
+		fn(deferred->arg);
+		return;
+	}
+	WEFT_SHIELD
+		fn(deferred->arg);
+}
+
+void weft_deferred_cancel(struct weft_deferred *deferred)
+{
+	deferred->fn = NULL;
+}
