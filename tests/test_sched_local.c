@@ -17,14 +17,17 @@ static char done[64];
 
 static void note(void *arg)
 {
-	strncat(done, arg, 1);
+	size_t length = strlen(done);
+
+	EXPECT(length < sizeof(done) - 1);
+	done[length] = *(char *)arg;
 }
 
 static bool is_done(const char *expected)
 {
 	bool same = strcmp(done, expected) == 0;
 
-	done[0] = '\0';
+	memset(done, 0, sizeof(done));
 	return same;
 }
 
@@ -235,7 +238,7 @@ static int64_t defer_in_a_limit(void *arg)
 
 START_TEST(scope_waits_for_what_was_deferred)
 {
-	done[0] = '\0';
+	memset(done, 0, sizeof(done));
 	(void)run_main(_i, defer_in_a_limit);
 	/* The first task has its own, too. */
 	EXPECT(is_done("z"));
@@ -355,7 +358,7 @@ static int64_t destroy_in_turn(void *arg)
 
 START_TEST(newest_value_goes_first)
 {
-	done[0] = '\0';
+	memset(done, 0, sizeof(done));
 	(void)run_main(_i, destroy_in_turn);
 	EXPECT(is_done("le"));
 	/* Here is no task. */
