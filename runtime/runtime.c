@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/blocking.h"
 #include "runtime/crowd.h"
 #include "runtime/overflow.h"
 #include "runtime/wait.h"
@@ -164,6 +165,8 @@ static int runtime_init(struct weft_runtime *runtime,
 		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
 	runtime->control = weft__context_control();
 	runtime->shutdown_ns = opts->shutdown_ns;
+	runtime->blocking_threads_max = opts->blocking_threads_max;
+	runtime->blocking_idle_ns = opts->blocking_idle_ns;
 	test_switches(runtime);
 	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
 	error = weft__stacks_init(runtime);
@@ -291,6 +294,7 @@ unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 				task->name ? task->name : "unnamed", i,
 				state & WEFT__PARKED ? "waits" : "runs");
 	}
+	weft__blocking_name_survivors(runtime);
 	return count;
 }
 
@@ -438,6 +442,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			break;
 		close_wait(runtime, left, &by_ns);
 	}
+	weft__blocking_end(runtime);
 	visitors_wait(runtime);
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */

@@ -32,6 +32,8 @@ struct weft__task_slabs {
 	uint32_t free_count;	     /* under lock */
 };
 
+struct weft__blocking;
+
 /* How many workers run at a time; see runtime/crowd.h. */
 struct weft__crowd {
 	weft__atomic(uint32_t) most; /* of all: no limit */
@@ -82,6 +84,10 @@ struct weft_runtime {
 	/* How long threads look before they sleep; see join.c. */
 	weft__atomic(uint64_t) spin_ns;
 	uint64_t shutdown_ns;
+	uint64_t blocking_idle_ns;     /* immutable; 0: the default */
+	uint32_t blocking_threads_max; /* immutable; 0: the default */
+	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
+							   so far */
 	pthread_t *threads;
 	uint32_t threads_count;
 	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */

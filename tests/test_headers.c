@@ -63,6 +63,13 @@ static int64_t pairs(void *arg)
 	return weft_supervisor_begin(&scope) < 0 ? -1 : weft_scope_end(&scope);
 }
 
+static int64_t lanes(void *arg)
+{
+	struct weft_lane lane = WEFT_LANE_INIT("lane", 2);
+
+	return weft_blocking_lane(&lane, child, arg);
+}
+
 int main(void)
 {
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
@@ -73,5 +80,6 @@ int main(void)
 	socket_opts.backlog = 1;
 	opts.workers = task_opts.flags + (unsigned)socket_opts.backlog;
 	return weft_run(blocks, NULL, &opts) < 0 ||
-	       weft_run(pairs, NULL, &opts) < 0;
+	       weft_run(pairs, NULL, &opts) < 0 ||
+	       weft_run(lanes, &opts.workers, &opts) < 0;
 }

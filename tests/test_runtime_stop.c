@@ -7,6 +7,7 @@
 
 #include "runtime/worker.h"
 #include "tests/test_io_common.h"
+#include "tests/test_said.h"
 
 /* ---- What still waits is cancelled ------------------------------------- */
 
@@ -369,34 +370,6 @@ static int64_t leave_stubborn(void *arg)
 	return 5;
 }
 
-/* What goes to stderr until said_end(). */
-static struct {
-	int saved, fds[2];
-} said;
-
-static void said_begin(void)
-{
-	ck_assert_int_eq(pipe(said.fds), 0);
-	fflush(stderr);
-	said.saved = dup(2);
-	dup2(said.fds[1], 2);
-}
-
-static const char *said_end(void)
-{
-	static char text[4096];
-	ssize_t n;
-
-	fflush(stderr);
-	dup2(said.saved, 2);
-	close(said.saved);
-	close(said.fds[1]);
-	n = read(said.fds[0], text, sizeof(text) - 1);
-	text[n > 0 ? n : 0] = '\0';
-	close(said.fds[0]);
-	return text;
-}
-
 /* Three tasks are left, one of them in the middle of something; the fourth has
  * ended. */
 static void expect_survivors(const char *text, int64_t result,
@@ -410,13 +383,6 @@ static void expect_survivors(const char *text, int64_t result,
 			      strstr(text, "task 'digger'") &&
 			      strstr(text, "runs") && !strstr(text, "lamb"),
 		      "it said: %s", text);
-}
-
-/* Their memory is kept, and so is not looked through for leaks. */
-static _Noreturn void leave_memory(void)
-{
-	fflush(NULL);
-	_exit(EXIT_SUCCESS);
 }
 
 START_TEST(survivors_of_run_are_named)

@@ -28,11 +28,14 @@ struct weft_opts {
 	weft_nsec shutdown_ns; /* how long to wait for tasks at the end; default
 				  for ever */
 	unsigned ring_entries; /* of each worker's io_uring; default 256 */
-	unsigned reserved[5];
+	unsigned blocking_threads_max; /* of weft_blocking(); default 512 */
+	weft_nsec blocking_idle_ns; /* after which one of them ends; default
+				       10 s */
+	unsigned reserved[2];
 };
 
 #define WEFT_OPTS_INIT \
-	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, { 0, 0, 0, 0, 0 } }
+	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, { 0, 0 } }
 
 /*
  * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others,

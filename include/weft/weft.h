@@ -37,6 +37,7 @@
 #define WEFT_WEFT_H
 
 #include <weft/addr.h>
+#include <weft/blocking.h>
 #include <weft/broadcast.h>
 #include <weft/chan.h>
 #include <weft/config.h>

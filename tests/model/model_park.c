@@ -181,6 +181,16 @@ void weft__stacks_fini(struct weft_runtime *of)
 	(void)of;
 }
 
+void weft__blocking_end(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__blocking_name_survivors(struct weft_runtime *of)
+{
+	(void)of;
+}
+
 uint8_t weft__stack_class(size_t bytes)
 {
 	return bytes ? WEFT__STACK_CLASS_FIRST : 0;

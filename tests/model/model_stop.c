@@ -171,6 +171,16 @@ void weft__stacks_fini(struct weft_runtime *of)
 	(void)of;
 }
 
+void weft__blocking_end(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__blocking_name_survivors(struct weft_runtime *of)
+{
+	(void)of;
+}
+
 void weft__idle_init(struct weft__idle *idle, uint32_t workers)
 {
 	(void)idle, (void)workers;

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/blocking.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/base/futex.h"
+#include "runtime/jobs.h"
+
+enum { THREADS_DEFAULT = 512, NAMED_MOST = 20 };
+#define IDLE_DEFAULT_NS WEFT_SEC(10)
+#define STACK_BYTES ((size_t)2 << 20)
+
+enum outcome { HAS_RESULT, HAS_NO_THREAD };
+
+/* A thread that has nothing to do; on its stack. */
+struct idler {
+	struct idler *next;  /* under lock */
+	struct idler **link; /* under lock */
+	weft__atomic(uint32_t) called; /* set under lock; a futex */
+};
+
+struct weft__blocking {
+	struct weft__lock lock;
+	struct weft__jobs jobs;	      /* under lock */
+	struct weft__job_lane lane;   /* under lock; the default */
+	struct idler *idle;	      /* under lock; the last to come first */
+	uint32_t threads_max;	      /* immutable */
+	uint64_t idle_ns;	      /* immutable */
+	weft__atomic(uint32_t) threads; /* set under lock; a futex */
+	uint32_t refused;	      /* under lock; threads not made */
+	uint64_t done;		      /* under lock; jobs that ran */
+	bool ending;		      /* under lock */
+	bool has_left;		      /* under lock; B3 */
+	pthread_t left;		      /* under lock; nobody has joined it */
+	struct weft_runtime *runtime; /* immutable */
+};
+
+/* Under the lock, as all that changes it. */
+static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
+{
+	/* relaxed: under the lock. */
+	uint32_t threads = weft__load(&pool->threads, relaxed) + n;
+
+	weft__store(&pool->threads, threads, relaxed);
+	return threads;
+}
+
+/*
+ * Being idle.
+ */
+
+/* Under the lock.  When the pool ends, each counts as called. */
+static void idle_add(struct weft__blocking *pool, struct idler *self)
+{
+	/* relaxed: under the lock. */
+	weft__store(&self->called, (uint32_t)pool->ending, relaxed);
+	if (pool->ending)
+		return;
+	self->next = pool->idle;
+	self->link = &pool->idle;
+	if (self->next)
+		self->next->link = &self->next;
+	pool->idle = self;
+}
+
+static void idle_remove(struct idler *self)
+{
+	*self->link = self->next;
+	if (self->next)
+		self->next->link = self->link;
+}
+
+/* Under the lock: calls an idle thread, which the caller wakes by the word it
+ * gets, once it has dropped the lock; or NULL. */
+static weft__atomic(uint32_t) *idle_call(struct weft__blocking *pool)
+{
+	struct idler *idler = pool->idle;
+
+	if (!idler)
+		return NULL;
+	idle_remove(idler);
+	/* relaxed: what it is called for is under the lock. */
+	weft__store(&idler->called, 1u, relaxed);
+	return &idler->called;
+}
+
+/* Sleeps until it is called, or has been idle for long. */
+static void idle_sleep(struct weft__blocking *pool, struct idler *self)
+{
+	struct weft_runtime *runtime = pool->runtime;
+	uint64_t now_ns = runtime->ops->now(runtime);
+	uint64_t by_ns = pool->idle_ns > WEFT_NEVER - now_ns ?
+				 WEFT_NEVER :
+				 now_ns + pool->idle_ns;
+
+	/* relaxed: looked at again under the lock. */
+	while (!weft__load(&self->called, relaxed) && now_ns < by_ns) {
+		weft__futex_wait_for(&self->called, 0, by_ns - now_ns);
+		now_ns = runtime->ops->now(runtime);
+	}
+}
+
+/*
+ * A thread's life.
+ */
+
+/* Ends `done`, if it is not NULL, and takes the next job; if there is none, the
+ * thread is idle. */
+static struct weft__job *job_next(struct weft__blocking *pool,
+				  struct idler *self, struct weft__job *done)
+{
+	struct weft__job *next;
+
+	weft__lock_take(&pool->lock);
+	if (done) {
+		weft__jobs_end(&pool->jobs, done);
+		pool->done++;
+	}
+	next = weft__jobs_take(&pool->jobs);
+	if (!next)
+		idle_add(pool, self);
+	weft__lock_drop(&pool->lock);
+	if (done)
+		weft__waiter_grant(NULL, &done->waiter, HAS_RESULT);
+	return next;
+}
+
+/* Under the lock, which is dropped.  What it touches of the pool after that is
+ * there until this thread has been joined. */
+static void thread_leave(struct weft__blocking *pool)
+{
+	pthread_t before = pool->left;
+	bool joins = pool->has_left;
+	bool last;
+
+	pool->left = pthread_self();
+	/* relaxed: a look; if it comes too late one is never joined. */
+	pool->has_left = !weft__load(&pool->runtime->abandoned, relaxed);
+	if (!pool->has_left)
+		pthread_detach(pool->left);
+	last = threads_add(pool, UINT32_MAX) == 0 && pool->ending;
+	weft__lock_drop(&pool->lock);
+	if (joins)
+		pthread_join(before, NULL);
+	if (last)
+		weft__futex_wake(&pool->threads, 1);
+}
+
+/* False: the thread has left. */
+static bool thread_rest(struct weft__blocking *pool, struct idler *self)
+{
+	bool called;
+
+	idle_sleep(pool, self);
+	weft__lock_take(&pool->lock);
+	/* relaxed: set under the lock. */
+	called = weft__load(&self->called, relaxed);
+	if (called && !pool->ending) {
+		weft__lock_drop(&pool->lock);
+		return true;
+	}
+	if (!called)
+		idle_remove(self);
+	thread_leave(pool);
+	return false;
+}
+
+static void *thread_main(void *arg)
+{
+	struct weft__blocking *pool = arg;
+	struct idler self;
+
+	(void)pthread_setname_np(pthread_self(), "weft-blocking");
+	do {
+		struct weft__job *job = NULL;
+
+		while ((job = job_next(pool, &self, job)))
+			job->result = job->fn(job->arg);
+	} while (thread_rest(pool, &self));
+	return NULL;
+}
+
+/*
+ * Making threads.
+ */
+
+/* All but those of faults, which come to the thread at fault and would end the
+ * process unseen. */
+static void signals_block(sigset_t *ret_before)
+{
+	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV,
+				      SIGSYS, SIGTRAP };
+	sigset_t set;
+
+	sigfillset(&set);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		sigdelset(&set, faults[i]);
+	pthread_sigmask(SIG_SETMASK, &set, ret_before);
+}
+
+static int thread_new(struct weft__blocking *pool)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t before;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return -error;
+	error = pthread_attr_setstacksize(&attr, STACK_BYTES);
+	if (!error) {
+		signals_block(&before);
+		error = pthread_create(&thread, &attr, thread_main, pool);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+static const char *name_or(const char *name, const char *other)
+{
+	return name ? name : other;
+}
+
+static void job_name(const char *before, const struct weft__job *job,
+		     const char *after)
+{
+	const struct weft__task *task = job->wait.task;
+
+	fprintf(stderr, "weft: %s: task '%s' (%u): fn %p in lane '%s' %s\n",
+		before, name_or(task->name, "unnamed"), task->index,
+		(void *)(uintptr_t)job->fn,
+		name_or(job->lane->name, "unnamed"), after);
+}
+
+/* Under the lock: takes all jobs, linked as weft__waiters_grant() wants
+ * them. */
+static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
+{
+	struct weft__waiter *first = NULL, **link = &first;
+	struct weft__job *job;
+
+	while ((job = weft__jobs_take(&pool->jobs))) {
+		weft__jobs_end(&pool->jobs, job);
+		*link = &job->waiter;
+		link = &job->waiter.next;
+	}
+	*link = NULL;
+	return first;
+}
+
+/* Makes the thread that was counted already, for that job. */
+static void thread_make(struct weft__blocking *pool,
+			const struct weft__job *job)
+{
+	struct weft__waiter *failed = NULL;
+
+	if (weft__likely(thread_new(pool) == 0))
+		return;
+	weft__lock_take(&pool->lock);
+	if (threads_add(pool, UINT32_MAX) == 0)
+		failed = jobs_fail(pool); /* B2 */
+	else if (pool->refused == 0)
+		job_name("no more threads for blocking work", job,
+			 "waits for those there are");
+	pool->refused++;
+	weft__lock_drop(&pool->lock);
+	weft__waiters_grant(weft__sync_worker(), failed, HAS_NO_THREAD);
+}
+
+/*
+ * The pool.
+ */
+
+static struct weft__blocking *pool_get(struct weft_runtime *runtime)
+{
+	/* pairs: [blocking.made] */
+	return weft__load(&runtime->blocking, acquire);
+}
+
+static struct weft__blocking *pool_make(struct weft_runtime *runtime)
+{
+	struct weft__blocking *pool = calloc(1, sizeof(*pool)), *other = NULL;
+
+	if (!pool)
+		return NULL;
+	pool->runtime = runtime;
+	pool->lane.name = "default";
+	pool->threads_max = runtime->blocking_threads_max ?
+				    runtime->blocking_threads_max :
+				    THREADS_DEFAULT;
+	pool->idle_ns = runtime->blocking_idle_ns ? runtime->blocking_idle_ns :
+						    IDLE_DEFAULT_NS;
+	weft__jobs_init(&pool->jobs);
+	/* pairs: [blocking.made] */
+	if (weft__cas_acquire(&runtime->blocking, &other, pool, release))
+		return pool;
+	free(pool);
+	return other;
+}
+
+void weft__blocking_end(struct weft_runtime *runtime)
+{
+	struct weft__blocking *pool = pool_get(runtime);
+	weft__atomic(uint32_t) *called;
+	uint32_t threads;
+
+	if (!pool)
+		return;
+	weft__lock_take(&pool->lock);
+	weft__assert(!pool->jobs.queued_count && !pool->jobs.running_count,
+		     "a runtime ends with blocking jobs");
+	pool->ending = true;
+	do {
+		called = idle_call(pool);
+		weft__lock_drop(&pool->lock);
+		if (called)
+			weft__futex_wake(called, 1);
+		weft__lock_take(&pool->lock);
+	} while (called);
+	/* relaxed: under the lock. */
+	while ((threads = weft__load(&pool->threads, relaxed))) {
+		weft__lock_drop(&pool->lock);
+		weft__futex_wait(&pool->threads, threads);
+		weft__lock_take(&pool->lock);
+	}
+	weft__lock_drop(&pool->lock);
+	if (pool->has_left)
+		pthread_join(pool->left, NULL);
+	/* relaxed: nobody calls any more. */
+	weft__store(&runtime->blocking, NULL, relaxed);
+	free(pool);
+}
+
+/* With the lock: a job that is named has not ended, nor its names. */
+void weft__blocking_name_survivors(struct weft_runtime *runtime)
+{
+	struct weft__blocking *pool = pool_get(runtime);
+	struct weft__waiter *w;
+	unsigned count = 0;
+
+	if (!pool)
+		return;
+	weft__lock_take(&pool->lock);
+	for (w = pool->jobs.running.head; w && count++ < NAMED_MOST;
+	     w = w->next)
+		job_name("shutdown", w->item, "has not returned");
+	weft__lock_drop(&pool->lock);
+}
+
+/*
+ * Calls.
+ */
+
+/* Queues it, and sees to it that a thread comes (B1). */
+static void job_queue(struct weft__blocking *pool, struct weft__job *job)
+{
+	weft__atomic(uint32_t) *called = NULL;
+	bool makes = false;
+
+	weft__lock_take(&pool->lock);
+	if (weft__jobs_add(&pool->jobs, job)) {
+		called = idle_call(pool);
+		/* relaxed: under the lock. */
+		makes = !called && weft__load(&pool->threads, relaxed) <
+					   pool->threads_max;
+	}
+	if (makes)
+		threads_add(pool, 1);
+	weft__lock_drop(&pool->lock);
+	if (called)
+		/* By its address alone: the thread may have gone on. */
+		weft__futex_wake(called, 1);
+	if (makes)
+		thread_make(pool, job);
+}
+
+/* Until it has ended; or until it is interrupted before it began. */
+static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
+{
+	int r = weft__wait(&job->wait, true);
+	bool queued;
+
+	if (weft__unlikely(r < 0)) {
+		weft__lock_take(&pool->lock);
+		queued = !job->begun;
+		if (queued)
+			weft__jobs_remove(&pool->jobs, job);
+		weft__lock_drop(&pool->lock);
+		if (queued)
+			return r;
+		r = weft__wait(&job->wait, false);
+	}
+	return r == HAS_NO_THREAD ? -EAGAIN : job->result;
+}
+
+int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	struct weft__job job = { .fn = fn, .arg = arg };
+	struct weft__blocking *pool;
+	int error;
+
+	if (!task)
+		return -EPERM;
+	if (!fn)
+		return -EINVAL;
+	error = weft__interrupted(worker, task);
+	if (error < 0)
+		return error;
+	pool = pool_get(worker->runtime);
+	if (!pool)
+		pool = pool_make(worker->runtime);
+	if (!pool)
+		return -ENOMEM;
+	job.lane = lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
+	weft__waiter_init(&job.waiter, &job.wait, worker, &job, 0);
+	job_queue(pool, &job);
+	return job_wait(pool, &job);
+}
+
+int64_t weft_blocking(weft_fn fn, void *arg)
+{
+	return weft_blocking_lane(NULL, fn, arg);
+}
+
+int weft_blocking_stats(struct weft_runtime *runtime,
+			struct weft_blocking_stats *ret_stats)
+{
+	struct weft_blocking_stats stats = { 0 };
+	struct weft__blocking *pool;
+
+	if (!runtime || !ret_stats)
+		return -EINVAL;
+	pool = pool_get(runtime);
+	if (pool) {
+		weft__lock_take(&pool->lock);
+		/* relaxed: under the lock. */
+		stats.threads = weft__load(&pool->threads, relaxed);
+		stats.running = pool->jobs.running_count;
+		stats.queued = pool->jobs.queued_count;
+		stats.threads_refused = pool->refused;
+		stats.done = pool->done;
+		weft__lock_drop(&pool->lock);
+	}
+	*ret_stats = stats;
+	return 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/jobs.h"
+
+void weft__jobs_init(struct weft__jobs *jobs)
+{
+	*jobs = (struct weft__jobs){ 0 };
+	jobs->turn_end = &jobs->turn;
+}
+
+static void turn_add(struct weft__jobs *jobs, struct weft__job_lane *lane)
+{
+	lane->next = NULL;
+	lane->link = jobs->turn_end;
+	*jobs->turn_end = lane;
+	jobs->turn_end = &lane->next;
+}
+
+static void turn_remove(struct weft__jobs *jobs, struct weft__job_lane *lane)
+{
+	*lane->link = lane->next;
+	*(lane->next ? &lane->next->link : &jobs->turn_end) = lane->link;
+	lane->link = NULL;
+}
+
+/* J1 */
+static void turn_update(struct weft__jobs *jobs, struct weft__job_lane *lane)
+{
+	bool may_begin = lane->queued &&
+			 (!lane->most || lane->running < lane->most);
+
+	if (may_begin && !lane->link)
+		turn_add(jobs, lane);
+	else if (!may_begin && lane->link)
+		turn_remove(jobs, lane);
+}
+
+/* J2 */
+static void lane_bind(struct weft__jobs *jobs, struct weft__job_lane *lane)
+{
+	struct weft__jobs *none = NULL;
+
+	/* relaxed: if it is this pool, the lock has it. */
+	if (weft__load(&lane->jobs, relaxed) == jobs)
+		return;
+	/* pairs: [lane.bind] */
+	weft__assert(weft__cas(&lane->jobs, &none, jobs, acquire),
+		     "a lane has jobs of two runtimes at once");
+}
+
+static void lane_unbind(struct weft__job_lane *lane)
+{
+	if (!lane->queued && !lane->running)
+		/* pairs: [lane.bind] */
+		weft__store(&lane->jobs, NULL, release);
+}
+
+bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job)
+{
+	struct weft__job_lane *lane = job->lane;
+
+	lane_bind(jobs, lane);
+	weft__waiters_add(&lane->waiters, &job->waiter);
+	lane->queued++;
+	jobs->queued_count++;
+	turn_update(jobs, lane);
+	return !lane->most || lane->running + lane->queued <= lane->most;
+}
+
+static void job_unqueue(struct weft__jobs *jobs, struct weft__job *job)
+{
+	weft__waiters_remove(&job->lane->waiters, &job->waiter);
+	job->lane->queued--;
+	jobs->queued_count--;
+}
+
+void weft__jobs_remove(struct weft__jobs *jobs, struct weft__job *job)
+{
+	job_unqueue(jobs, job);
+	turn_update(jobs, job->lane);
+	lane_unbind(job->lane);
+}
+
+struct weft__job *weft__jobs_take(struct weft__jobs *jobs)
+{
+	struct weft__job_lane *lane = jobs->turn;
+	struct weft__job *job;
+
+	if (!lane)
+		return NULL;
+	job = lane->waiters.head->item;
+	job_unqueue(jobs, job);
+	lane->running++;
+	turn_remove(jobs, lane);
+	turn_update(jobs, lane);
+	job->begun = true;
+	weft__waiters_add(&jobs->running, &job->waiter);
+	jobs->running_count++;
+	return job;
+}
+
+void weft__jobs_end(struct weft__jobs *jobs, struct weft__job *job)
+{
+	weft__waiters_remove(&jobs->running, &job->waiter);
+	jobs->running_count--;
+	job->lane->running--;
+	turn_update(jobs, job->lane);
+	lane_unbind(job->lane);
+}

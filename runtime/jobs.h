@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Jobs - blocking work that waits or runs, in lanes, and whose turn is next.
+ *
+ *	lane "dns", 2 at once	[job] [job] | [job] [job] ...	not in turn
+ *	lane "zip", no limit	[job]       | [job]		in turn, first
+ *	the default lane	            | [job] [job]	in turn
+ *				  running       queued
+ *
+ * Everything here is under the pool's lock.
+ *
+ * Invariants
+ *   J1  A lane is in turn if and only if it may begin a job: one is queued, and
+ *       fewer run than its limit.  Who has had its turn goes behind the others.
+ *   J2  A lane that has jobs is bound to the pool that they are in.
+ *
+ * Orderings
+ *   [lane.bind]  a pool's last job in the lane, store release -> the CAS
+ *       acquire of the next pool: the words of the lane.
+ */
+#ifndef WEFT_RUNTIME_JOBS_H
+#define WEFT_RUNTIME_JOBS_H
+
+#include <weft/blocking.h>
+
+#include "runtime/sync/waiter.h"
+
+struct weft__job_lane {
+	const char *name;
+	uint32_t most; /* 0: no limit */
+	uint32_t reserved;
+	weft__atomic(struct weft__jobs *) jobs; /* J2; or NULL */
+	struct weft__waiters waiters; /* of what is queued */
+	struct weft__job_lane *next;  /* in turn */
+	struct weft__job_lane **link; /* NULL: not in turn */
+	uint32_t queued;
+	uint32_t running;
+	uint64_t reserved2[2];
+} __attribute__((may_alias));
+
+_Static_assert(sizeof(struct weft__job_lane) == sizeof(struct weft_lane),
+	       "the public struct has room for it");
+
+/* Lies on the stack of the task that waits for it. */
+struct weft__job {
+	struct weft__waiter waiter; /* in its lane, then in `running` */
+	struct weft__wait wait;
+	struct weft__job_lane *lane;
+	weft_fn fn;
+	void *arg;
+	int64_t result;
+	bool begun;
+};
+
+/* Those of a pool. */
+struct weft__jobs {
+	struct weft__job_lane *turn;	 /* the first lane in turn */
+	struct weft__job_lane **turn_end;
+	struct weft__waiters running;
+	uint32_t queued_count;
+	uint32_t running_count;
+};
+
+void weft__jobs_init(struct weft__jobs *jobs);
+
+/* Queues a job.  True: it may begin at once, or as soon as those queued before
+ * it have; whoever adds it sees to it that a thread comes. */
+bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job);
+
+/* Takes a job that is queued out of its lane. */
+void weft__jobs_remove(struct weft__jobs *jobs, struct weft__job *job);
+
+/* The next job, which begins now; or NULL. */
+struct weft__job *weft__jobs_take(struct weft__jobs *jobs);
+
+/* It has ended; its lane may be gone when its task has been told. */
+void weft__jobs_end(struct weft__jobs *jobs, struct weft__job *job);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process says on stderr when it goes on, and how it ends afterwards.
+ */
+#ifndef WEFT_TESTS_TEST_SAID_H
+#define WEFT_TESTS_TEST_SAID_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What goes to stderr until said_end(). */
+static struct {
+	int saved, fds[2];
+} said;
+
+static inline void said_begin(void)
+{
+	ck_assert_int_eq(pipe(said.fds), 0);
+	fflush(stderr);
+	said.saved = dup(2);
+	dup2(said.fds[1], 2);
+}
+
+static inline const char *said_end(void)
+{
+	static char text[4096];
+	ssize_t n;
+
+	fflush(stderr);
+	dup2(said.saved, 2);
+	close(said.saved);
+	close(said.fds[1]);
+	n = read(said.fds[0], text, sizeof(text) - 1);
+	text[n > 0 ? n : 0] = '\0';
+	close(said.fds[0]);
+	return text;
+}
+
+/* What tasks that are left have is kept, and so is not looked through for
+ * leaks. */
+static inline _Noreturn void leave_memory(void)
+{
+	fflush(NULL);
+	_exit(EXIT_SUCCESS);
+}
+
+#endif
