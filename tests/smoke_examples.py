@@ -28,11 +28,17 @@ CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
-# ---- hello, timeout, echo, proxy --------------------------------------------
+# ---- hello, lookup, timeout, echo, proxy ------------------------------------
 
 def hello_greets():
     done = run("hello")
     expect_equal((done.returncode, done.stdout), (0, "hello\nworld\n"), "hello")
+
+
+def lookup_resolves_each_name():
+    done = run("lookup", "127.0.0.1", "::1", "x" * 64)  # nobody is asked that
+    expect(re.fullmatch(r"127.0.0.1: 127.0.0.1\n::1: ::1\nx{64}: .+\n",
+                        done.stdout), "lookup said", repr(done.stdout))
 
 
 def timeout_gives_up_and_goes_on():
@@ -457,7 +463,7 @@ def httpd_says_what_is_wrong():
 
 
 CASES = [function for name, function in list(globals().items())
-         if re.match("(hello|timeout|echo|proxy|httpd)_", name)]
+         if re.match("(hello|lookup|timeout|echo|proxy|httpd)_", name)]
 
 
 if __name__ == "__main__":
