@@ -28,7 +28,6 @@
  * Orderings
  *   [waiter.grant]  grant store release -> wait load acquire: what was granted,
  *       and what the one before did with it.
- *   [waiter.claim]  CAS acq_rel by both sides: one alone has it.
  */
 #ifndef WEFT_RUNTIME_SYNC_WAITER_H
 #define WEFT_RUNTIME_SYNC_WAITER_H
@@ -100,9 +99,10 @@ static inline bool weft__wait_claim(struct weft__wait *wait)
 {
 	uint32_t open = WEFT__WAIT_OPEN;
 
-	/* pairs: [waiter.claim] */
+	/* relaxed: one alone has it; what he does then is passed on by the
+	 * grant, and by the locks of the objects. */
 	return weft__cas(&wait->word, &open, (uint32_t)WEFT__WAIT_CLAIMED,
-			 acq_rel);
+			 relaxed);
 }
 
 /* False: somebody has claimed it. */
