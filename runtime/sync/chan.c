@@ -49,8 +49,9 @@ static inline int send_now(struct weft__chan *c, const void *item,
 	struct weft__waiter *receiver;
 
 	*ret_met = NULL;
-	if (weft__unlikely(c->closed))
+	if (weft__unlikely(c->closed)) /* mutate: recheck=false */
 		return -EPIPE;
+	/* mutate: recheck=false */
 	if (weft__unlikely(c->receivers.head != NULL)) {
 		receiver = weft__waiters_take(&c->receivers);
 		if (receiver) {
@@ -87,6 +88,7 @@ static inline int recv_now(struct weft__chan *c, void *item,
 	if (weft__unlikely(!c->count))
 		return recv_from_sender(c, item, ret_met);
 	ring_take(c, item);
+	/* mutate: recheck=false */
 	if (weft__unlikely(c->senders.head != NULL)) {
 		sender = weft__waiters_take(&c->senders);
 		if (sender)
@@ -158,6 +160,7 @@ int weft_chan_send(struct weft_chan *chan, const void *item)
 				 (void *)(uintptr_t)item);
 	weft__lock_drop(&c->lock);
 	if (met)
+		/* mutate: wake */
 		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
 	return r;
 }
@@ -177,6 +180,7 @@ int weft_chan_recv(struct weft_chan *chan, void *ret_item)
 		return chan_wait(c, &c->receivers, worker, ret_item);
 	weft__lock_drop(&c->lock);
 	if (met)
+		/* mutate: wake */
 		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
 	return r;
 }
@@ -186,6 +190,7 @@ static int chan_leave(struct weft__chan *c, struct weft__waiter *met, int r)
 {
 	weft__lock_drop(&c->lock);
 	if (met)
+		/* mutate: wake */
 		weft__waiter_grant(weft__sync_worker(), met, WEFT__CHAN_DONE);
 	return r == WEFT__CHAN_WAITS ? -EAGAIN : r;
 }
@@ -246,7 +251,9 @@ void weft_chan_close(struct weft_chan *chan)
 	senders = weft__waiters_take_all(&c->senders);
 	receivers = weft__waiters_take_all(&c->receivers);
 	weft__lock_drop(&c->lock);
+	/* mutate: wake */
 	weft__waiters_grant(worker, senders, WEFT__CHAN_CLOSED);
+	/* mutate: wake */
 	weft__waiters_grant(worker, receivers, WEFT__CHAN_CLOSED);
 }
 

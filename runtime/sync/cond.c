@@ -49,6 +49,7 @@ void weft_cond_signal(struct weft_cond *cond)
 	w = weft__waiters_take(&c->waiters);
 	weft__lock_drop(&c->lock);
 	if (w)
+		/* mutate: wake */
 		weft__waiter_grant(weft__sync_worker(), w, 0);
 }
 
@@ -60,5 +61,5 @@ void weft_cond_broadcast(struct weft_cond *cond)
 	weft__lock_take(&c->lock);
 	all = weft__waiters_take_all(&c->waiters);
 	weft__lock_drop(&c->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
+	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
 }

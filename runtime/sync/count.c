@@ -58,7 +58,7 @@ void weft_count_done(struct weft_count *count)
 	if (--c->left == 0)
 		all = weft__waiters_take_all(&c->waiters);
 	weft__lock_drop(&c->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
+	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
 }
 
 int weft_count_wait(struct weft_count *count)
@@ -91,7 +91,7 @@ static int barrier_wait(struct barrier *b, struct weft__worker *worker)
 	if (weft__likely(r == 0))
 		return 0;
 	weft__lock_take(&b->lock);
-	if (!w.queued) {
+	if (!w.queued) { /* mutate: recheck=false */
 		weft__lock_drop(&b->lock);
 		return weft__wait(&wait, false);
 	}
@@ -117,6 +117,6 @@ int weft_barrier_wait(struct weft_barrier *barrier)
 	b->came = 0;
 	all = weft__waiters_take_all(&b->waiters);
 	weft__lock_drop(&b->lock);
-	weft__waiters_grant(worker, all, 0);
+	weft__waiters_grant(worker, all, 0); /* mutate: wake */
 	return 1;
 }

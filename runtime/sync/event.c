@@ -50,10 +50,10 @@ static void flag_release(struct flag *f, bool set)
 	struct weft__waiter *all;
 
 	weft__lock_take(&f->lock);
-	f->set |= set;
+	f->set |= set; /* mutate: wake */
 	all = weft__waiters_take_all(&f->waiters);
 	weft__lock_drop(&f->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
+	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
 }
 
 int weft_event_wait(struct weft_event *event)
@@ -98,9 +98,10 @@ void weft_notify_one(struct weft_notify *notify)
 
 	weft__lock_take(&f->lock);
 	w = weft__waiters_take(&f->waiters);
-	f->set |= !w;
+	f->set |= !w; /* mutate: wake */
 	weft__lock_drop(&f->lock);
 	if (w)
+		/* mutate: wake */
 		weft__waiter_grant(weft__sync_worker(), w, 0);
 }
 

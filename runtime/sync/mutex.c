@@ -53,7 +53,7 @@ static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 		}
 		weft__lock_take(&m->lock);
 		m->called = false;
-		if (!m->owner)
+		if (!m->owner) /* mutate: recheck=true */
 			break;
 		weft__waiter_init(&w, &wait, worker, NULL, PASSED_OVER);
 		weft__waiters_add_first(&m->waiters, &w);
@@ -143,5 +143,5 @@ void weft_mutex_unlock(struct weft_mutex *mutex)
 		m->owner = 0;
 	weft__lock_drop(&m->lock);
 	if (first)
-		weft__waiter_grant(worker, first, outcome);
+		weft__waiter_grant(worker, first, outcome); /* mutate: wake */
 }

@@ -36,7 +36,7 @@ static int64_t once_run(struct once *o, weft_fn fn, void *arg)
 	o->result = result;
 	all = weft__waiters_take_all(&o->waiters);
 	weft__lock_drop(&o->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
+	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
 	return result;
 }
 
@@ -47,6 +47,7 @@ int64_t weft_once_run(struct weft_once *once, weft_fn fn, void *arg)
 	int error = weft__sync_enter(&worker);
 	int64_t result;
 
+	/* mutate: retry */
 	while (error == 0) {
 		weft__lock_take(&o->lock);
 		if (o->state != RUNS)

@@ -46,6 +46,7 @@ static struct weft__waiter *rwlock_serve(struct rwlock *l)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
 
+	/* mutate: retry */
 	while ((w = l->waiters.head) && rwlock_take(l, w->want)) {
 		weft__waiters_remove(&l->waiters, w);
 		*link = w;
@@ -60,7 +61,7 @@ static void rwlock_serve_and_grant(struct rwlock *l)
 	struct weft__waiter *granted = rwlock_serve(l);
 
 	weft__lock_drop(&l->lock);
-	weft__waiters_grant(weft__sync_worker(), granted, 0);
+	weft__waiters_grant(weft__sync_worker(), granted, 0); /* mutate: wake */
 }
 
 static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)

@@ -139,7 +139,7 @@ static void select_leave(struct weft__select *s)
 			continue;
 		lock = &weft__chan(which->chan)->lock;
 		weft__lock_take(lock);
-		if (waiter_of(which)->queued)
+		if (waiter_of(which)->queued) /* mutate: recheck=false */
 			weft__waiters_remove(queue_of(which),
 					     waiter_of(which));
 		weft__lock_drop(lock);
@@ -162,7 +162,7 @@ static int wait_for_channels(struct weft__select *s)
 	int r = weft__wait(&s->wait, true);
 
 	/* Interrupted; unless somebody else was quicker. */
-	if (r < 0 && !weft__wait_claim(&s->wait))
+	if (r < 0 && !weft__wait_claim(&s->wait)) /* mutate: recheck=false */
 		r = weft__wait(&s->wait, false);
 	return r < 0 ? r : select_granted(s, r);
 }
@@ -225,6 +225,7 @@ static int select_step(struct weft__select *s, struct weft__worker *worker,
 		select_queue(s, worker);
 	unlock_all(s);
 	if (s->met)
+		/* mutate: wake */
 		weft__waiter_grant(worker, s->met, WEFT__CHAN_DONE);
 	if (r == -EAGAIN && !waits && s->others)
 		r = weft__cases_look(s, worker, true);

@@ -30,6 +30,7 @@ static struct weft__waiter *sem_serve(struct sem *s)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
 
+	/* mutate: retry */
 	while ((w = s->waiters.head) && w->want <= s->permits) {
 		s->permits -= w->want;
 		weft__waiters_remove(&s->waiters, w);
@@ -57,7 +58,7 @@ static int sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 	weft__lock_take(&s->lock);
 	others = sem_serve(s);
 	weft__lock_drop(&s->lock);
-	weft__waiters_grant(weft__sync_worker(), others, 0);
+	weft__waiters_grant(weft__sync_worker(), others, 0); /* mutate: wake */
 	return r;
 }
 
@@ -107,6 +108,7 @@ void weft_sem_release(struct weft_sem *sem, uint32_t n)
 		granted = sem_serve(s);
 	weft__lock_drop(&s->lock);
 	if (granted)
+		/* mutate: wake */
 		weft__waiters_grant(weft__sync_worker(), granted, 0);
 }
 

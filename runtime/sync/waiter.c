@@ -14,7 +14,7 @@ static int thread_wait(struct weft__wait *wait)
 {
 	uint32_t word;
 
-	while (!granted(wait, &word))
+	while (!granted(wait, &word)) /* mutate: retry */
 		weft__futex_wait(&wait->word, word);
 	return (int)(word - WEFT__WAIT_GRANTED);
 }
@@ -30,6 +30,7 @@ int weft__wait(struct weft__wait *wait, bool heeds)
 		return thread_wait(wait);
 	worker = weft__worker_self();
 	weft__wait_begin(worker, task);
+	/* mutate: retry */
 	while (!granted(wait, &word)) {
 		error = heeds ? weft__interrupted(worker, task) : 0;
 		if (weft__unlikely(error < 0))
@@ -49,7 +50,7 @@ int weft__waiter_wait(struct weft__waiter *w, struct weft__waiters *queue,
 		return r;
 	weft__lock_take(lock);
 	queued = w->queued;
-	if (queued)
+	if (queued) /* mutate: recheck=false */
 		weft__waiters_remove(queue, w);
 	weft__lock_drop(lock);
 	return queued ? r : weft__wait(w->wait, false);

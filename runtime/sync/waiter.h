@@ -122,7 +122,7 @@ weft__waiters_take(struct weft__waiters *queue)
 		weft__waiters_remove(queue, w);
 		if (!w->one_of_many)
 			return w;
-		if (weft__wait_claim(w->wait)) {
+		if (weft__wait_claim(w->wait)) { /* mutate: recheck=true */
 			w->wait->won = w->want;
 			return w;
 		}
