@@ -8,14 +8,7 @@
 #define TASKS_DRAIN
 #define TASKS_PUSHED memory_look
 static void memory_look(void);
-#include "tests/model/tasks.h"
-
-/* Threads end when the model's do; memory stays. */
-#define pthread_join(thread, ret) ((void)(thread))
-#define free(memory) ((void)(memory))
-#include "runtime/runtime.c"
-#undef free
-#undef pthread_join
+#include "tests/model/ends.h"
 
 static struct weft_task_opts submit_opts = WEFT_TASK_OPTS_INIT;
 
@@ -155,51 +148,6 @@ MODEL(stop_meets_end, setup, check_end, OPTIONS(.preemptions = 2),
       run_and_leave, stop)
 MODEL(stop_meets_submit, setup, check_end, OPTIONS(.preemptions = 2),
       run_and_leave, submit, stop, run_submitted)
-
-/*
- * What the rest of runtime/runtime.c asks for.
- */
-
-int weft__stacks_init(struct weft_runtime *of)
-{
-	(void)of;
-	return 0;
-}
-
-void weft__stacks_fini(struct weft_runtime *of)
-{
-	(void)of;
-}
-
-void weft__blocking_end(struct weft_runtime *of)
-{
-	(void)of;
-}
-
-void weft__blocking_name_survivors(struct weft_runtime *of)
-{
-	(void)of;
-}
-
-void weft__idle_init(struct weft__idle *idle, uint32_t workers)
-{
-	(void)idle, (void)workers;
-}
-
-void *weft__overflow_thread_init(void)
-{
-	return NULL;
-}
-
-void weft__overflow_thread_fini(void *altstack)
-{
-	(void)altstack;
-}
-
-void weft__fiber_thread_init(struct weft__worker *worker)
-{
-	(void)worker;
-}
 
 int main(void)
 {

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ends - runtime/runtime.c for models in which a runtime ends.  Threads end
+ * when the model's do, and memory stays.  To be included last, with TASKS_DRAIN
+ * defined.
+ */
+#ifndef WEFT_TESTS_MODEL_ENDS_H
+#define WEFT_TESTS_MODEL_ENDS_H
+
+#include "tests/model/tasks.h"
+
+#define pthread_join(thread, ret) ((void)(thread))
+#define free(memory) ((void)(memory))
+#include "runtime/runtime.c"
+#undef free
+#undef pthread_join
+
+/*
+ * What the rest of runtime/runtime.c asks for.
+ */
+
+int weft__stacks_init(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
+void weft__stacks_fini(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__blocking_end(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__blocking_name_survivors(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__idle_init(struct weft__idle *idle, uint32_t workers)
+{
+	(void)idle, (void)workers;
+}
+
+void *weft__overflow_thread_init(void)
+{
+	return NULL;
+}
+
+void weft__overflow_thread_fini(void *altstack)
+{
+	(void)altstack;
+}
+
+void weft__fiber_thread_init(struct weft__worker *worker)
+{
+	(void)worker;
+}
+
+#endif
