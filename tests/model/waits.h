@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waits - the real queues of runtime/sync as a model: tasks, and threads of the
+ * outside, that wait for what others have.
+ *
+ * A task that was suspended goes on with another worker, so that what it still
+ * knows of the one before is wrong.  What a call had on the stack is written
+ * over when it has returned, so that whoever still touches a waiter there is
+ * found.
+ */
+#ifndef WEFT_TESTS_MODEL_WAITS_H
+#define WEFT_TESTS_MODEL_WAITS_H
+
+#define TASKS_WAITS
+#include "tests/model/tasks.h"
+
+/* Who is to run next here may run at once elsewhere. */
+static void push_here(struct weft__worker *worker, struct weft__task *task)
+{
+	model_assert(worker == weft__worker_self(),
+		     "a task is queued by the worker that runs");
+	task_ready(task);
+}
+
+#define weft__push(worker, task) push_here(worker, task)
+#define weft__push_next(worker, task) push_here(worker, task)
+#include "runtime/sync/waiter.c"
+#undef weft__push
+#undef weft__push_next
+
+/* Options: a lock that spins may see many old values.  One each time is enough
+ * to tell the orders apart; the larger models leave them out. */
+#define WAITS(most) OPTIONS(.preemptions = (most), .weak = 1)
+#define WAITS_NEWEST(most) OPTIONS(.preemptions = (most), .weak = MODEL_NONE)
+
+/* A call in a frame of its own, for call_over(). */
+#define CALL(type, name, expression)                     \
+	static __attribute__((noinline)) type name(void) \
+	{                                                \
+		type r = expression;                     \
+                                                         \
+		return r;                                \
+	}
+
+/* What calls had on the stack is used for something else. */
+static __attribute__((noinline)) void call_over(void)
+{
+	uint64_t words[64];
+
+	model_data_write(&words);
+}
+
+/* What is held alone, or published. */
+static int64_t guarded;
+static bool inside;
+/* Each thread's own: how often it had what it asked for. */
+static unsigned had[MODEL_THREADS];
+
+static void waits_setup(unsigned tasks)
+{
+	tasks_setup(tasks);
+	guarded = 0;
+	inside = false;
+	memset(had, 0, sizeof(had));
+	model_name(&guarded, "guarded");
+	for (unsigned i = 0; i < MODEL_THREADS; i++)
+		pool[i].ops_left = WEFT__OPS_BUDGET;
+	/* They have waited before. */
+	for (unsigned i = 0; i < tasks; i++)
+		weft__scope_link(&records[i]);
+}
+
+/* This thread runs no task. */
+static void waits_foreign(unsigned i)
+{
+	foreign[i] = true;
+}
+
+/* The task of this thread is one of another runtime. */
+static struct weft_runtime other_runtime;
+
+static void waits_elsewhere(unsigned i)
+{
+	other_runtime = runtime;
+	pool[i].runtime = pool[i ^ 4].runtime = &other_runtime;
+}
+
+static bool queue_empty(const struct weft__waiters *queue)
+{
+	return !queue->head && !queue->tail;
+}
+
+static bool somebody_waits(const struct weft__waiters *queue,
+			   struct weft__lock *lock)
+{
+	bool waits;
+
+	weft__lock_take(lock);
+	waits = queue->head;
+	weft__lock_drop(lock);
+	return waits;
+}
+
+static void cancel(unsigned i)
+{
+	model_assert(weft_cancel(handle_of(i)) == 0,
+		     "a task that runs can be cancelled");
+}
+
+THREAD(cancel_0, cancel(0);)
+THREAD(cancel_1, cancel(1);)
+
+/* The running task is suspended, and goes on. */
+static void suspend_shortly(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	if (worker)
+		(void)weft__give_way(worker);
+}
+
+/* Alone with what is guarded. */
+static void hold(bool suspends)
+{
+	model_assert(!inside, "one alone holds it");
+	inside = true;
+	guarded++;
+	if (suspends)
+		suspend_shortly();
+	inside = false;
+}
+
+/* True: the call has done it. */
+static bool done(int r)
+{
+	call_over();
+	model_assert(r >= 0 || r == -ECANCELED, "a wait ends, or is cancelled");
+	had[model_self()] += r >= 0;
+	return r >= 0;
+}
+
+static unsigned had_all(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < MODEL_THREADS; i++)
+		sum += had[i];
+	return sum;
+}
+
+#endif
