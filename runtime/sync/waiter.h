@@ -136,11 +136,12 @@ static inline void weft__wait_init(struct weft__wait *wait,
 {
 	struct weft__task *task = weft__running(worker);
 
-	wait->runtime = task ? worker->runtime : NULL;
-	wait->task = task;
-	wait->id = task ? weft__running_id(task) : 0;
-	/* relaxed: published by the lock of the object. */
-	weft__store(&wait->word, (uint32_t)WEFT__WAIT_OPEN, relaxed);
+	*wait = (struct weft__wait){
+		.runtime = task ? worker->runtime : NULL,
+		.task = task,
+		.id = task ? weft__running_id(task) : 0,
+		.word = WEFT__WAIT_OPEN, /* published by the object's lock */
+	};
 }
 
 /* One that waits in one queue. */

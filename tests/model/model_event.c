@@ -206,7 +206,7 @@ static int64_t once_body(void *arg)
 	return result;
 }
 
-CALL(int64_t, once_call, weft_once(&once, once_body, NULL))
+CALL(int64_t, once_call, weft_once_run(&once, once_body, NULL))
 
 static void once_see(void)
 {

@@ -61,9 +61,22 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #include "runtime/join.c"
 #include "runtime/limit.c"
 #include "runtime/scope.c"
-#include "runtime/sync/waiter.c"
 #include "runtime/task.c"
 #include "runtime/within.c"
+
+/* Who is to run next here may run at once elsewhere. */
+static void push_here(struct weft__worker *worker, struct weft__task *task)
+{
+	model_assert(worker == weft__worker_self(),
+		     "a task is queued by the worker that runs");
+	task_ready(task);
+}
+
+#define weft__push(worker, task) push_here(worker, task)
+#define weft__push_next(worker, task) push_here(worker, task)
+#include "runtime/sync/waiter.c"
+#undef weft__push
+#undef weft__push_next
 
 #if !defined(__x86_64__)
 /* A task's last switch names it; no model makes that switch. */

@@ -14,20 +14,6 @@
 #define TASKS_WAITS
 #include "tests/model/tasks.h"
 
-/* Who is to run next here may run at once elsewhere. */
-static void push_here(struct weft__worker *worker, struct weft__task *task)
-{
-	model_assert(worker == weft__worker_self(),
-		     "a task is queued by the worker that runs");
-	task_ready(task);
-}
-
-#define weft__push(worker, task) push_here(worker, task)
-#define weft__push_next(worker, task) push_here(worker, task)
-#include "runtime/sync/waiter.c"
-#undef weft__push
-#undef weft__push_next
-
 /* Options: a lock that spins may see many old values.  One each time is enough
  * to tell the orders apart; the larger models leave them out. */
 #define WAITS(most) OPTIONS(.preemptions = (most), .weak = 1)
