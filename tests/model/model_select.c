@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of select over channels (runtime/sync/select.c): of several calls one is
- * done, by one peer; no value is lost between them, and when the call returns
- * none of its waiters is left in a channel.
+ * Model of select over channels (runtime/sync/select.c): of several calls one
+ * is done, by one peer; no value is lost between them, and when the call
+ * returns none of its waiters is left in a channel.
  */
 #include "tests/model/waits.h"
 
