@@ -105,9 +105,8 @@ static int64_t fetch_all(void *arg)
 			for (struct page *p = pages; p->path && r == 0; p++)
 				r = WEFT_GO(all, fetch, p);
 			if (r < 0)
-				weft_scope_cancel(all);
+				weft_scope_fail(all, r);
 		}
-		result = result < 0 ? result : r;
 		/* Theirs it is not, so they see it as -ECANCELED. */
 		if (result == -ECANCELED && weft_deadline_passed())
 			result = -ETIMEDOUT;

@@ -33,13 +33,14 @@ static int64_t hello(void *arg)
 	const struct greeting first = { "hello", WEFT_MS(10) };
 	const struct greeting second = { "world", WEFT_MS(20) };
 	int64_t result = 0;
+	int r;
 
 	(void)arg;
 	WEFT_SCOPE(both, &result) {
 		/* Both sleep at once: it takes 20 ms, not 30. */
-		if (WEFT_GO(both, greet, second) < 0 ||
-		    WEFT_GO(both, greet, first) < 0)
-			weft_scope_cancel(both);
+		if ((r = WEFT_GO(both, greet, second)) < 0 ||
+		    (r = WEFT_GO(both, greet, first)) < 0)
+			weft_scope_fail(both, r);
 	}
 	return result;
 }

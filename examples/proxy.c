@@ -47,11 +47,12 @@ static int64_t pump_both(int client, int upstream)
 	const struct direction up = { client, upstream };
 	const struct direction down = { upstream, client };
 	int64_t result = 0;
+	int r;
 
 	WEFT_SCOPE(both, &result)
-		if (WEFT_GO(both, pump, up) < 0 ||
-		    WEFT_GO(both, pump, down) < 0)
-			weft_scope_cancel(both);
+		if ((r = WEFT_GO(both, pump, up)) < 0 ||
+		    (r = WEFT_GO(both, pump, down)) < 0)
+			weft_scope_fail(both, r);
 	return result;
 }
 

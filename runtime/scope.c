@@ -92,6 +92,16 @@ void weft_scope_cancel(struct weft_scope *scope)
 	scope_cancel(worker, weft__scope_open(scope));
 }
 
+void weft_scope_fail(struct weft_scope *scope, int64_t error)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__scope *s = weft__scope_open(scope);
+
+	weft__assert(error < 0, "a scope fails with a negative error");
+	weft__scope_child_failed(worker, scope, error);
+	scope_cancel(worker, s);
+}
+
 void weft__scope_child_failed(struct weft__worker *worker,
 			      struct weft_scope *scope, int64_t result)
 {

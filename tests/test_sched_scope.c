@@ -267,6 +267,37 @@ START_TEST(first_failure_cancels_the_rest_of_a_group)
 }
 END_TEST
 
+/* As when one of them could not be started. */
+static int64_t fail_from_outside(void *arg)
+{
+	int64_t group_result = 0, failures = 0;
+
+	(void)arg;
+	cancelled_count = 0;
+	WEFT_SCOPE(group, &group_result) {
+		EXPECT(weft_go(group, count_cancelled, NULL, 0) == 0);
+		weft_scope_fail(group, -EAGAIN);
+		weft_scope_fail(group, -ENOMEM);
+		EXPECT(weft_go(group, count_cancelled, NULL, 0) == -ECANCELED);
+	}
+	EXPECT(group_result == -EAGAIN);
+	WEFT_SUPERVISE(some) {
+		EXPECT(weft_go(some, count_cancelled, NULL, 0) == 0);
+		weft_scope_fail(some, -EAGAIN);
+	}
+	EXPECT(cancelled_count == 2);
+	WEFT_RACE(none, &failures)
+		weft_scope_fail(none, -EAGAIN);
+	EXPECT(failures == -EAGAIN);
+	return 0;
+}
+
+START_TEST(scope_fails_for_what_could_not_be_started)
+{
+	(void)run_main(_i, fail_from_outside);
+}
+END_TEST
+
 static int64_t go_into_a_cancelled_group(void *arg)
 {
 	int64_t result = 0;
@@ -414,6 +445,7 @@ static Suite *scope_suite(void)
 
 	tc = tcase_create("scope");
 	ADD(tc, first_failure_cancels_the_rest_of_a_group);
+	ADD(tc, scope_fails_for_what_could_not_be_started);
 	ADD(tc, nothing_is_started_in_a_cancelled_scope);
 	ADD(tc, supervisor_goes_on_and_counts);
 	ADD(tc, end_of_a_scope_waits_in_full);

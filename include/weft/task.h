@@ -8,9 +8,9 @@
  * the stack of the one that started it.
  *
  *	WEFT_SCOPE(both, &result) {	a group: a failure cancels the other
- *		if (WEFT_GO(both, fetch, left) < 0 ||
- *		    WEFT_GO(both, fetch, right) < 0)
- *			weft_scope_cancel(both);
+ *		if ((r = WEFT_GO(both, fetch, left)) < 0 ||
+ *		    (r = WEFT_GO(both, fetch, right)) < 0)
+ *			weft_scope_fail(both, r);
  *	}				joined here, on every way out
  *
  * A task that ended keeps neither stack nor record, unless somebody holds a
@@ -135,6 +135,11 @@ WEFT_API int64_t weft_scope_end(struct weft_scope *scope);
 /* Cancels every task of the scope, now and to come.  Does not wait.  Any task
  * may call it while the scope is open. */
 WEFT_API void weft_scope_cancel(struct weft_scope *scope);
+
+/* The same, and counts as a failure of the scope's with that error, which is
+ * negative: it is the result of a group that has no other.  For what one of its
+ * tasks would have had to do, and could not be started. */
+WEFT_API void weft_scope_fail(struct weft_scope *scope, int64_t error);
 
 /* Tasks of the scope that have not ended.  For the task that began it. */
 WEFT_API size_t weft_scope_count(const struct weft_scope *scope);
