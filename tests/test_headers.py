@@ -29,13 +29,14 @@ AROUND = """#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <weft/weft.h>
-int fd, left, right, listener, signal_number;
+int fd, left, right, r;
 ssize_t n;
 int64_t result;
 char buf[512];
 sigset_t signals;
-struct weft_runtime *runtime;
-weft_fn fetch, serve_on;
+weft_fn fetch;
+struct job { int number; } job;
+void work_on(struct job *job);
 int fragment(void);
 int fragment(void)
 {
