@@ -19,7 +19,14 @@
  * spin, ways to deliver the setter, its place (Z11).
  */
 
-enum spin { BY_YIELD, BY_JOIN, BY_HAND_OVER, BY_ZERO_SLEEP, SPINS };
+enum spin {
+	BY_YIELD,
+	BY_JOIN,
+	BY_HAND_OVER,
+	BY_ZERO_SLEEP,
+	BY_CHANNEL,
+	SPINS,
+};
 enum deliver { BY_SPAWN, BY_TIMER, BY_FOREIGN, DELIVERIES };
 
 enum { NOOPS_BEFORE = 200, NOOPS = 1200 };
@@ -116,9 +123,42 @@ static void spin_by_hand_over(void)
 	}
 }
 
+struct ball {
+	struct weft_chan there, back;
+};
+
+static int64_t throw_back(void *arg)
+{
+	struct ball *ball = *(struct ball **)arg;
+	int v;
+
+	while (weft_chan_recv(&ball->there, &v) == 0)
+		EXPECT(weft_chan_send(&ball->back, &v) == 0);
+	return 0;
+}
+
+static void spin_by_channel(void)
+{
+	struct ball here = { WEFT_CHAN_DIRECT(int), WEFT_CHAN_DIRECT(int) };
+	struct ball *ball = &here;
+	int v = 0;
+
+	WEFT_SCOPE(all, NULL) {
+		EXPECT(WEFT_GO(all, throw_back, ball) == 0);
+		while (!program.flag) {
+			EXPECT(weft_chan_send(&ball->there, &v) == 0);
+			EXPECT(weft_chan_recv(&ball->back, &v) == 0);
+		}
+		weft_chan_close(&ball->there);
+	}
+}
+
 static void spin(enum spin how)
 {
 	switch (how) {
+	case BY_CHANNEL:
+		spin_by_channel();
+		return;
 	case BY_JOIN:
 		spin_by_join();
 		return;
