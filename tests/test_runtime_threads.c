@@ -191,7 +191,7 @@ END_TEST
 
 /* ---- Starting, stealing, overflowing ----------------------------------- */
 
-enum { BURST = 4000, BURSTS_AT_ONCE = 10 };
+enum { BURST = 4000, BURSTS_AT_ONCE = 5 };
 
 static weft__atomic(uint64_t) sum, mixed;
 

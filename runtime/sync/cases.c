@@ -91,18 +91,23 @@ static int64_t poll_body(void *arg)
 	return 0;
 }
 
+static struct weft_scope *polls_of(struct weft__select *s)
+{
+	return (struct weft_scope *)(void *)s->polls;
+}
+
 static int poll_start(struct weft__select *s, uint32_t index)
 {
 	const struct poll_arg arg = { s, index };
 	int error;
 
 	if (!s->polls_open) {
-		error = weft_supervisor_begin(&s->polls);
+		error = weft_supervisor_begin(polls_of(s));
 		if (error < 0)
 			return error;
 		s->polls_open = true;
 	}
-	return weft_go(&s->polls, poll_body, &arg, sizeof(arg));
+	return weft_go(polls_of(s), poll_body, &arg, sizeof(arg));
 }
 
 /* ---- Waiting ------------------------------------------------------------- */
@@ -167,7 +172,7 @@ void weft__cases_end(struct weft__select *s)
 	if (s->alarm.armed)
 		(void)worker->ops->disarm(worker->runtime, &s->alarm);
 	if (s->polls_open) {
-		weft_scope_cancel(&s->polls);
-		(void)weft_scope_end(&s->polls);
+		weft_scope_cancel(polls_of(s));
+		(void)weft_scope_end(polls_of(s));
 	}
 }

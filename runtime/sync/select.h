@@ -38,7 +38,9 @@ struct weft__select {
 	struct weft__wait wait;
 	/* Of the others, while they are waited for. */
 	struct weft__alarm alarm;
-	struct weft_scope polls;
+	/* A scope's words, but not its alignment, which a stack that a
+	 * sanitizer fakes does not have. */
+	uint64_t polls[sizeof(struct weft_scope) / sizeof(uint64_t)];
 	bool polls_open;
 };
 
