@@ -8,7 +8,7 @@
 
 /* Longer than any section takes on a running core; then as often yields; then
  * sleeps, since a yield does not let a holder of lower priority run. */
-enum { SPINS = 200, YIELDS = 250, NAP_NS = 50000 };
+enum { BACK_OFF = 32, SPINS = 200, YIELDS = 250, NAP_NS = 50000 };
 
 static void lock_wait(unsigned round)
 {
@@ -27,11 +27,25 @@ static void lock_wait(unsigned round)
 #endif
 }
 
+/* The thread that has the lock has its line in its cache, and may soon want it
+ * again: it is not taken away from it each time. */
+static void back_off(unsigned round)
+{
+#ifndef WEFT__MODEL
+	if (round < SPINS)
+		for (int i = 0; i < BACK_OFF; i++)
+			weft__spin_hint();
+#else
+	(void)round;
+#endif
+}
+
 void weft__lock_slow(struct weft__lock *lock)
 {
 	unsigned round = 0;
 
 	do {
+		back_off(round);
 		/* relaxed: decided by the swap of lock_try. */
 		while (weft__load(&lock->held, relaxed))
 			lock_wait(round++);
