@@ -292,6 +292,8 @@ END_TEST
 
 enum { BYTES = 1000 };
 
+static weft__atomic(unsigned) drips_read;
+
 static void *drip(void *arg)
 {
 	int fd = *(int *)arg;
@@ -300,6 +302,9 @@ static void *drip(void *arg)
 	for (int i = 0; i < BYTES; i++) {
 		unsigned char byte = (unsigned char)i;
 
+		/* However slow the reader is: it is to wait for each. */
+		while (weft__load(&drips_read, relaxed) < (unsigned)i)
+			thread_pause_ns(1000);
 		thread_pause_ns(rand_r(&seed) % 60000);
 		if (write(fd, &byte, 1) != 1)
 			abort();
@@ -318,6 +323,7 @@ static void count_drips(int kind)
 		ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	else
 		socket_pair(fds);
+	weft__store(&drips_read, 0u, relaxed);
 	ck_assert_int_eq(pthread_create(&thread, NULL, drip, &fds[1]), 0);
 	while (got < BYTES) {
 		unsigned char byte = 0;
@@ -332,6 +338,7 @@ static void count_drips(int kind)
 		ck_assert_int_eq(n, 1);
 		ck_assert_uint_eq(byte, (unsigned char)got);
 		got++;
+		weft__store(&drips_read, got, relaxed);
 	}
 	pthread_join(thread, NULL);
 	ck_assert_uint_gt(timeouts, 0);
