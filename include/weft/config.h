@@ -29,8 +29,9 @@
 
 /* The size of a value, or an array of negative length if it is too large: those
  * are copied under a small lock; send a pointer. */
+#define WEFT__ITEM_BYTES_MAX 4096u
 #define WEFT__ITEM_BYTES(bytes) \
-	((bytes) * sizeof(char[(bytes) <= 4096 ? 1 : -1]))
+	((bytes) * sizeof(char[(bytes) <= WEFT__ITEM_BYTES_MAX ? 1 : -1]))
 
 /* A name that is fresh on each line, for the block macros. */
 #define WEFT__PASTE2(a, b) a##b

@@ -12,7 +12,6 @@
 
 #include "runtime/sync/waiter.h"
 
-#define ITEM_BYTES_MAX ((size_t)4096)
 #define CAPACITY_MAX ((size_t)1 << 31)
 
 struct broadcast {
@@ -53,8 +52,8 @@ int weft_broadcast_init(struct weft_broadcast *broadcast, void *room,
 {
 	struct broadcast *b = broadcast_of(broadcast);
 
-	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX || capacity == 0 ||
-	    capacity > CAPACITY_MAX || !room)
+	if (item_bytes == 0 || item_bytes > WEFT__ITEM_BYTES_MAX ||
+	    capacity == 0 || capacity > CAPACITY_MAX || !room)
 		return -EINVAL;
 	memset(b, 0, sizeof(*b));
 	b->room = room;
@@ -84,18 +83,15 @@ static char *place_of(struct broadcast *b, uint64_t number)
 int weft_broadcast_send(struct weft_broadcast *broadcast, const void *item)
 {
 	struct broadcast *b = broadcast_of(broadcast);
-	struct weft__waiter *all = NULL;
-	bool closed;
 
 	weft__lock_take(&b->lock);
-	closed = b->closed;
-	if (!closed) {
-		memcpy(place_of(b, b->sent++), item, b->item_bytes);
-		all = weft__waiters_take_all(&b->waiters);
+	if (b->closed) {
+		weft__lock_drop(&b->lock);
+		return -EPIPE;
 	}
-	weft__lock_drop(&b->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
-	return closed ? -EPIPE : 0;
+	memcpy(place_of(b, b->sent++), item, b->item_bytes);
+	weft__wake_in(&b->waiters, &b->lock);
+	return 0;
 }
 
 /* Under the lock: how many were missed, or -EPIPE, -EAGAIN. */
@@ -150,11 +146,8 @@ int64_t weft_broadcast_try_recv(struct weft_subscriber *subscriber,
 void weft_broadcast_close(struct weft_broadcast *broadcast)
 {
 	struct broadcast *b = broadcast_of(broadcast);
-	struct weft__waiter *all;
 
 	weft__lock_take(&b->lock);
 	b->closed = true;
-	all = weft__waiters_take_all(&b->waiters);
-	weft__lock_drop(&b->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
+	weft__wake_in(&b->waiters, &b->lock);
 }

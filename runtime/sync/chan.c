@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sync/chan.h"
 
-#define ITEM_BYTES_MAX ((size_t)4096)
 #define CAPACITY_MAX ((size_t)1 << 31)
 
 /* ---- The ring; under the lock ------------------------------------------ */
@@ -117,7 +116,7 @@ int weft_chan_init(struct weft_chan *chan, void *room, size_t capacity,
 {
 	struct weft__chan *c = weft__chan(chan);
 
-	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX ||
+	if (item_bytes == 0 || item_bytes > WEFT__ITEM_BYTES_MAX ||
 	    capacity > CAPACITY_MAX || (capacity && !room))
 		return -EINVAL;
 	memset(c, 0, sizeof(*c));
@@ -144,6 +143,17 @@ static __attribute__((noinline)) int chan_wait(struct weft__chan *c,
 	return r == WEFT__CHAN_CLOSED ? -EPIPE : r;
 }
 
+/* Drops the lock, and tells who waited and was met. */
+static inline void chan_leave(struct weft__chan *c,
+			      struct weft__worker *worker,
+			      struct weft__waiter *met)
+{
+	weft__lock_drop(&c->lock);
+	if (met)
+		/* mutate: wake */
+		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+}
+
 int weft_chan_send(struct weft_chan *chan, const void *item)
 {
 	struct weft__chan *c = weft__chan(chan);
@@ -158,10 +168,7 @@ int weft_chan_send(struct weft_chan *chan, const void *item)
 	if (weft__unlikely(r == WEFT__CHAN_WAITS))
 		return chan_wait(c, &c->senders, worker,
 				 (void *)(uintptr_t)item);
-	weft__lock_drop(&c->lock);
-	if (met)
-		/* mutate: wake */
-		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+	chan_leave(c, worker, met);
 	return r;
 }
 
@@ -178,20 +185,14 @@ int weft_chan_recv(struct weft_chan *chan, void *ret_item)
 	r = recv_now(c, ret_item, &met);
 	if (weft__unlikely(r == WEFT__CHAN_WAITS))
 		return chan_wait(c, &c->receivers, worker, ret_item);
-	weft__lock_drop(&c->lock);
-	if (met)
-		/* mutate: wake */
-		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+	chan_leave(c, worker, met);
 	return r;
 }
 
 /* The end of a call that does not wait. */
-static int chan_leave(struct weft__chan *c, struct weft__waiter *met, int r)
+static int chan_tried(struct weft__chan *c, struct weft__waiter *met, int r)
 {
-	weft__lock_drop(&c->lock);
-	if (met)
-		/* mutate: wake */
-		weft__waiter_grant(weft__sync_worker(), met, WEFT__CHAN_DONE);
+	chan_leave(c, weft__sync_worker(), met);
 	return r == WEFT__CHAN_WAITS ? -EAGAIN : r;
 }
 
@@ -203,7 +204,7 @@ int weft_chan_try_send(struct weft_chan *chan, const void *item)
 
 	weft__lock_take(&c->lock);
 	r = send_now(c, item, &met);
-	return chan_leave(c, met, r);
+	return chan_tried(c, met, r);
 }
 
 int weft_chan_try_recv(struct weft_chan *chan, void *ret_item)
@@ -214,7 +215,7 @@ int weft_chan_try_recv(struct weft_chan *chan, void *ret_item)
 
 	weft__lock_take(&c->lock);
 	r = recv_now(c, ret_item, &met);
-	return chan_leave(c, met, r);
+	return chan_tried(c, met, r);
 }
 
 int weft_chan_push(struct weft_chan *chan, const void *item,
@@ -236,7 +237,7 @@ int weft_chan_push(struct weft_chan *chan, const void *item,
 		weft__lock_drop(&c->lock);
 		return 1;
 	}
-	r = chan_leave(c, met, r);
+	r = chan_tried(c, met, r);
 	return r == -EAGAIN ? -EINVAL : r;
 }
 

@@ -56,10 +56,7 @@ void weft_cond_signal(struct weft_cond *cond)
 void weft_cond_broadcast(struct weft_cond *cond)
 {
 	struct cond *c = cond_of(cond);
-	struct weft__waiter *all;
 
 	weft__lock_take(&c->lock);
-	all = weft__waiters_take_all(&c->waiters);
-	weft__lock_drop(&c->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
+	weft__wake_in(&c->waiters, &c->lock);
 }

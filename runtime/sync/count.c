@@ -51,14 +51,13 @@ void weft_count_add(struct weft_count *count, uint32_t n)
 void weft_count_done(struct weft_count *count)
 {
 	struct count *c = count_of(count);
-	struct weft__waiter *all = NULL;
 
 	weft__lock_take(&c->lock);
 	weft__assert(c->left > 0, "more was done than had been counted");
 	if (--c->left == 0)
-		all = weft__waiters_take_all(&c->waiters);
-	weft__lock_drop(&c->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
+		weft__wake_in(&c->waiters, &c->lock);
+	else
+		weft__lock_drop(&c->lock);
 }
 
 int weft_count_wait(struct weft_count *count)
@@ -105,7 +104,6 @@ int weft_barrier_wait(struct weft_barrier *barrier)
 {
 	struct barrier *b = barrier_of(barrier);
 	struct weft__worker *worker;
-	struct weft__waiter *all;
 	int error = weft__sync_enter(&worker);
 
 	if (weft__unlikely(error < 0))
@@ -115,8 +113,6 @@ int weft_barrier_wait(struct weft_barrier *barrier)
 	if (++b->came < b->parties)
 		return barrier_wait(b, worker);
 	b->came = 0;
-	all = weft__waiters_take_all(&b->waiters);
-	weft__lock_drop(&b->lock);
-	weft__waiters_grant(worker, all, 0); /* mutate: wake */
+	weft__wake_in(&b->waiters, &b->lock);
 	return 1;
 }

@@ -47,13 +47,9 @@ static int flag_wait(struct flag *f, bool stays)
 /* Lets all go on that wait, and sets the flag, or leaves it. */
 static void flag_release(struct flag *f, bool set)
 {
-	struct weft__waiter *all;
-
 	weft__lock_take(&f->lock);
 	f->set |= set; /* mutate: wake */
-	all = weft__waiters_take_all(&f->waiters);
-	weft__lock_drop(&f->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
+	weft__wake_in(&f->waiters, &f->lock);
 }
 
 int weft_event_wait(struct weft_event *event)

@@ -29,14 +29,11 @@ static struct once *once_of(struct weft_once *once)
 static int64_t once_run(struct once *o, weft_fn fn, void *arg)
 {
 	int64_t result = fn(arg);
-	struct weft__waiter *all;
 
 	weft__lock_take(&o->lock);
 	o->state = result < 0 ? NOT_YET : DONE;
 	o->result = result;
-	all = weft__waiters_take_all(&o->waiters);
-	weft__lock_drop(&o->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
+	weft__wake_in(&o->waiters, &o->lock);
 	return result;
 }
 

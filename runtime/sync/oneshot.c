@@ -22,8 +22,6 @@
 
 #include "runtime/sync/waiter.h"
 
-#define ITEM_BYTES_MAX ((size_t)4096)
-
 /* The word; or the address of the waiter. */
 enum { EMPTY, FULL, DROPPED, GONE };
 
@@ -38,7 +36,7 @@ int weft_oneshot_new(size_t item_bytes, struct weft_oneshot **ret_oneshot)
 {
 	struct weft_oneshot *o;
 
-	if (item_bytes == 0 || item_bytes > ITEM_BYTES_MAX)
+	if (item_bytes == 0 || item_bytes > WEFT__ITEM_BYTES_MAX)
 		return -EINVAL;
 	o = malloc(sizeof(*o) + item_bytes);
 	if (!o)

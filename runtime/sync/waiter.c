@@ -148,6 +148,14 @@ struct weft__waiter *weft__waiters_take_all(struct weft__waiters *queue)
 	return first;
 }
 
+void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock)
+{
+	struct weft__waiter *all = weft__waiters_take_all(queue);
+
+	weft__lock_drop(lock);
+	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
+}
+
 int weft__sync_charge_slow(struct weft__worker **worker)
 {
 	struct weft__task *task = (*worker)->current;

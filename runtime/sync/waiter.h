@@ -184,6 +184,10 @@ void weft__waiters_grant(struct weft__worker *here, struct weft__waiter *first,
 /* Takes all of a queue, for that. */
 struct weft__waiter *weft__waiters_take_all(struct weft__waiters *queue);
 
+/* The other side of weft__wait_in(): takes all of a queue, drops the lock, and
+ * wakes them. */
+void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock);
+
 int weft__sync_charge_slow(struct weft__worker **worker);
 
 /*

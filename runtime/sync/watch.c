@@ -28,14 +28,6 @@ static struct watch *watch_of(struct weft_watch *watch)
 	return (struct watch *)(void *)watch;
 }
 
-static void watch_release(struct watch *w)
-{
-	struct weft__waiter *all = weft__waiters_take_all(&w->waiters);
-
-	weft__lock_drop(&w->lock);
-	weft__waiters_grant(weft__sync_worker(), all, 0);
-}
-
 int weft_watch_set(struct weft_watch *watch, const void *item)
 {
 	struct watch *w = watch_of(watch);
@@ -47,7 +39,7 @@ int weft_watch_set(struct weft_watch *watch, const void *item)
 	}
 	memcpy(w->value, item, w->item_bytes);
 	w->changes++;
-	watch_release(w);
+	weft__wake_in(&w->waiters, &w->lock);
 	return 0;
 }
 
@@ -99,5 +91,5 @@ void weft_watch_close(struct weft_watch *watch)
 
 	weft__lock_take(&w->lock);
 	w->closed = true;
-	watch_release(w);
+	weft__wake_in(&w->waiters, &w->lock);
 }
