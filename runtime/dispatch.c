@@ -119,6 +119,16 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
  * Queues that are full, pinned tasks, other threads.
  */
 
+/* To the injection queue. */
+static void inject_overflow(struct weft__worker *worker,
+			    struct weft__chain *chain)
+{
+	if (!chain->count)
+		return;
+	weft__count(worker, WEFT__N_OVERFLOWED, chain->count);
+	weft__inject_push(&worker->runtime->inject, chain);
+}
+
 /* Moves the oldest of the outbound ring, half of a short one, to the injection
  * queue. */
 static void spill(struct weft__worker *worker, struct weft__task *task)
@@ -133,10 +143,8 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 	/* A thief is at work: its slots are not free yet. */
 	if (!weft__runq_push(&worker->outbound, task))
 		weft__chain_add(&chain, task);
-	if (!chain.count)
-		return; /* that thief has just finished */
-	weft__count(worker, WEFT__N_OVERFLOWED, chain.count);
-	weft__inject_push(&worker->runtime->inject, &chain);
+	/* Nothing, if that thief has just finished. */
+	inject_overflow(worker, &chain);
 }
 
 /* Tasks that run overflow: from here on those that never ran are part of the
@@ -146,10 +154,7 @@ static void fresh_spill(struct weft__worker *worker)
 	struct weft__chain chain = { 0 };
 
 	weft__fresh_empty(worker, &chain);
-	if (!chain.count)
-		return;
-	weft__count(worker, WEFT__N_OVERFLOWED, chain.count);
-	weft__inject_push(&worker->runtime->inject, &chain);
+	inject_overflow(worker, &chain);
 }
 
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
@@ -173,9 +178,7 @@ void weft__push_fresh(struct weft__worker *worker, struct weft__task *task)
 	}
 	worker->backlog = true;
 	weft__fresh_push(worker, task);
-	worker->notify = true;
-	if ((++worker->pushes & 31) == 0)
-		weft__tell_peers_late(worker);
+	weft__pushed(worker);
 }
 
 /* Behind all that is queued here, by way of the outbound ring. */
@@ -184,9 +187,7 @@ void weft__push_backlog(struct weft__worker *worker, struct weft__task *task)
 	worker->backlog = true;
 	if (!weft__runq_push(&worker->outbound, task))
 		spill(worker, task);
-	worker->notify = true;
-	if ((++worker->pushes & 31) == 0)
-		weft__tell_peers_late(worker);
+	weft__pushed(worker);
 }
 
 /* Newest first; the owner turns it round. */
@@ -354,6 +355,8 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 		else if (!weft__runq_push(&worker->runq, task))
 			weft__push_backlog(worker, task);
 	}
+	if (!weft__fresh_count(&worker->fresh))
+		return first;
 	task = weft__fresh_turn(worker, outbound_share(worker));
 	if (!first)
 		return task;

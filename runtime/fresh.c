@@ -144,14 +144,10 @@ static uint32_t turn_share(struct weft__worker *worker, uint32_t share)
 struct weft__task *weft__fresh_turn(struct weft__worker *worker,
 				    uint32_t share)
 {
-	struct weft__fresh *fresh = &worker->fresh;
-
-	if (!weft__fresh_count(fresh))
-		return NULL;
 	share = turn_share(worker, share);
 	if (!share)
 		return NULL;
-	fresh->turn_ns = worker->clock_ns;
+	worker->fresh.turn_ns = worker->clock_ns;
 	return weft__fresh_steal(worker, worker, share);
 }
 
@@ -160,13 +156,13 @@ struct weft__task *weft__fresh_steal(struct weft__worker *worker,
 				     uint32_t most)
 {
 	struct weft__fresh *fresh = &victim->fresh;
-	uint32_t half = weft__fresh_count(fresh) / 2 + 1;
+	uint32_t count = weft__fresh_count(fresh);
 	struct weft__task *first;
 
-	if (!weft__fresh_count(fresh))
+	if (!count)
 		return NULL;
-	if (most > half)
-		most = half;
+	if (most > count / 2 + 1)
+		most = count / 2 + 1;
 	if (victim != worker && most > THIEFS)
 		most = THIEFS;
 	fresh_lock(victim);

@@ -128,9 +128,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 
 	if (weft__unlikely(!self))
 		return -EPERM;
-	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
-			     s->kind == WEFT__SCOPE_SUPERVISOR ||
-			     s->kind == WEFT__SCOPE_RACE,
+	weft__assert(weft__scope_is_open(s),
 		     "a task was started in a scope that is not open");
 	if (weft__unlikely(opts->ret_task && s->owner != self))
 		return -EPERM;

@@ -91,13 +91,18 @@ static inline struct weft__scope *weft__scope(struct weft_scope *scope)
 	return (struct weft__scope *)(void *)scope;
 }
 
+static inline bool weft__scope_is_open(struct weft__scope *s)
+{
+	return s->kind == WEFT__SCOPE_GROUP ||
+	       s->kind == WEFT__SCOPE_SUPERVISOR ||
+	       s->kind == WEFT__SCOPE_RACE;
+}
+
 static inline struct weft__scope *weft__scope_open(struct weft_scope *scope)
 {
 	struct weft__scope *s = weft__scope(scope);
 
-	weft__assert(s->kind == WEFT__SCOPE_GROUP ||
-			     s->kind == WEFT__SCOPE_SUPERVISOR ||
-			     s->kind == WEFT__SCOPE_RACE,
+	weft__assert(weft__scope_is_open(s),
 		     "not an open scope: begun, and not yet ended?");
 	return s;
 }

@@ -266,6 +266,14 @@ static inline uint32_t weft__ring_most(struct weft__worker *worker)
 	return worker->backlog ? WEFT__RUNQ_SHORT : worker->runq.most;
 }
 
+/* After a push that peers may take from. */
+static inline void weft__pushed(struct weft__worker *worker)
+{
+	worker->notify = true;
+	if (weft__unlikely((++worker->pushes & 31) == 0))
+		weft__tell_peers_late(worker);
+}
+
 /* Queues a ready task behind what this worker has.  Owner only. */
 static inline void weft__push(struct weft__worker *worker,
 			      struct weft__task *task)
@@ -278,9 +286,7 @@ static inline void weft__push(struct weft__worker *worker,
 		weft__push_slow(worker, task);
 		return;
 	}
-	worker->notify = true;
-	if (weft__unlikely((++worker->pushes & 31) == 0))
-		weft__tell_peers_late(worker);
+	weft__pushed(worker);
 }
 
 /* Puts a task, or NULL, into a slot that helpers of this worker take from, too.
