@@ -5,6 +5,7 @@
 #ifndef WEFT_TESTS_CHAN_THREADS_H
 #define WEFT_TESTS_CHAN_THREADS_H
 
+#include "tests/expect.h"
 #include "tests/test_io_common.h"
 
 /* A tool makes each of them slow. */
@@ -13,13 +14,6 @@ enum { SLOWLY = 5 };
 #else
 enum { SLOWLY = 1 };
 #endif
-
-/* ck_assert() logs each success, which is slow where there are millions. */
-#define EXPECT(holds)                                                  \
-	do {                                                           \
-		if (!(holds))                                          \
-			ck_abort_msg("line %d: %s", __LINE__, #holds); \
-	} while (0)
 
 /* With WEFT_TEST_LONG in the environment thirty times as often. */
 static inline uint32_t often(uint32_t count)

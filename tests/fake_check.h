@@ -15,14 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/expect.h"
 #include "tests/fake_driver.h"
-
-/* ck_assert() logs each success, which is slow where there are millions. */
-#define EXPECT(holds)                                                  \
-	do {                                                           \
-		if (!(holds))                                          \
-			ck_abort_msg("line %d: %s", __LINE__, #holds); \
-	} while (0)
 
 /* Runs main and insists that it came to an end in order. */
 static inline struct fake_result must_run(const struct fake_config *config,

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "runtime/fiber.h"
+#include "tests/expect.h"
 #include "tests/test_death.h"
 #include "tests/test_io_common.h"
 
@@ -18,13 +19,6 @@ enum { SLOWLY = 10 };
 #else
 enum { SLOWLY = 1 };
 #endif
-
-/* ck_assert() logs each success, which is slow where there are millions. */
-#define EXPECT(holds)                                                  \
-	do {                                                           \
-		if (!(holds))                                          \
-			ck_abort_msg("line %d: %s", __LINE__, #holds); \
-	} while (0)
 
 /* Threads of the process, but for the kernel's of io_uring. */
 static int threads_now(void)

@@ -6,27 +6,7 @@
  *
  * With WEFT_TEST_LONG in the environment more rounds.
  */
-#include <pthread.h>
-
-#include "tests/test_io_common.h"
-
-/* ck_assert() logs each success, which is slow where there are millions. */
-#define EXPECT(holds)                                                  \
-	do {                                                           \
-		if (!(holds))                                          \
-			ck_abort_msg("line %d: %s", __LINE__, #holds); \
-	} while (0)
-
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
-enum { SLOWLY = 10 };
-#else
-enum { SLOWLY = 1 };
-#endif
-
-static uint32_t rounds(uint32_t count)
-{
-	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 5 : 1);
-}
+#include "tests/sync_threads.h"
 
 /* The two go step by step. */
 static weft__atomic(uint32_t) step;

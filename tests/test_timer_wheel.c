@@ -15,12 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ck_assert() logs each success, which is slow where there are millions. */
-#define EXPECT(holds)                                                  \
-	do {                                                           \
-		if (!(holds))                                          \
-			ck_abort_msg("line %d: %s", __LINE__, #holds); \
-	} while (0)
+#include "tests/expect.h"
 
 #define TICK ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)
 #define CENTURY_NS UINT64_C(3155760000000000000)
