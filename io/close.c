@@ -11,6 +11,7 @@
 
 #include "io/listener.h"
 #include "io/op.h"
+#include "runtime/future.h"
 #include "runtime/wait.h"
 
 enum { DOOMED_MOST = 16 };
@@ -136,22 +137,38 @@ static int close_begin(struct weft__fd *entry, struct weft__task *task)
 	return closing ? -EBADF : 0;
 }
 
+enum drained {
+	DRAINED,
+	WOKEN_AT_END, /* all is cancelled, and the last to end wakes the task */
+	TO_BE_TRIED_AGAIN,
+};
+
+/* Has what is in flight cancelled, once. */
+static enum drained drain(struct weft__worker *worker, struct weft__fd *entry)
+{
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	bool all;
+
+	if (!entry->listener && close_blank(reactor, entry))
+		return DRAINED;
+	all = close_cancel(worker, entry);
+	if (entry->listener)
+		all &= weft__listener_end(worker, entry);
+	if (close_blank(reactor, entry)) /* mutate: recheck=false */
+		return DRAINED;
+	return all ? WOKEN_AT_END : TO_BE_TRIED_AGAIN;
+}
+
 static int close_drain(struct weft__worker *worker, struct weft__task *task,
 		       struct weft__fd *entry)
 {
-	struct weft__reactor *reactor = weft__reactor(worker->runtime);
+	enum drained state;
 	int r = close_begin(entry, task);
 
 	if (r < 0)
 		return r;
-	while (entry->listener || !close_blank(reactor, entry)) {
-		bool all = close_cancel(worker, entry);
-
-		if (entry->listener)
-			all &= weft__listener_end(worker, entry);
-		if (close_blank(reactor, entry)) /* mutate: recheck=false */
-			break;
-		if (all)
+	while ((state = drain(worker, entry)) != DRAINED) {
+		if (state == WOKEN_AT_END)
 			worker = weft__suspend(worker);
 		else
 			worker = weft__op_pause(worker, task, AGAIN_NS);
@@ -161,21 +178,32 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 
 /* The kernel has closed it: whose request came meanwhile begins anew (D3).
  * Some may be on what was closed, and keep it open until they have ended. */
-static void close_finish(struct weft__worker *worker, struct weft__task *task,
-			 struct weft__fd *entry)
+static void close_gone(struct weft__fd *entry)
 {
-	struct doomed doomed[DOOMED_MOST];
-	unsigned count;
-
 	weft__lock_take(&entry->lock);
 	entry->going--;
 	weft__lock_drop(&entry->lock);
-	/* mutate: recheck=false */
-	while ((count = doomed_list(entry, WEFT__OP_LATE, WEFT__OP_ANEW, 0,
-				    doomed))) {
-		(void)doomed_cancel(worker, doomed, count);
+}
+
+/* False: there is none. */
+static bool late_cancel(struct weft__worker *worker, struct weft__fd *entry)
+{
+	struct doomed doomed[DOOMED_MOST];
+	unsigned count = doomed_list(entry, WEFT__OP_LATE, WEFT__OP_ANEW, 0,
+				     doomed);
+
+	if (!count) /* mutate: recheck=true */
+		return false;
+	(void)doomed_cancel(worker, doomed, count);
+	return true;
+}
+
+static void close_finish(struct weft__worker *worker, struct weft__task *task,
+			 struct weft__fd *entry)
+{
+	close_gone(entry);
+	while (late_cancel(worker, entry))
 		worker = weft__op_pause(worker, task, LATE_NS);
-	}
 }
 
 /* Through the ring, which goes to a thread of the kernel's if it would block.
@@ -219,4 +247,88 @@ int weft_close(int fd)
 		close_finish(weft__worker_self(), task, entry);
 	weft__listeners_feed(weft__worker_self());
 	return r;
+}
+
+/*
+ * By a future.
+ */
+
+static int await_drain(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__fd *entry)
+{
+	switch (drain(worker, entry)) {
+	case DRAINED:
+		return 0;
+	case WOKEN_AT_END:
+		return WEFT_PENDING;
+	default:
+		return weft__await_pause(worker, task, AGAIN_NS);
+	}
+}
+
+static int await_number(struct weft__worker *worker, struct weft__task *task,
+			int fd)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+#ifdef WEFT__TSAN
+	return close_number(fd);
+#endif
+	io_uring_prep_close(&sqe, fd);
+	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &sqe,
+			      WEFT__OP_SHIELDED);
+}
+
+static int await_close(struct weft__worker *worker, struct weft__task *task,
+		       int fd, struct weft__fd *entry)
+{
+	int r;
+
+	if (task->awaits == WEFT__AWAITS_OTHERS) {
+		r = await_drain(worker, task, entry);
+		if (r == WEFT_PENDING)
+			return r;
+		task->awaits = WEFT__AWAITS_NUMBER;
+	}
+	if (task->awaits != WEFT__AWAITS_LATE) {
+		r = await_number(worker, task, fd);
+		if (r == WEFT_PENDING)
+			return r;
+		if (!entry)
+			return weft__await_end(worker, task, r);
+		close_gone(entry);
+		task->op_fd = r;
+		task->awaits = WEFT__AWAITS_LATE;
+	}
+	if (late_cancel(worker, entry))
+		return weft__await_pause(worker, task, LATE_NS);
+	weft__listeners_feed(worker);
+	return weft__await_end(worker, task, task->op_fd);
+}
+
+int weft_await_close(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = worker ? worker->polled : NULL;
+	struct weft__fd *entry;
+	int r;
+
+	if (!task)
+		return -EPERM;
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
+			     task->awaits >= WEFT__AWAITS_OTHERS,
+		     "a future closes before what it awaits has come");
+	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+	if (r == -EBADF)
+		return r;
+	if (r < 0)
+		entry = NULL;
+	if (task->awaits == WEFT__AWAITS_NOTHING) {
+		r = entry ? close_begin(entry, task) : 0;
+		if (r < 0)
+			return r;
+		task->awaits = entry ? WEFT__AWAITS_OTHERS :
+				       WEFT__AWAITS_NUMBER;
+	}
+	return await_close(worker, task, fd, entry);
 }

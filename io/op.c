@@ -5,6 +5,7 @@
 
 #include "io/memcheck.h"
 #include "io/reactor.h"
+#include "runtime/future.h"
 #include "runtime/wait.h"
 
 /* How long to wait before a request that could not be cancelled is tried again:
@@ -98,16 +99,24 @@ struct weft__worker *weft__op_pause(struct weft__worker *worker,
 	return worker;
 }
 
-/* The wait was interrupted: has the request cancelled, which may be in any
- * worker's ring.  Its completion still comes, and is waited for (O1). */
-static __attribute__((noinline)) struct weft__worker *
-op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word)
+/* Has the request cancelled, which may be in any worker's ring.  False: it
+ * could not be now. */
+static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
+			  uint64_t word)
 {
 	struct weft__worker *at = worker->runtime->workers[task->op_shard];
 	uint64_t user_data = weft__user_data(
 		WEFT__TAG_OP, weft__op_sequence(word), task->index);
 
-	if (weft__shard_cancel(weft__shard(at), user_data) == 0)
+	return weft__shard_cancel(weft__shard(at), user_data) == 0;
+}
+
+/* The wait was interrupted.  The completion still comes, and is waited for
+ * (O1). */
+static __attribute__((noinline)) struct weft__worker *
+op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word)
+{
+	if (op_cancel_now(worker, task, word))
 		return weft__suspend(worker);
 	return weft__op_pause(worker, task, CANCEL_AGAIN_NS);
 }
@@ -185,6 +194,66 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
 	weft__memcheck_filled(sqe, result);
 	return result;
+}
+
+/* ---- Awaiting, by a future ---------------------------------------------- */
+
+static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
+			   struct weft__task *task,
+			   const struct io_uring_sqe *sqe, unsigned flags)
+{
+	struct weft__shard *shard = weft__shard(worker);
+	struct weft__fd *entry = NULL;
+	int error = 0;
+
+	if (flags & WEFT__OP_ON_FD)
+		error = weft__fd_get(&weft__reactor(worker->runtime)->fds,
+				     sqe->fd, &entry);
+	if (error < 0)
+		return error;
+	if (weft__unlikely(!weft__ring_next(&shard->ring))) {
+		weft__shard_serve(worker, shard);
+		if (!weft__ring_next(&shard->ring))
+			return weft__await_turn(task);
+	}
+	if (!(flags & WEFT__OP_SHIELDED))
+		error = weft__await_begin(what, worker, task);
+	if (error < 0)
+		return error;
+	task->awaits = (uint8_t)what;
+	error = op_start(worker, task, sqe, entry, flags);
+	return error < 0 ? weft__await_end(worker, task, error) : WEFT_PENDING;
+}
+
+static int32_t await_cancel(struct weft__worker *worker,
+			    struct weft__task *task, uint64_t word)
+{
+	if (op_cancel_now(worker, task, word))
+		return WEFT_PENDING;
+	return weft__await_pause(worker, task, CANCEL_AGAIN_NS);
+}
+
+int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
+		       struct weft__task *task, const struct io_uring_sqe *sqe,
+		       unsigned flags)
+{
+	int32_t result;
+	uint64_t word;
+	int why = 0;
+
+	if (task->awaits != what)
+		return await_begin(what, worker, task, sqe, flags);
+	/* pairs: [op.end] */
+	word = weft__load(&task->op, acquire);
+	if (!(flags & WEFT__OP_SHIELDED))
+		why = weft__future_interrupted(worker, task);
+	if (word & WEFT__OP_PENDING)
+		return why < 0 ? await_cancel(worker, task, word) :
+				 WEFT_PENDING;
+	result = weft__await_end(worker, task, op_result(task, word, why));
+	if (result != BEGIN_ANEW) /* mutate: recheck=true */
+		return result;
+	return await_begin(what, worker, task, sqe, flags);
 }
 
 /* ---- Completing ------------------------------------------------------- */

@@ -66,6 +66,12 @@ int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
  * in a row from 0 on.  What holds, or an error as of weft__op_run. */
 int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries);
 
+/* The same for a future, which awaits it: also WEFT_PENDING.  `what` is
+ * WEFT__AWAITS_OP, or as what else it is to be known. */
+int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
+		       struct weft__task *task, const struct io_uring_sqe *sqe,
+		       unsigned flags);
+
 /* One completion; returns how many tasks were made ready. */
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion);

@@ -3,6 +3,7 @@
  * Body - what a task runs: its function, and its end; and the switches that are
  * called.
  */
+#include "runtime/future.h"
 #include "runtime/records.h"
 #include "runtime/wait.h"
 
@@ -117,7 +118,7 @@ static inline void task_returned(struct weft__task *task, int64_t result)
 }
 
 /* The running task has returned, and is a task no more.  Returns the owner of
- * its scope if that waits for it and can be switched to at once. */
+ * its scope if that waits for it and is the caller's to run. */
 static struct weft__task *task_end(struct weft__worker *worker,
 				   struct weft__task *task, int64_t result)
 {
@@ -126,8 +127,6 @@ static struct weft__task *task_end(struct weft__worker *worker,
 	uint64_t owner_id = weft__scope(scope)->owner_id;
 
 	task->result = result;
-	task->stack->task = NULL;
-	task->stack = NULL;
 	weft__count(worker, WEFT__N_ENDED, 1);
 	if (weft__unlikely(result < 0) && !weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_child_failed(worker, scope, result);
@@ -137,12 +136,22 @@ static struct weft__task *task_end(struct weft__worker *worker,
 	}
 	if (weft__joining_take(worker)) {
 		weft__task_finish_joined(task);
-		return run_next(worker, owner);
+		return owner;
 	}
 	if (!task_publish(worker, task, scope))
 		return NULL;
-	return weft__task_notify(owner, owner_id) ? run_next(worker, owner) :
-						    NULL;
+	return weft__task_notify(owner, owner_id) ? owner : NULL;
+}
+
+void weft__future_end(struct weft__worker *worker, struct weft__task *task,
+		      int64_t result)
+{
+	struct weft__task *owner;
+
+	task_returned(task, result);
+	owner = task_end(worker, task, result);
+	if (owner)
+		weft__push_next(worker, owner); /* mutate: wake */
 }
 
 /* The deadline that a task inherited is a block around all of it. */
@@ -196,7 +205,11 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 		task_returned(task, result);
 		worker = weft__worker_self();
 		assert_no_child(worker);
+		stack->task = NULL;
+		task->stack = NULL;
 		next = task_end(worker, task, result);
+		if (next)
+			next = run_next(worker, next);
 		if (!next)
 			next = weft__pick(worker);
 		if (!next || next->stack)

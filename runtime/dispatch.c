@@ -377,7 +377,7 @@ static void take_back(struct weft__worker *worker)
 	 * ran.  (There is so much room only without thieves.) */
 	if (room > WEFT__RUNQ_SHORT)
 		oldest = weft__runq_peek(&worker->outbound);
-	if (oldest && !oldest->stack)
+	if (oldest && weft__task_is_fresh(oldest))
 		room = WEFT__RUNQ_SHORT;
 	if (!room || !weft__runq_claim(&worker->outbound, 1, room, &claim))
 		return;

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/atomic.h"
+
 struct weft__task;
 struct weft__worker;
 struct weft_opts;
@@ -24,17 +26,21 @@ struct weft_runtime;
 enum weft__alarm_kind {
 	WEFT__ALARM_WAKE,   /* wakes it: a sleep, a timer */
 	WEFT__ALARM_EXPIRE, /* interrupts it: the deadline of a block */
+	WEFT__ALARM_FUTURE, /* wakes the task in whose record it lies */
 };
 
 /* One pending point in time, embedded in what waits for it. */
 struct weft__alarm {
-	uint64_t node[5]; /* the timer folder's own, under its lane's lock */
-	uint64_t task;	  /* id of the task it is for */
+	uint64_t node[4]; /* the timer folder's own, under its lane's lock */
 	uint32_t lane;	  /* that holds it; set by arm */
 	uint8_t kind;	  /* enum weft__alarm_kind */
 	uint8_t armed;	  /* by whom it was armed, until disarmed: owner only */
-	uint8_t reserved[2];
+	weft__atomic(uint8_t) fired; /* the timer folder's */
+	uint8_t early; /* the owner's: it is set for less than was asked for */
+	uint64_t task; /* id of the task it is for; a FUTURE's ends before it */
 };
+
+#define WEFT__ALARM_FUTURE_BYTES offsetof(struct weft__alarm, task)
 
 enum weft__park_result {
 	WEFT__PARK_WOKEN,   /* woken, or something completed, or time passed */

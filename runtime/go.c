@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/future.h"
 #include "runtime/records.h"
 #include "runtime/wait.h"
 
@@ -26,7 +27,9 @@ bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
 		    const struct weft_task_opts *opts)
 {
 	return args_wrong(fn, arg, arg_bytes) || opts->size != sizeof(*opts) ||
-	       (opts->flags & ~WEFT_PINNED) || opts->reserved ||
+	       (opts->flags & ~(WEFT_PINNED | WEFT_FUTURE)) ||
+	       opts->flags == (WEFT_PINNED | WEFT_FUTURE) || opts->reserved ||
+	       ((opts->flags & WEFT_FUTURE) && opts->stack_bytes) ||
 	       (opts->stack_bytes && !weft__stack_class(opts->stack_bytes));
 }
 
@@ -35,7 +38,9 @@ static inline int go_arg(struct weft__task *task, const void *arg,
 {
 	void *copy = task->arg;
 
-	if (weft__unlikely(arg_bytes > WEFT__ARG_INLINE_BYTES)) {
+	if (weft__unlikely(arg_bytes > WEFT__ARG_INLINE_BYTES ||
+			   (arg_bytes > WEFT__STATE_INLINE_BYTES &&
+			    weft__task_is_future(task)))) {
 		copy = malloc(arg_bytes);
 		if (!copy)
 			return -ENOMEM;
@@ -58,6 +63,8 @@ static inline void go_options(struct weft_runtime *runtime,
 		task->stack_class = runtime->stack_class;
 	if (opts->flags & WEFT_PINNED)
 		weft__task_mark(task, WEFT__TASK_PIN);
+	if (opts->flags & WEFT_FUTURE)
+		weft__future_init(task);
 	if (opts->ret_task)
 		weft__task_mark(task, WEFT__TASK_HANDLE);
 }
@@ -84,6 +91,14 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 	/* relaxed: published by the queue that it enters. */
 	weft__store(&task->flags, (uint8_t)flags, relaxed);
 	return task;
+}
+
+/* It inherits that of who starts it. */
+static __attribute__((noinline)) void go_deadline(struct weft__task *task)
+{
+	task->deadline_ns = weft_deadline();
+	if (task->deadline_ns != WEFT_NEVER && weft__task_is_future(task))
+		weft__task_mark(task, WEFT__TASK_WITHIN);
 }
 
 /* Puts the handle on the owner's list, and into *ret_task. */
@@ -120,7 +135,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 		     size_t arg_bytes, const struct weft_task_opts *opts)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *self = weft__running(worker);
+	struct weft__task *self = weft__self(worker);
 	struct weft__scope *s = weft__scope(scope);
 	struct weft__task *task;
 	unsigned flags = 0;
@@ -147,7 +162,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	go_options(worker->runtime, task, opts);
 	task->deadline_ns = WEFT_NEVER;
 	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
-		task->deadline_ns = weft_deadline();
+		go_deadline(task);
 	error = go_arg(task, arg, arg_bytes);
 	if (weft__unlikely(error < 0)) {
 		weft__task_free(worker->runtime, worker, task);
@@ -167,6 +182,19 @@ int weft_go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	if (weft__unlikely(!scope || args_wrong(fn, arg, arg_bytes)))
 		return -EINVAL;
 	return go(scope, fn, arg, arg_bytes, &no_opts);
+}
+
+int weft_go_future(struct weft_scope *scope, weft_fn poll, const void *state,
+		   size_t state_bytes)
+{
+	static const struct weft_task_opts opts = {
+		.size = sizeof(opts),
+		.flags = WEFT_FUTURE,
+	};
+
+	if (weft__unlikely(!scope || args_wrong(poll, state, state_bytes)))
+		return -EINVAL;
+	return go(scope, poll, state, state_bytes, &opts);
 }
 
 int weft_go_opts(struct weft_scope *scope, weft_fn fn, const void *arg,
@@ -247,14 +275,14 @@ int weft_yield(void)
 
 struct weft_task weft_self(void)
 {
-	struct weft__task *self = weft__running(weft__worker_self());
+	struct weft__task *self = weft__self(weft__worker_self());
 
 	return (struct weft_task){ self ? weft__running_id(self) : 0 };
 }
 
 const char *weft_task_name(void)
 {
-	struct weft__task *self = weft__running(weft__worker_self());
+	struct weft__task *self = weft__self(weft__worker_self());
 
 	return self ? self->name : NULL;
 }

@@ -298,7 +298,7 @@ int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
 
 	if (!runtime)
 		return -EINVAL;
-	if (weft__running(weft__worker_self()))
+	if (weft__self(weft__worker_self()))
 		return -EDEADLK;
 	weft__visit_begin(runtime);
 	error = foreign_wait(runtime, handle, ret_result);

@@ -22,13 +22,19 @@ int weft__limit_enter(struct weft__scope *s)
 	struct weft__worker *worker;
 	struct weft__waiter w;
 	struct weft__wait wait;
-	int r = weft__sync_enter(&worker);
+	struct weft__task *self;
 	bool inside, waits = false;
+	int r = 0;
 
+	worker = weft__worker_self();
+	self = weft__self(worker);
+	if (self == worker->current)
+		r = weft__sync_enter(&worker);
 	if (r < 0)
 		return r;
-	inside = s->owner != worker->current &&
-		 scope_holds(s, worker->current);
+	/* A future cannot wait for a place, either. */
+	inside = self != worker->current ||
+		 (s->owner != self && scope_holds(s, self));
 	weft__lock_take(&s->lock);
 	if (weft__scope_is(s, WEFT__SCOPE_CANCELLED)) {
 		r = -ECANCELED;

@@ -17,6 +17,7 @@
  *       one that comes after it ends it.
  */
 #include "runtime/crowd.h"
+#include "runtime/future.h"
 #include "runtime/runtime.h"
 #include "runtime/sentinel.h"
 #include "runtime/steal.h"
@@ -133,14 +134,32 @@ static void tick_end(struct weft__worker *worker)
  * between. */
 static void run(struct weft__worker *worker, struct weft__task *task)
 {
-	if (!task->stack && !weft__bind(worker, task))
-		return;
+	if (!task->stack) {
+		if (weft__task_is_future(task)) {
+			weft__future_poll(worker, task);
+			return;
+		}
+		if (!weft__bind(worker, task))
+			return;
+	}
 	worker->current = task;
 	worker->ops_left = WEFT__OPS_BUDGET;
 	worker->ran = true;
 	weft__context_switch(&worker->sched_sp, task->sp, NULL, task->stack,
 			     worker);
 	weft__arrive(worker);
+}
+
+/* First what a task was left for that could not run it itself. */
+static struct weft__task *next(struct weft__worker *worker)
+{
+	struct weft__task *handed = worker->handed;
+
+	if (weft__unlikely(handed != NULL)) {
+		worker->handed = NULL;
+		return handed;
+	}
+	return worker->tick_over ? NULL : weft__pick(worker);
 }
 
 static bool shared_work(struct weft__worker *worker)
@@ -191,7 +210,7 @@ static void tick(struct weft__worker *worker)
 		found(worker);
 	while (task) {
 		run(worker, task);
-		task = worker->tick_over ? NULL : weft__pick(worker);
+		task = next(worker);
 	}
 	tick_end(worker);
 }

@@ -145,6 +145,10 @@ static bool race_won(struct weft__scope *s, int64_t result)
 
 static void race_drop(weft_drop_fn drop, int64_t result)
 {
+	if (!weft__running(weft__worker_self())) {
+		drop(result); /* of a future, whose calls do not wait */
+		return;
+	}
 	WEFT_SHIELD
 		drop(result);
 }

@@ -51,13 +51,18 @@ static inline bool weft__joiner_park(struct weft__task *joiner)
  * woken. */
 void weft__joining_park(struct weft__worker *worker);
 
-/* Gives a task that never ran its stack.  False: there is none, and it waits
- * for one. */
+/* Gives a task that never ran its stack.  False: it is a future, and the
+ * scheduler's to run next; or there is none, and it waits for one. */
 static inline bool weft__bind(struct weft__worker *worker,
 			      struct weft__task *task)
 {
-	struct weft__stack *stack = weft__stack_get(worker, task->stack_class);
+	struct weft__stack *stack;
 
+	if (weft__unlikely(weft__task_is_future(task))) {
+		worker->handed = task;
+		return false;
+	}
+	stack = weft__stack_get(worker, task->stack_class);
 	if (weft__unlikely(!stack)) {
 		weft__starved_add(worker, task);
 		return false;
@@ -87,8 +92,8 @@ static inline void weft__arrive(struct weft__worker *worker)
 	worker->left_how = WEFT__LEFT_NOTHING;
 }
 
-/* There is no stack for what was to be switched to; how what runs is to be left
- * then. */
+/* What was to be switched to has no stack, and gets none now; how what runs is
+ * to be left then. */
 enum weft__left weft__left_unbound(struct weft__task *next,
 				   enum weft__left how);
 

@@ -25,7 +25,7 @@
  *	CANCELLED, EXPIRED	it is to be interrupted: for good / while a
  *			  deadline of a block has passed
  *	SHIELDED  not now
- *	FUTURE	  it has no stack but a poll function (reserved)
+ *	FUTURE	  it has no stack but a poll function; see future.h
  *
  *   T1  A task is queued, or runs, if and only if it is neither PARKED nor DONE
  *       nor FREE; however many wakers race, the one that clears PARKED queues
@@ -57,7 +57,9 @@
 #include "runtime/base/ahead.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
+#include "runtime/driver.h"
 
+struct weft__future_room;
 struct weft__stack;
 struct weft__worker;
 struct weft_runtime;
@@ -75,8 +77,10 @@ struct weft_within;
 #define WEFT__FREE ((uint64_t)1 << 9)
 #define WEFT__GENERATION ((uint64_t)1 << 32)
 
-/* Arguments up to this size are kept in the record. */
+/* Arguments up to this size are kept in the record, and states of futures up to
+ * that. */
 #define WEFT__ARG_INLINE_BYTES 32
+#define WEFT__STATE_INLINE_BYTES 24
 
 /* Owner: the worker that runs or last queued it, unless a line says other. */
 struct weft__task {
@@ -89,12 +93,16 @@ struct weft__task {
 		void *sp; /* saved stack pointer while it does not run */
 		struct weft__task *older; /* before its first; see fresh.h */
 	};
-	struct weft__stack *stack; /* NULL until its first run */
+	struct weft__stack *stack; /* NULL until its first run; of a future
+				      for ever */
 	weft_fn fn;
 	struct weft_scope *scope; /* that it belongs to */
 	uint32_t index;		  /* immutable: its place in the slabs */
 	uint16_t pin;		  /* worker + 1 it is pinned to, or 0 */
-	uint8_t stack_class;	  /* log2 of its stack's size */
+	union {
+		uint8_t stack_class; /* log2 of its stack's size */
+		uint8_t awaits;	     /* of a future: enum weft__awaits */
+	};
 	weft__atomic(uint8_t) flags; /* WEFT__TASK_* */
 
 	/* What starting and ending touch. */
@@ -108,23 +116,72 @@ struct weft__task {
 			void *arg_heap;
 			size_t arg_heap_bytes;
 		};
+		struct {
+			unsigned char state_inline[WEFT__STATE_INLINE_BYTES];
+			struct weft__future_room *room; /* of a future; NULL:
+							   not needed so far */
+		};
 		int64_t result; /* from its end on */
 	};
 
 	/* What waiting touches, and no task that merely runs. */
 	weft__atomic(uint64_t) op; /* operation in flight: see io/op.h */
-	struct weft__task *fd_next; /* under its descriptor's lock */
-	struct weft__task **fd_link;
-	int32_t op_fd;
-	uint16_t op_shard;
-	uint16_t op_flags;
-	struct weft_within *within; /* innermost deadline block; see WITHIN */
-	struct weft_scope *scopes; /* innermost scope it has open; see LINKED */
+	union {
+		struct {
+			struct weft__task *fd_next; /* under its descriptor's
+						       lock */
+			struct weft__task **fd_link;
+			int32_t op_fd;
+			uint16_t op_shard;
+			uint16_t op_flags;
+			struct weft_within *within; /* innermost deadline
+						       block; see WITHIN */
+			struct weft_scope *scopes;  /* innermost scope it has
+						       open; see LINKED */
+		};
+		struct {
+			uint64_t op_words[3];
+			/* Of a future: how often the number had begun to be
+			 * closed; see io/call.h. */
+			uint64_t op_closes;
+		};
+		/* Of a future that sleeps: an alarm, but for its last word. */
+		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];
+	};
 	struct weft__task *sibling_next; /* under the scope's lock */
 	struct weft__task **sibling_link;
 };
 
 _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
+
+/* What a future waits for; less than the class of any stack. */
+enum weft__awaits {
+	WEFT__AWAITS_BEGIN, /* it never ran */
+	WEFT__AWAITS_NOTHING,
+	WEFT__AWAITS_TURN,
+	WEFT__AWAITS_TIME,
+	WEFT__AWAITS_OP,
+	WEFT__AWAITS_GRANT, /* in the queue of a channel or its like */
+	/* One that closes a descriptor, in this order: */
+	WEFT__AWAITS_OTHERS, /* what others wait for on it has to end; */
+	WEFT__AWAITS_NUMBER, /* the kernel's turn; */
+	WEFT__AWAITS_CLOSE,
+	WEFT__AWAITS_LATE, /* what came meanwhile has to end, too */
+	WEFT__AWAITS_MANY,
+};
+
+static inline bool weft__task_is_future(struct weft__task *task)
+{
+	/* relaxed: does not change while it lives. */
+	return weft__load(&task->state, relaxed) & WEFT__FUTURE;
+}
+
+/* It never ran. */
+static inline bool weft__task_is_fresh(const struct weft__task *task)
+{
+	return !task->stack &&
+	       (uint8_t)(task->awaits - 1) >= WEFT__AWAITS_MANY - 1;
+}
 
 /* flags; written before the task is queued, then by the task alone. */
 #define WEFT__TASK_HANDLE (1u << 0)   /* somebody holds a handle */

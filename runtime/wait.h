@@ -24,6 +24,14 @@ static inline struct weft__task *weft__running(struct weft__worker *worker)
 	return worker ? worker->current : NULL;
 }
 
+/* The same, or the future that is polled: for calls that never wait. */
+static inline struct weft__task *weft__self(struct weft__worker *worker)
+{
+	if (!worker)
+		return NULL;
+	return worker->current ? worker->current : worker->polled;
+}
+
 /* The id of the task that is running. */
 static inline uint64_t weft__running_id(struct weft__task *task)
 {

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 
+#include "runtime/future.h"
 #include "runtime/runtime.h"
 #include "runtime/wait.h"
 
@@ -174,15 +175,22 @@ int weft__interrupted_slow(struct weft__worker *worker,
 bool weft_deadline_passed(void)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = weft__running(worker);
+	struct weft__task *task = weft__self(worker);
 
-	return task && within_passed(worker, task) < 0;
+	if (!task)
+		return false;
+	if (weft__task_is_future(task))
+		return worker->ops->now(worker->runtime) >=
+		       weft__future_deadline(task);
+	return within_passed(worker, task) < 0;
 }
 
 weft_nsec weft_deadline(void)
 {
-	struct weft__task *task = weft__running(weft__worker_self());
+	struct weft__task *task = weft__self(weft__worker_self());
 
+	if (task && weft__task_is_future(task))
+		return weft__future_deadline(task);
 	return task && task->within ? block(task->within)->earliest_ns :
 				      WEFT_NEVER;
 }

@@ -108,6 +108,10 @@ enum weft__park_word {
 struct weft__worker {
 	/* Owner only, touched at each switch. */
 	struct weft__task *current;	/* NULL: the scheduler itself runs */
+	struct weft__task *polled;	/* the future that runs; then there is
+					   no current */
+	struct weft__task *handed; /* a future that a task was to be left
+				      for: the scheduler runs it next */
 	struct weft__task *left;	/* the task that was just left */
 	struct weft__stack *left_stack; /* of one that is done */
 	uint32_t left_how;		/* enum weft__left */
@@ -327,7 +331,7 @@ static inline void weft__push_next(struct weft__worker *worker,
 	old = weft__slot_swap(worker, &worker->lifo, task);
 	if (!old)
 		return;
-	if (!old->stack &&
+	if (weft__task_is_fresh(old) &&
 	    weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
 		weft__push_fresh(worker, old);
 	else

@@ -9,19 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an alarm's node is. */
-struct lane_node {
-	struct weft__timer timer;
-	weft__atomic(uint64_t) fired; /* A2 */
-} __attribute__((may_alias));
+#include "runtime/future.h"
 
-static_assert(sizeof(struct lane_node) <=
+static_assert(sizeof(struct weft__timer) <=
 		      sizeof(((struct weft__alarm *)NULL)->node),
 	      "an alarm has room for a timer");
-static_assert(_Alignof(struct lane_node) <= _Alignof(struct weft__alarm),
+static_assert(_Alignof(struct weft__timer) <= _Alignof(struct weft__alarm),
 	      "and it is aligned");
-static_assert(offsetof(struct weft__alarm, node) == 0 &&
-		      offsetof(struct lane_node, timer) == 0,
+static_assert(offsetof(struct weft__alarm, node) == 0,
 	      "a timer's address is its alarm's");
 
 /* Alarms fired in one hold of a lock: who arms waits no longer. */
@@ -36,17 +31,17 @@ static inline uint64_t due_ns(uint64_t deadline_ns)
 						 (deadline_ns + rest) & ~rest;
 }
 
-static inline struct lane_node *node_of(struct weft__alarm *alarm)
+static inline struct weft__timer *timer_of(struct weft__alarm *alarm)
 {
-	return (struct lane_node *)(void *)alarm->node;
+	return (struct weft__timer *)(void *)alarm->node;
 }
 
 bool weft__lanes_fired(const struct weft__alarm *alarm)
 {
-	struct lane_node *node = (struct lane_node *)(uintptr_t)alarm->node;
+	weft__atomic(uint8_t) *fired = (void *)(uintptr_t)&alarm->fired;
 
 	/* relaxed: disarm() acquires, before the alarm's memory goes. */
-	return alarm->armed && weft__load(&node->fired, relaxed);
+	return alarm->armed && weft__load(fired, relaxed);
 }
 
 static inline struct weft__lane *lane_of(struct weft_runtime *runtime,
@@ -120,17 +115,17 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 {
 	struct weft__lane *lane = worker->lane;
 	struct weft__lanes *all = lane->all;
-	struct lane_node *node = node_of(alarm);
+	struct weft__timer *timer = timer_of(alarm);
 	uint64_t due = due_ns(deadline_ns);
 	bool first;
 
-	node->timer.link = NULL;
+	timer->link = NULL;
 	/* relaxed: published by the lock. */
-	weft__store(&node->fired, (uint64_t)0, relaxed);
+	weft__store(&alarm->fired, (uint8_t)0, relaxed);
 	alarm->lane = lane->index;
 	alarm->armed = true;
 	weft__lock_take(&lane->lock);
-	weft__wheel_arm(&lane->wheel, &node->timer, deadline_ns);
+	weft__wheel_arm(&lane->wheel, timer, deadline_ns);
 	first = due < lane->next_ns;
 	if (weft__unlikely(first)) {
 		lane->next_ns = due;
@@ -148,7 +143,6 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 
 bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 {
-	struct lane_node *node = node_of(alarm);
 	struct weft__lane *lane;
 	bool was_armed;
 
@@ -156,11 +150,11 @@ bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 		return false;
 	alarm->armed = false;
 	/* pairs: [lanes.fired] */
-	if (weft__load(&node->fired, acquire)) /* mutate: recheck=true */
+	if (weft__load(&alarm->fired, acquire)) /* mutate: recheck=true */
 		return false;
 	lane = lane_of(runtime, alarm->lane);
 	weft__lock_take(&lane->lock);
-	was_armed = weft__wheel_cancel(&lane->wheel, &node->timer);
+	was_armed = weft__wheel_cancel(&lane->wheel, timer_of(alarm));
 	/* relaxed: a hint. */
 	weft__store(&lane->stale, 1u, relaxed);
 	weft__lock_drop(&lane->lock);
@@ -191,6 +185,14 @@ static void lane_publish(struct weft__lane *lane)
 	weft__store(&lane->all->next[lane->index], next_ns, relaxed);
 }
 
+static struct fired fired_of(struct weft__alarm *alarm)
+{
+	if (alarm->kind == WEFT__ALARM_FUTURE)
+		return (struct fired){ weft__future_id(alarm),
+				       WEFT__ALARM_WAKE };
+	return (struct fired){ alarm->task, alarm->kind };
+}
+
 /* Unlinks a few that are due.  True: there is nothing more to do now. */
 static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 			 unsigned most, struct fired *fired,
@@ -206,9 +208,9 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 		struct weft__timer *next = timer->next;
 		struct weft__alarm *alarm = (struct weft__alarm *)(void *)timer;
 
-		fired[count++] = (struct fired){ alarm->task, alarm->kind };
+		fired[count++] = fired_of(alarm);
 		/* pairs: [lanes.fired] */
-		weft__store(&node_of(alarm)->fired, (uint64_t)1, release);
+		weft__store(&alarm->fired, (uint8_t)1, release);
 		timer = next;
 	}
 	lane_publish(lane);

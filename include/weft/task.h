@@ -42,13 +42,15 @@ struct weft_task {
 /* The task stays on the worker that first runs it; for code that holds a
  * pthread mutex, thread-locals or a thread-bound library across a wait. */
 #define WEFT_PINNED (1u << 0)
+/* The task is a future: its function is polled; see <weft/future.h>. */
+#define WEFT_FUTURE (1u << 1)
 
 /* Options of a task.  Start from WEFT_TASK_OPTS_INIT. */
 struct weft_task_opts {
 	size_t size;
 	const char *name;   /* for messages; outlives the task; NULL: none */
 	size_t stack_bytes; /* 0: the default; else 16 KiB to 64 MiB */
-	unsigned flags;	    /* WEFT_PINNED */
+	unsigned flags;	    /* WEFT_PINNED, WEFT_FUTURE */
 	unsigned reserved;
 	struct weft_task *ret_task; /* if not NULL, gets a handle to join by */
 };

@@ -26,8 +26,12 @@ int weft_cond_wait(struct weft_cond *cond, struct weft_mutex *mutex)
 	struct weft__worker *worker = weft__sync_worker();
 	struct weft__wait wait;
 	struct weft__waiter w;
-	int r = worker ? weft__interrupted(worker, worker->current) : 0;
+	int r = 0;
 
+	if (worker)
+		r = weft__running(worker) ?
+			    weft__interrupted(worker, worker->current) :
+			    -EPERM;
 	if (r < 0)
 		return r;
 	weft__waiter_init(&w, &wait, worker, NULL, 0);

@@ -46,7 +46,7 @@ static inline uint64_t weft__owner_of(struct weft__task *task)
 
 static inline uint64_t weft__owner_self(struct weft__worker *worker)
 {
-	return weft__owner_of(worker ? worker->current : NULL);
+	return weft__owner_of(weft__self(worker));
 }
 
 /* weft_mutex_lock() in full, whatever happens; `worker` is the caller's, or

@@ -192,9 +192,9 @@ int weft__sync_charge_slow(struct weft__worker **worker);
 
 /*
  * The start of a call that may wait: its worker, or NULL in a thread that runs
- * no task.  -ECANCELED, -ETIMEDOUT: nothing was done.  A call that does not
- * wait counts as a ready operation; after 128 of them in a run the task yields,
- * before it has what it is about to get.
+ * no task.  -ECANCELED, -ETIMEDOUT, or -EPERM in a future: nothing was done.  A
+ * call that does not wait counts as a ready operation; after 128 of them in a
+ * run the task yields, before it has what it is about to get.
  */
 static inline int weft__sync_enter(struct weft__worker **ret_worker)
 {
@@ -204,7 +204,7 @@ static inline int weft__sync_enter(struct weft__worker **ret_worker)
 
 	*ret_worker = task ? worker : NULL;
 	if (weft__unlikely(!task))
-		return 0;
+		return weft__self(worker) ? -EPERM : 0;
 	error = weft__interrupted(worker, task);
 	if (weft__unlikely(error < 0))
 		return error;
@@ -214,12 +214,13 @@ static inline int weft__sync_enter(struct weft__worker **ret_worker)
 	return 0;
 }
 
-/* The worker of the calling task, or NULL in a thread that runs none. */
+/* The worker of the calling task, also of a future; or NULL in a thread that
+ * runs none. */
 static inline struct weft__worker *weft__sync_worker(void)
 {
 	struct weft__worker *worker = weft__worker_self();
 
-	return weft__running(worker) ? worker : NULL;
+	return weft__self(worker) ? worker : NULL;
 }
 
 #endif

@@ -57,6 +57,8 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))
 #define free(memory) ((void)(memory))
+#include "runtime/await.c"
+#include "runtime/future.c"
 #include "runtime/go.c"
 #include "runtime/join.c"
 #include "runtime/limit.c"

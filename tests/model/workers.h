@@ -31,6 +31,7 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #include "runtime/base/lock.c"
 #include "runtime/crowd.c"
 #include "runtime/fresh.c"
+#include "runtime/future.c"
 #include "runtime/idle.c"
 #include "runtime/inject.c"
 

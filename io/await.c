@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets, awaited by futures.  What waits in the kernel is a poll, and the
+ * bytes are moved by a call that does not wait: so nothing refers to a buffer
+ * meanwhile, and nothing is lost when the wait is given up.
+ */
+#include <poll.h>
+
+#include "io/call.h"
+#include "runtime/future.h"
+
+static int await_ready(struct weft__worker *worker, struct weft__task *task,
+		       int fd, unsigned events)
+{
+	bool begins = task->awaits == WEFT__AWAITS_NOTHING;
+	uint8_t closes = weft__call_closes(fd);
+	struct io_uring_sqe sqe = { 0 };
+	int r;
+
+	io_uring_prep_poll_add(&sqe, fd, events);
+	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
+			   WEFT__OP_ON_FD);
+	if (r == WEFT_PENDING) {
+		if (begins)
+			task->op_closes = closes;
+		return r;
+	}
+	/* It was ready, and then closed before this was polled. */
+	if (r >= 0 && !begins && task->op_closes != closes)
+		r = -ECANCELED;
+	task->op_closes = 0;
+	return r;
+}
+
+int weft_await_ready(int fd, short events)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+
+	if (r < 0)
+		return r;
+	if (fd < 0)
+		return -EBADF;
+	return await_ready(worker, task, fd, (unsigned short)events);
+}
+
+/* Is it known that there is nothing to receive? */
+static bool is_drained(struct weft__worker *worker, int fd)
+{
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
+
+	return entry && weft__fd_drained(entry);
+}
+
+static void set_drained(struct weft__worker *worker, int fd, bool drained)
+{
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
+
+	if (entry)
+		weft__fd_set_drained(entry, drained);
+}
+
+ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	ssize_t r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	bool waits;
+
+	if (r < 0)
+		return r;
+	waits = task->awaits == WEFT__AWAITS_OP ||
+		(!flags && is_drained(worker, fd));
+	for (;;) {
+		if (waits) {
+			r = await_ready(worker, task, fd, POLLIN);
+			if (r < 0)
+				return r;
+		}
+		r = weft__direct_recv(fd, buf, bytes, flags);
+		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
+			break;
+		waits = true;
+	}
+	if (!flags)
+		set_drained(worker, fd, r > 0 && (size_t)r < bytes);
+	return r;
+}
+
+ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	ssize_t r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+
+	if (r < 0)
+		return r;
+	for (;;) {
+		if (task->awaits == WEFT__AWAITS_OP || r == -EAGAIN) {
+			r = await_ready(worker, task, fd, POLLOUT);
+			if (r < 0)
+				return r;
+		}
+		r = weft__direct_send(fd, buf, bytes, flags);
+		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
+			return r;
+	}
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Await - what the waits of futures have in common.
+ */
+#include "runtime/future.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/runtime.h"
+
+_Static_assert(offsetof(struct weft__task, sleep) % _Alignof(struct weft__alarm)
+		       == 0,
+	       "an alarm fits into the record");
+
+/* ---- What it keeps beside its record ------------------------------------ */
+
+struct weft__future_room *weft__future_room(struct weft__task *task)
+{
+	if (task->room)
+		return task->room;
+	task->room = calloc(1, sizeof(*task->room));
+	if (task->room)
+		task->room->deadline_ns = WEFT_NEVER;
+	return task->room;
+}
+
+int weft_future_within(weft_nsec length_ns)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = worker ? worker->polled : NULL;
+	uint64_t deadline_ns = weft__deadline_after(length_ns);
+
+	if (!task)
+		return -EPERM;
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
+		     "a future set a deadline while it awaits something");
+	if (!weft__future_room(task))
+		return -ENOMEM;
+	task->room->deadline_ns = deadline_ns;
+	weft__task_mark(task, WEFT__TASK_WITHIN);
+	return 0;
+}
+
+/* ---- Awaiting ------------------------------------------------------------ */
+
+int weft__future_interrupted(struct weft__worker *worker,
+			     struct weft__task *task)
+{
+	uint64_t now_ns;
+
+	/* pairs: [task.wake] */
+	if (weft__load(&task->state, acquire) & WEFT__CANCELLED)
+		return -ECANCELED;
+	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN)))
+		return 0;
+	now_ns = worker->ops->now(worker->runtime);
+	if (now_ns >= task->deadline_ns)
+		return -ECANCELED;
+	return now_ns >= weft__future_deadline(task) ? -ETIMEDOUT : 0;
+}
+
+int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
+		      struct weft__task **ret_task)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = worker ? worker->polled : NULL;
+	int error;
+
+	if (!task)
+		return -EPERM;
+	*ret_worker = worker;
+	*ret_task = task;
+	if (task->awaits == what)
+		return 0;
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
+		     "a future awaits another thing before the last has come");
+	if (!weft__task_is(task, WEFT__TASK_LINKED))
+		weft__scope_link(task);
+	error = weft__future_interrupted(worker, task);
+	if (weft__unlikely(error < 0))
+		return error;
+	weft__count(worker, WEFT__N_OPS_READY, 1);
+	if (weft__likely(--worker->ops_left > 0))
+		return 0;
+	weft__count(worker, WEFT__N_READY_YIELDS, 1);
+	return weft__await_turn(task);
+}
+
+int weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
+		      struct weft__task *task)
+{
+	uint64_t deadline_ns;
+
+	task->awaits = (uint8_t)what;
+	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN)))
+		return 0;
+	deadline_ns = weft__future_deadline(task);
+	if (deadline_ns == WEFT_NEVER)
+		return 0;
+	if (!weft__future_room(task)) {
+		task->awaits = WEFT__AWAITS_NOTHING;
+		return -ENOMEM;
+	}
+	task->room->alarm.kind = WEFT__ALARM_WAKE;
+	task->room->alarm.task = weft__running_id(task);
+	worker->ops->arm(worker, &task->room->alarm, deadline_ns);
+	return 0;
+}
+
+int weft__await_end(struct weft__worker *worker, struct weft__task *task, int r)
+{
+	if (task->room && task->room->alarm.armed)
+		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
+	task->awaits = WEFT__AWAITS_NOTHING;
+	return r;
+}
+
+int weft__await_turn(struct weft__task *task)
+{
+	/* As if somebody had woken it.  relaxed: it is the next to look. */
+	weft__or(&task->state, WEFT__NOTIFIED, relaxed);
+	return WEFT_PENDING;
+}
+
+int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
+		      uint64_t length_ns)
+{
+	struct weft__future_room *room = weft__future_room(task);
+
+	if (!room)
+		return weft__await_turn(task);
+	if (room->alarm.armed)
+		(void)worker->ops->disarm(worker->runtime, &room->alarm);
+	room->alarm.kind = WEFT__ALARM_WAKE;
+	room->alarm.task = weft__running_id(task);
+	worker->ops->arm(worker, &room->alarm,
+			 worker->ops->now(worker->runtime) + length_ns);
+	return WEFT_PENDING;
+}
+
+int weft_await_yield(void)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_TURN, &worker, &task);
+
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_NOTHING) {
+		task->awaits = WEFT__AWAITS_TURN;
+		return weft__await_turn(task);
+	}
+	task->awaits = WEFT__AWAITS_NOTHING;
+	return weft__future_interrupted(worker, task);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/future.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/runtime.h"
+
+void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
+{
+	bool on_heap = weft__task_is(task, WEFT__TASK_ARG_HEAP);
+	int64_t result;
+
+	if (task->awaits == WEFT__AWAITS_BEGIN)
+		task->awaits = WEFT__AWAITS_NOTHING;
+	weft__count(worker, WEFT__N_POLLS, 1);
+	worker->ran = true;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	worker->polled = task;
+	result = task->fn(on_heap ? task->arg_heap : task->state_inline);
+	weft__assert(weft__worker_self() == worker,
+		     "a child of fork() returned from its task: end it by "
+		     "_exit()");
+	worker->polled = NULL;
+	if (weft__likely(result == WEFT_PENDING)) {
+		if (!weft__task_park(task)) /* mutate: recheck=true */
+			weft__push(worker, task); /* mutate: wake */
+		return;
+	}
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
+		     "a future ended before what it awaits has come");
+	free(task->room);
+	weft__future_end(worker, task, result);
+}
+
+int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task;
+	uint64_t state;
+
+	if (!runtime && weft__self(worker))
+		runtime = worker->runtime;
+	if (!runtime)
+		return -EINVAL;
+	task = weft__task_at(runtime, future.id);
+	if (!task)
+		return -ESRCH;
+	/* relaxed: decided by the CAS inside. */
+	state = weft__load(&task->state, relaxed);
+	if (!weft__state_is(state, future.id) ||
+	    (state & (WEFT__DONE | WEFT__FREE)))
+		return -ESRCH;
+	if (!(state & WEFT__FUTURE))
+		return -EINVAL;
+	if (weft__task_notify(task, future.id))
+		weft__enqueue(runtime, worker, task); /* mutate: wake */
+	return 0;
+}

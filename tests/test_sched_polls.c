@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/polls: when futures are polled, and what they may do.  Every test
+ * runs over seeds and numbers of workers.
+ *
+ * WEFT_TEST_SEED=n changes the seeds.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+#include "tests/future_scene.h"
+
+/*
+ * Wakes of one's own.
+ */
+
+struct gate {
+	weft__atomic(int) open;
+	weft__atomic(int) polls;
+};
+
+static int64_t wait_open(void *state)
+{
+	struct gate *gate = *(struct gate **)state;
+
+	weft__add(&gate->polls, 1, relaxed);
+	/* pairs: the store before the wake */
+	return weft__load(&gate->open, acquire) ? 3 : WEFT_PENDING;
+}
+
+static int64_t wakes(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(scope)
+		for (int i = 0; i < 50; i++) {
+			struct gate gate = { 0, 0 }, *at = &gate;
+			struct weft_task task;
+
+			task = start_future(scope, wait_open, &at, sizeof(at));
+			if (i % 3)
+				EXPECT(weft_yield() == 0);
+			for (int k = 0; k < i % 4; k++)
+				EXPECT(weft_future_wake(NULL, task) == 0);
+			/* pairs: wait_open */
+			weft__store(&gate.open, 1, release);
+			EXPECT(weft_future_wake(weft_runtime(), task) == 0);
+			EXPECT(join(task) == 3);
+			EXPECT(weft__load(&gate.polls, relaxed) >= 1);
+			EXPECT(weft__load(&gate.polls, relaxed) <= 2 + i % 4);
+			EXPECT(weft_future_wake(NULL, task) == -ESRCH);
+		}
+	EXPECT(weft_future_wake(NULL, weft_self()) == -EINVAL);
+	return 0;
+}
+
+START_TEST(wake_has_it_polled_once_more)
+{
+	(void)run_main(_i, wakes);
+}
+END_TEST
+
+struct sleeper {
+	WEFT_FUTURE_STATE;
+	int times;
+	uint64_t length_ns;
+	uint64_t began_ns;
+	weft__atomic(int) *ended;
+};
+
+static int64_t sleep_times(void *state)
+{
+	struct sleeper *s = state;
+	int r;
+
+	WEFT_FUTURE_BEGIN(s);
+	for (; s->times > 0; s->times--) {
+		s->began_ns = weft_now();
+		WEFT_AWAIT_AS(s, r, weft_await_sleep(s->length_ns));
+		if (r < 0)
+			return r;
+		EXPECT(weft_now() - s->began_ns >= s->length_ns);
+	}
+	WEFT_FUTURE_END(s);
+	weft__add(s->ended, 1, relaxed);
+	return 0;
+}
+
+/* Of an await that was woken for nothing. */
+static int64_t wakes_for_nothing(void *arg)
+{
+	struct sleeper s = { .times = 1, .length_ns = WEFT_MS(5) };
+	weft__atomic(int) ended = 0;
+
+	(void)arg;
+	s.ended = &ended;
+	WEFT_SUPERVISE(scope) {
+		struct weft_task task =
+			start_future(scope, sleep_times, &s, sizeof(s));
+
+		for (int i = 0; i < 20; i++) {
+			EXPECT(weft_future_wake(NULL, task) == 0);
+			EXPECT(weft_sleep(WEFT_US(70)) == 0);
+		}
+		EXPECT(join(task) == 0);
+	}
+	EXPECT(weft__load(&ended, relaxed) == 1);
+	return 0;
+}
+
+START_TEST(needless_wakes_end_no_await)
+{
+	(void)run_main(_i, wakes_for_nothing);
+}
+END_TEST
+
+/*
+ * What a future may do.
+ */
+
+static int64_t try_to_suspend(void *state)
+{
+	struct weft_mutex mutex = WEFT_MUTEX_INIT;
+	struct weft_cond cond = WEFT_COND_INIT;
+	struct weft_sem sem = WEFT_SEM_INIT(0);
+	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	struct weft_case which[] = { WEFT_RECV(&chan, state) };
+	struct weft_within within;
+	struct weft_scope scope;
+	int value = 0;
+
+	(void)state;
+	EXPECT(weft_sleep(1) == -EPERM);
+	EXPECT(weft_yield() == -EPERM);
+	EXPECT(weft_mutex_lock(&mutex) == -EPERM);
+	EXPECT(weft_sem_acquire(&sem, 1) == -EPERM);
+	EXPECT(weft_chan_send(&chan, &value) == -EPERM);
+	EXPECT(weft_chan_recv(&chan, &value) == -EPERM);
+	EXPECT(weft_select(which, 1) == -EPERM);
+	EXPECT(weft_join(weft_self(), NULL) == -EPERM);
+	EXPECT(weft_wait(weft_runtime(), weft_self(), NULL) == -EDEADLK);
+	EXPECT(weft_group_begin(&scope) == -EPERM);
+	EXPECT(weft_within_begin(&within, 0) == -EPERM);
+	EXPECT(weft_local_set(NULL, NULL) == -EPERM);
+	/* These do not suspend. */
+	EXPECT(weft_mutex_try_lock(&mutex) == 0);
+	EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
+	EXPECT(weft_cond_wait(&cond, &mutex) == -EPERM);
+	weft_mutex_unlock(&mutex);
+	EXPECT(weft_try_select(which, 1) == -EAGAIN);
+	EXPECT(weft_chan_try_send(&chan, &value) == -EAGAIN);
+	return 0;
+}
+
+static int64_t refuses(void *arg)
+{
+	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	int value;
+
+	(void)arg;
+	EXPECT(weft_await_sleep(1) == -EPERM);
+	EXPECT(weft_await_yield() == -EPERM);
+	EXPECT(weft_await_chan_recv(&chan, &value) == -EPERM);
+	EXPECT(weft_future_within(1) == -EPERM);
+	WEFT_SUPERVISE(scope)
+		EXPECT(join(start_future(scope, try_to_suspend, NULL, 0)) == 0);
+	return 0;
+}
+
+START_TEST(calls_that_suspend_are_refused)
+{
+	(void)run_main(_i, refuses);
+}
+END_TEST
+
+struct starter {
+	WEFT_FUTURE_STATE;
+	int depth;
+	struct weft_scope *scope;
+	weft__atomic(int) *count;
+};
+
+static int64_t start_more(void *state)
+{
+	struct starter *s = state;
+	struct starter child = *s;
+	struct answer answer = { 0, 1, 0 };
+
+	child.weft_at = 0;
+	child.depth--;
+	weft__add(s->count, 1, relaxed);
+	if (!s->depth)
+		return 0;
+	for (int i = 0; i < 3; i++)
+		EXPECT(WEFT_GO_FUTURE(s->scope, start_more, child) == 0);
+	return WEFT_GO(s->scope, give, answer);
+}
+
+static int64_t starts_a_tree(void *arg)
+{
+	weft__atomic(int) count = 0;
+	int64_t result = -1;
+
+	(void)arg;
+	WEFT_SCOPE(scope, &result) {
+		struct starter s = { 0, 5, scope, &count };
+
+		EXPECT(WEFT_GO_FUTURE(scope, start_more, s) == 0);
+	}
+	EXPECT(result == 0);
+	EXPECT(weft__load(&count, relaxed) == 1 + 3 + 9 + 27 + 81 + 243);
+	return 0;
+}
+
+START_TEST(futures_start_tasks_and_futures)
+{
+	(void)run_main(_i, starts_a_tree);
+}
+END_TEST
+
+static int64_t start_in_full(void *state)
+{
+	struct weft_scope *scope = *(struct weft_scope **)state;
+	struct answer answer = { 0, 0, 0 };
+
+	/* It is itself one of the two that may be. */
+	EXPECT(WEFT_GO(scope, give, answer) == -EAGAIN);
+	return 0;
+}
+
+static int64_t meets_a_limit(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		EXPECT(weft_scope_limit(scope, 2) == 0);
+		EXPECT(weft_go_future(scope, sleep_long, NULL, 0) == 0);
+		EXPECT(WEFT_GO_FUTURE(scope, start_in_full, scope) == 0);
+		EXPECT(weft_scope_wait_room(scope) == 0);
+		EXPECT(weft_scope_count(scope) == 1);
+		weft_scope_cancel(scope);
+	}
+	return 0;
+}
+
+START_TEST(limit_holds_for_futures)
+{
+	(void)run_main(_i, meets_a_limit);
+}
+END_TEST
+
+static int64_t bad_arguments(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	char big[WEFT_ARG_BYTES_MAX + 1] = { 0 };
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		EXPECT(weft_go_future(NULL, sleep_long, NULL, 0) == -EINVAL);
+		EXPECT(weft_go_future(scope, NULL, NULL, 0) == -EINVAL);
+		EXPECT(weft_go_future(scope, sleep_long, NULL, 8) == -EINVAL);
+		EXPECT(weft_go_future(scope, sleep_long, big, sizeof(big)) ==
+		       -EINVAL);
+		opts.flags = WEFT_FUTURE | WEFT_PINNED;
+		EXPECT(weft_go_opts(scope, sleep_long, NULL, 0, &opts) ==
+		       -EINVAL);
+		opts.flags = WEFT_FUTURE;
+		opts.stack_bytes = 65536;
+		EXPECT(weft_go_opts(scope, sleep_long, NULL, 0, &opts) ==
+		       -EINVAL);
+		EXPECT(weft_scope_count(scope) == 0);
+	}
+	return 0;
+}
+
+START_TEST(bad_arguments_are_refused)
+{
+	(void)run_main(_i, bad_arguments);
+}
+END_TEST
+
+/*
+ * Fairness.
+ */
+
+struct greedy {
+	struct weft_chan *chan;
+	uint64_t value;
+	bool *stop;
+};
+
+/* Never waits: there is always room, and always a value. */
+static int64_t be_greedy(void *state)
+{
+	struct greedy *g = state;
+	int r = 0;
+
+	while (!*g->stop && r != WEFT_PENDING) {
+		r = weft_await_chan_send(g->chan, &g->value);
+		if (r == 0)
+			EXPECT(weft_chan_try_recv(g->chan, &g->value) == 0);
+	}
+	return *g->stop && r != WEFT_PENDING ? 0 : WEFT_PENDING;
+}
+
+static int64_t shares(void *arg)
+{
+	uint64_t room[4];
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+	bool stop = false;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		struct greedy g = { &chan, 7, &stop };
+
+		EXPECT(WEFT_GO_FUTURE(scope, be_greedy, g) == 0);
+		for (int i = 0; i < 20; i++)
+			EXPECT(weft_yield() == 0);
+		EXPECT(weft_sleep(WEFT_US(300)) == 0);
+		stop = true;
+	}
+	return 0;
+}
+
+START_TEST(one_that_never_waits_lets_others_run)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };
+
+	must_run(&config, shares, NULL);
+}
+END_TEST
+
+#define ADD(tc, test) tcase_add_loop_test((tc), test, 0, seeds(SEEDS))
+
+static Suite *future_suite(void)
+{
+	Suite *suite = suite_create("sched/polls");
+	TCase *wakes = tcase_create("wakes");
+	TCase *rules = tcase_create("rules");
+
+	tcase_set_timeout(wakes, 30);
+	ADD(wakes, wake_has_it_polled_once_more);
+	ADD(wakes, needless_wakes_end_no_await);
+	suite_add_tcase(suite, wakes);
+	tcase_set_timeout(rules, 30);
+	ADD(rules, calls_that_suspend_are_refused);
+	ADD(rules, futures_start_tasks_and_futures);
+	ADD(rules, limit_holds_for_futures);
+	ADD(rules, bad_arguments_are_refused);
+	ADD(rules, one_that_never_waits_lets_others_run);
+	suite_add_tcase(suite, rules);
+
+	return suite;
+}
+
+int main(void)
+{
+	Suite *(*const make[])(void) = { future_suite };
+
+	return run_suites(make, 1);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleeping by a future: its alarm is in its record.  One that has a deadline,
+ * too, sets it for whichever is earlier.
+ */
+#include <string.h>
+
+#include "runtime/future.h"
+#include "timer/lanes.h"
+
+static int sleep_begin(struct weft__worker *worker, struct weft__task *task,
+		       uint64_t until_ns)
+{
+	struct weft__alarm *alarm = weft__future_alarm(task);
+	uint64_t deadline_ns = WEFT_NEVER;
+
+	if (weft__unlikely(weft__task_is(task, WEFT__TASK_WITHIN)))
+		deadline_ns = weft__future_deadline(task);
+	alarm->kind = WEFT__ALARM_FUTURE;
+	alarm->early = deadline_ns < until_ns;
+	alarm->armed = false;
+	task->awaits = WEFT__AWAITS_TIME;
+	if (alarm->early)
+		until_ns = deadline_ns;
+	if (until_ns != WEFT_NEVER)
+		worker->ops->arm(worker, alarm, until_ns);
+	return WEFT_PENDING;
+}
+
+static int sleep_end(struct weft__worker *worker, struct weft__task *task,
+		     int r)
+{
+	struct weft__alarm *alarm = weft__future_alarm(task);
+
+	if (alarm->armed)
+		(void)worker->ops->disarm(worker->runtime, alarm);
+	/* A record that goes has no scopes. */
+	memset(alarm, 0, WEFT__ALARM_FUTURE_BYTES);
+	task->awaits = WEFT__AWAITS_NOTHING;
+	return r;
+}
+
+static int sleep_go_on(struct weft__worker *worker, struct weft__task *task)
+{
+	struct weft__alarm *alarm = weft__future_alarm(task);
+	int error;
+
+	if (weft__likely(weft__lanes_fired(alarm) && !alarm->early))
+		return sleep_end(worker, task, 0);
+	error = weft__future_interrupted(worker, task);
+	return error < 0 ? sleep_end(worker, task, error) : WEFT_PENDING;
+}
+
+int weft_await_sleep_until(weft_nsec deadline_ns)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_TIME, &worker, &task);
+
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_TIME)
+		return sleep_go_on(worker, task);
+	return sleep_begin(worker, task, deadline_ns);
+}
+
+int weft_await_sleep(weft_nsec length_ns)
+{
+	struct weft__worker *worker = weft__worker_self();
+	uint64_t until_ns = WEFT_NEVER;
+
+	/* Only the call that begins it asks for the time. */
+	if (worker && worker->polled &&
+	    worker->polled->awaits != WEFT__AWAITS_TIME)
+		until_ns = weft__deadline_after(length_ns);
+	return weft_await_sleep_until(until_ns);
+}
