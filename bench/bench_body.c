@@ -29,17 +29,35 @@ int64_t body_yields(void *arg)
 	return r;
 }
 
-int64_t body_sleeper(void *arg)
+static void note_late(struct body_sleeper *sleeper, weft_nsec due_ns)
 {
-	struct body_sleeper *sleeper = arg;
-	weft_nsec due_ns = weft_now() + WEFT_MS(10), now_ns;
-	int r = weft_sleep(WEFT_MS(10));
+	weft_nsec now_ns = weft_now();
 
-	now_ns = weft_now();
 	*sleeper->late_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 	if (now_ns < due_ns)
 		/* relaxed: read after the tasks were joined. */
 		weft__add(sleeper->early, (uint64_t)1, relaxed);
+}
+
+int64_t body_sleeper(void *arg)
+{
+	weft_nsec due_ns = weft_now() + WEFT_MS(10);
+	int r = weft_sleep(WEFT_MS(10));
+
+	note_late(arg, due_ns);
+	return r;
+}
+
+int64_t body_future_sleeper(void *state)
+{
+	struct body_future_sleeper *s = state;
+	int r;
+
+	if (!s->at++)
+		s->due_ns = weft_now() + WEFT_MS(10);
+	r = weft_await_sleep_until(s->due_ns);
+	if (r != WEFT_PENDING)
+		note_late(&s->sleeper, s->due_ns);
 	return r;
 }
 
@@ -50,6 +68,16 @@ int64_t body_sleeps_long(void *arg)
 	/* relaxed: a count that publishes nothing. */
 	weft__add(up, (uint64_t)1, relaxed);
 	return weft_sleep(WEFT_SEC(3600));
+}
+
+int64_t body_future_sleeps_long(void *state)
+{
+	struct body_future_long *s = state;
+
+	if (!s->at++)
+		/* relaxed: as above. */
+		weft__add(s->up, (uint64_t)1, relaxed);
+	return weft_await_sleep(WEFT_SEC(3600));
 }
 
 static inline uint64_t random_next(uint64_t seed)

@@ -25,8 +25,23 @@ struct body_sleeper {
 };
 int64_t body_sleeper(void *arg);
 
+/* The same as a future, with a blank `at`. */
+struct body_future_sleeper {
+	unsigned at;
+	uint64_t due_ns;
+	struct body_sleeper sleeper;
+};
+int64_t body_future_sleeper(void *state);
+
 /* Counts itself in **(weft__atomic(uint64_t) **)arg, then sleeps an hour. */
 int64_t body_sleeps_long(void *arg);
+
+/* The same as a future, with a blank `at`. */
+struct body_future_long {
+	unsigned at;
+	weft__atomic(uint64_t) *up;
+};
+int64_t body_future_sleeps_long(void *state);
 
 /* Random reads of a block until *stop. */
 struct body_reader {

@@ -2,12 +2,12 @@
 /*
  * weft's echo server, to stand beside those of peers/.
  *
- *	bench_echo --port P [--threads N] [--buf BYTES] [--style plain|lean]
+ *	bench_echo --port P [--threads N] [--buf BYTES] [--style STYLE]
  *
  * plain is the program a reader of the manual would write: a task a
  * connection, a loop, a buffer on its stack.  lean holds no buffer while it is
  * idle: it waits for input first, and only then takes a buffer from a common
- * heap of them.
+ * heap of them.  future is that as a future a connection.
  *
  * What would fool it: a buffer on the stack that was used once stays resident;
  * so lean must not have one.  One listener serves all workers: connections are
@@ -110,8 +110,79 @@ static int64_t echo_lean(void *arg)
 	return 0;
 }
 
+/* A connection as a future: what a send has not taken yet is in a buffer. */
+struct session {
+	WEFT_FUTURE_STATE;
+	int fd;
+	char *rest;
+	uint32_t from, to;
+};
+
+/* One request: as far as it goes without waiting.  0: at the end of the
+ * connection; WEFT_PENDING: `rest` is to be sent. */
+static ssize_t echo_try(struct session *s)
+{
+	char *buf = buffer_get();
+	ssize_t n, sent = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	n = recv(s->fd, buf, buf_bytes, MSG_DONTWAIT);
+	if (n > 0)
+		sent = send(s->fd, buf, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n <= 0 || sent == n) {
+		buffer_put(buf);
+		return n;
+	}
+	s->rest = buf;
+	s->from = sent > 0 ? (uint32_t)sent : 0;
+	s->to = (uint32_t)n;
+	return WEFT_PENDING;
+}
+
+static int64_t echo_future(void *state)
+{
+	struct session *s = state;
+	ssize_t n;
+
+	WEFT_FUTURE_BEGIN(s);
+	for (;;) {
+		WEFT_AWAIT_AS(s, n, weft_await_ready(s->fd, POLLIN));
+		if (n > 0)
+			n = echo_try(s);
+		if (n <= 0 && n != WEFT_PENDING)
+			break;
+		while (s->from < s->to) {
+			WEFT_AWAIT_AS(s, n,
+				      weft_await_send(s->fd, s->rest + s->from,
+						      s->to - s->from, 0));
+			if (n < 0)
+				s->from = s->to;
+			else
+				s->from += (uint32_t)n;
+		}
+		if (s->rest)
+			buffer_put(s->rest);
+		s->rest = NULL;
+	}
+	WEFT_AWAIT(s, weft_await_close(s->fd));
+	WEFT_FUTURE_END(s);
+	return 0;
+}
+
+static int go_session(struct weft_scope *peers, weft_fn echo, int fd)
+{
+	const struct session session = { .fd = fd };
+
+	if (echo != echo_future)
+		return WEFT_GO(peers, echo, fd);
+	return WEFT_GO_FUTURE(peers, echo, session);
+}
+
 static weft_fn echo_style(void)
 {
+	if (strcmp(opt.style, "future") == 0)
+		return echo_future;
 	if (strcmp(opt.style, "lean") == 0)
 		return echo_lean;
 	if (strcmp(opt.style, "plain") == 0)
@@ -129,7 +200,7 @@ static int64_t serve(void *arg)
 	listener = (int)bench_must(address, weft_tcp_listen(address, NULL));
 	WEFT_SUPERVISE(peers)
 		while ((fd = weft_accept(listener, NULL)) >= 0)
-			if (WEFT_GO(peers, echo, fd) < 0)
+			if (go_session(peers, echo, fd) < 0)
 				weft_close(fd);
 	return weft_close(listener);
 }
@@ -153,7 +224,7 @@ int main(int argc, char **argv)
 	if (!opt.port || !echo || out_workers < 1 || buf_bytes < BUF_MIN ||
 	    buf_bytes > BUF_MAX) {
 		fprintf(stderr, "usage: --port P [--threads N] [--buf BYTES] "
-				"[--style plain|lean]\n");
+				"[--style plain|lean|future]\n");
 		return 2;
 	}
 	getrlimit(RLIMIT_NOFILE, &limit);

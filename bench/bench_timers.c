@@ -3,14 +3,16 @@
  * What do timers cost, how late do sleepers wake, what does a sleeping task
  * occupy?
  *
- *	bench_timers timer|sleep|mem [--workers N] [--label L]
+ *	bench_timers timer|sleep|mem|sleep_future|mem_future
+ *		     [--workers N] [--label L]
  *
  * Method.  timer: a million timers in memory of our own, set 10 to 60 s ahead,
  * then cleared; then each set and cleared at once, with a look at the clock,
  * as a deadline of an I/O call is.  sleep: 100,000 tasks sleep 10 ms and note
  * how far past their own deadline they woke; twice, the first time (_cold)
  * without memory and stacks in place.  mem: resident bytes before and after a
- * million tasks have gone to sleep, or fewer if memory is short.
+ * million tasks have gone to sleep, or fewer if memory is short.  _future: the
+ * same with futures.
  *
  * What would fool it: with one worker, starting 100,000 tasks takes longer
  * than the 10 ms, so early sleepers wait for the loop that starts the rest.
@@ -57,7 +59,25 @@ static int64_t timer(void *arg)
 	return 0;
 }
 
-static void sleep_round(const char *round, uint64_t *late_ns)
+static void go_sleeper(struct weft_scope *scope,
+		       const struct body_sleeper *sleeper)
+{
+	bench_go(scope, body_sleeper, sleeper, sizeof(*sleeper));
+}
+
+static void go_future(struct weft_scope *scope,
+		      const struct body_sleeper *sleeper)
+{
+	const struct body_future_sleeper future = { .sleeper = *sleeper };
+
+	bench_must("weft_go_future",
+		   weft_go_future(scope, body_future_sleeper, &future,
+				  sizeof(future)));
+}
+
+static void sleep_round(const char *round, uint64_t *late_ns,
+			void (*go)(struct weft_scope *scope,
+				   const struct body_sleeper *sleeper))
 {
 	weft__atomic(uint64_t) early = 0;
 	struct body_sleeper sleeper = { .early = &early };
@@ -67,8 +87,7 @@ static void sleep_round(const char *round, uint64_t *late_ns)
 	WEFT_SUPERVISE(scope)
 		for (int i = 0; i < SLEEPERS; i++) {
 			sleeper.late_ns = &late_ns[i];
-			bench_go(scope, body_sleeper, &sleeper,
-				 sizeof(sleeper));
+			go(scope, &sleeper);
 		}
 	emit_sleep(round, t0, late_ns, SLEEPERS);
 	snprintf(bench, sizeof(bench), "sleep100k_early%s", round);
@@ -81,10 +100,21 @@ static int64_t sleeps(void *arg)
 	uint64_t *late_ns = bench_alloc(SLEEPERS, sizeof(*late_ns));
 
 	(void)arg;
-	sleep_round("_cold", late_ns);
+	sleep_round("_cold", late_ns, go_sleeper);
 	/* It goes faster, so more tasks sleep at once: more new stacks. */
-	sleep_round("_second", late_ns);
-	sleep_round("", late_ns);
+	sleep_round("_second", late_ns, go_sleeper);
+	sleep_round("", late_ns, go_sleeper);
+	free(late_ns);
+	return 0;
+}
+
+static int64_t sleeps_future(void *arg)
+{
+	uint64_t *late_ns = bench_alloc(SLEEPERS, sizeof(*late_ns));
+
+	(void)arg;
+	sleep_round("_cold_future", late_ns, go_future);
+	sleep_round("_future", late_ns, go_future);
 	free(late_ns);
 	return 0;
 }
@@ -113,19 +143,30 @@ static uint64_t mem_tasks(void)
 	return fit < MEM_TASKS ? (uint64_t)fit : MEM_TASKS;
 }
 
-static int64_t mem(void *arg)
+static void go_long(struct weft_scope *scope, weft__atomic(uint64_t) *up,
+		    bool future)
 {
-	weft__atomic(uint64_t) up = 0, *pointer = &up;
+	const struct body_future_long state = { .up = up };
+
+	if (!future)
+		bench_go(scope, body_sleeps_long, &up, sizeof(up));
+	else
+		bench_must("weft_go_future",
+			   weft_go_future(scope, body_future_sleeps_long,
+					  &state, sizeof(state)));
+}
+
+static void mem_measure(const char *bench, bool future)
+{
+	weft__atomic(uint64_t) up = 0;
 	uint64_t n = mem_tasks();
 	double resident, tables;
 
-	(void)arg;
 	resident = rss_bytes();
 	tables = proc_bytes("/proc/self/status", "VmPTE:");
 	WEFT_SUPERVISE(scope) {
 		for (uint64_t i = 0; i < n; i++)
-			bench_go(scope, body_sleeps_long, &pointer,
-				 sizeof(pointer));
+			go_long(scope, &up, future);
 		/* relaxed: a count that publishes nothing. */
 		while (weft__load(&up, relaxed) < n)
 			bench_must("weft_sleep", weft_sleep(WEFT_MS(20)));
@@ -134,9 +175,22 @@ static int64_t mem(void *arg)
 		tables = proc_bytes("/proc/self/status", "VmPTE:") - tables;
 		weft_scope_cancel(scope);
 	}
-	emit("mem_per_sleeping_task", resident / (double)n, "bytes");
+	emit(bench, resident / (double)n, "bytes");
 	fprintf(stderr, "%llu tasks; page tables: %.0f bytes each\n",
 		(unsigned long long)n, tables / (double)n);
+}
+
+static int64_t mem(void *arg)
+{
+	(void)arg;
+	mem_measure("mem_per_sleeping_task", false);
+	return 0;
+}
+
+static int64_t mem_future(void *arg)
+{
+	(void)arg;
+	mem_measure("mem_per_sleeping_task_future", true);
 	return 0;
 }
 
@@ -150,6 +204,8 @@ int main(int argc, char **argv)
 		{ "timer", timer },
 		{ "sleep", sleeps },
 		{ "mem", mem },
+		{ "sleep_future", sleeps_future },
+		{ "mem_future", mem_future },
 	};
 	const char *what = bench_parse(argc, argv, none);
 
