@@ -28,7 +28,7 @@ CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
-# ---- hello, lookup, timeout, echo, proxy ------------------------------------
+# ---- hello, lookup, million, timeout, echo, proxy ------------------------------------
 
 def hello_greets():
     done = run("hello")
@@ -39,6 +39,20 @@ def lookup_resolves_each_name():
     done = run("lookup", "127.0.0.1", "::1", "x" * 64)  # nobody is asked that
     expect(re.fullmatch(r"127.0.0.1: 127.0.0.1\n::1: ::1\nx{64}: .+\n",
                         done.stdout), "lookup said", repr(done.stdout))
+
+
+def million_futures_sleep_and_wake():
+    done = run("million", "20000")
+    said = re.fullmatch(r"20000 futures sleep, (\d+) bytes each\n60000 beats\n",
+                        done.stdout)
+    expect(done.returncode == 0 and said, "million said", repr(done.stdout))
+    # Beside the records a few stacks and pages that any program has.
+    expect(int(said[1]) < 300, "bytes of a future", said[1])
+
+
+def million_refuses_no_futures():
+    done = run("million", "0")
+    expect_equal(done.returncode, 2, "status")
 
 
 def timeout_gives_up_and_goes_on():
@@ -463,7 +477,7 @@ def httpd_says_what_is_wrong():
 
 
 CASES = [function for name, function in list(globals().items())
-         if re.match("(hello|lookup|timeout|echo|proxy|httpd)_", name)]
+         if re.match("(hello|lookup|million|timeout|echo|proxy|httpd)_", name)]
 
 
 if __name__ == "__main__":
