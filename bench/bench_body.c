@@ -53,7 +53,7 @@ int64_t body_future_sleeper(void *state)
 	struct body_future_sleeper *s = state;
 	int r;
 
-	if (!s->at++)
+	if (!s->due_ns)
 		s->due_ns = weft_now() + WEFT_MS(10);
 	r = weft_await_sleep_until(s->due_ns);
 	if (r != WEFT_PENDING)

@@ -25,10 +25,9 @@ struct body_sleeper {
 };
 int64_t body_sleeper(void *arg);
 
-/* The same as a future, with a blank `at`. */
+/* The same as a future. */
 struct body_future_sleeper {
-	unsigned at;
-	uint64_t due_ns;
+	uint64_t due_ns; /* 0: it has not begun */
 	struct body_sleeper sleeper;
 };
 int64_t body_future_sleeper(void *state);

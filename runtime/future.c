@@ -6,18 +6,25 @@
 
 #include "runtime/runtime.h"
 
-void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
+static void begin(struct weft__task *task)
 {
 	bool on_heap = weft__task_is(task, WEFT__TASK_ARG_HEAP);
+
+	task->awaits = WEFT__AWAITS_NOTHING;
+	task->state_at = on_heap ? task->arg_heap : task->state_inline;
+}
+
+void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
+{
 	int64_t result;
 
 	if (task->awaits == WEFT__AWAITS_BEGIN)
-		task->awaits = WEFT__AWAITS_NOTHING;
+		begin(task);
 	weft__count(worker, WEFT__N_POLLS, 1);
 	worker->ran = true;
 	worker->ops_left = WEFT__OPS_BUDGET;
 	worker->polled = task;
-	result = task->fn(on_heap ? task->arg_heap : task->state_inline);
+	result = task->fn(task->state_at);
 	weft__assert(weft__worker_self() == worker,
 		     "a child of fork() returned from its task: end it by "
 		     "_exit()");

@@ -91,6 +91,7 @@ struct weft__task {
 	struct weft__task *ahead; /* see base/ahead.h */
 	union {
 		void *sp; /* saved stack pointer while it does not run */
+		void *state_at; /* of a future that has begun */
 		struct weft__task *older; /* before its first; see fresh.h */
 	};
 	struct weft__stack *stack; /* NULL until its first run; of a future
