@@ -123,7 +123,7 @@ static void accept_retry(struct weft__worker *worker, struct weft__fd *entry,
 }
 
 static int accept_wait(struct weft__worker *worker, struct weft__task *task,
-		       struct weft__fd *entry)
+		       struct weft__fd *entry, uint64_t reason)
 {
 	for (;;) {
 		/* pairs: [op.end] */
@@ -137,10 +137,11 @@ static int accept_wait(struct weft__worker *worker, struct weft__task *task,
 			if (accept_withdraw(worker, entry, task))
 				return why;
 		} else if (accept_starves(entry, task)) {
-			worker = weft__op_pause(worker, task, STARVED_NS);
+			worker = weft__op_pause(worker, task, reason,
+						STARVED_NS);
 			accept_retry(worker, entry, task);
 		} else {
-			worker = weft__suspend(worker);
+			worker = weft__suspend(worker, reason);
 		}
 	}
 }
@@ -149,6 +150,7 @@ static int accept_one(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
+	uint64_t reason = weft__op_reason(WEFT__OP_SAYS_ACCEPT, 0, fd);
 	struct weft__fd *entry;
 	int r, accepted = -1;
 
@@ -163,11 +165,11 @@ static int accept_one(int fd)
 	weft__wait_begin(worker, task);
 	while ((r = accept_begin(worker, task, entry, fd, &accepted)) ==
 	       -EAGAIN)
-		worker = weft__op_pause(worker, task, GOING_NS);
+		worker = weft__op_pause(worker, task, reason, GOING_NS);
 	if (r < 0)
 		return r;
 	if (r == BEGUN_WAITS)
-		return accept_wait(worker, task, entry);
+		return accept_wait(worker, task, entry, reason);
 	weft__charge_ready(worker);
 	return accepted;
 }

@@ -160,7 +160,7 @@ static enum drained drain(struct weft__worker *worker, struct weft__fd *entry)
 }
 
 static int close_drain(struct weft__worker *worker, struct weft__task *task,
-		       struct weft__fd *entry)
+		       struct weft__fd *entry, uint64_t reason)
 {
 	enum drained state;
 	int r = close_begin(entry, task);
@@ -169,9 +169,10 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 		return r;
 	while ((state = drain(worker, entry)) != DRAINED) {
 		if (state == WOKEN_AT_END)
-			worker = weft__suspend(worker);
+			worker = weft__suspend(worker, reason);
 		else
-			worker = weft__op_pause(worker, task, AGAIN_NS);
+			worker = weft__op_pause(worker, task, reason,
+						AGAIN_NS);
 	}
 	return 0;
 }
@@ -199,11 +200,11 @@ static bool late_cancel(struct weft__worker *worker, struct weft__fd *entry)
 }
 
 static void close_finish(struct weft__worker *worker, struct weft__task *task,
-			 struct weft__fd *entry)
+			 struct weft__fd *entry, uint64_t reason)
 {
 	close_gone(entry);
 	while (late_cancel(worker, entry))
-		worker = weft__op_pause(worker, task, LATE_NS);
+		worker = weft__op_pause(worker, task, reason, LATE_NS);
 }
 
 /* Through the ring, which goes to a thread of the kernel's if it would block.
@@ -224,6 +225,7 @@ int weft_close(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
+	uint64_t reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 	struct weft__fd *entry;
 	int r;
 
@@ -238,13 +240,13 @@ int weft_close(int fd)
 	if (r < 0)
 		entry = NULL;
 	if (entry) {
-		r = close_drain(worker, task, entry);
+		r = close_drain(worker, task, entry, reason);
 		if (r < 0)
 			return r;
 	}
 	r = close_number(fd);
 	if (entry)
-		close_finish(weft__worker_self(), task, entry);
+		close_finish(weft__worker_self(), task, entry, reason);
 	weft__listeners_feed(weft__worker_self());
 	return r;
 }

@@ -481,6 +481,7 @@ static const struct weft__driver_ops uring_ops = {
 	.wake = uring_wake,
 	.watch = uring_watch,
 	.waited = uring_waited,
+	.describe = weft__op_describe,
 	.random = uring_random,
 };
 

@@ -83,7 +83,8 @@ static int op_start(struct weft__worker *worker, struct weft__task *task,
 #define BEGIN_ANEW INT32_MIN
 
 struct weft__worker *weft__op_pause(struct weft__worker *worker,
-				    struct weft__task *task, uint64_t wait_ns)
+				    struct weft__task *task, uint64_t reason,
+				    uint64_t wait_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	struct weft__alarm alarm = {
@@ -94,7 +95,7 @@ struct weft__worker *weft__op_pause(struct weft__worker *worker,
 
 	runtime->ops->arm(worker, &alarm,
 			  runtime->ops->now(runtime) + wait_ns);
-	worker = weft__suspend(worker);
+	worker = weft__suspend(worker, reason);
 	runtime->ops->disarm(runtime, &alarm);
 	return worker;
 }
@@ -114,11 +115,12 @@ static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 /* The wait was interrupted.  The completion still comes, and is waited for
  * (O1). */
 static __attribute__((noinline)) struct weft__worker *
-op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word)
+op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
+	  uint64_t reason)
 {
 	if (op_cancel_now(worker, task, word))
-		return weft__suspend(worker);
-	return weft__op_pause(worker, task, CANCEL_AGAIN_NS);
+		return weft__suspend(worker, reason);
+	return weft__op_pause(worker, task, reason, CANCEL_AGAIN_NS);
 }
 
 /* Opening a FIFO lets through what the kernel means for itself: ERESTARTSYS and
@@ -145,7 +147,7 @@ static int32_t op_result(struct weft__task *task, uint64_t word, int why)
 }
 
 static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
-		       unsigned flags)
+		       unsigned flags, uint64_t reason)
 {
 	uint64_t word;
 	int why = 0;
@@ -158,9 +160,9 @@ static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
 		if (!why && !(flags & WEFT__OP_SHIELDED))
 			why = weft__interrupted(worker, task);
 		if (weft__unlikely(why < 0))
-			worker = op_cancel(worker, task, word);
+			worker = op_cancel(worker, task, word, reason);
 		else
-			worker = weft__suspend(worker);
+			worker = weft__suspend(worker, reason);
 	}
 }
 
@@ -190,7 +192,8 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 		error = op_start(weft__worker_self(), task, sqe, entry, flags);
 		if (weft__unlikely(error < 0))
 			return error;
-		result = op_wait(weft__worker_self(), task, flags);
+		result = op_wait(weft__worker_self(), task, flags,
+				 weft__op_reason_of(sqe));
 	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
 	weft__memcheck_filled(sqe, result);
 	return result;

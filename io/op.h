@@ -30,6 +30,7 @@
 #define WEFT_IO_OP_H
 
 #include "io/shard.h"
+#include "runtime/reason.h"
 #include "runtime/task.h"
 
 #define WEFT__OP_PENDING ((uint64_t)1 << 63)
@@ -106,9 +107,40 @@ static inline void weft__op_end(struct weft__task *task, int32_t result)
 		    release);
 }
 
+/* Why a task is suspended (runtime/reason.h):
+ *
+ *	60          29 28         13 12       5 4   0
+ *	[ descriptor  ][ poll events ][ opcode ][ 0   ]
+ *
+ * The opcode is io_uring's, or one of these. */
+enum {
+	WEFT__OP_SAYS_ACCEPT = 0xf0, /* by a listener */
+	WEFT__OP_SAYS_DRAIN, /* what is in flight, before the descriptor is
+				closed */
+};
+
+static inline uint64_t weft__op_reason(unsigned opcode, unsigned events, int fd)
+{
+	return weft__reason_number((uint64_t)(uint32_t)fd << 29 |
+				   (uint64_t)(events & 0xffff) << 13 |
+				   (uint64_t)opcode << 5);
+}
+
+static inline uint64_t weft__op_reason_of(const struct io_uring_sqe *sqe)
+{
+	bool polls = sqe->opcode == IORING_OP_POLL_ADD;
+
+	return weft__op_reason(sqe->opcode, polls ? sqe->poll32_events : 0,
+			       sqe->fd);
+}
+
+/* What such a reason says, in words that follow "waits"; as snprintf(). */
+int weft__op_describe(uint64_t number, char *ret_text, size_t bytes);
+
 /* Suspends the running task until it is woken, for that long at most.  Neither
  * deadlines nor cancellation end it but by waking the task. */
 struct weft__worker *weft__op_pause(struct weft__worker *worker,
-				    struct weft__task *task, uint64_t wait_ns);
+				    struct weft__task *task, uint64_t reason,
+				    uint64_t wait_ns);
 
 #endif

@@ -31,7 +31,9 @@ int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 	struct weft__worker *worker = weft__worker_self();
 
 	if (r >= 0 && tries >= TRIES_AT_ONCE)
-		weft__op_pause(worker, weft__running(worker), TRY_AGAIN_NS);
+		weft__op_pause(worker, weft__running(worker),
+			       weft__op_reason(IORING_OP_POLL_ADD, events, fd),
+			       TRY_AGAIN_NS);
 	return r;
 }
 

@@ -179,7 +179,9 @@ static int connect_wait(int fd, int why, unsigned tries)
 
 	if (is_connecting(why))
 		return weft__op_await_ready(fd, POLLOUT, tries);
-	weft__op_pause(worker, weft__running(worker), CONNECT_AGAIN_NS);
+	weft__op_pause(worker, weft__running(worker),
+		       weft__op_reason(IORING_OP_CONNECT, 0, fd),
+		       CONNECT_AGAIN_NS);
 	return 0;
 }
 

@@ -418,6 +418,7 @@ int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 		return -ENOMEM;
 	job.lane = lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
 	weft__waiter_init(&job.waiter, &job.wait, worker, &job, 0);
+	weft__wait_on(&job.wait, WEFT__ON_JOB, &job);
 	job_queue(pool, &job);
 	return job_wait(pool, &job);
 }

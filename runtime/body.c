@@ -7,8 +7,11 @@
 #include "runtime/records.h"
 #include "runtime/wait.h"
 
-struct weft__worker *weft__suspend(struct weft__worker *worker)
+struct weft__worker *weft__suspend(struct weft__worker *worker,
+				   uint64_t reason)
 {
+	/* It is in no queue, nor in `joining`. */
+	worker->current->reason = reason;
 	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
 }
 

@@ -102,6 +102,11 @@ struct weft__driver_ops {
 	 * cannot be told. */
 	uint64_t (*waited)(struct weft__worker *worker);
 
+	/* What a task waits for that was suspended for weft__reason_number() of
+	 * that: words that follow "waits", as snprintf() writes them.  From any
+	 * thread. */
+	int (*describe)(uint64_t number, char *ret_text, size_t bytes);
+
 	/* A seed for the choice of victims. */
 	uint64_t (*random)(struct weft_runtime *runtime);
 };

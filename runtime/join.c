@@ -61,7 +61,8 @@ static int join_wait(struct weft__worker *worker, struct weft__task *self,
 				break;
 			return error;
 		}
-		worker = weft__suspend(worker);
+		worker = weft__suspend(
+			worker, weft__reason(WEFT__REASON_JOIN, task));
 	}
 	if (weft__likely(state & WEFT__JOINED))
 		weft__scope(task->scope)->started--;

@@ -45,6 +45,7 @@ int weft__limit_enter(struct weft__scope *s)
 	} else {
 		waits = true;
 		weft__waiter_init(&w, &wait, worker, NULL, 1);
+		weft__wait_on(&wait, WEFT__ON_LIMIT, s);
 		weft__waiters_add(&limit->starters, &w);
 	}
 	weft__lock_drop(&s->lock);

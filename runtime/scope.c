@@ -264,7 +264,8 @@ static void scope_wait(struct weft__worker *worker, struct weft__task *task,
 	while (left) {
 		/* A cancellation goes on to the children, at once. */
 		(void)weft__interrupted(worker, task);
-		worker = weft__suspend(worker);
+		worker = weft__suspend(worker,
+				       weft__reason(WEFT__REASON_SCOPE, s));
 		/* pairs: [scope.end] */
 		left = weft__load(&s->pending, acquire) - WEFT__SCOPE_WAITING;
 	}

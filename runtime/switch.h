@@ -15,6 +15,7 @@
 #define WEFT_RUNTIME_SWITCH_H
 
 #include "runtime/context.h"
+#include "runtime/reason.h"
 #include "runtime/stack_cache.h"
 
 /*
@@ -126,8 +127,10 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 }
 
 /* Waits until somebody wakes the running task.  May return early: the caller
- * checks what it waits for, in a loop.  Returns the worker it now runs on. */
-struct weft__worker *weft__suspend(struct weft__worker *worker);
+ * checks what it waits for (reason.h), in a loop.  Returns the worker it now
+ * runs on. */
+struct weft__worker *weft__suspend(struct weft__worker *worker,
+				   uint64_t reason);
 
 /* The running task goes behind all that is ready. */
 struct weft__worker *weft__give_way(struct weft__worker *worker);

@@ -86,8 +86,11 @@ struct weft_within;
 struct weft__task {
 	/* What a dispatch touches. */
 	weft__atomic(uint64_t) state;
-	struct weft__task *next;  /* the queue or list that links it; of one
-				     that is in `joining`: what it joins */
+	union {
+		struct weft__task *next; /* the queue or list that links it; of
+					    one in `joining`: what it joins */
+		uint64_t reason; /* of one that is PARKED: see reason.h */
+	};
 	struct weft__task *ahead; /* see base/ahead.h */
 	union {
 		void *sp; /* saved stack pointer while it does not run */

@@ -8,7 +8,7 @@
  *	... make it known that the task waits ...
  *	weft__deadline_arm(worker, task);
  *	while (!done) {
- *		worker = weft__suspend(worker);
+ *		worker = weft__suspend(worker, reason);
  *		... weft__interrupted() again: give up the wait ...
  *	}
  */

@@ -246,6 +246,12 @@ static uint64_t fake_seed(struct weft_runtime *runtime)
 	return random_next();
 }
 
+static int fake_describe(uint64_t number, char *ret_text, size_t bytes)
+{
+	return snprintf(ret_text, bytes, "for the fake driver's %llu",
+			(unsigned long long)number);
+}
+
 const struct weft__driver_ops fake_ops = {
 	.name = "fake",
 	.open = fake_open,
@@ -262,6 +268,7 @@ const struct weft__driver_ops fake_ops = {
 	.wake = fake_wake,
 	.watch = fake_watch,
 	.waited = fake_waited,
+	.describe = fake_describe,
 	.random = fake_seed,
 };
 
@@ -473,7 +480,7 @@ void fake_receive(unsigned worker, uint64_t after_ns)
 	if (f->parked && completion.at_ns < f->until_ns)
 		f->until_ns = completion.at_ns;
 	while (!done)
-		here = weft__suspend(here);
+		here = weft__suspend(here, WEFT__REASON_UNTOLD);
 }
 
 /*

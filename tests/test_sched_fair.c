@@ -96,7 +96,7 @@ static void hand_over(struct pair *pair, int me)
 	while (!program.flag) {
 		(void)weft__wake_next(worker->runtime, worker,
 				      pair->id[1 - me]);
-		worker = weft__suspend(worker);
+		worker = weft__suspend(worker, WEFT__REASON_UNTOLD);
 	}
 	(void)weft__wake_next(worker->runtime, worker, pair->id[1 - me]);
 }
@@ -431,7 +431,7 @@ static void hand_over_counted(struct pair *pair, int me)
 			longest_row = in_a_row;
 		(void)weft__wake_next(worker->runtime, worker,
 				      pair->id[1 - me]);
-		worker = weft__suspend(worker);
+		worker = weft__suspend(worker, WEFT__REASON_UNTOLD);
 	}
 	program.flag = true;
 	(void)weft__wake_next(worker->runtime, worker, pair->id[1 - me]);

@@ -42,7 +42,8 @@ int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
 
 	weft__wait_begin(worker, task);
 	while ((state = wait_state(worker, task, alarm, deadline_ns)) == GO_ON)
-		worker = weft__suspend(worker);
+		worker = weft__suspend(
+			worker, weft__reason(WEFT__REASON_TIME, &deadline_ns));
 	return state;
 }
 

@@ -125,7 +125,8 @@ int64_t weft_broadcast_recv(struct weft_subscriber *subscriber,
 			weft__lock_drop(&b->lock);
 			return r;
 		}
-		error = weft__wait_in(&b->waiters, &b->lock, worker);
+		error = weft__wait_in(&b->waiters, &b->lock, worker,
+				      WEFT__ON_BROADCAST, b);
 		worker = weft__sync_worker();
 	}
 	return error;

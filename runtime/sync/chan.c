@@ -137,6 +137,9 @@ static __attribute__((noinline)) int chan_wait(struct weft__chan *c,
 	int r;
 
 	weft__waiter_init(&w, &wait, worker, item, 0);
+	weft__wait_on(&wait,
+		      queue == &c->senders ? WEFT__ON_SEND : WEFT__ON_RECEIVE,
+		      c);
 	weft__waiters_add(queue, &w);
 	weft__lock_drop(&c->lock);
 	r = weft__waiter_wait(&w, queue, &c->lock);

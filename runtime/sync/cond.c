@@ -35,6 +35,7 @@ int weft_cond_wait(struct weft_cond *cond, struct weft_mutex *mutex)
 	if (r < 0)
 		return r;
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	weft__wait_on(&wait, WEFT__ON_CONDITION, c);
 	weft__lock_take(&c->lock);
 	weft__waiters_add(&c->waiters, &w);
 	weft__lock_drop(&c->lock);

@@ -73,7 +73,7 @@ int weft_count_wait(struct weft_count *count)
 		weft__lock_drop(&c->lock);
 		return 0;
 	}
-	return weft__wait_in(&c->waiters, &c->lock, worker);
+	return weft__wait_in(&c->waiters, &c->lock, worker, WEFT__ON_COUNT, c);
 }
 
 /* Waits for the others; called with the lock, which is dropped. */
@@ -84,6 +84,7 @@ static int barrier_wait(struct barrier *b, struct weft__worker *worker)
 	int r;
 
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	weft__wait_on(&wait, WEFT__ON_BARRIER, b);
 	weft__waiters_add(&b->waiters, &w);
 	weft__lock_drop(&b->lock);
 	r = weft__wait(&wait, true);

@@ -41,7 +41,8 @@ static int flag_wait(struct flag *f, bool stays)
 		weft__lock_drop(&f->lock);
 		return 0;
 	}
-	return weft__wait_in(&f->waiters, &f->lock, worker);
+	return weft__wait_in(&f->waiters, &f->lock, worker,
+			     stays ? WEFT__ON_EVENT : WEFT__ON_NOTIFICATION, f);
 }
 
 /* Lets all go on that wait, and sets the flag, or leaves it. */

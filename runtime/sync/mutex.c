@@ -39,6 +39,7 @@ static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 	weft__assert(!worker || m->owner != weft__owner_self(worker),
 		     "a task locked a mutex that it holds");
 	weft__waiter_init(&w, &wait, worker, NULL, FIRST_TRY);
+	weft__wait_on(&wait, WEFT__ON_MUTEX, m);
 	weft__waiters_add(&m->waiters, &w);
 	for (;;) {
 		weft__lock_drop(&m->lock);
@@ -56,6 +57,7 @@ static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 		if (!m->owner) /* mutate: recheck=true */
 			break;
 		weft__waiter_init(&w, &wait, worker, NULL, PASSED_OVER);
+		weft__wait_on(&wait, WEFT__ON_MUTEX, m);
 		weft__waiters_add_first(&m->waiters, &w);
 	}
 	mutex_own(m, worker);

@@ -51,7 +51,8 @@ int64_t weft_once_run(struct weft_once *once, weft_fn fn, void *arg)
 			break;
 		weft__assert(!worker || o->owner != weft__owner_self(worker),
 			     "a function to be run once asks for itself");
-		error = weft__wait_in(&o->waiters, &o->lock, worker);
+		error = weft__wait_in(&o->waiters, &o->lock, worker,
+				      WEFT__ON_ONCE, o);
 		worker = weft__sync_worker();
 	}
 	if (error < 0)

@@ -94,6 +94,7 @@ static int oneshot_wait(struct weft_oneshot *o, struct weft__worker *worker)
 	int r;
 
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	weft__wait_on(&wait, WEFT__ON_ONESHOT, o);
 	/* pairs: [oneshot.pass] */
 	if (!weft__cas(&o->word, &expected, (uintptr_t)&w, acq_rel))
 		return 0;

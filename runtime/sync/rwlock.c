@@ -80,6 +80,9 @@ static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
 		return 0;
 	}
 	weft__waiter_init(&w, &wait, worker, NULL, want);
+	weft__wait_on(&wait,
+		      want == READ ? WEFT__ON_READ_LOCK : WEFT__ON_WRITE_LOCK,
+		      l);
 	weft__waiters_add(&l->waiters, &w);
 	weft__lock_drop(&l->lock);
 	r = weft__waiter_wait(&w, &l->waiters, &l->lock);

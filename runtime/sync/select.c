@@ -112,6 +112,7 @@ static int select_now(struct weft__select *s)
 static void select_queue(struct weft__select *s, struct weft__worker *worker)
 {
 	weft__wait_init(&s->wait, worker);
+	weft__wait_on(&s->wait, WEFT__ON_SELECT, s);
 	for (uint32_t i = 0; i < s->count; i++) {
 		struct weft_case *which = &s->cases[i];
 		struct weft__waiter *w = waiter_of(which);
@@ -184,7 +185,8 @@ static int select_watch(struct weft__select *s, struct weft__task *task)
 		r = weft__interrupted(worker, task);
 		if (r < 0)
 			return r;
-		worker = weft__suspend(worker);
+		worker = weft__suspend(
+			worker, weft__reason(WEFT__REASON_WAIT, &s->wait));
 	}
 }
 

@@ -49,6 +49,7 @@ static int sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 	int r;
 
 	weft__waiter_init(&w, &wait, worker, NULL, n);
+	weft__wait_on(&wait, WEFT__ON_SEMAPHORE, s);
 	weft__waiters_add(&s->waiters, &w);
 	weft__lock_drop(&s->lock);
 	r = weft__waiter_wait(&w, &s->waiters, &s->lock);

@@ -35,7 +35,8 @@ int weft__wait(struct weft__wait *wait, bool heeds)
 		error = heeds ? weft__interrupted(worker, task) : 0;
 		if (weft__unlikely(error < 0))
 			return error;
-		worker = weft__suspend(worker);
+		worker = weft__suspend(worker,
+				       weft__reason(WEFT__REASON_WAIT, wait));
 	}
 	return (int)(word - WEFT__WAIT_GRANTED);
 }
@@ -57,12 +58,14 @@ int weft__waiter_wait(struct weft__waiter *w, struct weft__waiters *queue,
 }
 
 int weft__wait_in(struct weft__waiters *queue, struct weft__lock *lock,
-		  struct weft__worker *worker)
+		  struct weft__worker *worker, enum weft__on kind,
+		  const void *object)
 {
 	struct weft__wait wait;
 	struct weft__waiter w;
 
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
+	weft__wait_on(&wait, kind, object);
 	weft__waiters_add(queue, &w);
 	weft__lock_drop(lock);
 	return weft__waiter_wait(&w, queue, lock);

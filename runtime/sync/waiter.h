@@ -42,12 +42,39 @@ enum {
 	WEFT__WAIT_GRANTED,
 };
 
+/* What is waited for; for messages. */
+enum weft__on {
+	WEFT__ON_UNTOLD,
+	WEFT__ON_MUTEX,
+	WEFT__ON_READ_LOCK,
+	WEFT__ON_WRITE_LOCK,
+	WEFT__ON_SEMAPHORE,
+	WEFT__ON_CONDITION,
+	WEFT__ON_EVENT,
+	WEFT__ON_NOTIFICATION,
+	WEFT__ON_COUNT,
+	WEFT__ON_BARRIER,
+	WEFT__ON_ONCE,
+	WEFT__ON_SEND,
+	WEFT__ON_RECEIVE,
+	WEFT__ON_ONESHOT,
+	WEFT__ON_BROADCAST,
+	WEFT__ON_WATCH,
+	WEFT__ON_SELECT,
+	WEFT__ON_LIMIT,
+	WEFT__ON_JOB,
+	WEFT__ON_DUMP,
+	WEFT__ON_KINDS,
+};
+
 struct weft__wait {
 	struct weft_runtime *runtime; /* NULL: a thread waits, on the word */
 	struct weft__task *task;
 	uint64_t id;
 	weft__atomic(uint32_t) word;
 	uint32_t won; /* the claimer's: `want` of what was granted */
+	const void *object; /* what `on` says */
+	enum weft__on on;
 };
 
 struct weft__waiter {
@@ -144,6 +171,14 @@ static inline void weft__wait_init(struct weft__wait *wait,
 	};
 }
 
+/* Says what it is for, which stays until the call returns. */
+static inline void weft__wait_on(struct weft__wait *wait, enum weft__on on,
+				 const void *object)
+{
+	wait->on = on;
+	wait->object = object;
+}
+
 /* One that waits in one queue. */
 static inline void weft__waiter_init(struct weft__waiter *w,
 				     struct weft__wait *wait,
@@ -169,7 +204,8 @@ int weft__waiter_wait(struct weft__waiter *w, struct weft__waiters *queue,
 /* For who only wants to be told: queues the caller, drops the lock, and waits;
  * 0, -ECANCELED, -ETIMEDOUT. */
 int weft__wait_in(struct weft__waiters *queue, struct weft__lock *lock,
-		  struct weft__worker *worker);
+		  struct weft__worker *worker, enum weft__on kind,
+		  const void *object);
 
 /* Wakes what was taken out of a queue, after that was unlocked; it runs next
  * here.  `here` is the calling worker, or NULL. */

@@ -79,7 +79,8 @@ int weft_watch_wait(struct weft_watch *watch, uint64_t *version,
 			weft__lock_drop(&w->lock);
 			return r;
 		}
-		error = weft__wait_in(&w->waiters, &w->lock, worker);
+		error = weft__wait_in(&w->waiters, &w->lock, worker,
+				      WEFT__ON_WATCH, w);
 		worker = weft__sync_worker();
 	}
 	return error;
