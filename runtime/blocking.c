@@ -186,9 +186,7 @@ static void *thread_main(void *arg)
  * Making threads.
  */
 
-/* All but those of faults, which come to the thread at fault and would end the
- * process unseen. */
-static void signals_block(sigset_t *ret_before)
+void weft__signals_block(sigset_t *ret_before)
 {
 	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV,
 				      SIGSYS, SIGTRAP };
@@ -211,7 +209,7 @@ static int thread_new(struct weft__blocking *pool)
 		return -error;
 	error = pthread_attr_setstacksize(&attr, STACK_BYTES);
 	if (!error) {
-		signals_block(&before);
+		weft__signals_block(&before);
 		error = pthread_create(&thread, &attr, thread_main, pool);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}

@@ -225,6 +225,7 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 		}
 		next->stack = stack;
 		stack->task = next;
+		stack->since_ns = worker->clock_ns;
 		worker->current = next;
 		worker->ops_left = WEFT__OPS_BUDGET;
 	}

@@ -104,7 +104,7 @@ struct weft__driver_ops {
 
 	/* What a task waits for that was suspended for weft__reason_number() of
 	 * that: words that follow "waits", as snprintf() writes them.  From any
-	 * thread. */
+	 * thread.  NULL, if it has no such reasons. */
 	int (*describe)(uint64_t number, char *ret_text, size_t bytes);
 
 	/* A seed for the choice of victims. */

@@ -52,7 +52,9 @@ static inline enum weft__reason_kind weft__reason_kind(uint64_t reason)
 
 static inline void *weft__reason_object(uint64_t reason)
 {
-	return (void *)(uintptr_t)(reason & ~(uint64_t)(WEFT__REASON_KINDS - 1));
+	uint64_t kind = reason & (WEFT__REASON_KINDS - 1);
+
+	return (void *)(uintptr_t)(reason - kind);
 }
 
 static inline uint64_t weft__reason_of(uint64_t reason)

@@ -32,6 +32,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "runtime/base/futex.h"
 #include "runtime/blocking.h"
@@ -360,10 +362,13 @@ static void worker_loop(struct weft__worker *worker)
 
 	weft__worker_set(worker);
 	weft__fiber_thread_init(worker);
+	/* relaxed: a number. */
+	weft__store(&worker->thread, (uint32_t)syscall(SYS_gettid), relaxed);
 	while (weft__worker_step(worker))
 		;
 	/* relaxed: nobody helps it any more. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
+	weft__store(&worker->thread, 0u, relaxed);
 	worker->ops->watch(worker, false);
 	weft__worker_set(outer);
 	weft__overflow_thread_fini(altstack);
@@ -503,6 +508,11 @@ static int64_t main_task(void *arg)
 	call->result = call->fn(call->arg);
 	drain(runtime, drain_by_ns(runtime));
 	return 0;
+}
+
+weft_fn weft__task_function(weft_fn fn, const void *arg)
+{
+	return fn == main_task ? (*(struct main_call *const *)arg)->fn : fn;
 }
 
 int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)

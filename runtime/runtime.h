@@ -118,6 +118,10 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		  weft_fn fn, const void *arg, size_t arg_bytes,
 		  const struct weft_task_opts *opts, bool raw_arg);
 
+/* What the program calls the function of a task that has this one, and whose
+ * arguments begin so. */
+weft_fn weft__task_function(weft_fn fn, const void *arg);
+
 /* The root scope has become empty while draining. */
 void weft__runtime_drained(struct weft_runtime *runtime);
 

@@ -43,6 +43,7 @@ struct weft__stack {
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
 	struct weft__task *task;  /* that it is bound to; for messages */
+	uint64_t since_ns;	  /* when that was, about */
 	uint32_t size_class;	  /* log2 of the usable size */
 	uint32_t number;	  /* within its slab */
 	void *asan_fake;	  /* sanitizers' own records */

@@ -69,6 +69,7 @@ static inline bool weft__bind(struct weft__worker *worker,
 		return false;
 	}
 	stack->task = task;
+	stack->since_ns = worker->clock_ns;
 	task->stack = stack;
 	task->sp = weft__context_prepare(stack, worker->runtime->control);
 	if (weft__unlikely(weft__task_is(task, WEFT__TASK_PIN)))

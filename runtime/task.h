@@ -312,7 +312,7 @@ static inline bool weft__task_park(struct weft__task *task)
 	do {
 		new = old & WEFT__NOTIFIED ? old & ~WEFT__NOTIFIED :
 					     old | WEFT__PARKED;
-		/* pairs: [task.wake] */
+		/* pairs: [task.wake], [task.hold] */
 	} while (!weft__cas(&task->state, &old, new,
 			    acq_rel)); /* mutate: retry */
 	return !(old & WEFT__NOTIFIED);
@@ -380,6 +380,8 @@ void weft__task_arg_free(struct weft__task *task);
 /* The running task returns, and has LOCALS.  May suspend. */
 void weft__locals_end(struct weft__task *task);
 void weft__within_inherit(struct weft_within *within, struct weft__task *task);
+/* When the waits of a task that is held are given up, or WEFT_NEVER. */
+uint64_t weft__within_deadline(const struct weft__task *task);
 
 /* The records of a runtime. */
 struct weft__task_slabs;

@@ -195,6 +195,11 @@ weft_nsec weft_deadline(void)
 				      WEFT_NEVER;
 }
 
+uint64_t weft__within_deadline(const struct weft__task *task)
+{
+	return task->within ? block(task->within)->earliest_ns : WEFT_NEVER;
+}
+
 weft_nsec weft_now(void)
 {
 	struct weft__worker *worker = weft__worker_self();

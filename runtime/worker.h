@@ -183,6 +183,7 @@ struct weft__worker {
 	 * by the owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
 	weft__atomic(uint64_t) drained_ns; /* when it had run all it had */
+	weft__atomic(uint32_t) thread; /* its id, while it is in its loop */
 	weft__atomic(uint64_t) woken_ns;   /* when it was last claimed */
 	weft__atomic(bool) serves; /* most runs are short, for completions */
 	weft__atomic(uint64_t) counts[WEFT__COUNTS];

@@ -246,12 +246,6 @@ static uint64_t fake_seed(struct weft_runtime *runtime)
 	return random_next();
 }
 
-static int fake_describe(uint64_t number, char *ret_text, size_t bytes)
-{
-	return snprintf(ret_text, bytes, "for the fake driver's %llu",
-			(unsigned long long)number);
-}
-
 const struct weft__driver_ops fake_ops = {
 	.name = "fake",
 	.open = fake_open,
@@ -268,7 +262,6 @@ const struct weft__driver_ops fake_ops = {
 	.wake = fake_wake,
 	.watch = fake_watch,
 	.waited = fake_waited,
-	.describe = fake_describe,
 	.random = fake_seed,
 };
 

@@ -175,8 +175,7 @@ static int64_t hog_when_woken(void *arg)
 		return 0;
 	hog_id = weft_self().id;
 	while (pushed_at == 0)
-		(void)weft__suspend(weft__worker_self(),
-				    WEFT__REASON_UNTOLD);
+		(void)weft__suspend(weft__worker_self(), 0);
 	fake_compute(WEFT_MS(100));
 	return 0;
 }

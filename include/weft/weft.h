@@ -41,6 +41,7 @@
 #include <weft/broadcast.h>
 #include <weft/chan.h>
 #include <weft/config.h>
+#include <weft/dump.h>
 #include <weft/future.h>
 #include <weft/io.h>
 #include <weft/local.h>

@@ -94,6 +94,17 @@ void weft__mutex_lock(struct weft_mutex *mutex, struct weft__worker *worker)
 	weft__lock_drop(&m->lock);
 }
 
+uint64_t weft__mutex_owner(const void *mutex)
+{
+	struct weft__mutex *m = (void *)(uintptr_t)mutex;
+	uint64_t owner;
+
+	weft__lock_take(&m->lock);
+	owner = m->owner;
+	weft__lock_drop(&m->lock);
+	return owner;
+}
+
 int weft_mutex_try_lock(struct weft_mutex *mutex)
 {
 	struct weft__mutex *m = mutex_of(mutex);

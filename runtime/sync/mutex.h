@@ -53,4 +53,9 @@ static inline uint64_t weft__owner_self(struct weft__worker *worker)
  * NULL. */
 void weft__mutex_lock(struct weft_mutex *mutex, struct weft__worker *worker);
 
+/* Who holds it, or runs what is to be done once, as weft__owner_of() has it; 0:
+ * nobody.  From any thread, while somebody waits for it. */
+uint64_t weft__mutex_owner(const void *mutex);
+uint64_t weft__once_owner(const void *once);
+
 #endif

@@ -26,6 +26,17 @@ static struct once *once_of(struct weft_once *once)
 	return (struct once *)(void *)once;
 }
 
+uint64_t weft__once_owner(const void *once)
+{
+	struct once *o = (void *)(uintptr_t)once;
+	uint64_t owner;
+
+	weft__lock_take(&o->lock);
+	owner = o->state == RUNS ? o->owner : 0;
+	weft__lock_drop(&o->lock);
+	return owner;
+}
+
 static int64_t once_run(struct once *o, weft_fn fn, void *arg)
 {
 	int64_t result = fn(arg);

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/cycles.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct node {
+	uint64_t id;
+	size_t next; /* the edge to be followed next */
+	size_t end;
+	bool begun, on_path;
+	bool told; /* in a cycle */
+};
+
+struct search {
+	const struct weft__edge *edges;
+	struct node *nodes; /* by id */
+	size_t nodes_count;
+	struct node **path; /* that is being followed */
+	size_t length;
+	uint64_t *ids; /* of a cycle */
+};
+
+static int compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int edges_compare(const void *a, const void *b)
+{
+	const struct weft__edge *x = a, *y = b;
+
+	if (x->from != y->from)
+		return compare(x->from, y->from);
+	if (x->to != y->to)
+		return compare(x->to, y->to);
+	return compare(x->through, y->through);
+}
+
+static int nodes_compare(const void *id, const void *node)
+{
+	return compare(*(const uint64_t *)id, ((const struct node *)node)->id);
+}
+
+/* Drops what does not hold; returns how many are left. */
+static size_t edges_settle(struct weft__edge *edges, size_t count)
+{
+	uint64_t from = 0, ends = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct weft__edge *edge = &edges[i];
+
+		if (edge->from != from)
+			ends = 0;
+		from = edge->from;
+		if (edge->to == 0) /* before the others of its task */
+			ends = edge->through;
+		else if (edge->through == 0 || edge->through == ends)
+			edges[kept++] = *edge;
+	}
+	return kept;
+}
+
+static void nodes_make(struct search *s, size_t edges_count)
+{
+	for (size_t i = 0; i < edges_count; i++) {
+		struct node *last = s->nodes_count ?
+					    &s->nodes[s->nodes_count - 1] :
+					    NULL;
+
+		if (last && last->id == s->edges[i].from) {
+			last->end = i + 1;
+			continue;
+		}
+		s->nodes[s->nodes_count++] = (struct node){
+			.id = s->edges[i].from,
+			.next = i,
+			.end = i + 1,
+		};
+	}
+}
+
+static void path_add(struct search *s, struct node *node)
+{
+	node->begun = true;
+	node->on_path = true;
+	s->path[s->length++] = node;
+}
+
+/* The path has come back to a node of its own. */
+static void cycle_close(struct search *s, const struct node *first,
+			weft__cycle_fn *tell, void *arg)
+{
+	size_t begin = s->length, count = 0;
+
+	do
+		if (s->path[--begin]->told)
+			return;
+	while (s->path[begin] != first);
+	for (size_t i = begin; i < s->length; i++) {
+		s->path[i]->told = true;
+		s->ids[count++] = s->path[i]->id;
+	}
+	tell(arg, s->ids, count);
+}
+
+static void search_from(struct search *s, struct node *start,
+			weft__cycle_fn *tell, void *arg)
+{
+	path_add(s, start);
+	while (s->length) {
+		struct node *node = s->path[s->length - 1], *to;
+
+		if (node->next == node->end) {
+			node->on_path = false;
+			s->length--;
+			continue;
+		}
+		to = bsearch(&s->edges[node->next++].to, s->nodes,
+			     s->nodes_count, sizeof(*s->nodes), nodes_compare);
+		if (to && !to->begun)
+			path_add(s, to);
+		else if (to && to->on_path)
+			cycle_close(s, to, tell, arg);
+	}
+}
+
+int weft__cycles_find(struct weft__edge *edges, size_t count,
+		      weft__cycle_fn *tell, void *arg)
+{
+	struct search s = { .edges = edges };
+	int error = -ENOMEM;
+
+	if (count == 0)
+		return 0;
+	qsort(edges, count, sizeof(*edges), edges_compare);
+	count = edges_settle(edges, count);
+	s.nodes = calloc(count + 1, sizeof(*s.nodes));
+	s.path = calloc(count + 1, sizeof(*s.path));
+	s.ids = calloc(count + 1, sizeof(*s.ids));
+	if (s.nodes && s.path && s.ids) {
+		nodes_make(&s, count);
+		for (size_t i = 0; i < s.nodes_count; i++)
+			if (!s.nodes[i].begun)
+				search_from(&s, &s.nodes[i], tell, arg);
+		error = 0;
+	}
+	free(s.nodes);
+	free(s.path);
+	free(s.ids);
+	return error;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+#include <weft/dump.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/blocking.h"
+#include "runtime/dump/out.h"
+#include "runtime/dump/survey.h"
+#include "runtime/visit.h"
+
+#define STACK_BYTES ((size_t)2 << 20)
+
+struct dump {
+	struct weft__survey survey;
+	struct weft__out out;
+};
+
+/* ---- Printing ----------------------------------------------------------- */
+
+static void print_head(struct dump *d, const char *why)
+{
+	struct weft__survey *s = &d->survey;
+	uint64_t tasks = s->runs + s->waits + s->ready + s->unbegun;
+
+	if (why)
+		weft__out_print(&d->out, "weft: no backtraces: %s\n", why);
+	weft__out_print(
+		&d->out,
+		"weft: %llu %s (%llu run, %llu wait, %llu ready, "
+		"%llu not begun), %u %s\n",
+		(unsigned long long)tasks, tasks == 1 ? "task" : "tasks",
+		(unsigned long long)s->runs, (unsigned long long)s->waits,
+		(unsigned long long)s->ready, (unsigned long long)s->unbegun,
+		s->speaker.runtime->workers_count,
+		s->speaker.runtime->workers_count == 1 ? "worker" : "workers");
+	if (s->incomplete)
+		weft__out_print(&d->out,
+				"weft: memory ran out: not all is told\n");
+}
+
+static void print_worker(struct dump *d, uint32_t number)
+{
+	const struct weft__survey *s = &d->survey;
+	const struct weft__met *met = &s->workers[number];
+	struct weft__words words = { .used = 0 };
+
+	switch (met->doing) {
+	case WEFT__DOING_PARKS:
+		weft__words_add(&words, "parked");
+		break;
+	case WEFT__DOING_BETWEEN:
+		weft__words_add(&words, "between tasks");
+		break;
+	case WEFT__DOING_SILENT:
+		weft__words_add(&words, "does not answer");
+		break;
+	case WEFT__DOING_RUNS:
+		weft__words_add(&words, "runs task %llx",
+				(unsigned long long)met->id);
+		break;
+	}
+	if (met->doing == WEFT__DOING_RUNS ||
+	    met->doing == WEFT__DOING_SILENT) {
+		uint64_t now_ns = s->speaker.now_ns;
+
+		weft__words_add(&words, ", for ");
+		weft__words_span(&words, now_ns > met->since_ns ?
+						 now_ns - met->since_ns :
+						 0);
+		weft__words_add(&words, " at most");
+	}
+	weft__out_print(&d->out, "worker %u: %s\n", number, words.text);
+}
+
+/* As the compiler was told it, less the way out of its directory. */
+static const char *file_shown(const char *file)
+{
+	while (strncmp(file, "../", 3) == 0)
+		file += 3;
+	return file;
+}
+
+static void print_frame(struct dump *d, uint64_t pc)
+{
+	const struct weft__symbol *symbol =
+		weft__unwinder_symbol(d->survey.speaker.unwinder, pc);
+
+	if (!symbol || !symbol->module) {
+		weft__out_print(&d->out, "    %#llx\n", (unsigned long long)pc);
+		return;
+	}
+	if (symbol->name && symbol->file)
+		weft__out_print(&d->out, "    %s  %s:%d\n", symbol->name,
+				file_shown(symbol->file), symbol->line);
+	else
+		weft__out_print(&d->out, "    %s+%#llx  %s\n",
+				symbol->name ? symbol->name : "",
+				(unsigned long long)(pc - symbol->begins),
+				weft__module_shown(symbol->module));
+}
+
+static void print_group(struct dump *d, const struct weft__group *group)
+{
+	for (unsigned i = 0; i < group->lines_count; i++)
+		weft__out_print(&d->out, "%s\n", group->lines[i]);
+	if (group->tasks > group->lines_count)
+		weft__out_print(&d->out, "... and %llu more like %s\n",
+				(unsigned long long)(group->tasks -
+						     group->lines_count),
+				group->lines_count == 1 ? "this" : "these");
+	for (uint32_t i = 0; i < group->pcs_count; i++)
+		print_frame(d, group->pcs[i]);
+	if (group->cut)
+		weft__out_print(&d->out, "    ...\n");
+}
+
+/* ---- Tasks that wait for each other ------------------------------------- */
+
+/* Whether the task still waits for the other one, as it did in the survey. */
+static bool waits_for(const struct weft__glance *task,
+		      const struct weft__glance *other)
+{
+	if (weft__reason_kind(task->reason) == WEFT__REASON_SCOPE)
+		return other->scope == task->object &&
+		       other->owner == task->id;
+	return task->other == other->id;
+}
+
+/* Each was looked at at another time: it is a cycle if it is still there. */
+static bool cycle_holds(struct weft_runtime *runtime, const uint64_t *ids,
+			size_t count)
+{
+	struct weft__glance task, other;
+
+	for (size_t i = 0; i < count; i++)
+		if (!weft__survey_waits(runtime, ids[i], &task) ||
+		    !weft__survey_waits(runtime, ids[(i + 1) % count],
+					&other) ||
+		    !waits_for(&task, &other))
+			return false;
+	return true;
+}
+
+static void print_link(struct dump *d, uint64_t id, uint64_t next)
+{
+	const struct weft__speaker *speaker = &d->survey.speaker;
+	struct weft__words words = { .used = 0 };
+	struct weft__glance glance;
+
+	if (!weft__survey_waits(speaker->runtime, id, &glance))
+		return;
+	weft__words_task(&words, speaker, &glance);
+	weft__words_add(&words, " ");
+	weft__words_wait(&words, speaker, &glance);
+	if (weft__reason_kind(glance.reason) == WEFT__REASON_SCOPE) {
+		weft__words_add(&words, ", of them ");
+		weft__words_id(&words, speaker, next);
+	}
+	weft__out_print(&d->out, "    %s\n", words.text);
+}
+
+static void print_cycle(void *arg, const uint64_t *ids, size_t count)
+{
+	struct dump *d = arg;
+
+	if (!cycle_holds(d->survey.speaker.runtime, ids, count))
+		return;
+	weft__out_print(&d->out, "deadlock: %zu %s for each other\n", count,
+			count == 1 ? "task waits" : "tasks wait");
+	for (size_t i = 0; i < count; i++)
+		print_link(d, ids[i], ids[(i + 1) % count]);
+}
+
+/* ---- The call ----------------------------------------------------------- */
+
+static void print(struct dump *d, const char *why)
+{
+	struct weft__survey *s = &d->survey;
+
+	print_head(d, why);
+	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
+		print_worker(d, i);
+	for (size_t i = 0; i < s->groups.count; i++)
+		print_group(d, s->groups.all[i]);
+	if (weft__cycles_find(s->edges, s->edges_count, print_cycle, d) < 0)
+		weft__out_print(&d->out, "weft: no memory to find cycles\n");
+}
+
+/* On a thread with the stack that libdw wants. */
+static int dump_here(struct weft_runtime *runtime, int fd)
+{
+	struct dump *d = calloc(1, sizeof(*d));
+	struct weft__unwinder *unwinder;
+	const char *why = NULL;
+	int error;
+
+	if (!d)
+		return -ENOMEM;
+	d->out.fd = fd;
+	unwinder = weft__unwinder_new(&why);
+	weft__visit_begin(runtime);
+	error = weft__survey_take(&d->survey, runtime, unwinder);
+	if (error == 0) {
+		print(d, why);
+		error = weft__out_end(&d->out);
+	}
+	weft__visit_end(runtime);
+	weft__survey_fini(&d->survey);
+	weft__unwinder_free(unwinder);
+	free(d);
+	return error;
+}
+
+/* A task's, on its stack. */
+struct call {
+	struct weft__waiter waiter;
+	struct weft__wait wait;
+	struct weft_runtime *runtime;
+	int fd;
+	int result;
+};
+
+static void *call_run(void *arg)
+{
+	struct call *call = arg;
+
+	(void)pthread_setname_np(pthread_self(), "weft-dump");
+	call->result = dump_here(call->runtime, call->fd);
+	weft__waiter_grant(NULL, &call->waiter, 0);
+	return NULL;
+}
+
+/* -errno. */
+static int call_start(struct call *call)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t before;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return -error;
+	error = pthread_attr_setstacksize(&attr, STACK_BYTES);
+	if (!error)
+		error = pthread_attr_setdetachstate(&attr,
+						    PTHREAD_CREATE_DETACHED);
+	if (!error) {
+		weft__signals_block(&before);
+		error = pthread_create(&thread, &attr, call_run, call);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+/* On a thread of its own, for those of the pool may all hang. */
+static int dump_from_task(struct weft__worker *worker,
+			  struct weft_runtime *runtime, int fd)
+{
+	struct call call = { .runtime = runtime, .fd = fd };
+	int error;
+
+	weft__waiter_init(&call.waiter, &call.wait, worker, NULL, 0);
+	weft__wait_on(&call.wait, WEFT__ON_DUMP, NULL);
+	error = call_start(&call);
+	if (error < 0)
+		return error;
+	(void)weft__wait(&call.wait, false);
+	return call.result;
+}
+
+int weft_dump(struct weft_runtime *runtime, int fd)
+{
+	struct weft__worker *worker = weft__sync_worker();
+
+	if (!runtime && !worker)
+		return -EPERM;
+	if (fcntl(fd, F_GETFL) < 0)
+		return -errno;
+	if (!worker)
+		return dump_here(runtime, fd);
+	return dump_from_task(worker, runtime ? runtime : worker->runtime, fd);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/glance.h"
+
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "runtime/jobs.h"
+#include "runtime/records.h"
+#include "runtime/sync/mutex.h"
+
+enum { PAGE_BYTES = 4096 }; /* at least */
+
+/* ---- Of one that is held ------------------------------------------------ */
+
+static void name_copy(char *to, const char *from)
+{
+	strncpy(to, from ? from : "", WEFT__NAME_BYTES - 1);
+	to[WEFT__NAME_BYTES - 1] = '\0';
+}
+
+/* The id of a task by its address; 0: it is none of this runtime's. */
+static uint64_t id_of(struct weft_runtime *runtime, uint64_t address)
+{
+	struct weft__task_slabs *slabs = &runtime->tasks;
+	/* pairs: [task.chunk] */
+	uint32_t used = weft__load(&slabs->used, acquire);
+
+	for (uint32_t i = 0; i < used; i += WEFT__TASK_CHUNK) {
+		struct weft__task *first = weft__record_at(runtime, i);
+		uint64_t offset = address - (uint64_t)(uintptr_t)first;
+
+		if (offset < WEFT__TASK_CHUNK * sizeof(*first))
+			return weft__running_id(
+				first + offset / sizeof(*first));
+	}
+	return 0;
+}
+
+/* Who owns it does not end meanwhile: at most it lets go of it. */
+static void glance_owner(struct weft_runtime *runtime,
+			 struct weft__glance *glance, uint64_t owner)
+{
+	glance->taken = owner;
+	glance->other = owner && owner != WEFT__OWNER_THREAD ?
+				id_of(runtime, owner) :
+				0;
+}
+
+static void glance_wait(struct weft_runtime *runtime,
+			struct weft__glance *glance,
+			const struct weft__wait *wait)
+{
+	glance->on = wait->on;
+	glance->object = wait->object;
+	if (wait->on == WEFT__ON_MUTEX) {
+		glance_owner(runtime, glance,
+			     weft__mutex_owner(wait->object));
+	} else if (wait->on == WEFT__ON_ONCE) {
+		glance_owner(runtime, glance, weft__once_owner(wait->object));
+	} else if (wait->on == WEFT__ON_JOB) {
+		const struct weft__job *job = wait->object;
+
+		glance->job = job->fn;
+		name_copy(glance->lane, job->lane->name);
+	}
+}
+
+static void glance_reason(struct weft_runtime *runtime,
+			  struct weft__glance *glance)
+{
+	void *object = weft__reason_object(glance->reason);
+
+	if (!object)
+		return;
+	switch (weft__reason_kind(glance->reason)) {
+	case WEFT__REASON_JOIN:
+		glance->other = weft__running_id(object);
+		break;
+	case WEFT__REASON_WAIT:
+		glance_wait(runtime, glance, object);
+		break;
+	case WEFT__REASON_TIME:
+		glance->until_ns = *(const uint64_t *)object;
+		break;
+	case WEFT__REASON_SCOPE:
+		glance->object = object;
+		/* relaxed: a moment's figure. */
+		glance->count = (uint64_t)(weft__load(
+			&((struct weft__scope *)object)->pending, relaxed) -
+			WEFT__SCOPE_WAITING);
+		break;
+	default:
+		break;
+	}
+}
+
+void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t state, struct weft__glance *glance)
+{
+	struct weft__scope *scope = weft__scope(task->scope);
+
+	memset(glance, 0, sizeof(*glance));
+	glance->id = weft__task_id(task, state);
+	glance->state = state;
+	glance->fn = weft__task_function(task->fn, task->arg);
+	glance->has_stack = task->stack;
+	glance->since_ns = task->stack ? task->stack->since_ns : 0;
+	name_copy(glance->name, task->name);
+	glance->deadline_ns = weft__within_deadline(task);
+	glance->reason = task->reason;
+	glance_reason(runtime, glance);
+	if (scope->owner) {
+		glance->scope = scope;
+		glance->owner = scope->owner_id;
+	}
+}
+
+/* ---- Of any ------------------------------------------------------------- */
+
+/* Of memory that may be gone, or end before a name could. */
+static void name_peek(char *to, const char *from)
+{
+	struct iovec local = { to, WEFT__NAME_BYTES - 1 };
+	size_t here = PAGE_BYTES - ((uintptr_t)from & (PAGE_BYTES - 1));
+	size_t first = here < local.iov_len ? here : local.iov_len;
+	struct iovec remote[2] = {
+		{ (void *)(uintptr_t)from, first },
+		{ (void *)((uintptr_t)from + first), local.iov_len - first },
+	};
+	ssize_t n = 0;
+
+	if (from)
+		n = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
+	to[n < 0 ? 0 : n] = '\0';
+}
+
+/* The task may write to it, or end, meanwhile. */
+static __attribute__((noinline, no_sanitize("thread"))) const char *
+record_read(const struct weft__task *task, struct weft__glance *glance,
+	    void **ret_arg)
+{
+	const volatile struct weft__task *t = task;
+	const volatile struct weft__stack *stack = t->stack;
+
+	glance->fn = t->fn;
+	glance->has_stack = stack;
+	glance->since_ns = stack ? stack->since_ns : 0;
+	*ret_arg = t->arg_heap;
+	return t->name;
+}
+
+bool weft__glance(struct weft__task *task, struct weft__glance *glance)
+{
+	void *arg;
+	/* pairs: [task.free] */
+	uint64_t state = weft__load(&task->state, acquire);
+
+	if (state & (WEFT__FREE | WEFT__DONE))
+		return false;
+	memset(glance, 0, sizeof(*glance));
+	glance->id = weft__task_id(task, state);
+	glance->state = state;
+	glance->deadline_ns = WEFT_NEVER;
+	name_peek(glance->name, record_read(task, glance, &arg));
+	/* A read-modify-write: what was read before it is not read after.
+	 * pairs: [task.done] */
+	state = weft__or(&task->state, (uint64_t)0, acq_rel);
+	if (!weft__state_is(state, glance->id) ||
+	    (state & (WEFT__FREE | WEFT__DONE)))
+		return false;
+	glance->fn = weft__task_function(glance->fn, &arg);
+	return true;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Glance - what a task is, and what it waits for, copied out of its record.
+ *
+ * Of one that is held all of it (hold.h).  Others may run and end meanwhile: of
+ * them only what is in memory that stays while the runtime does, and it counts
+ * if the generation is the same afterwards.
+ */
+#ifndef WEFT_RUNTIME_DUMP_GLANCE_H
+#define WEFT_RUNTIME_DUMP_GLANCE_H
+
+#include "runtime/sync/waiter.h"
+
+enum { WEFT__NAME_BYTES = 40 };
+
+struct weft__glance {
+	uint64_t id;
+	uint64_t state;
+	weft_fn fn;
+	bool has_stack;
+	uint64_t since_ns;    /* when it began */
+	char name[WEFT__NAME_BYTES];
+
+	/* Of one that waits. */
+	uint64_t reason;      /* see reason.h */
+	enum weft__on on;
+	const void *object;   /* or a scope that it waits for */
+	uint64_t until_ns;    /* a point in time that it waits for */
+	uint64_t deadline_ns; /* when the wait is given up, or WEFT_NEVER */
+	uint64_t count;	      /* tasks that a scope waits for */
+	uint64_t other;	      /* the task that has the object, or is joined */
+	bool taken;	      /* somebody has it, who may be no task of ours */
+	weft_fn job;	      /* of blocking work */
+	char lane[WEFT__NAME_BYTES];
+
+	/* The scope that it is in, if that is a task's. */
+	const void *scope;
+	uint64_t owner; /* that task */
+};
+
+/* False: it is no task now. */
+bool weft__glance(struct weft__task *task, struct weft__glance *ret_glance);
+
+/* Of one that is held since it had that state. */
+void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t state, struct weft__glance *ret_glance);
+
+#endif

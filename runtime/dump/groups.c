@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOM_FIRST = 64 };
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(uint64_t what, uint64_t fn, const uint64_t *pcs,
+			uint32_t count)
+{
+	uint64_t hash = mix(mix(count, what), fn);
+
+	for (uint32_t i = 0; i < count; i++)
+		hash = mix(hash, pcs[i]);
+	return hash;
+}
+
+static bool is_same(const struct weft__group *group, uint64_t what,
+		    uint64_t fn, const struct weft__trace *trace)
+{
+	return group->what == what && group->fn == fn &&
+	       group->pcs_count == trace->count &&
+	       memcmp(group->pcs, trace->pc,
+		      trace->count * sizeof(trace->pc[0])) == 0;
+}
+
+/* False: there is no memory. */
+static bool groups_grow(struct weft__groups *g)
+{
+	size_t room = g->room ? 2 * g->room : ROOM_FIRST;
+	struct weft__group **all = realloc(g->all, room * sizeof(*all));
+	uint32_t *slots;
+
+	if (!all)
+		return false;
+	g->all = all;
+	slots = calloc(2 * room, sizeof(*slots));
+	if (!slots)
+		return false;
+	for (uint32_t n = 0; n < g->count; n++) {
+		struct weft__group *group = all[n];
+		size_t i = (size_t)hash_of(group->what, group->fn, group->pcs,
+					   group->pcs_count);
+
+		while (slots[i &= 2 * room - 1])
+			i++;
+		slots[i] = n + 1;
+	}
+	free(g->slots);
+	g->slots = slots;
+	g->room = room;
+	return true;
+}
+
+static struct weft__group *group_new(uint64_t what, uint64_t fn,
+				     const struct weft__trace *trace)
+{
+	size_t bytes = trace->count * sizeof(trace->pc[0]);
+	struct weft__group *group = calloc(1, sizeof(*group) + bytes);
+
+	if (!group)
+		return NULL;
+	group->what = what;
+	group->fn = fn;
+	group->cut = trace->cut;
+	group->pcs_count = trace->count;
+	memcpy(group->pcs, trace->pc, bytes);
+	return group;
+}
+
+struct weft__group *weft__groups_add(struct weft__groups *g, uint64_t what,
+				     uint64_t fn,
+				     const struct weft__trace *trace)
+{
+	static const struct weft__trace none;
+	size_t i;
+
+	if (g->count >= WEFT__GROUPS_MOST && trace->count)
+		trace = &none;
+	if (g->count == g->room && !groups_grow(g))
+		return NULL;
+	i = (size_t)hash_of(what, fn, trace->pc, trace->count);
+	while (g->slots[i &= 2 * g->room - 1]) {
+		struct weft__group *group = g->all[g->slots[i] - 1];
+
+		if (is_same(group, what, fn, trace)) {
+			group->tasks++;
+			return group;
+		}
+		i++;
+	}
+	g->all[g->count] = group_new(what, fn, trace);
+	if (!g->all[g->count])
+		return NULL;
+	g->all[g->count]->tasks = 1;
+	g->slots[i] = (uint32_t)++g->count;
+	return g->all[g->count - 1];
+}
+
+void weft__group_tell(struct weft__group *group, const char *line)
+{
+	char *copy = NULL;
+
+	if (group->lines_count < WEFT__GROUP_LINES)
+		copy = strdup(line);
+	if (copy)
+		group->lines[group->lines_count++] = copy;
+}
+
+void weft__groups_fini(struct weft__groups *g)
+{
+	for (size_t n = 0; n < g->count; n++) {
+		for (unsigned i = 0; i < g->all[n]->lines_count; i++)
+			free(g->all[n]->lines[i]);
+		free(g->all[n]);
+	}
+	free(g->all);
+	free(g->slots);
+}

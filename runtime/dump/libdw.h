@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libdw - what is used of elfutils' library, which is loaded when it is first
+ * needed: so that libweft does not depend on it.
+ */
+#ifndef WEFT_RUNTIME_DUMP_LIBDW_H
+#define WEFT_RUNTIME_DUMP_LIBDW_H
+
+#include <elfutils/libdwfl.h>
+
+#define WEFT__LIBDW(X)                 \
+	X(dwarf_cfi_addrframe)         \
+	X(dwarf_frame_cfa)             \
+	X(dwarf_frame_info)            \
+	X(dwarf_frame_register)        \
+	X(dwfl_addrmodule)             \
+	X(dwfl_begin)                  \
+	X(dwfl_build_id_find_debuginfo) \
+	X(dwfl_end)                    \
+	X(dwfl_lineinfo)               \
+	X(dwfl_line_comp_dir)          \
+	X(dwfl_linux_proc_find_elf)    \
+	X(dwfl_linux_proc_report)      \
+	X(dwfl_module_addrinfo)        \
+	X(dwfl_module_dwarf_cfi)       \
+	X(dwfl_module_eh_cfi)          \
+	X(dwfl_module_getsrc)          \
+	X(dwfl_module_info)            \
+	X(dwfl_report_end)
+
+struct weft__libdw {
+#define WEFT__LIBDW_FIELD(name) __typeof__(name) *name;
+	WEFT__LIBDW(WEFT__LIBDW_FIELD)
+#undef WEFT__LIBDW_FIELD
+};
+
+/* NULL: it cannot be loaded, and *ret_why says why. */
+const struct weft__libdw *weft__libdw(const char **ret_why);
+
+#endif

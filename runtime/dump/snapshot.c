@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/snapshot.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <ucontext.h>
+
+#include "runtime/base/futex.h"
+#include "runtime/context.h"
+#include "runtime/wait.h"
+
+#define ANSWER_NS 200000000u
+
+/* Ignored by default: one that comes when the handler has gone does nothing. */
+#define SIGNAL SIGURG
+
+/* The word, if it is no thread id, of which there are 2^22. */
+enum { NOBODY = 0, FILLING = 1 << 30, DONE };
+
+/* The sanitizers do not know that it may be looked at. */
+static __attribute__((noinline, no_sanitize("address", "thread"))) void
+stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
+{
+	const volatile uint64_t *at;
+	size_t words;
+
+	from &= ~(uint64_t)7;
+	at = (const volatile uint64_t *)(uintptr_t)from;
+	words = (size_t)(to - from) / sizeof(*at);
+	if (words > WEFT__SNAPSHOT_BYTES / sizeof(*at))
+		words = WEFT__SNAPSHOT_BYTES / sizeof(*at);
+	for (size_t i = 0; i < words; i++)
+		snapshot->stack[i] = at[i];
+	snapshot->base = from;
+	snapshot->bytes = words * sizeof(*at);
+}
+
+/*
+ * Of one that waits.
+ */
+
+static void registers_held(struct weft__registers *at, uint64_t sp,
+			   const uint64_t *words)
+{
+	at->known = 0;
+	at->pc = words[WEFT__CONTEXT_PC];
+	weft__register_set(at, WEFT__REGISTER_SP,
+			   sp + WEFT__CONTEXT_WORDS * sizeof(uint64_t));
+#if defined(__x86_64__)
+	/* The switch is in line: the frame is that of its function. */
+	at->returns = false;
+	weft__register_set(at, WEFT__REGISTER_FRAME,
+			   words[WEFT__CONTEXT_FRAME]);
+#else
+	at->returns = true;
+	for (unsigned i = 0; i <= WEFT__CONTEXT_PC; i++)
+		weft__register_set(at, 19 + i, words[i]);
+#endif
+}
+
+void weft__snapshot_held(const struct weft__task *task,
+			 struct weft__snapshot *snapshot)
+{
+	uint64_t sp = (uint64_t)(uintptr_t)task->sp;
+
+	stack_copy(snapshot, sp, (uint64_t)(uintptr_t)task->stack);
+	registers_held(&snapshot->at, sp, snapshot->stack);
+}
+
+/*
+ * Of one that runs.
+ */
+
+static struct {
+	weft__atomic(uint32_t) word; /* a futex */
+	struct weft__snapshot *snapshot;
+	uint64_t id;
+} request;
+
+static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction before; /* under asking, while the handler is set */
+
+static void registers_running(struct weft__registers *at,
+			      const ucontext_t *context)
+{
+	const mcontext_t *m = &context->uc_mcontext;
+
+	at->known = 0;
+	at->returns = false;
+#if defined(__x86_64__)
+	static const int places[WEFT__REGISTERS] = {
+		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+		REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+		REG_R12, REG_R13, REG_R14, REG_R15,
+	};
+
+	at->pc = (uint64_t)m->gregs[REG_RIP];
+	for (unsigned i = 0; i < WEFT__REGISTERS; i++)
+		weft__register_set(at, i, (uint64_t)m->gregs[places[i]]);
+#else
+	at->pc = m->pc;
+	for (unsigned i = 0; i < WEFT__REGISTER_SP; i++)
+		weft__register_set(at, i, m->regs[i]);
+	weft__register_set(at, WEFT__REGISTER_SP, m->sp);
+#endif
+}
+
+/* The task of this thread, if it runs on its own stack: not in the midst of a
+ * switch. */
+static struct weft__task *task_interrupted(uint64_t sp)
+{
+	struct weft__task *task = weft__running(weft__worker_self());
+	struct weft__stack *stack = task ? task->stack : NULL;
+
+	return stack && sp >= (uint64_t)(uintptr_t)stack->low &&
+			       sp < (uint64_t)(uintptr_t)stack ?
+		       task :
+		       NULL;
+}
+
+static void answer(const ucontext_t *context)
+{
+	struct weft__snapshot *snapshot = request.snapshot;
+	struct weft__task *task;
+	uint64_t sp;
+
+	registers_running(&snapshot->at, context);
+	sp = snapshot->at.value[WEFT__REGISTER_SP];
+	task = task_interrupted(sp);
+	request.id = 0;
+	if (task) {
+		request.id = weft__running_id(task);
+		stack_copy(snapshot, sp, (uint64_t)(uintptr_t)task->stack);
+	}
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	if (before.sa_flags & SA_SIGINFO)
+		before.sa_sigaction(number, info, context);
+	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
+		before.sa_handler(number);
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	int error = errno;
+	uint32_t asked = (uint32_t)syscall(SYS_gettid);
+
+	/* pairs: [snapshot.ask] */
+	if (weft__cas(&request.word, &asked, (uint32_t)FILLING, acquire)) {
+		answer(context);
+		/* pairs: [snapshot.done] */
+		weft__store(&request.word, (uint32_t)DONE, release);
+		weft__futex_wake(&request.word, 1);
+	} else if (info->si_code != SI_TKILL) {
+		pass_on(number, info, context);
+	}
+	errno = error;
+}
+
+void weft__snapshot_begin(void)
+{
+	struct sigaction action = {
+		.sa_sigaction = on_signal,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
+	};
+
+	pthread_mutex_lock(&asking);
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGNAL, &action, &before);
+}
+
+void weft__snapshot_end(void)
+{
+	sigaction(SIGNAL, &before, NULL);
+	pthread_mutex_unlock(&asking);
+}
+
+/* False: the thread does not answer. */
+static bool await_answer(uint32_t thread, uint64_t now_ns,
+			 const struct weft__driver_ops *ops)
+{
+	uint64_t by_ns = now_ns + ANSWER_NS;
+	uint32_t word = thread;
+
+	while (word != DONE) {
+		uint32_t expected = thread;
+
+		if (now_ns < by_ns)
+			weft__futex_wait_for(&request.word, word,
+					     by_ns - now_ns);
+		else if (word == FILLING)
+			weft__futex_wait(&request.word, word);
+		/* relaxed: nothing was done. */
+		else if (weft__cas(&request.word, &expected, (uint32_t)NOBODY,
+				   relaxed))
+			return false;
+		now_ns = ops->now(NULL);
+		/* pairs: [snapshot.done] */
+		word = weft__load(&request.word, acquire);
+	}
+	return true;
+}
+
+enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
+				       uint64_t *ret_id,
+				       struct weft__snapshot *snapshot)
+{
+	/* relaxed: a look. */
+	uint32_t thread = weft__load(&worker->thread, relaxed);
+
+	/* relaxed: a look; one that sleeps is not disturbed. */
+	if (!thread || !weft__load(&worker->seen_ns, relaxed))
+		return WEFT__DOING_PARKS;
+	request.snapshot = snapshot;
+	/* pairs: [snapshot.ask] */
+	weft__store(&request.word, thread, release);
+	if (syscall(SYS_tgkill, getpid(), thread, SIGNAL) < 0 ||
+	    !await_answer(thread, worker->ops->now(worker->runtime),
+			  worker->ops))
+		return WEFT__DOING_SILENT;
+	*ret_id = request.id;
+	return request.id ? WEFT__DOING_RUNS : WEFT__DOING_BETWEEN;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/survey.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/hold.h"
+#include "runtime/records.h"
+
+/* What the tasks of a group do; of those that wait, behind the last, the kind
+ * of what they wait for. */
+enum { RUNS, READY, UNBEGUN, JOINS, WAITS };
+
+static uint64_t what_of(const struct weft__glance *glance)
+{
+	return WAITS | (uint64_t)weft__reason_kind(glance->reason) << 8 |
+	       (uint64_t)glance->on << 16;
+}
+
+static void words_begin(struct weft__words *words,
+			const struct weft__survey *s,
+			const struct weft__glance *glance)
+{
+	words->used = 0;
+	weft__words_task(words, &s->speaker, glance);
+	if (glance->has_stack) {
+		uint64_t now_ns = s->speaker.now_ns;
+
+		weft__words_add(words, ", ");
+		weft__words_span(words, now_ns > glance->since_ns ?
+						now_ns - glance->since_ns :
+						0);
+		weft__words_add(words, " old");
+	}
+	if (glance->state & WEFT__CANCELLED)
+		weft__words_add(words, ", cancelled");
+	weft__words_add(words, ": ");
+}
+
+static struct weft__group *group_of(struct weft__survey *s, uint64_t what,
+				    const struct weft__glance *glance,
+				    const struct weft__trace *trace)
+{
+	struct weft__group *group = weft__groups_add(
+		&s->groups, what, (uint64_t)(uintptr_t)glance->fn, trace);
+
+	if (!group)
+		s->incomplete = true;
+	else if (group->lines_count < WEFT__GROUP_LINES)
+		return group;
+	return NULL;
+}
+
+/* ---- Workers ------------------------------------------------------------ */
+
+static void worker_meet(struct weft__survey *s, struct weft__worker *worker,
+			struct weft__met *met)
+{
+	struct weft__glance glance;
+	struct weft__task *task;
+
+	met->doing = weft__snapshot_worker(worker, &met->id, s->snapshot);
+	/* relaxed: a look. */
+	met->since_ns = weft__load(&worker->seen_ns, relaxed);
+	if (met->doing != WEFT__DOING_RUNS)
+		return;
+	task = weft__task_at(s->speaker.runtime, met->id);
+	if (!task || !weft__glance(task, &glance))
+		glance.fn = NULL;
+	weft__trace_take(s->speaker.unwinder, s->snapshot,
+			 (uint64_t)(uintptr_t)glance.fn, &met->trace);
+}
+
+static void workers_meet(struct weft__survey *s)
+{
+	struct weft_runtime *runtime = s->speaker.runtime;
+
+	weft__snapshot_begin();
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		worker_meet(s, runtime->workers[i], &s->workers[i]);
+	weft__snapshot_end();
+}
+
+/* Which of them ran the task, or is NULL. */
+static struct weft__met *met_with(struct weft__survey *s, uint64_t id)
+{
+	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
+		if (s->workers[i].doing == WEFT__DOING_RUNS &&
+		    s->workers[i].id == id)
+			return &s->workers[i];
+	return NULL;
+}
+
+/* ---- Tasks that wait ---------------------------------------------------- */
+
+static void edge_add(struct weft__survey *s, struct weft__edge edge)
+{
+	if (s->edges_count == s->edges_room) {
+		size_t room = s->edges_room ? 2 * s->edges_room : 256;
+		void *edges = realloc(s->edges, room * sizeof(edge));
+
+		if (!edges) {
+			s->incomplete = true;
+			return;
+		}
+		s->edges = edges;
+		s->edges_room = room;
+	}
+	s->edges[s->edges_count++] = edge;
+}
+
+static void edges_add(struct weft__survey *s,
+		      const struct weft__glance *glance)
+{
+	uint64_t scope = (uint64_t)(uintptr_t)glance->scope;
+	uint64_t object = (uint64_t)(uintptr_t)glance->object;
+
+	if (glance->owner)
+		edge_add(s, (struct weft__edge){ glance->owner, glance->id,
+						 scope });
+	if (glance->other)
+		edge_add(s, (struct weft__edge){ glance->id, glance->other,
+						 0 });
+	else if (weft__reason_kind(glance->reason) == WEFT__REASON_SCOPE)
+		edge_add(s, (struct weft__edge){ glance->id, 0, object });
+}
+
+static void waiting_add(struct weft__survey *s,
+			const struct weft__glance *glance)
+{
+	struct weft__group *group;
+	struct weft__words words;
+
+	s->waits++;
+	edges_add(s, glance);
+	group = group_of(s, what_of(glance), glance, &s->trace);
+	if (!group)
+		return;
+	words_begin(&words, s, glance);
+	weft__words_wait(&words, &s->speaker, glance);
+	weft__group_tell(group, words.text);
+}
+
+/* False: it does not wait. */
+static bool look_at_waiting(struct weft__survey *s, struct weft__task *task)
+{
+	struct weft_runtime *runtime = s->speaker.runtime;
+	struct weft__glance glance;
+	uint64_t state;
+
+	if (!weft__task_hold(task, &state))
+		return false;
+	weft__glance_held(runtime, task, state, &glance);
+	if (glance.has_stack && s->speaker.unwinder)
+		weft__snapshot_held(task, s->snapshot);
+	weft__task_release(runtime, NULL, task);
+	s->trace.count = 0;
+	s->trace.cut = false;
+	if (glance.has_stack && s->speaker.unwinder)
+		weft__trace_take(s->speaker.unwinder, s->snapshot,
+				 (uint64_t)(uintptr_t)glance.fn, &s->trace);
+	waiting_add(s, &glance);
+	return true;
+}
+
+bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
+			struct weft__glance *ret_glance)
+{
+	struct weft__task *task = weft__task_at(runtime, id);
+	uint64_t state;
+
+	if (!task || !weft__task_hold(task, &state))
+		return false;
+	weft__glance_held(runtime, task, state, ret_glance);
+	weft__task_release(runtime, NULL, task);
+	return ret_glance->id == id;
+}
+
+/* ---- Other tasks -------------------------------------------------------- */
+
+/* The worker in whose slot `joining` the task is; or NULL. */
+static struct weft__met *joins_with(struct weft__survey *s,
+				    const struct weft__task *task)
+{
+	struct weft_runtime *runtime = s->speaker.runtime;
+
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		/* relaxed: compared, not followed. */
+		if (weft__load(&runtime->workers[i]->joining, relaxed) == task)
+			return &s->workers[i];
+	return NULL;
+}
+
+static void running_add(struct weft__survey *s,
+			const struct weft__glance *glance,
+			const struct weft__met *met)
+{
+	unsigned worker = (unsigned)(met - s->workers);
+	struct weft__group *group;
+	struct weft__words words;
+
+	s->runs++;
+	group = group_of(s, RUNS | (uint64_t)worker << 8, glance, &met->trace);
+	if (!group)
+		return;
+	words_begin(&words, s, glance);
+	weft__words_add(&words, "runs on worker %u", worker);
+	weft__group_tell(group, words.text);
+}
+
+static void joining_add(struct weft__survey *s,
+			const struct weft__glance *glance,
+			const struct weft__met *with)
+{
+	struct weft__group *group;
+	struct weft__words words;
+
+	s->waits++;
+	s->trace.count = 0;
+	group = group_of(s, JOINS, glance, &s->trace);
+	if (!group)
+		return;
+	words_begin(&words, s, glance);
+	weft__words_add(&words, "joins ");
+	if (with->doing == WEFT__DOING_RUNS)
+		weft__words_id(&words, &s->speaker, with->id);
+	else
+		weft__words_add(&words, "a task");
+	weft__words_add(&words, ", which runs");
+	weft__group_tell(group, words.text);
+}
+
+static void ready_add(struct weft__survey *s,
+		      const struct weft__glance *glance)
+{
+	struct weft__group *group;
+	struct weft__words words;
+
+	if (glance->has_stack)
+		s->ready++;
+	else
+		s->unbegun++;
+	s->trace.count = 0;
+	group = group_of(s, glance->has_stack ? READY : UNBEGUN, glance,
+			 &s->trace);
+	if (!group)
+		return;
+	words_begin(&words, s, glance);
+	weft__words_add(&words, "%s", glance->has_stack ? "is ready to run" :
+							  "has not begun");
+	weft__group_tell(group, words.text);
+}
+
+static void look_at(struct weft__survey *s, struct weft__task *task)
+{
+	const struct weft__met *met;
+	struct weft__glance glance;
+
+	/* Between the two it may begin to wait, or be held by another. */
+	if (look_at_waiting(s, task) || !weft__glance(task, &glance) ||
+	    look_at_waiting(s, task))
+		return;
+	met = met_with(s, glance.id);
+	if (met) {
+		running_add(s, &glance, met);
+		return;
+	}
+	met = joins_with(s, task);
+	if (met)
+		joining_add(s, &glance, met);
+	else
+		ready_add(s, &glance);
+}
+
+/* ------------------------------------------------------------------------- */
+
+int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
+		      struct weft__unwinder *unwinder)
+{
+	uint32_t used;
+
+	s->speaker.runtime = runtime;
+	s->speaker.unwinder = unwinder;
+	s->speaker.now_ns = runtime->ops->now(runtime);
+	s->workers = calloc(runtime->workers_count, sizeof(*s->workers));
+	s->snapshot = malloc(sizeof(*s->snapshot));
+	if (!s->workers || !s->snapshot)
+		return -ENOMEM;
+	workers_meet(s);
+	/* pairs: [task.chunk] */
+	used = weft__load(&runtime->tasks.used, acquire);
+	for (uint32_t i = 0; i < used; i++)
+		look_at(s, weft__record_at(runtime, i));
+	return 0;
+}
+
+void weft__survey_fini(struct weft__survey *s)
+{
+	weft__groups_fini(&s->groups);
+	free(s->edges);
+	free(s->snapshot);
+	free(s->workers);
+}

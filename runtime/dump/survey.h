@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Survey - a look at every task of a runtime, one after the other, while they
+ * go on.
+ *
+ * First the workers, and the tasks that they run; then all records.  A task
+ * that waits is held, copied, let go, and then unwound: so each is in its way
+ * for some microseconds.  What is found out of several tasks need not have been
+ * so at one time.
+ */
+#ifndef WEFT_RUNTIME_DUMP_SURVEY_H
+#define WEFT_RUNTIME_DUMP_SURVEY_H
+
+#include "runtime/dump/cycles.h"
+#include "runtime/dump/groups.h"
+#include "runtime/dump/snapshot.h"
+#include "runtime/dump/words.h"
+
+/* A worker, as it was met. */
+struct weft__met {
+	enum weft__doing doing;
+	uint64_t id; /* of the task that it runs */
+	uint64_t since_ns;
+	struct weft__trace trace;
+};
+
+struct weft__survey {
+	struct weft__speaker speaker;
+	struct weft__met *workers;
+	struct weft__snapshot *snapshot;
+	struct weft__trace trace;
+	struct weft__groups groups;
+	uint64_t runs, waits, ready, unbegun; /* tasks */
+	struct weft__edge *edges;
+	size_t edges_count, edges_room;
+	bool incomplete; /* there was no memory for something */
+};
+
+/* 0 or -ENOMEM; fini is to be called all the same. */
+int weft__survey_take(struct weft__survey *survey,
+		      struct weft_runtime *runtime,
+		      struct weft__unwinder *unwinder);
+void weft__survey_fini(struct weft__survey *survey);
+
+/* Looks at one task anew; false: it does not wait. */
+bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
+			struct weft__glance *ret_glance);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/trace.h"
+
+#include <string.h>
+
+static const char *name_at(struct weft__unwinder *unwinder, uint64_t pc)
+{
+	const struct weft__symbol *symbol = weft__unwinder_symbol(unwinder, pc);
+
+	return symbol && symbol->name ? symbol->name : "";
+}
+
+static bool begins(const char *name, const char *with)
+{
+	return strncmp(name, with, strlen(with)) == 0;
+}
+
+/* ---- Where the program's own calls begin -------------------------------- */
+
+/* Is the source one of the library's, as this one is? */
+static bool is_ours(const struct weft__symbol *symbol,
+		    const struct weft__symbol *self)
+{
+	static const char *const folders[] = { "runtime/", "timer/", "io/",
+					       "net/" };
+	static const char here[] = __FILE__;
+	size_t before = strlen(here) - strlen("runtime/dump/trace.c");
+
+	if (!symbol || !symbol->file || !symbol->directory ||
+	    strcmp(symbol->directory, self->directory) != 0 ||
+	    strncmp(symbol->file, here, before) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (begins(symbol->file + before, folders[i]))
+			return true;
+	return false;
+}
+
+/* By the sources.  A call of weft's may have left its own frame to what it
+ * called last, and then it is that one's. */
+static uint32_t first_by_file(struct weft__unwinder *unwinder,
+			      const struct weft__trace *trace,
+			      const struct weft__symbol *self)
+{
+	uint32_t i = 0;
+
+	while (i < trace->count &&
+	       is_ours(weft__unwinder_symbol(unwinder, trace->pc[i]), self))
+		i++;
+	return i ? i - 1 : 0;
+}
+
+static bool is_inner(const char *name)
+{
+	return begins(name, "weft__");
+}
+
+/* Functions of the program may be called by these. */
+static bool calls_back(const char *name)
+{
+	return strcmp(name, "weft_once_run") == 0 ||
+	       strcmp(name, "weft_deferred_run") == 0;
+}
+
+/* By names: the outermost call of weft's; but calls that the program makes
+ * inside of another one count for themselves. */
+static uint32_t first_by_name(struct weft__unwinder *unwinder,
+			      const struct weft__trace *trace)
+{
+	uint32_t first = 0;
+
+	for (uint32_t i = 0; i < trace->count; i++) {
+		const char *name = name_at(unwinder, trace->pc[i]);
+
+		if (calls_back(name) &&
+		    (i == 0 || !is_inner(name_at(unwinder, trace->pc[i - 1]))))
+			break;
+		if (begins(name, "weft_") && !is_inner(name))
+			first = i;
+	}
+	return first;
+}
+
+static uint32_t first_frame(struct weft__unwinder *unwinder,
+			    const struct weft__trace *trace)
+{
+	const struct weft__symbol *self = weft__unwinder_symbol(
+		unwinder, (uint64_t)(uintptr_t)weft__trace_take);
+
+	if (self && self->file && self->directory)
+		return first_by_file(unwinder, trace, self);
+	return first_by_name(unwinder, trace);
+}
+
+/* ---- Where they end ------------------------------------------------------ */
+
+/* Behind the last frame that is the task's. */
+static uint32_t end_frame(struct weft__unwinder *unwinder,
+			  const struct weft__trace *trace, uint64_t fn)
+{
+	uint32_t i;
+
+	for (i = trace->count; i > 0; i--) {
+		const struct weft__symbol *symbol =
+			weft__unwinder_symbol(unwinder, trace->pc[i - 1]);
+
+		if (symbol && symbol->name && symbol->begins == fn)
+			return i;
+	}
+	for (i = 0; i < trace->count; i++)
+		if (strcmp(name_at(unwinder, trace->pc[i]),
+			   "weft__task_main") == 0)
+			return i;
+	return trace->count;
+}
+
+void weft__trace_take(struct weft__unwinder *unwinder,
+		      const struct weft__snapshot *snapshot, uint64_t fn,
+		      struct weft__trace *trace)
+{
+	uint32_t first, end;
+
+	trace->count = weft__unwind(unwinder, snapshot, trace->pc,
+				    WEFT__TRACE_MOST);
+	trace->cut = trace->count == WEFT__TRACE_MOST;
+	end = end_frame(unwinder, trace, fn);
+	if (end < trace->count)
+		trace->cut = false;
+	trace->count = end;
+	first = first_frame(unwinder, trace);
+	trace->count -= first;
+	memmove(trace->pc, trace->pc + first,
+		trace->count * sizeof(trace->pc[0]));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trace - a task's calls, from the one of weft's that it is in to its function;
+ * without what is below that function, and what is inside of that call.
+ */
+#ifndef WEFT_RUNTIME_DUMP_TRACE_H
+#define WEFT_RUNTIME_DUMP_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dump/unwind.h"
+
+struct weft__snapshot;
+
+enum { WEFT__TRACE_MOST = 64 };
+
+struct weft__trace {
+	uint32_t count;
+	bool cut; /* there are more */
+	uint64_t pc[WEFT__TRACE_MOST];
+};
+
+/* `fn` is the task's function. */
+void weft__trace_take(struct weft__unwinder *unwinder,
+		      const struct weft__snapshot *snapshot, uint64_t fn,
+		      struct weft__trace *ret_trace);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/unwind.h"
+
+struct weft__unwinder *weft__unwinder_new(const char **ret_why)
+{
+	*ret_why = "libweft was built without libdw";
+	return NULL;
+}
+
+void weft__unwinder_free(struct weft__unwinder *unwinder)
+{
+	(void)unwinder;
+}
+
+unsigned weft__unwind(struct weft__unwinder *unwinder,
+		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
+		      unsigned most)
+{
+	(void)unwinder, (void)snapshot, (void)ret_pcs, (void)most;
+	return 0;
+}
+
+const struct weft__symbol *
+weft__unwinder_symbol(struct weft__unwinder *unwinder, uint64_t pc)
+{
+	(void)unwinder, (void)pc;
+	return NULL;
+}
