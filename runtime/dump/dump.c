@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/blocking.h"
@@ -190,28 +189,38 @@ static void print(struct dump *d, const char *why)
 		weft__out_print(&d->out, "weft: no memory to find cycles\n");
 }
 
-/* On a thread with the stack that libdw wants. */
-static int dump_here(struct weft_runtime *runtime, int fd)
+/* libdw is for one thread at a time, and so is the signal. */
+static pthread_mutex_t dumping = PTHREAD_MUTEX_INITIALIZER;
+
+static int gather(struct dump *d, struct weft_runtime *runtime)
 {
-	struct dump *d = calloc(1, sizeof(*d));
 	struct weft__unwinder *unwinder;
 	const char *why = NULL;
 	int error;
 
-	if (!d)
-		return -ENOMEM;
-	d->out.fd = fd;
+	pthread_mutex_lock(&dumping);
 	unwinder = weft__unwinder_new(&why);
-	weft__visit_begin(runtime);
 	error = weft__survey_take(&d->survey, runtime, unwinder);
-	if (error == 0) {
+	if (error == 0)
 		print(d, why);
-		error = weft__out_end(&d->out);
-	}
-	weft__visit_end(runtime);
 	weft__survey_fini(&d->survey);
 	weft__unwinder_free(unwinder);
-	free(d);
+	pthread_mutex_unlock(&dumping);
+	return error;
+}
+
+/* On a thread with the stack that libdw wants. */
+static int dump_here(struct weft_runtime *runtime, int fd)
+{
+	struct dump d = { .out = { 0 } };
+	int error;
+
+	weft__visit_begin(runtime);
+	error = gather(&d, runtime);
+	weft__visit_end(runtime);
+	if (error == 0)
+		error = weft__out_write(&d.out, fd);
+	weft__out_fini(&d.out);
 	return error;
 }
 

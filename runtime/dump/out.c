@@ -2,11 +2,59 @@
 #include "runtime/dump/out.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { ROOM_FIRST = 16384 };
+
+static int out_grow(struct weft__out *out)
+{
+	size_t room = out->room ? 2 * out->room : ROOM_FIRST;
+	char *text = realloc(out->text, room);
+
+	if (!text)
+		return -ENOMEM;
+	out->text = text;
+	out->room = room;
+	return 0;
+}
+
+void weft__out_print(struct weft__out *out, const char *format, ...)
+{
+	while (out->error == 0) {
+		size_t room = out->room - out->used;
+		va_list arguments;
+		int n;
+
+		va_start(arguments, format);
+		n = vsnprintf(room ? out->text + out->used : NULL, room, format,
+			      arguments);
+		va_end(arguments);
+		if (n < 0)
+			return;
+		if ((size_t)n < room) {
+			out->used += (size_t)n;
+			return;
+		}
+		out->error = out_grow(out);
+	}
+}
+
+/* How much of it goes in one write. */
+static size_t chunk_of(const char *text, size_t bytes)
+{
+	const char *end;
+
+	if (bytes <= PIPE_BUF)
+		return bytes;
+	end = memrchr(text, '\n', PIPE_BUF);
+	return end ? (size_t)(end - text) + 1 : PIPE_BUF;
+}
 
 /* Retries whatever may go better then. */
 static int write_all(int fd, const char *text, size_t bytes)
@@ -28,49 +76,21 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return 0;
 }
 
-static void out_write(struct weft__out *out, size_t bytes)
+int weft__out_write(const struct weft__out *out, int fd)
 {
-	if (!out->error)
-		out->error = write_all(out->fd, out->text, bytes);
-	out->used -= bytes;
-	memmove(out->text, out->text + bytes, out->used);
-}
+	size_t at = 0;
+	int error = out->error;
 
-/* All that is complete; or all, if that is none. */
-static void out_write_lines(struct weft__out *out)
-{
-	char *end = memrchr(out->text, '\n', out->used);
+	while (error == 0 && at < out->used) {
+		size_t bytes = chunk_of(out->text + at, out->used - at);
 
-	out_write(out, end ? (size_t)(end - out->text) + 1 : out->used);
-}
-
-void weft__out_print(struct weft__out *out, const char *format, ...)
-{
-	for (int tries = 0; tries < 3; tries++) {
-		size_t room = WEFT__OUT_BYTES - out->used;
-		va_list arguments;
-		int n;
-
-		va_start(arguments, format);
-		n = vsnprintf(out->text + out->used, room, format, arguments);
-		va_end(arguments);
-		if (n < 0)
-			return;
-		if ((size_t)n < room) {
-			out->used += (size_t)n;
-			return;
-		}
-		if (out->used == 0) {
-			out->used = WEFT__OUT_BYTES - 1;
-			out->text[out->used - 1] = '\n';
-			return;
-		}
-		out_write_lines(out);
+		error = write_all(fd, out->text + at, bytes);
+		at += bytes;
 	}
+	return error;
 }
 
-int weft__out_end(struct weft__out *out)
+void weft__out_fini(struct weft__out *out)
 {
-	out_write(out, out->used);
-	return out->error;
+	free(out->text);
 }

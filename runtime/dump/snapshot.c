@@ -2,7 +2,6 @@
 #include "runtime/dump/snapshot.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -78,8 +77,7 @@ static struct {
 	uint64_t id;
 } request;
 
-static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
-static struct sigaction before; /* under asking, while the handler is set */
+static struct sigaction before; /* immutable while the handler is set */
 
 static void registers_running(struct weft__registers *at,
 			      const ucontext_t *context)
@@ -167,7 +165,6 @@ void weft__snapshot_begin(void)
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
 	};
 
-	pthread_mutex_lock(&asking);
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGNAL, &action, &before);
 }
@@ -175,7 +172,6 @@ void weft__snapshot_begin(void)
 void weft__snapshot_end(void)
 {
 	sigaction(SIGNAL, &before, NULL);
-	pthread_mutex_unlock(&asking);
 }
 
 /* False: the thread does not answer. */

@@ -18,7 +18,7 @@
  *
  *   S1  The buffer belongs to the one whose CAS takes the word from the thread
  *       id on.  A signal that comes late finds another word, and does nothing.
- *   S2  One at a time asks, in the whole process: whoever has begun.
+ *   S2  One at a time asks, in the whole process; that is the caller's affair.
  *
  * Orderings
  *   [snapshot.ask]  thread id store release -> handler's CAS acquire: where to
@@ -75,7 +75,7 @@ static inline void weft__register_set(struct weft__registers *at,
 void weft__snapshot_held(const struct weft__task *task,
 			 struct weft__snapshot *ret_snapshot);
 
-/* Around any number of the next.  May block. */
+/* Around any number of the next. */
 void weft__snapshot_begin(void);
 void weft__snapshot_end(void);
 

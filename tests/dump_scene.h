@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dumps as text, and looking for lines in it.
+ */
+#ifndef WEFT_TESTS_DUMP_SCENE_H
+#define WEFT_TESTS_DUMP_SCENE_H
+
+#include <sys/mman.h>
+
+#include "tests/test_io_common.h"
+
+/* That of a runtime, NULL: the calling task's; to be freed. */
+static inline char *dump_text(struct weft_runtime *runtime)
+{
+	int fd = memfd_create("dump", MFD_CLOEXEC);
+	off_t bytes;
+	char *text;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_dump(runtime, fd), 0);
+	bytes = lseek(fd, 0, SEEK_END);
+	ck_assert_int_gt(bytes, 0);
+	text = calloc(1, (size_t)bytes + 1);
+	ck_assert_ptr_nonnull(text);
+	ck_assert_int_eq(pread(fd, text, (size_t)bytes, 0), bytes);
+	close(fd);
+	ck_assert_int_eq(text[bytes - 1], '\n');
+	return text;
+}
+
+/* Whether such a build can unwind. */
+static inline bool dump_has_backtraces(const char *text)
+{
+	bool without = strstr(text, "built without libdw") != NULL;
+
+	ck_assert_msg(without || !strstr(text, "no backtraces"), "%s", text);
+	return !without;
+}
+
+/* The line that the first `what` is in, copied to buf, without its end; NULL:
+ * there is none. */
+static inline const char *line_with(const char *text, const char *what,
+				    char *buf, size_t bytes)
+{
+	const char *at = strstr(text, what);
+	const char *begin = at, *end;
+	size_t length;
+
+	if (!at)
+		return NULL;
+	while (begin > text && begin[-1] != '\n')
+		begin--;
+	end = strchr(at, '\n');
+	length = (size_t)(end - begin) < bytes ? (size_t)(end - begin) :
+						 bytes - 1;
+	memcpy(buf, begin, length);
+	buf[length] = '\0';
+	return buf;
+}
+
+/* Dumps until the text has it: others are on their way. */
+static inline char *dump_until(const char *what)
+{
+	weft_nsec by = weft_now() + WEFT_SEC(20);
+
+	for (;;) {
+		char *text = dump_text(NULL);
+
+		if (strstr(text, what))
+			return text;
+		ck_assert_msg(weft_now() < by, "never: %s in\n%s", what, text);
+		free(text);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+	}
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite dump/storm: tasks that talk, sleep, are cancelled, begin and end go on
+ * as ever while threads and tasks dump all of them again and again.
+ */
+#include <pthread.h>
+
+#include "tests/dump_scene.h"
+
+enum { PAIRS = 8, TURNS = 400, NAPS = 8, NAPPERS = 8, STARTERS = 2,
+       STARTED = 300, WAITERS = 40, ROUNDS = 3, ROUNDS_LONG = 60 };
+
+static struct {
+	weft__atomic(bool) over;
+	weft__atomic(unsigned) dumps, received, napped, ended, cancelled;
+} storm;
+
+static void *dump_again(void *arg)
+{
+	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	while (!weft__load(&storm.over, acquire)) {
+		ck_assert_int_eq(weft_dump(arg, fd), 0);
+		weft__add(&storm.dumps, 1u, relaxed);
+	}
+	close(fd);
+	return NULL;
+}
+
+struct pair {
+	struct weft_chan to, fro;
+};
+
+static int64_t answer(void *arg)
+{
+	struct pair *pair = *(struct pair **)arg;
+	int item;
+
+	for (int i = 0; i < TURNS; i++) {
+		ck_assert_int_eq(weft_chan_recv(&pair->to, &item), 0);
+		ck_assert_int_eq(item, i);
+		ck_assert_int_eq(weft_chan_send(&pair->fro, &item), 0);
+	}
+	return 0;
+}
+
+static int64_t ask(void *arg)
+{
+	struct pair own, *pair = &own;
+	int item;
+
+	(void)arg;
+	ck_assert_int_eq(weft_chan_init(&own.to, NULL, 0, sizeof(int)), 0);
+	ck_assert_int_eq(weft_chan_init(&own.fro, NULL, 0, sizeof(int)), 0);
+	WEFT_SUPERVISE(both) {
+		ck_assert_int_eq(WEFT_GO(both, answer, pair), 0);
+		for (int i = 0; i < TURNS; i++) {
+			ck_assert_int_eq(weft_chan_send(&own.to, &i), 0);
+			ck_assert_int_eq(weft_chan_recv(&own.fro, &item), 0);
+			ck_assert_int_eq(item, i);
+			weft__add(&storm.received, 1u, relaxed);
+		}
+	}
+	return 0;
+}
+
+static int64_t nap(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < NAPS; i++) {
+		weft_nsec by = weft_now() + WEFT_MS(1);
+
+		ck_assert_int_eq(weft_sleep_until(by), 0);
+		ck_assert(weft_now() >= by);
+		weft__add(&storm.napped, 1u, relaxed);
+	}
+	return 0;
+}
+
+static int64_t end_soon(void *arg)
+{
+	unsigned number = *(unsigned *)arg;
+
+	if (number % 3 == 0)
+		ck_assert_int_eq(weft_yield(), 0);
+	weft__add(&storm.ended, 1u, relaxed);
+	return number;
+}
+
+/* Joins each, which runs as a rule when it is joined. */
+static int64_t start_many(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(all)
+		for (unsigned i = 0; i < STARTED; i++) {
+			struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+			struct weft_task task;
+			int64_t result;
+
+			opts.name = "short";
+			opts.ret_task = &task;
+			ck_assert_int_eq(weft_go_opts(all, end_soon, &i,
+						      sizeof(i), &opts),
+					 0);
+			ck_assert_int_eq(weft_join(task, &result), 0);
+			ck_assert_int_eq(result, i);
+		}
+	return 0;
+}
+
+static int64_t wait_to_be_cancelled(void *arg)
+{
+	struct weft_mutex mutex = WEFT_MUTEX_INIT;
+	struct weft_event never = WEFT_EVENT_INIT;
+	int r = weft_mutex_lock(&mutex);
+
+	(void)arg;
+	if (r == 0) {
+		r = weft_event_wait(&never);
+		weft_mutex_unlock(&mutex);
+	}
+	ck_assert_int_eq(r, -ECANCELED);
+	weft__add(&storm.cancelled, 1u, relaxed);
+	return 0;
+}
+
+static int64_t cancel_many(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(all) {
+		for (int i = 0; i < WAITERS; i++)
+			ck_assert_int_eq(weft_go(all, wait_to_be_cancelled,
+						 NULL, 0),
+					 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
+static int64_t dump_myself(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		char *text = dump_text(NULL);
+
+		ck_assert_msg(strstr(text, "waits for this dump"), "%s", text);
+		free(text);
+	}
+	return 0;
+}
+
+static void storm_round(void)
+{
+	WEFT_SUPERVISE(all) {
+		for (int i = 0; i < PAIRS; i++)
+			ck_assert_int_eq(weft_go(all, ask, NULL, 0), 0);
+		for (int i = 0; i < NAPPERS; i++)
+			ck_assert_int_eq(weft_go(all, nap, NULL, 0), 0);
+		for (int i = 0; i < STARTERS; i++)
+			ck_assert_int_eq(weft_go(all, start_many, NULL, 0), 0);
+		ck_assert_int_eq(weft_go(all, cancel_many, NULL, 0), 0);
+		ck_assert_int_eq(weft_go(all, dump_myself, NULL, 0), 0);
+	}
+}
+
+static int64_t join_thread(void *arg)
+{
+	return pthread_join(*(pthread_t *)arg, NULL);
+}
+
+IO_TEST(nothing_is_lost_while_threads_dump)
+{
+	unsigned rounds = getenv("WEFT_TEST_LONG") ? ROUNDS_LONG : ROUNDS;
+	pthread_t threads[2];
+
+	memset(&storm, 0, sizeof(storm));
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, dump_again,
+						weft_runtime()),
+				 0);
+	for (unsigned i = 0; i < rounds; i++)
+		storm_round();
+	wait_until(weft__load(&storm.dumps, relaxed) >= 4);
+	weft__store(&storm.over, true, release);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(weft_blocking(join_thread, &threads[i]), 0);
+	ck_assert_uint_eq(weft__load(&storm.received, relaxed),
+			  rounds * PAIRS * TURNS);
+	ck_assert_uint_eq(weft__load(&storm.napped, relaxed),
+			  rounds * NAPPERS * NAPS);
+	ck_assert_uint_eq(weft__load(&storm.ended, relaxed),
+			  rounds * STARTERS * STARTED);
+	ck_assert_uint_eq(weft__load(&storm.cancelled, relaxed),
+			  rounds * WAITERS);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("dump/storm");
+	TCase *tcase = tcase_create("storm");
+
+	suite_add_tcase(suite, tcase);
+	tcase_set_timeout(tcase, 120);
+	io_add_test(tcase, nothing_is_lost_while_threads_dump);
+	return io_tests_run(suite);
+}

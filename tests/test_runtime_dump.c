@@ -1,0 +1,838 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite runtime/dump: what weft_dump() tells of tasks.
+ */
+#include <pthread.h>
+
+#include "tests/dump_scene.h"
+
+/* ---- What is waited for -------------------------------------------------- */
+
+static struct weft_mutex mutex;
+static struct weft_rwlock rwlock;
+static struct weft_sem sem;
+static struct weft_cond cond;
+static struct weft_event event;
+static struct weft_notify notify;
+static struct weft_count count = WEFT_COUNT_INIT(1);
+static struct weft_barrier barrier = WEFT_BARRIER_INIT(2);
+static struct weft_once once;
+static struct weft_chan chan, full;
+static struct weft_oneshot *oneshot;
+static struct weft_broadcast broadcast;
+static int broadcast_room[4], watched;
+static struct weft_watch watch = WEFT_WATCH_INIT(watched);
+static struct weft_scope *small;
+static struct weft_lane lane = WEFT_LANE_INIT("slow", 1);
+static int pipe_fds[2], listener_fd, socket_fds[2];
+static weft__atomic(bool) job_ends;
+
+/* A task that waits, as the dump is to tell of it. */
+struct waiting {
+	const char *name;
+	weft_fn fn;
+	const char *words;
+	const void *object; /* whose address follows the words, or NULL */
+	const int *fd;	    /* whose number does */
+};
+
+#define WAITS(name, call)                   \
+	static int64_t name(void *arg)      \
+	{                                   \
+		int64_t r = call;           \
+                                            \
+		(void)arg;                  \
+		return r < 0 ? 0 : 1;       \
+	}
+
+static int64_t job(void *arg)
+{
+	(void)arg;
+	while (!weft__load(&job_ends, acquire))
+		thread_pause_ns(1000000);
+	return 0;
+}
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int64_t wait_for_once(void *arg);
+static int64_t once_again(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_SEC(1000));
+}
+
+static int64_t receive_broadcast(void)
+{
+	struct weft_subscriber subscriber;
+	int item;
+
+	weft_subscribe(&broadcast, &subscriber);
+	return weft_broadcast_recv(&subscriber, &item);
+}
+
+static int64_t await_watch(void)
+{
+	int item;
+	uint64_t version = weft_watch_get(&watch, &item);
+
+	return weft_watch_wait(&watch, &version, &item);
+}
+
+static int64_t await_condition(void)
+{
+	struct weft_mutex own = WEFT_MUTEX_INIT;
+	int r = weft_mutex_lock(&own);
+
+	if (r == 0) {
+		r = weft_cond_wait(&cond, &own);
+		weft_mutex_unlock(&own);
+	}
+	return r;
+}
+
+static int64_t await_cases(void)
+{
+	struct weft_case cases[] = {
+		WEFT_RECV(&chan, &(int){ 0 }),
+		WEFT_AT(weft_now() + WEFT_SEC(1000)),
+	};
+
+	return weft_select(cases, 2);
+}
+
+static int64_t await_timer(void)
+{
+	struct weft_timer timer = { { 0 } };
+	int64_t r = weft_timer_set(&timer, weft_now() + WEFT_SEC(1000));
+
+	if (r == 0)
+		r = weft_timer_wait(&timer);
+	(void)weft_timer_clear(&timer);
+	return r;
+}
+
+static int64_t await_child(void)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task child;
+	int64_t r = 0;
+
+	opts.name = "joined";
+	opts.ret_task = &child;
+	WEFT_SUPERVISE(all) {
+		ck_assert_int_eq(weft_go_opts(all, once_again, NULL, 0, &opts),
+				 0);
+		/* Not in the slot, whence it would be switched to. */
+		(void)weft_yield();
+		r = weft_join(child, NULL);
+	}
+	return r;
+}
+
+static int64_t await_scope(void)
+{
+	WEFT_SUPERVISE(all)
+		ck_assert_int_eq(weft_go(all, once_again, NULL, 0), 0);
+	return 0;
+}
+
+static int64_t lock_shortly(void)
+{
+	int r = weft_mutex_lock(&mutex);
+
+	if (r == 0)
+		weft_mutex_unlock(&mutex);
+	return r;
+}
+
+static char byte;
+
+WAITS(lock, lock_shortly())
+WAITS(read_lock, weft_rwlock_read(&rwlock))
+WAITS(write_lock, weft_rwlock_write(&rwlock))
+WAITS(acquire, weft_sem_acquire(&sem, 1))
+WAITS(wait_for_condition, await_condition())
+WAITS(wait_for_event, weft_event_wait(&event))
+WAITS(wait_for_notification, weft_notify_wait(&notify))
+WAITS(wait_for_count, weft_count_wait(&count))
+WAITS(wait_at_barrier, weft_barrier_wait(&barrier))
+WAITS(wait_for_once, weft_once_run(&once, once_again, NULL))
+WAITS(send_to_channel, weft_chan_send(&full, &(int){ 1 }))
+WAITS(receive, weft_chan_recv(&chan, &(int){ 1 }))
+WAITS(wait_for_oneshot, weft_oneshot_recv(oneshot, &(int){ 1 }))
+WAITS(wait_for_broadcast, receive_broadcast())
+WAITS(wait_for_watch, await_watch())
+WAITS(wait_for_select, await_cases())
+WAITS(wait_for_place, weft_go(small, nothing, NULL, 0))
+WAITS(wait_for_job, weft_blocking_lane(&lane, job, NULL))
+WAITS(nap, weft_sleep(WEFT_SEC(1000)))
+WAITS(wait_for_timer, await_timer())
+WAITS(join, await_child())
+WAITS(end_scope, await_scope())
+WAITS(read_pipe, weft_read(pipe_fds[0], &byte, 1))
+WAITS(poll_pipe, weft_poll(pipe_fds[0], POLLIN))
+WAITS(accept_peer, weft_accept(listener_fd, NULL))
+WAITS(receive_socket, weft_recv(socket_fds[0], &byte, 1, 0))
+
+static const struct waiting all_waits[] = {
+	{ "w1", lock, "to lock mutex", &mutex, NULL },
+	{ "w2", read_lock, "to read-lock", &rwlock, NULL },
+	{ "w3", write_lock, "to write-lock", &rwlock, NULL },
+	{ "w4", acquire, "for permits of semaphore", &sem, NULL },
+	{ "w5", wait_for_condition, "for condition", &cond, NULL },
+	{ "w6", wait_for_event, "for event", &event, NULL },
+	{ "w7", wait_for_notification, "for notification", &notify, NULL },
+	{ "w8", wait_for_count, "for the end of count", &count, NULL },
+	{ "w9", wait_at_barrier, "at barrier", &barrier, NULL },
+	{ "w10", wait_for_once, "for the result of once", &once, NULL },
+	{ "w11", send_to_channel, "to send to channel", &full, NULL },
+	{ "w12", receive, "to receive from channel", &chan, NULL },
+	{ "w13", wait_for_oneshot, "for oneshot", NULL, NULL },
+	{ "w14", wait_for_broadcast, "to receive from broadcast", &broadcast,
+	  NULL },
+	{ "w15", wait_for_watch, "for a change of watch", &watch, NULL },
+	{ "w16", wait_for_select, "for one of several cases", NULL, NULL },
+	{ "w17", wait_for_place, "for a place in scope", NULL, NULL },
+	{ "w18", wait_for_job, "for blocking work", NULL, NULL },
+	{ "w19", nap, "for 999.", NULL, NULL },
+	{ "w20", wait_for_timer, "for 999.", NULL, NULL },
+	{ "w21", join, "to join task", NULL, NULL },
+	{ "w22", end_scope, "for 1 task of its scope to end", NULL, NULL },
+	{ "w23", read_pipe, "to read from descriptor", NULL, &pipe_fds[0] },
+	{ "w24", poll_pipe, "to read from descriptor", NULL, &pipe_fds[0] },
+	{ "w25", accept_peer, "to accept from descriptor", NULL,
+	  &listener_fd },
+	{ "w26", receive_socket, "to receive from descriptor", NULL,
+	  &socket_fds[0] },
+};
+
+enum { ALL_WAITS = sizeof(all_waits) / sizeof(all_waits[0]) };
+
+static void waiting_start(struct weft_scope *scope,
+			  const struct waiting *waiting)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = waiting->name;
+	ck_assert_int_eq(weft_go_opts(scope, waiting->fn, NULL, 0, &opts), 0);
+}
+
+/* What its line says behind its age. */
+static void words_of(const struct waiting *waiting, char *ret, size_t bytes)
+{
+	if (waiting->object)
+		snprintf(ret, bytes, "waits %s %p", waiting->words,
+			 waiting->object);
+	else if (waiting->fd)
+		snprintf(ret, bytes, "waits %s %d", waiting->words,
+			 *waiting->fd);
+	else
+		snprintf(ret, bytes, "waits %s", waiting->words);
+}
+
+static bool is_told(const char *text, const struct waiting *waiting)
+{
+	char name[32], words[128], line[512];
+
+	snprintf(name, sizeof(name), " %s (", waiting->name);
+	words_of(waiting, words, sizeof(words));
+	return line_with(text, name, line, sizeof(line)) &&
+	       strstr(line, words);
+}
+
+static void expect_all_told(void)
+{
+	weft_nsec by = weft_now() + WEFT_SEC(20);
+	char *text = dump_text(NULL);
+
+	for (int i = 0; i < ALL_WAITS;) {
+		if (is_told(text, &all_waits[i])) {
+			i++;
+			continue;
+		}
+		ck_assert_msg(weft_now() < by, "%s is not told in\n%s",
+			      all_waits[i].name, text);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		free(text);
+		text = dump_text(NULL);
+		i = 0;
+	}
+	free(text);
+}
+
+/* What they wait for is somebody's, or empty. */
+static void scene_open(void)
+{
+	char address[WEFT_ADDR_TEXT_BYTES];
+
+	memset(&mutex, 0, sizeof(mutex));
+	memset(&rwlock, 0, sizeof(rwlock));
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	ck_assert_int_eq(weft_rwlock_write(&rwlock), 0);
+	ck_assert_int_eq(weft_chan_init(&chan, NULL, 0, sizeof(int)), 0);
+	ck_assert_int_eq(weft_chan_init(&full, NULL, 0, sizeof(int)), 0);
+	ck_assert_int_eq(weft_oneshot_new(sizeof(int), &oneshot), 0);
+	ck_assert_int_eq(weft_broadcast_init(&broadcast, broadcast_room, 4,
+					     sizeof(int)),
+			 0);
+	ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+	socket_pair(socket_fds);
+	listener_fd = tcp_listener(address);
+	weft__store(&job_ends, false, relaxed);
+}
+
+static void scene_close(void)
+{
+	weft_mutex_unlock(&mutex);
+	weft_rwlock_unlock(&rwlock);
+	weft_oneshot_drop(oneshot);
+	close_both(pipe_fds);
+	close_both(socket_fds);
+	ck_assert_int_eq(weft_close(listener_fd), 0);
+}
+
+static int64_t run_once(void *arg)
+{
+	(void)arg;
+	return weft_once_run(&once, once_again, NULL) < 0 ? 0 : 1;
+}
+
+IO_TEST(every_kind_of_wait_is_told)
+{
+	scene_open();
+	WEFT_SUPERVISE(all) {
+		ck_assert_int_eq(weft_go(all, run_once, NULL, 0), 0);
+		ck_assert_int_eq(weft_yield(), 0);
+		WEFT_SUPERVISE(one) {
+			ck_assert_int_eq(weft_scope_limit(one, 1), 0);
+			ck_assert_int_eq(weft_go(one, once_again, NULL, 0), 0);
+			small = one;
+			for (int i = 0; i < ALL_WAITS; i++)
+				waiting_start(all, &all_waits[i]);
+			expect_all_told();
+			weft__store(&job_ends, true, release);
+			weft_scope_cancel(all);
+			weft_scope_cancel(one);
+		}
+	}
+	weft_oneshot_abandon(oneshot);
+	oneshot = NULL;
+	ck_assert_int_eq(weft_oneshot_new(sizeof(int), &oneshot), 0);
+	scene_close();
+	weft_oneshot_abandon(oneshot);
+	return 0;
+}
+
+/* ---- Who has it ---------------------------------------------------------- */
+
+static int64_t hold_mutex(void *arg)
+{
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	ck_assert_int_eq(weft_event_wait(arg), 0);
+	weft_mutex_unlock(&mutex);
+	return 0;
+}
+
+static void named(struct weft_scope *scope, const char *name, weft_fn fn,
+		  void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = name;
+	ck_assert_int_eq(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts), 0);
+}
+
+static int64_t hold_mutex_of(void *arg)
+{
+	return hold_mutex(*(void **)arg);
+}
+
+IO_TEST(owner_of_a_mutex_is_told)
+{
+	struct weft_event end = WEFT_EVENT_INIT;
+	char line[512], *text;
+
+	WEFT_SUPERVISE(all) {
+		named(all, "holder", hold_mutex_of, &end);
+		free(dump_until("for event"));
+		named(all, "wanter", lock, NULL);
+		text = dump_until("held by task ");
+		ck_assert_ptr_nonnull(
+			line_with(text, " wanter (", line, sizeof(line)));
+		ck_assert_msg(strstr(line, " holder ("), "%s", line);
+		free(text);
+		weft_event_set(&end);
+	}
+	return 0;
+}
+
+static void *lock_and_wait(void *arg)
+{
+	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
+	ck_assert_int_eq(weft_event_wait(arg), 0);
+	weft_mutex_unlock(&mutex);
+	return NULL;
+}
+
+static int64_t join_thread(void *arg)
+{
+	return pthread_join(*(pthread_t *)arg, NULL);
+}
+
+IO_TEST(owner_that_is_a_thread_is_told)
+{
+	struct weft_event end = WEFT_EVENT_INIT;
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, lock_and_wait, &end),
+			 0);
+	wait_until(weft_mutex_try_lock(&mutex) < 0 ||
+		   (weft_mutex_unlock(&mutex), false));
+	WEFT_SUPERVISE(all) {
+		named(all, "wanter", lock, NULL);
+		free(dump_until("held by one outside of the runtime"));
+		weft_scope_cancel(all);
+	}
+	weft_event_set(&end);
+	ck_assert_int_eq(weft_blocking(join_thread, &thread), 0);
+	return 0;
+}
+
+/* ---- Names and calls ----------------------------------------------------- */
+
+/* Of its own, and not the last call: its frame is there. */
+static __attribute__((noinline)) int64_t deep(unsigned levels)
+{
+	int64_t r = levels ? deep(levels - 1) : weft_sleep(WEFT_SEC(1000));
+
+	__asm__ volatile("" ::: "memory");
+	return r;
+}
+
+static int64_t dive(void *arg)
+{
+	int64_t r = deep(3);
+
+	(void)arg;
+	__asm__ volatile("" ::: "memory");
+	return r < 0 ? 0 : 1;
+}
+
+static const char *after(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	ck_assert_msg(at != NULL, "no %s in\n%s", what, text);
+	return at + strlen(what);
+}
+
+IO_TEST(calls_are_told_with_file_and_line)
+{
+	char *text;
+	const char *at;
+
+	WEFT_SUPERVISE(all) {
+		named(all, "diver", dive, NULL);
+		text = dump_until("for 999.");
+		if (dump_has_backtraces(text)) {
+			at = after(text, " diver (dive), ");
+			for (int i = 0; i < 4; i++)
+				at = after(at, "    deep  ");
+			at = after(at, "test_runtime_dump.c:");
+			at = after(at, "    dive  ");
+			at = after(at, "test_runtime_dump.c:");
+			/* It is the last. */
+			at = after(at, "\n");
+			ck_assert_msg(strncmp(at, "    ", 4) != 0, "%s", text);
+			ck_assert_msg(!strstr(text, "weft__task_main"), "%s",
+				      text);
+		}
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
+IO_TEST(many_of_a_kind_are_told_together)
+{
+	char line[512], *text;
+
+	WEFT_SUPERVISE(all) {
+		for (int i = 0; i < 100; i++)
+			ck_assert_int_eq(weft_go(all, dive, NULL, 0), 0);
+		text = dump_until("more like these");
+		while (!strstr(text, "101 wait")) {
+			free(text);
+			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+			text = dump_until("more like these");
+		}
+		if (dump_has_backtraces(text)) {
+			line_with(text, "more like these", line, sizeof(line));
+			ck_assert_str_eq(line, "... and 90 more like these");
+		}
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
+/* ---- What does not wait -------------------------------------------------- */
+
+static weft__atomic(bool) spins, spun;
+
+static __attribute__((noinline)) int64_t spin(void *arg)
+{
+	(void)arg;
+	weft__store(&spun, true, release);
+	/* A call now and then: where a tool sees to it that signals come. */
+	while (weft__load(&spins, acquire))
+		(void)getppid();
+	return 0;
+}
+
+static void *dump_from_thread(void *arg)
+{
+	return dump_text(arg);
+}
+
+/* On all of the workers there are. */
+IO_TEST(tasks_that_compute_are_told_of)
+{
+	unsigned workers = weft_runtime()->workers_count;
+	char head[64], *text;
+	pthread_t thread;
+	void *result;
+
+	weft__store(&spins, true, relaxed);
+	weft__store(&spun, false, relaxed);
+	ck_assert_int_eq(pthread_create(&thread, NULL, dump_from_thread,
+					weft_runtime()),
+			 0);
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	text = result;
+	/* This one runs, in pthread_join(). */
+	snprintf(head, sizeof(head), "weft: 1 task (1 run, 0 wait");
+#ifndef WEFT__TSAN /* in which a signal waits for what interrupts it */
+	ck_assert_msg(strstr(text, head), "%s", text);
+	if (dump_has_backtraces(text))
+		ck_assert_msg(strstr(text, "tasks_that_compute_are_told_of"),
+			      "%s", text);
+#endif
+	free(text);
+	if (workers == 1)
+		return 0;
+	WEFT_SUPERVISE(all) {
+		named(all, "spinner", spin, NULL);
+		wait_until(weft__load(&spun, acquire));
+		text = dump_text(NULL);
+		ck_assert_msg(strstr(text, " spinner ("), "%s", text);
+#ifndef WEFT__TSAN
+		ck_assert_msg(strstr(text, "runs on worker"), "%s", text);
+		if (dump_has_backtraces(text))
+			ck_assert_msg(strstr(text, "    spin  "), "%s", text);
+#endif
+		free(text);
+		weft__store(&spins, false, release);
+	}
+	return 0;
+}
+
+IO_TEST(tasks_that_have_not_begun_are_told_of)
+{
+	void *result;
+	pthread_t thread;
+	char *text;
+
+	if (weft_runtime()->workers_count > 1)
+		return 0;
+	WEFT_SUPERVISE(all) {
+		named(all, "later", nothing, NULL);
+		ck_assert_int_eq(pthread_create(&thread, NULL,
+						dump_from_thread,
+						weft_runtime()),
+				 0);
+		ck_assert_int_eq(pthread_join(thread, &result), 0);
+		text = result;
+		ck_assert_msg(strstr(text, " later ("), "%s", text);
+		ck_assert_msg(strstr(text, "): has not begun\n"), "%s", text);
+		free(text);
+	}
+	return 0;
+}
+
+static int64_t sleep_within(void *arg)
+{
+	int64_t r = 0;
+
+	(void)arg;
+	WEFT_WITHIN(WEFT_SEC(100))
+		r = weft_sleep(WEFT_SEC(1000));
+	return r < 0 ? 0 : 1;
+}
+
+static int64_t sleep_shielded(void *arg)
+{
+	int64_t r = 0;
+
+	WEFT_SHIELD
+		r = weft_event_wait(*(void **)arg);
+	return r;
+}
+
+IO_TEST(deadline_and_cancellation_are_told)
+{
+	struct weft_event end = WEFT_EVENT_INIT;
+	char line[512], *text;
+
+	WEFT_SUPERVISE(all) {
+		named(all, "limited", sleep_within, NULL);
+		text = dump_until("(deadline in 99.");
+		line_with(text, "(deadline in 99.", line, sizeof(line));
+		ck_assert_msg(strstr(line, " limited ("), "%s", line);
+		free(text);
+		named(all, "stubborn", sleep_shielded, &end);
+		free(dump_until("for event"));
+		weft_scope_cancel(all);
+		text = dump_until(" old, cancelled: waits for event");
+		free(text);
+		weft_event_set(&end);
+	}
+	return 0;
+}
+
+/* ---- Cycles -------------------------------------------------------------- */
+
+static struct weft_mutex first, second;
+static weft__atomic(unsigned) have;
+
+static int64_t lock_both(struct weft_mutex *a, struct weft_mutex *b)
+{
+	int r = weft_mutex_lock(a);
+
+	ck_assert_int_eq(r, 0);
+	weft__add(&have, 1u, acq_rel);
+	wait_until(weft__load(&have, acquire) == 2);
+	r = weft_mutex_lock(b);
+	/* Who is cancelled first lets the other one have it. */
+	if (r == 0)
+		weft_mutex_unlock(b);
+	else
+		ck_assert_int_eq(r, -ECANCELED);
+	weft_mutex_unlock(a);
+	return 0;
+}
+
+static int64_t lock_first(void *arg)
+{
+	(void)arg;
+	return lock_both(&first, &second);
+}
+
+static int64_t lock_second(void *arg)
+{
+	(void)arg;
+	return lock_both(&second, &first);
+}
+
+IO_TEST(tasks_that_wait_for_each_other_are_named)
+{
+	char *text;
+	const char *at;
+
+	weft__store(&have, 0u, relaxed);
+	WEFT_SUPERVISE(all) {
+		named(all, "left", lock_first, NULL);
+		named(all, "right", lock_second, NULL);
+		text = dump_until("deadlock: 2 tasks wait for each other\n");
+		at = after(text, "deadlock: ");
+		at = after(at, " left (");
+		at = after(at, " waits to lock mutex ");
+		at = after(at, " held by task ");
+		at = after(at, " right (");
+		at = after(at, " right (");
+		at = after(at, " held by task ");
+		ck_assert_msg(strstr(at, " left ("), "%s", text);
+		ck_assert_ptr_null(strstr(at, "deadlock"));
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
+static int64_t lock_outer(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_mutex_lock(&first), -ECANCELED);
+	return 0;
+}
+
+/* Waits for a task of its scope, which wants what it holds itself. */
+static int64_t hold_and_end(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_mutex_lock(&first), 0);
+	WEFT_SUPERVISE(all) {
+		named(all, "inner", lock_outer, NULL);
+		named(all, "other", dive, NULL);
+	}
+	weft_mutex_unlock(&first);
+	return 0;
+}
+
+IO_TEST(scope_that_waits_for_its_owner_is_a_cycle)
+{
+	char *text;
+	const char *at;
+
+	WEFT_SUPERVISE(all) {
+		named(all, "owner", hold_and_end, NULL);
+		text = dump_until("deadlock: 2 tasks wait for each other\n");
+		at = after(text, "deadlock: ");
+		at = after(at, " owner (");
+		at = after(at, "of its scope to end, of them task ");
+		at = after(at, " inner (");
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
+/* ---- The call ------------------------------------------------------------ */
+
+IO_TEST(wrong_arguments_are_refused)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int devices = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	ck_assert_int_eq(weft_dump(NULL, -1), -EBADF);
+	ck_assert_int_eq(weft_dump(NULL, 1 << 20), -EBADF);
+	ck_assert_int_eq(weft_dump(NULL, fd), -EBADF);
+	ck_assert_int_eq(weft_dump(NULL, devices), -ENOSPC);
+	close(fd);
+	close(devices);
+	return 0;
+}
+
+START_TEST(no_runtime_is_refused)
+{
+	ck_assert_int_eq(weft_dump(NULL, 1), -EPERM);
+}
+END_TEST
+
+static weft__atomic(int) urgent;
+
+static void on_urgent(int number)
+{
+	(void)number;
+	weft__add(&urgent, 1, relaxed);
+}
+
+IO_TEST(handler_of_the_program_is_left_as_it_was)
+{
+	struct sigaction action = { .sa_handler = on_urgent }, now;
+
+	ck_assert_int_eq(sigaction(SIGURG, &action, NULL), 0);
+	free(dump_text(NULL));
+	ck_assert_int_eq(sigaction(SIGURG, NULL, &now), 0);
+	ck_assert(now.sa_handler == on_urgent);
+	ck_assert_int_eq(weft__load(&urgent, relaxed), 0);
+	ck_assert_int_eq(raise(SIGURG), 0);
+	ck_assert_int_eq(weft__load(&urgent, relaxed), 1);
+	weft__store(&urgent, 0, relaxed);
+	signal(SIGURG, SIG_DFL);
+	return 0;
+}
+
+/* More than a pipe holds, which does not block: none of it is lost. */
+static int64_t pipe_read_all(void *arg)
+{
+	int fd = *(int *)arg;
+	int64_t bytes = 0;
+	char buf[1000];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		bytes += n;
+	return bytes;
+}
+
+struct reading {
+	int fd;
+	int64_t bytes;
+};
+
+static int64_t read_piped(void *arg)
+{
+	struct reading *reading = *(struct reading **)arg;
+
+	reading->bytes = weft_blocking(pipe_read_all, &reading->fd);
+	return 0;
+}
+
+IO_TEST(dump_waits_for_who_reads_it)
+{
+	struct reading reading, *pointer = &reading;
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 4096), 0);
+	ck_assert_int_eq(fcntl(fds[1], F_SETFL, O_NONBLOCK), 0);
+	reading.fd = fds[0];
+	WEFT_SUPERVISE(all) {
+		for (int i = 0; i < ALL_WAITS; i++)
+			named(all, "a task with a name that is long", dive,
+			      NULL);
+		ck_assert_int_eq(WEFT_GO(all, read_piped, pointer), 0);
+		for (int i = 0; i < 8; i++)
+			ck_assert_int_eq(weft_dump(NULL, fds[1]), 0);
+		close(fds[1]);
+		weft_scope_cancel(all);
+	}
+	close(fds[0]);
+	ck_assert_int_gt(reading.bytes, 8 * 1000);
+	return 0;
+}
+
+static TCase *telling(void)
+{
+	TCase *tcase = tcase_create("telling");
+
+	tcase_set_timeout(tcase, 60);
+	io_add_test(tcase, every_kind_of_wait_is_told);
+	io_add_test(tcase, owner_of_a_mutex_is_told);
+	io_add_test(tcase, owner_that_is_a_thread_is_told);
+	io_add_test(tcase, calls_are_told_with_file_and_line);
+	io_add_test(tcase, many_of_a_kind_are_told_together);
+	io_add_test(tcase, tasks_that_compute_are_told_of);
+	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
+	io_add_test(tcase, deadline_and_cancellation_are_told);
+	io_add_test(tcase, tasks_that_wait_for_each_other_are_named);
+	io_add_test(tcase, scope_that_waits_for_its_owner_is_a_cycle);
+	return tcase;
+}
+
+static TCase *calling(void)
+{
+	TCase *tcase = tcase_create("calling");
+
+	tcase_set_timeout(tcase, 60);
+	io_add_test(tcase, wrong_arguments_are_refused);
+	tcase_add_test(tcase, no_runtime_is_refused);
+	io_add_test(tcase, handler_of_the_program_is_left_as_it_was);
+	io_add_test(tcase, dump_waits_for_who_reads_it);
+	return tcase;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/dump");
+
+	suite_add_tcase(suite, telling());
+	suite_add_tcase(suite, calling());
+	return io_tests_run(suite);
+}
