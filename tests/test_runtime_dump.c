@@ -291,6 +291,7 @@ static void scene_close(void)
 	weft_mutex_unlock(&mutex);
 	weft_rwlock_unlock(&rwlock);
 	weft_oneshot_drop(oneshot);
+	weft_oneshot_abandon(oneshot);
 	close_both(pipe_fds);
 	close_both(socket_fds);
 	ck_assert_int_eq(weft_close(listener_fd), 0);
@@ -320,11 +321,7 @@ IO_TEST(every_kind_of_wait_is_told)
 			weft_scope_cancel(one);
 		}
 	}
-	weft_oneshot_abandon(oneshot);
-	oneshot = NULL;
-	ck_assert_int_eq(weft_oneshot_new(sizeof(int), &oneshot), 0);
 	scene_close();
-	weft_oneshot_abandon(oneshot);
 	return 0;
 }
 

@@ -155,6 +155,39 @@ static void place_frame(struct weft__unwinder *u, struct place *place)
 		place->frame = NULL;
 }
 
+/* The compilation unit of an address.  The table that libdw looks into is not
+ * written by every compiler. */
+static Dwarf_Die *unit_of(struct weft__unwinder *u, Dwfl_Module *module,
+			  uint64_t pc, Dwarf_Addr *ret_bias)
+{
+	Dwarf_Die *unit = u->dw->dwfl_module_addrdie(module, pc, ret_bias);
+
+	if (unit)
+		return unit;
+	while ((unit = u->dw->dwfl_module_nextcu(module, unit, ret_bias)))
+		if (u->dw->dwarf_haspc(unit, pc - *ret_bias) > 0)
+			break;
+	return unit;
+}
+
+static void place_line(struct weft__unwinder *u, Dwfl_Module *module,
+		       struct place *place)
+{
+	struct weft__symbol *symbol = &place->symbol;
+	Dwarf_Attribute attribute;
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *unit = unit_of(u, module, place->pc, &bias);
+	Dwarf_Line *line = NULL;
+
+	if (unit)
+		line = u->dw->dwarf_getsrc_die(unit, place->pc - bias);
+	if (!line || u->dw->dwarf_lineno(line, &symbol->line) != 0)
+		return;
+	symbol->file = u->dw->dwarf_linesrc(line, NULL, NULL);
+	if (u->dw->dwarf_attr(unit, DW_AT_comp_dir, &attribute))
+		symbol->directory = u->dw->dwarf_formstring(&attribute);
+}
+
 static void place_name(struct weft__unwinder *u, struct place *place)
 {
 	Dwfl_Module *module = u->dw->dwfl_addrmodule(u->modules, place->pc);
@@ -162,7 +195,6 @@ static void place_name(struct weft__unwinder *u, struct place *place)
 	GElf_Off offset = 0;
 	Dwarf_Addr begins = 0;
 	GElf_Sym sym;
-	Dwfl_Line *line;
 
 	place->named = true;
 	if (!module)
@@ -172,12 +204,7 @@ static void place_name(struct weft__unwinder *u, struct place *place)
 	symbol->name = u->dw->dwfl_module_addrinfo(module, place->pc, &offset,
 						   &sym, NULL, NULL, NULL);
 	symbol->begins = symbol->name ? place->pc - offset : begins;
-	line = u->dw->dwfl_module_getsrc(module, place->pc);
-	if (!line)
-		return;
-	symbol->file = u->dw->dwfl_lineinfo(line, NULL, &symbol->line, NULL,
-					    NULL, NULL);
-	symbol->directory = u->dw->dwfl_line_comp_dir(line);
+	place_line(u, module, place);
 }
 
 const struct weft__symbol *
