@@ -115,7 +115,7 @@ START_TEST(scope_whose_end_is_not_awaited_is_none)
 }
 END_TEST
 
-/* ---- Against another way to find out -------------------------------------- */
+/* ---- Against another way to find out ------------------------------------- */
 
 static bool edge[TASKS][TASKS], reaches[TASKS][TASKS];
 

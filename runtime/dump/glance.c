@@ -104,8 +104,9 @@ void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
 	glance->id = weft__task_id(task, state);
 	glance->state = state;
 	glance->fn = weft__task_function(task->fn, task->arg);
-	glance->has_stack = task->stack;
-	glance->since_ns = task->stack ? task->stack->since_ns : 0;
+	/* A FUTURE has other things there. */
+	glance->has_stack = !(state & WEFT__FUTURE) && task->stack;
+	glance->since_ns = glance->has_stack ? task->stack->since_ns : 0;
 	name_copy(glance->name, task->name);
 	glance->deadline_ns = weft__within_deadline(task);
 	glance->reason = task->reason;
@@ -141,7 +142,8 @@ record_read(const struct weft__task *task, struct weft__glance *glance,
 	    void **ret_arg)
 {
 	const volatile struct weft__task *t = task;
-	const volatile struct weft__stack *stack = t->stack;
+	const volatile struct weft__stack *stack =
+		glance->state & WEFT__FUTURE ? NULL : t->stack;
 
 	glance->fn = t->fn;
 	glance->has_stack = stack;
