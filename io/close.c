@@ -296,14 +296,18 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 		r = await_number(worker, task, fd);
 		if (r == WEFT_PENDING)
 			return r;
-		if (!entry)
+		if (!entry) {
+			task->op_reason = 0;
 			return weft__await_end(worker, task, r);
+		}
 		close_gone(entry);
 		task->op_fd = r;
+		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 		task->awaits = WEFT__AWAITS_LATE;
 	}
 	if (late_cancel(worker, entry))
 		return weft__await_pause(worker, task, LATE_NS);
+	task->op_reason = 0;
 	weft__listeners_feed(worker);
 	return weft__await_end(worker, task, task->op_fd);
 }
@@ -331,6 +335,7 @@ int weft_await_close(int fd)
 			return r;
 		task->awaits = entry ? WEFT__AWAITS_OTHERS :
 				       WEFT__AWAITS_NUMBER;
+		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 	}
 	return await_close(worker, task, fd, entry);
 }

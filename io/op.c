@@ -201,6 +201,14 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 
 /* ---- Awaiting, by a future ---------------------------------------------- */
 
+static int32_t await_end(struct weft__worker *worker, struct weft__task *task,
+			 int32_t result)
+{
+	/* A record that goes has no scopes. */
+	task->op_reason = 0;
+	return weft__await_end(worker, task, result);
+}
+
 static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 			   struct weft__task *task,
 			   const struct io_uring_sqe *sqe, unsigned flags)
@@ -220,12 +228,11 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 			return weft__await_turn(task);
 	}
 	if (!(flags & WEFT__OP_SHIELDED))
-		error = weft__await_begin(what, worker, task);
-	if (error < 0)
-		return error;
+		weft__await_begin(what, worker, task);
 	task->awaits = (uint8_t)what;
+	task->op_reason = weft__op_reason_of(sqe);
 	error = op_start(worker, task, sqe, entry, flags);
-	return error < 0 ? weft__await_end(worker, task, error) : WEFT_PENDING;
+	return error < 0 ? await_end(worker, task, error) : WEFT_PENDING;
 }
 
 static int32_t await_cancel(struct weft__worker *worker,
@@ -253,7 +260,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 	if (word & WEFT__OP_PENDING)
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
-	result = weft__await_end(worker, task, op_result(task, word, why));
+	result = await_end(worker, task, op_result(task, word, why));
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
 		return result;
 	return await_begin(what, worker, task, sqe, flags);

@@ -21,8 +21,19 @@ struct weft__future_room *weft__future_room(struct weft__task *task)
 		return task->room;
 	task->room = calloc(1, sizeof(*task->room));
 	if (task->room)
-		task->room->deadline_ns = WEFT_NEVER;
+		task->room->own_ns = task->room->inherited_ns = WEFT_NEVER;
 	return task->room;
+}
+
+int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns)
+{
+	if (deadline_ns == WEFT_NEVER)
+		return 0;
+	if (!weft__future_room(task))
+		return -ENOMEM;
+	task->room->inherited_ns = deadline_ns;
+	weft__task_mark(task, WEFT__TASK_WITHIN);
+	return 0;
 }
 
 int weft_future_within(weft_nsec length_ns)
@@ -37,7 +48,7 @@ int weft_future_within(weft_nsec length_ns)
 		     "a future set a deadline while it awaits something");
 	if (!weft__future_room(task))
 		return -ENOMEM;
-	task->room->deadline_ns = deadline_ns;
+	task->room->own_ns = deadline_ns;
 	weft__task_mark(task, WEFT__TASK_WITHIN);
 	return 0;
 }
@@ -55,9 +66,9 @@ int weft__future_interrupted(struct weft__worker *worker,
 	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN)))
 		return 0;
 	now_ns = worker->ops->now(worker->runtime);
-	if (now_ns >= task->deadline_ns)
+	if (now_ns >= task->room->inherited_ns)
 		return -ECANCELED;
-	return now_ns >= weft__future_deadline(task) ? -ETIMEDOUT : 0;
+	return now_ns >= task->room->own_ns ? -ETIMEDOUT : 0;
 }
 
 int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
@@ -87,31 +98,35 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 	return weft__await_turn(task);
 }
 
-int weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
-		      struct weft__task *task)
+static void room_arm(struct weft__worker *worker, struct weft__task *task,
+		     uint64_t deadline_ns)
 {
-	uint64_t deadline_ns;
+	struct weft__alarm *alarm = &task->room->alarm;
+
+	alarm->kind = WEFT__ALARM_WAKE;
+	alarm->task = weft__running_id(task);
+	worker->ops->arm(worker, alarm, deadline_ns);
+}
+
+static void room_disarm(struct weft__worker *worker, struct weft__task *task)
+{
+	if (task->room && task->room->alarm.armed)
+		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
+}
+
+void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
+		       struct weft__task *task)
+{
+	uint64_t deadline_ns = weft__future_deadline(task);
 
 	task->awaits = (uint8_t)what;
-	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN)))
-		return 0;
-	deadline_ns = weft__future_deadline(task);
-	if (deadline_ns == WEFT_NEVER)
-		return 0;
-	if (!weft__future_room(task)) {
-		task->awaits = WEFT__AWAITS_NOTHING;
-		return -ENOMEM;
-	}
-	task->room->alarm.kind = WEFT__ALARM_WAKE;
-	task->room->alarm.task = weft__running_id(task);
-	worker->ops->arm(worker, &task->room->alarm, deadline_ns);
-	return 0;
+	if (weft__unlikely(deadline_ns != WEFT_NEVER))
+		room_arm(worker, task, deadline_ns);
 }
 
 int weft__await_end(struct weft__worker *worker, struct weft__task *task, int r)
 {
-	if (task->room && task->room->alarm.armed)
-		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
+	room_disarm(worker, task);
 	task->awaits = WEFT__AWAITS_NOTHING;
 	return r;
 }
@@ -126,16 +141,10 @@ int weft__await_turn(struct weft__task *task)
 int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 		      uint64_t length_ns)
 {
-	struct weft__future_room *room = weft__future_room(task);
-
-	if (!room)
+	if (!weft__future_room(task))
 		return weft__await_turn(task);
-	if (room->alarm.armed)
-		(void)worker->ops->disarm(worker->runtime, &room->alarm);
-	room->alarm.kind = WEFT__ALARM_WAKE;
-	room->alarm.task = weft__running_id(task);
-	worker->ops->arm(worker, &room->alarm,
-			 worker->ops->now(worker->runtime) + length_ns);
+	room_disarm(worker, task);
+	room_arm(worker, task, worker->ops->now(worker->runtime) + length_ns);
 	return WEFT_PENDING;
 }
 

@@ -6,12 +6,30 @@
 
 #include "runtime/runtime.h"
 
-static void begin(struct weft__task *task)
+static void begin(struct weft__worker *worker, struct weft__task *task)
 {
 	bool on_heap = weft__task_is(task, WEFT__TASK_ARG_HEAP);
 
 	task->awaits = WEFT__AWAITS_NOTHING;
+	task->since_ns = worker->clock_ns;
 	task->state_at = on_heap ? task->arg_heap : task->state_inline;
+}
+
+/* For whoever looks at it while it is parked. */
+static uint64_t reason_of(struct weft__task *task)
+{
+	switch (task->awaits) {
+	case WEFT__AWAITS_NOTHING:
+	case WEFT__AWAITS_TURN:
+		return WEFT__REASON_UNTOLD;
+	case WEFT__AWAITS_TIME:
+		return weft__reason(WEFT__REASON_TIME,
+				    &task->sleep[WEFT__SLEEP_UNTIL]);
+	case WEFT__AWAITS_GRANT:
+		return weft__reason(WEFT__REASON_WAIT, &task->room->wait);
+	default:
+		return task->op_reason;
+	}
 }
 
 void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
@@ -19,10 +37,11 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	int64_t result;
 
 	if (task->awaits == WEFT__AWAITS_BEGIN)
-		begin(task);
+		begin(worker, task);
 	weft__count(worker, WEFT__N_POLLS, 1);
 	worker->ran = true;
 	worker->ops_left = WEFT__OPS_BUDGET;
+	worker->polled_from = __builtin_frame_address(0);
 	worker->polled = task;
 	result = task->fn(task->state_at);
 	weft__assert(weft__worker_self() == worker,
@@ -30,6 +49,7 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 		     "_exit()");
 	worker->polled = NULL;
 	if (weft__likely(result == WEFT_PENDING)) {
+		task->reason = reason_of(task);
 		if (!weft__task_park(task)) /* mutate: recheck=true */
 			weft__push(worker, task); /* mutate: wake */
 		return;

@@ -31,7 +31,8 @@ struct weft__future_room {
 	struct weft__alarm alarm; /* of a deadline; or to try once more */
 	struct weft__wait wait;
 	struct weft__waiter waiter;
-	uint64_t deadline_ns; /* its own */
+	uint64_t own_ns;       /* its own deadline, and */
+	uint64_t inherited_ns; /* that of where it was started */
 };
 
 /* A record that was begun becomes that of a future. */
@@ -56,6 +57,9 @@ static inline struct weft__alarm *weft__future_alarm(struct weft__task *task)
 	return (struct weft__alarm *)(void *)task->sleep;
 }
 
+/* The word of it that is the time for which it is set. */
+enum { WEFT__SLEEP_UNTIL = 3 };
+
 /* For whom such an alarm is.  It is armed, so the task lives. */
 static inline uint64_t weft__future_id(struct weft__alarm *alarm)
 {
@@ -65,12 +69,18 @@ static inline uint64_t weft__future_id(struct weft__alarm *alarm)
 }
 
 /* The earliest of its deadlines. */
-static inline uint64_t weft__future_deadline(struct weft__task *task)
+static inline uint64_t weft__future_deadline(const struct weft__task *task)
 {
-	uint64_t own_ns = task->room ? task->room->deadline_ns : WEFT_NEVER;
+	struct weft__future_room *room = task->room;
 
-	return own_ns < task->deadline_ns ? own_ns : task->deadline_ns;
+	if (!room)
+		return WEFT_NEVER;
+	return room->own_ns < room->inherited_ns ? room->own_ns :
+						   room->inherited_ns;
 }
+
+/* It inherits one.  0 or -ENOMEM. */
+int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns);
 
 /* As weft__interrupted(). */
 int weft__future_interrupted(struct weft__worker *worker,
@@ -84,7 +94,7 @@ int weft__future_interrupted(struct weft__worker *worker,
  *		return r;
  *	if (task->awaits == WEFT__AWAITS_NOTHING) {
  *		... done at once?  return, or:
- *		r = weft__await_begin(WEFT__AWAITS_..., worker, task);
+ *		weft__await_begin(WEFT__AWAITS_..., worker, task);
  *		... make it known that the task waits ...
  *		return WEFT_PENDING;
  *	}
@@ -98,9 +108,9 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 		      struct weft__task **ret_task);
 
 /* Before it is made known that the task waits: arms the alarm of its deadline,
- * if it has one.  0 or -ENOMEM. */
-int weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
-		      struct weft__task *task);
+ * if it has one. */
+void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
+		       struct weft__task *task);
 
 /* It no longer waits.  Returns r. */
 int weft__await_end(struct weft__worker *worker, struct weft__task *task,

@@ -94,11 +94,12 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 }
 
 /* It inherits that of who starts it. */
-static __attribute__((noinline)) void go_deadline(struct weft__task *task)
+static __attribute__((noinline)) int go_deadline(struct weft__task *task)
 {
+	if (weft__task_is_future(task))
+		return weft__future_inherit(task, weft_deadline());
 	task->deadline_ns = weft_deadline();
-	if (task->deadline_ns != WEFT_NEVER && weft__task_is_future(task))
-		weft__task_mark(task, WEFT__TASK_WITHIN);
+	return 0;
 }
 
 /* Puts the handle on the owner's list, and into *ret_task. */
@@ -162,9 +163,12 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	go_options(worker->runtime, task, opts);
 	task->deadline_ns = WEFT_NEVER;
 	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
-		go_deadline(task);
-	error = go_arg(task, arg, arg_bytes);
+		error = go_deadline(task);
+	if (weft__likely(error == 0))
+		error = go_arg(task, arg, arg_bytes);
 	if (weft__unlikely(error < 0)) {
+		if (weft__task_is_future(task))
+			free(task->room);
 		weft__task_free(worker->runtime, worker, task);
 		return go_failed(s, flags, error);
 	}

@@ -113,7 +113,11 @@ struct weft__task {
 	struct weft__task *handle_next; /* scope's list of handles */
 	struct weft__task **handle_link;
 	const char *name;
-	uint64_t deadline_ns; /* inherited from where it was started */
+	union {
+		uint64_t deadline_ns; /* inherited from where it was started */
+		uint64_t since_ns; /* of a future, whose deadlines are in its
+				      room: when it began */
+	};
 	union {
 		unsigned char arg[WEFT__ARG_INLINE_BYTES];
 		struct {
@@ -148,6 +152,7 @@ struct weft__task {
 			/* Of a future: how often the number had begun to be
 			 * closed; see io/call.h. */
 			uint64_t op_closes;
+			uint64_t op_reason; /* see reason.h */
 		};
 		/* Of a future that sleeps: an alarm, but for its last word. */
 		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];
@@ -381,7 +386,7 @@ void weft__task_arg_free(struct weft__task *task);
 void weft__locals_end(struct weft__task *task);
 void weft__within_inherit(struct weft_within *within, struct weft__task *task);
 /* When the waits of a task that is held are given up, or WEFT_NEVER. */
-uint64_t weft__within_deadline(const struct weft__task *task);
+uint64_t weft__within_deadline(struct weft__task *task);
 
 /* The records of a runtime. */
 struct weft__task_slabs;

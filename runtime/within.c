@@ -195,8 +195,10 @@ weft_nsec weft_deadline(void)
 				      WEFT_NEVER;
 }
 
-uint64_t weft__within_deadline(const struct weft__task *task)
+uint64_t weft__within_deadline(struct weft__task *task)
 {
+	if (weft__task_is_future(task))
+		return weft__future_deadline(task);
 	return task->within ? block(task->within)->earliest_ns : WEFT_NEVER;
 }
 

@@ -110,6 +110,7 @@ struct weft__worker {
 	struct weft__task *current;	/* NULL: the scheduler itself runs */
 	struct weft__task *polled;	/* the future that runs; then there is
 					   no current */
+	void *polled_from;		/* the frame that calls it */
 	struct weft__task *handed; /* a future that a task was to be left
 				      for: the scheduler runs it next */
 	struct weft__task *left;	/* the task that was just left */

@@ -8,6 +8,10 @@
 #include "runtime/future.h"
 #include "timer/lanes.h"
 
+_Static_assert(offsetof(struct weft__timer, deadline_ns) ==
+		       WEFT__SLEEP_UNTIL * sizeof(uint64_t),
+	       "who looks at a future that sleeps finds until when");
+
 static int sleep_begin(struct weft__worker *worker, struct weft__task *task,
 		       uint64_t until_ns)
 {
@@ -22,6 +26,7 @@ static int sleep_begin(struct weft__worker *worker, struct weft__task *task,
 	task->awaits = WEFT__AWAITS_TIME;
 	if (alarm->early)
 		until_ns = deadline_ns;
+	task->sleep[WEFT__SLEEP_UNTIL] = until_ns;
 	if (until_ns != WEFT_NEVER)
 		worker->ops->arm(worker, alarm, until_ns);
 	return WEFT_PENDING;

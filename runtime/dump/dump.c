@@ -286,7 +286,7 @@ int weft_dump(struct weft_runtime *runtime, int fd)
 {
 	struct weft__worker *worker = weft__sync_worker();
 
-	if (!runtime && !worker)
+	if ((!runtime && !worker) || (worker && !weft__running(worker)))
 		return -EPERM;
 	if (fcntl(fd, F_GETFL) < 0)
 		return -errno;

@@ -104,9 +104,10 @@ void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
 	glance->id = weft__task_id(task, state);
 	glance->state = state;
 	glance->fn = weft__task_function(task->fn, task->arg);
-	/* A FUTURE has other things there. */
-	glance->has_stack = !(state & WEFT__FUTURE) && task->stack;
-	glance->since_ns = glance->has_stack ? task->stack->since_ns : 0;
+	glance->has_begun = true;
+	glance->has_stack = task->stack;
+	glance->since_ns = glance->has_stack ? task->stack->since_ns :
+					       task->since_ns;
 	name_copy(glance->name, task->name);
 	glance->deadline_ns = weft__within_deadline(task);
 	glance->reason = task->reason;
@@ -142,12 +143,14 @@ record_read(const struct weft__task *task, struct weft__glance *glance,
 	    void **ret_arg)
 {
 	const volatile struct weft__task *t = task;
-	const volatile struct weft__stack *stack =
-		glance->state & WEFT__FUTURE ? NULL : t->stack;
+	const volatile struct weft__stack *stack = t->stack;
+	bool is_future = glance->state & WEFT__FUTURE;
 
 	glance->fn = t->fn;
 	glance->has_stack = stack;
-	glance->since_ns = stack ? stack->since_ns : 0;
+	glance->has_begun = stack || (is_future &&
+				      t->awaits != WEFT__AWAITS_BEGIN);
+	glance->since_ns = stack ? stack->since_ns : t->since_ns;
 	*ret_arg = t->arg_heap;
 	return t->name;
 }

@@ -17,6 +17,7 @@ struct weft__glance {
 	uint64_t id;
 	uint64_t state;
 	weft_fn fn;
+	bool has_begun;
 	bool has_stack;
 	uint64_t since_ns;    /* when it began */
 	char name[WEFT__NAME_BYTES];

@@ -104,32 +104,38 @@ static void registers_running(struct weft__registers *at,
 #endif
 }
 
-/* The task of this thread, if it runs on its own stack: not in the midst of a
- * switch. */
-static struct weft__task *task_interrupted(uint64_t sp)
+/* The task of this thread, and where its frames begin; if it runs on its own
+ * stack: not in the midst of a switch.  A future has the thread's. */
+static struct weft__task *task_interrupted(uint64_t sp, uint64_t *ret_top)
 {
-	struct weft__task *task = weft__running(weft__worker_self());
-	struct weft__stack *stack = task ? task->stack : NULL;
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__self(worker);
+	uint64_t low = 0;
 
-	return stack && sp >= (uint64_t)(uintptr_t)stack->low &&
-			       sp < (uint64_t)(uintptr_t)stack ?
-		       task :
-		       NULL;
+	if (!task)
+		return NULL;
+	*ret_top = (uint64_t)(uintptr_t)task->stack;
+	if (task->stack)
+		low = (uint64_t)(uintptr_t)task->stack->low;
+	else if (task == worker->polled)
+		*ret_top = (uint64_t)(uintptr_t)worker->polled_from +
+			   2 * sizeof(uint64_t);
+	return sp >= low && sp < *ret_top ? task : NULL;
 }
 
 static void answer(const ucontext_t *context)
 {
 	struct weft__snapshot *snapshot = request.snapshot;
 	struct weft__task *task;
-	uint64_t sp;
+	uint64_t sp, top;
 
 	registers_running(&snapshot->at, context);
 	sp = snapshot->at.value[WEFT__REGISTER_SP];
-	task = task_interrupted(sp);
+	task = task_interrupted(sp, &top);
 	request.id = 0;
 	if (task) {
 		request.id = weft__running_id(task);
-		stack_copy(snapshot, sp, (uint64_t)(uintptr_t)task->stack);
+		stack_copy(snapshot, sp, top);
 	}
 }
 

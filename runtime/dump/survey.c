@@ -23,7 +23,7 @@ static void words_begin(struct weft__words *words,
 {
 	words->used = 0;
 	weft__words_task(words, &s->speaker, glance);
-	if (glance->has_stack) {
+	if (glance->has_begun) {
 		uint64_t now_ns = s->speaker.now_ns;
 
 		weft__words_add(words, ", ");
@@ -236,17 +236,17 @@ static void ready_add(struct weft__survey *s,
 	struct weft__group *group;
 	struct weft__words words;
 
-	if (glance->has_stack)
+	if (glance->has_begun)
 		s->ready++;
 	else
 		s->unbegun++;
 	s->trace.count = 0;
-	group = group_of(s, glance->has_stack ? READY : UNBEGUN, glance,
+	group = group_of(s, glance->has_begun ? READY : UNBEGUN, glance,
 			 &s->trace);
 	if (!group)
 		return;
 	words_begin(&words, s, glance);
-	weft__words_add(&words, "%s", glance->has_stack ? "is ready to run" :
+	weft__words_add(&words, "%s", glance->has_begun ? "is ready to run" :
 							  "has not begun");
 	weft__group_tell(group, words.text);
 }

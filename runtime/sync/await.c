@@ -8,7 +8,8 @@
 
 /* Queues it, under the lock. */
 static void queue(struct weft__worker *worker, struct weft__task *task,
-		  struct weft__waiters *waiters, void *item)
+		  struct weft__waiters *waiters, void *item, enum weft__on on,
+		  const void *object)
 {
 	struct weft__future_room *room = task->room;
 
@@ -22,6 +23,7 @@ static void queue(struct weft__worker *worker, struct weft__task *task,
 		.wait = &room->wait,
 		.item = item,
 	};
+	weft__wait_on(&room->wait, on, object);
 	weft__waiters_add(waiters, &room->waiter);
 }
 
@@ -64,18 +66,18 @@ static int chan_begin(struct weft__worker *worker, struct weft__task *task,
 		      struct weft__chan *c, struct weft__waiters *waiters,
 		      void *item, chan_now_fn now)
 {
+	bool sends = waiters == &c->senders;
 	struct weft__waiter *met;
 	int r;
 
 	if (!weft__future_room(task))
 		return -ENOMEM;
-	r = weft__await_begin(WEFT__AWAITS_GRANT, worker, task);
-	if (r < 0)
-		return r;
+	weft__await_begin(WEFT__AWAITS_GRANT, worker, task);
 	weft__lock_take(&c->lock);
 	r = now(c, item, &met);
 	if (r == WEFT__CHAN_WAITS)
-		queue(worker, task, waiters, item);
+		queue(worker, task, waiters, item,
+		      sends ? WEFT__ON_SEND : WEFT__ON_RECEIVE, c);
 	weft__lock_drop(&c->lock);
 	if (r == WEFT__CHAN_WAITS)
 		return WEFT_PENDING;

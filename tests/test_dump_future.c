@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite dump/future: what weft_dump() tells of futures.
+ */
+#include "tests/dump_scene.h"
+
+static void named(struct weft_scope *scope, const char *name, weft_fn poll,
+		  const void *state, size_t bytes)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = name;
+	opts.flags = WEFT_FUTURE;
+	ck_assert_int_eq(weft_go_opts(scope, poll, state, bytes, &opts), 0);
+}
+
+/* The line of that future says so, once it has come to wait. */
+static void expect_line(const char *name, const char *says)
+{
+	char *text = dump_until(says), line[512];
+
+	ck_assert_ptr_nonnull(line_with(text, name, line, sizeof(line)));
+	ck_assert_msg(strstr(line, says), "%s", line);
+	ck_assert_msg(strstr(line, " s old"), "%s", line);
+	free(text);
+}
+
+static int64_t sleep_long(void *state)
+{
+	(void)state;
+	return weft_await_sleep(WEFT_SEC(100));
+}
+
+static int64_t wait_for_wake(void *state)
+{
+	(void)state;
+	return weft_deadline_passed() ? -ECANCELED : WEFT_PENDING;
+}
+
+IO_TEST(time_is_told)
+{
+	WEFT_SUPERVISE(scope) {
+		named(scope, "sleeper", sleep_long, NULL, 0);
+		expect_line(" sleeper (", "waits for 99.");
+		weft_scope_cancel(scope);
+	}
+	return 0;
+}
+
+struct reader {
+	int fd;
+	char byte;
+};
+
+static int64_t receive(void *state)
+{
+	struct reader *r = state;
+
+	return weft_await_recv(r->fd, &r->byte, 1, 0);
+}
+
+IO_TEST(descriptor_and_deadline_are_told)
+{
+	char says[64];
+	int fds[2];
+
+	socket_pair(fds);
+	snprintf(says, sizeof(says), "descriptor %d", fds[0]);
+	WEFT_WITHIN(WEFT_SEC(500)) {
+		WEFT_SUPERVISE(scope) {
+			struct reader r = { .fd = fds[0] };
+
+			named(scope, "reader", receive, &r, sizeof(r));
+			expect_line(" reader (", says);
+			expect_line(" reader (", "(deadline in 499.");
+			weft_scope_cancel(scope);
+		}
+	}
+	weft_close(fds[0]);
+	weft_close(fds[1]);
+	return 0;
+}
+
+struct taker {
+	struct weft_chan *chan;
+	int value;
+};
+
+static int64_t take(void *state)
+{
+	struct taker *t = state;
+
+	return weft_await_chan_recv(t->chan, &t->value);
+}
+
+static int64_t put(void *state)
+{
+	struct taker *t = state;
+
+	return weft_await_chan_send(t->chan, &t->value);
+}
+
+IO_TEST(channel_is_told)
+{
+	struct weft_chan in = WEFT_CHAN_DIRECT(int);
+	struct weft_chan out = WEFT_CHAN_DIRECT(int);
+	struct taker taker = { &in, 0 }, putter = { &out, 1 };
+	char says[64];
+
+	WEFT_SUPERVISE(scope) {
+		named(scope, "taker", take, &taker, sizeof(taker));
+		named(scope, "putter", put, &putter, sizeof(putter));
+		snprintf(says, sizeof(says), "to receive from channel %p",
+			 (void *)&in);
+		expect_line(" taker (", says);
+		snprintf(says, sizeof(says), "to send to channel %p",
+			 (void *)&out);
+		expect_line(" putter (", says);
+		weft_chan_close(&in);
+		weft_chan_close(&out);
+	}
+	return 0;
+}
+
+IO_TEST(wake_of_its_own_is_told)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+
+	opts.name = "waiter";
+	opts.flags = WEFT_FUTURE;
+	opts.ret_task = &task;
+	WEFT_WITHIN(WEFT_SEC(1)) {
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(weft_go_opts(scope, wait_for_wake,
+						      NULL, 0, &opts),
+					 0);
+			expect_line(" waiter (", "waits to be woken");
+			WEFT_SHIELD
+				ck_assert_int_eq(weft_sleep(WEFT_SEC(1)), 0);
+			ck_assert_int_eq(weft_future_wake(NULL, task), 0);
+		}
+	}
+	return 0;
+}
+
+/* Runs until it is told to end, on a worker of its own. */
+static int64_t compute(void *state)
+{
+	weft__atomic(int) *stop = *(weft__atomic(int) **)state;
+
+	while (!weft__load(stop, acquire))
+		ck_assert_int_eq(weft_dump(NULL, STDERR_FILENO), -EPERM);
+	return 0;
+}
+
+START_TEST(one_that_runs_is_told)
+{
+	/* Its own runtime: this thread looks at it. */
+	struct weft_task_opts task = WEFT_TASK_OPTS_INIT;
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	weft__atomic(int) stop = 0, *at = &stop;
+	struct weft_runtime *runtime;
+	bool met = false;
+
+	opts.workers = 1;
+	task.name = "computer";
+	task.flags = WEFT_FUTURE;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_submit(runtime, compute, &at, sizeof(at), &task),
+			 0);
+	while (!met) {
+		char *text = dump_text(runtime), line[512];
+
+		met = line_with(text, " computer (", line, sizeof(line)) &&
+		      strstr(line, "runs on worker 0") &&
+		      (!dump_has_backtraces(text) ||
+		       strstr(text, "    compute"));
+		free(text);
+	}
+	weft__store(&stop, 1, release);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("dump/future");
+	TCase *tc = tcase_create("future");
+
+	tcase_set_timeout(tc, 60);
+	io_add_test(tc, time_is_told);
+	io_add_test(tc, descriptor_and_deadline_are_told);
+	io_add_test(tc, channel_is_told);
+	io_add_test(tc, wake_of_its_own_is_told);
+	tcase_add_test(tc, one_that_runs_is_told);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
