@@ -154,6 +154,35 @@ IO_TEST(calls_are_told_with_file_and_line)
 	return 0;
 }
 
+static int64_t plunge(void *arg)
+{
+	int64_t r = deep(200);
+
+	(void)arg;
+	__asm__ volatile("" ::: "memory");
+	return r < 0 ? 0 : 1;
+}
+
+IO_TEST(calls_that_are_too_many_are_cut)
+{
+	char *text;
+	const char *at;
+
+	WEFT_SUPERVISE(all) {
+		named(all, "plunger", plunge, NULL);
+		text = dump_until("for 999.");
+		if (dump_has_backtraces(text)) {
+			at = after(text, " plunger (plunge), ");
+			at = after(at, "    deep  ");
+			at = after(at, "\n    ...\n");
+			ck_assert_msg(strncmp(at, "    ", 4) != 0, "%s", text);
+		}
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
 IO_TEST(many_of_a_kind_are_told_together)
 {
 	char line[512], *text;
@@ -502,6 +531,7 @@ static TCase *telling(void)
 	io_add_test(tcase, owner_of_a_mutex_is_told);
 	io_add_test(tcase, owner_that_is_a_thread_is_told);
 	io_add_test(tcase, calls_are_told_with_file_and_line);
+	io_add_test(tcase, calls_that_are_too_many_are_cut);
 	io_add_test(tcase, many_of_a_kind_are_told_together);
 	io_add_test(tcase, tasks_that_compute_are_told_of);
 	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);

@@ -219,8 +219,12 @@ enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 	request.snapshot = snapshot;
 	/* pairs: [snapshot.ask] */
 	weft__store(&request.word, thread, release);
-	if (syscall(SYS_tgkill, getpid(), thread, SIGNAL) < 0 ||
-	    !await_answer(thread, worker->ops->now(worker->runtime),
+	if (syscall(SYS_tgkill, getpid(), thread, SIGNAL) < 0) {
+		/* relaxed: nobody was asked. */
+		weft__store(&request.word, (uint32_t)NOBODY, relaxed);
+		return WEFT__DOING_SILENT;
+	}
+	if (!await_answer(thread, worker->ops->now(worker->runtime),
 			  worker->ops))
 		return WEFT__DOING_SILENT;
 	*ret_id = request.id;

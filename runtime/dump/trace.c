@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "runtime/context.h"
+
 static const char *name_at(struct weft__unwinder *unwinder, uint64_t pc)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(unwinder, pc);
@@ -87,12 +89,24 @@ static uint32_t first_frame(struct weft__unwinder *unwinder,
 	const struct weft__symbol *self = weft__unwinder_symbol(
 		unwinder, (uint64_t)(uintptr_t)weft__trace_take);
 
-	if (self && self->file && self->directory)
+	/* Where paths are rewritten, it may not know its own. */
+	if (self && self->directory && is_ours(self, self))
 		return first_by_file(unwinder, trace, self);
 	return first_by_name(unwinder, trace);
 }
 
 /* ---- Where they end ------------------------------------------------------ */
+
+enum { ENTRY_BYTES = 64 }; /* at most */
+
+/* Below all others: there is nothing left that was not copied. */
+static bool is_bottom(const struct weft__trace *trace)
+{
+	uint64_t entry = (uint64_t)(uintptr_t)weft__context_entry;
+
+	return trace->count >= 2 &&
+	       trace->pc[trace->count - 1] - entry < ENTRY_BYTES;
+}
 
 /* Behind the last frame that is the task's. */
 static uint32_t end_frame(struct weft__unwinder *unwinder,
@@ -107,26 +121,20 @@ static uint32_t end_frame(struct weft__unwinder *unwinder,
 		if (symbol && symbol->name && symbol->begins == fn)
 			return i;
 	}
-	for (i = 0; i < trace->count; i++)
-		if (strcmp(name_at(unwinder, trace->pc[i]),
-			   "weft__task_main") == 0)
-			return i;
-	return trace->count;
+	/* Without the entry and what it calls, weft__task_main(). */
+	return trace->count - (is_bottom(trace) ? 2 : 0);
 }
 
 void weft__trace_take(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t fn,
 		      struct weft__trace *trace)
 {
-	uint32_t first, end;
+	uint32_t first;
 
 	trace->count = weft__unwind(unwinder, snapshot, trace->pc,
 				    WEFT__TRACE_MOST);
-	trace->cut = trace->count == WEFT__TRACE_MOST;
-	end = end_frame(unwinder, trace, fn);
-	if (end < trace->count)
-		trace->cut = false;
-	trace->count = end;
+	trace->cut = !is_bottom(trace);
+	trace->count = end_frame(unwinder, trace, fn);
 	first = first_frame(unwinder, trace);
 	trace->count -= first;
 	memmove(trace->pc, trace->pc + first,
