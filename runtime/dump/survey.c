@@ -256,7 +256,7 @@ static void look_at(struct weft__survey *s, struct weft__task *task)
 	const struct weft__met *met;
 	struct weft__glance glance;
 
-	/* Between the two it may begin to wait, or be held by another. */
+	/* It may have begun to wait between the two. */
 	if (look_at_waiting(s, task) || !weft__glance(task, &glance) ||
 	    look_at_waiting(s, task))
 		return;
