@@ -38,6 +38,7 @@
 #include "runtime/base/futex.h"
 #include "runtime/blocking.h"
 #include "runtime/crowd.h"
+#include "runtime/dump/lookout.h"
 #include "runtime/overflow.h"
 #include "runtime/wait.h"
 
@@ -63,10 +64,7 @@ static int opts_check(const struct weft_opts *opts)
 	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)) ||
 	    opts->ring_entries > 32768)
 		return -EINVAL;
-	for (size_t i = 0; i < sizeof(opts->reserved) / sizeof(unsigned); i++)
-		if (opts->reserved[i])
-			return -EINVAL;
-	return 0;
+	return opts->reserved ? -EINVAL : 0;
 }
 
 /*
@@ -441,6 +439,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			 * tasks that are left may have operations in flight. */
 			for (uint32_t i = 0; i < runtime->threads_count; i++)
 				pthread_detach(runtime->threads[i]);
+			weft__lookout_stop(runtime);
 			return;
 		}
 		if (left >= count)
@@ -448,6 +447,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 		close_wait(runtime, left, &by_ns);
 	}
 	weft__blocking_end(runtime);
+	weft__lookout_stop(runtime);
 	visitors_wait(runtime);
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */
@@ -533,6 +533,8 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 	error = threads_start(runtime, 1);
 	main_opts.name = "main";
 	if (!error)
+		error = weft__lookout_start(runtime, opts);
+	if (!error)
 		error = weft__root_go(runtime, NULL, main_task, &pointer,
 				      sizeof(pointer), &main_opts, false);
 	if (error < 0)
@@ -556,6 +558,8 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 	 * relaxed: no thread runs yet. */
 	weft__add(&weft__scope(&runtime->root)->pending, (int64_t)1, relaxed);
 	error = threads_start(runtime, 0);
+	if (!error)
+		error = weft__lookout_start(runtime, opts);
 	if (error < 0)
 		return (int)runtime_undo(runtime, error);
 	*ret_runtime = runtime;

@@ -33,6 +33,7 @@ struct weft__task_slabs {
 };
 
 struct weft__blocking;
+struct weft__lookout;
 
 /* How many workers run at a time; see runtime/crowd.h. */
 struct weft__crowd {
@@ -88,6 +89,7 @@ struct weft_runtime {
 	uint32_t blocking_threads_max; /* immutable; 0: the default */
 	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
 							   so far */
+	struct weft__lookout *lookout; /* NULL: none */
 	pthread_t *threads;
 	uint32_t threads_count;
 	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */

@@ -31,11 +31,16 @@ struct weft_opts {
 	unsigned blocking_threads_max; /* of weft_blocking(); default 512 */
 	weft_nsec blocking_idle_ns; /* after which one of them ends; default
 				       10 s */
-	unsigned reserved[2];
+	unsigned reserved;
+	/* When to say on stderr what the tasks do; see <weft/dump.h>. */
+	int dump_signal;       /* when the process gets this signal; 0: never */
+	const char *dump_path; /* to who connects to this Unix socket */
+	weft_nsec stall_ns;    /* when a task ran for so long without a pause,
+				  or none can go on; 0: never */
 };
 
 #define WEFT_OPTS_INIT \
-	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, { 0, 0 } }
+	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 /*
  * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others,

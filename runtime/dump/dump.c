@@ -7,13 +7,17 @@
 #include <string.h>
 
 #include "runtime/blocking.h"
+#include "runtime/dump/dump.h"
 #include "runtime/dump/out.h"
 #include "runtime/dump/survey.h"
 #include "runtime/visit.h"
 
-#define STACK_BYTES ((size_t)2 << 20)
+enum about { ABOUT_ALL, ABOUT_A_WORKER, ABOUT_STANDSTILL };
 
 struct dump {
+	enum about about;
+	uint32_t worker;     /* that has */
+	uint64_t stalled_ns; /* not been between two tasks */
 	struct weft__survey survey;
 	struct weft__out out;
 };
@@ -176,15 +180,42 @@ static void print_cycle(void *arg, const uint64_t *ids, size_t count)
 
 /* ---- The call ----------------------------------------------------------- */
 
+static void print_groups(struct dump *d)
+{
+	for (size_t i = 0; i < d->survey.groups.count; i++)
+		print_group(d, d->survey.groups.all[i]);
+}
+
+static void print_stall(struct dump *d)
+{
+	struct weft__words words = { .used = 0 };
+
+	weft__words_span(&words, d->stalled_ns);
+	weft__out_print(&d->out,
+			"weft: worker %u has been in one task for %s\n",
+			d->worker, words.text);
+	print_groups(d);
+}
+
 static void print(struct dump *d, const char *why)
 {
 	struct weft__survey *s = &d->survey;
 
+	if (d->about == ABOUT_A_WORKER) {
+		print_stall(d);
+		return;
+	}
+	if (d->about == ABOUT_STANDSTILL) {
+		if (s->runs || s->ready || s->unbegun || s->hopeful ||
+		    !s->waits)
+			return;
+		weft__out_print(&d->out, "weft: no task can go on, unless a "
+					 "thread beside the runtime helps\n");
+	}
 	print_head(d, why);
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
 		print_worker(d, i);
-	for (size_t i = 0; i < s->groups.count; i++)
-		print_group(d, s->groups.all[i]);
+	print_groups(d);
 	if (weft__cycles_find(s->edges, s->edges_count, print_cycle, d) < 0)
 		weft__out_print(&d->out, "weft: no memory to find cycles\n");
 }
@@ -200,7 +231,10 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 
 	pthread_mutex_lock(&dumping);
 	unwinder = weft__unwinder_new(&why);
-	error = weft__survey_take(&d->survey, runtime, unwinder);
+	error = d->about == ABOUT_A_WORKER ?
+			weft__survey_take_worker(&d->survey, runtime, d->worker,
+						 unwinder) :
+			weft__survey_take(&d->survey, runtime, unwinder);
 	if (error == 0)
 		print(d, why);
 	weft__survey_fini(&d->survey);
@@ -210,18 +244,41 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 }
 
 /* On a thread with the stack that libdw wants. */
-static int dump_here(struct weft_runtime *runtime, int fd)
+static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd)
 {
-	struct dump d = { .out = { 0 } };
 	int error;
 
 	weft__visit_begin(runtime);
-	error = gather(&d, runtime);
+	error = gather(d, runtime);
 	weft__visit_end(runtime);
 	if (error == 0)
-		error = weft__out_write(&d.out, fd);
-	weft__out_fini(&d.out);
+		error = weft__out_write(&d->out, fd);
+	weft__out_fini(&d->out);
 	return error;
+}
+
+int weft__dump_all(struct weft_runtime *runtime, int fd)
+{
+	struct dump d = { .about = ABOUT_ALL };
+
+	return dump_run(&d, runtime, fd);
+}
+
+int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
+		     uint64_t stalled_ns, int fd)
+{
+	struct dump d = { .about = ABOUT_A_WORKER,
+			  .worker = worker,
+			  .stalled_ns = stalled_ns };
+
+	return dump_run(&d, runtime, fd);
+}
+
+int weft__dump_standstill(struct weft_runtime *runtime, int fd)
+{
+	struct dump d = { .about = ABOUT_STANDSTILL };
+
+	return dump_run(&d, runtime, fd);
 }
 
 /* A task's, on its stack. */
@@ -238,7 +295,7 @@ static void *call_run(void *arg)
 	struct call *call = arg;
 
 	(void)pthread_setname_np(pthread_self(), "weft-dump");
-	call->result = dump_here(call->runtime, call->fd);
+	call->result = weft__dump_all(call->runtime, call->fd);
 	weft__waiter_grant(NULL, &call->waiter, 0);
 	return NULL;
 }
@@ -253,7 +310,7 @@ static int call_start(struct call *call)
 
 	if (error)
 		return -error;
-	error = pthread_attr_setstacksize(&attr, STACK_BYTES);
+	error = pthread_attr_setstacksize(&attr, WEFT__DUMP_BYTES);
 	if (!error)
 		error = pthread_attr_setdetachstate(&attr,
 						    PTHREAD_CREATE_DETACHED);
@@ -291,6 +348,6 @@ int weft_dump(struct weft_runtime *runtime, int fd)
 	if (fcntl(fd, F_GETFL) < 0)
 		return -errno;
 	if (!worker)
-		return dump_here(runtime, fd);
+		return weft__dump_all(runtime, fd);
 	return dump_from_task(worker, runtime ? runtime : worker->runtime, fd);
 }

@@ -71,12 +71,12 @@ static void worker_meet(struct weft__survey *s, struct weft__worker *worker,
 			 (uint64_t)(uintptr_t)glance.fn, &met->trace);
 }
 
-static void workers_meet(struct weft__survey *s)
+static void workers_meet(struct weft__survey *s, uint32_t first, uint32_t end)
 {
 	struct weft_runtime *runtime = s->speaker.runtime;
 
 	weft__snapshot_begin();
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
+	for (uint32_t i = first; i < end; i++)
 		worker_meet(s, runtime->workers[i], &s->workers[i]);
 	weft__snapshot_end();
 }
@@ -125,6 +125,27 @@ static void edges_add(struct weft__survey *s,
 		edge_add(s, (struct weft__edge){ glance->id, 0, object });
 }
 
+/* Does it wait for what is no other task, as far as can be told? */
+static bool has_hope(const struct weft__glance *glance)
+{
+	if (glance->deadline_ns != WEFT_NEVER ||
+	    glance->reason == WEFT__REASON_UNTOLD)
+		return true;
+	switch (weft__reason_kind(glance->reason)) {
+	case WEFT__REASON_TIME:
+		return glance->until_ns != WEFT_NEVER;
+	case WEFT__REASON_WAIT:
+		return glance->on == WEFT__ON_UNTOLD ||
+		       glance->on == WEFT__ON_SELECT ||
+		       glance->on == WEFT__ON_JOB ||
+		       glance->on == WEFT__ON_DUMP;
+	case WEFT__REASON_DRIVER:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void waiting_add(struct weft__survey *s,
 			const struct weft__glance *glance)
 {
@@ -132,6 +153,7 @@ static void waiting_add(struct weft__survey *s,
 	struct weft__words words;
 
 	s->waits++;
+	s->hopeful += has_hope(glance);
 	edges_add(s, glance);
 	group = group_of(s, what_of(glance), glance, &s->trace);
 	if (!group)
@@ -274,11 +296,9 @@ static void look_at(struct weft__survey *s, struct weft__task *task)
 
 /* ------------------------------------------------------------------------- */
 
-int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
-		      struct weft__unwinder *unwinder)
+static int survey_begin(struct weft__survey *s, struct weft_runtime *runtime,
+			struct weft__unwinder *unwinder)
 {
-	uint32_t used;
-
 	s->speaker.runtime = runtime;
 	s->speaker.unwinder = unwinder;
 	s->speaker.now_ns = runtime->ops->now(runtime);
@@ -286,11 +306,39 @@ int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
 	s->snapshot = malloc(sizeof(*s->snapshot));
 	if (!s->workers || !s->snapshot)
 		return -ENOMEM;
-	workers_meet(s);
+	return 0;
+}
+
+int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
+		      struct weft__unwinder *unwinder)
+{
+	int error = survey_begin(s, runtime, unwinder);
+	uint32_t used;
+
+	if (error < 0)
+		return error;
+	workers_meet(s, 0, runtime->workers_count);
 	/* pairs: [task.chunk] */
 	used = weft__load(&runtime->tasks.used, acquire);
 	for (uint32_t i = 0; i < used; i++)
 		look_at(s, weft__record_at(runtime, i));
+	return 0;
+}
+
+int weft__survey_take_worker(struct weft__survey *s,
+			     struct weft_runtime *runtime, uint32_t worker,
+			     struct weft__unwinder *unwinder)
+{
+	int error = survey_begin(s, runtime, unwinder);
+	struct weft__task *task = NULL;
+
+	if (error < 0)
+		return error;
+	workers_meet(s, worker, worker + 1);
+	if (s->workers[worker].doing == WEFT__DOING_RUNS)
+		task = weft__task_at(runtime, s->workers[worker].id);
+	if (task)
+		look_at(s, task);
 	return 0;
 }
 

@@ -31,6 +31,7 @@ struct weft__survey {
 	struct weft__trace trace;
 	struct weft__groups groups;
 	uint64_t runs, waits, ready, unbegun; /* tasks */
+	uint64_t hopeful; /* those that wait, but for no other task */
 	struct weft__edge *edges;
 	size_t edges_count, edges_room;
 	bool incomplete; /* there was no memory for something */
@@ -40,6 +41,11 @@ struct weft__survey {
 int weft__survey_take(struct weft__survey *survey,
 		      struct weft_runtime *runtime,
 		      struct weft__unwinder *unwinder);
+
+/* The same, of one worker and the task that it runs. */
+int weft__survey_take_worker(struct weft__survey *survey,
+			     struct weft_runtime *runtime, uint32_t worker,
+			     struct weft__unwinder *unwinder);
 void weft__survey_fini(struct weft__survey *survey);
 
 /* Looks at one task anew; false: it does not wait. */

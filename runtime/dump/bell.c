@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/bell.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "runtime/base/atomic.h"
+
+enum { BELLS = 16, NO_FD = -1 };
+
+static struct bell {
+	weft__atomic(int) fd; /* NO_FD or 0: free; written under the lock */
+	weft__atomic(int) number;
+	struct sigaction before; /* of the first with that number */
+} bells[BELLS];
+
+static weft__atomic(int) handlers; /* that run */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void on_signal(int number)
+{
+	static const uint64_t one = 1;
+	int error = errno;
+
+	/* pairs: [bell.run] */
+	weft__add(&handlers, 1, seq_cst);
+	for (int i = 0; i < BELLS; i++) {
+		/* pairs: [bell.run] */
+		int fd = weft__load(&bells[i].fd, seq_cst);
+
+		/* relaxed: written before fd, whose load acquires. */
+		if (fd > 0 && weft__load(&bells[i].number, relaxed) == number)
+			/* Full: it rings already. */
+			(void)!write(fd, &one, sizeof(one));
+	}
+	/* pairs: [bell.run] */
+	weft__sub(&handlers, 1, seq_cst);
+	errno = error;
+}
+
+/* One with that number, but for `other`; or NULL. */
+static struct bell *find(int number, const struct bell *other)
+{
+	for (int i = 0; i < BELLS; i++)
+		/* relaxed: written under the lock. */
+		if (&bells[i] != other &&
+		    weft__load(&bells[i].fd, relaxed) > 0 &&
+		    weft__load(&bells[i].number, relaxed) == number)
+			return &bells[i];
+	return NULL;
+}
+
+static struct bell *find_free(void)
+{
+	for (int i = 0; i < BELLS; i++)
+		/* relaxed: written under the lock. */
+		if (weft__load(&bells[i].fd, relaxed) <= 0)
+			return &bells[i];
+	return NULL;
+}
+
+static int hang(int number, int fd)
+{
+	struct sigaction action = { .sa_handler = on_signal,
+				    .sa_flags = SA_RESTART | SA_ONSTACK };
+	struct bell *bell = find_free(), *other = find(number, NULL);
+
+	if (!bell)
+		return -EBUSY;
+	/* relaxed: published by fd. */
+	weft__store(&bell->number, number, relaxed);
+	/* pairs: [bell.run] */
+	weft__store(&bell->fd, fd, seq_cst);
+	if (other) {
+		bell->before = other->before;
+		return 0;
+	}
+	sigemptyset(&action.sa_mask);
+	if (sigaction(number, &action, &bell->before) == 0)
+		return 0;
+	/* pairs: [bell.run] */
+	weft__store(&bell->fd, NO_FD, seq_cst);
+	return -errno;
+}
+
+int weft__bell_hang(int number, int fd)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = hang(number, fd);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void weft__bell_mute(int number, int fd)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < BELLS; i++) {
+		struct bell *bell = &bells[i];
+
+		/* relaxed: written under the lock. */
+		if (weft__load(&bell->fd, relaxed) != fd)
+			continue;
+		if (!find(number, bell))
+			sigaction(number, &bell->before, NULL);
+		/* pairs: [bell.run] */
+		weft__store(&bell->fd, NO_FD, seq_cst);
+	}
+	/* pairs: [bell.run] */
+	while (weft__load(&handlers, seq_cst) != 0)
+		sched_yield();
+	pthread_mutex_unlock(&lock);
+}

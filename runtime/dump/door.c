@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/door.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 8, PATIENCE_S = 5 };
+
+struct place {
+	struct sockaddr_un address;
+	socklen_t bytes;
+};
+
+static int place_of(const char *path, struct place *ret_place)
+{
+	size_t length = strlen(path);
+	struct sockaddr_un *to = &ret_place->address;
+
+	if (length == 0 || length >= sizeof(to->sun_path))
+		return -EINVAL;
+	memset(to, 0, sizeof(*to));
+	to->sun_family = AF_UNIX;
+	memcpy(to->sun_path, path, length);
+	ret_place->bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+				       length + 1);
+	if (*path == '@') {
+		to->sun_path[0] = '\0';
+		ret_place->bytes--;
+	}
+	return 0;
+}
+
+/* A file that was left behind: a socket, at which nobody listens. */
+static int take_over(int fd, const struct place *place)
+{
+	const char *path = place->address.sun_path;
+	struct stat st;
+	bool refused;
+	int probe;
+
+	if (!*path || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return -EADDRINUSE;
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (probe < 0)
+		return -errno;
+	refused = connect(probe, (const void *)&place->address,
+			  place->bytes) < 0 &&
+		  errno == ECONNREFUSED;
+	close(probe);
+	if (!refused)
+		return -EADDRINUSE;
+	if (unlink(path) < 0 ||
+	    bind(fd, (const void *)&place->address, place->bytes) < 0)
+		return -errno;
+	return 0;
+}
+
+static int door_bind(int fd, const struct place *place)
+{
+	const char *path = place->address.sun_path;
+	int error = 0;
+
+	if (bind(fd, (const void *)&place->address, place->bytes) < 0)
+		error = errno == EADDRINUSE ? take_over(fd, place) : -errno;
+	if (error < 0)
+		return error;
+	/* Nobody can connect before it listens. */
+	if ((!*path || chmod(path, S_IRUSR | S_IWUSR) == 0) &&
+	    listen(fd, BACKLOG) == 0)
+		return 0;
+	error = -errno;
+	if (*path)
+		unlink(path);
+	return error;
+}
+
+int weft__door_open(const char *path)
+{
+	struct place place;
+	int error = place_of(path, &place), fd;
+
+	if (error < 0)
+		return error;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	error = door_bind(fd, &place);
+	if (error < 0)
+		close(fd);
+	return error < 0 ? error : fd;
+}
+
+/* Others may know of a name without a file. */
+static int check_who(int fd)
+{
+	struct ucred who;
+	socklen_t bytes = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) < 0)
+		return -errno;
+	return who.uid == 0 || who.uid == geteuid() ? 0 : -EACCES;
+}
+
+int weft__door_answer(int door)
+{
+	const struct timeval patience = { .tv_sec = PATIENCE_S };
+	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	error = check_who(fd);
+	if (error == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
+				     sizeof(patience)) < 0)
+		error = -errno;
+	if (error < 0)
+		close(fd);
+	return error < 0 ? error : fd;
+}
+
+void weft__door_close(int door, const char *path)
+{
+	close(door);
+	if (*path != '@')
+		unlink(path);
+}

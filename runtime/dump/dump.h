@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Dump - weft_dump() for a thread that has the stack for it, WEFT__DUMP_BYTES,
+ * and runs no task; and what the lookout says.  0 or -errno.
+ */
+#ifndef WEFT_RUNTIME_DUMP_DUMP_H
+#define WEFT_RUNTIME_DUMP_DUMP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WEFT__DUMP_BYTES ((size_t)2 << 20)
+
+struct weft_runtime;
+
+int weft__dump_all(struct weft_runtime *runtime, int fd);
+
+/* That a worker has been in one task for so long, and where. */
+int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
+		     uint64_t stalled_ns, int fd);
+
+/* If there are tasks, and all of them wait for others: that, and all. */
+int weft__dump_standstill(struct weft_runtime *runtime, int fd);
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/lookout.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/blocking.h"
+#include "runtime/dump/bell.h"
+#include "runtime/dump/door.h"
+#include "runtime/dump/dump.h"
+#include "runtime/worker.h"
+
+/* Looks at the workers in the length of a stall, and how often at most. */
+enum { LOOKS = 4 };
+#define LOOK_LEAST_NS 1000000u
+
+/* A worker as it was last seen. */
+struct seen {
+	uint64_t polls;
+	uint64_t since_ns; /* so */
+	bool told;
+};
+
+struct weft__lookout {
+	struct weft_runtime *runtime;
+	pthread_t thread;
+	int bell; /* an eventfd: a signal has come, or the end */
+	int door; /* -1: none */
+	int number; /* of the signal; 0: none */
+	char *path;
+	uint64_t stall_ns; /* 0: stalls are not looked for */
+	weft__atomic(bool) ends;
+	/* The thread's. */
+	struct seen *workers;
+	struct seen all; /* when none of them runs */
+};
+
+/* ---- Watching ------------------------------------------------------------ */
+
+static uint64_t polls_of(struct weft__worker *worker)
+{
+	/* relaxed: a look. */
+	return weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
+}
+
+static bool is_parked(struct weft__worker *worker)
+{
+	/* relaxed: a look. */
+	return !weft__load(&worker->seen_ns, relaxed);
+}
+
+/* How long it has stood so; 0: it has not, or that was told. */
+static uint64_t stands(struct seen *seen, bool stands_still, uint64_t polls,
+		       uint64_t now_ns)
+{
+	if (!stands_still || seen->polls != polls || !seen->since_ns) {
+		seen->told = false;
+		seen->polls = polls;
+		seen->since_ns = now_ns;
+		return 0;
+	}
+	return seen->told ? 0 : now_ns - seen->since_ns;
+}
+
+static void look(struct weft__lookout *l)
+{
+	struct weft_runtime *runtime = l->runtime;
+	uint64_t now_ns = runtime->ops->now(runtime), all = 0, length_ns;
+	bool none_runs = true;
+
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *worker = runtime->workers[i];
+		uint64_t polls = polls_of(worker);
+		bool parked = is_parked(worker);
+
+		all += polls;
+		none_runs &= parked;
+		length_ns = stands(&l->workers[i], !parked, polls, now_ns);
+		if (length_ns < l->stall_ns)
+			continue;
+		l->workers[i].told = true;
+		(void)weft__dump_stall(runtime, i, length_ns, STDERR_FILENO);
+	}
+	length_ns = stands(&l->all, none_runs, all, now_ns);
+	if (length_ns >= l->stall_ns) {
+		l->all.told = true;
+		(void)weft__dump_standstill(runtime, STDERR_FILENO);
+	}
+}
+
+static void answer(struct weft__lookout *l)
+{
+	int fd = weft__door_answer(l->door);
+
+	if (fd < 0)
+		return;
+	(void)weft__dump_all(l->runtime, fd);
+	close(fd);
+}
+
+static int look_every_ms(const struct weft__lookout *l)
+{
+	uint64_t every_ns = l->stall_ns / LOOKS;
+
+	if (!l->stall_ns)
+		return -1;
+	if (every_ns < LOOK_LEAST_NS)
+		every_ns = LOOK_LEAST_NS;
+	return every_ns / 1000000u > 60000 ? 60000 : (int)(every_ns / 1000000u);
+}
+
+static bool ends(struct weft__lookout *l)
+{
+	/* pairs: [lookout.end] */
+	return weft__load(&l->ends, acquire);
+}
+
+static void serve(struct weft__lookout *l, const struct pollfd *ready)
+{
+	uint64_t times;
+
+	if (ready[0].revents &&
+	    read(l->bell, &times, sizeof(times)) == sizeof(times) && !ends(l))
+		(void)weft__dump_all(l->runtime, STDERR_FILENO);
+	if (ready[1].revents)
+		answer(l);
+	if (l->stall_ns)
+		look(l);
+}
+
+static void *lookout_main(void *arg)
+{
+	struct weft__lookout *l = arg;
+	struct pollfd ready[2] = {
+		{ .fd = l->bell, .events = POLLIN },
+		{ .fd = l->door, .events = POLLIN },
+	};
+	sigset_t set;
+
+	(void)pthread_setname_np(pthread_self(), "weft-lookout");
+	if (l->number) {
+		/* Whoever else may have it blocked. */
+		sigemptyset(&set);
+		sigaddset(&set, l->number);
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	}
+	while (!ends(l)) {
+		ready[0].revents = ready[1].revents = 0;
+		if (poll(ready, 2, look_every_ms(l)) >= 0)
+			serve(l, ready);
+	}
+	return NULL;
+}
+
+/* ---- Beginning and ending ------------------------------------------------ */
+
+static void lookout_free(struct weft__lookout *l)
+{
+	if (l->number)
+		weft__bell_mute(l->number, l->bell);
+	if (l->door >= 0)
+		weft__door_close(l->door, l->path);
+	if (l->bell >= 0)
+		close(l->bell);
+	free(l->workers);
+	free(l->path);
+	free(l);
+}
+
+static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
+{
+	uint32_t workers = l->runtime->workers_count;
+	int error;
+
+	l->workers = calloc(workers, sizeof(*l->workers));
+	l->path = strdup(opts->dump_path ? opts->dump_path : "");
+	if (!l->workers || !l->path)
+		return -ENOMEM;
+	l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->bell < 0)
+		return -errno;
+	if (opts->dump_path) {
+		l->door = weft__door_open(l->path);
+		if (l->door < 0)
+			return l->door;
+	}
+	if (!opts->dump_signal)
+		return 0;
+	error = weft__bell_hang(opts->dump_signal, l->bell);
+	if (error == 0)
+		l->number = opts->dump_signal;
+	return error;
+}
+
+static int lookout_thread(struct weft__lookout *l)
+{
+	pthread_attr_t attr;
+	sigset_t before;
+	int error = pthread_attr_init(&attr);
+
+	if (error)
+		return -error;
+	error = pthread_attr_setstacksize(&attr, WEFT__DUMP_BYTES);
+	if (!error) {
+		weft__signals_block(&before);
+		error = pthread_create(&l->thread, &attr, lookout_main, l);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
+int weft__lookout_start(struct weft_runtime *runtime,
+			const struct weft_opts *opts)
+{
+	struct weft__lookout *l;
+	int error;
+
+	if (!opts ||
+	    (!opts->dump_signal && !opts->dump_path && !opts->stall_ns))
+		return 0;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->runtime = runtime;
+	l->bell = l->door = -1;
+	l->stall_ns = opts->stall_ns;
+	error = lookout_open(l, opts);
+	if (error == 0)
+		error = lookout_thread(l);
+	if (error < 0)
+		lookout_free(l);
+	else
+		runtime->lookout = l;
+	return error;
+}
+
+void weft__lookout_stop(struct weft_runtime *runtime)
+{
+	static const uint64_t one = 1;
+	struct weft__lookout *l = runtime->lookout;
+
+	if (!l)
+		return;
+	runtime->lookout = NULL;
+	/* pairs: [lookout.end] */
+	weft__store(&l->ends, true, release);
+	(void)!write(l->bell, &one, sizeof(one));
+	pthread_join(l->thread, NULL);
+	lookout_free(l);
+}

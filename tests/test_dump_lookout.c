@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite dump/lookout: dumps that nobody calls for: by a signal, to who
+ * connects, when a task does not pause, and when none can go on.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "tests/dump_scene.h"
+
+/* ---- What is said on stderr ---------------------------------------------- */
+
+/* Of a child that runs a program and is killed when the text has come; up to
+ * its end, if it ends by itself. */
+struct said {
+	int from;
+	pid_t child;
+	size_t used;
+	char text[1 << 16];
+};
+
+static void said_begin(struct said *said, void (*program)(void))
+{
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	said->used = 0;
+	said->child = fork();
+	ck_assert_int_ge(said->child, 0);
+	if (said->child == 0) {
+		dup2(fds[1], STDERR_FILENO);
+		program();
+		_exit(0);
+	}
+	close(fds[1]);
+	said->from = fds[0];
+}
+
+/* False: the child has ended before it said so. */
+static bool said_until(struct said *said, const char *what)
+{
+	said->text[said->used] = '\0';
+	while (!strstr(said->text, what)) {
+		ssize_t n = read(said->from, said->text + said->used,
+				 sizeof(said->text) - 1 - said->used);
+
+		if (n <= 0)
+			return false;
+		said->used += (size_t)n;
+		said->text[said->used] = '\0';
+	}
+	return true;
+}
+
+/* The same, and asks again and again: it may be too early. */
+static void said_when_asked(struct said *said, const char *what, int number)
+{
+	struct pollfd more = { .fd = said->from, .events = POLLIN };
+
+	do {
+		kill(said->child, number);
+		said->used = 0;
+		said->text[0] = '\0';
+		while (!strstr(said->text, what) && poll(&more, 1, 200) > 0) {
+			ssize_t n = read(said->from, said->text + said->used,
+					 sizeof(said->text) - 1 - said->used);
+
+			ck_assert_int_gt(n, 0);
+			said->used += (size_t)n;
+			said->text[said->used] = '\0';
+		}
+	} while (!strstr(said->text, what));
+}
+
+static int said_end(struct said *said, int number)
+{
+	int status = 0;
+
+	if (number)
+		kill(said->child, number);
+	ck_assert_int_eq(waitpid(said->child, &status, 0), said->child);
+	close(said->from);
+	return status;
+}
+
+static int run_with(weft_fn fn, struct weft_opts *opts)
+{
+	return (int)weft_run(fn, NULL, opts);
+}
+
+/* ---- By a signal --------------------------------------------------------- */
+
+static int64_t wait_for_ever(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_NEVER);
+}
+
+static void dumps_at_usr1(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	sigset_t set;
+
+	/* Blocked in all threads of the program's. */
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	opts.dump_signal = SIGUSR1;
+	fprintf(stderr, "ready\n");
+	run_with(wait_for_ever, &opts);
+}
+
+START_TEST(signal_asks_for_a_dump)
+{
+	static struct said said;
+
+	said_begin(&said, dumps_at_usr1);
+	ck_assert(said_until(&said, "ready\n"));
+	for (int i = 0; i < 3; i++)
+		said_when_asked(&said, "main (wait_for_ever", SIGUSR1);
+	said_when_asked(&said, "waits for ever", SIGUSR1);
+	said_end(&said, SIGKILL);
+}
+END_TEST
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static void program_handler(int number)
+{
+	(void)number;
+}
+
+START_TEST(action_of_the_signal_comes_back)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct sigaction action = { .sa_handler = program_handler }, now;
+
+	ck_assert_int_eq(sigaction(SIGUSR2, &action, NULL), 0);
+	opts.dump_signal = SIGUSR2;
+	for (int i = 0; i < 3; i++) {
+		struct weft_runtime *first, *second;
+
+		ck_assert_int_eq(weft_start(&opts, &first), 0);
+		ck_assert_int_eq(weft_start(&opts, &second), 0);
+		ck_assert_int_eq(weft_stop(first), 0);
+		sigaction(SIGUSR2, NULL, &now);
+		ck_assert(now.sa_handler != program_handler);
+		ck_assert_int_eq(weft_stop(second), 0);
+		sigaction(SIGUSR2, NULL, &now);
+		ck_assert(now.sa_handler == program_handler);
+	}
+}
+END_TEST
+
+/* ---- By a socket --------------------------------------------------------- */
+
+static struct sockaddr_un place_of(const char *path)
+{
+	struct sockaddr_un place = { .sun_family = AF_UNIX };
+
+	snprintf(place.sun_path, sizeof(place.sun_path), "%s", path);
+	return place;
+}
+
+/* What the socket says; to be freed. */
+static char *ask(const char *path)
+{
+	struct sockaddr_un place = place_of(path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char *text = calloc(1, 1 << 16);
+	size_t used = 0;
+	ssize_t n;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_ptr_nonnull(text);
+	ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)), 0);
+	while ((n = read(fd, text + used, (1 << 16) - 1 - used)) > 0)
+		used += (size_t)n;
+	close(fd);
+	return text;
+}
+
+static void path_new(char *path, size_t bytes)
+{
+	snprintf(path, bytes, "/tmp/weft-test-%d.sock", (int)getpid());
+	unlink(path);
+}
+
+START_TEST(socket_gives_a_dump)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct stat st;
+	char path[64];
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_submit(runtime, wait_for_ever, NULL, 0, NULL),
+			 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0600);
+	for (int i = 0; i < 3; i++) {
+		char *text = ask(path);
+
+		ck_assert_msg(strstr(text, "weft: 1 task") &&
+				      strstr(text, "worker 0: "),
+			      "%s", text);
+		free(text);
+	}
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	ck_assert_int_ne(stat(path, &st), 0);
+}
+END_TEST
+
+/* Who leaves, or does not read, holds nobody up for long, and the process does
+ * not end of it. */
+START_TEST(who_asks_may_leave)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct sockaddr_un place;
+	char path[64];
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	place = place_of(path);
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (int i = 0; i < 20; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)),
+				 0);
+		close(fd);
+	}
+	free(ask(path));
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+START_TEST(places_are_taken_over_from_the_dead_alone)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime, *second;
+	struct sockaddr_un place;
+	char path[64];
+	int fd;
+
+	path_new(path, sizeof(path));
+	place = place_of(path);
+	/* Left behind by one that was killed. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fd, (void *)&place, sizeof(place)), 0);
+	close(fd);
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_start(&opts, &second), -EADDRINUSE);
+	free(ask(path));
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	/* A file of somebody's. */
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EADDRINUSE);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	int before = fds_open();
+	char path[200];
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	ck_assert_int_eq(weft_run(nothing, NULL, &opts), -EINVAL);
+	opts.dump_path = "/nowhere/at/all";
+	ck_assert_int_eq(weft_start(&opts, &runtime), -ENOENT);
+	opts.dump_path = NULL;
+	opts.dump_signal = SIGKILL;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	opts.dump_signal = -1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	ck_assert_int_eq(fds_open(), before);
+}
+END_TEST
+
+/* ---- Stalls -------------------------------------------------------------- */
+
+static int64_t hog(void *arg)
+{
+	weft_nsec until_ns = weft_now() + WEFT_MS(400);
+
+	(void)arg;
+	while (weft_now() < until_ns)
+		;
+	return 0;
+}
+
+static int64_t has_a_hog(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	(void)arg;
+	opts.name = "the hog";
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, hog, NULL, 0, &opts), 0);
+		/* Others go on meanwhile, and are none. */
+		for (int i = 0; i < 100; i++)
+			ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
+	}
+	return 0;
+}
+
+static void stalls(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 2;
+	opts.stall_ns = WEFT_MS(100);
+	run_with(has_a_hog, &opts);
+}
+
+START_TEST(task_that_does_not_pause_is_named)
+{
+	static struct said said;
+	const char *at;
+
+	said_begin(&said, stalls);
+	ck_assert_msg(said_until(&said, " the hog (hog"), "%s", said.text);
+	ck_assert(strstr(said.text, "has been in one task for 0."));
+	(void)said_until(&said, "never said");
+	/* Once. */
+	at = strstr(said.text, "has been in one task");
+	ck_assert_ptr_null(strstr(at + 1, "has been in one task"));
+	ck_assert_int_eq(said_end(&said, 0), 0);
+}
+END_TEST
+
+/* ---- Standstills --------------------------------------------------------- */
+
+static struct weft_mutex left = WEFT_MUTEX_INIT, right = WEFT_MUTEX_INIT;
+
+struct order {
+	struct weft_mutex *first, *second;
+};
+
+static int64_t lock_both(void *arg)
+{
+	struct order *order = arg;
+
+	ck_assert_int_eq(weft_mutex_lock(order->first), 0);
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	return weft_mutex_lock(order->second);
+}
+
+static int64_t embrace(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		struct order one = { &left, &right }, other = { &right, &left };
+
+		ck_assert_int_eq(WEFT_GO(scope, lock_both, one), 0);
+		ck_assert_int_eq(WEFT_GO(scope, lock_both, other), 0);
+	}
+	return 0;
+}
+
+static void stands_still(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.stall_ns = WEFT_MS(40);
+	run_with(embrace, &opts);
+}
+
+START_TEST(deadlock_is_told_with_its_cycle)
+{
+	static struct said said;
+
+	said_begin(&said, stands_still);
+	ck_assert(said_until(&said, "deadlock: 2 tasks wait for each other\n"));
+	ck_assert(strstr(said.text, "weft: no task can go on"));
+	said_end(&said, SIGKILL);
+}
+END_TEST
+
+/* One that waits for a descriptor, or for time, is none. */
+static int64_t waits_for_outside(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	socket_pair(fds);
+	WEFT_WITHIN(WEFT_MS(300))
+		ck_assert_int_eq(weft_poll(fds[0], POLLIN), -ETIMEDOUT);
+	ck_assert_int_eq(weft_sleep(WEFT_MS(300)), 0);
+	weft_close(fds[0]);
+	weft_close(fds[1]);
+	return 0;
+}
+
+static void waits(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.stall_ns = WEFT_MS(40);
+	run_with(waits_for_outside, &opts);
+}
+
+START_TEST(waiting_for_the_world_is_no_standstill)
+{
+	static struct said said;
+
+	said_begin(&said, waits);
+	(void)said_until(&said, "never said");
+	ck_assert_msg(said.used == 0, "%s", said.text);
+	ck_assert_int_eq(said_end(&said, 0), 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("dump/lookout");
+	TCase *tc = tcase_create("lookout");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, signal_asks_for_a_dump);
+	tcase_add_test(tc, action_of_the_signal_comes_back);
+	tcase_add_test(tc, socket_gives_a_dump);
+	tcase_add_test(tc, who_asks_may_leave);
+	tcase_add_test(tc, places_are_taken_over_from_the_dead_alone);
+	tcase_add_test(tc, bad_options_are_refused);
+	tcase_add_test(tc, task_that_does_not_pause_is_named);
+	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
+	tcase_add_test(tc, waiting_for_the_world_is_no_standstill);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
