@@ -176,9 +176,9 @@ void weft__push_fresh(struct weft__worker *worker, struct weft__task *task)
 		weft__push_backlog(worker, task);
 		return;
 	}
-	worker->backlog = true;
+	worker->backlog = true; /* mutate: wake */
 	weft__fresh_push(worker, task);
-	weft__pushed(worker);
+	weft__pushed(worker); /* mutate: wake */
 }
 
 /* Behind all that is queued here, by way of the outbound ring. */

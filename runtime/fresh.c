@@ -13,13 +13,13 @@ enum { OWNERS = 16, THIEFS = 64 };
 
 static void fresh_lock(struct weft__worker *worker)
 {
-	if (!worker->alone)
+	if (!worker->alone) /* mutate: recheck=false */
 		weft__lock_take(&worker->fresh.lock);
 }
 
 static void fresh_unlock(struct weft__worker *worker)
 {
-	if (!worker->alone)
+	if (!worker->alone) /* mutate: recheck=false */
 		weft__lock_drop(&worker->fresh.lock);
 }
 
@@ -39,7 +39,7 @@ void weft__fresh_push(struct weft__worker *worker, struct weft__task *task)
 	task->older = fresh->newest;
 	*(fresh->newest ? &fresh->newest->next : &fresh->oldest) = task;
 	fresh->newest = task;
-	count_add(fresh, 1);
+	count_add(fresh, 1); /* mutate: wake */
 	fresh_unlock(worker);
 }
 
@@ -47,11 +47,11 @@ static struct weft__task *take_newest(struct weft__fresh *fresh)
 {
 	struct weft__task *task = fresh->newest;
 
-	if (!task)
+	if (!task) /* mutate: recheck=false */
 		return NULL;
 	fresh->newest = task->older;
 	*(task->older ? &task->older->next : &fresh->oldest) = NULL;
-	count_add(fresh, -1u);
+	count_add(fresh, -1u); /* mutate: wake */
 	return task;
 }
 
@@ -62,14 +62,14 @@ static struct weft__task *take_oldest(struct weft__fresh *fresh, uint32_t most)
 	struct weft__task *first = fresh->oldest, *last = first;
 	uint32_t n = 1;
 
-	if (!first || !most)
+	if (!first || !most) /* mutate: recheck=false */
 		return NULL;
 	for (; n < most && last->next; n++)
 		last = last->next;
 	fresh->oldest = last->next;
 	*(last->next ? &last->next->older : &fresh->newest) = NULL;
 	last->next = NULL;
-	count_add(fresh, -n);
+	count_add(fresh, -n); /* mutate: wake */
 	return first;
 }
 
@@ -81,7 +81,7 @@ static void ring_rest(struct weft__worker *worker, struct weft__task *first)
 	while (task) {
 		struct weft__task *next = task->next;
 
-		weft__push(worker, task);
+		weft__push(worker, task); /* mutate: wake */
 		task = next;
 	}
 }
@@ -177,12 +177,13 @@ void weft__fresh_empty(struct weft__worker *worker, struct weft__chain *chain)
 	struct weft__fresh *fresh = &worker->fresh;
 
 	fresh_lock(worker);
-	if (fresh->oldest) {
+	if (fresh->oldest) { /* mutate: recheck=true */
 		*(chain->count ? &chain->tail->next : &chain->head) =
 			fresh->oldest;
 		chain->tail = fresh->newest;
 		chain->count += weft__fresh_count(fresh);
 		fresh->oldest = fresh->newest = NULL;
+		/* mutate: wake */
 		count_add(fresh, -weft__fresh_count(fresh));
 	}
 	fresh_unlock(worker);

@@ -19,6 +19,16 @@
  *
  *   F1  A task in the list is in nobody else's hands: it has never run, cannot
  *       wait, and so is not woken.
+ *   F2  Whoever has the lock finds as many in the list as `count` says.  Each
+ *       task leaves it once, to one alone, who has it in a queue that he owns,
+ *       or runs it, before he parks.
+ *   F3  Nobody parks past the list.  Who pushes writes `count`, then asks by a
+ *       read-modify-write whom to wake, at the end of its tick at the latest; a
+ *       parker announces itself by one, then reads `count`.  So either the
+ *       parker reads what was written, though relaxed, or who pushed finds it.
+ *       [idle.push]
+ *
+ * Modelled in tests/model/model_fresh.c.
  */
 #ifndef WEFT_RUNTIME_FRESH_H
 #define WEFT_RUNTIME_FRESH_H
@@ -42,7 +52,7 @@ struct weft__fresh {
 	uint64_t taken;	       /* and when one was last taken */
 };
 
-/* A hint, but for the pairs of [idle.push]. */
+/* A hint, but for F3. */
 static inline uint32_t weft__fresh_count(struct weft__fresh *fresh)
 {
 	/* relaxed: a parker's read-modify-write of [idle.push] comes before. */

@@ -177,11 +177,15 @@ static bool any_work(struct weft__worker *worker)
 
 	if (shared_work(worker))
 		return true;
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		if (weft__runq_visible(&weft__peer(worker, i)->runq) ||
-		    weft__runq_visible(&weft__peer(worker, i)->outbound) ||
-		    weft__fresh_count(&weft__peer(worker, i)->fresh))
+	for (uint32_t i = 0; i < runtime->workers_count; i++) {
+		struct weft__worker *peer = weft__peer(worker, i);
+
+		if (weft__runq_visible(&peer->runq) ||
+		    weft__runq_visible(&peer->outbound))
 			return true;
+		if (weft__fresh_count(&peer->fresh)) /* mutate: recheck */
+			return true;
+	}
 	return false;
 }
 

@@ -81,7 +81,13 @@ static bool is_hint(const volatile void *p)
 	if (p == &runtime.inject.length)
 		return true;
 #endif
-	/* Nothing overflows, and so the outbound rings stay empty. */
+#ifdef WORKERS_FRESH
+	if (offset >= offsetof(struct weft__worker, fresh) &&
+	    offset < sizeof(pool[0]))
+		return false;
+#endif
+	/* Nothing overflows, and so the outbound rings stay empty; and but for
+	 * the models of fresh tasks there are none. */
 	return (offset >= offsetof(struct weft__worker, seen_ns) &&
 		offset < offsetof(struct weft__worker, park_word)) ||
 	       (offset >= offsetof(struct weft__worker, outbound) &&
