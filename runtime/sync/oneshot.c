@@ -11,9 +11,20 @@
  *	  | abandon	       v
  *	  '------> GONE ---> freed, by the sender, by the receiver
  *
+ * Invariants
+ *   O1  Each side leaves once, by its last call; who finds that the other has
+ *       left frees the memory, and who does not touches it no more.
+ *   O2  A waiter that the sender finds is granted once, after the value is
+ *       there, and is not touched after that.  One that is interrupted takes
+ *       its waiter back first; if it cannot, the value or the end is coming,
+ *       and it waits for that.
+ *
  * Orderings
- *   [oneshot.pass]  each transition acq_rel, looks acquire: the value, and that
- *       the other side is through with the memory.
+ *   [oneshot.pass]  each leave acq_rel, the waiter's address release, looks
+ *       acquire: the value, the waiter, and that the other side is through with
+ *       the memory.
+ *
+ * Modelled in tests/model/model_oneshot.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +66,11 @@ static int sender_leave(struct weft_oneshot *o, uintptr_t how)
 	uintptr_t old = weft__swap(&o->word, how, acq_rel);
 
 	if (old == GONE) {
-		free(o);
+		free(o); /* mutate: wake */
 		return -EPIPE;
 	}
 	if (old != EMPTY)
+		/* mutate: wake */
 		weft__waiter_grant(weft__sync_worker(),
 				   (struct weft__waiter *)old, 0);
 	return 0;
@@ -81,7 +93,7 @@ static int receiver_leave(struct weft_oneshot *o, uintptr_t word,
 {
 	if (word == FULL)
 		memcpy(ret_item, o->item, o->item_bytes);
-	free(o);
+	free(o); /* mutate: wake */
 	return word == FULL ? 0 : -EPIPE;
 }
 
@@ -95,15 +107,15 @@ static int oneshot_wait(struct weft_oneshot *o, struct weft__worker *worker)
 
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
 	weft__wait_on(&wait, WEFT__ON_ONESHOT, o);
-	/* pairs: [oneshot.pass] */
-	if (!weft__cas(&o->word, &expected, (uintptr_t)&w, acq_rel))
+	/* pairs: [oneshot.pass]; of a failure the caller looks again. */
+	if (!weft__cas(&o->word, &expected, (uintptr_t)&w, release))
 		return 0;
 	r = weft__wait(&wait, true);
 	if (weft__likely(r == 0))
 		return 0;
 	expected = (uintptr_t)&w;
-	/* pairs: [oneshot.pass] */
-	if (weft__cas(&o->word, &expected, (uintptr_t)EMPTY, acq_rel))
+	/* relaxed: takes back what nobody has seen; mutate: recheck=true */
+	if (weft__cas(&o->word, &expected, (uintptr_t)EMPTY, relaxed))
 		return r;
 	/* The sender has the waiter in its hands. */
 	return weft__wait(&wait, false);
@@ -144,5 +156,5 @@ void weft_oneshot_abandon(struct weft_oneshot *oneshot)
 {
 	/* pairs: [oneshot.pass] */
 	if (weft__swap(&oneshot->word, (uintptr_t)GONE, acq_rel) != EMPTY)
-		free(oneshot);
+		free(oneshot); /* mutate: wake */
 }

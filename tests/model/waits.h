@@ -36,6 +36,14 @@ static __attribute__((noinline)) void call_over(void)
 	model_data_write(&words);
 }
 
+/* The compiler does not announce what is copied by a length in a variable. */
+static void *copy_announced(void *to, const void *from, size_t bytes)
+{
+	model_data_read_at(from, bytes, MODEL__WHERE);
+	model_data_write_at(to, bytes, MODEL__WHERE);
+	return memcpy(to, from, bytes);
+}
+
 /* What is held alone, or published. */
 static int64_t guarded;
 static bool inside;
