@@ -5,6 +5,16 @@
  *
  * Who waits is woken to look again: nothing is handed over, so a wait that is
  * interrupted has nothing to give back.
+ *
+ * Invariants
+ *   R1  Value n lies in place n % capacity until n + capacity is sent; it is
+ *       written and copied under the lock, so it is whole.
+ *   R2  A subscriber's `next` goes up by one for each value that it gets or is
+ *       told to have missed.
+ *   R3  Who waits has found, under the lock, that its next value was not sent;
+ *       whoever sends it, or closes, takes all out of the queue and wakes them.
+ *
+ * Modelled in tests/model/model_broadcast.c.
  */
 #include <string.h>
 
@@ -85,7 +95,7 @@ int weft_broadcast_send(struct weft_broadcast *broadcast, const void *item)
 	struct broadcast *b = broadcast_of(broadcast);
 
 	weft__lock_take(&b->lock);
-	if (b->closed) {
+	if (b->closed) { /* mutate: recheck=false */
 		weft__lock_drop(&b->lock);
 		return -EPIPE;
 	}
@@ -100,9 +110,9 @@ static int64_t recv_now(struct broadcast *b, struct subscriber *s,
 {
 	uint64_t missed = 0;
 
-	if (s->next == b->sent)
+	if (s->next == b->sent) /* mutate: recheck=false */
 		return b->closed ? -EPIPE : -EAGAIN;
-	if (b->sent - s->next > b->capacity)
+	if (b->sent - s->next > b->capacity) /* mutate: recheck=false */
 		missed = b->sent - s->next - b->capacity;
 	s->next += missed;
 	memcpy(ret_item, place_of(b, s->next++), b->item_bytes);
@@ -118,6 +128,7 @@ int64_t weft_broadcast_recv(struct weft_subscriber *subscriber,
 	int error = weft__sync_enter(&worker);
 	int64_t r;
 
+	/* mutate: retry */
 	while (error == 0) {
 		weft__lock_take(&b->lock);
 		r = recv_now(b, s, ret_item);

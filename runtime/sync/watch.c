@@ -2,6 +2,15 @@
 /*
  * Watch - a value and how often it was changed; who waits is woken to look
  * again.
+ *
+ * Invariants
+ *   T1  The value and its version change together, under the lock: a copy is
+ *       whole, and of the version that it is said to be.
+ *   T2  Who waits has found, under the lock, that its version is the last one;
+ *       whoever changes it, or closes, takes all out of the queue and wakes
+ *       them.
+ *
+ * Modelled in tests/model/model_broadcast.c.
  */
 #include <string.h>
 
@@ -33,7 +42,7 @@ int weft_watch_set(struct weft_watch *watch, const void *item)
 	struct watch *w = watch_of(watch);
 
 	weft__lock_take(&w->lock);
-	if (w->closed) {
+	if (w->closed) { /* mutate: recheck=false */
 		weft__lock_drop(&w->lock);
 		return -EPIPE;
 	}
@@ -58,7 +67,7 @@ uint64_t weft_watch_get(struct weft_watch *watch, void *ret_item)
 /* Under the lock: 0, -EPIPE, -EAGAIN. */
 static int look_now(struct watch *w, uint64_t *version, void *ret_item)
 {
-	if (*version == w->changes + 1)
+	if (*version == w->changes + 1) /* mutate: recheck=false */
 		return w->closed ? -EPIPE : -EAGAIN;
 	memcpy(ret_item, w->value, w->item_bytes);
 	*version = w->changes + 1;
@@ -72,6 +81,7 @@ int weft_watch_wait(struct weft_watch *watch, uint64_t *version,
 	struct weft__worker *worker;
 	int error = weft__sync_enter(&worker), r;
 
+	/* mutate: retry */
 	while (error == 0) {
 		weft__lock_take(&w->lock);
 		r = look_now(w, version, ret_item);
