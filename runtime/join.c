@@ -136,8 +136,9 @@ void weft__join_unmark(struct weft__worker *worker, struct weft_task handle)
 	struct weft__task *task =
 		weft__record_at(worker->runtime, handle.id);
 
+	/* mutate: recheck=true */
 	if (weft__task_unjoin(task) & WEFT__DONE)
-		weft__scope(task->scope)->started--;
+		weft__scope(task->scope)->started--; /* mutate: wake */
 }
 
 /*

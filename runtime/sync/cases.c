@@ -82,12 +82,12 @@ static int64_t poll_body(void *arg)
 	/* Not if it was the descriptor that was closed. */
 	if (r == -ECANCELED && weft__interrupted(worker, worker->current))
 		return 0;
-	if (!weft__wait_claim(&s->wait))
+	if (!weft__wait_claim(&s->wait)) /* mutate: recheck=false */
 		return 0;
 	s->wait.won = a->index;
 	which->result = r;
 	w->wait = &s->wait;
-	weft__waiter_grant(worker, w, WEFT__CHAN_DONE);
+	weft__waiter_grant(worker, w, WEFT__CHAN_DONE); /* mutate: wake */
 	return 0;
 }
 
@@ -127,7 +127,7 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 		.kind = WEFT__ALARM_WAKE,
 		.armed = true,
 	};
-	worker->ops->arm(worker, &s->alarm, earliest_ns);
+	worker->ops->arm(worker, &s->alarm, earliest_ns); /* mutate: wake */
 }
 
 /* By an earlier case, for the same task. */
@@ -149,6 +149,7 @@ int weft__cases_begin(struct weft__select *s, struct weft__worker *worker)
 		struct weft_case *which = &s->cases[i];
 
 		if (which->kind == WEFT_CASE_JOINED)
+			/* mutate: wake */
 			weft__case_words(which)->marked =
 				!is_marked(s, which) &&
 				weft__join_mark(worker, task_of(which));
@@ -167,9 +168,10 @@ void weft__cases_end(struct weft__select *s)
 
 		if (which->kind == WEFT_CASE_JOINED &&
 		    weft__case_words(which)->marked)
+			/* mutate: wake */
 			weft__join_unmark(worker, task_of(which));
 	}
-	if (s->alarm.armed)
+	if (s->alarm.armed) /* mutate: recheck=false */
 		(void)worker->ops->disarm(worker->runtime, &s->alarm);
 	if (s->polls_open) {
 		weft_scope_cancel(polls_of(s));

@@ -177,10 +177,10 @@ static int select_watch(struct weft__select *s, struct weft__task *task)
 
 	weft__wait_begin(worker, task);
 	for (;;) {
-		if (!weft__wait_is_open(&s->wait))
+		if (!weft__wait_is_open(&s->wait)) /* mutate: recheck=false */
 			return -EAGAIN;
 		r = weft__cases_look(s, worker, false);
-		if (r != -EAGAIN)
+		if (r != -EAGAIN) /* mutate: recheck=false */
 			return r;
 		r = weft__interrupted(worker, task);
 		if (r < 0)
@@ -200,9 +200,9 @@ static int wait_for_all(struct weft__select *s, struct weft__worker *worker)
 		if (r == 0)
 			r = select_watch(s, task);
 	}
-	if (!weft__wait_claim(&s->wait))
+	if (!weft__wait_claim(&s->wait)) /* mutate: recheck=false */
 		r = select_granted(s, weft__wait(&s->wait, false));
-	weft__cases_end(s);
+	weft__cases_end(s); /* mutate: wake */
 	return r;
 }
 
@@ -229,6 +229,7 @@ static int select_step(struct weft__select *s, struct weft__worker *worker,
 	if (s->met)
 		/* mutate: wake */
 		weft__waiter_grant(worker, s->met, WEFT__CHAN_DONE);
+	/* mutate: recheck=false */
 	if (r == -EAGAIN && !waits && s->others)
 		r = weft__cases_look(s, worker, true);
 	return r;

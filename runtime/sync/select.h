@@ -19,6 +19,14 @@
  *   S1  A waiter is looked at under its channel's lock alone, and the task
  *       takes each of those locks before it returns.
  *   S2  Who has claimed the wait, and no other, writes `won`.
+ *   S3  The task suspends only after it has looked at the others once more,
+ *       marked and armed as they are by then, and has found the wait open; and
+ *       before it returns with one of them it has claimed the wait, so that no
+ *       value is on its way to it.
+ *   S4  When the call returns no task is marked for it, no alarm is armed, and
+ *       none of its waiters is in a queue.
+ *
+ * Modelled in tests/model/model_select.c and model_cases.c.
  */
 #ifndef WEFT_RUNTIME_SYNC_SELECT_H
 #define WEFT_RUNTIME_SYNC_SELECT_H
