@@ -56,7 +56,7 @@ static void idle_add(struct weft__blocking *pool, struct idler *self)
 {
 	/* relaxed: under the lock. */
 	weft__store(&self->called, (uint32_t)pool->ending, relaxed);
-	if (pool->ending)
+	if (pool->ending) /* mutate: recheck=false */
 		return;
 	self->next = pool->idle;
 	self->link = &pool->idle;
@@ -82,7 +82,7 @@ static weft__atomic(uint32_t) *idle_call(struct weft__blocking *pool)
 		return NULL;
 	idle_remove(idler);
 	/* relaxed: what it is called for is under the lock. */
-	weft__store(&idler->called, 1u, relaxed);
+	weft__store(&idler->called, 1u, relaxed); /* mutate: wake */
 	return &idler->called;
 }
 
@@ -123,6 +123,7 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 		idle_add(pool, self);
 	weft__lock_drop(&pool->lock);
 	if (done)
+		/* mutate: wake */
 		weft__waiter_grant(NULL, &done->waiter, HAS_RESULT);
 	return next;
 }
@@ -143,9 +144,9 @@ static void thread_leave(struct weft__blocking *pool)
 	last = threads_add(pool, UINT32_MAX) == 0 && pool->ending;
 	weft__lock_drop(&pool->lock);
 	if (joins)
-		pthread_join(before, NULL);
+		pthread_join(before, NULL); /* mutate: wake */
 	if (last)
-		weft__futex_wake(&pool->threads, 1);
+		weft__futex_wake(&pool->threads, 1); /* mutate: wake */
 }
 
 /* False: the thread has left. */
@@ -157,11 +158,11 @@ static bool thread_rest(struct weft__blocking *pool, struct idler *self)
 	weft__lock_take(&pool->lock);
 	/* relaxed: set under the lock. */
 	called = weft__load(&self->called, relaxed);
-	if (called && !pool->ending) {
+	if (called && !pool->ending) { /* mutate: recheck=false */
 		weft__lock_drop(&pool->lock);
 		return true;
 	}
-	if (!called)
+	if (!called) /* mutate: recheck=false */
 		idle_remove(self);
 	thread_leave(pool);
 	return false;
@@ -259,12 +260,13 @@ static void thread_make(struct weft__blocking *pool,
 		return;
 	weft__lock_take(&pool->lock);
 	if (threads_add(pool, UINT32_MAX) == 0)
-		failed = jobs_fail(pool); /* B2 */
+		failed = jobs_fail(pool); /* B2; mutate: wake */
 	else if (pool->refused == 0)
 		job_name("no more threads for blocking work", job,
 			 "waits for those there are");
 	pool->refused++;
 	weft__lock_drop(&pool->lock);
+	/* mutate: wake */
 	weft__waiters_grant(weft__sync_worker(), failed, HAS_NO_THREAD);
 }
 
@@ -315,10 +317,10 @@ void weft__blocking_end(struct weft_runtime *runtime)
 		called = idle_call(pool);
 		weft__lock_drop(&pool->lock);
 		if (called)
-			weft__futex_wake(called, 1);
+			weft__futex_wake(called, 1); /* mutate: wake */
 		weft__lock_take(&pool->lock);
-	} while (called);
-	/* relaxed: under the lock. */
+	} while (called); /* mutate: retry */
+	/* relaxed: under the lock; mutate: retry */
 	while ((threads = weft__load(&pool->threads, relaxed))) {
 		weft__lock_drop(&pool->lock);
 		weft__futex_wait(&pool->threads, threads);
@@ -326,7 +328,7 @@ void weft__blocking_end(struct weft_runtime *runtime)
 	}
 	weft__lock_drop(&pool->lock);
 	if (pool->has_left)
-		pthread_join(pool->left, NULL);
+		pthread_join(pool->left, NULL); /* mutate: wake */
 	/* relaxed: nobody calls any more. */
 	weft__store(&runtime->blocking, NULL, relaxed);
 	free(pool);
@@ -366,13 +368,13 @@ static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 					   pool->threads_max;
 	}
 	if (makes)
-		threads_add(pool, 1);
+		threads_add(pool, 1); /* mutate: wake */
 	weft__lock_drop(&pool->lock);
 	if (called)
 		/* By its address alone: the thread may have gone on. */
-		weft__futex_wake(called, 1);
+		weft__futex_wake(called, 1); /* mutate: wake */
 	if (makes)
-		thread_make(pool, job);
+		thread_make(pool, job); /* mutate: wake */
 }
 
 /* Until it has ended; or until it is interrupted before it began. */
@@ -384,10 +386,10 @@ static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 	if (weft__unlikely(r < 0)) {
 		weft__lock_take(&pool->lock);
 		queued = !job->begun;
-		if (queued)
+		if (queued) /* mutate: recheck=true */
 			weft__jobs_remove(&pool->jobs, job);
 		weft__lock_drop(&pool->lock);
-		if (queued)
+		if (queued) /* mutate: recheck=true */
 			return r;
 		r = weft__wait(&job->wait, false);
 	}

@@ -49,7 +49,7 @@ static void lane_bind(struct weft__jobs *jobs, struct weft__job_lane *lane)
 
 static void lane_unbind(struct weft__job_lane *lane)
 {
-	if (!lane->queued && !lane->running)
+	if (!lane->queued && !lane->running) /* mutate: recheck=true */
 		/* pairs: [lane.bind] */
 		weft__store(&lane->jobs, NULL, release);
 }
@@ -62,7 +62,7 @@ bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job)
 	weft__waiters_add(&lane->waiters, &job->waiter);
 	lane->queued++;
 	jobs->queued_count++;
-	turn_update(jobs, lane);
+	turn_update(jobs, lane); /* mutate: wake */
 	return !lane->most || lane->running + lane->queued <= lane->most;
 }
 
@@ -76,8 +76,8 @@ static void job_unqueue(struct weft__jobs *jobs, struct weft__job *job)
 void weft__jobs_remove(struct weft__jobs *jobs, struct weft__job *job)
 {
 	job_unqueue(jobs, job);
-	turn_update(jobs, job->lane);
-	lane_unbind(job->lane);
+	turn_update(jobs, job->lane); /* mutate: wake */
+	lane_unbind(job->lane);	      /* mutate: wake */
 }
 
 struct weft__job *weft__jobs_take(struct weft__jobs *jobs)
@@ -91,7 +91,7 @@ struct weft__job *weft__jobs_take(struct weft__jobs *jobs)
 	job_unqueue(jobs, job);
 	lane->running++;
 	turn_remove(jobs, lane);
-	turn_update(jobs, lane);
+	turn_update(jobs, lane); /* mutate: wake */
 	job->begun = true;
 	weft__waiters_add(&jobs->running, &job->waiter);
 	jobs->running_count++;
@@ -103,6 +103,6 @@ void weft__jobs_end(struct weft__jobs *jobs, struct weft__job *job)
 	weft__waiters_remove(&jobs->running, &job->waiter);
 	jobs->running_count--;
 	job->lane->running--;
-	turn_update(jobs, job->lane);
-	lane_unbind(job->lane);
+	turn_update(jobs, job->lane); /* mutate: wake */
+	lane_unbind(job->lane);	      /* mutate: wake */
 }

@@ -13,10 +13,16 @@
  *   J1  A lane is in turn if and only if it may begin a job: one is queued, and
  *       fewer run than its limit.  Who has had its turn goes behind the others.
  *   J2  A lane that has jobs is bound to the pool that they are in.
+ *   J3  A job is queued until one thread takes it, or its task takes it back;
+ *       that one alone decides, under the lock, whether it begins.  What is
+ *       taken is ended by the thread that took it, which then tells the task;
+ *       after that neither the job nor its lane is touched.
  *
  * Orderings
  *   [lane.bind]  a pool's last job in the lane, store release -> the CAS
  *       acquire of the next pool: the words of the lane.
+ *
+ * Modelled in tests/model/model_blocking.c.
  */
 #ifndef WEFT_RUNTIME_JOBS_H
 #define WEFT_RUNTIME_JOBS_H

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of the pool for blocking work (runtime/blocking.c, jobs.c): a job is
+ * run once, by one thread, and its task has the result; or it is cancelled and
+ * never begins.  A lane's jobs keep its limit.  No job waits for a thread that
+ * does not come; all threads are joined, and nobody touches the pool after its
+ * end.
+ */
+#define TASKS_CLOCK
+#include "tests/model/waits.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+
+enum { TASKS = 3, IDLE_NS = 1000 };
+
+/*
+ * Threads: those of the model from `threads_first` on become the pool's, one
+ * after the other, each once.
+ */
+
+static struct model_mutex threads_lock;
+static unsigned threads_first, threads_begun; /* under threads_lock */
+static unsigned refusals;		      /* likewise: how many more */
+static struct model_event start[MODEL_THREADS], end[MODEL_THREADS];
+static void *start_arg[MODEL_THREADS];
+static bool joined[MODEL_THREADS];
+
+static int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	unsigned i = 0;
+
+	(void)fn;
+	model_lock(&threads_lock);
+	if (refusals)
+		refusals--;
+	else
+		i = threads_first + threads_begun++;
+	model_unlock(&threads_lock);
+	if (!i)
+		return EAGAIN;
+	model_assert(i < MODEL_THREADS, "the model has threads enough");
+	*thread = i;
+	start_arg[i] = arg;
+	model_post(&start[i]);
+	return 0;
+}
+
+static void thread_joined(pthread_t thread)
+{
+	(void)model_wait(&end[thread]);
+	model_assert(!joined[thread], "a thread is joined once");
+	joined[thread] = true;
+}
+
+/* Memory for a pool each. */
+static _Alignas(64) unsigned char memory[TASKS][512];
+
+static void *memory_new(size_t bytes)
+{
+	return bytes <= sizeof(memory[0]) ? memory[model_self()] : NULL;
+}
+
+static void memory_free(void *freed)
+{
+	model_free(freed, sizeof(memory[0]));
+}
+
+static void print_nothing(FILE *file, const char *format, ...)
+{
+	(void)file, (void)format;
+}
+
+/* Each thread's own: time passes when it has been idle for long. */
+static uint64_t clock_ns[MODEL_THREADS];
+
+static uint64_t driver_now(struct weft_runtime *of)
+{
+	(void)of;
+	return clock_ns[model_self()];
+}
+
+/* Until it is woken; or for so long, in which anything may happen, unless it is
+ * for ever. */
+static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
+		     uint64_t wait_ns)
+{
+	if (wait_ns < WEFT_NEVER / 2 && model_choose(2))
+		clock_ns[model_self()] += wait_ns;
+	else
+		weft__futex_wait(word, value);
+}
+
+#define calloc(n, bytes) memory_new((n) * (bytes))
+#define free memory_free
+#define fprintf print_nothing
+#define pthread_attr_init(attr) ((void)(attr), 0)
+#define pthread_attr_setstacksize(attr, bytes) ((void)(attr), 0)
+#define pthread_attr_destroy(attr) ((void)(attr))
+#define pthread_create(thread, attr, fn, arg) thread_start(thread, fn, arg)
+#define pthread_detach(thread) ((void)(thread))
+#define pthread_join(thread, ret) thread_joined(thread)
+#define pthread_self() ((pthread_t)model_self())
+#define pthread_setname_np(thread, name) ((void)(thread), 0)
+#define pthread_sigmask(how, set, before) ((void)(set), (void)(before))
+#define weft__futex_wait_for wait_for
+#include "runtime/blocking.c"
+#include "runtime/jobs.c"
+#undef calloc
+#undef free
+#undef fprintf
+#undef weft__futex_wait_for
+
+/* Is one of the pool's, if it is started. */
+static void pool_thread(void *arg)
+{
+	unsigned self = model_self();
+
+	(void)arg;
+	model_daemon();
+	(void)model_wait(&start[self]);
+	(void)thread_main(start_arg[self]);
+	model_post(&end[self]);
+}
+
+/*
+ * Setting up: the first threads are tasks, and the others the pool's.
+ */
+
+static struct weft_lane lane;
+/* Each task tells the one that ends the pool. */
+static struct model_event is_done[MODEL_THREADS];
+/* Tells a job that its lane was seen to be bound. */
+static struct model_event seen;
+/* By thread: what its call came to, and how often its job ran. */
+static int64_t outcome[MODEL_THREADS];
+static unsigned ran[MODEL_THREADS];
+
+static void setup_tasks(unsigned tasks, unsigned threads_max, uint64_t idle_ns)
+{
+	waits_setup(tasks);
+	memset(memory, 0, sizeof(memory));
+	memset(&threads_lock, 0, sizeof(threads_lock));
+	memset(start, 0, sizeof(start));
+	memset(end, 0, sizeof(end));
+	memset(joined, 0, sizeof(joined));
+	memset(clock_ns, 0, sizeof(clock_ns));
+	memset(is_done, 0, sizeof(is_done));
+	memset(&seen, 0, sizeof(seen));
+	memset(outcome, 0, sizeof(outcome));
+	memset(ran, 0, sizeof(ran));
+	for (unsigned i = tasks; i < MODEL_THREADS; i++)
+		waits_foreign(i);
+	threads_first = tasks;
+	threads_begun = refusals = 0;
+	runtime.blocking_threads_max = threads_max;
+	runtime.blocking_idle_ns = idle_ns;
+	lane = (struct weft_lane)WEFT_LANE_INIT("one at a time", 1);
+	model_name(memory, "pool");
+	model_name(&lane, "lane");
+	model_name(&runtime.blocking, "blocking");
+}
+
+static void setup_1(void *arg)
+{
+	(void)arg;
+	setup_tasks(1, 1, IDLE_NS);
+}
+
+static void setup_2(void *arg)
+{
+	(void)arg;
+	setup_tasks(2, 1, IDLE_NS);
+}
+
+static void setup_2_threads(void *arg)
+{
+	(void)arg;
+	setup_tasks(2, 2, WEFT_NEVER);
+}
+
+static void setup_3(void *arg)
+{
+	(void)arg;
+	setup_tasks(3, 1, WEFT_NEVER);
+}
+
+/* Task 1 is one of another runtime, which has a thread, too. */
+static void setup_elsewhere(void *arg)
+{
+	setup_2_threads(arg);
+	waits_elsewhere(1);
+}
+
+static void setup_refused(void *arg)
+{
+	setup_1(arg);
+	refusals = 1;
+}
+
+static void setup_2_refused(void *arg)
+{
+	setup_2_threads(arg);
+	refusals = 1;
+}
+
+/* What a job is about, on the stack of its task. */
+struct work {
+	unsigned thread;
+	int64_t before, after;
+	bool alone;
+};
+
+static bool lane_is_bound(void)
+{
+	/* relaxed: tells nothing else. */
+	return weft__load(&((struct weft__job_lane *)(void *)&lane)->jobs,
+			  relaxed);
+}
+
+static int64_t job_fn(void *arg)
+{
+	struct work *w = arg;
+
+	model_assert(w->before == 5, "what its task wrote is seen");
+	model_assert(ran[w->thread]++ == 0, "a job runs once");
+	/* Who is not alone would race here. */
+	if (w->alone)
+		guarded++;
+	model_assert(!w->alone || lane_is_bound(), "a lane with jobs is bound");
+	w->after = 6;
+	return 7;
+}
+
+static __attribute__((noinline)) int64_t
+blocking_call(weft_fn fn, struct weft_lane *in, struct work *w)
+{
+	return weft_blocking_lane(in, fn, w);
+}
+
+static void call_job_of(weft_fn fn, struct weft_lane *in)
+{
+	unsigned self = model_self();
+	struct work w = { .thread = self, .before = 5, .alone = in != NULL };
+
+	outcome[self] = blocking_call(fn, in, &w);
+	call_over();
+	if (outcome[self] == 7)
+		model_assert(w.after == 6 && ran[self] == 1,
+			     "what a job wrote is seen");
+	else
+		model_assert((outcome[self] == -ECANCELED ||
+			      outcome[self] == -EAGAIN) &&
+				     w.after == 0 && ran[self] == 0,
+			     "who has no result has not begun");
+	model_data_write(&w);
+	model_post(&is_done[self]);
+}
+
+static void call_job(struct weft_lane *in)
+{
+	call_job_of(job_fn, in);
+}
+
+/* When no job is left. */
+static void end_pool(unsigned tasks)
+{
+	for (unsigned i = 0; i < tasks; i++)
+		(void)model_wait(&is_done[i]);
+	weft__blocking_end(&runtime);
+	if (pool[1].runtime == &other_runtime)
+		weft__blocking_end(&other_runtime);
+	/* Nobody is there who could look at it. */
+	for (unsigned i = 0; i < threads_begun; i++)
+		model_assert(joined[threads_first + i],
+			     "all threads are joined");
+	model_free(&runtime.visitors, sizeof(runtime.visitors));
+}
+
+static void call_job_again(struct weft_lane *in)
+{
+	ran[model_self()] = 0;
+	call_job(in);
+}
+
+THREAD(blocks, call_job(NULL);)
+THREAD(blocks_in_lane, call_job(&lane);)
+THREAD(blocks_and_ends, call_job(NULL); end_pool(1);)
+THREAD(blocks_twice_and_ends, call_job(NULL); call_job_again(NULL);
+       end_pool(1);)
+THREAD(blocks_and_ends_2, call_job(NULL); end_pool(2);)
+THREAD(blocks_in_lane_and_ends_2, call_job(&lane); end_pool(2);)
+THREAD(cancels_0, cancel(0); model_post(&is_done[model_self()]);)
+THREAD(cancels_1, cancel(1); model_post(&is_done[model_self()]);)
+THREAD(blocks_and_ends_3, call_job(NULL); end_pool(3);)
+
+static int64_t job_until_seen(void *arg)
+{
+	(void)model_wait(&seen);
+	return job_fn(arg);
+}
+
+static int64_t job_seen(void *arg)
+{
+	model_post(&seen);
+	return job_fn(arg);
+}
+
+/* A runtime has jobs in the lane after the other one.  Nothing but the lane
+ * itself says so. */
+static void blocks_in_lane_after_other(void *arg)
+{
+	(void)arg;
+	while (!lane_is_bound())
+		weft__spin_hint();
+	model_post(&seen);
+	while (lane_is_bound())
+		weft__spin_hint();
+	call_job(&lane);
+}
+
+THREAD(blocks_in_lane_until_seen, call_job_of(job_until_seen, &lane);
+       end_pool(2);)
+
+/* One of two jobs ends when the other runs. */
+THREAD(blocks_until_seen, call_job_of(job_until_seen, NULL); end_pool(2);)
+THREAD(blocks_and_is_seen, call_job_of(job_seen, NULL);)
+
+/* Two make the pool, and use it at once. */
+static void makes_pool(void *arg)
+{
+	struct weft__blocking *made = pool_make(&runtime);
+
+	(void)arg;
+	model_assert(made->threads_max == 1, "it is made");
+	weft__lock_take(&made->lock);
+	made->refused++;
+	weft__lock_drop(&made->lock);
+}
+
+static void check_results(unsigned tasks)
+{
+	tasks_check();
+	for (unsigned i = 0; i < tasks; i++)
+		model_assert(outcome[i] == 7, "each has its result");
+}
+
+static void check_1(void *arg)
+{
+	(void)arg;
+	check_results(1);
+}
+
+static void check_2(void *arg)
+{
+	(void)arg;
+	check_results(2);
+}
+
+static void check_quiet(void *arg)
+{
+	(void)arg;
+	tasks_check();
+	model_assert(!runtime.blocking, "the pool is gone");
+}
+
+static void check_made(void *arg)
+{
+	(void)arg;
+	model_assert(runtime.blocking->refused == 2, "both have the same");
+}
+
+/* The lane is bound to no pool. */
+static void check_lane(void *arg)
+{
+	const struct weft__job_lane *l = (const void *)&lane;
+
+	check_quiet(arg);
+	model_assert(!l->jobs && !l->queued && !l->running && !l->link &&
+			     queue_empty(&l->waiters),
+		     "the lane has no jobs");
+}
+
+static void check_lane_2(void *arg)
+{
+	check_lane(arg);
+	check_results(2);
+}
+
+static void check_refused(void *arg)
+{
+	check_quiet(arg);
+	model_assert(outcome[0] == -EAGAIN, "there is no thread");
+}
+
+MODEL(a_job_is_run, setup_1, check_1, WAITS(3), blocks_and_ends, pool_thread)
+MODEL(an_idle_thread_is_called, setup_1, check_1, WAITS_NEWEST(2),
+      blocks_twice_and_ends, pool_thread, pool_thread)
+MODEL(two_make_the_pool, setup_2_threads, check_2, WAITS_NEWEST(1),
+      blocks_and_ends_2, blocks, pool_thread, pool_thread)
+MODEL(two_make_one_pool, setup_2, check_made, WAITS(3), makes_pool, makes_pool)
+MODEL(two_jobs_one_thread, setup_2, check_2, WAITS_NEWEST(1), blocks_and_ends_2,
+      blocks, pool_thread, pool_thread)
+MODEL(cancel_meets_job, setup_2, check_quiet, WAITS_NEWEST(2),
+      blocks_and_ends_2, cancels_0, pool_thread)
+MODEL(cancel_meets_job_in_lane, setup_2, check_lane, WAITS_NEWEST(2),
+      blocks_in_lane_and_ends_2, cancels_0, pool_thread)
+MODEL(cancel_meets_job_behind_another, setup_3, check_quiet, WAITS_NEWEST(1),
+      blocks_and_ends_3, blocks, cancels_1, pool_thread)
+MODEL(a_lane_keeps_its_limit, setup_2_threads, check_lane_2, WAITS_NEWEST(1),
+      blocks_in_lane_and_ends_2, blocks_in_lane, pool_thread, pool_thread)
+MODEL(a_lane_of_two_runtimes, setup_elsewhere, check_lane_2, WAITS_NEWEST(1),
+      blocks_in_lane_until_seen, blocks_in_lane_after_other, pool_thread,
+      pool_thread)
+MODEL(two_jobs_run_at_once, setup_2_threads, check_2, WAITS_NEWEST(1),
+      blocks_until_seen, blocks_and_is_seen, pool_thread, pool_thread)
+MODEL(no_thread_can_be_made, setup_refused, check_refused, WAITS(3),
+      blocks_and_ends, pool_thread)
+MODEL(one_thread_can_be_made, setup_2_refused, check_quiet, WAITS_NEWEST(1),
+      blocks_and_ends_2, blocks, pool_thread, pool_thread)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		a_job_is_run,
+		an_idle_thread_is_called,
+		two_make_the_pool,
+		two_make_one_pool,
+		two_jobs_one_thread,
+		cancel_meets_job,
+		cancel_meets_job_in_lane,
+		cancel_meets_job_behind_another,
+		a_lane_keeps_its_limit,
+		a_lane_of_two_runtimes,
+		two_jobs_run_at_once,
+		no_thread_can_be_made,
+		one_thread_can_be_made,
+		NULL,
+	};
+
+	return kit_main("blocking", tests);
+}
