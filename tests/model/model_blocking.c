@@ -94,6 +94,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 
 #define calloc(n, bytes) memory_new((n) * (bytes))
 #define free memory_free
+#undef fprintf /* of a library that is checked */
 #define fprintf print_nothing
 #define pthread_attr_init(attr) ((void)(attr), 0)
 #define pthread_attr_setstacksize(attr, bytes) ((void)(attr), 0)
