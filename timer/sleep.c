@@ -38,8 +38,12 @@ static int wait_state(struct weft__worker *worker, struct weft__task *task,
 int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
 		     const struct weft__alarm *alarm, uint64_t deadline_ns)
 {
-	int state;
+	int state = weft__interrupted(worker, task);
 
+	/* What has ended by now is not even begun: a loop of the shortest
+	 * sleeps is to end, too. */
+	if (weft__unlikely(state < 0))
+		return state;
 	weft__wait_begin(worker, task);
 	while ((state = wait_state(worker, task, alarm, deadline_ns)) == GO_ON)
 		worker = weft__suspend(
