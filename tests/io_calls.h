@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of <weft/io.h>, <weft/net.h>, <weft/time.h> and their kin that
+ * suspend, each with the place where it waits and what lets it go on there.
+ *
+ * A call counts what it moved, whatever it returns; 0 or more is success.
+ */
+#ifndef WEFT_TESTS_IO_CALLS_H
+#define WEFT_TESTS_IO_CALLS_H
+
+#include <linux/openat2.h>
+
+#include "tests/io_transfers.h"
+
+enum {
+	ON_FD = 1,	 /* another task may close what it is made on */
+	LOOPS = 1 << 1,	 /* tells how far it came, by ret_done */
+	READY = 1 << 2,	 /* has nothing to wait for */
+	EXEMPT = 1 << 3, /* done in full, cancelled or not */
+	BEGUN = 1 << 4,	 /* once it waits, it is waited for in full */
+	CLOCK = 1 << 5,	 /* time lets it go on */
+	SLOW = 1 << 6,	 /* the kernel tries again after a second only */
+	CUT = 1 << 7,	 /* cut short it succeeds with what it has */
+	ONCE = 1 << 8,	 /* what it is made on is used up then */
+};
+
+struct call {
+	const char *name; /* begins with that of the function */
+	void (*open)(struct place *place);
+	ssize_t (*make)(struct place *place);
+	void (*let_go)(struct place *place);
+	void (*settle)(struct place *place); /* nothing is lost, or doubled */
+	unsigned is;
+	int when_shut; /* what it returns then, if it is on a connection */
+};
+
+/* ---- Connections, files, readiness --------------------------------------- */
+
+/* A descriptor that came: not for us to keep. */
+static inline ssize_t came(struct place *place, int fd)
+{
+	if (fd < 0)
+		return fd;
+	EXPECT(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	place->taken++;
+	return weft_close(fd);
+}
+
+static inline ssize_t make_accept(struct place *place)
+{
+	return came(place, weft_accept(place->fd, NULL));
+}
+static inline ssize_t make_accept_peer(struct place *place)
+{
+	struct weft_addr peer;
+
+	return came(place, weft_accept(place->fd, &peer));
+}
+
+/* On the socket that it tried on before, unless that was connected. */
+static inline ssize_t make_connect(struct place *place)
+{
+	int r;
+
+	if (place->fd < 0)
+		place->fd = socket_for(place);
+	r = weft_connect(place->fd, &place->addr);
+	if (r == 0) {
+		EXPECT(weft_close(place->fd) == 0);
+		place->fd = -1;
+		place->taken++;
+	}
+	return r;
+}
+static inline ssize_t make_tcp_connect(struct place *place)
+{
+	return came(place, weft_tcp_connect(place->address, NULL));
+}
+static inline ssize_t make_unix_connect(struct place *place)
+{
+	return came(place, weft_unix_connect(place->address, NULL));
+}
+static inline ssize_t make_poll(struct place *place)
+{
+	int r = weft_poll(place->fd, POLLIN);
+
+	EXPECT(r < 0 || (r & (POLLIN | POLLHUP)));
+	return r;
+}
+static inline ssize_t make_poll_out(struct place *place)
+{
+	int r = weft_poll(place->fd, POLLOUT);
+
+	EXPECT(r < 0 || (r & (POLLOUT | POLLHUP)));
+	return r;
+}
+static inline ssize_t make_open(struct place *place)
+{
+	return came(place, weft_open(place->address, O_RDONLY, 0));
+}
+static inline ssize_t make_openat(struct place *place)
+{
+	return came(place, weft_openat(AT_FDCWD, place->address, O_WRONLY, 0));
+}
+static inline ssize_t make_openat2(struct place *place)
+{
+	struct open_how how = { .flags = O_RDONLY };
+
+	return came(place, weft_openat2(AT_FDCWD, place->address, &how,
+					sizeof(how)));
+}
+static inline ssize_t make_stat(struct place *place)
+{
+	struct stat st;
+
+	(void)place;
+	return weft_stat("/", &st);
+}
+static inline ssize_t make_fstat(struct place *place)
+{
+	struct stat st;
+
+	return weft_fstat(place->fd, &st);
+}
+static inline ssize_t make_fsync(struct place *place)
+{
+	return weft_fsync(place->fd);
+}
+static inline ssize_t make_fdatasync(struct place *place)
+{
+	return weft_fdatasync(place->fd);
+}
+static inline ssize_t make_close(struct place *place)
+{
+	int fd = fcntl(place->fd, F_DUPFD_CLOEXEC, 0), r;
+
+	EXPECT(fd >= 0);
+	r = weft_close(fd);
+	EXPECT(fcntl(fd, F_GETFD) < 0);
+	return r;
+}
+static inline ssize_t make_shutdown(struct place *place)
+{
+	return weft_shutdown(place->fd, SHUT_WR);
+}
+
+/* ---- Selecting ----------------------------------------------------------- */
+
+/* Beside a channel that nothing comes by. */
+static inline ssize_t select_one(struct weft_case which)
+{
+	struct weft_chan never = WEFT_CHAN_DIRECT(int);
+	int none;
+	struct weft_case cases[] = { WEFT_RECV(&never, &none), which };
+	int r = weft_select(cases, 2);
+
+	EXPECT(r == 1 || r < 0);
+	return r < 0 ? r : cases[1].result;
+}
+static inline ssize_t make_select_ready(struct place *place)
+{
+	return select_one((struct weft_case)WEFT_READY(place->fd, POLLIN));
+}
+static inline ssize_t make_select_at(struct place *place)
+{
+	bool let_go = weft__load(&place->let_go, acquire);
+
+	return select_one((struct weft_case)WEFT_AT(
+		let_go ? weft_now() : place->until_ns));
+}
+
+/* ---- Time ---------------------------------------------------------------- */
+
+static inline weft_nsec due_ns(struct place *place)
+{
+	/* pairs with clock_let_go(). */
+	return weft__load(&place->let_go, acquire) ? weft_now() + 1 :
+						     place->until_ns;
+}
+static inline ssize_t make_sleep(struct place *place)
+{
+	weft_nsec now_ns = weft_now(), until_ns = due_ns(place);
+
+	return weft_sleep(until_ns > now_ns ? until_ns - now_ns : 1);
+}
+static inline ssize_t make_sleep_until(struct place *place)
+{
+	return weft_sleep_until(due_ns(place));
+}
+static inline ssize_t make_interval_wait(struct place *place)
+{
+	weft_nsec next_ns = due_ns(place);
+	ssize_t r;
+
+	EXPECT(weft_interval_init(&place->interval, WEFT_SEC(1),
+				  WEFT_MISSED_BURST) == 0);
+	place->interval.next_ns = next_ns;
+	r = weft_interval_wait(&place->interval);
+	EXPECT(place->interval.next_ns == next_ns + (r < 0 ? 0 : WEFT_SEC(1)));
+	return r;
+}
+
+/* A wait that is given up leaves the timer set. */
+static inline ssize_t make_timer_wait(struct place *place)
+{
+	weft_nsec at_ns = due_ns(place);
+	int r;
+
+	EXPECT(weft_timer_set(&place->timer, at_ns) == 0);
+	r = weft_timer_wait(&place->timer);
+	if (r == 0)
+		EXPECT(weft_now() >= at_ns && !weft_timer_clear(&place->timer));
+	else
+		EXPECT(weft_timer_clear(&place->timer) || weft_now() >= at_ns);
+	return r;
+}
+
+static inline ssize_t make_yield(struct place *place)
+{
+	(void)place;
+	return weft_yield();
+}
+
+/* ---- Tasks, and threads -------------------------------------------------- */
+
+/* Until it is let go, or nobody waits for it any more. */
+struct child {
+	struct place *place;
+	weft__atomic(bool) given_up;
+};
+
+static inline int64_t be_child(void *arg)
+{
+	struct child *child = *(struct child **)arg;
+
+	WEFT_SHIELD
+		while (!weft_event_is_set(&child->place->event) &&
+		       !weft__load(&child->given_up, acquire))
+			EXPECT(weft_sleep(WEFT_US(50)) == 0);
+	return 7;
+}
+
+static inline int start_child(struct weft_scope *scope, struct child *child,
+			      struct weft_task *ret_task)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.ret_task = ret_task;
+	return weft_go_opts(scope, be_child, &child, sizeof(child), &opts);
+}
+
+/* Who gave up may ask again: the result is there still. */
+static inline ssize_t wait_for_child(struct place *place, bool selects)
+{
+	struct child child = { .place = place };
+	struct weft_task task;
+	int64_t result = 0;
+	ssize_t r = 0;
+
+	WEFT_SUPERVISE(scope) {
+		/* Of a cancelled task nothing is started. */
+		r = start_child(scope, &child, &task);
+		if (r < 0)
+			break;
+		if (selects)
+			r = select_one((struct weft_case)WEFT_JOINED(task));
+		else
+			r = weft_join(task, &result);
+		weft__store(&child.given_up, true, release);
+		if (r < 0 || selects)
+			WEFT_SHIELD
+				EXPECT(weft_join(task, &result) == 0);
+		EXPECT(result == 7);
+	}
+	return r;
+}
+static inline ssize_t make_join(struct place *place)
+{
+	return wait_for_child(place, false);
+}
+static inline ssize_t make_select_joined(struct place *place)
+{
+	return wait_for_child(place, true);
+}
+
+/* The children of a task that was cancelled before are not started. */
+static inline ssize_t make_scope_end(struct place *place)
+{
+	struct weft_scope scope;
+
+	EXPECT(weft_supervisor_begin(&scope) == 0);
+	(void)!WEFT_GO(&scope, wait_for_event, place);
+	weft__add(&place->entered, 1u, acq_rel);
+	return weft_scope_end(&scope);
+}
+
+static inline int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+static inline ssize_t make_go(struct place *place)
+{
+	return weft_go(&place->scope, nothing, NULL, 0);
+}
+static inline ssize_t make_wait_room(struct place *place)
+{
+	return weft_scope_wait_room(&place->scope);
+}
+
+static inline int64_t hold_thread(void *arg)
+{
+	struct place *place = arg;
+
+	weft__add(&place->entered, 1u, acq_rel);
+	while (!weft__load(&place->let_go, acquire))
+		thread_pause_ns(50000);
+	return 7;
+}
+static inline int64_t pass_thread(void *arg)
+{
+	weft__add(&((struct place *)arg)->entered, 1u, acq_rel);
+	return 7;
+}
+static inline int64_t hold_from_task(void *arg)
+{
+	struct place *place = *(struct place **)arg;
+
+	WEFT_SHIELD
+		EXPECT(weft_blocking(hold_thread, place) == 7);
+	return 0;
+}
+
+/* The only thread there may be is taken; who comes then waits for it. */
+static inline void thread_taken_open(struct place *place)
+{
+	EXPECT(weft_supervisor_begin(&place->scope) == 0);
+	place->scope_open = true;
+	EXPECT(WEFT_GO(&place->scope, hold_from_task, place) == 0);
+	wait_until(weft__load(&place->entered, acquire) == 1);
+}
+
+/* Whose wait was given up did not run. */
+static inline ssize_t passed(struct place *place, int64_t r)
+{
+	place->taken += r == 7;
+	EXPECT(weft__load(&place->entered, acquire) == place->taken + 1);
+	return r;
+}
+static inline ssize_t make_blocking(struct place *place)
+{
+	return passed(place, weft_blocking(pass_thread, place));
+}
+static inline ssize_t make_blocking_lane(struct place *place)
+{
+	return passed(place,
+		      weft_blocking_lane(&place->lane, pass_thread, place));
+}
+static inline ssize_t make_blocking_begun(struct place *place)
+{
+	unsigned before = weft__load(&place->entered, acquire);
+	int64_t r = weft_blocking(hold_thread, place);
+
+	EXPECT(weft__load(&place->entered, acquire) == before + (r == 7));
+	return r;
+}
+
+/* ---- The table ----------------------------------------------------------- */
+
+#define PIPE_IN empty_pipe_open
+#define PIPE_OUT full_pipe_open
+#define PAIR_IN pair_open
+#define PAIR_OUT full_pair_open
+#define FEED write_some, reader_settle
+#define EMPTY read_it_all, writer_settle
+
+static const struct call calls[] = {
+	{ "read", PIPE_IN, make_read, FEED, ON_FD, 1 },
+	{ "read of a socket", PAIR_IN, make_read, FEED, ON_FD, 0 },
+	{ "read of an eventfd", eventfd_make, make_read_eventfd,
+	  eventfd_let_go, eventfd_settle, ON_FD, 1 },
+	{ "readv", PIPE_IN, make_readv, FEED, ON_FD, 1 },
+	{ "readv of a socket", PAIR_IN, make_readv, FEED, ON_FD, 0 },
+	{ "read_all", PIPE_IN, make_read_all, FEED, ON_FD | LOOPS, 1 },
+	{ "read_all of a socket", PAIR_IN, make_read_all, FEED, ON_FD | LOOPS,
+	  -ENODATA },
+	{ "recv", PAIR_IN, make_recv, FEED, ON_FD, 0 },
+	{ "recv with MSG_WAITALL", PAIR_IN, make_recv_waitall, FEED,
+	  ON_FD | LOOPS | CUT, 0 },
+	{ "recvmsg", PAIR_IN, make_recvmsg, FEED, ON_FD, 0 },
+	{ "signal_wait", signals_open, make_signal_wait, signals_let_go,
+	  signals_settle, ON_FD, 1 },
+
+	{ "write", PIPE_OUT, make_write, EMPTY, ON_FD, 1 },
+	{ "write to a socket", PAIR_OUT, make_write, EMPTY, ON_FD, -EPIPE },
+	{ "writev", PIPE_OUT, make_writev, EMPTY, ON_FD, 1 },
+	{ "writev to a socket", PAIR_OUT, make_writev, EMPTY, ON_FD, -EPIPE },
+	{ "write_all", PIPE_OUT, make_write_all, EMPTY, ON_FD | LOOPS, 1 },
+	{ "write_all to a socket", PAIR_OUT, make_write_all, EMPTY,
+	  ON_FD | LOOPS, -EPIPE },
+	{ "send", PAIR_OUT, make_send, EMPTY, ON_FD, -EPIPE },
+	{ "send_all", PAIR_OUT, make_send_all, EMPTY, ON_FD | LOOPS, -EPIPE },
+	{ "sendmsg", PAIR_OUT, make_sendmsg, EMPTY, ON_FD, -EPIPE },
+	{ "sendfile by a copy", sending_open, make_sendfile, EMPTY,
+	  ON_FD | LOOPS, -EPIPE },
+	{ "sendfile without one", sending_at_once_open, make_sendfile, EMPTY,
+	  ON_FD | LOOPS, -EPIPE },
+
+	{ "accept", listener_open, make_accept, listener_let_go,
+	  listener_settle, ON_FD, -EINVAL },
+	{ "accept of a peer", listener_open, make_accept_peer, listener_let_go,
+	  listener_settle, ON_FD, -EINVAL },
+	{ "connect", unix_socket_open, make_connect, crowd_let_go,
+	  unix_crowd_settle, ON_FD | ONCE, 1 },
+	{ "connect by TCP", tcp_socket_open, make_connect, crowd_let_go, NULL,
+	  ON_FD | ONCE | SLOW, 1 },
+	{ "tcp_connect", tcp_crowd_open, make_tcp_connect, crowd_let_go, NULL,
+	  SLOW, 1 },
+	{ "unix_connect", unix_crowd_open, make_unix_connect, crowd_let_go,
+	  unix_crowd_settle, 0, 1 },
+	{ "poll", PAIR_IN, make_poll, FEED, ON_FD, 0 },
+	{ "poll to write", PIPE_OUT, make_poll_out, EMPTY, ON_FD, 1 },
+	{ "open of a FIFO", fifo_make, make_open, fifo_let_go, fifo_settle, 0,
+	  1 },
+	{ "openat of a FIFO", fifo_make, make_openat, fifo_let_go, fifo_settle,
+	  0, 1 },
+	{ "openat2 of a FIFO", fifo_make, make_openat2, fifo_let_go,
+	  fifo_settle, 0, 1 },
+	{ "select of a descriptor", PAIR_IN, make_select_ready, FEED, ON_FD,
+	  0 },
+
+	/* A file is not waited for, so that it could be interrupted; and what
+	 * can be waited for has no offsets (pread of a pipe is -ESPIPE). */
+	{ "pread", file_open, make_pread, NULL, NULL, ON_FD | READY, 1 },
+	{ "pread_all", file_open, make_pread_all, NULL, NULL, ON_FD | READY,
+	  1 },
+	{ "pwrite", file_open, make_pwrite, NULL, NULL, ON_FD | READY, 1 },
+	{ "pwrite_all", file_open, make_pwrite_all, NULL, NULL, ON_FD | READY,
+	  1 },
+	{ "fstat", file_open, make_fstat, NULL, NULL, ON_FD | READY, 1 },
+	{ "fsync", file_open, make_fsync, NULL, NULL, ON_FD | READY, 1 },
+	{ "fdatasync", file_open, make_fdatasync, NULL, NULL, ON_FD | READY,
+	  1 },
+	{ "stat", NULL, make_stat, NULL, NULL, READY, 1 },
+	{ "close", pair_open, make_close, NULL, NULL, READY | EXEMPT, 1 },
+	{ "shutdown", pair_open, make_shutdown, NULL, NULL, READY | EXEMPT,
+	  1 },
+	{ "yield", NULL, make_yield, NULL, NULL, READY, 1 },
+
+	{ "sleep", clock_open, make_sleep, clock_let_go, NULL, CLOCK, 1 },
+	{ "sleep_until", clock_open, make_sleep_until, clock_let_go, NULL,
+	  CLOCK, 1 },
+	{ "interval_wait", clock_open, make_interval_wait, clock_let_go, NULL,
+	  CLOCK, 1 },
+	{ "timer_wait", clock_open, make_timer_wait, clock_let_go, NULL, CLOCK,
+	  1 },
+	{ "select of a time", clock_open, make_select_at, clock_let_go, NULL,
+	  CLOCK, 1 },
+
+	{ "join", NULL, make_join, event_let_go, NULL, 0, 1 },
+	{ "select of a task", NULL, make_select_joined, event_let_go, NULL, 0,
+	  1 },
+	{ "scope_end", NULL, make_scope_end, event_let_go, NULL,
+	  EXEMPT | BEGUN, 1 },
+	{ "go where there is a limit", full_scope_open, make_go, event_let_go,
+	  NULL, 0, 1 },
+	{ "scope_wait_room", full_scope_open, make_wait_room, event_let_go,
+	  NULL, 0, 1 },
+	{ "blocking, in a queue", thread_taken_open, make_blocking,
+	  event_let_go, NULL, 0, 1 },
+	{ "blocking_lane, in a queue", thread_taken_open, make_blocking_lane,
+	  event_let_go, NULL, 0, 1 },
+	{ "blocking, begun", NULL, make_blocking_begun, event_let_go, NULL,
+	  BEGUN, 1 },
+};
+
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+/* Whether shutdown(2) by another task ends it. */
+static inline bool is_shut(const struct call *call)
+{
+	return call->when_shut <= 0;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the library exports and tests/io_calls.h has no row for, and why.
+ */
+#ifndef WEFT_TESTS_IO_NOT_HERE_H
+#define WEFT_TESTS_IO_NOT_HERE_H
+
+static const char *const not_here[] = {
+	/* They suspend: test_sync_cancel.c, test_sync_chan_cancel.c and
+	 * test_sync_broadcast.c interrupt them. */
+	"barrier_wait", "cond_wait", "count_wait", "event_wait", "mutex_lock",
+	"notify_wait", "once_run", "oneshot_recv", "rwlock_read",
+	"rwlock_write", "sem_acquire", "watch_wait", "chan_recv", "chan_send",
+	"broadcast_recv",
+
+	/* What a future awaits, which has no stack for a call to wait on; and
+	 * what does not suspend: test_io_future.c, test_sched_future.c. */
+	"await_chan_recv", "await_chan_send", "await_close", "await_ready",
+	"await_recv", "await_send", "await_sleep", "await_sleep_until",
+	"await_yield", "future_wake", "future_within", "go_future",
+
+	/* The same function as weft_go(). */
+	"go_opts",
+
+	/* They suspend in what they call, if that does. */
+	"deferred_run",
+
+	/* They block a thread that runs no task. */
+	"run", "start", "stop", "wait",
+
+	/* They do not suspend. */
+	"addr_equal", "addr_family", "addr_format", "addr_from_sockaddr",
+	"addr_parse", "addr_port", "addr_sockaddr", "addr_sockaddr_bytes",
+	"blocking_stats", "broadcast_close", "broadcast_init",
+	"broadcast_send", "broadcast_try_recv", "cancel", "cancel_all",
+	"chan_close", "chan_count", "chan_init", "chan_push", "chan_try_recv",
+	"chan_try_send", "cond_broadcast", "cond_signal", "count_add",
+	"count_done", "deadline", "deadline_passed", "defer",
+	"deferred_cancel", "detach", "event_clear", "event_is_set",
+	"event_set", "group_begin", "interval_init", "local_addr",
+	"local_addr_text", "local_get", "local_set", "mutex_try_lock",
+	"mutex_unlock", "notify_all", "notify_one", "now", "oneshot_abandon",
+	"oneshot_drop", "oneshot_new", "oneshot_send", "oneshot_try_recv",
+	"peer_addr", "race_begin", "race_drop", "runtime", "rwlock_try_read",
+	"rwlock_try_write", "rwlock_unlock", "scope_cancel", "scope_count",
+	"scope_fail", "scope_limit", "self", "sem_count", "sem_release",
+	"sem_try_acquire", "signal_open", "stats", "stats_worker", "submit",
+	"subscribe", "supervisor_begin", "task_name", "tcp_listen",
+	"timer_clear", "timer_set", "try_select", "unix_listen", "watch_close",
+	"watch_get", "watch_set", "within_begin", "within_end",
+};
+
+#endif

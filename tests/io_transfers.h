@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that move bytes of a stream, made at a place: what they moved is
+ * looked at and counted, whatever they return.
+ */
+#ifndef WEFT_TESTS_IO_TRANSFERS_H
+#define WEFT_TESTS_IO_TRANSFERS_H
+
+#include "tests/io_place.h"
+
+/* ---- Reading ------------------------------------------------------------- */
+
+static inline ssize_t received(struct place *place, ssize_t r, size_t bytes)
+{
+	fenced_check(place->into, bytes);
+	stream_check(place->into->bytes, bytes, place->got);
+	place->got += bytes;
+	place->moved = bytes;
+	return r;
+}
+
+static inline unsigned char *room(struct place *place)
+{
+	fenced_init(place->into);
+	return place->into->bytes;
+}
+
+static inline ssize_t receive(struct place *place, ssize_t r)
+{
+	return received(place, r, r < 0 ? 0 : (size_t)r);
+}
+
+static inline struct msghdr *in_pieces(unsigned char *bytes,
+				       struct iovec iov[2], struct msghdr *msg)
+{
+	iov[0] = (struct iovec){ bytes, 3 };
+	iov[1] = (struct iovec){ bytes + 3, SHORT_BYTES - 3 };
+	*msg = (struct msghdr){ .msg_iov = iov, .msg_iovlen = 2 };
+	return msg;
+}
+
+static inline ssize_t make_read(struct place *place)
+{
+	return receive(place, weft_read(place->fd, room(place), SHORT_BYTES));
+}
+static inline ssize_t make_readv(struct place *place)
+{
+	struct iovec iov[2];
+	struct msghdr msg;
+
+	in_pieces(room(place), iov, &msg);
+	return receive(place, weft_readv(place->fd, iov, 2));
+}
+static inline ssize_t make_read_all(struct place *place)
+{
+	size_t done = 99;
+	int r = weft_read_all(place->fd, room(place), SHORT_BYTES, &done);
+
+	EXPECT(r < 0 || done == SHORT_BYTES);
+	return received(place, r, done);
+}
+static inline ssize_t make_recv(struct place *place)
+{
+	return receive(place,
+		       weft_recv(place->fd, room(place), SHORT_BYTES, 0));
+}
+static inline ssize_t make_recv_waitall(struct place *place)
+{
+	return receive(place, weft_recv(place->fd, room(place), SHORT_BYTES,
+					MSG_WAITALL));
+}
+static inline ssize_t make_recvmsg(struct place *place)
+{
+	struct iovec iov[2];
+	struct msghdr msg;
+
+	in_pieces(room(place), iov, &msg);
+	return receive(place, weft_recvmsg(place->fd, &msg, 0));
+}
+static inline ssize_t make_pread(struct place *place)
+{
+	return receive(place, weft_pread(place->fd, room(place), SHORT_BYTES,
+					 (off_t)place->got));
+}
+static inline ssize_t make_pread_all(struct place *place)
+{
+	size_t done = 99;
+	int r = weft_pread_all(place->fd, room(place), SHORT_BYTES,
+			       (off_t)place->got, &done);
+
+	return received(place, r, done);
+}
+static inline ssize_t make_read_eventfd(struct place *place)
+{
+	uint64_t count = 0;
+	ssize_t n = weft_read(place->fd, &count, sizeof(count));
+
+	EXPECT(n < 0 ? count == 0 : n == sizeof(count) && count > 0);
+	place->taken += (unsigned)count;
+	return n;
+}
+static inline ssize_t make_signal_wait(struct place *place)
+{
+	int number = -1;
+	int r = weft_signal_wait(place->fd, &number);
+
+	EXPECT(number == (r < 0 ? -1 : counted_signal()));
+	place->taken += r == 0;
+	return r;
+}
+
+/* ---- Writing ------------------------------------------------------------- */
+
+/* What is to be sent now; freed by transmitted(). */
+static inline unsigned char *load(struct place *place)
+{
+	unsigned char *bytes = malloc(place->bytes);
+
+	EXPECT(bytes != NULL);
+	stream_fill(bytes, place->bytes, place->sent);
+	return bytes;
+}
+
+static inline ssize_t transmitted(struct place *place, unsigned char *bytes,
+				  ssize_t r, size_t done)
+{
+	free(bytes);
+	place->sent += done;
+	place->moved = done;
+	return r;
+}
+
+static inline ssize_t transmit(struct place *place, unsigned char *bytes,
+			       ssize_t r)
+{
+	return transmitted(place, bytes, r, r < 0 ? 0 : (size_t)r);
+}
+
+static inline ssize_t make_write(struct place *place)
+{
+	unsigned char *bytes = load(place);
+
+	return transmit(place, bytes,
+			weft_write(place->fd, bytes, place->bytes));
+}
+static inline ssize_t make_writev(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	struct iovec iov[2];
+	struct msghdr msg;
+
+	in_pieces(bytes, iov, &msg);
+	return transmit(place, bytes, weft_writev(place->fd, iov, 2));
+}
+static inline ssize_t make_write_all(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	size_t done = 99;
+	int r = weft_write_all(place->fd, bytes, place->bytes, &done);
+
+	EXPECT(r < 0 || done == place->bytes);
+	return transmitted(place, bytes, r, done);
+}
+static inline ssize_t make_send(struct place *place)
+{
+	unsigned char *bytes = load(place);
+
+	return transmit(place, bytes,
+			weft_send(place->fd, bytes, place->bytes, 0));
+}
+static inline ssize_t make_send_all(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	size_t done = 99;
+	int r = weft_send_all(place->fd, bytes, place->bytes, 0, &done);
+
+	EXPECT(r < 0 || done == place->bytes);
+	return transmitted(place, bytes, r, done);
+}
+static inline ssize_t make_sendmsg(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	struct iovec iov[2];
+	struct msghdr msg;
+
+	in_pieces(bytes, iov, &msg);
+	return transmit(place, bytes, weft_sendmsg(place->fd, &msg, 0));
+}
+static inline ssize_t make_sendfile(struct place *place)
+{
+	size_t done = 99;
+	ssize_t r = weft_sendfile(place->fd, place->file, (off_t)place->sent,
+				  place->bytes, &done);
+
+	EXPECT(r < 0 || (size_t)r == done);
+	return transmitted(place, NULL, r, done);
+}
+static inline ssize_t make_pwrite(struct place *place)
+{
+	unsigned char *bytes = load(place);
+
+	return transmit(place, bytes,
+			weft_pwrite(place->fd, bytes, place->bytes,
+				    (off_t)place->sent));
+}
+static inline ssize_t make_pwrite_all(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	size_t done = 99;
+	int r = weft_pwrite_all(place->fd, bytes, place->bytes,
+				(off_t)place->sent, &done);
+
+	return transmitted(place, bytes, r, done);
+}
+
+#endif
