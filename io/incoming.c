@@ -164,6 +164,13 @@ static enum blame blame(int error, bool single)
 	}
 }
 
+/* It was asked for at a number that was nobody's.  Who did has gone, if it is
+ * somebody's now: then it is asked for once more. */
+static bool is_past(const struct weft__listener *listener, int error)
+{
+	return error == -EBADF && weft__direct_is_open(listener->fd);
+}
+
 static void completed_none(struct weft__reactor *reactor,
 			   struct weft__listener *listener, int error,
 			   struct weft__incoming *incoming)
@@ -181,7 +188,7 @@ static void completed_none(struct weft__reactor *reactor,
 		listener->single = true;
 		break;
 	case BLAME_LISTENER:
-		if (listener->waiting)
+		if (listener->waiting && !is_past(listener, error))
 			incoming->wakes[0] =
 				weft__listener_give(listener, error);
 		break;

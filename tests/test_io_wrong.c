@@ -446,6 +446,45 @@ IO_TEST(lack_of_descriptors_is_emfile)
 	return 0;
 }
 
+/* ---- A number that is somebody else's soon ------------------------------ */
+
+static int64_t accept_nothing(void *arg)
+{
+	int r = weft_accept(*(int *)arg, NULL);
+
+	ck_assert(r == -EBADF || r == -ECANCELED);
+	return 0;
+}
+
+/* Who asked at a number that was nobody's has gone when the kernel says so, and
+ * the number is a listener's: it is not that one's error. */
+IO_TEST(error_of_a_closed_number_is_not_for_who_has_it_next)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int server = tcp_listener(text), number = 500;
+
+	for (int i = 0; i < 200; i++) {
+		int client = weft_tcp_connect(text, NULL), fd = -1;
+
+		ck_assert_int_ge(client, 0);
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(WEFT_GO(scope, accept_nothing,
+						 number),
+					 0);
+			ck_assert_int_eq(weft_yield(), 0);
+			weft_scope_cancel(scope);
+		}
+		ck_assert_int_eq(dup2(server, number), number);
+		WEFT_WITHIN(WEFT_SEC(20))
+			fd = weft_accept(number, NULL);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_close(number), 0);
+		close_both((int[]){ fd, client });
+	}
+	ck_assert_int_eq(weft_close(server), 0);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/wrong");
@@ -453,6 +492,7 @@ int main(void)
 	TCase *limits = tcase_create("limits");
 
 	io_add_test(kinds, wrong_descriptors_give_one_error_each);
+	io_add_test(kinds, error_of_a_closed_number_is_not_for_who_has_it_next);
 	io_add_test(limits, limit_of_file_size_gives_what_fits_and_then_efbig);
 	io_add_test(limits, lack_of_descriptors_is_emfile);
 	suite_add_tcase(suite, kinds);
