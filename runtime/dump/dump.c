@@ -91,17 +91,21 @@ static void print_frame(struct dump *d, uint64_t pc)
 {
 	const struct weft__symbol *symbol =
 		weft__unwinder_symbol(d->survey.speaker.unwinder, pc);
+	const char *name = "";
+	int bytes;
 
 	if (!symbol || !symbol->module) {
 		weft__out_print(&d->out, "    %#llx\n", (unsigned long long)pc);
 		return;
 	}
+	if (symbol->name)
+		name = symbol->name;
+	bytes = weft__name_shown_bytes(name);
 	if (symbol->name && symbol->file)
-		weft__out_print(&d->out, "    %s  %s:%d\n", symbol->name,
+		weft__out_print(&d->out, "    %.*s  %s:%d\n", bytes, name,
 				file_shown(symbol->file), symbol->line);
 	else
-		weft__out_print(&d->out, "    %s+%#llx  %s\n",
-				symbol->name ? symbol->name : "",
+		weft__out_print(&d->out, "    %.*s+%#llx  %s\n", bytes, name,
 				(unsigned long long)(pc - symbol->begins),
 				weft__module_shown(symbol->module));
 }

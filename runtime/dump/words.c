@@ -54,6 +54,11 @@ const char *weft__module_shown(const char *module)
 	return slash ? slash + 1 : module;
 }
 
+int weft__name_shown_bytes(const char *name)
+{
+	return (int)strcspn(name, ".");
+}
+
 static void words_function(struct weft__words *words,
 			   const struct weft__speaker *speaker, weft_fn fn)
 {
@@ -61,7 +66,9 @@ static void words_function(struct weft__words *words,
 		speaker->unwinder, (uint64_t)(uintptr_t)fn);
 
 	if (symbol && symbol->name)
-		weft__words_add(words, "%s", symbol->name);
+		weft__words_add(words, "%.*s",
+				weft__name_shown_bytes(symbol->name),
+				symbol->name);
 	else if (symbol && symbol->module)
 		weft__words_add(words, "%s+%#llx",
 				weft__module_shown(symbol->module),
