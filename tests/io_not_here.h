@@ -19,6 +19,9 @@ static const char *const not_here[] = {
 	"await_recv", "await_send", "await_sleep", "await_sleep_until",
 	"await_yield", "future_wake", "future_within", "go_future",
 
+	/* Done in full, whatever happens. */
+	"dump",
+
 	/* The same function as weft_go(). */
 	"go_opts",
 

@@ -12,8 +12,8 @@
  *	    ...
  *
  * Options of a runtime ask for it without a call: by a signal (dump_signal), to
- * who connects to a Unix socket (dump_path: nc -U PATH), or when a task does not
- * pause, or none can go on (stall_ns); see struct weft_opts.
+ * who connects to a Unix socket (dump_path: nc -U PATH), or when a task does
+ * not pause, or none can go on (stall_ns); see struct weft_opts.
  */
 #ifndef WEFT_DUMP_H
 #define WEFT_DUMP_H
@@ -41,8 +41,8 @@ WEFT_BEGIN_DECLS
  * interrupted by SIGURG, whose handler is set meanwhile.  The calls need
  * elfutils' libdw.so.1 at run time; without it the first line says so.
  *
- * 0, -EPERM (no task, and no runtime; or in a future), -EBADF, -ENOMEM, -EAGAIN (there is no
- * thread for it), or what write() failed with.
+ * 0, -EPERM (no task, and no runtime; or in a future), -EBADF, -ENOMEM, -EAGAIN
+ * (there is no thread for it), or what write() failed with.
  */
 WEFT_API int weft_dump(struct weft_runtime *runtime, int fd);
 
