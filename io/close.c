@@ -319,7 +319,7 @@ int weft_await_close(int fd)
 	struct weft__fd *entry;
 	int r;
 
-	if (!task)
+	if (!task || task->awaits == WEFT__AWAITS_END)
 		return -EPERM;
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
 			     task->awaits >= WEFT__AWAITS_OTHERS,

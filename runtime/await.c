@@ -42,7 +42,7 @@ int weft_future_within(weft_nsec length_ns)
 	struct weft__task *task = worker ? worker->polled : NULL;
 	uint64_t deadline_ns = weft__deadline_after(length_ns);
 
-	if (!task)
+	if (!task || task->awaits == WEFT__AWAITS_END)
 		return -EPERM;
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
 		     "a future set a deadline while it awaits something");
@@ -84,6 +84,8 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 	*ret_task = task;
 	if (task->awaits == what)
 		return 0;
+	if (weft__unlikely(task->awaits == WEFT__AWAITS_END))
+		return -EPERM;
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
 		     "a future awaits another thing before the last has come");
 	if (!weft__task_is(task, WEFT__TASK_LINKED))

@@ -3,6 +3,8 @@
  * Body - what a task runs: its function, and its end; and the switches that are
  * called.
  */
+#include <stdlib.h>
+
 #include "runtime/future.h"
 #include "runtime/records.h"
 #include "runtime/wait.h"
@@ -151,7 +153,11 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 {
 	struct weft__task *owner;
 
+	/* What is called now is still called by the future. */
 	task_returned(task, result);
+	assert_no_child(weft__worker_self());
+	worker->polled = NULL;
+	free(task->room);
 	owner = task_end(worker, task, result);
 	if (owner)
 		weft__push_next(worker, owner); /* mutate: wake */

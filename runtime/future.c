@@ -2,7 +2,6 @@
 #include "runtime/future.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "runtime/runtime.h"
 
@@ -32,6 +31,16 @@ static uint64_t reason_of(struct weft__task *task)
 	}
 }
 
+/* It returned from its first poll without an await: from now on its scope can
+ * find it, too. */
+static __attribute__((noinline)) void link(struct weft__task *task)
+{
+	weft__scope_link(task);
+	/* relaxed: the task reads its own word. */
+	if (weft__load(&task->state, relaxed) & WEFT__CANCELLED)
+		(void)weft__await_turn(task);
+}
+
 void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 {
 	int64_t result;
@@ -47,8 +56,10 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	weft__assert(weft__worker_self() == worker,
 		     "a child of fork() returned from its task: end it by "
 		     "_exit()");
-	worker->polled = NULL;
 	if (weft__likely(result == WEFT_PENDING)) {
+		worker->polled = NULL;
+		if (weft__unlikely(!weft__task_is(task, WEFT__TASK_LINKED)))
+			link(task);
 		task->reason = reason_of(task);
 		if (!weft__task_park(task)) /* mutate: recheck=true */
 			weft__push(worker, task); /* mutate: wake */
@@ -56,7 +67,7 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	}
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
 		     "a future ended before what it awaits has come");
-	free(task->room);
+	task->awaits = WEFT__AWAITS_END;
 	weft__future_end(worker, task, result);
 }
 

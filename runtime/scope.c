@@ -146,7 +146,7 @@ static bool race_won(struct weft__scope *s, int64_t result)
 static void race_drop(weft_drop_fn drop, int64_t result)
 {
 	if (!weft__running(weft__worker_self())) {
-		drop(result); /* of a future, whose calls do not wait */
+		drop(result); /* by a future, whose calls do not wait */
 		return;
 	}
 	WEFT_SHIELD

@@ -176,6 +176,7 @@ enum weft__awaits {
 	WEFT__AWAITS_NUMBER, /* the kernel's turn; */
 	WEFT__AWAITS_CLOSE,
 	WEFT__AWAITS_LATE, /* what came meanwhile has to end, too */
+	WEFT__AWAITS_END, /* nothing any more: its function has returned */
 	WEFT__AWAITS_MANY,
 };
 

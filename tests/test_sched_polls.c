@@ -61,6 +61,43 @@ START_TEST(wake_has_it_polled_once_more)
 }
 END_TEST
 
+/* Ends when it is told to, or is cancelled: that any await tells. */
+static int64_t wait_cancelled(void *state)
+{
+	struct gate *gate = *(struct gate **)state;
+
+	if (weft__add(&gate->polls, 1, relaxed) == 0)
+		return WEFT_PENDING;
+	return weft_await_sleep(WEFT_SEC(100));
+}
+
+static int64_t cancels_what_waits_of_its_own(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 20; i++)
+		WEFT_SUPERVISE(scope) {
+			struct gate gate = { 0, 0 }, *at = &gate;
+			struct weft_task task;
+
+			/* Before its first poll, and after that. */
+			task = start_future(scope, wait_cancelled, &at,
+					    sizeof(at));
+			while (i % 2 && !weft__load(&gate.polls, relaxed))
+				EXPECT(weft_yield() == 0);
+			if (i % 3)
+				EXPECT(weft_sleep(WEFT_US(10)) == 0);
+			weft_scope_cancel(scope);
+			EXPECT(join(task) == -ECANCELED);
+		}
+	return 0;
+}
+
+START_TEST(cancelling_wakes_what_waits_of_its_own)
+{
+	(void)run_main(_i, cancels_what_waits_of_its_own);
+}
+END_TEST
+
 struct sleeper {
 	WEFT_FUTURE_STATE;
 	int times;
@@ -171,6 +208,54 @@ static int64_t refuses(void *arg)
 START_TEST(calls_that_suspend_are_refused)
 {
 	(void)run_main(_i, refuses);
+}
+END_TEST
+
+/* What is called for the result of a future is still that future's. */
+static void drop_late(int64_t result)
+{
+	struct weft_mutex mutex = WEFT_MUTEX_INIT;
+	struct weft_sem sem = WEFT_SEM_INIT(0);
+
+	EXPECT(result == 2);
+	EXPECT(weft_self().id != 0);
+	EXPECT(weft_wait(weft_runtime(), weft_self(), NULL) == -EDEADLK);
+	EXPECT(weft_sem_acquire(&sem, 1) == -EPERM);
+	EXPECT(weft_mutex_try_lock(&mutex) == 0);
+	weft_mutex_unlock(&mutex);
+	EXPECT(weft_deadline() != WEFT_NEVER);
+	/* It has ended, and awaits nothing any more. */
+	EXPECT(weft_await_sleep(1) == -EPERM);
+	EXPECT(weft_await_yield() == -EPERM);
+	EXPECT(weft_future_within(1) == -EPERM);
+}
+
+static int64_t come_second(void *state)
+{
+	return weft_await_sleep(WEFT_SEC(1)) == WEFT_PENDING ? WEFT_PENDING :
+							       *(int *)state;
+}
+
+static int64_t drops(void *arg)
+{
+	int64_t result = -1;
+
+	(void)arg;
+	WEFT_WITHIN(WEFT_SEC(3))
+		WEFT_RACE(race, &result) {
+			struct answer first = { 1, 0, WEFT_US(50) };
+
+			EXPECT(weft_race_drop(race, drop_late) == 0);
+			EXPECT(WEFT_GO_FUTURE(race, come_second, 2) == 0);
+			EXPECT(WEFT_GO(race, give, first) == 0);
+		}
+	EXPECT(result == 1);
+	return 0;
+}
+
+START_TEST(late_results_are_dropped_in_the_future)
+{
+	(void)run_main(_i, drops);
 }
 END_TEST
 
@@ -341,12 +426,14 @@ static Suite *future_suite(void)
 	tcase_set_timeout(wakes, 30);
 	ADD(wakes, wake_has_it_polled_once_more);
 	ADD(wakes, needless_wakes_end_no_await);
+	ADD(wakes, cancelling_wakes_what_waits_of_its_own);
 	suite_add_tcase(suite, wakes);
 	tcase_set_timeout(rules, 30);
 	ADD(rules, calls_that_suspend_are_refused);
 	ADD(rules, futures_start_tasks_and_futures);
 	ADD(rules, limit_holds_for_futures);
 	ADD(rules, bad_arguments_are_refused);
+	ADD(rules, late_results_are_dropped_in_the_future);
 	ADD(rules, one_that_never_waits_lets_others_run);
 	suite_add_tcase(suite, rules);
 
