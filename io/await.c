@@ -21,7 +21,10 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
-		if (begins)
+		/* Blank if it does not wait yet, and may be refused. */
+		if (task->awaits == WEFT__AWAITS_NOTHING)
+			task->op_closes = 0;
+		else if (begins)
 			task->op_closes = closes;
 		return r;
 	}
@@ -43,6 +46,18 @@ int weft_await_ready(int fd, short events)
 	if (fd < 0)
 		return -EBADF;
 	return await_ready(worker, task, fd, (unsigned short)events);
+}
+
+/* It was ready, but not for this call.  The poll that it came with may also
+ * have been the one for a cancellation: it must not wait anew then. */
+static int await_again(struct weft__worker *worker, struct weft__task *task,
+		       int fd, unsigned events)
+{
+	int r = 0;
+
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		r = weft__future_interrupted(worker, task);
+	return r < 0 ? r : await_ready(worker, task, fd, events);
 }
 
 /* Is it known that there is nothing to receive? */
@@ -76,7 +91,7 @@ ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 		(!flags && is_drained(worker, fd));
 	for (;;) {
 		if (waits) {
-			r = await_ready(worker, task, fd, POLLIN);
+			r = await_again(worker, task, fd, POLLIN);
 			if (r < 0)
 				return r;
 		}
@@ -100,7 +115,7 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 		return r;
 	for (;;) {
 		if (task->awaits == WEFT__AWAITS_OP || r == -EAGAIN) {
-			r = await_ready(worker, task, fd, POLLOUT);
+			r = await_again(worker, task, fd, POLLOUT);
 			if (r < 0)
 				return r;
 		}

@@ -312,6 +312,23 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 	return weft__await_end(worker, task, task->op_fd);
 }
 
+/* 0, or an error. */
+static int await_close_begin(struct weft__worker *worker,
+			     struct weft__task *task, int fd)
+{
+	struct weft__fd *entry;
+	int r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+
+	if (r == -EBADF)
+		return r;
+	if (r == 0 && close_begin(entry, task) < 0)
+		return -EBADF;
+	/* As weft_close(): without memory there is none. */
+	task->op_closes = r == 0;
+	task->awaits = r == 0 ? WEFT__AWAITS_OTHERS : WEFT__AWAITS_NUMBER;
+	return 0;
+}
+
 int weft_await_close(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -324,18 +341,19 @@ int weft_await_close(int fd)
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
 			     task->awaits >= WEFT__AWAITS_OTHERS,
 		     "a future closes before what it awaits has come");
-	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
-	if (r == -EBADF)
-		return r;
-	if (r < 0)
-		entry = NULL;
 	if (task->awaits == WEFT__AWAITS_NOTHING) {
-		r = entry ? close_begin(entry, task) : 0;
+		r = await_close_begin(worker, task, fd);
 		if (r < 0)
 			return r;
-		task->awaits = entry ? WEFT__AWAITS_OTHERS :
-				       WEFT__AWAITS_NUMBER;
 		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 	}
-	return await_close(worker, task, fd, entry);
+	/* One that was made since then knows nothing of this. */
+	entry = task->op_closes ?
+			weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				      fd) :
+			NULL;
+	r = await_close(worker, task, fd, entry);
+	if (r != WEFT_PENDING)
+		task->op_closes = 0;
+	return r;
 }

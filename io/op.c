@@ -222,13 +222,16 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 				     sqe->fd, &entry);
 	if (error < 0)
 		return error;
-	if (weft__unlikely(!weft__ring_next(&shard->ring))) {
-		weft__shard_serve(worker, shard);
-		if (!weft__ring_next(&shard->ring))
-			return weft__await_turn(task);
-	}
+	/* First: arming an alarm may wake a worker, which takes an entry. */
 	if (!(flags & WEFT__OP_SHIELDED))
 		weft__await_begin(what, worker, task);
+	if (weft__unlikely(!weft__ring_next(&shard->ring)))
+		weft__shard_serve(worker, shard);
+	if (weft__unlikely(!weft__ring_next(&shard->ring))) {
+		if (!(flags & WEFT__OP_SHIELDED))
+			(void)weft__await_end(worker, task, 0);
+		return weft__await_turn(task);
+	}
 	task->awaits = (uint8_t)what;
 	task->op_reason = weft__op_reason_of(sqe);
 	error = op_start(worker, task, sqe, entry, flags);
@@ -253,6 +256,8 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 
 	if (task->awaits != what)
 		return await_begin(what, worker, task, sqe, flags);
+	weft__assert(!(flags & WEFT__OP_ON_FD) || task->op_fd == sqe->fd,
+		     WEFT__AWAITS_ANOTHER);
 	/* pairs: [op.end] */
 	word = weft__load(&task->op, acquire);
 	if (!(flags & WEFT__OP_SHIELDED))

@@ -53,6 +53,16 @@ int weft_future_within(weft_nsec length_ns)
 	return 0;
 }
 
+/* ---- Waiting for something of its own ----------------------------------- */
+
+void weft__future_link(struct weft__task *task)
+{
+	weft__scope_link(task);
+	/* relaxed: the task reads its own word. */
+	if (weft__load(&task->state, relaxed) & WEFT__CANCELLED)
+		(void)weft__await_turn(task);
+}
+
 /* ---- Awaiting ------------------------------------------------------------ */
 
 int weft__future_interrupted(struct weft__worker *worker,
@@ -87,7 +97,7 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 	if (weft__unlikely(task->awaits == WEFT__AWAITS_END))
 		return -EPERM;
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
-		     "a future awaits another thing before the last has come");
+		     WEFT__AWAITS_ANOTHER);
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_link(task);
 	error = weft__future_interrupted(worker, task);

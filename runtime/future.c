@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "runtime/runtime.h"
+#include "runtime/visit.h"
 
 static void begin(struct weft__worker *worker, struct weft__task *task)
 {
@@ -31,16 +31,6 @@ static uint64_t reason_of(struct weft__task *task)
 	}
 }
 
-/* It returned from its first poll without an await: from now on its scope can
- * find it, too. */
-static __attribute__((noinline)) void link(struct weft__task *task)
-{
-	weft__scope_link(task);
-	/* relaxed: the task reads its own word. */
-	if (weft__load(&task->state, relaxed) & WEFT__CANCELLED)
-		(void)weft__await_turn(task);
-}
-
 void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 {
 	int64_t result;
@@ -59,7 +49,7 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	if (weft__likely(result == WEFT_PENDING)) {
 		worker->polled = NULL;
 		if (weft__unlikely(!weft__task_is(task, WEFT__TASK_LINKED)))
-			link(task);
+			weft__future_link(task);
 		task->reason = reason_of(task);
 		if (!weft__task_park(task)) /* mutate: recheck=true */
 			weft__push(worker, task); /* mutate: wake */
@@ -69,6 +59,21 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 		     "a future ended before what it awaits has come");
 	task->awaits = WEFT__AWAITS_END;
 	weft__future_end(worker, task, result);
+}
+
+/* The future may be the last of another runtime, which ends when it has gone
+ * on. */
+static void wake_future(struct weft_runtime *runtime, struct weft__worker *here,
+			struct weft__task *task, uint64_t id)
+{
+	bool visits = !here || here->runtime != runtime;
+
+	if (visits)
+		weft__visit_begin(runtime);
+	if (weft__task_notify(task, id))
+		weft__enqueue(runtime, here, task); /* mutate: wake */
+	if (visits)
+		weft__visit_end(runtime);
 }
 
 int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)
@@ -91,7 +96,6 @@ int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)
 		return -ESRCH;
 	if (!(state & WEFT__FUTURE))
 		return -EINVAL;
-	if (weft__task_notify(task, future.id))
-		weft__enqueue(runtime, worker, task); /* mutate: wake */
+	wake_future(runtime, worker, task, future.id);
 	return 0;
 }

@@ -31,6 +31,7 @@ struct weft__future_room {
 	struct weft__alarm alarm; /* of a deadline; or to try once more */
 	struct weft__wait wait;
 	struct weft__waiter waiter;
+	struct weft__waiters *queue; /* of the waiter */
 	uint64_t own_ns;       /* its own deadline, and */
 	uint64_t inherited_ns; /* that of where it was started */
 };
@@ -50,6 +51,10 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task);
 /* Its function has returned a result: it is a task no more; runtime/body.c. */
 void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 		      int64_t result);
+
+/* It returned from its first poll without an await that does so: from now on
+ * its scope can find it. */
+void weft__future_link(struct weft__task *task);
 
 /* The alarm in its record, all of it but `task`. */
 static inline struct weft__alarm *weft__future_alarm(struct weft__task *task)
@@ -101,6 +106,9 @@ int weft__future_interrupted(struct weft__worker *worker,
  *	... has it come, or is it to be given up?  Else return WEFT_PENDING;
  *	return weft__await_end(worker, task, r);
  */
+
+#define WEFT__AWAITS_ANOTHER \
+	"a future awaits another thing before the last has come"
 
 /* 0; or a result, as which WEFT_PENDING counts, too: it has done enough, and
  * begins to wait in its next turn. */

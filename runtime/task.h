@@ -150,7 +150,8 @@ struct weft__task {
 		struct {
 			uint64_t op_words[3];
 			/* Of a future: how often the number had begun to be
-			 * closed; see io/call.h. */
+			 * closed, see io/call.h; of one that closes: whether
+			 * the number has an entry. */
 			uint64_t op_closes;
 			uint64_t op_reason; /* see reason.h */
 		};

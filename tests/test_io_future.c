@@ -3,6 +3,9 @@
  * Futures on sockets: bytes, deadlines, cancelling, closing; nothing is lost,
  * and no descriptor leaks.
  */
+#include <pthread.h>
+#include <sched.h>
+
 #include "tests/test_io_common.h"
 
 static struct weft_task start_future(struct weft_scope *scope, weft_fn poll,
@@ -246,6 +249,50 @@ IO_TEST(deadlines_end_what_waits)
 	return 0;
 }
 
+/* What was ready has been received by another meanwhile: it waits anew, and is
+ * cancelled all the same. */
+static void cancel_when_ready(int how)
+{
+	weft__atomic(int) waiting = 0;
+	weft_nsec before_ns;
+	int64_t result = -1;
+	int fds[2];
+	char byte = 0;
+
+	socket_pair(fds);
+	WEFT_SUPERVISE(scope) {
+		struct wait w = { 0, fds[0], 1, 0, &waiting };
+		struct weft_task task =
+			start_future(scope, wait_on, &w, sizeof(w));
+
+		while (weft__load(&waiting, acquire) < 1)
+			weft_yield();
+		weft_sleep(WEFT_US(200));
+		ck_assert_int_eq(send(fds[1], &byte, 1, 0), 1);
+		before_ns = weft_now();
+		if (how & 1)
+			weft_cancel(task);
+		/* The worker looks at nothing meanwhile. */
+		while (weft_now() - before_ns < WEFT_US(10) * (unsigned)how)
+			;
+		if (recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1 && !(how & 1))
+			weft_cancel(task);
+		WEFT_WITHIN(WEFT_SEC(2))
+			ck_assert_int_eq(weft_join(task, &result), 0);
+		ck_assert_msg(result == -ECANCELED || result == 1, "%ld",
+			      (long)result);
+	}
+	weft_close(fds[0]);
+	weft_close(fds[1]);
+}
+
+IO_TEST(cancelling_ends_what_waits_anew)
+{
+	for (int i = 0; i < 60; i++)
+		cancel_when_ready(i);
+	return 0;
+}
+
 static void close_under(bool submitted, bool by_future)
 {
 	weft__atomic(int) waiting = 0;
@@ -461,6 +508,57 @@ IO_TEST(futures_are_submitted)
 	return 0;
 }
 
+/* A runtime ends when the future has that a thread has just woken. */
+struct last {
+	struct weft_runtime *runtime;
+	struct weft_task task;
+	weft__atomic(int) polls;
+};
+
+/* Only a wake has it polled again. */
+static int64_t wait_last(void *state)
+{
+	struct last *last = *(struct last **)state;
+
+	/* pairs: wake_last */
+	return weft__add(&last->polls, 1, acq_rel) ? 0 : WEFT_PENDING;
+}
+
+static void *wake_last(void *arg)
+{
+	struct last *last = arg;
+
+	/* pairs: wait_last */
+	while (!weft__load(&last->polls, acquire))
+		sched_yield();
+	ck_assert_int_eq(weft_future_wake(last->runtime, last->task), 0);
+	return NULL;
+}
+
+START_TEST(runtime_outlives_a_wake_by_a_thread)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_opts two = WEFT_OPTS_INIT;
+
+	opts.flags = WEFT_FUTURE;
+	two.workers = 2;
+	for (int i = 0; i < 150; i++) {
+		struct last last = { NULL, { 0 }, 0 }, *at = &last;
+		pthread_t thread;
+
+		opts.ret_task = &last.task;
+		ck_assert_int_eq(weft_start(&two, &last.runtime), 0);
+		ck_assert_int_eq(weft_submit(last.runtime, wait_last, &at,
+					     sizeof(at), &opts),
+				 0);
+		pthread_create(&thread, NULL, wake_last, &last);
+		ck_assert_int_eq(weft_wait(last.runtime, last.task, NULL), 0);
+		ck_assert_int_eq(weft_stop(last.runtime), 0);
+		pthread_join(thread, NULL);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/future");
@@ -469,12 +567,14 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, bytes_go_through_in_order);
 	io_add_test(tc, cancelling_ends_what_waits);
+	io_add_test(tc, cancelling_ends_what_waits_anew);
 	io_add_test(tc, deadlines_end_what_waits);
 	io_add_test(tc, closing_ends_what_waits);
 	io_add_test(tc, future_closes_what_tasks_wait_on);
 	io_add_test(tc, numbers_are_had_again);
 	io_add_test(tc, bad_descriptors_are_refused);
 	io_add_test(tc, futures_are_submitted);
+	tcase_add_test(tc, runtime_outlives_a_wake_by_a_thread);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }

@@ -24,6 +24,7 @@ static void queue(struct weft__worker *worker, struct weft__task *task,
 		.item = item,
 	};
 	weft__wait_on(&room->wait, on, object);
+	room->queue = waiters;
 	weft__waiters_add(waiters, &room->waiter);
 }
 
@@ -49,6 +50,7 @@ static int go_on(struct weft__worker *worker, struct weft__task *task,
 	uint32_t word = weft__load(&task->room->wait.word, acquire);
 	int error;
 
+	weft__assert(task->room->queue == waiters, WEFT__AWAITS_ANOTHER);
 	if (word >= WEFT__WAIT_GRANTED)
 		return weft__await_end(worker, task,
 				       (int)(word - WEFT__WAIT_GRANTED));

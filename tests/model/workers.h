@@ -381,6 +381,12 @@ void weft__task_wake_threads(struct weft__task *task)
 	(void)task;
 }
 
+void weft__future_link(struct weft__task *task);
+void weft__future_link(struct weft__task *task)
+{
+	(void)task;
+}
+
 void weft__scope_unlink(struct weft__task *task)
 {
 	(void)task;
