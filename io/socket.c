@@ -210,7 +210,7 @@ int weft_connect(int fd, const struct weft_addr *addr)
 /* It does not wait, so a cancelled task may still say goodbye. */
 int weft_shutdown(int fd, int how)
 {
-	if (!weft__running(weft__worker_self()))
+	if (!weft__self(weft__worker_self()))
 		return -EPERM;
 	return weft__direct_shutdown(fd, how);
 }

@@ -118,7 +118,8 @@ int weft__join_look(struct weft__worker *worker, struct weft_task handle)
 {
 	struct weft__task *task;
 	uint64_t state;
-	int error = join_find(worker, worker->current, handle, &task, &state);
+	int error = join_find(worker, weft__self(worker), handle, &task,
+			      &state);
 
 	if (error < 0)
 		return error;

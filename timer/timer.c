@@ -59,7 +59,7 @@ bool weft_timer_clear(struct weft_timer *timer)
 {
 	struct weft__worker *worker = weft__worker_self();
 
-	weft__assert(weft__running(worker) || !words_of(timer)->alarm.armed,
+	weft__assert(weft__self(worker) || !words_of(timer)->alarm.armed,
 		     "a timer was cleared outside of a task");
 	return worker && timer_disarm(worker->runtime, words_of(timer));
 }
