@@ -171,6 +171,97 @@ static int64_t return_in_forked_child(void *arg)
 	return 0;
 }
 
+/* ---- Futures ----------------------------------------------------------- */
+
+static int64_t end_before_it_has_come(void *state)
+{
+	(void)state;
+	return weft_await_sleep(WEFT_SEC(1)) == WEFT_PENDING ? 0 : 1;
+}
+
+static int64_t await_two_kinds(void *state)
+{
+	(void)state;
+	if (weft_await_sleep(WEFT_SEC(1)) != WEFT_PENDING)
+		return 0;
+	return weft_await_yield();
+}
+
+/* Of the same kind. */
+static int64_t await_two_channels(void *state)
+{
+	static struct weft_chan first = WEFT_CHAN_DIRECT(int);
+	static struct weft_chan second = WEFT_CHAN_DIRECT(int);
+	static int value;
+
+	(void)state;
+	if (weft_await_chan_recv(&first, &value) != WEFT_PENDING)
+		return 0;
+	return weft_await_chan_recv(&second, &value);
+}
+
+static int64_t await_two_descriptors(void *state)
+{
+	static int fds[2] = { -1, -1 };
+
+	(void)state;
+	if (fds[0] < 0)
+		socket_pair(fds);
+	if (weft_await_ready(fds[0], POLLIN) != WEFT_PENDING)
+		return 0;
+	return weft_await_ready(fds[1], POLLIN);
+}
+
+static int64_t close_before_it_has_come(void *state)
+{
+	(void)state;
+	if (weft_await_sleep(WEFT_SEC(1)) != WEFT_PENDING)
+		return 0;
+	return weft_await_close(STDIN_FILENO);
+}
+
+static int64_t set_deadline_while_it_awaits(void *state)
+{
+	(void)state;
+	if (weft_await_sleep(WEFT_SEC(1)) != WEFT_PENDING)
+		return 0;
+	return weft_future_within(WEFT_SEC(1));
+}
+
+static int64_t open_scope_in_future(void *state)
+{
+	(void)state;
+	WEFT_SCOPE(scope, NULL)
+		ck_assert_int_eq(weft_go(scope, nothing, NULL, 0), 0);
+	return 0;
+}
+
+static int64_t open_deadline_in_future(void *state)
+{
+	(void)state;
+	WEFT_WITHIN(WEFT_SEC(1))
+		(void)weft_now();
+	return 0;
+}
+
+static int64_t open_shield_in_future(void *state)
+{
+	(void)state;
+	WEFT_SHIELD
+		(void)weft_now();
+	return 0;
+}
+
+static int64_t end_scope_in_future(void *state)
+{
+	return weft_scope_end(*(struct weft_scope **)state);
+}
+
+static int64_t fork_in_future(void *state)
+{
+	return return_in_forked_child(state);
+}
+
 /* ---- All of them ------------------------------------------------------ */
 
 static const struct misuse {
@@ -204,6 +295,28 @@ static const struct misuse {
 
 enum { IN_TASKS = sizeof(in_tasks) / sizeof(in_tasks[0]) };
 
+#define TWO_AWAITS "a future awaits another thing before the last has come"
+
+static const struct misuse in_futures[] = {
+	{ end_before_it_has_come,
+	  "a future ended before what it awaits has come" },
+	{ await_two_kinds, TWO_AWAITS },
+	{ await_two_channels, TWO_AWAITS },
+	{ await_two_descriptors, TWO_AWAITS },
+	{ close_before_it_has_come,
+	  "a future closes before what it awaits has come" },
+	{ set_deadline_while_it_awaits,
+	  "a future set a deadline while it awaits something" },
+	{ open_scope_in_future, "a scope block outside of a task" },
+	{ open_deadline_in_future, "a deadline block outside of a task" },
+	{ open_shield_in_future, "a shield outside of a task" },
+	{ end_scope_in_future,
+	  "a scope was ended by a task that did not begin it" },
+	{ fork_in_future, "a child of fork() returned from its task" },
+};
+
+enum { IN_FUTURES = sizeof(in_futures) / sizeof(in_futures[0]) };
+
 static void run_in_task(void *arg)
 {
 	const struct misuse *misuse = arg;
@@ -211,6 +324,23 @@ static void run_in_task(void *arg)
 
 	opts.workers = 1;
 	weft_run(misuse->fn, NULL, &opts);
+}
+
+static int64_t start_the_future(void *arg)
+{
+	const struct misuse *misuse = arg;
+
+	WEFT_SUPERVISE(all)
+		ck_assert_int_eq(WEFT_GO_FUTURE(all, misuse->fn, all), 0);
+	return 0;
+}
+
+static void run_in_future(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	weft_run(start_the_future, arg, &opts);
 }
 
 static void expect_sentence(void (*fn)(void *arg), void *arg,
@@ -230,6 +360,14 @@ START_TEST(misuse_in_a_task_is_told_in_a_sentence)
 	struct misuse misuse = in_tasks[_i];
 
 	expect_sentence(run_in_task, &misuse, misuse.sentence);
+}
+END_TEST
+
+START_TEST(misuse_in_a_future_is_told_in_a_sentence)
+{
+	struct misuse misuse = in_futures[_i];
+
+	expect_sentence(run_in_future, &misuse, misuse.sentence);
 }
 END_TEST
 
@@ -270,6 +408,8 @@ int main(void)
 
 	tcase_add_loop_test(tc, misuse_in_a_task_is_told_in_a_sentence, 0,
 			    IN_TASKS);
+	tcase_add_loop_test(tc, misuse_in_a_future_is_told_in_a_sentence, 0,
+			    IN_FUTURES);
 	tcase_add_test(tc, block_outside_of_a_task_is_told_in_a_sentence);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
