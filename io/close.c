@@ -305,7 +305,7 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 		task->awaits = WEFT__AWAITS_LATE;
 	}
-	if (late_cancel(worker, entry))
+	if (late_cancel(worker, entry)) /* mutate: recheck=false */
 		return weft__await_pause(worker, task, LATE_NS);
 	task->op_reason = 0;
 	weft__listeners_feed(worker);

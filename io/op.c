@@ -241,7 +241,7 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 static int32_t await_cancel(struct weft__worker *worker,
 			    struct weft__task *task, uint64_t word)
 {
-	if (op_cancel_now(worker, task, word))
+	if (op_cancel_now(worker, task, word)) /* mutate: recheck=true */
 		return WEFT_PENDING;
 	return weft__await_pause(worker, task, CANCEL_AGAIN_NS);
 }

@@ -117,11 +117,12 @@ static void room_arm(struct weft__worker *worker, struct weft__task *task,
 
 	alarm->kind = WEFT__ALARM_WAKE;
 	alarm->task = weft__running_id(task);
-	worker->ops->arm(worker, alarm, deadline_ns);
+	worker->ops->arm(worker, alarm, deadline_ns); /* mutate: wake */
 }
 
 static void room_disarm(struct weft__worker *worker, struct weft__task *task)
 {
+	/* mutate: recheck=false */
 	if (task->room && task->room->alarm.armed)
 		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
 }
@@ -146,7 +147,7 @@ int weft__await_end(struct weft__worker *worker, struct weft__task *task, int r)
 int weft__await_turn(struct weft__task *task)
 {
 	/* As if somebody had woken it.  relaxed: it is the next to look. */
-	weft__or(&task->state, WEFT__NOTIFIED, relaxed);
+	weft__or(&task->state, WEFT__NOTIFIED, relaxed); /* mutate: wake */
 	return WEFT_PENDING;
 }
 

@@ -37,7 +37,7 @@ static int sleep_end(struct weft__worker *worker, struct weft__task *task,
 {
 	struct weft__alarm *alarm = weft__future_alarm(task);
 
-	if (alarm->armed)
+	if (alarm->armed) /* mutate: recheck=false */
 		(void)worker->ops->disarm(worker->runtime, alarm);
 	/* A record that goes has no scopes. */
 	memset(alarm, 0, WEFT__ALARM_FUTURE_BYTES);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of closing a descriptor while a task begins to read from it (io/fd.h,
- * io/close.c, io/op.c): the read ends, whenever it came.  Before, it is
- * cancelled, and the kernel closes nothing that is in use; meanwhile, it is
- * refused; later, the kernel says what the number is by then.
+ * Model of closing a descriptor while somebody begins to read from it (io/fd.h,
+ * io/close.c, io/op.c), each by a task or by a future: the read ends, whenever
+ * it came.  Before, it is cancelled, and the kernel closes nothing that is in
+ * use; meanwhile, it is refused; later, the kernel says what the number is by
+ * then.
  *
  * The old file stays open while a request is on it, and never has data: who
  * waits for it waits until he is cancelled.  As it is closed, the number may
@@ -32,7 +33,9 @@ static bool data_came; /* to the new file */
 static struct weft__completion completions[COMPLETIONS];
 static unsigned completed, reaped;
 static uint64_t paused[RECORDS]; /* the tasks that let time pass, or 0 */
+static bool armed[RECORDS]; /* they have an alarm, which may have gone off */
 static unsigned refusals;
+static bool several_close; /* and nobody reads */
 
 static struct model_event news; /* for the reaper */
 
@@ -52,7 +55,11 @@ static void complete(uint64_t user_data, int32_t result)
 /* What waits for the old file came too late to be cancelled before. */
 static void carry_out_close(const struct io_uring_sqe *sqe)
 {
-	model_assert(file == FILE_OLD, "it is closed once");
+	model_assert(file == FILE_OLD || several_close, "it is closed once");
+	if (file == FILE_NONE) {
+		complete(sqe->user_data, -EBADF);
+		return;
+	}
 	model_assert(!pending || (records[0].op_flags & WEFT__OP_LATE),
 		     "a file is closed that is in use");
 	file = model_choose(2) ? FILE_NEW : FILE_NONE;
@@ -145,7 +152,11 @@ static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
 	(void)worker, (void)deadline_ns;
+	alarm->armed = true;
 	model_lock(&kernel);
+	model_assert(!armed[(uint32_t)alarm->task],
+		     "an alarm is armed that is armed");
+	armed[(uint32_t)alarm->task] = true;
 	paused[(uint32_t)alarm->task] = alarm->task;
 	if (reaped == completed)
 		wake_paused();
@@ -155,7 +166,9 @@ static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 {
 	(void)of;
+	alarm->armed = false;
 	model_lock(&kernel);
+	armed[(uint32_t)alarm->task] = false;
 	paused[(uint32_t)alarm->task] = 0;
 	model_unlock(&kernel);
 	return false;
@@ -222,7 +235,9 @@ static void setup(void *arg)
 	data_came = false;
 	completed = reaped = 0;
 	memset(paused, 0, sizeof(paused));
+	memset(armed, 0, sizeof(armed));
 	refusals = 0;
+	several_close = false;
 	/* Task 2, which closes, is started as well. */
 	records[2].state = WEFT__GENERATION;
 	pool[2].current = &records[2];
@@ -245,28 +260,39 @@ static void setup_listener(void *arg)
 	fds[FD].listener = &listener;
 }
 
-static void check_end(void *arg)
+static void check_open(void *arg)
 {
 	requests_check(arg);
-	model_assert(file != FILE_OLD, "the file is closed");
+	for (unsigned i = 0; i < RECORDS; i++)
+		model_assert(!armed[i], "no alarm is left");
 	model_assert(!pending, "the kernel has nothing left");
 	model_assert(reactor.stale == 0, "each completion is some request's");
+}
+
+static void check_end(void *arg)
+{
+	check_open(arg);
+	model_assert(file != FILE_OLD, "the file is closed");
+}
+
+static void read_end(struct weft__task *task, int32_t result, bool cancelled)
+{
+	if (result == sizeof(buffer))
+		model_assert(buffer == NEW_DATA, "what was read is seen");
+	else if (result == -ECANCELED)
+		model_assert(cancelled || task->op_flags & WEFT__OP_CLOSED,
+			     "what came too late is not cancelled for good");
+	else
+		model_assert(result == -EBADF, "the result says why");
+	buffer = 0;
+	model_free(&buffer, sizeof(buffer));
 }
 
 static void read_once(bool cancelled)
 {
 	int32_t result = operate(WEFT__OP_ON_FD);
 
-	if (result == sizeof(buffer))
-		model_assert(buffer == NEW_DATA, "what was read is seen");
-	else if (result == -ECANCELED)
-		model_assert(cancelled ||
-				     task_self()->op_flags & WEFT__OP_CLOSED,
-			     "what came too late is not cancelled for good");
-	else
-		model_assert(result == -EBADF, "the result says why");
-	buffer = 0;
-	model_free(&buffer, sizeof(buffer));
+	read_end(task_self(), result, cancelled);
 }
 
 static void close_it(void *arg)
@@ -295,6 +321,157 @@ MODEL(close_meets_read_and_cancel, setup, check_end,
 MODEL(close_of_idle_listener, setup_listener, check_end, OPTIONS(),
       nothing, reap, close_it)
 
+/* Nobody closes it: the cancellation alone ends the read. */
+MODEL(cancel_meets_read, setup_refused, check_open,
+      OPTIONS(.preemptions = 2, .weak = 1), read_cancelled, reap, cancel_0)
+
+/*
+ * By futures: 0 reads, 2 closes.
+ */
+
+static int64_t await_read(bool cancelled)
+{
+	int32_t result = operate_await(WEFT__OP_ON_FD);
+
+	if (result == WEFT_PENDING)
+		return result;
+	read_end(future_self(), result, cancelled);
+	return 0;
+}
+
+static int64_t await_read_plain(void)
+{
+	return await_read(false);
+}
+
+static int64_t await_read_cancelled(void)
+{
+	return await_read(true);
+}
+
+static int64_t await_close_it(void)
+{
+	int r = weft_await_close(FD);
+
+	if (r == WEFT_PENDING)
+		return r;
+	model_assert(r == 0, "a descriptor can be closed");
+	data_comes();
+	return 0;
+}
+
+/* One of two: the other is at it, or has done it. */
+static int64_t await_close_too(void)
+{
+	int r = weft_await_close(FD);
+
+	model_assert(r == WEFT_PENDING || r == 0 || r == -EBADF,
+		     "a descriptor is closed, or was");
+	return r == WEFT_PENDING ? r : 0;
+}
+
+static void closer_setup(future_step *step)
+{
+	weft__scope(&runtime.root)->pending++;
+	future_setup(2, step);
+}
+
+static void setup_reader(void *arg)
+{
+	setup(arg);
+	future_setup(0, await_read_plain);
+}
+
+static void setup_cancelled(void *arg)
+{
+	setup_refused(arg);
+	future_setup(0, await_read_cancelled);
+}
+
+static void setup_closer(void *arg)
+{
+	setup(arg);
+	closer_setup(await_close_it);
+}
+
+static void setup_both(void *arg)
+{
+	setup_reader(arg);
+	closer_setup(await_close_it);
+}
+
+static void setup_both_refused(void *arg)
+{
+	setup_both(arg);
+	refusals = 2;
+}
+
+static void setup_both_cancelled(void *arg)
+{
+	setup_cancelled(arg);
+	refusals = 0;
+	closer_setup(await_close_it);
+}
+
+static void setup_listener_closer(void *arg)
+{
+	setup_listener(arg);
+	closer_setup(await_close_it);
+}
+
+static void setup_two_closers(void *arg)
+{
+	setup(arg);
+	several_close = true;
+	future_setup(0, await_close_too);
+	closer_setup(await_close_too);
+}
+
+static void setup_task_closes_too(void *arg)
+{
+	setup(arg);
+	several_close = true;
+	closer_setup(await_close_too);
+}
+
+/* A task that closes it, too. */
+static void close_too(void *arg)
+{
+	int r = weft_close(FD);
+
+	(void)arg;
+	model_assert(r == 0 || r == -EBADF, "a descriptor is closed, or was");
+}
+
+THREAD(polls_0, future_serve(0);)
+THREAD(polls_2, future_serve(2);)
+THREAD(wake_2, wake(2);)
+THREAD(cancel_both, (void)weft_cancel(handle_of(2));
+       (void)weft_cancel(handle_of(0));)
+
+MODEL(cancel_meets_await, setup_cancelled, check_open,
+      OPTIONS(.preemptions = 2, .weak = 1), polls_0, reap, cancel_0)
+MODEL(close_meets_await, setup_reader, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, close_it)
+MODEL(await_close_meets_read, setup_closer, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), read_it, reap, polls_2)
+MODEL(await_close_meets_await, setup_both, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, polls_2)
+MODEL(await_close_meets_await_and_is_refused, setup_both_refused, check_end,
+      OPTIONS(.preemptions = 1, .weak = 1), polls_0, reap, polls_2)
+MODEL(await_close_meets_await_and_wakes, setup_both, check_end,
+      OPTIONS(.preemptions = 1, .weak = MODEL_NONE), polls_0, reap, polls_2,
+      wake_2)
+MODEL(await_close_meets_await_and_cancel, setup_both_cancelled, check_end,
+      OPTIONS(.preemptions = 1, .weak = MODEL_NONE), polls_0, reap, polls_2,
+      cancel_both)
+MODEL(await_close_of_idle_listener, setup_listener_closer, check_end,
+      OPTIONS(), nothing, reap, polls_2)
+MODEL(two_await_close, setup_two_closers, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, polls_2)
+MODEL(await_close_meets_close, setup_task_closes_too, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE), close_too, reap, polls_2)
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -303,6 +480,17 @@ int main(void)
 		close_meets_read_and_wakes,
 		close_meets_read_and_cancel,
 		close_of_idle_listener,
+		cancel_meets_read,
+		cancel_meets_await,
+		close_meets_await,
+		await_close_meets_read,
+		await_close_meets_await,
+		await_close_meets_await_and_is_refused,
+		await_close_meets_await_and_wakes,
+		await_close_meets_await_and_cancel,
+		await_close_of_idle_listener,
+		two_await_close,
+		await_close_meets_close,
 		NULL,
 	};
 

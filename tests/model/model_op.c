@@ -15,6 +15,9 @@ static struct model_event submitted;
 /* relaxed: the kernel's own orders are not modelled. */
 static weft__atomic(uint32_t) cancelled;
 static unsigned refusals;
+static const struct weft__shard *submitted_to;
+/* By task; its own. */
+static bool is_armed[RECORDS];
 
 /*
  * The ring.
@@ -22,7 +25,7 @@ static unsigned refusals;
 
 void weft__shard_flush(struct weft__shard *shard)
 {
-	(void)shard;
+	submitted_to = shard;
 	model_post(&submitted);
 }
 
@@ -43,12 +46,18 @@ static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
 	(void)deadline_ns;
+	model_assert(!is_armed[(uint32_t)alarm->task],
+		     "an alarm is armed that is armed");
+	is_armed[(uint32_t)alarm->task] = true;
+	alarm->armed = true;
 	(void)weft__wake(worker, &records[(uint32_t)alarm->task], alarm->task);
 }
 
 static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 {
-	(void)of, (void)alarm;
+	(void)of;
+	is_armed[(uint32_t)alarm->task] = false;
+	alarm->armed = false;
 	return false;
 }
 
@@ -61,8 +70,10 @@ static void setup(void *arg)
 	(void)arg;
 	requests_setup();
 	memset(&submitted, 0, sizeof(submitted));
+	memset(is_armed, 0, sizeof(is_armed));
 	cancelled = 0;
 	refusals = 0;
+	submitted_to = NULL;
 }
 
 static void setup_refused(void *arg)
@@ -72,10 +83,8 @@ static void setup_refused(void *arg)
 }
 
 /* The memory is the caller's again. */
-static void read_once(unsigned flags)
+static void read_end(int32_t result)
 {
-	int32_t result = operate(flags);
-
 	if (result == 4)
 		model_assert(buffer == 5, "what the kernel wrote is seen");
 	else
@@ -83,6 +92,11 @@ static void read_once(unsigned flags)
 			     "the result is the completion's, or says why");
 	buffer = 6;
 	model_free(&buffer, sizeof(buffer));
+}
+
+static void read_once(unsigned flags)
+{
+	read_end(operate(flags));
 }
 
 static void read_twice(void *arg)
@@ -96,7 +110,7 @@ static void read_twice(void *arg)
 /* What the kernel does with a request, and the reaper with its completion. */
 static struct weft__completion carry_out(unsigned i)
 {
-	const struct io_uring_sqe *sqe = &sqes[0][i];
+	const struct io_uring_sqe *sqe = &sqes[submitted_to - shards][i];
 	struct weft__completion completion = { .user_data = sqe->user_data,
 					       .result = 4 };
 
@@ -158,6 +172,107 @@ MODEL(two_operations_and_repeats, setup, check_repeats, OPTIONS(), read_twice,
 MODEL(operation_on_descriptor, setup, requests_check, OPTIONS(),
       read_on_fd, serve, wake_0)
 
+/*
+ * By a future, which two workers poll.
+ */
+
+static unsigned awaited;
+
+static int64_t await_read(unsigned flags)
+{
+	int32_t result = operate_await(flags);
+
+	if (result != WEFT_PENDING)
+		read_end(result);
+	return result == WEFT_PENDING ? result : 0;
+}
+
+static int64_t await_plain(void)
+{
+	return await_read(0);
+}
+
+static int64_t await_on_fd(void)
+{
+	return await_read(WEFT__OP_ON_FD);
+}
+
+static int64_t await_shielded(void)
+{
+	return await_read(WEFT__OP_SHIELDED);
+}
+
+/* One read, and then another. */
+static int64_t await_twice(void)
+{
+	int32_t result = operate_await(0);
+
+	if (result == WEFT_PENDING)
+		return result;
+	model_assert(result == 4 && buffer == 5, "each of them ends");
+	buffer = 0;
+	awaited++;
+	return awaited < 2 ? operate_await(0) : 0;
+}
+
+static void setup_await_twice(void *arg)
+{
+	setup(arg);
+	awaited = 0;
+	future_setup(0, await_twice);
+}
+
+static void setup_plain(void *arg)
+{
+	setup(arg);
+	future_setup(0, await_plain);
+}
+
+static void setup_on_fd(void *arg)
+{
+	setup(arg);
+	future_setup(0, await_on_fd);
+}
+
+static void setup_shielded(void *arg)
+{
+	setup(arg);
+	future_setup(0, await_shielded);
+}
+
+/* One that has a deadline, which is far off. */
+static void setup_plain_refused(void *arg)
+{
+	setup_plain(arg);
+	refusals = 2;
+	futures[0].room.deadline_ns = 2000;
+	records[0].flags |= WEFT__TASK_WITHIN;
+}
+
+static void check_await(void *arg)
+{
+	requests_check(arg);
+	check_freed_once(0);
+	model_assert(!is_armed[0], "no alarm is left");
+}
+
+THREAD(polls, future_serve(0);)
+
+MODEL(await_meets_completion, setup_plain, check_await, OPTIONS(), polls,
+      serve, polls)
+MODEL(await_meets_wakes, setup_plain, check_await,
+      OPTIONS(.preemptions = 2, .weak = 1), polls, serve, polls, wake_0)
+MODEL(await_meets_cancel, setup_plain, check_await,
+      OPTIONS(.preemptions = 2, .weak = 1), polls, serve, polls, cancel_0)
+MODEL(await_is_refused, setup_plain_refused, check_await,
+      OPTIONS(.preemptions = 2, .weak = 1), polls, serve, cancel_0)
+MODEL(shielded_await_meets_cancel, setup_shielded, check_await,
+      OPTIONS(.preemptions = 2, .weak = 1), polls, serve, cancel_0)
+MODEL(await_on_descriptor, setup_on_fd, check_await,
+      OPTIONS(.preemptions = 2, .weak = 1), polls, serve, polls, cancel_0)
+MODEL(two_awaits_and_repeats, setup_await_twice, check_repeats, OPTIONS(),
+      polls, serve_with_repeats)
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -167,6 +282,13 @@ int main(void)
 		shielded_meets_cancel,
 		two_operations_and_repeats,
 		operation_on_descriptor,
+		await_meets_completion,
+		await_meets_wakes,
+		await_meets_cancel,
+		await_is_refused,
+		shielded_await_meets_cancel,
+		await_on_descriptor,
+		two_awaits_and_repeats,
 		NULL,
 	};
 

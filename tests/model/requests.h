@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests - the rings of two workers, for the models of operations: thread 0
- * is a task that reads from descriptor FD, its request goes through ring 0.
- * Ring 1 is that of thread 2.  What submits and completes is the model's own.
+ * is a task, or polls a future, that reads from descriptor FD; its request goes
+ * through ring 0.  Ring 1 is that of thread 2.  What submits and completes is
+ * the model's own.
  */
 #ifndef WEFT_TESTS_MODEL_REQUESTS_H
 #define WEFT_TESTS_MODEL_REQUESTS_H
@@ -19,6 +20,7 @@
 
 #include "io/op.h"
 #include "io/reactor.h"
+#include "tests/model/futures.h"
 
 enum { ENTRIES = 4, FD = 3 };
 
@@ -33,6 +35,7 @@ static int32_t buffer;
 static void requests_setup(void)
 {
 	tasks_setup(1);
+	futures_clear();
 	memset(&reactor, 0, sizeof(reactor));
 	memset(shards, 0, sizeof(shards));
 	memset(heads, 0, sizeof(heads));
@@ -62,19 +65,37 @@ static void requests_setup(void)
 static void requests_check(void *arg)
 {
 	(void)arg;
-	tasks_check();
+	futures_check();
 	model_assert(!(records[0].op & WEFT__OP_PENDING), "nothing is pending");
 	model_assert(!fds[FD].waiting && !fds[FD].closing && !fds[FD].going,
 		     "nobody is known to wait");
 }
 
+static struct io_uring_sqe read_request(void)
+{
+	return (struct io_uring_sqe){ .opcode = IORING_OP_READ,
+				      .fd = FD,
+				      .addr = (uintptr_t)&buffer };
+}
+
 static int32_t operate(unsigned flags)
 {
-	struct io_uring_sqe sqe = { .opcode = IORING_OP_READ,
-				    .fd = FD,
-				    .addr = (uintptr_t)&buffer };
+	struct io_uring_sqe sqe = read_request();
 
 	return weft__op_run(&sqe, flags | WEFT__OP_AT_ONCE);
+}
+
+/* The same by a future. */
+static int32_t operate_await(unsigned flags)
+{
+	struct io_uring_sqe sqe = read_request();
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+
+	return r < 0 ? r :
+		       weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
+				      flags | WEFT__OP_AT_ONCE);
 }
 
 /*

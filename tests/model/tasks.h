@@ -132,11 +132,14 @@ void weft__worker_set(struct weft__worker *worker)
 	(void)worker;
 }
 
-/* Whoever runs it uses its stack, and knows what the one knows who queued
- * it. */
+/* Whoever runs it uses its stack, or the link by which it was queued if it has
+ * none, and knows what the one knows who queued it. */
 static void task_ready(struct weft__task *task)
 {
-	task->sp = NULL;
+	if (task->stack)
+		task->sp = NULL;
+	else
+		task->next = NULL;
 	model_post(&runs[task - records]);
 }
 
