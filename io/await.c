@@ -120,6 +120,9 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 				return r;
 		}
 		r = weft__direct_send(fd, buf, bytes, flags);
+		/* It connects first: TCP_FASTOPEN_CONNECT. */
+		if (r == -EINPROGRESS)
+			r = -EAGAIN;
 		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
 			return r;
 	}

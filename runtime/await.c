@@ -55,12 +55,58 @@ int weft_future_within(weft_nsec length_ns)
 
 /* ---- Waiting for something of its own ----------------------------------- */
 
-void weft__future_link(struct weft__task *task)
+static void link_late(struct weft__task *task)
 {
 	weft__scope_link(task);
 	/* relaxed: the task reads its own word. */
 	if (weft__load(&task->state, relaxed) & WEFT__CANCELLED)
 		(void)weft__await_turn(task);
+}
+
+static void room_arm(struct weft__worker *worker, struct weft__task *task,
+		     uint64_t deadline_ns)
+{
+	struct weft__alarm *alarm = &task->room->alarm;
+
+	alarm->kind = WEFT__ALARM_WAKE;
+	alarm->task = weft__running_id(task);
+	worker->ops->arm(worker, alarm, deadline_ns); /* mutate: wake */
+}
+
+static void room_disarm(struct weft__worker *worker, struct weft__task *task)
+{
+	/* mutate: recheck=false */
+	if (task->room && task->room->alarm.armed)
+		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
+}
+
+void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
+{
+	uint64_t deadline_ns = weft__future_deadline(task);
+
+	if (!weft__task_is(task, WEFT__TASK_LINKED))
+		link_late(task);
+	/* One that has passed was told of. */
+	if (task->awaits == WEFT__AWAITS_NOTHING && deadline_ns != WEFT_NEVER &&
+	    worker->ops->now(worker->runtime) < deadline_ns)
+		room_arm(worker, task, deadline_ns);
+}
+
+void weft__future_waited(struct weft__worker *worker, struct weft__task *task)
+{
+	room_disarm(worker, task);
+}
+
+int weft_future_interrupted(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = worker ? worker->polled : NULL;
+
+	if (!task)
+		return -EPERM;
+	if (!weft__task_is(task, WEFT__TASK_LINKED))
+		weft__scope_link(task);
+	return weft__future_interrupted(worker, task);
 }
 
 /* ---- Awaiting ------------------------------------------------------------ */
@@ -108,23 +154,6 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 		return 0;
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
 	return weft__await_turn(task);
-}
-
-static void room_arm(struct weft__worker *worker, struct weft__task *task,
-		     uint64_t deadline_ns)
-{
-	struct weft__alarm *alarm = &task->room->alarm;
-
-	alarm->kind = WEFT__ALARM_WAKE;
-	alarm->task = weft__running_id(task);
-	worker->ops->arm(worker, alarm, deadline_ns); /* mutate: wake */
-}
-
-static void room_disarm(struct weft__worker *worker, struct weft__task *task)
-{
-	/* mutate: recheck=false */
-	if (task->room && task->room->alarm.armed)
-		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
 }
 
 void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,

@@ -37,6 +37,8 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 
 	if (task->awaits == WEFT__AWAITS_BEGIN)
 		begin(worker, task);
+	else if (weft__unlikely(task->awaits == WEFT__AWAITS_NOTHING))
+		weft__future_waited(worker, task);
 	weft__count(worker, WEFT__N_POLLS, 1);
 	worker->ran = true;
 	worker->ops_left = WEFT__OPS_BUDGET;
@@ -48,8 +50,9 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 		     "_exit()");
 	if (weft__likely(result == WEFT_PENDING)) {
 		worker->polled = NULL;
-		if (weft__unlikely(!weft__task_is(task, WEFT__TASK_LINKED)))
-			weft__future_link(task);
+		if (weft__unlikely(task->awaits == WEFT__AWAITS_NOTHING ||
+				   !weft__task_is(task, WEFT__TASK_LINKED)))
+			weft__future_wait(worker, task);
 		task->reason = reason_of(task);
 		if (!weft__task_park(task)) /* mutate: recheck=true */
 			weft__push(worker, task); /* mutate: wake */
@@ -63,8 +66,9 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 
 /* The future may be the last of another runtime, which ends when it has gone
  * on. */
-static void wake_future(struct weft_runtime *runtime, struct weft__worker *here,
-			struct weft__task *task, uint64_t id)
+static void future_notify(struct weft_runtime *runtime,
+			  struct weft__worker *here, struct weft__task *task,
+			  uint64_t id)
 {
 	bool visits = !here || here->runtime != runtime;
 
@@ -96,6 +100,6 @@ int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)
 		return -ESRCH;
 	if (!(state & WEFT__FUTURE))
 		return -EINVAL;
-	wake_future(runtime, worker, task, future.id);
+	future_notify(runtime, worker, task, future.id);
 	return 0;
 }

@@ -52,9 +52,11 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task);
 void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 		      int64_t result);
 
-/* It returned from its first poll without an await that does so: from now on
- * its scope can find it. */
-void weft__future_link(struct weft__task *task);
+/* It returned WEFT_PENDING, and awaits nothing, so waits for something of its
+ * own; or its scope does not know of it: now that finds it, and an alarm is
+ * armed for its deadline.  And when it is polled again. */
+void weft__future_wait(struct weft__worker *worker, struct weft__task *task);
+void weft__future_waited(struct weft__worker *worker, struct weft__task *task);
 
 /* The alarm in its record, all of it but `task`. */
 static inline struct weft__alarm *weft__future_alarm(struct weft__task *task)

@@ -17,7 +17,8 @@ static const char *const not_here[] = {
 	 * what does not suspend: test_io_future.c, test_sched_future.c. */
 	"await_chan_recv", "await_chan_send", "await_close", "await_ready",
 	"await_recv", "await_send", "await_sleep", "await_sleep_until",
-	"await_yield", "future_wake", "future_within", "go_future",
+	"await_yield", "future_interrupted", "future_wake", "future_within",
+	"go_future",
 
 	/* Done in full, whatever happens. */
 	"dump",

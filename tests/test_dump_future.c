@@ -34,7 +34,7 @@ static int64_t sleep_long(void *state)
 static int64_t wait_for_wake(void *state)
 {
 	(void)state;
-	return weft_deadline_passed() ? -ECANCELED : WEFT_PENDING;
+	return weft_future_interrupted() < 0 ? -ECANCELED : WEFT_PENDING;
 }
 
 IO_TEST(time_is_told)
@@ -124,22 +124,10 @@ IO_TEST(channel_is_told)
 
 IO_TEST(wake_of_its_own_is_told)
 {
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task;
-
-	opts.name = "waiter";
-	opts.flags = WEFT_FUTURE;
-	opts.ret_task = &task;
-	WEFT_WITHIN(WEFT_SEC(1)) {
-		WEFT_SUPERVISE(scope) {
-			ck_assert_int_eq(weft_go_opts(scope, wait_for_wake,
-						      NULL, 0, &opts),
-					 0);
-			expect_line(" waiter (", "waits to be woken");
-			WEFT_SHIELD
-				ck_assert_int_eq(weft_sleep(WEFT_SEC(1)), 0);
-			ck_assert_int_eq(weft_future_wake(NULL, task), 0);
-		}
+	WEFT_SUPERVISE(scope) {
+		named(scope, "waiter", wait_for_wake, NULL, 0);
+		expect_line(" waiter (", "waits to be woken");
+		weft_scope_cancel(scope);
 	}
 	return 0;
 }

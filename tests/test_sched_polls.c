@@ -92,6 +92,64 @@ static int64_t cancels_what_waits_of_its_own(void *arg)
 	return 0;
 }
 
+struct patient {
+	WEFT_FUTURE_STATE;
+	uint64_t within_ns;
+	int polls;
+};
+
+/* Waits for nothing but its deadline. */
+static int64_t be_patient(void *state)
+{
+	struct patient *p = state;
+	int r;
+
+	EXPECT(++p->polls < 10);
+	WEFT_FUTURE_BEGIN(p);
+	if (p->within_ns)
+		EXPECT(weft_future_within(p->within_ns) == 0);
+	/* What it has awaited before leaves nothing behind. */
+	WEFT_AWAIT_AS(p, r, weft_await_sleep(WEFT_US(200)));
+	EXPECT(r == 0);
+	WEFT_AWAIT_AS(p, r,
+		      weft_future_interrupted() ? weft_future_interrupted() :
+						  WEFT_PENDING);
+	WEFT_FUTURE_END(p);
+	return r;
+}
+
+static int64_t waits_for_deadlines(void *arg)
+{
+	static const struct patient own = { 0, WEFT_MS(3), 0 };
+	static const struct patient none = { 0, 0, 0 };
+	uint64_t before_ns = weft_now();
+	struct weft_task task;
+
+	(void)arg;
+	EXPECT(weft_future_interrupted() == -EPERM);
+	WEFT_SUPERVISE(scope) {
+		EXPECT(join(start_future(scope, be_patient, &own,
+					 sizeof(own))) == -ETIMEDOUT);
+		WEFT_WITHIN(WEFT_MS(3))
+			task = start_future(scope, be_patient, &none,
+					    sizeof(none));
+		EXPECT(join(task) == -ECANCELED);
+		task = start_future(scope, be_patient, &none, sizeof(none));
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		EXPECT(weft_cancel(task) == 0);
+		EXPECT(join(task) == -ECANCELED);
+	}
+	EXPECT(weft_now() - before_ns >= WEFT_MS(7));
+	EXPECT(weft_now() - before_ns < WEFT_MS(20));
+	return 0;
+}
+
+START_TEST(deadlines_wake_what_waits_of_its_own)
+{
+	(void)run_main(_i, waits_for_deadlines);
+}
+END_TEST
+
 START_TEST(cancelling_wakes_what_waits_of_its_own)
 {
 	(void)run_main(_i, cancels_what_waits_of_its_own);
@@ -427,6 +485,7 @@ static Suite *future_suite(void)
 	ADD(wakes, wake_has_it_polled_once_more);
 	ADD(wakes, needless_wakes_end_no_await);
 	ADD(wakes, cancelling_wakes_what_waits_of_its_own);
+	ADD(wakes, deadlines_wake_what_waits_of_its_own);
 	suite_add_tcase(suite, wakes);
 	tcase_set_timeout(rules, 30);
 	ADD(rules, calls_that_suspend_are_refused);

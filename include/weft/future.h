@@ -117,12 +117,22 @@ WEFT_API int weft_await_chan_recv(struct weft_chan *chan,
  * more.  0, -EPERM (not in a future), -ENOMEM. */
 WEFT_API int weft_future_within(weft_nsec length_ns) WEFT_WARN_UNUSED;
 
-/* Has a future polled, for one that waits for something of its own: it returns
- * WEFT_PENDING without an await, and looks at that whenever it is polled.  A
- * wake is not lost, whenever it comes.  From any thread; NULL runtime: that of
- * the calling task.  0, -ESRCH, -EINVAL (no future; no runtime). */
+/*
+ * Waits of its own: a future returns WEFT_PENDING without an await, and looks
+ * whenever it is polled: at what it waits for, and whether to give up.
+ *
+ * wake has it polled.  A wake is not lost, whenever it comes.  From any thread,
+ * by which the runtime must be kept alive meanwhile, as by a task of it that
+ * waits for that thread; NULL runtime: that of the calling task.  0, -ESRCH,
+ * -EINVAL (no future; no runtime).
+ *
+ */
 WEFT_API int weft_future_wake(struct weft_runtime *runtime,
 			      struct weft_task future);
+
+/* What an await would be interrupted by: 0, -ECANCELED, or -ETIMEDOUT; both
+ * have it polled.  -EPERM: not in a future. */
+WEFT_API int weft_future_interrupted(void);
 
 /*
  * A function that goes on where it was left (after T. Duff's device, and A.

@@ -43,9 +43,9 @@ WEFT_API int weft_race_begin(struct weft_scope *race);
 /*
  * A success that comes too late is dropped.  Where it stands for something, as
  * a descriptor does, drop is called with it: by the task that returned it,
- * before it ends, inside a WEFT_SHIELD; it may suspend.  To be set before any
- * task is started, by the task that began the race.  0, -EPERM, or -EINVAL (no
- * race).
+ * before it ends, inside a WEFT_SHIELD; it may suspend, but not of a future.
+ * To be set before any task is started, by the task that began the race.  0,
+ * -EPERM, or -EINVAL (no race).
  */
 typedef void (*weft_drop_fn)(int64_t result);
 WEFT_API int weft_race_drop(struct weft_scope *race, weft_drop_fn drop);

@@ -57,7 +57,8 @@ static void futures_clear(void)
 static void future_make(struct weft__task *task, unsigned i, future_step *step)
 {
 	futures[i] = (struct future){ .step = step };
-	futures[i].room.deadline_ns = WEFT_NEVER;
+	futures[i].room.own_ns = WEFT_NEVER;
+	futures[i].room.inherited_ns = WEFT_NEVER;
 	task->stack = NULL;
 	task->fn = future_poll;
 	memcpy(task->arg, &i, sizeof(i));

@@ -193,7 +193,7 @@ static void setup_receiver(unsigned i, unsigned count)
 
 static void setup_within(unsigned i)
 {
-	futures[i].room.deadline_ns = DEADLINE_NS;
+	futures[i].room.own_ns = DEADLINE_NS;
 	records[i].flags |= WEFT__TASK_WITHIN;
 }
 

@@ -245,7 +245,7 @@ static void setup_plain_refused(void *arg)
 {
 	setup_plain(arg);
 	refusals = 2;
-	futures[0].room.deadline_ns = 2000;
+	futures[0].room.own_ns = 2000;
 	records[0].flags |= WEFT__TASK_WITHIN;
 }
 

@@ -156,7 +156,7 @@ static void setup_within(void *arg)
 {
 	(void)arg;
 	setup(sleeps_long);
-	futures[0].room.deadline_ns = SOON_NS;
+	futures[0].room.own_ns = SOON_NS;
 	records[0].flags |= WEFT__TASK_WITHIN;
 }
 

@@ -51,12 +51,13 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #undef weft__worker_self
 #undef weft__worker_set
 
+/* Memory stays. */
+#define free(memory) ((void)(memory))
 #include "runtime/body.c"
 
 /* Memory for records is there already, and that of a runtime stays. */
 #define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))
-#define free(memory) ((void)(memory))
 #include "runtime/await.c"
 #include "runtime/future.c"
 #include "runtime/go.c"

@@ -381,10 +381,16 @@ void weft__task_wake_threads(struct weft__task *task)
 	(void)task;
 }
 
-void weft__future_link(struct weft__task *task);
-void weft__future_link(struct weft__task *task)
+void weft__future_wait(struct weft__worker *worker, struct weft__task *task);
+void weft__future_waited(struct weft__worker *worker, struct weft__task *task);
+void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
 {
-	(void)task;
+	(void)worker, (void)task;
+}
+
+void weft__future_waited(struct weft__worker *worker, struct weft__task *task)
+{
+	(void)worker, (void)task;
 }
 
 void weft__scope_unlink(struct weft__task *task)
