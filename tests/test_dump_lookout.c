@@ -395,7 +395,49 @@ START_TEST(deadlock_is_told_with_its_cycle)
 }
 END_TEST
 
+/* A select waits for nothing else if no case of it does. */
+static int64_t select_channels(void *arg)
+{
+	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	struct weft_case cases[] = {
+		WEFT_RECV(&chan, &(int){ 0 }),
+		WEFT_AT(WEFT_NEVER),
+	};
+
+	(void)arg;
+	return weft_select(cases, 2);
+}
+
+static void selects_for_ever(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.stall_ns = WEFT_MS(40);
+	run_with(select_channels, &opts);
+}
+
+START_TEST(select_of_what_no_one_does_is_a_standstill)
+{
+	static struct said said;
+
+	said_begin(&said, selects_for_ever);
+	ck_assert(said_until(&said, "waits for one of 2 cases"));
+	ck_assert(strstr(said.text, "weft: no task can go on"));
+	said_end(&said, SIGKILL);
+}
+END_TEST
+
 /* One that waits for a descriptor, or for time, is none. */
+static int select_for_a_while(int fd)
+{
+	struct weft_case cases[] = {
+		WEFT_READY(fd, POLLIN),
+		WEFT_AT(weft_now() + WEFT_MS(300)),
+	};
+
+	return weft_select(cases, 2);
+}
+
 static int64_t waits_for_outside(void *arg)
 {
 	int fds[2];
@@ -405,6 +447,7 @@ static int64_t waits_for_outside(void *arg)
 	WEFT_WITHIN(WEFT_MS(300))
 		ck_assert_int_eq(weft_poll(fds[0], POLLIN), -ETIMEDOUT);
 	ck_assert_int_eq(weft_sleep(WEFT_MS(300)), 0);
+	ck_assert_int_eq(select_for_a_while(fds[0]), 1);
 	weft_close(fds[0]);
 	weft_close(fds[1]);
 	return 0;
@@ -443,6 +486,7 @@ int main(void)
 	tcase_add_test(tc, bad_options_are_refused);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
+	tcase_add_test(tc, select_of_what_no_one_does_is_a_standstill);
 	tcase_add_test(tc, waiting_for_the_world_is_no_standstill);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);

@@ -16,7 +16,7 @@ static struct weft_once once;
 static struct weft_chan chan, full;
 static struct weft_oneshot *oneshot;
 static struct weft_broadcast broadcast;
-static int broadcast_room[4], watched;
+static int full_room[2], broadcast_room[4], watched;
 static struct weft_watch watch = WEFT_WATCH_INIT(watched);
 static struct weft_scope *small;
 static struct weft_lane lane = WEFT_LANE_INIT("slow", 1);
@@ -30,6 +30,7 @@ struct waiting {
 	const char *words;
 	const void *object; /* whose address follows the words, or NULL */
 	const int *fd;	    /* whose number does */
+	const char *state;  /* of the object, or NULL */
 };
 
 #define WAITS(name, call)                   \
@@ -176,35 +177,45 @@ WAITS(accept_peer, weft_accept(listener_fd, NULL))
 WAITS(receive_socket, weft_recv(socket_fds[0], &byte, 1, 0))
 
 static const struct waiting all_waits[] = {
-	{ "w1", lock, "to lock mutex", &mutex, NULL },
-	{ "w2", read_lock, "to read-lock", &rwlock, NULL },
-	{ "w3", write_lock, "to write-lock", &rwlock, NULL },
-	{ "w4", acquire, "for permits of semaphore", &sem, NULL },
-	{ "w5", wait_for_condition, "for condition", &cond, NULL },
-	{ "w6", wait_for_event, "for event", &event, NULL },
-	{ "w7", wait_for_notification, "for notification", &notify, NULL },
-	{ "w8", wait_for_count, "for the end of count", &count, NULL },
-	{ "w9", wait_at_barrier, "at barrier", &barrier, NULL },
-	{ "w10", wait_for_once, "for the result of once", &once, NULL },
-	{ "w11", send_to_channel, "to send to channel", &full, NULL },
-	{ "w12", receive, "to receive from channel", &chan, NULL },
-	{ "w13", wait_for_oneshot, "for oneshot", NULL, NULL },
+	{ "w1", lock, "to lock mutex", &mutex, NULL, NULL },
+	{ "w2", read_lock, "to read-lock", &rwlock, NULL, NULL },
+	{ "w3", write_lock, "to write-lock", &rwlock, NULL, NULL },
+	{ "w4", acquire, "for permits of semaphore", &sem, NULL,
+	  "(0 free)" },
+	{ "w5", wait_for_condition, "for condition", &cond, NULL, NULL },
+	{ "w6", wait_for_event, "for event", &event, NULL, NULL },
+	{ "w7", wait_for_notification, "for notification", &notify,
+	  NULL, NULL },
+	{ "w8", wait_for_count, "for the end of count", &count, NULL,
+	  "(1 left)" },
+	{ "w9", wait_at_barrier, "at barrier", &barrier, NULL,
+	  "(1 of 2 came)" },
+	{ "w10", wait_for_once, "for the result of once", &once, NULL, NULL },
+	{ "w11", send_to_channel, "to send to channel", &full, NULL,
+	  "(2 of 2 values)" },
+	{ "w12", receive, "to receive from channel", &chan, NULL,
+	  "(without room)" },
+	{ "w13", wait_for_oneshot, "for oneshot", NULL, NULL, NULL },
 	{ "w14", wait_for_broadcast, "to receive from broadcast", &broadcast,
-	  NULL },
-	{ "w15", wait_for_watch, "for a change of watch", &watch, NULL },
-	{ "w16", wait_for_select, "for one of several cases", NULL, NULL },
-	{ "w17", wait_for_place, "for a place in scope", NULL, NULL },
-	{ "w18", wait_for_job, "for blocking work", NULL, NULL },
-	{ "w19", nap, "for 999.", NULL, NULL },
-	{ "w20", wait_for_timer, "for 999.", NULL, NULL },
-	{ "w21", join, "to join task", NULL, NULL },
-	{ "w22", end_scope, "for 1 task of its scope to end", NULL, NULL },
-	{ "w23", read_pipe, "to read from descriptor", NULL, &pipe_fds[0] },
-	{ "w24", poll_pipe, "to read from descriptor", NULL, &pipe_fds[0] },
+	  NULL, NULL },
+	{ "w15", wait_for_watch, "for a change of watch", &watch, NULL, NULL },
+	{ "w16", wait_for_select, "for one of 2 cases: to receive from channel",
+	  &chan, NULL, "(without room); for 999." },
+	{ "w17", wait_for_place, "for a place in scope", NULL, NULL, NULL },
+	{ "w18", wait_for_job, "for blocking work", NULL, NULL, NULL },
+	{ "w19", nap, "for 999.", NULL, NULL, NULL },
+	{ "w20", wait_for_timer, "for 999.", NULL, NULL, NULL },
+	{ "w21", join, "to join task", NULL, NULL, NULL },
+	{ "w22", end_scope, "for 1 task of its scope to end", NULL,
+	  NULL, NULL },
+	{ "w23", read_pipe, "to read from descriptor", NULL,
+	  &pipe_fds[0], NULL },
+	{ "w24", poll_pipe, "to read from descriptor", NULL,
+	  &pipe_fds[0], NULL },
 	{ "w25", accept_peer, "to accept from descriptor", NULL,
-	  &listener_fd },
+	  &listener_fd, NULL },
 	{ "w26", receive_socket, "to receive from descriptor", NULL,
-	  &socket_fds[0] },
+	  &socket_fds[0], NULL },
 };
 
 enum { ALL_WAITS = sizeof(all_waits) / sizeof(all_waits[0]) };
@@ -238,7 +249,8 @@ static bool is_told(const char *text, const struct waiting *waiting)
 	snprintf(name, sizeof(name), " %s (", waiting->name);
 	words_of(waiting, words, sizeof(words));
 	return line_with(text, name, line, sizeof(line)) &&
-	       strstr(line, words);
+	       strstr(line, words) &&
+	       (!waiting->state || strstr(line, waiting->state));
 }
 
 static void expect_all_told(void)
@@ -271,7 +283,9 @@ static void scene_open(void)
 	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);
 	ck_assert_int_eq(weft_rwlock_write(&rwlock), 0);
 	ck_assert_int_eq(weft_chan_init(&chan, NULL, 0, sizeof(int)), 0);
-	ck_assert_int_eq(weft_chan_init(&full, NULL, 0, sizeof(int)), 0);
+	ck_assert_int_eq(weft_chan_init(&full, full_room, 2, sizeof(int)), 0);
+	while (weft_chan_try_send(&full, &(int){ 1 }) == 0)
+		;
 	ck_assert_int_eq(weft_oneshot_new(sizeof(int), &oneshot), 0);
 	ck_assert_int_eq(weft_broadcast_init(&broadcast, broadcast_room, 4,
 					     sizeof(int)),
@@ -321,6 +335,64 @@ IO_TEST(every_kind_of_wait_is_told)
 	return 0;
 }
 
+/* ---- A select ------------------------------------------------------------ */
+
+static int64_t select_all_kinds(struct weft_task child)
+{
+	const struct weft_case never = WEFT_AT(WEFT_NEVER);
+	struct weft_case cases[12] = {
+		WEFT_AT(0),
+		WEFT_SEND(&full, &watched),
+		WEFT_JOINED(child),
+		WEFT_READY(pipe_fds[0], POLLIN),
+	};
+
+	cases[0].kind = WEFT_CASE_NONE;
+	for (int i = 4; i < 12; i++)
+		cases[i] = never;
+	return weft_select(cases, 12);
+}
+
+static int64_t select_with_child(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int64_t r = 0;
+
+	opts.ret_task = *(struct weft_task **)arg;
+	WEFT_SUPERVISE(all) {
+		ck_assert_int_eq(weft_go_opts(all, once_again, NULL, 0, &opts),
+				 0);
+		r = select_all_kinds(*opts.ret_task);
+		weft_scope_cancel(all);
+	}
+	return r < 0 ? 0 : 1;
+}
+
+IO_TEST(cases_of_a_select_are_told)
+{
+	struct weft_task child = { 0 }, *place = &child;
+	char words[256], *text;
+
+	scene_open();
+	WEFT_SUPERVISE(all) {
+		ck_assert_int_eq(WEFT_GO(all, select_with_child, place), 0);
+		text = dump_until("for one of 11 cases");
+		snprintf(words, sizeof(words),
+			 "cases: to send to channel %p (2 of 2 values); "
+			 "for the end of task %llx (once_again); "
+			 "to read from descriptor %d; for ever; for ever; "
+			 "for ever; for ever; for ever; and 3 more\n",
+			 (void *)&full, (unsigned long long)child.id,
+			 pipe_fds[0]);
+		ck_assert_msg(strstr(text, words), "%s not in\n%s", words,
+			      text);
+		free(text);
+		weft_scope_cancel(all);
+	}
+	scene_close();
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("dump/waits");
@@ -329,5 +401,6 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 60);
 	io_add_test(tcase, every_kind_of_wait_is_told);
+	io_add_test(tcase, cases_of_a_select_are_told);
 	return io_tests_run(suite);
 }

@@ -7,7 +7,9 @@
 
 #include "runtime/jobs.h"
 #include "runtime/records.h"
+#include "runtime/sync/look.h"
 #include "runtime/sync/mutex.h"
+#include "runtime/sync/select.h"
 
 enum { PAGE_BYTES = 4096 }; /* at least */
 
@@ -47,12 +49,74 @@ static void glance_owner(struct weft_runtime *runtime,
 				0;
 }
 
+static void case_look(struct weft__glance_case *to,
+		      const struct weft_case *from)
+{
+	to->kind = from->kind;
+	to->number = from->number;
+	to->events = from->events;
+	if (from->kind != WEFT_CASE_SEND && from->kind != WEFT_CASE_RECV)
+		return;
+	to->chan = from->chan;
+	to->have = weft_chan_count(from->chan);
+	to->most = weft__chan(from->chan)->capacity;
+}
+
+/* The select lies in the frame of its call, and the cases stay until that
+ * returns.  Who grants one writes to its result alone, which is not read. */
+static void glance_select(struct weft__glance *glance,
+			  const struct weft__select *s)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct weft_case *which = &s->cases[i];
+
+		if (which->kind == WEFT_CASE_NONE)
+			continue;
+		glance->cases_hope |= which->kind == WEFT_CASE_READY ||
+				      (which->kind == WEFT_CASE_AT &&
+				       which->number != WEFT_NEVER);
+		if (glance->cases_count < WEFT__CASES_TOLD)
+			case_look(&glance->cases[glance->cases_count], which);
+		glance->cases_count++;
+	}
+}
+
+/* How full it is.  Its lock may be taken: it stays while a call for it is under
+ * way, and the held task's is. */
+static void glance_object(struct weft__glance *glance)
+{
+	const void *object = glance->object;
+
+	switch (glance->on) {
+	case WEFT__ON_SEND:
+	case WEFT__ON_RECEIVE:
+		glance->have = weft_chan_count(object);
+		glance->most = weft__chan(object)->capacity;
+		break;
+	case WEFT__ON_SEMAPHORE:
+		glance->have = weft_sem_count(object);
+		break;
+	case WEFT__ON_COUNT:
+		glance->have = weft__count_left(object);
+		break;
+	case WEFT__ON_BARRIER:
+		glance->have = weft__barrier_came(object, &glance->most);
+		break;
+	case WEFT__ON_SELECT:
+		glance_select(glance, object);
+		break;
+	default:
+		break;
+	}
+}
+
 static void glance_wait(struct weft_runtime *runtime,
 			struct weft__glance *glance,
 			const struct weft__wait *wait)
 {
 	glance->on = wait->on;
 	glance->object = wait->object;
+	glance_object(glance);
 	if (wait->on == WEFT__ON_MUTEX) {
 		glance_owner(runtime, glance,
 			     weft__mutex_owner(wait->object));

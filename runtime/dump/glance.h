@@ -9,9 +9,20 @@
 #ifndef WEFT_RUNTIME_DUMP_GLANCE_H
 #define WEFT_RUNTIME_DUMP_GLANCE_H
 
+#include <weft/select.h>
+
 #include "runtime/sync/waiter.h"
 
-enum { WEFT__NAME_BYTES = 40 };
+/* Of a select's cases so many are copied. */
+enum { WEFT__NAME_BYTES = 40, WEFT__CASES_TOLD = 8 };
+
+struct weft__glance_case {
+	enum weft_case_kind kind;
+	const void *chan;
+	uint64_t have, most; /* values that the channel has, and has room for */
+	uint64_t number;     /* as in weft/select.h */
+	short events;
+};
 
 struct weft__glance {
 	uint64_t id;
@@ -26,6 +37,7 @@ struct weft__glance {
 	uint64_t reason;      /* see reason.h */
 	enum weft__on on;
 	const void *object;   /* or a scope that it waits for */
+	uint64_t have, most;  /* of the object: values, permits, readers ... */
 	uint64_t until_ns;    /* a point in time that it waits for */
 	uint64_t deadline_ns; /* when the wait is given up, or WEFT_NEVER */
 	uint64_t count;	      /* tasks that a scope waits for */
@@ -33,6 +45,11 @@ struct weft__glance {
 	bool taken;	      /* somebody has it, who may be no task of ours */
 	weft_fn job;	      /* of blocking work */
 	char lane[WEFT__NAME_BYTES];
+
+	/* Of a select. */
+	uint32_t cases_count; /* less those that are left out */
+	struct weft__glance_case cases[WEFT__CASES_TOLD]; /* the first */
+	bool cases_hope; /* one of them is for no task to bring about */
 
 	/* The scope that it is in, if that is a task's. */
 	const void *scope;

@@ -135,8 +135,7 @@ static bool has_hope(const struct weft__glance *glance)
 	case WEFT__REASON_TIME:
 		return glance->until_ns != WEFT_NEVER;
 	case WEFT__REASON_WAIT:
-		return glance->on == WEFT__ON_UNTOLD ||
-		       glance->on == WEFT__ON_SELECT ||
+		return glance->on == WEFT__ON_UNTOLD || glance->cases_hope ||
 		       glance->on == WEFT__ON_JOB ||
 		       glance->on == WEFT__ON_DUMP;
 	case WEFT__REASON_DRIVER:

@@ -117,26 +117,32 @@ static void words_owner(struct weft__words *words,
 	}
 }
 
-static void words_wait(struct weft__words *words,
-		       const struct weft__speaker *speaker,
-		       const struct weft__glance *glance)
+/* How full it is, as far as that tells more than that somebody waits. */
+static void words_state(struct weft__words *words, enum weft__on on,
+			uint64_t have, uint64_t most)
 {
-	if (glance->on == WEFT__ON_JOB) {
-		weft__words_add(words, "for blocking work ");
-		words_function(words, speaker, glance->job);
-		if (glance->lane[0])
-			weft__words_add(words, " in lane %s", glance->lane);
-	} else if (glance->on == WEFT__ON_SELECT) {
-		weft__words_add(words, "for one of several cases");
-	} else if (glance->on == WEFT__ON_DUMP) {
-		weft__words_add(words, "for this dump");
-	} else {
-		weft__words_add(words, "%s %p",
-				objects[glance->on] ? objects[glance->on] :
-						      "for",
-				glance->object);
-		words_owner(words, speaker, glance);
-	}
+	unsigned long long n = have, of = most;
+
+	if (on == WEFT__ON_SEMAPHORE)
+		weft__words_add(words, " (%llu free)", n);
+	else if (on == WEFT__ON_COUNT)
+		weft__words_add(words, " (%llu left)", n);
+	else if (on == WEFT__ON_BARRIER)
+		weft__words_add(words, " (%llu of %llu came)", n, of);
+	else if (on != WEFT__ON_SEND && on != WEFT__ON_RECEIVE)
+		return;
+	else if (most == 0)
+		weft__words_add(words, " (without room)");
+	else
+		weft__words_add(words, " (%llu of %llu values)", n, of);
+}
+
+static void words_object(struct weft__words *words, enum weft__on on,
+			 const void *object, uint64_t have, uint64_t most)
+{
+	weft__words_add(words, "%s %p", objects[on] ? objects[on] : "for",
+			object);
+	words_state(words, on, have, most);
 }
 
 static void words_time(struct weft__words *words, uint64_t until_ns,
@@ -149,6 +155,82 @@ static void words_time(struct weft__words *words, uint64_t until_ns,
 	weft__words_add(words, "for ");
 	weft__words_span(words, until_ns > now_ns ? until_ns - now_ns : 0);
 	weft__words_add(words, " more");
+}
+
+static void words_ready(struct weft__words *words,
+			const struct weft__glance_case *which)
+{
+	short events = which->events & (POLLIN | POLLOUT);
+	const char *what = events == POLLIN  ? "to read from" :
+			   events == POLLOUT ? "to write to" :
+					       "to poll";
+
+	weft__words_add(words, "%s descriptor %d", what, (int)which->number);
+}
+
+static void words_case(struct weft__words *words,
+		       const struct weft__speaker *speaker,
+		       const struct weft__glance_case *which)
+{
+	switch (which->kind) {
+	case WEFT_CASE_SEND:
+		words_object(words, WEFT__ON_SEND, which->chan, which->have,
+			     which->most);
+		break;
+	case WEFT_CASE_RECV:
+		words_object(words, WEFT__ON_RECEIVE, which->chan, which->have,
+			     which->most);
+		break;
+	case WEFT_CASE_JOINED:
+		weft__words_add(words, "for the end of ");
+		weft__words_id(words, speaker, which->number);
+		break;
+	case WEFT_CASE_READY:
+		words_ready(words, which);
+		break;
+	case WEFT_CASE_AT:
+		words_time(words, which->number, speaker->now_ns);
+		break;
+	default:
+		break;
+	}
+}
+
+static void words_cases(struct weft__words *words,
+			const struct weft__speaker *speaker,
+			const struct weft__glance *glance)
+{
+	uint32_t count = glance->cases_count;
+
+	weft__words_add(words, "for one of %u %s", count,
+			count == 1 ? "case" : "cases");
+	for (uint32_t i = 0; i < count && i < WEFT__CASES_TOLD; i++) {
+		weft__words_add(words, i ? "; " : ": ");
+		words_case(words, speaker, &glance->cases[i]);
+	}
+	if (count > WEFT__CASES_TOLD)
+		weft__words_add(words, "; and %u more",
+				count - WEFT__CASES_TOLD);
+}
+
+static void words_wait(struct weft__words *words,
+		       const struct weft__speaker *speaker,
+		       const struct weft__glance *glance)
+{
+	if (glance->on == WEFT__ON_JOB) {
+		weft__words_add(words, "for blocking work ");
+		words_function(words, speaker, glance->job);
+		if (glance->lane[0])
+			weft__words_add(words, " in lane %s", glance->lane);
+	} else if (glance->on == WEFT__ON_SELECT) {
+		words_cases(words, speaker, glance);
+	} else if (glance->on == WEFT__ON_DUMP) {
+		weft__words_add(words, "for this dump");
+	} else {
+		words_object(words, glance->on, glance->object, glance->have,
+			     glance->most);
+		words_owner(words, speaker, glance);
+	}
 }
 
 static void words_driver(struct weft__words *words,

@@ -8,7 +8,7 @@
 #include "runtime/dump/glance.h"
 #include "runtime/dump/unwind.h"
 
-enum { WEFT__WORDS_BYTES = 512 };
+enum { WEFT__WORDS_BYTES = 1024 };
 
 /* What the words are made with. */
 struct weft__speaker {

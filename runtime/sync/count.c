@@ -4,6 +4,7 @@
  */
 #include <weft/sync.h>
 
+#include "runtime/sync/look.h"
 #include "runtime/sync/waiter.h"
 
 struct count {
@@ -76,6 +77,17 @@ int weft_count_wait(struct weft_count *count)
 	return weft__wait_in(&c->waiters, &c->lock, worker, WEFT__ON_COUNT, c);
 }
 
+uint64_t weft__count_left(const void *count)
+{
+	struct count *c = (void *)(uintptr_t)count;
+	uint64_t left;
+
+	weft__lock_take(&c->lock);
+	left = c->left;
+	weft__lock_drop(&c->lock);
+	return left;
+}
+
 /* Waits for the others; called with the lock, which is dropped. */
 static int barrier_wait(struct barrier *b, struct weft__worker *worker)
 {
@@ -116,4 +128,16 @@ int weft_barrier_wait(struct weft_barrier *barrier)
 	b->came = 0;
 	weft__wake_in(&b->waiters, &b->lock);
 	return 1;
+}
+
+uint64_t weft__barrier_came(const void *barrier, uint64_t *ret_parties)
+{
+	struct barrier *b = (void *)(uintptr_t)barrier;
+	uint64_t came;
+
+	weft__lock_take(&b->lock);
+	came = b->came;
+	weft__lock_drop(&b->lock);
+	*ret_parties = b->parties;
+	return came;
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Look - how what is waited for is, for a dump: a moment's figures, under its
+ * lock, from any thread, while somebody waits for it.
+ */
+#ifndef WEFT_RUNTIME_SYNC_LOOK_H
+#define WEFT_RUNTIME_SYNC_LOOK_H
+
+#include <stdint.h>
+
+/* What is still to be done of it. */
+uint64_t weft__count_left(const void *count);
+
+/* Who waits at it, and how many it is for. */
+uint64_t weft__barrier_came(const void *barrier, uint64_t *ret_parties);
+
+#endif
