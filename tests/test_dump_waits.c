@@ -378,11 +378,13 @@ IO_TEST(cases_of_a_select_are_told)
 		ck_assert_int_eq(WEFT_GO(all, select_with_child, place), 0);
 		text = dump_until("for one of 11 cases");
 		snprintf(words, sizeof(words),
-			 "cases: to send to channel %p (2 of 2 values); "
+			 "cases: to send to channel %p%s (2 of 2 values); "
 			 "for the end of task %llx (once_again); "
 			 "to read from descriptor %d; for ever; for ever; "
 			 "for ever; for ever; for ever; and 3 more\n",
-			 (void *)&full, (unsigned long long)child.id,
+			 (void *)&full,
+			 dump_has_backtraces(text) ? " <full>" : "",
+			 (unsigned long long)child.id,
 			 pipe_fds[0]);
 		ck_assert_msg(strstr(text, words), "%s not in\n%s", words,
 			      text);

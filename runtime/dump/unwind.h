@@ -19,7 +19,7 @@ struct weft__unwinder;
 
 /* Names are there as long as the unwinder. */
 struct weft__symbol {
-	const char *name;   /* of the function, or NULL */
+	const char *name;   /* of the function or variable, or NULL */
 	const char *file;   /* or NULL; as it was compiled */
 	const char *directory; /* in that one */
 	const char *module; /* or NULL */
@@ -38,7 +38,7 @@ unsigned weft__unwind(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
 		      unsigned most);
 
-/* Of such an address, or of a function's. */
+/* Of such an address, or of a function's, or of static data. */
 const struct weft__symbol *weft__unwinder_symbol(
 	struct weft__unwinder *unwinder, uint64_t pc);
 

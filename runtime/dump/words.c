@@ -137,11 +137,32 @@ static void words_state(struct weft__words *words, enum weft__on on,
 		weft__words_add(words, " (%llu of %llu values)", n, of);
 }
 
-static void words_object(struct weft__words *words, enum weft__on on,
+/* The variable that it is, or is part of, if that is a static one. */
+static void words_variable(struct weft__words *words,
+			   const struct weft__speaker *speaker,
+			   const void *object)
+{
+	const struct weft__symbol *symbol = weft__unwinder_symbol(
+		speaker->unwinder, (uint64_t)(uintptr_t)object);
+	uint64_t offset;
+
+	if (!symbol || !symbol->name)
+		return;
+	offset = (uint64_t)(uintptr_t)object - symbol->begins;
+	if (offset == 0)
+		weft__words_add(words, " <%s>", symbol->name);
+	else
+		weft__words_add(words, " <%s+%llu>", symbol->name,
+				(unsigned long long)offset);
+}
+
+static void words_object(struct weft__words *words,
+			 const struct weft__speaker *speaker, enum weft__on on,
 			 const void *object, uint64_t have, uint64_t most)
 {
 	weft__words_add(words, "%s %p", objects[on] ? objects[on] : "for",
 			object);
+	words_variable(words, speaker, object);
 	words_state(words, on, have, most);
 }
 
@@ -174,12 +195,12 @@ static void words_case(struct weft__words *words,
 {
 	switch (which->kind) {
 	case WEFT_CASE_SEND:
-		words_object(words, WEFT__ON_SEND, which->chan, which->have,
-			     which->most);
+		words_object(words, speaker, WEFT__ON_SEND, which->chan,
+			     which->have, which->most);
 		break;
 	case WEFT_CASE_RECV:
-		words_object(words, WEFT__ON_RECEIVE, which->chan, which->have,
-			     which->most);
+		words_object(words, speaker, WEFT__ON_RECEIVE, which->chan,
+			     which->have, which->most);
 		break;
 	case WEFT_CASE_JOINED:
 		weft__words_add(words, "for the end of ");
@@ -227,8 +248,8 @@ static void words_wait(struct weft__words *words,
 	} else if (glance->on == WEFT__ON_DUMP) {
 		weft__words_add(words, "for this dump");
 	} else {
-		words_object(words, glance->on, glance->object, glance->have,
-			     glance->most);
+		words_object(words, speaker, glance->on, glance->object,
+			     glance->have, glance->most);
 		words_owner(words, speaker, glance);
 	}
 }
