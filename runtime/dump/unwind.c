@@ -204,6 +204,7 @@ static void place_name(struct weft__unwinder *u, struct place *place)
 	symbol->name = u->dw->dwfl_module_addrinfo(module, place->pc, &offset,
 						   &sym, NULL, NULL, NULL);
 	symbol->begins = symbol->name ? place->pc - offset : begins;
+	symbol->bytes = symbol->name ? sym.st_size : 0;
 	place_line(u, module, place);
 }
 

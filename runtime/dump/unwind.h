@@ -25,6 +25,7 @@ struct weft__symbol {
 	const char *module; /* or NULL */
 	int line;
 	uint64_t begins; /* the function; or the module if it has no name */
+	uint64_t bytes;	 /* of the function or variable; 0: not told */
 };
 
 /* NULL: *ret_why says why. */

@@ -151,7 +151,7 @@ static void words_variable(struct weft__words *words,
 	offset = (uint64_t)(uintptr_t)object - symbol->begins;
 	if (offset == 0)
 		weft__words_add(words, " <%s>", symbol->name);
-	else
+	else if (offset < symbol->bytes) /* and not just the nearest */
 		weft__words_add(words, " <%s+%llu>", symbol->name,
 				(unsigned long long)offset);
 }
