@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/dump/unwind.h"
 
+#include <dlfcn.h>
 #include <dwarf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,9 +189,22 @@ static void place_line(struct weft__unwinder *u, Dwfl_Module *module,
 		symbol->directory = u->dw->dwarf_formstring(&attribute);
 }
 
+/* Variables that are zero at first lie behind what is mapped from the file, and
+ * that is all that libdw knows of a module. */
+static Dwfl_Module *module_of(struct weft__unwinder *u, uint64_t address)
+{
+	Dwfl_Module *module = u->dw->dwfl_addrmodule(u->modules, address);
+	Dl_info info;
+
+	if (!module && dladdr((void *)(uintptr_t)address, &info) != 0)
+		module = u->dw->dwfl_addrmodule(
+			u->modules, (uint64_t)(uintptr_t)info.dli_fbase);
+	return module;
+}
+
 static void place_name(struct weft__unwinder *u, struct place *place)
 {
-	Dwfl_Module *module = u->dw->dwfl_addrmodule(u->modules, place->pc);
+	Dwfl_Module *module = module_of(u, place->pc);
 	struct weft__symbol *symbol = &place->symbol;
 	GElf_Off offset = 0;
 	Dwarf_Addr begins = 0;
