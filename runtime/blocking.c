@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/blocking.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/base/futex.h"
 #include "runtime/jobs.h"
+#include "runtime/thread.h"
 
 enum { THREADS_DEFAULT = 512, NAMED_MOST = 20 };
 #define IDLE_DEFAULT_NS WEFT_SEC(10)
@@ -187,35 +187,11 @@ static void *thread_main(void *arg)
  * Making threads.
  */
 
-void weft__signals_block(sigset_t *ret_before)
-{
-	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV,
-				      SIGSYS, SIGTRAP };
-	sigset_t set;
-
-	sigfillset(&set);
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-		sigdelset(&set, faults[i]);
-	pthread_sigmask(SIG_SETMASK, &set, ret_before);
-}
-
 static int thread_new(struct weft__blocking *pool)
 {
-	pthread_attr_t attr;
 	pthread_t thread;
-	sigset_t before;
-	int error = pthread_attr_init(&attr);
 
-	if (error)
-		return -error;
-	error = pthread_attr_setstacksize(&attr, STACK_BYTES);
-	if (!error) {
-		weft__signals_block(&before);
-		error = pthread_create(&thread, &attr, thread_main, pool);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return -error;
+	return weft__thread_make(&thread, STACK_BYTES, thread_main, pool);
 }
 
 static const char *name_or(const char *name, const char *other)

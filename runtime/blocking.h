@@ -34,16 +34,10 @@
 #ifndef WEFT_RUNTIME_BLOCKING_H
 #define WEFT_RUNTIME_BLOCKING_H
 
-#include <signal.h>
-
 #include "runtime/runtime.h"
 
 /* When no task is left: ends the threads, and frees the pool. */
 void weft__blocking_end(struct weft_runtime *runtime);
-
-/* For a thread that is made now: all but those of faults, which come to the
- * thread at fault and would end the process unseen. */
-void weft__signals_block(sigset_t *ret_before);
 
 /* Prints the jobs that run. */
 void weft__blocking_name_survivors(struct weft_runtime *runtime);

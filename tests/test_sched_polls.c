@@ -156,32 +156,6 @@ START_TEST(cancelling_wakes_what_waits_of_its_own)
 }
 END_TEST
 
-struct sleeper {
-	WEFT_FUTURE_STATE;
-	int times;
-	uint64_t length_ns;
-	uint64_t began_ns;
-	weft__atomic(int) *ended;
-};
-
-static int64_t sleep_times(void *state)
-{
-	struct sleeper *s = state;
-	int r;
-
-	WEFT_FUTURE_BEGIN(s);
-	for (; s->times > 0; s->times--) {
-		s->began_ns = weft_now();
-		WEFT_AWAIT_AS(s, r, weft_await_sleep(s->length_ns));
-		if (r < 0)
-			return r;
-		EXPECT(weft_now() - s->began_ns >= s->length_ns);
-	}
-	WEFT_FUTURE_END(s);
-	weft__add(s->ended, 1, relaxed);
-	return 0;
-}
-
 /* Of an await that was woken for nothing. */
 static int64_t wakes_for_nothing(void *arg)
 {

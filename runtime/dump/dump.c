@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "runtime/blocking.h"
 #include "runtime/dump/dump.h"
 #include "runtime/dump/out.h"
 #include "runtime/dump/survey.h"
+#include "runtime/thread.h"
 #include "runtime/visit.h"
 
 enum about { ABOUT_ALL, ABOUT_A_WORKER, ABOUT_STANDSTILL };
@@ -298,33 +298,11 @@ static void *call_run(void *arg)
 {
 	struct call *call = arg;
 
+	(void)pthread_detach(pthread_self());
 	(void)pthread_setname_np(pthread_self(), "weft-dump");
 	call->result = weft__dump_all(call->runtime, call->fd);
 	weft__waiter_grant(NULL, &call->waiter, 0);
 	return NULL;
-}
-
-/* -errno. */
-static int call_start(struct call *call)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t before;
-	int error = pthread_attr_init(&attr);
-
-	if (error)
-		return -error;
-	error = pthread_attr_setstacksize(&attr, WEFT__DUMP_BYTES);
-	if (!error)
-		error = pthread_attr_setdetachstate(&attr,
-						    PTHREAD_CREATE_DETACHED);
-	if (!error) {
-		weft__signals_block(&before);
-		error = pthread_create(&thread, &attr, call_run, call);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return -error;
 }
 
 /* On a thread of its own, for those of the pool may all hang. */
@@ -332,11 +310,12 @@ static int dump_from_task(struct weft__worker *worker,
 			  struct weft_runtime *runtime, int fd)
 {
 	struct call call = { .runtime = runtime, .fd = fd };
+	pthread_t thread;
 	int error;
 
 	weft__waiter_init(&call.waiter, &call.wait, worker, NULL, 0);
 	weft__wait_on(&call.wait, WEFT__ON_DUMP, NULL);
-	error = call_start(&call);
+	error = weft__thread_make(&thread, WEFT__DUMP_BYTES, call_run, &call);
 	if (error < 0)
 		return error;
 	(void)weft__wait(&call.wait, false);

@@ -10,10 +10,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/blocking.h"
 #include "runtime/dump/bell.h"
 #include "runtime/dump/door.h"
 #include "runtime/dump/dump.h"
+#include "runtime/thread.h"
 #include "runtime/worker.h"
 
 /* Looks at the workers in the length of a stall, and how often at most. */
@@ -198,24 +198,6 @@ static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
 	return error;
 }
 
-static int lookout_thread(struct weft__lookout *l)
-{
-	pthread_attr_t attr;
-	sigset_t before;
-	int error = pthread_attr_init(&attr);
-
-	if (error)
-		return -error;
-	error = pthread_attr_setstacksize(&attr, WEFT__DUMP_BYTES);
-	if (!error) {
-		weft__signals_block(&before);
-		error = pthread_create(&l->thread, &attr, lookout_main, l);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return -error;
-}
-
 int weft__lookout_start(struct weft_runtime *runtime,
 			const struct weft_opts *opts)
 {
@@ -233,7 +215,8 @@ int weft__lookout_start(struct weft_runtime *runtime,
 	l->stall_ns = opts->stall_ns;
 	error = lookout_open(l, opts);
 	if (error == 0)
-		error = lookout_thread(l);
+		error = weft__thread_make(&l->thread, WEFT__DUMP_BYTES,
+					  lookout_main, l);
 	if (error < 0)
 		lookout_free(l);
 	else

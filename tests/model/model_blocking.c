@@ -97,7 +97,8 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #undef fprintf /* of a library that is checked */
 #define fprintf print_nothing
 #define pthread_attr_init(attr) ((void)(attr), 0)
-#define pthread_attr_setstacksize(attr, bytes) ((void)(attr), 0)
+#define pthread_attr_setstacksize(attr, bytes) \
+	((void)(attr), (void)(bytes), 0)
 #define pthread_attr_destroy(attr) ((void)(attr))
 #define pthread_create(thread, attr, fn, arg) thread_start(thread, fn, arg)
 #define pthread_detach(thread) ((void)(thread))
@@ -106,6 +107,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #define pthread_setname_np(thread, name) ((void)(thread), 0)
 #define pthread_sigmask(how, set, before) ((void)(set), (void)(before))
 #define weft__futex_wait_for wait_for
+#include "runtime/thread.c"
 #include "runtime/blocking.c"
 #include "runtime/jobs.c"
 #undef calloc
