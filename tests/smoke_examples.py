@@ -46,8 +46,9 @@ def million_futures_sleep_and_wake():
     said = re.fullmatch(r"20000 futures sleep, (\d+) bytes each\n60000 beats\n",
                         done.stdout)
     expect(done.returncode == 0 and said, "million said", repr(done.stdout))
-    # Beside the records a few stacks and pages that any program has.
-    expect(int(said[1]) < 300, "bytes of a future", said[1])
+    # Beside the records what any program has, and sanitizers keep; with a stack
+    # each it would be 4096 at least.
+    expect(int(said[1]) < 1000, "bytes of a future", said[1])
 
 
 def million_refuses_no_futures():
