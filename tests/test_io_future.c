@@ -28,6 +28,13 @@ static int64_t join(struct weft_task task)
 	return result;
 }
 
+/* Valgrind takes fifty times as long. */
+#ifdef WEFT_VALGRIND
+enum { PAIRS = 3, BYTES = 40000, REUSES = 10, CLOSES = 3 };
+#else
+enum { PAIRS = 8, BYTES = 300000, REUSES = 60, CLOSES = 20 };
+#endif
+
 /* ---- Bytes --------------------------------------------------------------- */
 
 /* Sends back what it receives, and closes at the end.  Its result is how many
@@ -117,7 +124,6 @@ static int64_t hear(void *arg)
 /* The buffers of the sockets are small, so that sends wait, too. */
 IO_TEST(bytes_go_through_in_order)
 {
-	enum { PAIRS = 8, BYTES = 300000 };
 	struct weft_task futures[PAIRS];
 	int fds[PAIRS][2], small = 4096;
 	int64_t result = -1;
@@ -334,7 +340,7 @@ static void close_under(bool submitted, bool by_future)
 
 IO_TEST(closing_ends_what_waits)
 {
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < CLOSES; i++) {
 		close_under(false, false);
 		close_under(true, false);
 		close_under(i % 2, true);
@@ -364,7 +370,7 @@ static int64_t read_it(void *arg)
 
 IO_TEST(future_closes_what_tasks_wait_on)
 {
-	for (int round = 0; round < 20; round++) {
+	for (int round = 0; round < CLOSES; round++) {
 		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 		struct weft_task tasks[20];
 		int fds[2];
@@ -450,7 +456,7 @@ IO_TEST(numbers_are_had_again)
 
 	WEFT_SCOPE(scope, &result)
 		for (int i = 0; i < 30; i++) {
-			struct reuse u = { .left = 60 };
+			struct reuse u = { .left = REUSES };
 
 			ck_assert_int_eq(WEFT_GO_FUTURE(scope, reuse, u), 0);
 		}
