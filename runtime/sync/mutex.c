@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sync/mutex.h"
 
+#include "runtime/runtime.h"
+
 enum outcome {
 	HAS_IT,
 	TRY_AGAIN,
 };
+
+/* As Go's sync.Mutex: a microsecond or two. */
+#ifdef WEFT__MODEL
+enum { MUTEX_SPINS = 1, MUTEX_BACK_OFF = 0 };
+#else
+enum { MUTEX_SPINS = 4, MUTEX_BACK_OFF = 32 };
+#endif
 
 /* waiter.want */
 enum { FIRST_TRY, PASSED_OVER };
@@ -21,23 +30,79 @@ static uint64_t runs_now(struct weft__worker *worker)
 	return worker ? weft__load(&worker->counts[WEFT__N_POLLS], relaxed) : 0;
 }
 
-static void mutex_own(struct weft__mutex *m, struct weft__worker *worker)
+static void mutex_note_runs(struct weft__mutex *m, struct weft__worker *worker)
 {
-	m->owner = weft__owner_self(worker);
 	m->owner_runs = runs_now(worker);
 }
 
-/* Called with the lock, which is dropped.  0, or why a wait that heeds them was
- * interrupted. */
+/* In one step, if nobody holds it or is queued.  It looks first, for a swap
+ * that fails takes as long as one that does not. */
+static inline bool mutex_take(struct weft__mutex *m, uint64_t self)
+{
+	uint64_t word = weft__load(&m->word, relaxed);
+
+	/* pairs: [mutex.pass] */
+	return weft__likely(!word) && weft__cas(&m->word, &word, self, acquire);
+}
+
+static bool mutex_is_held(uint64_t word)
+{
+	return word & ~WEFT__MUTEX_QUEUED;
+}
+
+/* Who holds it may be at the end of a short section, on another core: to wait
+ * for that is less than to be suspended, and to have him wake one.  Not if
+ * somebody is queued. */
+static bool mutex_spin(struct weft__mutex *m, struct weft__worker *worker,
+		       uint64_t self)
+{
+	if (worker && worker->runtime->workers_count == 1)
+		return false;
+	for (unsigned i = 0; i < MUTEX_SPINS; i++) {
+		if (mutex_take(m, self))
+			return true;
+		/* relaxed: decided by the swap. */
+		if (weft__load(&m->word, relaxed) & WEFT__MUTEX_QUEUED)
+			return false;
+		for (unsigned k = 0; k < MUTEX_BACK_OFF; k++)
+			weft__spin_hint();
+	}
+	return false;
+}
+
+/* ---- With the lock ------------------------------------------------------- */
+
+static uint64_t mutex_queued(struct weft__mutex *m)
+{
+	return m->waiters.head ? WEFT__MUTEX_QUEUED : 0;
+}
+
+/* Takes it if it is free; if not it is QUEUED then (M2). */
+static bool mutex_take_or_mark(struct weft__mutex *m, uint64_t self)
+{
+	uint64_t word = weft__load(&m->word, relaxed);
+	uint64_t next;
+
+	do {
+		if (mutex_is_held(word) && (word & WEFT__MUTEX_QUEUED))
+			return false;
+		next = mutex_is_held(word) ? word | WEFT__MUTEX_QUEUED :
+					     self | mutex_queued(m);
+		/* pairs: [mutex.pass] */
+	} while (!weft__cas(&m->word, &word, next, acquire));
+	return !mutex_is_held(word);
+}
+
+/* Called with the lock, which is dropped, for one that was marked.  0, or why a
+ * wait that heeds them was interrupted. */
 static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 		      bool heeds)
 {
+	uint64_t self = weft__owner_self(worker);
 	struct weft__wait wait;
 	struct weft__waiter w;
 	int r;
 
-	weft__assert(!worker || m->owner != weft__owner_self(worker),
-		     "a task locked a mutex that it holds");
 	weft__waiter_init(&w, &wait, worker, NULL, FIRST_TRY);
 	weft__wait_on(&wait, WEFT__ON_MUTEX, m);
 	weft__waiters_add(&m->waiters, &w);
@@ -48,78 +113,100 @@ static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 		if (r < 0)
 			return r;
 		worker = weft__sync_worker();
-		if (r == HAS_IT) {
-			m->owner_runs = runs_now(worker);
-			return 0;
-		}
+		if (r == HAS_IT)
+			break;
 		weft__lock_take(&m->lock);
 		m->called = false;
-		if (!m->owner) /* mutate: recheck=true */
+		if (mutex_take_or_mark(m, self)) { /* mutate: recheck=true */
+			weft__lock_drop(&m->lock);
 			break;
+		}
 		weft__waiter_init(&w, &wait, worker, NULL, PASSED_OVER);
 		weft__wait_on(&wait, WEFT__ON_MUTEX, m);
 		weft__waiters_add_first(&m->waiters, &w);
 	}
-	mutex_own(m, worker);
-	weft__lock_drop(&m->lock);
+	mutex_note_runs(m, worker);
 	return 0;
+}
+
+static __attribute__((noinline)) int
+mutex_lock_slow(struct weft__mutex *m, struct weft__worker *worker, bool heeds)
+{
+	uint64_t self = weft__owner_self(worker);
+
+	/* relaxed: by itself it would be seen. */
+	weft__assert(!worker || (weft__load(&m->word, relaxed) &
+				 ~WEFT__MUTEX_QUEUED) != self,
+		     "a task locked a mutex that it holds");
+	if (!mutex_spin(m, worker, self)) {
+		weft__lock_take(&m->lock);
+		if (!mutex_take_or_mark(m, self))
+			return mutex_wait(m, worker, heeds);
+		weft__lock_drop(&m->lock);
+	}
+	mutex_note_runs(m, worker);
+	return 0;
+}
+
+/* ---- Locking ------------------------------------------------------------- */
+
+static __attribute__((noinline)) int mutex_enter_and_lock(struct weft__mutex *m)
+{
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker);
+
+	return error < 0 ? error : mutex_lock_slow(m, worker, true);
 }
 
 int weft_mutex_lock(struct weft_mutex *mutex)
 {
 	struct weft__mutex *m = mutex_of(mutex);
-	struct weft__worker *worker;
-	int error = weft__sync_enter(&worker);
+	struct weft__worker *worker = weft__sync_enter_quick();
 
-	if (weft__unlikely(error < 0))
-		return error;
-	weft__lock_take(&m->lock);
-	if (weft__unlikely(m->owner != 0))
-		return mutex_wait(m, worker, true);
-	mutex_own(m, worker);
-	weft__lock_drop(&m->lock);
+	if (weft__unlikely(!worker))
+		return mutex_enter_and_lock(m);
+	if (weft__unlikely(!mutex_take(m, weft__owner_of(worker->current))))
+		return mutex_lock_slow(m, worker, true);
+	mutex_note_runs(m, worker);
 	return 0;
 }
 
 void weft__mutex_lock(struct weft_mutex *mutex, struct weft__worker *worker)
 {
-	struct weft__mutex *m = mutex_of(mutex);
-
-	weft__lock_take(&m->lock);
-	if (m->owner) {
-		(void)mutex_wait(m, worker, false);
-		return;
-	}
-	mutex_own(m, worker);
-	weft__lock_drop(&m->lock);
+	(void)mutex_lock_slow(mutex_of(mutex), worker, false);
 }
 
 uint64_t weft__mutex_owner(const void *mutex)
 {
 	struct weft__mutex *m = (void *)(uintptr_t)mutex;
-	uint64_t owner;
 
-	weft__lock_take(&m->lock);
-	owner = m->owner;
-	weft__lock_drop(&m->lock);
-	return owner;
+	/* relaxed: a moment's. */
+	return weft__load(&m->word, relaxed) & ~WEFT__MUTEX_QUEUED;
 }
 
 int weft_mutex_try_lock(struct weft_mutex *mutex)
 {
 	struct weft__mutex *m = mutex_of(mutex);
-	bool taken;
+	struct weft__worker *worker = weft__sync_worker();
+	uint64_t self = weft__owner_self(worker);
+	bool taken = mutex_take(m, self);
 
-	weft__lock_take(&m->lock);
-	taken = m->owner;
+	/* Free, with somebody on his way to it. */
+	if (!taken && !weft__mutex_owner(m)) {
+		weft__lock_take(&m->lock);
+		taken = mutex_take_or_mark(m, self);
+		weft__lock_drop(&m->lock);
+	}
 	if (!taken)
-		mutex_own(m, weft__sync_worker());
-	weft__lock_drop(&m->lock);
-	return taken ? -EBUSY : 0;
+		return -EBUSY;
+	mutex_note_runs(m, worker);
+	return 0;
 }
 
-/* To whom it is handed, or who is to try again; NULL: nobody waits, or one is
- * on his way who was told so. */
+/* ---- Unlocking ----------------------------------------------------------- */
+
+/* To whom it is handed, or who is to try again; NULL: one is on his way who was
+ * told so.  With the lock. */
 static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 				       struct weft__worker *worker,
 				       enum outcome *ret_outcome)
@@ -127,34 +214,68 @@ static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 	struct weft__waiter *first = m->waiters.head;
 	bool hand_over = first->want == PASSED_OVER ||
 			 m->owner_runs != runs_now(worker);
+	uint64_t next = 0;
 
-	m->owner = 0;
-	if (!hand_over && m->called)
-		return NULL;
-	first = weft__waiters_take(&m->waiters);
 	if (hand_over)
-		m->owner = weft__owner_of(first->wait->task);
+		next = weft__owner_of(first->wait->task);
+	if (hand_over || !m->called)
+		first = weft__waiters_take(&m->waiters);
 	else
-		m->called = true;
+		first = NULL;
+	m->called |= !hand_over;
+	/* pairs: [mutex.pass] */
+	weft__store(&m->word, next | mutex_queued(m), release);
 	*ret_outcome = hand_over ? HAS_IT : TRY_AGAIN;
 	return first;
+}
+
+/* True: it is passed.  False: nobody was queued, and it can be let go. */
+static bool mutex_unlock_queued(struct weft__mutex *m,
+				struct weft__worker *worker, uint64_t self)
+{
+	struct weft__waiter *first = NULL;
+	enum outcome outcome = HAS_IT;
+	bool queued;
+
+	weft__lock_take(&m->lock);
+	queued = m->waiters.head;
+	if (queued)
+		first = mutex_pass(m, worker, &outcome);
+	else
+		/* relaxed: it is still held. */
+		weft__store(&m->word, self, relaxed);
+	weft__lock_drop(&m->lock);
+	if (first)
+		weft__waiter_grant(worker, first, outcome); /* mutate: wake */
+	return queued;
+}
+
+static inline bool mutex_leave(struct weft__mutex *m, uint64_t self)
+{
+	uint64_t word = weft__load(&m->word, relaxed);
+
+	/* pairs: [mutex.pass] */
+	return weft__likely(word == self) &&
+	       weft__cas(&m->word, &word, 0, release);
+}
+
+static __attribute__((noinline)) void
+mutex_unlock_slow(struct weft__mutex *m, struct weft__worker *worker,
+		  uint64_t self)
+{
+	weft__assert(weft__mutex_owner(m) == self,
+		     "a mutex was unlocked by one that does not hold it");
+	while (!mutex_unlock_queued(m, worker, self)) /* mutate: retry */
+		if (mutex_leave(m, self))
+			break;
 }
 
 void weft_mutex_unlock(struct weft_mutex *mutex)
 {
 	struct weft__mutex *m = mutex_of(mutex);
 	struct weft__worker *worker = weft__sync_worker();
-	struct weft__waiter *first = NULL;
-	enum outcome outcome = HAS_IT;
+	uint64_t self = weft__owner_self(worker);
 
-	weft__lock_take(&m->lock);
-	weft__assert(m->owner == weft__owner_self(worker),
-		     "a mutex was unlocked by one that does not hold it");
-	if (weft__unlikely(m->waiters.head != NULL))
-		first = mutex_pass(m, worker, &outcome);
-	else
-		m->owner = 0;
-	weft__lock_drop(&m->lock);
-	if (first)
-		weft__waiter_grant(worker, first, outcome); /* mutate: wake */
+	if (weft__unlikely(!mutex_leave(m, self)))
+		mutex_unlock_slow(m, worker, self);
 }

@@ -11,10 +11,31 @@
  * who tries again; a second time he is not passed over.  (Go's sync.Mutex draws
  * the line at 1 ms of waiting; here no clock is read.)
  *
- * Invariant
+ * The word is the owner, and whether somebody may be queued:
+ *
+ *	       lock                 somebody queues himself
+ *	free <------> owner  ---------------------> owner + QUEUED
+ *	      unlock         <---------------------  | by the lock alone,
+ *	                      nobody is queued (M3)  | to any other
+ *
+ * Nobody meets anybody as a rule: then a lock is one compare-and-swap, and an
+ * unlock another.
+ *
+ * Invariants
  *   M1  If nobody holds it and somebody is queued, then one who was taken out
  *       of the queue is on his way (called), and looks at it under the lock
  *       before anything else: a cancellation does not keep him from that.
+ *   M2  QUEUED is set before somebody is queued, and while it is, whoever
+ *       changes the word has the lock: neither a lock in one step nor an unlock
+ *       meets the word that it expects.
+ *   M3  Who unlocks touches nothing of the mutex after it is free to be locked
+ *       in one step, unless somebody is still to come out of his call: the next
+ *       to hold it may free it.
+ *
+ * Orderings
+ *   [mutex.pass]  the word that says free, stored release -> swapped acquire by
+ *       who locks: what the one before did.  Who is granted it is told so by
+ *       the grant (waiter.h).
  */
 #ifndef WEFT_RUNTIME_SYNC_MUTEX_H
 #define WEFT_RUNTIME_SYNC_MUTEX_H
@@ -26,7 +47,7 @@
 struct weft__mutex {
 	struct weft__lock lock;
 	bool called; /* under lock: somebody was, to try again */
-	uint64_t owner;	     /* under lock: the task, or as below; 0: free */
+	weft__atomic(uint64_t) word; /* the owner, as below, and QUEUED */
 	uint64_t owner_runs; /* the owner's: how many runs its worker had had */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved2[3];
@@ -35,8 +56,9 @@ struct weft__mutex {
 _Static_assert(sizeof(struct weft__mutex) == sizeof(struct weft_mutex),
 	       "the public struct has room for it");
 
-/* No task's address. */
+/* No task's address, nor a bit of one. */
 #define WEFT__OWNER_THREAD ((uint64_t)1)
+#define WEFT__MUTEX_QUEUED ((uint64_t)2)
 
 /* A task by its address: several runtimes have tasks of the same id. */
 static inline uint64_t weft__owner_of(struct weft__task *task)

@@ -159,14 +159,14 @@ void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock)
 	weft__waiters_grant(weft__sync_worker(), all, 0); /* mutate: wake */
 }
 
-int weft__sync_charge_slow(struct weft__worker **worker)
+int weft__sync_charge_slow(struct weft__worker *worker)
 {
-	struct weft__task *task = (*worker)->current;
+	struct weft__task *task = worker->current;
 
-	weft__count(*worker, WEFT__N_READY_YIELDS, 1);
+	weft__count(worker, WEFT__N_READY_YIELDS, 1);
 	/* As good as a suspension: a loop of these meets its deadline, and a
 	 * cancellation finds it. */
-	weft__wait_begin(*worker, task);
-	*worker = weft__give_way(*worker);
-	return weft__interrupted(*worker, task);
+	weft__wait_begin(worker, task);
+	worker = weft__give_way(worker);
+	return weft__interrupted(worker, task);
 }

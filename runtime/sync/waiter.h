@@ -224,7 +224,7 @@ struct weft__waiter *weft__waiters_take_all(struct weft__waiters *queue);
  * wakes them. */
 void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock);
 
-int weft__sync_charge_slow(struct weft__worker **worker);
+int weft__sync_charge_slow(struct weft__worker *worker);
 
 /*
  * The start of a call that may wait: its worker, or NULL in a thread that runs
@@ -245,9 +245,31 @@ static inline int weft__sync_enter(struct weft__worker **ret_worker)
 	if (weft__unlikely(error < 0))
 		return error;
 	weft__count(worker, WEFT__N_OPS_READY, 1);
-	if (weft__unlikely(--worker->ops_left <= 0))
-		return weft__sync_charge_slow(ret_worker);
-	return 0;
+	if (weft__likely(--worker->ops_left > 0))
+		return 0;
+	error = weft__sync_charge_slow(worker);
+	*ret_worker = weft__worker_self();
+	return error;
+}
+
+/*
+ * The same for calls that take as long as their preamble: the worker of a task
+ * that may go on, which is charged for it; or NULL, and it is weft__sync_enter()
+ * that tells why.  Nothing is called, so the caller needs no frame.
+ */
+static inline struct weft__worker *weft__sync_enter_quick(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+
+	/* relaxed: if it says anything, that is looked at again. */
+	if (weft__unlikely(!task || worker->ops_left <= 1 ||
+			   (weft__load(&task->state, relaxed) &
+			    (WEFT__CANCELLED | WEFT__EXPIRED))))
+		return NULL;
+	worker->ops_left--;
+	weft__count(worker, WEFT__N_OPS_READY, 1);
+	return worker;
 }
 
 /* The worker of the calling task, also of a future; or NULL in a thread that

@@ -157,7 +157,7 @@ static void check_mutex(void *arg)
 
 	(void)arg;
 	tasks_check();
-	model_assert(!m->owner && queue_empty(&m->waiters),
+	model_assert(!weft__load(&m->word, relaxed) && queue_empty(&m->waiters),
 		     "nobody holds it in the end, or waits");
 	model_assert(guarded == had_all(), "one after the other held it");
 }
@@ -194,6 +194,81 @@ MODEL(mutex_of_runtimes, setup_elsewhere, check_mutex, WAITS(2), short_sections,
 /*
  * Semaphore.
  */
+
+/* M3: who is the last to hold the mutex frees it, as soon as he has unlocked it.
+ * One who gave up does not hold it; he has to be out of his call. */
+static unsigned users;
+static weft__atomic(uint32_t) visitors;
+
+static void setup_freed(void *arg, unsigned users_count)
+{
+	setup(arg);
+	users = users_count;
+	weft__store(&visitors, 0u, relaxed);
+}
+
+static void setup_2_users(void *arg)
+{
+	setup_freed(arg, 2);
+}
+
+static void setup_3_users(void *arg)
+{
+	setup_freed(arg, 3);
+}
+
+static void setup_2_users_and_visitor(void *arg)
+{
+	setup_2_users(arg);
+	weft__store(&visitors, 1u, relaxed);
+}
+
+static void use_and_free(bool suspends)
+{
+	bool last;
+
+	if (!done(mutex_lock()))
+		return;
+	hold(suspends);
+	last = --users == 0;
+	weft_mutex_unlock(&mutex);
+	if (last && !weft__load(&visitors, acquire))
+		model_free(&mutex, sizeof(mutex));
+}
+
+THREAD(use_shortly, use_and_free(false);)
+THREAD(use_long, use_and_free(true);)
+
+static void visit(void *arg)
+{
+	(void)arg;
+	if (done(mutex_lock())) {
+		hold(false);
+		weft_mutex_unlock(&mutex);
+	}
+	weft__store(&visitors, 0u, release);
+}
+
+static void use_and_cancel_2(void *arg)
+{
+	(void)arg;
+	cancel(2);
+	use_and_free(false);
+}
+
+static void check_freed(void *arg)
+{
+	(void)arg;
+	tasks_check();
+	model_assert(guarded == had_all(), "one after the other held it");
+}
+
+MODEL(mutex_freed_by_the_next, setup_2_users, check_freed, WAITS(3),
+      use_shortly, use_shortly)
+MODEL(mutex_freed_by_the_last, setup_3_users, check_freed, WAITS(2),
+      use_shortly, use_shortly, use_long)
+MODEL(mutex_freed_after_one_gave_up, setup_2_users_and_visitor, check_freed,
+      WAITS(2), use_long, use_and_cancel_2, visit)
 
 static void setup_sem_0(void *arg)
 {
@@ -476,7 +551,8 @@ CALL(int, cond_wait, weft_cond_wait(&cond, &mutex))
 
 static bool is_held(void)
 {
-	return mutex_of(&mutex)->owner == weft__owner_self(weft__sync_worker());
+	return weft__mutex_owner(&mutex) ==
+	       weft__owner_self(weft__sync_worker());
 }
 
 static void consume(void)
@@ -527,7 +603,7 @@ static void check_cond(void *arg)
 {
 	(void)arg;
 	tasks_check();
-	model_assert(!mutex_of(&mutex)->owner &&
+	model_assert(!weft__mutex_owner(&mutex) &&
 			     queue_empty(&mutex_of(&mutex)->waiters) &&
 			     queue_empty(&cond_of(&cond)->waiters),
 		     "nobody holds it in the end, or waits");
@@ -562,6 +638,9 @@ int main(void)
 		mutex_cancel_while_held,
 		mutex_taken_again_meets_cancel,
 		mutex_after_yield_meets_cancel,
+		mutex_freed_by_the_next,
+		mutex_freed_by_the_last,
+		mutex_freed_after_one_gave_up,
 		mutex_of_threads,
 		mutex_of_runtimes,
 		sem_of_one,
