@@ -39,6 +39,7 @@ static void mutex_note_runs(struct weft__mutex *m, struct weft__worker *worker)
  * that fails takes as long as one that does not. */
 static inline bool mutex_take(struct weft__mutex *m, uint64_t self)
 {
+	/* relaxed: the swap decides. */
 	uint64_t word = weft__load(&m->word, relaxed);
 
 	/* pairs: [mutex.pass] */
@@ -80,6 +81,7 @@ static uint64_t mutex_queued(struct weft__mutex *m)
 /* Takes it if it is free; if not it is QUEUED then (M2). */
 static bool mutex_take_or_mark(struct weft__mutex *m, uint64_t self)
 {
+	/* relaxed: the swap decides, or M2. */
 	uint64_t word = weft__load(&m->word, relaxed);
 	uint64_t next;
 
@@ -252,6 +254,7 @@ static bool mutex_unlock_queued(struct weft__mutex *m,
 
 static inline bool mutex_leave(struct weft__mutex *m, uint64_t self)
 {
+	/* relaxed: the swap decides. */
 	uint64_t word = weft__load(&m->word, relaxed);
 
 	/* pairs: [mutex.pass] */

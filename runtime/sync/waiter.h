@@ -254,8 +254,8 @@ static inline int weft__sync_enter(struct weft__worker **ret_worker)
 
 /*
  * The same for calls that take as long as their preamble: the worker of a task
- * that may go on, which is charged for it; or NULL, and it is weft__sync_enter()
- * that tells why.  Nothing is called, so the caller needs no frame.
+ * that may go on, which is charged for it; or NULL, and weft__sync_enter()
+ * tells why.  Nothing is called, so the caller needs no frame.
  */
 static inline struct weft__worker *weft__sync_enter_quick(void)
 {
