@@ -480,63 +480,6 @@ START_TEST(returned_timer_can_be_armed_before_the_list_ends)
 }
 END_TEST
 
-/*
- * A cascade is cut where it would stall its caller; what was armed and
- * cancelled meanwhile is met or not like all others.
- */
-START_TEST(large_slot_cascades_in_pieces)
-{
-	enum { MANY = 5000 };
-	static struct weft__timer timers[MANY], late;
-	static struct weft__wheel wheel;
-	uint64_t now_ns = TICK << 13;
-	unsigned calls = 0, count = 0;
-	struct weft__timer *list;
-
-	weft__wheel_init(&wheel, 0);
-	for (int i = 0; i < MANY; i++)
-		weft__wheel_arm(&wheel, &timers[i],
-				now_ns - TICK * (uint64_t)(1 + i % 60));
-	while (weft__wheel_next_ns(&wheel) <= now_ns) {
-		unsigned n = weft__wheel_advance(&wheel, now_ns, 1, &list);
-
-		ck_assert(n == 0 || !weft__timer_armed(list));
-		count += n;
-		if (calls++ == 3) {
-			ck_assert_uint_eq(count, 0);
-			for (int i = 0; i < MANY; i += 2)
-				weft__wheel_cancel(&wheel, &timers[i]);
-			weft__wheel_arm(&wheel, &late, now_ns);
-		}
-		weft__wheel_check(&wheel);
-	}
-	ck_assert_uint_eq(count, MANY / 2 + 1);
-	ck_assert_uint_le(calls, count + 2 * MANY / 64 + 8);
-}
-END_TEST
-
-/* If the rest of a slot is cancelled in mid-cascade, nothing remains of it. */
-START_TEST(cascade_may_be_cancelled_halfway)
-{
-	static struct weft__timer timers[200];
-	static struct weft__wheel wheel;
-	struct weft__timer *list;
-
-	weft__wheel_init(&wheel, 0);
-	for (int i = 0; i < 200; i++)
-		weft__wheel_arm(&wheel, &timers[i], 70 * TICK);
-	weft__wheel_advance(&wheel, 70 * TICK, 1, &list);
-	ck_assert(weft__wheel_next_ns(&wheel) == 64 * TICK);
-	for (int i = 0; i < 200; i++)
-		ck_assert(weft__wheel_cancel(&wheel, &timers[i]));
-	weft__wheel_check(&wheel);
-	ck_assert(weft__wheel_next_ns(&wheel) == UINT64_MAX);
-	weft__wheel_advance(&wheel, 5000 * TICK, 1, &list);
-	weft__wheel_arm(&wheel, &timers[0], 5200 * TICK);
-	ck_assert(weft__wheel_next_ns(&wheel) == 5200 * TICK);
-}
-END_TEST
-
 /* The wait of one sleeper costs one wake-up, however far it is. */
 START_TEST(lone_timer_wakes_once)
 {
@@ -575,8 +518,6 @@ static Suite *wheel_suite(void)
 	tcase_add_test(tc, past_deadline_is_met_at_the_next_advance);
 	tcase_add_loop_test(tc, cancelled_timer_never_fires, 0, 22);
 	tcase_add_test(tc, returned_timer_can_be_armed_before_the_list_ends);
-	tcase_add_test(tc, large_slot_cascades_in_pieces);
-	tcase_add_test(tc, cascade_may_be_cancelled_halfway);
 	tcase_add_test(tc, lone_timer_wakes_once);
 	suite_add_tcase(suite, tc);
 	return suite;

@@ -22,15 +22,6 @@ static_assert(offsetof(struct weft__alarm, node) == 0,
 /* Alarms fired in one hold of a lock: who arms waits no longer. */
 enum { BATCH = 16 };
 
-/* When the wheel meets a deadline: at the end of its tick. */
-static inline uint64_t due_ns(uint64_t deadline_ns)
-{
-	uint64_t rest = ((uint64_t)1 << WEFT__WHEEL_TICK_BITS) - 1;
-
-	return deadline_ns > UINT64_MAX - rest ? UINT64_MAX :
-						 (deadline_ns + rest) & ~rest;
-}
-
 static inline struct weft__timer *timer_of(struct weft__alarm *alarm)
 {
 	return (struct weft__timer *)(void *)alarm->node;
@@ -116,7 +107,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	struct weft__lane *lane = worker->lane;
 	struct weft__lanes *all = lane->all;
 	struct weft__timer *timer = timer_of(alarm);
-	uint64_t due = due_ns(deadline_ns);
+	uint64_t due;
 	bool first;
 
 	timer->link = NULL;
@@ -125,7 +116,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	alarm->lane = lane->index;
 	alarm->armed = true;
 	weft__lock_take(&lane->lock);
-	weft__wheel_arm(&lane->wheel, timer, deadline_ns);
+	due = weft__wheel_arm(&lane->wheel, timer, deadline_ns);
 	first = due < lane->next_ns;
 	if (weft__unlikely(first)) {
 		lane->next_ns = due;

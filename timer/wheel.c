@@ -10,16 +10,20 @@
 #include <string.h>
 
 #define DIGIT_BITS 6u
-#define DIGIT_MASK (WEFT__WHEEL_SLOTS - 1u)
-#define SLOT_COUNT (WEFT__WHEEL_LEVELS * WEFT__WHEEL_SLOTS + 2u)
+#define DIGIT_MASK ((1u << DIGIT_BITS) - 1u)
+#define RING_MASK (WEFT__WHEEL_RING - 1u)
+#define NEVER_INDEX (WEFT__WHEEL_LEVELS * WEFT__WHEEL_RING)
+#define NEVER_TICK ((uint64_t)1 << WEFT__WHEEL_LEVELS * DIGIT_BITS)
 
-/* A cascade moves at most so many timers for each one that may be returned. */
-#define MOVES_PER_EXPIRY 64u
+/* An advance moves at most so many timers for each one that it may return: of
+ * slots that must be emptied, and of those that may. */
+#define MUST_MOVES 64u
+#define MAY_MOVES 4u
 
 /* It sits in each task that waits with a deadline, and in public structs. */
 static_assert(sizeof(struct weft__timer) <= 32, "timer has grown");
 
-static_assert(WEFT__WHEEL_SLOTS == 1u << DIGIT_BITS, "a digit names a slot");
+static_assert(WEFT__WHEEL_RING == 2u << DIGIT_BITS, "a ring has two laps");
 
 /* The levels cover all ticks, but for 2^48, which is never. */
 static_assert(WEFT__WHEEL_TICK_BITS + WEFT__WHEEL_LEVELS * DIGIT_BITS == 64,
@@ -34,71 +38,119 @@ static inline uint64_t tick_of(uint64_t deadline_ns)
 	return (deadline_ns >> WEFT__WHEEL_TICK_BITS) + (part != 0);
 }
 
-/* The highest digit in which two ticks differ; 0 if they are the same. */
-static inline unsigned level_of(uint64_t difference)
+static inline uint64_t ns_of(uint64_t tick)
 {
-	unsigned bit = 63u - (unsigned)__builtin_clzll(difference | DIGIT_MASK);
+	return tick == NEVER_TICK ? UINT64_MAX : tick << WEFT__WHEEL_TICK_BITS;
+}
 
-	/* bit / 6 for all that occur (5 to 53), one cheap multiplication. */
+/* How many slots of a level one tick is from an earlier one. */
+static inline uint64_t slots_apart(uint64_t tick, uint64_t from, unsigned level)
+{
+	return (tick >> level * DIGIT_BITS) - (from >> level * DIGIT_BITS);
+}
+
+/* The highest digit in which two ticks differ, that are not the same. */
+static inline unsigned digit_of(uint64_t difference)
+{
+	unsigned bit = 63u - (unsigned)__builtin_clzll(difference);
+
+	/* bit / 6 for all that occur (up to 47), one cheap multiplication. */
 	return bit * 43u >> 8;
+}
+
+/* Where it is put when it is armed. */
+static inline unsigned level_of(uint64_t tick, uint64_t from)
+{
+	return slots_apart(tick, from, 1) <= 1 ? 0 : digit_of(tick ^ from);
+}
+
+/* Where it is moved from a higher level: the lowest of which a ring from the
+ * lap of `from` on reaches it. */
+static inline unsigned lowest_level_of(uint64_t tick, uint64_t from)
+{
+	unsigned level = level_of(tick, from);
+
+	while (level > 0 && slots_apart(tick, from, level) <= 1)
+		level--;
+	return level;
 }
 
 static inline unsigned index_of(uint64_t tick, unsigned level)
 {
-	unsigned slot = (unsigned)(tick >> level * DIGIT_BITS) & DIGIT_MASK;
+	unsigned slot = (unsigned)(tick >> level * DIGIT_BITS) & RING_MASK;
 
-	return level * WEFT__WHEEL_SLOTS + slot;
+	return level * WEFT__WHEEL_RING + slot;
 }
 
-/* The first tick of a slot that is not before the wheel's tick (W3). */
+/* How many slots after the wheel's tick the first occupied one of a level is;
+ * WEFT__WHEEL_RING: none. */
+static inline unsigned first_slot(const struct weft__wheel *wheel,
+				  unsigned level)
+{
+	const uint64_t *map = wheel->occupied[level];
+	unsigned at, bit, half;
+	uint64_t here;
+
+	if ((map[0] | map[1]) == 0)
+		return WEFT__WHEEL_RING;
+	at = (unsigned)(wheel->tick >> level * DIGIT_BITS) & RING_MASK;
+	half = at >> DIGIT_BITS;
+	bit = at & DIGIT_MASK;
+	here = map[half] >> bit;
+	if (here != 0)
+		return (unsigned)__builtin_ctzll(here);
+	if (map[1u - half] != 0)
+		return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
+	return WEFT__WHEEL_RING - bit + (unsigned)__builtin_ctzll(map[half]);
+}
+
+/* The first tick of the slot so many after the wheel's. */
 static inline uint64_t slot_start(const struct weft__wheel *wheel,
-				  unsigned level, unsigned slot)
+				  unsigned level, unsigned distance)
 {
 	unsigned shift = level * DIGIT_BITS;
-	uint64_t above = wheel->tick >> shift & ~(uint64_t)DIGIT_MASK;
 
-	return (above | slot) << shift;
+	return ((wheel->tick >> shift) + distance) << shift;
 }
 
-/* The level of the first occupied slot (W3); all levels empty: their number. */
-static inline unsigned first_level(const struct weft__wheel *wheel)
+/* From when on a crowded slot that starts then may be emptied: one slot before,
+ * or now. */
+static inline uint64_t may_begin(const struct weft__wheel *wheel,
+				 unsigned level, uint64_t start)
 {
-	unsigned level = 0;
+	uint64_t span = (uint64_t)1 << level * DIGIT_BITS;
 
-	while (level < WEFT__WHEEL_LEVELS && wheel->occupied[level] == 0)
-		level++;
-	return level;
+	return start > wheel->tick + span ? start - span : wheel->tick;
 }
 
 static inline void slot_vacate(struct weft__wheel *wheel, uint64_t index)
 {
 	uint64_t bit = (uint64_t)1 << (index & DIGIT_MASK);
 
-	wheel->occupied[index / WEFT__WHEEL_SLOTS] &= ~bit;
+	wheel->put[index] = 0;
+	if (index != NEVER_INDEX)
+		wheel->occupied[index / WEFT__WHEEL_RING]
+			       [index >> DIGIT_BITS & 1u] &= ~bit;
 }
 
-/* Links a timer by its deadline; does not look at what it was before. */
+/* Links a timer; does not look at what it was before. */
 static inline void slot_insert(struct weft__wheel *wheel,
-			       struct weft__timer *timer)
+			       struct weft__timer *timer, unsigned index)
 {
-	uint64_t tick = tick_of(timer->deadline_ns);
-	struct weft__timer **head, *next;
-	unsigned level, index;
+	struct weft__timer **head = &wheel->slots[index];
+	struct weft__timer *next = *head;
 
-	/* A deadline in the past belongs to the tick that expires next. */
-	tick = tick < wheel->tick ? wheel->tick : tick;
-	level = level_of(tick ^ wheel->tick);
-	index = index_of(tick, level);
-
-	head = &wheel->slots[index];
-	next = *head;
 	timer->next = next;
 	timer->ahead = weft__recent_put(&wheel->recent, timer);
 	timer->link = head;
 	*head = timer;
 	if (next != NULL)
 		next->link = &timer->next;
-	wheel->occupied[level] |= (uint64_t)1 << (index & DIGIT_MASK);
+	wheel->put[index]++;
+	if (index != NEVER_INDEX)
+		wheel->occupied[index / WEFT__WHEEL_RING]
+			       [index >> DIGIT_BITS & 1u] |=
+			(uint64_t)1 << (index & DIGIT_MASK);
 }
 
 /* --- arm and cancel --- */
@@ -109,12 +161,25 @@ void weft__wheel_init(struct weft__wheel *wheel, uint64_t now_ns)
 	wheel->tick = now_ns >> WEFT__WHEEL_TICK_BITS;
 }
 
-void weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
-		     uint64_t deadline_ns)
+uint64_t weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
+			 uint64_t deadline_ns)
 {
+	uint64_t deadline = tick_of(deadline_ns), tick = deadline;
+	unsigned level = 0, shift, index = NEVER_INDEX;
+
 	assert(!weft__timer_armed(timer));
+	/* A deadline in the past belongs to the tick that expires next. */
+	tick = tick < wheel->tick ? wheel->tick : tick;
+	if (tick != NEVER_TICK) {
+		level = level_of(tick, wheel->tick);
+		index = index_of(tick, level);
+	}
 	timer->deadline_ns = deadline_ns;
-	slot_insert(wheel, timer);
+	slot_insert(wheel, timer, index);
+	if (level == 0 || wheel->put[index] != WEFT__WHEEL_CROWD)
+		return ns_of(deadline);
+	shift = level * DIGIT_BITS;
+	return ns_of(may_begin(wheel, level, tick >> shift << shift));
 }
 
 bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
@@ -141,31 +206,67 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 
 /* --- time --- */
 
-/*
- * Moves timers of the slot being cascaded to where they now belong, which is
- * always a lower level, until it is empty or no moves are left.  Arming and
- * cancelling in between is harmless: new timers go to lower levels, too.
- */
-static void wheel_cascade(struct weft__wheel *wheel, uint64_t *moves)
+/* When a slot of a level above 0 must be empty, the first to be so; UINT64_MAX:
+ * all are. */
+static inline uint64_t first_must(const struct weft__wheel *wheel,
+				  unsigned *ret_level)
 {
-	struct weft__timer **head = &wheel->slots[wheel->cascading];
+	uint64_t first = UINT64_MAX;
+
+	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
+		unsigned distance = first_slot(wheel, level);
+		uint64_t start = slot_start(wheel, level, distance);
+
+		if (distance < WEFT__WHEEL_RING && start < first) {
+			first = start;
+			*ret_level = level;
+		}
+	}
+	return first;
+}
+
+/*
+ * Moves timers of a slot to where they now belong, which is always a lower
+ * level, until it is empty or no moves are left.  Arming and cancelling in
+ * between is harmless.  Returns how many moves are left.
+ */
+static uint64_t wheel_cascade(struct weft__wheel *wheel, unsigned index,
+			      uint64_t moves)
+{
+	struct weft__timer **head = &wheel->slots[index];
 	struct weft__timer *timer = *head;
 
-	while (timer != NULL && *moves > 0) {
+	while (timer != NULL && moves > 0) {
 		struct weft__timer *next = timer->next;
+		uint64_t tick = tick_of(timer->deadline_ns);
 
 		__builtin_prefetch(timer->ahead, 1);
-		slot_insert(wheel, timer);
+		slot_insert(wheel, timer,
+			    index_of(tick, lowest_level_of(tick, wheel->tick)));
 		timer = next;
-		--*moves;
+		moves--;
 	}
 	*head = timer;
-	if (timer != NULL) {
+	if (timer != NULL)
 		timer->link = head;
-		return;
+	else
+		slot_vacate(wheel, index);
+	return moves;
+}
+
+/* Begins to empty crowded slots that may be, or goes on. */
+static void wheel_go_ahead(struct weft__wheel *wheel, uint64_t moves)
+{
+	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
+		unsigned distance = first_slot(wheel, level);
+		uint64_t start = slot_start(wheel, level, distance);
+		unsigned index = index_of(start, level);
+
+		if (distance < WEFT__WHEEL_RING &&
+		    wheel->put[index] >= WEFT__WHEEL_CROWD &&
+		    may_begin(wheel, level, start) <= wheel->tick)
+			moves = wheel_cascade(wheel, index, moves);
 	}
-	slot_vacate(wheel, wheel->cascading);
-	wheel->cascading = 0;
 }
 
 /*
@@ -197,64 +298,84 @@ static unsigned wheel_expire(struct weft__wheel *wheel, unsigned slot,
 	return count;
 }
 
+/* Expires what is due, and empties what must be empty.  Returns how many have
+ * expired. */
+static unsigned wheel_run(struct weft__wheel *wheel, uint64_t now, unsigned max,
+			  struct weft__timer **tail)
+{
+	uint64_t moves = (uint64_t)max * MUST_MOVES;
+	unsigned count = 0;
+
+	for (;;) {
+		unsigned distance = first_slot(wheel, 0), level = 0;
+		uint64_t expires = wheel->tick + distance;
+		uint64_t must = first_must(wheel, &level);
+
+		if (distance == WEFT__WHEEL_RING)
+			expires = UINT64_MAX;
+		if (must > now && expires > now)
+			break;
+		if (count == max || moves == 0)
+			return count;
+		/* W5: up to here nothing was passed over, and no further. */
+		assert(must >= wheel->tick);
+		if (must <= expires) {
+			wheel->tick = must;
+			moves = wheel_cascade(wheel, index_of(must, level),
+					      moves);
+		} else {
+			wheel->tick = expires;
+			count += wheel_expire(wheel, index_of(expires, 0),
+					      max - count, &tail);
+		}
+	}
+	wheel->tick = now;
+	return count;
+}
+
 unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
 			     unsigned max, struct weft__timer **ret_list)
 {
 	uint64_t now = now_ns >> WEFT__WHEEL_TICK_BITS;
-	uint64_t moves = (uint64_t)max * MOVES_PER_EXPIRY;
-	struct weft__timer **tail = ret_list;
-	unsigned count = 0;
+	unsigned count;
 
 	*ret_list = NULL;
 	if (now < wheel->tick)
 		return 0;
-	while (count < max) {
-		unsigned level, slot;
-		uint64_t start;
-
-		if (wheel->cascading != 0) {
-			wheel_cascade(wheel, &moves);
-			if (wheel->cascading != 0)
-				break;
-		}
-		level = first_level(wheel);
-		if (level == WEFT__WHEEL_LEVELS) {
-			wheel->tick = now;
-			break;
-		}
-		slot = (unsigned)__builtin_ctzll(wheel->occupied[level]);
-		start = slot_start(wheel, level, slot);
-		if (start > now) {
-			wheel->tick = now;
-			break;
-		}
-		/* W5: up to here nothing was passed over, and no further. */
-		assert(start >= wheel->tick);
-		wheel->tick = start;
-		if (level == 0)
-			count += wheel_expire(wheel, slot, max - count, &tail);
-		else
-			wheel->cascading = index_of(start, level);
-	}
+	count = wheel_run(wheel, now, max, ret_list);
+	wheel_go_ahead(wheel, (uint64_t)max * MAY_MOVES);
 	return count;
+}
+
+/* The earliest time at which a level gives advance something to do. */
+static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
+{
+	unsigned distance = first_slot(wheel, level);
+	uint64_t start = slot_start(wheel, level, distance);
+	unsigned index = index_of(start, level);
+
+	if (distance == WEFT__WHEEL_RING)
+		return UINT64_MAX;
+	if (level == 0)
+		return ns_of(start);
+	if (wheel->put[index] >= WEFT__WHEEL_CROWD)
+		return ns_of(may_begin(wheel, level, start));
+	/* One that is alone in its slot needs no wake-ups to cascade. */
+	if (wheel->slots[index]->next == NULL)
+		return ns_of(tick_of(wheel->slots[index]->deadline_ns));
+	return ns_of(start);
 }
 
 uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel)
 {
-	const struct weft__timer *first;
-	unsigned level, slot;
+	uint64_t first_ns = UINT64_MAX;
 
-	if (wheel->cascading != 0 && wheel->slots[wheel->cascading] != NULL)
-		return wheel->tick << WEFT__WHEEL_TICK_BITS;
-	level = first_level(wheel);
-	if (level == WEFT__WHEEL_LEVELS)
-		return UINT64_MAX;
-	slot = (unsigned)__builtin_ctzll(wheel->occupied[level]);
-	first = wheel->slots[level * WEFT__WHEEL_SLOTS + slot];
-	/* One that is alone in its slot needs no wake-ups to cascade. */
-	if (level > 0 && first->next == NULL)
-		return tick_of(first->deadline_ns) << WEFT__WHEEL_TICK_BITS;
-	return slot_start(wheel, level, slot) << WEFT__WHEEL_TICK_BITS;
+	for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
+		uint64_t next_ns = level_next(wheel, level);
+
+		first_ns = next_ns < first_ns ? next_ns : first_ns;
+	}
+	return first_ns;
 }
 
 /* --- invariants --- */
@@ -272,44 +393,43 @@ static void check_timer(const struct weft__wheel *wheel,
 			const struct weft__timer *timer, unsigned index)
 {
 	uint64_t tick = tick_of(timer->deadline_ns);
-	unsigned level = index / WEFT__WHEEL_SLOTS;
-	uint64_t difference;
+	unsigned level = index / WEFT__WHEEL_RING;
 
-	tick = tick < wheel->tick ? wheel->tick : tick;
-	difference = tick ^ wheel->tick;
-	if (wheel->cascading != 0 && index == wheel->cascading) {
-		require(difference >> level * DIGIT_BITS == 0,
-			"W2: not of the slot being cascaded");
+	if (index == NEVER_INDEX) {
+		require(tick == NEVER_TICK, "W2: never is now");
 		return;
 	}
-	require(level_of(difference) == level, "W2: wrong level");
+	require(tick != NEVER_TICK, "W2: never is not never");
+	tick = tick < wheel->tick ? wheel->tick : tick;
 	require(index_of(tick, level) == index, "W2: wrong slot");
+	require(slots_apart(tick, wheel->tick, level) < WEFT__WHEEL_RING,
+		"W3: beyond the ring");
+	require(level >= lowest_level_of(tick, wheel->tick) &&
+			(level == 0 || index_of(wheel->tick, level) == index ||
+			 level <= digit_of(tick ^ wheel->tick)),
+		"W2: wrong level");
+}
+
+static void check_slot(const struct weft__wheel *wheel, unsigned index)
+{
+	struct weft__timer *const *link = &wheel->slots[index];
+
+	if (index != NEVER_INDEX) {
+		uint64_t map = wheel->occupied[index / WEFT__WHEEL_RING]
+					      [index >> DIGIT_BITS & 1u];
+
+		require((map >> (index & DIGIT_MASK) & 1u) == (*link != NULL),
+			"W1: bitmap and slot");
+	}
+	for (; *link != NULL; link = &(*link)->next) {
+		require((*link)->link == link, "W4: broken link");
+		check_timer(wheel, *link, index);
+	}
 }
 
 void weft__wheel_check(const struct weft__wheel *wheel)
 {
-	unsigned index;
-
-	require(wheel->tick >> WEFT__WHEEL_LEVELS * DIGIT_BITS == 0,
-		"W5: tick beyond time");
-	if (wheel->cascading != 0) {
-		unsigned level =
-			(unsigned)wheel->cascading / WEFT__WHEEL_SLOTS;
-
-		require(level > 0 && level < WEFT__WHEEL_LEVELS,
-			"W2: no such level to cascade");
-		require(index_of(wheel->tick, level) == wheel->cascading,
-			"W5: cascading slot passed");
-	}
-	for (index = 0; index < SLOT_COUNT; index++) {
-		struct weft__timer *const *link = &wheel->slots[index];
-		uint64_t map = wheel->occupied[index / WEFT__WHEEL_SLOTS];
-		bool marked = (map >> (index & DIGIT_MASK) & 1u) != 0;
-
-		require(marked == (*link != NULL), "W1: bitmap and slot");
-		for (; *link != NULL; link = &(*link)->next) {
-			require((*link)->link == link, "W4: broken link");
-			check_timer(wheel, *link, index);
-		}
-	}
+	require(wheel->tick < NEVER_TICK, "W5: tick beyond time");
+	for (unsigned index = 0; index <= NEVER_INDEX; index++)
+		check_slot(wheel, index);
 }

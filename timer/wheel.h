@@ -9,30 +9,41 @@
  * expired timers go out as a list, and nothing is ever called back.
  *
  * Time is cut into ticks of 2^16 ns (65.5 us), so a tick number has 48 bits:
- * eight digits of six bits.  Level L has one slot for each value of digit L:
+ * eight digits of six bits.  A slot of level L spans 64^L ticks, and a level
+ * has a ring of 128 of them, two laps of its digit:
  *
  *	level            0       1       2       3       4       5..7
  *	slot spans   65 us  4.2 ms  268 ms  17.2 s  18.3 min  19.5 h..9 y
  *
- * Slots are absolute: the slot of a timer is a digit of its own tick, never a
- * distance from now.  Its level is the highest digit in which its tick and the
- * wheel's differ.  When the wheel's tick reaches the first tick of a slot above
- * level 0, the slot cascades: its timers move to lower levels.
+ * Slots are absolute: the slot of a timer is the part of its own tick that
+ * counts the level's slots, never a distance from now.  A timer is armed at the
+ * level of the highest digit in which its tick and the wheel's differ, or at
+ * level 0 if that reaches it within the lap of now and the next one.
+ *
+ * Slot k of a level above 0 is emptied into lower levels, it cascades.  It must
+ * before time comes to it:
+ *
+ *	... now ][ slot k - 1 . . . . ][ slot k
+ *	          ^ may                 ^ must
+ *
+ * A crowded one may be emptied from one slot before on, a little at each
+ * advance and after what has expired: else all that is due in it would wait for
+ * its last timer to be moved (46,000 timers: 0.9 ms).  That is what the second
+ * lap is for.
  *
  * A deadline is rounded up to a tick and so never fires early, and at most one
  * tick late.  A deadline that rounds up to the end of 64-bit time (UINT64_MAX
- * is "never") gets tick 2^48, whose highest digit differs from that of every
- * time: it lands in a slot above level 7 that is never looked at.
+ * is "never") gets tick 2^48: a list that is never looked at.
  *
  * Invariants
  *   W1  A bit of occupied[] is set if and only if its slot has a timer.
- *   W2  An armed timer is in the slot that weft__wheel_arm() would choose for
- *       it now, but for timers in the slot that is being cascaded.
- *   W3  Hence, of occupied slots, those of a lower level come before those of
- *       a higher one, within a level they are in order, and none wraps around:
- *       the first occupied slot is the first bit of the first bitmap not 0.
+ *   W2  An armed timer is in the slot of its tick, of a level between the
+ *       highest digit in which that differs from the wheel's and the lowest
+ *       whose ring reaches it.
+ *   W3  From now on no ring holds more than its 128 slots: the first occupied
+ *       one of a level is the first bit of its bitmap from now on.
  *   W4  *timer->link == timer for every armed timer; link is NULL for others.
- *   W5  The tick never goes back, and never passes an occupied slot.
+ *   W5  The tick never goes back, nor past an occupied slot's first tick.
  *
  * Concurrency: none.  The caller owns the wheel and its timers, or locks.
  *
@@ -47,6 +58,8 @@
  *   - A level and slot stored in the timer: the last timer of a slot is the
  *     one whose link points into slots[], which names the slot as well.
  *   - A cascade in one piece: at a million timers it is a stall of many ms.
+ *   - A cascade in pieces when time has come to the slot: no stall for who
+ *     calls, but for all whose timers are in it.
  */
 
 #include <stdbool.h>
@@ -57,7 +70,10 @@
 
 #define WEFT__WHEEL_TICK_BITS 16u
 #define WEFT__WHEEL_LEVELS 8u
-#define WEFT__WHEEL_SLOTS 64u
+#define WEFT__WHEEL_RING 128u
+
+/* A slot is crowded when so many were put there since it was empty. */
+#define WEFT__WHEEL_CROWD 256u
 
 /* Embedded in the caller's object; all zero is a timer that is not armed. */
 struct weft__timer {
@@ -72,13 +88,13 @@ struct weft__timer {
 struct weft__wheel {
 	/* All before this tick has expired; it never goes back. */
 	uint64_t tick;
-	/* Index of the slot being cascaded; 0 (it is of level 0): none. */
-	uint64_t cascading;
 	struct weft__recent recent;
-	/* A bit a slot; the last bitmap is for "never". */
-	uint64_t occupied[WEFT__WHEEL_LEVELS + 1u];
-	/* Slot s of level L is at 64 * L + s; "never" is slot 1 of level 8. */
-	struct weft__timer *slots[WEFT__WHEEL_LEVELS * WEFT__WHEEL_SLOTS + 2u];
+	/* A bit a slot. */
+	uint64_t occupied[WEFT__WHEEL_LEVELS][2];
+	/* Slot s of level L is at 128 * L + s; the last is "never". */
+	struct weft__timer *slots[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
+	/* How many were put there since it was empty. */
+	uint32_t put[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
 };
 
 /* An empty wheel whose time is now_ns. */
@@ -89,9 +105,13 @@ void weft__wheel_init(struct weft__wheel *wheel, uint64_t now_ns);
  * next advance.  The timer must stay where it is until it expires or is
  * cancelled.  Overwrites timer->next: whoever re-arms the timers of a returned
  * list reads next first.
+ *
+ * Returns a time before which this one gives advance nothing to do: the rounded
+ * deadline, or for the one that makes a slot crowded the time from which on
+ * that may be emptied.
  */
-void weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
-		     uint64_t deadline_ns);
+uint64_t weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
+			 uint64_t deadline_ns);
 
 /*
  * True if the timer was armed and now will not expire.  False if it was not
@@ -110,8 +130,9 @@ static inline bool weft__timer_armed(const struct weft__timer *timer)
  * with NULL.  Returns how many.  A now_ns before the wheel's time expires
  * nothing: callers may have read their clocks in another order than they come.
  *
- * Work is bounded by max: a call also stops after 64 * max moves of a cascade,
- * even if it then returns fewer than max.  There is more to do if and only if
+ * Work is bounded by max: a call also stops after 64 * max moves of cascades
+ * that must be, even if it then returns fewer than max, and after 4 * max moves
+ * of those that may.  There is more to do if and only if
  * next_ns is at or before now_ns (and not UINT64_MAX).  So one who calls again
  * while max comes back, and then waits until next_ns, does not wait, comes
  * again, and leaves no timer behind; one who must have all asks next_ns.

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Suite timer/cascade: how the timers of a far slot come to nearer ones: all
+ * of them, a few at a time, and nobody waits for it.
+ */
+
+#include "timer/wheel.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#define TICK ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)
+
+/*
+ * A cascade is cut where it would stall its caller; what was armed and
+ * cancelled meanwhile is met or not like all others.
+ */
+START_TEST(large_slot_cascades_in_pieces)
+{
+	enum { MANY = 5000 };
+	static struct weft__timer timers[MANY], late;
+	static struct weft__wheel wheel;
+	uint64_t now_ns = TICK << 13;
+	unsigned calls = 0, count = 0;
+	struct weft__timer *list;
+
+	weft__wheel_init(&wheel, 0);
+	for (int i = 0; i < MANY; i++)
+		weft__wheel_arm(&wheel, &timers[i],
+				now_ns - TICK * (uint64_t)(1 + i % 60));
+	while (weft__wheel_next_ns(&wheel) <= now_ns) {
+		unsigned n = weft__wheel_advance(&wheel, now_ns, 1, &list);
+
+		ck_assert(n == 0 || !weft__timer_armed(list));
+		count += n;
+		if (calls++ == 3) {
+			ck_assert_uint_eq(count, 0);
+			for (int i = 0; i < MANY; i += 2)
+				weft__wheel_cancel(&wheel, &timers[i]);
+			weft__wheel_arm(&wheel, &late, now_ns);
+		}
+		weft__wheel_check(&wheel);
+	}
+	ck_assert_uint_eq(count, MANY / 2 + 1);
+	ck_assert_uint_le(calls, count + 2 * MANY / 64 + 8);
+}
+END_TEST
+
+/* If the rest of a slot is cancelled in mid-cascade, nothing remains of it. */
+START_TEST(cascade_may_be_cancelled_halfway)
+{
+	static struct weft__timer timers[200];
+	static struct weft__wheel wheel;
+	struct weft__timer *list;
+
+	weft__wheel_init(&wheel, 0);
+	for (int i = 0; i < 200; i++)
+		weft__wheel_arm(&wheel, &timers[i], 200 * TICK);
+	weft__wheel_advance(&wheel, 200 * TICK, 1, &list);
+	ck_assert(weft__wheel_next_ns(&wheel) == 192 * TICK);
+	for (int i = 0; i < 200; i++)
+		ck_assert(weft__wheel_cancel(&wheel, &timers[i]));
+	weft__wheel_check(&wheel);
+	ck_assert(weft__wheel_next_ns(&wheel) == UINT64_MAX);
+	weft__wheel_advance(&wheel, 5000 * TICK, 1, &list);
+	weft__wheel_arm(&wheel, &timers[0], 5200 * TICK);
+	ck_assert(weft__wheel_next_ns(&wheel) == 5200 * TICK);
+}
+END_TEST
+
+/* Arms that many in the slot of ticks 192 to 255.  Returns the earliest time at
+ * which one of them said that there was something to do. */
+static uint64_t crowd_arm(struct weft__wheel *wheel, struct weft__timer *timers,
+			  unsigned count)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t ns = weft__wheel_arm(wheel, &timers[i],
+					      TICK * (200 + i % 8));
+
+		first_ns = ns < first_ns ? ns : first_ns;
+	}
+	return first_ns;
+}
+
+enum { CROWD = 4 * WEFT__WHEEL_CROWD };
+
+/* What is due at the beginning of a crowded slot does not wait for the rest of
+ * it: that has been moved in the time of the slot before. */
+START_TEST(crowd_is_moved_ahead_of_its_time)
+{
+	static struct weft__timer timers[CROWD];
+	static struct weft__wheel wheel;
+	struct weft__timer *list;
+	unsigned calls = 0;
+
+	weft__wheel_init(&wheel, 0);
+	ck_assert_uint_eq(crowd_arm(&wheel, timers, CROWD), 128 * TICK);
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 128 * TICK);
+	weft__wheel_advance(&wheel, 127 * TICK, 16, &list);
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 128 * TICK);
+	while (weft__wheel_next_ns(&wheel) <= 128 * TICK) {
+		ck_assert_uint_eq(weft__wheel_advance(&wheel, 128 * TICK, 16,
+						      &list),
+				  0);
+		weft__wheel_check(&wheel);
+		calls++;
+	}
+	/* No call moved more than 4 for each that it might have returned. */
+	ck_assert_uint_eq(calls, CROWD / 64);
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 200 * TICK);
+	ck_assert_uint_eq(weft__wheel_advance(&wheel, 200 * TICK, 16, &list),
+			  16);
+}
+END_TEST
+
+/* Nor does what is due before it. */
+START_TEST(crowd_is_moved_after_what_is_due)
+{
+	static struct weft__timer timers[CROWD], due[64];
+	static struct weft__wheel wheel;
+	struct weft__timer *list;
+
+	weft__wheel_init(&wheel, 0);
+	crowd_arm(&wheel, timers, CROWD);
+	for (unsigned i = 0; i < 64; i++)
+		weft__wheel_arm(&wheel, &due[i], 130 * TICK);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_uint_eq(weft__wheel_advance(&wheel, 131 * TICK, 16,
+						      &list),
+				  16);
+		weft__wheel_check(&wheel);
+	}
+	/* And all the same it has gone on meanwhile. */
+	for (unsigned i = 0; i < CROWD / 64 - 4; i++) {
+		ck_assert_uint_le(weft__wheel_next_ns(&wheel), 131 * TICK);
+		weft__wheel_advance(&wheel, 131 * TICK, 16, &list);
+	}
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 200 * TICK);
+}
+END_TEST
+
+/* Few are moved when they must be: nobody is woken for them before. */
+START_TEST(few_are_moved_when_their_time_has_come)
+{
+	static struct weft__timer timers[2];
+	static struct weft__wheel wheel;
+
+	weft__wheel_init(&wheel, 0);
+	ck_assert_uint_eq(crowd_arm(&wheel, timers, 2), 200 * TICK);
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 192 * TICK);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("timer/cascade");
+	TCase *tc = tcase_create("cascade");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_test(tc, large_slot_cascades_in_pieces);
+	tcase_add_test(tc, cascade_may_be_cancelled_halfway);
+	tcase_add_test(tc, crowd_is_moved_ahead_of_its_time);
+	tcase_add_test(tc, crowd_is_moved_after_what_is_due);
+	tcase_add_test(tc, few_are_moved_when_their_time_has_come);
+	suite_add_tcase(suite, tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
