@@ -1,27 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fetch ADDR PATH... - gets pages by HTTP/1.0, all at once, and prints sizes.
- *
- * Shows	a group of tasks whose first failure cancels the others, and one
- *		deadline for all of them; results in the starter's memory.
- * Run		build/examples/httpd . 127.0.0.1:8000 &
- *		build/examples/fetch 127.0.0.1:8000 /README.md /LICENSE
- * Needs	Linux 6.1 or newer
- */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <weft/weft.h>
-
-#define DEADLINE_NS WEFT_SEC(2)
-
-struct page {
-	const char *address;
-	const char *path;
-	uint64_t bytes;
-};
+#include "page.h"
 
 /* One message a failure, none for what is cancelled since another failed. */
 static int64_t fail(const struct page *page, const char *why, int64_t error)
@@ -38,8 +21,8 @@ static ssize_t read_header(int fd, char *header, size_t bytes_max)
 	char *end;
 
 	do {
-		ssize_t n = weft_read(fd, header + bytes,
-				      bytes_max - 1 - bytes);
+		ssize_t n =
+			weft_read(fd, header + bytes, bytes_max - 1 - bytes);
 
 		if (n <= 0) /* 0: the stream has ended, or there is no room */
 			return n < 0 ? n : -EBADMSG;
@@ -56,8 +39,10 @@ static int64_t get(struct page *page, int fd)
 	char text[8192], *field;
 	uint64_t announced = UINT64_MAX;
 	ssize_t n;
-	int bytes = snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\n"
-			     "Host: %s\r\n\r\n", page->path, page->address);
+	int bytes = snprintf(text, sizeof(text),
+			     "GET %s HTTP/1.0\r\n"
+			     "Host: %s\r\n\r\n",
+			     page->path, page->address);
 	int r = bytes < (int)sizeof(text) ? 0 : -ENAMETOOLONG;
 
 	if (r == 0)
@@ -81,7 +66,7 @@ static int64_t get(struct page *page, int fd)
 	return n < 0 ? fail(page, strerror((int)-n), n) : 0;
 }
 
-static int64_t fetch(void *arg)
+int64_t page_fetch(void *arg)
 {
 	struct page *page = *(struct page **)arg;
 	int fd = weft_tcp_connect(page->address, NULL);
@@ -92,46 +77,4 @@ static int64_t fetch(void *arg)
 	result = get(page, fd);
 	weft_close(fd);
 	return result;
-}
-
-static int64_t fetch_all(void *arg)
-{
-	struct page *pages = arg;
-	int64_t result = 0;
-	int r = 0;
-
-	WEFT_WITHIN(DEADLINE_NS) {
-		WEFT_SCOPE(all, &result) {
-			for (struct page *p = pages; p->path && r == 0; p++)
-				r = WEFT_GO(all, fetch, p);
-			if (r < 0)
-				weft_scope_fail(all, r);
-		}
-		/* Theirs it is not, so they see it as -ECANCELED. */
-		if (result == -ECANCELED && weft_deadline_passed())
-			result = -ETIMEDOUT;
-	}
-	return result;
-}
-
-int main(int argc, char **argv)
-{
-	struct page *pages = calloc((size_t)argc, sizeof(*pages));
-	int64_t result;
-
-	if (argc < 3 || !pages) {
-		fprintf(stderr, "Usage: fetch ADDR PATH...\n");
-		free(pages);
-		return 2;
-	}
-	for (int i = 2; i < argc; i++)
-		pages[i - 2] = (struct page){ argv[1], argv[i], 0 };
-	result = weft_run(fetch_all, pages, NULL);
-	if (result == -ETIMEDOUT)
-		fprintf(stderr, "fetch: %s: not all came in time\n", argv[1]);
-	for (int i = 2; i < argc && result == 0; i++)
-		printf("%8llu %s\n", (unsigned long long)pages[i - 2].bytes,
-		       argv[i]);
-	free(pages);
-	return result < 0;
 }

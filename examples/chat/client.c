@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * chat [ADDR] - a room: lines from one connection go to all others.
- *
- * Shows	a broadcast, which never waits for anybody: a connection that
- *		takes lines too slowly misses some, and is told how many; two
- *		tasks a connection in a group, where either ends the other.
- * Run		build/examples/chat 127.0.0.1:7000 &
- *		nc 127.0.0.1 7000		in several terminals
- * Needs	Linux 6.1 or newer
- */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <weft/weft.h>
+
+#include "client.h"
 
 struct line {
 	int from; /* the descriptor of the client that said it */
@@ -85,41 +77,15 @@ static int64_t tell(void *arg)
 	return r;
 }
 
-static int64_t welcome(void *arg)
+int64_t client_run(void *arg)
 {
 	struct client client = { .fd = *(int *)arg };
 	struct client *shared = &client;
 
 	weft_subscribe(&lines, &client.lines);
-	WEFT_SCOPE(both, NULL)
+	WEFT_SCOPE (both, NULL)
 		if (WEFT_GO(both, tell, shared) < 0 ||
 		    WEFT_GO(both, listen_to, shared) < 0)
 			weft_scope_cancel(both);
 	return weft_close(client.fd);
-}
-
-static int64_t serve(void *arg)
-{
-	char text[WEFT_ADDR_TEXT_BYTES];
-	int fd = -1, listener = weft_tcp_listen(arg, NULL);
-
-	if (listener < 0)
-		return listener;
-	printf("listening on %s\n", weft_local_addr_text(listener, text));
-	fflush(stdout);
-	WEFT_SUPERVISE(clients)
-		while ((fd = weft_accept(listener, NULL)) >= 0)
-			if (WEFT_GO(clients, welcome, fd) < 0)
-				weft_close(fd);
-	weft_close(listener);
-	return fd;
-}
-
-int main(int argc, char **argv)
-{
-	char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
-	int64_t result = weft_run(serve, address, NULL);
-
-	fprintf(stderr, "chat: %s: %s\n", address, strerror((int)-result));
-	return 1;
 }

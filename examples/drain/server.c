@@ -1,29 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * drain [ADDR] - an echo server that SIGTERM ends gracefully.
- *
- * Shows	a signal as something that a task waits for.  When it comes no
- *		connection is taken any more, and those that are open may finish
- *		until a deadline; what is left then is cancelled.
- * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
- *		kill %1
- * Needs	Linux 6.1 or newer
- */
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
-#include <weft/weft.h>
+#include "server.h"
 
 #define GRACE_NS WEFT_SEC(5)
-
-struct server {
-	int listener;
-	int signal_fd;
-	struct weft_scope *connections;
-	struct weft_count open; /* connections: to wait for, with a deadline */
-};
 
 struct connection {
 	int fd;
@@ -67,15 +47,15 @@ static int64_t wait_for_signal(void *arg)
 	return r < 0 ? r : -EINTR;
 }
 
-static int64_t serve(void *arg)
+int64_t server_run(void *arg)
 {
 	struct server *server = arg;
 	int64_t result = 0;
 	int r = 0;
 
-	WEFT_SUPERVISE(connections) {
+	WEFT_SUPERVISE (connections) {
 		server->connections = connections;
-		WEFT_SCOPE(taking, &result) {
+		WEFT_SCOPE (taking, &result) {
 			r = WEFT_GO(taking, take_connections, server);
 			if (r == 0)
 				r = WEFT_GO(taking, wait_for_signal,
@@ -85,37 +65,11 @@ static int64_t serve(void *arg)
 		}
 		result = r < 0 ? r : result;
 		weft_close(server->listener);
-		WEFT_WITHIN(GRACE_NS)
+		WEFT_WITHIN (GRACE_NS)
 			r = weft_count_wait(&server->open);
 		if (r < 0)
 			weft_scope_cancel(connections);
 	}
 	weft_close(server->signal_fd);
 	return result == -EINTR ? 0 : result;
-}
-
-int main(int argc, char **argv)
-{
-	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
-	struct server server = { .open = WEFT_COUNT_INIT(0) };
-	char text[WEFT_ADDR_TEXT_BYTES];
-	int64_t result;
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	server.signal_fd = weft_signal_open(&signals);
-	server.listener = weft_tcp_listen(address, NULL);
-	result = server.listener < 0 ? server.listener : server.signal_fd;
-	if (result >= 0) {
-		printf("listening on %s\n",
-		       weft_local_addr_text(server.listener, text));
-		fflush(stdout);
-		result = weft_run(serve, &server, NULL);
-	}
-	if (result < 0)
-		fprintf(stderr, "drain: %s: %s\n", address,
-			strerror((int)-result));
-	return result < 0;
 }

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CHAT_CLIENT_H
+#define CHAT_CLIENT_H
+
+#include <stdint.h>
+
+/* The task of a connection, which it closes.  @arg is its descriptor. */
+int64_t client_run(void *arg);
+
+#endif

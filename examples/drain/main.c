@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * drain [ADDR] - an echo server that SIGTERM ends gracefully.
+ *
+ * Shows	a signal as something that a task waits for.  When it comes no
+ *		connection is taken any more, and those that are open may finish
+ *		until a deadline; what is left then is cancelled.
+ * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
+ *		kill %1
+ * Needs	Linux 6.1 or newer
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server.h"
+
+int main(int argc, char **argv)
+{
+	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
+	struct server server = { .open = WEFT_COUNT_INIT(0) };
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int64_t result;
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	server.signal_fd = weft_signal_open(&signals);
+	server.listener = weft_tcp_listen(address, NULL);
+	result = server.listener < 0 ? server.listener : server.signal_fd;
+	if (result >= 0) {
+		printf("listening on %s\n",
+		       weft_local_addr_text(server.listener, text));
+		fflush(stdout);
+		result = weft_run(server_run, &server, NULL);
+	}
+	if (result < 0)
+		fprintf(stderr, "drain: %s: %s\n", address,
+			strerror((int)-result));
+	return result < 0;
+}

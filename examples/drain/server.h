@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef DRAIN_SERVER_H
+#define DRAIN_SERVER_H
+
+#include <weft/weft.h>
+
+struct server {
+	int listener;
+	int signal_fd;
+	struct weft_scope *connections;
+	struct weft_count open; /* connections: to wait for, with a deadline */
+};
+
+/* Takes connections until the signal comes, lets them finish, and closes both
+ * descriptors.  @arg is a struct server. */
+int64_t server_run(void *arg);
+
+#endif

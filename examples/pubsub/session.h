@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef PUBSUB_SESSION_H
+#define PUBSUB_SESSION_H
+
+#include <stdint.h>
+
+/* The task of a connection, which it closes.  @arg is its descriptor. */
+int64_t session_run(void *arg);
+
+#endif
