@@ -3,14 +3,13 @@
 #define HTTPD_SERVER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <weft/weft.h>
 
 /* What all connections share; nobody writes it once the server runs. */
 struct server {
 	int listener;
 	int root_fd; /* the directory that is served */
-	size_t connections_max;
+	unsigned connections_max;
 	weft_nsec header_ns; /* for a whole request header */
 	bool verbose;	     /* a line for each request, on stderr */
 };
