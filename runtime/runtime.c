@@ -575,6 +575,9 @@ int weft_stop(struct weft_runtime *runtime)
 		return -EINVAL;
 	if (here && here->runtime == runtime)
 		return -EDEADLK;
+	/* One worker is the thread of weft_run(), which ends it. */
+	if (runtime->threads_count < runtime->workers_count)
+		return -EINVAL;
 	/* This thread keeps the time: any worker may be computing. */
 	by_ns = drain_by_ns(runtime);
 	drain(runtime, WEFT_NEVER);

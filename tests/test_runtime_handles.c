@@ -250,6 +250,34 @@ static int64_t mistake_inside(void *arg)
 
 static struct weft_runtime *its_runtime;
 
+/* Its threads are not all its own. */
+static void *stop_what_runs(void *arg)
+{
+	ck_assert_int_eq(weft_stop(arg), -EINVAL);
+	return NULL;
+}
+
+static int64_t be_stopped(void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	ck_assert_int_eq(pthread_create(&thread, NULL, stop_what_runs,
+					weft_runtime()),
+			 0);
+	pthread_join(thread, NULL);
+	return weft_sleep(WEFT_MS(1));
+}
+
+START_TEST(runtime_of_run_is_not_to_be_stopped)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	for (opts.workers = 1; opts.workers <= 2; opts.workers++)
+		ck_assert_int_eq(weft_run(be_stopped, NULL, &opts), 0);
+}
+END_TEST
+
 static void *wait_wrongly(void *arg)
 {
 	/* Nobody has its handle: it was started without one. */
@@ -292,6 +320,7 @@ int main(void)
 			    2);
 	tcase_add_loop_test(handles, many_threads_wait_for_their_own, 0, 2);
 	tcase_add_test(mistakes, mistakes_of_a_thread_are_errors);
+	tcase_add_test(mistakes, runtime_of_run_is_not_to_be_stopped);
 	tcase_add_loop_test(mistakes, mistakes_of_a_task_are_errors, 0, 2);
 	suite_add_tcase(suite, handles);
 	suite_add_tcase(suite, mistakes);

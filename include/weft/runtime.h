@@ -65,8 +65,9 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  * The same in two steps, for a program whose own thread must stay its own: all
  * workers run on threads of the runtime.  Stop cancels what is left, waits for
  * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
- * 0, or an error as weft_run().  Threads that wait in weft_wait() meanwhile are
- * let go first; other calls must not begin any more.
+ * 0, or an error as weft_run(); -EINVAL for a runtime of weft_run(), which ends
+ * by itself.  Threads that wait in weft_wait() meanwhile are let go first;
+ * other calls must not begin any more.
  *
  *	sigaddset(&set, SIGINT);		before weft_start(), so that
  *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it
