@@ -209,6 +209,7 @@ static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 
 	if (!task)
 		return -EPERM;
+	weft__assert(task->scopes != scope, "a scope was begun that is open");
 	/* So that its own cancellation finds it, and these children. */
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_link(task);

@@ -78,6 +78,18 @@ static int64_t end_scope_twice(void *arg)
 	return weft_scope_end(&scope);
 }
 
+/* A cancelled one looks through its scopes. */
+static int64_t begin_scope_twice(void *arg)
+{
+	struct weft_scope scope;
+
+	(void)arg;
+	ck_assert_int_eq(weft_cancel(weft_self()), 0);
+	weft_group_begin(&scope);
+	weft_group_begin(&scope);
+	return weft_scope_end(&scope);
+}
+
 static int64_t start_in_ended_scope(void *arg)
 {
 	struct weft_scope scope;
@@ -275,6 +287,7 @@ static const struct misuse {
 	  "a scope was counted by a task that did not begin it" },
 	{ end_outer_scope_first,
 	  "a scope was ended before one that was begun inside it" },
+	{ begin_scope_twice, "a scope was begun that is open" },
 	{ end_scope_twice, "not an open scope: begun, and not yet ended?" },
 	{ start_in_ended_scope,
 	  "a task was started in a scope that is not open" },
