@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/misuse: a program that breaks the rules of <weft/sync.h> is told
- * which, in a sentence, and ends.
+ * Suite sync/misuse: a program that breaks the rules of what tasks share is
+ * told which, in a sentence, and ends.
  */
 #include "tests/test_death.h"
 #include "tests/test_io_common.h"
@@ -101,6 +101,42 @@ static int64_t wait_at_barrier_for_nobody(void *arg)
 	return weft_barrier_wait(&blank);
 }
 
+static int64_t receive_from_blank(void *arg)
+{
+	static struct weft_chan blank;
+	int item;
+
+	(void)arg;
+	return weft_chan_recv(&blank, &item);
+}
+
+static int64_t send_to_blank(void *arg)
+{
+	static struct weft_chan blank;
+	int item = 1;
+
+	(void)arg;
+	return weft_chan_try_send(&blank, &item);
+}
+
+static int64_t broadcast_by_blank(void *arg)
+{
+	static struct weft_broadcast blank;
+	int item = 1;
+
+	(void)arg;
+	return weft_broadcast_send(&blank, &item);
+}
+
+static int64_t set_blank_watch(void *arg)
+{
+	static struct weft_watch blank;
+	int item = 1;
+
+	(void)arg;
+	return weft_watch_set(&blank, &item);
+}
+
 static struct weft_once once;
 
 static int64_t ask_for_itself(void *arg)
@@ -125,6 +161,10 @@ static const struct misuse {
 	{ release_too_many, "a semaphore has too many permits" },
 	{ do_more_than_counted, "more was done than had been counted" },
 	{ wait_at_barrier_for_nobody, "a barrier for nobody" },
+	{ receive_from_blank, "a channel was used that is not initialised" },
+	{ send_to_blank, "a channel was used that is not initialised" },
+	{ broadcast_by_blank, "a broadcast was used that is not initialised" },
+	{ set_blank_watch, "a watch was used that is not initialised" },
 	{ ask_for_itself, "a function to be run once asks for itself" },
 };
 

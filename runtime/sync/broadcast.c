@@ -99,6 +99,8 @@ int weft_broadcast_send(struct weft_broadcast *broadcast, const void *item)
 		weft__lock_drop(&b->lock);
 		return -EPIPE;
 	}
+	weft__assert(b->capacity,
+		     "a broadcast was used that is not initialised");
 	memcpy(place_of(b, b->sent++), item, b->item_bytes);
 	weft__wake_in(&b->waiters, &b->lock);
 	return 0;

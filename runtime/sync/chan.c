@@ -42,6 +42,14 @@ static inline void ring_take(struct weft__chan *c, void *item)
 
 /* ---- One step; under the lock ------------------------------------------ */
 
+/* Looked at here alone: whatever is handed over, one side first had to wait. */
+static int chan_waits(const struct weft__chan *c)
+{
+	weft__assert(c->item_bytes,
+		     "a channel was used that is not initialised");
+	return WEFT__CHAN_WAITS;
+}
+
 static inline int send_now(struct weft__chan *c, const void *item,
 			   struct weft__waiter **ret_met)
 {
@@ -60,7 +68,7 @@ static inline int send_now(struct weft__chan *c, const void *item,
 		}
 	}
 	if (weft__unlikely(c->count == c->capacity))
-		return WEFT__CHAN_WAITS;
+		return chan_waits(c);
 	ring_put(c, item);
 	return 0;
 }
@@ -72,7 +80,7 @@ static int recv_from_sender(struct weft__chan *c, void *item,
 	struct weft__waiter *sender = weft__waiters_take(&c->senders);
 
 	if (!sender)
-		return c->closed ? -EPIPE : WEFT__CHAN_WAITS;
+		return c->closed ? -EPIPE : chan_waits(c);
 	item_copy(item, sender->item, c->item_bytes);
 	*ret_met = sender;
 	return 0;

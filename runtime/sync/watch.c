@@ -34,7 +34,10 @@ _Static_assert(sizeof(struct watch) == sizeof(struct weft_watch),
 
 static struct watch *watch_of(struct weft_watch *watch)
 {
-	return (struct watch *)(void *)watch;
+	struct watch *w = (struct watch *)(void *)watch;
+
+	weft__assert(w->value, "a watch was used that is not initialised");
+	return w;
 }
 
 int weft_watch_set(struct weft_watch *watch, const void *item)
