@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/signalfd.h>
 
@@ -42,8 +43,10 @@ int weft_signal_wait(int fd, int *ret_number)
 
 	if (n < 0)
 		return (int)n;
-	/* The kernel gives whole ones; a descriptor of another kind may not. */
-	if (n != (ssize_t)sizeof(info))
+	/* The kernel gives whole ones; a descriptor of another kind may not, or
+	 * gives what is none. */
+	if (n != (ssize_t)sizeof(info) || info.ssi_signo < 1 ||
+	    info.ssi_signo > (uint32_t)SIGRTMAX)
 		return -EINVAL;
 	*ret_number = (int)info.ssi_signo;
 	return 0;

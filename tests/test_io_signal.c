@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <poll.h>
+#include <sys/signalfd.h>
 
 #include "tests/test_io_common.h"
 
@@ -99,10 +100,14 @@ END_TEST
 
 IO_TEST(wait_refuses_other_descriptors)
 {
+	char other[sizeof(struct signalfd_siginfo)];
 	int fds[2], number = 0;
 
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	ck_assert_int_eq(weft_write(fds[1], "x", 1), 1);
+	ck_assert_int_eq(weft_signal_wait(fds[0], &number), -EINVAL);
+	memset(other, 'x', sizeof(other));
+	ck_assert_int_eq(weft_write_all(fds[1], other, sizeof(other), NULL), 0);
 	ck_assert_int_eq(weft_signal_wait(fds[0], &number), -EINVAL);
 	ck_assert_int_eq(weft_signal_wait(-1, &number), -EBADF);
 	close_both(fds);
