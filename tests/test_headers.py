@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Each public header compiles alone, in C11, C++11 and C++17, by gcc and clang;
 and so do the macros in use (test_headers.c).  The C of README.md compiles as
-printed, in C11.  TAP."""
+printed, in C11.  A result that is not looked at is warned of.  TAP."""
 
 import pathlib
 import re
@@ -12,8 +12,10 @@ import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent
 INCLUDE = TESTS.parent / "include"
-FLAGS = ["-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror",
-         f"-I{INCLUDE}"]
+FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
+LOOK = ["-fsyntax-only"]
+# gcc looks for results that nobody sees only when it makes code.
+COMPILE = ["-S", "-o", "/dev/null"]
 # Not -Wshadow in C++: struct weft_stats and weft_stats() share a name, as
 # stat(2) and its struct do.
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
@@ -44,11 +46,22 @@ int fragment(void)
 return 0;
 }
 """
+# A task that was not started leaves its descriptor to the caller.
+UNSEEN = """#include <weft/weft.h>
+
+int64_t serve(void *arg);
+void start(struct weft_scope *scope, int fd);
+void start(struct weft_scope *scope, int fd)
+{
+	WEFT_GO(scope, serve, fd);
+}
+"""
 
 
-def compile_text(compiler, language, text):
-    done = subprocess.run([compiler, *FLAGS, *LANGUAGES[language], "-"],
-                          input=text, capture_output=True, text=True)
+def compile_text(compiler, language, text, how=LOOK):
+    done = subprocess.run(
+        [compiler, *how, *FLAGS, *LANGUAGES[language], "-"],
+        input=text, capture_output=True, text=True)
     return done.stderr if done.returncode else ""
 
 
@@ -74,20 +87,34 @@ def cases():
         yield what, text, ["C11"]
 
 
-def main():
-    number = failed = 0
+def refused(compiler, language):
+    """Why not, or nothing."""
+    said = compile_text(compiler, language, UNSEEN, COMPILE)
+    return "" if "unused-result" in said else f"not refused: {said}\n"
+
+
+def checks():
+    """Each with a function that returns what is wrong."""
     for what, text, languages in cases():
         for language in languages:
-            for compiler in COMPILERS:
-                number += 1
-                if shutil.which(compiler):
-                    error = compile_text(compiler, language, text)
-                else:
-                    error = f"{compiler} is not installed\n"
-                failed += bool(error)
-                print("not ok" if error else "ok", number,
-                      f"- {what}, {language}, {compiler}", flush=True)
-                sys.stderr.write(error)
+            yield what, language, lambda *to, text=text: compile_text(*to, text)
+    for language in LANGUAGES:
+        yield "a result that nobody sees is refused", language, refused
+
+
+def main():
+    number = failed = 0
+    for what, language, check in checks():
+        for compiler in COMPILERS:
+            number += 1
+            if shutil.which(compiler):
+                error = check(compiler, language)
+            else:
+                error = f"{compiler} is not installed\n"
+            failed += bool(error)
+            print("not ok" if error else "ok", number,
+                  f"- {what}, {language}, {compiler}", flush=True)
+            sys.stderr.write(error)
     print(f"1..{number}")
     return 1 if failed else 0
 

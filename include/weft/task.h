@@ -184,20 +184,25 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>
-static inline int weft__go_value(struct weft_scope *scope, weft_fn fn,
-				 const T &value)
+WEFT_WARN_UNUSED static inline int weft__go_value(struct weft_scope *scope,
+						  weft_fn fn, const T &value)
 {
 	return weft_go(scope, fn, &value, sizeof(value));
 }
 WEFT_BEGIN_DECLS
 #define WEFT_GO(scope, fn, value) weft__go_value((scope), (fn), (value))
 #else
-#define WEFT_GO(scope, fn, value)                                     \
-	__extension__({                                               \
-		__typeof__(value) weft__value = (value);              \
-		weft_go((scope), (fn), &weft__value,                  \
-			sizeof(weft__value));                         \
-	})
+/* So that the compiler tells who does not look at the result. */
+WEFT_WARN_UNUSED
+static inline int weft__started(int result)
+{
+	return result;
+}
+#define WEFT_GO(scope, fn, value)                                          \
+	weft__started(__extension__({                                      \
+		__typeof__(value) weft__value = (value);                   \
+		weft_go((scope), (fn), &weft__value, sizeof(weft__value)); \
+	}))
 #endif
 
 /*
