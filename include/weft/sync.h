@@ -55,6 +55,7 @@ WEFT_API void weft_mutex_unlock(struct weft_mutex *mutex);
 /*
  * A reader-writer lock: held by any number of readers, or by one writer.  Who
  * comes while others wait, waits behind them: neither side starves the other.
+ * Who holds it must not ask for it again, or waits for itself, for ever.
  */
 struct weft_rwlock {
 	uint64_t private_words[8];
