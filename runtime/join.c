@@ -203,6 +203,26 @@ static struct weft__task *foreign_find(struct weft_runtime *runtime,
 	return task;
 }
 
+/* Spends a handle: who sets `mark` frees the record, or has it freed.  0 and
+ * the state before, or -EBUSY: another thread waits; or -ESRCH. */
+static int foreign_claim(struct weft__task *task, struct weft_task handle,
+			 uint64_t mark, uint64_t *ret_state)
+{
+	/* relaxed: decided by the CAS. */
+	uint64_t state = weft__load(&task->state, relaxed);
+
+	do {
+		if (!weft__state_is(state, handle.id) ||
+		    (state & (WEFT__FREE | WEFT__DROPPED)))
+			return -ESRCH;
+		if (state & WEFT__JOINED)
+			return -EBUSY;
+		/* pairs: [task.done] */
+	} while (!weft__cas(&task->state, &state, state | mark, acquire));
+	*ret_state = state;
+	return 0;
+}
+
 int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 		size_t arg_bytes, const struct weft_task_opts *opts)
 {
@@ -276,17 +296,19 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 {
 	struct weft__task *task = foreign_find(runtime, handle);
 	uint64_t state;
+	int error;
 
 	if (!task)
 		return -ESRCH;
 	spin(runtime, task);
-	for (;;) {
-		/* pairs: [task.done] */
-		state = weft__or(&task->state, WEFT__JOINED, acquire) |
-			WEFT__JOINED;
-		if (state & WEFT__DONE)
-			break;
+	error = foreign_claim(task, handle, WEFT__JOINED, &state);
+	if (error < 0)
+		return error;
+	state |= WEFT__JOINED;
+	while (!(state & WEFT__DONE)) {
 		weft__futex_wait(state_flags(task), (uint32_t)state);
+		/* pairs: [task.done] */
+		state = weft__load(&task->state, acquire);
 	}
 	if (ret_result)
 		*ret_result = task->result;
@@ -312,14 +334,16 @@ int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
 int weft_detach(struct weft_runtime *runtime, struct weft_task handle)
 {
 	struct weft__task *task;
+	uint64_t state;
+	int error;
 
 	if (!runtime)
 		return -EINVAL;
 	task = foreign_find(runtime, handle);
 	if (!task)
 		return -ESRCH;
-	/* pairs: [task.done] */
-	if (weft__or(&task->state, WEFT__DROPPED, acquire) & WEFT__DONE)
+	error = foreign_claim(task, handle, WEFT__DROPPED, &state);
+	if (!error && (state & WEFT__DONE))
 		weft__task_free(runtime, NULL, task);
-	return 0;
+	return error;
 }

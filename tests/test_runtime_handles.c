@@ -71,6 +71,58 @@ START_TEST(wait_gives_the_result_once)
 }
 END_TEST
 
+static struct rivals {
+	struct weft_runtime *runtime;
+	struct weft_task task;
+	struct weft_event refused;
+	weft__atomic(unsigned) waited;
+} rivals;
+
+static int64_t until_refused(void *arg)
+{
+	ck_assert_int_eq(weft_event_wait(&rivals.refused), 0);
+	return twice(arg);
+}
+
+static void *wait_with_others(void *arg)
+{
+	int64_t result = 0;
+	int r = weft_wait(rivals.runtime, rivals.task, &result);
+
+	(void)arg;
+	if (r < 0) {
+		ck_assert_int_eq(r, -EBUSY);
+		ck_assert_int_eq(weft_detach(rivals.runtime, rivals.task),
+				 -EBUSY);
+		weft_event_set(&rivals.refused);
+	} else {
+		ck_assert_int_eq(result, 14);
+		weft__add(&rivals.waited, 1u, relaxed);
+	}
+	return NULL;
+}
+
+/* The task goes on only when one of them was refused. */
+START_TEST(one_thread_waits_for_a_task)
+{
+	pthread_t threads[2];
+
+	rivals.runtime = start(1, 0);
+	for (unsigned round = 1; round <= 50; round++) {
+		weft_event_clear(&rivals.refused);
+		rivals.task = submit(rivals.runtime, until_refused, 7);
+		for (int i = 0; i < 2; i++)
+			ck_assert_int_eq(pthread_create(&threads[i], NULL,
+							wait_with_others, NULL),
+					 0);
+		for (int i = 0; i < 2; i++)
+			pthread_join(threads[i], NULL);
+		ck_assert_uint_eq(weft__load(&rivals.waited, relaxed), round);
+	}
+	ck_assert_int_eq(weft_stop(rivals.runtime), 0);
+}
+END_TEST
+
 static weft__atomic(unsigned) counted;
 
 static int64_t count_slowly(void *arg)
@@ -315,6 +367,7 @@ int main(void)
 
 	tcase_set_timeout(handles, 30);
 	tcase_add_loop_test(handles, wait_gives_the_result_once, 0, 4);
+	tcase_add_test(handles, one_thread_waits_for_a_task);
 	tcase_add_loop_test(handles, detached_tasks_run_and_are_freed, 0, 2);
 	tcase_add_loop_test(handles, handle_of_a_scope_is_none_to_a_thread, 0,
 			    2);

@@ -96,12 +96,13 @@ WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 
 /* From a thread that is no worker: blocks it until the task has ended.  It
  * looks for up to 50 us, while that pays, and then sleeps.  The handle is
- * spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EDEADLK (called
- * inside a task: use weft_join). */
+ * spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EBUSY (another
+ * thread waits already), -EDEADLK (called inside a task: use weft_join). */
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
-/* Gives up a handle from weft_submit().  0 or -ESRCH. */
+/* Gives up a handle from weft_submit().  0, -ESRCH, or -EBUSY (a thread waits
+ * for the task). */
 WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
 
 /* Cancels every task of the runtime.  Does not wait.  From any thread. */

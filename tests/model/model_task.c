@@ -257,6 +257,22 @@ MODEL(thread_waits_for_one_that_waits, setup_root, check_join,
       wake_waiting_child)
 MODEL(thread_detaches, setup_root, check_join, OPTIONS(), detach, child)
 
+/* Two threads wait for one task, which ends when one of them was refused. */
+static void wait_or_let_end(void *arg)
+{
+	int r = weft_wait(&runtime, handle_of(1), NULL);
+
+	(void)arg;
+	model_assert(r == 0 || r == -EBUSY, "one waits, the other is told");
+	if (r < 0) {
+		give(0);
+		weft__wake_next(&runtime, weft__worker_self(), handle_of(1).id);
+	}
+}
+
+MODEL(two_threads_wait, setup_root, check_join, OPTIONS(.preemptions = 2),
+      wait_or_let_end, child_that_waits, wait_or_let_end)
+
 /*
  * Stale wakes.
  */
@@ -369,6 +385,7 @@ int main(void)
 		thread_waits,
 		thread_waits_for_one_that_waits,
 		thread_detaches,
+		two_threads_wait,
 		late_wake,
 		late_cancel,
 		made_up_id,
