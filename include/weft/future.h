@@ -125,7 +125,6 @@ WEFT_API int weft_future_within(weft_nsec length_ns) WEFT_WARN_UNUSED;
  * by which the runtime must be kept alive meanwhile, as by a task of it that
  * waits for that thread; NULL runtime: that of the calling task.  0, -ESRCH,
  * -EINVAL (no future; no runtime).
- *
  */
 WEFT_API int weft_future_wake(struct weft_runtime *runtime,
 			      struct weft_task future);
