@@ -332,7 +332,7 @@ static int await_close_begin(struct weft__worker *worker,
 int weft_await_close(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = worker ? worker->polled : NULL;
+	struct weft__task *task = weft__polled(worker);
 	struct weft__fd *entry;
 	int r;
 

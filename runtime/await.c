@@ -39,7 +39,7 @@ int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns)
 int weft_future_within(weft_nsec length_ns)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = worker ? worker->polled : NULL;
+	struct weft__task *task = weft__polled(worker);
 	uint64_t deadline_ns = weft__deadline_after(length_ns);
 
 	if (!task || task->awaits == WEFT__AWAITS_END)
@@ -100,7 +100,7 @@ void weft__future_waited(struct weft__worker *worker, struct weft__task *task)
 int weft_future_interrupted(void)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = worker ? worker->polled : NULL;
+	struct weft__task *task = weft__polled(worker);
 
 	if (!task)
 		return -EPERM;
@@ -131,7 +131,7 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 		      struct weft__task **ret_task)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = worker ? worker->polled : NULL;
+	struct weft__task *task = weft__polled(worker);
 	int error;
 
 	if (!task)

@@ -36,6 +36,12 @@ struct weft__future_room {
 	uint64_t inherited_ns; /* that of where it was started */
 };
 
+/* The future that is polled, or NULL. */
+static inline struct weft__task *weft__polled(struct weft__worker *worker)
+{
+	return worker ? worker->polled : NULL;
+}
+
 /* A record that was begun becomes that of a future. */
 static inline void weft__future_init(struct weft__task *task)
 {

@@ -71,12 +71,11 @@ int weft_await_sleep_until(weft_nsec deadline_ns)
 
 int weft_await_sleep(weft_nsec length_ns)
 {
-	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__polled(weft__worker_self());
 	uint64_t until_ns = WEFT_NEVER;
 
 	/* Only the call that begins it asks for the time. */
-	if (worker && worker->polled &&
-	    worker->polled->awaits != WEFT__AWAITS_TIME)
+	if (task && task->awaits != WEFT__AWAITS_TIME)
 		until_ns = weft__deadline_after(length_ns);
 	return weft_await_sleep_until(until_ns);
 }
