@@ -73,7 +73,7 @@ static void room_arm(struct weft__worker *worker, struct weft__task *task,
 	worker->ops->arm(worker, alarm, deadline_ns); /* mutate: wake */
 }
 
-static void room_disarm(struct weft__worker *worker, struct weft__task *task)
+void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 {
 	/* mutate: recheck=false */
 	if (task->room && task->room->alarm.armed)
@@ -90,11 +90,6 @@ void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
 	if (task->awaits == WEFT__AWAITS_NOTHING && deadline_ns != WEFT_NEVER &&
 	    worker->ops->now(worker->runtime) < deadline_ns)
 		room_arm(worker, task, deadline_ns);
-}
-
-void weft__future_waited(struct weft__worker *worker, struct weft__task *task)
-{
-	room_disarm(worker, task);
 }
 
 int weft_future_interrupted(void)
@@ -168,7 +163,7 @@ void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
 
 int weft__await_end(struct weft__worker *worker, struct weft__task *task, int r)
 {
-	room_disarm(worker, task);
+	weft__future_disarm(worker, task);
 	task->awaits = WEFT__AWAITS_NOTHING;
 	return r;
 }
@@ -185,7 +180,7 @@ int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 {
 	if (!weft__future_room(task))
 		return weft__await_turn(task);
-	room_disarm(worker, task);
+	weft__future_disarm(worker, task);
 	room_arm(worker, task, worker->ops->now(worker->runtime) + length_ns);
 	return WEFT_PENDING;
 }

@@ -38,7 +38,7 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	if (task->awaits == WEFT__AWAITS_BEGIN)
 		begin(worker, task);
 	else if (weft__unlikely(task->awaits == WEFT__AWAITS_NOTHING))
-		weft__future_waited(worker, task);
+		weft__future_disarm(worker, task);
 	weft__count(worker, WEFT__N_POLLS, 1);
 	worker->ran = true;
 	worker->ops_left = WEFT__OPS_BUDGET;

@@ -60,9 +60,11 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 
 /* It returned WEFT_PENDING, and awaits nothing, so waits for something of its
  * own; or its scope does not know of it: now that finds it, and an alarm is
- * armed for its deadline.  And when it is polled again. */
+ * armed for its deadline. */
 void weft__future_wait(struct weft__worker *worker, struct weft__task *task);
-void weft__future_waited(struct weft__worker *worker, struct weft__task *task);
+
+/* The alarm in its room is armed no more, if it has one. */
+void weft__future_disarm(struct weft__worker *worker, struct weft__task *task);
 
 /* The alarm in its record, all of it but `task`. */
 static inline struct weft__alarm *weft__future_alarm(struct weft__task *task)

@@ -382,13 +382,13 @@ void weft__task_wake_threads(struct weft__task *task)
 }
 
 void weft__future_wait(struct weft__worker *worker, struct weft__task *task);
-void weft__future_waited(struct weft__worker *worker, struct weft__task *task);
+void weft__future_disarm(struct weft__worker *worker, struct weft__task *task);
 void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
 {
 	(void)worker, (void)task;
 }
 
-void weft__future_waited(struct weft__worker *worker, struct weft__task *task)
+void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 {
 	(void)worker, (void)task;
 }
