@@ -60,35 +60,22 @@ static int await_again(struct weft__worker *worker, struct weft__task *task,
 	return r < 0 ? r : await_ready(worker, task, fd, events);
 }
 
-/* Is it known that there is nothing to receive? */
-static bool is_drained(struct weft__worker *worker, int fd)
-{
-	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
-
-	return entry && weft__fd_drained(entry);
-}
-
-static void set_drained(struct weft__worker *worker, int fd, bool drained)
-{
-	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
-
-	if (entry)
-		weft__fd_set_drained(entry, drained);
-}
-
 ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
 	ssize_t r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	struct weft__fd *entry = NULL;
 	bool waits;
 
 	if (r < 0)
 		return r;
+	if (!flags)
+		entry = weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				      fd);
+	/* Is it known that there is nothing to receive? */
 	waits = task->awaits == WEFT__AWAITS_OP ||
-		(!flags && is_drained(worker, fd));
+		(entry && weft__fd_drained(entry));
 	for (;;) {
 		if (waits) {
 			r = await_again(worker, task, fd, POLLIN);
@@ -100,8 +87,8 @@ ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 			break;
 		waits = true;
 	}
-	if (!flags)
-		set_drained(worker, fd, r > 0 && (size_t)r < bytes);
+	if (entry)
+		weft__fd_set_drained(entry, r > 0 && (size_t)r < bytes);
 	return r;
 }
 
