@@ -6,6 +6,7 @@
 #include "io/direct.h"
 #include "io/listener.h"
 #include "io/op.h"
+#include "runtime/future.h"
 #include "runtime/wait.h"
 
 /* How long a starved listener waits, if nothing is closed. */
@@ -189,11 +190,12 @@ static bool accept_peer(int fd, struct weft_addr *ret_peer)
 	return true;
 }
 
-int weft_accept(int fd, struct weft_addr *ret_peer)
+/* The next connection that is there still, and whose it is. */
+static int accept_with(int (*one)(int fd), int fd, struct weft_addr *ret_peer)
 {
 	for (;;) {
 		struct weft__reactor *reactor;
-		int accepted = accept_one(fd);
+		int accepted = one(fd);
 
 		if (accepted < 0 || !ret_peer ||
 		    accept_peer(accepted, ret_peer))
@@ -201,4 +203,116 @@ int weft_accept(int fd, struct weft_addr *ret_peer)
 		reactor = weft__reactor(weft__worker_self()->runtime);
 		weft__fd_discard(&reactor->fds, accepted);
 	}
+}
+
+int weft_accept(int fd, struct weft_addr *ret_peer)
+{
+	return accept_with(accept_one, fd, ret_peer);
+}
+
+/*
+ * By a future, which waits in the same queue.
+ */
+
+static int await_end(struct weft__worker *worker, struct weft__task *task,
+		     int r)
+{
+	/* A record that goes has no scopes. */
+	task->op_reason = 0;
+	return weft__await_end(worker, task, r);
+}
+
+static int await_begin(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__fd *entry, int fd)
+{
+	int accepted = -1, r;
+
+	task->op_fd = fd;
+	task->op_flags = 0;
+	task->op_reason = weft__op_reason(WEFT__OP_SAYS_ACCEPT, 0, fd);
+	weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
+	r = accept_begin(worker, task, entry, fd, &accepted);
+	if (r == BEGUN_WAITS)
+		return WEFT_PENDING;
+	if (r == BEGUN_TAKEN)
+		return await_end(worker, task, accepted);
+	if (r != -EAGAIN)
+		return await_end(worker, task, r);
+	task->op_flags = WEFT__OP_LATE;
+	return weft__await_pause(worker, task, GOING_NS);
+}
+
+/* The kernel has closed by now what had the number, or soon will have. */
+static int await_late(struct weft__worker *worker, struct weft__task *task,
+		      struct weft__fd *entry, int fd)
+{
+	int r = await_end(worker, task, weft__future_interrupted(worker, task));
+
+	return r < 0 ? r : await_begin(worker, task, entry, fd);
+}
+
+/* Neither has it come nor is it to be given up. */
+static int await_more(struct weft__worker *worker, struct weft__task *task,
+		      struct weft__fd *entry)
+{
+	bool starves = accept_starves(entry, task);
+	bool paused = task->op_flags & WEFT__OP_PAUSES;
+
+	if (starves && !paused) {
+		task->op_flags = WEFT__OP_PAUSES;
+		return weft__await_pause(worker, task, STARVED_NS);
+	}
+	if (paused) {
+		/* The alarm is that of its deadline again. */
+		task->op_flags = 0;
+		weft__future_disarm(worker, task);
+		weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
+	}
+	if (starves)
+		accept_retry(worker, entry, task);
+	return WEFT_PENDING;
+}
+
+static int await_go_on(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__fd *entry)
+{
+	for (;;) {
+		/* pairs: [op.end] */
+		uint64_t word = weft__load(&task->op, acquire);
+		int why;
+
+		if (!(word & WEFT__OP_PENDING))
+			return await_end(worker, task, (int32_t)(uint32_t)word);
+		why = weft__future_interrupted(worker, task);
+		if (why == 0)
+			return await_more(worker, task, entry);
+		if (accept_withdraw(worker, entry, task))
+			return await_end(worker, task, why);
+	}
+}
+
+static int await_one(int fd)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	struct weft__fd *entry;
+	int r = weft__await_enter(WEFT__AWAITS_ACCEPT, &worker, &task);
+
+	if (r < 0)
+		return r;
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING || task->op_fd == fd,
+		     WEFT__AWAITS_ANOTHER);
+	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		return await_begin(worker, task, entry, fd);
+	if (task->op_flags & WEFT__OP_LATE)
+		return await_late(worker, task, entry, fd);
+	return await_go_on(worker, task, entry);
+}
+
+int weft_await_accept(int fd, struct weft_addr *ret_peer)
+{
+	return accept_with(await_one, fd, ret_peer);
 }

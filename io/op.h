@@ -42,12 +42,14 @@ enum {
 	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
 };
 
-/* task->op_flags, under the lock of the descriptor's entry. */
+/* task->op_flags, under the lock of the descriptor's entry; of a future that
+ * accepts its own, which is in no list of operations. */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
 	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (D3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to be begun anew */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received at once */
+	WEFT__OP_PAUSES = 1 << 4, /* a future keeps a listener's time */
 };
 
 /*

@@ -178,10 +178,16 @@ int weft__await_turn(struct weft__task *task)
 int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 		      uint64_t length_ns)
 {
+	uint64_t now_ns = worker->ops->now(worker->runtime);
+	uint64_t until_ns = now_ns + length_ns;
+	uint64_t deadline_ns = weft__future_deadline(task);
+
 	if (!weft__future_room(task))
 		return weft__await_turn(task);
+	if (deadline_ns > now_ns && deadline_ns < until_ns)
+		until_ns = deadline_ns;
 	weft__future_disarm(worker, task);
-	room_arm(worker, task, worker->ops->now(worker->runtime) + length_ns);
+	room_arm(worker, task, until_ns);
 	return WEFT_PENDING;
 }
 

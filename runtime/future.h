@@ -134,8 +134,8 @@ void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
 int weft__await_end(struct weft__worker *worker, struct weft__task *task,
 		    int r);
 
-/* To be polled again in its next turn, or after a while.  Both return
- * WEFT_PENDING. */
+/* To be polled again in its next turn; or after a while, or at its deadline if
+ * that is to come before.  Both return WEFT_PENDING. */
 int weft__await_turn(struct weft__task *task);
 int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 		      uint64_t length_ns);

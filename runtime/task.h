@@ -171,6 +171,7 @@ enum weft__awaits {
 	WEFT__AWAITS_TURN,
 	WEFT__AWAITS_TIME,
 	WEFT__AWAITS_OP,
+	WEFT__AWAITS_ACCEPT,
 	WEFT__AWAITS_GRANT, /* in the queue of a channel or its like */
 	/* One that closes a descriptor, in this order: */
 	WEFT__AWAITS_OTHERS, /* what others wait for on it has to end; */

@@ -122,6 +122,27 @@ IO_TEST(channel_is_told)
 	return 0;
 }
 
+static int64_t take_connection(void *state)
+{
+	return weft_await_accept(*(int *)state, NULL);
+}
+
+IO_TEST(listener_is_told)
+{
+	int fd = weft_tcp_listen("127.0.0.1:0", NULL);
+	char says[64];
+
+	ck_assert_int_ge(fd, 0);
+	snprintf(says, sizeof(says), "waits to accept from descriptor %d", fd);
+	WEFT_SUPERVISE (scope) {
+		named(scope, "server", take_connection, &fd, sizeof(fd));
+		expect_line(" server (", says);
+		weft_scope_cancel(scope);
+	}
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
 IO_TEST(wake_of_its_own_is_told)
 {
 	WEFT_SUPERVISE(scope) {
@@ -180,6 +201,7 @@ int main(void)
 	io_add_test(tc, time_is_told);
 	io_add_test(tc, descriptor_and_deadline_are_told);
 	io_add_test(tc, channel_is_told);
+	io_add_test(tc, listener_is_told);
 	io_add_test(tc, wake_of_its_own_is_told);
 	tcase_add_test(tc, one_that_runs_is_told);
 	suite_add_tcase(suite, tc);

@@ -5,45 +5,11 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "io/listener.h"
-#include "tests/test_io_common.h"
-
-/* Valgrind plays the limit of descriptors, and the kernel sees another. */
-#ifdef WEFT_VALGRIND
-enum { LIMIT_IS_PLAYED = true };
-#else
-enum { LIMIT_IS_PLAYED = false };
-#endif
-
-static int connect_to(const char *text)
-{
-	struct weft_addr addr;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
-	ck_assert_int_eq(connect(fd, weft_addr_sockaddr(&addr),
-				 weft_addr_sockaddr_bytes(&addr)),
-			 0);
-	return fd;
-}
+#include "tests/accept_scene.h"
 
 static struct weft__listener *listener_of(int fd)
 {
 	return weft__fd_find(&weft__reactor(weft_runtime())->fds, fd)->listener;
-}
-
-/* A look at it, under the lock that guards it. */
-static struct weft__listener listener_now(int fd)
-{
-	struct weft__fd *entry = weft__fd_find(
-		&weft__reactor(weft_runtime())->fds, fd);
-	struct weft__listener copy;
-
-	weft__lock_take(&entry->lock);
-	copy = *entry->listener;
-	weft__lock_drop(&entry->lock);
-	return copy;
 }
 
 /* ---- Taking ----------------------------------------------------------- */
@@ -411,25 +377,6 @@ IO_TEST(connection_that_is_gone_is_skipped)
 
 /* ---- No descriptors left ------------------------------------------------- */
 
-static void *take_all_fds(int *fds, int *count)
-{
-	int fd;
-
-	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-		fds[(*count)++] = fd;
-	ck_assert_int_eq(errno, EMFILE);
-	return NULL;
-}
-
-static void limit_fds(rlim_t limit)
-{
-	struct rlimit rlimit;
-
-	getrlimit(RLIMIT_NOFILE, &rlimit);
-	rlimit.rlim_cur = limit;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
-}
-
 struct waiter {
 	int listener;
 	weft__atomic(uint64_t) accepted_ns;
@@ -444,15 +391,6 @@ static int64_t wait_for_one(void *arg)
 	weft__store(&waiter->accepted_ns, weft_now(), release);
 	return 0;
 }
-
-/* The share of a processor that is next to nothing: what is tried 20 times a
- * second, and the sentinel's look every millisecond meanwhile.  A tool makes
- * that dearer; a loop would take all of it. */
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
-enum { NEXT_TO_NOTHING = 8 };
-#else
-enum { NEXT_TO_NOTHING = 20 };
-#endif
 
 /* How long an acceptor goes on waiting after a descriptor was closed, by weft
  * or by others.  Meanwhile next to nothing is spent. */

@@ -224,6 +224,19 @@ static int64_t await_two_descriptors(void *state)
 	return weft_await_ready(fds[1], POLLIN);
 }
 
+/* What a listener gives may be for this future already. */
+static int64_t await_two_listeners(void *state)
+{
+	static int fds[2] = { -1, -1 };
+
+	(void)state;
+	for (int i = 0; i < 2 && fds[i] < 0; i++)
+		fds[i] = weft_tcp_listen("127.0.0.1:0", NULL);
+	if (weft_await_accept(fds[0], NULL) != WEFT_PENDING)
+		return 0;
+	return weft_await_accept(fds[1], NULL);
+}
+
 static int64_t close_before_it_has_come(void *state)
 {
 	(void)state;
@@ -316,6 +329,7 @@ static const struct misuse in_futures[] = {
 	{ await_two_kinds, TWO_AWAITS },
 	{ await_two_channels, TWO_AWAITS },
 	{ await_two_descriptors, TWO_AWAITS },
+	{ await_two_listeners, TWO_AWAITS },
 	{ close_before_it_has_come,
 	  "a future closes before what it awaits has come" },
 	{ set_deadline_while_it_awaits,

@@ -56,6 +56,8 @@
 
 WEFT_BEGIN_DECLS
 
+struct weft_addr; /* <weft/addr.h> */
+
 /* Not yet: what a future returns that is not done, and an await. */
 #define WEFT_PENDING (-EINPROGRESS)
 
@@ -101,6 +103,11 @@ WEFT_API ssize_t weft_await_recv(int fd, void *buf, size_t bytes,
 				 int flags) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_await_send(int fd, const void *buf, size_t bytes,
 				 int flags) WEFT_WARN_UNUSED;
+
+/* The next connection of a listening socket, as weft_accept(), and in turn with
+ * those who call that.  *ret_peer is written by the call that returns one. */
+WEFT_API int weft_await_accept(int fd,
+			       struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
 /* Closes, as weft_close(), also when cancelled. */
 WEFT_API int weft_await_close(int fd) WEFT_WARN_UNUSED;

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite io/future_accept: futures that accept stand in one queue with tasks
+ * that do, and no connection is lost to what interrupts them.
+ */
+#include "tests/accept_scene.h"
+
+static struct weft_task start(struct weft_scope *scope, weft_fn fn,
+			      unsigned flags, const void *state, size_t bytes)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task = { 0 };
+
+	opts.flags = flags;
+	opts.ret_task = &task;
+	ck_assert_int_eq(weft_go_opts(scope, fn, state, bytes, &opts), 0);
+	return task;
+}
+
+static int64_t join(struct weft_task task)
+{
+	int64_t result = -1;
+
+	ck_assert_int_eq(weft_join(task, &result), 0);
+	return result;
+}
+
+/* How many stand in the queue of a listener. */
+static int waiting(int fd)
+{
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(weft_runtime())->fds, fd);
+	int count = 0;
+
+	if (!entry)
+		return 0;
+	weft__lock_take(&entry->lock);
+	if (entry->listener)
+		for (struct weft__task *task = entry->listener->waiting; task;
+		     task = task->fd_next)
+			count++;
+	weft__lock_drop(&entry->lock);
+	return count;
+}
+
+/* ---- Taking ------------------------------------------------------------ */
+
+struct acceptor {
+	int listener;
+	weft_nsec within_ns;
+	struct weft_addr *ret_peer;
+};
+
+static int64_t accept_by_future(void *state)
+{
+	struct acceptor *a = *(struct acceptor **)state;
+
+	/* Only when it begins. */
+	if (a->within_ns)
+		ck_assert_int_eq(weft_future_within(a->within_ns), 0);
+	a->within_ns = 0;
+	return weft_await_accept(a->listener, a->ret_peer);
+}
+
+static int64_t accept_by_task(void *arg)
+{
+	struct acceptor *a = *(struct acceptor **)arg;
+
+	return weft_accept(a->listener, a->ret_peer);
+}
+
+static struct weft_task start_acceptor(struct weft_scope *scope,
+				       struct acceptor *a, bool by_future)
+{
+	return start(scope, by_future ? accept_by_future : accept_by_task,
+		     by_future ? WEFT_FUTURE : 0, &a, sizeof(a));
+}
+
+IO_TEST(accepted_descriptor_is_closed_on_exec_and_knows_its_peer)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text);
+	struct weft_addr peer, local;
+	struct acceptor a = { listener, 0, &peer };
+
+	/* One that waits for it, and one that is waited for. */
+	for (int i = 0; i < 2; i++)
+		WEFT_SUPERVISE (scope) {
+			int client = i ? connect_to(text) : -1, fd;
+			struct weft_task task = start_acceptor(scope, &a, true);
+
+			if (!i) {
+				wait_until(waiting(listener) == 1);
+				client = connect_to(text);
+			}
+			fd = (int)join(task);
+			ck_assert_int_ge(fd, 0);
+			ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+			ck_assert_int_eq(weft_local_addr(client, &local), 0);
+			ck_assert(weft_addr_equal(&peer, &local));
+			close_both((int[]){ fd, client });
+		}
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
+enum { ACCEPTORS = 8, CONNECTIONS = 200 };
+
+IO_TEST(who_waits_longest_is_served_first)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+	struct weft_task tasks[ACCEPTORS];
+
+	WEFT_SUPERVISE (scope) {
+		for (int i = 0; i < ACCEPTORS; i++) {
+			tasks[i] = start_acceptor(scope, &a, i % 3);
+			wait_until(waiting(a.listener) == i + 1);
+		}
+		for (int i = 0; i < ACCEPTORS; i++) {
+			int client = connect_to(text);
+
+			/* All behind it wait on. */
+			close_both((int[]){ (int)join(tasks[i]), client });
+			ck_assert_int_eq(waiting(a.listener),
+					 ACCEPTORS - 1 - i);
+		}
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+/* Taken ahead, of which the readiness of a listener says nothing. */
+IO_TEST(connections_wait_for_futures)
+{
+	enum { AHEAD = 30 };
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+	int clients[AHEAD];
+
+	/* The request is armed by the first accept. */
+	clients[0] = connect_to(text);
+	close_both((int[]){ weft_accept(a.listener, NULL), clients[0] });
+	for (int i = 0; i < AHEAD; i++)
+		clients[i] = connect_to(text);
+	wait_until(listener_now(a.listener).accepted_count == AHEAD);
+	for (int i = 0; i < AHEAD; i++)
+		WEFT_SUPERVISE (scope) {
+			struct weft_addr peer, local;
+			int fd;
+
+			a.ret_peer = &peer;
+			fd = (int)join(start_acceptor(scope, &a, true));
+			ck_assert_int_ge(fd, 0);
+			ck_assert_int_eq(weft_local_addr(clients[i], &local),
+					 0);
+			ck_assert(weft_addr_equal(&peer, &local));
+			close_both((int[]){ fd, clients[i] });
+		}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+/* The connection is reset before anybody asks who it is. */
+IO_TEST(connection_that_is_gone_is_skipped)
+{
+	struct linger now = { 1, 0 };
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct weft_addr peer, local;
+	struct acceptor a = { tcp_listener(text), 0, &peer };
+	int gone = connect_to(text), stays, fd;
+
+	close_both((int[]){ weft_accept(a.listener, NULL), gone });
+	gone = connect_to(text);
+	wait_until(listener_now(a.listener).accepted_count == 1);
+	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(gone);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task = start_acceptor(scope, &a, true);
+
+		wait_until(waiting(a.listener) == 1);
+		stays = connect_to(text);
+		fd = (int)join(task);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_local_addr(stays, &local), 0);
+		ck_assert(weft_addr_equal(&peer, &local));
+		close_both((int[]){ fd, stays });
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+IO_TEST(needless_wakes_end_no_await)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task = start_acceptor(scope, &a, true);
+		int client;
+
+		for (int i = 0; i < 50; i++) {
+			ck_assert_int_eq(weft_future_wake(NULL, task), 0);
+			weft_yield();
+			ck_assert_int_le(waiting(a.listener), 1);
+		}
+		wait_until(waiting(a.listener) == 1);
+		client = connect_to(text);
+		close_both((int[]){ (int)join(task), client });
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+/* ---- Interrupted ------------------------------------------------------- */
+
+/* Takes what comes, some by deadlines that pass often. */
+struct taker {
+	WEFT_FUTURE_STATE;
+	int fd;
+	int listener;
+	unsigned within_us;
+	weft__atomic(int) * taken;
+};
+
+static int64_t take_many(void *state)
+{
+	struct taker *t = state;
+	int r;
+
+	WEFT_FUTURE_BEGIN(t);
+	for (;;) {
+		if (t->within_us)
+			ck_assert_int_eq(
+				weft_future_within(WEFT_US(t->within_us)), 0);
+		WEFT_AWAIT_AS(t, t->fd, weft_await_accept(t->listener, NULL));
+		if (t->fd == -ETIMEDOUT)
+			continue;
+		if (t->fd < 0)
+			return t->fd;
+		weft__add(t->taken, 1, acq_rel);
+		WEFT_AWAIT_AS(t, r, weft_await_close(t->fd));
+		ck_assert_int_eq(r, 0);
+	}
+	WEFT_FUTURE_END(t);
+}
+
+/* Of these some are cancelled as connections come.  Each is taken once. */
+IO_TEST(no_connection_is_lost_to_deadlines_and_cancels)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	int listener = tcp_listener(text);
+	weft__atomic(int) taken = 0;
+	struct weft_task tasks[ACCEPTORS];
+
+	WEFT_SUPERVISE (scope) {
+		for (unsigned i = 0; i < ACCEPTORS; i++) {
+			struct taker t = { 0, -1, listener, i * 20, &taken };
+
+			tasks[i] = start(scope, take_many, WEFT_FUTURE, &t,
+					 sizeof(t));
+		}
+		for (int i = 0; i < CONNECTIONS; i++) {
+			int fd = weft_tcp_connect(text, NULL);
+
+			ck_assert_int_ge(fd, 0);
+			if (i % 30 == 29 && i / 30 < ACCEPTORS - 1)
+				ck_assert_int_eq(weft_cancel(tasks[i / 30]), 0);
+			/* Until somebody has closed the other end. */
+			ck_assert_int_eq(weft_read(fd, &(char){ 0 }, 1), 0);
+			ck_assert_int_eq(weft_close(fd), 0);
+		}
+		ck_assert_int_eq(weft__load(&taken, acquire), CONNECTIONS);
+		ck_assert_int_eq(weft_close(listener), 0);
+		for (int i = 0; i < ACCEPTORS; i++) {
+			int64_t r = join(tasks[i]);
+
+			ck_assert_msg(r == -ECANCELED || r == -EBADF, "%ld",
+				      (long)r);
+		}
+	}
+	return 0;
+}
+
+IO_TEST(what_interrupts_is_told)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+	struct weft_task task;
+
+	WEFT_SUPERVISE (scope) {
+		a.within_ns = WEFT_MS(2);
+		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
+				 -ETIMEDOUT);
+		WEFT_WITHIN (WEFT_MS(2))
+			task = start_acceptor(scope, &a, true);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		task = start_acceptor(scope, &a, true);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		task = start_acceptor(scope, &a, true);
+		wait_until(waiting(a.listener) == 1);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		ck_assert_int_eq(waiting(a.listener), 0);
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+IO_TEST(listener_is_closed_at_any_moment)
+{
+	for (int i = 0; i < 200; i++) {
+		char text[WEFT_ADDR_TEXT_BYTES];
+		struct acceptor a = { .listener = tcp_listener(text) };
+		int client = -1;
+		int64_t r = 0;
+
+		WEFT_SUPERVISE (scope) {
+			struct weft_task task = start_acceptor(scope, &a, true);
+
+			if (i % 2)
+				weft_yield();
+			if (i % 3 == 0)
+				client = connect_to(text);
+			if (i % 5 == 0)
+				weft_sleep(WEFT_US(10));
+			ck_assert_int_eq(weft_close(a.listener), 0);
+			r = join(task);
+		}
+		/* It may even not have begun. */
+		ck_assert_msg(r >= 0 || r == -ECANCELED || r == -EBADF, "%ld",
+			      (long)r);
+		if (r >= 0)
+			ck_assert_int_eq(weft_close((int)r), 0);
+		if (client >= 0)
+			close(client);
+	}
+	return 0;
+}
+
+static void set_going(struct weft__fd *entry, bool going)
+{
+	weft__lock_take(&entry->lock);
+	entry->going = going;
+	weft__lock_drop(&entry->lock);
+}
+
+/* The kernel is about to close what had the number: it is not taken for the
+ * next that has it. */
+IO_TEST(number_that_is_being_closed_is_waited_for)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+	struct weft_task task;
+	struct weft__fd *entry;
+	int client;
+
+	ck_assert_int_eq(weft__fd_get(&weft__reactor(weft_runtime())->fds,
+				      a.listener, &entry),
+			 0);
+	set_going(entry, true);
+	WEFT_SUPERVISE (scope) {
+		a.within_ns = WEFT_MS(1);
+		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
+				 -ETIMEDOUT);
+		task = start_acceptor(scope, &a, true);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		task = start_acceptor(scope, &a, true);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		ck_assert_int_eq(waiting(a.listener), 0);
+		set_going(entry, false);
+		wait_until(waiting(a.listener) == 1);
+		client = connect_to(text);
+		close_both((int[]){ (int)join(task), client });
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+/* ---- Errors ------------------------------------------------------------ */
+
+IO_TEST(what_does_not_listen_gives_one_error_each)
+{
+	int udp = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct acceptor wrong[4] = { { .listener = -1 },
+				     { .listener = udp },
+				     { .listener = tcp } };
+	const int errors[] = { -EBADF, -EOPNOTSUPP, -EINVAL, -ENOTSOCK };
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	wrong[3].listener = fds[0];
+	ck_assert_int_eq(weft_await_accept(fds[0], NULL), -EPERM);
+	WEFT_SUPERVISE (scope)
+		for (int i = 0; i < 12; i++)
+			ck_assert_int_eq(join(start_acceptor(
+						 scope, &wrong[i % 4], true)),
+					 errors[i % 4]);
+	close_both(fds);
+	close_both((int[]){ udp, tcp });
+	return 0;
+}
+
+/* ---- No descriptors left ------------------------------------------------- */
+
+struct starved {
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a;
+	int fds[64];
+	int count;
+	int client;
+};
+
+static void starve(struct starved *s)
+{
+	*s = (struct starved){ .client = -1 };
+	s->a.listener = tcp_listener(s->text);
+	s->client = connect_to(s->text);
+	take_all_fds(s->fds, &s->count);
+}
+
+static bool is_starved(const struct starved *s)
+{
+	return waiting(s->a.listener) && listener_now(s->a.listener).starved;
+}
+
+static void starve_end(struct starved *s, int fd)
+{
+	while (s->count)
+		close(s->fds[--s->count]);
+	ck_assert_int_ge(fd, 0);
+	close_both((int[]){ fd, s->client });
+	ck_assert_int_eq(weft_close(s->a.listener), 0);
+}
+
+/* A close() that weft knows nothing of, and weft's.  Meanwhile next to nothing
+ * is spent. */
+IO_TEST(starved_listener_goes_on_after_a_close)
+{
+	static struct starved s;
+
+	limit_fds(64);
+	for (int i = 0; i < 4; i++) {
+		uint64_t cpu;
+		int fd = -1;
+
+		starve(&s);
+		WEFT_SUPERVISE (scope) {
+			struct weft_task task =
+				start_acceptor(scope, &s.a, true);
+
+			cpu = cpu_ns();
+			ck_assert_int_eq(weft_sleep(WEFT_MS(200)), 0);
+			cpu = cpu_ns() - cpu;
+			ck_assert_msg(cpu < WEFT_MS(200) / NEXT_TO_NOTHING,
+				      "%lu us", cpu / 1000);
+			ck_assert_int_eq(waiting(s.a.listener), 1);
+			if (i % 2)
+				close(s.fds[--s.count]);
+			else
+				ck_assert_int_eq(weft_close(s.fds[--s.count]),
+						 0);
+			fd = (int)join(task);
+		}
+		starve_end(&s, fd);
+	}
+	return 0;
+}
+
+/* Who keeps the time gives up, by a deadline that passes before the time that
+ * it keeps, or is cancelled: another must, future or task. */
+IO_TEST(starved_listener_survives_its_oldest)
+{
+	static struct starved s;
+
+	limit_fds(64);
+	for (int i = 0; i < 4; i++) {
+		struct weft_task oldest, next;
+		weft_nsec before_ns;
+		int fd = -1;
+
+		starve(&s);
+		WEFT_SUPERVISE (scope) {
+			if (i / 2)
+				s.a.within_ns = WEFT_MS(5);
+			before_ns = weft_now();
+			oldest = start_acceptor(scope, &s.a, true);
+			wait_until(is_starved(&s));
+			next = start_acceptor(scope, &s.a, i % 2);
+			wait_until(waiting(s.a.listener) == 2 || i / 2);
+			if (i / 2) {
+				ck_assert_int_eq(join(oldest), -ETIMEDOUT);
+				ck_assert_uint_lt(weft_now() - before_ns,
+						  WEFT_MS(35));
+			} else {
+				ck_assert_int_eq(weft_cancel(oldest), 0);
+				ck_assert_int_eq(join(oldest), -ECANCELED);
+			}
+			close(s.fds[--s.count]);
+			fd = (int)join(next);
+		}
+		starve_end(&s, fd);
+	}
+	return 0;
+}
+
+/* A deadline that passes after the time that it keeps: its alarm is back. */
+IO_TEST(deadline_holds_behind_a_starved_listener)
+{
+	static struct starved s;
+	int fd = -1;
+
+	limit_fds(64);
+	starve(&s);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task;
+
+		s.a.within_ns = WEFT_MS(120);
+		task = start_acceptor(scope, &s.a, true);
+		wait_until(is_starved(&s));
+		/* The one connection goes to somebody else, and there is room
+		 * for another. */
+		close(s.fds[--s.count]);
+		close(s.fds[--s.count]);
+		fd = accept4(s.a.listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(join(task), -ETIMEDOUT);
+	}
+	starve_end(&s, fd);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/future_accept");
+	TCase *taking = tcase_create("taking");
+	TCase *ending = tcase_create("ending");
+	TCase *errors = tcase_create("errors");
+
+	tcase_set_timeout(taking, 30);
+	tcase_set_timeout(ending, 30);
+	tcase_set_timeout(errors, 60);
+	io_add_test(taking,
+		    accepted_descriptor_is_closed_on_exec_and_knows_its_peer);
+	io_add_test(taking, who_waits_longest_is_served_first);
+	io_add_test(taking, connections_wait_for_futures);
+	io_add_test(taking, connection_that_is_gone_is_skipped);
+	io_add_test(taking, needless_wakes_end_no_await);
+	io_add_test(ending, no_connection_is_lost_to_deadlines_and_cancels);
+	io_add_test(ending, what_interrupts_is_told);
+	io_add_test(ending, listener_is_closed_at_any_moment);
+	io_add_test(ending, number_that_is_being_closed_is_waited_for);
+	io_add_test(errors, what_does_not_listen_gives_one_error_each);
+	if (!LIMIT_IS_PLAYED) {
+		io_add_test(errors, starved_listener_goes_on_after_a_close);
+		io_add_test(errors, starved_listener_survives_its_oldest);
+		io_add_test(errors, deadline_holds_behind_a_starved_listener);
+	}
+	suite_add_tcase(suite, taking);
+	suite_add_tcase(suite, ending);
+	suite_add_tcase(suite, errors);
+	return io_tests_run(suite);
+}
