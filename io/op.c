@@ -266,6 +266,9 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
 	result = await_end(worker, task, op_result(task, word, why));
+	/* The kernel says so of connecting, in two ways: this one is ours. */
+	if (result == WEFT_PENDING)
+		return -EALREADY;
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
 		return result;
 	return await_begin(what, worker, task, sqe, flags);

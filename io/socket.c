@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets: receiving, sending, connecting, ending.
+ * Sockets: receiving, sending, ending.
  *
  * MSG_DONTWAIT needs no ring: the call is made at once.
  */
@@ -10,9 +10,6 @@
 #include <weft/io.h>
 
 #include "io/call.h"
-
-/* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
-#define CONNECT_AGAIN_NS 1000000u
 
 /* ---- At once ----------------------------------------------------------- */
 
@@ -162,50 +159,7 @@ ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
 	return weft_sendmsg(fd, &msg, 0);
 }
 
-/* ---- Beginning and ending ---------------------------------------------- */
-
-/* It is connecting already: because it does not block, or by a request of ours
- * that was begun anew, or given up at a deadline. */
-static bool is_connecting(int r)
-{
-	return r == -EALREADY || r == -EINPROGRESS;
-}
-
-/* Before the same request is made once more: it tells how connecting has ended,
- * which is waited for as connect(2) does. */
-static int connect_wait(int fd, int why, unsigned tries)
-{
-	struct weft__worker *worker = weft__worker_self();
-
-	if (is_connecting(why))
-		return weft__op_await_ready(fd, POLLOUT, tries);
-	weft__op_pause(worker, weft__running(worker),
-		       weft__op_reason(IORING_OP_CONNECT, 0, fd),
-		       CONNECT_AGAIN_NS);
-	return 0;
-}
-
-int weft_connect(int fd, const struct weft_addr *addr)
-{
-	struct io_uring_sqe sqe = { 0 };
-	uint8_t closes = weft__call_closes(fd);
-
-	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
-		return weft__call_refused(-EINVAL);
-	io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
-			      weft_addr_sockaddr_bytes(addr));
-	for (unsigned tries = 0;; tries++) {
-		int r = weft__op_run(&sqe, WEFT__OP_ON_FD);
-
-		if (r != -EAGAIN && !is_connecting(r))
-			return r;
-		r = connect_wait(fd, r, tries);
-		if (r < 0)
-			return r;
-		if (weft__call_closes(fd) != closes)
-			return -ECANCELED;
-	}
-}
+/* ---- Ending ------------------------------------------------------------ */
 
 /* It does not wait, so a cancelled task may still say goodbye. */
 int weft_shutdown(int fd, int how)

@@ -152,7 +152,16 @@ struct weft__task {
 			/* Of a future: how often the number had begun to be
 			 * closed, see io/call.h; of one that closes: whether
 			 * the number has an entry. */
-			uint64_t op_closes;
+			union {
+				uint64_t op_closes;
+				/* Of one that connects, likewise; which step of
+				 * it is done, and how often it was tried. */
+				struct {
+					uint8_t connect_closes;
+					uint8_t connect_step;
+					uint16_t connect_tries;
+				};
+			};
 			uint64_t op_reason; /* see reason.h */
 		};
 		/* Of a future that sleeps: an alarm, but for its last word. */
@@ -172,6 +181,7 @@ enum weft__awaits {
 	WEFT__AWAITS_TIME,
 	WEFT__AWAITS_OP,
 	WEFT__AWAITS_ACCEPT,
+	WEFT__AWAITS_CONNECT,
 	WEFT__AWAITS_GRANT, /* in the queue of a channel or its like */
 	/* One that closes a descriptor, in this order: */
 	WEFT__AWAITS_OTHERS, /* what others wait for on it has to end; */

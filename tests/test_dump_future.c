@@ -143,6 +143,55 @@ IO_TEST(listener_is_told)
 	return 0;
 }
 
+struct client {
+	int fd;
+	struct weft_addr addr;
+};
+
+static int64_t make_connection(void *state)
+{
+	struct client *c = state;
+
+	return weft_await_connect(c->fd, &c->addr);
+}
+
+/* The listener has no room: one that blocks waits, the other is to be asked
+ * again and again. */
+IO_TEST(connecting_is_told)
+{
+	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+	struct client clients[2];
+	int listener, taken[2];
+	char says[64], name[64];
+
+	opts.backlog = 1;
+	snprintf(name, sizeof(name), "unix:@weft-dump-%d", (int)getpid());
+	listener = weft_unix_listen(name, &opts);
+	for (int i = 0; i < 2; i++) {
+		taken[i] = weft_unix_connect(name, NULL);
+		ck_assert_int_ge(taken[i], 0);
+		clients[i].fd = socket(AF_UNIX,
+				       SOCK_STREAM | SOCK_CLOEXEC |
+					       (i ? SOCK_NONBLOCK : 0),
+				       0);
+		ck_assert_int_eq(weft_local_addr(listener, &clients[i].addr),
+				 0);
+	}
+	for (int i = 0; i < 2; i++)
+		WEFT_SUPERVISE (scope) {
+			named(scope, "client", make_connection, &clients[i],
+			      sizeof(clients[i]));
+			snprintf(says, sizeof(says), "to connect descriptor %d",
+				 clients[i].fd);
+			expect_line(" client (", says);
+			weft_scope_cancel(scope);
+		}
+	for (int i = 0; i < 2; i++)
+		close_both((int[]){ taken[i], clients[i].fd });
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
 IO_TEST(wake_of_its_own_is_told)
 {
 	WEFT_SUPERVISE(scope) {
@@ -202,6 +251,7 @@ int main(void)
 	io_add_test(tc, descriptor_and_deadline_are_told);
 	io_add_test(tc, channel_is_told);
 	io_add_test(tc, listener_is_told);
+	io_add_test(tc, connecting_is_told);
 	io_add_test(tc, wake_of_its_own_is_told);
 	tcase_add_test(tc, one_that_runs_is_told);
 	suite_add_tcase(suite, tc);

@@ -237,6 +237,20 @@ static int64_t await_two_listeners(void *state)
 	return weft_await_accept(fds[1], NULL);
 }
 
+static int64_t await_two_connections(void *state)
+{
+	static struct weft_addr addr;
+	static int fds[2] = { -1, -1 };
+
+	(void)state;
+	ck_assert_int_eq(weft_addr_parse("127.0.0.1:1", &addr), 0);
+	for (int i = 0; i < 2 && fds[i] < 0; i++)
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (weft_await_connect(fds[0], &addr) != WEFT_PENDING)
+		return 0;
+	return weft_await_connect(fds[1], &addr);
+}
+
 static int64_t close_before_it_has_come(void *state)
 {
 	(void)state;
@@ -330,6 +344,7 @@ static const struct misuse in_futures[] = {
 	{ await_two_channels, TWO_AWAITS },
 	{ await_two_descriptors, TWO_AWAITS },
 	{ await_two_listeners, TWO_AWAITS },
+	{ await_two_connections, TWO_AWAITS },
 	{ close_before_it_has_come,
 	  "a future closes before what it awaits has come" },
 	{ set_deadline_while_it_awaits,

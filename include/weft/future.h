@@ -109,6 +109,11 @@ WEFT_API ssize_t weft_await_send(int fd, const void *buf, size_t bytes,
 WEFT_API int weft_await_accept(int fd,
 			       struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
+/* Connects, as weft_connect().  The address may be read until the call is no
+ * longer pending: it belongs into the state. */
+WEFT_API int weft_await_connect(int fd,
+				const struct weft_addr *addr) WEFT_WARN_UNUSED;
+
 /* Closes, as weft_close(), also when cancelled. */
 WEFT_API int weft_await_close(int fd) WEFT_WARN_UNUSED;
 

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connecting: asked for, and asked once more whenever it may have come to an
+ * end elsewhere.
+ */
+#include <weft/io.h>
+
+#include <errno.h>
+#include <poll.h>
+
+#include "io/call.h"
+#include "runtime/future.h"
+
+/* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
+#define CONNECT_AGAIN_NS 1000000u
+
+/* It is connecting already: because it does not block, or by a request of ours
+ * that was begun anew, or given up at a deadline. */
+static bool is_connecting(int r)
+{
+	return r == -EALREADY || r == -EINPROGRESS;
+}
+
+/* Before the same request is made once more: it tells how connecting has ended,
+ * which is waited for as connect(2) does. */
+static int connect_wait(int fd, int why, unsigned tries)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	if (is_connecting(why))
+		return weft__op_await_ready(fd, POLLOUT, tries);
+	weft__op_pause(worker, weft__running(worker),
+		       weft__op_reason(IORING_OP_CONNECT, 0, fd),
+		       CONNECT_AGAIN_NS);
+	return 0;
+}
+
+int weft_connect(int fd, const struct weft_addr *addr)
+{
+	struct io_uring_sqe sqe = { 0 };
+	uint8_t closes = weft__call_closes(fd);
+
+	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
+		return weft__call_refused(-EINVAL);
+	io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
+			      weft_addr_sockaddr_bytes(addr));
+	for (unsigned tries = 0;; tries++) {
+		int r = weft__op_run(&sqe, WEFT__OP_ON_FD);
+
+		if (r != -EAGAIN && !is_connecting(r))
+			return r;
+		r = connect_wait(fd, r, tries);
+		if (r < 0)
+			return r;
+		if (weft__call_closes(fd) != closes)
+			return -ECANCELED;
+	}
+}
+
+/*
+ * By a future.  What it does is in its record: task->connect_step.
+ */
+enum { ASKS, POLLS, PAUSES };
+
+/* One that is ready again and again, and is connecting yet, is asked less often
+ * from then on. */
+enum { TRIES_AT_ONCE = 4 };
+
+static bool is_closed(const struct weft__task *task, int fd)
+{
+	return weft__call_closes(fd) != task->connect_closes;
+}
+
+static int await_step(struct weft__worker *worker, struct weft__task *task,
+		      int fd, const struct weft_addr *addr)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	if (task->connect_step == POLLS)
+		io_uring_prep_poll_add(&sqe, fd, POLLOUT);
+	else
+		io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
+				      weft_addr_sockaddr_bytes(addr));
+	return weft__op_await(WEFT__AWAITS_CONNECT, worker, task, &sqe,
+			      WEFT__OP_ON_FD);
+}
+
+static int await_pause(struct weft__worker *worker, struct weft__task *task,
+		       int fd)
+{
+	task->connect_step = PAUSES;
+	task->awaits = WEFT__AWAITS_CONNECT;
+	task->op_reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
+	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
+}
+
+/* The pause is over, or somebody has had it polled, which is as good: 0, or why
+ * it is not asked again. */
+static int await_paused(struct weft__worker *worker, struct weft__task *task,
+			int fd)
+{
+	task->connect_step = ASKS;
+	task->op_reason = 0;
+	(void)weft__await_end(worker, task, 0);
+	if (is_closed(task, fd))
+		return -ECANCELED;
+	return weft__future_interrupted(worker, task);
+}
+
+/* A step has ended with r.  0: there is another. */
+static int await_next(struct weft__worker *worker, struct weft__task *task,
+		      int fd, int r)
+{
+	if (task->connect_step == POLLS) {
+		if (r < 0)
+			return r;
+		if (is_closed(task, fd))
+			return -ECANCELED;
+		if (++task->connect_tries > TRIES_AT_ONCE)
+			return await_pause(worker, task, fd);
+		task->connect_step = ASKS;
+	} else if (is_connecting(r)) {
+		task->connect_step = POLLS;
+	} else {
+		return await_pause(worker, task, fd);
+	}
+	return weft__future_interrupted(worker, task);
+}
+
+static int await_connect(struct weft__worker *worker, struct weft__task *task,
+			 int fd, const struct weft_addr *addr)
+{
+	int r = 0;
+
+	if (task->connect_step == PAUSES)
+		r = await_paused(worker, task, fd);
+	while (r == 0) {
+		r = await_step(worker, task, fd, addr);
+		if (r == WEFT_PENDING)
+			return r;
+		if (task->connect_step == ASKS && r != -EAGAIN &&
+		    !is_connecting(r))
+			return r;
+		r = await_next(worker, task, fd, r);
+	}
+	return r;
+}
+
+int weft_await_connect(int fd, const struct weft_addr *addr)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_CONNECT, &worker, &task);
+
+	if (r < 0)
+		return r;
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING || task->op_fd == fd,
+		     WEFT__AWAITS_ANOTHER);
+	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
+		return -EINVAL;
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		task->connect_closes = weft__call_closes(fd);
+	r = await_connect(worker, task, fd, addr);
+	/* Blank also if it begins in its next turn, and may be refused. */
+	if (r != WEFT_PENDING || task->awaits == WEFT__AWAITS_NOTHING)
+		task->op_closes = 0;
+	return r;
+}
