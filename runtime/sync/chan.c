@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sync/chan.h"
 
+#include "runtime/sync/await.h"
+
 #define CAPACITY_MAX ((size_t)1 << 31)
 
 /* ---- The ring; under the lock ------------------------------------------ */
@@ -278,4 +280,63 @@ size_t weft_chan_count(const struct weft_chan *chan)
 	count = c->count;
 	weft__lock_drop(&c->lock);
 	return count;
+}
+
+/*
+ * By a future.
+ */
+
+static int await_begin(struct weft__worker *worker, struct weft__task *task,
+		       struct weft__chan *c, struct weft__waiters *waiters,
+		       void *item)
+{
+	bool sends = waiters == &c->senders;
+	struct weft__waiter *met;
+	int r = weft__await_room(worker, task);
+
+	if (r < 0)
+		return r;
+	weft__lock_take(&c->lock);
+	r = sends ? weft__chan_send_now(c, item, &met) :
+		    weft__chan_recv_now(c, item, &met);
+	if (r == WEFT__CHAN_WAITS)
+		weft__await_in(worker, task, waiters,
+			       sends ? WEFT__ON_SEND : WEFT__ON_RECEIVE, c)
+			->item = item;
+	weft__lock_drop(&c->lock);
+	if (r == WEFT__CHAN_WAITS)
+		return WEFT_PENDING;
+	if (met)
+		/* mutate: wake */
+		weft__waiter_grant(worker, met, WEFT__CHAN_DONE);
+	return weft__await_end(worker, task, r);
+}
+
+static int await(struct weft__chan *c, struct weft__waiters *waiters,
+		 void *item)
+{
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		return await_begin(worker, task, c, waiters, item);
+	r = weft__await_granted(worker, task, waiters, &c->lock);
+	return r == WEFT__CHAN_CLOSED ? -EPIPE : r;
+}
+
+int weft_await_chan_send(struct weft_chan *chan, const void *item)
+{
+	struct weft__chan *c = weft__chan(chan);
+
+	return await(c, &c->senders, (void *)(uintptr_t)item);
+}
+
+int weft_await_chan_recv(struct weft_chan *chan, void *ret_item)
+{
+	struct weft__chan *c = weft__chan(chan);
+
+	return await(c, &c->receivers, ret_item);
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that await a channel (runtime/sync/await.c): what is granted
- * meets a cancellation, a deadline and a close; the value is had by one, and
- * nothing that a future had is touched when it has ended.
+ * Model of futures that await a channel (runtime/sync/await.c, chan.c): what is
+ * granted meets a cancellation, a deadline and a close; the value is had by
+ * one, and nothing that a future had is touched when it has ended.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
 #include "tests/model/waits.h"
 
 #include "runtime/sync/chan.c"
-
-#define send_now send_now_of_await
-#include "runtime/sync/await.c"
-#undef send_now
 
 #include "tests/model/futures.h"
 #include "tests/model/values.h"

@@ -77,6 +77,7 @@ static void push_here(struct weft__worker *worker, struct weft__task *task)
 
 #define weft__push(worker, task) push_here(worker, task)
 #define weft__push_next(worker, task) push_here(worker, task)
+#include "runtime/sync/await.c"
 #include "runtime/sync/waiter.c"
 #undef weft__push
 #undef weft__push_next
