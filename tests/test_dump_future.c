@@ -134,12 +134,41 @@ IO_TEST(listener_is_told)
 
 	ck_assert_int_ge(fd, 0);
 	snprintf(says, sizeof(says), "waits to accept from descriptor %d", fd);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		named(scope, "server", take_connection, &fd, sizeof(fd));
 		expect_line(" server (", says);
 		weft_scope_cancel(scope);
 	}
 	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
+static int64_t await_event(void *state)
+{
+	return weft_await_event(*(struct weft_event **)state);
+}
+
+static int64_t await_permit(void *state)
+{
+	return weft_await_sem_acquire(*(struct weft_sem **)state, 1);
+}
+
+IO_TEST(event_and_semaphore_are_told)
+{
+	struct weft_event event = WEFT_EVENT_INIT, *event_at = &event;
+	struct weft_sem sem = WEFT_SEM_INIT(0), *sem_at = &sem;
+	char says[64];
+
+	WEFT_SUPERVISE(scope) {
+		named(scope, "listener", await_event, &event_at,
+		      sizeof(event_at));
+		named(scope, "worker", await_permit, &sem_at, sizeof(sem_at));
+		snprintf(says, sizeof(says), "event %p", (void *)&event);
+		expect_line(" listener (", says);
+		snprintf(says, sizeof(says), "semaphore %p", (void *)&sem);
+		expect_line(" worker (", says);
+		weft_scope_cancel(scope);
+	}
 	return 0;
 }
 
@@ -178,7 +207,7 @@ IO_TEST(connecting_is_told)
 				 0);
 	}
 	for (int i = 0; i < 2; i++)
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			named(scope, "client", make_connection, &clients[i],
 			      sizeof(clients[i]));
 			snprintf(says, sizeof(says), "to connect descriptor %d",
@@ -250,6 +279,7 @@ int main(void)
 	io_add_test(tc, time_is_told);
 	io_add_test(tc, descriptor_and_deadline_are_told);
 	io_add_test(tc, channel_is_told);
+	io_add_test(tc, event_and_semaphore_are_told);
 	io_add_test(tc, listener_is_told);
 	io_add_test(tc, connecting_is_told);
 	io_add_test(tc, wake_of_its_own_is_told);

@@ -85,7 +85,7 @@ IO_TEST(accepted_descriptor_is_closed_on_exec_and_knows_its_peer)
 
 	/* One that waits for it, and one that is waited for. */
 	for (int i = 0; i < 2; i++)
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			int client = i ? connect_to(text) : -1, fd;
 			struct weft_task task = start_acceptor(scope, &a, true);
 
@@ -112,7 +112,7 @@ IO_TEST(who_waits_longest_is_served_first)
 	struct acceptor a = { .listener = tcp_listener(text) };
 	struct weft_task tasks[ACCEPTORS];
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		for (int i = 0; i < ACCEPTORS; i++) {
 			tasks[i] = start_acceptor(scope, &a, i % 3);
 			wait_until(waiting(a.listener) == i + 1);
@@ -145,7 +145,7 @@ IO_TEST(connections_wait_for_futures)
 		clients[i] = connect_to(text);
 	wait_until(listener_now(a.listener).accepted_count == AHEAD);
 	for (int i = 0; i < AHEAD; i++)
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			struct weft_addr peer, local;
 			int fd;
 
@@ -175,7 +175,7 @@ IO_TEST(connection_that_is_gone_is_skipped)
 	wait_until(listener_now(a.listener).accepted_count == 1);
 	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(gone);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		struct weft_task task = start_acceptor(scope, &a, true);
 
 		wait_until(waiting(a.listener) == 1);
@@ -195,7 +195,7 @@ IO_TEST(needless_wakes_end_no_await)
 	char text[WEFT_ADDR_TEXT_BYTES];
 	struct acceptor a = { .listener = tcp_listener(text) };
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		struct weft_task task = start_acceptor(scope, &a, true);
 		int client;
 
@@ -253,7 +253,7 @@ IO_TEST(no_connection_is_lost_to_deadlines_and_cancels)
 	weft__atomic(int) taken = 0;
 	struct weft_task tasks[ACCEPTORS];
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		for (unsigned i = 0; i < ACCEPTORS; i++) {
 			struct taker t = { 0, -1, listener, i * 20, &taken };
 
@@ -288,11 +288,11 @@ IO_TEST(what_interrupts_is_told)
 	struct acceptor a = { .listener = tcp_listener(text) };
 	struct weft_task task;
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		a.within_ns = WEFT_MS(2);
 		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
 				 -ETIMEDOUT);
-		WEFT_WITHIN (WEFT_MS(2))
+		WEFT_WITHIN(WEFT_MS(2))
 			task = start_acceptor(scope, &a, true);
 		ck_assert_int_eq(join(task), -ECANCELED);
 		task = start_acceptor(scope, &a, true);
@@ -316,7 +316,7 @@ IO_TEST(listener_is_closed_at_any_moment)
 		int client = -1;
 		int64_t r = 0;
 
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			struct weft_task task = start_acceptor(scope, &a, true);
 
 			if (i % 2)
@@ -360,7 +360,7 @@ IO_TEST(number_that_is_being_closed_is_waited_for)
 				      a.listener, &entry),
 			 0);
 	set_going(entry, true);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		a.within_ns = WEFT_MS(1);
 		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
 				 -ETIMEDOUT);
@@ -395,7 +395,7 @@ IO_TEST(what_does_not_listen_gives_one_error_each)
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	wrong[3].listener = fds[0];
 	ck_assert_int_eq(weft_await_accept(fds[0], NULL), -EPERM);
-	WEFT_SUPERVISE (scope)
+	WEFT_SUPERVISE(scope)
 		for (int i = 0; i < 12; i++)
 			ck_assert_int_eq(join(start_acceptor(
 						 scope, &wrong[i % 4], true)),
@@ -449,7 +449,7 @@ IO_TEST(starved_listener_goes_on_after_a_close)
 		int fd = -1;
 
 		starve(&s);
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			struct weft_task task =
 				start_acceptor(scope, &s.a, true);
 
@@ -484,7 +484,7 @@ IO_TEST(starved_listener_survives_its_oldest)
 		int fd = -1;
 
 		starve(&s);
-		WEFT_SUPERVISE (scope) {
+		WEFT_SUPERVISE(scope) {
 			if (i / 2)
 				s.a.within_ns = WEFT_MS(5);
 			before_ns = weft_now();
@@ -516,7 +516,7 @@ IO_TEST(deadline_holds_behind_a_starved_listener)
 
 	limit_fds(64);
 	starve(&s);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		struct weft_task task;
 
 		s.a.within_ns = WEFT_MS(120);

@@ -84,7 +84,7 @@ IO_TEST(it_is_connected)
 	struct weft_addr addr, peer;
 
 	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
-	WEFT_SUPERVISE (scope)
+	WEFT_SUPERVISE(scope)
 		for (int i = 0; i < 20; i++) {
 			int fd = stream(AF_INET, i % 2 ? SOCK_NONBLOCK : 0);
 
@@ -110,7 +110,7 @@ IO_TEST(it_is_refused)
 	ck_assert_int_eq(weft_close(tcp_listener(text)), 0);
 	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
 	ck_assert_int_eq(weft_await_connect(fds[0], &addr), -EPERM);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		for (int i = 0; i < 4; i++)
 			ck_assert_int_eq(
 				join(start_client(scope, fds[i % 2], &addr, 0)),
@@ -144,7 +144,7 @@ static int64_t ask_for_progress(void *state)
 
 IO_TEST(progress_of_the_kernel_is_no_pending)
 {
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		int64_t r = join(start(scope, ask_for_progress, NULL, 0));
 
 		ck_assert_msg(r == -EALREADY || r == -EINVAL || r == 0, "%ld",
@@ -162,7 +162,7 @@ IO_TEST(no_address_is_refused)
 {
 	int fd = stream(AF_INET, 0);
 
-	WEFT_SUPERVISE (scope)
+	WEFT_SUPERVISE(scope)
 		ck_assert_int_eq(
 			join(start(scope, connect_nowhere, &fd, sizeof(fd))),
 			-EINVAL);
@@ -214,7 +214,7 @@ static void connect_once_there_is_room(bool blocks)
 	struct place place[FAMILIES];
 	struct weft_task tasks[FAMILIES];
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		for (int i = 0; i < FAMILIES; i++) {
 			full_open(&place[i], i, blocks);
 			tasks[i] = start_patient(scope, &place[i]);
@@ -243,7 +243,7 @@ static void wait_without_spinning(bool blocks)
 	struct weft_task tasks[FAMILIES];
 	struct weft_stats before, after;
 
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		for (int i = 0; i < FAMILIES; i++) {
 			full_open(&place[i], i, blocks);
 			tasks[i] = start_client(scope, place[i].fd,
@@ -282,8 +282,8 @@ static void interrupt(int way, enum how how, weft_nsec after_ns)
 	int64_t r;
 
 	full_open(&place, way / 2, way % 2);
-	WEFT_SUPERVISE (scope) {
-		WEFT_WITHIN (how == INHERITS ? WEFT_US(500) : WEFT_SEC(3600))
+	WEFT_SUPERVISE(scope) {
+		WEFT_WITHIN(how == INHERITS ? WEFT_US(500) : WEFT_SEC(3600))
 			task = start_client(scope, place.fd, &place.addr,
 					    how == TIMES_OUT ? WEFT_US(500) :
 							       0);

@@ -212,6 +212,26 @@ static int64_t await_two_channels(void *state)
 	return weft_await_chan_recv(&second, &value);
 }
 
+static int64_t await_two_events(void *state)
+{
+	static struct weft_event first, second;
+
+	(void)state;
+	if (weft_await_event(&first) != WEFT_PENDING)
+		return 0;
+	return weft_await_event(&second);
+}
+
+static int64_t await_two_semaphores(void *state)
+{
+	static struct weft_sem first, second;
+
+	(void)state;
+	if (weft_await_sem_acquire(&first, 1) != WEFT_PENDING)
+		return 0;
+	return weft_await_sem_acquire(&second, 1);
+}
+
 static int64_t await_two_descriptors(void *state)
 {
 	static int fds[2] = { -1, -1 };
@@ -342,6 +362,8 @@ static const struct misuse in_futures[] = {
 	  "a future ended before what it awaits has come" },
 	{ await_two_kinds, TWO_AWAITS },
 	{ await_two_channels, TWO_AWAITS },
+	{ await_two_events, TWO_AWAITS },
+	{ await_two_semaphores, TWO_AWAITS },
 	{ await_two_descriptors, TWO_AWAITS },
 	{ await_two_listeners, TWO_AWAITS },
 	{ await_two_connections, TWO_AWAITS },

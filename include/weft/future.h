@@ -51,6 +51,7 @@
 #include <weft/chan.h>
 #include <weft/config.h>
 #include <weft/runtime.h>
+#include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>
 
@@ -124,6 +125,12 @@ WEFT_API int weft_await_chan_send(struct weft_chan *chan,
 				  const void *item) WEFT_WARN_UNUSED;
 WEFT_API int weft_await_chan_recv(struct weft_chan *chan,
 				  void *ret_item) WEFT_WARN_UNUSED;
+
+/* Until an event is set, as weft_event_wait(); and permits of a semaphore, as
+ * weft_sem_acquire(), in turn with those who call that. */
+WEFT_API int weft_await_event(struct weft_event *event) WEFT_WARN_UNUSED;
+WEFT_API int weft_await_sem_acquire(struct weft_sem *sem,
+				    uint32_t n) WEFT_WARN_UNUSED;
 
 /* A deadline for all that the future awaits from here on; WEFT_NEVER: none any
  * more.  0, -EPERM (not in a future), -ENOMEM. */

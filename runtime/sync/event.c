@@ -5,7 +5,7 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sync/await.h"
 
 struct flag {
 	struct weft__lock lock;
@@ -56,6 +56,29 @@ static void flag_release(struct flag *f, bool set)
 int weft_event_wait(struct weft_event *event)
 {
 	return flag_wait(event_of(event), true);
+}
+
+int weft_await_event(struct weft_event *event)
+{
+	struct flag *f = event_of(event);
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+	bool set;
+
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_GRANT)
+		return weft__await_granted(worker, task, &f->waiters, &f->lock);
+	r = weft__await_room(worker, task);
+	if (r < 0)
+		return r;
+	weft__lock_take(&f->lock);
+	set = f->set;
+	if (!set)
+		weft__await_in(worker, task, &f->waiters, WEFT__ON_EVENT, f);
+	weft__lock_drop(&f->lock);
+	return set ? weft__await_end(worker, task, 0) : WEFT_PENDING;
 }
 
 void weft_event_set(struct weft_event *event)

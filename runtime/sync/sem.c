@@ -7,7 +7,7 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sync/await.h"
 
 struct sem {
 	struct weft__lock lock;
@@ -41,11 +41,22 @@ static struct weft__waiter *sem_serve(struct sem *s)
 	return first;
 }
 
+/* One has given up, and those behind may want less (P1). */
+static void sem_left(struct sem *s)
+{
+	struct weft__waiter *others;
+
+	weft__lock_take(&s->lock);
+	others = sem_serve(s);
+	weft__lock_drop(&s->lock);
+	weft__waiters_grant(weft__sync_worker(), others, 0); /* mutate: wake */
+}
+
 /* Called with the lock, which is dropped. */
 static int sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 {
 	struct weft__wait wait;
-	struct weft__waiter w, *others;
+	struct weft__waiter w;
 	int r;
 
 	weft__waiter_init(&w, &wait, worker, NULL, n);
@@ -53,13 +64,8 @@ static int sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 	weft__waiters_add(&s->waiters, &w);
 	weft__lock_drop(&s->lock);
 	r = weft__waiter_wait(&w, &s->waiters, &s->lock);
-	if (weft__likely(r == 0))
-		return 0;
-	/* P1: those behind may want less. */
-	weft__lock_take(&s->lock);
-	others = sem_serve(s);
-	weft__lock_drop(&s->lock);
-	weft__waiters_grant(weft__sync_worker(), others, 0); /* mutate: wake */
+	if (weft__unlikely(r < 0))
+		sem_left(s);
 	return r;
 }
 
@@ -84,6 +90,40 @@ int weft_sem_acquire(struct weft_sem *sem, uint32_t n)
 		return sem_wait(s, worker, n);
 	weft__lock_drop(&s->lock);
 	return 0;
+}
+
+static int sem_await(struct sem *s, struct weft__worker *worker,
+		     struct weft__task *task, uint32_t n)
+{
+	int r = weft__await_room(worker, task);
+	bool taken;
+
+	if (r < 0)
+		return r;
+	weft__lock_take(&s->lock);
+	taken = sem_take(s, n);
+	if (!taken)
+		weft__await_in(worker, task, &s->waiters, WEFT__ON_SEMAPHORE, s)
+			->want = n;
+	weft__lock_drop(&s->lock);
+	return taken ? weft__await_end(worker, task, 0) : WEFT_PENDING;
+}
+
+int weft_await_sem_acquire(struct weft_sem *sem, uint32_t n)
+{
+	struct sem *s = sem_of(sem);
+	struct weft__worker *worker;
+	struct weft__task *task;
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+
+	if (r < 0)
+		return r;
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		return sem_await(s, worker, task, n);
+	r = weft__await_granted(worker, task, &s->waiters, &s->lock);
+	if (r < 0 && r != WEFT_PENDING)
+		sem_left(s);
+	return r;
 }
 
 int weft_sem_try_acquire(struct weft_sem *sem, uint32_t n)

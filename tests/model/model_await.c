@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that await a channel (runtime/sync/await.c, chan.c): what is
- * granted meets a cancellation, a deadline and a close; the value is had by
- * one, and nothing that a future had is touched when it has ended.
+ * Model of futures that await a channel, an event or permits (runtime/sync:
+ * await.c, chan.c, event.c, sem.c): what is granted meets a cancellation, a
+ * deadline and a close; the value is had by one, and nothing that a future had
+ * is touched when it has ended.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
 #include "tests/model/waits.h"
 
 #include "runtime/sync/chan.c"
+#include "runtime/sync/event.c"
+#include "runtime/sync/sem.c"
 
 #include "tests/model/futures.h"
 #include "tests/model/values.h"
@@ -84,6 +87,8 @@ static void time_passes(void)
  */
 
 static struct weft_chan chan;
+static struct weft_event event;
+static struct weft_sem sem;
 static uint64_t room[1];
 /* By future: the value that is the channel's to touch, and how many are to
  * come. */
@@ -156,6 +161,50 @@ static int64_t receives_1(void)
 	return receives(1);
 }
 
+/* What is done before the event is set. */
+static uint64_t published;
+
+static int64_t awaits_event(void)
+{
+	int r = weft_await_event(&event);
+
+	if (r == WEFT_PENDING)
+		return r;
+	await_over(0);
+	model_assert(r == 0 || is_end(r), "it is set, or not");
+	if (r == 0)
+		model_assert(published == 1, "what an event says is done");
+	return 0;
+}
+
+/* By future: the permits that it wants. */
+static unsigned wants[RECORDS];
+
+static int64_t acquires(unsigned i)
+{
+	int r = weft_await_sem_acquire(&sem, wants[i]);
+
+	if (r == WEFT_PENDING)
+		return r;
+	await_over(i);
+	model_assert(r == 0 || is_end(r), "it has them, or none");
+	if (r < 0)
+		return 0;
+	guarded++;
+	weft_sem_release(&sem, wants[i]);
+	return 0;
+}
+
+static int64_t acquires_0(void)
+{
+	return acquires(0);
+}
+
+static int64_t acquires_1(void)
+{
+	return acquires(1);
+}
+
 static void setup(unsigned capacity)
 {
 	waits_setup(3);
@@ -163,6 +212,10 @@ static void setup(unsigned capacity)
 	(void)weft_chan_init(&chan, capacity ? room : NULL, capacity,
 			     sizeof(*room));
 	memset(room, 0, sizeof(room));
+	memset(&event, 0, sizeof(event));
+	memset(&sem, 0, sizeof(sem));
+	memset(wants, 0, sizeof(wants));
+	published = 0;
 	memset(items, 0, sizeof(items));
 	memset(left, 0, sizeof(left));
 	memset(&time_lock, 0, sizeof(time_lock));
@@ -172,6 +225,8 @@ static void setup(unsigned capacity)
 	model_name(&time_lock, "time");
 	model_name(&weft__chan(&chan)->lock, "lock");
 	model_name(&chan, "channel");
+	model_name(&event, "event");
+	model_name(&sem, "sem");
 }
 
 static void setup_sender(unsigned i, unsigned first, unsigned count)
@@ -191,6 +246,17 @@ static void setup_within(unsigned i)
 {
 	futures[i].room.own_ns = DEADLINE_NS;
 	records[i].flags |= WEFT__TASK_WITHIN;
+}
+
+static void setup_acquirer(unsigned i, unsigned n)
+{
+	future_setup(i, i ? acquires_1 : acquires_0);
+	wants[i] = n;
+}
+
+static void permits(unsigned n)
+{
+	sem = (struct weft_sem)WEFT_SEM_INIT(n);
 }
 
 /* How it differs: who is a future, and the channel's room. */
@@ -213,6 +279,13 @@ SETUP(setup_receiver_within, 0, setup_receiver(0, VALUES); setup_within(0);)
 SETUP(setup_receiver_within_1, 1, setup_receiver(0, 1); setup_within(0);)
 SETUP(setup_sender_within, 0, setup_sender(0, 1, 1); setup_within(0);)
 
+SETUP(setup_event, 0, future_setup(0, awaits_event);)
+SETUP(setup_event_within, 0, future_setup(0, awaits_event); setup_within(0);)
+SETUP(setup_sem, 0, permits(1); setup_acquirer(0, 1); setup_acquirer(1, 1);)
+SETUP(setup_sem_of_two, 0, permits(1); setup_acquirer(0, 2);
+      setup_acquirer(1, 1);)
+SETUP(setup_sem_within, 0, permits(0); setup_acquirer(0, 1); setup_within(0);)
+
 static void check(void *arg)
 {
 	(void)arg;
@@ -221,6 +294,12 @@ static void check(void *arg)
 		model_assert(!armed[i], "no alarm is left");
 	for (uint64_t value = 1; value < VALUES; value++)
 		value_check(value, chan_holds(weft__chan(&chan), value));
+}
+
+static void check_sem(void *arg)
+{
+	check(arg);
+	model_assert(weft_sem_count(&sem) == 1, "all permits are back");
 }
 
 /*
@@ -285,6 +364,9 @@ THREAD(cancels_and_closes, cancel_future(); weft_chan_close(&chan);)
 THREAD(passes, time_passes();)
 THREAD(passes_and_closes, time_passes(); weft_chan_close(&chan);)
 
+THREAD(sets, published = 1; weft_event_set(&event);)
+THREAD(releases, weft_sem_release(&sem, 1);)
+
 /* One that receives. */
 MODEL(recv_meets_send, setup_receiver_0, check, WAITS(2), polls_0,
       sends_both_and_closes, polls_0)
@@ -318,6 +400,20 @@ MODEL(futures_meet, setup_both_0, check, WAITS(2), polls_0, polls_1, closes)
 MODEL(futures_meet_with_room, setup_both_1, check, WAITS(2), polls_0, polls_1,
       cancels_and_closes)
 
+/* What stays, and what is taken. */
+MODEL(event_meets_set, setup_event, check, WAITS(2), polls_0, sets, polls_0)
+MODEL(event_meets_cancel, setup_event, check, WAITS(2), polls_0, sets, cancels)
+MODEL(event_meets_deadline, setup_event_within, check, WAITS(2), polls_0,
+      passes, sets)
+MODEL(permit_is_passed_on, setup_sem, check_sem, WAITS(2), polls_0, polls_1,
+      polls_0)
+MODEL(permit_meets_cancel, setup_sem, check_sem, WAITS(2), polls_0, polls_1,
+      cancels)
+MODEL(those_behind_one_that_gives_up_go_on, setup_sem_of_two, check_sem,
+      WAITS(2), polls_0, polls_1, cancels)
+MODEL(permit_meets_deadline, setup_sem_within, check_sem, WAITS(2), polls_0,
+      releases, passes)
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -335,6 +431,13 @@ int main(void)
 		send_meets_deadline,
 		futures_meet,
 		futures_meet_with_room,
+		event_meets_set,
+		event_meets_cancel,
+		event_meets_deadline,
+		permit_is_passed_on,
+		permit_meets_cancel,
+		those_behind_one_that_gives_up_go_on,
+		permit_meets_deadline,
 		NULL,
 	};
 
