@@ -81,7 +81,7 @@ static bool accept_withdraw(struct weft__worker *worker,
 
 	weft__lock_take(&entry->lock);
 	withdrawn = waits(task);
-	if (withdrawn) {
+	if (withdrawn) { /* mutate: recheck=true */
 		struct weft__listener *listener = entry->listener;
 		bool oldest = listener->waiting == task;
 
@@ -135,6 +135,7 @@ static int accept_wait(struct weft__worker *worker, struct weft__task *task,
 			return (int32_t)(uint32_t)word;
 		why = weft__interrupted(worker, task);
 		if (why < 0) {
+			/* mutate: recheck=true */
 			if (accept_withdraw(worker, entry, task))
 				return why;
 		} else if (accept_starves(entry, task)) {
@@ -286,6 +287,7 @@ static int await_go_on(struct weft__worker *worker, struct weft__task *task,
 		why = weft__future_interrupted(worker, task);
 		if (why == 0)
 			return await_more(worker, task, entry);
+		/* mutate: recheck=true */
 		if (accept_withdraw(worker, entry, task))
 			return await_end(worker, task, why);
 	}
