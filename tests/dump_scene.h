@@ -37,6 +37,27 @@ static inline bool dump_has_backtraces(const char *text)
 	return !without;
 }
 
+/* And the calls of one that is ready, or joins one that runs. */
+static inline bool dump_has_calls_of_ready(const char *text)
+{
+#if defined(__x86_64__)
+	return dump_has_backtraces(text);
+#else
+	(void)text;
+	return false;
+#endif
+}
+
+/* Starts a task of that name, with a pointer for an argument. */
+static inline void named(struct weft_scope *scope, const char *name, weft_fn fn,
+		  void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = name;
+	ck_assert_int_eq(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts), 0);
+}
+
 /* The line that the first `what` is in, copied to buf, without its end; NULL:
  * there is none. */
 static inline const char *line_with(const char *text, const char *what,
@@ -56,6 +77,15 @@ static inline const char *line_with(const char *text, const char *what,
 	memcpy(buf, begin, length);
 	buf[length] = '\0';
 	return buf;
+}
+
+/* Behind it, which must be there. */
+static inline const char *after(const char *text, const char *what)
+{
+	const char *at = strstr(text, what);
+
+	ck_assert_msg(at != NULL, "no %s in\n%s", what, text);
+	return at + strlen(what);
 }
 
 /* Dumps until the text has it: others are on their way. */

@@ -4,8 +4,8 @@
  */
 #include "tests/dump_scene.h"
 
-static void named(struct weft_scope *scope, const char *name, weft_fn poll,
-		  const void *state, size_t bytes)
+static void future_named(struct weft_scope *scope, const char *name,
+			 weft_fn poll, const void *state, size_t bytes)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 
@@ -40,7 +40,7 @@ static int64_t wait_for_wake(void *state)
 IO_TEST(time_is_told)
 {
 	WEFT_SUPERVISE(scope) {
-		named(scope, "sleeper", sleep_long, NULL, 0);
+		future_named(scope, "sleeper", sleep_long, NULL, 0);
 		expect_line(" sleeper (", "waits for 99.");
 		weft_scope_cancel(scope);
 	}
@@ -70,7 +70,7 @@ IO_TEST(descriptor_and_deadline_are_told)
 		WEFT_SUPERVISE(scope) {
 			struct reader r = { .fd = fds[0] };
 
-			named(scope, "reader", receive, &r, sizeof(r));
+			future_named(scope, "reader", receive, &r, sizeof(r));
 			expect_line(" reader (", says);
 			expect_line(" reader (", "(deadline in 499.");
 			weft_scope_cancel(scope);
@@ -108,8 +108,8 @@ IO_TEST(channel_is_told)
 	char says[64];
 
 	WEFT_SUPERVISE(scope) {
-		named(scope, "taker", take, &taker, sizeof(taker));
-		named(scope, "putter", put, &putter, sizeof(putter));
+		future_named(scope, "taker", take, &taker, sizeof(taker));
+		future_named(scope, "putter", put, &putter, sizeof(putter));
 		snprintf(says, sizeof(says), "to receive from channel %p",
 			 (void *)&in);
 		expect_line(" taker (", says);
@@ -224,7 +224,7 @@ IO_TEST(connecting_is_told)
 IO_TEST(wake_of_its_own_is_told)
 {
 	WEFT_SUPERVISE(scope) {
-		named(scope, "waiter", wait_for_wake, NULL, 0);
+		future_named(scope, "waiter", wait_for_wake, NULL, 0);
 		expect_line(" waiter (", "waits to be woken");
 		weft_scope_cancel(scope);
 	}

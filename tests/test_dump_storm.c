@@ -222,6 +222,96 @@ IO_TEST(nothing_is_lost_while_threads_dump)
 	return 0;
 }
 
+/* ---- Calls of tasks that nobody holds ------------------------------------ */
+
+enum { WALKERS = 6, LOOKS_S = 2, LOOKS_LONG_S = 30 };
+
+/* To give way now, and at other times at another depth of other calls. */
+#define GOES(name, to, wide)                                 \
+	static __attribute__((noinline)) void name(void)     \
+	{                                                    \
+		volatile char room[wide];                    \
+                                                             \
+		room[0] = 0;                                 \
+		to;                                          \
+		__asm__ volatile("" ::"m"(room) : "memory"); \
+	}
+
+GOES(left_inner, (void)weft_yield(), 16)
+GOES(left_middle, left_inner(), 16)
+GOES(left_outer, left_middle(), 64)
+GOES(right_inner, (void)weft_yield(), 64)
+GOES(right_middle, right_inner(), 16)
+GOES(right_outer, right_middle(), 16)
+
+static int64_t walk(void *arg)
+{
+	unsigned pause = *(unsigned *)arg;
+
+	while (!weft__load(&storm.over, acquire)) {
+		left_outer();
+		for (unsigned i = 0; i < pause; i++)
+			weft__spin_hint();
+		right_outer();
+	}
+	return 0;
+}
+
+/* The next line is of the call that is the caller. */
+static void expect_caller(const char *text, const char *callee,
+			  const char *caller, unsigned *count)
+{
+	for (const char *at = text; (at = strstr(at, callee));) {
+		at = strchr(at, '\n') + 1;
+		ck_assert_msg(strncmp(at, caller, strlen(caller)) == 0,
+			      "%s is called by\n%s\nin\n%s", callee, at, text);
+		++*count;
+	}
+}
+
+static void *look_at_walkers(void *arg)
+{
+	weft_nsec by =
+		weft_now() +
+		WEFT_SEC(getenv("WEFT_TEST_LONG") ? LOOKS_LONG_S : LOOKS_S);
+	unsigned count = 0;
+	bool traced = true;
+
+	while (traced && (!count || weft_now() < by)) {
+		char *text = dump_text(arg);
+
+		traced = dump_has_calls_of_ready(text);
+		if (traced) {
+			expect_caller(text, "    left_inner  ",
+				      "    left_middle  ", &count);
+			expect_caller(text, "    left_middle  ",
+				      "    left_outer  ", &count);
+			expect_caller(text, "    right_inner  ",
+				      "    right_middle  ", &count);
+			expect_caller(text, "    right_middle  ",
+				      "    right_outer  ", &count);
+		}
+		free(text);
+	}
+	weft__store(&storm.over, true, release);
+	return NULL;
+}
+
+IO_TEST(calls_of_ready_tasks_are_of_one_moment)
+{
+	pthread_t thread;
+
+	memset(&storm, 0, sizeof(storm));
+	ck_assert_int_eq(pthread_create(&thread, NULL, look_at_walkers,
+					weft_runtime()),
+			 0);
+	WEFT_SUPERVISE(all)
+		for (unsigned i = 0; i < WALKERS; i++)
+			ck_assert_int_eq(WEFT_GO(all, walk, i), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("dump/storm");
@@ -230,5 +320,6 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 120);
 	io_add_test(tcase, nothing_is_lost_while_threads_dump);
+	io_add_test(tcase, calls_of_ready_tasks_are_of_one_moment);
 	return io_tests_run(suite);
 }

@@ -8,12 +8,6 @@
 
 static struct weft_mutex mutex;
 
-static int64_t nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 static int64_t lock(void *arg)
 {
 	int r = weft_mutex_lock(&mutex);
@@ -32,15 +26,6 @@ static int64_t hold_mutex(void *arg)
 	ck_assert_int_eq(weft_event_wait(arg), 0);
 	weft_mutex_unlock(&mutex);
 	return 0;
-}
-
-static void named(struct weft_scope *scope, const char *name, weft_fn fn,
-		  void *arg)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-
-	opts.name = name;
-	ck_assert_int_eq(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts), 0);
 }
 
 static int64_t hold_mutex_of(void *arg)
@@ -117,14 +102,6 @@ static int64_t dive(void *arg)
 	(void)arg;
 	__asm__ volatile("" ::: "memory");
 	return r < 0 ? 0 : 1;
-}
-
-static const char *after(const char *text, const char *what)
-{
-	const char *at = strstr(text, what);
-
-	ck_assert_msg(at != NULL, "no %s in\n%s", what, text);
-	return at + strlen(what);
 }
 
 IO_TEST(calls_are_told_with_file_and_line)
@@ -206,90 +183,7 @@ IO_TEST(many_of_a_kind_are_told_together)
 	return 0;
 }
 
-/* ---- What does not wait -------------------------------------------------- */
-
-static weft__atomic(bool) spins, spun;
-
-static __attribute__((noinline)) int64_t spin(void *arg)
-{
-	(void)arg;
-	weft__store(&spun, true, release);
-	/* A call now and then: where a tool sees to it that signals come. */
-	while (weft__load(&spins, acquire))
-		(void)getppid();
-	return 0;
-}
-
-static void *dump_from_thread(void *arg)
-{
-	return dump_text(arg);
-}
-
-/* On all of the workers there are. */
-IO_TEST(tasks_that_compute_are_told_of)
-{
-	unsigned workers = weft_runtime()->workers_count;
-	char head[64], *text;
-	pthread_t thread;
-	void *result;
-
-	weft__store(&spins, true, relaxed);
-	weft__store(&spun, false, relaxed);
-	ck_assert_int_eq(pthread_create(&thread, NULL, dump_from_thread,
-					weft_runtime()),
-			 0);
-	ck_assert_int_eq(pthread_join(thread, &result), 0);
-	text = result;
-	/* This one runs, in pthread_join(). */
-	snprintf(head, sizeof(head), "weft: 1 task (1 run, 0 wait");
-#ifndef WEFT__TSAN /* in which a signal waits for what interrupts it */
-	ck_assert_msg(strstr(text, head), "%s", text);
-	if (dump_has_backtraces(text))
-		ck_assert_msg(strstr(text, "tasks_that_compute_are_told_of"),
-			      "%s", text);
-#endif
-	free(text);
-	/* Where this one gives way to it, the other worker is to take this. */
-	if (workers == 1 || weft_runtime()->sentinel_off)
-		return 0;
-	WEFT_SUPERVISE(all) {
-		named(all, "spinner", spin, NULL);
-		wait_until(weft__load(&spun, acquire));
-		text = dump_text(NULL);
-		ck_assert_msg(strstr(text, " spinner ("), "%s", text);
-#ifndef WEFT__TSAN
-		ck_assert_msg(strstr(text, "runs on worker"), "%s", text);
-		if (dump_has_backtraces(text))
-			ck_assert_msg(strstr(text, "    spin  "), "%s", text);
-#endif
-		free(text);
-		weft__store(&spins, false, release);
-	}
-	return 0;
-}
-
-IO_TEST(tasks_that_have_not_begun_are_told_of)
-{
-	void *result;
-	pthread_t thread;
-	char *text;
-
-	if (weft_runtime()->workers_count > 1)
-		return 0;
-	WEFT_SUPERVISE(all) {
-		named(all, "later", nothing, NULL);
-		ck_assert_int_eq(pthread_create(&thread, NULL,
-						dump_from_thread,
-						weft_runtime()),
-				 0);
-		ck_assert_int_eq(pthread_join(thread, &result), 0);
-		text = result;
-		ck_assert_msg(strstr(text, " later ("), "%s", text);
-		ck_assert_msg(strstr(text, "): has not begun\n"), "%s", text);
-		free(text);
-	}
-	return 0;
-}
+/* ---- What else is told -------------------------------------------------- */
 
 static int64_t sleep_within(void *arg)
 {
@@ -534,8 +428,6 @@ static TCase *telling(void)
 	io_add_test(tcase, calls_are_told_with_file_and_line);
 	io_add_test(tcase, calls_that_are_too_many_are_cut);
 	io_add_test(tcase, many_of_a_kind_are_told_together);
-	io_add_test(tcase, tasks_that_compute_are_told_of);
-	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
 	io_add_test(tcase, deadline_and_cancellation_are_told);
 	io_add_test(tcase, tasks_that_wait_for_each_other_are_named);
 	io_add_test(tcase, scope_that_waits_for_its_owner_is_a_cycle);

@@ -38,7 +38,8 @@ WEFT_BEGIN_DECLS
  *
  * Nothing is stopped: a task that waits is held for some microseconds, and what
  * is told of two tasks need not have been so at one time.  A task that runs is
- * interrupted by SIGURG, whose handler is set meanwhile.  The calls need
+ * interrupted by SIGURG, whose handler is set meanwhile.  One that is ready to
+ * run has its calls told if it stands still while it is copied.  The calls need
  * elfutils' libdw.so.1 at run time; without it the first line says so.
  *
  * 0, -EPERM (no task, and no runtime; or in a future), -EBADF, -ENOMEM, -EAGAIN

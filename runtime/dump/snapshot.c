@@ -67,6 +67,34 @@ void weft__snapshot_held(const struct weft__task *task,
 	registers_held(&snapshot->at, sp, snapshot->stack);
 }
 
+/* What of its stack is in use; or nothing. */
+static __attribute__((noinline, no_sanitize("thread"))) uint64_t
+frames_of(const struct weft__task *task, uint64_t *ret_sp)
+{
+	const volatile struct weft__task *t = task;
+	const volatile struct weft__stack *stack = t->stack;
+	uint64_t sp = (uint64_t)(uintptr_t)t->sp;
+	uint64_t top = (uint64_t)(uintptr_t)stack;
+
+	*ret_sp = sp;
+	if (!stack || sp % sizeof(uint64_t) ||
+	    sp < (uint64_t)(uintptr_t)stack->low || sp > top)
+		return 0;
+	return top - sp;
+}
+
+bool weft__snapshot_loose(const struct weft__task *task,
+			  struct weft__snapshot *snapshot)
+{
+	uint64_t sp, bytes = frames_of(task, &sp);
+
+	if (bytes < WEFT__CONTEXT_WORDS * sizeof(uint64_t))
+		return false;
+	stack_copy(snapshot, sp, sp + bytes);
+	registers_held(&snapshot->at, sp, snapshot->stack);
+	return true;
+}
+
 /*
  * Of one that runs.
  */

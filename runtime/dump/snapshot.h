@@ -4,8 +4,8 @@
  * be unwound when it has gone on.
  *
  * A task that waits is held meanwhile (hold.h), and its registers lie on its
- * stack.  One that runs cannot be held: a signal interrupts its worker, and the
- * handler copies.
+ * stack, as do those of one that is ready (still.h).  One that runs cannot be
+ * held: a signal interrupts its worker, and the handler copies.
  *
  *	who looks			    the worker's thread
  *	---------			    -------------------
@@ -74,6 +74,11 @@ static inline void weft__register_set(struct weft__registers *at,
 /* Of a task that is held, and has a stack. */
 void weft__snapshot_held(const struct weft__task *task,
 			 struct weft__snapshot *ret_snapshot);
+
+/* Of one that may run and end meanwhile: it counts if that one stood still
+ * (still.h).  False: there is nothing to be copied. */
+bool weft__snapshot_loose(const struct weft__task *task,
+			  struct weft__snapshot *ret_snapshot);
 
 /* Around any number of the next. */
 void weft__snapshot_begin(void);

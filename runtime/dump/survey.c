@@ -11,6 +11,9 @@
  * of what they wait for. */
 enum { RUNS, READY, UNBEGUN, JOINS, WAITS };
 
+/* How often one that runs again and again is copied. */
+enum { TRIES = 16 };
+
 static uint64_t what_of(const struct weft__glance *glance)
 {
 	return WAITS | (uint64_t)weft__reason_kind(glance->reason) << 8 |
@@ -199,19 +202,6 @@ bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
 
 /* ---- Other tasks -------------------------------------------------------- */
 
-/* The worker in whose slot `joining` the task is; or NULL. */
-static struct weft__met *joins_with(struct weft__survey *s,
-				    const struct weft__task *task)
-{
-	struct weft_runtime *runtime = s->speaker.runtime;
-
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		/* relaxed: compared, not followed. */
-		if (weft__load(&runtime->workers[i]->joining, relaxed) == task)
-			return &s->workers[i];
-	return NULL;
-}
-
 static void running_add(struct weft__survey *s,
 			const struct weft__glance *glance,
 			const struct weft__met *met)
@@ -230,23 +220,18 @@ static void running_add(struct weft__survey *s,
 }
 
 static void joining_add(struct weft__survey *s,
-			const struct weft__glance *glance,
-			const struct weft__met *with)
+			const struct weft__glance *glance, uint64_t joins)
 {
 	struct weft__group *group;
 	struct weft__words words;
 
 	s->waits++;
-	s->trace.count = 0;
 	group = group_of(s, JOINS, glance, &s->trace);
 	if (!group)
 		return;
 	words_begin(&words, s, glance);
 	weft__words_add(&words, "joins ");
-	if (with->doing == WEFT__DOING_RUNS)
-		weft__words_id(&words, &s->speaker, with->id);
-	else
-		weft__words_add(&words, "a task");
+	weft__words_id(&words, &s->speaker, joins);
 	weft__words_add(&words, ", which runs");
 	weft__group_tell(group, words.text);
 }
@@ -261,7 +246,6 @@ static void ready_add(struct weft__survey *s,
 		s->ready++;
 	else
 		s->unbegun++;
-	s->trace.count = 0;
 	group = group_of(s, glance->has_begun ? READY : UNBEGUN, glance,
 			 &s->trace);
 	if (!group)
@@ -272,10 +256,43 @@ static void ready_add(struct weft__survey *s,
 	weft__group_tell(group, words.text);
 }
 
+/* False: it may have run meanwhile.  And what it joins, or 0. */
+static bool copy_loose(struct weft__survey *s, struct weft__task *task,
+		       uint64_t id, uint64_t *ret_joins)
+{
+	bool still = weft__still_begin(&s->still, task);
+	bool copied = weft__snapshot_loose(task, s->snapshot);
+
+	*ret_joins = weft__still_joins(&s->still, task);
+	return still && copied && weft__running_id(task) == id &&
+	       weft__still_end(&s->still, task);
+}
+
+/* Its calls, if it can be had standing still.  Returns what it joins, or 0. */
+static uint64_t trace_loose(struct weft__survey *s, struct weft__task *task,
+			    const struct weft__glance *glance)
+{
+	bool traced = glance->has_stack && s->speaker.unwinder;
+	uint64_t joins;
+	int tries = traced ? TRIES : 1;
+
+	s->trace.count = 0;
+	s->trace.cut = false;
+	while (tries-- > 0)
+		if (copy_loose(s, task, glance->id, &joins) && traced) {
+			weft__trace_take(s->speaker.unwinder, s->snapshot,
+					 (uint64_t)(uintptr_t)glance->fn,
+					 &s->trace);
+			break;
+		}
+	return joins;
+}
+
 static void look_at(struct weft__survey *s, struct weft__task *task)
 {
 	const struct weft__met *met;
 	struct weft__glance glance;
+	uint64_t joins;
 
 	/* It may have begun to wait between the two. */
 	if (look_at_waiting(s, task) || !weft__glance(task, &glance) ||
@@ -286,9 +303,9 @@ static void look_at(struct weft__survey *s, struct weft__task *task)
 		running_add(s, &glance, met);
 		return;
 	}
-	met = joins_with(s, task);
-	if (met)
-		joining_add(s, &glance, met);
+	joins = trace_loose(s, task, &glance);
+	if (joins)
+		joining_add(s, &glance, joins);
 	else
 		ready_add(s, &glance);
 }
@@ -305,7 +322,7 @@ static int survey_begin(struct weft__survey *s, struct weft_runtime *runtime,
 	s->snapshot = malloc(sizeof(*s->snapshot));
 	if (!s->workers || !s->snapshot)
 		return -ENOMEM;
-	return 0;
+	return weft__still_init(&s->still, runtime);
 }
 
 int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
@@ -344,6 +361,7 @@ int weft__survey_take_worker(struct weft__survey *s,
 void weft__survey_fini(struct weft__survey *s)
 {
 	weft__groups_fini(&s->groups);
+	weft__still_fini(&s->still);
 	free(s->edges);
 	free(s->snapshot);
 	free(s->workers);

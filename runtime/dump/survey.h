@@ -5,8 +5,9 @@
  *
  * First the workers, and the tasks that they run; then all records.  A task
  * that waits is held, copied, let go, and then unwound: so each is in its way
- * for some microseconds.  What is found out of several tasks need not have been
- * so at one time.
+ * for some microseconds.  One that is ready is copied as it is, and anew if it
+ * has run meanwhile, which is tried some times.  What is found out of several
+ * tasks need not have been so at one time.
  */
 #ifndef WEFT_RUNTIME_DUMP_SURVEY_H
 #define WEFT_RUNTIME_DUMP_SURVEY_H
@@ -14,6 +15,7 @@
 #include "runtime/dump/cycles.h"
 #include "runtime/dump/groups.h"
 #include "runtime/dump/snapshot.h"
+#include "runtime/dump/still.h"
 #include "runtime/dump/words.h"
 
 /* A worker, as it was met. */
@@ -28,6 +30,7 @@ struct weft__survey {
 	struct weft__speaker speaker;
 	struct weft__met *workers;
 	struct weft__snapshot *snapshot;
+	struct weft__still still;
 	struct weft__trace trace;
 	struct weft__groups groups;
 	uint64_t runs, waits, ready, unbegun; /* tasks */

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/dump/still.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "runtime/wait.h"
+
+/* Are writes, and reads, made in the order of the program? */
+#if defined(__x86_64__)
+enum { IN_ORDER = 1 };
+#else
+enum { IN_ORDER = 0 };
+#endif
+
+/* What is read before it is not read after, nor the other way round. */
+static inline void reads_part(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+/* First whom it has, and then whom it leaves (Q2). */
+static __attribute__((noinline, no_sanitize("thread"))) bool
+has_or_leaves(const struct weft__worker *worker, const struct weft__task *task)
+{
+	const volatile struct weft__worker *w = worker;
+
+	return w->current == task ||
+	       (w->left == task && w->left_how != WEFT__LEFT_NOTHING);
+}
+
+static bool is_anybodys(const struct weft__still *s,
+			const struct weft__task *task)
+{
+	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
+		if (has_or_leaves(s->runtime->workers[i], task))
+			return true;
+	return false;
+}
+
+static uint64_t runs_of(const struct weft__still *s, uint32_t worker)
+{
+	/* relaxed: see reads_part(). */
+	return weft__load(&s->runtime->workers[worker]->counts[WEFT__N_POLLS],
+			  relaxed);
+}
+
+int weft__still_init(struct weft__still *s, struct weft_runtime *runtime)
+{
+	s->runtime = runtime;
+	s->runs = calloc(runtime->workers_count, sizeof(*s->runs));
+	return s->runs ? 0 : -ENOMEM;
+}
+
+void weft__still_fini(struct weft__still *s)
+{
+	free(s->runs);
+}
+
+bool weft__still_begin(struct weft__still *s, const struct weft__task *task)
+{
+	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
+		s->runs[i] = runs_of(s, i);
+	reads_part();
+	if (is_anybodys(s, task))
+		return false;
+	reads_part();
+	return IN_ORDER;
+}
+
+static __attribute__((noinline, no_sanitize("thread"))) struct weft__task *
+current_of(const struct weft__worker *worker)
+{
+	return ((const volatile struct weft__worker *)worker)->current;
+}
+
+/* What a worker runs while it has the task in `joining` (J1), or NULL. */
+static struct weft__task *joined_on(struct weft__worker *worker,
+				    const struct weft__task *task)
+{
+	struct weft__task *joined;
+
+	/* relaxed, twice: see reads_part(). */
+	if (weft__load(&worker->joining, relaxed) != task)
+		return NULL;
+	reads_part();
+	joined = current_of(worker);
+	reads_part();
+	return weft__load(&worker->joining, relaxed) == task ? joined : NULL;
+}
+
+uint64_t weft__still_joins(const struct weft__still *s,
+			   const struct weft__task *task)
+{
+	for (uint32_t i = 0; i < s->runtime->workers_count; i++) {
+		struct weft__task *joined =
+			joined_on(s->runtime->workers[i], task);
+
+		if (joined)
+			return weft__running_id(joined);
+	}
+	return 0;
+}
+
+bool weft__still_end(const struct weft__still *s, const struct weft__task *task)
+{
+	reads_part();
+	if (is_anybodys(s, task))
+		return false;
+	reads_part();
+	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
+		if (runs_of(s, i) != s->runs[i])
+			return false;
+	return true;
+}

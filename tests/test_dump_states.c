@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite dump/states: tasks that do not wait, and what is told of them.
+ */
+#include <pthread.h>
+
+#include "tests/dump_scene.h"
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static weft__atomic(bool) spins, spun;
+
+static __attribute__((noinline)) int64_t spin(void *arg)
+{
+	(void)arg;
+	weft__store(&spun, true, release);
+	/* A call now and then: where a tool sees to it that signals come. */
+	while (weft__load(&spins, acquire))
+		(void)getppid();
+	return 0;
+}
+
+static void *dump_from_thread(void *arg)
+{
+	return dump_text(arg);
+}
+
+/* Of a thread that dumps meanwhile, while this task keeps its worker; to be
+ * freed. */
+static char *dump_beside(void)
+{
+	pthread_t thread;
+	void *result;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, dump_from_thread,
+					weft_runtime()),
+			 0);
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	return result;
+}
+
+/* On all of the workers there are. */
+IO_TEST(tasks_that_compute_are_told_of)
+{
+	unsigned workers = weft_runtime()->workers_count;
+	char head[64], *text;
+
+	weft__store(&spins, true, relaxed);
+	weft__store(&spun, false, relaxed);
+	text = dump_beside();
+	/* This one runs, in pthread_join(). */
+	snprintf(head, sizeof(head), "weft: 1 task (1 run, 0 wait");
+#ifndef WEFT__TSAN /* in which a signal waits for what interrupts it */
+	ck_assert_msg(strstr(text, head), "%s", text);
+	if (dump_has_backtraces(text))
+		ck_assert_msg(strstr(text, "tasks_that_compute_are_told_of"),
+			      "%s", text);
+#endif
+	free(text);
+	/* Where this one gives way to it, the other worker is to take this. */
+	if (workers == 1 || weft_runtime()->sentinel_off)
+		return 0;
+	WEFT_SUPERVISE(all) {
+		named(all, "spinner", spin, NULL);
+		wait_until(weft__load(&spun, acquire));
+		text = dump_text(NULL);
+		ck_assert_msg(strstr(text, " spinner ("), "%s", text);
+#ifndef WEFT__TSAN
+		ck_assert_msg(strstr(text, "runs on worker"), "%s", text);
+		if (dump_has_backtraces(text))
+			ck_assert_msg(strstr(text, "    spin  "), "%s", text);
+#endif
+		free(text);
+		weft__store(&spins, false, release);
+	}
+	return 0;
+}
+
+IO_TEST(tasks_that_have_not_begun_are_told_of)
+{
+	char *text;
+
+	if (weft_runtime()->workers_count > 1)
+		return 0;
+	WEFT_SUPERVISE(all) {
+		named(all, "later", nothing, NULL);
+		text = dump_beside();
+		ck_assert_msg(strstr(text, " later ("), "%s", text);
+		ck_assert_msg(strstr(text, "): has not begun\n"), "%s", text);
+		free(text);
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) int64_t give_way(void)
+{
+	int64_t r = weft_yield();
+
+	__asm__ volatile("" ::: "memory");
+	return r;
+}
+
+static int64_t give_way_once(void *arg)
+{
+	int64_t r = give_way();
+
+	(void)arg;
+	__asm__ volatile("" ::: "memory");
+	return r;
+}
+
+IO_TEST(tasks_that_are_ready_are_told_of)
+{
+	const char *at;
+	char *text;
+
+	if (weft_runtime()->workers_count > 1)
+		return 0;
+	WEFT_SUPERVISE(all) {
+		named(all, "polite", give_way_once, NULL);
+		/* It runs, and gives way to this one. */
+		ck_assert_int_eq(weft_yield(), 0);
+		text = dump_beside();
+		at = after(text, " polite (");
+		at = after(at, " old: is ready to run\n");
+		if (dump_has_calls_of_ready(text)) {
+			at = after(at, "    weft_yield  ");
+			at = after(at, "    give_way  ");
+			at = after(at, "    give_way_once  ");
+			at = after(at, "\n");
+			ck_assert_msg(strncmp(at, "    ", 4) != 0, "%s", text);
+		}
+		free(text);
+	}
+	return 0;
+}
+
+static char *joined_text;
+
+static int64_t dump_joined(void *arg)
+{
+	(void)arg;
+	joined_text = dump_beside();
+	return 0;
+}
+
+static __attribute__((noinline)) int64_t join_switched(struct weft_task task)
+{
+	int64_t r = weft_join(task, NULL);
+
+	__asm__ volatile("" ::: "memory");
+	return r;
+}
+
+/* What a dump tells that a task makes while this one joins it. */
+static char *dump_while_joining(void)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task child;
+
+	opts.name = "joined";
+	opts.ret_task = &child;
+	WEFT_SUPERVISE(all) {
+		ck_assert_int_eq(weft_go_opts(all, dump_joined, NULL, 0, &opts),
+				 0);
+		ck_assert_int_eq(join_switched(child), 0);
+	}
+	return joined_text;
+}
+
+IO_TEST(task_that_joins_one_that_runs_is_told_of)
+{
+	weft_nsec by = weft_now() + WEFT_SEC(20);
+	const char *at;
+	char *text;
+
+	/* A helper may park it. */
+	if (weft_runtime()->workers_count > 1)
+		return 0;
+	/* It is not switched to where the clock is looked at after every run,
+	 * as they were long. */
+	while (!strstr(text = dump_while_joining(), " old: joins task ")) {
+		ck_assert_msg(weft_now() < by, "%s", text);
+		free(text);
+		for (int i = 0; i < 20000; i++)
+			ck_assert_int_eq(weft_yield(), 0);
+	}
+	at = after(text, " old: joins task ");
+	at = after(at, " joined (");
+	at = after(at, "), which runs\n");
+	if (dump_has_calls_of_ready(text)) {
+		at = after(at, "    weft_join  ");
+		at = after(at, "    join_switched  ");
+	}
+	free(text);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("dump/states");
+	TCase *tcase = tcase_create("states");
+
+	suite_add_tcase(suite, tcase);
+	tcase_set_timeout(tcase, 60);
+	io_add_test(tcase, tasks_that_compute_are_told_of);
+	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
+	io_add_test(tcase, tasks_that_are_ready_are_told_of);
+	io_add_test(tcase, task_that_joins_one_that_runs_is_told_of);
+	return io_tests_run(suite);
+}
