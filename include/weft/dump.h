@@ -40,7 +40,7 @@ WEFT_BEGIN_DECLS
  * is told of two tasks need not have been so at one time.  A task that runs is
  * interrupted by SIGURG, whose handler is set meanwhile.  One that is ready to
  * run has its calls told if it stands still while it is copied.  The calls need
- * elfutils' libdw.so.1 at run time; without it the first line says so.
+ * elfutils' libdw.so.1 at run time; without it one of the first lines says so.
  *
  * 0, -EPERM (no task, and no runtime; or in a future), -EBADF, -ENOMEM, -EAGAIN
  * (there is no thread for it), or what write() failed with.

@@ -24,13 +24,17 @@ struct dump {
 
 /* ---- Printing ----------------------------------------------------------- */
 
-static void print_head(struct dump *d, const char *why)
+static void print_why(struct dump *d, const char *why)
+{
+	if (why)
+		weft__out_print(&d->out, "weft: no backtraces: %s\n", why);
+}
+
+static void print_head(struct dump *d)
 {
 	struct weft__survey *s = &d->survey;
 	uint64_t tasks = s->runs + s->waits + s->ready + s->unbegun;
 
-	if (why)
-		weft__out_print(&d->out, "weft: no backtraces: %s\n", why);
 	weft__out_print(
 		&d->out,
 		"weft: %llu %s (%llu run, %llu wait, %llu ready, "
@@ -190,7 +194,7 @@ static void print_groups(struct dump *d)
 		print_group(d, d->survey.groups.all[i]);
 }
 
-static void print_stall(struct dump *d)
+static void print_stall(struct dump *d, const char *why)
 {
 	struct weft__words words = { .used = 0 };
 
@@ -198,6 +202,7 @@ static void print_stall(struct dump *d)
 	weft__out_print(&d->out,
 			"weft: worker %u has been in one task for %s\n",
 			d->worker, words.text);
+	print_why(d, why);
 	print_groups(d);
 }
 
@@ -206,7 +211,7 @@ static void print(struct dump *d, const char *why)
 	struct weft__survey *s = &d->survey;
 
 	if (d->about == ABOUT_A_WORKER) {
-		print_stall(d);
+		print_stall(d, why);
 		return;
 	}
 	if (d->about == ABOUT_STANDSTILL) {
@@ -216,7 +221,8 @@ static void print(struct dump *d, const char *why)
 		weft__out_print(&d->out, "weft: no task can go on, unless a "
 					 "thread beside the runtime helps\n");
 	}
-	print_head(d, why);
+	print_why(d, why);
+	print_head(d);
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
 		print_worker(d, i);
 	print_groups(d);

@@ -131,6 +131,10 @@ void weft__trace_take(struct weft__unwinder *unwinder,
 {
 	uint32_t first;
 
+	trace->count = 0;
+	trace->cut = false;
+	if (!unwinder)
+		return;
 	trace->count = weft__unwind(unwinder, snapshot, trace->pc,
 				    WEFT__TRACE_MOST);
 	trace->cut = !is_bottom(trace);

@@ -21,7 +21,7 @@ struct weft__trace {
 	uint64_t pc[WEFT__TRACE_MOST];
 };
 
-/* `fn` is the task's function. */
+/* `fn` is the task's function.  Without an unwinder there are none. */
 void weft__trace_take(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t fn,
 		      struct weft__trace *ret_trace);
