@@ -178,8 +178,9 @@ WAITS(receive_socket, weft_recv(socket_fds[0], &byte, 1, 0))
 
 static const struct waiting all_waits[] = {
 	{ "w1", lock, "to lock mutex", &mutex, NULL, NULL },
-	{ "w2", read_lock, "to read-lock", &rwlock, NULL, NULL },
-	{ "w3", write_lock, "to write-lock", &rwlock, NULL, NULL },
+	{ "w2", read_lock, "to read-lock", &rwlock, NULL, " held by task " },
+	{ "w3", write_lock, "to write-lock", &rwlock, NULL,
+	  " held by task " },
 	{ "w4", acquire, "for permits of semaphore", &sem, NULL,
 	  "(0 free)" },
 	{ "w5", wait_for_condition, "for condition", &cond, NULL, NULL },

@@ -84,6 +84,42 @@ IO_TEST(owner_that_is_a_thread_is_told)
 	return 0;
 }
 
+static struct weft_rwlock rwlock;
+
+static int64_t write_shortly(void *arg)
+{
+	int r = weft_rwlock_write(&rwlock);
+
+	(void)arg;
+	if (r == 0)
+		weft_rwlock_unlock(&rwlock);
+	return 0;
+}
+
+IO_TEST(readers_are_counted)
+{
+	char *text;
+
+	ck_assert_int_eq(weft_rwlock_read(&rwlock), 0);
+	WEFT_SUPERVISE(all) {
+		named(all, "writer", write_shortly, NULL);
+		text = dump_until(" held by 1 reader\n");
+		ck_assert_msg(strstr(text, ": waits to write-lock "), "%s",
+			      text);
+		free(text);
+		weft_scope_cancel(all);
+	}
+	ck_assert_int_eq(weft_rwlock_read(&rwlock), 0);
+	WEFT_SUPERVISE(all) {
+		named(all, "writer", write_shortly, NULL);
+		free(dump_until(" held by 2 readers\n"));
+		weft_scope_cancel(all);
+	}
+	weft_rwlock_unlock(&rwlock);
+	weft_rwlock_unlock(&rwlock);
+	return 0;
+}
+
 /* ---- Names and calls ----------------------------------------------------- */
 
 /* Of its own, and not the last call: its frame is there. */
@@ -284,6 +320,60 @@ IO_TEST(tasks_that_wait_for_each_other_are_named)
 	return 0;
 }
 
+static int64_t write_then_lock(void *arg)
+{
+	int r;
+
+	(void)arg;
+	ck_assert_int_eq(weft_rwlock_write(&rwlock), 0);
+	weft__add(&have, 1u, acq_rel);
+	wait_until(weft__load(&have, acquire) == 2);
+	r = weft_mutex_lock(&first);
+	if (r == 0)
+		weft_mutex_unlock(&first);
+	weft_rwlock_unlock(&rwlock);
+	return 0;
+}
+
+static int64_t lock_then_read(void *arg)
+{
+	int r;
+
+	(void)arg;
+	ck_assert_int_eq(weft_mutex_lock(&first), 0);
+	weft__add(&have, 1u, acq_rel);
+	wait_until(weft__load(&have, acquire) == 2);
+	r = weft_rwlock_read(&rwlock);
+	if (r == 0)
+		weft_rwlock_unlock(&rwlock);
+	weft_mutex_unlock(&first);
+	return 0;
+}
+
+IO_TEST(writer_is_part_of_a_cycle)
+{
+	const char *at;
+	char *text;
+
+	weft__store(&have, 0u, relaxed);
+	WEFT_SUPERVISE(all) {
+		named(all, "writer", write_then_lock, NULL);
+		named(all, "reader", lock_then_read, NULL);
+		text = dump_until("deadlock: 2 tasks wait for each other\n");
+		at = after(text, "deadlock: ");
+		at = after(at, " writer (");
+		at = after(at, " waits to lock mutex ");
+		at = after(at, " reader (");
+		at = after(at, " reader (");
+		at = after(at, " waits to read-lock ");
+		at = after(at, " held by task ");
+		ck_assert_msg(strstr(at, " writer ("), "%s", text);
+		free(text);
+		weft_scope_cancel(all);
+	}
+	return 0;
+}
+
 static int64_t lock_outer(void *arg)
 {
 	(void)arg;
@@ -425,11 +515,13 @@ static TCase *telling(void)
 	tcase_set_timeout(tcase, 60);
 	io_add_test(tcase, owner_of_a_mutex_is_told);
 	io_add_test(tcase, owner_that_is_a_thread_is_told);
+	io_add_test(tcase, readers_are_counted);
 	io_add_test(tcase, calls_are_told_with_file_and_line);
 	io_add_test(tcase, calls_that_are_too_many_are_cut);
 	io_add_test(tcase, many_of_a_kind_are_told_together);
 	io_add_test(tcase, deadline_and_cancellation_are_told);
 	io_add_test(tcase, tasks_that_wait_for_each_other_are_named);
+	io_add_test(tcase, writer_is_part_of_a_cycle);
 	io_add_test(tcase, scope_that_waits_for_its_owner_is_a_cycle);
 	return tcase;
 }

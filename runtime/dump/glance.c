@@ -120,6 +120,10 @@ static void glance_wait(struct weft_runtime *runtime,
 	if (wait->on == WEFT__ON_MUTEX) {
 		glance_owner(runtime, glance,
 			     weft__mutex_owner(wait->object));
+	} else if (wait->on == WEFT__ON_READ_LOCK ||
+		   wait->on == WEFT__ON_WRITE_LOCK) {
+		glance_owner(runtime, glance,
+			     weft__rwlock_writer(wait->object, &glance->have));
 	} else if (wait->on == WEFT__ON_ONCE) {
 		glance_owner(runtime, glance, weft__once_owner(wait->object));
 	} else if (wait->on == WEFT__ON_JOB) {

@@ -101,12 +101,12 @@ void weft__words_id(struct weft__words *words,
 		weft__words_add(words, "task %llx", (unsigned long long)id);
 }
 
-/* Of a mutex, or what is done once. */
+/* Of a lock, or what is done once. */
 static void words_owner(struct weft__words *words,
 			const struct weft__speaker *speaker,
 			const struct weft__glance *glance)
 {
-	const char *has = glance->on == WEFT__ON_MUTEX ? "held" : "run";
+	const char *has = glance->on == WEFT__ON_ONCE ? "run" : "held";
 
 	if (glance->other) {
 		weft__words_add(words, " %s by ", has);
@@ -129,6 +129,9 @@ static void words_state(struct weft__words *words, enum weft__on on,
 		weft__words_add(words, " (%llu left)", n);
 	else if (on == WEFT__ON_BARRIER)
 		weft__words_add(words, " (%llu of %llu came)", n, of);
+	else if ((on == WEFT__ON_READ_LOCK || on == WEFT__ON_WRITE_LOCK) && n)
+		weft__words_add(words, " held by %llu %s", n,
+				n == 1 ? "reader" : "readers");
 	else if (on != WEFT__ON_SEND && on != WEFT__ON_RECEIVE)
 		return;
 	else if (most == 0)

@@ -11,6 +11,9 @@
 /* What is still to be done of it. */
 uint64_t weft__count_left(const void *count);
 
+/* Who writes, as weft__owner_of() has it, 0: nobody; and how many read. */
+uint64_t weft__rwlock_writer(const void *rwlock, uint64_t *ret_readers);
+
 /* Who waits at it, and how many it is for. */
 uint64_t weft__barrier_came(const void *barrier, uint64_t *ret_parties);
 

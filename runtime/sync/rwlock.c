@@ -10,16 +10,17 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sync/look.h"
+#include "runtime/sync/mutex.h"
 
 enum { READ, WRITE };
 
 struct rwlock {
 	struct weft__lock lock;
-	bool writer;	  /* under lock */
+	uint64_t writer;  /* under lock: as a mutex's owner; 0: none */
 	uint64_t readers; /* under lock */
 	struct weft__waiters waiters; /* under lock; want: READ or WRITE */
-	uint64_t reserved[4];
+	uint64_t reserved[3];
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct rwlock) == sizeof(struct weft_rwlock),
@@ -30,12 +31,26 @@ static struct rwlock *rwlock_of(struct weft_rwlock *rwlock)
 	return (struct rwlock *)(void *)rwlock;
 }
 
-static bool rwlock_take(struct rwlock *l, uint32_t want)
+uint64_t weft__rwlock_writer(const void *rwlock, uint64_t *ret_readers)
+{
+	struct rwlock *l = (void *)(uintptr_t)rwlock;
+	uint64_t writer;
+
+	weft__lock_take(&l->lock);
+	writer = l->writer;
+	*ret_readers = l->readers;
+	weft__lock_drop(&l->lock);
+	return writer;
+}
+
+/* For that task, or a thread; to a reader it is the same. */
+static bool rwlock_take(struct rwlock *l, uint32_t want,
+			struct weft__task *task)
 {
 	if (l->writer || (want == WRITE && l->readers))
 		return false;
 	if (want == WRITE)
-		l->writer = true;
+		l->writer = weft__owner_of(task);
 	else
 		l->readers++;
 	return true;
@@ -47,7 +62,8 @@ static struct weft__waiter *rwlock_serve(struct rwlock *l)
 	struct weft__waiter *first = NULL, **link = &first, *w;
 
 	/* mutate: retry */
-	while ((w = l->waiters.head) && rwlock_take(l, w->want)) {
+	while ((w = l->waiters.head) &&
+	       rwlock_take(l, w->want, w->wait->task)) {
 		weft__waiters_remove(&l->waiters, w);
 		*link = w;
 		link = &w->next;
@@ -75,7 +91,8 @@ static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
 	if (weft__unlikely(r < 0))
 		return r;
 	weft__lock_take(&l->lock);
-	if (weft__likely(!l->waiters.head && rwlock_take(l, want))) {
+	if (weft__likely(!l->waiters.head &&
+			 rwlock_take(l, want, weft__self(worker)))) {
 		weft__lock_drop(&l->lock);
 		return 0;
 	}
@@ -97,10 +114,12 @@ static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
 static int rwlock_try(struct weft_rwlock *rwlock, uint32_t want)
 {
 	struct rwlock *l = rwlock_of(rwlock);
+	struct weft__task *task =
+		want == WRITE ? weft__self(weft__worker_self()) : NULL;
 	bool taken;
 
 	weft__lock_take(&l->lock);
-	taken = !l->waiters.head && rwlock_take(l, want);
+	taken = !l->waiters.head && rwlock_take(l, want, task);
 	weft__lock_drop(&l->lock);
 	return taken ? 0 : -EBUSY;
 }
@@ -133,7 +152,7 @@ void weft_rwlock_unlock(struct weft_rwlock *rwlock)
 	weft__assert(l->writer || l->readers,
 		     "a reader-writer lock was unlocked that nobody holds");
 	if (l->writer)
-		l->writer = false;
+		l->writer = 0;
 	else
 		l->readers--;
 	if (weft__unlikely(l->waiters.head != NULL))
