@@ -67,13 +67,15 @@ static int door_bind(int fd, const struct place *place)
 	const char *path = place->address.sun_path;
 	int error = 0;
 
+	/* The file will have that mode: it has no other one for a moment, and
+	 * nobody can put another file in its place meanwhile. */
+	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0)
+		return -errno;
 	if (bind(fd, (const void *)&place->address, place->bytes) < 0)
 		error = errno == EADDRINUSE ? take_over(fd, place) : -errno;
 	if (error < 0)
 		return error;
-	/* Nobody can connect before it listens. */
-	if ((!*path || chmod(path, S_IRUSR | S_IWUSR) == 0) &&
-	    listen(fd, BACKLOG) == 0)
+	if (listen(fd, BACKLOG) == 0)
 		return 0;
 	error = -errno;
 	if (*path)
