@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/lookout: dumps that nobody calls for: by a signal, to who
- * connects, when a task does not pause, and when none can go on.
+ * Suite dump/lookout: dumps that nobody calls for: by a signal, when a
+ * task does not pause, and when none can go on.
  */
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "tests/dump_scene.h"
@@ -128,12 +126,6 @@ START_TEST(signal_asks_for_a_dump)
 }
 END_TEST
 
-static int64_t nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
 static void program_handler(int number)
 {
 	(void)number;
@@ -158,143 +150,6 @@ START_TEST(action_of_the_signal_comes_back)
 		sigaction(SIGUSR2, NULL, &now);
 		ck_assert(now.sa_handler == program_handler);
 	}
-}
-END_TEST
-
-/* ---- By a socket --------------------------------------------------------- */
-
-static struct sockaddr_un place_of(const char *path)
-{
-	struct sockaddr_un place = { .sun_family = AF_UNIX };
-
-	snprintf(place.sun_path, sizeof(place.sun_path), "%s", path);
-	return place;
-}
-
-/* What the socket says; to be freed. */
-static char *ask(const char *path)
-{
-	struct sockaddr_un place = place_of(path);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char *text = calloc(1, 1 << 16);
-	size_t used = 0;
-	ssize_t n;
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_ptr_nonnull(text);
-	ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)), 0);
-	while ((n = read(fd, text + used, (1 << 16) - 1 - used)) > 0)
-		used += (size_t)n;
-	close(fd);
-	return text;
-}
-
-static void path_new(char *path, size_t bytes)
-{
-	snprintf(path, bytes, "/tmp/weft-test-%d.sock", (int)getpid());
-	unlink(path);
-}
-
-START_TEST(socket_gives_a_dump)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime;
-	struct stat st;
-	char path[64];
-
-	path_new(path, sizeof(path));
-	opts.dump_path = path;
-	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
-	ck_assert_int_eq(weft_submit(runtime, wait_for_ever, NULL, 0, NULL),
-			 0);
-	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_int_eq(st.st_mode & 0777, 0600);
-	for (int i = 0; i < 3; i++) {
-		char *text = ask(path);
-
-		ck_assert_msg(strstr(text, "weft: 1 task") &&
-				      strstr(text, "worker 0: "),
-			      "%s", text);
-		free(text);
-	}
-	ck_assert_int_eq(weft_stop(runtime), 0);
-	ck_assert_int_ne(stat(path, &st), 0);
-}
-END_TEST
-
-/* Who leaves, or does not read, holds nobody up for long, and the process does
- * not end of it. */
-START_TEST(who_asks_may_leave)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime;
-	struct sockaddr_un place;
-	char path[64];
-
-	path_new(path, sizeof(path));
-	opts.dump_path = path;
-	place = place_of(path);
-	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
-	for (int i = 0; i < 20; i++) {
-		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)),
-				 0);
-		close(fd);
-	}
-	free(ask(path));
-	ck_assert_int_eq(weft_stop(runtime), 0);
-}
-END_TEST
-
-START_TEST(places_are_taken_over_from_the_dead_alone)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime, *second;
-	struct sockaddr_un place;
-	char path[64];
-	int fd;
-
-	path_new(path, sizeof(path));
-	place = place_of(path);
-	/* Left behind by one that was killed. */
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(bind(fd, (void *)&place, sizeof(place)), 0);
-	close(fd);
-	opts.dump_path = path;
-	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
-	ck_assert_int_eq(weft_start(&opts, &second), -EADDRINUSE);
-	free(ask(path));
-	ck_assert_int_eq(weft_stop(runtime), 0);
-	/* A file of somebody's. */
-	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	ck_assert_int_ge(fd, 0);
-	close(fd);
-	ck_assert_int_eq(weft_start(&opts, &runtime), -EADDRINUSE);
-	ck_assert_int_eq(unlink(path), 0);
-}
-END_TEST
-
-START_TEST(bad_options_are_refused)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime;
-	int before = fds_open();
-	char path[200];
-
-	memset(path, 'x', sizeof(path));
-	path[sizeof(path) - 1] = '\0';
-	opts.dump_path = path;
-	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
-	ck_assert_int_eq(weft_run(nothing, NULL, &opts), -EINVAL);
-	opts.dump_path = "/nowhere/at/all";
-	ck_assert_int_eq(weft_start(&opts, &runtime), -ENOENT);
-	opts.dump_path = NULL;
-	opts.dump_signal = SIGKILL;
-	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
-	opts.dump_signal = -1;
-	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
-	ck_assert_int_eq(fds_open(), before);
 }
 END_TEST
 
@@ -490,10 +345,6 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, signal_asks_for_a_dump);
 	tcase_add_test(tc, action_of_the_signal_comes_back);
-	tcase_add_test(tc, socket_gives_a_dump);
-	tcase_add_test(tc, who_asks_may_leave);
-	tcase_add_test(tc, places_are_taken_over_from_the_dead_alone);
-	tcase_add_test(tc, bad_options_are_refused);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
 	tcase_add_test(tc, select_of_what_no_one_does_is_a_standstill);

@@ -7,11 +7,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 8, PATIENCE_S = 5 };
+enum { BACKLOG = 8 };
 
 struct place {
 	struct sockaddr_un address;
@@ -112,16 +111,12 @@ static int check_who(int fd)
 
 int weft__door_answer(int door)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
-	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int error;
 
 	if (fd < 0)
 		return -errno;
 	error = check_who(fd);
-	if (error == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
-				     sizeof(patience)) < 0)
-		error = -errno;
 	if (error < 0)
 		close(fd);
 	return error < 0 ? error : fd;

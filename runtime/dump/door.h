@@ -11,8 +11,7 @@
  * bind(2) say. */
 int weft__door_open(const char *path);
 
-/* Who knocks, and is to be written to; or -errno.  A write to who does not read
- * gives up after some seconds. */
+/* Who knocks, and is to be written to without blocking; or -errno. */
 int weft__door_answer(int door);
 
 void weft__door_close(int door, const char *path);

@@ -254,7 +254,8 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 }
 
 /* On a thread with the stack that libdw wants. */
-static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd)
+static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd,
+		    int most_ms)
 {
 	int error;
 
@@ -262,16 +263,16 @@ static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd)
 	error = gather(d, runtime);
 	weft__visit_end(runtime);
 	if (error == 0)
-		error = weft__out_write(&d->out, fd);
+		error = weft__out_write(&d->out, fd, most_ms);
 	weft__out_fini(&d->out);
 	return error;
 }
 
-int weft__dump_all(struct weft_runtime *runtime, int fd)
+int weft__dump_all(struct weft_runtime *runtime, int fd, int most_ms)
 {
 	struct dump d = { .about = ABOUT_ALL };
 
-	return dump_run(&d, runtime, fd);
+	return dump_run(&d, runtime, fd, most_ms);
 }
 
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
@@ -281,14 +282,14 @@ int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
 			  .worker = worker,
 			  .stalled_ns = stalled_ns };
 
-	return dump_run(&d, runtime, fd);
+	return dump_run(&d, runtime, fd, WEFT__OUT_PATIENT);
 }
 
 int weft__dump_standstill(struct weft_runtime *runtime, int fd)
 {
 	struct dump d = { .about = ABOUT_STANDSTILL };
 
-	return dump_run(&d, runtime, fd);
+	return dump_run(&d, runtime, fd, WEFT__OUT_PATIENT);
 }
 
 /* A task's, on its stack. */
@@ -306,7 +307,8 @@ static void *call_run(void *arg)
 
 	(void)pthread_detach(pthread_self());
 	(void)pthread_setname_np(pthread_self(), "weft-dump");
-	call->result = weft__dump_all(call->runtime, call->fd);
+	call->result = weft__dump_all(call->runtime, call->fd,
+				      WEFT__OUT_PATIENT);
 	weft__waiter_grant(NULL, &call->waiter, 0);
 	return NULL;
 }
@@ -337,6 +339,6 @@ int weft_dump(struct weft_runtime *runtime, int fd)
 	if (fcntl(fd, F_GETFL) < 0)
 		return -errno;
 	if (!worker)
-		return weft__dump_all(runtime, fd);
+		return weft__dump_all(runtime, fd, WEFT__OUT_PATIENT);
 	return dump_from_task(worker, runtime ? runtime : worker->runtime, fd);
 }

@@ -13,7 +13,8 @@
 
 struct weft_runtime;
 
-int weft__dump_all(struct weft_runtime *runtime, int fd);
+/* `most_ms` as in out.h. */
+int weft__dump_all(struct weft_runtime *runtime, int fd, int most_ms);
 
 /* That a worker has been in one task for so long, and where. */
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,

@@ -13,12 +13,20 @@
 #include "runtime/dump/bell.h"
 #include "runtime/dump/door.h"
 #include "runtime/dump/dump.h"
+#include "runtime/dump/out.h"
 #include "runtime/thread.h"
 #include "runtime/worker.h"
 
 /* Looks at the workers in the length of a stall, and how often at most. */
 enum { LOOKS = 4 };
 #define LOOK_LEAST_NS 1000000u
+
+/* Who asks by the socket has so long to read the answer; meanwhile nobody else
+ * is answered, and the runtime does not end. */
+enum { PATIENCE_MS = 5000 };
+
+/* When there is no descriptor for who asks: to look again after that. */
+enum { SUPPLY_MS = 50 };
 
 /* A worker as it was last seen. */
 struct seen {
@@ -94,13 +102,24 @@ static void look(struct weft__lookout *l)
 	}
 }
 
+/* Who knocks stays there: without a pause it would be asked for again and again
+ * until there is a descriptor. */
+static void pause_for_supply(struct weft__lookout *l)
+{
+	struct pollfd bell = { .fd = l->bell, .events = POLLIN };
+
+	(void)poll(&bell, 1, SUPPLY_MS);
+}
+
 static void answer(struct weft__lookout *l)
 {
 	int fd = weft__door_answer(l->door);
 
+	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS)
+		pause_for_supply(l);
 	if (fd < 0)
 		return;
-	(void)weft__dump_all(l->runtime, fd);
+	(void)weft__dump_all(l->runtime, fd, PATIENCE_MS);
 	close(fd);
 }
 
@@ -127,7 +146,8 @@ static void serve(struct weft__lookout *l, const struct pollfd *ready)
 
 	if (ready[0].revents &&
 	    read(l->bell, &times, sizeof(times)) == sizeof(times) && !ends(l))
-		(void)weft__dump_all(l->runtime, STDERR_FILENO);
+		(void)weft__dump_all(l->runtime, STDERR_FILENO,
+				     WEFT__OUT_PATIENT);
 	if (ready[1].revents)
 		answer(l);
 	if (l->stall_ns)

@@ -5,9 +5,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ROOM_FIRST = 16384 };
@@ -56,16 +59,35 @@ static size_t chunk_of(const char *text, size_t bytes)
 	return end ? (size_t)(end - text) + 1 : PIPE_BUF;
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* False: it cannot be written to by then. */
+static bool await_room(int fd, int64_t by_ms)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLOUT };
+	int64_t left_ms = by_ms < 0 ? -1 : by_ms - now_ms();
+
+	if (by_ms >= 0 && left_ms <= 0)
+		return false;
+	(void)poll(&ready, 1, (int)left_ms);
+	return true;
+}
+
 /* Retries whatever may go better then. */
-static int write_all(int fd, const char *text, size_t bytes)
+static int write_all(int fd, const char *text, size_t bytes, int64_t by_ms)
 {
 	while (bytes) {
 		ssize_t n = write(fd, text, bytes);
 
 		if (n < 0 && errno == EAGAIN) {
-			struct pollfd ready = { .fd = fd, .events = POLLOUT };
-
-			(void)poll(&ready, 1, -1);
+			if (!await_room(fd, by_ms))
+				return -ETIMEDOUT;
 		} else if (n < 0 && errno != EINTR) {
 			return -errno;
 		} else if (n > 0) {
@@ -76,15 +98,16 @@ static int write_all(int fd, const char *text, size_t bytes)
 	return 0;
 }
 
-int weft__out_write(const struct weft__out *out, int fd)
+int weft__out_write(const struct weft__out *out, int fd, int most_ms)
 {
+	int64_t by_ms = most_ms < 0 ? -1 : now_ms() + most_ms;
 	size_t at = 0;
 	int error = out->error;
 
 	while (error == 0 && at < out->used) {
 		size_t bytes = chunk_of(out->text + at, out->used - at);
 
-		error = write_all(fd, out->text + at, bytes);
+		error = write_all(fd, out->text + at, bytes, by_ms);
 		at += bytes;
 	}
 	return error;

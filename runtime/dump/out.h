@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+enum { WEFT__OUT_PATIENT = -1 };
+
 struct weft__out {
 	char *text;
 	size_t used, room;
@@ -18,8 +20,10 @@ __attribute__((format(printf, 2, 3))) void
 weft__out_print(struct weft__out *out, const char *format, ...);
 
 /* In whole lines as far as they fit into what a pipe takes at once: there none
- * is torn, whoever else writes to it.  0 or -errno. */
-int weft__out_write(const struct weft__out *out, int fd);
+ * is torn, whoever else writes to it.  0 or -errno.  A descriptor that does not
+ * block is given so much time in all, and -ETIMEDOUT says that it was too
+ * little; WEFT__OUT_PATIENT has any time. */
+int weft__out_write(const struct weft__out *out, int fd, int most_ms);
 
 void weft__out_fini(struct weft__out *out);
 

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite dump/door: dumps to who connects to a socket.
+ */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "tests/dump_scene.h"
+
+static int64_t wait_for_ever(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_NEVER);
+}
+
+static int64_t nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static struct sockaddr_un place_of(const char *path)
+{
+	struct sockaddr_un place = { .sun_family = AF_UNIX };
+
+	snprintf(place.sun_path, sizeof(place.sun_path), "%s", path);
+	return place;
+}
+
+/* What the socket says; to be freed. */
+static char *ask(const char *path)
+{
+	struct sockaddr_un place = place_of(path);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char *text = calloc(1, 1 << 16);
+	size_t used = 0;
+	ssize_t n;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_ptr_nonnull(text);
+	ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)), 0);
+	while ((n = read(fd, text + used, (1 << 16) - 1 - used)) > 0)
+		used += (size_t)n;
+	close(fd);
+	return text;
+}
+
+static void path_new(char *path, size_t bytes)
+{
+	snprintf(path, bytes, "/tmp/weft-test-%d.sock", (int)getpid());
+	unlink(path);
+}
+
+START_TEST(socket_gives_a_dump)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct stat st;
+	char path[64];
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_submit(runtime, wait_for_ever, NULL, 0, NULL),
+			 0);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_mode & 0777, 0600);
+	for (int i = 0; i < 3; i++) {
+		char *text = ask(path);
+
+		ck_assert_msg(strstr(text, "weft: 1 task") &&
+				      strstr(text, "worker 0: "),
+			      "%s", text);
+		free(text);
+	}
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	ck_assert_int_ne(stat(path, &st), 0);
+}
+END_TEST
+
+/* Who leaves, or does not read, holds nobody up for long, and the process does
+ * not end of it. */
+START_TEST(who_asks_may_leave)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct sockaddr_un place;
+	char path[64];
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	place = place_of(path);
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	for (int i = 0; i < 20; i++) {
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)),
+				 0);
+		close(fd);
+	}
+	free(ask(path));
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+/* Tasks of many kinds with much to be told of each: more than a socket takes
+ * that nobody reads. */
+static int64_t select_many(void)
+{
+	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	struct weft_case cases[8];
+	int item;
+
+	for (int i = 0; i < 8; i++)
+		cases[i] = (struct weft_case)WEFT_RECV(&chan, &item);
+	return weft_select(cases, 8) < 0 ? 0 : 1;
+}
+
+#define KIND(n)                                 \
+	static int64_t kind_##n(void *arg)      \
+	{                                       \
+		(void)arg;                      \
+		return select_many();           \
+	}
+#define KINDS(X)                                                       \
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)  \
+	X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21)    \
+	X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30) X(31)    \
+	X(32) X(33) X(34) X(35) X(36) X(37) X(38) X(39) X(40) X(41)    \
+	X(42) X(43) X(44) X(45) X(46) X(47) X(48) X(49) X(50) X(51)
+#define KIND_NAME(n) kind_##n,
+
+KINDS(KIND)
+static const weft_fn kinds[] = { KINDS(KIND_NAME) };
+
+enum { KINDS_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
+
+static int64_t have_many_kinds(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(all)
+		for (int i = 0; i < 10 * KINDS_COUNT; i++)
+			ck_assert_int_eq(weft_go(all, kinds[i / 10], NULL, 0),
+					 0);
+	return 0;
+}
+
+static size_t read_to_end(int fd)
+{
+	static char room[1 << 16];
+	size_t bytes = 0;
+	ssize_t n;
+
+	while ((n = read(fd, room, sizeof(room))) > 0)
+		bytes += (size_t)n;
+	return bytes;
+}
+
+START_TEST(who_does_not_read_is_given_up)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct pollfd answer = { .events = POLLIN };
+	struct weft_runtime *runtime;
+	struct sockaddr_un place;
+	char path[64], *text;
+	size_t bytes;
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	place = place_of(path);
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_submit(runtime, have_many_kinds, NULL, 0, NULL),
+			 0);
+	while (!strstr(text = dump_text(runtime), "521 wait"))
+		free(text);
+	answer.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(connect(answer.fd, (void *)&place, sizeof(place)), 0);
+	ck_assert_int_eq(poll(&answer, 1, -1), 1);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	bytes = read_to_end(answer.fd);
+	ck_assert_msg(bytes < strlen(text), "%zu bytes of %zu", bytes,
+		      strlen(text));
+	close(answer.fd);
+	free(text);
+}
+END_TEST
+
+static uint64_t processor_ns(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+START_TEST(lookout_waits_for_descriptors)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct rlimit limit, none;
+	struct weft_runtime *runtime;
+	struct sockaddr_un place;
+	uint64_t used_ns;
+	char path[64];
+	int fd;
+
+	path_new(path, sizeof(path));
+	opts.dump_path = path;
+	place = place_of(path);
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 3;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)), 0);
+	used_ns = processor_ns();
+	thread_pause_ns(500000000);
+	used_ns = processor_ns() - used_ns;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* It is answered after all. */
+	ck_assert_uint_gt(read_to_end(fd), 0);
+	ck_assert_msg(used_ns < 50000000, "%llu ns",
+		      (unsigned long long)used_ns);
+	close(fd);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+START_TEST(places_are_taken_over_from_the_dead_alone)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime, *second;
+	struct sockaddr_un place;
+	char path[64];
+	int fd;
+
+	path_new(path, sizeof(path));
+	place = place_of(path);
+	/* Left behind by one that was killed. */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(bind(fd, (void *)&place, sizeof(place)), 0);
+	close(fd);
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_start(&opts, &second), -EADDRINUSE);
+	free(ask(path));
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	/* A file of somebody's. */
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	ck_assert_int_ge(fd, 0);
+	close(fd);
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EADDRINUSE);
+	ck_assert_int_eq(unlink(path), 0);
+}
+END_TEST
+
+START_TEST(bad_options_are_refused)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	int before = fds_open();
+	char path[200];
+
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	opts.dump_path = path;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	ck_assert_int_eq(weft_run(nothing, NULL, &opts), -EINVAL);
+	opts.dump_path = "/nowhere/at/all";
+	ck_assert_int_eq(weft_start(&opts, &runtime), -ENOENT);
+	opts.dump_path = NULL;
+	opts.dump_signal = SIGKILL;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	opts.dump_signal = -1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+	ck_assert_int_eq(fds_open(), before);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("dump/door");
+	TCase *tc = tcase_create("door");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, socket_gives_a_dump);
+	tcase_add_test(tc, who_asks_may_leave);
+	tcase_add_test(tc, who_does_not_read_is_given_up);
+	tcase_add_test(tc, lookout_waits_for_descriptors);
+	tcase_add_test(tc, places_are_taken_over_from_the_dead_alone);
+	tcase_add_test(tc, bad_options_are_refused);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
