@@ -72,12 +72,8 @@ static void print_worker(struct dump *d, uint32_t number)
 	}
 	if (met->doing == WEFT__DOING_RUNS ||
 	    met->doing == WEFT__DOING_SILENT) {
-		uint64_t now_ns = s->speaker.now_ns;
-
 		weft__words_add(&words, ", for ");
-		weft__words_span(&words, now_ns > met->since_ns ?
-						 now_ns - met->since_ns :
-						 0);
+		weft__words_from_to(&words, met->since_ns, s->speaker.now_ns);
 		weft__words_add(&words, " at most");
 	}
 	weft__out_print(&d->out, "worker %u: %s\n", number, words.text);

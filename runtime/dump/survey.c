@@ -27,12 +27,9 @@ static void words_begin(struct weft__words *words,
 	words->used = 0;
 	weft__words_task(words, &s->speaker, glance);
 	if (glance->has_begun) {
-		uint64_t now_ns = s->speaker.now_ns;
-
 		weft__words_add(words, ", ");
-		weft__words_span(words, now_ns > glance->since_ns ?
-						now_ns - glance->since_ns :
-						0);
+		weft__words_from_to(words, glance->since_ns,
+				    s->speaker.now_ns);
 		weft__words_add(words, " old");
 	}
 	if (glance->state & WEFT__CANCELLED)
@@ -40,18 +37,22 @@ static void words_begin(struct weft__words *words,
 	weft__words_add(words, ": ");
 }
 
+/* Its group, if it is one of those that are told of one by one: what is told
+ * of it has begun. */
 static struct weft__group *group_of(struct weft__survey *s, uint64_t what,
 				    const struct weft__glance *glance,
-				    const struct weft__trace *trace)
+				    const struct weft__trace *trace,
+				    struct weft__words *words)
 {
 	struct weft__group *group = weft__groups_add(
 		&s->groups, what, (uint64_t)(uintptr_t)glance->fn, trace);
 
 	if (!group)
 		s->incomplete = true;
-	else if (group->lines_count < WEFT__GROUP_LINES)
-		return group;
-	return NULL;
+	if (!group || group->lines_count >= WEFT__GROUP_LINES)
+		return NULL;
+	words_begin(words, s, glance);
+	return group;
 }
 
 /* ---- Workers ------------------------------------------------------------ */
@@ -157,31 +158,44 @@ static void waiting_add(struct weft__survey *s,
 	s->waits++;
 	s->hopeful += has_hope(glance);
 	edges_add(s, glance);
-	group = group_of(s, what_of(glance), glance, &s->trace);
+	group = group_of(s, what_of(glance), glance, &s->trace, &words);
 	if (!group)
 		return;
-	words_begin(&words, s, glance);
 	weft__words_wait(&words, &s->speaker, glance);
 	weft__group_tell(group, words.text);
+}
+
+/* False: it does not wait.  The snapshot may be NULL; it is only written to of
+ * one that has a stack. */
+static bool glance_waiting(struct weft_runtime *runtime,
+			   struct weft__task *task,
+			   struct weft__glance *ret_glance,
+			   struct weft__snapshot *ret_snapshot)
+{
+	uint64_t state;
+
+	if (!weft__task_hold(task, &state))
+		return false;
+	weft__glance_held(runtime, task, state, ret_glance);
+	if (ret_snapshot && ret_glance->has_stack)
+		weft__snapshot_held(task, ret_snapshot);
+	weft__task_release(runtime, NULL, task);
+	return true;
 }
 
 /* False: it does not wait. */
 static bool look_at_waiting(struct weft__survey *s, struct weft__task *task)
 {
-	struct weft_runtime *runtime = s->speaker.runtime;
+	struct weft__unwinder *unwinder = s->speaker.unwinder;
 	struct weft__glance glance;
-	uint64_t state;
 
-	if (!weft__task_hold(task, &state))
+	if (!glance_waiting(s->speaker.runtime, task, &glance,
+			    unwinder ? s->snapshot : NULL))
 		return false;
-	weft__glance_held(runtime, task, state, &glance);
-	if (glance.has_stack && s->speaker.unwinder)
-		weft__snapshot_held(task, s->snapshot);
-	weft__task_release(runtime, NULL, task);
 	s->trace.count = 0;
 	s->trace.cut = false;
-	if (glance.has_stack && s->speaker.unwinder)
-		weft__trace_take(s->speaker.unwinder, s->snapshot,
+	if (glance.has_stack)
+		weft__trace_take(unwinder, s->snapshot,
 				 (uint64_t)(uintptr_t)glance.fn, &s->trace);
 	waiting_add(s, &glance);
 	return true;
@@ -191,13 +205,9 @@ bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
 			struct weft__glance *ret_glance)
 {
 	struct weft__task *task = weft__task_at(runtime, id);
-	uint64_t state;
 
-	if (!task || !weft__task_hold(task, &state))
-		return false;
-	weft__glance_held(runtime, task, state, ret_glance);
-	weft__task_release(runtime, NULL, task);
-	return ret_glance->id == id;
+	return task && glance_waiting(runtime, task, ret_glance, NULL) &&
+	       ret_glance->id == id;
 }
 
 /* ---- Other tasks -------------------------------------------------------- */
@@ -211,10 +221,10 @@ static void running_add(struct weft__survey *s,
 	struct weft__words words;
 
 	s->runs++;
-	group = group_of(s, RUNS | (uint64_t)worker << 8, glance, &met->trace);
+	group = group_of(s, RUNS | (uint64_t)worker << 8, glance, &met->trace,
+			 &words);
 	if (!group)
 		return;
-	words_begin(&words, s, glance);
 	weft__words_add(&words, "runs on worker %u", worker);
 	weft__group_tell(group, words.text);
 }
@@ -226,10 +236,9 @@ static void joining_add(struct weft__survey *s,
 	struct weft__words words;
 
 	s->waits++;
-	group = group_of(s, JOINS, glance, &s->trace);
+	group = group_of(s, JOINS, glance, &s->trace, &words);
 	if (!group)
 		return;
-	words_begin(&words, s, glance);
 	weft__words_add(&words, "joins ");
 	weft__words_id(&words, &s->speaker, joins);
 	weft__words_add(&words, ", which runs");
@@ -247,10 +256,9 @@ static void ready_add(struct weft__survey *s,
 	else
 		s->unbegun++;
 	group = group_of(s, glance->has_begun ? READY : UNBEGUN, glance,
-			 &s->trace);
+			 &s->trace, &words);
 	if (!group)
 		return;
-	words_begin(&words, s, glance);
 	weft__words_add(&words, "%s", glance->has_begun ? "is ready to run" :
 							  "has not begun");
 	weft__group_tell(group, words.text);

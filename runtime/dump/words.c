@@ -47,6 +47,12 @@ void weft__words_span(struct weft__words *words, uint64_t length_ns)
 			(unsigned long long)(length_ns / 10000000u % 100));
 }
 
+void weft__words_from_to(struct weft__words *words, uint64_t from_ns,
+			 uint64_t to_ns)
+{
+	weft__words_span(words, to_ns > from_ns ? to_ns - from_ns : 0);
+}
+
 const char *weft__module_shown(const char *module)
 {
 	const char *slash = strrchr(module, '/');
@@ -177,7 +183,7 @@ static void words_time(struct weft__words *words, uint64_t until_ns,
 		return;
 	}
 	weft__words_add(words, "for ");
-	weft__words_span(words, until_ns > now_ns ? until_ns - now_ns : 0);
+	weft__words_from_to(words, now_ns, until_ns);
 	weft__words_add(words, " more");
 }
 

@@ -35,6 +35,10 @@ void weft__words_id(struct weft__words *words,
 		    const struct weft__speaker *speaker, uint64_t id);
 /* "1.52 s" */
 void weft__words_span(struct weft__words *words, uint64_t length_ns);
+/* The same of what is between two points in time; 0 if they come the other way
+ * round. */
+void weft__words_from_to(struct weft__words *words, uint64_t from_ns,
+			 uint64_t to_ns);
 /* "waits to lock mutex 0x7ffd12 held by task ..."; of one that waits. */
 void weft__words_wait(struct weft__words *words,
 		      const struct weft__speaker *speaker,
