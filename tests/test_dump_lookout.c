@@ -212,6 +212,41 @@ START_TEST(task_that_does_not_pause_is_named)
 }
 END_TEST
 
+/* One that blocks the signal by which it would be asked. */
+static int64_t hog_deaf(void *arg)
+{
+	weft_nsec until_ns = weft_now() + WEFT_SEC(2);
+	sigset_t set;
+
+	(void)arg;
+	sigfillset(&set);
+	pthread_sigmask(SIG_SETMASK, &set, NULL);
+	while (weft_now() < until_ns)
+		;
+	return 0;
+}
+
+static void stalls_deaf(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	opts.stall_ns = WEFT_MS(100);
+	run_with(hog_deaf, &opts);
+}
+
+START_TEST(worker_that_does_not_answer_is_told_of)
+{
+	static struct said said;
+
+	said_begin(&said, stalls_deaf);
+	ck_assert_msg(said_until(&said,
+				 "worker 0: does not answer, for "),
+		      "%s", said.text);
+	said_end(&said, SIGKILL);
+}
+END_TEST
+
 /* ---- Standstills --------------------------------------------------------- */
 
 static struct weft_mutex left = WEFT_MUTEX_INIT, right = WEFT_MUTEX_INIT;
@@ -346,6 +381,7 @@ int main(void)
 	tcase_add_test(tc, signal_asks_for_a_dump);
 	tcase_add_test(tc, action_of_the_signal_comes_back);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
+	tcase_add_test(tc, worker_that_does_not_answer_is_told_of);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
 	tcase_add_test(tc, select_of_what_no_one_does_is_a_standstill);
 	tcase_add_test(tc, waiting_for_the_world_is_no_standstill);

@@ -199,6 +199,8 @@ static void print_stall(struct dump *d, const char *why)
 			"weft: worker %u has been in one task for %s\n",
 			d->worker, words.text);
 	print_why(d, why);
+	if (d->survey.workers[d->worker].doing != WEFT__DOING_RUNS)
+		print_worker(d, d->worker);
 	print_groups(d);
 }
 
