@@ -269,7 +269,6 @@ static struct weft__blocking *pool_make(struct weft_runtime *runtime)
 				    THREADS_DEFAULT;
 	pool->idle_ns = runtime->blocking_idle_ns ? runtime->blocking_idle_ns :
 						    IDLE_DEFAULT_NS;
-	weft__jobs_init(&pool->jobs);
 	/* pairs: [blocking.made] */
 	if (weft__cas_acquire(&runtime->blocking, &other, pool, release))
 		return pool;

@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/jobs.h"
 
-void weft__jobs_init(struct weft__jobs *jobs)
-{
-	*jobs = (struct weft__jobs){ 0 };
-	jobs->turn_end = &jobs->turn;
-}
-
 static void turn_add(struct weft__jobs *jobs, struct weft__job_lane *lane)
 {
 	lane->next = NULL;
-	lane->link = jobs->turn_end;
-	*jobs->turn_end = lane;
-	jobs->turn_end = &lane->next;
+	lane->prev = jobs->turn_last;
+	*(lane->prev ? &lane->prev->next : &jobs->turn) = lane;
+	jobs->turn_last = lane;
+	lane->in_turn = true;
 }
 
 static void turn_remove(struct weft__jobs *jobs, struct weft__job_lane *lane)
 {
-	*lane->link = lane->next;
-	*(lane->next ? &lane->next->link : &jobs->turn_end) = lane->link;
-	lane->link = NULL;
+	*(lane->prev ? &lane->prev->next : &jobs->turn) = lane->next;
+	*(lane->next ? &lane->next->prev : &jobs->turn_last) = lane->prev;
+	lane->in_turn = false;
 }
 
 /* J1 */
@@ -28,9 +23,9 @@ static void turn_update(struct weft__jobs *jobs, struct weft__job_lane *lane)
 	bool may_begin = lane->queued &&
 			 (!lane->most || lane->running < lane->most);
 
-	if (may_begin && !lane->link)
+	if (may_begin && !lane->in_turn)
 		turn_add(jobs, lane);
-	else if (!may_begin && lane->link)
+	else if (!may_begin && lane->in_turn)
 		turn_remove(jobs, lane);
 }
 

@@ -31,6 +31,11 @@
 
 #include "runtime/sync/waiter.h"
 
+/*
+ * What overlays a public struct may alias it.  Before such a struct is complete
+ * no pointer to a pointer to it may be named: gcc 12 with -flto would end in an
+ * internal error.  So the list of the lanes is one of next and prev.
+ */
 struct weft__job_lane {
 	const char *name;
 	uint32_t most; /* 0: no limit */
@@ -38,10 +43,11 @@ struct weft__job_lane {
 	weft__atomic(struct weft__jobs *) jobs; /* J2; or NULL */
 	struct weft__waiters waiters; /* of what is queued */
 	struct weft__job_lane *next;  /* in turn */
-	struct weft__job_lane **link; /* NULL: not in turn */
+	struct weft__job_lane *prev;
 	uint32_t queued;
 	uint32_t running;
-	uint64_t reserved2[2];
+	bool in_turn;
+	uint64_t reserved2;
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__job_lane) == sizeof(struct weft_lane),
@@ -58,16 +64,14 @@ struct weft__job {
 	bool begun;
 };
 
-/* Those of a pool. */
+/* Those of a pool; zeroed there are none. */
 struct weft__jobs {
-	struct weft__job_lane *turn;	 /* the first lane in turn */
-	struct weft__job_lane **turn_end;
+	struct weft__job_lane *turn; /* the first lane in turn */
+	struct weft__job_lane *turn_last;
 	struct weft__waiters running;
 	uint32_t queued_count;
 	uint32_t running_count;
 };
-
-void weft__jobs_init(struct weft__jobs *jobs);
 
 /* Queues a job.  True: it may begin at once, or as soon as those queued before
  * it have; whoever adds it sees to it that a thread comes. */

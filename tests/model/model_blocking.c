@@ -380,7 +380,7 @@ static void check_lane(void *arg)
 	const struct weft__job_lane *l = (const void *)&lane;
 
 	check_quiet(arg);
-	model_assert(!l->jobs && !l->queued && !l->running && !l->link &&
+	model_assert(!l->jobs && !l->queued && !l->running && !l->in_turn &&
 			     queue_empty(&l->waiters),
 		     "the lane has no jobs");
 }
