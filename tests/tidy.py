@@ -101,7 +101,7 @@ def walk():
             f for f in folders
             if f not in ("__pycache__", "target", ".git", ".cache")
             and not (top and f.startswith("build")))
-        for name in sorted(names):
+        for name in sorted(set(names) - {".git"}):  # a work tree's
             path = pathlib.Path(folder, name)
             if path.suffix in CODE | PROSE and not path.is_symlink():
                 yield File(path)
