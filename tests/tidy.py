@@ -351,6 +351,58 @@ def rule_built(files):
             yield file.name, 1, "no meson.build lists it"
 
 
+# In the ledger: `program: case`, `case of the same program` ...; or `program`.
+PROOF = re.compile(
+    r"`((?:test|model)_\w+|tests/\w+\.py)(?:: (\w+)`"
+    r"((?:(?: \([^()]*\))?,? (?:and )?`(?!test_|model_)\w+`)*)|`)")
+
+
+def rule_ledger(files):
+    """the ledger names tests, figures, files and code that exist"""
+    ledger = next(file for file in files if file.name == "docs/LEDGER.md")
+    words = {word for file in files if file.is_c
+             for word in re.findall(r"\w+", file.code)}
+    for number, row in enumerate(ledger.lines, 1):
+        if row.startswith("|"):
+            for missing in (*ledger_tests(row), *ledger_figures(row),
+                            *ledger_code(PROOF.sub("", row), words)):
+                yield ledger.name, number, f"{missing} does not exist"
+
+
+def ledger_tests(row):
+    for program, case, others in PROOF.findall(row):
+        source = ledger_source(program)
+        if not source:
+            yield program
+            continue
+        begins = r"^def " if source.suffix == ".py" else r"\b[A-Z_]+\(\s*"
+        for name in filter(None, (case, *re.findall(r"`(\w+)`", others))):
+            if not re.search(rf"{begins}{name}\b", source.read_text(), re.M):
+                yield f"{program}: {name}"
+
+
+def ledger_source(program):
+    places = [ROOT / program] if "/" in program else [
+        ROOT / folder / (program + suffix)
+        for folder in ("tests", "tests/model") for suffix in (".c", ".py")]
+    return next((path for path in places if path.exists()), None)
+
+
+def ledger_figures(row):
+    for kind, name in re.findall(r"\*(bench|liveness) (\w+)\*", row):
+        listed, told = {"bench": ("bench/bars.json", rf'"bench": "{name}[_"]'),
+                        "liveness": ("tests/meson.build", rf"'{name}': \["),
+                        }[kind]
+        if not re.search(told, (ROOT / listed).read_text()):
+            yield f"{kind} {name}"
+
+
+def ledger_code(row, words):
+    for name in re.findall(r"`([\w./]+)`", row):
+        if name not in words and not (ROOT / name).exists():
+            yield name
+
+
 def main():
     files = list(walk())
     rules = [r for name, r in globals().items() if name.startswith("rule_")]
