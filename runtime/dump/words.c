@@ -154,14 +154,16 @@ static void words_variable(struct weft__words *words,
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
 		speaker->unwinder, (uint64_t)(uintptr_t)object);
 	uint64_t offset;
+	int bytes;
 
 	if (!symbol || !symbol->name)
 		return;
+	bytes = weft__name_shown_bytes(symbol->name);
 	offset = (uint64_t)(uintptr_t)object - symbol->begins;
 	if (offset == 0)
-		weft__words_add(words, " <%s>", symbol->name);
+		weft__words_add(words, " <%.*s>", bytes, symbol->name);
 	else if (offset < symbol->bytes) /* and not just the nearest */
-		weft__words_add(words, " <%s+%llu>", symbol->name,
+		weft__words_add(words, " <%.*s+%llu>", bytes, symbol->name,
 				(unsigned long long)offset);
 }
 

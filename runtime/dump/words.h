@@ -47,8 +47,8 @@ void weft__words_wait(struct weft__words *words,
 /* The last part of a path. */
 const char *weft__module_shown(const char *module);
 
-/* How much of a function's name is the program's: to what the compiler made of
- * it ("move.constprop.0"). */
+/* How much of a name is the program's: up to what the compiler made of it
+ * ("move.constprop.0", "places.lto_priv.0"). */
 int weft__name_shown_bytes(const char *name);
 
 #endif
