@@ -135,7 +135,8 @@ IO_TEST(listener_is_told)
 	ck_assert_int_ge(fd, 0);
 	snprintf(says, sizeof(says), "waits to accept from descriptor %d", fd);
 	WEFT_SUPERVISE(scope) {
-		named(scope, "server", take_connection, &fd, sizeof(fd));
+		future_named(scope, "server", take_connection, &fd,
+			     sizeof(fd));
 		expect_line(" server (", says);
 		weft_scope_cancel(scope);
 	}
@@ -160,9 +161,10 @@ IO_TEST(event_and_semaphore_are_told)
 	char says[64];
 
 	WEFT_SUPERVISE(scope) {
-		named(scope, "listener", await_event, &event_at,
-		      sizeof(event_at));
-		named(scope, "worker", await_permit, &sem_at, sizeof(sem_at));
+		future_named(scope, "listener", await_event, &event_at,
+			     sizeof(event_at));
+		future_named(scope, "worker", await_permit, &sem_at,
+			     sizeof(sem_at));
 		snprintf(says, sizeof(says), "event %p", (void *)&event);
 		expect_line(" listener (", says);
 		snprintf(says, sizeof(says), "semaphore %p", (void *)&sem);
@@ -208,8 +210,8 @@ IO_TEST(connecting_is_told)
 	}
 	for (int i = 0; i < 2; i++)
 		WEFT_SUPERVISE(scope) {
-			named(scope, "client", make_connection, &clients[i],
-			      sizeof(clients[i]));
+			future_named(scope, "client", make_connection,
+				     &clients[i], sizeof(clients[i]));
 			snprintf(says, sizeof(says), "to connect descriptor %d",
 				 clients[i].fd);
 			expect_line(" client (", says);

@@ -65,7 +65,7 @@ static bool mutex_spin(struct weft__mutex *m, struct weft__worker *worker,
 		/* relaxed: decided by the swap. */
 		if (weft__load(&m->word, relaxed) & WEFT__MUTEX_QUEUED)
 			return false;
-		for (unsigned k = 0; k < MUTEX_BACK_OFF; k++)
+		for (int k = 0; k < MUTEX_BACK_OFF; k++)
 			weft__spin_hint();
 	}
 	return false;
