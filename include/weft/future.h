@@ -187,8 +187,8 @@ WEFT_API int weft_future_interrupted(void);
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>
-static inline int weft__go_future_value(struct weft_scope *scope, weft_fn poll,
-					const T &value)
+WEFT_WARN_UNUSED static inline int
+weft__go_future_value(struct weft_scope *scope, weft_fn poll, const T &value)
 {
 	return weft_go_future(scope, poll, &value, sizeof(value));
 }
@@ -197,11 +197,11 @@ WEFT_BEGIN_DECLS
 	weft__go_future_value((scope), (poll), (value))
 #else
 #define WEFT_GO_FUTURE(scope, poll, value)                           \
-	__extension__({                                              \
+	weft__started(__extension__({                                \
 		__typeof__(value) weft__value = (value);             \
 		weft_go_future((scope), (poll), &weft__value,        \
 			       sizeof(weft__value));                 \
-	})
+	}))
 #endif
 
 WEFT_END_DECLS

@@ -70,8 +70,8 @@ static void print_worker(struct dump *d, uint32_t number)
 				(unsigned long long)met->id);
 		break;
 	}
-	if (met->doing == WEFT__DOING_RUNS ||
-	    met->doing == WEFT__DOING_SILENT) {
+	if (met->since_ns && (met->doing == WEFT__DOING_RUNS ||
+			      met->doing == WEFT__DOING_SILENT)) {
 		weft__words_add(&words, ", for ");
 		weft__words_from_to(&words, met->since_ns, s->speaker.now_ns);
 		weft__words_add(&words, " at most");

@@ -193,6 +193,22 @@ static void lookout_free(struct weft__lookout *l)
 	free(l);
 }
 
+/* Not what tells of a fault, which a handler that returns would meet again; and
+ * SIGURG is how a worker is asked what it runs (snapshot.h). */
+static bool may_ring(int number)
+{
+	switch (number) {
+	case SIGSEGV:
+	case SIGBUS:
+	case SIGFPE:
+	case SIGILL:
+	case SIGTRAP:
+	case SIGURG:
+		return false;
+	}
+	return true;
+}
+
 static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
 {
 	uint32_t workers = l->runtime->workers_count;
@@ -212,6 +228,8 @@ static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
 	}
 	if (!opts->dump_signal)
 		return 0;
+	if (!may_ring(opts->dump_signal))
+		return -EINVAL;
 	error = weft__bell_hang(opts->dump_signal, l->bell);
 	if (error == 0)
 		l->number = opts->dump_signal;
