@@ -154,6 +154,49 @@ START_TEST(few_are_moved_when_their_time_has_come)
 }
 END_TEST
 
+/* A lone timer needs no cascade, but the crowd behind it does. */
+START_TEST(crowd_behind_a_lone_timer_is_moved_ahead)
+{
+	static struct weft__timer timers[CROWD], lone;
+	static struct weft__wheel wheel;
+
+	weft__wheel_init(&wheel, 0);
+	weft__wheel_arm(&wheel, &lone, 190 * TICK);
+	crowd_arm(&wheel, timers, CROWD);
+	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 128 * TICK);
+}
+END_TEST
+
+/* Deadlines of calls are cancelled as a rule, at whatever distance they are:
+ * they give nothing to do. */
+START_TEST(what_is_cancelled_before_it_is_due_is_not_moved)
+{
+	static const uint64_t length_ms[] = { 100, 300, 5000, 20000, 30000 };
+	enum { FLYING = 1000, ARMED = 400000, STEP_NS = 5000 };
+	static struct weft__timer timers[FLYING];
+	static struct weft__wheel wheel;
+	struct weft__timer *list;
+	unsigned turns = 0;
+
+	weft__wheel_init(&wheel, 0);
+	for (uint64_t i = 0; i < ARMED; i++) {
+		struct weft__timer *timer = &timers[i % FLYING];
+		uint64_t now_ns = i * STEP_NS;
+		uint64_t ns = length_ms[_i] * 1000000;
+
+		weft__wheel_cancel(&wheel, timer);
+		if (weft__wheel_arm(&wheel, timer, now_ns + ns) > now_ns)
+			continue;
+		turns++;
+		ck_assert_uint_eq(weft__wheel_advance(&wheel, now_ns, 16,
+						      &list),
+				  0);
+	}
+	/* Once a lap or so. */
+	ck_assert_uint_le(turns, ARMED / 10000);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("timer/cascade");
@@ -166,6 +209,9 @@ int main(void)
 	tcase_add_test(tc, crowd_is_moved_ahead_of_its_time);
 	tcase_add_test(tc, crowd_is_moved_after_what_is_due);
 	tcase_add_test(tc, few_are_moved_when_their_time_has_come);
+	tcase_add_test(tc, crowd_behind_a_lone_timer_is_moved_ahead);
+	tcase_add_loop_test(tc, what_is_cancelled_before_it_is_due_is_not_moved,
+			    0, 5);
 	suite_add_tcase(suite, tc);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

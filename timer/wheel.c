@@ -58,19 +58,15 @@ static inline unsigned digit_of(uint64_t difference)
 	return bit * 43u >> 8;
 }
 
-/* Where it is put when it is armed. */
+/* The lowest level of which the lap of `from` or the next one reaches it. */
 static inline unsigned level_of(uint64_t tick, uint64_t from)
 {
-	return slots_apart(tick, from, 1) <= 1 ? 0 : digit_of(tick ^ from);
-}
+	unsigned level;
 
-/* Where it is moved from a higher level: the lowest of which a ring from the
- * lap of `from` on reaches it. */
-static inline unsigned lowest_level_of(uint64_t tick, uint64_t from)
-{
-	unsigned level = level_of(tick, from);
-
-	while (level > 0 && slots_apart(tick, from, level) <= 1)
+	if (slots_apart(tick, from, 1) <= 1)
+		return 0;
+	level = digit_of(tick ^ from);
+	while (slots_apart(tick, from, level) <= 1)
 		level--;
 	return level;
 }
@@ -99,9 +95,8 @@ static inline unsigned first_slot(const struct weft__wheel *wheel,
 	here = map[half] >> bit;
 	if (here != 0)
 		return (unsigned)__builtin_ctzll(here);
-	if (map[1u - half] != 0)
-		return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
-	return WEFT__WHEEL_RING - bit + (unsigned)__builtin_ctzll(map[half]);
+	/* W3: not in the lap of now, so in the next. */
+	return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
 }
 
 /* The first tick of the slot so many after the wheel's. */
@@ -111,6 +106,11 @@ static inline uint64_t slot_start(const struct weft__wheel *wheel,
 	unsigned shift = level * DIGIT_BITS;
 
 	return ((wheel->tick >> shift) + distance) << shift;
+}
+
+static bool is_crowded(const struct weft__wheel *wheel, unsigned index)
+{
+	return wheel->put[index] >= WEFT__WHEEL_CROWD;
 }
 
 /* From when on a crowded slot that starts then may be emptied: one slot before,
@@ -242,7 +242,7 @@ static uint64_t wheel_cascade(struct weft__wheel *wheel, unsigned index,
 
 		__builtin_prefetch(timer->ahead, 1);
 		slot_insert(wheel, timer,
-			    index_of(tick, lowest_level_of(tick, wheel->tick)));
+			    index_of(tick, level_of(tick, wheel->tick)));
 		timer = next;
 		moves--;
 	}
@@ -262,8 +262,7 @@ static void wheel_go_ahead(struct weft__wheel *wheel, uint64_t moves)
 		uint64_t start = slot_start(wheel, level, distance);
 		unsigned index = index_of(start, level);
 
-		if (distance < WEFT__WHEEL_RING &&
-		    wheel->put[index] >= WEFT__WHEEL_CROWD &&
+		if (distance < WEFT__WHEEL_RING && is_crowded(wheel, index) &&
 		    may_begin(wheel, level, start) <= wheel->tick)
 			moves = wheel_cascade(wheel, index, moves);
 	}
@@ -347,30 +346,33 @@ unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
 	return count;
 }
 
-/* The earliest time at which a level gives advance something to do. */
+/* The earliest time at which a level above 0 gives advance something to do. */
 static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 {
 	unsigned distance = first_slot(wheel, level);
 	uint64_t start = slot_start(wheel, level, distance);
+	uint64_t after = slot_start(wheel, level, distance + 1);
 	unsigned index = index_of(start, level);
 
 	if (distance == WEFT__WHEEL_RING)
 		return UINT64_MAX;
-	if (level == 0)
-		return ns_of(start);
-	if (wheel->put[index] >= WEFT__WHEEL_CROWD)
-		return ns_of(may_begin(wheel, level, start));
-	/* One that is alone in its slot needs no wake-ups to cascade. */
-	if (wheel->slots[index]->next == NULL)
+	/* One that is alone in its slot needs no wake-ups to cascade; but after
+	 * its slot begins there may be others to go ahead with. */
+	if (wheel->slots[index]->next == NULL &&
+	    !is_crowded(wheel, index_of(after, level)))
 		return ns_of(tick_of(wheel->slots[index]->deadline_ns));
-	return ns_of(start);
+	return ns_of(is_crowded(wheel, index) ? may_begin(wheel, level, start) :
+						start);
 }
 
 uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel)
 {
+	unsigned distance = first_slot(wheel, 0);
 	uint64_t first_ns = UINT64_MAX;
 
-	for (unsigned level = 0; level < WEFT__WHEEL_LEVELS; level++) {
+	if (distance < WEFT__WHEEL_RING)
+		first_ns = ns_of(wheel->tick + distance);
+	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
 		uint64_t next_ns = level_next(wheel, level);
 
 		first_ns = next_ns < first_ns ? next_ns : first_ns;
@@ -402,11 +404,11 @@ static void check_timer(const struct weft__wheel *wheel,
 	require(tick != NEVER_TICK, "W2: never is not never");
 	tick = tick < wheel->tick ? wheel->tick : tick;
 	require(index_of(tick, level) == index, "W2: wrong slot");
-	require(slots_apart(tick, wheel->tick, level) < WEFT__WHEEL_RING,
-		"W3: beyond the ring");
-	require(level >= lowest_level_of(tick, wheel->tick) &&
-			(level == 0 || index_of(wheel->tick, level) == index ||
-			 level <= digit_of(tick ^ wheel->tick)),
+	require(slots_apart(tick, wheel->tick, level + 1) <= 1,
+		"W3: beyond the next lap");
+	require(level == level_of(tick, wheel->tick) ||
+			(level > level_of(tick, wheel->tick) &&
+			 slots_apart(tick, wheel->tick, level) <= 1),
 		"W2: wrong level");
 }
 

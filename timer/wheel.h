@@ -16,9 +16,10 @@
  *	slot spans   65 us  4.2 ms  268 ms  17.2 s  18.3 min  19.5 h..9 y
  *
  * Slots are absolute: the slot of a timer is the part of its own tick that
- * counts the level's slots, never a distance from now.  A timer is armed at the
- * level of the highest digit in which its tick and the wheel's differ, or at
- * level 0 if that reaches it within the lap of now and the next one.
+ * counts the level's slots, never a distance from now.  Its level is the lowest
+ * of which the lap of now or the next one has that slot.  So above level 0 a
+ * timer is armed at least two slots away: what is armed and cancelled again and
+ * again does not come into a slot that is being emptied.
  *
  * Slot k of a level above 0 is emptied into lower levels, it cascades.  It must
  * before time comes to it:
@@ -37,11 +38,10 @@
  *
  * Invariants
  *   W1  A bit of occupied[] is set if and only if its slot has a timer.
- *   W2  An armed timer is in the slot of its tick, of a level between the
- *       highest digit in which that differs from the wheel's and the lowest
- *       whose ring reaches it.
- *   W3  From now on no ring holds more than its 128 slots: the first occupied
- *       one of a level is the first bit of its bitmap from now on.
+ *   W2  An armed timer is in the slot that weft__wheel_arm() would choose for
+ *       it now, or in one of a higher level whose slot before has begun.
+ *   W3  A ring holds nothing beyond the lap of now and the next: the first
+ *       occupied slot of a level is the first bit of its bitmap from now on.
  *   W4  *timer->link == timer for every armed timer; link is NULL for others.
  *   W5  The tick never goes back, nor past an occupied slot's first tick.
  *
