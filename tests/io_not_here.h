@@ -14,9 +14,11 @@ static const char *const not_here[] = {
 	"broadcast_recv",
 
 	/* What a future awaits, which has no stack for a call to wait on; and
-	 * what does not suspend: test_io_future.c, test_sched_future.c. */
-	"await_chan_recv", "await_chan_send", "await_close", "await_ready",
-	"await_recv", "await_send", "await_sleep", "await_sleep_until",
+	 * what does not suspend: test_io_future*.c, test_sched_future.c,
+	 * test_sched_grants.c. */
+	"await_accept", "await_chan_recv", "await_chan_send", "await_close",
+	"await_connect", "await_event", "await_ready", "await_recv",
+	"await_sem_acquire", "await_send", "await_sleep", "await_sleep_until",
 	"await_yield", "future_interrupted", "future_wake", "future_within",
 	"go_future",
 

@@ -33,6 +33,7 @@ static void setup(void *arg)
 	runtime.tasks.free = &records[3];
 	runtime.tasks.free_count = 1;
 	runtime.threads = threads;
+	runtime.workers_count = 1;
 	runtime.threads_count = 1;
 	memset(shared, 0, sizeof(shared));
 	model_name(&runtime.stopping, "stopping");
