@@ -118,6 +118,16 @@ unsigned weft__incoming_do(struct weft__worker *here,
 
 /* ---- Completions, under the entry's lock -------------------------------- */
 
+/* To the oldest who waits.  If the listener is starved the next has to keep the
+ * time. */
+static void completed_for(struct weft__listener *listener, int result,
+			  struct weft__incoming *incoming)
+{
+	incoming->wakes[0] = weft__listener_give(listener, result);
+	if (listener->starved && listener->waiting)
+		incoming->wakes[1] = weft__running_id(listener->waiting);
+}
+
 /* A connection: to the oldest who waits, or kept. */
 static void completed_one(struct weft__reactor *reactor,
 			  struct weft__listener *listener, int fd,
@@ -128,7 +138,7 @@ static void completed_one(struct weft__reactor *reactor,
 	if (entry)
 		weft__fd_set_kind(entry, WEFT__FD_SOCKET);
 	if (listener->waiting)
-		incoming->wakes[0] = weft__listener_give(listener, fd);
+		completed_for(listener, fd, incoming);
 	else if (!weft__listener_keep(reactor, listener, fd))
 		incoming->close_fd = fd;
 }
@@ -189,8 +199,7 @@ static void completed_none(struct weft__reactor *reactor,
 		break;
 	case BLAME_LISTENER:
 		if (listener->waiting && !is_past(listener, error))
-			incoming->wakes[0] =
-				weft__listener_give(listener, error);
+			completed_for(listener, error, incoming);
 		break;
 	}
 }
