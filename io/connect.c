@@ -49,11 +49,12 @@ int weft_connect(int fd, const struct weft_addr *addr)
 
 		if (r != -EAGAIN && !is_connecting(r))
 			return r;
-		r = connect_wait(fd, r, tries);
-		if (r < 0)
-			return r;
+		if (weft__call_closes(fd) == closes)
+			r = connect_wait(fd, r, tries);
 		if (weft__call_closes(fd) != closes)
 			return -ECANCELED;
+		if (r < 0)
+			return r;
 	}
 }
 
@@ -111,11 +112,11 @@ static int await_paused(struct weft__worker *worker, struct weft__task *task,
 static int await_next(struct weft__worker *worker, struct weft__task *task,
 		      int fd, int r)
 {
+	if (is_closed(task, fd))
+		return -ECANCELED;
 	if (task->connect_step == POLLS) {
 		if (r < 0)
 			return r;
-		if (is_closed(task, fd))
-			return -ECANCELED;
 		if (++task->connect_tries > TRIES_AT_ONCE)
 			return await_pause(worker, task, fd);
 		task->connect_step = ASKS;
