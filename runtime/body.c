@@ -9,6 +9,9 @@
 #include "runtime/records.h"
 #include "runtime/wait.h"
 
+_Static_assert((int)WEFT__AWAITS_MANY <= (int)WEFT__STACK_CLASS_FIRST,
+	       "what a future awaits is no class of a stack");
+
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason)
 {
@@ -229,10 +232,13 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 				next = NULL;
 			break;
 		}
+		worker->current = next;
+		/* Before it has a stack, for who looks at both
+		 * (dump/still.h); no instruction. */
+		__asm__ volatile("" ::: "memory");
 		next->stack = stack;
 		stack->task = next;
 		stack->since_ns = worker->clock_ns;
-		worker->current = next;
 		worker->ops_left = WEFT__OPS_BUDGET;
 	}
 	worker->left_stack = stack;

@@ -70,8 +70,10 @@ static inline bool weft__bind(struct weft__worker *worker,
 	}
 	stack->task = task;
 	stack->since_ns = worker->clock_ns;
-	task->stack = stack;
 	task->sp = weft__context_prepare(stack, worker->runtime->control);
+	/* In this order, for who reads both (dump/still.h); no instruction. */
+	__asm__ volatile("" ::: "memory");
+	task->stack = stack;
 	if (weft__unlikely(weft__task_is(task, WEFT__TASK_PIN)))
 		task->pin = (uint16_t)(worker->index + 1);
 	return true;

@@ -213,8 +213,11 @@ static void print(struct dump *d, const char *why)
 		return;
 	}
 	if (d->about == ABOUT_STANDSTILL) {
+		/* One that was seen waiting may have been woken since, by one
+		 * that was seen later. */
 		if (s->runs || s->ready || s->unbegun || s->hopeful ||
-		    !s->waits)
+		    !s->waits ||
+		    s->runs_before != weft__survey_runs(s->speaker.runtime))
 			return;
 		weft__out_print(&d->out, "weft: no task can go on, unless a "
 					 "thread beside the runtime helps\n");

@@ -236,6 +236,7 @@ static void joining_add(struct weft__survey *s,
 	struct weft__words words;
 
 	s->waits++;
+	s->hopeful++;
 	group = group_of(s, JOINS, glance, &s->trace, &words);
 	if (!group)
 		return;
@@ -320,12 +321,24 @@ static void look_at(struct weft__survey *s, struct weft__task *task)
 
 /* ------------------------------------------------------------------------- */
 
+uint64_t weft__survey_runs(struct weft_runtime *runtime)
+{
+	uint64_t runs = 0;
+
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		/* relaxed: it stands still if no task runs. */
+		runs += weft__load(&runtime->workers[i]->counts[WEFT__N_POLLS],
+				   relaxed);
+	return runs;
+}
+
 static int survey_begin(struct weft__survey *s, struct weft_runtime *runtime,
 			struct weft__unwinder *unwinder)
 {
 	s->speaker.runtime = runtime;
 	s->speaker.unwinder = unwinder;
 	s->speaker.now_ns = runtime->ops->now(runtime);
+	s->runs_before = weft__survey_runs(runtime);
 	s->workers = calloc(runtime->workers_count, sizeof(*s->workers));
 	s->snapshot = malloc(sizeof(*s->snapshot));
 	if (!s->workers || !s->snapshot)

@@ -34,11 +34,15 @@ struct weft__survey {
 	struct weft__trace trace;
 	struct weft__groups groups;
 	uint64_t runs, waits, ready, unbegun; /* tasks */
+	uint64_t runs_before; /* of all tasks, when it began */
 	uint64_t hopeful; /* those that wait, but for no other task */
 	struct weft__edge *edges;
 	size_t edges_count, edges_room;
 	bool incomplete; /* there was no memory for something */
 };
+
+/* How many runs tasks have had. */
+uint64_t weft__survey_runs(struct weft_runtime *runtime);
 
 /* 0 or -ENOMEM; fini is to be called all the same. */
 int weft__survey_take(struct weft__survey *survey,
