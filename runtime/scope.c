@@ -202,6 +202,15 @@ void weft__scope_hear(struct weft__task *task, int64_t result)
  * Beginning and ending.
  */
 
+static void check_not_open(struct weft__task *task,
+			   const struct weft_scope *scope)
+{
+	struct weft_scope *open = task->scopes;
+
+	for (; open; open = weft__scope(open)->outer)
+		weft__assert(open != scope, "a scope was begun that is open");
+}
+
 static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -209,7 +218,7 @@ static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 
 	if (!task)
 		return -EPERM;
-	weft__assert(task->scopes != scope, "a scope was begun that is open");
+	check_not_open(task, scope);
 	/* So that its own cancellation finds it, and these children. */
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_link(task);

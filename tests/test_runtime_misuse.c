@@ -81,11 +81,12 @@ static int64_t end_scope_twice(void *arg)
 /* A cancelled one looks through its scopes. */
 static int64_t begin_scope_twice(void *arg)
 {
-	struct weft_scope scope;
+	struct weft_scope scope, inner;
 
 	(void)arg;
 	ck_assert_int_eq(weft_cancel(weft_self()), 0);
 	weft_group_begin(&scope);
+	weft_group_begin(&inner);
 	weft_group_begin(&scope);
 	return weft_scope_end(&scope);
 }

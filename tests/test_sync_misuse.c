@@ -128,6 +128,34 @@ static int64_t broadcast_by_blank(void *arg)
 	return weft_broadcast_send(&blank, &item);
 }
 
+static int64_t subscribe_to_blank(void *arg)
+{
+	static struct weft_broadcast blank;
+	struct weft_subscriber subscriber;
+
+	(void)arg;
+	weft_subscribe(&blank, &subscriber);
+	return 0;
+}
+
+static int64_t unlock_rwlock_of_another(void *arg)
+{
+	static struct weft_rwlock rwlock;
+	static int once;
+
+	(void)arg;
+	if (once++) {
+		weft_rwlock_unlock(&rwlock);
+		return 0;
+	}
+	ck_assert_int_eq(weft_rwlock_write(&rwlock), 0);
+	WEFT_SUPERVISE(scope)
+		ck_assert_int_eq(weft_go(scope, unlock_rwlock_of_another, NULL,
+					 0),
+				 0);
+	return 0;
+}
+
 static int64_t set_blank_watch(void *arg)
 {
 	static struct weft_watch blank;
@@ -164,6 +192,9 @@ static const struct misuse {
 	{ receive_from_blank, "a channel was used that is not initialised" },
 	{ send_to_blank, "a channel was used that is not initialised" },
 	{ broadcast_by_blank, "a broadcast was used that is not initialised" },
+	{ subscribe_to_blank, "a broadcast was used that is not initialised" },
+	{ unlock_rwlock_of_another,
+	  "a reader-writer lock was unlocked by one that does not hold it" },
 	{ set_blank_watch, "a watch was used that is not initialised" },
 	{ ask_for_itself, "a function to be run once asks for itself" },
 };

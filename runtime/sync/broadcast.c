@@ -78,6 +78,8 @@ void weft_subscribe(struct weft_broadcast *broadcast,
 	struct broadcast *b = broadcast_of(broadcast);
 	struct subscriber *s = subscriber_of(subscriber);
 
+	weft__assert(b->capacity,
+		     "a broadcast was used that is not initialised");
 	memset(s, 0, sizeof(*s));
 	s->from = b;
 	weft__lock_take(&b->lock);
