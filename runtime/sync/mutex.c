@@ -53,13 +53,13 @@ static bool mutex_is_held(uint64_t word)
 
 /* Who holds it may be at the end of a short section, on another core: to wait
  * for that is less than to be suspended, and to have him wake one.  Not if
- * somebody is queued, nor if others could run here meanwhile: it may be one of
- * them who holds it. */
+ * somebody is queued.  (Go does not spin either if others could run meanwhile:
+ * here that made eight tasks with short sections on two workers queue all the
+ * time, 27 ns in place of 15.) */
 static bool mutex_spin(struct weft__mutex *m, struct weft__worker *worker,
 		       uint64_t self)
 {
-	if (worker && (worker->runtime->workers_count == 1 ||
-		       weft__runq_count(&worker->runq) > 0))
+	if (worker && worker->runtime->workers_count == 1)
 		return false;
 	for (unsigned i = 0; i < MUTEX_SPINS; i++) {
 		if (mutex_take(m, self))
