@@ -198,7 +198,7 @@ static void setup_rwlock(void *arg)
 static void setup_rwlock_held(void *arg)
 {
 	setup_rwlock(arg);
-	rwlock_of(&rwlock)->writer = true;
+	rwlock_of(&rwlock)->writer = weft__owner_of(&records[2]);
 }
 
 static void setup_rwlock_foreign(void *arg)
