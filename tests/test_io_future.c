@@ -6,27 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/test_io_common.h"
-
-static struct weft_task start_future(struct weft_scope *scope, weft_fn poll,
-				     const void *state, size_t bytes)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task = { 0 };
-
-	opts.flags = WEFT_FUTURE;
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, poll, state, bytes, &opts), 0);
-	return task;
-}
-
-static int64_t join(struct weft_task task)
-{
-	int64_t result = -1;
-
-	ck_assert_int_eq(weft_join(task, &result), 0);
-	return result;
-}
+#include "tests/io_future.h"
 
 /* Valgrind takes fifty times as long. */
 #ifdef WEFT_VALGRIND

@@ -5,27 +5,8 @@
  */
 #include "io/op.h"
 #include "runtime/future.h"
+#include "tests/io_future.h"
 #include "tests/io_place.h"
-
-static struct weft_task start(struct weft_scope *scope, weft_fn poll,
-			      const void *state, size_t bytes)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task = { 0 };
-
-	opts.flags = WEFT_FUTURE;
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, poll, state, bytes, &opts), 0);
-	return task;
-}
-
-static int64_t join(struct weft_task task)
-{
-	int64_t result = -1;
-
-	ck_assert_int_eq(weft_join(task, &result), 0);
-	return result;
-}
 
 struct client {
 	WEFT_FUTURE_STATE;
@@ -53,7 +34,7 @@ static struct weft_task start_client(struct weft_scope *scope, int fd,
 {
 	struct client c = { 0, fd, within_ns, *addr };
 
-	return start(scope, connect_it, &c, sizeof(c));
+	return start_future(scope, connect_it, &c, sizeof(c));
 }
 
 /* It waits, or has ended. */
@@ -145,7 +126,8 @@ static int64_t ask_for_progress(void *state)
 IO_TEST(progress_of_the_kernel_is_no_pending)
 {
 	WEFT_SUPERVISE(scope) {
-		int64_t r = join(start(scope, ask_for_progress, NULL, 0));
+		int64_t r =
+			join(start_future(scope, ask_for_progress, NULL, 0));
 
 		ck_assert_msg(r == -EALREADY || r == -EINVAL || r == 0, "%ld",
 			      (long)r);
@@ -163,9 +145,9 @@ IO_TEST(no_address_is_refused)
 	int fd = stream(AF_INET, 0);
 
 	WEFT_SUPERVISE(scope)
-		ck_assert_int_eq(
-			join(start(scope, connect_nowhere, &fd, sizeof(fd))),
-			-EINVAL);
+		ck_assert_int_eq(join(start_future(scope, connect_nowhere, &fd,
+						   sizeof(fd))),
+				 -EINVAL);
 	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Futures that are started by a handle, and joined; real ones, with a ring.
+ */
+#ifndef WEFT_TESTS_IO_FUTURE_H
+#define WEFT_TESTS_IO_FUTURE_H
+
+#include "tests/test_io_common.h"
+
+static inline struct weft_task start_future(struct weft_scope *scope,
+					    weft_fn poll, const void *state,
+					    size_t bytes)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task = { 0 };
+
+	opts.flags = WEFT_FUTURE;
+	opts.ret_task = &task;
+	ck_assert_int_eq(weft_go_opts(scope, poll, state, bytes, &opts), 0);
+	return task;
+}
+
+static inline int64_t join(struct weft_task task)
+{
+	int64_t result = -1;
+
+	ck_assert_int_eq(weft_join(task, &result), 0);
+	return result;
+}
+
+#endif
