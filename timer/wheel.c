@@ -83,7 +83,7 @@ static inline unsigned index_of(uint64_t tick, unsigned level)
 static inline unsigned first_slot(const struct weft__wheel *wheel,
 				  unsigned level)
 {
-	const uint64_t *map = wheel->occupied[level];
+	const uint64_t *map = &wheel->occupied[level * 2u];
 	unsigned at, bit, half;
 	uint64_t here;
 
@@ -128,9 +128,7 @@ static inline void slot_vacate(struct weft__wheel *wheel, uint64_t index)
 	uint64_t bit = (uint64_t)1 << (index & DIGIT_MASK);
 
 	wheel->put[index] = 0;
-	if (index != NEVER_INDEX)
-		wheel->occupied[index / WEFT__WHEEL_RING]
-			       [index >> DIGIT_BITS & 1u] &= ~bit;
+	wheel->occupied[index >> DIGIT_BITS] &= ~bit;
 }
 
 /* Links a timer; does not look at what it was before. */
@@ -147,10 +145,8 @@ static inline void slot_insert(struct weft__wheel *wheel,
 	if (next != NULL)
 		next->link = &timer->next;
 	wheel->put[index]++;
-	if (index != NEVER_INDEX)
-		wheel->occupied[index / WEFT__WHEEL_RING]
-			       [index >> DIGIT_BITS & 1u] |=
-			(uint64_t)1 << (index & DIGIT_MASK);
+	wheel->occupied[index >> DIGIT_BITS] |= (uint64_t)1
+						<< (index & DIGIT_MASK);
 }
 
 /* --- arm and cancel --- */
@@ -415,14 +411,10 @@ static void check_timer(const struct weft__wheel *wheel,
 static void check_slot(const struct weft__wheel *wheel, unsigned index)
 {
 	struct weft__timer *const *link = &wheel->slots[index];
+	uint64_t map = wheel->occupied[index >> DIGIT_BITS];
 
-	if (index != NEVER_INDEX) {
-		uint64_t map = wheel->occupied[index / WEFT__WHEEL_RING]
-					      [index >> DIGIT_BITS & 1u];
-
-		require((map >> (index & DIGIT_MASK) & 1u) == (*link != NULL),
-			"W1: bitmap and slot");
-	}
+	require((map >> (index & DIGIT_MASK) & 1u) == (*link != NULL),
+		"W1: bitmap and slot");
 	for (; *link != NULL; link = &(*link)->next) {
 		require((*link)->link == link, "W4: broken link");
 		check_timer(wheel, *link, index);

@@ -89,8 +89,8 @@ struct weft__wheel {
 	/* All before this tick has expired; it never goes back. */
 	uint64_t tick;
 	struct weft__recent recent;
-	/* A bit a slot. */
-	uint64_t occupied[WEFT__WHEEL_LEVELS][2];
+	/* A bit a slot, two words a level; the last word is for "never". */
+	uint64_t occupied[2u * WEFT__WHEEL_LEVELS + 1u];
 	/* Slot s of level L is at 128 * L + s; the last is "never". */
 	struct weft__timer *slots[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
 	/* How many were put there since it was empty. */
