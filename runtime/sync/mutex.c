@@ -138,9 +138,7 @@ mutex_lock_slow(struct weft__mutex *m, struct weft__worker *worker, bool heeds)
 {
 	uint64_t self = weft__owner_self(worker);
 
-	/* relaxed: by itself it would be seen. */
-	weft__assert(!worker || (weft__load(&m->word, relaxed) &
-				 ~WEFT__MUTEX_QUEUED) != self,
+	weft__assert(!worker || weft__mutex_owner(m) != self,
 		     "a task locked a mutex that it holds");
 	if (!mutex_spin(m, worker, self)) {
 		weft__lock_take(&m->lock);
