@@ -215,14 +215,6 @@ int weft_accept(int fd, struct weft_addr *ret_peer)
  * By a future, which waits in the same queue.
  */
 
-static int await_end(struct weft__worker *worker, struct weft__task *task,
-		     int r)
-{
-	/* A record that goes has no scopes. */
-	task->op_reason = 0;
-	return weft__await_end(worker, task, r);
-}
-
 static int await_begin(struct weft__worker *worker, struct weft__task *task,
 		       struct weft__fd *entry, int fd)
 {
@@ -236,9 +228,9 @@ static int await_begin(struct weft__worker *worker, struct weft__task *task,
 	if (r == BEGUN_WAITS)
 		return WEFT_PENDING;
 	if (r == BEGUN_TAKEN)
-		return await_end(worker, task, accepted);
+		return weft__op_await_end(worker, task, accepted);
 	if (r != -EAGAIN)
-		return await_end(worker, task, r);
+		return weft__op_await_end(worker, task, r);
 	task->op_flags = WEFT__OP_LATE;
 	return weft__await_pause(worker, task, GOING_NS);
 }
@@ -247,7 +239,8 @@ static int await_begin(struct weft__worker *worker, struct weft__task *task,
 static int await_late(struct weft__worker *worker, struct weft__task *task,
 		      struct weft__fd *entry, int fd)
 {
-	int r = await_end(worker, task, weft__future_interrupted(worker, task));
+	int r = weft__op_await_end(worker, task,
+				   weft__future_interrupted(worker, task));
 
 	return r < 0 ? r : await_begin(worker, task, entry, fd);
 }
@@ -283,13 +276,14 @@ static int await_go_on(struct weft__worker *worker, struct weft__task *task,
 		int why;
 
 		if (!(word & WEFT__OP_PENDING))
-			return await_end(worker, task, (int32_t)(uint32_t)word);
+			return weft__op_await_end(worker, task,
+						  (int32_t)(uint32_t)word);
 		why = weft__future_interrupted(worker, task);
 		if (why == 0)
 			return await_more(worker, task, entry);
 		/* mutate: recheck=true */
 		if (accept_withdraw(worker, entry, task))
-			return await_end(worker, task, why);
+			return weft__op_await_end(worker, task, why);
 	}
 }
 

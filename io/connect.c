@@ -101,8 +101,7 @@ static int await_paused(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
 	task->connect_step = ASKS;
-	task->op_reason = 0;
-	(void)weft__await_end(worker, task, 0);
+	(void)weft__op_await_end(worker, task, 0);
 	if (is_closed(task, fd))
 		return -ECANCELED;
 	return weft__future_interrupted(worker, task);

@@ -201,8 +201,8 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 
 /* ---- Awaiting, by a future ---------------------------------------------- */
 
-static int32_t await_end(struct weft__worker *worker, struct weft__task *task,
-			 int32_t result)
+int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
+			   int32_t result)
 {
 	/* A record that goes has no scopes. */
 	task->op_reason = 0;
@@ -235,7 +235,8 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 	task->awaits = (uint8_t)what;
 	task->op_reason = weft__op_reason_of(sqe);
 	error = op_start(worker, task, sqe, entry, flags);
-	return error < 0 ? await_end(worker, task, error) : WEFT_PENDING;
+	return error < 0 ? weft__op_await_end(worker, task, error) :
+			   WEFT_PENDING;
 }
 
 static int32_t await_cancel(struct weft__worker *worker,
@@ -265,7 +266,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 	if (word & WEFT__OP_PENDING)
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
-	result = await_end(worker, task, op_result(task, word, why));
+	result = weft__op_await_end(worker, task, op_result(task, word, why));
 	/* The kernel says so of connecting, in two ways: this one is ours. */
 	if (result == WEFT_PENDING)
 		return -EALREADY;

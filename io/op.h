@@ -75,6 +75,10 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		       struct weft__task *task, const struct io_uring_sqe *sqe,
 		       unsigned flags);
 
+/* What a future awaited, and told a reason for, is over: returns the result. */
+int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
+			   int32_t result);
+
 /* One completion; returns how many tasks were made ready. */
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion);
