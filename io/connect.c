@@ -86,12 +86,19 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 			      WEFT__OP_ON_FD);
 }
 
-static int await_pause(struct weft__worker *worker, struct weft__task *task,
-		       int fd)
+/* It goes on in another turn, and knows then what it knows now. */
+static void await_later(struct weft__task *task, int fd)
 {
 	task->connect_step = PAUSES;
 	task->awaits = WEFT__AWAITS_CONNECT;
+	task->op_fd = fd;
 	task->op_reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
+}
+
+static int await_pause(struct weft__worker *worker, struct weft__task *task,
+		       int fd)
+{
+	await_later(task, fd);
 	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
 }
 
@@ -136,6 +143,9 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 		r = await_paused(worker, task, fd);
 	while (r == 0) {
 		r = await_step(worker, task, fd, addr);
+		/* With no entry free it has its turn at once. */
+		if (r == WEFT_PENDING && task->awaits == WEFT__AWAITS_NOTHING)
+			await_later(task, fd);
 		if (r == WEFT_PENDING)
 			return r;
 		if (task->connect_step == ASKS && r != -EAGAIN &&
@@ -161,8 +171,7 @@ int weft_await_connect(int fd, const struct weft_addr *addr)
 	if (task->awaits == WEFT__AWAITS_NOTHING)
 		task->connect_closes = weft__call_closes(fd);
 	r = await_connect(worker, task, fd, addr);
-	/* Blank also if it begins in its next turn, and may be refused. */
-	if (r != WEFT_PENDING || task->awaits == WEFT__AWAITS_NOTHING)
+	if (r != WEFT_PENDING)
 		task->op_closes = 0;
 	return r;
 }

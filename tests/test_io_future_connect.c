@@ -65,7 +65,7 @@ IO_TEST(it_is_connected)
 	struct weft_addr addr, peer;
 
 	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
-	WEFT_SUPERVISE(scope)
+	WEFT_SUPERVISE (scope)
 		for (int i = 0; i < 20; i++) {
 			int fd = stream(AF_INET, i % 2 ? SOCK_NONBLOCK : 0);
 
@@ -91,7 +91,7 @@ IO_TEST(it_is_refused)
 	ck_assert_int_eq(weft_close(tcp_listener(text)), 0);
 	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
 	ck_assert_int_eq(weft_await_connect(fds[0], &addr), -EPERM);
-	WEFT_SUPERVISE(scope) {
+	WEFT_SUPERVISE (scope) {
 		for (int i = 0; i < 4; i++)
 			ck_assert_int_eq(
 				join(start_client(scope, fds[i % 2], &addr, 0)),
@@ -125,7 +125,7 @@ static int64_t ask_for_progress(void *state)
 
 IO_TEST(progress_of_the_kernel_is_no_pending)
 {
-	WEFT_SUPERVISE(scope) {
+	WEFT_SUPERVISE (scope) {
 		int64_t r =
 			join(start_future(scope, ask_for_progress, NULL, 0));
 
@@ -144,7 +144,7 @@ IO_TEST(no_address_is_refused)
 {
 	int fd = stream(AF_INET, 0);
 
-	WEFT_SUPERVISE(scope)
+	WEFT_SUPERVISE (scope)
 		ck_assert_int_eq(join(start_future(scope, connect_nowhere, &fd,
 						   sizeof(fd))),
 				 -EINVAL);
@@ -196,7 +196,7 @@ static void connect_once_there_is_room(bool blocks)
 	struct place place[FAMILIES];
 	struct weft_task tasks[FAMILIES];
 
-	WEFT_SUPERVISE(scope) {
+	WEFT_SUPERVISE (scope) {
 		for (int i = 0; i < FAMILIES; i++) {
 			full_open(&place[i], i, blocks);
 			tasks[i] = start_patient(scope, &place[i]);
@@ -225,7 +225,7 @@ static void wait_without_spinning(bool blocks)
 	struct weft_task tasks[FAMILIES];
 	struct weft_stats before, after;
 
-	WEFT_SUPERVISE(scope) {
+	WEFT_SUPERVISE (scope) {
 		for (int i = 0; i < FAMILIES; i++) {
 			full_open(&place[i], i, blocks);
 			tasks[i] = start_client(scope, place[i].fd,
@@ -264,8 +264,8 @@ static void interrupt(int way, enum how how, weft_nsec after_ns)
 	int64_t r;
 
 	full_open(&place, way / 2, way % 2);
-	WEFT_SUPERVISE(scope) {
-		WEFT_WITHIN(how == INHERITS ? WEFT_US(500) : WEFT_SEC(3600))
+	WEFT_SUPERVISE (scope) {
+		WEFT_WITHIN (how == INHERITS ? WEFT_US(500) : WEFT_SEC(3600))
 			task = start_client(scope, place.fd, &place.addr,
 					    how == TIMES_OUT ? WEFT_US(500) :
 							       0);
@@ -298,6 +298,68 @@ IO_TEST(what_interrupts_is_told)
 	return 0;
 }
 
+/* All entries of the ring are in use, and a helper is about it. */
+static void fill_ring(struct weft__shard *shard)
+{
+	struct io_uring_sqe *sqe;
+
+	ck_assert(weft__trylock_try(&shard->lock));
+	while ((sqe = weft__ring_next(&shard->ring))) {
+		memset(sqe, 0, sizeof(*sqe));
+		io_uring_prep_nop(sqe);
+		sqe->user_data = weft__user_data(WEFT__TAG_WAKE, 0, 0);
+		weft__ring_publish(&shard->ring);
+	}
+}
+
+struct late {
+	struct client client;
+	bool closes;
+	unsigned polls;
+};
+
+static int64_t connect_with_full_ring(void *state)
+{
+	struct late *l = state;
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
+	struct weft__fd *entry;
+	int r;
+
+	if (l->polls++ > 0)
+		return weft_await_connect(l->client.fd, &l->client.addr);
+	fill_ring(shard);
+	r = weft_await_connect(l->client.fd, &l->client.addr);
+	ck_assert_int_eq(r, WEFT_PENDING);
+	(void)weft__trylock_drop(&shard->lock);
+	/* As a close does that begins now. */
+	entry = weft__fd_find(&weft__reactor(worker->runtime)->fds,
+			      l->client.fd);
+	if (l->closes)
+		/* relaxed: this task is the next to look. */
+		weft__add(&entry->closes, (uint8_t)1, relaxed);
+	return r;
+}
+
+IO_TEST(turn_without_an_entry_forgets_no_close)
+{
+	for (int closes = 0; closes < 2; closes++) {
+		struct late late = { .closes = closes };
+		char text[WEFT_ADDR_TEXT_BYTES];
+		int listener = tcp_listener(text);
+
+		late.client.fd = stream(AF_INET, 0);
+		ck_assert_int_eq(weft_addr_parse(text, &late.client.addr), 0);
+		WEFT_SUPERVISE (scope)
+			ck_assert_int_eq(
+				join(start_future(scope, connect_with_full_ring,
+						  &late, sizeof(late))),
+				closes ? -ECANCELED : 0);
+		close_both((int[]){ listener, late.client.fd });
+	}
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/future_connect");
@@ -315,6 +377,7 @@ int main(void)
 	io_add_test(waits, it_is_connected_once_there_is_room);
 	io_add_test(waits, it_waits_without_spinning);
 	io_add_test(ending, what_interrupts_is_told);
+	io_add_test(ending, turn_without_an_entry_forgets_no_close);
 	suite_add_tcase(suite, answered);
 	suite_add_tcase(suite, waits);
 	suite_add_tcase(suite, ending);
