@@ -409,21 +409,17 @@ static uint64_t until(uint64_t deadline_ns, uint64_t now_ns)
 	return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
-/* Worker 0 sleeps no longer than until the next alarm.  It first publishes how
- * long that is, then looks once more: whoever arms an earlier one meanwhile is
- * seen, or sees that it has to wake us. */
+/* Worker 0 sleeps no longer than until the next alarm. */
 static uint64_t park_until_alarm(struct weft_runtime *runtime,
 				 uint64_t wait_ns)
 {
-	uint64_t now_ns, next_ns = weft__lanes_next(runtime);
+	uint64_t now_ns, until_ns = weft__lanes_sleep(runtime);
 
-	weft__lanes_sleep(runtime, next_ns);
-	next_ns = weft__lanes_next(runtime);
-	if (next_ns == UINT64_MAX)
+	if (until_ns == UINT64_MAX)
 		return wait_ns;
 	now_ns = uring_now(runtime);
-	return until(next_ns, now_ns) < wait_ns ? until(next_ns, now_ns) :
-						  wait_ns;
+	return until(until_ns, now_ns) < wait_ns ? until(until_ns, now_ns) :
+						   wait_ns;
 }
 
 static enum weft__park_result uring_park(struct weft__worker *worker,

@@ -205,10 +205,7 @@ static enum weft__park_result fake_park(struct weft__worker *worker,
 		trouble("a park was not begun");
 	until_ns = next_ns < until_ns ? next_ns : until_ns;
 	if (worker->index == 0) {
-		next_ns = weft__lanes_next(worker->runtime);
-		until_ns = next_ns < until_ns ? next_ns : until_ns;
-		weft__lanes_sleep(worker->runtime, until_ns);
-		next_ns = weft__lanes_next(worker->runtime);
+		next_ns = weft__lanes_sleep(worker->runtime);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	f->begun = false;

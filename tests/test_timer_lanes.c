@@ -265,7 +265,7 @@ static int64_t wake_the_sleeper(void *arg)
 	park_word_reset();
 	arm(last, &a, now_ns + WEFT_MS(100));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
-	weft__lanes_sleep(by_hand.runtime, next());
+	EXPECT(weft__lanes_sleep(by_hand.runtime) == next());
 	arm(last, &b, now_ns + WEFT_MS(200));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
 	arm(last, &c, now_ns + WEFT_MS(50));
@@ -432,10 +432,8 @@ static void *race_sleeper(void *arg)
 	struct weft__worker *worker = arg;
 
 	for (;;) {
-		uint64_t until_ns = weft__lanes_next(race.runtime);
+		uint64_t until_ns = weft__lanes_sleep(race.runtime);
 
-		weft__lanes_sleep(race.runtime, until_ns);
-		until_ns = weft__lanes_next(race.runtime);
 		while (clock_ns(NULL) < until_ns &&
 		       weft__swap(&worker->park_word,
 				  (uint32_t)WEFT__PARK_EMPTY, acq_rel) !=

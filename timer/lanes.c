@@ -357,10 +357,14 @@ uint64_t weft__lanes_next(struct weft_runtime *runtime)
 	return next_ns;
 }
 
-void weft__lanes_sleep(struct weft_runtime *runtime, uint64_t until_ns)
+uint64_t weft__lanes_sleep(struct weft_runtime *runtime)
 {
+	uint64_t until_ns = weft__lanes_next(runtime), next_ns;
+
 	/* pairs: [lanes.sleep] */
 	weft__store(&lanes_of(runtime)->sleep_until, until_ns, seq_cst);
+	next_ns = weft__lanes_next(runtime);
+	return next_ns < until_ns ? next_ns : until_ns;
 }
 
 void weft__lanes_wake(struct weft_runtime *runtime)

@@ -28,7 +28,9 @@
  *   A3  Worker 0 does not sleep past an alarm.  Who arms one that is due before
  *       all others in its lane publishes next[i] and then reads sleep_until;
  *       worker 0 publishes sleep_until and then reads every next[i].  At least
- *       one sees the other: worker 0 does not sleep so long, or is woken.
+ *       one sees the other: worker 0 does not sleep so long, or is woken.  It
+ *       never sleeps longer than it says, even if the alarm that it meant has
+ *       been disarmed by then: who arms another believes what it says.
  *   A4  What a turn leaves because it has done enough stays due: next[i] is not
  *       after now.
  *
@@ -106,9 +108,9 @@ bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns);
 /* Worker 0 only: when the next turn is due; UINT64_MAX: nothing is armed. */
 uint64_t weft__lanes_next(struct weft_runtime *runtime);
 
-/* Worker 0 only: before it sleeps, after which it asks lanes_next() once more
- * and does not sleep longer than that; and when it no longer does. */
-void weft__lanes_sleep(struct weft_runtime *runtime, uint64_t until_ns);
+/* Worker 0 only: before it sleeps; returns until when it may, UINT64_MAX: for
+ * ever.  And when it no longer does. */
+uint64_t weft__lanes_sleep(struct weft_runtime *runtime);
 void weft__lanes_wake(struct weft_runtime *runtime);
 
 #endif

@@ -111,6 +111,13 @@ static void setup_far(void *arg)
 	weft__lanes_arm(&pool[1], &far_off, LATE_NS);
 }
 
+/* Due as soon as the one that will be armed. */
+static void setup_alike(void *arg)
+{
+	setup(arg);
+	weft__lanes_arm(&pool[1], &far_off, SOON_NS);
+}
+
 static void setup_armed(void *arg)
 {
 	setup(arg);
@@ -159,8 +166,7 @@ static void sleep_as_worker_0(void *arg)
 		(void)weft__lanes_turn(&runtime, &pool[0], now_ns);
 		if (has_fired())
 			return;
-		weft__lanes_sleep(&runtime, weft__lanes_next(&runtime));
-		until_ns = weft__lanes_next(&runtime);
+		until_ns = weft__lanes_sleep(&runtime);
 		if (until_ns > SOON_NS)
 			(void)model_wait(&woken);
 		else
@@ -181,6 +187,9 @@ MODEL(arm_meets_sleep, setup, check_lanes, OPTIONS(), sleep_as_worker_0,
 MODEL(arm_before_another_meets_sleep, setup_far, check_lanes, OPTIONS(),
       sleep_as_worker_0, arm_soon)
 MODEL(disarm_and_arm_meet_sleep, setup_far, check_lanes, OPTIONS(),
+      sleep_as_worker_0, disarm_far_and_arm)
+/* Worker 0 sleeps no longer than it says, though nothing is armed meanwhile. */
+MODEL(disarm_and_arm_alike_meet_sleep, setup_alike, check_lanes, OPTIONS(),
       sleep_as_worker_0, disarm_far_and_arm)
 MODEL(disarm_of_one_meets_arm_and_sleep, setup_far, check_lanes,
       OPTIONS(.preemptions = 2, .weak = 2), sleep_as_worker_0, disarm_far,
@@ -247,6 +256,7 @@ int main(void)
 		arm_meets_sleep,
 		arm_before_another_meets_sleep,
 		disarm_and_arm_meet_sleep,
+		disarm_and_arm_alike_meet_sleep,
 		disarm_of_one_meets_arm_and_sleep,
 		disarm_meets_turn,
 		disarm_meets_two_turns,
