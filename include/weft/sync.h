@@ -5,7 +5,8 @@
  * Each is a struct that you put where you like, on a stack or in your own
  * struct; zeroed, or set by its initialiser, it is ready, and there is nothing
  * to free.  No call allocates.  It must stay until nobody waits for it and no
- * call is under way.
+ * call is under way; but who has a mutex, or the permits of a semaphore, need
+ * not wait for the call that let go of them: if he is the last he may free it.
  *
  *	struct weft_mutex mutex = WEFT_MUTEX_INIT;
  *

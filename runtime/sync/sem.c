@@ -2,17 +2,36 @@
 /*
  * Semaphore - permits, granted in the order in which they were asked for.
  *
+ * The word is how many are free, and whether somebody may be queued.  While
+ * nobody is, to take permits is one compare-and-swap, and to give them another;
+ * then everything happens under the lock.
+ *
+ * Invariants
  *   P1  The oldest that waits wants more than is free.  Whatever changes one of
  *       the two, permits that come or a waiter that leaves, grants what fits.
+ *   P2  QUEUED is set before somebody is queued, and while it is, whoever
+ *       changes the word has the lock.
+ *   P3  Who gives permits touches nothing of the semaphore after they can be
+ *       taken in one step, unless somebody is still to come out of his call:
+ *       who takes them may free it.
+ *
+ * Orderings
+ *   [sem.give]  the word, swapped or stored release -> swapped acquire by who
+ *       takes: what was done before the permits were given.  Who sets QUEUED
+ *       acquires too, and hands on by the lock what he has seen to those who
+ *       store the word then.
  */
 #include <weft/sync.h>
 
 #include "runtime/sync/await.h"
 
+#define SEM_QUEUED ((uint64_t)1 << 63)
+#define SEM_TOO_MANY "a semaphore has too many permits"
+
 struct sem {
 	struct weft__lock lock;
 	uint32_t reserved;
-	uint64_t permits; /* under lock */
+	weft__atomic(uint64_t) word;  /* permits, and SEM_QUEUED */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved2[4];
 } __attribute__((may_alias));
@@ -25,71 +44,138 @@ static struct sem *sem_of(const struct weft_sem *sem)
 	return (struct sem *)(uintptr_t)sem;
 }
 
-/* Takes out of the queue who can have what he wants; under the lock. */
-static struct weft__waiter *sem_serve(struct sem *s)
+/* ---- In one step, while nobody is queued --------------------------------- */
+
+static inline bool sem_take(struct sem *s, uint32_t n)
+{
+	/* relaxed: the swap decides. */
+	uint64_t word = weft__load(&s->word, relaxed);
+
+	while (weft__likely(!(word & SEM_QUEUED) && word >= n))
+		/* pairs: [sem.give] */
+		if (weft__likely(weft__cas(&s->word, &word, word - n, acquire)))
+			return true;
+	return false;
+}
+
+static inline bool sem_give(struct sem *s, uint32_t n)
+{
+	/* relaxed: the swap decides. */
+	uint64_t word = weft__load(&s->word, relaxed);
+
+	while (weft__likely(!(word & SEM_QUEUED))) {
+		weft__assert(word + n < SEM_QUEUED, SEM_TOO_MANY);
+		/* pairs: [sem.give] */
+		if (weft__likely(weft__cas(&s->word, &word, word + n, release)))
+			return true;
+	}
+	return false;
+}
+
+/* ---- With the lock ------------------------------------------------------- */
+
+/* Takes them if nobody is before; if not, it is QUEUED then (P2). */
+static bool sem_take_or_mark(struct sem *s, uint32_t n)
+{
+	/* relaxed: the swap decides, or P2. */
+	uint64_t word = weft__load(&s->word, relaxed);
+	bool takes;
+
+	do {
+		takes = !s->waiters.head && (word & ~SEM_QUEUED) >= n;
+		if (!takes && (word & SEM_QUEUED))
+			return false;
+		/* pairs: [sem.give] */
+	} while (!weft__cas(&s->word, &word,
+			    takes ? word - n : word | SEM_QUEUED, acquire));
+	return takes;
+}
+
+/* So many permits have come to those that the word says.  Takes out of the
+ * queue who can have what he wants now. */
+static struct weft__waiter *sem_grant(struct sem *s, uint32_t n)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
+	/* relaxed: P2. */
+	uint64_t permits = (weft__load(&s->word, relaxed) & ~SEM_QUEUED) + n;
 
+	weft__assert(permits < SEM_QUEUED, SEM_TOO_MANY);
 	/* mutate: retry */
-	while ((w = s->waiters.head) && w->want <= s->permits) {
-		s->permits -= w->want;
+	while ((w = s->waiters.head) && w->want <= permits) {
+		permits -= w->want;
 		weft__waiters_remove(&s->waiters, w);
 		*link = w;
 		link = &w->next;
 	}
 	*link = NULL;
+	/* pairs: [sem.give] */
+	weft__store(&s->word, permits | (s->waiters.head ? SEM_QUEUED : 0),
+		    release);
 	return first;
 }
 
-/* One has given up, and those behind may want less (P1). */
-static void sem_left(struct sem *s)
+/* Gives n permits to those that wait (P1).  False: it is not QUEUED, and they
+ * can be given in one step (P3).  If it is, with nobody in the queue, then who
+ * has left it is on his way here. */
+static __attribute__((noinline)) bool sem_serve(struct sem *s, uint32_t n)
 {
-	struct weft__waiter *others;
+	struct weft__waiter *granted = NULL;
+	bool queued;
 
 	weft__lock_take(&s->lock);
-	others = sem_serve(s);
+	/* relaxed: whoever changes that bit has the lock. */
+	queued = weft__load(&s->word, relaxed) & SEM_QUEUED;
+	if (queued)
+		granted = sem_grant(s, n);
 	weft__lock_drop(&s->lock);
-	weft__waiters_grant(weft__sync_worker(), others, 0); /* mutate: wake */
+	if (granted)
+		/* mutate: wake */
+		weft__waiters_grant(weft__sync_worker(), granted, 0);
+	return queued;
 }
 
-/* Called with the lock, which is dropped. */
-static int sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
+/* ---- Taking -------------------------------------------------------------- */
+
+/* Called for one that could not have them in one step. */
+static __attribute__((noinline)) int
+sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 {
 	struct weft__wait wait;
 	struct weft__waiter w;
 	int r;
 
+	weft__lock_take(&s->lock);
+	if (sem_take_or_mark(s, n)) { /* mutate: recheck=false */
+		weft__lock_drop(&s->lock);
+		return 0;
+	}
 	weft__waiter_init(&w, &wait, worker, NULL, n);
 	weft__wait_on(&wait, WEFT__ON_SEMAPHORE, s);
 	weft__waiters_add(&s->waiters, &w);
 	weft__lock_drop(&s->lock);
 	r = weft__waiter_wait(&w, &s->waiters, &s->lock);
 	if (weft__unlikely(r < 0))
-		sem_left(s);
+		(void)sem_serve(s, 0); /* those behind may want less */
 	return r;
 }
 
-static inline bool sem_take(struct sem *s, uint32_t n)
+static __attribute__((noinline)) int sem_enter_and_wait(struct sem *s,
+							uint32_t n)
 {
-	if (weft__unlikely(s->waiters.head || s->permits < n))
-		return false;
-	s->permits -= n;
-	return true;
+	struct weft__worker *worker;
+	int error = weft__sync_enter(&worker);
+
+	return error < 0 ? error : sem_wait(s, worker, n);
 }
 
 int weft_sem_acquire(struct weft_sem *sem, uint32_t n)
 {
 	struct sem *s = sem_of(sem);
-	struct weft__worker *worker;
-	int error = weft__sync_enter(&worker);
+	struct weft__worker *worker = weft__sync_enter_quick();
 
-	if (weft__unlikely(error < 0))
-		return error;
-	weft__lock_take(&s->lock);
-	if (weft__unlikely(!sem_take(s, n)))
-		return sem_wait(s, worker, n);
-	weft__lock_drop(&s->lock);
-	return 0;
+	if (weft__unlikely(!worker))
+		return sem_enter_and_wait(s, n);
+	return weft__likely(sem_take(s, n)) ? 0 : sem_wait(s, worker, n);
 }
 
 static int sem_await(struct sem *s, struct weft__worker *worker,
@@ -101,7 +187,7 @@ static int sem_await(struct sem *s, struct weft__worker *worker,
 	if (r < 0)
 		return r;
 	weft__lock_take(&s->lock);
-	taken = sem_take(s, n);
+	taken = sem_take_or_mark(s, n);
 	if (!taken)
 		weft__await_in(worker, task, &s->waiters, WEFT__ON_SEMAPHORE, s)
 			->want = n;
@@ -122,44 +208,28 @@ int weft_await_sem_acquire(struct weft_sem *sem, uint32_t n)
 		return sem_await(s, worker, task, n);
 	r = weft__await_granted(worker, task, &s->waiters, &s->lock);
 	if (r < 0 && r != WEFT_PENDING)
-		sem_left(s);
+		(void)sem_serve(s, 0);
 	return r;
 }
 
 int weft_sem_try_acquire(struct weft_sem *sem, uint32_t n)
 {
-	struct sem *s = sem_of(sem);
-	bool taken;
-
-	weft__lock_take(&s->lock);
-	taken = sem_take(s, n);
-	weft__lock_drop(&s->lock);
-	return taken ? 0 : -EAGAIN;
+	return sem_take(sem_of(sem), n) ? 0 : -EAGAIN;
 }
+
+/* ---- Giving -------------------------------------------------------------- */
 
 void weft_sem_release(struct weft_sem *sem, uint32_t n)
 {
 	struct sem *s = sem_of(sem);
-	struct weft__waiter *granted = NULL;
 
-	weft__lock_take(&s->lock);
-	weft__assert(s->permits + n >= n, "a semaphore has too many permits");
-	s->permits += n;
-	if (weft__unlikely(s->waiters.head != NULL))
-		granted = sem_serve(s);
-	weft__lock_drop(&s->lock);
-	if (granted)
-		/* mutate: wake */
-		weft__waiters_grant(weft__sync_worker(), granted, 0);
+	while (weft__unlikely(!sem_give(s, n))) /* mutate: retry */
+		if (sem_serve(s, n))
+			break;
 }
 
 uint64_t weft_sem_count(const struct weft_sem *sem)
 {
-	struct sem *s = sem_of(sem);
-	uint64_t permits;
-
-	weft__lock_take(&s->lock);
-	permits = s->permits;
-	weft__lock_drop(&s->lock);
-	return permits;
+	/* relaxed: a moment's figure. */
+	return weft__load(&sem_of(sem)->word, relaxed) & ~SEM_QUEUED;
 }

@@ -3,7 +3,7 @@
  * Model of semaphores and reader-writer locks (runtime/sync): whoever holds
  * something sees what the one before did; a wait that is interrupted leaves
  * nothing behind and takes nothing along that others wait for; nobody is left
- * asleep.
+ * asleep; who takes what a semaphore was given last may free it.
  */
 #include "tests/model/waits.h"
 
@@ -30,13 +30,13 @@ static void setup(void *arg)
 static void setup_sem_0(void *arg)
 {
 	setup(arg);
-	sem_of(&sem)->permits = 0;
+	weft__store(&sem_of(&sem)->word, 0, relaxed);
 }
 
 static void setup_sem_1(void *arg)
 {
 	setup(arg);
-	sem_of(&sem)->permits = 1;
+	weft__store(&sem_of(&sem)->word, 1, relaxed);
 }
 
 static void setup_sem_0_foreign(void *arg)
@@ -59,7 +59,6 @@ static void use_1_alone(void *arg)
 }
 
 THREAD(use_1, if (done(sem_acquire_1())) weft_sem_release(&sem, 1);)
-THREAD(keep_1, (void)done(sem_acquire_1());)
 THREAD(use_2, if (done(sem_acquire_2())) weft_sem_release(&sem, 2);)
 THREAD(try_use_1,
        if (weft_sem_try_acquire(&sem, 1) == 0) weft_sem_release(&sem, 1);)
@@ -86,7 +85,7 @@ static void check_permits(unsigned permits)
 {
 	tasks_check();
 	model_assert(queue_empty(&sem_of(&sem)->waiters), "nobody waits");
-	model_assert(weft_sem_count(&sem) == permits,
+	model_assert(weft__load(&sem_of(&sem)->word, relaxed) == permits,
 		     "permits are neither lost nor made");
 }
 
@@ -121,10 +120,100 @@ MODEL(sem_releases, setup_sem_0, check_2_permits, WAITS(2), use_2, try_use_1,
       release_1_1)
 MODEL(sem_in_turn, setup_sem_1, check_2_permits, WAITS(3), use_2,
       try_past_waiters)
-MODEL(sem_release_serves_two, setup_sem_0, check_no_permit, WAITS(2), keep_1,
-      keep_1, release_2)
 MODEL(sem_of_threads, setup_sem_0_foreign, check_2_permits, WAITS(2), use_2,
       use_1, release_2)
+
+/* Each permit tells of a half. */
+static int64_t halves[2];
+
+static void give_half(unsigned i)
+{
+	halves[i]++;
+	weft_sem_release(&sem, 1);
+}
+
+static void take_told(void *arg)
+{
+	(void)arg;
+	if (done(sem_acquire_1()))
+		model_assert(halves[0] == 1,
+			     "who has a permit sees what was done before");
+}
+
+THREAD(tell_two, halves[0]++; weft_sem_release(&sem, 2);)
+THREAD(give_half_0, give_half(0);)
+THREAD(give_half_1, give_half(1);)
+
+static void setup_halves(void *arg)
+{
+	setup_sem_0(arg);
+	memset(halves, 0, sizeof(halves));
+	model_name(&halves, "halves");
+}
+
+static void take_both(void *arg)
+{
+	(void)arg;
+	if (done(sem_acquire_2()))
+		model_assert(halves[0] == 1 && halves[1] == 1,
+			     "who has a permit sees what was done before");
+}
+
+static void take_one_and_one(void *arg)
+{
+	(void)arg;
+	if (done(sem_acquire_1()) && done(sem_acquire_1()))
+		model_assert(halves[0] == 1 && halves[1] == 1,
+			     "who has all permits sees all that was done");
+}
+
+MODEL(sem_release_serves_two, setup_halves, check_no_permit, WAITS(2),
+      take_told, take_told, tell_two)
+MODEL(sem_of_two_halves, setup_halves, check_no_permit, WAITS(3), take_both,
+      give_half_0, give_half_1)
+MODEL(sem_of_one_half_each, setup_halves, check_no_permit, WAITS(3),
+      take_one_and_one, give_half_0, give_half_1)
+
+/* P3: who takes the last permits frees the semaphore.  One who gave up has
+ * none; he has to be out of his call. */
+static weft__atomic(uint32_t) visitors;
+
+static void setup_freed(void *arg)
+{
+	setup_sem_0(arg);
+	weft__store(&visitors, 0u, relaxed);
+}
+
+static void setup_freed_visited(void *arg)
+{
+	setup_sem_0(arg);
+	weft__store(&visitors, 1u, relaxed);
+}
+
+static void free_if(bool done)
+{
+	if (done && !weft__load(&visitors, acquire))
+		model_free(&sem, sizeof(sem));
+}
+
+THREAD(take_1_and_free, free_if(done(sem_acquire_1()));)
+THREAD(take_2_and_free, free_if(done(sem_acquire_2()));)
+THREAD(release_1, weft_sem_release(&sem, 1);)
+THREAD(visit, (void)done(sem_acquire_2()); weft__store(&visitors, 0u, release);)
+THREAD(cancel_1_release_1, cancel(1); weft_sem_release(&sem, 1);)
+
+static void check_tasks(void *arg)
+{
+	(void)arg;
+	tasks_check();
+}
+
+MODEL(sem_freed_by_who_takes, setup_freed, check_tasks, WAITS(3),
+      take_1_and_free, release_1)
+MODEL(sem_freed_by_who_takes_two, setup_freed, check_tasks, WAITS(2),
+      take_2_and_free, release_1, release_1)
+MODEL(sem_freed_after_one_gave_up, setup_freed_visited, check_tasks, WAITS(2),
+      take_1_and_free, visit, cancel_1_release_1)
 
 /*
  * Reader-writer lock.
@@ -311,6 +400,11 @@ int main(void)
 		sem_in_turn,
 		sem_release_serves_two,
 		sem_of_threads,
+		sem_of_two_halves,
+		sem_of_one_half_each,
+		sem_freed_by_who_takes,
+		sem_freed_by_who_takes_two,
+		sem_freed_after_one_gave_up,
 		rwlock_readers_and_writer,
 		rwlock_writers_and_reader,
 		rwlock_tries,
