@@ -178,6 +178,13 @@ uint64_t weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
 	return ns_of(may_begin(wheel, level, tick >> shift << shift));
 }
 
+/* Whose `next` that is. */
+static inline struct weft__timer *timer_before(struct weft__timer **link)
+{
+	return (struct weft__timer *)((uintptr_t)link -
+				      offsetof(struct weft__timer, next));
+}
+
 bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 {
 	struct weft__timer **link = timer->link;
@@ -189,14 +196,15 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 	assert(*link == timer);
 	*link = next;
 	timer->link = NULL;
-	if (next != NULL) {
-		next->link = link;
-		return true;
-	}
-	/* The last of its slot; if also the first, link is the slot itself. */
 	offset = (uintptr_t)link - (uintptr_t)wheel->slots;
-	if (offset < sizeof(wheel->slots))
+	if (offset >= sizeof(wheel->slots))
+		/* Deadlines are often cancelled in the order in which they were
+		 * armed: then that of the link is the next of its slot. */
+		__builtin_prefetch(timer_before(link)->link, 1);
+	else if (next == NULL)
 		slot_vacate(wheel, offset / sizeof(wheel->slots[0]));
+	if (next != NULL)
+		next->link = link;
 	return true;
 }
 
