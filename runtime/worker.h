@@ -384,10 +384,18 @@ static inline bool weft__alone(struct weft__worker *worker)
 	       !worker->pinned.count;
 }
 
+/* Is there anybody before whom the LIFO slot must not run on and on?  Pinned
+ * tasks have turns of their own. */
+static inline bool weft__others_queued(struct weft__worker *worker)
+{
+	return weft__runq_count(&worker->runq) || worker->backlog;
+}
+
 /*
  * The next task, or NULL: nothing to run, or the tick is over.  Order: what the
  * fuse brings (the injection queue, in its turn), pinned tasks in alternation,
- * the LIFO slot three times at most, the ring, older work that overflowed.
+ * the LIFO slot, three times at most while others are queued, the ring, older
+ * work that overflowed.
  */
 static inline struct weft__task *weft__pick(struct weft__worker *worker)
 {
@@ -404,11 +412,12 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 		return weft__chain_take(&worker->pinned);
 	task = weft__lifo_take(worker);
 	if (task) {
-		if (worker->lifo_run++ < WEFT__LIFO_MOST) {
+		if (worker->lifo_run++ < WEFT__LIFO_MOST ||
+		    !weft__others_queued(worker)) {
 			weft__count(worker, WEFT__N_LIFO_HITS, 1);
 			return task;
 		}
-		/* The cap: behind the others, where thieves see it too. */
+		/* The cap: behind the others. */
 		weft__push(worker, task);
 	}
 	worker->lifo_run = 0;
