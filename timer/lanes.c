@@ -46,6 +46,19 @@ static inline struct weft__lanes *lanes_of(struct weft_runtime *runtime)
 	return lane_of(runtime, 0)->all;
 }
 
+/* A lone worker's lane is touched by nobody else. */
+static inline void lane_lock(struct weft__lane *lane)
+{
+	if (!lane->alone) /* mutate: recheck=false */
+		weft__lock_take(&lane->lock);
+}
+
+static inline void lane_unlock(struct weft__lane *lane)
+{
+	if (!lane->alone) /* mutate: recheck=false */
+		weft__lock_drop(&lane->lock);
+}
+
 /*
  * Life cycle.
  */
@@ -78,6 +91,7 @@ int weft__lanes_open(struct weft_runtime *runtime, uint64_t now_ns)
 	for (uint32_t i = 0; i < count; i++) {
 		lane[i].all = all;
 		lane[i].index = i;
+		lane[i].alone = count == 1;
 		lane[i].next_ns = UINT64_MAX;
 		/* relaxed: not shared yet. */
 		weft__store(&all->next[i], UINT64_MAX, relaxed);
@@ -115,7 +129,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	weft__store(&alarm->fired, (uint8_t)0, relaxed);
 	alarm->lane = lane->index;
 	alarm->armed = true;
-	weft__lock_take(&lane->lock);
+	lane_lock(lane);
 	due = weft__wheel_arm(&lane->wheel, timer, deadline_ns);
 	first = due < lane->next_ns;
 	if (weft__unlikely(first)) {
@@ -123,7 +137,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		/* pairs: [lanes.sleep] */
 		weft__store(&all->next[lane->index], due, seq_cst);
 	}
-	weft__lock_drop(&lane->lock);
+	lane_unlock(lane);
 	/* pairs: [lanes.sleep] */
 	if (weft__unlikely(first) &&
 	    due < weft__load(&all->sleep_until, seq_cst) &&
@@ -144,11 +158,11 @@ bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 	if (weft__load(&alarm->fired, acquire)) /* mutate: recheck=true */
 		return false;
 	lane = lane_of(runtime, alarm->lane);
-	weft__lock_take(&lane->lock);
+	lane_lock(lane);
 	was_armed = weft__wheel_cancel(&lane->wheel, timer_of(alarm));
 	/* relaxed: a hint. */
 	weft__store(&lane->stale, 1u, relaxed);
-	weft__lock_drop(&lane->lock);
+	lane_unlock(lane);
 	return was_armed;
 }
 
@@ -193,7 +207,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 	unsigned count = 0;
 	bool done;
 
-	weft__lock_take(&lane->lock);
+	lane_lock(lane);
 	(void)weft__wheel_advance(&lane->wheel, now_ns, most, &timer);
 	while (timer) {
 		struct weft__timer *next = timer->next;
@@ -206,7 +220,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 	}
 	lane_publish(lane);
 	done = lane->next_ns > now_ns;
-	weft__lock_drop(&lane->lock);
+	lane_unlock(lane);
 	*ret_count = count;
 	return done;
 }
@@ -350,9 +364,9 @@ uint64_t weft__lanes_next(struct weft_runtime *runtime)
 		/* relaxed: a missed hint is a turn for nothing. */
 		if (!first || !weft__load(&first->stale, relaxed))
 			break;
-		weft__lock_take(&first->lock);
+		lane_lock(first);
 		lane_publish(first);
-		weft__lock_drop(&first->lock);
+		lane_unlock(first);
 	}
 	return next_ns;
 }
