@@ -22,6 +22,8 @@ struct weft__worker *weft__suspend(struct weft__worker *worker,
 
 struct weft__worker *weft__give_way(struct weft__worker *worker)
 {
+	if (weft__turn_at_once(worker))
+		return worker;
 	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
 }
 

@@ -255,12 +255,7 @@ int weft_yield(void)
 
 	if (weft__unlikely(!self))
 		return -EPERM;
-	if (weft__likely(weft__alone(worker) && worker->fuse > 1)) {
-		/* Nobody to give way to; counted as a run all the same. */
-		worker->fuse--;
-		worker->ops_left = WEFT__OPS_BUDGET;
-		weft__count(worker, WEFT__N_POLLS, 1);
-	} else {
+	if (!weft__turn_at_once(worker)) {
 		/* The slot's task, too, goes before the one that yields, and
 		 * must not fall behind it when the slot's cap is reached.
 		 * (weft__give_way(), in line: nothing else is done here.) */

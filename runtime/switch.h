@@ -137,6 +137,18 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason);
 
+/* True: nothing is ready, so the running task has its next turn at once; it is
+ * counted as a run all the same.  Not if there is something to look at. */
+static inline bool weft__turn_at_once(struct weft__worker *worker)
+{
+	if (weft__unlikely(!weft__alone(worker) || worker->fuse <= 1))
+		return false;
+	worker->fuse--;
+	worker->ops_left = WEFT__OPS_BUDGET;
+	weft__count(worker, WEFT__N_POLLS, 1);
+	return true;
+}
+
 /* The running task goes behind all that is ready. */
 struct weft__worker *weft__give_way(struct weft__worker *worker);
 
