@@ -443,21 +443,23 @@ static int64_t second_counted(void *arg)
 	return 0;
 }
 
+/* Beside so many that yield. */
 static int64_t start_pair(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 	struct weft_task other;
 	struct pair pair, *pointer = &pair;
 
-	(void)arg;
 	opts.ret_task = &other;
 	pair.id[0] = weft_self().id;
 	WEFT_SCOPE(all, NULL) {
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < *(int *)arg; i++)
 			EXPECT(weft_go(all, yield_beside, NULL, 0) == 0);
 		EXPECT(weft_go_opts(all, second_counted, &pointer,
 				    sizeof(pointer), &opts) == 0);
 		pair.id[1] = other.id;
+		/* The other one begins: who runs is not woken. */
+		(void)weft__suspend(weft__worker_self(), WEFT__REASON_UNTOLD);
 		hand_over_counted(&pair, 0);
 	}
 	return 0;
@@ -468,14 +470,29 @@ START_TEST(two_tasks_that_wake_each_other_starve_nobody)
 {
 	struct fake_config config = { .workers = 1, .look_ns = 100 };
 	struct fake_result result;
+	int beside = 3;
 
 	program.flag = false;
 	in_a_row = longest_row = 0;
-	result = must_run(&config, start_pair, NULL);
+	result = must_run(&config, start_pair, &beside);
 	/* One that came out of the queue, and three out of the slot. */
 	ck_assert_uint_le(longest_row, 4);
 	ck_assert_uint_ge(longest_row, 3);
 	ck_assert_uint_ge(result.stats.total.lifo_hits, 1000);
+}
+END_TEST
+
+/* There is nobody whom they could starve: all of their 4000 runs but the first
+ * ones come out of the slot. */
+START_TEST(two_tasks_that_are_alone_keep_to_the_slot)
+{
+	struct fake_config config = { .workers = 1, .look_ns = 100 };
+	struct fake_result result;
+	int beside = 0;
+
+	program.flag = false;
+	result = must_run(&config, start_pair, &beside);
+	ck_assert_uint_ge(result.stats.total.lifo_hits, 3990);
 }
 END_TEST
 
@@ -533,6 +550,7 @@ static Suite *fair_suite(void)
 	tcase_add_test(tc, yield_goes_behind_all_that_can_run);
 	tcase_add_loop_test(tc, yield_lets_whom_it_started_run_first, 0, 2);
 	tcase_add_test(tc, two_tasks_that_wake_each_other_starve_nobody);
+	tcase_add_test(tc, two_tasks_that_are_alone_keep_to_the_slot);
 	suite_add_tcase(suite, tc);
 
 	return suite;
