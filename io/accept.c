@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "io/call.h"
 #include "io/direct.h"
 #include "io/listener.h"
 #include "io/op.h"
@@ -292,7 +293,7 @@ static int await_one(int fd)
 	struct weft__worker *worker;
 	struct weft__task *task;
 	struct weft__fd *entry;
-	int r = weft__await_enter(WEFT__AWAITS_ACCEPT, &worker, &task);
+	int r = weft__call_await(WEFT__AWAITS_ACCEPT, fd, &worker, &task);
 
 	if (r < 0)
 		return r;

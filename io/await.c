@@ -21,11 +21,12 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
-		/* Blank if it does not wait yet, and may be refused. */
-		if (task->awaits == WEFT__AWAITS_NOTHING)
-			task->op_closes = 0;
-		else if (begins)
+		if (begins)
 			task->op_closes = closes;
+		/* With no entry free it has its turn at once. */
+		if (task->awaits == WEFT__AWAITS_NOTHING)
+			(void)weft__call_later(WEFT__AWAITS_OP, task, fd,
+					       (uint8_t)task->op_closes);
 		return r;
 	}
 	/* It was ready, and then closed before this was polled. */
@@ -39,7 +40,7 @@ int weft_await_ready(int fd, short events)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	int r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
 
 	if (r < 0)
 		return r;
@@ -64,7 +65,7 @@ ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	ssize_t r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	ssize_t r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
 	struct weft__fd *entry = NULL;
 	bool waits;
 
@@ -96,7 +97,7 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	ssize_t r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	ssize_t r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
 
 	if (r < 0)
 		return r;

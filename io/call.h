@@ -11,6 +11,7 @@
 #include "io/direct.h"
 #include "io/op.h"
 #include "io/reactor.h"
+#include "runtime/future.h"
 #include "runtime/wait.h"
 
 /* What the kernel moves at most in one call (MAX_RW_COUNT). */
@@ -67,6 +68,48 @@ static inline uint8_t weft__call_closes(int fd)
 	/* relaxed: orders nothing.  A close that runs at the same moment as the
 	 * step itself is the caller's to exclude, as with POSIX. */
 	return entry ? weft__load(&entry->closes, relaxed) : 0;
+}
+
+/* A future cannot begin to await, and does so in its next turn, unless the
+ * number has begun to be closed more often by then.  Returns WEFT_PENDING. */
+static inline int weft__call_later(enum weft__awaits what,
+				   struct weft__task *task, int fd,
+				   uint8_t closes)
+{
+	task->awaits = (uint8_t)what;
+	task->op_fd = fd;
+	task->op_closes = 0;
+	task->connect_closes = closes;
+	task->begins_later = true;
+	return WEFT_PENDING;
+}
+
+/* That turn has come: 0, or why it does not begin. */
+static inline int weft__call_now(struct weft__worker *worker,
+				 struct weft__task *task, int fd)
+{
+	bool closed = task->connect_closes != weft__call_closes(fd);
+
+	weft__assert(task->op_fd == fd, WEFT__AWAITS_ANOTHER);
+	task->op_closes = 0;
+	(void)weft__op_await_end(worker, task, 0);
+	return closed ? -ECANCELED : weft__future_interrupted(worker, task);
+}
+
+/* weft__await_enter() of what is awaited on a descriptor: what has to wait for
+ * its turn is under way already, and ends when that is closed. */
+static inline int weft__call_await(enum weft__awaits what, int fd,
+				   struct weft__worker **ret_worker,
+				   struct weft__task **ret_task)
+{
+	int r = weft__await_enter(what, ret_worker, ret_task);
+
+	if (weft__unlikely(r == WEFT_PENDING))
+		return weft__call_later(what, *ret_task, fd,
+					weft__call_closes(fd));
+	if (r == 0 && weft__unlikely((*ret_task)->begins_later))
+		return weft__call_now(*ret_worker, *ret_task, fd);
+	return r;
 }
 
 /* What a call of several steps ends with: a close that came between the last

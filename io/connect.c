@@ -86,19 +86,12 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 			      WEFT__OP_ON_FD);
 }
 
-/* It goes on in another turn, and knows then what it knows now. */
-static void await_later(struct weft__task *task, int fd)
-{
-	task->connect_step = PAUSES;
-	task->awaits = WEFT__AWAITS_CONNECT;
-	task->op_fd = fd;
-	task->op_reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
-}
-
 static int await_pause(struct weft__worker *worker, struct weft__task *task,
 		       int fd)
 {
-	await_later(task, fd);
+	task->connect_step = PAUSES;
+	task->awaits = WEFT__AWAITS_CONNECT;
+	task->op_reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
 	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
 }
 
@@ -145,7 +138,8 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 		r = await_step(worker, task, fd, addr);
 		/* With no entry free it has its turn at once. */
 		if (r == WEFT_PENDING && task->awaits == WEFT__AWAITS_NOTHING)
-			await_later(task, fd);
+			return weft__call_later(WEFT__AWAITS_CONNECT, task, fd,
+						task->connect_closes);
 		if (r == WEFT_PENDING)
 			return r;
 		if (task->connect_step == ASKS && r != -EAGAIN &&
@@ -160,7 +154,7 @@ int weft_await_connect(int fd, const struct weft_addr *addr)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_CONNECT, &worker, &task);
+	int r = weft__call_await(WEFT__AWAITS_CONNECT, fd, &worker, &task);
 
 	if (r < 0)
 		return r;

@@ -155,11 +155,14 @@ struct weft__task {
 			union {
 				uint64_t op_closes;
 				/* Of one that connects, likewise; which step of
-				 * it is done, and how often it was tried. */
+				 * it is done, and how often it was tried.  Of
+				 * one that begins in its next turn, likewise;
+				 * and that it does. */
 				struct {
 					uint8_t connect_closes;
 					uint8_t connect_step;
 					uint16_t connect_tries;
+					bool begins_later;
 				};
 			};
 			uint64_t op_reason; /* see reason.h */

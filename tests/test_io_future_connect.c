@@ -298,68 +298,6 @@ IO_TEST(what_interrupts_is_told)
 	return 0;
 }
 
-/* All entries of the ring are in use, and a helper is about it. */
-static void fill_ring(struct weft__shard *shard)
-{
-	struct io_uring_sqe *sqe;
-
-	ck_assert(weft__trylock_try(&shard->lock));
-	while ((sqe = weft__ring_next(&shard->ring))) {
-		memset(sqe, 0, sizeof(*sqe));
-		io_uring_prep_nop(sqe);
-		sqe->user_data = weft__user_data(WEFT__TAG_WAKE, 0, 0);
-		weft__ring_publish(&shard->ring);
-	}
-}
-
-struct late {
-	struct client client;
-	bool closes;
-	unsigned polls;
-};
-
-static int64_t connect_with_full_ring(void *state)
-{
-	struct late *l = state;
-	struct weft__worker *worker = weft__worker_self();
-	struct weft__shard *shard = weft__shard(worker);
-	struct weft__fd *entry;
-	int r;
-
-	if (l->polls++ > 0)
-		return weft_await_connect(l->client.fd, &l->client.addr);
-	fill_ring(shard);
-	r = weft_await_connect(l->client.fd, &l->client.addr);
-	ck_assert_int_eq(r, WEFT_PENDING);
-	(void)weft__trylock_drop(&shard->lock);
-	/* As a close does that begins now. */
-	entry = weft__fd_find(&weft__reactor(worker->runtime)->fds,
-			      l->client.fd);
-	if (l->closes)
-		/* relaxed: this task is the next to look. */
-		weft__add(&entry->closes, (uint8_t)1, relaxed);
-	return r;
-}
-
-IO_TEST(turn_without_an_entry_forgets_no_close)
-{
-	for (int closes = 0; closes < 2; closes++) {
-		struct late late = { .closes = closes };
-		char text[WEFT_ADDR_TEXT_BYTES];
-		int listener = tcp_listener(text);
-
-		late.client.fd = stream(AF_INET, 0);
-		ck_assert_int_eq(weft_addr_parse(text, &late.client.addr), 0);
-		WEFT_SUPERVISE (scope)
-			ck_assert_int_eq(
-				join(start_future(scope, connect_with_full_ring,
-						  &late, sizeof(late))),
-				closes ? -ECANCELED : 0);
-		close_both((int[]){ listener, late.client.fd });
-	}
-	return 0;
-}
-
 int main(void)
 {
 	Suite *suite = suite_create("io/future_connect");
@@ -377,7 +315,6 @@ int main(void)
 	io_add_test(waits, it_is_connected_once_there_is_room);
 	io_add_test(waits, it_waits_without_spinning);
 	io_add_test(ending, what_interrupts_is_told);
-	io_add_test(ending, turn_without_an_entry_forgets_no_close);
 	suite_add_tcase(suite, answered);
 	suite_add_tcase(suite, waits);
 	suite_add_tcase(suite, ending);
