@@ -49,6 +49,7 @@ int weft_future_within(weft_nsec length_ns)
 	if (!weft__future_room(task))
 		return -ENOMEM;
 	task->room->own_ns = deadline_ns;
+	task->room->told = false;
 	weft__task_mark(task, WEFT__TASK_WITHIN);
 	return 0;
 }
@@ -80,16 +81,27 @@ void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
 }
 
-void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
+/* Has it polled when its deadline passes, or once more if it has passed. */
+static void keep_deadline(struct weft__worker *worker, struct weft__task *task)
 {
 	uint64_t deadline_ns = weft__future_deadline(task);
 
+	if (deadline_ns == WEFT_NEVER || task->room->told)
+		return;
+	if (worker->ops->now(worker->runtime) < deadline_ns) {
+		room_arm(worker, task, deadline_ns);
+		return;
+	}
+	task->room->told = true;
+	(void)weft__await_turn(task);
+}
+
+void weft__future_wait(struct weft__worker *worker, struct weft__task *task)
+{
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		link_late(task);
-	/* One that has passed was told of. */
-	if (task->awaits == WEFT__AWAITS_NOTHING && deadline_ns != WEFT_NEVER &&
-	    worker->ops->now(worker->runtime) < deadline_ns)
-		room_arm(worker, task, deadline_ns);
+	if (task->awaits == WEFT__AWAITS_NOTHING)
+		keep_deadline(worker, task);
 }
 
 int weft_future_interrupted(void)

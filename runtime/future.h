@@ -34,6 +34,7 @@ struct weft__future_room {
 	struct weft__waiters *queue; /* of the waiter */
 	uint64_t own_ns;       /* its own deadline, and */
 	uint64_t inherited_ns; /* that of where it was started */
+	bool told;	       /* it has passed, and had the future polled */
 };
 
 /* The future that is polled, or NULL. */
@@ -60,7 +61,8 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 
 /* It returned WEFT_PENDING, and awaits nothing, so waits for something of its
  * own; or its scope does not know of it: now that finds it, and an alarm is
- * armed for its deadline. */
+ * armed for its deadline.  If that has passed, perhaps since the future looked,
+ * it is polled once more; once, for it may go on all the same. */
 void weft__future_wait(struct weft__worker *worker, struct weft__task *task);
 
 /* The alarm in its room is armed no more, if it has one. */

@@ -150,6 +150,74 @@ START_TEST(deadlines_wake_what_waits_of_its_own)
 }
 END_TEST
 
+struct late {
+	weft__atomic(int) *polls;
+	bool heeds;
+};
+
+/* Its deadline passes after it has looked. */
+static int64_t be_late(void *state)
+{
+	struct late *l = state;
+	bool first = weft__add(l->polls, 1, relaxed) == 0;
+	int r;
+
+	if (first)
+		EXPECT(weft_future_within(WEFT_US(50)) == 0);
+	r = weft_future_interrupted();
+	if (first) {
+		EXPECT(r == 0);
+		fake_compute(WEFT_US(60));
+	}
+	return r == -ECANCELED || (r < 0 && l->heeds) ? r : WEFT_PENDING;
+}
+
+static int64_t passes_deadlines(void *arg)
+{
+	weft__atomic(int) polls = 0;
+	struct late late = { &polls, true };
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		EXPECT(join(start_future(scope, be_late, &late,
+					 sizeof(late))) == -ETIMEDOUT);
+		EXPECT(weft__load(&polls, relaxed) == 2);
+	}
+	return 0;
+}
+
+START_TEST(deadline_that_passes_after_the_look_wakes)
+{
+	(void)run_main(_i, passes_deadlines);
+}
+END_TEST
+
+static int64_t goes_on_after_a_deadline(void *arg)
+{
+	weft__atomic(int) polls = 0;
+	struct late late = { &polls, false };
+	struct weft_task task;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		task = start_future(scope, be_late, &late, sizeof(late));
+		EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+		EXPECT(weft__load(&polls, relaxed) == 2);
+		EXPECT(weft_future_wake(NULL, task) == 0);
+		EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+		EXPECT(weft__load(&polls, relaxed) == 3);
+		EXPECT(weft_cancel(task) == 0);
+		EXPECT(join(task) == -ECANCELED);
+	}
+	return 0;
+}
+
+START_TEST(deadline_that_has_passed_has_it_polled_once)
+{
+	(void)run_main(_i, goes_on_after_a_deadline);
+}
+END_TEST
+
 START_TEST(cancelling_wakes_what_waits_of_its_own)
 {
 	(void)run_main(_i, cancels_what_waits_of_its_own);
@@ -460,6 +528,8 @@ static Suite *future_suite(void)
 	ADD(wakes, needless_wakes_end_no_await);
 	ADD(wakes, cancelling_wakes_what_waits_of_its_own);
 	ADD(wakes, deadlines_wake_what_waits_of_its_own);
+	ADD(wakes, deadline_that_passes_after_the_look_wakes);
+	ADD(wakes, deadline_that_has_passed_has_it_polled_once);
 	suite_add_tcase(suite, wakes);
 	tcase_set_timeout(rules, 30);
 	ADD(rules, calls_that_suspend_are_refused);
