@@ -255,6 +255,8 @@ int weft_yield(void)
 
 	if (weft__unlikely(!self))
 		return -EPERM;
+	/* Or a task that only yields would not be told of it. */
+	weft__deadline_arm(worker, self);
 	if (!weft__turn_at_once(worker)) {
 		/* The slot's task, too, goes before the one that yields, and
 		 * must not fall behind it when the slot's cap is reached.

@@ -198,6 +198,42 @@ END_TEST
  * Deadlines.
  */
 
+static int64_t yield_for_ever(void *arg)
+{
+	int r;
+
+	(void)arg;
+	while ((r = weft_yield()) == 0)
+		;
+	return r;
+}
+
+static int64_t yield_to_deadlines(void *arg)
+{
+	struct weft_task task;
+	int64_t result = 0;
+
+	(void)arg;
+	WEFT_WITHIN(WEFT_MS(2))
+		EXPECT(yield_for_ever(NULL) == -ETIMEDOUT);
+	WEFT_SUPERVISE(all) {
+		WEFT_WITHIN(WEFT_MS(2))
+			task = start(all, yield_for_ever, NULL, 0);
+		/* Meanwhile it is not alone. */
+		WEFT_WITHIN(WEFT_MS(1))
+			EXPECT(yield_for_ever(NULL) == -ETIMEDOUT);
+		EXPECT(weft_join(task, &result) == 0);
+		EXPECT(result == -ECANCELED);
+	}
+	return 0;
+}
+
+START_TEST(yielding_ends_at_deadlines)
+{
+	(void)run_main(_i, yield_to_deadlines);
+}
+END_TEST
+
 static int64_t nested_deadlines(void *arg)
 {
 	(void)arg;
@@ -344,6 +380,7 @@ static Suite *cancel_suite(void)
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("deadline");
+	ADD(tc, yielding_ends_at_deadlines);
 	ADD(tc, innermost_deadline_is_etimedout_and_others_ecanceled);
 	ADD(tc, children_inherit_the_deadline);
 	ADD(tc, deadline_ends_with_its_block);
