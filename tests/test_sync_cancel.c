@@ -327,6 +327,53 @@ CALLS_TEST(wait_ends_with_its_group)
 	expect_whole(call, 0);
 }
 
+/* Keeps the mutex until it is cancelled. */
+static int64_t tell_and_hold(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_mutex_lock(&shared.mutex) == 0);
+	weft_cond_signal(&shared.cond);
+	EXPECT(weft_sleep(WEFT_SEC(100)) == -ECANCELED);
+	weft_mutex_unlock(&shared.mutex);
+	return 0;
+}
+
+static int64_t wait_for_a_child(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_mutex_lock(&shared.mutex) == 0);
+	WEFT_SUPERVISE (children) {
+		EXPECT(weft_go(children, tell_and_hold, NULL, 0) == 0);
+		EXPECT(weft_cond_wait(&shared.cond, &shared.mutex) == 0);
+		weft_mutex_unlock(&shared.mutex);
+		EXPECT(weft_yield() == -ECANCELED);
+	}
+	return 0;
+}
+
+static int64_t cancel_who_waits_for_a_child(void *arg)
+{
+	weft_nsec begun_ns = weft_now();
+
+	(void)arg;
+	shared.mutex = (struct weft_mutex)WEFT_MUTEX_INIT;
+	shared.cond = (struct weft_cond)WEFT_COND_INIT;
+	WEFT_SUPERVISE (all) {
+		struct weft_task task = start(all, wait_for_a_child, NULL, 0);
+
+		EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+		EXPECT(weft_cancel(task) == 0);
+	}
+	EXPECT(weft_now() - begun_ns < WEFT_SEC(1));
+	return 0;
+}
+
+START_TEST(cancellation_reaches_a_child_that_has_the_mutex)
+{
+	(void)run_main(_i, cancel_who_waits_for_a_child);
+}
+END_TEST
+
 /*
  * In the same moment: success wins, and nothing is lost either way.
  */
@@ -504,6 +551,7 @@ static TCase *meanwhile_tests(void)
 	ADD(tc, wait_ends_in_time);
 	ADD(tc, wait_ends_with_its_scope);
 	ADD(tc, wait_ends_with_its_group);
+	ADD(tc, cancellation_reaches_a_child_that_has_the_mutex);
 	ADD(tc, shielded_wait_is_not_cancelled);
 	ADD(tc, shielded_wait_has_no_deadline);
 	return tc;

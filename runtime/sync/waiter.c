@@ -32,8 +32,10 @@ int weft__wait(struct weft__wait *wait, bool heeds)
 	weft__wait_begin(worker, task);
 	/* mutate: retry */
 	while (!granted(wait, &word)) {
-		error = heeds ? weft__interrupted(worker, task) : 0;
-		if (weft__unlikely(error < 0))
+		/* Who does not heed it passes a cancellation on to his scopes:
+		 * he may wait for what one of their tasks holds. */
+		error = weft__interrupted(worker, task);
+		if (weft__unlikely(error < 0) && heeds)
 			return error;
 		worker = weft__suspend(worker,
 				       weft__reason(WEFT__REASON_WAIT, wait));
