@@ -49,7 +49,7 @@ int weft_future_within(weft_nsec length_ns)
 	if (!weft__future_room(task))
 		return -ENOMEM;
 	task->room->own_ns = deadline_ns;
-	task->room->told = false;
+	task->room->told_ns = 0;
 	weft__task_mark(task, WEFT__TASK_WITHIN);
 	return 0;
 }
@@ -81,18 +81,32 @@ void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
 }
 
+/* The next of its deadlines that it was not told of. */
+static uint64_t deadline_untold(const struct weft__task *task)
+{
+	const struct weft__future_room *room = task->room;
+	uint64_t next_ns = WEFT_NEVER;
+
+	if (room && room->own_ns > room->told_ns)
+		next_ns = room->own_ns;
+	if (room && room->inherited_ns > room->told_ns &&
+	    room->inherited_ns < next_ns)
+		next_ns = room->inherited_ns;
+	return next_ns;
+}
+
 /* Has it polled when its deadline passes, or once more if it has passed. */
 static void keep_deadline(struct weft__worker *worker, struct weft__task *task)
 {
-	uint64_t deadline_ns = weft__future_deadline(task);
+	uint64_t deadline_ns = deadline_untold(task);
 
-	if (deadline_ns == WEFT_NEVER || task->room->told)
+	if (deadline_ns == WEFT_NEVER)
 		return;
 	if (worker->ops->now(worker->runtime) < deadline_ns) {
 		room_arm(worker, task, deadline_ns);
 		return;
 	}
-	task->room->told = true;
+	task->room->told_ns = deadline_ns;
 	(void)weft__await_turn(task);
 }
 

@@ -34,7 +34,7 @@ struct weft__future_room {
 	struct weft__waiters *queue; /* of the waiter */
 	uint64_t own_ns;       /* its own deadline, and */
 	uint64_t inherited_ns; /* that of where it was started */
-	bool told;	       /* it has passed, and had the future polled */
+	uint64_t told_ns; /* the last that has passed and had it polled */
 };
 
 /* The future that is polled, or NULL. */

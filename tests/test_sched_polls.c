@@ -212,6 +212,29 @@ static int64_t goes_on_after_a_deadline(void *arg)
 	return 0;
 }
 
+static int64_t goes_on_until_the_next_deadline(void *arg)
+{
+	weft__atomic(int) polls = 0;
+	struct late late = { &polls, false };
+	struct weft_task task;
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		WEFT_WITHIN(WEFT_MS(2))
+			task = start_future(scope, be_late, &late,
+					    sizeof(late));
+		EXPECT(join(task) == -ECANCELED);
+		EXPECT(weft__load(&polls, relaxed) == 3);
+	}
+	return 0;
+}
+
+START_TEST(deadline_of_where_it_began_is_told_after_its_own)
+{
+	(void)run_main(_i, goes_on_until_the_next_deadline);
+}
+END_TEST
+
 START_TEST(deadline_that_has_passed_has_it_polled_once)
 {
 	(void)run_main(_i, goes_on_after_a_deadline);
@@ -530,6 +553,7 @@ static Suite *future_suite(void)
 	ADD(wakes, deadlines_wake_what_waits_of_its_own);
 	ADD(wakes, deadline_that_passes_after_the_look_wakes);
 	ADD(wakes, deadline_that_has_passed_has_it_polled_once);
+	ADD(wakes, deadline_of_where_it_began_is_told_after_its_own);
 	suite_add_tcase(suite, wakes);
 	tcase_set_timeout(rules, 30);
 	ADD(rules, calls_that_suspend_are_refused);
