@@ -46,19 +46,6 @@ static inline struct weft__lanes *lanes_of(struct weft_runtime *runtime)
 	return lane_of(runtime, 0)->all;
 }
 
-/* A lone worker's lane is touched by nobody else. */
-static inline void lane_lock(struct weft__lane *lane)
-{
-	if (!lane->alone) /* mutate: recheck=false */
-		weft__lock_take(&lane->lock);
-}
-
-static inline void lane_unlock(struct weft__lane *lane)
-{
-	if (!lane->alone) /* mutate: recheck=false */
-		weft__lock_drop(&lane->lock);
-}
-
 /*
  * Life cycle.
  */
@@ -91,7 +78,6 @@ int weft__lanes_open(struct weft_runtime *runtime, uint64_t now_ns)
 	for (uint32_t i = 0; i < count; i++) {
 		lane[i].all = all;
 		lane[i].index = i;
-		lane[i].alone = count == 1;
 		lane[i].next_ns = UINT64_MAX;
 		/* relaxed: not shared yet. */
 		weft__store(&all->next[i], UINT64_MAX, relaxed);
@@ -129,7 +115,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	weft__store(&alarm->fired, (uint8_t)0, relaxed);
 	alarm->lane = lane->index;
 	alarm->armed = true;
-	lane_lock(lane);
+	weft__lock_take(&lane->lock);
 	due = weft__wheel_arm(&lane->wheel, timer, deadline_ns);
 	first = due < lane->next_ns;
 	if (weft__unlikely(first)) {
@@ -137,7 +123,7 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		/* pairs: [lanes.sleep] */
 		weft__store(&all->next[lane->index], due, seq_cst);
 	}
-	lane_unlock(lane);
+	weft__lock_drop(&lane->lock);
 	/* pairs: [lanes.sleep] */
 	if (weft__unlikely(first) &&
 	    due < weft__load(&all->sleep_until, seq_cst) &&
@@ -158,11 +144,11 @@ bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 	if (weft__load(&alarm->fired, acquire)) /* mutate: recheck=true */
 		return false;
 	lane = lane_of(runtime, alarm->lane);
-	lane_lock(lane);
+	weft__lock_take(&lane->lock);
 	was_armed = weft__wheel_cancel(&lane->wheel, timer_of(alarm));
 	/* relaxed: a hint. */
 	weft__store(&lane->stale, 1u, relaxed);
-	lane_unlock(lane);
+	weft__lock_drop(&lane->lock);
 	return was_armed;
 }
 
@@ -207,7 +193,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 	unsigned count = 0;
 	bool done;
 
-	lane_lock(lane);
+	weft__lock_take(&lane->lock);
 	(void)weft__wheel_advance(&lane->wheel, now_ns, most, &timer);
 	while (timer) {
 		struct weft__timer *next = timer->next;
@@ -220,7 +206,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 	}
 	lane_publish(lane);
 	done = lane->next_ns > now_ns;
-	lane_unlock(lane);
+	weft__lock_drop(&lane->lock);
 	*ret_count = count;
 	return done;
 }
@@ -364,9 +350,9 @@ uint64_t weft__lanes_next(struct weft_runtime *runtime)
 		/* relaxed: a missed hint is a turn for nothing. */
 		if (!first || !weft__load(&first->stale, relaxed))
 			break;
-		lane_lock(first);
+		weft__lock_take(&first->lock);
 		lane_publish(first);
-		lane_unlock(first);
+		weft__lock_drop(&first->lock);
 	}
 	return next_ns;
 }

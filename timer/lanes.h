@@ -60,7 +60,6 @@ struct weft__lane {
 	uint64_t next_ns; /* what next[] says; written under lock */
 	struct weft__lanes *all;  /* immutable */
 	uint32_t index;		  /* immutable */
-	bool alone;		  /* immutable: no other worker, so no lock */
 	struct weft__wheel wheel; /* under lock */
 };
 
