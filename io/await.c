@@ -26,13 +26,13 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 		/* With no entry free it has its turn at once. */
 		if (task->awaits == WEFT__AWAITS_NOTHING)
 			(void)weft__call_later(WEFT__AWAITS_OP, task, fd,
-					       (uint8_t)task->op_closes);
+					       task->op_closes);
 		return r;
 	}
 	/* It was ready, and then closed before this was polled. */
 	if (r >= 0 && !begins && task->op_closes != closes)
 		r = -ECANCELED;
-	task->op_closes = 0;
+	task->op_call = 0;
 	return r;
 }
 

@@ -69,7 +69,7 @@ enum { TRIES_AT_ONCE = 4 };
 
 static bool is_closed(const struct weft__task *task, int fd)
 {
-	return weft__call_closes(fd) != task->connect_closes;
+	return weft__call_closes(fd) != task->op_closes;
 }
 
 static int await_step(struct weft__worker *worker, struct weft__task *task,
@@ -139,7 +139,7 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 		/* With no entry free it has its turn at once. */
 		if (r == WEFT_PENDING && task->awaits == WEFT__AWAITS_NOTHING)
 			return weft__call_later(WEFT__AWAITS_CONNECT, task, fd,
-						task->connect_closes);
+						task->op_closes);
 		if (r == WEFT_PENDING)
 			return r;
 		if (task->connect_step == ASKS && r != -EAGAIN &&
@@ -163,9 +163,9 @@ int weft_await_connect(int fd, const struct weft_addr *addr)
 	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
 		return -EINVAL;
 	if (task->awaits == WEFT__AWAITS_NOTHING)
-		task->connect_closes = weft__call_closes(fd);
+		task->op_closes = weft__call_closes(fd);
 	r = await_connect(worker, task, fd, addr);
 	if (r != WEFT_PENDING)
-		task->op_closes = 0;
+		task->op_call = 0;
 	return r;
 }

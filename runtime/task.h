@@ -149,20 +149,20 @@ struct weft__task {
 		};
 		struct {
 			uint64_t op_words[3];
-			/* Of a future: how often the number had begun to be
-			 * closed, see io/call.h; of one that closes: whether
-			 * the number has an entry. */
+			/* Of a future, for one call; blank between two. */
 			union {
-				uint64_t op_closes;
-				/* Of one that connects, likewise; which step of
-				 * it is done, and how often it was tried.  Of
-				 * one that begins in its next turn, likewise;
-				 * and that it does. */
+				uint64_t op_call;
 				struct {
-					uint8_t connect_closes;
+					/* How often the number had begun to be
+					 * closed, see io/call.h; of one that
+					 * closes: whether it has an entry. */
+					uint8_t op_closes;
+					/* It begins in its next turn. */
+					bool op_begins;
+					/* Of one that connects: which step of
+					 * it is done, how often tried. */
 					uint8_t connect_step;
 					uint16_t connect_tries;
-					bool begins_later;
 				};
 			};
 			uint64_t op_reason; /* see reason.h */
