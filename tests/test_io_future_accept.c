@@ -4,26 +4,7 @@
  * that do, and no connection is lost to what interrupts them.
  */
 #include "tests/accept_scene.h"
-
-static struct weft_task start(struct weft_scope *scope, weft_fn fn,
-			      unsigned flags, const void *state, size_t bytes)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task = { 0 };
-
-	opts.flags = flags;
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, fn, state, bytes, &opts), 0);
-	return task;
-}
-
-static int64_t join(struct weft_task task)
-{
-	int64_t result = -1;
-
-	ck_assert_int_eq(weft_join(task, &result), 0);
-	return result;
-}
+#include "tests/io_future.h"
 
 /* How many stand in the queue of a listener. */
 static int waiting(int fd)
