@@ -9,7 +9,10 @@
  * returns of the task that was left, which for tasks of one kind are the right
  * ones (measured: docs/DECISIONS.md).  The compiler saves what it needs of the
  * registers; frame pointer, continuation and floating-point control words are
- * pushed here.  The files are compiled with -mno-red-zone.
+ * stored here, below the stack pointer, where a signal leaves them alone: the
+ * files are compiled with -mno-red-zone.  The pointer moves but once, from the
+ * one stack to the other, when all else but the jump is done, so that whoever
+ * interrupts a switch (dump/snapshot.c) finds a frame that its table describes.
  *
  *	sp + 0	 mxcsr, x87 control word
  *	sp + 8	 rbp
@@ -103,24 +106,23 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 {
 	__asm__ volatile(
 		"leaq	1f(%%rip), %%rcx\n\t"
-		"pushq	%%rcx\n\t"
-		"pushq	%%rbp\n\t"
-		"subq	$8, %%rsp\n\t"
-		"stmxcsr (%%rsp)\n\t"
-		"fnstcw	4(%%rsp)\n\t"
-		"movzwl	4(%%rsp), %%edx\n\t"
-		"movq	%%rsp, (%%rdi)\n\t"
-		"movq	%%rsi, %%rsp\n\t"
+		"movq	%%rcx, -8(%%rsp)\n\t"
+		"movq	%%rbp, -16(%%rsp)\n\t"
+		"stmxcsr -24(%%rsp)\n\t"
+		"fnstcw	-20(%%rsp)\n\t"
+		"movzwl	-20(%%rsp), %%edx\n\t"
+		"leaq	-24(%%rsp), %%rcx\n\t"
+		"movq	%%rcx, (%%rdi)\n\t"
 		/* Reading back what was just stored costs more than loading
 		 * mxcsr.  The x87 word's load is slow on some, and needless:
 		 * it rarely differs. */
-		"ldmxcsr (%%rsp)\n\t"
-		"cmpw	4(%%rsp), %%dx\n\t"
+		"ldmxcsr (%%rsi)\n\t"
+		"cmpw	4(%%rsi), %%dx\n\t"
 		"je	2f\n\t"
-		"fldcw	4(%%rsp)\n"
-		"2:	movq	8(%%rsp), %%rbp\n\t"
-		"movq	16(%%rsp), %%rcx\n\t"
-		"addq	$24, %%rsp\n\t"
+		"fldcw	4(%%rsi)\n"
+		"2:	movq	16(%%rsi), %%rcx\n\t"
+		"movq	8(%%rsi), %%rbp\n\t"
+		"leaq	24(%%rsi), %%rsp\n\t"
 		/* notrack: the label below is no function. */
 		"notrack jmp *%%rcx\n"
 		"1:\n"
@@ -139,12 +141,11 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 static inline __attribute__((always_inline, noreturn)) void
 weft__context_leave(void *load_sp, struct weft__worker *pass)
 {
-	__asm__ volatile("movq	%1, %%rsp\n\t"
-			 "ldmxcsr (%%rsp)\n\t"
-			 "fldcw	4(%%rsp)\n\t"
-			 "movq	8(%%rsp), %%rbp\n\t"
-			 "movq	16(%%rsp), %%rcx\n\t"
-			 "addq	$24, %%rsp\n\t"
+	__asm__ volatile("ldmxcsr (%1)\n\t"
+			 "fldcw	4(%1)\n\t"
+			 "movq	16(%1), %%rcx\n\t"
+			 "movq	8(%1), %%rbp\n\t"
+			 "leaq	24(%1), %%rsp\n\t"
 			 "notrack jmp *%%rcx\n"
 			 :
 			 : "a"(pass), "S"(load_sp)

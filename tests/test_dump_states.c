@@ -3,6 +3,7 @@
  * Suite dump/states: tasks that do not wait, and what is told of them.
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "tests/dump_scene.h"
 
@@ -79,6 +80,75 @@ IO_TEST(tasks_that_compute_are_told_of)
 	}
 	return 0;
 }
+
+#if defined(__x86_64__)
+/* Spins where it has taken a register of its caller's back from its stack, and
+ * its table says that it is there still, as compilers have it at the end of a
+ * function: a signal leaves that alone. */
+void spin_at_end(weft__atomic(bool) *while_true);
+__asm__("	.text\n"
+	"	.type	spin_at_end, @function\n"
+	"spin_at_end:\n"
+	"	.cfi_startproc\n"
+	"	pushq	%rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbp, -16\n"
+	"	popq	%rbp\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"1:	pause\n"
+	"	cmpb	$0, (%rdi)\n"
+	"	jne	1b\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size	spin_at_end, .-spin_at_end\n");
+
+/* It needs that register to find its own caller: its frame's size varies. */
+static __attribute__((noinline)) void spin_in_frame(size_t bytes)
+{
+	volatile char room[bytes];
+
+	room[0] = 0;
+	weft__store(&spun, true, release);
+	spin_at_end(&spins);
+	__asm__ volatile("" ::"m"(room[0]) : "memory");
+}
+
+static void *dump_and_let_go(void *arg)
+{
+	char *text;
+
+	while (!weft__load(&spun, acquire))
+		sched_yield();
+	text = dump_text(arg);
+	weft__store(&spins, false, release);
+	return text;
+}
+
+IO_TEST(callers_are_found_from_the_end_of_a_function)
+{
+	pthread_t thread;
+	void *result;
+	char *text;
+
+	weft__store(&spins, true, relaxed);
+	weft__store(&spun, false, relaxed);
+	ck_assert_int_eq(pthread_create(&thread, NULL, dump_and_let_go,
+					weft_runtime()),
+			 0);
+	spin_in_frame(weft_runtime()->workers_count + 64);
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	text = result;
+#ifndef WEFT__TSAN
+	if (dump_has_backtraces(text)) {
+		const char *at = after(text, "    spin_in_frame  ");
+
+		(void)after(at, "    callers_are_found_from_the_end_of");
+	}
+#endif
+	free(text);
+	return 0;
+}
+#endif
 
 IO_TEST(tasks_that_have_not_begun_are_told_of)
 {
@@ -213,6 +283,9 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 60);
 	io_add_test(tcase, tasks_that_compute_are_told_of);
+#if defined(__x86_64__)
+	io_add_test(tcase, callers_are_found_from_the_end_of_a_function);
+#endif
 	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
 	io_add_test(tcase, tasks_that_are_ready_are_told_of);
 #ifndef WEFT_VALGRIND

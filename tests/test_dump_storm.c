@@ -269,6 +269,28 @@ static void expect_caller(const char *text, const char *callee,
 	}
 }
 
+#ifdef WEFT__TSAN
+/* The calls of those that run, which may be in the tool's own code, of which
+ * there are no tables. */
+static void leave_out_running(char *text)
+{
+	for (char *at = text; (at = strstr(at, ": runs on worker"));) {
+		char *end;
+
+		at = strchr(at, '\n') + 1;
+		end = strstr(at, "task ");
+		if (!end)
+			end = strchr(at, '\0');
+		memmove(at, end, strlen(end) + 1);
+	}
+}
+#else
+static void leave_out_running(char *text)
+{
+	(void)text;
+}
+#endif
+
 static void *look_at_walkers(void *arg)
 {
 	weft_nsec by =
@@ -282,6 +304,10 @@ static void *look_at_walkers(void *arg)
 
 		traced = dump_has_calls_of_ready(text);
 		if (traced) {
+			/* Nor of one that runs, in the midst of a switch. */
+			leave_out_running(text);
+			ck_assert_msg(!strstr(text, "\n    ...\n"), "%s",
+				      text);
 			expect_caller(text, "    left_inner  ",
 				      "    left_middle  ", &count);
 			expect_caller(text, "    left_middle  ",
@@ -297,7 +323,7 @@ static void *look_at_walkers(void *arg)
 	return NULL;
 }
 
-IO_TEST(calls_of_ready_tasks_are_of_one_moment)
+IO_TEST(calls_are_of_one_moment)
 {
 	pthread_t thread;
 
@@ -320,6 +346,6 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_set_timeout(tcase, 120);
 	io_add_test(tcase, nothing_is_lost_while_threads_dump);
-	io_add_test(tcase, calls_of_ready_tasks_are_of_one_moment);
+	io_add_test(tcase, calls_are_of_one_moment);
 	return io_tests_run(suite);
 }

@@ -107,6 +107,20 @@ static struct {
 
 static struct sigaction before; /* immutable while the handler is set */
 
+#if defined(__x86_64__)
+/* `notrack jmp *%rcx`, of which a switch consists when it is on the other stack
+ * (context.h): as if it were done. */
+static uint64_t pc_behind_jump(const mcontext_t *m)
+{
+	uint64_t pc = (uint64_t)m->gregs[REG_RIP];
+	const volatile unsigned char *code = (const void *)(uintptr_t)pc;
+
+	if (code[0] == 0x3e && code[1] == 0xff && code[2] == 0xe1)
+		pc = (uint64_t)m->gregs[REG_RCX];
+	return pc;
+}
+#endif
+
 static void registers_running(struct weft__registers *at,
 			      const ucontext_t *context)
 {
@@ -121,7 +135,7 @@ static void registers_running(struct weft__registers *at,
 		REG_R12, REG_R13, REG_R14, REG_R15,
 	};
 
-	at->pc = (uint64_t)m->gregs[REG_RIP];
+	at->pc = pc_behind_jump(m);
 	for (unsigned i = 0; i < WEFT__REGISTERS; i++)
 		weft__register_set(at, i, (uint64_t)m->gregs[places[i]]);
 #else
@@ -129,6 +143,21 @@ static void registers_running(struct weft__registers *at,
 	for (unsigned i = 0; i < WEFT__REGISTER_SP; i++)
 		weft__register_set(at, i, m->regs[i]);
 	weft__register_set(at, WEFT__REGISTER_SP, m->sp);
+#endif
+}
+
+/* A function that is about to return has taken its caller's registers back, and
+ * its table may say all the same that they are on the stack, where they still
+ * are: below the stack pointer, in what a signal leaves alone (System V ABI,
+ * AMD64, 3.2.2).  The page that the stack pointer is in is there. */
+static uint64_t with_red_zone(uint64_t sp)
+{
+#if defined(__x86_64__)
+	uint64_t in_page = sp & (4096 - 1);
+
+	return sp - (in_page < 128 ? in_page : 128);
+#else
+	return sp;
 #endif
 }
 
@@ -163,7 +192,7 @@ static void answer(const ucontext_t *context)
 	request.id = 0;
 	if (task) {
 		request.id = weft__running_id(task);
-		stack_copy(snapshot, sp, top);
+		stack_copy(snapshot, with_red_zone(sp), top);
 	}
 }
 
