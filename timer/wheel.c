@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Wheel - see the header for the model and the invariants W1 to W5. */
+/* Wheel - see the header for the model and the invariants W1 to W6. */
 
 #include "timer/wheel.h"
 
@@ -99,6 +99,21 @@ static inline unsigned first_slot(const struct weft__wheel *wheel,
 	return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
 }
 
+/* Those above 0 that have a timer, less "never"; and the lowest of them, taken
+ * out. */
+static inline uint64_t levels_above(const struct weft__wheel *wheel)
+{
+	return wheel->levels & (((uint64_t)1 << WEFT__WHEEL_LEVELS) - 2u);
+}
+
+static inline unsigned level_take(uint64_t *levels)
+{
+	unsigned level = (unsigned)__builtin_ctzll(*levels);
+
+	*levels &= *levels - 1u;
+	return level;
+}
+
 /* The first tick of the slot so many after the wheel's. */
 static inline uint64_t slot_start(const struct weft__wheel *wheel,
 				  unsigned level, unsigned distance)
@@ -123,12 +138,23 @@ static inline uint64_t may_begin(const struct weft__wheel *wheel,
 	return start > wheel->tick + span ? start - span : wheel->tick;
 }
 
+static inline void slot_occupy(struct weft__wheel *wheel, unsigned index)
+{
+	wheel->occupied[index >> DIGIT_BITS] |= (uint64_t)1
+						<< (index & DIGIT_MASK);
+	wheel->levels |= (uint64_t)1 << index / WEFT__WHEEL_RING;
+}
+
 static inline void slot_vacate(struct weft__wheel *wheel, uint64_t index)
 {
 	uint64_t bit = (uint64_t)1 << (index & DIGIT_MASK);
+	uint64_t level = index / WEFT__WHEEL_RING;
+	const uint64_t *map = &wheel->occupied[level * 2u];
 
 	wheel->put[index] = 0;
 	wheel->occupied[index >> DIGIT_BITS] &= ~bit;
+	if ((map[0] | map[1]) == 0)
+		wheel->levels &= ~((uint64_t)1 << level);
 }
 
 /* Links a timer; does not look at what it was before. */
@@ -142,11 +168,11 @@ static inline void slot_insert(struct weft__wheel *wheel,
 	timer->ahead = weft__recent_put(&wheel->recent, timer);
 	timer->link = head;
 	*head = timer;
+	wheel->put[index]++;
 	if (next != NULL)
 		next->link = &timer->next;
-	wheel->put[index]++;
-	wheel->occupied[index >> DIGIT_BITS] |= (uint64_t)1
-						<< (index & DIGIT_MASK);
+	else
+		slot_occupy(wheel, index);
 }
 
 /* --- arm and cancel --- */
@@ -215,13 +241,14 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 static inline uint64_t first_must(const struct weft__wheel *wheel,
 				  unsigned *ret_level)
 {
-	uint64_t first = UINT64_MAX;
+	uint64_t first = UINT64_MAX, levels = levels_above(wheel);
 
-	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
-		unsigned distance = first_slot(wheel, level);
-		uint64_t start = slot_start(wheel, level, distance);
+	while (levels != 0) {
+		unsigned level = level_take(&levels);
+		uint64_t start = slot_start(wheel, level,
+					    first_slot(wheel, level));
 
-		if (distance < WEFT__WHEEL_RING && start < first) {
+		if (start < first) {
 			first = start;
 			*ret_level = level;
 		}
@@ -261,12 +288,15 @@ static uint64_t wheel_cascade(struct weft__wheel *wheel, unsigned index,
 /* Begins to empty crowded slots that may be, or goes on. */
 static void wheel_go_ahead(struct weft__wheel *wheel, uint64_t moves)
 {
-	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
-		unsigned distance = first_slot(wheel, level);
-		uint64_t start = slot_start(wheel, level, distance);
+	uint64_t levels = levels_above(wheel);
+
+	while (levels != 0) {
+		unsigned level = level_take(&levels);
+		uint64_t start = slot_start(wheel, level,
+					    first_slot(wheel, level));
 		unsigned index = index_of(start, level);
 
-		if (distance < WEFT__WHEEL_RING && is_crowded(wheel, index) &&
+		if (is_crowded(wheel, index) &&
 		    may_begin(wheel, level, start) <= wheel->tick)
 			moves = wheel_cascade(wheel, index, moves);
 	}
@@ -350,7 +380,8 @@ unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
 	return count;
 }
 
-/* The earliest time at which a level above 0 gives advance something to do. */
+/* The earliest time at which a level above 0 that has a timer gives advance
+ * something to do. */
 static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 {
 	unsigned distance = first_slot(wheel, level);
@@ -358,8 +389,6 @@ static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 	uint64_t after = slot_start(wheel, level, distance + 1);
 	unsigned index = index_of(start, level);
 
-	if (distance == WEFT__WHEEL_RING)
-		return UINT64_MAX;
 	/* One that is alone in its slot needs no wake-ups to cascade; but after
 	 * its slot begins there may be others to go ahead with. */
 	if (wheel->slots[index]->next == NULL &&
@@ -372,12 +401,12 @@ static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel)
 {
 	unsigned distance = first_slot(wheel, 0);
-	uint64_t first_ns = UINT64_MAX;
+	uint64_t first_ns = UINT64_MAX, levels = levels_above(wheel);
 
 	if (distance < WEFT__WHEEL_RING)
 		first_ns = ns_of(wheel->tick + distance);
-	for (unsigned level = 1; level < WEFT__WHEEL_LEVELS; level++) {
-		uint64_t next_ns = level_next(wheel, level);
+	while (levels != 0) {
+		uint64_t next_ns = level_next(wheel, level_take(&levels));
 
 		first_ns = next_ns < first_ns ? next_ns : first_ns;
 	}
@@ -434,4 +463,9 @@ void weft__wheel_check(const struct weft__wheel *wheel)
 	require(wheel->tick < NEVER_TICK, "W5: tick beyond time");
 	for (unsigned index = 0; index <= NEVER_INDEX; index++)
 		check_slot(wheel, index);
+	for (unsigned level = 0; level <= WEFT__WHEEL_LEVELS; level++)
+		require((wheel->levels >> level & 1u) ==
+				((wheel->occupied[2u * level] |
+				  wheel->occupied[2u * level + 1u]) != 0),
+			"W6: levels and bitmap");
 }

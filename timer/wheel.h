@@ -44,6 +44,7 @@
  *       occupied slot of a level is the first bit of its bitmap from now on.
  *   W4  *timer->link == timer for every armed timer; link is NULL for others.
  *   W5  The tick never goes back, nor past an occupied slot's first tick.
+ *   W6  A bit of levels is set if and only if its level has a timer.
  *
  * Concurrency: none.  The caller owns the wheel and its timers, or locks.
  *
@@ -89,8 +90,10 @@ struct weft__wheel {
 	/* All before this tick has expired; it never goes back. */
 	uint64_t tick;
 	struct weft__recent recent;
-	/* A bit a slot, two words a level; the last word is for "never". */
-	uint64_t occupied[2u * WEFT__WHEEL_LEVELS + 1u];
+	/* A bit a level; the last is for "never". */
+	uint64_t levels;
+	/* A bit a slot, two words a level. */
+	uint64_t occupied[2u * (WEFT__WHEEL_LEVELS + 1u)];
 	/* Slot s of level L is at 128 * L + s; the last is "never". */
 	struct weft__timer *slots[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
 	/* How many were put there since it was empty. */
@@ -147,7 +150,7 @@ unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
  */
 uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel);
 
-/* Aborts, in every build, if W1 to W5 do not hold.  Visits every timer. */
+/* Aborts, in every build, if W1 to W6 do not hold.  Visits every timer. */
 void weft__wheel_check(const struct weft__wheel *wheel);
 
 #endif
