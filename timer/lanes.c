@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/future.h"
+#include "runtime/records.h"
 
 static_assert(sizeof(struct weft__timer) <=
 		      sizeof(((struct weft__alarm *)NULL)->node),
@@ -25,14 +26,6 @@ enum { BATCH = 16 };
 static inline struct weft__timer *timer_of(struct weft__alarm *alarm)
 {
 	return (struct weft__timer *)(void *)alarm->node;
-}
-
-bool weft__lanes_fired(const struct weft__alarm *alarm)
-{
-	weft__atomic(uint8_t) *fired = (void *)(uintptr_t)&alarm->fired;
-
-	/* relaxed: disarm() acquires, before the alarm's memory goes. */
-	return alarm->armed && weft__load(fired, relaxed);
 }
 
 static inline struct weft__lane *lane_of(struct weft_runtime *runtime,
@@ -204,7 +197,10 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 		weft__store(&alarm->fired, (uint8_t)1, release);
 		timer = next;
 	}
-	lane_publish(lane);
+	/* As many as were asked for: there may be more, which are due already
+	 * by what is published (A4). */
+	if (count < most)
+		lane_publish(lane);
 	done = lane->next_ns > now_ns;
 	weft__lock_drop(&lane->lock);
 	*ret_count = count;
@@ -213,7 +209,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 
 static void fire(struct weft__worker *here, const struct fired *fired)
 {
-	struct weft__task *task = weft__task_at(here->runtime, fired->task);
+	struct weft__task *task = weft__record_at(here->runtime, fired->task);
 
 	if (fired->kind == WEFT__ALARM_WAKE)
 		(void)weft__wake(here, task, fired->task);
@@ -234,8 +230,8 @@ static unsigned lane_turn(struct weft__lane *lane, struct weft__worker *here,
 
 		done = lane_collect(lane, now_ns, room, fired, &count);
 		for (unsigned i = 0; i < count; i++)
-			__builtin_prefetch(weft__task_at(here->runtime,
-							 fired[i].task),
+			__builtin_prefetch(weft__record_at(here->runtime,
+							   fired[i].task),
 					   1);
 		for (unsigned i = 0; i < count; i++)
 			fire(here, &fired[i]);

@@ -41,7 +41,7 @@
  *       stores next[i] relaxed: under the lock, so after each arming that it
  *       has seen in the wheel, and then it is as good; the others come later.
  *   [lanes.fired]  `fired` store release, after the last look at the alarm ->
- *       load acquire of disarm(): its memory may be used anew.
+ *       load acquire of disarm() or fired(): its memory may be used anew.
  */
 #ifndef WEFT_TIMER_LANES_H
 #define WEFT_TIMER_LANES_H
@@ -89,8 +89,15 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 bool weft__lanes_disarm(struct weft_runtime *runtime,
 			struct weft__alarm *alarm);
 
-/* Whether it is armed and has gone off: its deadline has passed. */
-bool weft__lanes_fired(const struct weft__alarm *alarm);
+/* Whether it is armed and has gone off: its deadline has passed, and nothing
+ * refers to it. */
+static inline bool weft__lanes_fired(const struct weft__alarm *alarm)
+{
+	weft__atomic(uint8_t) *fired = (void *)(uintptr_t)&alarm->fired;
+
+	/* pairs: [lanes.fired] */
+	return alarm->armed && weft__load(fired, acquire);
+}
 
 /* Fires what is due in all lanes, as much as here's ring has room for; the rest
  * at the next turn.  Returns how many. */
