@@ -13,6 +13,11 @@ static void task_ready(struct weft__task *task);
 #define weft__runq_push(queue, task) (task_ready(task), true)
 #define weft__runq_room(queue) (16u)
 
+#include "runtime/records.h"
+
+static struct weft__task tasks[2]; /* that of `soon`, and of `far_off` */
+#define weft__record_at(runtime, id) (&tasks[(uint32_t)(id)])
+
 #include "runtime/base/lock.c"
 #include "timer/wheel.c"
 
@@ -28,7 +33,6 @@ static _Alignas(struct weft__lanes) unsigned char
 	lanes_bytes[sizeof(struct weft__lanes) + WORKERS * sizeof(uint64_t)];
 static struct weft__lanes *const lanes = (void *)lanes_bytes;
 static struct weft__alarm soon, far_off;
-static struct weft__task tasks[2]; /* that of `soon`, and of `far_off` */
 static struct model_event woken, ready[2];
 static uint32_t fired[2], disarmed;
 
@@ -47,12 +51,6 @@ void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
 void weft__tell_peers_late(struct weft__worker *worker)
 {
 	(void)worker;
-}
-
-struct weft__task *weft__task_at(struct weft_runtime *of, uint64_t id)
-{
-	(void)of;
-	return &tasks[(uint32_t)id];
 }
 
 MODEL_UNSEEN static void task_ready(struct weft__task *task)
@@ -223,6 +221,17 @@ static void wait_and_disarm(void *arg)
 	(void)arg;
 }
 
+/* One that was woken for something else finds that it has gone off. */
+static void look_and_reuse(void *arg)
+{
+	(void)arg;
+	if (!weft__lanes_fired(&soon) &&
+	    weft__lanes_disarm(&runtime, &soon))
+		disarmed++;
+	memset(&soon, 0xff, sizeof(soon));
+	model_free(&soon, sizeof(soon));
+}
+
 static void disarm_and_arm_again(void *arg)
 {
 	(void)arg;
@@ -247,6 +256,8 @@ MODEL(disarm_meets_two_turns, setup_armed, check_one_end,
       OPTIONS(.preemptions = 2), turn, disarm, turn_as_2)
 MODEL(fired_meets_disarm, setup_armed, check_one_end, OPTIONS(), turn,
       wait_and_disarm, turn_as_2)
+MODEL(look_meets_turn, setup_armed, check_one_end, OPTIONS(), turn,
+      look_and_reuse)
 MODEL(arm_again_meets_turn, setup_armed, check_two_ends, OPTIONS(), turn,
       disarm_and_arm_again)
 
@@ -261,6 +272,7 @@ int main(void)
 		disarm_meets_turn,
 		disarm_meets_two_turns,
 		fired_meets_disarm,
+		look_meets_turn,
 		arm_again_meets_turn,
 		NULL,
 	};
