@@ -384,6 +384,7 @@ endian = 'little'
         with tempfile.TemporaryDirectory() as scratch:
             report = pathlib.Path(scratch, "tap")
             env = {"CK_TIMEOUT_MULTIPLIER": str(self.stage.slowness),
+                   "CK_MAX_MSG_SIZE": str(1 << 20),  # a dump of tasks
                    **test["env"], **self.stage.env,
                    "CK_TAP_LOG_FILE_NAME": str(report)}
             if "ASAN_OPTIONS" in env and "crowd" in test["suite"]:
