@@ -197,10 +197,7 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 		weft__store(&alarm->fired, (uint8_t)1, release);
 		timer = next;
 	}
-	/* As many as were asked for: there may be more, which are due already
-	 * by what is published (A4). */
-	if (count < most)
-		lane_publish(lane);
+	lane_publish(lane);
 	done = lane->next_ns > now_ns;
 	weft__lock_drop(&lane->lock);
 	*ret_count = count;
