@@ -46,7 +46,8 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
 LONG = {"WEFT_TEST_LONG": "1"}
 FEW = {"WEFT_TEST_FEW": "1"}  # seeds; all of them in the plain builds
 # They begin first, so that none runs on alone at the end.
-LONGEST = ("model_idle", "model_op", "test_sched_runs", "test_sched_storm")
+LONGEST = ("model_blocking", "model_close", "model_idle", "model_limit",
+           "model_op", "test_sched_runs", "test_sched_storm")
 
 
 @dataclasses.dataclass(frozen=True)
