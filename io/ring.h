@@ -84,6 +84,13 @@ static inline bool weft__ring_held_back(const struct weft__ring *ring)
 	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
+/* Is it a thread that has submitted requests, and has yet to enter the kernel
+ * or be interrupted?  What else is held back there was no room for. */
+static inline bool weft__ring_awaits_thread(const struct weft__ring *ring)
+{
+	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;
+}
+
 /* Are there completions to take?  An estimate but for the lock's holder. */
 static inline bool weft__ring_completed(const struct weft__ring *ring)
 {

@@ -116,14 +116,16 @@ static void shard_interrupt(struct weft__shard *shard)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
 		return;
-	for (int i = 0; i < SETTLE && weft__ring_held_back(&shard->ring); i++)
+	for (int i = 0;
+	     i < SETTLE && weft__ring_awaits_thread(&shard->ring); i++)
 		weft__spin_hint();
 }
 
 static void enter_late(struct weft__shard *shard)
 {
-	weft__ring_submit(&shard->ring);
-	if (weft__ring_held_back(&shard->ring))
+	/* Also posts what there was no room for. */
+	weft__ring_turn(&shard->ring);
+	if (weft__ring_awaits_thread(&shard->ring))
 		shard_interrupt(shard);
 }
 
