@@ -278,9 +278,7 @@ static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
 		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 		sqe->user_data =
 			weft__user_data(WEFT__TAG_WAKE_SENT, 0, to_index);
-		weft__ring_publish(&from->ring);
-		weft__ring_submit(&from->ring);
-		sent = !weft__ring_unsubmitted(&from->ring);
+		sent = weft__shard_submit(from);
 	}
 	/* Whoever was refused will come again if we are late. */
 	weft__trylock_drop(&from->lock);
@@ -382,9 +380,7 @@ static void shard_arm_wake(struct weft__shard *shard)
 		return;
 	io_uring_prep_poll_multishot(sqe, shard->wake_fd, POLLIN);
 	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_FD, 0, 0);
-	weft__ring_publish(&shard->ring);
-	shard->wake_armed = true;
-	weft__ring_submit(&shard->ring);
+	shard->wake_armed = weft__shard_submit(shard);
 }
 
 static void uring_park_begin(struct weft__worker *worker)

@@ -35,6 +35,7 @@ static bool incoming_submit(struct weft__shard *shard,
 			    const struct weft__incoming *incoming)
 {
 	struct io_uring_sqe *sqe;
+	bool submitted = false;
 
 	weft__shard_lock(shard);
 	sqe = weft__shard_entry(shard);
@@ -47,12 +48,11 @@ static bool incoming_submit(struct weft__shard *shard,
 						       NULL, SOCK_CLOEXEC);
 		sqe->user_data = weft__incoming_user_data(incoming->number,
 							  incoming->fd);
-		weft__ring_publish(&shard->ring);
-		weft__ring_submit(&shard->ring);
+		submitted = weft__shard_submit(shard);
 	}
 	/* Whoever was refused will come again if we are late. */
 	weft__trylock_drop(&shard->lock);
-	return sqe != NULL;
+	return submitted;
 }
 
 /* The kernel takes no more entries now: as if descriptors were lacking.  Until

@@ -114,4 +114,14 @@ static inline void weft__ring_publish(struct weft__ring *ring)
 	io_uring_smp_store_release(ring->uring.sq.ktail, ++ring->tail);
 }
 
+/* Owner only, lock held: takes back what it published last, unless the kernel
+ * has it.  Returns whether it did. */
+static inline bool weft__ring_withdraw(struct weft__ring *ring)
+{
+	if (!weft__ring_unsubmitted(ring))
+		return false;
+	io_uring_smp_store_release(ring->uring.sq.ktail, --ring->tail);
+	return true;
+}
+
 #endif

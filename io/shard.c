@@ -173,3 +173,10 @@ struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
 		memset(entry, 0, sizeof(*entry));
 	return entry;
 }
+
+bool weft__shard_submit(struct weft__shard *shard)
+{
+	weft__ring_publish(&shard->ring);
+	weft__ring_submit(&shard->ring);
+	return !weft__ring_withdraw(&shard->ring);
+}

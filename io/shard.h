@@ -14,7 +14,8 @@
  *   S2  A worker takes its own lock before it announces that it parks, and
  *       holds it through the wait.  Otherwise a helper could eat its wake-up.
  *   S3  A request that completes more than once (multishot) is submitted by the
- *       owner under the lock, with its entry; helpers never meet one.
+ *       owner under the lock, with its entry, or not at all; helpers never meet
+ *       one.
  *   S4  `wake_armed` is cleared under the lock by whoever reaps the end of the
  *       poll of wake_fd, so the owner that parks under the lock sees it.
  */
@@ -130,6 +131,10 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 /* Owner only, lock held: an entry to fill in, or NULL when the kernel takes no
  * more at present. */
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
+
+/* Owner only, lock held: submits that entry.  False: the kernel does not take
+ * it now; it is no entry any more, so that no helper submits it (S3). */
+bool weft__shard_submit(struct weft__shard *shard);
 
 /* Makes ready what a batch completes; returns how many tasks.  io/driver.c */
 unsigned weft__complete(struct weft__worker *worker,

@@ -470,6 +470,45 @@ START_TEST(errors_of_enter_are_survived)
 }
 END_TEST
 
+static int64_t accept_one(void *arg)
+{
+	int fd = weft_accept(*(int *)arg, NULL);
+
+	ck_assert_int_ge(fd, 0);
+	return weft_close(fd);
+}
+
+/* A listener whose request is refused asks again. */
+static int64_t listeners_task(void *arg)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+
+	(void)arg;
+	for (int i = 0; i < 12; i++) {
+		int client = -1, listener = tcp_listener(text);
+
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(WEFT_GO(scope, accept_one, listener),
+					 0);
+			client = weft_tcp_connect(text, NULL);
+			ck_assert_int_ge(client, 0);
+		}
+		ck_assert_int_eq(weft_close(client), 0);
+		ck_assert_int_eq(weft_close(listener), 0);
+	}
+	return 0;
+}
+
+START_TEST(errors_of_enter_are_survived_by_listeners)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = _i ? 2 : 1;
+	weft__store(&enter_error, -EAGAIN, relaxed);
+	ck_assert_int_eq(io_run_opts(listeners_task, NULL, &opts), 0);
+}
+END_TEST
+
 /* ---- Two runtimes ------------------------------------------------------- */
 
 static void *second_runtime(void *arg)
@@ -514,6 +553,8 @@ int main(void)
 	tcase_add_loop_test(many, ring_of_two_entries_serves_hundreds_of_tasks,
 			    0, 2);
 	tcase_add_loop_test(many, errors_of_enter_are_survived, 0, 6);
+	tcase_add_loop_test(many, errors_of_enter_are_survived_by_listeners, 0,
+			    2);
 	tcase_add_test(many, two_runtimes_do_not_meet);
 	suite_add_tcase(suite, interrupt);
 	tcase_add_test(helping,

@@ -316,6 +316,30 @@ START_TEST(refused_submission_keeps_the_entries)
 }
 END_TEST
 
+/* Nobody else is to submit it; what was published before stays. */
+START_TEST(refused_entry_is_withdrawn)
+{
+	struct weft__completion completions[3];
+	struct weft__ring ring;
+
+	ring_open(&ring, 8);
+	nop(&ring, 7);
+	nop(&ring, 8);
+	enter_error = -EAGAIN;
+	enter_errors_left = 1;
+	ck_assert_int_eq(weft__ring_submit(&ring), -EAGAIN);
+	ck_assert(weft__ring_withdraw(&ring));
+	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 1);
+	nop(&ring, 9);
+	ck_assert_int_eq(weft__ring_submit(&ring), 0);
+	ck_assert(!weft__ring_withdraw(&ring));
+	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 3), 2);
+	ck_assert_uint_eq(completions[0].user_data, 7);
+	ck_assert_uint_eq(completions[1].user_data, 9);
+	weft__ring_close(&ring);
+}
+END_TEST
+
 /* ---- Waiting and cancelling --------------------------------------------- */
 
 START_TEST(wait_ends_in_time)
@@ -408,6 +432,7 @@ int main(void)
 	tcase_add_test(use, no_more_are_taken_than_asked_for);
 	tcase_add_test(use, interrupted_submission_is_repeated);
 	tcase_add_loop_test(use, refused_submission_keeps_the_entries, 0, 3);
+	tcase_add_test(use, refused_entry_is_withdrawn);
 	tcase_add_test(use, wait_ends_in_time);
 	tcase_add_test(use, wait_ends_with_a_completion);
 	tcase_add_test(use, reaping_does_not_enter);

@@ -51,10 +51,10 @@ void weft__shard_flush(struct weft__shard *shard)
 	(void)shard;
 }
 
-int weft__ring_submit(struct weft__ring *ring)
+bool weft__shard_submit(struct weft__shard *shard)
 {
-	(void)ring;
-	return 0;
+	(void)shard;
+	return false;
 }
 
 bool weft__direct_is_open(int fd)
