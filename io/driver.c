@@ -268,7 +268,7 @@ static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
 	struct io_uring_sqe *sqe;
 	bool sent = false;
 
-	if (!weft__trylock_try(&from->lock))
+	if (!weft__trylock_try(&from->lock)) /* mutate: recheck */
 		return false;
 	sqe = weft__shard_entry(from);
 	if (sqe) {
@@ -289,7 +289,7 @@ static void uring_wake(struct weft__worker *from, struct weft__worker *to)
 {
 	if (!from || !wake_by_message(weft__shard(from), weft__shard(to),
 				      to->index))
-		wake_by_eventfd(weft__shard(to));
+		wake_by_eventfd(weft__shard(to)); /* mutate: wake */
 }
 
 /* ---- Completions ------------------------------------------------------ */
@@ -319,6 +319,7 @@ unsigned weft__complete(struct weft__worker *worker,
 							      &batch[i]);
 			break;
 		case WEFT__TAG_WAKE_SENT:
+			/* mutate: wake */
 			wake_by_eventfd(weft__shard(runtime->workers[index]));
 			break;
 		case WEFT__TAG_WAKE:
@@ -345,7 +346,7 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 		weft__lanes_turn(worker->runtime, worker, now_ns);
 	else
 		weft__lanes_turn_own(worker, now_ns);
-	if (weft__shard_busy(shard))
+	if (weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
 }
 
@@ -363,7 +364,7 @@ static unsigned uring_help(struct weft__worker *worker,
 
 	if (late->index == 0)
 		made_ready += weft__lanes_turn(worker->runtime, worker, now_ns);
-	if (weft__shard_busy(shard))
+	if (weft__shard_busy(shard)) /* mutate: recheck */
 		made_ready += weft__shard_help(worker, shard);
 	return made_ready;
 }
@@ -387,8 +388,8 @@ static void uring_park_begin(struct weft__worker *worker)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
-	weft__shard_lock(shard);
-	if (weft__unlikely(!shard->wake_armed))
+	weft__shard_lock(shard); /* mutate: wake */
+	if (weft__unlikely(!shard->wake_armed)) /* mutate: recheck */
 		shard_arm_wake(shard);
 }
 
@@ -397,7 +398,7 @@ static void uring_park_abort(struct weft__worker *worker)
 	struct weft__shard *shard = weft__shard(worker);
 
 	if (weft__trylock_drop(&shard->lock))
-		weft__shard_serve(worker, shard);
+		weft__shard_serve(worker, shard); /* mutate: wake */
 }
 
 static uint64_t until(uint64_t deadline_ns, uint64_t now_ns)
@@ -427,7 +428,8 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 
 	if (worker->index == 0)
 		wait_ns = park_until_alarm(worker->runtime, wait_ns);
-	if (weft__unlikely(!shard->wake_armed) && wait_ns > UNARMED_NS)
+	if (weft__unlikely(!shard->wake_armed) &&
+	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
 	/* No memory, or too many completions, which are taken now. */
 	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
@@ -437,7 +439,7 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 	count = weft__shard_take(worker, shard);
 	again = weft__trylock_drop(&shard->lock);
 	weft__complete(worker, shard->batch, count);
-	if (again && weft__shard_busy(shard))
+	if (again && weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
 	return WEFT__PARK_WOKEN;
 }

@@ -186,7 +186,7 @@ int weft__ring_turn(struct weft__ring *ring)
 {
 	int r;
 
-	if (weft__ring_held_back(ring)) {
+	if (weft__ring_held_back(ring)) { /* mutate: recheck */
 		r = ring_enter(ring, weft__ring_unsubmitted(ring), true);
 		if (r < 0 && r != -EINTR)
 			return r;

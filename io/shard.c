@@ -71,8 +71,9 @@ unsigned weft__shard_take(struct weft__worker *worker,
 
 	for (unsigned i = 0; i < count; i++)
 		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_WAKE_FD &&
-		    !(batch[i].flags & IORING_CQE_F_MORE))
-			shard->wake_armed = false;
+		    !(batch[i].flags &
+		      IORING_CQE_F_MORE)) /* mutate: recheck=true */
+			shard->wake_armed = false; /* mutate: wake */
 	return count;
 }
 
@@ -86,21 +87,21 @@ static inline unsigned shard_go(struct weft__worker *worker,
 	bool again;
 
 	do {
-		if (!weft__trylock_try(&shard->lock))
+		if (!weft__trylock_try(&shard->lock)) /* mutate: recheck */
 			break;
 		enter(shard);
 		count = weft__shard_take(worker, shard);
 		again = weft__trylock_drop(&shard->lock);
 		made_ready += weft__complete(worker, weft__shard(worker)->batch,
 					     count);
-	} while (again);
+	} while (again); /* mutate: retry */
 	return made_ready;
 }
 
 static void enter_own(struct weft__shard *shard)
 {
 	/* What the kernel refuses now stays for the next time. */
-	weft__ring_turn(&shard->ring);
+	weft__ring_turn(&shard->ring); /* mutate: wake */
 }
 
 unsigned weft__shard_serve(struct weft__worker *worker,
@@ -124,8 +125,8 @@ static void shard_interrupt(struct weft__shard *shard)
 static void enter_late(struct weft__shard *shard)
 {
 	/* Also posts what there was no room for. */
-	weft__ring_turn(&shard->ring);
-	if (weft__ring_awaits_thread(&shard->ring))
+	weft__ring_turn(&shard->ring); /* mutate: wake */
+	if (weft__ring_awaits_thread(&shard->ring)) /* mutate: recheck */
 		shard_interrupt(shard);
 }
 
@@ -137,9 +138,9 @@ unsigned weft__shard_help(struct weft__worker *worker,
 
 void weft__shard_flush(struct weft__shard *shard)
 {
-	if (!weft__trylock_try(&shard->lock))
+	if (!weft__trylock_try(&shard->lock)) /* mutate: recheck */
 		return;
-	weft__ring_submit(&shard->ring);
+	weft__ring_submit(&shard->ring); /* mutate: wake */
 	/* Whoever was refused wanted to help with what we look at in our next
 	 * tick; if that does not come, they do. */
 	weft__trylock_drop(&shard->lock);
@@ -178,5 +179,5 @@ bool weft__shard_submit(struct weft__shard *shard)
 {
 	weft__ring_publish(&shard->ring);
 	weft__ring_submit(&shard->ring);
-	return !weft__ring_withdraw(&shard->ring);
+	return !weft__ring_withdraw(&shard->ring); /* mutate: recheck=true */
 }

@@ -18,6 +18,7 @@
  *       one.
  *   S4  `wake_armed` is cleared under the lock by whoever reaps the end of the
  *       poll of wake_fd, so the owner that parks under the lock sees it.
+ *   Modelled in tests/model/model_driver.c.
  */
 #ifndef WEFT_IO_SHARD_H
 #define WEFT_IO_SHARD_H

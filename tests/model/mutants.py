@@ -244,7 +244,8 @@ def recheck_edit(source, comment, value):
         end = source.close(start)
         start += 1
     elif word == "return":
-        start, end = at + 6, source.statement_end(at) - 1
+        start = source.skip(at + 6)
+        end = source.statement_end(at) - 1
     else:
         raise BadTag("no condition")
     old = source.text[start:end]

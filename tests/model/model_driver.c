@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Model of how a worker sleeps in its ring and is woken (io/driver.c, shard.c,
+ * ring.c, under runtime/sched.c and dispatch.c).
+ *
+ *   W1  Who made a worker's word NOTIFIED, and found that it sleeps, ends that
+ *       sleep: with a message, or with the eventfd where that is refused or
+ *       fails.  (Who is to see to a failure: who reaps the waker's ring.)
+ *   W2  Nobody sleeps for ever with a completion in the ring or kept aside, or
+ *       with an entry that was not submitted.
+ *   W3  While a worker sleeps for ever its eventfd is polled, or the end of
+ *       that poll is a completion of its ring (W2).  It does not sleep for a
+ *       while only, but after the poll was refused.
+ *   W4  What a worker that computes has asked for, others submit and take.
+ *
+ * A sleep that nobody ends is a deadlock.  Worker 0 sleeps, worker 1 wakes it,
+ * worker 2 helps at any time, late or not; thread 3 is one of the outside.
+ */
+#include "tests/model/rings.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/listener.h"
+#include "io/op.h"
+#include "io/reactor.h"
+#include "io/sigpipe.h"
+#include "tests/model/outside.h"
+
+#define write(fd, p, size) kernel_write(fd, p, size)
+#define sched_yield() kernel_yield()
+#define syscall(...) kernel_membarrier()
+#define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
+#include "io/driver.c"
+#include "io/ring.c"
+#include "io/shard.c"
+#undef write
+#undef sched_yield
+#undef syscall
+#undef clock_gettime
+
+enum { SLEEPER = 0, WAKER = 1, HELPER = 2 };
+
+static struct weft__reactor reactor;
+static struct weft__shard shards[WORKERS_MOST];
+/* Why the sleeper is to wake: how often it was told.  relaxed: the word orders
+ * it. */
+static weft__atomic(uint32_t) told;
+static weft__atomic(uint32_t) heard;
+/* A request of the sleeper's. */
+static struct model_event ended;
+
+unsigned weft__op_complete(struct weft__worker *here,
+			   const struct weft__completion *completion)
+{
+	(void)here, (void)completion;
+	model_post(&ended);
+	return 1;
+}
+
+/* ---- Setting up --------------------------------------------------------- */
+
+static void setup_shard(unsigned i)
+{
+	struct io_uring *uring = &shards[i].ring.uring;
+	struct kernel_ring *ring = &kernel_rings[i];
+
+	ring->sq_mask = shards[i].ring.mask = ENTRIES - 1;
+	ring->cq_mask = COMPLETIONS - 1;
+	uring->ring_fd = (int)i;
+	uring->sq.khead = &ring->sq_head;
+	uring->sq.ktail = &ring->sq_tail;
+	uring->sq.kflags = &ring->sq_flags;
+	uring->sq.sqes = ring->sqes;
+	uring->cq.khead = &ring->cq_head;
+	uring->cq.ktail = &ring->cq_tail;
+	uring->cq.kring_mask = &ring->cq_mask;
+	uring->cq.cqes = (void *)ring->cqes;
+	shards[i].wake_fd = EVENTFDS + (int)i;
+	shards[i].schedstat.seen = true;
+	/* As after its first sleep. */
+	shards[i].wake_armed = true;
+	ring->polled = true;
+	pool[i].shard = &shards[i];
+	pool[i].ops = weft__driver_default();
+}
+
+/* Somebody searches: who parks does not look through the queues. */
+static void setup(void *arg)
+{
+	(void)arg;
+	workers_setup(3);
+	memset(&reactor, 0, sizeof(reactor));
+	memset(shards, 0, sizeof(shards));
+	memset(kernel_rings, 0, sizeof(kernel_rings));
+	memset(&kernel_lock, 0, sizeof(kernel_lock));
+	memset(works_n, 0, sizeof(works_n));
+	memset(&kernel_reads, 0, sizeof(kernel_reads));
+	memset(&ended, 0, sizeof(ended));
+	told = heard = 0;
+	room = COMPLETIONS;
+	refusals = message_failures = 0;
+	naps = refused = 0;
+	reactor.runtime = &runtime;
+	reactor.nosignal = true;
+	runtime.driver = &reactor;
+	runtime.ops = weft__driver_default();
+	runtime.idle.counts = WEFT__IDLE_SEARCHING;
+	for (unsigned i = 0; i < WORKERS_MOST; i++)
+		setup_shard(i);
+	model_name(&kernel_lock, "the kernel");
+	model_name(&told, "told");
+	model_name(&pool[0].park_word, "park_word 0");
+	model_name(&pool[1].park_word, "park_word 1");
+	model_name(&shards[0].lock, "lock 0");
+	model_name(&shards[1].lock, "lock 1");
+	model_name(&shards[2].lock, "lock 2");
+	model_name(&kernel_rings[0].wakes, "sleep in ring 0");
+	model_name(&kernel_rings[1].wakes, "sleep in ring 1");
+	model_name(&kernel_rings[0].cq_tail, "cq_tail 0");
+	model_name(&kernel_rings[0].cq_head, "cq_head 0");
+	model_name(&kernel_rings[0].sq_tail, "sq_tail 0");
+	model_name(&kernel_rings[0].sq_head, "sq_head 0");
+}
+
+static void setup_unarmed(void *arg)
+{
+	setup(arg);
+	shards[SLEEPER].wake_armed = false;
+	kernel_rings[SLEEPER].polled = false;
+}
+
+static void setup_failing(void *arg)
+{
+	setup(arg);
+	message_failures = 1;
+}
+
+static void setup_refusing(void *arg)
+{
+	setup_unarmed(arg);
+	refusals = 1;
+}
+
+/* Completions are taken one at a time, or kept aside. */
+static void setup_narrow(void *arg)
+{
+	setup(arg);
+	room = 1;
+}
+
+static void check(void *arg)
+{
+	(void)arg;
+	model_assert(naps <= refused, "who may sleep for ever does");
+	for (unsigned i = 0; i < WORKERS_MOST; i++) {
+		bool held = weft__load(&shards[i].lock.word, relaxed) &
+			    WEFT__TRYLOCK_HELD;
+
+		model_assert(held == kernel_rings[i].sleeps,
+			     "who sleeps holds his lock, and nobody else");
+		model_assert(!held || !weft__ring_unsubmitted(&shards[i].ring),
+			     "who sleeps has submitted all");
+		model_assert(shards[i].wake_armed == kernel_rings[i].polled ||
+				     weft__ring_completed(&shards[i].ring) ||
+				     weft__ring_held_back(&shards[i].ring),
+			     "an eventfd is polled, or known not to be");
+	}
+}
+
+static void check_submitted(void *arg)
+{
+	check(arg);
+	model_assert(!weft__ring_unsubmitted(&shards[SLEEPER].ring),
+		     "what was asked for is submitted");
+}
+
+/* ---- What the threads do ------------------------------------------------ */
+
+/* A sleep that was not for ever is not repeated without end. */
+static void sleep_until_told(uint32_t times)
+{
+	while (weft__load(&told, relaxed) < times) {
+		unsigned before = naps;
+
+		park(weft__worker_self());
+		if (naps != before && weft__load(&told, relaxed) < times)
+			weft__spin_hint();
+	}
+	weft__store(&heard, times, relaxed);
+}
+
+/* The sleeper, by a worker or from outside. */
+static void tell(uint32_t times)
+{
+	weft__store(&told, times, relaxed);
+	weft__unpark(weft__worker_self(), &pool[SLEEPER]);
+}
+
+static void next_tick(void)
+{
+	uring_poll(weft__worker_self(), time_ns);
+}
+
+/* As a worker with nothing to do. */
+static void sleep_for_ever(void)
+{
+	model_daemon();
+	for (;;)
+		park(weft__worker_self());
+}
+
+/* As a task does, in the middle of a tick. */
+static void ask(uint8_t opcode)
+{
+	struct weft__ring *ring = &weft__shard(weft__worker_self())->ring;
+	struct io_uring_sqe *sqe = weft__ring_next(ring);
+
+	model_assert(sqe != NULL, "there is a free entry");
+	*sqe = (struct io_uring_sqe){
+		.opcode = opcode,
+		.user_data = weft__user_data(WEFT__TAG_OP, 0, 0),
+	};
+	weft__ring_publish(ring);
+}
+
+static void flush(void)
+{
+	weft__shard_flush(weft__shard(weft__worker_self()));
+}
+
+static void wait_for_ends(unsigned n)
+{
+	while (n > 0)
+		n -= (unsigned)model_wait(&ended);
+}
+
+static void end_read(void)
+{
+	(void)model_wait(&kernel_reads);
+	kernel_read_ends(SLEEPER);
+}
+
+static unsigned help_with(unsigned late)
+{
+	return uring_help(weft__worker_self(), &pool[late], time_ns);
+}
+
+/* Again and again, until the sleeper has heard. */
+static void help_on(unsigned late)
+{
+	while (!weft__load(&heard, relaxed))
+		if (!help_with(late))
+			weft__spin_hint();
+}
+
+/* A worker that computes, where the thread after it is one of the outside. */
+THREAD(nothing, )
+
+/* ---- One sleeps, one wakes ---------------------------------------------- */
+
+THREAD(sleep_1, sleep_until_told(1);)
+THREAD(sleep_2, sleep_until_told(2);)
+THREAD(tell_1, tell(1);)
+THREAD(tell_2, tell(1); tell(2);)
+THREAD(tell_and_sleep, tell(1); sleep_for_ever();)
+
+MODEL(message_meets_sleep, setup, check, OPTIONS(), sleep_1, tell_1)
+MODEL(messages_meet_sleeps, setup, check, OPTIONS(), sleep_2, tell_2)
+/* The first sleep has the eventfd polled. */
+MODEL(eventfd_meets_sleep, setup_unarmed, check, OPTIONS(), sleep_1, nothing,
+      nothing, tell_1)
+MODEL(eventfd_meets_sleeps, setup_unarmed, check, OPTIONS(), sleep_2, nothing,
+      nothing, tell_2)
+MODEL(message_and_eventfd_meet_sleep, setup, check, OPTIONS(.preemptions = 2),
+      sleep_1, tell_1, nothing, tell_1)
+/* The poll is refused, or the message, or what the sleep would submit. */
+MODEL(refusals_meet_message, setup_refusing, check, OPTIONS(), sleep_1, tell_1)
+MODEL(refusals_meet_eventfd, setup_refusing, check, OPTIONS(), sleep_2, nothing,
+      nothing, tell_2)
+
+/* ---- A message that fails ----------------------------------------------- */
+
+THREAD(tell_and_tick, tell(1); next_tick();)
+THREAD(help_waker, help_on(WAKER);)
+
+MODEL(failure_is_met_at_the_next_tick, setup_failing, check, OPTIONS(),
+      sleep_1, tell_and_tick)
+MODEL(failure_is_met_by_sleep, setup_failing, check, OPTIONS(), sleep_1,
+      tell_and_sleep)
+MODEL(failure_is_met_by_helper, setup_failing, check, OPTIONS(.preemptions = 2),
+      sleep_1, tell_1, help_waker)
+
+MODEL(failure_is_met_by_helper_and_sleep, setup_failing, check,
+      OPTIONS(.preemptions = 2, .weak = 1), sleep_1, tell_and_sleep, help_waker)
+
+/* ---- A helper comes late, as the worker goes to sleep ------------------- */
+
+THREAD(help_sleeper, (void)help_with(SLEEPER);)
+THREAD(ask_and_sleep, ask(IORING_OP_NOP); sleep_until_told(1);)
+THREAD(ask_and_sleep_2, ask(IORING_OP_NOP); sleep_until_told(2);)
+
+MODEL(message_meets_helper, setup, check, OPTIONS(.preemptions = 2), sleep_1,
+      tell_1, help_sleeper)
+MODEL(message_meets_completion_and_helper, setup, check,
+      OPTIONS(.preemptions = 2), ask_and_sleep, tell_1, help_sleeper)
+MODEL(eventfd_meets_helper, setup_unarmed, check,
+      OPTIONS(.preemptions = 2, .weak = 1),
+      ask_and_sleep, nothing, help_sleeper, tell_1)
+MODEL(refusals_meet_helper, setup_refusing, check,
+      OPTIONS(.preemptions = 2, .weak = 1),
+      sleep_2, nothing, help_sleeper, tell_2)
+
+/* ---- The poll of the eventfd ends --------------------------------------- */
+
+/* It finds no room in the ring: what the worker has asked for is in its place.
+ * The next sleep, if it is for ever, has it begun anew. */
+THREAD(tell_2_in_turn, tell(1); while (weft__load(&heard, relaxed) < 1)
+       weft__spin_hint(); tell(2);)
+THREAD(sleep_twice, ask(IORING_OP_NOP); sleep_until_told(1);
+       sleep_until_told(2);)
+
+MODEL(poll_ends, setup_narrow, check, OPTIONS(.weak = 1), sleep_twice, nothing,
+      nothing, tell_2_in_turn)
+MODEL(poll_ends_with_helper, setup_narrow, check,
+      OPTIONS(.preemptions = 1, .weak = 1),
+      sleep_twice, nothing, help_sleeper, tell_2_in_turn)
+MODEL(message_is_kept_aside, setup_narrow, check, OPTIONS(), ask_and_sleep_2,
+      tell_2)
+
+/* ---- Requests ----------------------------------------------------------- */
+
+/* A read that ends, and whose completion the thread has to post that has
+ * submitted it: the owner, or a helper that sleeps itself by then. */
+THREAD(read_and_sleep, ask(IORING_OP_READ); sleep_for_ever();)
+THREAD(help_and_sleep, (void)help_with(SLEEPER); sleep_for_ever();)
+THREAD(end_and_wait, end_read(); wait_for_ends(1);)
+
+MODEL(read_meets_sleep, setup, check, OPTIONS(), read_and_sleep, nothing,
+      nothing, end_and_wait)
+MODEL(read_meets_sleep_and_helper, setup, check,
+      OPTIONS(.preemptions = 2, .weak = 1),
+      read_and_sleep, help_and_sleep, nothing, end_and_wait)
+
+/* The worker computes until what it has asked for is done. */
+static void compute_until(unsigned n)
+{
+	wait_for_ends(n);
+	weft__store(&heard, 1, relaxed);
+}
+
+THREAD(read_and_compute, ask(IORING_OP_READ); flush(); compute_until(1);)
+THREAD(ask_and_compute, ask(IORING_OP_NOP); flush(); compute_until(1);)
+THREAD(ask_2_and_compute, ask(IORING_OP_NOP); ask(IORING_OP_NOP); flush();
+       compute_until(2);)
+THREAD(help_computer, help_on(SLEEPER);)
+THREAD(ask_2_and_flush, ask(IORING_OP_NOP); ask(IORING_OP_NOP); flush();)
+THREAD(ask_2_and_tick, ask(IORING_OP_NOP); ask(IORING_OP_NOP); next_tick();)
+THREAD(end_only, end_read();)
+
+MODEL(read_is_taken_by_helper, setup, check, OPTIONS(.preemptions = 2),
+      read_and_compute, help_computer, nothing, end_only)
+MODEL(completion_is_taken_by_helper, setup, check, OPTIONS(), ask_and_compute,
+      help_computer)
+MODEL(what_is_kept_aside_is_taken_by_helper, setup_narrow, check,
+      OPTIONS(.preemptions = 2),
+      ask_2_and_compute, help_computer)
+/* The helper has the lock, for the first one: it looks once more. */
+MODEL(flush_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_flush,
+      help_sleeper)
+MODEL(tick_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_tick,
+      help_sleeper)
+
+/* ---- The whole scheduler ------------------------------------------------ */
+
+static void setup_workers(uint32_t count)
+{
+	setup(NULL);
+	runtime.workers_count = count;
+	weft__idle_init(&runtime.idle, count);
+	runtime.idle.counts = 0;
+	for (unsigned i = 0; i < count; i++) {
+		shards[i].wake_armed = false;
+		kernel_rings[i].polled = false;
+	}
+}
+
+static void setup_one(void *arg)
+{
+	(void)arg;
+	setup_workers(1);
+}
+
+static void setup_two(void *arg)
+{
+	(void)arg;
+	setup_workers(2);
+}
+
+static void work_for_ever(void *arg)
+{
+	(void)arg;
+	model_daemon();
+	for (;;)
+		(void)weft__worker_step(weft__worker_self());
+}
+
+/* The first needs the second to be run meanwhile, by the other worker. */
+static int64_t needs_1(void *arg)
+{
+	(void)arg;
+	wait_for(1);
+	return 0;
+}
+
+static int64_t pushes_1_and_needs_it(void *arg)
+{
+	(void)arg;
+	weft__push(weft__worker_self(), &tasks[1]);
+	weft__push(weft__worker_self(), &tasks[2]);
+	weft__worker_self()->tick_over = true;
+	return 0;
+}
+
+static void setup_push(void *arg)
+{
+	setup_two(arg);
+	tasks[0].fn = pushes_1_and_needs_it;
+	tasks[2].fn = needs_1;
+	weft__runq_push(&pool[0].runq, &tasks[0]);
+}
+
+THREAD(submit_2_in_turn, submit(0); wait_for(0); submit(1); wait_for(1);)
+THREAD(submit_1, submit(0); wait_for(0);)
+THREAD(wait_0_2, wait_for(0); wait_for(2);)
+
+MODEL(one_works, setup_one, workers_check, OPTIONS(.preemptions = 2, .weak = 1),
+      work_for_ever, submit_2_in_turn)
+MODEL(two_work, setup_two, workers_check, OPTIONS(.preemptions = 1, .weak = 1),
+      work_for_ever, work_for_ever, submit_1)
+MODEL(one_wakes_the_other, setup_push, workers_check,
+      OPTIONS(.preemptions = 1, .weak = 1), work_for_ever, work_for_ever,
+      wait_0_2)
+
+int main(void)
+{
+	const TTest *const tests[] = {
+		message_meets_sleep,
+		messages_meet_sleeps,
+		eventfd_meets_sleep,
+		eventfd_meets_sleeps,
+		message_and_eventfd_meet_sleep,
+		refusals_meet_message,
+		refusals_meet_eventfd,
+		failure_is_met_at_the_next_tick,
+		failure_is_met_by_sleep,
+		failure_is_met_by_helper,
+		failure_is_met_by_helper_and_sleep,
+		message_meets_helper,
+		message_meets_completion_and_helper,
+		eventfd_meets_helper,
+		refusals_meet_helper,
+		poll_ends,
+		poll_ends_with_helper,
+		message_is_kept_aside,
+		read_meets_sleep,
+		read_meets_sleep_and_helper,
+		read_is_taken_by_helper,
+		completion_is_taken_by_helper,
+		what_is_kept_aside_is_taken_by_helper,
+		flush_meets_helper,
+		tick_meets_helper,
+		one_works,
+		two_work,
+		one_wakes_the_other,
+		NULL,
+	};
+
+	return kit_main("driver", tests);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Outside - what io/driver.c asks of the rest of io/ and of timer/, and its
+ * model does not need: there are no alarms, listeners or signals.
+ */
+#ifndef WEFT_TESTS_MODEL_OUTSIDE_H
+#define WEFT_TESTS_MODEL_OUTSIDE_H
+
+#include "io/direct.h"
+#include "io/listener.h"
+#include "io/op.h"
+#include "io/sigpipe.h"
+#include "timer/lanes.h"
+
+int weft__lanes_open(struct weft_runtime *of, uint64_t now_ns)
+{
+	(void)of, (void)now_ns;
+	return 0;
+}
+
+void weft__lanes_close(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+		     uint64_t deadline_ns)
+{
+	(void)worker, (void)alarm, (void)deadline_ns;
+}
+
+bool weft__lanes_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
+{
+	(void)of, (void)alarm;
+	return false;
+}
+
+uint64_t weft__lanes_sleep(struct weft_runtime *of)
+{
+	(void)of;
+	return UINT64_MAX;
+}
+
+void weft__lanes_wake(struct weft_runtime *of)
+{
+	(void)of;
+}
+
+unsigned weft__lanes_turn(struct weft_runtime *of, struct weft__worker *here,
+			  uint64_t now_ns)
+{
+	(void)of, (void)here, (void)now_ns;
+	return 0;
+}
+
+unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
+{
+	(void)here, (void)now_ns;
+	return 0;
+}
+
+bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns)
+{
+	(void)here, (void)now_ns;
+	return false;
+}
+
+int weft__fds_init(struct weft__fds *of)
+{
+	(void)of;
+	return 0;
+}
+
+void weft__fds_fini(struct weft__fds *of)
+{
+	(void)of;
+}
+
+void weft__fd_discard(struct weft__fds *of, int fd)
+{
+	(void)of, (void)fd;
+}
+
+void weft__listeners_close(struct weft__reactor *of)
+{
+	(void)of;
+}
+
+unsigned weft__incoming_complete(struct weft__worker *here,
+				 const struct weft__completion *completion)
+{
+	(void)here, (void)completion;
+	return 0;
+}
+
+int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
+{
+	(void)number, (void)ret_text, (void)bytes;
+	return 0;
+}
+
+bool weft__direct_has_nosignal(void)
+{
+	return true;
+}
+
+bool weft__sigpipe_block(void)
+{
+	return false;
+}
+
+void weft__sigpipe_unblock(void)
+{
+}
+
+void weft__sigpipe_discard(void)
+{
+}
+
+void weft__schedstat_open(struct weft__schedstat *stat)
+{
+	(void)stat;
+}
+
+void weft__schedstat_close(struct weft__schedstat *stat)
+{
+	(void)stat;
+}
+
+void weft__schedstat_own(struct weft__schedstat *stat)
+{
+	(void)stat;
+}
+
+uint64_t weft__schedstat_waited_ns(struct weft__schedstat *stat)
+{
+	(void)stat;
+	return 0;
+}
+
+void weft__slice_shorten(struct weft__slice *slice, uint64_t now_ns)
+{
+	(void)slice, (void)now_ns;
+}
+
+void weft__slice_restore(struct weft__slice *slice)
+{
+	(void)slice;
+}
+
+/* The rings are the model's own. */
+
+int io_uring_queue_init_params(unsigned entries, struct io_uring *ring,
+			       struct io_uring_params *params)
+{
+	(void)entries, (void)ring, (void)params;
+	return -ENOSYS;
+}
+
+void io_uring_queue_exit(struct io_uring *ring)
+{
+	(void)ring;
+}
+
+struct io_uring_probe *io_uring_get_probe_ring(struct io_uring *ring)
+{
+	(void)ring;
+	return NULL;
+}
+
+void io_uring_free_probe(struct io_uring_probe *probe)
+{
+	(void)probe;
+}
+
+int io_uring_ring_dontfork(struct io_uring *ring)
+{
+	(void)ring;
+	return 0;
+}
+
+int io_uring_register(unsigned fd, unsigned opcode, const void *arg,
+		      unsigned count)
+{
+	(void)fd, (void)opcode, (void)arg, (void)count;
+	return -ENOENT;
+}
+
+#endif
