@@ -67,22 +67,27 @@ static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
 	return r;
 }
 
-/* An opcode stands for the kernel it came with; the newest that is needed. */
-static bool ring_suffices(struct weft__ring *ring)
+/* An opcode stands for the kernel it came with; the newest that is needed.  0,
+ * -ENOSYS, or why it could not be asked. */
+static int ring_check(struct weft__ring *ring)
 {
-	struct io_uring_probe *probe;
+	enum { OPS = IORING_OP_SEND_ZC + 1 };
+	_Alignas(struct io_uring_probe) char
+		room[sizeof(struct io_uring_probe) +
+		     OPS * sizeof(struct io_uring_probe_op)] = { 0 };
+	struct io_uring_probe *probe = (void *)room;
 	bool suffices;
+	int r;
 
 	if ((ring->uring.features & FEATURES_NEEDED) != FEATURES_NEEDED)
-		return false;
-	probe = io_uring_get_probe_ring(&ring->uring);
-	if (!probe)
-		return false;
+		return -ENOSYS;
+	r = io_uring_register_probe(&ring->uring, probe, OPS);
+	if (r < 0)
+		return r;
 	/* SEND_ZC came with 6.0, as did SYNC_CANCEL, which has no probe. */
 	suffices = io_uring_opcode_supported(probe, IORING_OP_MSG_RING) &&
 		   io_uring_opcode_supported(probe, IORING_OP_SEND_ZC);
-	io_uring_free_probe(probe);
-	return suffices;
+	return suffices ? 0 : -ENOSYS;
 }
 
 /* A slot of the index array for each entry: the kernel may be told of entries
@@ -123,9 +128,10 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries,
 		r = ring_setup_smaller(ring, entries, flag_sets[i]);
 	if (r < 0)
 		return ring_refused(r, ret_reason);
-	if (!ring_suffices(ring)) {
+	r = ring_check(ring);
+	if (r < 0) {
 		weft__ring_close(ring);
-		return ring_refused(-ENOSYS, ret_reason);
+		return ring_refused(r, ret_reason);
 	}
 	/* Its completions are the parent's; a child must not even see them. */
 	r = io_uring_ring_dontfork(&ring->uring);
