@@ -183,9 +183,8 @@ static unsigned shard_discard(struct weft__reactor *reactor,
 	return ended;
 }
 
-/* Listeners that nobody closed: their requests end before their rings do, or a
- * connection could be accepted that nobody knows of. */
-static void listeners_stop(struct weft_runtime *runtime)
+/* Has the requests of listeners cancelled.  Returns how many there were. */
+static unsigned listeners_cancel(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
 	unsigned armed = 0;
@@ -201,7 +200,18 @@ static void listeners_stop(struct weft_runtime *runtime)
 				   weft__incoming_user_data(listener->number,
 							    listener->fd));
 	}
-	for (int tries = 0; armed && tries < STOP_TRIES; tries++)
+	return armed;
+}
+
+/* Listeners that nobody closed: their requests end before their rings do, or a
+ * connection could be accepted that nobody knows of.  One that accepts at this
+ * moment cannot be cancelled, so that is tried again. */
+static void listeners_stop(struct weft_runtime *runtime)
+{
+	struct weft__reactor *reactor = weft__reactor(runtime);
+	unsigned armed = listeners_cancel(runtime);
+
+	for (int tries = 0; armed && tries < STOP_TRIES; tries++) {
 		for (uint32_t i = 0; i < runtime->workers_count; i++) {
 			struct weft__shard *shard =
 				weft__shard(runtime->workers[i]);
@@ -210,6 +220,9 @@ static void listeners_stop(struct weft_runtime *runtime)
 			if (armed)
 				weft__ring_wait(&shard->ring, STOP_WAIT_NS);
 		}
+		if (armed)
+			(void)listeners_cancel(runtime);
+	}
 	weft__listeners_close(reactor);
 }
 
