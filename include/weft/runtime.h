@@ -53,8 +53,9 @@ struct weft_opts {
  * a handler: it names the task whose stack overflowed, and passes on all else.
  * To end a server by SIGINT, block it and wait for it: see weft_start().
  *
- * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -EAGAIN
- * (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a task).
+ * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -ENFILE,
+ * -EAGAIN (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a
+ * task).
  * -ETIMEDOUT: tasks had to be abandoned, see shutdown_ns; they are named on
  * stderr, and their memory is kept.  The calling thread keeps that time, and
  * runs tasks: one that computes on it without a pause puts the end off.
