@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Scenes of pipes, files and connections.
+ */
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "tests/fault_scene.h"
+
+/* ---- Pipes --------------------------------------------------------------- */
+
+static int64_t fill(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[4096] = { 0 };
+
+	for (int i = 0; i < 40; i++)
+		if (MAY(weft_write_all(fd, buf, sizeof(buf), NULL),
+			MOVE_ERRORS) < 0)
+			break;
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+struct looker {
+	WEFT_FUTURE_STATE;
+	int fd;
+};
+
+static int64_t look(void *arg)
+{
+	struct looker *l = arg;
+	char buf[4096];
+	int r;
+
+	WEFT_FUTURE_BEGIN(l);
+	do
+		WEFT_AWAIT_AS(l, r, weft_await_ready(l->fd, POLLIN));
+	while (MAY(r, ENOMEM) >= 0 && read(l->fd, buf, sizeof(buf)) > 0);
+	WEFT_AWAIT_AS(l, r, weft_await_close(l->fd));
+	EXPECT(r == 0);
+	WEFT_FUTURE_END(l);
+	return 0;
+}
+
+static int64_t pipes(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0, FD_ERRORS) < 0)
+		return 0;
+	WEFT_SUPERVISE (scope) {
+		struct looker looker = { .fd = fds[0] };
+
+		if (MAY(WEFT_GO_FUTURE(scope, look, looker), ENOMEM) < 0)
+			EXPECT(weft_close(fds[0]) == 0);
+		if (MAY(WEFT_GO(scope, fill, fds[1]), ENOMEM) < 0)
+			EXPECT(weft_close(fds[1]) == 0);
+	}
+	return 0;
+}
+
+void scene_pipes(unsigned workers)
+{
+	scene_run(pipes, NULL, workers);
+}
+
+/* ---- Files --------------------------------------------------------------- */
+
+static void use_file(int fd)
+{
+	char text[100] = "text", back[100];
+	struct stat st;
+
+	MAY(weft_write_all(fd, text, sizeof(text), NULL), MOVE_ERRORS);
+	MAY(weft_pwrite_all(fd, text, sizeof(text), 0, NULL), MOVE_ERRORS);
+	MAY(weft_pread_all(fd, back, sizeof(back), 0, NULL), MOVE_ERRORS);
+	MAY(weft_fstat(fd, &st), ENOMEM);
+	MAY(weft_fdatasync(fd), ENOMEM);
+	EXPECT(weft_close(fd) == 0);
+}
+
+/* A file in memory, opened once more by its name. */
+static int64_t files(void *arg)
+{
+	struct open_how how = { .flags = O_RDONLY | O_NONBLOCK };
+	char path[64];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *(int *)arg);
+	fd = (int)MAY(weft_open(path, O_RDWR | O_TRUNC, 0), FD_ERRORS);
+	if (fd >= 0)
+		use_file(fd);
+	fd = (int)MAY(weft_openat2(AT_FDCWD, "/proc/self/maps", &how,
+				   sizeof(how)),
+		      FD_ERRORS);
+	if (fd >= 0)
+		EXPECT(weft_close(fd) == 0);
+	MAY(weft_stat(path, &st), ENOMEM);
+	return 0;
+}
+
+void scene_files(unsigned workers)
+{
+	scene_run_file(files, workers);
+}
+
+static int64_t drain(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[8192];
+
+	while (MAY(weft_read(fd, buf, sizeof(buf)), MOVE_ERRORS) > 0)
+		;
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+static void send_twice(int fd, int file_fd)
+{
+	enum { BYTES = 150000 };
+
+	/* By a copy, and by sendfile(2). */
+	MAY(weft_sendfile(fd, file_fd, 0, BYTES, NULL), MOVE_ERRORS);
+	EXPECT(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+	MAY(weft_sendfile(fd, file_fd, 0, BYTES, NULL), MOVE_ERRORS);
+}
+
+static int64_t sendfiles(void *arg)
+{
+	int file_fd = *(int *)arg, fds[2];
+
+	scene_socket_pair(fds);
+	WEFT_SUPERVISE (scope) {
+		if (MAY(WEFT_GO(scope, drain, fds[1]), ENOMEM) == 0)
+			send_twice(fds[0], file_fd);
+		else
+			EXPECT(weft_close(fds[1]) == 0);
+		EXPECT(weft_close(fds[0]) == 0);
+	}
+	return 0;
+}
+
+void scene_sendfile(unsigned workers)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		EXPECT(fault_fired());
+		return;
+	}
+	scene_run(sendfiles, &fd, workers);
+	close(fd);
+}
+
+/* ---- Connections --------------------------------------------------------- */
+
+enum { PEERS = 4 };
+
+static int64_t echo(void *arg)
+{
+	int fd = *(int *)arg;
+	char buf[512];
+	int64_t n;
+
+	while ((n = MAY(weft_read(fd, buf, sizeof(buf)), MOVE_ERRORS)) > 0)
+		if (MAY(weft_write_all(fd, buf, (size_t)n, NULL), MOVE_ERRORS) <
+		    0)
+			break;
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+static int64_t serve(void *arg)
+{
+	int listener = *(int *)arg, fd;
+
+	WEFT_SUPERVISE (peers)
+		for (;;) {
+			fd = weft_accept(listener, NULL);
+			/* It may be closed before this task has a stack. */
+			if (fd == -ECANCELED ||
+			    MAY(fd, ENOMEM, EBADF) == -EBADF)
+				break;
+			if (fd < 0)
+				continue;
+			if (MAY(WEFT_GO(peers, echo, fd), ENOMEM, ECANCELED) <
+			    0)
+				EXPECT(weft_close(fd) == 0);
+		}
+	return 0;
+}
+
+struct client {
+	char address[WEFT_ADDR_TEXT_BYTES];
+	int (*connect)(const char *address,
+		       const struct weft_socket_opts *opts);
+};
+
+static int64_t talk(void *arg)
+{
+	struct client *client = arg;
+	int fd = (int)MAY(client->connect(client->address, NULL),
+			  CONNECT_ERRORS);
+	char buf[100] = "hello";
+
+	if (fd < 0)
+		return 0;
+	/* It may have been accepted by nobody, or closed at once. */
+	if (MAY(weft_send_all(fd, buf, sizeof(buf), 0, NULL), MOVE_ERRORS) ==
+	    0) {
+		weft_shutdown(fd, SHUT_WR);
+		MAY(weft_read_all(fd, buf, sizeof(buf), NULL), MOVE_ERRORS);
+	}
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+static void talk_all(const struct client *client)
+{
+	WEFT_SUPERVISE (clients)
+		for (int i = 0; i < PEERS; i++)
+			MAY(weft_go(clients, talk, client, sizeof(*client)),
+			    ENOMEM);
+}
+
+static void meet(int listener, struct client *client)
+{
+	WEFT_SUPERVISE (servers) {
+		if (MAY(WEFT_GO(servers, serve, listener), ENOMEM) == 0)
+			talk_all(client);
+		EXPECT(weft_close(listener) == 0);
+	}
+}
+
+static int64_t tcp(void *arg)
+{
+	struct client client = { .connect = weft_tcp_connect };
+	int listener =
+		(int)MAY(weft_tcp_listen("127.0.0.1:0", NULL), CONNECT_ERRORS);
+
+	(void)arg;
+	if (listener < 0)
+		return 0;
+	weft_local_addr_text(listener, client.address);
+	meet(listener, &client);
+	return 0;
+}
+
+void scene_tcp(unsigned workers)
+{
+	scene_run(tcp, NULL, workers);
+}
+
+static int64_t unix_sockets(void *arg)
+{
+	struct client client = { .address = "unix:@fault_sweep",
+				 .connect = weft_unix_connect };
+	int listener;
+
+	(void)arg;
+	snprintf(client.address, sizeof(client.address), "unix:@fault_%d",
+		 (int)getpid());
+	listener = (int)MAY(weft_unix_listen(client.address, NULL),
+			    CONNECT_ERRORS);
+	if (listener >= 0)
+		meet(listener, &client);
+	return 0;
+}
+
+void scene_unix(unsigned workers)
+{
+	scene_run(unix_sockets, NULL, workers);
+}
+
+/* ---- Connections of futures ---------------------------------------------- */
+
+struct peer {
+	WEFT_FUTURE_STATE;
+	int fd;
+	ssize_t n;
+	char buf[64];
+};
+
+static int64_t peer_echo(void *arg)
+{
+	struct peer *p = arg;
+	int r;
+
+	WEFT_FUTURE_BEGIN(p);
+	for (;;) {
+		WEFT_AWAIT_AS(p, p->n,
+			      weft_await_recv(p->fd, p->buf, sizeof(p->buf),
+					      0));
+		if (MAY(p->n, MOVE_ERRORS) <= 0)
+			break;
+		WEFT_AWAIT_AS(p, p->n,
+			      weft_await_send(p->fd, p->buf, (size_t)p->n, 0));
+		if (MAY(p->n, MOVE_ERRORS) <= 0)
+			break;
+	}
+	WEFT_AWAIT_AS(p, r, weft_await_close(p->fd));
+	EXPECT(r == 0);
+	WEFT_FUTURE_END(p);
+	return 0;
+}
+
+struct acceptor {
+	WEFT_FUTURE_STATE;
+	int listener;
+	struct weft_scope *peers;
+	struct peer peer;
+};
+
+static int64_t accept_all(void *arg)
+{
+	struct acceptor *a = arg;
+	int r;
+
+	WEFT_FUTURE_BEGIN(a);
+	for (;;) {
+		WEFT_AWAIT_AS(a, r, weft_await_accept(a->listener, NULL));
+		if (r == -ECANCELED || MAY(r, ENOMEM, EBADF) == -EBADF)
+			return 0;
+		if (r < 0)
+			continue;
+		a->peer = (struct peer){ .fd = r };
+		if (MAY(WEFT_GO_FUTURE(a->peers, peer_echo, a->peer), ENOMEM) ==
+		    0)
+			continue;
+		WEFT_AWAIT_AS(a, r, weft_await_close(a->peer.fd));
+		EXPECT(r == 0);
+	}
+	WEFT_FUTURE_END(a);
+	return 0;
+}
+
+struct dialler {
+	WEFT_FUTURE_STATE;
+	int fd;
+	ssize_t n;
+	struct weft_addr addr;
+};
+
+static int64_t dial(void *arg)
+{
+	struct dialler *d = arg;
+	char buf[64] = "hello";
+	int r;
+
+	WEFT_FUTURE_BEGIN(d);
+	d->fd = socket(weft_addr_family(&d->addr), SOCK_STREAM | SOCK_CLOEXEC,
+		       0);
+	if (MAY(d->fd < 0 ? -errno : 0, FD_ERRORS) < 0)
+		return 0;
+	WEFT_AWAIT_AS(d, r, weft_await_connect(d->fd, &d->addr));
+	if (MAY(r, ENOMEM) == 0) {
+		WEFT_AWAIT_AS(d, d->n,
+			      weft_await_send(d->fd, buf, sizeof(buf), 0));
+		if (MAY(d->n, MOVE_ERRORS) > 0) {
+			WEFT_AWAIT_AS(d, d->n,
+				      weft_await_recv(d->fd, buf, sizeof(buf),
+						      0));
+			MAY(d->n, MOVE_ERRORS);
+		}
+	}
+	WEFT_AWAIT_AS(d, r, weft_await_close(d->fd));
+	EXPECT(r == 0);
+	WEFT_FUTURE_END(d);
+	return 0;
+}
+
+static void dial_all(struct dialler *dialler)
+{
+	WEFT_SUPERVISE (diallers)
+		for (int i = 0; i < PEERS; i++)
+			MAY(weft_go_future(diallers, dial, dialler,
+					   sizeof(*dialler)),
+			    ENOMEM);
+}
+
+static int64_t tcp_futures(void *arg)
+{
+	struct acceptor acceptor = { .listener = -1 };
+	struct dialler dialler = { .fd = -1 };
+
+	(void)arg;
+	acceptor.listener =
+		(int)MAY(weft_tcp_listen("127.0.0.1:0", NULL), CONNECT_ERRORS);
+	if (acceptor.listener < 0)
+		return 0;
+	EXPECT(weft_local_addr(acceptor.listener, &dialler.addr) == 0);
+	WEFT_SUPERVISE (peers) {
+		acceptor.peers = peers;
+		if (MAY(weft_go_future(peers, accept_all, &acceptor,
+				       sizeof(acceptor)),
+			ENOMEM) == 0)
+			dial_all(&dialler);
+		EXPECT(weft_close(acceptor.listener) == 0);
+	}
+	return 0;
+}
+
+void scene_tcp_futures(unsigned workers)
+{
+	scene_run(tcp_futures, NULL, workers);
+}

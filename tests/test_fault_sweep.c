@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite fault/sweep: no call that fails does harm.
+ *
+ * Of each scene (tests/fault_scene.c), and each kind of call (tests/fault.h),
+ * the first call fails, in the next run the second one, and so on until a run
+ * meets none that fails; by itself, and with all that follow for a while.
+ *
+ *	each run, in a process of its own:
+ *	the scene with the fault --> the scene without --> what is left?
+ *
+ * A call of the scene succeeds, or gives an error that is documented, and that
+ * only after a call has failed.  The runtime ends; what it held, it has given
+ * back; and the scene without the fault has no error at all.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <malloc.h>
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "tests/fault_scene.h"
+
+/* What a process ends with, if it has no complaint. */
+enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };
+
+/* A runtime that is not done by then hangs. */
+enum { SECONDS_MOST = 30 };
+
+struct sweep {
+	const struct fault_scene *scene;
+	enum fault_kind kind;
+	unsigned workers;
+	int error;
+	unsigned n;
+	bool lasts;
+};
+
+/* ---- What is left ------------------------------------------------------- */
+
+struct left {
+	struct fault_held held;
+	int fds, threads, rings;
+};
+
+static int entries(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	int count = 0;
+
+	EXPECT(dir != NULL);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+/* Mappings of rings. */
+static int rings_mapped(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int count = 0;
+
+	EXPECT(maps != NULL);
+	while (fgets(line, sizeof(line), maps))
+		count += strstr(line, "io_uring") != NULL;
+	fclose(maps);
+	return count;
+}
+
+static struct left left_now(void)
+{
+	struct left left = {
+		.fds = entries("/proc/self/fd"),
+		.threads = entries("/proc/self/task"),
+		.rings = rings_mapped(),
+	};
+
+	left.held = fault_held();
+	return left;
+}
+
+static bool left_equal(const struct left *a, const struct left *b)
+{
+	return a->held.blocks == b->held.blocks &&
+	       a->held.mapped_pages == b->held.mapped_pages &&
+	       a->fds == b->fds && a->threads == b->threads &&
+	       a->rings == b->rings;
+}
+
+static void left_say(const char *when, const struct left *left)
+{
+	fprintf(stderr,
+		"%s: %zu blocks, %zu pages, %d descriptors, %d threads, "
+		"%d mappings of rings\n",
+		when, left->held.blocks, left->held.mapped_pages, left->fds,
+		left->threads, left->rings);
+}
+
+/* A thread that was detached goes by itself. */
+static void expect_left(const struct left *before, uint64_t blocks_ever)
+{
+	struct left now = left_now();
+
+	for (int i = 0; i < 1000 && !left_equal(before, &now); i++) {
+		poll(NULL, 0, 1);
+		now = left_now();
+	}
+	if (left_equal(before, &now))
+		return;
+	left_say("before", before);
+	left_say("after", &now);
+	fault_name_blocks(blocks_ever);
+	_exit(EXIT_FAILURE);
+}
+
+/* ---- A run -------------------------------------------------------------- */
+
+static void run(const struct sweep *sweep)
+{
+	uint64_t blocks_ever = fault_blocks_ever();
+	struct left before = left_now();
+	bool fired;
+
+	alarm(SECONDS_MOST);
+	fault_begin(sweep->kind, sweep->error, sweep->n, sweep->lasts);
+	sweep->scene->run(sweep->workers);
+	fault_end();
+	fired = fault_fired();
+	fault_begin(FAULT_NONE, 0, 0, false);
+	sweep->scene->run(sweep->workers);
+	expect_left(&before, blocks_ever);
+	_exit(fired ? FAILED_A_CALL : FAILED_NONE);
+}
+
+/* What is said is of no interest if all is well. */
+static int run_apart(const struct sweep *sweep)
+{
+	int status;
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		fault_install();
+		run(sweep);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	return status;
+}
+
+static void run_complain(const struct sweep *sweep, int status)
+{
+	char how[64];
+
+	if (WIFSIGNALED(status))
+		snprintf(how, sizeof(how), "killed: %s",
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(how, sizeof(how), "exit status %d",
+			 WEXITSTATUS(status));
+	ck_abort_msg("'%s', %u workers, kind %d, %s, call %u%s: %s",
+		     sweep->scene->name, sweep->workers, sweep->kind,
+		     strerrorname_np(sweep->error), sweep->n,
+		     sweep->lasts ? " and those that follow" : "", how);
+}
+
+/* ---- Sweeps ------------------------------------------------------------- */
+
+enum { ERRORS_MOST = 5 };
+
+static const int errors[FAULT_KINDS][ERRORS_MOST] = {
+	[FAULT_HEAP] = { ENOMEM },
+	[FAULT_MAP] = { ENOMEM },
+	[FAULT_THREAD] = { EAGAIN },
+	[FAULT_FD] = { EMFILE, ENFILE, ENOMEM },
+	[FAULT_SETUP] = { ENOMEM, EMFILE, ENFILE, EPERM },
+	[FAULT_PROBE] = { ENOMEM },
+	[FAULT_CANCEL] = { EALREADY, ENOENT, EINTR, ETIME },
+	[FAULT_ENTER] = { EINTR, EAGAIN, EBUSY, ENOMEM },
+	[FAULT_SOCKET] = { ENOBUFS, ENOMEM, EADDRINUSE },
+	[FAULT_FILE] = { EAGAIN, EOPNOTSUPP, EIO, ENOMEM },
+	[FAULT_MESSAGE] = { EAGAIN, ENOMEM, ENOBUFS },
+	[FAULT_ASIDE] = { EPERM, ENOSYS, EAGAIN },
+};
+
+static unsigned errors_count(enum fault_kind kind)
+{
+	unsigned count = 0;
+
+	while (count < ERRORS_MOST && errors[kind][count])
+		count++;
+	return count;
+}
+
+/* Until a run meets no call that fails.  The errors take turns: with `first` on
+ * the first call. */
+static void sweep_with(struct sweep *sweep, unsigned first, unsigned step)
+{
+	unsigned count = errors_count(sweep->kind);
+	int status = 0;
+
+	for (sweep->n = 1; status != FAILED_NONE; sweep->n += step) {
+		sweep->error = errors[sweep->kind][(first + sweep->n) % count];
+		status = run_apart(sweep);
+		if (!WIFEXITED(status) ||
+		    (WEXITSTATUS(status) != FAILED_A_CALL &&
+		     WEXITSTATUS(status) != FAILED_NONE))
+			run_complain(sweep, status);
+		status = WEXITSTATUS(status);
+	}
+}
+
+/* Each call with each error, by itself and with those that follow, where there
+ * is time.  Else one worker meets the one, and two the other. */
+static void sweep_kind(enum fault_kind kind, int i)
+{
+	bool all = getenv("WEFT_TEST_LONG") != NULL;
+	struct sweep sweep = {
+		.scene = &fault_scenes[i / 2],
+		.kind = kind,
+		.workers = i % 2 ? 2 : 1,
+	};
+	unsigned step = sweep.scene->slow && !all ? 10 : 1;
+
+	/* What is made once and kept, is there. */
+	sweep.scene->run(sweep.workers);
+	for (unsigned first = 0; first < (all ? errors_count(kind) : 1);
+	     first++) {
+		sweep.lasts = sweep.workers == 2;
+		sweep_with(&sweep, first, step);
+		if (!all)
+			continue;
+		sweep.lasts = !sweep.lasts;
+		sweep_with(&sweep, first, step);
+	}
+}
+
+#define SWEEP(name, kind)             \
+	START_TEST(name)              \
+	{                             \
+		sweep_kind(kind, _i); \
+	}                             \
+	END_TEST
+
+SWEEP(an_allocation_fails, FAULT_HEAP)
+SWEEP(a_mapping_fails, FAULT_MAP)
+SWEEP(a_thread_cannot_be_made, FAULT_THREAD)
+SWEEP(there_is_no_descriptor, FAULT_FD)
+SWEEP(a_ring_is_refused, FAULT_SETUP)
+SWEEP(a_ring_cannot_be_probed, FAULT_PROBE)
+SWEEP(a_request_is_not_cancelled, FAULT_CANCEL)
+SWEEP(a_ring_cannot_be_entered, FAULT_ENTER)
+SWEEP(a_socket_is_refused_its_address, FAULT_SOCKET)
+SWEEP(a_file_is_not_moved_at_once, FAULT_FILE)
+SWEEP(a_message_is_not_moved_at_once, FAULT_MESSAGE)
+SWEEP(what_is_not_needed_is_refused, FAULT_ASIDE)
+
+static void add(TCase *tc, const TTest *test)
+{
+	tcase_add_loop_test(tc, test, 0, 2 * fault_scenes_count);
+}
+
+static Suite *fault_suite(void)
+{
+	Suite *suite = suite_create("fault/sweep");
+	TCase *memory = tcase_create("memory");
+	TCase *kernel = tcase_create("kernel");
+
+	tcase_set_timeout(memory, 300);
+	add(memory, an_allocation_fails);
+	add(memory, a_mapping_fails);
+	add(memory, a_thread_cannot_be_made);
+	suite_add_tcase(suite, memory);
+
+	tcase_set_timeout(kernel, 300);
+	add(kernel, there_is_no_descriptor);
+	add(kernel, a_ring_is_refused);
+	add(kernel, a_ring_cannot_be_probed);
+	add(kernel, a_request_is_not_cancelled);
+	add(kernel, a_ring_cannot_be_entered);
+	add(kernel, a_socket_is_refused_its_address);
+	add(kernel, a_file_is_not_moved_at_once);
+	add(kernel, a_message_is_not_moved_at_once);
+	add(kernel, what_is_not_needed_is_refused);
+	suite_add_tcase(suite, kernel);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner;
+	int failed;
+
+	/* One arena, however many threads. */
+	mallopt(M_ARENA_MAX, 1);
+	runner = srunner_create(fault_suite());
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
