@@ -60,6 +60,30 @@ static inline void limit_fds(rlim_t limit)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
 }
 
+/* Whose connection it is: taken out, -1 stays.  They come in order where one
+ * worker alone takes them out of the ring; two may each have some in hand. */
+static inline int client_of(int *clients, int count,
+			    const struct weft_addr *peer)
+{
+	bool in_order = weft_runtime()->workers_count == 1;
+
+	for (int i = 0; i < count; i++) {
+		int client = clients[i];
+		struct weft_addr local;
+
+		if (client < 0)
+			continue;
+		ck_assert_int_eq(weft_local_addr(client, &local), 0);
+		clients[i] = -1;
+		if (weft_addr_equal(peer, &local))
+			return client;
+		ck_assert_msg(!in_order, "another than the oldest");
+		clients[i] = client;
+	}
+	ck_abort_msg("nobody's");
+	return -1;
+}
+
 /* The share of a processor that is next to nothing: what is tried 20 times a
  * second, and the sentinel's look every millisecond meanwhile.  A tool makes
  * that dearer; a loop would take all of it. */
