@@ -55,7 +55,7 @@ struct weft_opts {
  *
  * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -ENFILE,
  * -EAGAIN (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a
- * task).
+ * task), or what bind(2) says of dump_path.
  * -ETIMEDOUT: tasks had to be abandoned, see shutdown_ns; they are named on
  * stderr, and their memory is kept.  The calling thread keeps that time, and
  * runs tasks: one that computes on it without a pause puts the end off.
