@@ -74,11 +74,11 @@ static inline int client_of(int *clients, int count,
 		if (client < 0)
 			continue;
 		ck_assert_int_eq(weft_local_addr(client, &local), 0);
-		clients[i] = -1;
-		if (weft_addr_equal(peer, &local))
+		if (weft_addr_equal(peer, &local)) {
+			clients[i] = -1;
 			return client;
+		}
 		ck_assert_msg(!in_order, "another than the oldest");
-		clients[i] = client;
 	}
 	ck_abort_msg("nobody's");
 	return -1;

@@ -257,8 +257,7 @@ void scene_tcp(unsigned workers)
 
 static int64_t unix_sockets(void *arg)
 {
-	struct client client = { .address = "unix:@fault_sweep",
-				 .connect = weft_unix_connect };
+	struct client client = { .connect = weft_unix_connect };
 	int listener;
 
 	(void)arg;

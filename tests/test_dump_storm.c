@@ -304,7 +304,8 @@ static void *look_at_walkers(void *arg)
 
 		traced = dump_has_calls_of_ready(text);
 		if (traced) {
-			/* Nor of one that runs, in the midst of a switch. */
+			/* None is cut: not even those of a task that is
+			 * interrupted in the midst of a switch. */
 			leave_out_running(text);
 			ck_assert_msg(!strstr(text, "\n    ...\n"), "%s",
 				      text);

@@ -162,15 +162,11 @@ void io_uring_queue_exit(struct io_uring *ring)
 	(void)ring;
 }
 
-struct io_uring_probe *io_uring_get_probe_ring(struct io_uring *ring)
+int io_uring_register_probe(struct io_uring *ring,
+			    struct io_uring_probe *probe, unsigned count)
 {
-	(void)ring;
-	return NULL;
-}
-
-void io_uring_free_probe(struct io_uring_probe *probe)
-{
-	(void)probe;
+	(void)ring, (void)probe, (void)count;
+	return -ENOSYS;
 }
 
 int io_uring_ring_dontfork(struct io_uring *ring)
