@@ -18,9 +18,10 @@
 
 #include "runtime/base/assert.h"
 
-/* Completions may be four times as many as entries before the kernel has to
- * keep them in a list of its own. */
-enum { COMPLETIONS_PER_ENTRY = 4, ENTRIES_LEAST = 2 };
+/* Completions may be so many times as many as entries: a thousand connections
+ * may each have something at once.  What there is no room for costs the kernel
+ * an allocation each, and ends requests that would go on. */
+enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_LEAST = 2 };
 
 #ifndef IORING_SETUP_NO_SQARRAY
 #define IORING_SETUP_NO_SQARRAY (1u << 16)

@@ -33,7 +33,8 @@
 
 enum {
 	WEFT__BATCH_MOST = 128,	  /* completions reaped in a go */
-	WEFT__PENDING_MOST = 32, /* entries that wait for the tick */
+	WEFT__PENDING_MOST = 128, /* entries that wait for the tick: as many as
+				     it has runs */
 };
 
 /* What a request's user_data says: who is to know of its completion.
