@@ -157,6 +157,21 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 	return r;
 }
 
+/*
+ * Entries into the kernel are shared by all requests of a tick, but one that
+ * nothing else waits for has none to share with: then a call is less work, and
+ * the task goes on at once.  Not for longer than a tick lasts: only a worker
+ * between two tasks looks at the time, and at what others want of it.
+ */
+static inline bool weft__call_is_lone(struct weft__worker *worker)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	return weft__alone(worker) && !weft__shard_busy(shard) &&
+	       worker->ops->now(worker->runtime) - worker->tick_ns <
+		       WEFT__TICK_NS;
+}
+
 /* Does an error of a direct call mean that the ring is to be used? */
 static inline bool weft__call_wants_ring(ssize_t r)
 {

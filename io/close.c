@@ -126,6 +126,8 @@ static int close_begin(struct weft__fd *entry, struct weft__task *task)
 	bool closing;
 
 	weft__lock_take(&entry->lock);
+	weft__assert(!entry->owned, "weft_close: the descriptor is a stream's, "
+				    "and weft_stream_close() closes it");
 	closing = entry->closing;
 	if (!closing) {
 		entry->closing = true;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -211,6 +212,16 @@ LEAF int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
 	*ret_bytes = sizeof(*ret_address);
 	return (int)result(getpeername(
 		fd, (struct sockaddr *)ret_address, ret_bytes));
+}
+
+LEAF bool weft__direct_is_tcp(int fd)
+{
+	int protocol = 0;
+	socklen_t bytes = sizeof(protocol);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) ==
+		       0 &&
+	       protocol == IPPROTO_TCP;
 }
 
 LEAF int weft__direct_shutdown(int fd, int how)

@@ -73,6 +73,9 @@ ssize_t weft__direct_recvmsg(int fd, struct msghdr *msg, int flags);
 int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
 		      socklen_t *ret_bytes);
 
+/* False for all that is none. */
+bool weft__direct_is_tcp(int fd);
+
 int weft__direct_shutdown(int fd, int how);
 void weft__direct_close(int fd);
 

@@ -307,6 +307,14 @@ static void uring_wake(struct weft__worker *from, struct weft__worker *to)
 
 /* ---- Completions ------------------------------------------------------ */
 
+static bool wake_told(struct weft__worker *worker,
+		      const struct weft__completion *completion)
+{
+	uint64_t id = weft__told_id(completion);
+
+	return id && weft__wake(worker, weft__task_at(worker->runtime, id), id);
+}
+
 unsigned weft__complete(struct weft__worker *worker,
 			const struct weft__completion *batch, unsigned count)
 {
@@ -314,7 +322,8 @@ unsigned weft__complete(struct weft__worker *worker,
 	unsigned made_ready = 0, completions = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_OP)
+		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_OP ||
+		    weft__tag_of(batch[i].user_data) == WEFT__TAG_STREAM)
 			__builtin_prefetch(weft__task_at(runtime,
 							 batch[i].user_data),
 					   1);
@@ -334,6 +343,11 @@ unsigned weft__complete(struct weft__worker *worker,
 		case WEFT__TAG_WAKE_SENT:
 			/* mutate: wake */
 			wake_by_eventfd(weft__shard(runtime->workers[index]));
+			break;
+		case WEFT__TAG_STREAM:
+			completions++;
+			/* mutate: wake */
+			made_ready += wake_told(worker, &batch[i]);
 			break;
 		case WEFT__TAG_WAKE:
 		case WEFT__TAG_WAKE_FD:

@@ -54,7 +54,8 @@ struct weft__fd {
 	/* Wraps.  Under lock; but see weft__call_closes(). */
 	weft__atomic(uint8_t) closes;
 	uint16_t closing : 1; /* under lock */
-	uint16_t going : 15;  /* under lock: closes that the kernel carries
+	uint16_t owned : 1;   /* under lock: by a stream, which closes it */
+	uint16_t going : 14;  /* under lock: closes that the kernel carries
 				 out */
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {

@@ -53,12 +53,23 @@ static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
 	}
 }
 
+/* The kernel has received that. */
+static inline void weft__memcheck_received(const void *at, size_t bytes)
+{
+	VALGRIND_MAKE_MEM_DEFINED(at, bytes);
+}
+
 #else
 
 static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
 					 int32_t result)
 {
 	(void)sqe, (void)result;
+}
+
+static inline void weft__memcheck_received(const void *at, size_t bytes)
+{
+	(void)at, (void)bytes;
 }
 
 #endif

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/op.h"
 
-#include <errno.h>
-
 #include "io/memcheck.h"
 #include "io/reactor.h"
 #include "runtime/future.h"
 #include "runtime/wait.h"
-
-/* How long to wait before a request that could not be cancelled is tried again:
- * it was between two states of the kernel's, or is being carried out. */
-#define CANCEL_AGAIN_NS 1000000u
 
 /* ---- Beginning -------------------------------------------------------- */
 
@@ -22,6 +16,16 @@ static struct weft__worker *op_make_room(struct weft__worker *worker)
 	if (weft__ring_next(&weft__shard(worker)->ring))
 		return worker;
 	return weft__give_way(worker);
+}
+
+struct io_uring_sqe *weft__op_entry(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct io_uring_sqe *slot;
+
+	while (!(slot = weft__ring_next(&weft__shard(worker)->ring)))
+		worker = op_make_room(worker);
+	return slot;
 }
 
 /* Publishes the request, and makes it known to closers; see D1. */
@@ -48,17 +52,15 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 }
 
 /* From the free entry to its publication the task must not be switched. */
-static int op_start(struct weft__worker *worker, struct weft__task *task,
+static int op_start(struct weft__task *task,
 		    const struct io_uring_sqe *sqe, struct weft__fd *entry,
 		    unsigned flags)
 {
-	struct weft__shard *shard;
-	struct io_uring_sqe *slot;
+	struct io_uring_sqe *slot = weft__op_entry();
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
 	int error;
 
-	while (!(slot = weft__ring_next(&weft__shard(worker)->ring)))
-		worker = op_make_room(worker);
-	shard = weft__shard(worker);
 	task->op_fd = entry ? sqe->fd : -1;
 	task->op_shard = (uint16_t)worker->index;
 	task->op_flags = 0;
@@ -120,22 +122,14 @@ op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 {
 	if (op_cancel_now(worker, task, word))
 		return weft__suspend(worker, reason);
-	return weft__op_pause(worker, task, reason, CANCEL_AGAIN_NS);
-}
-
-/* Opening a FIFO lets through what the kernel means for itself: ERESTARTSYS and
- * its kin, 512 to 516. */
-static bool was_interrupted(int32_t result)
-{
-	return result == -ECANCELED || result == -EINTR ||
-	       (result <= -512 && result >= -516);
+	return weft__op_pause(worker, task, reason, WEFT__CANCEL_AGAIN_NS);
 }
 
 static int32_t op_result(struct weft__task *task, uint64_t word, int why)
 {
 	int32_t result = (int32_t)(uint32_t)word;
 
-	if (weft__likely(result >= 0 || !was_interrupted(result)))
+	if (weft__likely(result >= 0 || !weft__op_was_interrupted(result)))
 		return result;
 	if (why < 0)
 		return why;
@@ -189,7 +183,7 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 			return error;
 	}
 	do {
-		error = op_start(weft__worker_self(), task, sqe, entry, flags);
+		error = op_start(task, sqe, entry, flags);
 		if (weft__unlikely(error < 0))
 			return error;
 		result = op_wait(weft__worker_self(), task, flags,
@@ -234,7 +228,7 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 	}
 	task->awaits = (uint8_t)what;
 	task->op_reason = weft__op_reason_of(sqe);
-	error = op_start(worker, task, sqe, entry, flags);
+	error = op_start(task, sqe, entry, flags);
 	return error < 0 ? weft__op_await_end(worker, task, error) :
 			   WEFT_PENDING;
 }
@@ -244,7 +238,7 @@ static int32_t await_cancel(struct weft__worker *worker,
 {
 	if (op_cancel_now(worker, task, word)) /* mutate: recheck=true */
 		return WEFT_PENDING;
-	return weft__await_pause(worker, task, CANCEL_AGAIN_NS);
+	return weft__await_pause(worker, task, WEFT__CANCEL_AGAIN_NS);
 }
 
 int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,

@@ -29,11 +29,17 @@
 #ifndef WEFT_IO_OP_H
 #define WEFT_IO_OP_H
 
+#include <errno.h>
+
 #include "io/shard.h"
 #include "runtime/reason.h"
 #include "runtime/task.h"
 
 #define WEFT__OP_PENDING ((uint64_t)1 << 63)
+
+/* How long to wait before a request that could not be cancelled is tried again:
+ * it was between two states of the kernel's, or is being carried out. */
+#define WEFT__CANCEL_AGAIN_NS 1000000u
 
 /* Flags of weft__op_run. */
 enum {
@@ -64,6 +70,18 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags);
  * the kernel says -EAGAIN: that it does for descriptors that do not block. */
 int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 			   unsigned events);
+
+/* A free entry for the running task's worker, which may be another than before.
+ * From here to its publication the task must not be switched. */
+struct io_uring_sqe *weft__op_entry(void);
+
+/* Opening a FIFO lets through what the kernel means for itself: ERESTARTSYS and
+ * its kin, 512 to 516. */
+static inline bool weft__op_was_interrupted(int32_t result)
+{
+	return result == -ECANCELED || result == -EINTR ||
+	       (result <= -512 && result >= -516);
+}
 
 /* Waits until a descriptor is ready that said -EAGAIN, for the `tries`-th time
  * in a row from 0 on.  What holds, or an error as of weft__op_run. */

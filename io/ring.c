@@ -285,3 +285,14 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 
 	return r == -ETIME ? -EALREADY : r;
 }
+
+void weft__ring_cancel_all(struct weft__ring *ring)
+{
+	struct io_uring_sync_cancel_reg cancel = {
+		.fd = -1,
+		.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+	};
+
+	io_uring_register((unsigned)ring->uring.ring_fd,
+			  IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
+}

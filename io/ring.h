@@ -68,6 +68,10 @@ unsigned weft__ring_reap(struct weft__ring *ring,
  * kernel's. */
 int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
 
+/* Cancels all requests, before the end.  One that is being carried out may
+ * still be when this returns. */
+void weft__ring_cancel_all(struct weft__ring *ring);
+
 /* Entries published and not submitted.  From any thread. */
 static inline uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
 {

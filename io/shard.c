@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/shard.h"
+#include "io/stream.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -44,9 +44,18 @@ int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
 	return 0;
 }
 
+static void pools_close(struct weft__shard *shard)
+{
+	for (int i = 0; i < WEFT__POOLS; i++)
+		weft__pool_close(&shard->pools[i]);
+}
+
 void weft__shard_close(struct weft__shard *shard)
 {
+	/* Of streams that nobody closed. */
+	weft__ring_cancel_all(&shard->ring);
 	weft__ring_close(&shard->ring);
+	pools_close(shard);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
 	free(shard);
@@ -70,10 +79,19 @@ unsigned weft__shard_take(struct weft__worker *worker,
 		room < WEFT__BATCH_MOST ? room : WEFT__BATCH_MOST);
 
 	for (unsigned i = 0; i < count; i++)
-		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_WAKE_FD &&
-		    !(batch[i].flags &
-		      IORING_CQE_F_MORE)) /* mutate: recheck=true */
+		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_STREAM)
+			weft__stream_prefetch(&batch[i]);
+	for (unsigned i = 0; i < count; i++) {
+		enum weft__tag tag = weft__tag_of(batch[i].user_data);
+
+		if (tag == WEFT__TAG_STREAM)
+			/* mutate: wake */
+			batch[i] = weft__told(weft__stream_complete(&batch[i]));
+		else if (tag == WEFT__TAG_WAKE_FD &&
+			 !(batch[i].flags &
+			   IORING_CQE_F_MORE)) /* mutate: recheck=true */
 			shard->wake_armed = false; /* mutate: wake */
+	}
 	return count;
 }
 

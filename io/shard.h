@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "io/pool.h"
 #include "io/ring.h"
 #include "io/schedstat.h"
 #include "io/slice.h"
@@ -48,6 +49,8 @@ enum weft__tag {
 	WEFT__TAG_WAKE,	     /* a wake-up by another worker */
 	WEFT__TAG_WAKE_SENT, /* one of ours that failed; index: the worker */
 	WEFT__TAG_WAKE_FD,   /* the poll of wake_fd */
+	WEFT__TAG_STREAM,    /* a stream's receive; sequence and index: its
+				address */
 };
 
 #define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)
@@ -64,6 +67,7 @@ struct weft__shard {
 	struct weft__schedstat schedstat; /* owner only */
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
+	struct weft__pool pools[WEFT__POOLS]; /* see there */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)
@@ -120,7 +124,9 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 unsigned weft__shard_help(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
-/* Lock held: copies completions into the batch of `worker`; see S4. */
+/* Lock held: copies completions into the batch of `worker`; see S4.  Streams
+ * are told of theirs at once (M1 in stream.h), and what is left of those is
+ * whom to wake: see weft__told(). */
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
@@ -137,6 +143,22 @@ struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
 /* Owner only, lock held: submits that entry.  False: the kernel does not take
  * it now; it is no entry any more, so that no helper submits it (S3). */
 bool weft__shard_submit(struct weft__shard *shard);
+
+/* A stream's completion, told: its user_data and flags are the id of a task, or
+ * of none. */
+static inline struct weft__completion weft__told(uint64_t id)
+{
+	return (struct weft__completion){
+		.user_data = weft__user_data(WEFT__TAG_STREAM, 0, (uint32_t)id),
+		.flags = (uint32_t)(id >> 32),
+	};
+}
+
+static inline uint64_t weft__told_id(const struct weft__completion *completion)
+{
+	return (uint64_t)completion->flags << 32 |
+	       (uint32_t)completion->user_data;
+}
 
 /* Makes ready what a batch completes; returns how many tasks.  io/driver.c */
 unsigned weft__complete(struct weft__worker *worker,

@@ -39,21 +39,6 @@ static ssize_t run_at_once(const struct io_uring_sqe *sqe)
 	return r < 0 ? r : weft__call_ready(worker, direct(sqe));
 }
 
-/*
- * Entries into the kernel are shared by all requests of a tick, but one that
- * nothing else waits for has none to share with: then a call is less work, and
- * the task goes on at once.  Not for longer than a tick lasts: only a worker
- * between two tasks looks at the time, and at what others want of it.
- */
-static bool is_lone(struct weft__worker *worker)
-{
-	struct weft__shard *shard = weft__shard(worker);
-
-	return weft__alone(worker) && !weft__shard_busy(shard) &&
-	       worker->ops->now(worker->runtime) - worker->tick_ns <
-		       WEFT__TICK_NS;
-}
-
 /* ---- Receiving --------------------------------------------------------- */
 
 /*
@@ -120,7 +105,7 @@ static ssize_t transmit(const struct io_uring_sqe *sqe)
 	r = weft__call_begin(&worker);
 	if (weft__unlikely(r < 0))
 		return r;
-	if (!(sqe->msg_flags & MSG_WAITALL) && is_lone(worker)) {
+	if (!(sqe->msg_flags & MSG_WAITALL) && weft__call_is_lone(worker)) {
 		/* As if it waited: deadlines and cancellation find it. */
 		weft__wait_begin(worker, worker->current);
 		r = direct(sqe);

@@ -13,6 +13,11 @@ static const char *const not_here[] = {
 	"rwlock_write", "sem_acquire", "watch_wait", "chan_recv", "chan_send",
 	"broadcast_recv",
 
+	/* They suspend: test_io_stream_races.c and test_io_stream_close.c
+	 * interrupt them. */
+	"stream_close", "stream_peek", "stream_read", "stream_read_all",
+	"stream_write_all",
+
 	/* What a future awaits, which has no stack for a call to wait on; and
 	 * what does not suspend: test_io_future*.c, test_sched_future.c,
 	 * test_sched_grants.c. */
@@ -50,10 +55,11 @@ static const char *const not_here[] = {
 	"peer_addr", "race_begin", "race_drop", "runtime", "rwlock_try_read",
 	"rwlock_try_write", "rwlock_unlock", "scope_cancel", "scope_count",
 	"scope_fail", "scope_limit", "self", "sem_count", "sem_release",
-	"sem_try_acquire", "signal_open", "stats", "stats_worker", "submit",
-	"subscribe", "supervisor_begin", "task_name", "tcp_listen",
-	"timer_clear", "timer_set", "try_select", "unix_listen", "watch_close",
-	"watch_get", "watch_set", "within_begin", "within_end",
+	"sem_try_acquire", "signal_open", "stats", "stats_worker",
+	"stream_fd", "stream_init", "stream_skip", "submit", "subscribe",
+	"supervisor_begin", "task_name", "tcp_listen", "timer_clear",
+	"timer_set", "try_select", "unix_listen", "watch_close", "watch_get",
+	"watch_set", "within_begin", "within_end",
 };
 
 #endif

@@ -70,16 +70,28 @@ static int64_t lanes(void *arg)
 	return weft_blocking_lane(&lane, child, arg);
 }
 
+static int64_t streams(void *arg)
+{
+	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
+	char byte;
+
+	if (weft_stream_read(&stream, &byte, 1) < 0)
+		return -1;
+	return weft_stream_close(&stream);
+}
+
 int main(void)
 {
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
 	struct weft_opts opts = WEFT_OPTS_INIT;
+	int fd = 0;
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
 	opts.workers = task_opts.flags + (unsigned)socket_opts.backlog;
 	return weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
-	       weft_run(lanes, &opts.workers, &opts) < 0;
+	       weft_run(lanes, &opts.workers, &opts) < 0 ||
+	       weft_run(streams, &fd, &opts) < 0;
 }

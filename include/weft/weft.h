@@ -50,6 +50,7 @@
 #include <weft/scope.h>
 #include <weft/select.h>
 #include <weft/signal.h>
+#include <weft/stream.h>
 #include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>

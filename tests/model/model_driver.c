@@ -63,6 +63,17 @@ unsigned weft__op_complete(struct weft__worker *here,
 	return 1;
 }
 
+/* A stream of task 1, which waits. */
+uint64_t weft__stream_complete(const struct weft__completion *completion)
+{
+	(void)completion;
+	/* relaxed: its own. */
+	model_assert(weft__load(&shards[SLEEPER].lock.word, relaxed) &
+			     WEFT__TRYLOCK_HELD,
+		     "M1: a stream is told while the lock is held");
+	return WEFT__GENERATION | 1;
+}
+
 /* ---- Setting up --------------------------------------------------------- */
 
 static void setup_shard(unsigned i)
@@ -133,6 +144,13 @@ static void setup_unarmed(void *arg)
 	setup(arg);
 	shards[SLEEPER].wake_armed = false;
 	kernel_rings[SLEEPER].polled = false;
+}
+
+static void setup_told(void *arg)
+{
+	setup(arg);
+	tasks[1].state = WEFT__GENERATION | WEFT__PARKED;
+	model_name(&tasks[1], "task 1");
 }
 
 static void setup_failing(void *arg)
@@ -216,7 +234,7 @@ static void sleep_for_ever(void)
 }
 
 /* As a task does, in the middle of a tick. */
-static void ask(uint8_t opcode)
+static void ask_for(enum weft__tag tag, uint8_t opcode)
 {
 	struct weft__ring *ring = &weft__shard(weft__worker_self())->ring;
 	struct io_uring_sqe *sqe = weft__ring_next(ring);
@@ -224,9 +242,14 @@ static void ask(uint8_t opcode)
 	model_assert(sqe != NULL, "there is a free entry");
 	*sqe = (struct io_uring_sqe){
 		.opcode = opcode,
-		.user_data = weft__user_data(WEFT__TAG_OP, 0, 0),
+		.user_data = weft__user_data(tag, 0, 0),
 	};
 	weft__ring_publish(ring);
+}
+
+static void ask(uint8_t opcode)
+{
+	ask_for(WEFT__TAG_OP, opcode);
 }
 
 static void flush(void)
@@ -376,6 +399,30 @@ MODEL(flush_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_flush,
 MODEL(tick_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_tick,
       help_sleeper)
 
+/* A stream is told, and its reader woken. */
+static bool is_parked(const struct weft__task *task)
+{
+	/* relaxed: it is only looked at. */
+	return weft__load(&task->state, relaxed) & WEFT__PARKED;
+}
+
+static void compute_until_woken(void)
+{
+	while (is_parked(&tasks[1]))
+		weft__spin_hint();
+	weft__store(&heard, 1, relaxed);
+}
+
+THREAD(ask_told_and_tick, ask_for(WEFT__TAG_STREAM, IORING_OP_NOP);
+       next_tick(); model_assert(!is_parked(&tasks[1]), "it was woken");)
+THREAD(ask_told_and_compute, ask_for(WEFT__TAG_STREAM, IORING_OP_NOP);
+       compute_until_woken();)
+
+MODEL(stream_is_told_at_the_next_tick, setup_told, check, OPTIONS(),
+      ask_told_and_tick)
+MODEL(stream_is_told_by_helper, setup_told, check, OPTIONS(),
+      ask_told_and_compute, help_computer)
+
 /* ---- The whole scheduler ------------------------------------------------ */
 
 static void setup_workers(uint32_t count)
@@ -475,6 +522,8 @@ int main(void)
 		what_is_kept_aside_is_taken_by_helper,
 		flush_meets_helper,
 		tick_meets_helper,
+		stream_is_told_at_the_next_tick,
+		stream_is_told_by_helper,
 		one_works,
 		two_work,
 		one_wakes_the_other,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Outside - what io/driver.c asks of the rest of io/ and of timer/, and its
- * model does not need: there are no alarms, listeners or signals.
+ * model does not need: there are no alarms, listeners, pools or signals.
  */
 #ifndef WEFT_TESTS_MODEL_OUTSIDE_H
 #define WEFT_TESTS_MODEL_OUTSIDE_H
@@ -10,6 +10,7 @@
 #include "io/listener.h"
 #include "io/op.h"
 #include "io/sigpipe.h"
+#include "io/stream.h"
 #include "timer/lanes.h"
 
 int weft__lanes_open(struct weft_runtime *of, uint64_t now_ns)
@@ -91,6 +92,11 @@ unsigned weft__incoming_complete(struct weft__worker *here,
 {
 	(void)here, (void)completion;
 	return 0;
+}
+
+void weft__pool_close(struct weft__pool *pool_of_shard)
+{
+	(void)pool_of_shard;
 }
 
 int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)

@@ -15,8 +15,10 @@
 
 #undef io_uring_smp_load_acquire
 #undef io_uring_smp_store_release
+#undef IO_URING_READ_ONCE
 #define io_uring_smp_load_acquire(p) weft__load(p, acquire)
 #define io_uring_smp_store_release(p, v) weft__store(p, v, release)
+#define IO_URING_READ_ONCE(v) weft__load(&(v), relaxed)
 
 #include "io/op.h"
 #include "io/reactor.h"

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/pool.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* Of each kind: bytes a buffer, buffers at first, and at most. */
+static const struct {
+	uint32_t each, first, most;
+} kinds[WEFT__POOLS] = {
+	[WEFT__POOL_SMALL] = { WEFT__POOL_SMALL_BYTES, 64, 2048 },
+	[WEFT__POOL_LARGE] = { WEFT__POOL_LARGE_BYTES, 16, 128 },
+};
+
+static void *map(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static size_t memory_bytes(const struct weft__pool *pool)
+{
+	return (size_t)pool->most * (pool->each + WEFT__LINE_BYTES);
+}
+
+static size_t ring_bytes(const struct weft__pool *pool)
+{
+	return pool->most * sizeof(struct io_uring_buf);
+}
+
+static void pool_free(struct weft__pool *pool)
+{
+	if (pool->ring)
+		munmap(pool->ring, ring_bytes(pool));
+	if (pool->memory)
+		munmap(pool->memory, memory_bytes(pool));
+	free(pool->pieces);
+	pool->ring = NULL;
+	pool->memory = NULL;
+	pool->pieces = NULL;
+}
+
+static bool pool_map(struct weft__pool *pool)
+{
+	pool->ring = map(ring_bytes(pool));
+	pool->memory = map(memory_bytes(pool));
+	pool->pieces = calloc(pool->most, sizeof(*pool->pieces));
+	return pool->ring && pool->memory && pool->pieces;
+}
+
+static bool pool_register(struct weft__pool *pool, struct weft__ring *ring)
+{
+	struct io_uring_buf_reg reg = {
+		.ring_addr = (uint64_t)(uintptr_t)pool->ring,
+		.ring_entries = pool->most,
+		.bgid = pool->group,
+	};
+
+	return io_uring_register_buf_ring(&ring->uring, &reg, 0) == 0;
+}
+
+static bool pool_make(struct weft__pool *pool, struct weft__ring *ring,
+		      enum weft__pool_kind kind)
+{
+	pool->each = kinds[kind].each;
+	pool->most = kinds[kind].most;
+	pool->group = (uint16_t)kind;
+	if (!pool_map(pool) || !pool_register(pool, ring)) {
+		pool_free(pool);
+		return false;
+	}
+	while (pool->made < kinds[kind].first)
+		weft__pool_give(pool, pool->made++);
+	return true;
+}
+
+bool weft__pool_open(struct weft__pool *pool, struct weft__ring *ring,
+		     enum weft__pool_kind kind)
+{
+	if (weft__likely(pool->ring != NULL))
+		return true;
+	if (!pool->refused)
+		pool->refused = !pool_make(pool, ring, kind);
+	return !pool->refused;
+}
+
+/* What is received into it now fails. */
+static void pool_wall_up(struct weft__pool *pool)
+{
+	void *at = mmap(pool->memory, memory_bytes(pool), PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+			-1, 0);
+
+	if (at == pool->memory)
+		pool->memory = NULL;
+}
+
+void weft__pool_close(struct weft__pool *pool)
+{
+	/* relaxed: by the one thread that is left. */
+	if (pool->memory && weft__load(&pool->asked, relaxed))
+		pool_wall_up(pool);
+	pool_free(pool);
+}
+
+static bool is_scarce(struct weft__pool *pool)
+{
+	/* relaxed: an estimate; what was taken and not reaped is not in it. */
+	uint32_t left = pool->given - weft__load(&pool->taken, relaxed);
+
+	return left < pool->made / 2;
+}
+
+bool weft__pool_grow(struct weft__pool *pool, bool again)
+{
+	uint32_t until = pool->made * 2;
+
+	if (!again && !is_scarce(pool))
+		return true;
+	if (pool->made == pool->most)
+		return !again;
+	while (pool->made < until)
+		weft__pool_give(pool, pool->made++);
+	return true;
+}
+
+void weft__pool_give(struct weft__pool *pool, uint32_t piece)
+{
+	struct io_uring_buf *buf =
+		&pool->ring->bufs[pool->given++ & (pool->most - 1)];
+
+	buf->addr = (uint64_t)(uintptr_t)weft__pool_at(pool, piece);
+	buf->len = pool->each;
+	buf->bid = (uint16_t)piece;
+	io_uring_smp_store_release(&pool->ring->tail, (uint16_t)pool->given);
+}
+
+void weft__pool_give_back(struct weft__pool *pool, uint32_t piece)
+{
+	/* relaxed: decided by the CAS. */
+	uint32_t old = weft__load(&pool->returned, relaxed);
+
+	do {
+		pool->pieces[piece].next = old;
+		/* pairs: [pool.returned] */
+	} while (!weft__cas(&pool->returned, &old, piece + 1,
+			    release)); /* mutate: retry */
+}
+
+void weft__pool_collect_slow(struct weft__pool *pool)
+{
+	/* pairs: [pool.returned] */
+	uint32_t piece = weft__swap(&pool->returned, 0u, acquire);
+
+	while (piece) {
+		uint32_t next = pool->pieces[piece - 1].next;
+
+		weft__pool_give(pool, piece - 1);
+		piece = next;
+	}
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/stream.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <weft/io.h>
+
+#include "io/call.h"
+#include "io/memcheck.h"
+
+void weft_stream_init(struct weft_stream *stream, int fd)
+{
+	*stream = (struct weft_stream)WEFT_STREAM_INIT(fd);
+}
+
+int weft_stream_fd(const struct weft_stream *stream)
+{
+	/* The descriptor alone: what lies beside it a reader may write. */
+	return ((const struct weft__stream *)stream->private_words)->fd;
+}
+
+/* ---- The request --------------------------------------------------------- */
+
+static struct weft__fds *stream_fds(void)
+{
+	return &weft__reactor(weft__worker_self()->runtime)->fds;
+}
+
+static bool stream_take_pool_of(struct weft__worker *worker,
+				struct weft__stream *stream, uint8_t kind)
+{
+	struct weft__shard *shard = weft__shard(worker);
+	struct weft__pool *pool = &shard->pools[kind];
+
+	if (stream->kind != kind)
+		stream->streak = 0;
+	stream->kind = kind;
+	stream->home = worker;
+	stream->pool = pool;
+	stream->stops = false;
+	if (!weft__pool_open(pool, &shard->ring, stream->kind))
+		return false;
+	weft__pool_collect(pool);
+	if (stream->starved && !weft__pool_grow(pool, stream->starved > 1))
+		return false;
+	free(stream->own);
+	stream->own = NULL;
+	return true;
+}
+
+/* By the reader, while it is not ARMED: the buffers to ask for.  False: there
+ * are none. */
+static bool stream_take_pool(struct weft__worker *worker,
+			     struct weft__stream *stream)
+{
+	if (stream_take_pool_of(worker, stream, stream->wants))
+		return true;
+	if (stream->wants == WEFT__POOL_SMALL)
+		return false;
+	/* All large ones may be with streams that nobody reads. */
+	stream->wants = WEFT__POOL_SMALL;
+	stream->starved = 0;
+	return stream_take_pool_of(worker, stream, stream->wants);
+}
+
+static struct io_uring_sqe stream_request(struct weft__stream *stream,
+					  bool multishot)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	if (multishot)
+		io_uring_prep_recv_multishot(&sqe, stream->fd, NULL, 0, 0);
+	else
+		io_uring_prep_recv(&sqe, stream->fd, NULL, 0, 0);
+	sqe.flags |= IOSQE_BUFFER_SELECT;
+	sqe.buf_group = stream->pool->group;
+	sqe.user_data = weft__stream_user_data(stream);
+	return sqe;
+}
+
+static void stream_set_armed(struct weft__stream *stream)
+{
+	/* pairs: [stream.armed] */
+	weft__store(&stream->word, WEFT__STREAM_ARMED, release);
+}
+
+/* The kernel did not take it. */
+static void stream_unset_armed(struct weft__stream *stream)
+{
+	weft__pool_asked(stream->pool);
+	/* relaxed: nobody has it but the reader. */
+	weft__store(&stream->word, (uint64_t)0, relaxed); /* mutate: wake */
+}
+
+/* One receive, into a buffer of its own: 0 or -ENOMEM. */
+static int stream_own(struct weft__stream *stream, struct io_uring_sqe *ret_sqe)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	if (!stream->own)
+		stream->own = malloc(WEFT__POOL_SMALL_BYTES);
+	if (!stream->own)
+		return -ENOMEM;
+	io_uring_prep_recv(&sqe, stream->fd, stream->own,
+			   WEFT__POOL_SMALL_BYTES, 0);
+	sqe.user_data = weft__stream_user_data(stream);
+	*ret_sqe = sqe;
+	return 0;
+}
+
+/* One receive; from the free entry to its publication the task must not be
+ * switched. */
+static int stream_arm_once(struct weft__stream *stream)
+{
+	struct io_uring_sqe *slot = weft__op_entry();
+	struct weft__worker *worker = weft__worker_self();
+	struct io_uring_sqe sqe;
+
+	if (stream_take_pool(worker, stream)) {
+		sqe = stream_request(stream, false);
+		weft__pool_ask(stream->pool);
+	} else {
+		int error = stream_own(stream, &sqe);
+
+		if (error < 0)
+			return error;
+	}
+	*slot = sqe;
+	stream_set_armed(stream);
+	weft__ring_publish(&weft__shard(worker)->ring);
+	if (weft__ring_unsubmitted(&weft__shard(worker)->ring) >=
+	    WEFT__PENDING_MOST)
+		weft__shard_flush(weft__shard(worker));
+	return 0;
+}
+
+/* All receives from here on; under the shard's lock, so that no helper meets
+ * the request (S3).  False: the kernel does not take it now. */
+static bool stream_arm_for_good(struct weft__worker *worker,
+				struct weft__stream *stream)
+{
+	struct weft__shard *shard = weft__shard(worker);
+	struct io_uring_sqe *slot;
+	bool submitted = false;
+
+	weft__shard_lock(shard);
+	slot = weft__shard_entry(shard);
+	if (slot) {
+		*slot = stream_request(stream, true);
+		weft__pool_ask(stream->pool);
+		stream_set_armed(stream);
+		submitted = weft__shard_submit(shard);
+		if (!submitted)
+			stream_unset_armed(stream);
+	}
+	/* Whoever was refused will come again if we are late. */
+	weft__trylock_drop(&shard->lock);
+	return submitted;
+}
+
+/* From now on nobody else closes the descriptor: the request would hold what it
+ * refers to open. */
+static int stream_own_fd(struct weft__stream *stream)
+{
+	struct weft__fd *entry;
+	int error = weft__fd_get(stream_fds(), stream->fd, &entry);
+
+	if (error < 0)
+		return error;
+	weft__lock_take(&entry->lock);
+	weft__assert(!entry->owned,
+		     "weft_stream: two streams of one descriptor");
+	if (entry->closing)
+		error = -EBADF;
+	else
+		entry->owned = true;
+	weft__lock_drop(&entry->lock);
+	stream->owns = !error;
+	/* Before Linux 7.0 (commit a68ed2df7213) a request that goes on may
+	 * miss that a Unix socket has come to its end. */
+	stream->singly = !weft__direct_is_tcp(stream->fd);
+	return error;
+}
+
+static void stream_disown_fd(struct weft__stream *stream)
+{
+	struct weft__fd *entry = weft__fd_find(stream_fds(), stream->fd);
+
+	weft__lock_take(&entry->lock);
+	entry->owned = false;
+	weft__lock_drop(&entry->lock);
+	stream->owns = false;
+}
+
+static int stream_arm(struct weft__stream *stream)
+{
+	struct weft__worker *worker = weft__worker_self();
+	int error = stream->owns ? 0 : stream_own_fd(stream);
+
+	if (error < 0)
+		return error;
+	weft__count(worker, WEFT__N_OPS, 1);
+	if (stream->singly || !stream_take_pool(worker, stream) ||
+	    !stream_arm_for_good(worker, stream))
+		error = stream_arm_once(stream);
+	if (!error)
+		stream->began = true;
+	return error;
+}
+
+/* ---- What was received --------------------------------------------------- */
+
+/* The pieces that have come, turned round; only when the reader has none. */
+static bool stream_take(struct weft__stream *stream)
+{
+	struct weft__piece *pieces;
+	uint32_t newest, next;
+	/* relaxed: decided by the CAS. */
+	uint64_t old = weft__load(&stream->word, relaxed);
+
+	if (!(old >> 32))
+		return false;
+	/* pairs: [stream.told] */
+	while (!weft__cas(&stream->word, &old, old & WEFT__STREAM_FLAGS,
+			  acquire)) /* mutate: retry */
+		;
+	pieces = stream->pool->pieces;
+	for (newest = (uint32_t)(old >> 32); newest; newest = next) {
+		next = pieces[newest - 1].next;
+		pieces[newest - 1].next = stream->head;
+		stream->head = newest;
+	}
+	stream->starved = 0;
+	stream->tries = 0;
+	return true;
+}
+
+static bool stream_has_some(struct weft__stream *stream)
+{
+	return stream->head || stream->own_at < stream->own_bytes ||
+	       stream_take(stream);
+}
+
+static size_t stream_show(struct weft__stream *stream, const void **ret_data)
+{
+	uint32_t piece = stream->head - 1;
+
+	if (!stream->head) {
+		*ret_data = stream->own + stream->own_at;
+		return stream->own_bytes - stream->own_at;
+	}
+	*ret_data =
+		(char *)weft__pool_at(stream->pool, piece) + stream->head_at;
+	return stream->pool->pieces[piece].bytes - stream->head_at;
+}
+
+/* The oldest piece was read. */
+static void stream_drop(struct weft__stream *stream)
+{
+	struct weft__pool *pool = stream->pool;
+	uint32_t piece = stream->head - 1;
+
+	stream->head = pool->pieces[piece].next;
+	stream->head_at = 0;
+	/* relaxed: an estimate to others. */
+	weft__store(&stream->gone, weft__load(&stream->gone, relaxed) + 1,
+		    relaxed);
+	if (weft__worker_self() == stream->home) /* mutate: recheck=true */
+		weft__pool_give(pool, piece);
+	else
+		weft__pool_give_back(pool, piece);
+}
+
+static void stream_skip(struct weft__stream *stream, size_t bytes)
+{
+	if (!stream->head) {
+		stream->own_at += (uint32_t)bytes;
+		return;
+	}
+	stream->head_at += (uint32_t)bytes;
+	if (stream->head_at == stream->pool->pieces[stream->head - 1].bytes)
+		stream_drop(stream);
+}
+
+void weft_stream_skip(struct weft_stream *stream, size_t bytes)
+{
+	struct weft__stream *s = weft__stream(stream);
+	const void *data;
+
+	if (!bytes)
+		return;
+	weft__assert((s->head || s->own) && bytes <= stream_show(s, &data),
+		     "weft_stream_skip: more bytes than the last peek showed");
+	stream_skip(s, bytes);
+}
+
+/* ---- Waiting ------------------------------------------------------------- */
+
+static uint64_t stream_reason(const struct weft__stream *stream)
+{
+	return weft__op_reason(IORING_OP_RECV, 0, stream->fd);
+}
+
+/* False: there is something to see. */
+static bool stream_set_waits(struct weft__stream *stream)
+{
+	/* relaxed: decided by the CAS; what there is, is looked at anew. */
+	uint64_t old = weft__load(&stream->word, relaxed);
+	uint64_t new;
+
+	do {
+		if ((old >> 32) ||
+		    !(old & WEFT__STREAM_ARMED)) /* mutate: recheck */
+			return false;
+		weft__assert(!(old & WEFT__STREAM_WAITS),
+			     "weft_stream: two tasks receive at once");
+		new = ((old + WEFT__STREAM_TURN) & WEFT__STREAM_FLAGS) |
+		      WEFT__STREAM_WAITS;
+		/* pairs: [stream.waits] */
+	} while (!weft__cas(&stream->word, &old, new,
+			    release)); /* mutate: retry */
+	return true;
+}
+
+/* Until the stream is told something; or is woken for another reason. */
+static void stream_suspend(struct weft__worker *worker,
+			   struct weft__stream *stream, uint64_t most_ns)
+{
+	struct weft__task *task = worker->current;
+
+	/* relaxed: WAITS goes with it. */
+	weft__store(&stream->reader, weft__running_id(task), relaxed);
+	if (!stream_set_waits(stream))
+		return;
+	if (most_ns == UINT64_MAX)
+		weft__suspend(worker, stream_reason(stream));
+	else
+		weft__op_pause(worker, task, stream_reason(stream), most_ns);
+	/* relaxed: a look.  pairs: [stream.told] */
+	if (weft__load(&stream->word, relaxed) & WEFT__STREAM_WAITS)
+		weft__and(&stream->word, ~WEFT__STREAM_WAITS, relaxed);
+}
+
+/* What was received into a buffer of its own. */
+static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
+{
+	weft__memcheck_received(stream->own, bytes);
+	stream->own_bytes = bytes;
+	stream->own_at = 0;
+	stream->starved = 0;
+}
+
+/* There is no request, and nothing to read: what the last one said.  0 at the
+ * end, or 1, or what went wrong. */
+static int stream_settle(struct weft__stream *stream)
+{
+	int said = stream->said;
+
+	if (!stream->began)
+		return 1;
+	if (said == 0)
+		return 0;
+	stream->said = WEFT__STREAM_SAID_NOTHING;
+	if (said > 0) {
+		stream_fill_own(stream, (uint32_t)said);
+		return 1;
+	}
+	switch (said) {
+	case -ENOBUFS:
+		stream->starved++;
+		return 1;
+	case -EAGAIN:
+		/* It does not block, so the kernel does not wait for it. */
+		stream->singly = true;
+		said = weft__op_await_ready(stream->fd, POLLIN,
+					    stream->tries++);
+		return said < 0 ? said : 1;
+	default:
+		return weft__op_was_interrupted(said) ? 1 : said;
+	}
+}
+
+/* Waits until there is something to read: 1, or 0 at the end, or an error. */
+static int stream_await(struct weft__worker *worker,
+			struct weft__stream *stream)
+{
+	struct weft__task *task = worker->current;
+	int r;
+
+	weft__wait_begin(worker, task);
+	while (!stream_has_some(stream)) {
+		worker = weft__worker_self();
+		/* pairs: [stream.told] */
+		if (weft__load(&stream->word, acquire)) {
+			/* Its scope may have been cancelled before it knew of
+			 * this task; then nobody wakes it. */
+			r = weft__interrupted(worker, task);
+			if (weft__unlikely(r < 0)) /* mutate: recheck */
+				return r;
+			stream_suspend(worker, stream, UINT64_MAX);
+			continue;
+		}
+		r = stream_settle(stream);
+		if (r <= 0)
+			return r;
+		r = stream_has_some(stream) ? 0 : stream_arm(stream);
+		if (r < 0)
+			return r;
+	}
+	return 1;
+}
+
+ssize_t weft_stream_peek(struct weft_stream *stream, const void **ret_data)
+{
+	struct weft__stream *s = weft__stream(stream);
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	if (stream_has_some(s)) {
+		(void)weft__call_ready(worker, 0);
+	} else {
+		r = stream_await(worker, s);
+		if (r <= 0)
+			return r;
+	}
+	return (ssize_t)stream_show(s, ret_data);
+}
+
+ssize_t weft_stream_read(struct weft_stream *stream, void *buf, size_t bytes)
+{
+	struct weft__stream *s = weft__stream(stream);
+	const void *data;
+	size_t done = 0;
+	ssize_t n;
+
+	if (!bytes)
+		return weft__call_refused(0);
+	n = weft_stream_peek(stream, &data);
+	if (n <= 0)
+		return n;
+	while (done < bytes && stream_has_some(s)) {
+		size_t some = stream_show(s, &data);
+
+		if (some > bytes - done)
+			some = bytes - done;
+		memcpy((char *)buf + done, data, some);
+		stream_skip(s, some);
+		done += some;
+	}
+	weft__call_charge(weft__worker_self(), done);
+	return (ssize_t)done;
+}
+
+int weft_stream_read_all(struct weft_stream *stream, void *buf, size_t bytes,
+			 size_t *ret_done)
+{
+	size_t done = 0;
+	ssize_t n = 1;
+
+	while (n > 0 && done < bytes) {
+		n = weft_stream_read(stream, (char *)buf + done, bytes - done);
+		if (n > 0)
+			done += (size_t)n;
+	}
+	if (ret_done)
+		*ret_done = done;
+	if (n < 0)
+		return (int)n;
+	return n == 0 ? -ENODATA : 0;
+}
+
+/* ---- Ending -------------------------------------------------------------- */
+
+static void stream_drop_all(struct weft__stream *stream)
+{
+	while (stream->head || stream_take(stream))
+		stream_drop(stream);
+}
+
+/* Has the request cancelled, and waits for its end. */
+static void stream_disarm(struct weft__stream *stream)
+{
+	/* pairs: [stream.told] */
+	while (weft__load(&stream->word, acquire) & WEFT__STREAM_ARMED) {
+		int r = weft__shard_cancel(weft__shard(stream->home),
+					   weft__stream_user_data(stream));
+
+		stream_drop_all(stream);
+		stream_suspend(weft__worker_self(), stream,
+			       r == 0 ? UINT64_MAX : WEFT__CANCEL_AGAIN_NS);
+	}
+	stream_drop_all(stream); /* mutate: wake */
+}
+
+int weft_stream_close(struct weft_stream *stream)
+{
+	struct weft__stream *s = weft__stream(stream);
+
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	stream_disarm(s);
+	free(s->own);
+	s->own = NULL;
+	if (s->owns)
+		stream_disown_fd(s);
+	return weft_close(s->fd);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stream - a connection, and the one request that receives for it.
+ *
+ *	kernel --> completions --> [word: newest piece] --> reader's own list
+ *	           in their order   by who reaps, under     oldest first
+ *	           (lock held)      the lock
+ *
+ * The word
+ *
+ *	63           32 31   2    1      0
+ *	[ newest piece ][ TURN ][ WAITS ][ ARMED ]
+ *
+ *	ARMED	the request is the kernel's: it is cleared with its last
+ *		completion, and then the request is the reader's to make anew
+ *	WAITS	the reader suspends; whoever clears it wakes him
+ *	TURN	counts the waits of a request: whom to wake is read before the
+ *		CAS, which must not take the next reader for that one
+ *
+ * Pieces are buffers of the pool that the request takes from, linked newest
+ * first; the reader takes them all, and turns them round.
+ *
+ * Invariants
+ *   M1  Completions of a stream are told to it while the shard's lock is held,
+ *       and so in the order in which they came.
+ *   M2  Who reaps touches the stream up to the CAS of its word and no longer:
+ *       with the last completion told, it may be closed and its memory gone.
+ *   M3  A request that completes more than once is submitted by the owner of
+ *       the ring under the lock (S3).
+ *   M4  A request is made when there is none and nothing is left to read; so
+ *       all pieces are of one pool, and what is received is in order.
+ *
+ * Orderings
+ *   [stream.told]  CAS of who reaps, release -> the reader's load or CAS,
+ *       acquire: the pieces, and what the last completion said.
+ *   [stream.waits]  the reader's CAS, release -> that of who reaps, acquire:
+ *       whom to wake.
+ *   [stream.sent]  store of who reaps, release -> the sender's load,
+ *       acquire: the result.  After it he may be gone.
+ *   [stream.armed]  the reader's or sender's store, release -> load of who
+ *       reaps, acquire: what the request is of.
+ *   Modelled in tests/model/model_stream.c.
+ */
+#ifndef WEFT_IO_STREAM_H
+#define WEFT_IO_STREAM_H
+
+#include <errno.h>
+#include <weft/stream.h>
+
+#include "io/pool.h"
+#include "io/shard.h"
+
+/* What the last completion said, of no interest to the reader. */
+#define WEFT__STREAM_SAID_NOTHING (-EINTR)
+
+#define WEFT__STREAM_ARMED ((uint64_t)1 << 0)
+#define WEFT__STREAM_WAITS ((uint64_t)1 << 1)
+#define WEFT__STREAM_TURN ((uint64_t)1 << 2)
+#define WEFT__STREAM_FLAGS ((uint64_t)0xffffffff)
+
+struct weft__stream {
+	int32_t fd; /* immutable */
+	/* The reader's alone. */
+	bool owns;	 /* the descriptor is known to be its */
+	bool began;	 /* a request was made */
+	bool singly;	 /* each is to complete once */
+	uint8_t starved; /* how often in a row there was no buffer for it */
+	uint8_t tries;	 /* how often in a row it was ready, and then not */
+	/* The reader's while it is not ARMED, and then of who reaps. */
+	uint8_t kind;	/* enum weft__pool_kind: of its pool, and of that */
+	uint8_t wants;	/* it is to ask for next */
+	bool stops;	/* it is cancelled */
+	uint8_t streak; /* pieces in a row that fit the other kind better */
+	int32_t said;	/* by the last completion */
+	weft__atomic(uint64_t) word;
+	weft__atomic(uint64_t) reader; /* whom to wake */
+	uint32_t came;		       /* pieces so far; wraps */
+	weft__atomic(uint32_t) gone;   /* those read; the reader's, others
+					  look */
+	struct weft__pool *pool;
+	struct weft__worker *home; /* whose ring it is in */
+	/* The reader's alone. */
+	uint32_t head;	    /* + 1; the oldest piece */
+	uint32_t head_at;   /* bytes gone of it */
+	char *own;	    /* a buffer, while the pool has none; */
+	uint32_t own_bytes; /* received into it, */
+	uint32_t own_at;    /* and gone of those */
+} __attribute__((may_alias));
+
+/* A send under way, on the stack of who waits for it. */
+struct weft__sending {
+	weft__atomic(uint64_t) word; /* SENDING, or the result */
+	uint64_t sender;	     /* a task's id */
+	struct weft__worker *from;   /* whose ring it is in */
+};
+
+_Static_assert(sizeof(struct weft__stream) <= sizeof(struct weft_stream),
+	       "the public struct has room");
+
+static inline struct weft__stream *weft__stream(struct weft_stream *stream)
+{
+	return (void *)stream->private_words;
+}
+
+/* In the user_data of a send. */
+#define WEFT__SENDING ((uint64_t)1)
+
+static inline uint64_t weft__stream_user_data(const struct weft__stream *stream)
+{
+	return (uint64_t)WEFT__TAG_STREAM << 60 | (uint64_t)(uintptr_t)stream;
+}
+
+static inline uint64_t
+weft__sending_user_data(const struct weft__sending *sending)
+{
+	return (uint64_t)WEFT__TAG_STREAM << 60 | (uint64_t)(uintptr_t)sending |
+	       WEFT__SENDING;
+}
+
+/* A struct weft__stream, or weft__sending. */
+static inline void *weft__stream_of(const struct weft__completion *completion)
+{
+	return (void *)(uintptr_t)(completion->user_data & ~WEFT__SENDING &
+				   (((uint64_t)1 << 60) - 1));
+}
+
+static inline void
+weft__stream_prefetch(const struct weft__completion *completion)
+{
+	char *at = weft__stream_of(completion);
+
+	__builtin_prefetch(at, 1);
+	__builtin_prefetch(at + WEFT__LINE_BYTES, 1);
+}
+
+/* Tells the stream, while the shard's lock is held.  Returns the task to wake,
+ * or 0. */
+uint64_t weft__stream_complete(const struct weft__completion *completion);
+
+/* The same for a send, which may be told at any time. */
+static inline uint64_t
+weft__sending_complete(const struct weft__completion *completion)
+{
+	struct weft__sending *sending = weft__stream_of(completion);
+	uint64_t sender;
+
+	/* pairs: [stream.armed] */
+	(void)weft__load(&sending->word, acquire);
+	sender = sending->sender;
+	/* pairs: [stream.sent] */
+	weft__store(&sending->word, (uint64_t)(uint32_t)completion->result,
+		    release);
+	return sender;
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: sending.  Nobody but the stream closes its descriptor, so no list
+ * has to know of the request.
+ */
+#include <poll.h>
+#include <string.h>
+#include <weft/io.h>
+
+#include "io/call.h"
+#include "io/stream.h"
+
+#define SENDING ((uint64_t)1 << 63)
+
+static void send_begin(struct weft__sending *sending, int fd, const void *buf,
+		       size_t bytes)
+{
+	struct io_uring_sqe *slot = weft__op_entry();
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
+
+	memset(slot, 0, sizeof(*slot));
+	io_uring_prep_send(slot, fd, buf, weft__bytes(bytes),
+			   MSG_NOSIGNAL | MSG_WAITALL);
+	slot->user_data = weft__sending_user_data(sending);
+	sending->from = worker;
+	sending->sender = weft__running_id(worker->current);
+	/* pairs: [stream.armed] */
+	weft__store(&sending->word, SENDING, release);
+	weft__ring_publish(&shard->ring);
+	weft__count(worker, WEFT__N_OPS, 1);
+	if (weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
+		weft__shard_flush(shard);
+}
+
+/* The wait was interrupted; the completion still comes (O1 in op.h). */
+static void send_cancel(struct weft__worker *worker,
+			struct weft__sending *sending, uint64_t reason)
+{
+	if (weft__shard_cancel(weft__shard(sending->from),
+			       weft__sending_user_data(sending)) == 0)
+		weft__suspend(worker, reason);
+	else
+		weft__op_pause(worker, worker->current, reason,
+			       WEFT__CANCEL_AGAIN_NS);
+}
+
+/* Through the ring: what was sent, 0 if the wait was interrupted before
+ * anything was, or an error. */
+static int32_t send_run(int fd, const void *buf, size_t bytes)
+{
+	uint64_t reason = weft__op_reason(IORING_OP_SEND, 0, fd);
+	struct weft__sending sending;
+	struct weft__worker *worker;
+	uint64_t word;
+
+	send_begin(&sending, fd, buf, bytes);
+	/* pairs: [stream.sent] */
+	while ((word = weft__load(&sending.word, acquire)) & SENDING) {
+		worker = weft__worker_self();
+		if (weft__unlikely(weft__interrupted(worker, worker->current) <
+				   0))
+			send_cancel(worker, &sending, reason);
+		else
+			weft__suspend(worker, reason);
+	}
+	return weft__op_was_interrupted((int32_t)word) ? 0 : (int32_t)word;
+}
+
+/* Some of it, or none; or an error.  tries: how often in a row the socket was
+ * ready, and then not. */
+static ssize_t send_some(int fd, const void *buf, size_t bytes, unsigned *tries)
+{
+	struct weft__worker *worker;
+	ssize_t r = weft__call_begin(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	/* A direct send too is as if it waited: deadlines and cancellation
+	 * find it. */
+	weft__wait_begin(worker, worker->current);
+	if (weft__call_is_lone(worker)) {
+		r = weft__direct_send(fd, buf, bytes, 0);
+		if (r != -EAGAIN)
+			return weft__call_ready(worker, r);
+	}
+	r = send_run(fd, buf, bytes);
+	if (r == -EAGAIN) {
+		/* It does not block, so the kernel does not wait for it. */
+		r = weft__op_await_ready(fd, POLLOUT, (*tries)++);
+		return r < 0 ? r : 0;
+	}
+	return r;
+}
+
+int weft_stream_write_all(struct weft_stream *stream, const void *buf,
+			  size_t bytes, size_t *ret_done)
+{
+	int fd = weft_stream_fd(stream);
+	unsigned tries = 0;
+	size_t done = 0;
+	ssize_t n = 0;
+
+	while (n >= 0 && done < bytes) {
+		n = send_some(fd, (const char *)buf + done, bytes - done,
+			      &tries);
+		if (n > 0) {
+			done += (size_t)n;
+			tries = 0;
+		}
+	}
+	if (ret_done)
+		*ret_done = done;
+	return n < 0 ? (int)n : 0;
+}

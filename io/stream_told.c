@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: what becomes of their completions, with the shard's lock held.
+ */
+#include "io/memcheck.h"
+#include "io/stream.h"
+
+enum {
+	STREAK_LARGE = 4,  /* full small pieces, and large ones are asked for */
+	STREAK_SMALL = 64, /* large ones that small would hold: vice versa */
+};
+
+/* So many pieces that nobody reads, and the kernel is to keep the rest. */
+static const uint32_t held_most[WEFT__POOLS] = { 64, 8 };
+
+/* Is the stream better off with pieces of the other kind? */
+static bool is_misfit(struct weft__stream *stream, uint32_t bytes)
+{
+	bool large = stream->kind == WEFT__POOL_LARGE;
+	bool misfit = large ? bytes <= WEFT__POOL_SMALL_BYTES :
+			      bytes == WEFT__POOL_SMALL_BYTES;
+
+	stream->streak = misfit ? stream->streak + 1 : 0;
+	return stream->streak >= (large ? STREAK_SMALL : STREAK_LARGE);
+}
+
+static bool is_full(struct weft__stream *stream)
+{
+	/* relaxed: an estimate; it only falls meanwhile. */
+	return stream->came - weft__load(&stream->gone, relaxed) >=
+	       held_most[stream->kind];
+}
+
+/* May the request go on?  If it is not to be caught now it has ended, or its
+ * next completion brings us here again. */
+static void stream_watch(struct weft__stream *stream, uint32_t bytes, bool last)
+{
+	bool misfit = is_misfit(stream, bytes);
+
+	if (misfit)
+		stream->wants = stream->kind == WEFT__POOL_LARGE ?
+					WEFT__POOL_SMALL :
+					WEFT__POOL_LARGE;
+	if (last || stream->stops || (!misfit && !is_full(stream)))
+		return;
+	stream->stops = weft__ring_cancel(&weft__shard(stream->home)->ring,
+					  weft__stream_user_data(stream)) == 0;
+}
+
+/* A buffer of the pool: + 1, or 0. */
+static uint32_t stream_receive(struct weft__stream *stream,
+			       const struct weft__completion *completion)
+{
+	struct weft__pool *pool = stream->pool;
+	uint32_t piece = completion->flags >> IORING_CQE_BUFFER_SHIFT;
+	uint32_t bytes =
+		completion->result > 0 ? (uint32_t)completion->result : 0;
+
+	if (!(completion->flags & IORING_CQE_F_BUFFER))
+		return 0;
+	weft__pool_took(pool, piece, bytes);
+	if (!bytes) {
+		weft__pool_give_back(pool, piece); /* mutate: wake */
+		return 0;
+	}
+	weft__memcheck_received(weft__pool_at(pool, piece), bytes);
+	stream->came++;
+	stream_watch(stream, bytes, !(completion->flags & IORING_CQE_F_MORE));
+	return piece + 1;
+}
+
+/* The last that who reaps does with the stream (M2).  Returns whom to wake, or
+ * 0. */
+static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
+			    bool last)
+{
+	struct weft__piece *piece =
+		newest ? &stream->pool->pieces[newest - 1] : NULL;
+	/* pairs: [stream.waits] */
+	uint64_t old = weft__load(&stream->word, acquire);
+	uint64_t next, reader;
+
+	do {
+		next = old & ~(last ? WEFT__STREAM_FLAGS : WEFT__STREAM_WAITS);
+		if (piece) {
+			piece->next = (uint32_t)(old >> 32);
+			next = (next & WEFT__STREAM_FLAGS) | (uint64_t)newest
+								     << 32;
+		}
+		/* relaxed: it was set before WAITS was. */
+		reader = old & WEFT__STREAM_WAITS ?
+				 weft__load(&stream->reader, relaxed) :
+				 0;
+		/* pairs: [stream.told], [stream.waits] */
+	} while (!weft__cas_acquire(&stream->word, &old, next,
+				    acq_rel)); /* mutate: retry */
+	return reader;
+}
+
+uint64_t weft__stream_complete(const struct weft__completion *completion)
+{
+	struct weft__stream *stream = weft__stream_of(completion);
+	bool last = !(completion->flags & IORING_CQE_F_MORE);
+	uint32_t newest;
+
+	if (completion->user_data & WEFT__SENDING)
+		return weft__sending_complete(completion);
+	/* pairs: [stream.armed] */
+	(void)weft__load(&stream->word, acquire);
+	newest = stream_receive(stream, completion);
+	if (last && !stream->own)
+		weft__pool_asked(stream->pool);
+	if (last)
+		stream->said =
+			newest ? WEFT__STREAM_SAID_NOTHING : completion->result;
+	return stream_tell(stream, newest, last);
+}

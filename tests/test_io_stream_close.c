@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite io/stream/close: a stream is closed whatever it is at, and leaves
+ * nothing behind.
+ */
+#include "tests/stream_kit.h"
+
+/* ---- Whatever it is at --------------------------------------------------- */
+
+/* What a stream is at, when it is closed. */
+enum state { NEW, ARMED, USED, UNREAD, PARTLY_READ, ENDED, STATES };
+
+static void bring_to(enum state state, struct weft_stream *stream,
+		     const int fds[2])
+{
+	unsigned char bytes[10000];
+	const void *data;
+
+	if (state >= USED)
+		kit_warm_up(stream, fds[1]);
+	if (state == ARMED)
+		EXPECT(peek_within(stream, WEFT_US(1)) == -ETIMEDOUT);
+	if (state == UNREAD || state == PARTLY_READ) {
+		kit_fill(bytes, sizeof(bytes), 0);
+		EXPECT(weft_write_all(fds[1], bytes, sizeof(bytes), NULL) == 0);
+	}
+	if (state == PARTLY_READ) {
+		EXPECT(weft_stream_peek(stream, &data) > 1);
+		weft_stream_skip(stream, 1);
+	}
+	if (state == ENDED) {
+		EXPECT(weft_shutdown(fds[1], SHUT_WR) == 0);
+		EXPECT(weft_stream_peek(stream, &data) == 0);
+	}
+}
+
+/* The peer learns of it at once: nobody else holds the socket. */
+static void expect_closed(enum state state, const int fds[2])
+{
+	struct pollfd end = { .fd = fds[1], .events = POLLIN };
+	char byte;
+	ssize_t n;
+
+	EXPECT(fcntl(fds[0], F_GETFD) < 0);
+	EXPECT(poll(&end, 1, 10000) == 1);
+	n = recv(fds[1], &byte, 1, MSG_DONTWAIT);
+	/* What it had sent, nobody has read. */
+	EXPECT(n == 0 || (n < 0 && errno == ECONNRESET && state >= UNREAD));
+}
+
+static void close_in(enum state state, bool tcp)
+{
+	int fds[2];
+
+	kit_pair(fds, tcp);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	bring_to(state, &stream, fds);
+	EXPECT(weft_stream_close(&stream) == 0);
+	expect_closed(state, fds);
+	EXPECT(weft_close(fds[1]) == 0);
+}
+
+STREAM_TEST(stream_is_closed_whatever_it_is_at)
+{
+	for (unsigned i = 0; i < kit_rounds(50); i++)
+		for (int state = 0; state < STATES; state++)
+			close_in((enum state)state, i % 8 == 0);
+	return 0;
+}
+
+static int64_t close_cancelled(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_sleep(WEFT_SEC(3600)) == -ECANCELED);
+	for (int state = 0; state < STATES; state++) {
+		int fds[2];
+
+		WEFT_SHIELD
+			tcp_pair(fds);
+		struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+		WEFT_SHIELD
+			bring_to((enum state)state, &stream, fds);
+		EXPECT(weft_stream_close(&stream) == 0);
+		expect_closed((enum state)state, fds);
+		EXPECT(close(fds[1]) == 0);
+	}
+	return 0;
+}
+
+STREAM_TEST(cancelled_task_closes_in_full)
+{
+	for (unsigned i = 0; i < kit_rounds(50); i++)
+		WEFT_SUPERVISE (scope) {
+			kit_go(scope, close_cancelled, NULL);
+			EXPECT(weft_yield() == 0);
+			weft_scope_cancel(scope);
+		}
+	return 0;
+}
+
+/* The next connection has the number, and nothing of the last one. */
+STREAM_TEST(number_is_used_again_at_once)
+{
+	unsigned again = 0;
+	int old = -1;
+
+	for (unsigned i = 0; i < 500; i++) {
+		unsigned char bytes[5000];
+		int fds[2];
+
+		tcp_pair(fds);
+		struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+		again += fds[0] == old;
+		old = fds[0];
+		kit_fill(bytes, sizeof(bytes), i * 1000);
+		EXPECT(weft_write_all(fds[1], bytes, sizeof(bytes), NULL) == 0);
+		kit_take_all(&stream, i * 1000, i * 1000 + 1 + i * 9, i);
+		EXPECT(weft_stream_close(&stream) == 0);
+		EXPECT(weft_close(fds[1]) == 0);
+	}
+	ck_assert_uint_gt(again, 100);
+	return 0;
+}
+
+/* ---- Closing while it receives ------------------------------------------- */
+
+struct flood {
+	weft__atomic(bool) over;
+	int fd;
+};
+
+static int64_t flood(void *arg)
+{
+	struct flood *flood = *(struct flood **)arg;
+	unsigned char bytes[4000];
+
+	kit_fill(bytes, sizeof(bytes), 0);
+	while (!weft__load(&flood->over, acquire))
+		if (weft_write_all(flood->fd, bytes,
+				   1 + (size_t)flood->fd * 37 % sizeof(bytes),
+				   NULL) < 0)
+			break;
+	return 0;
+}
+
+/* So that it waits for more or is being told of it, maybe by another worker. */
+static void take_a_little(struct weft_stream *stream, uint64_t *random)
+{
+	const void *data;
+
+	for (unsigned n = kit_chance(random, 6); n > 0; n--) {
+		ssize_t shown = weft_stream_peek(stream, &data);
+
+		EXPECT(shown > 0);
+		weft_stream_skip(stream, (size_t)shown);
+	}
+	(void)peek_within(stream, 1 + kit_chance(random, WEFT_US(20)));
+	for (unsigned n = kit_chance(random, 4); n > 0; n--)
+		EXPECT(weft_yield() == 0);
+}
+
+static int64_t close_under_flood(void *arg)
+{
+	uint64_t random = (uint64_t)(uintptr_t) * (void **)arg;
+
+	for (unsigned i = 0; i < kit_rounds(1000); i++) {
+		struct flood flooding = { .over = false };
+		int fds[2];
+
+		tcp_pair(fds);
+		struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+		flooding.fd = fds[1];
+		WEFT_SUPERVISE (scope) {
+			kit_go(scope, flood, &flooding);
+			take_a_little(&stream, &random);
+			EXPECT(weft_stream_close(&stream) == 0);
+			weft__store(&flooding.over, true, release);
+		}
+		EXPECT(weft_close(fds[1]) == 0);
+	}
+	return 0;
+}
+
+/* What comes while it is being closed is given back, too. */
+STREAM_TEST(close_gives_back_what_comes_meanwhile)
+{
+	WEFT_SUPERVISE (scope)
+		for (uintptr_t i = 1; i <= 4; i++)
+			kit_go(scope, close_under_flood, (void *)i);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/stream/close");
+	TCase *closing = tcase_create("closing");
+
+	tcase_set_timeout(closing, 120);
+	stream_add_test(closing, stream_is_closed_whatever_it_is_at);
+	stream_add_test(closing, cancelled_task_closes_in_full);
+	stream_add_test(closing, number_is_used_again_at_once);
+	stream_add_test(closing, close_gives_back_what_comes_meanwhile);
+	suite_add_tcase(suite, closing);
+	return io_tests_run(suite);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite io/stream/kernel: where the kernel refuses what streams would like they
+ * do without; and nothing of theirs outlives the runtime in it.
+ */
+#include <dlfcn.h>
+#include <sys/syscall.h>
+
+#include "tests/stream_kit.h"
+
+/* ---- A kernel that refuses ----------------------------------------------- */
+
+static weft__atomic(int) buffers_error; /* of their registration; 0: none */
+static weft__atomic(int) submit_error;	/* of entering just to submit */
+static weft__atomic(unsigned) refused;
+
+int io_uring_register_buf_ring(struct io_uring *ring,
+			       struct io_uring_buf_reg *reg, unsigned flags)
+{
+	int error = weft__load(&buffers_error, relaxed);
+	long r;
+
+	if (error) {
+		weft__add(&refused, 1u, relaxed);
+		return error;
+	}
+	EXPECT(flags == 0);
+	r = syscall(SYS_io_uring_register, ring->ring_fd,
+		    IORING_REGISTER_PBUF_RING, reg, 1);
+	return (int)(r < 0 ? -errno : r);
+}
+
+/* The kernel is not to wait for the sockets of that runtime: older ones do so
+ * when they do not block. */
+static weft__atomic(struct weft_runtime *) impatient;
+
+static void ask_at_once(const struct weft__ring *ring)
+{
+	const struct io_uring_sq *sq = &ring->uring.sq;
+	uint32_t tail = io_uring_smp_load_acquire(sq->ktail);
+
+	for (uint32_t i = io_uring_smp_load_acquire(sq->khead); i != tail;
+	     i++) {
+		struct io_uring_sqe *sqe = &sq->sqes[i & ring->mask];
+
+		if (sqe->opcode != IORING_OP_SEND &&
+		    !(sqe->flags & IOSQE_BUFFER_SELECT))
+			continue;
+		sqe->msg_flags |= MSG_DONTWAIT;
+		weft__add(&refused, 1u, relaxed);
+	}
+}
+
+static void ask_at_once_in(struct weft_runtime *runtime, unsigned fd)
+{
+	for (unsigned i = 0; i < runtime->workers_count; i++) {
+		struct weft__ring *ring =
+			&weft__shard(runtime->workers[i])->ring;
+
+		if ((unsigned)ring->uring.ring_fd == fd)
+			ask_at_once(ring);
+	}
+}
+
+int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
+		    unsigned flags, sigset_t *sig, size_t sz)
+{
+	int error = weft__load(&submit_error, relaxed);
+	struct weft_runtime *runtime = weft__load(&impatient, acquire);
+	long r;
+
+	if (runtime)
+		ask_at_once_in(runtime, fd);
+	if (error && flags == 0) {
+		weft__add(&refused, 1u, relaxed);
+		return error;
+	}
+	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags, sig,
+		    sz);
+	return (int)(r < 0 ? -errno : r);
+}
+
+/* ---- Refused ------------------------------------------------------------- */
+
+/* Without buffers in the kernel each stream has one of its own. */
+STREAM_TEST(kernel_may_have_no_such_buffers)
+{
+	int fds[2];
+
+	weft__store(&buffers_error, -EINVAL, relaxed);
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	kit_exchange(&stream, fds[1], 300);
+	kit_pour(5000, kit_rounds(8) * 50000);
+	kit_pour(100000, kit_rounds(8) * 50000);
+	ck_assert_int_eq(peek_within(&stream, WEFT_MS(1)), -ETIMEDOUT);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	/* Nor is it asked again and again. */
+	ck_assert_uint_ge(weft__load(&refused, relaxed), 1);
+	ck_assert_uint_le(weft__load(&refused, relaxed),
+			  WEFT__POOLS * weft_runtime()->workers_count);
+	ck_assert_uint_eq(kit_taken(WEFT__POOL_SMALL), 0);
+	weft__store(&buffers_error, 0, relaxed);
+	return weft_close(fds[1]);
+}
+
+/* A request that the kernel does not take at this moment is made for once, and
+ * when the worker waits. */
+STREAM_TEST(kernel_may_take_no_request_now)
+{
+	for (int round = 0; round < 4; round++) {
+		int fds[2];
+
+		tcp_pair(fds);
+		struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+		weft__store(&submit_error, round % 2 ? -EBUSY : -EAGAIN,
+			    relaxed);
+		kit_exchange(&stream, fds[1], 50);
+		kit_pour(3000, 100000);
+		weft__store(&submit_error, 0, relaxed);
+		kit_exchange(&stream, fds[1], 50);
+		EXPECT(weft_stream_close(&stream) == 0);
+		EXPECT(weft_close(fds[1]) == 0);
+	}
+	ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
+	return 0;
+}
+
+enum { ANSWER_BYTES = 1 << 20 };
+
+static int64_t read_answer(void *arg)
+{
+	int fd = **(int **)arg;
+	unsigned char *bytes = malloc(ANSWER_BYTES);
+
+	EXPECT(bytes != NULL);
+	EXPECT(weft_read_all(fd, bytes, ANSWER_BYTES, NULL) == 0);
+	kit_check(bytes, ANSWER_BYTES, 0);
+	free(bytes);
+	return 0;
+}
+
+static void answer(void)
+{
+	unsigned char *bytes = malloc(ANSWER_BYTES);
+	int fds[2];
+
+	EXPECT(bytes != NULL);
+	kit_fill(bytes, ANSWER_BYTES, 0);
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, read_answer, &fds[1]);
+		EXPECT(weft_stream_write_all(&stream, bytes, ANSWER_BYTES,
+					     NULL) == 0);
+	}
+	EXPECT(weft_stream_close(&stream) == 0);
+	EXPECT(weft_close(fds[1]) == 0);
+	free(bytes);
+}
+
+/* Then it is asked again when the socket is ready. */
+STREAM_TEST(kernel_may_not_wait_for_a_socket)
+{
+	int fds[2];
+
+	weft__store(&impatient, weft_runtime(), release);
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	kit_exchange(&stream, fds[1], 200);
+	kit_pour(5000, kit_rounds(8) * 50000);
+	kit_pour(100000, kit_rounds(8) * 50000);
+	answer();
+	ck_assert_int_eq(peek_within(&stream, WEFT_MS(1)), -ETIMEDOUT);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
+	weft__store(&impatient, (struct weft_runtime *)NULL, release);
+	return weft_close(fds[1]);
+}
+
+/* ---- Left open ----------------------------------------------------------- */
+
+enum left { ARMED, USED, UNREAD, NOT_BLOCKING, OWN, LEFTS };
+
+enum { LEFT_OPEN = 10 };
+
+static struct weft_stream left_streams[LEFT_OPEN];
+static int left_fds[LEFT_OPEN][2];
+
+/* The last moment at which something could be received: so it comes now. */
+void io_uring_queue_exit(struct io_uring *ring)
+{
+	void (*queue_exit)(struct io_uring *) =
+		(void (*)(struct io_uring *))dlsym(RTLD_NEXT,
+						   "io_uring_queue_exit");
+
+	for (int i = 0; i < LEFT_OPEN; i++) {
+		struct weft__worker *home =
+			weft__stream(&left_streams[i])->home;
+
+		if (home && weft__shard(home) &&
+		    ring == &weft__shard(home)->ring.uring)
+			EXPECT(write(left_fds[i][1], "y", 1) == 1);
+	}
+	(void)syscall(SYS_io_uring_enter, ring->ring_fd, 0, 0,
+		      IORING_ENTER_GETEVENTS, NULL, 0);
+	queue_exit(ring);
+}
+
+static void leave_open(enum left left, struct weft_stream *stream,
+		       const int fds[2])
+{
+	weft_stream_init(stream, fds[0]);
+	if (left == NOT_BLOCKING)
+		EXPECT(fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0);
+	if (left != ARMED)
+		kit_exchange(stream, fds[1], 10);
+	EXPECT(peek_within(stream, WEFT_US(10)) == -ETIMEDOUT);
+	if (left == UNREAD)
+		EXPECT(write(fds[1], "x", 1) == 1);
+}
+
+static int64_t leave_all_open(void *arg)
+{
+	enum left left = *(enum left *)arg;
+
+	if (left == OWN)
+		weft__store(&buffers_error, -ENOMEM, relaxed);
+	for (int i = 0; i < LEFT_OPEN; i++) {
+		tcp_pair(left_fds[i]);
+		leave_open(left, &left_streams[i], left_fds[i]);
+	}
+	return left == UNREAD ? weft_sleep(WEFT_MS(1)) : 0;
+}
+
+static void expect_left_alone(struct weft_stream *stream, const int fds[2])
+{
+	char bytes[2] = { 0 };
+
+	ck_assert_int_eq(recv(fds[0], bytes, 2, MSG_DONTWAIT), 1);
+	ck_assert_int_eq(bytes[0], 'y');
+	free(weft__stream(stream)->own);
+	ck_assert_int_eq(close(fds[0]), 0);
+	ck_assert_int_eq(close(fds[1]), 0);
+}
+
+/* The runtime ends; and nothing receives into its memory any more. */
+START_TEST(stream_may_be_left_open)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	enum left left = (enum left)(_i / 2);
+
+	opts.workers = 1 + (unsigned)_i % 2;
+	ck_assert_int_eq(weft_run(leave_all_open, &left, &opts), 0);
+	for (int i = 0; i < LEFT_OPEN; i++)
+		expect_left_alone(&left_streams[i], left_fds[i]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/stream/kernel");
+	TCase *without = tcase_create("without");
+	TCase *left = tcase_create("left open");
+
+	stream_add_test(without, kernel_may_have_no_such_buffers);
+	stream_add_test(without, kernel_may_take_no_request_now);
+	stream_add_test(without, kernel_may_not_wait_for_a_socket);
+	tcase_add_loop_test(left, stream_may_be_left_open, 0, 2 * LEFTS);
+	suite_add_tcase(suite, without);
+	suite_add_tcase(suite, left);
+	return io_tests_run(suite);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite io/stream/misuse: a program that breaks the rules of streams is told
+ * which, in a sentence, and ends.
+ */
+#include "tests/stream_kit.h"
+#include "tests/test_death.h"
+
+/* What was skipped: more than was shown, though more is there; and before any
+ * peek. */
+static int64_t skip_too_much(void *arg)
+{
+	size_t bytes = *(size_t *)arg;
+	const void *data;
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	kit_warm_up(&stream, fds[1]);
+	kit_receive_several(&stream, fds, 0);
+	if (bytes > 1)
+		(void)!weft_stream_peek(&stream, &data);
+	else
+		weft_stream_init(&stream, fds[0]);
+	weft_stream_skip(&stream, bytes);
+	return 0;
+}
+
+static void die_of_skipping(void *bytes)
+{
+	(void)!weft_run(skip_too_much, bytes, NULL);
+}
+
+START_TEST(skip_of_more_than_was_shown_is_fatal)
+{
+	size_t bytes = _i ? WEFT__POOL_SMALL_BYTES + 1 : 1;
+	struct death death = death_of(die_of_skipping, &bytes);
+
+	ck_assert(WIFSIGNALED(death.status));
+	ck_assert_ptr_nonnull(strstr(
+		death.text,
+		"weft_stream_skip: more bytes than the last peek showed"));
+}
+END_TEST
+
+static int64_t receive(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+	const void *data;
+
+	return weft_stream_peek(stream, &data);
+}
+
+/* The second one, while the first waits. */
+static int64_t receive_twice(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE (scope)
+		for (int i = 0; i < 2; i++) {
+			kit_go(scope, receive, &stream);
+			EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		}
+	return 0;
+}
+
+static int64_t close_its_descriptor(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	kit_warm_up(&stream, fds[1]);
+	return weft_close(fds[0]);
+}
+
+static const struct {
+	weft_fn fn;
+	const char *said;
+} misuses[] = {
+	{ receive_twice, "weft_stream: two tasks receive at once" },
+	{ close_its_descriptor, "weft_close: the descriptor is a stream's" },
+};
+
+static void die_of_misuse(void *arg)
+{
+	(void)!weft_run(misuses[*(int *)arg].fn, NULL, NULL);
+}
+
+START_TEST(misuse_is_fatal)
+{
+	struct death death = death_of(die_of_misuse, &_i);
+
+	ck_assert(WIFSIGNALED(death.status));
+	ck_assert_ptr_nonnull(strstr(death.text, misuses[_i].said));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/stream/misuse");
+	TCase *tc = tcase_create("misuse");
+
+	tcase_add_loop_test(tc, skip_of_more_than_was_shown_is_fatal, 0, 2);
+	tcase_add_loop_test(tc, misuse_is_fatal, 0, 2);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
