@@ -393,6 +393,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },
+	{ "streams", scene_streams, false },
 	{ "cancelled", scene_cancelled, false },
 	{ "signals", scene_signals, false },
 	{ "blocking", scene_blocking, false },

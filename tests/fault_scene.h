@@ -41,6 +41,7 @@ void scene_oneshots(unsigned workers);
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
+void scene_streams(unsigned workers);
 void scene_tcp(unsigned workers);
 void scene_tcp_futures(unsigned workers);
 void scene_unix(unsigned workers);

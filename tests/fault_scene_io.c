@@ -275,6 +275,74 @@ void scene_unix(unsigned workers)
 	scene_run(unix_sockets, NULL, workers);
 }
 
+/* ---- Streams ------------------------------------------------------------- */
+
+static int64_t stream_echo(void *arg)
+{
+	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
+	const void *data;
+	int64_t n;
+
+	while ((n = MAY(weft_stream_peek(&stream, &data), MOVE_ERRORS)) > 0) {
+		if (MAY(weft_stream_write_all(&stream, data, (size_t)n, NULL),
+			MOVE_ERRORS) < 0)
+			break;
+		weft_stream_skip(&stream, (size_t)n);
+	}
+	EXPECT(weft_stream_close(&stream) == 0);
+	return 0;
+}
+
+/* Sends it, and has it back; waits once in vain. */
+static bool stream_exchange(struct weft_stream *stream, char *buf, size_t bytes)
+{
+	int64_t n;
+
+	if (MAY(weft_stream_write_all(stream, buf, bytes, NULL), MOVE_ERRORS) <
+	    0)
+		return false;
+	for (size_t done = 0; done < bytes; done += (size_t)n) {
+		n = MAY(weft_stream_read(stream, buf, bytes - done),
+			MOVE_ERRORS);
+		if (n <= 0)
+			return false;
+	}
+	WEFT_WITHIN (WEFT_US(10))
+		n = weft_stream_read(stream, buf, bytes);
+	return n == -ETIMEDOUT || MAY(n, MOVE_ERRORS) > 0;
+}
+
+static void stream_talk(int fd)
+{
+	struct weft_stream stream = WEFT_STREAM_INIT(fd);
+	static const size_t sizes[] = { 1, 3000, 1, 20000, 20000 };
+	char buf[20000] = { 0 };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		if (!stream_exchange(&stream, buf, sizes[i]))
+			break;
+	EXPECT(weft_stream_close(&stream) == 0);
+}
+
+static int64_t streams(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	scene_socket_pair(fds);
+	WEFT_SUPERVISE (scope) {
+		if (MAY(WEFT_GO(scope, stream_echo, fds[1]), ENOMEM) < 0)
+			EXPECT(weft_close(fds[1]) == 0);
+		stream_talk(fds[0]);
+	}
+	return 0;
+}
+
+void scene_streams(unsigned workers)
+{
+	scene_run(streams, NULL, workers);
+}
+
 /* ---- Connections of futures ---------------------------------------------- */
 
 struct peer {
