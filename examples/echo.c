@@ -3,7 +3,8 @@
  * echo [ADDR] [--workers N] - a server that sends back what it gets.
  *
  * Shows	one task a connection, in a supervisor: a connection that fails
- *		ends alone, and the server goes on.
+ *		ends alone, and the server goes on.  Each is a stream: what came
+ *		is sent back from where it lies, so there is no buffer here.
  * Run		build/examples/echo 127.0.0.1:7000 &  nc 127.0.0.1 7000
  * Needs	Linux 6.1 or newer
  */
@@ -21,14 +22,14 @@ struct options {
 
 static int64_t echo(void *arg)
 {
-	int fd = *(int *)arg;
-	char buf[4096];
+	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
+	const void *data;
 	ssize_t n;
 
-	while ((n = weft_read(fd, buf, sizeof(buf))) > 0)
-		if (weft_write_all(fd, buf, (size_t)n, NULL) < 0)
-			break;
-	return weft_close(fd);
+	while ((n = weft_stream_peek(&stream, &data)) > 0 &&
+	       weft_stream_write_all(&stream, data, (size_t)n, NULL) == 0)
+		weft_stream_skip(&stream, (size_t)n);
+	return weft_stream_close(&stream);
 }
 
 static int64_t serve(void *arg)

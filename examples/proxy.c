@@ -2,10 +2,11 @@
 /*
  * proxy LISTEN UPSTREAM - passes TCP connections on, both ways.
  *
- * Shows	two tasks in a group, one a direction.  The end of one stream is
+ * Shows	two tasks in a group, one a direction.  The end of what comes is
  *		passed on as a half-close while the other goes on; an error in
- *		either direction cancels the other; both sockets are closed on
- *		every path, in one place.
+ *		either cancels the other.  Both sockets are streams: bytes are
+ *		passed on from where they lie, and an idle connection has no
+ *		buffer.
  * Run		build/examples/proxy 127.0.0.1:8000 127.0.0.1:7000
  * Needs	Linux 6.1 or newer
  */
@@ -17,8 +18,8 @@
 #define CONNECT_NS WEFT_SEC(10)
 
 struct direction {
-	int from;
-	int to;
+	struct weft_stream *from;
+	struct weft_stream *to;
 };
 
 struct client {
@@ -29,23 +30,26 @@ struct client {
 static int64_t pump(void *arg)
 {
 	const struct direction *way = arg;
-	char buf[16384];
+	const void *data;
 	ssize_t n;
 	int r;
 
-	while ((n = weft_read(way->from, buf, sizeof(buf))) > 0) {
-		r = weft_write_all(way->to, buf, (size_t)n, NULL);
+	while ((n = weft_stream_peek(way->from, &data)) > 0) {
+		r = weft_stream_write_all(way->to, data, (size_t)n, NULL);
 		if (r < 0)
 			return r;
+		weft_stream_skip(way->from, (size_t)n);
 	}
-	return n < 0 ? n : weft_shutdown(way->to, SHUT_WR);
+	return n < 0 ? n : weft_shutdown(weft_stream_fd(way->to), SHUT_WR);
 }
 
-/* Both directions, until both have ended or one has failed. */
+/* Both directions, until both have ended or one has failed.  Closes both. */
 static int64_t pump_both(int client, int upstream)
 {
-	const struct direction up = { client, upstream };
-	const struct direction down = { upstream, client };
+	struct weft_stream on_client = WEFT_STREAM_INIT(client);
+	struct weft_stream on_upstream = WEFT_STREAM_INIT(upstream);
+	const struct direction up = { &on_client, &on_upstream };
+	const struct direction down = { &on_upstream, &on_client };
 	int64_t result = 0;
 	int r;
 
@@ -53,27 +57,24 @@ static int64_t pump_both(int client, int upstream)
 		if ((r = WEFT_GO(both, pump, up)) < 0 ||
 		    (r = WEFT_GO(both, pump, down)) < 0)
 			weft_scope_fail(both, r);
+	weft_stream_close(&on_upstream);
+	weft_stream_close(&on_client);
 	return result;
 }
 
 static int64_t relay(void *arg)
 {
 	const struct client *client = arg;
-	int64_t result = 0;
+	int upstream = -1;
 
 	WEFT_WITHIN(CONNECT_NS)
-		result = weft_tcp_connect(client->upstream, NULL);
-	if (result < 0) {
-		fprintf(stderr, "proxy: %s: %s\n", client->upstream,
-			strerror((int)-result));
-	} else {
-		int upstream = (int)result;
-
-		result = pump_both(client->fd, upstream);
-		weft_close(upstream);
-	}
+		upstream = weft_tcp_connect(client->upstream, NULL);
+	if (upstream >= 0)
+		return pump_both(client->fd, upstream);
+	fprintf(stderr, "proxy: %s: %s\n", client->upstream,
+		strerror(-upstream));
 	weft_close(client->fd);
-	return result;
+	return upstream;
 }
 
 static int64_t serve(void *arg)

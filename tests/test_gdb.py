@@ -30,8 +30,9 @@ def inspect(server, port):
         listed, log = gdb(server.pid, "weft tasks")
         serving = re.search(r"^ *(\d+)  main <main_task>: waits in "
                             r"weft_accept$", listed, re.M)
-        echoing = re.search(r"^ *(\d+)  <echo>: (waits in weft_read|runs on "
-                            r"thread \d+|is ready to run)$", listed, re.M)
+        echoing = re.search(r"^ *(\d+)  <echo>: (waits in weft_stream_peek|"
+                            r"runs on thread \d+|is ready to run)$", listed,
+                            re.M)
         yield "the tasks are listed", serving and echoing, log
         number = serving.group(1) if serving else "0"
         shown, log = gdb(server.pid, f"weft task {number}", "bt",
