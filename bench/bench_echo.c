@@ -23,7 +23,7 @@ enum { STACK_BUF = 4096, BUF_MIN = 64, BUF_MAX = 1 << 20 };
 
 static struct {
 	const char *port, *threads, *buf, *style;
-} opt = { .threads = "1", .buf = "4096", .style = "plain" };
+} opt = { .threads = "1", .buf = "4096", .style = "stream" };
 
 static size_t buf_bytes;
 
@@ -56,6 +56,22 @@ static int64_t echo_large(void *arg)
 		echo_through(fd, buf, buf_bytes);
 	weft_close(fd);
 	free(buf);
+	return 0;
+}
+
+/* A stream: what comes is sent from where it lies. */
+static int64_t echo_stream(void *arg)
+{
+	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
+	const void *data;
+	ssize_t n;
+
+	while ((n = weft_stream_peek(&stream, &data)) > 0) {
+		if (weft_stream_write_all(&stream, data, (size_t)n, NULL) < 0)
+			break;
+		weft_stream_skip(&stream, (size_t)n);
+	}
+	weft_stream_close(&stream);
 	return 0;
 }
 
@@ -185,6 +201,8 @@ static weft_fn echo_style(void)
 		return echo_future;
 	if (strcmp(opt.style, "lean") == 0)
 		return echo_lean;
+	if (strcmp(opt.style, "stream") == 0)
+		return echo_stream;
 	if (strcmp(opt.style, "plain") == 0)
 		return buf_bytes <= STACK_BUF ? echo_plain : echo_large;
 	return NULL;
@@ -224,7 +242,7 @@ int main(int argc, char **argv)
 	if (!opt.port || !echo || out_workers < 1 || buf_bytes < BUF_MIN ||
 	    buf_bytes > BUF_MAX) {
 		fprintf(stderr, "usage: --port P [--threads N] [--buf BYTES] "
-				"[--style plain|lean|future]\n");
+				"[--style plain|stream|lean|future]\n");
 		return 2;
 	}
 	getrlimit(RLIMIT_NOFILE, &limit);
