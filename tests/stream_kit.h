@@ -214,11 +214,10 @@ static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 	}
 }
 
-static inline void kit_pour(unsigned chunk_most, uint64_t bytes)
+/* So many bytes through a connection, which is closed then. */
+static inline void kit_pour_through(const int fds[2], unsigned chunk_most,
+				    uint64_t bytes)
 {
-	int fds[2];
-
-	socket_pair(fds);
 	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
 	struct kit_sender sender = { fds[1], bytes, chunk_most, bytes };
 
@@ -228,6 +227,14 @@ static inline void kit_pour(unsigned chunk_most, uint64_t bytes)
 	}
 	EXPECT(weft_stream_close(&stream) == 0);
 	EXPECT(weft_close(fds[1]) == 0);
+}
+
+static inline void kit_pour(unsigned chunk_most, uint64_t bytes)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	kit_pour_through(fds, chunk_most, bytes);
 }
 
 /* Each is waited for, or not. */

@@ -147,15 +147,7 @@ static void pour(bool tcp, bool nonblocking, unsigned chunk_most,
 	kit_pair(fds, tcp);
 	if (nonblocking)
 		EXPECT(fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0);
-	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
-	struct kit_sender sender = { fds[1], bytes, chunk_most, bytes };
-
-	WEFT_SUPERVISE (scope) {
-		kit_go(scope, kit_send, &sender);
-		kit_take_all(&stream, 0, bytes, chunk_most);
-	}
-	EXPECT(weft_stream_close(&stream) == 0);
-	EXPECT(weft_close(fds[1]) == 0);
+	kit_pour_through(fds, chunk_most, bytes);
 }
 
 STREAM_TEST(bytes_come_in_their_order)
