@@ -26,6 +26,7 @@ static struct {
 } opt = { .threads = "1", .buf = "4096", .style = "stream" };
 
 static size_t buf_bytes;
+static bool puts_it;
 
 static void echo_through(int fd, char *buf, size_t bytes)
 {
@@ -67,7 +68,9 @@ static int64_t echo_stream(void *arg)
 	ssize_t n;
 
 	while ((n = weft_stream_peek(&stream, &data)) > 0) {
-		if (weft_stream_write_all(&stream, data, (size_t)n, NULL) < 0)
+		if ((puts_it ? weft_stream_put(&stream, data, (size_t)n) :
+			       weft_stream_write_all(&stream, data, (size_t)n,
+						     NULL)) < 0)
 			break;
 		weft_stream_skip(&stream, (size_t)n);
 	}
@@ -201,7 +204,8 @@ static weft_fn echo_style(void)
 		return echo_future;
 	if (strcmp(opt.style, "lean") == 0)
 		return echo_lean;
-	if (strcmp(opt.style, "stream") == 0)
+	puts_it = strcmp(opt.style, "put") == 0;
+	if (puts_it || strcmp(opt.style, "stream") == 0)
 		return echo_stream;
 	if (strcmp(opt.style, "plain") == 0)
 		return buf_bytes <= STACK_BUF ? echo_plain : echo_large;
@@ -216,7 +220,7 @@ static int64_t serve(void *arg)
 
 	snprintf(address, sizeof(address), "127.0.0.1:%s", opt.port);
 	listener = (int)bench_must(address, weft_tcp_listen(address, NULL));
-	WEFT_SUPERVISE(peers)
+	WEFT_SUPERVISE (peers)
 		while ((fd = weft_accept(listener, NULL)) >= 0)
 			if (go_session(peers, echo, fd) < 0)
 				weft_close(fd);

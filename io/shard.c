@@ -56,6 +56,7 @@ void weft__shard_close(struct weft__shard *shard)
 	weft__ring_cancel_all(&shard->ring);
 	weft__ring_close(&shard->ring);
 	pools_close(shard);
+	weft__outs_close(&shard->outs);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
 	free(shard);
@@ -86,7 +87,8 @@ unsigned weft__shard_take(struct weft__worker *worker,
 
 		if (tag == WEFT__TAG_STREAM)
 			/* mutate: wake */
-			batch[i] = weft__told(weft__stream_complete(&batch[i]));
+			batch[i] = weft__told(
+				weft__stream_complete(worker, &batch[i]));
 		else if (tag == WEFT__TAG_WAKE_FD &&
 			 !(batch[i].flags &
 			   IORING_CQE_F_MORE)) /* mutate: recheck=true */

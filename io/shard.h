@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "io/out.h"
 #include "io/pool.h"
 #include "io/ring.h"
 #include "io/schedstat.h"
@@ -49,8 +50,7 @@ enum weft__tag {
 	WEFT__TAG_WAKE,	     /* a wake-up by another worker */
 	WEFT__TAG_WAKE_SENT, /* one of ours that failed; index: the worker */
 	WEFT__TAG_WAKE_FD,   /* the poll of wake_fd */
-	WEFT__TAG_STREAM,    /* a stream's receive; sequence and index: its
-				address */
+	WEFT__TAG_STREAM,    /* a stream's; sequence and index: an address */
 };
 
 #define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)
@@ -68,6 +68,7 @@ struct weft__shard {
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
 	struct weft__pool pools[WEFT__POOLS]; /* see there */
+	struct weft__outs outs;		      /* owner only */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)

@@ -82,7 +82,7 @@ static struct io_uring_sqe stream_request(struct weft__stream *stream,
 static void stream_set_armed(struct weft__stream *stream)
 {
 	/* pairs: [stream.armed] */
-	weft__store(&stream->word, WEFT__STREAM_ARMED, release);
+	weft__or(&stream->word, WEFT__STREAM_ARMED, release);
 }
 
 /* The kernel did not take it. */
@@ -90,7 +90,8 @@ static void stream_unset_armed(struct weft__stream *stream)
 {
 	weft__pool_asked(stream->pool);
 	/* relaxed: nobody has it but the reader. */
-	weft__store(&stream->word, (uint64_t)0, relaxed); /* mutate: wake */
+	weft__and(&stream->word, ~WEFT__STREAM_ARMED,
+		  relaxed); /* mutate: wake */
 }
 
 /* One receive, into a buffer of its own: 0 or -ENOMEM. */
@@ -302,44 +303,66 @@ static uint64_t stream_reason(const struct weft__stream *stream)
 	return weft__op_reason(IORING_OP_RECV, 0, stream->fd);
 }
 
+/* Is one of the waits over?  Of more of the stream's there is nothing to
+ * receive, and of what was put nothing that is the kernel's. */
+static bool is_over(uint64_t word, uint64_t waits)
+{
+	if ((waits & WEFT__STREAM_DRAINS) && !(word & WEFT__STREAM_SENDS))
+		return true;
+	return (waits & WEFT__STREAM_WAITS) &&
+	       ((word >> 32) || (word & WEFT__STREAM_LEFT) ||
+		!(word & WEFT__STREAM_ARMED));
+}
+
 /* False: there is something to see. */
-static bool stream_set_waits(struct weft__stream *stream)
+static bool stream_set_waits(struct weft__stream *stream, uint64_t waits)
 {
 	/* relaxed: decided by the CAS; what there is, is looked at anew. */
 	uint64_t old = weft__load(&stream->word, relaxed);
 	uint64_t new;
 
 	do {
-		if ((old >> 32) ||
-		    !(old & WEFT__STREAM_ARMED)) /* mutate: recheck */
+		if (is_over(old, waits)) /* mutate: recheck */
 			return false;
-		weft__assert(!(old & WEFT__STREAM_WAITS),
+		weft__assert(!(old &
+			       (WEFT__STREAM_WAITS | WEFT__STREAM_DRAINS)),
 			     "weft_stream: two tasks receive at once");
-		new = ((old + WEFT__STREAM_TURN) & WEFT__STREAM_FLAGS) |
-		      WEFT__STREAM_WAITS;
+		new = (old & ~WEFT__STREAM_FLAGS) |
+		      ((old + WEFT__STREAM_TURN) & WEFT__STREAM_FLAGS) | waits;
 		/* pairs: [stream.waits] */
 	} while (!weft__cas(&stream->word, &old, new,
 			    release)); /* mutate: retry */
 	return true;
 }
 
-/* Until the stream is told something; or is woken for another reason. */
-static void stream_suspend(struct weft__worker *worker,
-			   struct weft__stream *stream, uint64_t most_ns)
+void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
+			  uint64_t reason, uint64_t most_ns)
 {
+	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = worker->current;
 
-	/* relaxed: WAITS goes with it. */
+	/* relaxed: what it waits for goes with it. */
 	weft__store(&stream->reader, weft__running_id(task), relaxed);
-	if (!stream_set_waits(stream))
+	if (!stream_set_waits(stream, waits))
 		return;
 	if (most_ns == UINT64_MAX)
-		weft__suspend(worker, stream_reason(stream));
+		weft__suspend(worker, reason);
 	else
-		weft__op_pause(worker, task, stream_reason(stream), most_ns);
+		weft__op_pause(worker, task, reason, most_ns);
 	/* relaxed: a look.  pairs: [stream.told] */
-	if (weft__load(&stream->word, relaxed) & WEFT__STREAM_WAITS)
-		weft__and(&stream->word, ~WEFT__STREAM_WAITS, relaxed);
+	if (weft__load(&stream->word, relaxed) & waits)
+		weft__and(&stream->word, ~waits, relaxed);
+}
+
+/* Until the stream is told of something to read, or can send what is kept
+ * back. */
+static void stream_suspend(struct weft__stream *stream, uint64_t most_ns)
+{
+	uint64_t waits = WEFT__STREAM_WAITS;
+
+	if (stream->out)
+		waits |= WEFT__STREAM_DRAINS;
+	weft__stream_suspend(stream, waits, stream_reason(stream), most_ns);
 }
 
 /* What was received into a buffer of its own. */
@@ -390,15 +413,18 @@ static int stream_await(struct weft__worker *worker,
 
 	weft__wait_begin(worker, task);
 	while (!stream_has_some(stream)) {
+		r = weft__stream_push(stream);
+		if (weft__unlikely(r < 0))
+			return r;
 		worker = weft__worker_self();
 		/* pairs: [stream.told] */
-		if (weft__load(&stream->word, acquire)) {
+		if (weft__load(&stream->word, acquire) & WEFT__STREAM_GOES_ON) {
 			/* Its scope may have been cancelled before it knew of
 			 * this task; then nobody wakes it. */
 			r = weft__interrupted(worker, task);
 			if (weft__unlikely(r < 0)) /* mutate: recheck */
 				return r;
-			stream_suspend(worker, stream, UINT64_MAX);
+			stream_suspend(stream, UINT64_MAX);
 			continue;
 		}
 		r = stream_settle(stream);
@@ -489,7 +515,7 @@ static void stream_disarm(struct weft__stream *stream)
 					   weft__stream_user_data(stream));
 
 		stream_drop_all(stream);
-		stream_suspend(weft__worker_self(), stream,
+		stream_suspend(stream,
 			       r == 0 ? UINT64_MAX : WEFT__CANCEL_AGAIN_NS);
 	}
 	stream_drop_all(stream); /* mutate: wake */
@@ -498,13 +524,16 @@ static void stream_disarm(struct weft__stream *stream)
 int weft_stream_close(struct weft_stream *stream)
 {
 	struct weft__stream *s = weft__stream(stream);
+	int unsent, r;
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
+	unsent = weft__stream_drain_at_last(s);
 	stream_disarm(s);
 	free(s->own);
 	s->own = NULL;
 	if (s->owns)
 		stream_disown_fd(s);
-	return weft_close(s->fd);
+	r = weft_close(s->fd);
+	return unsent < 0 ? unsent : r;
 }

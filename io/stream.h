@@ -8,14 +8,17 @@
  *
  * The word
  *
- *	63           32 31   2    1      0
- *	[ newest piece ][ TURN ][ WAITS ][ ARMED ]
+ *	63           32 31   5    4       3        2       1        0
+ *	[ newest piece ][ TURN ][ LEFT ][ DRAINS ][ SENDS ][ WAITS ][ ARMED ]
  *
  *	ARMED	the request is the kernel's: it is cleared with its last
  *		completion, and then the request is the reader's to make anew
  *	WAITS	the reader suspends; whoever clears it wakes him
- *	TURN	counts the waits of a request: whom to wake is read before the
- *		CAS, which must not take the next reader for that one
+ *	SENDS	`going` is the kernel's, until its completion
+ *	DRAINS	the reader suspends until then, perhaps as well; likewise
+ *	LEFT	that completion left some of `going`, which is the reader's
+ *	TURN	counts the waits: whom to wake is read before the CAS, which
+ *		must not take the next reader for that one
  *
  * Pieces are buffers of the pool that the request takes from, linked newest
  * first; the reader takes them all, and turns them round.
@@ -24,11 +27,14 @@
  *   M1  Completions of a stream are told to it while the shard's lock is held,
  *       and so in the order in which they came.
  *   M2  Who reaps touches the stream up to the CAS of its word and no longer:
- *       with the last completion told, it may be closed and its memory gone.
+ *       with the last completions told, it may be closed and its memory gone.
  *   M3  A request that completes more than once is submitted by the owner of
  *       the ring under the lock (S3).
  *   M4  A request is made when there is none and nothing is left to read; so
  *       all pieces are of one pool, and what is received is in order.
+ *   M5  What was put goes from `out` to `going` when the reader has nothing to
+ *       read, or `out` is full, and nothing is SENDS nor LEFT: so it is sent in
+ *       order.
  *
  * Orderings
  *   [stream.told]  CAS of who reaps, release -> the reader's load or CAS,
@@ -55,23 +61,30 @@
 
 #define WEFT__STREAM_ARMED ((uint64_t)1 << 0)
 #define WEFT__STREAM_WAITS ((uint64_t)1 << 1)
-#define WEFT__STREAM_TURN ((uint64_t)1 << 2)
+#define WEFT__STREAM_SENDS ((uint64_t)1 << 2)
+#define WEFT__STREAM_DRAINS ((uint64_t)1 << 3)
+#define WEFT__STREAM_LEFT ((uint64_t)1 << 4)
+#define WEFT__STREAM_TURN ((uint64_t)1 << 5)
 #define WEFT__STREAM_FLAGS ((uint64_t)0xffffffff)
+/* There is something to read, or will be. */
+#define WEFT__STREAM_GOES_ON (~WEFT__STREAM_FLAGS | WEFT__STREAM_ARMED)
 
 struct weft__stream {
 	int32_t fd; /* immutable */
 	/* The reader's alone. */
-	bool owns;	 /* the descriptor is known to be its */
-	bool began;	 /* a request was made */
-	bool singly;	 /* each is to complete once */
-	uint8_t starved; /* how often in a row there was no buffer for it */
-	uint8_t tries;	 /* how often in a row it was ready, and then not */
+	bool owns;	   /* the descriptor is known to be its */
+	bool began;	   /* a request was made */
+	bool singly;	   /* each is to complete once */
+	uint8_t starved;   /* how often in a row there was no buffer for it */
+	uint8_t tries;	   /* how often in a row it was ready, and then not */
+	uint8_t put_tries; /* likewise, to send */
 	/* The reader's while it is not ARMED, and then of who reaps. */
 	uint8_t kind;	/* enum weft__pool_kind: of its pool, and of that */
 	uint8_t wants;	/* it is to ask for next */
 	bool stops;	/* it is cancelled */
 	uint8_t streak; /* pieces in a row that fit the other kind better */
 	int32_t said;	/* by the last completion */
+	int32_t error;	/* the reader's alone: why it does not send any more */
 	weft__atomic(uint64_t) word;
 	weft__atomic(uint64_t) reader; /* whom to wake */
 	uint32_t came;		       /* pieces so far; wraps */
@@ -80,11 +93,14 @@ struct weft__stream {
 	struct weft__pool *pool;
 	struct weft__worker *home; /* whose ring it is in */
 	/* The reader's alone. */
-	uint32_t head;	    /* + 1; the oldest piece */
-	uint32_t head_at;   /* bytes gone of it */
-	char *own;	    /* a buffer, while the pool has none; */
-	uint32_t own_bytes; /* received into it, */
-	uint32_t own_at;    /* and gone of those */
+	uint32_t head;		       /* + 1; the oldest piece */
+	uint32_t head_at;	       /* bytes gone of it */
+	char *own;		       /* a buffer, while the pool has none; */
+	uint32_t own_bytes;	       /* received into it, */
+	uint32_t own_at;	       /* and gone of those */
+	struct weft__out *out;	       /* what was put, */
+	struct weft__out *going;       /* and is being sent: see SENDS */
+	weft__atomic(uint64_t) putter; /* who put last; others look */
 } __attribute__((may_alias));
 
 /* A send under way, on the stack of who waits for it. */
@@ -102,8 +118,9 @@ static inline struct weft__stream *weft__stream(struct weft_stream *stream)
 	return (void *)stream->private_words;
 }
 
-/* In the user_data of a send. */
+/* In the user_data of a send; and of one of what was put. */
 #define WEFT__SENDING ((uint64_t)1)
+#define WEFT__PUTTING ((uint64_t)2)
 
 static inline uint64_t weft__stream_user_data(const struct weft__stream *stream)
 {
@@ -120,7 +137,8 @@ weft__sending_user_data(const struct weft__sending *sending)
 /* A struct weft__stream, or weft__sending. */
 static inline void *weft__stream_of(const struct weft__completion *completion)
 {
-	return (void *)(uintptr_t)(completion->user_data & ~WEFT__SENDING &
+	return (void *)(uintptr_t)(completion->user_data &
+				   ~(WEFT__SENDING | WEFT__PUTTING) &
 				   (((uint64_t)1 << 60) - 1));
 }
 
@@ -135,7 +153,32 @@ weft__stream_prefetch(const struct weft__completion *completion)
 
 /* Tells the stream, while the shard's lock is held.  Returns the task to wake,
  * or 0. */
-uint64_t weft__stream_complete(const struct weft__completion *completion);
+uint64_t weft__stream_complete(struct weft__worker *worker,
+			       const struct weft__completion *completion);
+
+/* Suspends the reader until one of `waits` (WEFT__STREAM_WAITS, _DRAINS) is
+ * over, if none is; or it is woken for another reason. */
+void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
+			  uint64_t reason, uint64_t most_ns);
+
+/* Has the kernel send what was put, unless it is at it.  0, -ECANCELED or
+ * -ETIMEDOUT; what else goes wrong is kept for whoever sends next. */
+int weft__stream_push_slow(struct weft__stream *stream, int flags);
+
+static inline int weft__stream_push(struct weft__stream *stream)
+{
+	/* relaxed: LEFT is looked at anew. */
+	if (!stream->out &&
+	    !(weft__load(&stream->word, relaxed) & WEFT__STREAM_LEFT))
+		return 0;
+	return weft__stream_push_slow(stream, 0);
+}
+
+/* Waits until all that was put is sent: 0, or why it is not. */
+int weft__stream_drain(struct weft__stream *stream, int flags);
+
+/* The same before the end, but then nothing is kept. */
+int weft__stream_drain_at_last(struct weft__stream *stream);
 
 /* The same for a send, which may be told at any time. */
 static inline uint64_t

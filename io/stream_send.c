@@ -93,13 +93,25 @@ static ssize_t send_some(int fd, const void *buf, size_t bytes, unsigned *tries)
 	return r;
 }
 
+/* What this task has put goes out first. */
+static int send_put(struct weft__stream *stream)
+{
+	struct weft__task *task = weft__running(weft__worker_self());
+
+	/* relaxed: who put, finds itself. */
+	if (!task ||
+	    weft__load(&stream->putter, relaxed) != weft__running_id(task))
+		return 0;
+	return weft__stream_drain(stream, MSG_MORE);
+}
+
 int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 			  size_t bytes, size_t *ret_done)
 {
 	int fd = weft_stream_fd(stream);
+	ssize_t n = send_put(weft__stream(stream));
 	unsigned tries = 0;
 	size_t done = 0;
-	ssize_t n = 0;
 
 	while (n >= 0 && done < bytes) {
 		n = send_some(fd, (const char *)buf + done, bytes - done,

@@ -81,7 +81,9 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 	uint64_t next, reader;
 
 	do {
-		next = old & ~(last ? WEFT__STREAM_FLAGS : WEFT__STREAM_WAITS);
+		next = old & ~WEFT__STREAM_WAITS;
+		if (last)
+			next &= ~WEFT__STREAM_ARMED;
 		if (piece) {
 			piece->next = (uint32_t)(old >> 32);
 			next = (next & WEFT__STREAM_FLAGS) | (uint64_t)newest
@@ -97,14 +99,12 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 	return reader;
 }
 
-uint64_t weft__stream_complete(const struct weft__completion *completion)
+static uint64_t stream_received(struct weft__stream *stream,
+				const struct weft__completion *completion)
 {
-	struct weft__stream *stream = weft__stream_of(completion);
 	bool last = !(completion->flags & IORING_CQE_F_MORE);
 	uint32_t newest;
 
-	if (completion->user_data & WEFT__SENDING)
-		return weft__sending_complete(completion);
 	/* pairs: [stream.armed] */
 	(void)weft__load(&stream->word, acquire);
 	newest = stream_receive(stream, completion);
@@ -114,4 +114,47 @@ uint64_t weft__stream_complete(const struct weft__completion *completion)
 		stream->said =
 			newest ? WEFT__STREAM_SAID_NOTHING : completion->result;
 	return stream_tell(stream, newest, last);
+}
+
+/* What was put is sent; if not all of it, whoever waits for whatever of the
+ * stream is to see to the rest. */
+static uint64_t stream_sent(struct weft__outs *outs,
+			    struct weft__stream *stream, int32_t result)
+{
+	/* pairs: [stream.armed] */
+	uint64_t old = weft__load(&stream->word, acquire);
+	struct weft__out *out = stream->going;
+	bool all = result == (int32_t)(out->bytes - out->at);
+	uint64_t wakes = WEFT__STREAM_DRAINS | (all ? 0 : WEFT__STREAM_WAITS);
+	uint64_t next, reader;
+
+	if (all)
+		stream->going = NULL;
+	else
+		out->said = result;
+	do {
+		next = old & ~(WEFT__STREAM_SENDS | wakes);
+		if (!all)
+			next |= WEFT__STREAM_LEFT;
+		/* relaxed: it was set before those were. */
+		reader = old & wakes ? weft__load(&stream->reader, relaxed) : 0;
+		/* pairs: [stream.told], [stream.waits] */
+	} while (!weft__cas_acquire(&stream->word, &old, next,
+				    acq_rel)); /* mutate: retry */
+	if (all)
+		weft__out_drop(outs, out);
+	return reader;
+}
+
+uint64_t weft__stream_complete(struct weft__worker *worker,
+			       const struct weft__completion *completion)
+{
+	struct weft__stream *stream = weft__stream_of(completion);
+
+	if (completion->user_data & WEFT__SENDING)
+		return weft__sending_complete(completion);
+	if (completion->user_data & WEFT__PUTTING)
+		return stream_sent(&weft__shard(worker)->outs, stream,
+				   completion->result);
+	return stream_received(stream, completion);
 }

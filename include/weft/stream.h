@@ -39,7 +39,7 @@
 WEFT_BEGIN_DECLS
 
 struct weft_stream {
-	uint64_t private_words[12];
+	uint64_t private_words[15];
 };
 
 /* A stream for that descriptor, which belongs to it from here on.  Nothing is
@@ -85,10 +85,33 @@ WEFT_API int weft_stream_read_all(struct weft_stream *stream, void *buf,
 WEFT_API int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 				   size_t bytes, size_t *ret_done);
 
+/*
+ * Sends all, too, but not at once: it is copied into a buffer, which goes out
+ * as soon as the stream has nothing more to read and waits for it, or the
+ * buffer is full; or when the stream is flushed, written to by the same task,
+ * or closed.  So the answers to requests that came together leave together, and
+ * the task does not wait for each.  What is too long for the buffer (4 KiB) is
+ * sent as by weft_stream_write_all().  It may be what a peek shows.
+ *
+ * For the task that receives: others do not put meanwhile, and what they write
+ * does not wait for what was put.  It suspends only while the peer is slow to
+ * take what was put before.  0, or -ECANCELED or -ETIMEDOUT, and then nothing
+ * was taken, unless it is too long; or why something that was put could not be sent (-EPIPE,
+ * -ECONNRESET, ...), which all puts say from then on.
+ */
+WEFT_API int weft_stream_put(struct weft_stream *stream, const void *buf,
+			     size_t bytes);
+
+/* Waits until all that was put is sent.  Results as of weft_stream_put(); one
+ * that was interrupted may be repeated. */
+WEFT_API int weft_stream_flush(struct weft_stream *stream);
+
 /* Ends the stream and closes its descriptor; what was received and not skipped
- * is gone.  No other task may be in a call on it: end those before, by
- * weft_shutdown() or cancellation.  Always done in full, cancelled or not.
- * Results as of weft_close(). */
+ * is gone, and what was put is sent before: a task that is cancelled does not
+ * wait for that, but sends what the kernel takes at once.  No other task may be
+ * in a call on it: end those before, by weft_shutdown() or cancellation.
+ * Always done in full, cancelled or not.  Results as of weft_close(), or why
+ * what was put could not be sent. */
 WEFT_API int weft_stream_close(struct weft_stream *stream);
 
 WEFT_END_DECLS

@@ -38,6 +38,7 @@
 #define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
 #include "io/driver.c"
 #include "io/ring.c"
+#include "io/out.c"
 #include "io/shard.c"
 #undef write
 #undef sched_yield
@@ -64,9 +65,10 @@ unsigned weft__op_complete(struct weft__worker *here,
 }
 
 /* A stream of task 1, which waits. */
-uint64_t weft__stream_complete(const struct weft__completion *completion)
+uint64_t weft__stream_complete(struct weft__worker *worker,
+			       const struct weft__completion *completion)
 {
-	(void)completion;
+	(void)worker, (void)completion;
 	/* relaxed: its own. */
 	model_assert(weft__load(&shards[SLEEPER].lock.word, relaxed) &
 			     WEFT__TRYLOCK_HELD,

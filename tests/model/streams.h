@@ -27,7 +27,9 @@
 #define free(memory) own_free(memory)
 static void *own_take(void);
 static void own_free(void *memory);
+#include "io/out.c"
 #include "io/stream.c"
+#include "io/stream_put.c"
 #include "io/stream_send.c"
 #include "io/stream_told.c"
 #undef malloc
@@ -323,7 +325,7 @@ static void reap_one(void)
 	more = kernel_carries_out(RECEIVES, &completion) ||
 	       kernel_carries_out(SENDS, &completion);
 	if (more)
-		id = weft__stream_complete(&completion);
+		id = weft__stream_complete(worker, &completion);
 	(void)weft__trylock_drop(&served->lock);
 	if (more)
 		model_post(&due);

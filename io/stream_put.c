@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: what is put, and sent when the reader has nothing else to do.  So
+ * the answer to a request costs no wait of its own, and those to several that
+ * came at once are sent as one.
+ */
+#include <poll.h>
+#include <string.h>
+#include <weft/io.h>
+
+#include "io/call.h"
+#include "io/stream.h"
+
+static struct weft__outs *outs_here(void)
+{
+	return &weft__shard(weft__worker_self())->outs;
+}
+
+static uint64_t put_user_data(const struct weft__stream *stream)
+{
+	return weft__stream_user_data(stream) | WEFT__PUTTING;
+}
+
+/* Some of what was put is not sent, as far as is known. */
+static bool has_unsent(struct weft__stream *stream)
+{
+	/* pairs: [stream.told] */
+	uint64_t word = weft__load(&stream->word, acquire);
+
+	return stream->out || (word & (WEFT__STREAM_SENDS | WEFT__STREAM_LEFT));
+}
+
+/* ---- The send ------------------------------------------------------------ */
+
+static void put_drop(struct weft__out **out)
+{
+	if (*out)
+		weft__out_drop(outs_here(), *out);
+	*out = NULL;
+}
+
+/* Nothing is sent any more, as order would be lost. */
+static void put_fail(struct weft__stream *stream, int error)
+{
+	stream->error = error;
+	put_drop(&stream->going);
+	put_drop(&stream->out);
+}
+
+static void put_begin(struct weft__stream *stream, int flags)
+{
+	struct io_uring_sqe *slot = weft__op_entry();
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
+	struct weft__out *out = stream->going;
+
+	memset(slot, 0, sizeof(*slot));
+	io_uring_prep_send(slot, stream->fd, out->data + out->at,
+			   out->bytes - out->at,
+			   MSG_NOSIGNAL | MSG_WAITALL | flags);
+	slot->user_data = put_user_data(stream);
+	out->from = worker;
+	/* pairs: [stream.armed] */
+	weft__or(&stream->word, WEFT__STREAM_SENDS, release);
+	weft__ring_publish(&shard->ring);
+	weft__count(worker, WEFT__N_OPS, 1);
+	if (weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
+		weft__shard_flush(shard);
+}
+
+/* Not through the ring.  False: there is more to send. */
+static bool put_direct(struct weft__stream *stream, int flags)
+{
+	struct weft__out *out = stream->going;
+	ssize_t n = weft__direct_send(stream->fd, out->data + out->at,
+				      out->bytes - out->at, flags);
+
+	if (n < 0 && n != -EAGAIN) {
+		put_fail(stream, (int)n);
+		return true;
+	}
+	if (n > 0)
+		out->at += (uint32_t)n;
+	if (out->at < out->bytes)
+		return false;
+	put_drop(&stream->going);
+	return true;
+}
+
+/* The last send left some, for which it gave a reason, or what it did send.  0,
+ * -ECANCELED or -ETIMEDOUT. */
+static int put_settle(struct weft__stream *stream)
+{
+	int32_t said = stream->going->said;
+	int r;
+
+	if (said == -EAGAIN) {
+		/* It does not block, so the kernel does not wait for it. */
+		r = weft__op_await_ready(stream->fd, POLLOUT,
+					 stream->put_tries++);
+		if (r < 0)
+			return r;
+	} else {
+		stream->put_tries = 0;
+	}
+	/* relaxed: the reader's own, until it sends again. */
+	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
+	if (said > 0)
+		stream->going->at += (uint32_t)said;
+	else if (said != -EAGAIN && !weft__op_was_interrupted(said))
+		put_fail(stream, said);
+	return 0;
+}
+
+int weft__stream_push_slow(struct weft__stream *stream, int flags)
+{
+	/* pairs: [stream.told] */
+	uint64_t word = weft__load(&stream->word, acquire);
+	int r;
+
+	if (word & WEFT__STREAM_SENDS)
+		return 0;
+	if (word & WEFT__STREAM_LEFT) {
+		r = put_settle(stream);
+		if (r < 0)
+			return r;
+	} else {
+		stream->going = stream->out;
+		stream->out = NULL;
+	}
+	if (stream->going && !(weft__call_is_lone(weft__worker_self()) &&
+			       put_direct(stream, flags)))
+		put_begin(stream, flags);
+	return 0;
+}
+
+/* ---- Waiting ------------------------------------------------------------- */
+
+/* Until what is the kernel's was sent, or not; 0, -ECANCELED, -ETIMEDOUT. */
+static int put_await(struct weft__stream *stream)
+{
+	struct weft__worker *worker = weft__worker_self();
+	int r;
+
+	/* pairs: [stream.told] */
+	if (!(weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS))
+		return 0;
+	r = weft__interrupted(worker, worker->current);
+	if (weft__unlikely(r < 0))
+		return r;
+	weft__stream_suspend(stream, WEFT__STREAM_DRAINS,
+			     weft__op_reason(IORING_OP_SEND, 0, stream->fd),
+			     UINT64_MAX);
+	return 0;
+}
+
+int weft__stream_drain(struct weft__stream *stream, int flags)
+{
+	int r = 0;
+
+	if (has_unsent(stream))
+		weft__wait_begin(weft__worker_self(),
+				 weft__worker_self()->current);
+	while (has_unsent(stream)) {
+		r = weft__stream_push_slow(stream, flags);
+		if (r == 0)
+			r = put_await(stream);
+		if (r < 0)
+			return r;
+	}
+	return stream->error;
+}
+
+/* Has the send cancelled, and waits for its end. */
+static void put_cancel(struct weft__stream *stream)
+{
+	/* pairs: [stream.told] */
+	while (weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS) {
+		int r = weft__shard_cancel(weft__shard(stream->going->from),
+					   put_user_data(stream));
+
+		weft__stream_suspend(
+			stream, WEFT__STREAM_DRAINS,
+			weft__op_reason(IORING_OP_SEND, 0, stream->fd),
+			r == 0 ? UINT64_MAX : WEFT__CANCEL_AGAIN_NS);
+	}
+}
+
+/* What is not the kernel's any more: as much of it as there is room for. */
+static bool put_rest(struct weft__stream *stream, struct weft__out **out)
+{
+	struct weft__out *rest = *out;
+	ssize_t n;
+
+	if (!rest)
+		return true;
+	n = weft__direct_send(stream->fd, rest->data + rest->at,
+			      rest->bytes - rest->at, 0);
+	return n == (ssize_t)(rest->bytes - rest->at);
+}
+
+/* Who is interrupted does not wait, but sends what can be sent at once. */
+static bool put_last(struct weft__stream *stream)
+{
+	put_cancel(stream);
+	if (stream->going && stream->going->said > 0)
+		stream->going->at += (uint32_t)stream->going->said;
+	/* relaxed: the reader's own. */
+	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
+	return put_rest(stream, &stream->going) &&
+	       put_rest(stream, &stream->out);
+}
+
+int weft__stream_drain_at_last(struct weft__stream *stream)
+{
+	struct weft__worker *worker = weft__worker_self();
+	int r = stream->error;
+
+	if (!has_unsent(stream))
+		return r;
+	r = weft__interrupted(worker, worker->current);
+	if (r == 0)
+		r = weft__stream_drain(stream, 0);
+	if (r < 0 && !stream->error && put_last(stream))
+		r = 0;
+	put_drop(&stream->going);
+	put_drop(&stream->out);
+	return r;
+}
+
+/* ---- The calls ----------------------------------------------------------- */
+
+static bool has_room(const struct weft__out *out, size_t bytes)
+{
+	return bytes <= WEFT__OUT_BYTES - out->bytes;
+}
+
+/* A buffer with room for that.  1; or 0 if there is no memory; or an error. */
+static int put_make_room(struct weft__stream *stream, size_t bytes)
+{
+	struct weft__worker *worker = weft__worker_self();
+	int r;
+
+	while (stream->out && !has_room(stream->out, bytes)) {
+		weft__wait_begin(worker, worker->current);
+		r = weft__stream_push_slow(stream, MSG_MORE);
+		if (r == 0 && stream->out)
+			r = put_await(stream);
+		if (r < 0)
+			return r;
+		worker = weft__worker_self();
+	}
+	if (stream->error)
+		return stream->error;
+	if (!stream->out)
+		stream->out = weft__out_take(outs_here());
+	return stream->out != NULL;
+}
+
+int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
+{
+	struct weft__stream *s = weft__stream(stream);
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (weft__unlikely(r < 0))
+		return r;
+	if (weft__unlikely(s->error))
+		return s->error;
+	/* relaxed: a task that looks for itself finds itself. */
+	weft__store(&s->putter, weft__running_id(worker->current), relaxed);
+	if (bytes > WEFT__OUT_BYTES)
+		return weft_stream_write_all(stream, buf, bytes, NULL);
+	if (!s->out || weft__unlikely(!has_room(s->out, bytes))) {
+		r = put_make_room(s, bytes);
+		if (weft__unlikely(r <= 0))
+			return r < 0 ? r :
+				       weft_stream_write_all(stream, buf, bytes,
+							     NULL);
+	}
+	memcpy(s->out->data + s->out->bytes, buf, bytes);
+	s->out->bytes += (uint32_t)bytes;
+	return 0;
+}
+
+int weft_stream_flush(struct weft_stream *stream)
+{
+	struct weft__stream *s = weft__stream(stream);
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (r == 0)
+		r = weft__stream_drain(s, 0);
+	if (r < 0)
+		return r;
+	/* relaxed: it says nothing to others. */
+	weft__store(&s->putter, 0, relaxed);
+	return (int)weft__call_ready(weft__worker_self(), 0);
+}
