@@ -101,10 +101,12 @@ static int shards_refused(int error, const char *reason)
 
 static int shards_open(struct weft_runtime *runtime, unsigned entries)
 {
+	bool alone = runtime->workers_count == 1 && runtime->caller_works;
+
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		const char *reason = NULL;
 		struct weft__shard *shard;
-		int r = weft__shard_open(entries, &shard, &reason);
+		int r = weft__shard_open(entries, alone, &shard, &reason);
 
 		if (r < 0) {
 			shards_close(runtime);

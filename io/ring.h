@@ -32,6 +32,7 @@ struct weft__ring {
 	struct io_uring uring; /* immutable while open, but what it points at */
 	uint32_t tail;	       /* of the entries; owner only */
 	uint32_t mask;	       /* immutable */
+	bool alone;	       /* immutable: no other thread uses it */
 };
 
 struct weft__completion {
@@ -40,9 +41,9 @@ struct weft__completion {
 	uint32_t flags;
 };
 
-/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is
+/* alone: no other thread will ever use it.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is
  * too old; *ret_reason then tells why, in a word or two). */
-int weft__ring_open(struct weft__ring *ring, unsigned entries,
+int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason);
 void weft__ring_close(struct weft__ring *ring);
 

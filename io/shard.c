@@ -17,8 +17,8 @@ enum {
 
 /* ---- Life ------------------------------------------------------------- */
 
-int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
-		     const char **ret_reason)
+int weft__shard_open(unsigned entries, bool alone,
+		     struct weft__shard **ret_shard, const char **ret_reason)
 {
 	struct weft__shard *shard;
 	int r;
@@ -28,7 +28,7 @@ int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
 		return -ENOMEM;
 	memset(shard, 0, sizeof(*shard));
 	shard->schedstat.fd = -1;
-	r = weft__ring_open(&shard->ring, entries, ret_reason);
+	r = weft__ring_open(&shard->ring, entries, alone, ret_reason);
 	if (r < 0) {
 		free(shard);
 		return r;

@@ -93,9 +93,10 @@ static inline uint32_t weft__sequence_of(uint64_t user_data)
 	return (uint32_t)(user_data >> 32) & WEFT__SEQUENCE_MASK;
 }
 
-/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason. */
-int weft__shard_open(unsigned entries, struct weft__shard **ret_shard,
-		     const char **ret_reason);
+/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason.  alone: see
+ * weft__ring_open. */
+int weft__shard_open(unsigned entries, bool alone,
+		     struct weft__shard **ret_shard, const char **ret_reason);
 void weft__shard_close(struct weft__shard *shard);
 
 /* Owner only: takes the lock from a helper, who holds it briefly. */

@@ -183,7 +183,7 @@ static int runtime_init(struct weft_runtime *runtime,
 }
 
 int weft__runtime_new(const struct weft_opts *opts,
-		      const struct weft__driver_ops *ops,
+		      const struct weft__driver_ops *ops, bool caller_works,
 		      struct weft_runtime **ret_runtime)
 {
 	static const struct weft_opts defaults = WEFT_OPTS_INIT;
@@ -201,6 +201,7 @@ int weft__runtime_new(const struct weft_opts *opts,
 		return -ENOMEM;
 	memset(runtime, 0, sizeof(*runtime));
 	runtime->ops = ops;
+	runtime->caller_works = caller_works;
 	error = runtime_init(runtime, opts);
 	if (error < 0) {
 		weft__runtime_free(runtime);
@@ -527,7 +528,7 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 		return -EINVAL;
 	if (weft__worker_self())
 		return -EDEADLK;
-	error = weft__runtime_new(opts, weft__driver_default(), &runtime);
+	error = weft__runtime_new(opts, weft__driver_default(), true, &runtime);
 	if (error < 0)
 		return error;
 	error = threads_start(runtime, 1);
@@ -551,7 +552,8 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 
 	if (!ret_runtime)
 		return -EINVAL;
-	error = weft__runtime_new(opts, weft__driver_default(), &runtime);
+	error = weft__runtime_new(opts, weft__driver_default(), false,
+				  &runtime);
 	if (error < 0)
 		return error;
 	/* The runtime itself counts as a task until it is stopped.

@@ -55,6 +55,8 @@ struct weft_runtime {
 	uint8_t stack_class;		    /* immutable */
 	uint64_t control; /* immutable: tasks' floating-point control words */
 	bool spins;			    /* immutable; see join.c */
+	bool caller_works;		    /* immutable: who made it is the
+					       thread of worker 0 */
 	bool sentinel_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
 	bool lanes_off;			    /* immutable; tests */
@@ -102,9 +104,10 @@ enum weft__stop {
 };
 
 /* Makes a runtime with its workers, without threads; weft__runtime_free undoes
- * it.  The halves that tests use with a driver of their own. */
+ * it.  The halves that tests use with a driver of their own.  caller_works: it
+ * is to be run, and freed, by this thread. */
 int weft__runtime_new(const struct weft_opts *opts,
-		      const struct weft__driver_ops *ops,
+		      const struct weft__driver_ops *ops, bool caller_works,
 		      struct weft_runtime **ret_runtime);
 void weft__runtime_free(struct weft_runtime *runtime);
 

@@ -575,7 +575,7 @@ void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
 	opts.tasks_max = config->tasks_max;
 	opts.stack_bytes = config->stack_bytes;
 	main_opts.name = "main";
-	if (weft__runtime_new(&opts, &fake_ops, &runtime) < 0) {
+	if (weft__runtime_new(&opts, &fake_ops, false, &runtime) < 0) {
 		ret_result->trouble = "no memory";
 	} else {
 		setup(runtime);

@@ -13,10 +13,10 @@ static const char *const not_here[] = {
 	"rwlock_write", "sem_acquire", "watch_wait", "chan_recv", "chan_send",
 	"broadcast_recv",
 
-	/* They suspend: test_io_stream_races.c and test_io_stream_close.c
-	 * interrupt them. */
-	"stream_close", "stream_peek", "stream_read", "stream_read_all",
-	"stream_write_all",
+	/* They suspend: test_io_stream_races.c, test_io_stream_close.c and
+	 * test_io_stream_put.c interrupt them. */
+	"stream_close", "stream_flush", "stream_peek", "stream_put",
+	"stream_read", "stream_read_all", "stream_write_all",
 
 	/* What a future awaits, which has no stack for a call to wait on; and
 	 * what does not suspend: test_io_future*.c, test_sched_future.c,

@@ -32,11 +32,19 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 
 /* ---- Helpers ---------------------------------------------------------- */
 
+/* Rings are for one thread alone. */
+static bool alone;
+
+static void be_alone(void)
+{
+	alone = true;
+}
+
 static void ring_open(struct weft__ring *ring, unsigned entries)
 {
 	const char *reason = "none";
 
-	ck_assert_int_eq(weft__ring_open(ring, entries, &reason), 0);
+	ck_assert_int_eq(weft__ring_open(ring, entries, alone, &reason), 0);
 }
 
 static struct io_uring_sqe *entry(struct weft__ring *ring, uint64_t user_data)
@@ -96,7 +104,7 @@ START_TEST(low_memlock_steps_down)
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
 	while (count < 64) {
-		r = weft__ring_open(&rings[count], 256, &reason);
+		r = weft__ring_open(&rings[count], 256, alone, &reason);
 		if (r < 0)
 			break;
 		if (rings[count].mask + 1 < least)
@@ -122,7 +130,7 @@ START_TEST(refusal_is_enosys_with_a_reason)
 	struct weft__ring ring;
 
 	refuse_setup(errors[_i]);
-	ck_assert_int_eq(weft__ring_open(&ring, 8, &reason), -ENOSYS);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, &reason), -ENOSYS);
 	ck_assert_ptr_nonnull(reason);
 }
 END_TEST
@@ -137,7 +145,7 @@ START_TEST(lack_of_descriptors_is_reported_as_such)
 	none = limit;
 	none.rlim_cur = 3;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	ck_assert_int_eq(weft__ring_open(&ring, 8, &reason), -EMFILE);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, &reason), -EMFILE);
 	ck_assert_ptr_null(reason);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
@@ -413,31 +421,42 @@ START_TEST(cancel_hits_the_exact_request)
 }
 END_TEST
 
+static void add_tests(Suite *suite, const char *name, SFun before)
+{
+	TCase *tests = tcase_create(name);
+
+	tcase_add_checked_fixture(tests, before, NULL);
+	tcase_add_test(tests, ring_is_closed_on_exec);
+	tcase_add_test(tests, odd_sizes_are_brought_into_range);
+	tcase_add_test(tests, low_memlock_steps_down);
+	tcase_add_loop_test(tests, refusal_is_enosys_with_a_reason, 0, 4);
+	tcase_add_test(tests, lack_of_descriptors_is_reported_as_such);
+	tcase_add_test(tests, child_does_not_see_the_ring);
+	tcase_add_test(tests, full_queue_gives_no_entry_until_submitted);
+	tcase_add_test(tests, indices_wrap);
+	tcase_add_test(tests, bad_entry_does_not_stop_the_batch);
+	tcase_add_test(tests, overflowing_completions_are_all_delivered);
+	tcase_add_test(tests, no_more_are_taken_than_asked_for);
+	tcase_add_test(tests, interrupted_submission_is_repeated);
+	tcase_add_loop_test(tests, refused_submission_keeps_the_entries, 0, 3);
+	tcase_add_test(tests, refused_entry_is_withdrawn);
+	tcase_add_test(tests, wait_ends_in_time);
+	tcase_add_test(tests, wait_ends_with_a_completion);
+	tcase_add_test(tests, reaping_does_not_enter);
+	tcase_add_test(tests, cancel_hits_the_exact_request);
+	suite_add_tcase(suite, tests);
+}
+
+static void be_helped(void)
+{
+	alone = false;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/ring");
-	TCase *setup = tcase_create("setup");
-	TCase *use = tcase_create("use");
 
-	tcase_add_test(setup, ring_is_closed_on_exec);
-	tcase_add_test(setup, odd_sizes_are_brought_into_range);
-	tcase_add_test(setup, low_memlock_steps_down);
-	tcase_add_loop_test(setup, refusal_is_enosys_with_a_reason, 0, 4);
-	tcase_add_test(setup, lack_of_descriptors_is_reported_as_such);
-	tcase_add_test(setup, child_does_not_see_the_ring);
-	tcase_add_test(use, full_queue_gives_no_entry_until_submitted);
-	tcase_add_test(use, indices_wrap);
-	tcase_add_test(use, bad_entry_does_not_stop_the_batch);
-	tcase_add_test(use, overflowing_completions_are_all_delivered);
-	tcase_add_test(use, no_more_are_taken_than_asked_for);
-	tcase_add_test(use, interrupted_submission_is_repeated);
-	tcase_add_loop_test(use, refused_submission_keeps_the_entries, 0, 3);
-	tcase_add_test(use, refused_entry_is_withdrawn);
-	tcase_add_test(use, wait_ends_in_time);
-	tcase_add_test(use, wait_ends_with_a_completion);
-	tcase_add_test(use, reaping_does_not_enter);
-	tcase_add_test(use, cancel_hits_the_exact_request);
-	suite_add_tcase(suite, setup);
-	suite_add_tcase(suite, use);
+	add_tests(suite, "helped", be_helped);
+	add_tests(suite, "alone", be_alone);
 	return io_tests_run(suite);
 }

@@ -342,7 +342,8 @@ static void race_begin(void)
 
 	memset(&race, 0, sizeof(race));
 	opts.workers = RACE_WORKERS;
-	ck_assert_int_eq(weft__runtime_new(&opts, &race_ops, &race.runtime),
+	ck_assert_int_eq(weft__runtime_new(&opts, &race_ops, false,
+					   &race.runtime),
 			 0);
 	/* Record 0, for stale ids. */
 	ck_assert_int_eq(weft__root_go(race.runtime, NULL, nothing, NULL, 0,

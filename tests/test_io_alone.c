@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker that has nobody to help it: its ring is for its thread alone, and
+ * the kernel does nothing for it but when that enters.
+ */
+#include <pthread.h>
+
+#include "io/shard.h"
+#include "tests/expect.h"
+#include "tests/test_io_common.h"
+
+/* ---- Which runtimes ------------------------------------------------------- */
+
+static int64_t ring_flags(void *arg)
+{
+	(void)arg;
+	return weft__shard(weft_runtime()->workers[0])->ring.uring.flags &
+	       (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER);
+}
+
+static int64_t flags_of_run(unsigned workers)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = workers;
+	return weft_run(ring_flags, NULL, &opts);
+}
+
+/* What a thread has started, another ends. */
+static int64_t flags_of_start(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct weft_task task;
+	int64_t flags = -1;
+
+	opts.workers = 1;
+	task_opts.ret_task = &task;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	ck_assert_int_eq(weft_submit(runtime, ring_flags, NULL, 0, &task_opts),
+			 0);
+	ck_assert_int_eq(weft_wait(runtime, task, &flags), 0);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	return flags;
+}
+
+START_TEST(one_worker_of_the_caller_s_is_alone)
+{
+#ifndef WEFT_VALGRIND
+	ck_assert_int_ne(flags_of_run(1), 0);
+#endif
+	ck_assert_int_eq(flags_of_run(2), 0);
+	ck_assert_int_eq(flags_of_start(), 0);
+}
+END_TEST
+
+/* ---- More at once than the kernel does at a time -------------------------- */
+
+enum { MANY = 300 };
+
+static int64_t read_one(void *arg)
+{
+	char byte;
+
+	EXPECT(weft_read(*(int *)arg, &byte, 1) == 1 && byte == 'x');
+	return 0;
+}
+
+static int64_t wake_many(void *arg)
+{
+	static int pairs[MANY][2];
+
+	(void)arg;
+	for (int i = 0; i < MANY; i++)
+		socket_pair(pairs[i]);
+	WEFT_SUPERVISE (readers) {
+		for (int i = 0; i < MANY; i++)
+			EXPECT(WEFT_GO(readers, read_one, pairs[i][0]) == 0);
+		while (weft_scope_count(readers) < MANY)
+			EXPECT(weft_yield() == 0);
+		EXPECT(weft_yield() == 0);
+		/* Past weft: all are there when the worker looks next. */
+		for (int i = 0; i < MANY; i++)
+			EXPECT(write(pairs[i][1], "x", 1) == 1);
+	}
+	for (int i = 0; i < MANY; i++)
+		close_both(pairs[i]);
+	return 0;
+}
+
+/* ---- Other threads -------------------------------------------------------- */
+
+/* Two runtimes that are alone, each in a thread, talk to each other, and the
+ * main thread writes to both. */
+struct party {
+	pthread_t thread;
+	int from_other, to_other, from_main;
+	bool begins;
+};
+
+enum { ROUNDS = 500 };
+
+static int64_t play(void *arg)
+{
+	struct party *party = *(struct party **)arg;
+	char ball = 'b';
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (party->begins)
+			EXPECT(weft_write(party->to_other, &ball, 1) == 1);
+		EXPECT(weft_read(party->from_other, &ball, 1) == 1);
+		if (!party->begins)
+			EXPECT(weft_write(party->to_other, &ball, 1) == 1);
+	}
+	return 0;
+}
+
+static int64_t hear(void *arg)
+{
+	struct party *party = *(struct party **)arg;
+	char byte;
+
+	for (int i = 0; i < ROUNDS; i++)
+		EXPECT(weft_read(party->from_main, &byte, 1) == 1);
+	return 0;
+}
+
+static int64_t take_part(void *arg)
+{
+	WEFT_SUPERVISE (scope) {
+		EXPECT(weft_go(scope, play, &arg, sizeof(arg)) == 0);
+		EXPECT(weft_go(scope, hear, &arg, sizeof(arg)) == 0);
+	}
+	return 0;
+}
+
+static void *party_thread(void *arg)
+{
+	io_run(take_part, arg, 1);
+	return NULL;
+}
+
+START_TEST(two_in_two_threads_talk)
+{
+	struct party parties[2] = { { .begins = true } };
+	int to_main[2][2], between[2][2];
+
+	for (int i = 0; i < 2; i++) {
+		socket_pair(to_main[i]);
+		socket_pair(between[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		parties[i].from_main = to_main[i][0];
+		parties[i].from_other = between[i][0];
+		parties[i].to_other = between[!i][1];
+		EXPECT(pthread_create(&parties[i].thread, NULL, party_thread,
+				      &parties[i]) == 0);
+	}
+	for (int n = 0; n < ROUNDS; n++)
+		for (int i = 0; i < 2; i++)
+			EXPECT(write(to_main[i][1], "m", 1) == 1);
+	for (int i = 0; i < 2; i++)
+		EXPECT(pthread_join(parties[i].thread, NULL) == 0);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(close(to_main[i][0]) == 0 && close(to_main[i][1]) == 0);
+		EXPECT(close(between[i][0]) == 0 && close(between[i][1]) == 0);
+	}
+}
+END_TEST
+
+/* ---- Ending --------------------------------------------------------------- */
+
+/* A listener and a stream that nobody closes. */
+struct left {
+	struct weft_stream stream;
+	int listener;
+	int fds[2];
+};
+
+static int64_t leave_open(void *arg)
+{
+	struct left *left = arg;
+	const void *data;
+	char address[WEFT_ADDR_TEXT_BYTES];
+	ssize_t n = 0;
+
+	left->listener = tcp_listener(address);
+	WEFT_WITHIN (WEFT_US(10))
+		n = weft_accept(left->listener, NULL);
+	EXPECT(n == -ETIMEDOUT);
+	socket_pair(left->fds);
+	weft_stream_init(&left->stream, left->fds[0]);
+	WEFT_WITHIN (WEFT_US(10))
+		n = weft_stream_peek(&left->stream, &data);
+	EXPECT(n == -ETIMEDOUT);
+	return 0;
+}
+
+START_TEST(what_is_left_open_ends_with_it)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	int before = fds_open();
+	struct left left;
+
+	opts.workers = 1;
+	EXPECT(weft_run(leave_open, &left, &opts) == 0);
+	EXPECT(close(left.listener) == 0);
+	EXPECT(close(left.fds[0]) == 0 && close(left.fds[1]) == 0);
+	expect_fds(before);
+}
+END_TEST
+
+/* ---- A task that computes ------------------------------------------------- */
+
+static int heard;
+
+static int64_t hear_of_it(void *arg)
+{
+	int fd = *(int *)arg;
+	char byte;
+
+	while (heard < 3) {
+		EXPECT(weft_read(fd, &byte, 1) == 1);
+		heard++;
+	}
+	return 0;
+}
+
+static void compute(void)
+{
+	weft_nsec until_ns = weft_now() + WEFT_MS(3);
+
+	while (weft_now() < until_ns)
+		;
+}
+
+/* What comes meanwhile is seen when the worker is between two tasks. */
+static int64_t compute_beside(void *arg)
+{
+	int fds[2];
+
+	(void)arg;
+	socket_pair(fds);
+	WEFT_SUPERVISE (scope) {
+		EXPECT(WEFT_GO(scope, hear_of_it, fds[0]) == 0);
+		EXPECT(weft_yield() == 0);
+		for (int i = 0; i < 3; i++) {
+			EXPECT(write(fds[1], "x", 1) == 1);
+			compute();
+			for (int n = 0; n < 1000 && heard == i; n++)
+				EXPECT(weft_yield() == 0);
+			EXPECT(heard == i + 1);
+		}
+	}
+	close_both(fds);
+	return 0;
+}
+
+START_TEST(all_of_many_are_woken)
+{
+	io_run(wake_many, NULL, 1);
+}
+END_TEST
+
+START_TEST(who_computes_is_followed_by_what_came)
+{
+	io_run(compute_beside, NULL, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/alone");
+	TCase *tests = tcase_create("alone");
+
+	tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
+	tcase_add_test(tests, all_of_many_are_woken);
+	tcase_add_test(tests, who_computes_is_followed_by_what_came);
+	tcase_add_test(tests, two_in_two_threads_talk);
+	tcase_add_test(tests, what_is_left_open_ends_with_it);
+	suite_add_tcase(suite, tests);
+	return io_tests_run(suite);
+}
