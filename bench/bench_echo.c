@@ -26,7 +26,6 @@ static struct {
 } opt = { .threads = "1", .buf = "4096", .style = "stream" };
 
 static size_t buf_bytes;
-static bool puts_it;
 
 static void echo_through(int fd, char *buf, size_t bytes)
 {
@@ -60,7 +59,7 @@ static int64_t echo_large(void *arg)
 	return 0;
 }
 
-/* A stream: what comes is sent from where it lies. */
+/* A stream: what comes is read where it lies, and sent when no more has. */
 static int64_t echo_stream(void *arg)
 {
 	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
@@ -68,9 +67,7 @@ static int64_t echo_stream(void *arg)
 	ssize_t n;
 
 	while ((n = weft_stream_peek(&stream, &data)) > 0) {
-		if ((puts_it ? weft_stream_put(&stream, data, (size_t)n) :
-			       weft_stream_write_all(&stream, data, (size_t)n,
-						     NULL)) < 0)
+		if (weft_stream_put(&stream, data, (size_t)n) < 0)
 			break;
 		weft_stream_skip(&stream, (size_t)n);
 	}
@@ -204,8 +201,7 @@ static weft_fn echo_style(void)
 		return echo_future;
 	if (strcmp(opt.style, "lean") == 0)
 		return echo_lean;
-	puts_it = strcmp(opt.style, "put") == 0;
-	if (puts_it || strcmp(opt.style, "stream") == 0)
+	if (strcmp(opt.style, "stream") == 0)
 		return echo_stream;
 	if (strcmp(opt.style, "plain") == 0)
 		return buf_bytes <= STACK_BUF ? echo_plain : echo_large;

@@ -4,7 +4,8 @@
  *
  * Shows	one task a connection, in a supervisor: a connection that fails
  *		ends alone, and the server goes on.  Each is a stream: what came
- *		is sent back from where it lies, so there is no buffer here.
+ *		is read where it lies, so there is no buffer here, and what is
+ *		put goes out together when nothing more has come.
  * Run		build/examples/echo 127.0.0.1:7000 &  nc 127.0.0.1 7000
  * Needs	Linux 6.1 or newer
  */
@@ -27,7 +28,7 @@ static int64_t echo(void *arg)
 	ssize_t n;
 
 	while ((n = weft_stream_peek(&stream, &data)) > 0 &&
-	       weft_stream_write_all(&stream, data, (size_t)n, NULL) == 0)
+	       weft_stream_put(&stream, data, (size_t)n) == 0)
 		weft_stream_skip(&stream, (size_t)n);
 	return weft_stream_close(&stream);
 }

@@ -135,13 +135,14 @@ static int ring_refused(int error, const char **ret_reason)
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason)
 {
+	unsigned first = alone && !POLLS_RING ? 0 : 1;
 	int r = -EINVAL;
 
 	memset(ring, 0, sizeof(*ring));
 	if (entries < ENTRIES_LEAST)
 		entries = ENTRIES_LEAST;
 	ring->alone = alone;
-	for (unsigned i = alone && !POLLS_RING ? 0 : 1; i < FLAG_SETS && r == -EINVAL; i++)
+	for (unsigned i = first; i < FLAG_SETS && r == -EINVAL; i++)
 		r = ring_setup_smaller(ring, entries, flag_sets[i]);
 	if (r < 0)
 		return ring_refused(r, ret_reason);

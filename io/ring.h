@@ -41,8 +41,9 @@ struct weft__completion {
 	uint32_t flags;
 };
 
-/* alone: no other thread will ever use it.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is
- * too old; *ret_reason then tells why, in a word or two). */
+/* alone: no other thread will ever use it.  0, or -ENOMEM, -EMFILE, -ENFILE,
+ * -ENOSYS (the kernel refuses io_uring or is too old; *ret_reason then tells
+ * why, in a word or two). */
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason);
 void weft__ring_close(struct weft__ring *ring);

@@ -57,6 +57,7 @@ void weft__shard_close(struct weft__shard *shard)
 	weft__ring_close(&shard->ring);
 	pools_close(shard);
 	weft__outs_close(&shard->outs);
+	weft__files_close(&shard->files);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
 	free(shard);
@@ -198,6 +199,8 @@ struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
 bool weft__shard_submit(struct weft__shard *shard)
 {
 	weft__ring_publish(&shard->ring);
+	if (shard->ring.alone)
+		return true;
 	weft__ring_submit(&shard->ring);
 	return !weft__ring_withdraw(&shard->ring); /* mutate: recheck=true */
 }

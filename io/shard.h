@@ -25,6 +25,7 @@
 
 #include <pthread.h>
 
+#include "io/files.h"
 #include "io/out.h"
 #include "io/pool.h"
 #include "io/ring.h"
@@ -69,6 +70,7 @@ struct weft__shard {
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
 	struct weft__pool pools[WEFT__POOLS]; /* see there */
 	struct weft__outs outs;		      /* owner only */
+	struct weft__files files;	      /* see there */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)
@@ -143,7 +145,8 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
 
 /* Owner only, lock held: submits that entry.  False: the kernel does not take
- * it now; it is no entry any more, so that no helper submits it (S3). */
+ * it now; it is no entry any more, so that no helper submits it (S3).  Where
+ * there is no helper it is submitted with the rest of the tick's. */
 bool weft__shard_submit(struct weft__shard *shard);
 
 /* A stream's completion, told: its user_data and flags are the id of a task, or

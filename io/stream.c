@@ -9,6 +9,10 @@
 #include "io/call.h"
 #include "io/memcheck.h"
 
+/* Pieces that a stream has seen when it is entered into a table of files: it
+ * then is as good as paid for. */
+enum { PIECES_BUSY = 32 };
+
 void weft_stream_init(struct weft_stream *stream, int fd)
 {
 	*stream = (struct weft_stream)WEFT_STREAM_INIT(fd);
@@ -75,6 +79,7 @@ static struct io_uring_sqe stream_request(struct weft__stream *stream,
 		io_uring_prep_recv(&sqe, stream->fd, NULL, 0, 0);
 	sqe.flags |= IOSQE_BUFFER_SELECT;
 	sqe.buf_group = stream->pool->group;
+	weft__stream_shorten(stream, stream->home, &sqe);
 	sqe.user_data = weft__stream_user_data(stream);
 	return sqe;
 }
@@ -192,6 +197,45 @@ static void stream_disown_fd(struct weft__stream *stream)
 	entry->owned = false;
 	weft__lock_drop(&entry->lock);
 	stream->owns = false;
+}
+
+static bool is_busy(const struct weft__stream *stream)
+{
+	/* relaxed: the reader's own. */
+	return !stream->filed &&
+	       weft__load(&stream->gone, relaxed) >= PIECES_BUSY;
+}
+
+/* It will be so again, as likely as not. */
+static void stream_enter_file(struct weft__stream *stream)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
+	int place;
+
+	if (worker != stream->home)
+		return;
+	stream->filed = true;
+	place = weft__files_enter(&shard->files, &shard->ring, stream->fd);
+	/* relaxed: others may go on without. */
+	if (place >= 0)
+		weft__store(&stream->file,
+			    weft__stream_file(worker, (uint32_t)place),
+			    relaxed);
+}
+
+static void stream_leave_file(struct weft__stream *stream)
+{
+	/* relaxed: the reader's own. */
+	uint32_t file = weft__load(&stream->file, relaxed);
+	struct weft__shard *shard;
+
+	if (!file)
+		return;
+	shard = weft__shard(
+		weft__worker_self()->runtime->workers[file >> 16]);
+	weft__files_leave(&shard->files, &shard->ring,
+			  (int)(file & 0xffff) - 1);
 }
 
 static int stream_arm(struct weft__stream *stream)
@@ -424,6 +468,8 @@ static int stream_await(struct weft__worker *worker,
 			r = weft__interrupted(worker, task);
 			if (weft__unlikely(r < 0)) /* mutate: recheck */
 				return r;
+			if (weft__unlikely(is_busy(stream)))
+				stream_enter_file(stream);
 			stream_suspend(stream, UINT64_MAX);
 			continue;
 		}
@@ -530,6 +576,7 @@ int weft_stream_close(struct weft_stream *stream)
 		return -EPERM;
 	unsent = weft__stream_drain_at_last(s);
 	stream_disarm(s);
+	stream_leave_file(s);
 	free(s->own);
 	s->own = NULL;
 	if (s->owns)

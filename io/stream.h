@@ -101,6 +101,10 @@ struct weft__stream {
 	struct weft__out *out;	       /* what was put, */
 	struct weft__out *going;       /* and is being sent: see SENDS */
 	weft__atomic(uint64_t) putter; /* who put last; others look */
+	/* Its place + 1 in a ring's table of files, under that ring's worker;
+	 * the reader's, others look.  0: none. */
+	weft__atomic(uint32_t) file;
+	bool filed; /* the reader's alone: it was tried */
 } __attribute__((may_alias));
 
 /* A send under way, on the stack of who waits for it. */
@@ -149,6 +153,28 @@ weft__stream_prefetch(const struct weft__completion *completion)
 
 	__builtin_prefetch(at, 1);
 	__builtin_prefetch(at + WEFT__LINE_BYTES, 1);
+}
+
+/* The worker << 16, of `file`. */
+static inline uint32_t weft__stream_file(const struct weft__worker *worker,
+					 uint32_t place)
+{
+	return worker->index << 16 | (place + 1);
+}
+
+/* A request that was prepared for the descriptor, and goes into the ring of
+ * `worker`: perhaps it can be named in a shorter way. */
+static inline void weft__stream_shorten(const struct weft__stream *stream,
+					const struct weft__worker *worker,
+					struct io_uring_sqe *sqe)
+{
+	/* relaxed: the place is held until the stream is closed. */
+	uint32_t file = weft__load(&stream->file, relaxed);
+
+	if (!file || file >> 16 != worker->index)
+		return;
+	sqe->fd = (int32_t)(file & 0xffff) - 1;
+	sqe->flags |= IOSQE_FIXED_FILE;
 }
 
 /* Tells the stream, while the shard's lock is held.  Returns the task to wake,

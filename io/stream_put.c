@@ -58,6 +58,7 @@ static void put_begin(struct weft__stream *stream, int flags)
 	io_uring_prep_send(slot, stream->fd, out->data + out->at,
 			   out->bytes - out->at,
 			   MSG_NOSIGNAL | MSG_WAITALL | flags);
+	weft__stream_shorten(stream, worker, slot);
 	slot->user_data = put_user_data(stream);
 	out->from = worker;
 	/* pairs: [stream.armed] */

@@ -12,7 +12,8 @@
 
 #define SENDING ((uint64_t)1 << 63)
 
-static void send_begin(struct weft__sending *sending, int fd, const void *buf,
+static void send_begin(struct weft__stream *stream,
+		       struct weft__sending *sending, const void *buf,
 		       size_t bytes)
 {
 	struct io_uring_sqe *slot = weft__op_entry();
@@ -20,8 +21,9 @@ static void send_begin(struct weft__sending *sending, int fd, const void *buf,
 	struct weft__shard *shard = weft__shard(worker);
 
 	memset(slot, 0, sizeof(*slot));
-	io_uring_prep_send(slot, fd, buf, weft__bytes(bytes),
+	io_uring_prep_send(slot, stream->fd, buf, weft__bytes(bytes),
 			   MSG_NOSIGNAL | MSG_WAITALL);
+	weft__stream_shorten(stream, worker, slot);
 	slot->user_data = weft__sending_user_data(sending);
 	sending->from = worker;
 	sending->sender = weft__running_id(worker->current);
@@ -47,14 +49,15 @@ static void send_cancel(struct weft__worker *worker,
 
 /* Through the ring: what was sent, 0 if the wait was interrupted before
  * anything was, or an error. */
-static int32_t send_run(int fd, const void *buf, size_t bytes)
+static int32_t send_run(struct weft__stream *stream, const void *buf,
+			size_t bytes)
 {
-	uint64_t reason = weft__op_reason(IORING_OP_SEND, 0, fd);
+	uint64_t reason = weft__op_reason(IORING_OP_SEND, 0, stream->fd);
 	struct weft__sending sending;
 	struct weft__worker *worker;
 	uint64_t word;
 
-	send_begin(&sending, fd, buf, bytes);
+	send_begin(stream, &sending, buf, bytes);
 	/* pairs: [stream.sent] */
 	while ((word = weft__load(&sending.word, acquire)) & SENDING) {
 		worker = weft__worker_self();
@@ -69,7 +72,8 @@ static int32_t send_run(int fd, const void *buf, size_t bytes)
 
 /* Some of it, or none; or an error.  tries: how often in a row the socket was
  * ready, and then not. */
-static ssize_t send_some(int fd, const void *buf, size_t bytes, unsigned *tries)
+static ssize_t send_some(struct weft__stream *stream, const void *buf,
+			 size_t bytes, unsigned *tries)
 {
 	struct weft__worker *worker;
 	ssize_t r = weft__call_begin(&worker);
@@ -80,14 +84,14 @@ static ssize_t send_some(int fd, const void *buf, size_t bytes, unsigned *tries)
 	 * find it. */
 	weft__wait_begin(worker, worker->current);
 	if (weft__call_is_lone(worker)) {
-		r = weft__direct_send(fd, buf, bytes, 0);
+		r = weft__direct_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);
 	}
-	r = send_run(fd, buf, bytes);
+	r = send_run(stream, buf, bytes);
 	if (r == -EAGAIN) {
 		/* It does not block, so the kernel does not wait for it. */
-		r = weft__op_await_ready(fd, POLLOUT, (*tries)++);
+		r = weft__op_await_ready(stream->fd, POLLOUT, (*tries)++);
 		return r < 0 ? r : 0;
 	}
 	return r;
@@ -108,13 +112,13 @@ static int send_put(struct weft__stream *stream)
 int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 			  size_t bytes, size_t *ret_done)
 {
-	int fd = weft_stream_fd(stream);
-	ssize_t n = send_put(weft__stream(stream));
+	struct weft__stream *s = weft__stream(stream);
+	ssize_t n = send_put(s);
 	unsigned tries = 0;
 	size_t done = 0;
 
 	while (n >= 0 && done < bytes) {
-		n = send_some(fd, (const char *)buf + done, bytes - done,
+		n = send_some(s, (const char *)buf + done, bytes - done,
 			      &tries);
 		if (n > 0) {
 			done += (size_t)n;

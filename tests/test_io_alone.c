@@ -9,7 +9,7 @@
 #include "tests/expect.h"
 #include "tests/test_io_common.h"
 
-/* ---- Which runtimes ------------------------------------------------------- */
+/* ---- Which runtimes ------------------------------------------------------ */
 
 static int64_t ring_flags(void *arg)
 {
@@ -55,7 +55,7 @@ START_TEST(one_worker_of_the_caller_s_is_alone)
 }
 END_TEST
 
-/* ---- More at once than the kernel does at a time -------------------------- */
+/* ---- More at once than the kernel does at a time ------------------------- */
 
 enum { MANY = 300 };
 
@@ -89,7 +89,7 @@ static int64_t wake_many(void *arg)
 	return 0;
 }
 
-/* ---- Other threads -------------------------------------------------------- */
+/* ---- Other threads ------------------------------------------------------- */
 
 /* Two runtimes that are alone, each in a thread, talk to each other, and the
  * main thread writes to both. */
@@ -169,7 +169,7 @@ START_TEST(two_in_two_threads_talk)
 }
 END_TEST
 
-/* ---- Ending --------------------------------------------------------------- */
+/* ---- Ending -------------------------------------------------------------- */
 
 /* A listener and a stream that nobody closes. */
 struct left {
@@ -211,7 +211,7 @@ START_TEST(what_is_left_open_ends_with_it)
 }
 END_TEST
 
-/* ---- A task that computes ------------------------------------------------- */
+/* ---- A task that computes ------------------------------------------------ */
 
 static int heard;
 

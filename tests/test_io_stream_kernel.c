@@ -124,7 +124,9 @@ STREAM_TEST(kernel_may_take_no_request_now)
 		EXPECT(weft_stream_close(&stream) == 0);
 		EXPECT(weft_close(fds[1]) == 0);
 	}
-	ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
+	/* Where nobody helps it is submitted with the rest. */
+	if (weft_runtime()->workers_count > 1)
+		ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
 	return 0;
 }
 

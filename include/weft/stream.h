@@ -8,7 +8,7 @@
  *	ssize_t n;
  *
  *	while ((n = weft_stream_peek(&stream, &data)) > 0) {
- *		weft_stream_write_all(&stream, data, (size_t)n, NULL);
+ *		weft_stream_put(&stream, data, (size_t)n);
  *		weft_stream_skip(&stream, (size_t)n);
  *	}
  *	weft_stream_close(&stream);
@@ -39,7 +39,7 @@
 WEFT_BEGIN_DECLS
 
 struct weft_stream {
-	uint64_t private_words[15];
+	uint64_t private_words[16];
 };
 
 /* A stream for that descriptor, which belongs to it from here on.  Nothing is
@@ -96,8 +96,8 @@ WEFT_API int weft_stream_write_all(struct weft_stream *stream, const void *buf,
  * For the task that receives: others do not put meanwhile, and what they write
  * does not wait for what was put.  It suspends only while the peer is slow to
  * take what was put before.  0, or -ECANCELED or -ETIMEDOUT, and then nothing
- * was taken, unless it is too long; or why something that was put could not be sent (-EPIPE,
- * -ECONNRESET, ...), which all puts say from then on.
+ * was taken, unless it is too long; or why something that was put could not be
+ * sent (-EPIPE, -ECONNRESET, ...), which all puts say from then on.
  */
 WEFT_API int weft_stream_put(struct weft_stream *stream, const void *buf,
 			     size_t bytes);

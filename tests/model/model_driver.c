@@ -38,6 +38,7 @@
 #define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
 #include "io/driver.c"
 #include "io/ring.c"
+#include "io/files.c"
 #include "io/out.c"
 #include "io/shard.c"
 #undef write

@@ -289,6 +289,20 @@ ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags)
 	return -EAGAIN;
 }
 
+/* A stream is never busy. */
+int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
+		      int fd)
+{
+	(void)files, (void)ring, (void)fd;
+	return -1;
+}
+
+void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
+		       int place)
+{
+	(void)files, (void)ring, (void)place;
+}
+
 /* What the last completion said was told before. */
 int weft_close(int fd)
 {

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tables of files: places, and what has one.
+ */
+#include "io/files.h"
+#include "tests/stream_kit.h"
+
+/* ---- The table ----------------------------------------------------------- */
+
+static struct weft__ring ring;
+static struct weft__files files;
+
+static void open_it(void)
+{
+	const char *reason = NULL;
+
+	memset(&files, 0, sizeof(files));
+	EXPECT(weft__ring_open(&ring, 8, false, &reason) == 0);
+}
+
+static void close_it(void)
+{
+	weft__ring_close(&ring);
+	weft__files_close(&files);
+}
+
+/* Kernels before 6.14 have none that would do. */
+static bool has_table(const struct weft__ring *of)
+{
+	return of->uring.features & (1u << 16);
+}
+
+static int enter(int fd)
+{
+	return weft__files_enter(&files, &ring, fd);
+}
+
+static void leave(int place)
+{
+	weft__files_leave(&files, &ring, place);
+}
+
+START_TEST(place_is_used_again)
+{
+	int fds[2], place;
+
+	open_it();
+	socket_pair(fds);
+	place = enter(fds[0]);
+	ck_assert_int_eq(place >= 0, has_table(&ring));
+	if (place >= 0) {
+		ck_assert_int_ne(enter(fds[1]), place);
+		leave(place);
+		ck_assert_int_eq(enter(fds[1]), place);
+	}
+	close_it();
+	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
+}
+END_TEST
+
+START_TEST(file_that_left_is_closed_by_close)
+{
+	int fds[2], place;
+	char byte;
+
+	open_it();
+	socket_pair(fds);
+	place = enter(fds[0]);
+	if (place >= 0)
+		leave(place);
+	EXPECT(close(fds[0]) == 0);
+	ck_assert_int_eq(read(fds[1], &byte, 1), 0);
+	EXPECT(close(fds[1]) == 0);
+	close_it();
+}
+END_TEST
+
+START_TEST(what_is_no_descriptor_has_no_place)
+{
+	open_it();
+	ck_assert_int_eq(enter(1000000), -1);
+	ck_assert_uint_eq(files.free_count,
+			  has_table(&ring) ? WEFT__FILES_MOST : 0);
+	close_it();
+}
+END_TEST
+
+START_TEST(full_table_refuses)
+{
+	struct rlimit limit;
+	int fds[2];
+
+	EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit.rlim_cur = 200;
+	EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	open_it();
+	socket_pair(fds);
+	if (has_table(&ring)) {
+		for (int i = 0; i < 128; i++)
+			ck_assert_int_eq(enter(fds[0]), i);
+		ck_assert_int_eq(enter(fds[0]), -1);
+		leave(77);
+		ck_assert_int_eq(enter(fds[0]), 77);
+	}
+	close_it();
+	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
+}
+END_TEST
+
+START_TEST(old_kernel_has_none)
+{
+	int fds[2];
+
+	open_it();
+	ring.uring.features &= ~(1u << 16);
+	socket_pair(fds);
+	ck_assert_int_eq(enter(fds[0]), -1);
+	ck_assert_int_eq(enter(fds[0]), -1);
+	close_it();
+	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
+}
+END_TEST
+
+/* ---- Streams that are busy ----------------------------------------------- */
+
+static void exchange(struct weft_stream *stream, int peer, unsigned count,
+		     bool puts)
+{
+	for (unsigned i = 0; i < count; i++) {
+		unsigned char byte = kit_byte(i), back = 0;
+
+		EXPECT(weft_write_all(peer, &byte, 1, NULL) == 0);
+		EXPECT(weft_stream_read(stream, &back, 1) == 1);
+		if (puts)
+			EXPECT(weft_stream_put(stream, &back, 1) == 0);
+		else
+			EXPECT(weft_stream_write_all(stream, &back, 1, NULL) ==
+			       0);
+		EXPECT(peek_within(stream, WEFT_US(20)) == -ETIMEDOUT);
+		EXPECT(weft_read(peer, &back, 1) == 1 && back == byte);
+	}
+}
+
+static bool is_entered(struct weft_stream *stream)
+{
+	/* relaxed: nobody changes it. */
+	return weft__load(&weft__stream(stream)->file, relaxed) != 0;
+}
+
+static void expect_no_file_missing(void)
+{
+	for (unsigned i = 0; i < weft_runtime()->workers_count; i++) {
+		struct weft__shard *shard =
+			weft__shard(weft_runtime()->workers[i]);
+
+		if (shard->files.free_count)
+			ck_assert_uint_eq(shard->files.free_count,
+					  WEFT__FILES_MOST);
+	}
+}
+
+static void be_busy(bool tcp, bool puts)
+{
+	int fds[2];
+
+	kit_pair(fds, tcp);
+	{
+		struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+		struct weft__shard *shard = weft__shard(weft__worker_self());
+		char byte;
+
+		exchange(&stream, fds[1], 8, puts);
+		EXPECT(!is_entered(&stream));
+		exchange(&stream, fds[1], 100, puts);
+		/* Of several workers perhaps another has it, each time. */
+		if (weft_runtime()->workers_count == 1)
+			ck_assert_int_eq(is_entered(&stream),
+					 has_table(&shard->ring));
+		EXPECT(weft_stream_close(&stream) == 0);
+		ck_assert_int_eq(weft_read(fds[1], &byte, 1), 0);
+	}
+	EXPECT(weft_close(fds[1]) == 0);
+	expect_no_file_missing();
+}
+
+STREAM_TEST(who_is_busy_has_a_place)
+{
+	for (int i = 0; i < 4; i++)
+		be_busy(i & 1, i & 2);
+	return 0;
+}
+
+/* From all workers, while the stream is entered and goes on. */
+enum { SENDERS = 4, EACH = 300 };
+
+static int64_t send_each(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+
+	for (int i = 0; i < EACH; i++) {
+		EXPECT(weft_stream_write_all(stream, "s", 1, NULL) == 0);
+		EXPECT(weft_yield() == 0);
+	}
+	return 0;
+}
+
+static int64_t read_each(void *arg)
+{
+	int fd = *(int *)arg;
+	char bytes[64];
+	ssize_t n, sum = 0;
+
+	while ((n = weft_read(fd, bytes, sizeof(bytes))) > 0)
+		sum += n;
+	EXPECT(n == 0 && sum == SENDERS * EACH);
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+static int64_t close_elsewhere(void *arg)
+{
+	EXPECT(weft_stream_close(*(struct weft_stream **)arg) == 0);
+	return 0;
+}
+
+STREAM_TEST(others_send_through_it)
+{
+	int fds[2], dup_fd;
+	struct weft_stream stream;
+
+	tcp_pair(fds);
+	dup_fd = fds[1];
+	weft_stream_init(&stream, fds[0]);
+	WEFT_SUPERVISE (reader) {
+		EXPECT(WEFT_GO(reader, read_each, dup_fd) == 0);
+		WEFT_SUPERVISE (scope) {
+			for (int i = 0; i < SENDERS; i++)
+				kit_go(scope, send_each, &stream);
+			for (int i = 0; i < 100; i++) {
+				EXPECT(weft_write_all(fds[1], "r", 1, NULL) ==
+				       0);
+				EXPECT(weft_stream_read(&stream, &(char){ 0 },
+							1) == 1);
+				EXPECT(weft_yield() == 0);
+			}
+		}
+		WEFT_SUPERVISE (closer)
+			kit_go(closer, close_elsewhere, &stream);
+	}
+	expect_no_file_missing();
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/files");
+	TCase *table = tcase_create("table");
+	TCase *streams = tcase_create("streams");
+
+	tcase_add_test(table, place_is_used_again);
+	tcase_add_test(table, file_that_left_is_closed_by_close);
+	tcase_add_test(table, what_is_no_descriptor_has_no_place);
+	tcase_add_test(table, full_table_refuses);
+	tcase_add_test(table, old_kernel_has_none);
+	stream_add_test(streams, who_is_busy_has_a_place);
+	stream_add_test(streams, others_send_through_it);
+	suite_add_tcase(suite, table);
+	suite_add_tcase(suite, streams);
+	return io_tests_run(suite);
+}
