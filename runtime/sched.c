@@ -61,8 +61,11 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	worker->stays = false;
 	if (weft__unlikely(worker->gives_way))
 		weft__crowd_hand_over(worker, now_ns);
-	/* The runs are timed, not the polling. */
-	worker->tick_ns = worker->ops->now(worker->runtime);
+	/* The runs are timed, not the polling; who comes from a sleep has
+	 * little to poll. */
+	worker->tick_ns = worker->woken ? now_ns :
+					  worker->ops->now(worker->runtime);
+	worker->woken = false;
 	worker->clock_ns = worker->tick_ns;
 	worker->budget = worker->tick_budget;
 	/* A chain through the slot that has used up a tick goes behind the
@@ -280,6 +283,8 @@ static void park_end(struct weft__worker *worker)
 	uint64_t now_ns = worker->ops->now(worker->runtime);
 
 	unparked(worker);
+	worker->ended_ns = now_ns;
+	worker->woken = true;
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->watches && !worker->searching && weft__alone(worker)) {

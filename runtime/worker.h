@@ -141,7 +141,8 @@ struct weft__worker {
 	uint64_t average_ns;  /* of a run, moving */
 	uint64_t tick_ns;     /* when the tick began to run tasks */
 	uint64_t tick_polls;  /* runs before the tick */
-	uint64_t ended_ns;    /* when the tick before ended; 0: parked since */
+	uint64_t ended_ns;    /* when the tick before, or the sleep, ended; 0:
+				 neither */
 	uint64_t clock_ns;    /* the last look at the clock */
 	uint64_t looked_ns;   /* the last look at another worker */
 	uint64_t random;
@@ -153,6 +154,7 @@ struct weft__worker {
 	bool watches; /* as the sentinel; until it has seen to it that another
 			 one does, even if it was claimed, and so is none */
 	bool ran;     /* something in this tick */
+	bool woken;   /* by a sleep that has just ended */
 	bool drained; /* it had run all it had; see crowd.h */
 	bool gives_way;		  /* see crowd.h; */
 	bool stays;		  /* but not in its next tick; it */
