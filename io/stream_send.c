@@ -83,7 +83,9 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	/* A direct send too is as if it waited: deadlines and cancellation
 	 * find it. */
 	weft__wait_begin(worker, worker->current);
-	if (weft__call_is_lone(worker)) {
+	/* A long one is copied for longer than a call takes, and what it sends
+	 * is in the caches now. */
+	if (bytes > WEFT__OUT_BYTES || weft__call_is_lone(worker)) {
 		r = weft__direct_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);
