@@ -15,14 +15,11 @@ enum {
 				  tick */
 };
 
-struct weft__worker;
-
 struct weft__out {
-	struct weft__out *next;	   /* in the store */
-	struct weft__worker *from; /* whose ring the send is in */
-	uint32_t bytes;		   /* put into it */
-	uint32_t at;		   /* and sent of those */
-	int32_t said;		   /* by the last send, if it left some */
+	struct weft__out *next; /* in the store */
+	uint32_t bytes;		/* put into it */
+	uint32_t at;		/* and sent of those */
+	int32_t said;		/* by the last send, if it left some */
 	char data[WEFT__OUT_BYTES];
 };
 

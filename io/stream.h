@@ -100,6 +100,7 @@ struct weft__stream {
 	uint32_t own_at;	       /* and gone of those */
 	struct weft__out *out;	       /* what was put, */
 	struct weft__out *going;       /* and is being sent: see SENDS */
+	struct weft__worker *going_in; /* whose ring that is, or was, in */
 	weft__atomic(uint64_t) putter; /* who put last; others look */
 	/* Its place + 1 in a ring's table of files, under that ring's worker;
 	 * the reader's, others look.  0: none. */

@@ -60,7 +60,7 @@ static void put_begin(struct weft__stream *stream, int flags)
 			   MSG_NOSIGNAL | MSG_WAITALL | flags);
 	weft__stream_shorten(stream, worker, slot);
 	slot->user_data = put_user_data(stream);
-	out->from = worker;
+	stream->going_in = worker;
 	/* pairs: [stream.armed] */
 	weft__or(&stream->word, WEFT__STREAM_SENDS, release);
 	weft__ring_publish(&shard->ring);
@@ -177,7 +177,7 @@ static void put_cancel(struct weft__stream *stream)
 {
 	/* pairs: [stream.told] */
 	while (weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS) {
-		int r = weft__shard_cancel(weft__shard(stream->going->from),
+		int r = weft__shard_cancel(weft__shard(stream->going_in),
 					   put_user_data(stream));
 
 		weft__stream_suspend(
