@@ -184,6 +184,93 @@ STREAM_TEST(kernel_may_not_wait_for_a_socket)
 	return weft_close(fds[1]);
 }
 
+/* Nor to send what was put. */
+static void put_answer(void)
+{
+	unsigned char bytes[3000];
+	int fds[2], *peer = &fds[1];
+
+	tcp_pair(fds);
+	kit_make_small(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE (scope) {
+		uint64_t at = 0;
+
+		kit_go(scope, read_answer, peer);
+		while (at < ANSWER_BYTES) {
+			size_t n = ANSWER_BYTES - at < sizeof(bytes) ?
+					   (size_t)(ANSWER_BYTES - at) :
+					   sizeof(bytes);
+
+			kit_fill(bytes, n, at);
+			EXPECT(weft_stream_put(&stream, bytes, n) == 0);
+			at += n;
+		}
+		EXPECT(weft_stream_flush(&stream) == 0);
+	}
+	EXPECT(weft_stream_close(&stream) == 0);
+	EXPECT(weft_close(fds[1]) == 0);
+}
+
+STREAM_TEST(kernel_may_not_wait_to_send)
+{
+	weft__store(&impatient, weft_runtime(), release);
+	put_answer();
+	weft__store(&impatient, (struct weft_runtime *)NULL, release);
+	return 0;
+}
+
+/* ---- Memory -------------------------------------------------------------- */
+
+/* What checks memory has an allocator of its own. */
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
+
+static weft__atomic(bool) no_outs;
+static weft__atomic(unsigned) outs_refused;
+
+extern void *__libc_malloc(size_t bytes);
+
+/* There is none for what is put. */
+void *malloc(size_t bytes)
+{
+	/* relaxed: a switch. */
+	if (bytes == sizeof(struct weft__out) &&
+	    weft__load(&no_outs, relaxed)) {
+		weft__add(&outs_refused, 1u, relaxed);
+		errno = ENOMEM;
+		return NULL;
+	}
+	return __libc_malloc(bytes);
+}
+
+/* Then it is sent at once; what was put before goes first. */
+STREAM_TEST(there_may_be_no_memory_for_what_is_put)
+{
+	unsigned char bytes[100], back[200];
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	for (unsigned i = 0; i < 20; i++) {
+		weft__store(&no_outs, i % 2 == 0, relaxed);
+		kit_fill(bytes, sizeof(bytes), i);
+		EXPECT(weft_stream_put(&stream, bytes, 50) == 0);
+		weft__store(&no_outs, true, relaxed);
+		EXPECT(weft_stream_put(&stream, bytes + 50, 50) == 0);
+		EXPECT(weft_stream_flush(&stream) == 0);
+		EXPECT(recv(fds[1], back, sizeof(back), MSG_DONTWAIT) == 100);
+		kit_check(back, 100, i);
+	}
+	weft__store(&no_outs, false, relaxed);
+	ck_assert_uint_gt(weft__load(&outs_refused, relaxed), 0);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return weft_close(fds[1]);
+}
+
+#endif
+
 /* ---- Left open ----------------------------------------------------------- */
 
 enum left { ARMED, USED, UNREAD, NOT_BLOCKING, OWN, LEFTS };
@@ -272,6 +359,10 @@ int main(void)
 	stream_add_test(without, kernel_may_have_no_such_buffers);
 	stream_add_test(without, kernel_may_take_no_request_now);
 	stream_add_test(without, kernel_may_not_wait_for_a_socket);
+	stream_add_test(without, kernel_may_not_wait_to_send);
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
+	stream_add_test(without, there_may_be_no_memory_for_what_is_put);
+#endif
 	tcase_add_loop_test(left, stream_may_be_left_open, 0, 2 * LEFTS);
 	suite_add_tcase(suite, without);
 	suite_add_tcase(suite, left);
