@@ -75,7 +75,9 @@ static int64_t streams(void *arg)
 	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
 	char byte;
 
-	if (weft_stream_read(&stream, &byte, 1) < 0)
+	if (weft_stream_read(&stream, &byte, 1) < 0 ||
+	    weft_stream_put(&stream, &byte, 1) < 0 ||
+	    weft_stream_flush(&stream) < 0)
 		return -1;
 	return weft_stream_close(&stream);
 }

@@ -94,10 +94,11 @@ WEFT_API int weft_stream_write_all(struct weft_stream *stream, const void *buf,
  * sent as by weft_stream_write_all().  It may be what a peek shows.
  *
  * For the task that receives: others do not put meanwhile, and what they write
- * does not wait for what was put.  It suspends only while the peer is slow to
- * take what was put before.  0, or -ECANCELED or -ETIMEDOUT, and then nothing
- * was taken, unless it is too long; or why something that was put could not be
- * sent (-EPIPE, -ECONNRESET, ...), which all puts say from then on.
+ * does not wait for what was put; who lets another task receive from now on
+ * flushes before.  It suspends only while the peer is slow to take what was put
+ * before.  0, or -ECANCELED or -ETIMEDOUT, and then nothing was taken, unless
+ * it is too long; or why something that was put could not be sent (-EPIPE,
+ * -ECONNRESET, ...), which all puts say from then on; -EPERM outside a task.
  */
 WEFT_API int weft_stream_put(struct weft_stream *stream, const void *buf,
 			     size_t bytes);
