@@ -93,8 +93,13 @@ void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
 	files_free(files, place);
 }
 
-void weft__files_close(struct weft__files *files)
+void weft__files_close(struct weft__files *files, struct weft__ring *ring)
 {
+	if (!files->free)
+		return;
+	/* The kernel comes to it by itself some 30 ms after the ring. */
+	io_uring_register((unsigned)ring->uring.ring_fd,
+			  IORING_UNREGISTER_FILES, NULL, 0);
 	free(files->free);
 	files->free = NULL;
 }

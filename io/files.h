@@ -39,7 +39,8 @@ int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
 void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
 		       int place);
 
-/* After the ring was closed. */
-void weft__files_close(struct weft__files *files);
+/* Before the ring is closed, by who does that.  Files are closed that nothing
+ * else holds open, nor a request that is under way. */
+void weft__files_close(struct weft__files *files, struct weft__ring *ring);
 
 #endif

@@ -54,10 +54,10 @@ void weft__shard_close(struct weft__shard *shard)
 {
 	/* Of streams that nobody closed. */
 	weft__ring_cancel_all(&shard->ring);
+	weft__files_close(&shard->files, &shard->ring);
 	weft__ring_close(&shard->ring);
 	pools_close(shard);
 	weft__outs_close(&shard->outs);
-	weft__files_close(&shard->files);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
 	free(shard);

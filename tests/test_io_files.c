@@ -20,8 +20,8 @@ static void open_it(void)
 
 static void close_it(void)
 {
+	weft__files_close(&files, &ring);
 	weft__ring_close(&ring);
-	weft__files_close(&files);
 }
 
 /* Kernels before 6.14 have none that would do. */
@@ -72,6 +72,23 @@ START_TEST(file_that_left_is_closed_by_close)
 	ck_assert_int_eq(read(fds[1], &byte, 1), 0);
 	EXPECT(close(fds[1]) == 0);
 	close_it();
+}
+END_TEST
+
+/* Not when the kernel comes to the ring, which takes it a while. */
+START_TEST(file_that_stays_is_closed_with_its_table)
+{
+	int fds[2];
+	char byte;
+
+	open_it();
+	socket_pair(fds);
+	(void)enter(fds[0]);
+	EXPECT(close(fds[0]) == 0);
+	weft__files_close(&files, &ring);
+	ck_assert_int_eq(recv(fds[1], &byte, 1, MSG_DONTWAIT), 0);
+	EXPECT(close(fds[1]) == 0);
+	weft__ring_close(&ring);
 }
 END_TEST
 
@@ -259,6 +276,7 @@ int main(void)
 
 	tcase_add_test(table, place_is_used_again);
 	tcase_add_test(table, file_that_left_is_closed_by_close);
+	tcase_add_test(table, file_that_stays_is_closed_with_its_table);
 	tcase_add_test(table, what_is_no_descriptor_has_no_place);
 	tcase_add_test(table, full_table_refuses);
 	tcase_add_test(table, old_kernel_has_none);
