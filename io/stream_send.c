@@ -99,8 +99,8 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	return r;
 }
 
-/* What this task has put goes out first. */
-static int send_put(struct weft__stream *stream)
+/* What this task has put goes out first.  more: what follows may go with it. */
+static int send_put(struct weft__stream *stream, bool more)
 {
 	struct weft__task *task = weft__running(weft__worker_self());
 
@@ -108,14 +108,14 @@ static int send_put(struct weft__stream *stream)
 	if (!task ||
 	    weft__load(&stream->putter, relaxed) != weft__running_id(task))
 		return 0;
-	return weft__stream_drain(stream, MSG_MORE);
+	return weft__stream_drain(stream, more ? MSG_MORE : 0);
 }
 
 int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 			  size_t bytes, size_t *ret_done)
 {
 	struct weft__stream *s = weft__stream(stream);
-	ssize_t n = send_put(s);
+	ssize_t n = send_put(s, bytes > 0);
 	unsigned tries = 0;
 	size_t done = 0;
 

@@ -3,6 +3,7 @@
  * Suite io/stream: a stream shows all that was sent, in its order and once; and
  * says what it cannot do.
  */
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 
 #include "tests/stream_kit.h"
@@ -160,6 +161,22 @@ STREAM_TEST(bytes_come_in_their_order)
 		pour(tcp, false, 200000, bytes);
 	}
 	return 0;
+}
+
+/* The kernel is not told that more follows, or it would keep it for 200 ms. */
+STREAM_TEST(write_of_nothing_sends_what_was_put)
+{
+	int fds[2], unsent = -1;
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	EXPECT(weft_stream_put(&stream, "put", 3) == 0);
+	EXPECT(weft_stream_write_all(&stream, NULL, 0, NULL) == 0);
+	EXPECT(ioctl(fds[0], SIOCOUTQNSD, &unsent) == 0);
+	ck_assert_int_eq(unsent, 0);
+	EXPECT(weft_stream_close(&stream) == 0);
+	return weft_close(fds[1]);
 }
 
 /* So the kernel does not wait in its place. */
@@ -469,6 +486,7 @@ int main(void)
 	stream_add_test(showing, peek_shows_one_buffer_after_the_other);
 	stream_add_test(showing, read_all_reads_what_was_asked_for);
 	stream_add_test(order, bytes_come_in_their_order);
+	stream_add_test(order, write_of_nothing_sends_what_was_put);
 	stream_add_test(order, socket_that_does_not_block_will_do);
 	stream_add_test(order, wait_on_a_socket_that_does_not_block_can_end);
 	stream_add_test(order, reader_may_go_from_worker_to_worker);
