@@ -208,10 +208,15 @@ int weft__ring_submit(struct weft__ring *ring)
 
 int weft__ring_turn(struct weft__ring *ring)
 {
+	uint32_t count;
 	int r;
 
 	if (weft__ring_held_back(ring)) { /* mutate: recheck */
-		r = ring_enter(ring, weft__ring_unsubmitted(ring), true);
+		count = weft__ring_unsubmitted(ring);
+		r = ring_enter(ring, count, true);
+		/* Unless it takes all of them, it posts nothing. */
+		if (count && r != (int)count)
+			(void)ring_enter(ring, 0, true);
 		if (r < 0 && r != -EINTR)
 			return r;
 	}

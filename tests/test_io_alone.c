@@ -4,6 +4,7 @@
  * the kernel does nothing for it but when that enters.
  */
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #include "io/shard.h"
 #include "tests/expect.h"
@@ -211,6 +212,66 @@ START_TEST(what_is_left_open_ends_with_it)
 }
 END_TEST
 
+/* ---- A kernel that takes nothing ----------------------------------------- */
+
+static weft__atomic(bool) refuses;
+
+/* Without memory for a request it does not come to the rest of the call. */
+int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
+		    unsigned flags, sigset_t *sig, size_t sz)
+{
+	long r;
+
+	/* relaxed: of the thread itself. */
+	if (to_submit && weft__load(&refuses, relaxed))
+		return -EAGAIN;
+	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags, sig,
+		    sz);
+	return (int)(r < 0 ? -errno : r);
+}
+
+static int64_t end_refusal(void *arg)
+{
+	int *fds = *(int **)arg;
+	char byte;
+
+	EXPECT(weft_read(fds[0], &byte, 1) == 1);
+	/* relaxed: likewise. */
+	weft__store(&refuses, false, relaxed);
+	EXPECT(write(fds[3], "x", 1) == 1);
+	return 0;
+}
+
+/* It takes something when what it has done was seen. */
+static int64_t wait_for_refusal(void *arg)
+{
+	int fds[4];
+	char byte;
+
+	(void)arg;
+	socket_pair(fds);
+	socket_pair(fds + 2);
+	WEFT_SUPERVISE (scope) {
+		int *pointer = fds;
+
+		EXPECT(WEFT_GO(scope, end_refusal, pointer) == 0);
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		/* relaxed: likewise. */
+		weft__store(&refuses, true, relaxed);
+		EXPECT(write(fds[1], "x", 1) == 1);
+		EXPECT(weft_read(fds[2], &byte, 1) == 1);
+	}
+	close_both(fds);
+	close_both(fds + 2);
+	return 0;
+}
+
+START_TEST(what_came_is_seen_while_nothing_is_submitted)
+{
+	io_run(wait_for_refusal, NULL, 1);
+}
+END_TEST
+
 /* ---- A task that computes ------------------------------------------------ */
 
 static int heard;
@@ -276,6 +337,7 @@ int main(void)
 
 	tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
 	tcase_add_test(tests, all_of_many_are_woken);
+	tcase_add_test(tests, what_came_is_seen_while_nothing_is_submitted);
 	tcase_add_test(tests, who_computes_is_followed_by_what_came);
 	tcase_add_test(tests, two_in_two_threads_talk);
 	tcase_add_test(tests, what_is_left_open_ends_with_it);
