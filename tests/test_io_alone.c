@@ -136,16 +136,20 @@ static int64_t take_part(void *arg)
 	return 0;
 }
 
+/* The descriptors of the process come and go with the other's. */
 static void *party_thread(void *arg)
 {
-	io_run(take_part, arg, 1);
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	EXPECT(weft_run(take_part, arg, &opts) == 0);
 	return NULL;
 }
 
 START_TEST(two_in_two_threads_talk)
 {
 	struct party parties[2] = { { .begins = true } };
-	int to_main[2][2], between[2][2];
+	int to_main[2][2], between[2][2], before = fds_open();
 
 	for (int i = 0; i < 2; i++) {
 		socket_pair(to_main[i]);
@@ -167,6 +171,7 @@ START_TEST(two_in_two_threads_talk)
 		EXPECT(close(to_main[i][0]) == 0 && close(to_main[i][1]) == 0);
 		EXPECT(close(between[i][0]) == 0 && close(between[i][1]) == 0);
 	}
+	expect_fds(before);
 }
 END_TEST
 
