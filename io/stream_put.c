@@ -266,7 +266,7 @@ int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
 
 	if (weft__unlikely(r < 0))
 		return r;
-	if (weft__unlikely(s->error))
+	if (weft__unlikely(s->error || !bytes))
 		return s->error;
 	/* relaxed: a task that looks for itself finds itself. */
 	weft__store(&s->putter, weft__running_id(worker->current), relaxed);

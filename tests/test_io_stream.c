@@ -163,6 +163,20 @@ STREAM_TEST(bytes_come_in_their_order)
 	return 0;
 }
 
+/* No bytes have no place either. */
+STREAM_TEST(nothing_takes_no_buffer)
+{
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	EXPECT(weft_stream_put(&stream, NULL, 0) == 0);
+	ck_assert_ptr_null(weft__stream(&stream)->out);
+	EXPECT(weft_stream_close(&stream) == 0);
+	return weft_close(fds[1]);
+}
+
 /* The kernel is not told that more follows, or it would keep it for 200 ms. */
 STREAM_TEST(write_of_nothing_sends_what_was_put)
 {
@@ -486,6 +500,7 @@ int main(void)
 	stream_add_test(showing, peek_shows_one_buffer_after_the_other);
 	stream_add_test(showing, read_all_reads_what_was_asked_for);
 	stream_add_test(order, bytes_come_in_their_order);
+	stream_add_test(order, nothing_takes_no_buffer);
 	stream_add_test(order, write_of_nothing_sends_what_was_put);
 	stream_add_test(order, socket_that_does_not_block_will_do);
 	stream_add_test(order, wait_on_a_socket_that_does_not_block_can_end);
