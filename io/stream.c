@@ -405,7 +405,7 @@ static void stream_suspend(struct weft__stream *stream, uint64_t most_ns)
 	uint64_t waits = WEFT__STREAM_WAITS;
 
 	if (stream->out)
-		waits |= WEFT__STREAM_DRAINS;
+		waits |= WEFT__STREAM_DRAINS; /* mutate: wake */
 	weft__stream_suspend(stream, waits, stream_reason(stream), most_ns);
 }
 

@@ -107,7 +107,7 @@ static int put_settle(struct weft__stream *stream)
 	/* relaxed: the reader's own, until it sends again. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
 	if (said > 0)
-		stream->going->at += (uint32_t)said;
+		stream->going->at += (uint32_t)said; /* mutate: wake */
 	else if (said != -EAGAIN && !weft__op_was_interrupted(said))
 		put_fail(stream, said);
 	return 0;
@@ -119,7 +119,7 @@ int weft__stream_push_slow(struct weft__stream *stream, int flags)
 	uint64_t word = weft__load(&stream->word, acquire);
 	int r;
 
-	if (word & WEFT__STREAM_SENDS)
+	if (word & WEFT__STREAM_SENDS) /* mutate: recheck */
 		return 0;
 	if (word & WEFT__STREAM_LEFT) {
 		r = put_settle(stream);
@@ -147,7 +147,7 @@ static int put_await(struct weft__stream *stream)
 	if (!(weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS))
 		return 0;
 	r = weft__interrupted(worker, worker->current);
-	if (weft__unlikely(r < 0))
+	if (weft__unlikely(r < 0)) /* mutate: recheck */
 		return r;
 	weft__stream_suspend(stream, WEFT__STREAM_DRAINS,
 			     weft__op_reason(IORING_OP_SEND, 0, stream->fd),
@@ -203,7 +203,7 @@ static bool put_rest(struct weft__stream *stream, struct weft__out **out)
 /* Who is interrupted does not wait, but sends what can be sent at once. */
 static bool put_last(struct weft__stream *stream)
 {
-	put_cancel(stream);
+	put_cancel(stream); /* mutate: wake */
 	if (stream->going && stream->going->said > 0)
 		stream->going->at += (uint32_t)stream->going->said;
 	/* relaxed: the reader's own. */

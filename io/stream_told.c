@@ -135,7 +135,7 @@ static uint64_t stream_sent(struct weft__outs *outs,
 	do {
 		next = old & ~(WEFT__STREAM_SENDS | wakes);
 		if (!all)
-			next |= WEFT__STREAM_LEFT;
+			next |= WEFT__STREAM_LEFT; /* mutate: wake */
 		/* relaxed: it was set before those were. */
 		reader = old & wakes ? weft__load(&stream->reader, relaxed) : 0;
 		/* pairs: [stream.told], [stream.waits] */
