@@ -45,7 +45,7 @@
  *       acquire: the result.  After it he may be gone.
  *   [stream.armed]  the reader's or sender's store, release -> load of who
  *       reaps, acquire: what the request is of.
- *   Modelled in tests/model/model_stream.c.
+ *   Modelled in tests/model/model_stream.c and model_stream_put.c.
  */
 #ifndef WEFT_IO_STREAM_H
 #define WEFT_IO_STREAM_H

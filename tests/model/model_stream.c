@@ -14,26 +14,10 @@
  */
 #include "tests/model/streams.h"
 
-static struct model_event handed; /* from one task to the other */
-
-static void setup_fresh(void *arg)
-{
-	(void)arg;
-	setup_stream(2);
-	to_send = 2;
-}
-
 static void setup_refused(void *arg)
 {
 	setup_fresh(arg);
 	refusals = 2;
-}
-
-static void setup_armed(void *arg)
-{
-	(void)arg;
-	setup_stream(3);
-	arm(&pool[0]);
 }
 
 static void setup_two_pieces(void *arg)
@@ -57,12 +41,6 @@ static void setup_starving(void *arg)
 	setup_stream(1);
 	to_send = 2;
 	arm(&pool[0]);
-}
-
-static void setup_silent(void *arg)
-{
-	setup_armed(arg);
-	end = NOTHING_MORE;
 }
 
 static void setup_deaf(void *arg)
@@ -92,7 +70,7 @@ static void setup_hopeless(void *arg)
 	setup_stream(1);
 	served->pools[WEFT__POOL_SMALL].most = 2;
 	arm(&pool[0]);
-	in_kernel[RECEIVES].live = false;
+	in_kernel[0][RECEIVES].live = false;
 	weft__stream(&stream)->word = 0;
 	weft__stream(&stream)->starved = 2;
 	refusals = failures = 1;
@@ -124,62 +102,15 @@ static void setup_elsewhere(void *arg)
 	model_name(&served->pools[0].returned, "returned");
 }
 
-/* There is a second task. */
-static void setup_second(void)
-{
-	memset(&handed, 0, sizeof(handed));
-	records[OWNER].state = WEFT__GENERATION;
-	pool[OWNER].current = &records[OWNER];
-	weft__scope_link(&records[OWNER]);
-}
-
 static void setup_readers(void *arg)
 {
 	setup_silent(arg);
 	setup_second();
 }
 
-static void check(void *arg)
-{
-	(void)arg;
-	requests_check(NULL);
-	check_pools();
-	model_assert(closed == 1 && !fds[FD].owned, "the stream was closed");
-}
-
-static void check_all_read(void *arg)
-{
-	check(arg);
-	model_assert(read_so_far == to_send, "all that was sent is read");
-}
-
 /*
  * The threads.
  */
-
-/* What came next, or nothing. */
-static ssize_t read_piece(void)
-{
-	const void *data;
-	ssize_t n = weft_stream_peek(&stream, &data);
-
-	if (n <= 0)
-		return n;
-	model_assert(n == piece_bytes, "a piece is seen whole");
-	model_assert(*(const uint8_t *)data == ++read_so_far,
-		     "what was sent is read in order, and once");
-	weft_stream_skip(&stream, (size_t)n);
-	return n;
-}
-
-static ssize_t read_all(void)
-{
-	ssize_t n;
-
-	while ((n = read_piece()) > 0)
-		;
-	return n;
-}
 
 static void close_it(void)
 {
@@ -201,9 +132,6 @@ THREAD(read_until_cancelled, read_cancelled_once(); close_it();)
 THREAD(read_one_and_close, model_assert(read_piece() > 0, "a piece came");
        close_it();)
 THREAD(close_at_once, close_it();)
-THREAD(nothing, )
-THREAD(wake_0, wake(0);)
-
 MODEL(piece_meets_reader, setup_armed, check_all_read, OPTIONS(),
       read_and_close, reap)
 MODEL(pieces_meet_reader, setup_two_pieces, check_all_read, OPTIONS(),
@@ -298,14 +226,6 @@ static void setup_send_blocked(void *arg)
 	fault = -EAGAIN;
 }
 
-/* Task 2 sends, through the same ring. */
-static void setup_both(void *arg)
-{
-	setup_armed(arg);
-	setup_second();
-	pool[OWNER].shard = pool[OWNER_TOO].shard = &shards[0];
-}
-
 MODEL(send_ends, setup_send_blocked, check, OPTIONS(), send_and_close, reap)
 MODEL(send_meets_wakes, setup_sending, check,
       OPTIONS(.preemptions = 2, .weak = 1), send_and_close, reap, nothing,
@@ -341,7 +261,7 @@ static void setup_returning(void *arg)
 
 	setup_elsewhere(arg);
 	memset(&again, 0, sizeof(again));
-	in_kernel[RECEIVES].live = false;
+	in_kernel[1][RECEIVES].live = false;
 	buffers = pool_of(WEFT__POOL_SMALL);
 	buffers->made = 2;
 	taken[WEFT__POOL_SMALL] = 2;

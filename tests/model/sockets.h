@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sockets - a connection as a model, and what else streams ask of io/.
+ *
+ * The kernel has a stream's request to receive, one to send what was put, and
+ * one of who waits until he has sent; and whoever reaps a ring carries out
+ * those in it under the shard's lock, one completion at a time.  What it says
+ * is in the model's hand.
+ *
+ * The peer looks at what it gets: what was put is 1, 2, 3, ...; zeroes are of
+ * no interest to it.
+ */
+#ifndef WEFT_TESTS_MODEL_SOCKETS_H
+#define WEFT_TESTS_MODEL_SOCKETS_H
+
+#define TASKS_WAITS
+#include "tests/model/requests.h"
+#include "tests/model/waits.h"
+
+#include "io/op.c"
+/* Its memory is the model's own. */
+#undef mmap
+#undef munmap
+#define mmap(at, bytes, ...) ((void)(bytes), MAP_FAILED)
+#define munmap(...) ((void)0)
+#include "io/pool.c"
+
+/* All is submitted at once; a worker does so when it parks. */
+#define WEFT__PENDING_MOST 1u
+#define malloc(bytes) memory_take(bytes)
+#define free(memory) memory_free(memory)
+static void *memory_take(size_t bytes);
+static void memory_free(void *memory);
+#include "io/out.c"
+#include "io/stream.c"
+/* So small that it is full. */
+#define WEFT__OUT_BYTES 2u
+#define memcpy copy_announced
+#include "io/stream_put.c"
+#undef memcpy
+#include "io/stream_send.c"
+#include "io/stream_told.c"
+#undef malloc
+#undef free
+
+enum {
+	OWNER = 2,	/* the worker of ring 1 */
+	READER_TOO = 4, /* the other worker of thread 0 */
+	OWNER_TOO = 6,	/* of thread 2 */
+	BUFFERS = 8,
+	BUFFER_BYTES = 8,
+	OUTS = 4,
+	NOTHING_MORE = INT32_MIN, /* an end that does not come */
+};
+
+static struct weft_stream stream;
+static struct weft__shard *served; /* what it receives is in this ring */
+static struct weft__shard reapers; /* worker 1's own */
+static char memory[WEFT__POOLS][BUFFERS * (BUFFER_BYTES + WEFT__LINE_BYTES)];
+static char own[1];
+static struct weft__out outs[OUTS];
+static bool out_is_used[OUTS];
+static struct weft__piece pieces[WEFT__POOLS][BUFFERS];
+static struct io_uring_buf entries[WEFT__POOLS][BUFFERS];
+
+/* The kernel's, under the shard's lock. */
+enum { RECEIVES, SENDS, PUTS, REQUESTS };
+
+static struct request {
+	struct io_uring_sqe sqe;
+	bool live;
+	/* By anybody.  relaxed: the kernel's orders are not modelled. */
+	weft__atomic(uint32_t) cancelled;
+} in_kernel[2][REQUESTS];
+static uint16_t taken[WEFT__POOLS];
+static uint8_t sent; /* by the peer, */
+static uint8_t got;  /* and by us, of what was put */
+static bool failed;  /* to send, once */
+static unsigned no_completions[3];
+static struct model_event due[2]; /* something to reap, perhaps */
+
+/* What each model chooses. */
+static uint8_t to_send;
+static uint32_t piece_bytes;
+static int32_t end;	    /* what comes behind that */
+static bool end_has_buffer; /* that is named, with nothing in it */
+static int32_t fault;	    /* what the first completion says, if it is not 0 */
+static unsigned deaths;	    /* requests that may end with a piece */
+static unsigned refusals;   /* to cancel, or to take a request */
+static unsigned failures;   /* to have memory */
+static uint8_t end_after;   /* so many bytes were put, and got */
+static bool deaf;	    /* the peer takes nothing, */
+static unsigned shorts;	    /* or not all, */
+static unsigned blocks;	    /* or nothing now, */
+static unsigned breaks;	    /* or it fails */
+static unsigned distractions; /* something comes before there is room */
+static unsigned directs;      /* sends that need not wait */
+
+/* The reader's, whoever it is. */
+static uint8_t read_so_far;
+static uint8_t put_so_far;
+static unsigned closed;
+static struct model_event handed; /* from one task to the other */
+
+static bool happens(unsigned *left)
+{
+	if (*left == 0 || model_choose(2) == 0)
+		return false;
+	--*left;
+	return true;
+}
+
+/*
+ * The kernel.
+ */
+
+static struct weft__pool *pool_of(unsigned group)
+{
+	return &served->pools[group];
+}
+
+/* False: no buffer is there. */
+static bool kernel_picks(unsigned group, struct weft__completion *completion,
+			 char **ret_at)
+{
+	struct weft__pool *buffers = pool_of(group);
+	const struct io_uring_buf *buf;
+
+	if (taken[group] == io_uring_smp_load_acquire(&buffers->ring->tail))
+		return false;
+	buf = &buffers->ring->bufs[taken[group]++ & (buffers->most - 1)];
+	completion->flags = IORING_CQE_F_BUFFER |
+			    (uint32_t)buf->bid << IORING_CQE_BUFFER_SHIFT;
+	*ret_at = (void *)(uintptr_t)buf->addr;
+	return true;
+}
+
+static void kernel_receives(const struct io_uring_sqe *sqe,
+			    struct weft__completion *completion)
+{
+	bool selects = sqe->flags & IOSQE_BUFFER_SELECT;
+	char *at = (void *)(uintptr_t)sqe->addr;
+
+	if (selects && !kernel_picks(sqe->buf_group, completion, &at)) {
+		completion->result = -ENOBUFS;
+		return;
+	}
+	*at = (char)++sent;
+	completion->result = (int32_t)piece_bytes;
+	if ((sqe->ioprio & IORING_RECV_MULTISHOT) && !happens(&deaths))
+		completion->flags |= IORING_CQE_F_MORE;
+}
+
+static void kernel_ends(const struct io_uring_sqe *sqe,
+			struct weft__completion *completion)
+{
+	char *at;
+
+	if (end_has_buffer && (sqe->flags & IOSQE_BUFFER_SELECT))
+		(void)kernel_picks(sqe->buf_group, completion, &at);
+	completion->result = end;
+}
+
+/* So many of the bytes. */
+static int32_t peer_takes(const void *bytes, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t byte = ((const uint8_t *)bytes)[i];
+
+		model_assert(!byte || byte == ++got,
+			     "what was put is sent in order, and once");
+	}
+	return (int32_t)n;
+}
+
+static int32_t kernel_sends(const void *bytes, uint32_t n)
+{
+	if (happens(&breaks)) {
+		failed = true;
+		return -ENOMEM;
+	}
+	if (happens(&blocks))
+		return -EAGAIN;
+	return peer_takes(bytes, n > 1 && happens(&shorts) ? n - 1 : n);
+}
+
+/* It may have sent some before. */
+static int32_t kernel_gives_up(unsigned i, const struct io_uring_sqe *sqe)
+{
+	if (i == PUTS && sqe->len > 1 && happens(&shorts))
+		return peer_takes((void *)(uintptr_t)sqe->addr, 1);
+	return -ECANCELED;
+}
+
+static bool kernel_is_able(unsigned ring, unsigned i)
+{
+	const struct request *request = &in_kernel[ring][i];
+
+	if (!request->live)
+		return false;
+	if (weft__load(&request->cancelled, relaxed) || fault)
+		return true;
+	if (i != RECEIVES)
+		return !deaf;
+	if (sent < to_send)
+		return true;
+	return end != NOTHING_MORE &&
+	       (!end_after || got >= end_after || failed);
+}
+
+static void kernel_carries_out(unsigned ring, unsigned i,
+			       struct weft__completion *completion)
+{
+	struct request *request = &in_kernel[ring][i];
+	const struct io_uring_sqe *sqe = &request->sqe;
+
+	*completion = (struct weft__completion){ .user_data = sqe->user_data };
+	if (weft__load(&request->cancelled, relaxed))
+		completion->result = kernel_gives_up(i, sqe);
+	else if (fault)
+		completion->result = fault;
+	else if (i != RECEIVES)
+		completion->result =
+			kernel_sends((void *)(uintptr_t)sqe->addr, sqe->len);
+	else if (sent < to_send)
+		kernel_receives(sqe, completion);
+	else
+		kernel_ends(sqe, completion);
+	if (fault)
+		fault = 0;
+	request->live = completion->flags & IORING_CQE_F_MORE;
+}
+
+/* One of those that it can.  False: nothing now. */
+static bool kernel_completes(unsigned ring, struct weft__completion *completion)
+{
+	unsigned able[REQUESTS], n = 0;
+
+	for (unsigned i = 0; i < REQUESTS; i++)
+		if (kernel_is_able(ring, i))
+			able[n++] = i;
+	if (n > 0)
+		kernel_carries_out(ring, able[n > 1 ? model_choose(n) : 0],
+				   completion);
+	return n > 0;
+}
+
+static unsigned request_of(uint64_t user_data)
+{
+	if (user_data & WEFT__SENDING)
+		return SENDS;
+	return user_data & WEFT__PUTTING ? PUTS : RECEIVES;
+}
+
+static void kernel_takes(unsigned ring, const struct io_uring_sqe *sqe)
+{
+	struct request *request = &in_kernel[ring][request_of(sqe->user_data)];
+
+	model_assert(!request->live, "a stream has one request of a kind");
+	request->sqe = *sqe;
+	request->live = true;
+	weft__store(&request->cancelled, 0, relaxed);
+	model_post(&due[ring]);
+}
+
+static unsigned ring_of(const struct weft__shard *shard)
+{
+	return (unsigned)(shard - shards);
+}
+
+static void kernel_submits(struct weft__shard *shard)
+{
+	struct io_uring_sq *sq = &shard->ring.uring.sq;
+	/* relaxed: under the lock. */
+	unsigned head = weft__load(sq->khead, relaxed);
+
+	for (; head != io_uring_smp_load_acquire(sq->ktail); head++)
+		kernel_takes(ring_of(shard), &sq->sqes[head % ENTRIES]);
+	io_uring_smp_store_release(sq->khead, head);
+}
+
+/* It may say that there is nothing to be cancelled, whatever happens. */
+static int kernel_cancels(unsigned ring, uint64_t user_data)
+{
+	if (happens(&refusals))
+		return -ENOENT;
+	weft__store(&in_kernel[ring][request_of(user_data)].cancelled, 1,
+		    relaxed);
+	model_post(&due[ring]);
+	return 0;
+}
+
+int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
+{
+	model_assert(ring == &served->ring, "it is cancelled where it is");
+	return kernel_cancels(ring_of(served), user_data);
+}
+
+int io_uring_register_buf_ring(struct io_uring *uring,
+			       struct io_uring_buf_reg *reg, unsigned flags)
+{
+	(void)uring, (void)reg, (void)flags;
+	return -EINVAL;
+}
+
+/*
+ * The shard.
+ */
+
+void weft__shard_lock(struct weft__shard *shard)
+{
+	while (!weft__trylock_take(&shard->lock, 1))
+		;
+}
+
+void weft__shard_flush(struct weft__shard *shard)
+{
+	weft__shard_lock(shard);
+	kernel_submits(shard);
+	(void)weft__trylock_drop(&shard->lock);
+}
+
+struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
+{
+	return weft__ring_next(&shard->ring);
+}
+
+bool weft__shard_submit(struct weft__shard *shard)
+{
+	weft__ring_publish(&shard->ring);
+	if (!happens(&refusals))
+		kernel_submits(shard);
+	return !weft__ring_withdraw(&shard->ring);
+}
+
+int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
+{
+	return kernel_cancels(ring_of(shard), user_data);
+}
+
+/* Pauses are over at once. */
+static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+		       uint64_t deadline_ns)
+{
+	(void)deadline_ns;
+	(void)weft__wake(worker, &records[(uint32_t)alarm->task], alarm->task);
+}
+
+static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
+{
+	(void)of, (void)alarm;
+	return false;
+}
+
+/*
+ * What else a stream asks for.
+ */
+
+/* It is ready when the task runs again; perhaps to receive alone. */
+int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
+{
+	struct weft__worker *worker;
+	int r;
+
+	(void)fd, (void)tries;
+	suspend_shortly();
+	worker = weft__worker_self();
+	r = weft__interrupted(worker, worker->current);
+	if (r < 0)
+		return r;
+	return (events & POLLIN) && happens(&distractions) ?
+		       (int32_t)events & POLLIN :
+		       (int32_t)events;
+}
+
+bool weft__direct_is_tcp(int fd)
+{
+	(void)fd;
+	return true;
+}
+
+/* It is full, but for so many times. */
+ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags)
+{
+	(void)fd, (void)flags;
+	if (!happens(&directs))
+		return -EAGAIN;
+	return kernel_sends(buf, (uint32_t)bytes);
+}
+
+/* A stream is never busy. */
+int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
+		      int fd)
+{
+	(void)files, (void)ring, (void)fd;
+	return -1;
+}
+
+void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
+		       int place)
+{
+	(void)files, (void)ring, (void)place;
+}
+
+/* What the last completion said was told before. */
+int weft_close(int fd)
+{
+	model_assert(fd == FD && closed++ == 0, "a descriptor is closed once");
+	for (unsigned i = 0; i < REQUESTS; i++)
+		model_assert(!in_kernel[0][i].live && !in_kernel[1][i].live,
+			     "a request ends before its descriptor");
+	return 0;
+}
+
+static MODEL_UNSEEN struct weft__out *out_take(void)
+{
+	unsigned i = 0;
+
+	while (out_is_used[i])
+		model_assert(++i < OUTS, "buffers are used again");
+	out_is_used[i] = true;
+	return &outs[i];
+}
+
+static MODEL_UNSEEN bool out_free(const void *freed)
+{
+	size_t i = (size_t)((const struct weft__out *)freed - outs);
+
+	if (i >= OUTS)
+		return false;
+	model_assert(out_is_used[i], "a buffer is freed once");
+	out_is_used[i] = false;
+	return true;
+}
+
+static void *memory_take(size_t bytes)
+{
+	bool is_out = bytes == sizeof(struct weft__out);
+	void *memory = own;
+
+	if (happens(&failures))
+		return NULL;
+	if (is_out)
+		memory = out_take();
+	model_renew(memory, is_out ? bytes : sizeof(own));
+	return memory;
+}
+
+static void memory_free(void *freed)
+{
+	if (freed)
+		model_free(freed, out_free(freed) ? sizeof(struct weft__out) :
+						    sizeof(own));
+}
+
+/* The lock was dropped before the wake-up; then another may be the next to
+ * reap. */
+static void reap_one(unsigned ring)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__completion completion;
+	uint64_t id = 0;
+	bool more;
+
+	weft__shard_lock(&shards[ring]);
+	more = kernel_completes(ring, &completion);
+	if (more)
+		id = weft__stream_complete(worker, &completion);
+	(void)weft__trylock_drop(&shards[ring].lock);
+	if (more)
+		model_post(&due[ring]);
+	if (id)
+		(void)weft__wake(worker, weft__task_at(&runtime, id), id);
+}
+
+static void reap_ring(unsigned ring)
+{
+	model_daemon();
+	for (;;) {
+		(void)model_wait(&due[ring]);
+		reap_one(ring);
+	}
+}
+
+THREAD(reap, reap_ring(ring_of(served));)
+THREAD(reap_0, reap_ring(0);)
+THREAD(reap_1, reap_ring(1);)
+
+#endif
