@@ -7,11 +7,11 @@
  * DEFER_TASKRUN and SINGLE_ISSUER for a worker that has nobody to help it.  The
  * kernel then receives for some twenty connections at a time, not for all that
  * have something, and what that brought into the caches is still there when
- * they are answered.  With several workers they are
+ * they are answered.
  *
  * Rejected
- *   - DEFER_TASKRUN: the completions of a busy owner reach nobody, ever; and
- *     SINGLE_ISSUER: others may not help.
+ *   - DEFER_TASKRUN where there are several workers: the completions of a busy
+ *     owner reach nobody, ever; and SINGLE_ISSUER: others may not help.
  *   - SQPOLL: a thread of the kernel's that spins, with stale credentials.
  */
 #include "io/ring.h"

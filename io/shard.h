@@ -15,7 +15,7 @@
  *       holds it through the wait.  Otherwise a helper could eat its wake-up.
  *   S3  A request that completes more than once (multishot) is submitted by the
  *       owner under the lock, with its entry, or not at all; helpers never meet
- *       one.
+ *       one.  Where there are none it goes with the rest.
  *   S4  `wake_armed` is cleared under the lock by whoever reaps the end of the
  *       poll of wake_fd, so the owner that parks under the lock sees it.
  *   Modelled in tests/model/model_driver.c.

@@ -9,10 +9,6 @@
 #include "io/call.h"
 #include "io/memcheck.h"
 
-/* Pieces that a stream has seen when it is entered into a table of files: it
- * then is as good as paid for. */
-enum { PIECES_BUSY = 32 };
-
 void weft_stream_init(struct weft_stream *stream, int fd)
 {
 	*stream = (struct weft_stream)WEFT_STREAM_INIT(fd);
@@ -115,6 +111,19 @@ static int stream_own(struct weft__stream *stream, struct io_uring_sqe *ret_sqe)
 	return 0;
 }
 
+/* To be told once that there is something. */
+static void stream_poll(struct weft__worker *worker,
+			struct weft__stream *stream,
+			struct io_uring_sqe *ret_sqe)
+{
+	struct io_uring_sqe sqe = { 0 };
+
+	io_uring_prep_poll_add(&sqe, stream->fd, POLLIN);
+	sqe.user_data = weft__stream_user_data(stream);
+	stream->home = worker;
+	*ret_sqe = sqe;
+}
+
 /* One receive; from the free entry to its publication the task must not be
  * switched. */
 static int stream_arm_once(struct weft__stream *stream)
@@ -122,16 +131,18 @@ static int stream_arm_once(struct weft__stream *stream)
 	struct io_uring_sqe *slot = weft__op_entry();
 	struct weft__worker *worker = weft__worker_self();
 	struct io_uring_sqe sqe;
+	int error = 0;
 
-	if (stream_take_pool(worker, stream)) {
+	if (weft__unlikely(stream->polls)) {
+		stream_poll(worker, stream, &sqe);
+	} else if (stream_take_pool(worker, stream)) {
 		sqe = stream_request(stream, false);
 		weft__pool_ask(stream->pool);
 	} else {
-		int error = stream_own(stream, &sqe);
-
-		if (error < 0)
-			return error;
+		error = stream_own(stream, &sqe);
 	}
+	if (error < 0)
+		return error;
 	*slot = sqe;
 	stream_set_armed(stream);
 	weft__ring_publish(&weft__shard(worker)->ring);
@@ -199,45 +210,6 @@ static void stream_disown_fd(struct weft__stream *stream)
 	stream->owns = false;
 }
 
-static bool is_busy(const struct weft__stream *stream)
-{
-	/* relaxed: the reader's own. */
-	return !stream->filed &&
-	       weft__load(&stream->gone, relaxed) >= PIECES_BUSY;
-}
-
-/* It will be so again, as likely as not. */
-static void stream_enter_file(struct weft__stream *stream)
-{
-	struct weft__worker *worker = weft__worker_self();
-	struct weft__shard *shard = weft__shard(worker);
-	int place;
-
-	if (worker != stream->home)
-		return;
-	stream->filed = true;
-	place = weft__files_enter(&shard->files, &shard->ring, stream->fd);
-	/* relaxed: others may go on without. */
-	if (place >= 0)
-		weft__store(&stream->file,
-			    weft__stream_file(worker, (uint32_t)place),
-			    relaxed);
-}
-
-static void stream_leave_file(struct weft__stream *stream)
-{
-	/* relaxed: the reader's own. */
-	uint32_t file = weft__load(&stream->file, relaxed);
-	struct weft__shard *shard;
-
-	if (!file)
-		return;
-	shard = weft__shard(
-		weft__worker_self()->runtime->workers[file >> 16]);
-	weft__files_leave(&shard->files, &shard->ring,
-			  (int)(file & 0xffff) - 1);
-}
-
 static int stream_arm(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -277,7 +249,6 @@ static bool stream_take(struct weft__stream *stream)
 		stream->head = newest;
 	}
 	stream->starved = 0;
-	stream->tries = 0;
 	return true;
 }
 
@@ -429,6 +400,11 @@ static int stream_settle(struct weft__stream *stream)
 	if (said == 0)
 		return 0;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
+	if (weft__unlikely(stream->polls)) {
+		stream->polls = false;
+		if (said > 0)
+			return 1;
+	}
 	if (said > 0) {
 		stream_fill_own(stream, (uint32_t)said);
 		return 1;
@@ -438,11 +414,10 @@ static int stream_settle(struct weft__stream *stream)
 		stream->starved++;
 		return 1;
 	case -EAGAIN:
-		/* It does not block, so the kernel does not wait for it. */
-		stream->singly = true;
-		said = weft__op_await_ready(stream->fd, POLLIN,
-					    stream->tries++);
-		return said < 0 ? said : 1;
+		/* It does not block, so the kernel does not wait for it, but
+		 * may be asked to tell. */
+		stream->singly = stream->polls = true;
+		return 1;
 	default:
 		return weft__op_was_interrupted(said) ? 1 : said;
 	}
@@ -457,9 +432,9 @@ static int stream_await(struct weft__worker *worker,
 
 	weft__wait_begin(worker, task);
 	while (!stream_has_some(stream)) {
-		r = weft__stream_push(stream);
-		if (weft__unlikely(r < 0))
-			return r;
+		weft__stream_push(stream);
+		if (weft__unlikely(stream->error))
+			return stream->error;
 		worker = weft__worker_self();
 		/* pairs: [stream.told] */
 		if (weft__load(&stream->word, acquire) & WEFT__STREAM_GOES_ON) {
@@ -468,8 +443,8 @@ static int stream_await(struct weft__worker *worker,
 			r = weft__interrupted(worker, task);
 			if (weft__unlikely(r < 0)) /* mutate: recheck */
 				return r;
-			if (weft__unlikely(is_busy(stream)))
-				stream_enter_file(stream);
+			if (weft__unlikely(weft__stream_is_busy(stream)))
+				weft__stream_enter_file(stream);
 			stream_suspend(stream, UINT64_MAX);
 			continue;
 		}
@@ -576,7 +551,7 @@ int weft_stream_close(struct weft_stream *stream)
 		return -EPERM;
 	unsent = weft__stream_drain_at_last(s);
 	stream_disarm(s);
-	stream_leave_file(s);
+	weft__stream_leave_file(s);
 	free(s->own);
 	s->own = NULL;
 	if (s->owns)

@@ -76,8 +76,8 @@ struct weft__stream {
 	bool began;	   /* a request was made */
 	bool singly;	   /* each is to complete once */
 	uint8_t starved;   /* how often in a row there was no buffer for it */
-	uint8_t tries;	   /* how often in a row it was ready, and then not */
-	uint8_t put_tries; /* likewise, to send */
+	bool polls;	   /* its request only tells when something is there; */
+	bool put_polls;	   /* that of `going`, when there is room */
 	/* The reader's while it is not ARMED, and then of who reaps. */
 	uint8_t kind;	/* enum weft__pool_kind: of its pool, and of that */
 	uint8_t wants;	/* it is to ask for next */
@@ -156,6 +156,22 @@ weft__stream_prefetch(const struct weft__completion *completion)
 	__builtin_prefetch(at + WEFT__LINE_BYTES, 1);
 }
 
+/* Pieces that a stream has seen when it is entered into a table of files: it
+ * then is as good as paid for. */
+enum { WEFT__PIECES_BUSY = 32 };
+
+static inline bool weft__stream_is_busy(const struct weft__stream *stream)
+{
+	/* relaxed: the reader's own. */
+	return !stream->filed &&
+	       weft__load(&stream->gone, relaxed) >= WEFT__PIECES_BUSY;
+}
+
+void weft__stream_enter_file(struct weft__stream *stream);
+
+/* Before the end, when nothing of it is under way. */
+void weft__stream_leave_file(struct weft__stream *stream);
+
 /* The worker << 16, of `file`. */
 static inline uint32_t weft__stream_file(const struct weft__worker *worker,
 					 uint32_t place)
@@ -188,17 +204,16 @@ uint64_t weft__stream_complete(struct weft__worker *worker,
 void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 			  uint64_t reason, uint64_t most_ns);
 
-/* Has the kernel send what was put, unless it is at it.  0, -ECANCELED or
- * -ETIMEDOUT; what else goes wrong is kept for whoever sends next. */
-int weft__stream_push_slow(struct weft__stream *stream, int flags);
+/* Has the kernel send what was put, unless it is at it; does not wait.  See
+ * `error`. */
+void weft__stream_push_slow(struct weft__stream *stream, int flags);
 
-static inline int weft__stream_push(struct weft__stream *stream)
+static inline void weft__stream_push(struct weft__stream *stream)
 {
 	/* relaxed: LEFT is looked at anew. */
-	if (!stream->out &&
-	    !(weft__load(&stream->word, relaxed) & WEFT__STREAM_LEFT))
-		return 0;
-	return weft__stream_push_slow(stream, 0);
+	if (stream->out ||
+	    (weft__load(&stream->word, relaxed) & WEFT__STREAM_LEFT))
+		weft__stream_push_slow(stream, 0);
 }
 
 /* Waits until all that was put is sent: 0, or why it is not. */

@@ -55,9 +55,12 @@ static void put_begin(struct weft__stream *stream, int flags)
 	struct weft__out *out = stream->going;
 
 	memset(slot, 0, sizeof(*slot));
-	io_uring_prep_send(slot, stream->fd, out->data + out->at,
-			   out->bytes - out->at,
-			   MSG_NOSIGNAL | MSG_WAITALL | flags);
+	if (weft__unlikely(stream->put_polls))
+		io_uring_prep_poll_add(slot, stream->fd, POLLOUT);
+	else
+		io_uring_prep_send(slot, stream->fd, out->data + out->at,
+				   out->bytes - out->at,
+				   MSG_NOSIGNAL | MSG_WAITALL | flags);
 	weft__stream_shorten(stream, worker, slot);
 	slot->user_data = put_user_data(stream);
 	stream->going_in = worker;
@@ -88,51 +91,43 @@ static bool put_direct(struct weft__stream *stream, int flags)
 	return true;
 }
 
-/* The last send left some, for which it gave a reason, or what it did send.  0,
- * -ECANCELED or -ETIMEDOUT. */
-static int put_settle(struct weft__stream *stream)
+/* The last send left some, for which it gave a reason, or what it did send. */
+static void put_settle(struct weft__stream *stream)
 {
 	int32_t said = stream->going->said;
-	int r;
+	bool polled = stream->put_polls;
 
-	if (said == -EAGAIN) {
-		/* It does not block, so the kernel does not wait for it. */
-		r = weft__op_await_ready(stream->fd, POLLOUT,
-					 stream->put_tries++);
-		if (r < 0)
-			return r;
-	} else {
-		stream->put_tries = 0;
-	}
 	/* relaxed: the reader's own, until it sends again. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
+	/* It does not block, so the kernel does not wait for it, but may be
+	 * asked to tell when there is room. */
+	stream->put_polls = said == -EAGAIN;
+	if (polled && said > 0)
+		return;
 	if (said > 0)
 		stream->going->at += (uint32_t)said; /* mutate: wake */
 	else if (said != -EAGAIN && !weft__op_was_interrupted(said))
-		put_fail(stream, said);
-	return 0;
+		put_fail(stream, said < 0 ? said : -EPIPE);
 }
 
-int weft__stream_push_slow(struct weft__stream *stream, int flags)
+void weft__stream_push_slow(struct weft__stream *stream, int flags)
 {
 	/* pairs: [stream.told] */
 	uint64_t word = weft__load(&stream->word, acquire);
-	int r;
 
 	if (word & WEFT__STREAM_SENDS) /* mutate: recheck */
-		return 0;
+		return;
 	if (word & WEFT__STREAM_LEFT) {
-		r = put_settle(stream);
-		if (r < 0)
-			return r;
+		put_settle(stream);
 	} else {
 		stream->going = stream->out;
 		stream->out = NULL;
 	}
-	if (stream->going && !(weft__call_is_lone(weft__worker_self()) &&
-			       put_direct(stream, flags)))
+	if (!stream->going)
+		return;
+	if (stream->put_polls || !weft__call_is_lone(weft__worker_self()) ||
+	    !put_direct(stream, flags))
 		put_begin(stream, flags);
-	return 0;
 }
 
 /* ---- Waiting ------------------------------------------------------------- */
@@ -163,9 +158,8 @@ int weft__stream_drain(struct weft__stream *stream, int flags)
 		weft__wait_begin(weft__worker_self(),
 				 weft__worker_self()->current);
 	while (has_unsent(stream)) {
-		r = weft__stream_push_slow(stream, flags);
-		if (r == 0)
-			r = put_await(stream);
+		weft__stream_push_slow(stream, flags);
+		r = put_await(stream);
 		if (r < 0)
 			return r;
 	}
@@ -204,7 +198,7 @@ static bool put_rest(struct weft__stream *stream, struct weft__out **out)
 static bool put_last(struct weft__stream *stream)
 {
 	put_cancel(stream); /* mutate: wake */
-	if (stream->going && stream->going->said > 0)
+	if (stream->going && !stream->put_polls && stream->going->said > 0)
 		stream->going->at += (uint32_t)stream->going->said;
 	/* relaxed: the reader's own. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
@@ -244,9 +238,8 @@ static int put_make_room(struct weft__stream *stream, size_t bytes)
 
 	while (stream->out && !has_room(stream->out, bytes)) {
 		weft__wait_begin(worker, worker->current);
-		r = weft__stream_push_slow(stream, MSG_MORE);
-		if (r == 0 && stream->out)
-			r = put_await(stream);
+		weft__stream_push_slow(stream, MSG_MORE);
+		r = stream->out ? put_await(stream) : 0;
 		if (r < 0)
 			return r;
 		worker = weft__worker_self();
@@ -256,6 +249,18 @@ static int put_make_room(struct weft__stream *stream, size_t bytes)
 	if (!stream->out)
 		stream->out = weft__out_take(outs_here());
 	return stream->out != NULL;
+}
+
+/* What a buffer is too short for, or there is none.  An error that ends it ends
+ * all that is put. */
+static int put_through(struct weft_stream *stream, const void *buf,
+		       size_t bytes)
+{
+	int r = weft_stream_write_all(stream, buf, bytes, NULL);
+
+	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
+		weft__stream(stream)->error = r;
+	return r;
 }
 
 int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
@@ -271,13 +276,11 @@ int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
 	/* relaxed: a task that looks for itself finds itself. */
 	weft__store(&s->putter, weft__running_id(worker->current), relaxed);
 	if (bytes > WEFT__OUT_BYTES)
-		return weft_stream_write_all(stream, buf, bytes, NULL);
+		return put_through(stream, buf, bytes);
 	if (!s->out || weft__unlikely(!has_room(s->out, bytes))) {
 		r = put_make_room(s, bytes);
 		if (weft__unlikely(r <= 0))
-			return r < 0 ? r :
-				       weft_stream_write_all(stream, buf, bytes,
-							     NULL);
+			return r < 0 ? r : put_through(stream, buf, bytes);
 	}
 	memcpy(s->out->data + s->out->bytes, buf, bytes);
 	s->out->bytes += (uint32_t)bytes;

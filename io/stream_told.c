@@ -108,7 +108,7 @@ static uint64_t stream_received(struct weft__stream *stream,
 	/* pairs: [stream.armed] */
 	(void)weft__load(&stream->word, acquire);
 	newest = stream_receive(stream, completion);
-	if (last && !stream->own)
+	if (last && !stream->own && !stream->polls)
 		weft__pool_asked(stream->pool);
 	if (last)
 		stream->said =
@@ -124,7 +124,8 @@ static uint64_t stream_sent(struct weft__outs *outs,
 	/* pairs: [stream.armed] */
 	uint64_t old = weft__load(&stream->word, acquire);
 	struct weft__out *out = stream->going;
-	bool all = result == (int32_t)(out->bytes - out->at);
+	bool all = !stream->put_polls &&
+		   result == (int32_t)(out->bytes - out->at);
 	uint64_t wakes = WEFT__STREAM_DRAINS | (all ? 0 : WEFT__STREAM_WAITS);
 	uint64_t next, reader;
 

@@ -187,6 +187,7 @@ static inline void ask_first(struct way *way)
 		EXPECT(weft_stream_peek(&way->stream, &data) == 3);
 		weft_stream_skip(&way->stream, 3);
 		kit_go(scope, receive, way);
+		EXPECT(weft_stream_flush(&way->stream) == 0);
 	}
 	EXPECT(weft_stream_close(&way->stream) == 0);
 	EXPECT(weft_close(way->peer) == 0);

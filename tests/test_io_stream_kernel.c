@@ -6,7 +6,7 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
-#include "tests/stream_kit.h"
+#include "tests/stream_ways.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
 
@@ -221,6 +221,22 @@ STREAM_TEST(kernel_may_not_wait_to_send)
 	return 0;
 }
 
+STREAM_TEST(reader_waits_for_room_and_input)
+{
+	weft__store(&impatient, weft_runtime(), release);
+	go_all_ways(ask_first);
+	weft__store(&impatient, (struct weft_runtime *)NULL, release);
+	return 0;
+}
+
+STREAM_TEST(reader_sends_the_rest)
+{
+	weft__store(&impatient, weft_runtime(), release);
+	go_all_ways(answer_bit_by_bit);
+	weft__store(&impatient, (struct weft_runtime *)NULL, release);
+	return 0;
+}
+
 /* ---- Memory -------------------------------------------------------------- */
 
 /* What checks memory has an allocator of its own. */
@@ -360,6 +376,8 @@ int main(void)
 	stream_add_test(without, kernel_may_take_no_request_now);
 	stream_add_test(without, kernel_may_not_wait_for_a_socket);
 	stream_add_test(without, kernel_may_not_wait_to_send);
+	stream_add_test(without, reader_waits_for_room_and_input);
+	stream_add_test(without, reader_sends_the_rest);
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 	stream_add_test(without, there_may_be_no_memory_for_what_is_put);
 #endif

@@ -62,7 +62,8 @@ WEFT_API int weft_stream_fd(const struct weft_stream *stream);
  * good until the next call on the stream that receives or skips.  Returns how
  * many bytes, which the next call shows again unless they are skipped; there
  * may be more behind them.  0: the peer sends no more.  Or -ECANCELED,
- * -ETIMEDOUT, -ECONNRESET, -ENOMEM, ...; -EPERM outside a task.
+ * -ETIMEDOUT, -ECONNRESET, -ENOMEM, ..., also of what was put, when there is
+ * nothing left to read; -EPERM outside a task.
  */
 WEFT_API ssize_t weft_stream_peek(struct weft_stream *stream,
 				  const void **ret_data) WEFT_WARN_UNUSED;

@@ -33,6 +33,7 @@ static void *memory_take(size_t bytes);
 static void memory_free(void *memory);
 #include "io/out.c"
 #include "io/stream.c"
+#include "io/stream_file.c"
 /* So small that it is full. */
 #define WEFT__OUT_BYTES 2u
 #define memcpy copy_announced
@@ -93,7 +94,6 @@ static bool deaf;	    /* the peer takes nothing, */
 static unsigned shorts;	    /* or not all, */
 static unsigned blocks;	    /* or nothing now, */
 static unsigned breaks;	    /* or it fails */
-static unsigned distractions; /* something comes before there is room */
 static unsigned directs;      /* sends that need not wait */
 
 /* The reader's, whoever it is. */
@@ -187,7 +187,8 @@ static int32_t kernel_sends(const void *bytes, uint32_t n)
 /* It may have sent some before. */
 static int32_t kernel_gives_up(unsigned i, const struct io_uring_sqe *sqe)
 {
-	if (i == PUTS && sqe->len > 1 && happens(&shorts))
+	if (i == PUTS && sqe->opcode == IORING_OP_SEND && sqe->len > 1 &&
+	    happens(&shorts))
 		return peer_takes((void *)(uintptr_t)sqe->addr, 1);
 	return -ECANCELED;
 }
@@ -217,6 +218,8 @@ static void kernel_carries_out(unsigned ring, unsigned i,
 	*completion = (struct weft__completion){ .user_data = sqe->user_data };
 	if (weft__load(&request->cancelled, relaxed))
 		completion->result = kernel_gives_up(i, sqe);
+	else if (sqe->opcode == IORING_OP_POLL_ADD)
+		completion->result = i == RECEIVES ? POLLIN : POLLOUT;
 	else if (fault)
 		completion->result = fault;
 	else if (i != RECEIVES)
@@ -356,7 +359,7 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
  * What else a stream asks for.
  */
 
-/* It is ready when the task runs again; perhaps to receive alone. */
+/* For who writes; it is ready when the task runs again. */
 int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 {
 	struct weft__worker *worker;
@@ -366,11 +369,7 @@ int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 	suspend_shortly();
 	worker = weft__worker_self();
 	r = weft__interrupted(worker, worker->current);
-	if (r < 0)
-		return r;
-	return (events & POLLIN) && happens(&distractions) ?
-		       (int32_t)events & POLLIN :
-		       (int32_t)events;
+	return r < 0 ? r : (int32_t)events;
 }
 
 bool weft__direct_is_tcp(int fd)

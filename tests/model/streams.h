@@ -43,7 +43,7 @@ static void setup_stream(unsigned buffers)
 	memset(&reapers, 0, sizeof(reapers));
 	memset(&handed, 0, sizeof(handed));
 	deaths = refusals = failures = 0;
-	shorts = blocks = breaks = directs = distractions = 0;
+	shorts = blocks = breaks = directs = 0;
 	sent = got = read_so_far = put_so_far = 0;
 	closed = 0;
 	failed = deaf = false;

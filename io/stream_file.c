@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: the place of one that is busy in its ring's table of files.
+ */
+#include "io/stream.h"
+#include "runtime/runtime.h"
+
+/* It will be so again, as likely as not. */
+void weft__stream_enter_file(struct weft__stream *stream)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__shard *shard = weft__shard(worker);
+	int place;
+
+	if (worker != stream->home)
+		return;
+	stream->filed = true;
+	place = weft__files_enter(&shard->files, &shard->ring, stream->fd);
+	/* relaxed: others may go on without. */
+	if (place >= 0)
+		weft__store(&stream->file,
+			    weft__stream_file(worker, (uint32_t)place),
+			    relaxed);
+}
+
+void weft__stream_leave_file(struct weft__stream *stream)
+{
+	/* relaxed: the reader's own. */
+	uint32_t file = weft__load(&stream->file, relaxed);
+	struct weft__shard *shard;
+
+	if (!file)
+		return;
+	shard = weft__shard(
+		weft__worker_self()->runtime->workers[file >> 16]);
+	weft__files_leave(&shard->files, &shard->ring,
+			  (int)(file & 0xffff) - 1);
+}
