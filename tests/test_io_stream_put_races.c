@@ -40,6 +40,8 @@ static int64_t put_some(struct putting *putting)
 	}
 }
 
+static unsigned interruptions; /* in all ways */
+
 static void put_within(struct way *way)
 {
 	struct putting putting = { way, 0, 1, 0 };
@@ -59,13 +61,14 @@ static void put_within(struct way *way)
 		}
 		EXPECT(weft_stream_flush(&way->stream) == 0);
 	}
-	EXPECT(putting.interrupted > 10);
+	interruptions += putting.interrupted;
 	way_end(way);
 }
 
 STREAM_TEST(put_that_times_out_loses_nothing)
 {
 	go_all_ways(put_within);
+	EXPECT(interruptions > 10);
 	return 0;
 }
 
@@ -100,13 +103,14 @@ static void put_in_turns(struct way *way)
 			}
 		EXPECT(weft_stream_flush(&way->stream) == 0);
 	}
-	EXPECT(putting.interrupted > 10);
+	interruptions += putting.interrupted;
 	way_end(way);
 }
 
 STREAM_TEST(put_that_is_cancelled_loses_nothing)
 {
 	go_all_ways(put_in_turns);
+	EXPECT(interruptions > 10);
 	return 0;
 }
 
