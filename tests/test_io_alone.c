@@ -247,6 +247,17 @@ static int64_t end_refusal(void *arg)
 	return 0;
 }
 
+static uint64_t requests(void)
+{
+	/* relaxed: the worker's own. */
+	return weft__load(&weft__worker_self()->counts[WEFT__N_OPS], relaxed);
+}
+
+static uint32_t unsubmitted(void)
+{
+	return weft__ring_unsubmitted(&weft__shard(weft__worker_self())->ring);
+}
+
 /* It takes something when what it has done was seen. */
 static int64_t wait_for_refusal(void *arg)
 {
@@ -258,9 +269,12 @@ static int64_t wait_for_refusal(void *arg)
 	socket_pair(fds + 2);
 	WEFT_SUPERVISE (scope) {
 		int *pointer = fds;
+		uint64_t before = requests();
 
 		EXPECT(WEFT_GO(scope, end_refusal, pointer) == 0);
-		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		/* Until the kernel has its request. */
+		while (requests() == before || unsubmitted())
+			EXPECT(weft_yield() == 0);
 		/* relaxed: likewise. */
 		weft__store(&refuses, true, relaxed);
 		EXPECT(write(fds[1], "x", 1) == 1);

@@ -113,8 +113,15 @@ START_TEST(full_table_refuses)
 	open_it();
 	socket_pair(fds);
 	if (has_table(&ring)) {
-		for (int i = 0; i < 128; i++)
-			ck_assert_int_eq(enter(fds[0]), i);
+		int i = 0;
+
+		do
+			ck_assert_int_eq(enter(fds[0]), i++);
+		while (files.free_count);
+#ifndef WEFT_VALGRIND
+		/* It keeps limits to itself. */
+		ck_assert_int_eq(i, 128);
+#endif
 		ck_assert_int_eq(enter(fds[0]), -1);
 		leave(77);
 		ck_assert_int_eq(enter(fds[0]), 77);
