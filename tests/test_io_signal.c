@@ -297,7 +297,9 @@ IO_TEST(selecting_for_tasks_and_joining_them_agree)
 				ck_assert_int_eq(weft_join(task, NULL), 0);
 				cases[k].kind = WEFT_CASE_NONE;
 			}
-			ck_assert_uint_eq(weft_scope_count(all), 0);
+			/* Who has ended a task counts it a moment later. */
+			while (weft_scope_count(all) > 0)
+				ck_assert_int_eq(weft_yield(), 0);
 		}
 	return 0;
 }
