@@ -216,7 +216,7 @@ static int64_t serve(void *arg)
 
 	snprintf(address, sizeof(address), "127.0.0.1:%s", opt.port);
 	listener = (int)bench_must(address, weft_tcp_listen(address, NULL));
-	WEFT_SUPERVISE (peers)
+	WEFT_SUPERVISE(peers)
 		while ((fd = weft_accept(listener, NULL)) >= 0)
 			if (go_session(peers, echo, fd) < 0)
 				weft_close(fd);
