@@ -157,6 +157,10 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		weft__ring_close(ring);
 		return r;
 	}
+	/* The kernel then need not count that this thread uses it.  Refused:
+	 * the thread has as many as there may be. */
+	if (alone && io_uring_register_ring_fd(&ring->uring) == 1)
+		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
 	ring->mask = *ring->uring.sq.kring_mask;
 	ring_fill_array(ring);
 	return 0;
@@ -185,9 +189,10 @@ static int ring_answer(int r)
 /* Submits, with a flag for the kernel if something is held back. */
 static int ring_enter(struct weft__ring *ring, uint32_t count, bool turn)
 {
-	return ring_answer(io_uring_enter2((unsigned)ring->uring.ring_fd, count,
-					   0, turn ? IORING_ENTER_GETEVENTS : 0,
-					   NULL, _NSIG / 8));
+	return ring_answer(io_uring_enter2(
+		(unsigned)ring->uring.enter_ring_fd, count, 0,
+		ring->enter_flags | (turn ? IORING_ENTER_GETEVENTS : 0), NULL,
+		_NSIG / 8));
 }
 
 int weft__ring_submit(struct weft__ring *ring)
@@ -259,9 +264,10 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 		.sigmask_sz = _NSIG / 8,
 		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
 	};
-	int r = io_uring_enter2((unsigned)ring->uring.ring_fd,
+	int r = io_uring_enter2((unsigned)ring->uring.enter_ring_fd,
 				weft__ring_unsubmitted(ring), 1,
-				IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG,
+				ring->enter_flags | IORING_ENTER_GETEVENTS |
+					IORING_ENTER_EXT_ARG,
 				(sigset_t *)(void *)&arg, sizeof(arg));
 
 	r = ring_answer(r);

@@ -32,6 +32,7 @@ struct weft__ring {
 	struct io_uring uring; /* immutable while open, but what it points at */
 	uint32_t tail;	       /* of the entries; owner only */
 	uint32_t mask;	       /* immutable */
+	uint32_t enter_flags;  /* immutable: how it is named on entering */
 	bool alone;	       /* immutable: no other thread uses it */
 };
 

@@ -92,6 +92,31 @@ START_TEST(odd_sizes_are_brought_into_range)
 }
 END_TEST
 
+/* The kernel keeps what it knows a thread's own rings by for 16 of them. */
+START_TEST(thread_may_have_many_rings)
+{
+	enum { RINGS = 20 };
+	struct weft__completion completion;
+	struct weft__ring rings[RINGS];
+	unsigned known = 0;
+
+	for (unsigned i = 0; i < RINGS; i++)
+		ring_open(&rings[i], 8);
+	for (unsigned i = 0; i < RINGS; i++) {
+		nop(&rings[i], i);
+		ck_assert_int_eq(weft__ring_submit(&rings[i]), 0);
+		ck_assert_int_eq(weft__ring_wait(&rings[i], UINT64_MAX), 0);
+		ck_assert_uint_eq(weft__ring_reap(&rings[i], &completion, 1),
+				  1);
+		ck_assert_uint_eq(completion.user_data, i);
+		known += rings[i].uring.enter_ring_fd != rings[i].uring.ring_fd;
+	}
+	ck_assert_uint_eq(known, alone ? 16 : 0);
+	for (unsigned i = 0; i < RINGS; i++)
+		weft__ring_close(&rings[i]);
+}
+END_TEST
+
 /* Since 6.12 or so a ring is charged to the user's limit of locked memory. */
 START_TEST(low_memlock_steps_down)
 {
@@ -428,6 +453,7 @@ static void add_tests(Suite *suite, const char *name, SFun before)
 	tcase_add_checked_fixture(tests, before, NULL);
 	tcase_add_test(tests, ring_is_closed_on_exec);
 	tcase_add_test(tests, odd_sizes_are_brought_into_range);
+	tcase_add_test(tests, thread_may_have_many_rings);
 	tcase_add_test(tests, low_memlock_steps_down);
 	tcase_add_loop_test(tests, refusal_is_enosys_with_a_reason, 0, 4);
 	tcase_add_test(tests, lack_of_descriptors_is_reported_as_such);

@@ -51,13 +51,14 @@ static void ask_at_once(const struct weft__ring *ring)
 	}
 }
 
+/* fd: as whoever enters names its ring. */
 static void ask_at_once_in(struct weft_runtime *runtime, unsigned fd)
 {
 	for (unsigned i = 0; i < runtime->workers_count; i++) {
 		struct weft__ring *ring =
 			&weft__shard(runtime->workers[i])->ring;
 
-		if ((unsigned)ring->uring.ring_fd == fd)
+		if ((unsigned)ring->uring.enter_ring_fd == fd)
 			ask_at_once(ring);
 	}
 }
@@ -71,7 +72,7 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 
 	if (runtime)
 		ask_at_once_in(runtime, fd);
-	if (error && flags == 0) {
+	if (error && !(flags & ~IORING_ENTER_REGISTERED_RING)) {
 		weft__add(&refused, 1u, relaxed);
 		return error;
 	}

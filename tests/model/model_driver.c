@@ -86,7 +86,7 @@ static void setup_shard(unsigned i)
 
 	ring->sq_mask = shards[i].ring.mask = ENTRIES - 1;
 	ring->cq_mask = COMPLETIONS - 1;
-	uring->ring_fd = (int)i;
+	uring->ring_fd = uring->enter_ring_fd = (int)i;
 	uring->sq.khead = &ring->sq_head;
 	uring->sq.ktail = &ring->sq_tail;
 	uring->sq.kflags = &ring->sq_flags;
