@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "io/direct.h"
 #include "io/listener.h"
 #include "io/op.h"
+#include "io/socket.h"
 #include "runtime/future.h"
 #include "runtime/wait.h"
 
@@ -223,7 +225,16 @@ static int close_number(int fd)
 #endif
 }
 
-int weft_close(int fd)
+static int close_at_once(int fd)
+{
+#ifdef WEFT__TSAN
+	return close_number(fd);
+#else
+	return weft__direct_close(fd);
+#endif
+}
+
+static int close_by(int (*number)(int fd), int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
@@ -246,11 +257,21 @@ int weft_close(int fd)
 		if (r < 0)
 			return r;
 	}
-	r = close_number(fd);
+	r = number(fd);
 	if (entry)
 		close_finish(weft__worker_self(), task, entry, reason);
 	weft__listeners_feed(weft__worker_self());
 	return r;
+}
+
+int weft_close(int fd)
+{
+	return close_by(close_number, fd);
+}
+
+int weft__socket_close(int fd)
+{
+	return close_by(close_at_once, fd);
 }
 
 /*

@@ -229,9 +229,9 @@ LEAF int weft__direct_shutdown(int fd, int how)
 	return (int)result(shutdown(fd, how));
 }
 
-LEAF void weft__direct_close(int fd)
+LEAF int weft__direct_close(int fd)
 {
-	syscall(SYS_close, fd);
+	return (int)result(syscall(SYS_close, fd));
 }
 
 /* An empty write would not do: its flags are not looked at. */

@@ -77,7 +77,7 @@ int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
 bool weft__direct_is_tcp(int fd);
 
 int weft__direct_shutdown(int fd, int how);
-void weft__direct_close(int fd);
+int weft__direct_close(int fd);
 
 /* Whether writes can be told not to raise SIGPIPE; false if that cannot be
  * found out. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What writing to a descriptor of unknown kind asks of sockets.
+ * What is done in another way where the descriptor is a socket's.
  */
 #ifndef WEFT_IO_SOCKET_H
 #define WEFT_IO_SOCKET_H
@@ -10,5 +10,9 @@
 
 /* write() for a socket: SIGPIPE is not raised. */
 ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count);
+
+/* weft_close(), by a call: there is nothing to write back, and a linger would
+ * hold up this thread through the ring, too. */
+int weft__socket_close(int fd);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "io/call.h"
 #include "io/memcheck.h"
+#include "io/socket.h"
 
 void weft_stream_init(struct weft_stream *stream, int fd)
 {
@@ -556,6 +557,6 @@ int weft_stream_close(struct weft_stream *stream)
 	s->own = NULL;
 	if (s->owns)
 		stream_disown_fd(s);
-	r = weft_close(s->fd);
+	r = weft__socket_close(s->fd);
 	return unsent < 0 ? unsent : r;
 }

@@ -69,6 +69,45 @@ STREAM_TEST(stream_is_closed_whatever_it_is_at)
 	return 0;
 }
 
+static int64_t count_one(void *arg)
+{
+	++**(unsigned **)arg;
+	return 0;
+}
+
+/* On its worker nobody else has run meanwhile. */
+static int64_t close_first(void *arg)
+{
+	unsigned others = 0;
+	int fds[2];
+
+	(void)arg;
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	kit_warm_up(&stream, fds[1]);
+	EXPECT(weft_shutdown(fds[1], SHUT_WR) == 0);
+	EXPECT(weft_stream_read(&stream, &(char){ 0 }, 1) == 0);
+	WEFT_SUPERVISE (scope) {
+		kit_go_pinned(scope, count_one, &others);
+		EXPECT(weft_stream_close(&stream) == 0);
+		EXPECT(others == 0);
+	}
+	EXPECT(others == 1);
+	EXPECT(weft_close(fds[1]) == 0);
+	return 0;
+}
+
+/* ThreadSanitizer is shown another way. */
+#ifndef WEFT__TSAN
+STREAM_TEST(stream_at_its_end_is_closed_without_a_wait)
+{
+	WEFT_SUPERVISE (scope)
+		kit_go_pinned(scope, close_first, NULL);
+	return 0;
+}
+#endif
+
 static int64_t close_cancelled(void *arg)
 {
 	(void)arg;
@@ -201,6 +240,9 @@ int main(void)
 
 	tcase_set_timeout(closing, 120);
 	stream_add_test(closing, stream_is_closed_whatever_it_is_at);
+#ifndef WEFT__TSAN
+	stream_add_test(closing, stream_at_its_end_is_closed_without_a_wait);
+#endif
 	stream_add_test(closing, cancelled_task_closes_in_full);
 	stream_add_test(closing, number_is_used_again_at_once);
 	stream_add_test(closing, close_gives_back_what_comes_meanwhile);

@@ -219,6 +219,13 @@ void weft__listeners_feed(struct weft__worker *worker)
 	(void)worker;
 }
 
+/* By streams alone. */
+int weft__direct_close(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
 /*
  * The threads.
  */

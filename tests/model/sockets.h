@@ -402,7 +402,7 @@ void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
 }
 
 /* What the last completion said was told before. */
-int weft_close(int fd)
+int weft__socket_close(int fd)
 {
 	model_assert(fd == FD && closed++ == 0, "a descriptor is closed once");
 	for (unsigned i = 0; i < REQUESTS; i++)
