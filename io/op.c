@@ -73,9 +73,10 @@ static int op_start(struct weft__task *task,
 		return error;
 	}
 	weft__count(worker, WEFT__N_OPS, 1);
-	if ((flags & WEFT__OP_AT_ONCE) ||
-	    weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
+	if (flags & WEFT__OP_AT_ONCE)
 		weft__shard_flush(shard);
+	else
+		weft__shard_relieve(shard);
 	return 0;
 }
 

@@ -167,6 +167,12 @@ void weft__shard_flush(struct weft__shard *shard)
 	weft__trylock_drop(&shard->lock);
 }
 
+void weft__shard_relieve(struct weft__shard *shard)
+{
+	if (weft__ring_unsubmitted(&shard->ring) >= WEFT__TICK_BUDGET)
+		weft__shard_flush(shard);
+}
+
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 {
 	bool again;

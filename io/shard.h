@@ -35,9 +35,7 @@
 #include "runtime/worker.h"
 
 enum {
-	WEFT__BATCH_MOST = 128,	  /* completions reaped in a go */
-	WEFT__PENDING_MOST = 128, /* entries that wait for the tick: as many as
-				     it has runs */
+	WEFT__BATCH_MOST = 128, /* completions reaped in a go */
 };
 
 /* What a request's user_data says: who is to know of its completion.
@@ -136,6 +134,9 @@ unsigned weft__shard_take(struct weft__worker *worker,
 
 /* Owner only: submits its entries now, unless a helper is doing so. */
 void weft__shard_flush(struct weft__shard *shard);
+
+/* The same, if as many wait as a tick has runs. */
+void weft__shard_relieve(struct weft__shard *shard);
 
 /* Cancels a request, from any worker; results as of weft__ring_cancel. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);

@@ -147,9 +147,7 @@ static int stream_arm_once(struct weft__stream *stream)
 	*slot = sqe;
 	stream_set_armed(stream);
 	weft__ring_publish(&weft__shard(worker)->ring);
-	if (weft__ring_unsubmitted(&weft__shard(worker)->ring) >=
-	    WEFT__PENDING_MOST)
-		weft__shard_flush(weft__shard(worker));
+	weft__shard_relieve(weft__shard(worker));
 	return 0;
 }
 

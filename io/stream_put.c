@@ -68,8 +68,7 @@ static void put_begin(struct weft__stream *stream, int flags)
 	weft__or(&stream->word, WEFT__STREAM_SENDS, release);
 	weft__ring_publish(&shard->ring);
 	weft__count(worker, WEFT__N_OPS, 1);
-	if (weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
-		weft__shard_flush(shard);
+	weft__shard_relieve(shard);
 }
 
 /* Not through the ring.  False: there is more to send. */

@@ -31,8 +31,7 @@ static void send_begin(struct weft__stream *stream,
 	weft__store(&sending->word, SENDING, release);
 	weft__ring_publish(&shard->ring);
 	weft__count(worker, WEFT__N_OPS, 1);
-	if (weft__ring_unsubmitted(&shard->ring) >= WEFT__PENDING_MOST)
-		weft__shard_flush(shard);
+	weft__shard_relieve(shard);
 }
 
 /* The wait was interrupted; the completion still comes (O1 in op.h). */

@@ -13,8 +13,6 @@
  */
 #include "tests/model/requests.h"
 
-/* All is submitted at once; a worker does so when it parks. */
-#define WEFT__PENDING_MOST 1u
 #include "io/close.c"
 #include "io/op.c"
 
@@ -113,6 +111,12 @@ void weft__shard_flush(struct weft__shard *shard)
 	model_lock(&kernel);
 	submit_all(shard);
 	model_unlock(&kernel);
+}
+
+/* All is submitted at once; a worker does so when it parks. */
+void weft__shard_relieve(struct weft__shard *shard)
+{
+	weft__shard_flush(shard);
 }
 
 /* It may say once that there is nothing to be cancelled, whatever happens. */

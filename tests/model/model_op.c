@@ -29,6 +29,12 @@ void weft__shard_flush(struct weft__shard *shard)
 	model_post(&submitted);
 }
 
+/* A worker submits when it parks. */
+void weft__shard_relieve(struct weft__shard *shard)
+{
+	weft__shard_flush(shard);
+}
+
 /* It may say once that there is nothing to be cancelled, whatever happens. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 {

@@ -25,8 +25,6 @@
 #define munmap(...) ((void)0)
 #include "io/pool.c"
 
-/* All is submitted at once; a worker does so when it parks. */
-#define WEFT__PENDING_MOST 1u
 #define malloc(bytes) memory_take(bytes)
 #define free(memory) memory_free(memory)
 static void *memory_take(size_t bytes);
@@ -321,6 +319,12 @@ void weft__shard_flush(struct weft__shard *shard)
 	weft__shard_lock(shard);
 	kernel_submits(shard);
 	(void)weft__trylock_drop(&shard->lock);
+}
+
+/* All is submitted at once; a worker does so when it parks. */
+void weft__shard_relieve(struct weft__shard *shard)
+{
+	weft__shard_flush(shard);
 }
 
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
