@@ -487,6 +487,64 @@ START_TEST(outside_a_task_all_is_refused)
 }
 END_TEST
 
+/* ---- Many ---------------------------------------------------------------- */
+
+enum { FULL_ONES = 200 };
+
+/* Each is full, and begins to be sent, in one run of the task. */
+static void fill_many(struct way *ways)
+{
+	static const unsigned char bytes[WEFT__OUT_BYTES + 1];
+	struct weft__ring *ring = &weft__shard(weft__worker_self())->ring;
+
+	for (int i = 0; i < FULL_ONES; i++) {
+		struct weft_stream *stream = &ways[i].stream;
+
+		EXPECT(weft_stream_put(stream, bytes, WEFT__OUT_BYTES) == 0);
+		EXPECT(weft_stream_put(stream, bytes, 1) == 0);
+		EXPECT(weft__ring_unsubmitted(ring) < WEFT__TICK_BUDGET);
+	}
+}
+
+/* Beside one that is always ready: so all go through the ring. */
+static void fill_many_beside(struct way *ways)
+{
+	weft__atomic(bool) over = false;
+
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, be_ready, &over);
+		fill_many(ways);
+		weft__store(&over, true, release);
+	}
+}
+
+static int64_t send_many(void *arg)
+{
+	struct way *ways = calloc(FULL_ONES, sizeof(*ways));
+
+	(void)arg;
+	EXPECT(ways != NULL);
+	for (int i = 0; i < FULL_ONES; i++) {
+		int fds[2];
+
+		socket_pair(fds);
+		ways[i].peer = fds[1];
+		weft_stream_init(&ways[i].stream, fds[0]);
+	}
+	fill_many_beside(ways);
+	for (int i = 0; i < FULL_ONES; i++)
+		way_end(&ways[i]);
+	free(ways);
+	return 0;
+}
+
+/* More than a tick's are submitted before it ends. */
+START_TEST(sends_do_not_pile_up)
+{
+	kit_run(send_many, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/stream/put");
@@ -495,6 +553,7 @@ int main(void)
 	TCase *others = tcase_create("with others");
 	TCase *buffers = tcase_create("buffers");
 	TCase *none = tcase_create("none");
+	TCase *many = tcase_create("many");
 
 	tcase_set_timeout(much, 120);
 	tcase_set_timeout(others, 120);
@@ -513,10 +572,12 @@ int main(void)
 	stream_add_test(none, nothing_may_be_put);
 	stream_add_test(none, what_is_no_socket_is_told);
 	tcase_add_test(none, outside_a_task_all_is_refused);
+	tcase_add_test(many, sends_do_not_pile_up);
 	suite_add_tcase(suite, when);
 	suite_add_tcase(suite, much);
 	suite_add_tcase(suite, others);
 	suite_add_tcase(suite, buffers);
 	suite_add_tcase(suite, none);
+	suite_add_tcase(suite, many);
 	return io_tests_run(suite);
 }
