@@ -541,6 +541,20 @@ static void stream_disarm(struct weft__stream *stream)
 	stream_drop_all(stream); /* mutate: wake */
 }
 
+/* What is known to be TCP is closed by a call, which takes as long as it does
+ * to copy so much; else it may be anything, that is to be written back. */
+static int stream_close_fd(const struct weft__stream *stream)
+{
+	enum { AS_BYTES = 128 << 10 };
+	int r;
+
+	if (!stream->began || stream->singly)
+		return weft_close(stream->fd);
+	r = weft__socket_close(stream->fd);
+	(void)weft__call_ready(weft__worker_self(), AS_BYTES);
+	return r;
+}
+
 int weft_stream_close(struct weft_stream *stream)
 {
 	struct weft__stream *s = weft__stream(stream);
@@ -555,6 +569,6 @@ int weft_stream_close(struct weft_stream *stream)
 	s->own = NULL;
 	if (s->owns)
 		stream_disown_fd(s);
-	r = weft__socket_close(s->fd);
+	r = stream_close_fd(s);
 	return unsent < 0 ? unsent : r;
 }

@@ -75,6 +75,9 @@ static int64_t count_one(void *arg)
 	return 0;
 }
 
+/* ThreadSanitizer is shown another way. */
+#ifndef WEFT__TSAN
+
 /* On its worker nobody else has run meanwhile. */
 static int64_t close_first(void *arg)
 {
@@ -98,15 +101,52 @@ static int64_t close_first(void *arg)
 	return 0;
 }
 
-/* ThreadSanitizer is shown another way. */
-#ifndef WEFT__TSAN
 STREAM_TEST(stream_at_its_end_is_closed_without_a_wait)
 {
 	WEFT_SUPERVISE (scope)
 		kit_go_pinned(scope, close_first, NULL);
 	return 0;
 }
+
 #endif
+
+enum { ENDED_ONES = 64 };
+
+/* Each takes some of what a run of the task may take. */
+static int64_t close_many(void *arg)
+{
+	struct weft_stream *streams = calloc(ENDED_ONES, sizeof(*streams));
+	unsigned others = 0;
+	int fds[2], peers[ENDED_ONES];
+
+	(void)arg;
+	EXPECT(streams != NULL);
+	for (int i = 0; i < ENDED_ONES; i++) {
+		tcp_pair(fds);
+		peers[i] = fds[1];
+		weft_stream_init(&streams[i], fds[0]);
+		kit_warm_up(&streams[i], peers[i]);
+		EXPECT(weft_shutdown(peers[i], SHUT_WR) == 0);
+		EXPECT(weft_stream_read(&streams[i], &(char){ 0 }, 1) == 0);
+	}
+	WEFT_SUPERVISE (scope) {
+		kit_go_pinned(scope, count_one, &others);
+		for (int i = 0; i < ENDED_ONES; i++)
+			EXPECT(weft_stream_close(&streams[i]) == 0);
+		EXPECT(others == 1);
+	}
+	for (int i = 0; i < ENDED_ONES; i++)
+		EXPECT(weft_close(peers[i]) == 0);
+	free(streams);
+	return 0;
+}
+
+STREAM_TEST(who_closes_many_gives_way)
+{
+	WEFT_SUPERVISE (scope)
+		kit_go_pinned(scope, close_many, NULL);
+	return 0;
+}
 
 static int64_t close_cancelled(void *arg)
 {
@@ -243,6 +283,7 @@ int main(void)
 #ifndef WEFT__TSAN
 	stream_add_test(closing, stream_at_its_end_is_closed_without_a_wait);
 #endif
+	stream_add_test(closing, who_closes_many_gives_way);
 	stream_add_test(closing, cancelled_task_closes_in_full);
 	stream_add_test(closing, number_is_used_again_at_once);
 	stream_add_test(closing, close_gives_back_what_comes_meanwhile);

@@ -415,6 +415,11 @@ int weft__socket_close(int fd)
 	return 0;
 }
 
+int weft_close(int fd)
+{
+	return weft__socket_close(fd);
+}
+
 static MODEL_UNSEEN struct weft__out *out_take(void)
 {
 	unsigned i = 0;
