@@ -311,6 +311,8 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 	int r = io_uring_register((unsigned)ring->uring.ring_fd,
 				  IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
 
+	weft__assert(r != -EBADF && r != -EOPNOTSUPP,
+		     "the descriptor of a ring of ours was closed");
 	return r == -ETIME ? -EALREADY : r;
 }
 
