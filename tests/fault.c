@@ -420,6 +420,10 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_REGISTER_PROBE)
 		return FAULT_PROBE;
+	/* What a thread has the kernel can be told to forget. */
+	if (number == SYS_io_uring_register &&
+	    arguments[1] == IORING_UNREGISTER_RING_FDS)
+		return FAULT_NONE;
 	for (int i = 0; i < TRAPPED; i++)
 		if (trapped[i].number == number)
 			return trapped[i].kind;

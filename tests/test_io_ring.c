@@ -114,6 +114,11 @@ START_TEST(thread_may_have_many_rings)
 	ck_assert_uint_eq(known, alone ? 16 : 0);
 	for (unsigned i = 0; i < RINGS; i++)
 		weft__ring_close(&rings[i]);
+	/* What is closed is no longer kept. */
+	ring_open(&rings[0], 8);
+	ck_assert_int_eq(
+		rings[0].uring.enter_ring_fd != rings[0].uring.ring_fd, alone);
+	weft__ring_close(&rings[0]);
 }
 END_TEST
 
