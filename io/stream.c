@@ -209,7 +209,9 @@ static void stream_disown_fd(struct weft__stream *stream)
 	stream->owns = false;
 }
 
-static int stream_arm(struct weft__stream *stream)
+/* Out of line: what it has on the stack would stand between the frames that a
+ * reader is resumed in, on lines that are cold by then. */
+static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
 	int error = stream->owns ? 0 : stream_own_fd(stream);
