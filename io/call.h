@@ -128,20 +128,26 @@ static inline int weft__call_refused(int error)
 	return r < 0 ? r : error;
 }
 
-/* Of a task's budget of ready operations a long copy takes as many as it is
- * long, so that others, and deadlines, are not kept waiting for 128 of those.
- * One is left, for weft__charge_ready(). */
-static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
+/* Takes so many of a task's budget of ready operations, but leaves one, for
+ * weft__charge_ready(). */
+static inline void weft__call_charge_ops(struct weft__worker *worker,
+					 size_t ops)
 {
-	enum { BYTES_PER_OP = 16 << 10 };
-	size_t ops = bytes / BYTES_PER_OP;
-
 	if (worker->ops_left <= 1)
 		return;
 	if (ops < (size_t)worker->ops_left)
 		worker->ops_left -= (int32_t)ops;
 	else
 		worker->ops_left = 1;
+}
+
+/* A long copy takes as many as it is long, so that others, and deadlines, are
+ * not kept waiting for 128 of those. */
+static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
+{
+	enum { BYTES_PER_OP = 16 << 10 };
+
+	weft__call_charge_ops(worker, bytes / BYTES_PER_OP);
 }
 
 /* The end of a call that was done without waiting. */
@@ -161,13 +167,14 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
  * Entries into the kernel are shared by all requests of a tick, but one that
  * nothing else waits for has none to share with: then a call is less work, and
  * the task goes on at once.  Not for longer than a tick lasts: only a worker
- * between two tasks looks at the time, and at what others want of it.
+ * between two tasks looks at the time, and at what others want of it; as it has
+ * done before the first of a run's operations.
  */
 static inline bool weft__call_is_lone(struct weft__worker *worker)
 {
-	struct weft__shard *shard = weft__shard(worker);
-
-	return weft__alone(worker) && !weft__shard_busy(shard) &&
+	if (!weft__alone(worker) || weft__shard_busy(weft__shard(worker)))
+		return false;
+	return worker->ops_left == WEFT__OPS_BUDGET ||
 	       worker->ops->now(worker->runtime) - worker->tick_ns <
 		       WEFT__TICK_NS;
 }

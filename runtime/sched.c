@@ -122,10 +122,9 @@ static void tick_end(struct weft__worker *worker)
 
 	worker->until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	/* Whoever found that the tick is over has just read the clock. */
-	worker->ended_ns = worker->tick_over ?
-				   worker->clock_ns :
-				   worker->ops->now(worker->runtime);
+	/* Nothing has run since the clock was read? */
+	worker->ended_ns = burnt ? worker->ops->now(worker->runtime) :
+				   worker->clock_ns;
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
 	weft__crowd_look(worker, worker->ended_ns);

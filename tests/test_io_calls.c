@@ -471,6 +471,40 @@ START_TEST(sends_that_are_alone_hold_up_nothing)
 }
 END_TEST
 
+static int64_t put_on(void *arg)
+{
+	static const char page[4096];
+	uint64_t ran_ns = 0, *where = &ran_ns;
+	int fds[2], puts = 0;
+
+	(void)arg;
+	socket_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, note_time, where), 0);
+		weft_yield();
+		/* There is room for more than these. */
+		for (; puts < 12 && !ran_ns; puts++) {
+			ck_assert_int_eq(weft_stream_put(&stream, page,
+							 sizeof(page)),
+					 0);
+			compute(WEFT_US(300));
+		}
+	}
+	ck_assert_int_lt(puts, 12);
+	weft_close(fds[1]);
+	weft_stream_close(&stream);
+	return 0;
+}
+
+/* A buffer each, that goes out when the next is put. */
+START_TEST(puts_that_are_alone_hold_up_nothing)
+{
+	io_run(put_on, NULL, 1);
+}
+END_TEST
+
 static int64_t empty_later(void *arg)
 {
 	int fd = *(int *)arg;
@@ -533,6 +567,7 @@ int main(void)
 	io_add_test(blocking, dontwait_does_not_wait);
 	tcase_add_test(blocking, send_that_is_alone_is_a_call);
 	tcase_add_test(blocking, sends_that_are_alone_hold_up_nothing);
+	tcase_add_test(blocking, puts_that_are_alone_hold_up_nothing);
 	io_add_test(blocking, send_that_is_alone_waits_for_room);
 	io_add_test(blocking, poll_tells_what_holds);
 	suite_add_tcase(suite, arguments);
