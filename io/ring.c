@@ -28,10 +28,6 @@
  * an allocation each, and ends requests that would go on. */
 enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_LEAST = 2 };
 
-#ifndef IORING_SETUP_NO_SQARRAY
-#define IORING_SETUP_NO_SQARRAY (1u << 16)
-#endif
-
 #define FEATURES_NEEDED                                          \
 	(IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG |              \
 	 IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_FAST_POLL |     \
