@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True  # the tree stays as it is
 import argparse
 import json
 import pathlib
+import random
 import signal
 import tempfile
 
@@ -101,13 +102,14 @@ class Session:
             self.results.add(case.family, peer, round_, sample, noisy)
 
     def run(self, case):
-        """Rounds that each begin with another peer: none has a lasting place."""
+        """Rounds in an order each: nobody has a lasting place, nor neighbour."""
         rounds = self.rounds(case)
         for round_ in range(rounds):
             say(f"{case.name}, {case.workers} worker(s), round {round_ + 1} of {rounds}")
             entrants = list(case.entrants(self.bench))
-            first = round_ % len(entrants)
-            for peer, measure in entrants[first:] + entrants[:first]:
+            if round_ > 0:  # the first names the table's columns
+                random.Random(round_).shuffle(entrants)
+            for peer, measure in entrants:
                 self.measure(case, round_, peer, measure)
 
     def run_all(self, chosen):
