@@ -258,16 +258,13 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 	struct __kernel_timespec timeout = timespec_of(wait_ns);
 	struct io_uring_getevents_arg arg = {
 		.sigmask_sz = _NSIG / 8,
-		.ts = (uint64_t)(uintptr_t)&timeout,
+		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
 	};
-	bool for_ever = wait_ns == UINT64_MAX;
-	int r = io_uring_enter2(
-		(unsigned)ring->uring.enter_ring_fd,
-		weft__ring_unsubmitted(ring), 1,
-		ring->enter_flags | IORING_ENTER_GETEVENTS |
-			(for_ever ? 0 : IORING_ENTER_EXT_ARG),
-		for_ever ? NULL : (sigset_t *)(void *)&arg,
-		for_ever ? _NSIG / 8 : sizeof(arg));
+	int r = io_uring_enter2((unsigned)ring->uring.enter_ring_fd,
+				weft__ring_unsubmitted(ring), 1,
+				ring->enter_flags | IORING_ENTER_GETEVENTS |
+					IORING_ENTER_EXT_ARG,
+				(sigset_t *)(void *)&arg, sizeof(arg));
 
 	r = ring_answer(r);
 	return r == -EAGAIN || r == -EBUSY ? r : 0;

@@ -354,9 +354,6 @@ uint64_t weft__lanes_sleep(struct weft_runtime *runtime)
 {
 	uint64_t until_ns = weft__lanes_next(runtime), next_ns;
 
-	/* There is nobody to cut it short. */
-	if (runtime->workers_count == 1)
-		return until_ns;
 	/* pairs: [lanes.sleep] */
 	weft__store(&lanes_of(runtime)->sleep_until, until_ns, seq_cst);
 	next_ns = weft__lanes_next(runtime);

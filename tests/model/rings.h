@@ -294,7 +294,7 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 	kernel_work(model_self());
 	if (r == (int)to_submit && (flags & IORING_ENTER_GETEVENTS))
 		r = kernel_sleep(fd, min_complete,
-				 !(flags & IORING_ENTER_EXT_ARG) || !arg->ts);
+				 (flags & IORING_ENTER_EXT_ARG) && !arg->ts);
 	model_unlock(&kernel_lock);
 	return r;
 }
