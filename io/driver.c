@@ -6,14 +6,12 @@
 #include "runtime/driver.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -157,9 +155,6 @@ static int uring_open(struct weft_runtime *runtime,
 	unsigned entries = opts ? opts->ring_entries : 0;
 
 	pthread_once(&once, prepare_for_fork);
-	/* Refused where it is unknown; then late owners are not interrupted. */
-	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0,
-		0);
 	return reactor_open(runtime, entries ? entries : ENTRIES_DEFAULT);
 }
 

@@ -2,13 +2,13 @@
 #include "io/stream.h"
 
 #include <errno.h>
-#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "runtime/base/barrier.h"
 
 enum {
 	LOOKS = 200,   /* at a lock that helpers hold, before giving way */
@@ -136,7 +136,7 @@ unsigned weft__shard_serve(struct weft__worker *worker,
  * not. */
 static void shard_interrupt(struct weft__shard *shard)
 {
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0)
+	if (!weft__heavy_barrier())
 		return;
 	for (int i = 0;
 	     i < SETTLE && weft__ring_awaits_thread(&shard->ring); i++)

@@ -79,9 +79,8 @@ static bool has_to_offer(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
-	/* relaxed: the owner's own look. */
 	return (count > 1 || worker->backlog ||
-		(count && weft__load(&worker->lifo, relaxed))) &&
+		(count && weft__slot_has(&worker->lifo))) &&
 	       !weft__crowd_suffices(worker);
 }
 

@@ -33,8 +33,7 @@ static int join_take(struct weft__worker *worker, struct weft__task *task,
 static inline bool join_claim(struct weft__worker *worker,
 			      struct weft__task *self, struct weft__task *task)
 {
-	/* relaxed: a look; decided by the swap. */
-	return weft__load(&worker->lifo, relaxed) == task &&
+	return weft__slot_has(&worker->lifo) == task &&
 	       worker->fuse > 1 && weft__interrupted(worker, self) == 0 &&
 	       weft__lifo_take(worker);
 }

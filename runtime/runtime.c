@@ -93,6 +93,7 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
 	worker->clock_every = 1;
 	worker->alone = alone;
+	worker->fenced = !alone && !weft__heavy_barrier_prepare();
 	weft__runq_init(&worker->runq, 0, ring_slots, alone);
 	weft__runq_init(&worker->outbound, 0, ring_slots, alone);
 	return worker;

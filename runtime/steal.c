@@ -70,8 +70,10 @@ static bool is_late(struct weft__worker *worker, uint64_t now_ns)
 static void help(struct weft__worker *worker, struct weft__worker *late,
 		 uint64_t now_ns)
 {
-	struct weft__task *task = weft__lifo_take(late);
-	struct weft__task *joiner = weft__joining_take(late);
+	struct weft__task *task =
+		weft__slot_steal(&late->lifo, worker, late->fenced);
+	struct weft__task *joiner =
+		weft__slot_steal(&late->joining, worker, late->fenced);
 
 	(void)worker->ops->help(worker, late, now_ns);
 	if (joiner && !weft__joiner_park(joiner))

@@ -6,10 +6,6 @@
  * What remains to be done about the task that was left - park it, queue it,
  * free its stack - is done on arrival, by whoever runs next on this worker:
  * only then is its stack out of use (T2 in task.h).
- *
- * Orderings
- *   [joining.take]  slot store release, on arrival -> swap acquire: the joiner
- *       has left its stack.
  */
 #ifndef WEFT_RUNTIME_SWITCH_H
 #define WEFT_RUNTIME_SWITCH_H
@@ -35,10 +31,9 @@
 static inline struct weft__task *
 weft__joining_take(struct weft__worker *worker)
 {
-	/* relaxed: a look; decided by the swap. */
-	if (weft__likely(!weft__load(&worker->joining, relaxed)))
+	if (weft__likely(!weft__slot_has(&worker->joining)))
 		return NULL;
-	return weft__slot_swap(worker, &worker->joining, NULL);
+	return weft__slot_swap(&worker->joining, NULL, worker->fenced);
 }
 
 /* Parks a joiner that was taken out of a slot `joining`.  False: what it waits
@@ -88,8 +83,8 @@ static inline void weft__arrive(struct weft__worker *worker)
 		if (weft__unlikely(!weft__task_park(worker->left)))
 			weft__push(worker, worker->left); /* mutate: wake */
 	} else if (worker->left_how == WEFT__LEFT_JOIN) {
-		/* pairs: [joining.take] */
-		weft__store(&worker->joining, worker->left, release);
+		/* It has left its stack. */
+		weft__slot_put(&worker->joining, worker->left);
 	} else if (worker->left_how == WEFT__LEFT_DONE) {
 		weft__stack_put(worker, worker->left_stack);
 	}
@@ -109,8 +104,7 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 {
 	struct weft__task *self = worker->current;
 
-	/* relaxed: the owner's own look; decided by the swap. */
-	if (weft__unlikely(weft__load(&worker->joining, relaxed) != NULL))
+	if (weft__unlikely(weft__slot_has(&worker->joining) != NULL))
 		weft__joining_park(worker);
 	if (next && !next->stack && !weft__bind(worker, next)) {
 		how = weft__left_unbound(next, how);

@@ -22,9 +22,6 @@
  * Between two runs a worker counts down one fuse, which stands for all that is
  * looked at less often: the budget of 128 runs a tick, the interval of the
  * injection queue, the clock.
- *
- * Orderings
- *   [lifo.take]  slot store or swap release -> swap acquire: the task.
  */
 #ifndef WEFT_RUNTIME_WORKER_H
 #define WEFT_RUNTIME_WORKER_H
@@ -35,6 +32,7 @@
 #include "runtime/fresh.h"
 #include "runtime/inject.h"
 #include "runtime/runq.h"
+#include "runtime/slot.h"
 #include "runtime/stack.h"
 #include "runtime/task.h"
 
@@ -126,6 +124,7 @@ struct weft__worker {
 	bool backlog;	   /* something of ours is there, or in outbound, or
 			      has never run and is in fresh */
 	bool tick_over;	   /* the budget of the tick is spent */
+	bool fenced;	   /* immutable: there are no heavy barriers; slot.h */
 	void *sched_sp;	   /* the scheduler's own stack */
 	struct weft_runtime *runtime; /* immutable */
 	const struct weft__driver_ops *ops;
@@ -178,10 +177,10 @@ struct weft__worker {
 	void *lane;
 
 	/* Shared. */
-	weft__atomic(struct weft__task *) lifo WEFT__APART;
+	struct weft__slot lifo WEFT__APART;
 	/* A task that has switched to the one it joins, and is not yet
 	 * PARKED. */
-	weft__atomic(struct weft__task *) joining;
+	struct weft__slot joining;
 	/* When it was last seen between two tasks; 0 while it parks.  Written
 	 * by the owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
@@ -297,24 +296,6 @@ static inline void weft__push(struct weft__worker *worker,
 	weft__pushed(worker);
 }
 
-/* Puts a task, or NULL, into a slot that helpers of this worker take from, too.
- * Returns what was there.  Who has no helpers saves the read-modify-write. */
-static inline struct weft__task *
-weft__slot_swap(struct weft__worker *worker,
-		weft__atomic(struct weft__task *) *slot,
-		struct weft__task *task)
-{
-	struct weft__task *old;
-
-	if (!worker->alone)
-		/* pairs: [lifo.take], [joining.take] */
-		return weft__swap(slot, task, acq_rel);
-	/* relaxed: nobody else reads or writes it. */
-	old = weft__load(slot, relaxed);
-	weft__store(slot, task, relaxed);
-	return old;
-}
-
 /* Makes a ready task the next to run here; the one before it in the slot is
  * queued.  Owner only. */
 static inline void weft__push_next(struct weft__worker *worker,
@@ -326,13 +307,11 @@ static inline void weft__push_next(struct weft__worker *worker,
 		weft__push_slow(worker, task);
 		return;
 	}
-	/* relaxed: only the owner fills the slot, so an empty one stays so. */
-	if (!weft__load(&worker->lifo, relaxed)) {
-		/* pairs: [lifo.take] */
-		weft__store(&worker->lifo, task, release);
+	if (!weft__slot_has(&worker->lifo)) {
+		weft__slot_put(&worker->lifo, task);
 		return;
 	}
-	old = weft__slot_swap(worker, &worker->lifo, task);
+	old = weft__slot_swap(&worker->lifo, task, worker->fenced);
 	if (!old)
 		return;
 	if (weft__task_is_fresh(old) &&
@@ -342,14 +321,12 @@ static inline void weft__push_next(struct weft__worker *worker,
 		weft__push(worker, old);
 }
 
-/* The task in the LIFO slot, taken; by its owner, or by a thief of a late
- * worker. */
+/* The task in the LIFO slot, taken.  Owner only. */
 static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 {
-	/* relaxed: a look; decided by the swap. */
-	if (!weft__load(&worker->lifo, relaxed))
+	if (!weft__slot_has(&worker->lifo))
 		return NULL;
-	return weft__slot_swap(worker, &worker->lifo, NULL);
+	return weft__slot_swap(&worker->lifo, NULL, worker->fenced);
 }
 
 /* Puts the slot's task behind what is queued.  Owner only. */
@@ -379,9 +356,8 @@ static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 /* Is there nothing else to run here?  Owner only. */
 static inline bool weft__alone(struct weft__worker *worker)
 {
-	/* relaxed: a thief may only make it emptier. */
-	return !weft__load(&worker->lifo, relaxed) &&
-	       !weft__load(&worker->joining, relaxed) &&
+	return !weft__slot_has(&worker->lifo) &&
+	       !weft__slot_has(&worker->joining) &&
 	       !weft__runq_count(&worker->runq) && !worker->backlog &&
 	       !worker->pinned.count;
 }

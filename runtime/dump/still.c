@@ -80,13 +80,13 @@ static struct weft__task *joined_on(struct weft__worker *worker,
 {
 	struct weft__task *joined;
 
-	/* relaxed, twice: see reads_part(). */
-	if (weft__load(&worker->joining, relaxed) != task)
+	/* Twice: see reads_part(). */
+	if (weft__slot_look(&worker->joining) != task)
 		return NULL;
 	reads_part();
 	joined = current_of(worker);
 	reads_part();
-	return weft__load(&worker->joining, relaxed) == task ? joined : NULL;
+	return weft__slot_look(&worker->joining) == task ? joined : NULL;
 }
 
 uint64_t weft__still_joins(const struct weft__still *s,

@@ -80,11 +80,8 @@ static void future_setup(unsigned i, future_step *step)
 /* Whom its end has woken, runs. */
 static void future_run_next(struct weft__worker *worker)
 {
-	/* relaxed: its own. */
-	struct weft__task *next = weft__load(&worker->lifo, relaxed);
+	struct weft__task *next = weft__lifo_take(worker);
 
-	/* relaxed: likewise. */
-	weft__store(&worker->lifo, NULL, relaxed);
 	if (next)
 		task_ready(next);
 }

@@ -61,7 +61,7 @@ static void setup(void *arg)
 		pool[i].ops = &ops;
 	open_scope(&scope, 0, WEFT__SCOPE_SUPERVISOR);
 	start_in(&scope, 1, true);
-	pool[0].lifo = &records[1];
+	pool[0].lifo.task = &records[1];
 	model_name(&pool[0].joining, "joining");
 	model_name(&pool[0].lifo, "lifo");
 	model_name(&scope, "scope");
@@ -72,7 +72,9 @@ static void check_end(void *arg)
 	(void)arg;
 	tasks_check();
 	check_freed_once(1);
-	model_assert(!pool[0].joining && !pool[0].lifo, "nobody is left there");
+	model_assert(!weft__slot_look(&pool[0].joining) &&
+			     !weft__slot_look(&pool[0].lifo),
+		     "nobody is left there");
 }
 
 static void join_and_end(void *arg)

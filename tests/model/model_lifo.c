@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `lifo` (runtime/worker.h): its owner fills it and takes out
+ * Model of the slot `lifo` (runtime/slot.h): its owner fills it and takes out
  * of it, and whoever helps a late worker takes out of it too.  A task comes out
  * once, on one side, and with all that was written before it was made ready.
  */
@@ -14,6 +14,22 @@ static void setup(void *arg)
 	workers_setup(1 + HELPERS_MOST);
 	for (uint32_t i = 0; i < 1 + HELPERS_MOST; i++)
 		model_name(&pool[i].lifo, "slot");
+}
+
+/* Task 0 is in the slot. */
+static void setup_full(void *arg)
+{
+	setup(arg);
+	tasks[0].result = 7;
+	pool[0].lifo.task = &tasks[0];
+}
+
+/* Where the kernel has no heavy barriers. */
+static void setup_fenced(void *arg)
+{
+	setup(arg);
+	for (uint32_t i = 0; i < 1 + HELPERS_MOST; i++)
+		pool[i].fenced = true;
 }
 
 MODEL_UNSEEN static void run_one(struct weft__task *task)
@@ -59,6 +75,7 @@ THREAD(check_1, check_ran(1);)
 THREAD(check_2, check_ran(2);)
 THREAD(make_1, make_ready(0); run_all();)
 THREAD(make_2, make_ready(0); make_ready(1); run_all();)
+THREAD(make_another, make_ready(1); run_all();)
 THREAD(make_1_and_1, make_ready(0); run_all(); make_ready(1); run_all();)
 
 MODEL(slot_meets_helper, setup, check_1, OPTIONS(), make_1, help_owner)
@@ -67,8 +84,16 @@ MODEL(slot_meets_two_helpers, setup, check_1, OPTIONS(), make_1, help_owner,
 MODEL(full_slot_meets_helper, setup, check_2, OPTIONS(), make_2, help_owner)
 MODEL(slot_filled_anew_meets_helper, setup, check_2, OPTIONS(), make_1_and_1,
       help_owner)
+MODEL(slot_filled_over_meets_helper, setup_full, check_2, OPTIONS(),
+      make_another, help_owner)
 MODEL(full_slot_meets_two_helpers, setup, check_2, OPTIONS(.preemptions = 2),
       make_2, help_owner, help_owner)
+MODEL(fenced_slot_meets_helper, setup_fenced, check_1, OPTIONS(), make_1,
+      help_owner)
+MODEL(fenced_full_slot_meets_helper, setup_fenced, check_2, OPTIONS(), make_2,
+      help_owner)
+MODEL(fenced_slot_meets_two_helpers, setup_fenced, check_1, OPTIONS(), make_1,
+      help_owner, help_owner)
 
 int main(void)
 {
@@ -77,7 +102,11 @@ int main(void)
 		slot_meets_two_helpers,
 		full_slot_meets_helper,
 		slot_filled_anew_meets_helper,
+		slot_filled_over_meets_helper,
 		full_slot_meets_two_helpers,
+		fenced_slot_meets_helper,
+		fenced_full_slot_meets_helper,
+		fenced_slot_meets_two_helpers,
 		NULL,
 	};
 

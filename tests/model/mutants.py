@@ -217,7 +217,7 @@ def order_mutants(source):
                          [(start, start + len(name), "cas")])
     for match in BARRIER.finditer(source.code):
         yield Mutant(source, match.start(), "barrier", "no heavy barrier",
-                     [(match.start(), match.end(), "((void)0)")])
+                     [(match.start(), match.end(), "(true)")])
 
 
 def trailing(source, comment):

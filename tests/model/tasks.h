@@ -48,6 +48,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #include "runtime/crowd.c"
 #include "runtime/fresh.c"
 #include "runtime/dispatch.c"
+#include "runtime/slot.c"
 #undef weft__worker_self
 #undef weft__worker_set
 
@@ -113,9 +114,8 @@ static bool is_hint(const volatile void *p)
 		return true;
 #ifdef TASKS_JOINING
 	if (offset < sizeof(pool) &&
-	    (offset % sizeof(pool[0]) ==
-		     offsetof(struct weft__worker, joining) ||
-	     offset % sizeof(pool[0]) == offsetof(struct weft__worker, lifo)))
+	    offset % sizeof(pool[0]) - offsetof(struct weft__worker, lifo) <
+		    2 * sizeof(struct weft__slot))
 		return false;
 #endif
 	return offset < sizeof(pool);

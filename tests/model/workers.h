@@ -45,6 +45,7 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #include "runtime/body.c"
 #include "runtime/sched.c"
 #include "runtime/sentinel.c"
+#include "runtime/slot.c"
 #include "runtime/steal.c"
 
 #if !defined(__x86_64__)

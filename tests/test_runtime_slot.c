@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite runtime/slot: a slot between real threads.  Its owner fills it, fills
+ * it over and empties it, while two helpers take from it: each thing that went
+ * in comes out once, on one side, with what was written before.
+ *
+ * With WEFT_TEST_LONG in the environment thirty times as often.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/slot.h"
+
+enum { HELPERS = 2, THINGS = 64, STOLEN = 2000, STOLEN_LONG = 60000 };
+
+/* In the place of a task. */
+struct thing {
+	_Alignas(16) uint64_t written; /* its owner's, then of who has it */
+	weft__atomic(bool) in_use;
+};
+
+static struct thing things[THINGS];
+static struct weft__slot slot;
+static weft__atomic(uint64_t) stolen, wrong;
+static weft__atomic(bool) over;
+static bool fenced;
+
+/* Who takes a thing has it alone, and sees what was written last. */
+static void have(struct weft__task *task, uint64_t *ret_sum)
+{
+	struct thing *thing = (void *)task;
+
+	*ret_sum += thing->written;
+	if (!thing->written)
+		/* relaxed: read when the threads have ended. */
+		weft__add(&wrong, (uint64_t)1, relaxed);
+	thing->written = 0;
+	/* pairs: new_thing() */
+	weft__store(&thing->in_use, false, release);
+}
+
+static void *help(void *arg)
+{
+	/* Only told apart. */
+	const struct weft__worker *self = arg;
+	struct weft__task *task;
+	uint64_t sum = 0;
+
+	/* relaxed: it ends at some time. */
+	while (!weft__load(&over, relaxed)) {
+		task = weft__slot_steal(&slot, self, fenced);
+		if (!task)
+			continue;
+		have(task, &sum);
+		/* relaxed: a count. */
+		weft__add(&stolen, (uint64_t)1, relaxed);
+	}
+	return (void *)(uintptr_t)sum;
+}
+
+static struct weft__task *new_thing(uint64_t n)
+{
+	struct thing *thing;
+
+	/* Helpers hold two at most, and the slot may hold one. */
+	do
+		thing = &things[n++ % THINGS];
+	/* pairs: have() */
+	while (weft__load(&thing->in_use, acquire));
+	/* relaxed: its own. */
+	weft__store(&thing->in_use, true, relaxed);
+	return (void *)thing;
+}
+
+/* As long as a heavy barrier takes, more or less: an owner in a hurry has its
+ * thing back before any helper has got it. */
+static void dawdle(uint64_t n)
+{
+	for (uint64_t i = 0; i < n * 37 % 256; i++)
+		weft__spin_hint();
+}
+
+static void own(uint64_t *ret_given, uint64_t *ret_sum)
+{
+	uint64_t most = getenv("WEFT_TEST_LONG") ? STOLEN_LONG : STOLEN;
+	struct weft__task *task;
+	uint64_t n = 0;
+
+	/* relaxed: a count. */
+	while (weft__load(&stolen, relaxed) < most) {
+		task = new_thing(++n);
+		((struct thing *)(void *)task)->written = n;
+		*ret_given += n;
+		if (!weft__slot_has(&slot)) {
+			weft__slot_put(&slot, task);
+			dawdle(n);
+			continue;
+		}
+		task = weft__slot_swap(&slot, task, fenced);
+		if (task)
+			have(task, ret_sum);
+		if (n % 3 == 0 && (task = weft__slot_swap(&slot, NULL, fenced)))
+			have(task, ret_sum);
+	}
+}
+
+/* Without a swap of NULL before, the last one may be a helper's. */
+static void empty(uint64_t *ret_sum)
+{
+	struct weft__task *task = weft__slot_has(&slot);
+
+	if (task && (task = weft__slot_swap(&slot, NULL, fenced)))
+		have(task, ret_sum);
+}
+
+static void race(void)
+{
+	static char names[HELPERS][2];
+	pthread_t helpers[HELPERS];
+	uint64_t given = 0, sum = 0;
+	uint64_t errors;
+	void *part;
+
+	for (int i = 0; i < HELPERS; i++)
+		ck_assert_int_eq(
+			pthread_create(&helpers[i], NULL, help, names[i]), 0);
+	own(&given, &sum);
+	/* relaxed: joined below. */
+	weft__store(&over, true, relaxed);
+	for (int i = 0; i < HELPERS; i++) {
+		ck_assert_int_eq(pthread_join(helpers[i], &part), 0);
+		sum += (uintptr_t)part;
+	}
+	empty(&sum);
+	/* relaxed: likewise. */
+	errors = weft__load(&wrong, relaxed);
+	ck_assert_uint_eq(errors, 0);
+	ck_assert_uint_eq(sum, given);
+	ck_assert_ptr_null(weft__slot_look(&slot));
+}
+
+START_TEST(each_comes_out_once)
+{
+	fenced = false;
+	ck_assert(weft__heavy_barrier_prepare());
+	race();
+}
+END_TEST
+
+START_TEST(each_comes_out_once_without_heavy_barriers)
+{
+	fenced = true;
+	race();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("runtime/slot");
+	TCase *races = tcase_create("races");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(races, each_comes_out_once);
+	tcase_add_test(races, each_comes_out_once_without_heavy_barriers);
+	suite_add_tcase(suite, races);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
