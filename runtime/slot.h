@@ -55,7 +55,8 @@ struct weft__task *weft__slot_steal(struct weft__slot *slot,
 				    const struct weft__worker *helper,
 				    bool fenced);
 
-/* A look from anywhere: what is there, or NULL. */
+/* A look from anywhere: what is there, or NULL.  One that a helper has got, and
+ * that the owner learns of between the two loads, is told of once more. */
 static inline struct weft__task *weft__slot_look(struct weft__slot *slot)
 {
 	/* relaxed: a hint to all but the owner. */

@@ -36,24 +36,26 @@ static inline bool weft__heavy_barrier(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* For the process, before the first heavy barrier.  False: this kernel has
- * none. */
-static inline bool weft__heavy_barrier_prepare(void)
-{
-	return syscall(SYS_membarrier,
-		       MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
 static inline void weft__light_barrier(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* Takes microseconds.  False: there was none. */
+/* Takes microseconds.  False: there was none, since it is refused (by a filter
+ * that came after weft__heavy_barrier_prepare()). */
 static inline bool weft__heavy_barrier(void)
 {
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
 		       0) == 0;
+}
+
+/* For the process, before the first heavy barrier.  False: there are none
+ * here. */
+static inline bool weft__heavy_barrier_prepare(void)
+{
+	return syscall(SYS_membarrier,
+		       MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 &&
+	       weft__heavy_barrier();
 }
 
 #endif

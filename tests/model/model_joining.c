@@ -75,6 +75,7 @@ static void check_end(void *arg)
 	model_assert(!weft__slot_look(&pool[0].joining) &&
 			     !weft__slot_look(&pool[0].lifo),
 		     "nobody is left there");
+	model_assert(!pool[0].joining.claim, "nobody claims the slot");
 }
 
 static void join_and_end(void *arg)

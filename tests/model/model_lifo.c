@@ -63,12 +63,32 @@ static void help_owner(void *arg)
 	run_all();
 }
 
+/* Nobody else takes it the first time. */
+static void help_owner_twice(void *arg)
+{
+	help_owner(arg);
+	model_assert(task_runs[0] == 1, "it was there");
+	task_runs[0] = 0;
+	model_post(&task_ran[0]);
+	help_owner(arg);
+}
+
+/* The owner has not learnt yet that it is gone. */
+static void make_again(void *arg)
+{
+	(void)arg;
+	(void)model_wait(&task_ran[0]);
+	make_ready(0);
+	run_all();
+}
+
 static void check_ran(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		model_assert(task_runs[i] == 1, "each task was run");
 	for (uint32_t i = 0; i < runtime.workers_count; i++)
-		model_assert(weft__alone(&pool[i]), "nothing is left");
+		model_assert(weft__alone(&pool[i]) && !pool[i].lifo.claim,
+			     "nothing is left");
 }
 
 THREAD(check_1, check_ran(1);)
@@ -86,6 +106,8 @@ MODEL(slot_filled_anew_meets_helper, setup, check_2, OPTIONS(), make_1_and_1,
       help_owner)
 MODEL(slot_filled_over_meets_helper, setup_full, check_2, OPTIONS(),
       make_another, help_owner)
+MODEL(same_task_meets_helper_again, setup_full, check_1, OPTIONS(), make_again,
+      help_owner_twice)
 MODEL(full_slot_meets_two_helpers, setup, check_2, OPTIONS(.preemptions = 2),
       make_2, help_owner, help_owner)
 MODEL(fenced_slot_meets_helper, setup_fenced, check_1, OPTIONS(), make_1,
@@ -103,6 +125,7 @@ int main(void)
 		full_slot_meets_helper,
 		slot_filled_anew_meets_helper,
 		slot_filled_over_meets_helper,
+		same_task_meets_helper_again,
 		full_slot_meets_two_helpers,
 		fenced_slot_meets_helper,
 		fenced_full_slot_meets_helper,
