@@ -30,7 +30,6 @@
 #ifndef WEFT_RUNTIME_SLOT_H
 #define WEFT_RUNTIME_SLOT_H
 
-#include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 #include "runtime/base/barrier.h"
 
@@ -103,6 +102,15 @@ weft__slot_swap(struct weft__slot *slot, struct weft__task *task, bool fenced)
 	}
 	return __builtin_expect(claim == 0, 1) ? old :
 						 weft__slot_settle(slot, old);
+}
+
+/* Owner only: takes the task out, if there is one. */
+static inline struct weft__task *weft__slot_take(struct weft__slot *slot,
+						 bool fenced)
+{
+	if (!weft__slot_has(slot))
+		return NULL;
+	return weft__slot_swap(slot, NULL, fenced);
 }
 
 #endif

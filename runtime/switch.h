@@ -31,9 +31,7 @@
 static inline struct weft__task *
 weft__joining_take(struct weft__worker *worker)
 {
-	if (weft__likely(!weft__slot_has(&worker->joining)))
-		return NULL;
-	return weft__slot_swap(&worker->joining, NULL, worker->fenced);
+	return weft__slot_take(&worker->joining, worker->fenced);
 }
 
 /* Parks a joiner that was taken out of a slot `joining`.  False: what it waits

@@ -324,9 +324,7 @@ static inline void weft__push_next(struct weft__worker *worker,
 /* The task in the LIFO slot, taken.  Owner only. */
 static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 {
-	if (!weft__slot_has(&worker->lifo))
-		return NULL;
-	return weft__slot_swap(&worker->lifo, NULL, worker->fenced);
+	return weft__slot_take(&worker->lifo, worker->fenced);
 }
 
 /* Puts the slot's task behind what is queued.  Owner only. */
