@@ -233,19 +233,3 @@ LEAF int weft__direct_close(int fd)
 {
 	return (int)result(syscall(SYS_close, fd));
 }
-
-/* An empty write would not do: its flags are not looked at. */
-LEAF bool weft__direct_has_nosignal(void)
-{
-	struct iovec byte = { (char[]){ 0 }, 1 };
-	int fds[2];
-	bool has;
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return false;
-	has = syscall(SYS_pwritev2, fds[1], &byte, 1, -1L, -1L,
-		      RWF_NOSIGNAL) == 1;
-	close(fds[0]);
-	close(fds[1]);
-	return has;
-}

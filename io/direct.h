@@ -15,11 +15,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* Not raising SIGPIPE on a broken pipe; Linux 6.18, and newer headers. */
-#ifndef RWF_NOSIGNAL
-#define RWF_NOSIGNAL 0x00000100
-#endif
-
 bool weft__direct_is_open(int fd);
 
 /* An enum weft__fd_kind, or -EBADF. */
@@ -78,9 +73,5 @@ bool weft__direct_is_tcp(int fd);
 
 int weft__direct_shutdown(int fd, int how);
 int weft__direct_close(int fd);
-
-/* Whether writes can be told not to raise SIGPIPE; false if that cannot be
- * found out. */
-bool weft__direct_has_nosignal(void);
 
 #endif

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/direct.h"
+#include "io/kernel.h"
 #include "io/listener.h"
 #include "io/op.h"
 #include "io/reactor.h"
@@ -135,7 +135,8 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	r = weft__lanes_open(runtime, uring_now(runtime));
 	if (r < 0)
 		goto fail_shards;
-	reactor->nosignal = weft__direct_has_nosignal();
+	reactor->nosignal = weft__kernel_has_nosignal();
+	reactor->tells_ends = weft__kernel_tells_ends();
 	runtime->driver = reactor;
 	return 0;
 

@@ -13,7 +13,9 @@
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
 	struct weft__fds fds;
-	bool nosignal; /* immutable: writes can do without SIGPIPE */
+	/* Immutable. */
+	bool nosignal;	 /* writes can do without SIGPIPE */
+	bool tells_ends; /* what receives for good is told of the end */
 	struct weft__lock listeners_lock;
 	struct weft__listener *listeners; /* under listeners_lock */
 	weft__atomic(uint32_t) listeners_made; /* numbers them */

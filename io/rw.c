@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "io/call.h"
+#include "io/kernel.h"
 #include "io/socket.h"
 
 /* Where a transfer is to happen: an offset, or the file's own position. */

@@ -23,9 +23,9 @@ int weft_stream_fd(const struct weft_stream *stream)
 
 /* ---- The request --------------------------------------------------------- */
 
-static struct weft__fds *stream_fds(void)
+static struct weft__reactor *stream_reactor(void)
 {
-	return &weft__reactor(weft__worker_self()->runtime)->fds;
+	return weft__reactor(weft__worker_self()->runtime);
 }
 
 static bool stream_take_pool_of(struct weft__worker *worker,
@@ -179,8 +179,9 @@ static bool stream_arm_for_good(struct weft__worker *worker,
  * refers to open. */
 static int stream_own_fd(struct weft__stream *stream)
 {
+	struct weft__reactor *reactor = stream_reactor();
 	struct weft__fd *entry;
-	int error = weft__fd_get(stream_fds(), stream->fd, &entry);
+	int error = weft__fd_get(&reactor->fds, stream->fd, &entry);
 
 	if (error < 0)
 		return error;
@@ -193,15 +194,16 @@ static int stream_own_fd(struct weft__stream *stream)
 		entry->owned = true;
 	weft__lock_drop(&entry->lock);
 	stream->owns = !error;
-	/* Before Linux 7.0 (commit a68ed2df7213) a request that goes on may
-	 * miss that a Unix socket has come to its end. */
-	stream->singly = !weft__direct_is_tcp(stream->fd);
+	/* Of a TCP connection any kernel tells. */
+	stream->singly = !reactor->tells_ends &&
+			 !weft__direct_is_tcp(stream->fd);
 	return error;
 }
 
 static void stream_disown_fd(struct weft__stream *stream)
 {
-	struct weft__fd *entry = weft__fd_find(stream_fds(), stream->fd);
+	struct weft__fd *entry =
+		weft__fd_find(&stream_reactor()->fds, stream->fd);
 
 	weft__lock_take(&entry->lock);
 	entry->owned = false;
@@ -398,8 +400,8 @@ static int stream_settle(struct weft__stream *stream)
 
 	if (!stream->began)
 		return 1;
-	if (said == 0)
-		return 0;
+	if (said == 0 || said == -ENOTSOCK)
+		return said;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
 	if (weft__unlikely(stream->polls)) {
 		stream->polls = false;
@@ -543,14 +545,14 @@ static void stream_disarm(struct weft__stream *stream)
 	stream_drop_all(stream); /* mutate: wake */
 }
 
-/* What is known to be TCP is closed by a call, which takes as long as it does
- * to copy so much; else it may be anything, that is to be written back. */
+/* A connection is closed by a call, which takes as long as it does to copy so
+ * much; else it may be anything, that is to be written back. */
 static int stream_close_fd(const struct weft__stream *stream)
 {
 	enum { AS_BYTES = 128 << 10 };
 	int r;
 
-	if (!stream->began || stream->singly)
+	if (!stream->began || stream->singly || stream->said == -ENOTSOCK)
 		return weft_close(stream->fd);
 	r = weft__socket_close(stream->fd);
 	(void)weft__call_ready(weft__worker_self(), AS_BYTES);

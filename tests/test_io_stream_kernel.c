@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
+#include "io/kernel.h"
 #include "tests/stream_ways.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
@@ -81,6 +82,16 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 	return (int)(r < 0 ? -errno : r);
 }
 
+/* The kernel is not to tell of the end. */
+static weft__atomic(bool) endless;
+
+int shutdown(int fd, int how)
+{
+	if (weft__load(&endless, relaxed))
+		return 0;
+	return (int)syscall(SYS_shutdown, fd, how);
+}
+
 /* ---- Refused ------------------------------------------------------------- */
 
 /* Without buffers in the kernel each stream has one of its own. */
@@ -128,6 +139,71 @@ STREAM_TEST(kernel_may_take_no_request_now)
 	/* Where nobody helps it is submitted with the rest. */
 	if (weft_runtime()->workers_count > 1)
 		ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
+	return 0;
+}
+
+/* What is refused is not known; and a try leaves nothing behind. */
+START_TEST(kernel_is_tried)
+{
+	bool tells = weft__kernel_tells_ends();
+	int before = fds_open();
+
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(weft__kernel_tells_ends(), tells);
+		weft__store(&buffers_error, -EINVAL, relaxed);
+		ck_assert(!weft__kernel_tells_ends());
+		weft__store(&buffers_error, 0, relaxed);
+		weft__store(&endless, true, relaxed);
+		ck_assert(!weft__kernel_tells_ends());
+		weft__store(&endless, false, relaxed);
+	}
+	ck_assert_int_eq(fds_open(), before);
+}
+END_TEST
+
+/* Receives so many bytes one by one, and the end, which may come with the last.
+ * Returns how many requests that took. */
+static uint64_t requests_to_the_end(unsigned count, bool tcp)
+{
+	uint64_t before;
+	int fds[2];
+	char byte;
+
+	kit_pair(fds, tcp);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	before = requests_made();
+	for (unsigned i = 0; i < count; i++) {
+		EXPECT(peek_within(&stream, WEFT_US(20)) == -ETIMEDOUT);
+		EXPECT(send(fds[1], "x", 1, 0) == 1);
+		if (i == count - 1)
+			EXPECT(shutdown(fds[1], SHUT_WR) == 0);
+		EXPECT(weft_stream_read(&stream, &byte, 1) == 1);
+	}
+	EXPECT(weft_stream_read(&stream, &byte, 1) == 0);
+	before = requests_made() - before;
+	EXPECT(weft_stream_close(&stream) == 0);
+	EXPECT(weft_close(fds[1]) == 0);
+	return before;
+}
+
+/* Then each receive is one of its own, but of TCP connections. */
+STREAM_TEST(kernel_may_not_tell_of_ends)
+{
+	struct weft__reactor *reactor = weft__reactor(weft_runtime());
+	bool tells = weft__kernel_tells_ends();
+
+	for (unsigned i = 0; i < kit_rounds(200); i++) {
+		unsigned count = 1 + i % 5;
+
+		reactor->tells_ends = false;
+		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
+		ck_assert_uint_eq(requests_to_the_end(count, false), count + 1);
+		reactor->tells_ends = tells;
+		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
+		ck_assert_uint_eq(requests_to_the_end(count, false),
+				  tells ? 1 : count + 1);
+	}
 	return 0;
 }
 
@@ -375,6 +451,8 @@ int main(void)
 
 	stream_add_test(without, kernel_may_have_no_such_buffers);
 	stream_add_test(without, kernel_may_take_no_request_now);
+	tcase_add_test(without, kernel_is_tried);
+	stream_add_test(without, kernel_may_not_tell_of_ends);
 	stream_add_test(without, kernel_may_not_wait_for_a_socket);
 	stream_add_test(without, kernel_may_not_wait_to_send);
 	stream_add_test(without, reader_waits_for_room_and_input);

@@ -6,7 +6,7 @@
 #ifndef WEFT_TESTS_MODEL_OUTSIDE_H
 #define WEFT_TESTS_MODEL_OUTSIDE_H
 
-#include "io/direct.h"
+#include "io/kernel.h"
 #include "io/listener.h"
 #include "io/op.h"
 #include "io/sigpipe.h"
@@ -105,7 +105,12 @@ int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
 	return 0;
 }
 
-bool weft__direct_has_nosignal(void)
+bool weft__kernel_has_nosignal(void)
+{
+	return true;
+}
+
+bool weft__kernel_tells_ends(void)
 {
 	return true;
 }

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/kernel.h"
+
+#include <fcntl.h>
+#include <liburing.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* An empty write would not do: its flags are not looked at. */
+bool weft__kernel_has_nosignal(void)
+{
+	struct iovec byte = { (char[]){ 0 }, 1 };
+	int fds[2];
+	bool has;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return false;
+	has = syscall(SYS_pwritev2, fds[1], &byte, 1, -1L, -1L,
+		      RWF_NOSIGNAL) == 1;
+	close(fds[0]);
+	close(fds[1]);
+	return has;
+}
+
+/* ---- Ends ---------------------------------------------------------------- */
+
+/*
+ * Until Linux 7.0 (commit a68ed2df7213) who was woken twice before it looked
+ * received what had come, and did not look again.  With DEFER_TASKRUN it looks
+ * when it is waited for, and not before; so here it is woken twice.
+ */
+enum { BUFFERS = 2, BUFFER_AT = 1024 };
+
+static bool give_buffers(struct io_uring *ring, char *page)
+{
+	struct io_uring_buf_ring *buffers = (void *)page;
+	struct io_uring_buf_reg reg = {
+		.ring_addr = (uint64_t)(uintptr_t)page,
+		.ring_entries = BUFFERS,
+	};
+
+	if (io_uring_register_buf_ring(ring, &reg, 0) < 0)
+		return false;
+	io_uring_buf_ring_init(buffers);
+	for (unsigned short i = 0; i < BUFFERS; i++)
+		io_uring_buf_ring_add(buffers, page + BUFFER_AT + i, 1, i,
+				      BUFFERS - 1, i);
+	io_uring_buf_ring_advance(buffers, BUFFERS);
+	return true;
+}
+
+static bool receive(struct io_uring *ring, int fd)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
+
+	io_uring_prep_recv_multishot(sqe, fd, NULL, 0, 0);
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	return io_uring_submit(ring) == 1;
+}
+
+static bool send_and_end(int fd)
+{
+	return send(fd, "", 1, MSG_NOSIGNAL) == 1 &&
+	       shutdown(fd, SHUT_WR) == 0;
+}
+
+/* Does the next completion, which is there by now, say so? */
+static bool completed_with(struct io_uring *ring, int result)
+{
+	struct __kernel_timespec at_once = { 0 };
+	struct io_uring_cqe *cqe;
+	bool as_said;
+
+	if (io_uring_wait_cqe_timeout(ring, &cqe, &at_once) < 0)
+		return false;
+	as_said = cqe->res == result;
+	io_uring_cqe_seen(ring, cqe);
+	return as_said;
+}
+
+static bool tells_end_of(struct io_uring *ring, const int fds[2])
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool tells;
+
+	if (page == MAP_FAILED)
+		return false;
+	tells = give_buffers(ring, page) && receive(ring, fds[0]) &&
+		send_and_end(fds[1]) && completed_with(ring, 1) &&
+		completed_with(ring, 0);
+	munmap(page, bytes);
+	return tells;
+}
+
+bool weft__kernel_tells_ends(void)
+{
+	struct io_uring ring;
+	int fds[2];
+	bool tells;
+
+	if (io_uring_queue_init(2, &ring,
+				IORING_SETUP_SINGLE_ISSUER |
+					IORING_SETUP_DEFER_TASKRUN) < 0)
+		return false;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0) {
+		io_uring_queue_exit(&ring);
+		return false;
+	}
+	tells = tells_end_of(&ring, fds);
+	close(fds[0]);
+	close(fds[1]);
+	io_uring_queue_exit(&ring);
+	return tells;
+}
