@@ -31,9 +31,10 @@ bool weft__kernel_has_nosignal(void)
 /*
  * Until Linux 7.0 (commit a68ed2df7213) who was woken twice before it looked
  * received what had come, and did not look again.  With DEFER_TASKRUN it looks
- * when it is waited for, and not before; so here it is woken twice.
+ * when it is waited for, and not before; so here it is woken twice.  Its buffer
+ * is not filled: from a full one some kernels go on to the next.
  */
-enum { BUFFERS = 2, BUFFER_AT = 1024 };
+enum { BUFFERS = 2, BUFFER_BYTES = 64, BUFFERS_AT = 1024 };
 
 static bool give_buffers(struct io_uring *ring, char *page)
 {
@@ -47,8 +48,9 @@ static bool give_buffers(struct io_uring *ring, char *page)
 		return false;
 	io_uring_buf_ring_init(buffers);
 	for (unsigned short i = 0; i < BUFFERS; i++)
-		io_uring_buf_ring_add(buffers, page + BUFFER_AT + i, 1, i,
-				      BUFFERS - 1, i);
+		io_uring_buf_ring_add(buffers,
+				      page + BUFFERS_AT + i * BUFFER_BYTES,
+				      BUFFER_BYTES, i, BUFFERS - 1, i);
 	io_uring_buf_ring_advance(buffers, BUFFERS);
 	return true;
 }
