@@ -29,10 +29,10 @@ bool weft__kernel_has_nosignal(void)
 /* ---- Ends ---------------------------------------------------------------- */
 
 /*
- * Until Linux 7.0 (commit a68ed2df7213) who was woken twice before it looked
- * received what had come, and did not look again.  With DEFER_TASKRUN it looks
- * when it is waited for, and not before; so here it is woken twice.  Its buffer
- * is not filled: from a full one some kernels go on to the next.
+ * From Linux 6.17 until 7.0 (commit a68ed2df7213) who was woken twice before it
+ * looked received what had come, and did not look again.  With DEFER_TASKRUN it
+ * looks when it is waited for, and not before; so here it is woken twice.  Its
+ * buffer is not filled: from a full one some kernels go on to the next.
  */
 enum { BUFFERS = 2, BUFFER_BYTES = 64, BUFFERS_AT = 1024 };
 
