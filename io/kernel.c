@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <liburing.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -100,7 +101,7 @@ static bool tells_end_of(struct io_uring *ring, const int fds[2])
 	return tells;
 }
 
-bool weft__kernel_tells_ends(void)
+bool weft__kernel_try_ends(void)
 {
 	struct io_uring ring;
 	int fds[2];
@@ -119,4 +120,19 @@ bool weft__kernel_tells_ends(void)
 	close(fds[1]);
 	io_uring_queue_exit(&ring);
 	return tells;
+}
+
+static bool ends_are_told;
+
+static void find_out(void)
+{
+	ends_are_told = weft__kernel_try_ends();
+}
+
+bool weft__kernel_tells_ends(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, find_out);
+	return ends_are_told;
 }

@@ -17,7 +17,10 @@
 bool weft__kernel_has_nosignal(void);
 
 /* Whether a receive that goes on is always told that its socket has come to its
- * end; false if that cannot be found out. */
+ * end; false if that cannot be found out.  It is tried once a process. */
 bool weft__kernel_tells_ends(void);
+
+/* Tries it. */
+bool weft__kernel_try_ends(void);
 
 #endif

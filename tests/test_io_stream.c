@@ -426,9 +426,13 @@ static void expect_error(int fd, int error)
 	before = requests_made();
 	ck_assert_int_eq(weft_stream_close(&stream),
 			 error == -EBADF ? -EBADF : 0);
-	/* It may be a file, whose close takes its time. */
-	if (error == -ENOTSOCK)
-		ck_assert_uint_eq(requests_made(), before + 1);
+	/* It may be a file, whose close takes its time; ThreadSanitizer is to
+	 * see a call. */
+#ifdef WEFT__TSAN
+	ck_assert_uint_eq(requests_made(), before);
+#else
+	ck_assert_uint_eq(requests_made(), before + (error == -ENOTSOCK));
+#endif
 }
 
 STREAM_TEST(what_is_no_socket_is_refused)

@@ -145,16 +145,16 @@ STREAM_TEST(kernel_may_take_no_request_now)
 /* What is refused is not known; and a try leaves nothing behind. */
 START_TEST(kernel_is_tried)
 {
-	bool tells = weft__kernel_tells_ends();
+	bool tells = weft__kernel_try_ends();
 	int before = fds_open();
 
 	for (int i = 0; i < 20; i++) {
-		ck_assert_int_eq(weft__kernel_tells_ends(), tells);
+		ck_assert_int_eq(weft__kernel_try_ends(), tells);
 		weft__store(&buffers_error, -EINVAL, relaxed);
-		ck_assert(!weft__kernel_tells_ends());
+		ck_assert(!weft__kernel_try_ends());
 		weft__store(&buffers_error, 0, relaxed);
 		weft__store(&endless, true, relaxed);
-		ck_assert(!weft__kernel_tells_ends());
+		ck_assert(!weft__kernel_try_ends());
 		weft__store(&endless, false, relaxed);
 	}
 	ck_assert_int_eq(fds_open(), before);
