@@ -58,7 +58,9 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
 	closing = entry->closing;
-	used = !closing && !entry->listener;
+	/* Nor while the kernel is about to close what had the number (D3): its
+	 * request would outlive the close, and never end. */
+	used = !closing && !entry->going && !entry->listener;
 	if (used)
 		entry->listener = listener;
 	weft__lock_drop(&entry->lock);

@@ -73,7 +73,8 @@ struct weft__incoming {
 
 /* ---- listener.c: the object, its tasks and its connections ------------- */
 
-/* Makes sure that the entry has a listener.  0, -EBADF, -ENOMEM. */
+/* Makes sure that the entry has a listener, but while what had the number is
+ * being closed.  0, -EBADF, -ENOMEM. */
 int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 			int fd);
 
