@@ -58,9 +58,11 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
 	closing = entry->closing;
-	/* Nor while the kernel is about to close what had the number (D3): its
-	 * request would outlive the close, and never end. */
-	used = !closing && !entry->going && !entry->listener;
+	used = !closing && !entry->listener;
+	/* The kernel is about to close what had the number (D3): the request
+	 * would outlive the close, and never end. */
+	if (entry->going) /* mutate: recheck=false */
+		used = false;
 	if (used)
 		entry->listener = listener;
 	weft__lock_drop(&entry->lock);

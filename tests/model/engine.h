@@ -26,7 +26,7 @@
 #define TABLE_SHIFT 9
 #define DATA_MAX 1024
 #define DATA_SHIFT 11
-#define STORES_MAX 32
+#define STORES_MAX 64
 #define READS_MAX 16
 #define DEAD_MAX 32
 #define NAMES_MAX 128
