@@ -30,6 +30,14 @@ static void load(void)
 	symbol_load(library, #name, &libdw.name, sizeof(libdw.name));
 	WEFT__LIBDW(LOAD)
 #undef LOAD
+	/*
+	 * What failed is kept for dlerror(), of this thread: its second call
+	 * frees it. The thread of a dump may end with the process.
+	 */
+	if (missing) {
+		dlerror();
+		dlerror();
+	}
 }
 
 const struct weft__libdw *weft__libdw(const char **ret_why)
