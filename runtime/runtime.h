@@ -71,9 +71,10 @@ struct weft_runtime {
 	struct weft__inject inject;
 	struct weft__idle idle;
 
-	/* Worker + 1 that parks with a bounded wait to look after late ones; 0:
-	 * nobody does. */
+	/* Worker + 1 that parks with a bounded wait to look after late ones, or
+	 * is on its way to that; 0: nobody does. */
 	weft__atomic(uint32_t) sentinel WEFT__APART;
+	weft__atomic(bool) sentinel_comes; /* on its way: was woken for that */
 	/* When a worker last went from parked to running. */
 	weft__atomic(uint64_t) active_ns;
 	struct weft__crowd crowd;

@@ -264,8 +264,8 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 	return NULL;
 }
 
-/* Back among the running. */
-static void unparked(struct weft__worker *worker)
+/* Back among the running.  True: only to be the sentinel. */
+static bool unparked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
@@ -274,14 +274,18 @@ static void unparked(struct weft__worker *worker)
 	worker->parked = false;
 	/* pairs: [park.token] */
 	weft__swap(&worker->park_word, (uint32_t)WEFT__PARK_EMPTY, acq_rel);
+	if (!worker->claimed || !weft__sentinel_came(worker))
+		return false;
+	worker->claimed = false;
+	return true;
 }
 
 /* After the driver's park: was there a reason, or did the sentinel look up? */
 static void park_end(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
+	bool appointed = unparked(worker);
 
-	unparked(worker);
 	worker->ended_ns = now_ns;
 	worker->woken = true;
 	/* relaxed: helpers compare it with a clock. */
@@ -290,7 +294,8 @@ static void park_end(struct weft__worker *worker)
 		weft__sentinel_look(worker, now_ns);
 		return;
 	}
-	weft__sentinel_ran(worker, now_ns);
+	if (!appointed)
+		weft__sentinel_ran(worker, now_ns);
 }
 
 /* The same, and somebody has to ask for memory again for those who starve. */
@@ -336,7 +341,7 @@ static void park(struct weft__worker *worker)
 	if (last && is_forgotten(worker)) { /* mutate: recheck=false */
 		worker->stays = true;
 		worker->ops->park_abort(worker);
-		unparked(worker);
+		(void)unparked(worker);
 		return;
 	}
 	/* relaxed: a look; a runtime that stops then writes park_word. */
@@ -345,7 +350,7 @@ static void park(struct weft__worker *worker)
 	    !weft__cas(&worker->park_word, &empty, (uint32_t)WEFT__PARK_SLEEPS,
 		       acq_rel)) {
 		worker->ops->park_abort(worker);
-		unparked(worker);
+		(void)unparked(worker);
 		return;
 	}
 	weft__count(worker, WEFT__N_PARKS, 1);

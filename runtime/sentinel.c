@@ -17,8 +17,8 @@ void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
 
 static bool is_sentinel(struct weft__worker *worker)
 {
-	/* relaxed: only this worker puts its own number there, and who takes it
-	 * away has claimed and wakes it. */
+	/* relaxed: this worker's number is put there by itself, or by who has
+	 * claimed and wakes it, and taken away likewise. */
 	return weft__load(&worker->runtime->sentinel, relaxed) ==
 	       worker->index + 1;
 }
@@ -86,17 +86,31 @@ static bool retire(struct weft__worker *worker)
 			  seq_cst);
 }
 
-uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
+/* 0: this worker has the place now.  Else somebody else has, and it may sleep
+ * for so long: it looks after others itself while that one is on its way. */
+static uint64_t take_place(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t nobody = 0;
 
+	/* pairs: [sentinel.retire] */
+	if (weft__cas(&runtime->sentinel, &nobody, worker->index + 1, seq_cst))
+		return 0;
+	/* relaxed: advice. */
+	return weft__load(&runtime->sentinel_comes, relaxed) ? WEFT__LATE_NS :
+							       WEFT_NEVER;
+}
+
+uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+	uint64_t wait_ns;
+
 	if (runtime->sentinel_off || runtime->workers_count == 1)
 		return WEFT_NEVER;
-	/* pairs: [sentinel.retire] */
-	if (!is_sentinel(worker) &&
-	    !weft__cas(&runtime->sentinel, &nobody, worker->index + 1, seq_cst))
-		return WEFT_NEVER;
+	wait_ns = is_sentinel(worker) ? 0 : take_place(worker);
+	if (wait_ns)
+		return wait_ns;
 	if (weft__all_parked(runtime) &&
 	    quiet(worker, worker->ops->now(runtime)) && retire(worker))
 		return WEFT_NEVER;
@@ -104,10 +118,13 @@ uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
 	return watch_ns(worker);
 }
 
-/* This worker runs again after a sleep: somebody must look after it. */
+/* This worker runs again after a sleep: somebody must look after it.  He has
+ * the place before he wakes: else this worker, if it sleeps again before that,
+ * takes it, and has to wake him anew when it runs. */
 static void appoint_sentinel(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
+	uint32_t nobody = 0;
 	int index;
 
 	if (runtime->sentinel_off || runtime->workers_count == 1 ||
@@ -117,6 +134,11 @@ static void appoint_sentinel(struct weft__worker *worker)
 	index = weft__idle_claim_any(&runtime->idle);
 	if (index < 0)
 		return;
+	/* relaxed: he sees it by the wake. */
+	if (weft__cas(&runtime->sentinel, &nobody, (uint32_t)index + 1,
+		      relaxed))
+		/* relaxed: advice. */
+		weft__store(&runtime->sentinel_comes, true, relaxed);
 	weft__count(worker, WEFT__N_WAKES_SENT, 1);
 	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
 }
@@ -130,6 +152,16 @@ void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
 		set_watches(worker, false);
 	}
 	appoint_sentinel(worker);
+}
+
+bool weft__sentinel_came(struct weft__worker *worker)
+{
+	if (!is_sentinel(worker) || worker->watches)
+		return false;
+	/* relaxed: advice. */
+	weft__store(&worker->runtime->sentinel_comes, false, relaxed);
+	set_watches(worker, true);
+	return true;
 }
 
 /* Is there a task in the shared queue, while all others sleep and nobody is on

@@ -31,6 +31,10 @@ uint64_t weft__sentinel_wait_ns(struct weft__worker *worker);
 /* The sentinel has looked up without being woken. */
 void weft__sentinel_look(struct weft__worker *worker, uint64_t now_ns);
 
+/* This worker, which was woken, is to be the sentinel, unless it has something
+ * to run. */
+bool weft__sentinel_came(struct weft__worker *worker);
+
 /* This worker has something to run after a sleep: if it watched, from here on
  * another one does. */
 void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns);

@@ -59,6 +59,89 @@ START_TEST(sentinel_that_is_woken_has_left_its_place)
 }
 END_TEST
 
+/* Who sleeps again before the one it has woken to watch is there does not take
+ * that one's place, and so need not wake it each time. */
+static int64_t nap_at_once(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 1000; i++)
+		EXPECT(weft_sleep(1 + fake_random(WEFT_US(3))) == 0);
+	return 0;
+}
+
+START_TEST(sentinel_is_woken_once)
+{
+	struct fake_config config = {
+		.seed = seed_of(_i),
+		.workers = 2 + (unsigned)_i % 3,
+	};
+	struct fake_result result = must_run(&config, nap_at_once, NULL);
+
+	ck_assert_uint_le(result.stats.total.wakes_sent, 5);
+	ck_assert_uint_eq(result.stats.total.wakes_wasted, 0);
+}
+END_TEST
+
+static uint64_t ran_ns;
+
+static int64_t note_time(void *arg)
+{
+	(void)arg;
+	ran_ns = weft_now();
+	return 0;
+}
+
+/* Wakes number 2 a few times. */
+static int64_t receive_by_2(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 5; i++)
+		fake_receive(2, WEFT_US(20));
+	return 0;
+}
+
+/* All sleep then, and nobody watches. */
+static void hold_number_1(void *arg)
+{
+	(void)arg;
+	EXPECT(sentinel() == 0);
+	fake_hold(1, true);
+}
+
+/* Number 1 is appointed, and its thread has no processor: number 2, which goes
+ * to sleep after that, looks up, and so finds what number 0 has in its ring as
+ * it computes. */
+static int64_t compute_beside_one_that_is_held(void *arg)
+{
+	uint64_t start_ns;
+
+	(void)arg;
+	fake_foreign(WEFT_MS(400), hold_number_1, NULL);
+	EXPECT(weft_sleep(WEFT_MS(500)) == 0);
+	EXPECT(sentinel() == 2);
+	WEFT_SCOPE (all, NULL) {
+		EXPECT(weft_go(all, receive_by_2, NULL, 0) == 0);
+		EXPECT(weft_sleep(WEFT_US(300)) == 0);
+		EXPECT(sentinel() == 2);
+		EXPECT(weft_go(all, note_time, NULL, 0) == 0);
+		ran_ns = 0;
+		start_ns = weft_now();
+		fake_compute(WEFT_MS(20));
+		EXPECT(ran_ns != 0);
+		EXPECT(ran_ns - start_ns < WEFT_MS(5));
+	}
+	fake_hold(1, false);
+	return 0;
+}
+
+START_TEST(sentinel_that_does_not_come_is_stood_in_for)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 3 };
+
+	(void)must_run(&config, compute_beside_one_that_is_held, NULL);
+}
+END_TEST
+
 /* A task that gets into the shared queue, and nobody is woken for it. */
 static struct weft__task *forgotten;
 
@@ -76,7 +159,7 @@ static int64_t forget_one(void *arg)
 	(void)arg;
 	/* Somebody looks up for a while after somebody has woken. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	WEFT_SCOPE(all, NULL) {
+	WEFT_SCOPE (all, NULL) {
 		EXPECT(weft_go(all, note_run, NULL, 0) == 0);
 		forgotten = weft__lifo_take(weft__worker_self());
 		EXPECT(forgotten != NULL);
@@ -130,6 +213,9 @@ static Suite *sleep_suite(void)
 
 	tcase_set_tags(tc, "sentinel");
 	tcase_add_loop_test(tc, sentinel_that_is_woken_has_left_its_place, 0,
+			    20);
+	tcase_add_loop_test(tc, sentinel_is_woken_once, 0, 20);
+	tcase_add_loop_test(tc, sentinel_that_does_not_come_is_stood_in_for, 0,
 			    20);
 	tcase_add_loop_test(
 		tc, task_that_nobody_was_woken_for_is_rescued_and_counted, 0,
