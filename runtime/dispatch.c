@@ -94,10 +94,11 @@ void weft__tell_peers(struct weft__worker *worker)
 		weft__wake_one(worker->runtime, worker);
 }
 
-/* In the middle of a task that pushes on and on. */
+/* In the middle of a task that pushes on and on.  What completions and timers
+ * push before a tick is told of when it begins. */
 void weft__tell_peers_late(struct weft__worker *worker)
 {
-	if (!weft__idle_wants_wake(&worker->runtime->idle) ||
+	if (!worker->ticks || !weft__idle_wants_wake(&worker->runtime->idle) ||
 	    weft__crowd_suffices(worker))
 		return;
 	if (worker->ops->now(worker->runtime) - worker->tick_ns >=

@@ -80,6 +80,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 		worker->until_inject = (int32_t)worker->interval;
 		first = weft__take_turn(worker);
 	}
+	worker->ticks = true;
 	weft__fuse_set(worker);
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
@@ -127,6 +128,7 @@ static void tick_end(struct weft__worker *worker)
 				   worker->clock_ns;
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
+	worker->ticks = false;
 	weft__crowd_look(worker, worker->ended_ns);
 	if (worker->unfenced || worker->notify)
 		weft__tell_peers_fenced(worker);

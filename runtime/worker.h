@@ -148,6 +148,7 @@ struct weft__worker {
 	uint32_t next_help; /* whom to look at next */
 	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
 	bool searching;
+	bool ticks; /* runs tasks, and does not poll or sleep */
 	bool claimed; /* was woken to search, has found nothing yet */
 	bool parked;  /* announced */
 	bool watches; /* as the sentinel; until it has seen to it that another
