@@ -23,6 +23,14 @@
 
 #include "runtime/base/assert.h"
 
+/* Linux 6.15; liburing 2.3 does not name them. */
+#ifndef IORING_FEAT_NO_IOWAIT
+#define IORING_FEAT_NO_IOWAIT (1u << 17)
+#endif
+#ifndef IORING_ENTER_NO_IOWAIT
+#define IORING_ENTER_NO_IOWAIT (1u << 7)
+#endif
+
 /* Completions may be so many times as many as entries: a thousand connections
  * may each have something at once.  What there is no room for costs the kernel
  * an allocation each, and ends requests that would go on. */
@@ -157,6 +165,12 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	 * the thread has as many as there may be. */
 	if (alone && io_uring_register_ring_fd(&ring->uring) == 1)
 		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
+	ring->wait_flags = ring->enter_flags | IORING_ENTER_GETEVENTS |
+			   IORING_ENTER_EXT_ARG;
+	/* A worker that has nothing to do is idle: else the system counts its
+	 * sleep as waiting for a disk. */
+	if (ring->uring.features & IORING_FEAT_NO_IOWAIT)
+		ring->wait_flags |= IORING_ENTER_NO_IOWAIT;
 	ring->mask = *ring->uring.sq.kring_mask;
 	ring_fill_array(ring);
 	return 0;
@@ -262,9 +276,8 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 	};
 	int r = io_uring_enter2((unsigned)ring->uring.enter_ring_fd,
 				weft__ring_unsubmitted(ring), 1,
-				ring->enter_flags | IORING_ENTER_GETEVENTS |
-					IORING_ENTER_EXT_ARG,
-				(sigset_t *)(void *)&arg, sizeof(arg));
+				ring->wait_flags, (sigset_t *)(void *)&arg,
+				sizeof(arg));
 
 	r = ring_answer(r);
 	return r == -EAGAIN || r == -EBUSY ? r : 0;

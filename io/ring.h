@@ -33,6 +33,7 @@ struct weft__ring {
 	uint32_t tail;	       /* of the entries; owner only */
 	uint32_t mask;	       /* immutable */
 	uint32_t enter_flags;  /* immutable: how it is named on entering */
+	uint32_t wait_flags;   /* immutable: the same, to wait */
 	bool alone;	       /* immutable: no other thread uses it */
 };
 
