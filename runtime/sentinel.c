@@ -38,13 +38,14 @@ static bool quiet(struct weft__worker *worker, uint64_t now_ns)
 	return now_ns > active_ns + WEFT__QUIET_NS;
 }
 
-/* Until the first of the others will be late, unless it is seen before. */
+/* Until the first of the others will be late, unless it is seen before.  (One
+ * that sleeps now will not be earlier.) */
 static uint64_t watch_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime);
 	uint64_t late_after_ns = weft__crowd_late_ns(runtime);
-	uint64_t wait_ns = WEFT__LATE_NS;
+	uint64_t wait_ns = late_after_ns;
 
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
 		/* relaxed: compared with a clock. */

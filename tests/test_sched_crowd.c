@@ -289,6 +289,33 @@ START_TEST(all_run_without_a_sentinel)
 }
 END_TEST
 
+static uint64_t parks_of(unsigned worker)
+{
+	struct weft_worker_stats stats;
+
+	EXPECT(weft_stats_worker(fake_runtime(), worker, &stats) == 0);
+	return stats.parks;
+}
+
+/* Number 1 looks whether number 0 is late, no oftener than that may be. */
+AMONG(nap_on, looks_seldom)
+{
+	uint64_t before;
+
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	before = parks_of(1);
+	EXPECT(weft_sleep(WEFT_MS(60)) == 0);
+	EXPECT(parks_of(1) - before <= 60000000 / WEFT__CROWD_LATE_NS + 2);
+	EXPECT(parks_of(1) - before >= 15);
+}
+
+START_TEST(who_watches_looks_seldom_in_a_crowd)
+{
+	run_crowd(_i, 2, 1, looks_seldom_main);
+}
+END_TEST
+
 /* ---- And more again -------------------------------------------------- */
 
 AMONG(nap_on, one_more)
@@ -476,6 +503,7 @@ static Suite *crowd_suite(void)
 			    0, SEEDS);
 	tcase_add_loop_test(tc, lowest_sleeper_is_woken_for_what_is_handed_over,
 			    0, SEEDS);
+	tcase_add_loop_test(tc, who_watches_looks_seldom_in_a_crowd, 0, SEEDS);
 	tcase_add_test(tc, sleepers_are_woken_from_the_lowest_on);
 	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
