@@ -84,6 +84,8 @@ static void setup_shard(unsigned i)
 	struct io_uring *uring = &shards[i].ring.uring;
 	struct kernel_ring *ring = &kernel_rings[i];
 
+	shards[i].ring.wait_flags = IORING_ENTER_GETEVENTS |
+				    IORING_ENTER_EXT_ARG;
 	ring->sq_mask = shards[i].ring.mask = ENTRIES - 1;
 	ring->cq_mask = COMPLETIONS - 1;
 	uring->ring_fd = uring->enter_ring_fd = (int)i;
