@@ -37,7 +37,7 @@ __attribute__((noinline)) void weft__worker_set(struct weft__worker *worker)
  * Telling peers.
  */
 
-void weft__unpark(struct weft__worker *from, struct weft__worker *to)
+bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
 {
 	/* pairs: [park.token] in runtime/sched.c */
 	uint32_t old = weft__swap(&to->park_word,
@@ -45,6 +45,7 @@ void weft__unpark(struct weft__worker *from, struct weft__worker *to)
 
 	if (old == WEFT__PARK_SLEEPS)
 		to->ops->wake(from, to); /* mutate: wake */
+	return old != WEFT__PARK_EMPTY;
 }
 
 /* Wakes the worker that was claimed; -1: none was. */

@@ -43,6 +43,8 @@ struct weft__crowd {
 	weft__atomic(bool) tries;	/* it was raised last */
 };
 
+#define WEFT__SENTINEL_COMES ((uint32_t)1 << 31)
+
 #define WEFT__SPIN_NS 50000u /* at first, and at most */
 
 /* In `visitors`. */
@@ -71,10 +73,10 @@ struct weft_runtime {
 	struct weft__inject inject;
 	struct weft__idle idle;
 
-	/* Worker + 1 that parks with a bounded wait to look after late ones, or
-	 * is on its way to that; 0: nobody does. */
+	/* Worker + 1 that parks with a bounded wait to look after late ones,
+	 * and WEFT__SENTINEL_COMES if it has only been woken for that; 0:
+	 * nobody does. */
 	weft__atomic(uint32_t) sentinel WEFT__APART;
-	weft__atomic(bool) sentinel_comes; /* on its way: was woken for that */
 	/* When a worker last went from parked to running. */
 	weft__atomic(uint64_t) active_ns;
 	struct weft__crowd crowd;

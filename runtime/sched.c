@@ -212,6 +212,8 @@ static void tick(struct weft__worker *worker)
 
 	if (!task)
 		task = weft__pick(worker);
+	else if (worker->notify)
+		weft__tell_peers(worker);
 	/* Woken to search, it found work of its own; that may take long, and
 	 * whoever pushes relies on those that search. */
 	if (task && worker->searching)
@@ -276,7 +278,7 @@ static bool unparked(struct weft__worker *worker)
 	worker->parked = false;
 	/* pairs: [park.token] */
 	weft__swap(&worker->park_word, (uint32_t)WEFT__PARK_EMPTY, acq_rel);
-	if (!worker->claimed || !weft__sentinel_came(worker))
+	if (!weft__sentinel_came(worker))
 		return false;
 	worker->claimed = false;
 	return true;

@@ -17,8 +17,8 @@ void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
 
 static bool is_sentinel(struct weft__worker *worker)
 {
-	/* relaxed: this worker's number is put there by itself, or by who has
-	 * claimed and wakes it, and taken away likewise. */
+	/* relaxed: only this worker puts its own number there; who takes it
+	 * away has claimed it, and wakes it unless it is awake. */
 	return weft__load(&worker->runtime->sentinel, relaxed) ==
 	       worker->index + 1;
 }
@@ -87,61 +87,79 @@ static bool retire(struct weft__worker *worker)
 			  seq_cst);
 }
 
-/* 0: this worker has the place now.  Else somebody else has, and it may sleep
- * for so long: it looks after others itself while that one is on its way. */
-static uint64_t take_place(struct weft__worker *worker)
+/* Returns who has the place now: this worker, if nobody had. */
+static uint32_t take_place(struct weft__worker *worker)
 {
-	struct weft_runtime *runtime = worker->runtime;
-	uint32_t nobody = 0;
+	weft__atomic(uint32_t) *place = &worker->runtime->sentinel;
+	uint32_t self = worker->index + 1, holder;
 
-	/* pairs: [sentinel.retire] */
-	if (weft__cas(&runtime->sentinel, &nobody, worker->index + 1, seq_cst))
-		return 0;
-	/* relaxed: advice. */
-	return weft__load(&runtime->sentinel_comes, relaxed) ? WEFT__LATE_NS :
-							       WEFT_NEVER;
+	do {
+		holder = 0;
+		/* pairs: [sentinel.retire] */
+		if (weft__cas(place, &holder, self, seq_cst))
+			return self;
+		/* relaxed: likewise.  He who appoints may take it back. */
+	} while (holder == (WEFT__SENTINEL_COMES | self) &&
+		 !weft__cas(place, &holder, self, relaxed));
+	return holder == (WEFT__SENTINEL_COMES | self) ? self : holder;
 }
 
 uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	uint64_t wait_ns;
+	uint32_t self = worker->index + 1, holder = self;
 
 	if (runtime->sentinel_off || runtime->workers_count == 1)
 		return WEFT_NEVER;
-	wait_ns = is_sentinel(worker) ? 0 : take_place(worker);
-	if (wait_ns)
-		return wait_ns;
-	if (weft__all_parked(runtime) &&
-	    quiet(worker, worker->ops->now(runtime)) && retire(worker))
+	if (!is_sentinel(worker))
+		holder = take_place(worker);
+	if (holder == self) {
+		if (weft__all_parked(runtime) &&
+		    quiet(worker, worker->ops->now(runtime)) && retire(worker))
+			return WEFT_NEVER;
+	} else if (!(holder & WEFT__SENTINEL_COMES)) {
+		if (worker->watches)
+			set_watches(worker, false);
 		return WEFT_NEVER;
+	}
+	/* Who has the place; or who stands in for one that is on its way, whose
+	 * thread may have no processor. */
 	set_watches(worker, true);
 	return watch_ns(worker);
 }
 
-/* This worker runs again after a sleep: somebody must look after it.  He has
- * the place before he wakes: else this worker, if it sleeps again before that,
- * takes it, and has to wake him anew when it runs. */
+/*
+ * This worker runs again after a sleep: somebody must look after it.  A sleeper
+ * has the place before he is woken for it: else this worker, if it sleeps again
+ * before he is awake, takes it, and has to wake him anew when it runs.
+ *
+ * He sees the mark when he has swapped his park word, if he does that after we
+ * did.  If not he was awake, or about to be, and it is taken back: he might
+ * compute with the place, and nobody would look up.
+ */
 static void appoint_sentinel(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	uint32_t nobody = 0;
-	int index;
 
-	if (runtime->sentinel_off || runtime->workers_count == 1 ||
-	    /* pairs: [sentinel.retire] */
-	    weft__load(&runtime->sentinel, seq_cst))
+	if (runtime->sentinel_off || runtime->workers_count == 1)
 		return;
-	index = weft__idle_claim_any(&runtime->idle);
-	if (index < 0)
-		return;
-	/* relaxed: he sees it by the wake. */
-	if (weft__cas(&runtime->sentinel, &nobody, (uint32_t)index + 1,
-		      relaxed))
-		/* relaxed: advice. */
-		weft__store(&runtime->sentinel_comes, true, relaxed);
-	weft__count(worker, WEFT__N_WAKES_SENT, 1);
-	weft__unpark(worker, runtime->workers[index]); /* mutate: wake */
+	/* pairs: [sentinel.retire] */
+	while (!weft__load(&runtime->sentinel, seq_cst)) {
+		int index = weft__idle_claim_any(&runtime->idle);
+		uint32_t mark = WEFT__SENTINEL_COMES | ((uint32_t)index + 1);
+		uint32_t nobody = 0;
+
+		if (index < 0)
+			return;
+		/* relaxed: goes with the wake. */
+		(void)weft__cas(&runtime->sentinel, &nobody, mark, relaxed);
+		weft__count(worker, WEFT__N_WAKES_SENT, 1);
+		/* mutate: wake */
+		if (weft__unpark(worker, runtime->workers[index]))
+			return;
+		/* relaxed: the loop looks again. */
+		(void)weft__cas(&runtime->sentinel, &mark, 0u, relaxed);
+	}
 }
 
 void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
@@ -157,10 +175,17 @@ void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
 
 bool weft__sentinel_came(struct weft__worker *worker)
 {
-	if (!is_sentinel(worker) || worker->watches)
+	weft__atomic(uint32_t) *place = &worker->runtime->sentinel;
+	/* relaxed: the mark goes with the wake. */
+	uint32_t self = worker->index + 1, holder = weft__load(place, relaxed);
+
+	if (holder == (WEFT__SENTINEL_COMES | self)) {
+		/* relaxed: likewise.  Or it was taken back. */
+		if (!weft__cas(place, &holder, self, relaxed))
+			return false;
+	} else if (holder != self || !worker->claimed) {
 		return false;
-	/* relaxed: advice. */
-	weft__store(&worker->runtime->sentinel_comes, false, relaxed);
+	}
 	set_watches(worker, true);
 	return true;
 }

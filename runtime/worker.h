@@ -149,10 +149,12 @@ struct weft__worker {
 	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
 	bool searching;
 	bool ticks; /* runs tasks, and does not poll or sleep */
-	bool claimed; /* was woken to search, has found nothing yet */
+	bool claimed; /* was woken to search, not only to be the sentinel, and
+			 has found nothing yet */
 	bool parked;  /* announced */
-	bool watches; /* as the sentinel; until it has seen to it that another
-			 one does, even if it was claimed, and so is none */
+	bool watches; /* as the sentinel, or for one that is on its way; until
+			 it has seen to it that another one does, even if it
+			 was claimed, and so is none */
 	bool ran;     /* something in this tick */
 	bool woken;   /* by a sleep that has just ended */
 	bool drained; /* it had run all it had; see crowd.h */
@@ -430,8 +432,9 @@ void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
 /* Wakes the sleeper with the lowest number, whoever else is on the way. */
 void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 
-/* Wakes a worker that was claimed, or one that must look at something. */
-void weft__unpark(struct weft__worker *from, struct weft__worker *to);
+/* Wakes a worker that was claimed, or one that must look at something.  False:
+ * it had not been about to sleep. */
+bool weft__unpark(struct weft__worker *from, struct weft__worker *to);
 
 /* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
  * over for this worker.  runtime/sched.c */

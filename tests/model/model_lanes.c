@@ -36,11 +36,12 @@ static struct weft__alarm soon, far_off;
 static struct model_event woken, ready[2];
 static uint32_t fired[2], disarmed;
 
-void weft__unpark(struct weft__worker *from, struct weft__worker *to)
+bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
 {
 	(void)from;
 	model_assert(to == &pool[0], "worker 0 owns the time");
 	model_post(&woken);
+	return true;
 }
 
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task)

@@ -92,6 +92,18 @@ static int64_t is_computed(void *arg)
 	return 0;
 }
 
+/* At the end all sleep, and who has the place is there. */
+static void check(void *arg)
+{
+	uint32_t holder = weft__load(&runtime.sentinel, relaxed);
+
+	workers_check(arg);
+	model_assert(holder <= runtime.workers_count, "nobody is on its way");
+	/* Others may too, who stood in for one that was on its way. */
+	model_assert(!holder || pool[holder - 1].watches,
+		     "who has the place watches");
+}
+
 static void setup(void *arg)
 {
 	(void)arg;
@@ -148,19 +160,31 @@ static void setup_retired(void *arg)
 	start_parked(1);
 }
 
+/* Both sleep, nobody looks up, and each wakes by itself: whom the other
+ * appoints may be awake. */
+static void setup_both(void *arg)
+{
+	setup_retired(arg);
+	tasks[0].fn = tasks[1].fn = do_nothing;
+	tasks[1].pin = 2;
+}
+
 THREAD(submit_0, submit(0); wait_for(0);)
+THREAD(submit_both, submit(0); submit(1); wait_for(0); wait_for(1);)
 THREAD(wait_0, wait_for(0);)
 
-MODEL(retire_meets_wake, setup_retires, workers_check,
+MODEL(retire_meets_wake, setup_retires, check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
-MODEL(retire_meets_wake_in_slot, setup_retires_in_slot, workers_check,
+MODEL(retire_meets_wake_in_slot, setup_retires_in_slot, check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
-MODEL(leave_meets_park, setup_leaves, workers_check,
+MODEL(leave_meets_park, setup_leaves, check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0)
-MODEL(park_meets_claim, setup_claimed, workers_check,
+MODEL(park_meets_claim, setup_claimed, check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
-MODEL(a_wake_appoints, setup_retired, workers_check,
+MODEL(a_wake_appoints, setup_retired, check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
+MODEL(who_is_appointed_wakes_by_itself, setup_both, check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_both)
 
 int main(void)
 {
@@ -170,6 +194,7 @@ int main(void)
 		leave_meets_park,
 		park_meets_claim,
 		a_wake_appoints,
+		who_is_appointed_wakes_by_itself,
 		NULL,
 	};
 
