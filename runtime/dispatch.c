@@ -45,7 +45,7 @@ bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
 
 	if (old == WEFT__PARK_SLEEPS)
 		to->ops->wake(from, to); /* mutate: wake */
-	return old != WEFT__PARK_EMPTY;
+	return old == WEFT__PARK_SLEEPS;
 }
 
 /* Wakes the worker that was claimed; -1: none was. */

@@ -313,6 +313,16 @@ static uint64_t sleep_ns(struct weft__worker *worker)
 	return weft__stop_wait_ns(worker, wait_ns);
 }
 
+/* It does not sleep after all. */
+static void park_abort(struct weft__worker *worker)
+{
+	worker->ops->park_abort(worker);
+	/* Who has seen it as one that sleeps may have retired. */
+	if (!unparked(worker) && !worker->watches)
+		weft__sentinel_ran(worker,
+				   worker->ops->now(worker->runtime));
+}
+
 /* Would nobody come to what there is, if this worker slept?  Who gives way has
  * left it to those that run; and a ring's owner, the only one who puts anything
  * there, is awake. */
@@ -344,8 +354,7 @@ static void park(struct weft__worker *worker)
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
 	if (last && is_forgotten(worker)) { /* mutate: recheck=false */
 		worker->stays = true;
-		worker->ops->park_abort(worker);
-		(void)unparked(worker);
+		park_abort(worker);
 		return;
 	}
 	/* relaxed: a look; a runtime that stops then writes park_word. */
@@ -353,8 +362,7 @@ static void park(struct weft__worker *worker)
 	    /* pairs: [park.token] */
 	    !weft__cas(&worker->park_word, &empty, (uint32_t)WEFT__PARK_SLEEPS,
 		       acq_rel)) {
-		worker->ops->park_abort(worker);
-		(void)unparked(worker);
+		park_abort(worker);
 		return;
 	}
 	weft__count(worker, WEFT__N_PARKS, 1);

@@ -84,7 +84,8 @@ static bool retire(struct weft__worker *worker)
 	}
 	/* pairs: [sentinel.retire] */
 	return !weft__cas(&runtime->sentinel, &nobody, worker->index + 1,
-			  seq_cst);
+			  seq_cst) &&
+	       !(nobody & WEFT__SENTINEL_COMES);
 }
 
 /* Returns who has the place now: this worker, if nobody had. */
@@ -118,8 +119,8 @@ uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
 		    quiet(worker, worker->ops->now(runtime)) && retire(worker))
 			return WEFT_NEVER;
 	} else if (!(holder & WEFT__SENTINEL_COMES)) {
-		if (worker->watches)
-			set_watches(worker, false);
+		/* Once more, if the driver could not do it before. */
+		set_watches(worker, false);
 		return WEFT_NEVER;
 	}
 	/* Who has the place; or who stands in for one that is on its way, whose
@@ -133,9 +134,9 @@ uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
  * has the place before he is woken for it: else this worker, if it sleeps again
  * before he is awake, takes it, and has to wake him anew when it runs.
  *
- * He sees the mark when he has swapped his park word, if he does that after we
- * did.  If not he was awake, or about to be, and it is taken back: he might
- * compute with the place, and nobody would look up.
+ * If he slept he sees the mark when he has swapped his park word.  If not he
+ * may be awake already, and it is taken back: he might compute with the place,
+ * and nobody would look up.
  */
 static void appoint_sentinel(struct weft__worker *worker)
 {

@@ -432,8 +432,8 @@ void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
 /* Wakes the sleeper with the lowest number, whoever else is on the way. */
 void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 
-/* Wakes a worker that was claimed, or one that must look at something.  False:
- * it had not been about to sleep. */
+/* Wakes a worker that was claimed, or one that must look at something.  True:
+ * it slept; false: it is awake, or somebody else wakes it. */
 bool weft__unpark(struct weft__worker *from, struct weft__worker *to);
 
 /* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
