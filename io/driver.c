@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/idled.h"
 #include "io/kernel.h"
 #include "io/listener.h"
 #include "io/op.h"
@@ -135,6 +136,9 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	r = weft__lanes_open(runtime, uring_now(runtime));
 	if (r < 0)
 		goto fail_shards;
+	/* One worker alone has no use for it. */
+	reactor->idled_fd =
+		runtime->workers_count > 1 ? weft__idled_open() : -1;
 	reactor->nosignal = weft__kernel_has_nosignal();
 	reactor->tells_ends = weft__kernel_tells_ends();
 	runtime->driver = reactor;
@@ -233,6 +237,8 @@ static void uring_close(struct weft_runtime *runtime)
 	unblock_sigpipe(weft__shard(runtime->workers[0]));
 	shards_close(runtime);
 	weft__fds_fini(&reactor->fds);
+	if (reactor->idled_fd >= 0)
+		close(reactor->idled_fd);
 	free(reactor);
 	runtime->driver = NULL;
 }
@@ -474,6 +480,11 @@ static uint64_t uring_waited(struct weft__worker *worker)
 	return weft__schedstat_waited_ns(&weft__shard(worker)->schedstat);
 }
 
+static uint64_t uring_idled(struct weft_runtime *runtime)
+{
+	return weft__idled_ns(weft__reactor(runtime)->idled_fd);
+}
+
 static void uring_watch(struct weft__worker *worker, bool watches)
 {
 	struct weft__slice *slice = &weft__shard(worker)->slice;
@@ -500,6 +511,7 @@ static const struct weft__driver_ops uring_ops = {
 	.wake = uring_wake,
 	.watch = uring_watch,
 	.waited = uring_waited,
+	.idled = uring_idled,
 	.describe = weft__op_describe,
 	.random = uring_random,
 };

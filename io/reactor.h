@@ -21,6 +21,7 @@ struct weft__reactor {
 	weft__atomic(uint32_t) listeners_made; /* numbers them */
 	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
 	weft__atomic(uint64_t) stale;	/* completions of nobody: a bug */
+	int idled_fd; /* immutable; see io/idled.h */
 };
 
 static inline struct weft__reactor *

@@ -34,19 +34,24 @@ static uint32_t workers_running(struct weft_runtime *runtime)
 struct change {
 	uint64_t changed_ns, now_ns;
 	uint64_t hold_ns;
+	uint64_t idled_ns;
 	uint32_t most;
 	bool tries;
 };
 
 /* One changes it at a time, and the next only after a window of its own. */
-static void crowd_change(struct weft__crowd *crowd, struct change *change)
+static void crowd_change(struct weft_runtime *runtime, struct change *change)
 {
+	struct weft__crowd *crowd = &runtime->crowd;
+
 	/* relaxed: advice. */
 	if (!weft__cas(&crowd->changed_ns, &change->changed_ns, change->now_ns,
 		       relaxed))
 		return;
 	/* relaxed: advice. */
 	weft__store(&crowd->hold_ns, change->hold_ns, relaxed);
+	/* relaxed: advice. */
+	weft__store(&crowd->idled_ns, runtime->ops->idled(runtime), relaxed);
 	/* relaxed: advice. */
 	weft__store(&crowd->most, change->most, relaxed);
 	/* relaxed: advice. */
@@ -70,7 +75,17 @@ static void crowd_lower(struct weft_runtime *runtime, struct change *change)
 		change->most = running;
 	change->most--;
 	change->tries = false;
-	crowd_change(&runtime->crowd, change);
+	crowd_change(runtime, change);
+}
+
+/* Since the limit was changed: half a processor, or it cannot be told. */
+static bool processors_were_free(struct weft_runtime *runtime,
+				 const struct change *change)
+{
+	uint64_t idled_ns = runtime->ops->idled(runtime);
+
+	return !idled_ns || idled_ns - change->idled_ns >=
+				    (change->now_ns - change->changed_ns) / 2;
 }
 
 static void crowd_raise(struct weft_runtime *runtime, struct change *change)
@@ -78,11 +93,19 @@ static void crowd_raise(struct weft_runtime *runtime, struct change *change)
 	if (change->most == runtime->workers_count ||
 	    change->now_ns - change->changed_ns < change->hold_ns)
 		return;
+	/* What one more does others could not, but for its fair share. */
+	if (change->hold_ns < HOLD_MOST_NS &&
+	    !processors_were_free(runtime, change)) {
+		/* relaxed: advice. */
+		weft__store(&runtime->crowd.hold_ns, 2 * change->hold_ns,
+			    relaxed);
+		return;
+	}
 	if (change->tries) /* the one before was wanted */
 		change->hold_ns = WEFT__CROWD_HOLD_NS;
 	change->most++;
 	change->tries = true;
-	crowd_change(&runtime->crowd, change);
+	crowd_change(runtime, change);
 }
 
 static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
@@ -93,6 +116,8 @@ static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
 		.now_ns = now_ns,
 		/* relaxed: advice. */
 		.hold_ns = weft__load(&crowd->hold_ns, relaxed),
+		/* relaxed: advice. */
+		.idled_ns = weft__load(&crowd->idled_ns, relaxed),
 		/* relaxed: advice. */
 		.most = weft__load(&crowd->most, relaxed),
 		/* relaxed: advice. */

@@ -15,8 +15,9 @@
  * sleep, and goes to sleep; its tasks wait for their next completions in the
  * rings of those that run.  It takes nothing from them, and looks after them
  * only when they are late by two milliseconds; nor does it wait any longer for
- * one that was woken and does not come.  After a while one more is tried; if
- * that is one too many again, the next time is later.
+ * one that was woken and does not come.  After a while one more is tried, if
+ * processors were idle meanwhile, or after 4 s all the same; if that is one too
+ * many again, the next time is later.
  *
  * Who computes is not limited: there a second thread gets more of the
  * processors, and nobody waits for completions.  So others are woken, and run,

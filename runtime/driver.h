@@ -102,6 +102,10 @@ struct weft__driver_ops {
 	 * cannot be told. */
 	uint64_t (*waited)(struct weft__worker *worker);
 
+	/* How long the processors of this machine have had nothing to do so
+	 * far, all together.  From a worker; 0 if that cannot be told. */
+	uint64_t (*idled)(struct weft_runtime *runtime);
+
 	/* What a task waits for that was suspended for weft__reason_number() of
 	 * that: words that follow "waits", as snprintf() writes them.  From any
 	 * thread.  NULL, if it has no such reasons. */

@@ -40,6 +40,7 @@ struct weft__crowd {
 	weft__atomic(uint32_t) most; /* of all: no limit */
 	weft__atomic(uint64_t) changed_ns;
 	weft__atomic(uint64_t) hold_ns; /* from then until it is raised */
+	weft__atomic(uint64_t) idled_ns; /* of the machine, at that time */
 	weft__atomic(bool) tries;	/* it was raised last */
 };
 

@@ -237,6 +237,11 @@ static uint64_t fake_waited(struct weft__worker *worker)
 	return fake->waited_ns;
 }
 
+static uint64_t fake_idled(struct weft_runtime *runtime)
+{
+	return (void)runtime, fake->config.all_busy;
+}
+
 static uint64_t fake_seed(struct weft_runtime *runtime)
 {
 	(void)runtime;
@@ -258,7 +263,7 @@ const struct weft__driver_ops fake_ops = {
 	.park = fake_park,
 	.wake = fake_wake,
 	.watch = fake_watch,
-	.waited = fake_waited,
+	.waited = fake_waited, .idled = fake_idled,
 	.random = fake_seed,
 };
 

@@ -34,6 +34,7 @@ struct fake_config {
 	int32_t tick_budget;  /* 0: the usual */
 	unsigned processors;  /* while more workers may run, each waits for one
 				 whenever any of them runs; 0: none does */
+	bool all_busy;	      /* no processor is ever idle; else nobody tells */
 	bool sentinel_off;
 	bool help_off;
 	unsigned tasks_max;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite io/crowd: a worker that serves while no more than one is to run.  What
- * completes at once, and ends its sleep, wakes nobody else.
+ * completes at once, and ends its sleep, wakes nobody else.  And what is known
+ * of the machine.
  */
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include "io/idled.h"
 #include "tests/expect.h"
 #include "tests/test_io_common.h"
 
@@ -100,6 +102,41 @@ START_TEST(what_completes_at_once_wakes_nobody)
 }
 END_TEST
 
+static uint64_t since_boot_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+START_TEST(machine_tells_how_long_it_was_idle)
+{
+	uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
+	int fd = weft__idled_open();
+	uint64_t before = weft__idled_ns(fd), after;
+
+	ck_assert_uint_gt(before, 0);
+	thread_pause_ns(30000000);
+	after = weft__idled_ns(fd);
+	ck_assert_uint_ge(after, before);
+	ck_assert_uint_le(after - before, processors * 10000000000u);
+	ck_assert_uint_le(after, processors * since_boot_ns());
+	close(fd);
+}
+END_TEST
+
+START_TEST(what_cannot_be_told_is_0)
+{
+	int fd = open("/proc/version", O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_uint_eq(weft__idled_ns(fd), 0);
+	ck_assert_uint_eq(weft__idled_ns(-1), 0);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/crowd");
@@ -107,6 +144,10 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, what_completes_at_once_wakes_nobody, 0, 5);
+	suite_add_tcase(suite, tcase);
+	tcase = tcase_create("machine");
+	tcase_add_test(tcase, machine_tells_how_long_it_was_idle);
+	tcase_add_test(tcase, what_cannot_be_told_is_0);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);
 }

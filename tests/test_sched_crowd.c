@@ -353,6 +353,30 @@ START_TEST(one_that_is_not_wanted_is_tried_less_and_less_often)
 }
 END_TEST
 
+/* While others use all there is another worker could only take it from them. */
+AMONG(nap_on, no_trial)
+{
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	for (int i = 0; i < 180; i++) {
+		EXPECT(most() == 1);
+		EXPECT(weft_sleep(WEFT_MS(20)) == 0);
+	}
+	/* After 4 s it is tried all the same. */
+	fake_processors(0);
+	EXPECT(weft_sleep(WEFT_MS(400)) == 0);
+	EXPECT(most() == 2);
+}
+
+START_TEST(none_is_tried_while_no_processor_is_idle)
+{
+	struct fake_config config = crowd(_i, 2, 1);
+
+	config.all_busy = true;
+	config.steps_max = 200000000;
+	(void)must_run(&config, no_trial_main, NULL);
+}
+END_TEST
+
 /* ---- What the limit does not hold up --------------------------------- */
 
 static uint64_t ran_ns;
@@ -514,6 +538,7 @@ static Suite *crowd_suite(void)
 			    SEEDS);
 	tcase_add_loop_test(
 		tc, one_that_is_not_wanted_is_tried_less_and_less_often, 0, 3);
+	tcase_add_loop_test(tc, none_is_tried_while_no_processor_is_idle, 0, 3);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("no harm");
 	tcase_add_loop_test(tc, who_computes_is_helped_all_the_same, 0, SEEDS);

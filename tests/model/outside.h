@@ -105,6 +105,17 @@ int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
 	return 0;
 }
 
+int weft__idled_open(void)
+{
+	return -1;
+}
+
+uint64_t weft__idled_ns(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
 bool weft__kernel_has_nosignal(void)
 {
 	return true;

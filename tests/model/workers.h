@@ -185,6 +185,12 @@ static uint64_t driver_waited(struct weft__worker *worker)
 	return 0;
 }
 
+static uint64_t driver_idled(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
 static void driver_watch(struct weft__worker *worker, bool watches)
 {
 	(void)worker, (void)watches;
@@ -203,6 +209,7 @@ static const struct weft__driver_ops driver = {
 	.wake = driver_wake,
 	.watch = driver_watch,
 	.waited = driver_waited,
+	.idled = driver_idled,
 	.close = driver_close,
 };
 
