@@ -153,6 +153,23 @@ fail_reactor:
 	return r;
 }
 
+#ifdef WEFT__TSAN
+/* It does not see the ring unmapped that the kernel was tried with, and takes
+ * another thread's at the same address for that one; so one after the other. */
+static int reactor_open_alone(struct weft_runtime *runtime, unsigned entries)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	int r;
+
+	pthread_mutex_lock(&lock);
+	r = reactor_open(runtime, entries);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+#else
+#define reactor_open_alone reactor_open
+#endif
+
 static int uring_open(struct weft_runtime *runtime,
 		      const struct weft_opts *opts)
 {
@@ -160,7 +177,8 @@ static int uring_open(struct weft_runtime *runtime,
 	unsigned entries = opts ? opts->ring_entries : 0;
 
 	pthread_once(&once, prepare_for_fork);
-	return reactor_open(runtime, entries ? entries : ENTRIES_DEFAULT);
+	return reactor_open_alone(runtime,
+				  entries ? entries : ENTRIES_DEFAULT);
 }
 
 /* Connections that were accepted and never reaped.  Returns how many requests
