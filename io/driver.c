@@ -21,6 +21,7 @@
 #include "io/op.h"
 #include "io/reactor.h"
 #include "io/sigpipe.h"
+#include "runtime/fiber.h"
 #include "runtime/runtime.h"
 #include "timer/lanes.h"
 
