@@ -99,7 +99,7 @@ static uint32_t take_place(struct weft__worker *worker)
 		/* pairs: [sentinel.retire] */
 		if (weft__cas(place, &holder, self, seq_cst))
 			return self;
-		/* relaxed: likewise.  He who appoints may take it back. */
+		/* relaxed: he who appoints wakes it, or takes that back. */
 	} while (holder == (WEFT__SENTINEL_COMES | self) &&
 		 !weft__cas(place, &holder, self, relaxed));
 	return holder == (WEFT__SENTINEL_COMES | self) ? self : holder;
