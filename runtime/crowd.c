@@ -34,7 +34,6 @@ static uint32_t workers_running(struct weft_runtime *runtime)
 struct change {
 	uint64_t changed_ns, now_ns;
 	uint64_t hold_ns;
-	uint64_t idled_ns;
 	uint32_t most;
 	bool tries;
 };
@@ -83,8 +82,10 @@ static bool processors_were_free(struct weft_runtime *runtime,
 				 const struct change *change)
 {
 	uint64_t idled_ns = runtime->ops->idled(runtime);
+	/* relaxed: advice. */
+	uint64_t before_ns = weft__load(&runtime->crowd.idled_ns, relaxed);
 
-	return !idled_ns || idled_ns - change->idled_ns >=
+	return !idled_ns || idled_ns - before_ns >=
 				    (change->now_ns - change->changed_ns) / 2;
 }
 
@@ -116,8 +117,6 @@ static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
 		.now_ns = now_ns,
 		/* relaxed: advice. */
 		.hold_ns = weft__load(&crowd->hold_ns, relaxed),
-		/* relaxed: advice. */
-		.idled_ns = weft__load(&crowd->idled_ns, relaxed),
 		/* relaxed: advice. */
 		.most = weft__load(&crowd->most, relaxed),
 		/* relaxed: advice. */

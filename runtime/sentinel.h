@@ -2,7 +2,7 @@
 /*
  * Sentinel - while some worker runs and others sleep, one sleeper looks up
  * every millisecond, or ten times as often while one is late, until nothing has
- * happened for 100 ms.
+ * happened for 100 ms.  (In a crowd every two: nobody is late before.)
  *
  * (Not every two: a kernel may put the thread that looks up on the core of the
  * one that computes, where it may wait for a clock tick, 4 ms: io/slice.h.
