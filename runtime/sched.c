@@ -123,9 +123,11 @@ static void tick_end(struct weft__worker *worker)
 
 	worker->until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	/* Nothing has run since the clock was read? */
-	worker->ended_ns = burnt ? worker->ops->now(worker->runtime) :
-				   worker->clock_ns;
+	/* Unless nothing has run since the clock was read. */
+	if (burnt > 0)
+		weft__clock_look(worker, worker->ops->now(worker->runtime),
+				 burnt);
+	worker->ended_ns = worker->clock_ns;
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
 	worker->ticks = false;

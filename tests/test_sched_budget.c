@@ -378,6 +378,63 @@ START_TEST(task_from_outside_runs_within_a_millisecond)
 }
 END_TEST
 
+/* Whoever computes for long is told of, be it alone between two sleeps or
+ * among others that run for a short while. */
+#define LONG_RUN_NS 5000000u
+#define SHORT_RUN_NS 3000u
+
+static uint64_t longest_run_ns(void)
+{
+	struct weft_stats stats;
+
+	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	return stats.total.longest_poll_ns;
+}
+
+static int64_t compute_once(void *arg)
+{
+	unsigned others = *(unsigned *)arg;
+
+	for (unsigned i = 0; i < 10 + others / 2; i++)
+		EXPECT(weft_yield() == 0);
+	if (!others)
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	fake_pass(LONG_RUN_NS);
+	return 0;
+}
+
+static int64_t compute_among(void *arg)
+{
+	unsigned others = *(unsigned *)arg;
+	int runs = 1000;
+
+	run_ns = SHORT_RUN_NS;
+	WEFT_SCOPE(before, NULL)
+		EXPECT(WEFT_GO(before, run_for, runs) == 0);
+	EXPECT(longest_run_ns() < WEFT_US(100));
+	WEFT_SCOPE(all, NULL) {
+		for (unsigned i = 0; i < others; i++)
+			EXPECT(WEFT_GO(all, run_for, runs) == 0);
+		EXPECT(WEFT_GO(all, compute_once, others) == 0);
+	}
+	/* The end of its tick is the end of the run, too. */
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	return (int64_t)longest_run_ns();
+}
+
+START_TEST(longest_run_is_told)
+{
+	static const unsigned others[] = { 0, 1, 7, 100, 1000 };
+	struct fake_config config = { .workers = 1 };
+	unsigned count = others[_i];
+	int64_t told_ns =
+		must_run(&config, compute_among, &count).result;
+
+	ck_assert_int_ge(told_ns, LONG_RUN_NS - WEFT_US(50));
+	ck_assert_int_le(told_ns, LONG_RUN_NS + WEFT_US(50));
+}
+END_TEST
+
 static Suite *budget_suite(void)
 {
 	Suite *suite = suite_create("sched/budget");
@@ -392,6 +449,7 @@ static Suite *budget_suite(void)
 	tcase_add_test(tc, ready_operations_give_way_after_128);
 	tcase_add_loop_test(tc, task_from_outside_runs_within_a_millisecond, 0,
 			    8);
+	tcase_add_loop_test(tc, longest_run_is_told, 0, 5);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -133,8 +133,9 @@ struct weft_worker_stats {
 				    should be 0 */
 	uint64_t helps;		 /* times it did the work of a late worker */
 	uint64_t timers_fired;
-	uint64_t longest_poll_ns; /* longest a task ran without a pause, as seen
-				     at the ends of ticks */
+	uint64_t longest_poll_ns; /* longest a task ran without a pause, to
+				     about 50 us; with the time in which its
+				     thread had no processor */
 	uint64_t given_way;	  /* tasks handed to other workers, since more
 				     threads ran than processors were free */
 	uint64_t reserved[9];
