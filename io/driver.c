@@ -157,7 +157,7 @@ fail_reactor:
 #ifdef WEFT__TSAN
 /* It does not see the ring unmapped that the kernel was tried with, and takes
  * another thread's at the same address for that one; so one after the other. */
-static int reactor_open_alone(struct weft_runtime *runtime, unsigned entries)
+static int reactor_open_in_turn(struct weft_runtime *runtime, unsigned entries)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int r;
@@ -168,7 +168,7 @@ static int reactor_open_alone(struct weft_runtime *runtime, unsigned entries)
 	return r;
 }
 #else
-#define reactor_open_alone reactor_open
+#define reactor_open_in_turn reactor_open
 #endif
 
 static int uring_open(struct weft_runtime *runtime,
@@ -178,8 +178,8 @@ static int uring_open(struct weft_runtime *runtime,
 	unsigned entries = opts ? opts->ring_entries : 0;
 
 	pthread_once(&once, prepare_for_fork);
-	return reactor_open_alone(runtime,
-				  entries ? entries : ENTRIES_DEFAULT);
+	return reactor_open_in_turn(runtime,
+				    entries ? entries : ENTRIES_DEFAULT);
 }
 
 /* Connections that were accepted and never reaped.  Returns how many requests
