@@ -36,6 +36,28 @@ static inline struct fake_result must_run(const struct fake_config *config,
 	return result;
 }
 
+static inline int64_t fake_note_time(void *arg)
+{
+	**(uint64_t **)arg = weft_now();
+	return 0;
+}
+
+/* The running task starts another, and computes: how long until the other one
+ * ran, elsewhere. */
+static inline uint64_t compute_beside_one(struct weft_scope *scope,
+					  uint64_t length_ns)
+{
+	static uint64_t ran_ns;
+	uint64_t *at = &ran_ns, start_ns;
+
+	ran_ns = 0;
+	EXPECT(WEFT_GO(scope, fake_note_time, at) == 0);
+	start_ns = weft_now();
+	fake_compute(length_ns);
+	EXPECT(ran_ns != 0);
+	return ran_ns - start_ns;
+}
+
 /* WEFT_TEST_SEED=n shifts all seeds. */
 static inline uint64_t seed_of(int i)
 {
