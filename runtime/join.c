@@ -304,15 +304,44 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 	if (error < 0)
 		return error;
 	state |= WEFT__JOINED;
-	while (!(state & WEFT__DONE)) {
+	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP))) {
 		weft__futex_wait(state_flags(task), (uint32_t)state);
 		/* pairs: [task.done] */
 		state = weft__load(&task->state, acquire);
 	}
+	/* It may still run: its record stays. */
+	if (!(state & WEFT__DONE))
+		return -ETIMEDOUT;
 	if (ret_result)
 		*ret_result = task->result;
 	weft__task_free(runtime, NULL, task);
 	return 0;
+}
+
+/* False: it has ended. */
+static bool give_up(struct weft__task *task)
+{
+	/* relaxed: decided by the CAS. */
+	uint64_t state = weft__load(&task->state, relaxed);
+
+	do {
+		if (state & (WEFT__DONE | WEFT__FREE))
+			return false;
+		/* relaxed: it says all there is to say. */
+	} while (!weft__cas(&task->state, &state, state | WEFT__GIVEN_UP,
+			    relaxed)); /* mutate: retry */
+	return true;
+}
+
+void weft__waits_give_up(struct weft_runtime *runtime)
+{
+	/* pairs: [task.chunk] */
+	uint32_t used = weft__load(&runtime->tasks.used, acquire);
+
+	for (uint32_t i = 0; i < used; i++)
+		if (give_up(weft__task_at(runtime, i)))
+			/* mutate: wake */
+			weft__task_wake_threads(weft__task_at(runtime, i));
 }
 
 int weft_wait(struct weft_runtime *runtime, struct weft_task handle,

@@ -21,4 +21,8 @@ bool weft__join_mark(struct weft__worker *worker, struct weft_task handle);
 /* Of one that was marked. */
 void weft__join_unmark(struct weft__worker *worker, struct weft_task handle);
 
+/* The runtime ends without the tasks that are left: threads that wait for one,
+ * or will, are let go. */
+void weft__waits_give_up(struct weft_runtime *runtime);
+
 #endif

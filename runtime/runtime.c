@@ -39,6 +39,7 @@
 #include "runtime/blocking.h"
 #include "runtime/crowd.h"
 #include "runtime/dump/lookout.h"
+#include "runtime/join.h"
 #include "runtime/overflow.h"
 #include "runtime/wait.h"
 
@@ -222,12 +223,10 @@ static void wake_all(struct weft_runtime *runtime)
 
 	if (here && here->runtime != runtime)
 		here = NULL;
-	for (unsigned i = 0; i < runtime->workers_count; i++) {
-		struct weft__worker *to = runtime->workers[i];
-
-		if (to != here)
-			weft__unpark(here, to); /* mutate: wake */
-	}
+	for (unsigned i = 0; i < runtime->workers_count; i++)
+		if (runtime->workers[i] != here)
+			/* mutate: wake */
+			weft__unpark(here, runtime->workers[i]);
 }
 
 static void stop_now(struct weft_runtime *runtime)
@@ -307,6 +306,7 @@ static bool abandon(struct weft_runtime *runtime)
 		return false;
 	/* relaxed: published by `left`, or read by this thread alone. */
 	weft__store(&runtime->abandoned, true, relaxed);
+	weft__waits_give_up(runtime);
 	stop_now(runtime);
 	return true;
 }

@@ -25,6 +25,7 @@
  *	CANCELLED, EXPIRED	it is to be interrupted: for good / while a
  *			  deadline of a block has passed
  *	SHIELDED  not now
+ *	GIVEN_UP  the runtime ended without it: no thread waits for it any more
  *	FUTURE	  it has no stack but a poll function; see future.h
  *
  *   T1  A task is queued, or runs, if and only if it is neither PARKED nor DONE
@@ -75,6 +76,7 @@ struct weft_within;
 #define WEFT__SHIELDED ((uint64_t)1 << 7)
 #define WEFT__FUTURE ((uint64_t)1 << 8)
 #define WEFT__FREE ((uint64_t)1 << 9)
+#define WEFT__GIVEN_UP ((uint64_t)1 << 10)
 #define WEFT__GENERATION ((uint64_t)1 << 32)
 
 /* Arguments up to this size are kept in the record, and states of futures up to

@@ -424,6 +424,81 @@ START_TEST(survivors_of_stop_are_named)
 }
 END_TEST
 
+/* ---- Who waits for one that is given up -------------------------------- */
+
+enum { WAITED = 3 }; /* the last by nobody, until all is over */
+
+static struct {
+	struct weft_runtime *runtime;
+	struct weft_task tasks[WAITED];
+	pthread_t threads[WAITED];
+	int results[WAITED];
+} waited;
+
+static void *wait_for_one(void *arg)
+{
+	unsigned i = (unsigned)((int *)arg - waited.results);
+
+	waited.results[i] = weft_wait(waited.runtime, waited.tasks[i], NULL);
+	return NULL;
+}
+
+static void waiters_begin(struct weft_runtime *runtime)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	waited.runtime = runtime;
+	for (unsigned i = 0; i < WAITED; i++) {
+		opts.ret_task = &waited.tasks[i];
+		ck_assert_int_eq(weft_submit(runtime, stubborn, NULL, 0, &opts),
+				 0);
+	}
+	for (unsigned i = 0; i < WAITED - 1; i++)
+		ck_assert_int_eq(pthread_create(&waited.threads[i], NULL,
+						wait_for_one,
+						&waited.results[i]),
+				 0);
+}
+
+static void waiters_end(void)
+{
+	for (unsigned i = 0; i < WAITED - 1; i++)
+		ck_assert_int_eq(pthread_join(waited.threads[i], NULL), 0);
+	(void)wait_for_one(&waited.results[WAITED - 1]);
+	for (unsigned i = 0; i < WAITED; i++)
+		ck_assert_int_eq(waited.results[i], -ETIMEDOUT);
+}
+
+static int64_t leave_waited(void *arg)
+{
+	(void)arg;
+	waiters_begin(weft_runtime());
+	wait_until(weft__load(&stubborn_begun, relaxed) == WAITED);
+	return 0;
+}
+
+START_TEST(who_waits_for_one_that_is_given_up_is_let_go)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+
+	opts.workers = _i & 2 ? 2 : 1;
+	opts.shutdown_ns = SHUTDOWN_NS;
+	said_begin();
+	if (_i & 1) {
+		ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+		waiters_begin(runtime);
+		ck_assert_int_eq(weft_stop(runtime), -ETIMEDOUT);
+	} else {
+		ck_assert_int_eq(weft_run(leave_waited, NULL, &opts),
+				 -ETIMEDOUT);
+	}
+	(void)said_end();
+	waiters_end();
+	leave_memory();
+}
+END_TEST
+
 static _Noreturn int64_t compute(void *arg)
 {
 	(void)arg;
@@ -511,6 +586,8 @@ int main(void)
 	tcase_add_test(ending, survivors_of_run_are_named);
 	tcase_add_test(ending, threads_that_wait_are_let_go);
 	tcase_add_test(ending, survivors_of_stop_are_named);
+	tcase_add_loop_test(ending,
+			    who_waits_for_one_that_is_given_up_is_let_go, 0, 4);
 	tcase_add_loop_test(ending,
 			    stop_is_in_time_though_all_workers_compute, 0, 2);
 	tcase_add_loop_test(ending, clean_up_within_the_time_is_waited_for, 0,

@@ -67,8 +67,8 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  * workers run on threads of the runtime.  Stop cancels what is left, waits for
  * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
  * 0, or an error as weft_run(); -EINVAL for a runtime of weft_run(), which ends
- * by itself.  Threads that wait in weft_wait() meanwhile are let go first;
- * other calls must not begin any more.
+ * by itself.  Threads may wait in weft_wait() meanwhile: they return when their
+ * tasks have ended or were abandoned.  Other calls must not begin any more.
  *
  *	sigaddset(&set, SIGINT);		before weft_start(), so that
  *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it
@@ -98,7 +98,9 @@ WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 /* From a thread that is no worker: blocks it until the task has ended.  It
  * looks for up to 50 us, while that pays, and then sleeps.  The handle is
  * spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EBUSY (another
- * thread waits already), -EDEADLK (called inside a task: use weft_join). */
+ * thread waits already), -ETIMEDOUT (the task was abandoned, see shutdown_ns),
+ * -EDEADLK (called inside a task, which waits for such a task by a channel, or
+ * by this call in weft_blocking()). */
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
@@ -106,14 +108,15 @@ WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
  * for the task). */
 WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
 
-/* Cancels every task of the runtime.  Does not wait.  From any thread. */
+/* Cancels every task of the runtime, now and to come.  Does not wait.  From any
+ * thread. */
 WEFT_API void weft_cancel_all(struct weft_runtime *runtime);
 
 /* Counters of one worker.  They only grow; read without stopping anything. */
 struct weft_worker_stats {
 	uint64_t polls;		 /* times a task was run */
 	uint64_t ticks;		 /* turns of the worker's loop */
-	uint64_t spawned;	 /* tasks started by it */
+	uint64_t spawned;	 /* tasks started by tasks on it */
 	uint64_t ended;		 /* tasks that returned on it */
 	uint64_t lifo_hits;	 /* runs out of the slot for the newest task */
 	uint64_t parks;		 /* times it went to sleep */

@@ -202,6 +202,11 @@ void weft__blocking_name_survivors(struct weft_runtime *of)
 	(void)of;
 }
 
+void weft__waits_give_up(struct weft_runtime *of)
+{
+	(void)of;
+}
+
 uint8_t weft__stack_class(size_t bytes)
 {
 	return bytes ? WEFT__STACK_CLASS_FIRST : 0;
