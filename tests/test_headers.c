@@ -19,12 +19,14 @@ static struct weft_local_key key = WEFT_LOCAL_KEY(clean_up);
 
 static int64_t blocks(void *arg)
 {
+	char name[8] = "name";
 	int64_t result = 0;
 	char byte = 0;
 
 	(void)arg;
 	WEFT_SCOPE(group, &result) {
-		if (WEFT_GO(group, child, 1) < 0)
+		if (WEFT_GO(group, child, 1) < 0 ||
+		    WEFT_GO(group, child, name) < 0)
 			return -1;
 	}
 	WEFT_SCOPE(outer, NULL)

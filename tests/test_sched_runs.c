@@ -464,6 +464,34 @@ static int64_t pass_arguments(void *arg)
 	return 0;
 }
 
+static int64_t take_text(void *arg)
+{
+	const char *text = *(const char *const *)arg;
+
+	EXPECT(strcmp(text, "text") == 0);
+	return 0;
+}
+
+static int64_t pass_arrays(void *arg)
+{
+	char array[] = "text";
+
+	(void)arg;
+	WEFT_SCOPE(scope, NULL) {
+		EXPECT(WEFT_GO(scope, take_text, array) == 0);
+		EXPECT(WEFT_GO(scope, take_text, "text") == 0);
+	}
+	return 0;
+}
+
+START_TEST(array_is_passed_by_its_address)
+{
+	struct fake_config config = { .workers = 1 };
+
+	(void)must_run(&config, pass_arrays, NULL);
+}
+END_TEST
+
 START_TEST(argument_is_copied)
 {
 	struct fake_config config = { .workers = 2, .seed = seed_of(_i) };
@@ -505,6 +533,7 @@ static Suite *runs_suite(void)
 	tcase_add_loop_test(tc, limit_of_tasks_gives_eagain, 0,
 			    seeds(16));
 	tcase_add_loop_test(tc, argument_is_copied, 0, 4);
+	tcase_add_test(tc, array_is_passed_by_its_address);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

@@ -188,7 +188,7 @@ WEFT_API int weft_future_interrupted(void);
 WEFT_END_DECLS
 template <typename T>
 WEFT_WARN_UNUSED static inline int
-weft__go_future_value(struct weft_scope *scope, weft_fn poll, const T &value)
+weft__go_future_value(struct weft_scope *scope, weft_fn poll, T value)
 {
 	return weft_go_future(scope, poll, &value, sizeof(value));
 }
@@ -198,7 +198,7 @@ WEFT_BEGIN_DECLS
 #else
 #define WEFT_GO_FUTURE(scope, poll, value)                           \
 	weft__started(__extension__({                                \
-		__typeof__(value) weft__value = (value);             \
+		__auto_type weft__value = (value);                   \
 		weft_go_future((scope), (poll), &weft__value,        \
 			       sizeof(weft__value));                 \
 	}))

@@ -185,7 +185,7 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 WEFT_END_DECLS
 template <typename T>
 WEFT_WARN_UNUSED static inline int weft__go_value(struct weft_scope *scope,
-						  weft_fn fn, const T &value)
+						  weft_fn fn, T value)
 {
 	return weft_go(scope, fn, &value, sizeof(value));
 }
@@ -200,7 +200,7 @@ static inline int weft__started(int result)
 }
 #define WEFT_GO(scope, fn, value)                                          \
 	weft__started(__extension__({                                      \
-		__typeof__(value) weft__value = (value);                   \
+		__auto_type weft__value = (value);                         \
 		weft_go((scope), (fn), &weft__value, sizeof(weft__value)); \
 	}))
 #endif
