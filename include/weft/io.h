@@ -97,6 +97,8 @@ WEFT_API int weft_shutdown(int fd, int how);
  * Closes the descriptor.  First ends every call that waits on it: they return
  * -ECANCELED (or what they had).  Always done in full, cancelled or not; the
  * descriptor is gone whatever is returned.  0, -EBADF, or a write-back error.
+ * Outside of tasks it is close(2) that closes what no task uses: this call does
+ * nothing there but return -EPERM.
  */
 WEFT_API int weft_close(int fd);
 
