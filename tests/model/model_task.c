@@ -273,6 +273,40 @@ static void wait_or_let_end(void *arg)
 MODEL(two_threads_wait, setup_root, check_join, OPTIONS(.preemptions = 2),
       wait_or_let_end, child_that_waits, wait_or_let_end)
 
+/* The runtime ends without the task, which waits on until the thread was let
+ * go; or which ends at that moment. */
+static void wait_until_given_up(void *arg)
+{
+	(void)arg;
+	model_assert(weft_wait(&runtime, handle_of(1), NULL) == -ETIMEDOUT,
+		     "who waits for what is given up is let go");
+	give(0);
+	weft__wake_next(&runtime, weft__worker_self(), handle_of(1).id);
+}
+
+static void wait_or_be_let_go(void *arg)
+{
+	int64_t result = 0;
+	int r = weft_wait(&runtime, handle_of(1), &result);
+
+	(void)arg;
+	model_assert(r == -ETIMEDOUT || (r == 0 && result == 7),
+		     "a thread has the result, or is let go");
+}
+
+static void check_given_up(void *arg)
+{
+	(void)arg;
+	tasks_check();
+}
+
+THREAD(give_up_all, weft__waits_give_up(&runtime);)
+
+MODEL(thread_is_let_go, setup_root, check_given_up, OPTIONS(),
+      wait_until_given_up, child_that_waits, give_up_all)
+MODEL(thread_is_let_go_meets_end, setup_root, check_given_up, OPTIONS(),
+      wait_or_be_let_go, child, give_up_all)
+
 /*
  * Stale wakes.
  */
@@ -386,6 +420,8 @@ int main(void)
 		thread_waits_for_one_that_waits,
 		thread_detaches,
 		two_threads_wait,
+		thread_is_let_go,
+		thread_is_let_go_meets_end,
 		late_wake,
 		late_cancel,
 		made_up_id,
