@@ -211,24 +211,43 @@ static void close_finish(struct weft__worker *worker, struct weft__task *task,
 		worker = weft__op_pause(worker, task, reason, LATE_NS);
 }
 
-/* Through the ring, which goes to a thread of the kernel's if it would block.
- * ThreadSanitizer follows descriptors by their calls, and must see this one. */
-static int close_number(int fd)
+/* The ring goes to a thread of the kernel's for a file that would block, but
+ * would wait itself for a socket that lingers. */
+static struct io_uring_sqe close_request(int fd)
 {
-#ifdef WEFT__TSAN
-	return close(fd) < 0 ? -errno : 0;
-#else
 	struct io_uring_sqe sqe = { 0 };
 
 	io_uring_prep_close(&sqe, fd);
-	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
+	if (weft__direct_lingers(fd))
+		sqe.flags |= IOSQE_ASYNC;
+	return sqe;
+}
+
+/* ThreadSanitizer follows descriptors by their calls, and must see them, but
+ * for one that would wait. */
+static bool is_closed_by_call(const struct io_uring_sqe *sqe)
+{
+#ifdef WEFT__TSAN
+	return !(sqe->flags & IOSQE_ASYNC);
+#else
+	(void)sqe;
+	return false;
 #endif
+}
+
+static int close_number(int fd)
+{
+	struct io_uring_sqe sqe = close_request(fd);
+
+	if (is_closed_by_call(&sqe))
+		return close(fd) < 0 ? -errno : 0;
+	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
 }
 
 static int close_at_once(int fd)
 {
 #ifdef WEFT__TSAN
-	return close_number(fd);
+	return close(fd) < 0 ? -errno : 0;
 #else
 	return weft__direct_close(fd);
 #endif
@@ -294,12 +313,10 @@ static int await_drain(struct weft__worker *worker, struct weft__task *task,
 static int await_number(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct io_uring_sqe sqe = close_request(fd);
 
-#ifdef WEFT__TSAN
-	return close_number(fd);
-#endif
-	io_uring_prep_close(&sqe, fd);
+	if (is_closed_by_call(&sqe))
+		return close(fd) < 0 ? -errno : 0;
 	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &sqe,
 			      WEFT__OP_SHIELDED);
 }

@@ -229,6 +229,15 @@ LEAF int weft__direct_shutdown(int fd, int how)
 	return (int)result(shutdown(fd, how));
 }
 
+LEAF bool weft__direct_lingers(int fd)
+{
+	struct linger linger = { 0, 0 };
+	socklen_t bytes = sizeof(linger);
+
+	return getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &bytes) == 0 &&
+	       linger.l_onoff && linger.l_linger > 0;
+}
+
 LEAF int weft__direct_close(int fd)
 {
 	return (int)result(syscall(SYS_close, fd));

@@ -74,4 +74,7 @@ bool weft__direct_is_tcp(int fd);
 int weft__direct_shutdown(int fd, int how);
 int weft__direct_close(int fd);
 
+/* Would close(2) of the socket wait for its peer?  False of what is none. */
+bool weft__direct_lingers(int fd);
+
 #endif

@@ -113,7 +113,8 @@ WEFT_API int weft_stream_flush(struct weft_stream *stream);
  * wait for that, but sends what the kernel takes at once.  No other task may be
  * in a call on it: end those before, by weft_shutdown() or cancellation.
  * Always done in full, cancelled or not.  Results as of weft_close(), or why
- * what was put could not be sent. */
+ * what was put could not be sent.  A socket that lingers (SO_LINGER with a time
+ * above 0) holds its worker up here, as it does a thread in close(2). */
 WEFT_API int weft_stream_close(struct weft_stream *stream);
 
 WEFT_END_DECLS

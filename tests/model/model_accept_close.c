@@ -132,6 +132,12 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return cancelled ? 0 : -ENOENT;
 }
 
+bool weft__direct_lingers(int fd)
+{
+	(void)fd;
+	return false;
+}
+
 int weft__direct_close(int fd)
 {
 	(void)fd;

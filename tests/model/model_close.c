@@ -223,6 +223,12 @@ void weft__listeners_feed(struct weft__worker *worker)
 	(void)worker;
 }
 
+bool weft__direct_lingers(int fd)
+{
+	(void)fd;
+	return false;
+}
+
 /* By streams alone. */
 int weft__direct_close(int fd)
 {
