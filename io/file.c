@@ -65,6 +65,9 @@ int weft_open(const char *path, int flags, mode_t mode)
 	return weft_openat(AT_FDCWD, path, flags, mode);
 }
 
+/* As the kernel has it: of a page at most. */
+enum { HOW_BYTES_MOST = 4096 };
+
 /* What a newer program knows must be zero. */
 static int how_take(const struct open_how *how, size_t bytes,
 		    struct open_how *ret_how)
@@ -75,6 +78,8 @@ static int how_take(const struct open_how *how, size_t bytes,
 		return -EFAULT;
 	if (bytes < sizeof(*how))
 		return -EINVAL;
+	if (bytes > HOW_BYTES_MOST)
+		return -E2BIG;
 	for (size_t i = sizeof(*how); i < bytes; i++)
 		if (byte[i])
 			return -E2BIG;
