@@ -172,6 +172,29 @@ static int64_t ask_for_itself(void *arg)
 	return weft_once_run(&once, ask_for_itself, arg);
 }
 
+static int64_t send_twice(void *arg)
+{
+	struct weft_oneshot *oneshot;
+	int item = 1;
+
+	(void)arg;
+	ck_assert_int_eq(weft_oneshot_new(sizeof(item), &oneshot), 0);
+	ck_assert_int_eq(weft_oneshot_send(oneshot, &item), 0);
+	return weft_oneshot_send(oneshot, &item);
+}
+
+static int64_t drop_what_was_sent(void *arg)
+{
+	struct weft_oneshot *oneshot;
+	int item = 1;
+
+	(void)arg;
+	ck_assert_int_eq(weft_oneshot_new(sizeof(item), &oneshot), 0);
+	ck_assert_int_eq(weft_oneshot_send(oneshot, &item), 0);
+	weft_oneshot_drop(oneshot);
+	return 0;
+}
+
 static const struct misuse {
 	weft_fn fn;
 	const char *sentence;
@@ -196,6 +219,9 @@ static const struct misuse {
 	{ unlock_rwlock_of_another,
 	  "a reader-writer lock was unlocked by one that does not hold it" },
 	{ set_blank_watch, "a watch was used that is not initialised" },
+	{ send_twice, "weft_oneshot_send, weft_oneshot_drop: a second time" },
+	{ drop_what_was_sent,
+	  "weft_oneshot_send, weft_oneshot_drop: a second time" },
 	{ ask_for_itself, "a function to be run once asks for itself" },
 };
 

@@ -69,6 +69,8 @@ static int sender_leave(struct weft_oneshot *o, uintptr_t how)
 		free(o); /* mutate: wake */
 		return -EPIPE;
 	}
+	weft__assert(old != FULL && old != DROPPED,
+		     "weft_oneshot_send, weft_oneshot_drop: a second time");
 	if (old != EMPTY)
 		/* mutate: wake */
 		weft__waiter_grant(weft__sync_worker(),
