@@ -335,8 +335,8 @@ static bool give_up(struct weft__task *task)
 
 void weft__waits_give_up(struct weft_runtime *runtime)
 {
-	/* pairs: [task.chunk] */
-	uint32_t used = weft__load(&runtime->tasks.used, acquire);
+	/* relaxed: long ago; who was submitted is waited for, or given up. */
+	uint32_t used = weft__load(&runtime->tasks.used, relaxed);
 
 	for (uint32_t i = 0; i < used; i++)
 		if (give_up(weft__task_at(runtime, i)))
