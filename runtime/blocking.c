@@ -204,8 +204,9 @@ static void job_name(const char *before, const struct weft__job *job,
 {
 	const struct weft__task *task = job->wait.task;
 
-	fprintf(stderr, "weft: %s: task '%s' (%u): fn %p in lane '%s' %s\n",
-		before, name_or(task->name, "unnamed"), task->index,
+	fprintf(stderr, "weft: %s: task '%s' (%llx): fn %p in lane '%s' %s\n",
+		before, name_or(task->name, "unnamed"),
+		(unsigned long long)weft__running_id(job->wait.task),
 		(void *)(uintptr_t)job->fn,
 		name_or(job->lane->name, "unnamed"), after);
 }

@@ -16,7 +16,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 #include "runtime/stack.h"
-#include "runtime/task.h"
+#include "runtime/wait.h"
 
 #define ALTSTACK_BYTES ((size_t)64 << 10)
 
@@ -50,17 +50,18 @@ static struct weft__stack *overflow_find(uintptr_t address)
 
 static void overflow_print(const struct weft__stack *stack, uintptr_t address)
 {
-	const struct weft__task *task = stack->task;
+	struct weft__task *task = stack->task;
 	char text[256];
 	int n;
 
 	/* snprintf of integers and strings does not allocate. */
 	n = snprintf(text, sizeof(text),
-		     "weft: stack overflow in task '%s' (%u): its stack "
+		     "weft: stack overflow in task '%s' (%llx): its stack "
 		     "has %zu bytes, address %#lx is below it; start it with "
 		     "a larger stack_bytes\n",
 		     task && task->name ? task->name : "unnamed",
-		     task ? task->index : 0, (size_t)1 << stack->size_class,
+		     task ? (unsigned long long)weft__running_id(task) : 0,
+		     (size_t)1 << stack->size_class,
 		     (unsigned long)address);
 	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
 		return;

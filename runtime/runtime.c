@@ -286,13 +286,12 @@ unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 		/* relaxed: a look. */
 		uint64_t state = weft__load(&task->state, relaxed);
 
-		if (state & (WEFT__FREE | WEFT__DONE))
-			continue;
-		if (count++ < 20)
+		if (!(state & (WEFT__FREE | WEFT__DONE)) && count++ < 20)
 			fprintf(stderr,
-				"weft: shutdown: task '%s' (%u) has not ended; "
-				"it %s\n",
-				task->name ? task->name : "unnamed", i,
+				"weft: shutdown: task '%s' (%llx) has not "
+				"ended; it %s\n",
+				task->name ? task->name : "unnamed",
+				(unsigned long long)weft__task_id(task, state),
 				state & WEFT__PARKED ? "waits" : "runs");
 	}
 	weft__blocking_name_survivors(runtime);

@@ -427,7 +427,6 @@ END_TEST
 /* ---- Who waits for one that is given up -------------------------------- */
 
 enum { WAITED = 3 }; /* the last by nobody, until all is over */
-
 static struct {
 	struct weft_runtime *runtime;
 	struct weft_task tasks[WAITED];
@@ -481,6 +480,7 @@ START_TEST(who_waits_for_one_that_is_given_up_is_let_go)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	struct weft_runtime *runtime;
+	char id[64];
 
 	opts.workers = _i & 2 ? 2 : 1;
 	opts.shutdown_ns = SHUTDOWN_NS;
@@ -493,7 +493,10 @@ START_TEST(who_waits_for_one_that_is_given_up_is_let_go)
 		ck_assert_int_eq(weft_run(leave_waited, NULL, &opts),
 				 -ETIMEDOUT);
 	}
-	(void)said_end();
+	/* They are named as their handles have it. */
+	snprintf(id, sizeof(id), "'unnamed' (%llx)",
+		 (unsigned long long)waited.tasks[1].id);
+	ck_assert(strstr(said_end(), id));
 	waiters_end();
 	leave_memory();
 }
