@@ -172,6 +172,16 @@ static int64_t ask_for_itself(void *arg)
 	return weft_once_run(&once, ask_for_itself, arg);
 }
 
+static int64_t receive_without_subscribing(void *arg)
+{
+	struct weft_subscriber subscriber;
+	int item;
+
+	(void)arg;
+	memset(&subscriber, 0, sizeof(subscriber));
+	return weft_broadcast_try_recv(&subscriber, &item);
+}
+
 static int64_t send_twice(void *arg)
 {
 	struct weft_oneshot *oneshot;
@@ -219,6 +229,8 @@ static const struct misuse {
 	{ unlock_rwlock_of_another,
 	  "a reader-writer lock was unlocked by one that does not hold it" },
 	{ set_blank_watch, "a watch was used that is not initialised" },
+	{ receive_without_subscribing,
+	  "a subscriber was used that subscribes to nothing" },
 	{ send_twice, "weft_oneshot_send, weft_oneshot_drop: a second time" },
 	{ drop_what_was_sent,
 	  "weft_oneshot_send, weft_oneshot_drop: a second time" },

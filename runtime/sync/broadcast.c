@@ -123,11 +123,18 @@ static int64_t recv_now(struct broadcast *b, struct subscriber *s,
 	return (int64_t)missed;
 }
 
+static struct broadcast *from_of(struct subscriber *s)
+{
+	weft__assert(s->from, "a subscriber was used that subscribes to "
+			      "nothing");
+	return s->from;
+}
+
 int64_t weft_broadcast_recv(struct weft_subscriber *subscriber,
 			    void *ret_item)
 {
 	struct subscriber *s = subscriber_of(subscriber);
-	struct broadcast *b = s->from;
+	struct broadcast *b = from_of(s);
 	struct weft__worker *worker;
 	int error = weft__sync_enter(&worker);
 	int64_t r;
@@ -151,11 +158,12 @@ int64_t weft_broadcast_try_recv(struct weft_subscriber *subscriber,
 				void *ret_item)
 {
 	struct subscriber *s = subscriber_of(subscriber);
+	struct broadcast *b = from_of(s);
 	int64_t r;
 
-	weft__lock_take(&s->from->lock);
-	r = recv_now(s->from, s, ret_item);
-	weft__lock_drop(&s->from->lock);
+	weft__lock_take(&b->lock);
+	r = recv_now(b, s, ret_item);
+	weft__lock_drop(&b->lock);
 	return r;
 }
 
