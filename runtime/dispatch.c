@@ -430,11 +430,11 @@ void weft__fuse_set(struct weft__worker *worker)
 	worker->fuse_set = fuse;
 }
 
-/* At a look at the clock, so many runs after the one before.  A window of
- * several is kept short, so if it was long, one of them was: what the others
- * take is known well enough. */
-void weft__clock_look(struct weft__worker *worker, uint64_t now_ns,
-		      int32_t runs)
+/* Of so many runs since the last look at the clock.  The time between two is
+ * kept short, so if it was long, one of them was: what the others take is known
+ * well enough. */
+void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
+			int32_t runs)
 {
 	uint64_t longest_ns = now_ns - worker->clock_ns;
 	uint64_t others_ns = worker->average_ns * (uint64_t)(runs - 1);
@@ -445,7 +445,6 @@ void weft__clock_look(struct weft__worker *worker, uint64_t now_ns,
 	    weft__load(&worker->counts[WEFT__N_LONGEST_POLL_NS], relaxed))
 		weft__store(&worker->counts[WEFT__N_LONGEST_POLL_NS],
 			    longest_ns, relaxed);
-	worker->clock_ns = now_ns;
 }
 
 /* The fuse has burnt down.  Returns what came from the injection queue and runs
@@ -457,7 +456,8 @@ struct weft__task *weft__look_around(struct weft__worker *worker)
 
 	worker->budget -= worker->fuse_set;
 	worker->until_inject -= worker->fuse_set;
-	weft__clock_look(worker, now_ns, worker->fuse_set);
+	weft__note_longest(worker, now_ns, worker->fuse_set);
+	worker->clock_ns = now_ns;
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->budget <= 0 || now_ns - worker->tick_ns >= WEFT__TICK_NS) {

@@ -123,11 +123,12 @@ static void tick_end(struct weft__worker *worker)
 
 	worker->until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	/* Unless nothing has run since the clock was read. */
-	if (burnt > 0)
-		weft__clock_look(worker, worker->ops->now(worker->runtime),
-				 burnt);
 	worker->ended_ns = worker->clock_ns;
+	/* Has anything run since the clock was read? */
+	if (burnt > 0) {
+		worker->ended_ns = worker->ops->now(worker->runtime);
+		weft__note_longest(worker, worker->ended_ns, burnt);
+	}
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
 	worker->ticks = false;

@@ -264,8 +264,8 @@ void weft__tell_peers(struct weft__worker *worker);
 void weft__tell_peers_late(struct weft__worker *worker);
 void weft__tell_peers_fenced(struct weft__worker *worker);
 void weft__fuse_set(struct weft__worker *worker);
-void weft__clock_look(struct weft__worker *worker, uint64_t now_ns,
-		      int32_t runs);
+void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
+			int32_t runs);
 void weft__inbox_drain(struct weft__worker *worker);
 struct weft__task *weft__take_injected(struct weft__worker *worker);
 struct weft__task *weft__take_turn(struct weft__worker *worker);
