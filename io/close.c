@@ -235,15 +235,6 @@ static bool is_closed_by_call(const struct io_uring_sqe *sqe)
 #endif
 }
 
-static int close_number(int fd)
-{
-	struct io_uring_sqe sqe = close_request(fd);
-
-	if (is_closed_by_call(&sqe))
-		return close(fd) < 0 ? -errno : 0;
-	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
-}
-
 static int close_at_once(int fd)
 {
 #ifdef WEFT__TSAN
@@ -251,6 +242,15 @@ static int close_at_once(int fd)
 #else
 	return weft__direct_close(fd);
 #endif
+}
+
+static int close_number(int fd)
+{
+	struct io_uring_sqe sqe = close_request(fd);
+
+	if (is_closed_by_call(&sqe))
+		return close_at_once(fd);
+	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
 }
 
 static int close_by(int (*number)(int fd), int fd)
@@ -316,7 +316,7 @@ static int await_number(struct weft__worker *worker, struct weft__task *task,
 	struct io_uring_sqe sqe = close_request(fd);
 
 	if (is_closed_by_call(&sqe))
-		return close(fd) < 0 ? -errno : 0;
+		return close_at_once(fd);
 	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &sqe,
 			      WEFT__OP_SHIELDED);
 }
