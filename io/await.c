@@ -9,15 +9,38 @@
 #include "io/call.h"
 #include "runtime/future.h"
 
+/* What a call asks for, so that another is told from it: above, which call it
+ * is; below, the events that are waited for. */
+enum {
+	ASKS_READY = 1 << 16,
+	ASKS_RECV = 2 << 16 | POLLIN,
+	ASKS_SEND = 3 << 16 | POLLOUT,
+};
+
+static int await_enter(int fd, uint32_t asks, struct weft__worker **ret_worker,
+		       struct weft__task **ret_task)
+{
+	struct weft__task *task = weft__polled(weft__worker_self());
+	int r;
+
+	weft__assert(!task || task->awaits != WEFT__AWAITS_OP ||
+			     task->op_asks == asks,
+		     WEFT__AWAITS_ANOTHER);
+	r = weft__call_await(WEFT__AWAITS_OP, fd, ret_worker, ret_task);
+	if (r == WEFT_PENDING)
+		task->op_asks = asks;
+	return r;
+}
+
 static int await_ready(struct weft__worker *worker, struct weft__task *task,
-		       int fd, unsigned events)
+		       int fd, uint32_t asks)
 {
 	bool begins = task->awaits == WEFT__AWAITS_NOTHING;
 	uint8_t closes = weft__call_closes(fd);
 	struct io_uring_sqe sqe = { 0 };
 	int r;
 
-	io_uring_prep_poll_add(&sqe, fd, events);
+	io_uring_prep_poll_add(&sqe, fd, (uint16_t)asks);
 	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
@@ -27,6 +50,7 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 		if (task->awaits == WEFT__AWAITS_NOTHING)
 			(void)weft__call_later(WEFT__AWAITS_OP, task, fd,
 					       task->op_closes);
+		task->op_asks = asks;
 		return r;
 	}
 	/* It was ready, and then closed before this was polled. */
@@ -40,32 +64,33 @@ int weft_await_ready(int fd, short events)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
+	uint32_t asks = ASKS_READY | (uint16_t)events;
+	int r = await_enter(fd, asks, &worker, &task);
 
 	if (r < 0)
 		return r;
 	if (fd < 0)
 		return -EBADF;
-	return await_ready(worker, task, fd, (unsigned short)events);
+	return await_ready(worker, task, fd, asks);
 }
 
 /* It was ready, but not for this call.  The poll that it came with may also
  * have been the one for a cancellation: it must not wait anew then. */
 static int await_again(struct weft__worker *worker, struct weft__task *task,
-		       int fd, unsigned events)
+		       int fd, uint32_t asks)
 {
 	int r = 0;
 
 	if (task->awaits == WEFT__AWAITS_NOTHING)
 		r = weft__future_interrupted(worker, task);
-	return r < 0 ? r : await_ready(worker, task, fd, events);
+	return r < 0 ? r : await_ready(worker, task, fd, asks);
 }
 
 ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	ssize_t r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
+	ssize_t r = await_enter(fd, ASKS_RECV, &worker, &task);
 	struct weft__fd *entry = NULL;
 	bool waits;
 
@@ -79,7 +104,7 @@ ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 		(entry && weft__fd_drained(entry));
 	for (;;) {
 		if (waits) {
-			r = await_again(worker, task, fd, POLLIN);
+			r = await_again(worker, task, fd, ASKS_RECV);
 			if (r < 0)
 				return r;
 		}
@@ -97,13 +122,13 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	ssize_t r = weft__call_await(WEFT__AWAITS_OP, fd, &worker, &task);
+	ssize_t r = await_enter(fd, ASKS_SEND, &worker, &task);
 
 	if (r < 0)
 		return r;
 	for (;;) {
 		if (task->awaits == WEFT__AWAITS_OP || r == -EAGAIN) {
-			r = await_again(worker, task, fd, POLLOUT);
+			r = await_again(worker, task, fd, ASKS_SEND);
 			if (r < 0)
 				return r;
 		}

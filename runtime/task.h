@@ -164,7 +164,11 @@ struct weft__task {
 					/* Of one that connects: which step of
 					 * it is done, how often tried. */
 					uint8_t connect_step;
-					uint16_t connect_tries;
+					union {
+						uint16_t connect_tries;
+						/* Of others: see io/await.c. */
+						uint32_t op_asks;
+					};
 				};
 			};
 			uint64_t op_reason; /* see reason.h */

@@ -233,6 +233,27 @@ static int64_t await_two_semaphores(void *state)
 	return weft_await_sem_acquire(&second, 1);
 }
 
+static int64_t await_other_item(void *state)
+{
+	static struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	static int values[2];
+
+	(void)state;
+	if (weft_await_chan_recv(&chan, &values[0]) != WEFT_PENDING)
+		return 0;
+	return weft_await_chan_recv(&chan, &values[1]);
+}
+
+static int64_t await_other_permits(void *state)
+{
+	static struct weft_sem sem;
+
+	(void)state;
+	if (weft_await_sem_acquire(&sem, 1) != WEFT_PENDING)
+		return 0;
+	return weft_await_sem_acquire(&sem, 2);
+}
+
 static int64_t await_two_descriptors(void *state)
 {
 	static int fds[2] = { -1, -1 };
@@ -243,6 +264,63 @@ static int64_t await_two_descriptors(void *state)
 	if (weft_await_ready(fds[0], POLLIN) != WEFT_PENDING)
 		return 0;
 	return weft_await_ready(fds[1], POLLIN);
+}
+
+/* On one descriptor. */
+static int *fresh_pair(void)
+{
+	static int fds[2] = { -1, -1 };
+
+	if (fds[0] < 0)
+		socket_pair(fds);
+	return fds;
+}
+
+static int64_t await_other_events(void *state)
+{
+	int fd = fresh_pair()[0];
+
+	(void)state;
+	if (weft_await_ready(fd, POLLIN) != WEFT_PENDING)
+		return 0;
+	return weft_await_ready(fd, POLLIN | POLLOUT);
+}
+
+static int64_t await_then_send(void *state)
+{
+	int fd = fresh_pair()[0];
+	char byte;
+
+	(void)state;
+	if (weft_await_recv(fd, &byte, 1, 0) != WEFT_PENDING)
+		return 0;
+	return weft_await_send(fd, "x", 1, 0);
+}
+
+static int64_t await_then_receive(void *state)
+{
+	int fd = fresh_pair()[0];
+	char byte;
+
+	(void)state;
+	if (weft_await_ready(fd, POLLIN) != WEFT_PENDING)
+		return 0;
+	return weft_await_recv(fd, &byte, 1, 0);
+}
+
+/* It begins in its next turn, when those before it in this one were many. */
+static int64_t await_then_send_later(void *state)
+{
+	int fd = fresh_pair()[0];
+	char byte = 0;
+	ssize_t r = 1;
+
+	(void)state;
+	while (r == 1)
+		r = weft_await_send(fd, &byte, 1, 0);
+	if (r != WEFT_PENDING)
+		return 0;
+	return weft_await_recv(fd, &byte, 1, 0);
 }
 
 /* What a listener gives may be for this future already. */
@@ -366,6 +444,12 @@ static const struct misuse in_futures[] = {
 	{ await_two_events, TWO_AWAITS },
 	{ await_two_semaphores, TWO_AWAITS },
 	{ await_two_descriptors, TWO_AWAITS },
+	{ await_other_item, TWO_AWAITS },
+	{ await_other_permits, TWO_AWAITS },
+	{ await_other_events, TWO_AWAITS },
+	{ await_then_send, TWO_AWAITS },
+	{ await_then_receive, TWO_AWAITS },
+	{ await_then_send_later, TWO_AWAITS },
 	{ await_two_listeners, TWO_AWAITS },
 	{ await_two_connections, TWO_AWAITS },
 	{ close_before_it_has_come,

@@ -79,7 +79,8 @@ WEFT_API int weft_go_future(struct weft_scope *scope, weft_fn poll,
  * Awaits.  Each begins something and returns WEFT_PENDING; then the future
  * returns that, too.  When it is polled the next time it makes the same call
  * with the same arguments again, and so on until that returns something else:
- * the result.  To await another thing before, or to end, is an error that is
+ * the result.  To await another thing before (another kind, descriptor, object,
+ * item, number of permits, or other events), or to end, is an error that is
  * asserted.  Awaiting is interrupted by a cancellation (-ECANCELED) and by
  * deadlines: -ECANCELED for one that was inherited, -ETIMEDOUT for one by
  * weft_future_within().  -EPERM outside of a future; -ENOMEM.
@@ -87,7 +88,8 @@ WEFT_API int weft_go_future(struct weft_scope *scope, weft_fn poll,
  * A future may be polled without reason: then its await is still pending.
  */
 
-/* Sleeps, as weft_sleep() and weft_sleep_until(). */
+/* Sleeps, as weft_sleep() and weft_sleep_until(): as the first call says; how
+ * long the next say makes no difference. */
 WEFT_API int weft_await_sleep(weft_nsec length_ns) WEFT_WARN_UNUSED;
 WEFT_API int weft_await_sleep_until(weft_nsec deadline_ns) WEFT_WARN_UNUSED;
 
