@@ -271,6 +271,9 @@ int weft_yield(void)
 					  WEFT__SCOPE_CANCELLED)) &&
 	    !weft__task_is(self, WEFT__TASK_LINKED))
 		weft__scope_link(self);
+	/* Its alarm may have yet to go off. */
+	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
+		weft__within_look(worker, self);
 	return weft__interrupted(worker, self);
 }
 

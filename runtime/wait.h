@@ -58,6 +58,10 @@ static inline int weft__interrupted(struct weft__worker *worker,
 void weft__deadline_arm_slow(struct weft__worker *worker,
 			     struct weft__task *task);
 
+/* Of a task that is in a deadline block: if that has passed it is found so by
+ * weft__interrupted(), whether or not its alarm has gone off. */
+void weft__within_look(struct weft__worker *worker, struct weft__task *task);
+
 /* Before a real suspension that obeys deadlines: arms the innermost block's
  * alarm, once a block. */
 static inline void weft__deadline_arm(struct weft__worker *worker,

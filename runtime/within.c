@@ -128,6 +128,15 @@ void weft__deadline_arm_slow(struct weft__worker *worker,
 	worker->ops->arm(worker, &b->alarm, b->earliest_ns);
 }
 
+void weft__within_look(struct weft__worker *worker, struct weft__task *task)
+{
+	uint64_t earliest_ns = block(task->within)->earliest_ns;
+
+	if (worker->ops->now(worker->runtime) >= earliest_ns)
+		/* relaxed: the task reads its own word. */
+		weft__or(&task->state, WEFT__EXPIRED, relaxed);
+}
+
 /* Whether a deadline has passed: 0, -ETIMEDOUT for the innermost block's own,
  * -ECANCELED for one around it. */
 static int within_passed(struct weft__worker *worker, struct weft__task *task)

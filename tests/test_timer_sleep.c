@@ -234,6 +234,32 @@ START_TEST(of_a_sleep_and_its_block_the_earlier_decides)
 }
 END_TEST
 
+/* The clock decides, whether or not the alarm has gone off. */
+static int64_t yield_late(void *arg)
+{
+	(void)arg;
+	WEFT_WITHIN(0)
+		EXPECT(weft_yield() == -ETIMEDOUT);
+	WEFT_WITHIN(WEFT_US(100)) {
+		EXPECT(weft_yield() == 0);
+		fake_pass(WEFT_US(100));
+		EXPECT(weft_yield() == -ETIMEDOUT);
+		EXPECT(weft_sleep(0) == -ETIMEDOUT);
+		EXPECT(weft_sleep_until(1) == -ETIMEDOUT);
+		WEFT_WITHIN(WEFT_US(100))
+			EXPECT(weft_yield() == -ECANCELED);
+		WEFT_SHIELD
+			EXPECT(weft_yield() == 0);
+	}
+	return 0;
+}
+
+START_TEST(yield_meets_a_deadline_that_has_just_passed)
+{
+	run_main(_i, yield_late);
+}
+END_TEST
+
 /* L16: worker 0 sleeps until far away, another worker arms an earlier alarm. */
 static int64_t arm_elsewhere(void *arg)
 {
@@ -545,6 +571,7 @@ static Suite *sleep_suite(void)
 	ADD(tc, sleep_of_0_yields);
 	ADD(tc, long_sleeps_end_when_cancelled);
 	ADD(tc, of_a_sleep_and_its_block_the_earlier_decides);
+	ADD(tc, yield_meets_a_deadline_that_has_just_passed);
 	tcase_add_loop_test(tc, hundred_thousand_due_at_once_do_not_overflow,
 			    0, 3);
 	suite_add_tcase(suite, tc);
