@@ -51,6 +51,26 @@ static int64_t blocks(void *arg)
 	return result;
 }
 
+/* Two of a kind on one line, as in a macro of the program's own. */
+#define CLEAN_UP_TWICE(arg)        \
+	WEFT_DEFER(clean_up, arg); \
+	WEFT_DEFER(clean_up, arg)
+#define WITHIN_BOTH(a_ns, b_ns) WEFT_WITHIN(a_ns) WEFT_WITHIN(b_ns)
+#define SUPERVISE_BOTH(a, b) WEFT_SUPERVISE(a) WEFT_SUPERVISE(b)
+
+static int64_t lines(void *arg)
+{
+	CLEAN_UP_TWICE(arg);
+	SUPERVISE_BOTH(one, other)
+	{
+		if (WEFT_GO(one, child, 1) < 0 || WEFT_GO(other, child, 2) < 0)
+			return -1;
+	}
+	WITHIN_BOTH(WEFT_MS(1), WEFT_MS(2))
+	(void)weft_yield();
+	return 0;
+}
+
 static int64_t pairs(void *arg)
 {
 	struct weft_within within;
@@ -95,6 +115,7 @@ int main(void)
 	socket_opts.backlog = 1;
 	opts.workers = task_opts.flags + (unsigned)socket_opts.backlog;
 	return weft_run(blocks, NULL, &opts) < 0 ||
+	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
 	       weft_run(lanes, &opts.workers, &opts) < 0 ||
 	       weft_run(streams, &fd, &opts) < 0;

@@ -33,9 +33,10 @@
 #define WEFT__ITEM_BYTES(bytes) \
 	((bytes) * sizeof(char[(bytes) <= WEFT__ITEM_BYTES_MAX ? 1 : -1]))
 
-/* A name that is fresh on each line, for the block macros. */
+/* A name that is fresh for each n, for the block macros: those take one from
+ * __COUNTER__, so that two may stand on a line. */
 #define WEFT__PASTE2(a, b) a##b
 #define WEFT__PASTE(a, b) WEFT__PASTE2(a, b)
-#define WEFT__FRESH(name) WEFT__PASTE(weft__##name##_, __LINE__)
+#define WEFT__FRESH(name, n) WEFT__PASTE(weft__##name##_, n)
 
 #endif

@@ -25,7 +25,8 @@ typedef void (*weft_defer_fn)(void *arg);
  *	fd = weft_open(path, O_RDONLY, 0);
  *	WEFT_DEFER(close_fd, &fd);
  */
-#define WEFT_DEFER(fn, arg) WEFT_DEFERRED(WEFT__FRESH(deferred), fn, arg)
+#define WEFT_DEFER(fn, arg) \
+	WEFT_DEFERRED(WEFT__FRESH(deferred, __COUNTER__), fn, arg)
 
 /* The same with a name, by which it can be done before, or not at all:
  *

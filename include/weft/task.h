@@ -158,17 +158,19 @@ WEFT_API struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
 	WEFT__RETURNS_NONNULL;
 WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 
-#define WEFT__SCOPE(name, ret_result, kind)                                   \
-	for (struct weft_scope WEFT__FRESH(room),                             \
-	     *name = &WEFT__FRESH(room), *WEFT__FRESH(once) = name;           \
-	     WEFT__FRESH(once); WEFT__FRESH(once) = NULL)                     \
-		for (struct weft__scope_block WEFT__FRESH(block)              \
-			     __attribute__((cleanup(weft__scope_leave))) =    \
-				     { NULL, NULL };                          \
-		     WEFT__FRESH(once) &&                                     \
-		     weft__scope_enter(&WEFT__FRESH(block), name, ret_result, \
-				       kind);                                 \
-		     WEFT__FRESH(once) = NULL)
+#define WEFT__SCOPE(name, ret_result, kind) \
+	WEFT__SCOPE_NTH(name, ret_result, kind, __COUNTER__)
+#define WEFT__SCOPE_NTH(name, ret_result, kind, n)                           \
+	for (struct weft_scope WEFT__FRESH(room, n),                         \
+	     *name = &WEFT__FRESH(room, n), *WEFT__FRESH(once, n) = name;    \
+	     WEFT__FRESH(once, n); WEFT__FRESH(once, n) = NULL)              \
+		for (struct weft__scope_block WEFT__FRESH(block, n)          \
+			     __attribute__((cleanup(weft__scope_leave))) =   \
+				     { NULL, NULL };                         \
+		     WEFT__FRESH(once, n) &&                                 \
+		     weft__scope_enter(&WEFT__FRESH(block, n), name,         \
+				       ret_result, kind);                    \
+		     WEFT__FRESH(once, n) = NULL)
 
 /*
  * A block that is a group, and one that is a supervisor; name is a struct
@@ -218,12 +220,14 @@ WEFT_API struct weft__shield *weft__shield_enter(struct weft__shield *shield)
 	WEFT__RETURNS_NONNULL;
 WEFT_API void weft__shield_leave(struct weft__shield *shield);
 
-#define WEFT_SHIELD                                                 \
-	for (struct weft__shield WEFT__FRESH(shield)                \
-		     __attribute__((cleanup(weft__shield_leave))),  \
-	     *WEFT__FRESH(shield_once) =                            \
-		     weft__shield_enter(&WEFT__FRESH(shield));      \
-	     WEFT__FRESH(shield_once); WEFT__FRESH(shield_once) = NULL)
+#define WEFT_SHIELD WEFT__SHIELD(__COUNTER__)
+#define WEFT__SHIELD(n)                                            \
+	for (struct weft__shield WEFT__FRESH(shield, n)            \
+		     __attribute__((cleanup(weft__shield_leave))), \
+	     *WEFT__FRESH(shield_once, n) =                        \
+		     weft__shield_enter(&WEFT__FRESH(shield, n));  \
+	     WEFT__FRESH(shield_once, n);                          \
+	     WEFT__FRESH(shield_once, n) = NULL)
 
 WEFT_END_DECLS
 

@@ -46,8 +46,9 @@ WEFT_API int weft_sleep_until(weft_nsec deadline_ns);
  *	WEFT_WITHIN(WEFT_MS(500))
  *		n = weft_read(fd, buf, sizeof(buf));
  */
-#define WEFT_WITHIN(length_ns) WEFT__WITHIN(weft__deadline_after(length_ns))
-#define WEFT_WITHIN_UNTIL(deadline_ns) WEFT__WITHIN(deadline_ns)
+#define WEFT_WITHIN(length_ns) \
+	WEFT__WITHIN(weft__deadline_after(length_ns), __COUNTER__)
+#define WEFT_WITHIN_UNTIL(deadline_ns) WEFT__WITHIN(deadline_ns, __COUNTER__)
 
 struct weft_within {
 	uint64_t private_words[12];
@@ -73,12 +74,13 @@ WEFT_API struct weft_within *weft__within_enter(struct weft_within *within,
 						weft_nsec deadline_ns)
 	WEFT__RETURNS_NONNULL;
 
-#define WEFT__WITHIN(deadline_ns)                                       \
-	for (struct weft_within WEFT__FRESH(within)                     \
-		     __attribute__((cleanup(weft_within_end))),         \
-	     *WEFT__FRESH(within_once) = weft__within_enter(            \
-		     &WEFT__FRESH(within), (deadline_ns));              \
-	     WEFT__FRESH(within_once); WEFT__FRESH(within_once) = NULL)
+#define WEFT__WITHIN(deadline_ns, n)                               \
+	for (struct weft_within WEFT__FRESH(within, n)             \
+		     __attribute__((cleanup(weft_within_end))),    \
+	     *WEFT__FRESH(within_once, n) = weft__within_enter(    \
+		     &WEFT__FRESH(within, n), (deadline_ns));      \
+	     WEFT__FRESH(within_once, n);                          \
+	     WEFT__FRESH(within_once, n) = NULL)
 
 /* What an interval does with ticks that were missed. */
 enum weft_missed {
