@@ -194,21 +194,17 @@ static int thread_new(struct weft__blocking *pool)
 	return weft__thread_make(&thread, STACK_BYTES, thread_main, pool);
 }
 
-static const char *name_or(const char *name, const char *other)
-{
-	return name ? name : other;
-}
-
 static void job_name(const char *before, const struct weft__job *job,
 		     const char *after)
 {
 	const struct weft__task *task = job->wait.task;
+	const char *lane = job->lane->name;
 
 	fprintf(stderr, "weft: %s: task '%s' (%llx): fn %p in lane '%s' %s\n",
-		before, name_or(task->name, "unnamed"),
+		before, weft__task_label(task),
 		(unsigned long long)weft__running_id(job->wait.task),
 		(void *)(uintptr_t)job->fn,
-		name_or(job->lane->name, "unnamed"), after);
+		lane ? lane : "unnamed", after);
 }
 
 /* Under the lock: takes all jobs, linked as weft__waiters_grant() wants

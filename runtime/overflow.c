@@ -59,7 +59,7 @@ static void overflow_print(const struct weft__stack *stack, uintptr_t address)
 		     "weft: stack overflow in task '%s' (%llx): its stack "
 		     "has %zu bytes, address %#lx is below it; start it with "
 		     "a larger stack_bytes\n",
-		     task && task->name ? task->name : "unnamed",
+		     task ? weft__task_label(task) : "unnamed",
 		     task ? (unsigned long long)weft__running_id(task) : 0,
 		     (size_t)1 << stack->size_class,
 		     (unsigned long)address);

@@ -290,7 +290,7 @@ unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 			fprintf(stderr,
 				"weft: shutdown: task '%s' (%llx) has not "
 				"ended; it %s\n",
-				task->name ? task->name : "unnamed",
+				weft__task_label(task),
 				(unsigned long long)weft__task_id(task, state),
 				state & WEFT__PARKED ? "waits" : "runs");
 	}

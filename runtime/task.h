@@ -201,6 +201,12 @@ enum weft__awaits {
 	WEFT__AWAITS_MANY,
 };
 
+/* Its name, for messages. */
+static inline const char *weft__task_label(const struct weft__task *task)
+{
+	return task->name ? task->name : "unnamed";
+}
+
 static inline bool weft__task_is_future(struct weft__task *task)
 {
 	/* relaxed: does not change while it lives. */

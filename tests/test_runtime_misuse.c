@@ -520,6 +520,38 @@ START_TEST(misuse_in_a_future_is_told_in_a_sentence)
 }
 END_TEST
 
+/* Among many that run the same function it says which. */
+static int64_t start_named(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+
+	opts.name = "the-culprit";
+	opts.flags = *(unsigned *)arg;
+	WEFT_SUPERVISE(all)
+		ck_assert_int_eq(weft_go_opts(all,
+					      opts.flags ? await_two_kinds :
+							   leave_scope_open,
+					      NULL, 0, &opts),
+				 0);
+	return 0;
+}
+
+static void run_named(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	weft_run(start_named, arg, &opts);
+}
+
+START_TEST(message_names_the_task)
+{
+	unsigned flags = _i ? WEFT_FUTURE : 0;
+
+	expect_sentence(run_named, &flags, "in task 'the-culprit' (");
+}
+END_TEST
+
 static void open_scope(void *arg)
 {
 	(void)arg;
@@ -559,6 +591,7 @@ int main(void)
 			    IN_TASKS);
 	tcase_add_loop_test(tc, misuse_in_a_future_is_told_in_a_sentence, 0,
 			    IN_FUTURES);
+	tcase_add_loop_test(tc, message_names_the_task, 0, 2);
 	tcase_add_test(tc, block_outside_of_a_task_is_told_in_a_sentence);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);

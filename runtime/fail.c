@@ -1,18 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/base/assert.h"
-
+/*
+ * Fail - an assertion that does not hold: the end of the process, with the name
+ * of the task that was at it.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/wait.h"
+
 void weft__fail(const char *file, int line, const char *format, ...)
 {
+	struct weft__task *task = weft__self(weft__worker_self());
 	va_list args;
 
 	fprintf(stderr, "weft: %s:%d: ", file, line);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
+	if (task)
+		fprintf(stderr, ", in task '%s' (%llx)",
+			weft__task_label(task),
+			(unsigned long long)weft__running_id(task));
 	fputc('\n', stderr);
 	abort();
 }
