@@ -290,24 +290,3 @@ const char *weft_task_name(void)
 
 	return self ? self->name : NULL;
 }
-
-int weft_cancel(struct weft_task handle)
-{
-	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task;
-	uint64_t state;
-
-	if (!worker)
-		return -EPERM;
-	task = weft__task_at(worker->runtime, handle.id);
-	if (!task)
-		return -ESRCH;
-	/* relaxed: decided by the CAS inside. */
-	state = weft__load(&task->state, relaxed);
-	if (!weft__state_is(state, handle.id) ||
-	    (state & (WEFT__DONE | WEFT__FREE)))
-		return -ESRCH;
-	if (weft__task_interrupt(task, handle.id, WEFT__CANCELLED))
-		weft__enqueue(worker->runtime, worker, task);
-	return 0;
-}

@@ -270,19 +270,23 @@ static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
 	return false;
 }
 
-static void spin(struct weft_runtime *runtime, struct weft__task *task)
+static void spin(struct weft_runtime *runtime, struct weft__task *task,
+		 uint64_t deadline_ns)
 {
-	uint64_t spin_ns;
+	uint64_t spin_ns, now_ns;
 
 	if (!runtime->spins)
+		return;
+	now_ns = runtime->ops->now(runtime);
+	/* A wait as short as that teaches nothing. */
+	if (deadline_ns < now_ns + WEFT__SPIN_NS)
 		return;
 	/* relaxed: threads that meet here only learn less. */
 	spin_ns = weft__load(&runtime->spin_ns, relaxed);
 	if (spin_ns < SPIN_NS_LEAST)
 		spin_ns = spin_ns + 1 < SPIN_NS_LEAST ? spin_ns + 1 :
 							WEFT__SPIN_NS;
-	else if (spin_until(runtime, task,
-			    runtime->ops->now(runtime) + spin_ns))
+	else if (spin_until(runtime, task, now_ns + spin_ns))
 		spin_ns = WEFT__SPIN_NS;
 	else
 		spin_ns = spin_ns / 2 < WEFT__SPIN_NS / 8 ? 0 : spin_ns / 2;
@@ -290,8 +294,44 @@ static void spin(struct weft_runtime *runtime, struct weft__task *task)
 	weft__store(&runtime->spin_ns, spin_ns, relaxed);
 }
 
+/* Sleeps while the state is that, until the deadline at most.  False: that has
+ * passed. */
+static bool foreign_sleep(struct weft_runtime *runtime, struct weft__task *task,
+			  uint64_t state, uint64_t deadline_ns)
+{
+	uint64_t now_ns;
+
+	if (deadline_ns == WEFT_NEVER) {
+		weft__futex_wait(state_flags(task), (uint32_t)state);
+		return true;
+	}
+	now_ns = runtime->ops->now(runtime);
+	if (now_ns >= deadline_ns)
+		return false;
+	weft__futex_wait_for(state_flags(task), (uint32_t)state,
+			     deadline_ns - now_ns);
+	return true;
+}
+
+/* The thread waits no longer, unless the task has ended, or was given up.
+ * Returns the state before. */
+static uint64_t foreign_unclaim(struct weft__task *task)
+{
+	uint64_t state;
+
+	do {
+		/* pairs: [task.done] */
+		state = weft__load(&task->state, acquire);
+		if (state & (WEFT__DONE | WEFT__GIVEN_UP))
+			break;
+		/* relaxed: the handle is as it was before the wait. */
+	} while (!weft__cas(&task->state, &state, state & ~WEFT__JOINED,
+			    relaxed)); /* mutate: retry */
+	return state;
+}
+
 static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
-			int64_t *ret_result)
+			uint64_t deadline_ns, int64_t *ret_result)
 {
 	struct weft__task *task = foreign_find(runtime, handle);
 	uint64_t state;
@@ -299,13 +339,16 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 
 	if (!task)
 		return -ESRCH;
-	spin(runtime, task);
+	spin(runtime, task, deadline_ns);
 	error = foreign_claim(task, handle, WEFT__JOINED, &state);
 	if (error < 0)
 		return error;
 	state |= WEFT__JOINED;
 	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP))) {
-		weft__futex_wait(state_flags(task), (uint32_t)state);
+		if (!foreign_sleep(runtime, task, state, deadline_ns)) {
+			state = foreign_unclaim(task);
+			break;
+		}
 		/* pairs: [task.done] */
 		state = weft__load(&task->state, acquire);
 	}
@@ -344,8 +387,8 @@ void weft__waits_give_up(struct weft_runtime *runtime)
 			weft__task_wake_threads(weft__task_at(runtime, i));
 }
 
-int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
-	      int64_t *ret_result)
+int weft_wait_until(struct weft_runtime *runtime, struct weft_task handle,
+		    weft_nsec deadline_ns, int64_t *ret_result)
 {
 	int error;
 
@@ -354,9 +397,15 @@ int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
 	if (weft__self(weft__worker_self()))
 		return -EDEADLK;
 	weft__visit_begin(runtime);
-	error = foreign_wait(runtime, handle, ret_result);
+	error = foreign_wait(runtime, handle, deadline_ns, ret_result);
 	weft__visit_end(runtime);
 	return error;
+}
+
+int weft_wait(struct weft_runtime *runtime, struct weft_task handle,
+	      int64_t *ret_result)
+{
+	return weft_wait_until(runtime, handle, WEFT_NEVER, ret_result);
 }
 
 int weft_detach(struct weft_runtime *runtime, struct weft_task handle)

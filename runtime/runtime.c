@@ -270,11 +270,6 @@ static void drain(struct weft_runtime *runtime, uint64_t by_ns)
 		weft__unpark(NULL, runtime->workers[0]);
 }
 
-void weft_cancel_all(struct weft_runtime *runtime)
-{
-	weft_scope_cancel(&runtime->root);
-}
-
 unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 {
 	/* relaxed: a look. */

@@ -104,9 +104,21 @@ WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
+/* The same, until a point in time at most: -ETIMEDOUT once it has come, and the
+ * handle is still good, for another wait or to be detached.  A deadline that
+ * has passed looks, and does not block. */
+WEFT_API int weft_wait_until(struct weft_runtime *runtime,
+			     struct weft_task task, weft_nsec deadline_ns,
+			     int64_t *ret_result) WEFT_WARN_UNUSED;
+
 /* Gives up a handle from weft_submit().  0, -ESRCH, or -EBUSY (a thread waits
  * for the task). */
 WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
+
+/* weft_cancel() from any thread, of a task of that runtime.  Does not wait.  0,
+ * -ESRCH (it has ended), or -EINVAL (no runtime). */
+WEFT_API int weft_cancel_in(struct weft_runtime *runtime,
+			    struct weft_task task);
 
 /* Cancels every task of the runtime, now and to come.  Does not wait.  From any
  * thread. */

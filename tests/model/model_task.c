@@ -257,6 +257,64 @@ MODEL(thread_waits_for_one_that_waits, setup_root, check_join,
       wake_waiting_child)
 MODEL(thread_detaches, setup_root, check_join, OPTIONS(), detach, child)
 
+/* One that does not wait for long, and then does. */
+static void look_and_wait(void *arg)
+{
+	int64_t result = 0;
+	int r = weft_wait_until(&runtime, handle_of(1), 0, &result);
+
+	(void)arg;
+	if (r == -ETIMEDOUT)
+		r = weft_wait(&runtime, handle_of(1), &result);
+	model_assert(r == 0 && result == 7 && written_by_child == 5,
+		     "who gave up a wait can wait again");
+}
+
+static void look_and_detach(void *arg)
+{
+	int r = weft_wait_until(&runtime, handle_of(1), 0, NULL);
+
+	(void)arg;
+	if (r == -ETIMEDOUT)
+		r = weft_detach(&runtime, handle_of(1));
+	model_assert(r == 0, "who gave up a wait can drop the handle");
+	if (runtime.tasks.free)
+		runtime.tasks.free->result = 0;
+}
+
+MODEL(thread_looks_and_waits, setup_root, check_join, OPTIONS(), look_and_wait,
+      child)
+MODEL(thread_looks_and_detaches, setup_root, check_join, OPTIONS(),
+      look_and_detach, child)
+
+/* Two of them: what the first has taken is no longer there for the second, or
+ * the first has it. */
+static void look_or_find_nothing(void *arg)
+{
+	int64_t result = 7;
+	int r = weft_wait_until(&runtime, handle_of(1), 0, &result);
+
+	(void)arg;
+	model_assert(r == -ETIMEDOUT || r == -EBUSY || r == -ESRCH ||
+			     (r == 0 && result == 7),
+		     "a look has the result, or nothing");
+	if (r == 0)
+		/* relaxed: read when all have ended. */
+		weft__add(&news[2], 1u, relaxed);
+}
+
+static void check_looked(void *arg)
+{
+	(void)arg;
+	/* relaxed: all have ended. */
+	model_assert(weft__load(&news[2], relaxed) <= 1,
+		     "a result is given once");
+	tasks_check();
+}
+
+MODEL(two_threads_look, setup_root, check_looked, OPTIONS(.preemptions = 2),
+      look_or_find_nothing, child, look_or_find_nothing)
+
 /* Two threads wait for one task, which ends when one of them was refused. */
 static void wait_or_let_end(void *arg)
 {
@@ -420,6 +478,9 @@ int main(void)
 		thread_waits_for_one_that_waits,
 		thread_detaches,
 		two_threads_wait,
+		thread_looks_and_waits,
+		thread_looks_and_detaches,
+		two_threads_look,
 		thread_is_let_go,
 		thread_is_let_go_meets_end,
 		late_wake,

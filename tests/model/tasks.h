@@ -61,6 +61,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #define munmap(address, bytes) ((void)(address))
 #include "runtime/await.c"
 #include "runtime/future.c"
+#include "runtime/cancel.c"
 #include "runtime/go.c"
 #include "runtime/join.c"
 #include "runtime/limit.c"

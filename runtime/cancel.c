@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Cancel - asking tasks to end: by tasks of their runtime, and by others.
+ */
+#include <errno.h>
+
+#include "runtime/records.h"
+#include "runtime/visit.h"
+#include "runtime/wait.h"
+
+static int task_cancel(struct weft_runtime *runtime, struct weft__worker *here,
+		       struct weft_task handle)
+{
+	struct weft__task *task = weft__task_at(runtime, handle.id);
+	uint64_t state;
+
+	if (!task)
+		return -ESRCH;
+	/* relaxed: decided by the CAS inside. */
+	state = weft__load(&task->state, relaxed);
+	if (!weft__state_is(state, handle.id) ||
+	    (state & (WEFT__DONE | WEFT__FREE)))
+		return -ESRCH;
+	if (weft__task_interrupt(task, handle.id, WEFT__CANCELLED))
+		weft__enqueue(runtime, here, task);
+	return 0;
+}
+
+int weft_cancel(struct weft_task handle)
+{
+	struct weft__worker *worker = weft__worker_self();
+
+	return worker ? task_cancel(worker->runtime, worker, handle) : -EPERM;
+}
+
+int weft_cancel_in(struct weft_runtime *runtime, struct weft_task handle)
+{
+	int error;
+
+	if (!runtime)
+		return -EINVAL;
+	weft__visit_begin(runtime);
+	error = task_cancel(runtime, weft__worker_self(), handle);
+	weft__visit_end(runtime);
+	return error;
+}
+
+void weft_cancel_all(struct weft_runtime *runtime)
+{
+	/* What is cancelled may end, and the runtime with it. */
+	weft__visit_begin(runtime);
+	weft_scope_cancel(&runtime->root);
+	weft__visit_end(runtime);
+}
