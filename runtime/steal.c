@@ -65,6 +65,15 @@ static bool is_late(struct weft__worker *worker, uint64_t now_ns)
 	       now_ns - seen_ns > weft__crowd_late_ns(worker->runtime);
 }
 
+/* Who has waited long elsewhere does not go behind all that overflows here. */
+static void push_old(struct weft__worker *worker, struct weft__task *task)
+{
+	if (weft__runq_push(&worker->runq, task))
+		weft__pushed(worker);
+	else
+		weft__push_slow(worker, task);
+}
+
 /* A worker has computed for too long: its completions, its submissions, its
  * timers, and what sits in its LIFO slot.  Its ring is stolen from as usual. */
 static void help(struct weft__worker *worker, struct weft__worker *late,
@@ -83,7 +92,7 @@ static void help(struct weft__worker *worker, struct weft__worker *late,
 	/* A helper may have much to do itself. */
 	task = weft__steal(worker, late, weft__harvest_room(worker));
 	if (task)
-		weft__push(worker, task);
+		push_old(worker, task);
 	weft__count(worker, WEFT__N_HELPS, 1);
 }
 
