@@ -566,6 +566,10 @@ int weft_stream_close(struct weft_stream *stream)
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
+	/* It would go on with what has the number then.  relaxed: a task that
+	 * may not be there. */
+	weft__assert(weft__load(&s->sends, relaxed) == 0,
+		     "weft_stream_close: another task is sending");
 	unsent = weft__stream_drain_at_last(s);
 	stream_disarm(s);
 	weft__stream_leave_file(s);

@@ -106,6 +106,7 @@ struct weft__stream {
 	 * the reader's, others look.  0: none. */
 	weft__atomic(uint32_t) file;
 	bool filed; /* the reader's alone: it was tried */
+	weft__atomic(uint16_t) sends; /* tasks that wait in one */
 } __attribute__((may_alias));
 
 /* A send under way, on the stack of who waits for it. */

@@ -69,6 +69,25 @@ static int32_t send_run(struct weft__stream *stream, const void *buf,
 	return weft__op_was_interrupted((int32_t)word) ? 0 : (int32_t)word;
 }
 
+/* The same, and where the socket does not block, so that the kernel does not
+ * wait for it, until it is ready: 0. */
+static ssize_t send_wait(struct weft__stream *stream, const void *buf,
+			 size_t bytes, unsigned *tries)
+{
+	ssize_t r;
+
+	/* relaxed: for an assertion. */
+	weft__add(&stream->sends, (uint16_t)1, relaxed);
+	r = send_run(stream, buf, bytes);
+	if (r == -EAGAIN) {
+		r = weft__op_await_ready(stream->fd, POLLOUT, (*tries)++);
+		r = r < 0 ? r : 0;
+	}
+	/* relaxed: as above. */
+	weft__sub(&stream->sends, (uint16_t)1, relaxed);
+	return r;
+}
+
 /* Some of it, or none; or an error.  tries: how often in a row the socket was
  * ready, and then not. */
 static ssize_t send_some(struct weft__stream *stream, const void *buf,
@@ -89,13 +108,7 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);
 	}
-	r = send_run(stream, buf, bytes);
-	if (r == -EAGAIN) {
-		/* It does not block, so the kernel does not wait for it. */
-		r = weft__op_await_ready(stream->fd, POLLOUT, (*tries)++);
-		return r < 0 ? r : 0;
-	}
-	return r;
+	return send_wait(stream, buf, bytes, tries);
 }
 
 /* What this task has put goes out first.  more: what follows may go with it. */

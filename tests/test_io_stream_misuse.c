@@ -69,6 +69,31 @@ static int64_t receive_twice(void *arg)
 	return 0;
 }
 
+static int64_t send_much(void *arg)
+{
+	static const char much[4 << 20];
+
+	return weft_stream_write_all(*(struct weft_stream **)arg, much,
+				     sizeof(much), NULL);
+}
+
+static int64_t close_beside_sender(void *arg)
+{
+	int fds[2];
+
+	tcp_pair(fds);
+	if (arg)
+		ck_assert_int_eq(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, send_much, &stream);
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		(void)!weft_stream_close(&stream);
+	}
+	return 0;
+}
+
 static int64_t close_its_descriptor(void *arg)
 {
 	int fds[2];
@@ -83,15 +108,23 @@ static int64_t close_its_descriptor(void *arg)
 
 static const struct {
 	weft_fn fn;
+	void *arg;
 	const char *said;
 } misuses[] = {
-	{ receive_twice, "weft_stream: two tasks receive at once" },
-	{ close_its_descriptor, "weft_close: the descriptor is a stream's" },
+	{ receive_twice, NULL, "weft_stream: two tasks receive at once" },
+	{ close_its_descriptor, NULL,
+	  "weft_close: the descriptor is a stream's" },
+	{ close_beside_sender, NULL,
+	  "weft_stream_close: another task is sending" },
+	{ close_beside_sender, "does not block",
+	  "weft_stream_close: another task is sending" },
 };
 
 static void die_of_misuse(void *arg)
 {
-	(void)!weft_run(misuses[*(int *)arg].fn, NULL, NULL);
+	int i = *(int *)arg;
+
+	(void)!weft_run(misuses[i].fn, misuses[i].arg, NULL);
 }
 
 START_TEST(misuse_is_fatal)
@@ -109,7 +142,7 @@ int main(void)
 	TCase *tc = tcase_create("misuse");
 
 	tcase_add_loop_test(tc, skip_of_more_than_was_shown_is_fatal, 0, 2);
-	tcase_add_loop_test(tc, misuse_is_fatal, 0, 2);
+	tcase_add_loop_test(tc, misuse_is_fatal, 0, 4);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
