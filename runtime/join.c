@@ -313,8 +313,8 @@ static bool foreign_sleep(struct weft_runtime *runtime, struct weft__task *task,
 	return true;
 }
 
-/* The thread waits no longer, unless the task has ended, or was given up.
- * Returns the state before. */
+/* The thread waits no longer, unless the task has ended.  Returns the state
+ * before. */
 static uint64_t foreign_unclaim(struct weft__task *task)
 {
 	uint64_t state;
@@ -322,7 +322,7 @@ static uint64_t foreign_unclaim(struct weft__task *task)
 	do {
 		/* pairs: [task.done] */
 		state = weft__load(&task->state, acquire);
-		if (state & (WEFT__DONE | WEFT__GIVEN_UP))
+		if (state & WEFT__DONE)
 			break;
 		/* relaxed: the handle is as it was before the wait. */
 	} while (!weft__cas(&task->state, &state, state & ~WEFT__JOINED,
@@ -344,14 +344,12 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 	if (error < 0)
 		return error;
 	state |= WEFT__JOINED;
-	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP))) {
-		if (!foreign_sleep(runtime, task, state, deadline_ns)) {
-			state = foreign_unclaim(task);
-			break;
-		}
+	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP)) &&
+	       foreign_sleep(runtime, task, state, deadline_ns))
 		/* pairs: [task.done] */
 		state = weft__load(&task->state, acquire);
-	}
+	if (!(state & WEFT__DONE))
+		state = foreign_unclaim(task);
 	/* It may still run: its record stays. */
 	if (!(state & WEFT__DONE))
 		return -ETIMEDOUT;

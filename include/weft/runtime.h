@@ -67,8 +67,9 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  * workers run on threads of the runtime.  Stop cancels what is left, waits for
  * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
  * 0, or an error as weft_run(); -EINVAL for a runtime of weft_run(), which ends
- * by itself.  Threads may wait in weft_wait() meanwhile: they return when their
- * tasks have ended or were abandoned.  Other calls must not begin any more.
+ * by itself.  Threads may be in weft_wait() or weft_wait_until() meanwhile and
+ * return when their tasks have ended or were abandoned, or their time is up.
+ * No call may begin any more.
  *
  *	sigaddset(&set, SIGINT);		before weft_start(), so that
  *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it
@@ -106,7 +107,8 @@ WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 
 /* The same, until a point in time at most: -ETIMEDOUT once it has come, and the
  * handle is still good, for another wait or to be detached.  A deadline that
- * has passed looks, and does not block. */
+ * has passed looks, and does not block.  Between two waits nothing keeps the
+ * runtime: it is to be stopped, or its first task to end, after the last. */
 WEFT_API int weft_wait_until(struct weft_runtime *runtime,
 			     struct weft_task task, weft_nsec deadline_ns,
 			     int64_t *ret_result) WEFT_WARN_UNUSED;
@@ -115,8 +117,9 @@ WEFT_API int weft_wait_until(struct weft_runtime *runtime,
  * for the task). */
 WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
 
-/* weft_cancel() from any thread, of a task of that runtime.  Does not wait.  0,
- * -ESRCH (it has ended), or -EINVAL (no runtime). */
+/* weft_cancel() from any thread, of a task of that runtime, which may end by
+ * it, but not before the call begins.  Does not wait.  0, -ESRCH (the task has
+ * ended), or -EINVAL (no runtime). */
 WEFT_API int weft_cancel_in(struct weft_runtime *runtime,
 			    struct weft_task task);
 

@@ -291,12 +291,12 @@ MODEL(thread_looks_and_detaches, setup_root, check_join, OPTIONS(),
  * the first has it. */
 static void look_or_find_nothing(void *arg)
 {
-	int64_t result = 7;
+	int64_t result = 0;
 	int r = weft_wait_until(&runtime, handle_of(1), 0, &result);
 
 	(void)arg;
 	model_assert(r == -ETIMEDOUT || r == -EBUSY || r == -ESRCH ||
-			     (r == 0 && result == 7),
+			     (r == 0 && result == 7 && written_by_child == 5),
 		     "a look has the result, or nothing");
 	if (r == 0)
 		/* relaxed: read when all have ended. */
@@ -350,6 +350,9 @@ static void wait_or_be_let_go(void *arg)
 	(void)arg;
 	model_assert(r == -ETIMEDOUT || (r == 0 && result == 7),
 		     "a thread has the result, or is let go");
+	if (r < 0)
+		model_assert(weft_detach(&runtime, handle_of(1)) == 0,
+			     "who is let go can drop the handle");
 }
 
 static void check_given_up(void *arg)
