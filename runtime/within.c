@@ -173,11 +173,10 @@ int weft__interrupted_slow(struct weft__worker *worker,
 	 * sets it again.  pairs: [task.wake] */
 	weft__and(&task->state, ~WEFT__EXPIRED, acquire);
 	error = within_passed(worker, task);
+	/* Whom the task has started under that deadline has inherited it. */
 	if (error < 0)
 		/* relaxed: level-triggered, until the block ends. */
 		weft__or(&task->state, WEFT__EXPIRED, relaxed);
-	if (error == -ECANCELED)
-		weft__scopes_cancel(worker, task);
 	return error;
 }
 

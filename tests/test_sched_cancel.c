@@ -367,6 +367,47 @@ END_TEST
 
 #define ADD(tc, test) tcase_add_loop_test((tc), test, 0, seeds(SEEDS))
 
+/* A deadline ends a block, not what the task has started outside of it. */
+static int64_t nap_in_peace(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	return 0;
+}
+
+static int64_t sleep_until_ended(void *arg)
+{
+	(void)arg;
+	return weft_sleep(WEFT_SEC(1000));
+}
+
+static int64_t scope_around_deadlines(void *arg)
+{
+	int64_t result = 1, within = 0;
+
+	(void)arg;
+	WEFT_SCOPE(scope, &result) {
+		EXPECT(weft_go(scope, nap_in_peace, NULL, 0) == 0);
+		WEFT_WITHIN(WEFT_US(10))
+			WEFT_WITHIN(WEFT_SEC(1)) {
+				WEFT_SCOPE(inner, &within)
+					EXPECT(weft_go(inner, sleep_until_ended,
+						       NULL, 0) == 0);
+				EXPECT(weft_sleep(1) == -ECANCELED);
+			}
+		EXPECT(weft_go(scope, nap_in_peace, NULL, 0) == 0);
+	}
+	EXPECT(result == 0);
+	EXPECT(within == -ECANCELED);
+	return 0;
+}
+
+START_TEST(outer_deadline_leaves_scopes_around_it_alone)
+{
+	(void)run_main(_i, scope_around_deadlines);
+}
+END_TEST
+
 static Suite *cancel_suite(void)
 {
 	Suite *suite = suite_create("sched/cancel");
@@ -384,6 +425,7 @@ static Suite *cancel_suite(void)
 	ADD(tc, innermost_deadline_is_etimedout_and_others_ecanceled);
 	ADD(tc, children_inherit_the_deadline);
 	ADD(tc, deadline_ends_with_its_block);
+	ADD(tc, outer_deadline_leaves_scopes_around_it_alone);
 	tcase_add_test(tc, outside_of_a_task_is_eperm);
 	suite_add_tcase(suite, tc);
 	return suite;
