@@ -102,7 +102,7 @@ static inline int weft__call_await(enum weft__awaits what, int fd,
 				   struct weft__worker **ret_worker,
 				   struct weft__task **ret_task)
 {
-	int r = weft__await_enter(what, ret_worker, ret_task);
+	int r = weft__await_enter(what, NULL, 0, ret_worker, ret_task);
 
 	if (weft__unlikely(r == WEFT_PENDING))
 		return weft__call_later(what, *ret_task, fd,

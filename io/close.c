@@ -365,6 +365,7 @@ static int await_close_begin(struct weft__worker *worker,
 		return -EBADF;
 	/* As weft_close(): without memory there is none. */
 	task->op_closes = r == 0;
+	task->op_asks = (uint32_t)fd;
 	task->awaits = r == 0 ? WEFT__AWAITS_OTHERS : WEFT__AWAITS_NUMBER;
 	return 0;
 }
@@ -381,6 +382,9 @@ int weft_await_close(int fd)
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
 			     task->awaits >= WEFT__AWAITS_OTHERS,
 		     "a future closes before what it awaits has come");
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
+			     task->op_asks == (uint32_t)fd,
+		     WEFT__AWAITS_ANOTHER);
 	if (task->awaits == WEFT__AWAITS_NOTHING) {
 		r = await_close_begin(worker, task, fd);
 		if (r < 0)
@@ -394,6 +398,6 @@ int weft_await_close(int fd)
 			NULL;
 	r = await_close(worker, task, fd, entry);
 	if (r != WEFT_PENDING)
-		task->op_closes = 0;
+		task->op_call = 0;
 	return r;
 }

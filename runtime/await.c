@@ -148,7 +148,31 @@ int weft__future_interrupted(struct weft__worker *worker,
 	return now_ns >= task->room->own_ns ? -ETIMEDOUT : 0;
 }
 
-int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
+/* It has done enough, and begins in its next turn: then it is to ask for the
+ * same. */
+static int put_off(struct weft__task *task, enum weft__awaits what,
+		   const void *on, uint64_t with)
+{
+	task->awaits = WEFT__AWAITS_LATER;
+	task->op_words[0] = (uintptr_t)on;
+	task->op_words[1] = with;
+	task->op_asks = what;
+	return weft__await_turn(task);
+}
+
+static void begin_now(struct weft__task *task, enum weft__awaits what,
+		      const void *on, uint64_t with)
+{
+	weft__assert(task->op_asks == (uint32_t)what &&
+			     task->op_words[0] == (uintptr_t)on &&
+			     task->op_words[1] == with,
+		     WEFT__AWAITS_ANOTHER);
+	task->op_call = 0;
+	task->awaits = WEFT__AWAITS_NOTHING;
+}
+
+int weft__await_enter(enum weft__awaits what, const void *on, uint64_t with,
+		      struct weft__worker **ret_worker,
 		      struct weft__task **ret_task)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -163,6 +187,8 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 		return 0;
 	if (weft__unlikely(task->awaits == WEFT__AWAITS_END))
 		return -EPERM;
+	if (weft__unlikely(task->awaits == WEFT__AWAITS_LATER))
+		begin_now(task, what, on, with);
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
 		     WEFT__AWAITS_ANOTHER);
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
@@ -174,7 +200,7 @@ int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
 	if (weft__likely(--worker->ops_left > 0))
 		return 0;
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
-	return weft__await_turn(task);
+	return put_off(task, what, on, with);
 }
 
 void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,
@@ -221,7 +247,7 @@ int weft_await_yield(void)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_TURN, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_TURN, NULL, 0, &worker, &task);
 
 	if (r < 0)
 		return r;

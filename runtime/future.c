@@ -19,6 +19,7 @@ static uint64_t reason_of(struct weft__task *task)
 {
 	switch (task->awaits) {
 	case WEFT__AWAITS_NOTHING:
+	case WEFT__AWAITS_LATER:
 	case WEFT__AWAITS_TURN:
 		return WEFT__REASON_UNTOLD;
 	case WEFT__AWAITS_TIME:

@@ -106,7 +106,7 @@ int weft__future_interrupted(struct weft__worker *worker,
 /*
  * Awaits.
  *
- *	r = weft__await_enter(WEFT__AWAITS_..., &worker, &task);
+ *	r = weft__await_enter(WEFT__AWAITS_..., on, with, &worker, &task);
  *	if (r < 0)
  *		return r;
  *	if (task->awaits == WEFT__AWAITS_NOTHING) {
@@ -123,8 +123,10 @@ int weft__future_interrupted(struct weft__worker *worker,
 	"a future awaits another thing before the last has come"
 
 /* 0; or a result, as which WEFT_PENDING counts, too: it has done enough, and
- * begins to wait in its next turn. */
-int weft__await_enter(enum weft__awaits what, struct weft__worker **ret_worker,
+ * begins to wait in its next turn.  on, with: what tells this await from others
+ * of its kind. */
+int weft__await_enter(enum weft__awaits what, const void *on, uint64_t with,
+		      struct weft__worker **ret_worker,
 		      struct weft__task **ret_task);
 
 /* Before it is made known that the task waits: arms the alarm of its deadline,

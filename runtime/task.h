@@ -166,7 +166,8 @@ struct weft__task {
 					uint8_t connect_step;
 					union {
 						uint16_t connect_tries;
-						/* Of others: see io/await.c. */
+						/* Of others: what they ask
+						 * for; see io/await.c. */
 						uint32_t op_asks;
 					};
 				};
@@ -186,6 +187,7 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 enum weft__awaits {
 	WEFT__AWAITS_BEGIN, /* it never ran */
 	WEFT__AWAITS_NOTHING,
+	WEFT__AWAITS_LATER, /* it has yet to begin; see runtime/await.c */
 	WEFT__AWAITS_TURN,
 	WEFT__AWAITS_TIME,
 	WEFT__AWAITS_OP,

@@ -118,7 +118,7 @@ static int64_t ask_for_progress(void *state)
 	(void)state;
 	sqe.rw_flags = INJECT_RESULT;
 	sqe.len = (unsigned)-EINPROGRESS;
-	r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	r = weft__await_enter(WEFT__AWAITS_OP, NULL, 0, &worker, &task);
 	ck_assert_int_eq(r, 0);
 	return weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe, 0);
 }

@@ -501,14 +501,14 @@ struct greedy {
 static int64_t be_greedy(void *state)
 {
 	struct greedy *g = state;
-	int r = 0;
+	int r;
 
-	while (!*g->stop && r != WEFT_PENDING) {
+	do {
 		r = weft_await_chan_send(g->chan, &g->value);
 		if (r == 0)
 			EXPECT(weft_chan_try_recv(g->chan, &g->value) == 0);
-	}
-	return *g->stop && r != WEFT_PENDING ? 0 : WEFT_PENDING;
+	} while (r == 0 && !*g->stop);
+	return r;
 }
 
 static int64_t shares(void *arg)

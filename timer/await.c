@@ -62,7 +62,7 @@ int weft_await_sleep_until(weft_nsec deadline_ns)
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_TIME, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_TIME, NULL, 0, &worker, &task);
 
 	if (r < 0)
 		return r;

@@ -3,7 +3,8 @@
  * Awaiting by a future what is granted: as weft__waiter_wait(), with the waiter
  * in the future's room.
  *
- *	r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+ *	r = weft__await_enter(WEFT__AWAITS_GRANT, waiters, with, &worker,
+ *			      &task);
  *	if (r < 0)
  *		return r;
  *	if (task->awaits == WEFT__AWAITS_GRANT)

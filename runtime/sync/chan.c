@@ -317,7 +317,8 @@ static int await(struct weft__chan *c, struct weft__waiters *waiters,
 {
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, waiters, (uintptr_t)item,
+				  &worker, &task);
 
 	if (r < 0)
 		return r;

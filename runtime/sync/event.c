@@ -63,7 +63,8 @@ int weft_await_event(struct weft_event *event)
 	struct flag *f = event_of(event);
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, &f->waiters, 0, &worker,
+				  &task);
 	bool set;
 
 	if (r < 0)

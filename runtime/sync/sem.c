@@ -200,7 +200,8 @@ int weft_await_sem_acquire(struct weft_sem *sem, uint32_t n)
 	struct sem *s = sem_of(sem);
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_GRANT, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_GRANT, &s->waiters, n, &worker,
+				  &task);
 
 	if (r < 0)
 		return r;

@@ -93,7 +93,7 @@ static int32_t operate_await(unsigned flags)
 	struct io_uring_sqe sqe = read_request();
 	struct weft__worker *worker;
 	struct weft__task *task;
-	int r = weft__await_enter(WEFT__AWAITS_OP, &worker, &task);
+	int r = weft__await_enter(WEFT__AWAITS_OP, NULL, 0, &worker, &task);
 
 	return r < 0 ? r :
 		       weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
