@@ -37,13 +37,14 @@ static const char *const not_here[] = {
 	"deferred_run",
 
 	/* They block a thread that runs no task. */
-	"run", "start", "stop", "wait",
+	"run", "start", "stop", "wait", "wait_until",
 
 	/* They do not suspend. */
 	"addr_equal", "addr_family", "addr_format", "addr_from_sockaddr",
 	"addr_parse", "addr_port", "addr_sockaddr", "addr_sockaddr_bytes",
 	"blocking_stats", "broadcast_close", "broadcast_init",
 	"broadcast_send", "broadcast_try_recv", "cancel", "cancel_all",
+	"cancel_in",
 	"chan_close", "chan_count", "chan_init", "chan_push", "chan_try_recv",
 	"chan_try_send", "cond_broadcast", "cond_signal", "count_add",
 	"count_done", "deadline", "deadline_passed", "defer",
