@@ -11,15 +11,11 @@
 static int task_cancel(struct weft_runtime *runtime, struct weft__worker *here,
 		       struct weft_task handle)
 {
-	struct weft__task *task = weft__task_at(runtime, handle.id);
 	uint64_t state;
+	struct weft__task *task =
+		weft__task_living(runtime, handle.id, &state);
 
 	if (!task)
-		return -ESRCH;
-	/* relaxed: decided by the CAS inside. */
-	state = weft__load(&task->state, relaxed);
-	if (!weft__state_is(state, handle.id) ||
-	    (state & (WEFT__DONE | WEFT__FREE)))
 		return -ESRCH;
 	if (weft__task_interrupt(task, handle.id, WEFT__CANCELLED))
 		weft__enqueue(runtime, here, task);

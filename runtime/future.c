@@ -91,13 +91,8 @@ int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)
 		runtime = worker->runtime;
 	if (!runtime)
 		return -EINVAL;
-	task = weft__task_at(runtime, future.id);
+	task = weft__task_living(runtime, future.id, &state);
 	if (!task)
-		return -ESRCH;
-	/* relaxed: decided by the CAS inside. */
-	state = weft__load(&task->state, relaxed);
-	if (!weft__state_is(state, future.id) ||
-	    (state & (WEFT__DONE | WEFT__FREE)))
 		return -ESRCH;
 	if (!(state & WEFT__FUTURE))
 		return -EINVAL;

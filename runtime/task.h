@@ -428,6 +428,23 @@ void weft__tasks_fini(struct weft_runtime *runtime);
  * never used. */
 struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id);
 
+/* The task of that id if it has not ended, and its state then; or NULL. */
+static inline struct weft__task *weft__task_living(struct weft_runtime *runtime,
+						   uint64_t id,
+						   uint64_t *ret_state)
+{
+	struct weft__task *task = weft__task_at(runtime, id);
+
+	if (!task)
+		return NULL;
+	/* relaxed: a look; who does something to it decides by a CAS. */
+	*ret_state = weft__load(&task->state, relaxed);
+	if (!weft__state_is(*ret_state, id) ||
+	    (*ret_state & (WEFT__DONE | WEFT__FREE)))
+		return NULL;
+	return task;
+}
+
 /* What runtime/records.h cannot do from a worker's own list: a new record, or
  * -errno; one record given back; half of a full list. */
 struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
