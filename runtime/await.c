@@ -148,14 +148,20 @@ int weft__future_interrupted(struct weft__worker *worker,
 	return now_ns >= task->room->own_ns ? -ETIMEDOUT : 0;
 }
 
-/* It has done enough, and begins in its next turn: then it is to ask for the
- * same. */
-static int put_off(struct weft__task *task, enum weft__awaits what,
-		   const void *on, uint64_t with)
+/* What it asked for is kept until it has begun; of a grant, until that comes,
+ * as nothing else is in those words then. */
+static void assert_same(const struct weft__task *task, const void *on,
+			uint64_t with)
+{
+	weft__assert(task->op_words[0] == (uintptr_t)on &&
+			     task->op_words[1] == with,
+		     WEFT__AWAITS_ANOTHER);
+}
+
+/* It has done enough, and begins in its next turn. */
+static int put_off(struct weft__task *task, enum weft__awaits what)
 {
 	task->awaits = WEFT__AWAITS_LATER;
-	task->op_words[0] = (uintptr_t)on;
-	task->op_words[1] = with;
 	task->op_asks = what;
 	return weft__await_turn(task);
 }
@@ -163,10 +169,8 @@ static int put_off(struct weft__task *task, enum weft__awaits what,
 static void begin_now(struct weft__task *task, enum weft__awaits what,
 		      const void *on, uint64_t with)
 {
-	weft__assert(task->op_asks == (uint32_t)what &&
-			     task->op_words[0] == (uintptr_t)on &&
-			     task->op_words[1] == with,
-		     WEFT__AWAITS_ANOTHER);
+	weft__assert(task->op_asks == (uint32_t)what, WEFT__AWAITS_ANOTHER);
+	assert_same(task, on, with);
 	task->op_call = 0;
 	task->awaits = WEFT__AWAITS_NOTHING;
 }
@@ -183,8 +187,11 @@ int weft__await_enter(enum weft__awaits what, const void *on, uint64_t with,
 		return -EPERM;
 	*ret_worker = worker;
 	*ret_task = task;
-	if (task->awaits == what)
+	if (task->awaits == what) {
+		if (what == WEFT__AWAITS_GRANT)
+			assert_same(task, on, with);
 		return 0;
+	}
 	if (weft__unlikely(task->awaits == WEFT__AWAITS_END))
 		return -EPERM;
 	if (weft__unlikely(task->awaits == WEFT__AWAITS_LATER))
@@ -196,11 +203,13 @@ int weft__await_enter(enum weft__awaits what, const void *on, uint64_t with,
 	error = weft__future_interrupted(worker, task);
 	if (weft__unlikely(error < 0))
 		return error;
+	task->op_words[0] = (uintptr_t)on;
+	task->op_words[1] = with;
 	weft__count(worker, WEFT__N_OPS_READY, 1);
 	if (weft__likely(--worker->ops_left > 0))
 		return 0;
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
-	return put_off(task, what, on, with);
+	return put_off(task, what);
 }
 
 void weft__await_begin(enum weft__awaits what, struct weft__worker *worker,

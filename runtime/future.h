@@ -31,7 +31,6 @@ struct weft__future_room {
 	struct weft__alarm alarm; /* of a deadline; or to try once more */
 	struct weft__wait wait;
 	struct weft__waiter waiter;
-	struct weft__waiters *queue; /* of the waiter */
 	uint64_t own_ns;       /* its own deadline, and */
 	uint64_t inherited_ns; /* that of where it was started */
 	uint64_t told_ns; /* the last that has passed and had it polled */

@@ -24,7 +24,6 @@ struct weft__waiter *weft__await_in(struct weft__worker *worker,
 	};
 	room->waiter = (struct weft__waiter){ .wait = &room->wait };
 	weft__wait_on(&room->wait, on, object);
-	room->queue = waiters;
 	weft__waiters_add(waiters, &room->waiter);
 	return &room->waiter;
 }
@@ -50,7 +49,6 @@ int weft__await_granted(struct weft__worker *worker, struct weft__task *task,
 	uint32_t word = weft__load(&task->room->wait.word, acquire);
 	int error;
 
-	weft__assert(task->room->queue == waiters, WEFT__AWAITS_ANOTHER);
 	if (word >= WEFT__WAIT_GRANTED)
 		return weft__await_end(worker, task,
 				       (int)(word - WEFT__WAIT_GRANTED));

@@ -324,7 +324,6 @@ static int await(struct weft__chan *c, struct weft__waiters *waiters,
 		return r;
 	if (task->awaits == WEFT__AWAITS_NOTHING)
 		return await_begin(worker, task, c, waiters, item);
-	weft__assert(task->room->waiter.item == item, WEFT__AWAITS_ANOTHER);
 	r = weft__await_granted(worker, task, waiters, &c->lock);
 	return r == WEFT__CHAN_CLOSED ? -EPIPE : r;
 }

@@ -207,7 +207,6 @@ int weft_await_sem_acquire(struct weft_sem *sem, uint32_t n)
 		return r;
 	if (task->awaits == WEFT__AWAITS_NOTHING)
 		return sem_await(s, worker, task, n);
-	weft__assert(task->room->waiter.want == n, WEFT__AWAITS_ANOTHER);
 	r = weft__await_granted(worker, task, &s->waiters, &s->lock);
 	if (r < 0 && r != WEFT_PENDING)
 		(void)sem_serve(s, 0);
