@@ -57,17 +57,4 @@ static inline struct death death_of(void (*fn)(void *arg), void *arg)
 	return death;
 }
 
-/* It is told what it did wrong, and ends. */
-static inline void expect_sentence(void (*fn)(void *arg), void *arg,
-			    const char *sentence)
-{
-	struct death death = death_of(fn, arg);
-
-	ck_assert_msg(WIFSIGNALED(death.status) &&
-			      WTERMSIG(death.status) == SIGABRT &&
-			      strstr(death.text, sentence),
-		      "status %#x, not \"%s\" but: %s",
-		      (unsigned)death.status, sentence, death.text);
-}
-
 #endif

@@ -3,7 +3,7 @@
  * Suite future/misuse: a program whose futures break the rules is told which,
  * in a sentence, and ends.
  */
-#include "tests/test_death.h"
+#include "tests/misuse_kit.h"
 #include "tests/test_io_common.h"
 
 static int64_t nothing(void *arg)
@@ -288,27 +288,11 @@ static int64_t end_scope_in_future(void *state)
 	return weft_scope_end(*(struct weft_scope **)state);
 }
 
-/* The child's own child goes on as the task that called fork(). */
-static int64_t fork_in_future(void *arg)
-{
-	int status = 0;
-	pid_t child = fork();
-
-	(void)arg;
-	if (child > 0 && waitpid(child, &status, 0) == child &&
-	    WIFSIGNALED(status))
-		raise(WTERMSIG(status));
-	return 0;
-}
-
 /* ---- All of them ------------------------------------------------------ */
 
 #define TWO_AWAITS "a future awaits another thing before the last has come"
 
-static const struct misuse {
-	weft_fn fn;
-	const char *sentence;
-} in_futures[] = {
+static const struct misuse in_futures[] = {
 	{ end_before_it_has_come,
 	  "a future ended before what it awaits has come" },
 	{ await_two_kinds, TWO_AWAITS },
@@ -340,7 +324,7 @@ static const struct misuse {
 	{ open_shield_in_future, "a shield outside of a task" },
 	{ end_scope_in_future,
 	  "a scope was ended by a task that did not begin it" },
-	{ fork_in_future, "a child of fork() returned from its task" },
+	{ return_in_forked_child, "a child of fork() returned from its task" },
 };
 
 enum { IN_FUTURES = sizeof(in_futures) / sizeof(in_futures[0]) };
@@ -356,10 +340,7 @@ static int64_t start_the_future(void *arg)
 
 static void run_in_future(void *arg)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	opts.workers = 1;
-	weft_run(start_the_future, arg, &opts);
+	run_one_worker(start_the_future, arg);
 }
 
 START_TEST(misuse_in_a_future_is_told_in_a_sentence)

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "tests/test_death.h"
+#include "tests/misuse_kit.h"
 #include "tests/test_io_common.h"
 
 /* ---- Scopes ----------------------------------------------------------- */
@@ -169,27 +169,9 @@ static int64_t clear_timer_elsewhere(void *arg)
 	return 0;
 }
 
-/* ---- Processes -------------------------------------------------------- */
-
-/* The child's own child goes on as the task that called fork(). */
-static int64_t return_in_forked_child(void *arg)
-{
-	int status = 0;
-	pid_t child = fork();
-
-	(void)arg;
-	if (child > 0 && waitpid(child, &status, 0) == child &&
-	    WIFSIGNALED(status))
-		raise(WTERMSIG(status));
-	return 0;
-}
-
 /* ---- All of them ------------------------------------------------------ */
 
-static const struct misuse {
-	weft_fn fn;
-	const char *sentence;
-} in_tasks[] = {
+static const struct misuse in_tasks[] = {
 	{ leave_scope_open, "a task returned with a scope still open" },
 	{ end_scope_of_another,
 	  "a scope was ended by a task that did not begin it" },
@@ -217,15 +199,6 @@ static const struct misuse {
 };
 
 enum { IN_TASKS = sizeof(in_tasks) / sizeof(in_tasks[0]) };
-
-static void run_in_task(void *arg)
-{
-	const struct misuse *misuse = arg;
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	opts.workers = 1;
-	weft_run(misuse->fn, NULL, &opts);
-}
 
 START_TEST(misuse_in_a_task_is_told_in_a_sentence)
 {
@@ -258,10 +231,7 @@ static int64_t start_named(void *arg)
 
 static void run_named(void *arg)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	opts.workers = 1;
-	weft_run(start_named, arg, &opts);
+	run_one_worker(start_named, arg);
 }
 
 START_TEST(message_names_the_task)

@@ -3,7 +3,7 @@
  * Suite sync/misuse: a program that breaks the rules of what tasks share is
  * told which, in a sentence, and ends.
  */
-#include "tests/test_death.h"
+#include "tests/misuse_kit.h"
 #include "tests/test_io_common.h"
 
 static struct weft_mutex mutex;
@@ -205,10 +205,7 @@ static int64_t drop_what_was_sent(void *arg)
 	return 0;
 }
 
-static const struct misuse {
-	weft_fn fn;
-	const char *sentence;
-} in_tasks[] = {
+static const struct misuse in_tasks[] = {
 	{ unlock_free, "a mutex was unlocked by one that does not hold it" },
 	{ unlock_twice, "a mutex was unlocked by one that does not hold it" },
 	{ unlock_by_another,
@@ -239,25 +236,11 @@ static const struct misuse {
 
 enum { IN_TASKS = sizeof(in_tasks) / sizeof(in_tasks[0]) };
 
-static void run_in_task(void *arg)
-{
-	const struct misuse *misuse = arg;
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	opts.workers = 1;
-	weft_run(misuse->fn, NULL, &opts);
-}
-
 START_TEST(misuse_is_told_in_a_sentence)
 {
 	struct misuse misuse = in_tasks[_i];
-	struct death death = death_of(run_in_task, &misuse);
 
-	ck_assert_msg(WIFSIGNALED(death.status) &&
-			      WTERMSIG(death.status) == SIGABRT &&
-			      strstr(death.text, misuse.sentence),
-		      "status %#x, not \"%s\" but: %s", (unsigned)death.status,
-		      misuse.sentence, death.text);
+	expect_sentence(run_in_task, &misuse, misuse.sentence);
 }
 END_TEST
 
