@@ -9,7 +9,7 @@
     weft task       look at the thread again
 
 A task that waits is on no thread, so gdb does not see it.  But its stack has
-all that gdb needs (runtime/context.h); an unwinder goes on from there.
+all that gdb needs (runtime/stack/context.h); an unwinder goes on from there.
 
 Needs gdb 13 or newer, x86-64, and a libweft with debugging symbols, as ./run
 build makes it.  Of core files those of the kernel will do; those of gdb 13's
@@ -19,8 +19,8 @@ gcore have no stacks of tasks where their guards are MADV_GUARD_INSTALL's.
 import gdb
 import gdb.unwinder
 
-CHUNK_BITS = 12  # runtime/runtime.h
-PARKED, DONE, FREE = 1 << 0, 1 << 2, 1 << 9  # runtime/task.h
+CHUNK_BITS = 12  # runtime/sched/runtime.h
+PARKED, DONE, FREE = 1 << 0, 1 << 2, 1 << 9  # runtime/sched/task.h
 
 
 class TaskUnwinder(gdb.unwinder.Unwinder):

@@ -6,8 +6,8 @@
  */
 #include <poll.h>
 
-#include "io/call.h"
-#include "runtime/future.h"
+#include "io/request/call.h"
+#include "runtime/future/future.h"
 
 /* What a call asks for, so that another is told from it: above, which call it
  * is; below, the events that are waited for. */

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "io/call.h"
-#include "runtime/future.h"
+#include "io/request/call.h"
+#include "runtime/future/future.h"
 
 /* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
 #define CONNECT_AGAIN_NS 1000000u

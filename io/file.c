@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "io/call.h"
+#include "io/request/call.h"
 
 /* ---- Opening ---------------------------------------------------------- */
 

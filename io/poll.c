@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-#include "io/call.h"
-#include "io/op.h"
-#include "runtime/wait.h"
+#include "io/request/call.h"
+#include "io/request/op.h"
+#include "runtime/sched/wait.h"
 
 /* A descriptor that is ready again and again and yet would block (a socket
  * whose memory ran out) is asked less often from then on. */

@@ -7,9 +7,9 @@
 
 #include <poll.h>
 
-#include "io/call.h"
-#include "io/kernel.h"
-#include "io/socket.h"
+#include "io/request/call.h"
+#include "io/ring/uring/probe.h"
+#include "io/send_recv.h"
 
 /* Where a transfer is to happen: an offset, or the file's own position. */
 #define POSITION ((off_t)-1)

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "io/call.h"
+#include "io/request/call.h"
 
 /* One step: moves some of the bytes. */
 struct all {

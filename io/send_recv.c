@@ -4,12 +4,12 @@
  *
  * MSG_DONTWAIT needs no ring: the call is made at once.
  */
-#include "io/socket.h"
+#include "io/send_recv.h"
 
 #include <poll.h>
 #include <weft/io.h>
 
-#include "io/call.h"
+#include "io/request/call.h"
 
 /* ---- At once ----------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 /*
  * What is done in another way where the descriptor is a socket's.
  */
-#ifndef WEFT_IO_SOCKET_H
-#define WEFT_IO_SOCKET_H
+#ifndef WEFT_IO_SEND_RECV_H
+#define WEFT_IO_SEND_RECV_H
 
 #include <sys/types.h>
 #include <sys/uio.h>

@@ -19,7 +19,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "io/call.h"
+#include "io/request/call.h"
 
 /* A chunk of the file is looked up in the cache, and sent, in one go. */
 enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };

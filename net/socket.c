@@ -5,14 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/direct.h"
-#include "runtime/wait.h"
+#include "io/os/syscall.h"
+#include "runtime/sched/wait.h"
 
 enum { BACKLOG_DEFAULT = 4096 };
 
 static const struct weft_socket_opts defaults = WEFT_SOCKET_OPTS_INIT;
 
-/* errno is read in leaf functions only; see io/direct.h. */
+/* errno is read in leaf functions only; see io/os/syscall.h. */
 #define LEAF __attribute__((noinline))
 
 static LEAF int result(int r)

@@ -25,7 +25,7 @@
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
  *       the driver is closed.
  */
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -36,12 +36,12 @@
 #include <unistd.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/blocking.h"
-#include "runtime/crowd.h"
-#include "runtime/dump/lookout.h"
-#include "runtime/join.h"
-#include "runtime/overflow.h"
-#include "runtime/wait.h"
+#include "runtime/blocking/blocking.h"
+#include "runtime/dump/watchdog.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker_limit.h"
+#include "runtime/stack/overflow.h"
+#include "runtime/task/join.h"
 
 enum { TASKS_DEFAULT = 1 << 24, AVERAGE_FIRST_NS = 50000 };
 #define STACK_DEFAULT_BYTES ((size_t)256 << 10)

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "runtime/future.h"
-#include "timer/lanes.h"
+#include "runtime/future/future.h"
+#include "timer/timer_shard.h"
 
 _Static_assert(offsetof(struct weft__timer, deadline_ns) ==
 		       WEFT__SLEEP_UNTIL * sizeof(uint64_t),

@@ -3,7 +3,7 @@
 
 #include <weft/time.h>
 
-#include "timer/lanes.h"
+#include "timer/timer_shard.h"
 
 enum { GO_ON = 1 };
 

@@ -5,7 +5,7 @@
 #ifndef WEFT_TIMER_SLEEP_H
 #define WEFT_TIMER_SLEEP_H
 
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
 
 /*
  * The running task, for which the alarm of kind WAKE is armed for deadline_ns,

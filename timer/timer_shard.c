@@ -2,15 +2,15 @@
 
 /* Lanes - see the header for the model and the invariants A1 to A4. */
 
-#include "timer/lanes.h"
+#include "timer/timer_shard.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/future.h"
-#include "runtime/records.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/task_pool.h"
 
 static_assert(sizeof(struct weft__timer) <=
 		      sizeof(((struct weft__alarm *)NULL)->node),

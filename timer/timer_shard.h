@@ -43,12 +43,12 @@
  *   [lanes.fired]  `fired` store release, after the last look at the alarm ->
  *       load acquire of disarm() or fired(): its memory may be used anew.
  */
-#ifndef WEFT_TIMER_LANES_H
-#define WEFT_TIMER_LANES_H
+#ifndef WEFT_TIMER_TIMER_SHARD_H
+#define WEFT_TIMER_TIMER_SHARD_H
 
 #include "runtime/base/lock.h"
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 #include "timer/wheel.h"
 
 struct weft__lanes;

@@ -6,7 +6,7 @@
  *	worker 0: runs task 100000005, for 1.52 s at most
  *	worker 1: parked
  *	task 100000000 main (serve), 12.31 s old: waits for 2 tasks of its scope
- *	    weft_scope_end  runtime/scope.c:318
+ *	    weft_scope_end  runtime/task/scope.c:318
  *	    serve  server.c:40
  *	task 100000004 left (move), 12.30 s old: waits to lock mutex 0x7ffd12...
  *	    ...

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 
-#include "io/call.h"
-#include "io/direct.h"
-#include "io/listener.h"
-#include "io/op.h"
-#include "runtime/future.h"
-#include "runtime/wait.h"
+#include "io/listen/listener.h"
+#include "io/os/syscall.h"
+#include "io/request/call.h"
+#include "io/request/op.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/wait.h"
 
 /* How long a starved listener waits, if nothing is closed. */
 #define STARVED_NS 50000000u

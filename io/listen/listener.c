@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/listener.h"
+#include "io/listen/listener.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "io/direct.h"
-#include "io/op.h"
-#include "runtime/wait.h"
+#include "io/os/syscall.h"
+#include "io/request/op.h"
+#include "runtime/sched/wait.h"
 
 /* ---- Life ------------------------------------------------------------- */
 

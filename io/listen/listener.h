@@ -26,10 +26,10 @@
  *       then meet no listener, or another number, and their connections are
  *       closed: perhaps just after the listener's weft_close() has returned.
  */
-#ifndef WEFT_IO_LISTENER_H
-#define WEFT_IO_LISTENER_H
+#ifndef WEFT_IO_LISTEN_LISTENER_H
+#define WEFT_IO_LISTEN_LISTENER_H
 
-#include "io/reactor.h"
+#include "io/request/reactor.h"
 
 enum weft__listener_state {
 	WEFT__LISTENER_IDLE,
@@ -107,7 +107,7 @@ void weft__listeners_feed(struct weft__worker *worker);
 /* No worker runs any more: closes what nobody took. */
 void weft__listeners_close(struct weft__reactor *reactor);
 
-/* ---- incoming.c: the request and its completions ------------------------ */
+/* ---- multishot_accept.c: the request and its completions ------------------------ */
 
 static inline uint64_t weft__incoming_user_data(uint32_t number, int fd)
 {

@@ -5,10 +5,10 @@
  */
 #include <errno.h>
 
-#include "io/direct.h"
-#include "io/listener.h"
-#include "io/op.h"
-#include "runtime/wait.h"
+#include "io/listen/listener.h"
+#include "io/os/syscall.h"
+#include "io/request/op.h"
+#include "runtime/sched/wait.h"
 
 /* So many connections that nobody takes, and the kernel is to keep the rest. */
 enum { KEPT_MOST = 64 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/idled.h"
+#include "io/os/cpu_idle.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

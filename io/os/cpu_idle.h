@@ -2,8 +2,8 @@
 /*
  * Idled - how long the processors of this machine have had nothing to do.
  */
-#ifndef WEFT_IO_IDLED_H
-#define WEFT_IO_IDLED_H
+#ifndef WEFT_IO_OS_CPU_IDLE_H
+#define WEFT_IO_OS_CPU_IDLE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * Memcheck - what Valgrind does not know of io_uring.  Nothing in an ordinary
  * build.
  */
-#ifndef WEFT_IO_MEMCHECK_H
-#define WEFT_IO_MEMCHECK_H
+#ifndef WEFT_IO_OS_MEMCHECK_H
+#define WEFT_IO_OS_MEMCHECK_H
 
 #include <liburing.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/schedstat.h"
+#include "io/os/schedstat.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * The descriptor is there from the start, so that there are as many at any
  * time; the worker puts its own thread's in its place.
  */
-#ifndef WEFT_IO_SCHEDSTAT_H
-#define WEFT_IO_SCHEDSTAT_H
+#ifndef WEFT_IO_OS_SCHEDSTAT_H
+#define WEFT_IO_OS_SCHEDSTAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/sigpipe.h"
+#include "io/os/sigpipe.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -8,8 +8,8 @@
  * blocked while they run, and the thread that called weft_run() gets its mask
  * back afterwards.  sendfile(2) has no such flag: it is blocked around each.
  */
-#ifndef WEFT_IO_SIGPIPE_H
-#define WEFT_IO_SIGPIPE_H
+#ifndef WEFT_IO_OS_SIGPIPE_H
+#define WEFT_IO_OS_SIGPIPE_H
 
 #include <stdbool.h>
 

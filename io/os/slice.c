@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/slice.h"
+#include "io/os/slice.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -17,8 +17,8 @@
  * allow it.)  What is given back is what was there, as a slice that was asked
  * for: what is changed in the system's later no longer reaches the thread.
  */
-#ifndef WEFT_IO_SLICE_H
-#define WEFT_IO_SLICE_H
+#ifndef WEFT_IO_OS_SLICE_H
+#define WEFT_IO_OS_SLICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

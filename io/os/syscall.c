@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/direct.h"
+#include "io/os/syscall.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "io/fd.h"
-#include "io/sigpipe.h"
+#include "io/os/sigpipe.h"
+#include "io/request/fd_table.h"
 
 /* Linux 6.5, and newer headers. */
 #ifndef SYS_cachestat

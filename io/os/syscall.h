@@ -6,8 +6,8 @@
  * may resume on another thread, and a compiler that saw errno on both sides of
  * a switch would keep its address.
  */
-#ifndef WEFT_IO_DIRECT_H
-#define WEFT_IO_DIRECT_H
+#ifndef WEFT_IO_OS_SYSCALL_H
+#define WEFT_IO_OS_SYSCALL_H
 
 #include <stdbool.h>
 #include <stddef.h>

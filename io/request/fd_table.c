@@ -3,13 +3,13 @@
  * Orderings
  *   [fd.chunk]  make CAS release -> find acquire: that the chunk is zero.
  */
-#include "io/fd.h"
+#include "io/request/fd_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "io/direct.h"
+#include "io/os/syscall.h"
 
 #define TABLE_BYTES (WEFT__FD_CHUNKS * sizeof(struct weft__fd *))
 

@@ -24,11 +24,11 @@
  *       has the number now.  Afterwards it is cancelled and begun anew, and
  *       so the kernel says which.
  */
-#ifndef WEFT_IO_FD_H
-#define WEFT_IO_FD_H
+#ifndef WEFT_IO_REQUEST_FD_TABLE_H
+#define WEFT_IO_REQUEST_FD_TABLE_H
 
 #include "runtime/base/lock.h"
-#include "runtime/task.h"
+#include "runtime/sched/task.h"
 
 struct weft__listener;
 
@@ -63,7 +63,7 @@ struct weft__fd {
 		int next_accepted;   /* of one that nobody took yet: under its
 					listener's entry's lock, and this */
 	};
-	struct weft__listener *listener; /* under lock; see io/accept.c */
+	struct weft__listener *listener; /* under lock; see io/listen/accept.c */
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
@@ -91,7 +91,7 @@ static inline struct weft__fd *weft__fd_find(struct weft__fds *fds, int fd)
 
 	if (weft__unlikely(fd < 0))
 		return NULL;
-	/* pairs: [fd.chunk] in io/fd.c */
+	/* pairs: [fd.chunk] in io/request/fd_table.c */
 	chunk = weft__load(&fds->chunks[fd >> WEFT__FD_CHUNK_BITS], acquire);
 	return weft__likely(chunk != NULL) ?
 		       &chunk[fd & (WEFT__FD_CHUNK - 1)] :

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/files.h"
+#include "io/request/fixed_files.h"
 
 #include <stdlib.h>
 

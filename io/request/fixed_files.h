@@ -11,13 +11,13 @@
  * until all older requests had ended, of whatever file; one that waits for
  * input may take for ever.
  */
-#ifndef WEFT_IO_FILES_H
-#define WEFT_IO_FILES_H
+#ifndef WEFT_IO_REQUEST_FIXED_FILES_H
+#define WEFT_IO_REQUEST_FIXED_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "io/ring.h"
+#include "io/ring/ring.h"
 #include "runtime/base/lock.h"
 
 enum { WEFT__FILES_MOST = 4096 };

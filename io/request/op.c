@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/op.h"
+#include "io/request/op.h"
 
-#include "io/memcheck.h"
-#include "io/reactor.h"
-#include "runtime/future.h"
-#include "runtime/wait.h"
+#include "io/os/memcheck.h"
+#include "io/request/reactor.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/wait.h"
 
 /* ---- Beginning -------------------------------------------------------- */
 

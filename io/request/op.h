@@ -26,14 +26,14 @@
  *   [op.end]  end release -> the waiting task's acquire: the result, and what
  *       the kernel wrote, whose completion the reaper acquired.
  */
-#ifndef WEFT_IO_OP_H
-#define WEFT_IO_OP_H
+#ifndef WEFT_IO_REQUEST_OP_H
+#define WEFT_IO_REQUEST_OP_H
 
 #include <errno.h>
 
-#include "io/shard.h"
-#include "runtime/reason.h"
-#include "runtime/task.h"
+#include "io/request/shard.h"
+#include "runtime/sched/task.h"
+#include "runtime/sched/wait_reason.h"
 
 #define WEFT__OP_PENDING ((uint64_t)1 << 63)
 
@@ -131,7 +131,7 @@ static inline void weft__op_end(struct weft__task *task, int32_t result)
 		    release);
 }
 
-/* Why a task is suspended (runtime/reason.h):
+/* Why a task is suspended (runtime/sched/wait_reason.h):
  *
  *	60          29 28         13 12       5 4   0
  *	[ descriptor  ][ poll events ][ opcode ][ 0   ]

@@ -2,7 +2,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "io/op.h"
+#include "io/request/op.h"
 
 /* Words before "descriptor 5". */
 static const char *const words[256] = {

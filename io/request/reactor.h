@@ -3,12 +3,12 @@
  * Reactor - what the driver over io_uring keeps for a runtime, besides a shard
  * for each worker.
  */
-#ifndef WEFT_IO_REACTOR_H
-#define WEFT_IO_REACTOR_H
+#ifndef WEFT_IO_REQUEST_REACTOR_H
+#define WEFT_IO_REQUEST_REACTOR_H
 
-#include "io/fd.h"
-#include "io/shard.h"
-#include "runtime/runtime.h"
+#include "io/request/fd_table.h"
+#include "io/request/shard.h"
+#include "runtime/sched/runtime.h"
 
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
@@ -21,7 +21,7 @@ struct weft__reactor {
 	weft__atomic(uint32_t) listeners_made; /* numbers them */
 	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
 	weft__atomic(uint64_t) stale;	/* completions of nobody: a bug */
-	int idled_fd; /* immutable; see io/idled.h */
+	int idled_fd; /* immutable; see io/os/cpu_idle.h */
 };
 
 static inline struct weft__reactor *

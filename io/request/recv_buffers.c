@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/pool.h"
+#include "io/request/recv_buffers.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

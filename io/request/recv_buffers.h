@@ -20,13 +20,13 @@
  *       reader is done with what the kernel will write over.
  *   Modelled in tests/model/model_stream.c.
  */
-#ifndef WEFT_IO_POOL_H
-#define WEFT_IO_POOL_H
+#ifndef WEFT_IO_REQUEST_RECV_BUFFERS_H
+#define WEFT_IO_REQUEST_RECV_BUFFERS_H
 
 #include <liburing.h>
 #include <stdbool.h>
 
-#include "io/ring.h"
+#include "io/ring/ring.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 

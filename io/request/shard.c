@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/stream.h"
+#include "io/stream/stream.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -20,19 +20,19 @@
  *       poll of wake_fd, so the owner that parks under the lock sees it.
  *   Modelled in tests/model/model_driver.c.
  */
-#ifndef WEFT_IO_SHARD_H
-#define WEFT_IO_SHARD_H
+#ifndef WEFT_IO_REQUEST_SHARD_H
+#define WEFT_IO_REQUEST_SHARD_H
 
 #include <pthread.h>
 
-#include "io/files.h"
-#include "io/out.h"
-#include "io/pool.h"
-#include "io/ring.h"
-#include "io/schedstat.h"
-#include "io/slice.h"
-#include "io/trylock.h"
-#include "runtime/worker.h"
+#include "io/os/schedstat.h"
+#include "io/os/slice.h"
+#include "io/request/fixed_files.h"
+#include "io/request/recv_buffers.h"
+#include "io/request/send_buffer.h"
+#include "io/request/trylock.h"
+#include "io/ring/ring.h"
+#include "runtime/sched/worker.h"
 
 enum {
 	WEFT__BATCH_MOST = 128, /* completions reaped in a go */
@@ -60,7 +60,7 @@ struct weft__shard {
 	struct weft__completion batch[WEFT__BATCH_MOST];
 	struct weft__trylock lock WEFT__APART;
 	bool wake_armed;	/* under lock: wake_fd is being polled */
-	bool sigpipe_seen;	/* owner only: see io/sigpipe.h */
+	bool sigpipe_seen;	/* owner only: see io/os/sigpipe.h */
 	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
 	pthread_t sigpipe_thread; /* owner only */
 	struct weft__schedstat schedstat; /* owner only */

@@ -25,8 +25,8 @@
  *       ring, the next sees; and refused try release -> drop acquire: L2.
  *   Modelled in tests/model/model_trylock.c.
  */
-#ifndef WEFT_IO_TRYLOCK_H
-#define WEFT_IO_TRYLOCK_H
+#ifndef WEFT_IO_REQUEST_TRYLOCK_H
+#define WEFT_IO_REQUEST_TRYLOCK_H
 
 #include "runtime/base/atomic.h"
 

@@ -13,7 +13,7 @@
  * Who may call
  *   R1  Entries are written and published by the owner alone.
  *   R2  Submitting, waiting and reaping are for the holder of the shard's lock
- *       (io/shard.h), whichever thread that is.
+ *       (io/request/shard.h), whichever thread that is.
  *   R3  Cancelling needs no lock but the kernel's own: a parked owner holds the
  *       shard's, and its requests must be cancelled too.
  *
@@ -21,8 +21,8 @@
  * it between our threads too: the tail of the entries is stored with release
  * and loaded with acquire.
  */
-#ifndef WEFT_IO_RING_H
-#define WEFT_IO_RING_H
+#ifndef WEFT_IO_RING_RING_H
+#define WEFT_IO_RING_RING_H
 
 #include <liburing.h>
 #include <stdbool.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/stream.h"
+#include "io/stream/stream.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weft/io.h>
 
-#include "io/call.h"
-#include "io/memcheck.h"
-#include "io/socket.h"
+#include "io/os/memcheck.h"
+#include "io/request/call.h"
+#include "io/send_recv.h"
 
 void weft_stream_init(struct weft_stream *stream, int fd)
 {

@@ -47,14 +47,14 @@
  *       reaps, acquire: what the request is of.
  *   Modelled in tests/model/model_stream.c and model_stream_put.c.
  */
-#ifndef WEFT_IO_STREAM_H
-#define WEFT_IO_STREAM_H
+#ifndef WEFT_IO_STREAM_STREAM_H
+#define WEFT_IO_STREAM_STREAM_H
 
 #include <errno.h>
 #include <weft/stream.h>
 
-#include "io/pool.h"
-#include "io/shard.h"
+#include "io/request/recv_buffers.h"
+#include "io/request/shard.h"
 
 /* What the last completion said, of no interest to the reader. */
 #define WEFT__STREAM_SAID_NOTHING (-EINTR)

@@ -2,8 +2,8 @@
 /*
  * Streams: what becomes of their completions, with the shard's lock held.
  */
-#include "io/memcheck.h"
-#include "io/stream.h"
+#include "io/os/memcheck.h"
+#include "io/stream/stream.h"
 
 enum {
 	STREAK_LARGE = 4,  /* full small pieces, and large ones are asked for */

@@ -2,8 +2,8 @@
 /*
  * Streams: the place of one that is busy in its ring's table of files.
  */
-#include "io/stream.h"
-#include "runtime/runtime.h"
+#include "io/stream/stream.h"
+#include "runtime/sched/runtime.h"
 
 /* It will be so again, as likely as not. */
 void weft__stream_enter_file(struct weft__stream *stream)

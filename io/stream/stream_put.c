@@ -8,8 +8,8 @@
 #include <string.h>
 #include <weft/io.h>
 
-#include "io/call.h"
-#include "io/stream.h"
+#include "io/request/call.h"
+#include "io/stream/stream.h"
 
 static struct weft__outs *outs_here(void)
 {

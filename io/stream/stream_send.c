@@ -7,8 +7,8 @@
 #include <string.h>
 #include <weft/io.h>
 
-#include "io/call.h"
-#include "io/stream.h"
+#include "io/request/call.h"
+#include "io/stream/stream.h"
 
 #define SENDING ((uint64_t)1 << 63)
 

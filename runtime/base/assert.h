@@ -6,7 +6,7 @@
 #ifndef WEFT_RUNTIME_BASE_ASSERT_H
 #define WEFT_RUNTIME_BASE_ASSERT_H
 
-/* Is in runtime/fail.c, for it names the task. */
+/* Is in runtime/sched/panic.c, for it names the task. */
 __attribute__((noreturn, cold, format(printf, 3, 4))) void
 weft__fail(const char *file, int line, const char *format, ...);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/blocking.h"
+#include "runtime/blocking/blocking.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/jobs.h"
-#include "runtime/thread.h"
+#include "runtime/blocking/job_queue.h"
+#include "runtime/stack/thread.h"
 
 enum { THREADS_DEFAULT = 512, NAMED_MOST = 20 };
 #define IDLE_DEFAULT_NS WEFT_SEC(10)

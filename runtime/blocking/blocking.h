@@ -31,10 +31,10 @@
  * Orderings
  *   [blocking.made]  the pool, CAS release -> load acquire.
  */
-#ifndef WEFT_RUNTIME_BLOCKING_H
-#define WEFT_RUNTIME_BLOCKING_H
+#ifndef WEFT_RUNTIME_BLOCKING_BLOCKING_H
+#define WEFT_RUNTIME_BLOCKING_BLOCKING_H
 
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 /* When no task is left: ends the threads, and frees the pool. */
 void weft__blocking_end(struct weft_runtime *runtime);

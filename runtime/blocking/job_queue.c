@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/jobs.h"
+#include "runtime/blocking/job_queue.h"
 
 static void turn_add(struct weft__jobs *jobs, struct weft__job_lane *lane)
 {

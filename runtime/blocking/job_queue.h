@@ -24,12 +24,12 @@
  *
  * Modelled in tests/model/model_blocking.c.
  */
-#ifndef WEFT_RUNTIME_JOBS_H
-#define WEFT_RUNTIME_JOBS_H
+#ifndef WEFT_RUNTIME_BLOCKING_JOB_QUEUE_H
+#define WEFT_RUNTIME_BLOCKING_JOB_QUEUE_H
 
 #include <weft/blocking.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 /*
  * What overlays a public struct may alias it.  Before such a struct is complete

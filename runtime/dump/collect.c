@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/survey.h"
+#include "runtime/dump/collect.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "runtime/hold.h"
-#include "runtime/records.h"
+#include "runtime/sched/task_hold.h"
+#include "runtime/sched/task_pool.h"
 
 /* What the tasks of a group do; of those that wait, behind the last, the kind
  * of what they wait for. */

@@ -9,14 +9,14 @@
  * has run meanwhile, which is tried some times.  What is found out of several
  * tasks need not have been so at one time.
  */
-#ifndef WEFT_RUNTIME_DUMP_SURVEY_H
-#define WEFT_RUNTIME_DUMP_SURVEY_H
+#ifndef WEFT_RUNTIME_DUMP_COLLECT_H
+#define WEFT_RUNTIME_DUMP_COLLECT_H
 
 #include "runtime/dump/cycles.h"
+#include "runtime/dump/format.h"
 #include "runtime/dump/groups.h"
+#include "runtime/dump/optimistic_read.h"
 #include "runtime/dump/snapshot.h"
-#include "runtime/dump/still.h"
-#include "runtime/dump/words.h"
 
 /* A worker, as it was met. */
 struct weft__met {

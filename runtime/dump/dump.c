@@ -6,11 +6,11 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "runtime/dump/collect.h"
 #include "runtime/dump/dump.h"
-#include "runtime/dump/out.h"
-#include "runtime/dump/survey.h"
-#include "runtime/thread.h"
-#include "runtime/visit.h"
+#include "runtime/dump/text_buffer.h"
+#include "runtime/sched/runtime_ref.h"
+#include "runtime/stack/thread.h"
 
 enum about { ABOUT_ALL, ABOUT_A_WORKER, ABOUT_STANDSTILL };
 

@@ -13,7 +13,7 @@
 
 struct weft_runtime;
 
-/* `most_ms` as in out.h. */
+/* `most_ms` as in text_buffer.h. */
 int weft__dump_all(struct weft_runtime *runtime, int fd, int most_ms);
 
 /* That a worker has been in one task for so long, and where. */

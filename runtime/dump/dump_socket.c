@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/door.h"
+#include "runtime/dump/dump_socket.h"
 
 #include <errno.h>
 #include <stdbool.h>

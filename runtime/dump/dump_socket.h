@@ -3,8 +3,8 @@
  * Door - a Unix stream socket at a path, at which the owner of the process may
  * knock.  A path that begins with @ is a name without a file.
  */
-#ifndef WEFT_RUNTIME_DUMP_DOOR_H
-#define WEFT_RUNTIME_DUMP_DOOR_H
+#ifndef WEFT_RUNTIME_DUMP_DUMP_SOCKET_H
+#define WEFT_RUNTIME_DUMP_DUMP_SOCKET_H
 
 /* A listener that does not block.  A socket's file that nobody listens at is
  * taken over.  -EADDRINUSE, -EINVAL (the path is too long), or as socket(2) and

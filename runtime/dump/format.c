@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/words.h"
+#include "runtime/dump/format.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/records.h"
+#include "runtime/sched/task_pool.h"
 
 /* Words before the object's address; what has none is told elsewhere. */
 static const char *const objects[WEFT__ON_KINDS] = {

@@ -2,10 +2,10 @@
 /*
  * Words - what a glance has found, as people read it.
  */
-#ifndef WEFT_RUNTIME_DUMP_WORDS_H
-#define WEFT_RUNTIME_DUMP_WORDS_H
+#ifndef WEFT_RUNTIME_DUMP_FORMAT_H
+#define WEFT_RUNTIME_DUMP_FORMAT_H
 
-#include "runtime/dump/glance.h"
+#include "runtime/dump/task_info.h"
 #include "runtime/dump/unwind.h"
 
 enum { WEFT__WORDS_BYTES = 1024 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/still.h"
+#include "runtime/dump/optimistic_read.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
 
 /* Are writes, and reads, made in the order of the program? */
 #if defined(__x86_64__)

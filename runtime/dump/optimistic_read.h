@@ -24,8 +24,8 @@
  * Elsewhere each switch would have to pay for that, and does not: there every
  * task may have run.
  */
-#ifndef WEFT_RUNTIME_DUMP_STILL_H
-#define WEFT_RUNTIME_DUMP_STILL_H
+#ifndef WEFT_RUNTIME_DUMP_OPTIMISTIC_READ_H
+#define WEFT_RUNTIME_DUMP_OPTIMISTIC_READ_H
 
 #include <stdbool.h>
 #include <stdint.h>

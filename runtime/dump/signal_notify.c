@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/bell.h"
+#include "runtime/dump/signal_notify.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -11,8 +11,8 @@
  *   [bell.run]  seq_cst: count of handlers, then the descriptor (handler)
  *       against the descriptor, then the count (mute).
  */
-#ifndef WEFT_RUNTIME_DUMP_BELL_H
-#define WEFT_RUNTIME_DUMP_BELL_H
+#ifndef WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H
+#define WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H
 
 /* From now on the signal rings the eventfd, too.  -EINVAL: it cannot be caught;
  * -EBUSY: there are BELLS already. */

@@ -6,8 +6,8 @@
 #include <ucontext.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/context.h"
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
+#include "runtime/stack/context.h"
 
 #define ANSWER_NS 200000000u
 

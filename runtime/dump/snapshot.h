@@ -3,8 +3,8 @@
  * Snapshot - the registers and the live part of the stack of a task, copied, to
  * be unwound when it has gone on.
  *
- * A task that waits is held meanwhile (hold.h), and its registers lie on its
- * stack, as do those of one that is ready (still.h).  One that runs cannot be
+ * A task that waits is held meanwhile (task_hold.h), and its registers lie on its
+ * stack, as do those of one that is ready (optimistic_read.h).  One that runs cannot be
  * held: a signal interrupts its worker, and the handler copies.
  *
  *	who looks			    the worker's thread
@@ -76,7 +76,7 @@ void weft__snapshot_held(const struct weft__task *task,
 			 struct weft__snapshot *ret_snapshot);
 
 /* Of one that may run and end meanwhile: it counts if that one stood still
- * (still.h).  False: there is nothing to be copied. */
+ * (optimistic_read.h).  False: there is nothing to be copied. */
 bool weft__snapshot_loose(const struct weft__task *task,
 			  struct weft__snapshot *ret_snapshot);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/glance.h"
+#include "runtime/dump/task_info.h"
 
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "runtime/jobs.h"
-#include "runtime/records.h"
-#include "runtime/sync/look.h"
+#include "runtime/blocking/job_queue.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sync/inspect.h"
 #include "runtime/sync/mutex.h"
 #include "runtime/sync/select.h"
 

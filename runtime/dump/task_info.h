@@ -2,16 +2,16 @@
 /*
  * Glance - what a task is, and what it waits for, copied out of its record.
  *
- * Of one that is held all of it (hold.h).  Others may run and end meanwhile: of
+ * Of one that is held all of it (task_hold.h).  Others may run and end meanwhile: of
  * them only what is in memory that stays while the runtime does, and it counts
  * if the generation is the same afterwards.
  */
-#ifndef WEFT_RUNTIME_DUMP_GLANCE_H
-#define WEFT_RUNTIME_DUMP_GLANCE_H
+#ifndef WEFT_RUNTIME_DUMP_TASK_INFO_H
+#define WEFT_RUNTIME_DUMP_TASK_INFO_H
 
 #include <weft/select.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 /* Of a select's cases so many are copied. */
 enum { WEFT__NAME_BYTES = 40, WEFT__CASES_TOLD = 8 };
@@ -34,7 +34,7 @@ struct weft__glance {
 	char name[WEFT__NAME_BYTES];
 
 	/* Of one that waits. */
-	uint64_t reason;      /* see reason.h */
+	uint64_t reason;      /* see wait_reason.h */
 	enum weft__on on;
 	const void *object;   /* or a scope that it waits for */
 	uint64_t have, most;  /* of the object: values, permits, readers ... */

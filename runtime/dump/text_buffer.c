@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/out.h"
+#include "runtime/dump/text_buffer.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,8 +3,8 @@
  * Out - text that is gathered first, and written when nobody waits for the one
  * who writes: a descriptor may take its time.
  */
-#ifndef WEFT_RUNTIME_DUMP_OUT_H
-#define WEFT_RUNTIME_DUMP_OUT_H
+#ifndef WEFT_RUNTIME_DUMP_TEXT_BUFFER_H
+#define WEFT_RUNTIME_DUMP_TEXT_BUFFER_H
 
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "runtime/context.h"
+#include "runtime/stack/context.h"
 
 static const char *name_at(struct weft__unwinder *unwinder, uint64_t pc)
 {

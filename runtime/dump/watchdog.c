@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/dump/lookout.h"
+#include "runtime/dump/watchdog.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,12 +10,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "runtime/dump/bell.h"
-#include "runtime/dump/door.h"
 #include "runtime/dump/dump.h"
-#include "runtime/dump/out.h"
-#include "runtime/thread.h"
-#include "runtime/worker.h"
+#include "runtime/dump/dump_socket.h"
+#include "runtime/dump/signal_notify.h"
+#include "runtime/dump/text_buffer.h"
+#include "runtime/sched/worker.h"
+#include "runtime/stack/thread.h"
 
 /* Looks at the workers in the length of a stall, and how often at most. */
 enum { LOOKS = 4 };

@@ -12,10 +12,10 @@
  *   [lookout.end]  `ends` store release, then a write to the bell -> load
  *       acquire, after it has rung.
  */
-#ifndef WEFT_RUNTIME_DUMP_LOOKOUT_H
-#define WEFT_RUNTIME_DUMP_LOOKOUT_H
+#ifndef WEFT_RUNTIME_DUMP_WATCHDOG_H
+#define WEFT_RUNTIME_DUMP_WATCHDOG_H
 
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 /* If the options ask for one; before tasks run.  0; -EINVAL (no such signal),
  * -EBUSY (too many runtimes have a signal), -EADDRINUSE and what else socket(2)

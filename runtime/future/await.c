@@ -2,12 +2,12 @@
 /*
  * Await - what the waits of futures have in common.
  */
-#include "runtime/future.h"
+#include "runtime/future/future.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 _Static_assert(offsetof(struct weft__task, sleep) % _Alignof(struct weft__alarm)
 		       == 0,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/future.h"
+#include "runtime/future/future.h"
 
 #include <errno.h>
 
-#include "runtime/visit.h"
+#include "runtime/sched/runtime_ref.h"
 
 static void begin(struct weft__worker *worker, struct weft__task *task)
 {

@@ -20,12 +20,12 @@
  *       read-modify-write that fails if it was woken meanwhile: then it is
  *       queued again (T3 in task.h).
  */
-#ifndef WEFT_RUNTIME_FUTURE_H
-#define WEFT_RUNTIME_FUTURE_H
+#ifndef WEFT_RUNTIME_FUTURE_FUTURE_H
+#define WEFT_RUNTIME_FUTURE_FUTURE_H
 
 #include <weft/future.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 struct weft__future_room {
 	struct weft__alarm alarm; /* of a deadline; or to try once more */
@@ -54,7 +54,7 @@ static inline void weft__future_init(struct weft__task *task)
 /* Runs it, on the scheduler's stack. */
 void weft__future_poll(struct weft__worker *worker, struct weft__task *task);
 
-/* Its function has returned a result: it is a task no more; runtime/body.c. */
+/* Its function has returned a result: it is a task no more; runtime/sched/task_main.c. */
 void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 		      int64_t result);
 

@@ -6,11 +6,11 @@
  *   [inbox.push]  inbox CAS release -> swap acquire of the owner's drain: the
  *       task and its link.
  */
-#include "runtime/crowd.h"
-#include "runtime/runtime.h"
-#include "runtime/sentinel.h"
-#include "runtime/wait.h"
-#include "runtime/worker.h"
+#include "runtime/sched/monitor.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "runtime/sched/worker_limit.h"
 
 extern __thread struct weft__worker *weft__worker_local
 	__attribute__((tls_model("initial-exec")));
@@ -39,7 +39,7 @@ __attribute__((noinline)) void weft__worker_set(struct weft__worker *worker)
 
 bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
 {
-	/* pairs: [park.token] in runtime/sched.c */
+	/* pairs: [park.token] in runtime/sched/sched.c */
 	uint32_t old = weft__swap(&to->park_word,
 				  (uint32_t)WEFT__PARK_NOTIFIED, release);
 

@@ -6,10 +6,10 @@
  * The scheduler names no kernel interface but threads.
  *
  * What a driver does with the scheduler: it makes tasks ready (weft__wake of
- * runtime/worker.h), always from a worker, never while it holds a lock.
+ * runtime/sched/worker.h), always from a worker, never while it holds a lock.
  */
-#ifndef WEFT_RUNTIME_DRIVER_H
-#define WEFT_RUNTIME_DRIVER_H
+#ifndef WEFT_RUNTIME_SCHED_DRIVER_H
+#define WEFT_RUNTIME_SCHED_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/slot.h"
+#include "runtime/sched/handoff_slot.h"
 
 struct weft__task *weft__slot_settle(struct weft__slot *slot,
 				     struct weft__task *taken)

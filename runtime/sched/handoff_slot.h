@@ -25,10 +25,10 @@
  *   [slot.put]  store of the owner, release -> load of the helper: the task.
  *   [slot.claim]  seq_cst on both words, by the helper, and by an owner that
  *       has no heavy barrier: each stores one of them and then loads the other.
- *   Modelled in tests/model/model_lifo.c and model_joining.c.
+ *   Modelled in tests/model/model_handoff_slot.c and model_joining.c.
  */
-#ifndef WEFT_RUNTIME_SLOT_H
-#define WEFT_RUNTIME_SLOT_H
+#ifndef WEFT_RUNTIME_SCHED_HANDOFF_SLOT_H
+#define WEFT_RUNTIME_SCHED_HANDOFF_SLOT_H
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/barrier.h"

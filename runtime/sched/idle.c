@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/idle.h"
+#include "runtime/sched/idle.h"
 
 void weft__idle_init(struct weft__idle *idle, uint32_t workers)
 {

@@ -48,8 +48,8 @@
  *       acquire: that `searching` was raised, before the sleeper lowers it.
  *       One that wakes by itself has met no park word.
  */
-#ifndef WEFT_RUNTIME_IDLE_H
-#define WEFT_RUNTIME_IDLE_H
+#ifndef WEFT_RUNTIME_SCHED_IDLE_H
+#define WEFT_RUNTIME_SCHED_IDLE_H
 
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/inject.h"
+#include "runtime/sched/inject.h"
 
 /* Under the lock. */
 static void inject_append(struct weft__inject *inject,

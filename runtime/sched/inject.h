@@ -12,14 +12,14 @@
  * must not miss a push (a parking worker) reads it after it announced itself,
  * by a read-modify-write; see [idle.push].
  */
-#ifndef WEFT_RUNTIME_INJECT_H
-#define WEFT_RUNTIME_INJECT_H
+#ifndef WEFT_RUNTIME_SCHED_INJECT_H
+#define WEFT_RUNTIME_SCHED_INJECT_H
 
 #include "runtime/base/assert.h"
 #include "runtime/base/lock.h"
-#include "runtime/idle.h"
-#include "runtime/runq.h"
-#include "runtime/task.h"
+#include "runtime/sched/idle.h"
+#include "runtime/sched/runq.h"
+#include "runtime/sched/task.h"
 
 /* A chain of tasks through ->next, oldest first. */
 struct weft__chain {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/sentinel.h"
+#include "runtime/sched/monitor.h"
 
-#include "runtime/crowd.h"
-#include "runtime/steal.h"
+#include "runtime/sched/steal.h"
+#include "runtime/sched/worker_limit.h"
 
 /* The shortest sleep of the sentinel. */
 #define WATCH_LEAST_NS 100000u

@@ -5,7 +5,7 @@
  * happened for 100 ms.  (In a crowd every two: nobody is late before.)
  *
  * (Not every two: a kernel may put the thread that looks up on the core of the
- * one that computes, where it may wait for a clock tick, 4 ms: io/slice.h.
+ * one that computes, where it may wait for a clock tick, 4 ms: io/os/slice.h.
  * Measured: 1 to 4.)
  *
  * Orderings
@@ -13,11 +13,11 @@
  *       the counts; who wakes lowers the counts and then reads `sentinel`.  A
  *       store followed by a load of another location, on both sides.
  */
-#ifndef WEFT_RUNTIME_SENTINEL_H
-#define WEFT_RUNTIME_SENTINEL_H
+#ifndef WEFT_RUNTIME_SCHED_MONITOR_H
+#define WEFT_RUNTIME_SCHED_MONITOR_H
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 /* That worker, if it is the sentinel, no longer is. */
 void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
 
 void weft__fail(const char *file, int line, const char *format, ...)
 {

@@ -39,8 +39,8 @@
  *       thief that sees it goes away.
  *   Modelled in tests/model/model_runq.c.
  */
-#ifndef WEFT_RUNTIME_RUNQ_H
-#define WEFT_RUNTIME_RUNQ_H
+#ifndef WEFT_RUNTIME_SCHED_RUNQ_H
+#define WEFT_RUNTIME_SCHED_RUNQ_H
 
 #include <stddef.h>
 

@@ -2,19 +2,19 @@
 /*
  * Runtime - workers, the queue they share, and the records of their tasks.
  */
-#ifndef WEFT_RUNTIME_RUNTIME_H
-#define WEFT_RUNTIME_RUNTIME_H
+#ifndef WEFT_RUNTIME_SCHED_RUNTIME_H
+#define WEFT_RUNTIME_SCHED_RUNTIME_H
 
 #include <pthread.h>
 
 #include <weft/runtime.h>
 
-#include "runtime/driver.h"
-#include "runtime/idle.h"
-#include "runtime/inject.h"
-#include "runtime/scope.h"
-#include "runtime/stack.h"
-#include "runtime/starved.h"
+#include "runtime/sched/driver.h"
+#include "runtime/sched/idle.h"
+#include "runtime/sched/inject.h"
+#include "runtime/sched/stack_wait.h"
+#include "runtime/stack/stack.h"
+#include "runtime/task/scope.h"
 
 /* Records in chunks of 4096; the table of chunks is as long as the limit
  * asks. */
@@ -35,7 +35,7 @@ struct weft__task_slabs {
 struct weft__blocking;
 struct weft__lookout;
 
-/* How many workers run at a time; see runtime/crowd.h. */
+/* How many workers run at a time; see runtime/sched/worker_limit.h. */
 struct weft__crowd {
 	weft__atomic(uint32_t) most; /* of all: no limit */
 	weft__atomic(uint64_t) changed_ns;

@@ -4,11 +4,11 @@
  * or was let go, which may be its last: its memory stays until the call is
  * over.
  */
-#ifndef WEFT_RUNTIME_VISIT_H
-#define WEFT_RUNTIME_VISIT_H
+#ifndef WEFT_RUNTIME_SCHED_RUNTIME_REF_H
+#define WEFT_RUNTIME_SCHED_RUNTIME_REF_H
 
 #include "runtime/base/futex.h"
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 /* While the runtime cannot end. */
 static inline void weft__visit_begin(struct weft_runtime *runtime)

@@ -16,13 +16,13 @@
  *       lost: a wake that comes before the sleep makes the sleep's CAS fail;
  *       one that comes after it ends it.
  */
-#include "runtime/crowd.h"
-#include "runtime/future.h"
-#include "runtime/runtime.h"
-#include "runtime/sentinel.h"
-#include "runtime/steal.h"
-#include "runtime/wait.h"
-#include "runtime/worker.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/monitor.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/steal.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "runtime/sched/worker_limit.h"
 
 /* How often a busy worker looks at another one. */
 #define LOOK_NS 500000u

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/fresh.h"
+#include "runtime/sched/spawn_queue.h"
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 /* At the turn of the oldest if the ring has not been empty for so many runs. */
 enum { FEW = 8, RECENT = 4096 };

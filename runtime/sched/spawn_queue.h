@@ -28,12 +28,12 @@
  *       parker reads what was written, though relaxed, or who pushed finds it.
  *       [idle.push]
  *
- * Modelled in tests/model/model_fresh.c.
+ * Modelled in tests/model/model_spawn_queue.c.
  */
-#ifndef WEFT_RUNTIME_FRESH_H
-#define WEFT_RUNTIME_FRESH_H
+#ifndef WEFT_RUNTIME_SCHED_SPAWN_QUEUE_H
+#define WEFT_RUNTIME_SCHED_SPAWN_QUEUE_H
 
-#include "runtime/inject.h"
+#include "runtime/sched/inject.h"
 
 struct weft__worker;
 

@@ -3,12 +3,12 @@
  * Stack cache - the stacks of the default size that a worker keeps, hottest
  * first.
  */
-#ifndef WEFT_RUNTIME_STACK_CACHE_H
-#define WEFT_RUNTIME_STACK_CACHE_H
+#ifndef WEFT_RUNTIME_SCHED_STACK_CACHE_H
+#define WEFT_RUNTIME_SCHED_STACK_CACHE_H
 
-#include "runtime/fiber.h"
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
+#include "runtime/stack/fiber.h"
 
 /* Returns the new count. */
 static inline uint32_t weft__stack_cache_add(struct weft__stack_cache *cache,

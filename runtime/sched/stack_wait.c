@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/starved.h"
+#include "runtime/sched/stack_wait.h"
 
-#include "runtime/switch.h"
+#include "runtime/sched/switch.h"
 
 /* Requests for memory in a go: they may be for stacks of several sizes. */
 enum { TRIES = 8 };

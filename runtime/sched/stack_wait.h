@@ -13,11 +13,11 @@
  *   `count` is stored before the workers are unparked, [park.token]: who sleeps
  *   then sees it in the tick that follows.
  */
-#ifndef WEFT_RUNTIME_STARVED_H
-#define WEFT_RUNTIME_STARVED_H
+#ifndef WEFT_RUNTIME_SCHED_STACK_WAIT_H
+#define WEFT_RUNTIME_SCHED_STACK_WAIT_H
 
 #include "runtime/base/lock.h"
-#include "runtime/inject.h"
+#include "runtime/sched/inject.h"
 
 struct weft_runtime;
 struct weft__worker;

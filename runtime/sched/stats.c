@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 static void stats_read(struct weft__worker *worker, uint64_t *words)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/steal.h"
+#include "runtime/sched/steal.h"
 
-#include "runtime/crowd.h"
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker_limit.h"
 
 /* Half of a ring, at most so many: the oldest to run now, the rest into our own
  * ring. */

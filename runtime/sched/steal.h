@@ -6,11 +6,11 @@
  * another one is late, since a task of it computes, also does what that one's
  * ticks would: help.
  */
-#ifndef WEFT_RUNTIME_STEAL_H
-#define WEFT_RUNTIME_STEAL_H
+#ifndef WEFT_RUNTIME_SCHED_STEAL_H
+#define WEFT_RUNTIME_SCHED_STEAL_H
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 static inline struct weft__worker *weft__peer(struct weft__worker *worker,
 					      uint32_t i)

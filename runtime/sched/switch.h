@@ -7,12 +7,12 @@
  * free its stack - is done on arrival, by whoever runs next on this worker:
  * only then is its stack out of use (T2 in task.h).
  */
-#ifndef WEFT_RUNTIME_SWITCH_H
-#define WEFT_RUNTIME_SWITCH_H
+#ifndef WEFT_RUNTIME_SCHED_SWITCH_H
+#define WEFT_RUNTIME_SCHED_SWITCH_H
 
-#include "runtime/context.h"
-#include "runtime/reason.h"
-#include "runtime/stack_cache.h"
+#include "runtime/sched/stack_cache.h"
+#include "runtime/sched/wait_reason.h"
+#include "runtime/stack/context.h"
 
 /*
  * Joining by a switch.  The joiner goes to the slot `joining` instead of being
@@ -124,7 +124,7 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 }
 
 /* Waits until somebody wakes the running task.  May return early: the caller
- * checks what it waits for (reason.h), in a loop.  Returns the worker it now
+ * checks what it waits for (wait_reason.h), in a loop.  Returns the worker it now
  * runs on. */
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/task.h"
+#include "runtime/sched/task.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "runtime/records.h"
+#include "runtime/sched/task_pool.h"
 
 /* Records carved from a chunk at a time. */
 enum { CARVE = 64 };

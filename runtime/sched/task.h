@@ -50,15 +50,15 @@
  *   [task.chunk]  `used` store release -> load acquire: the chunk of an index,
  *       and that its records are blank.
  */
-#ifndef WEFT_RUNTIME_TASK_H
-#define WEFT_RUNTIME_TASK_H
+#ifndef WEFT_RUNTIME_SCHED_TASK_H
+#define WEFT_RUNTIME_SCHED_TASK_H
 
 #include <weft/task.h>
 
 #include "runtime/base/ahead.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
-#include "runtime/driver.h"
+#include "runtime/sched/driver.h"
 
 struct weft__future_room;
 struct weft__stack;
@@ -91,13 +91,13 @@ struct weft__task {
 	union {
 		struct weft__task *next; /* the queue or list that links it; of
 					    one in `joining`: what it joins */
-		uint64_t reason; /* of one that is PARKED: see reason.h */
+		uint64_t reason; /* of one that is PARKED: see wait_reason.h */
 	};
 	struct weft__task *ahead; /* see base/ahead.h */
 	union {
 		void *sp; /* saved stack pointer while it does not run */
 		void *state_at; /* of a future that has begun */
-		struct weft__task *older; /* before its first; see fresh.h */
+		struct weft__task *older; /* before its first; see spawn_queue.h */
 	};
 	struct weft__stack *stack; /* NULL until its first run; of a future
 				      for ever */
@@ -135,7 +135,7 @@ struct weft__task {
 	};
 
 	/* What waiting touches, and no task that merely runs. */
-	weft__atomic(uint64_t) op; /* operation in flight: see io/op.h */
+	weft__atomic(uint64_t) op; /* operation in flight: see io/request/op.h */
 	union {
 		struct {
 			struct weft__task *fd_next; /* under its descriptor's
@@ -156,7 +156,7 @@ struct weft__task {
 				uint64_t op_call;
 				struct {
 					/* How often the number had begun to be
-					 * closed, see io/call.h; of one that
+					 * closed, see io/request/call.h; of one that
 					 * closes: whether it has an entry. */
 					uint8_t op_closes;
 					/* It begins in its next turn. */
@@ -167,12 +167,12 @@ struct weft__task {
 					union {
 						uint16_t connect_tries;
 						/* Of others: what they ask
-						 * for; see io/await.c. */
+						 * for; see io/await_socket.c. */
 						uint32_t op_asks;
 					};
 				};
 			};
-			uint64_t op_reason; /* see reason.h */
+			uint64_t op_reason; /* see wait_reason.h */
 		};
 		/* Of a future that sleeps: an alarm, but for its last word. */
 		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];
@@ -187,7 +187,7 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 enum weft__awaits {
 	WEFT__AWAITS_BEGIN, /* it never ran */
 	WEFT__AWAITS_NOTHING,
-	WEFT__AWAITS_LATER, /* it has yet to begin; see runtime/await.c */
+	WEFT__AWAITS_LATER, /* it has yet to begin; see runtime/future/await.c */
 	WEFT__AWAITS_TURN,
 	WEFT__AWAITS_TIME,
 	WEFT__AWAITS_OP,
@@ -231,7 +231,7 @@ static inline bool weft__task_is_fresh(const struct weft__task *task)
 					 scope of his own is */
 #define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
 #define WEFT__TASK_TOLD (1u << 6)     /* its scope wants to hear of its end */
-#define WEFT__TASK_LOCALS (1u << 7)   /* see local.c */
+#define WEFT__TASK_LOCALS (1u << 7)   /* see task_local.c */
 
 static inline unsigned weft__task_flags(struct weft__task *task,
 					unsigned flags)
@@ -445,7 +445,7 @@ static inline struct weft__task *weft__task_living(struct weft_runtime *runtime,
 	return task;
 }
 
-/* What runtime/records.h cannot do from a worker's own list: a new record, or
+/* What runtime/sched/task_pool.h cannot do from a worker's own list: a new record, or
  * -errno; one record given back; half of a full list. */
 struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 				    struct weft__worker *worker);

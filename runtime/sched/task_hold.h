@@ -25,10 +25,10 @@
  *       reason.  What is read is not written before the task runs again, which
  *       comes after the release of weft__task_park(): [task.wake].
  */
-#ifndef WEFT_RUNTIME_HOLD_H
-#define WEFT_RUNTIME_HOLD_H
+#ifndef WEFT_RUNTIME_SCHED_TASK_HOLD_H
+#define WEFT_RUNTIME_SCHED_TASK_HOLD_H
 
-#include "runtime/worker.h"
+#include "runtime/sched/worker.h"
 
 /* Holds the task if it is PARKED; *ret_state is its state before. */
 static inline bool weft__task_hold(struct weft__task *task,

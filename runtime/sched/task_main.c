@@ -5,9 +5,9 @@
  */
 #include <stdlib.h>
 
-#include "runtime/future.h"
-#include "runtime/records.h"
-#include "runtime/wait.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sched/wait.h"
 
 _Static_assert((int)WEFT__AWAITS_MANY <= (int)WEFT__STACK_CLASS_FIRST,
 	       "what a future awaits is no class of a stack");

@@ -3,11 +3,11 @@
  * Records - a task's record: found by its handle, taken for a task that begins,
  * given back.
  */
-#ifndef WEFT_RUNTIME_RECORDS_H
-#define WEFT_RUNTIME_RECORDS_H
+#ifndef WEFT_RUNTIME_SCHED_TASK_POOL_H
+#define WEFT_RUNTIME_SCHED_TASK_POOL_H
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 /* weft__task_at() for calls that do little else. */
 static inline struct weft__task *weft__record_at(struct weft_runtime *runtime,

@@ -12,12 +12,12 @@
  *		... weft__interrupted() again: give up the wait ...
  *	}
  */
-#ifndef WEFT_RUNTIME_WAIT_H
-#define WEFT_RUNTIME_WAIT_H
+#ifndef WEFT_RUNTIME_SCHED_WAIT_H
+#define WEFT_RUNTIME_SCHED_WAIT_H
 
 #include <errno.h>
 
-#include "runtime/switch.h"
+#include "runtime/sched/switch.h"
 
 static inline struct weft__task *weft__running(struct weft__worker *worker)
 {

@@ -12,13 +12,13 @@
  *
  * What the address leads to lies in a frame of the task, or is kept there by
  * the call that waits for it; it may be followed while the task is held
- * (hold.h), and not after.
+ * (task_hold.h), and not after.
  *
  * A task in `joining` has there what it joins, with no kind: when it is parked
  * after all, that is its reason as it stands.
  */
-#ifndef WEFT_RUNTIME_REASON_H
-#define WEFT_RUNTIME_REASON_H
+#ifndef WEFT_RUNTIME_SCHED_WAIT_REASON_H
+#define WEFT_RUNTIME_SCHED_WAIT_REASON_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
-#include "runtime/visit.h"
+#include "runtime/sched/runtime_ref.h"
 
 static bool granted(struct weft__wait *wait, uint32_t *ret_word)
 {

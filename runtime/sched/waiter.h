@@ -29,11 +29,11 @@
  *   [waiter.grant]  grant store release -> wait load acquire: what was granted,
  *       and what the one before did with it.
  */
-#ifndef WEFT_RUNTIME_SYNC_WAITER_H
-#define WEFT_RUNTIME_SYNC_WAITER_H
+#ifndef WEFT_RUNTIME_SCHED_WAITER_H
+#define WEFT_RUNTIME_SCHED_WAITER_H
 
 #include "runtime/base/lock.h"
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
 
 /* The word of a wait: one of these, or WEFT__WAIT_GRANTED + an outcome. */
 enum {

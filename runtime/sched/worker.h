@@ -17,24 +17,24 @@
  * Tasks that never ran are another matter: a task that starts a hundred
  * thousand others must not put the timers and completions of those that run
  * behind all of them.  They fill half of the ring, and then a list of their
- * own: fresh.h.
+ * own: spawn_queue.h.
  *
  * Between two runs a worker counts down one fuse, which stands for all that is
  * looked at less often: the budget of 128 runs a tick, the interval of the
  * injection queue, the clock.
  */
-#ifndef WEFT_RUNTIME_WORKER_H
-#define WEFT_RUNTIME_WORKER_H
+#ifndef WEFT_RUNTIME_SCHED_WORKER_H
+#define WEFT_RUNTIME_SCHED_WORKER_H
 
 #include <weft/runtime.h>
 
-#include "runtime/driver.h"
-#include "runtime/fresh.h"
-#include "runtime/inject.h"
-#include "runtime/runq.h"
-#include "runtime/slot.h"
-#include "runtime/stack.h"
-#include "runtime/task.h"
+#include "runtime/sched/driver.h"
+#include "runtime/sched/handoff_slot.h"
+#include "runtime/sched/inject.h"
+#include "runtime/sched/runq.h"
+#include "runtime/sched/spawn_queue.h"
+#include "runtime/sched/task.h"
+#include "runtime/stack/stack.h"
 
 enum {
 	WEFT__TICK_BUDGET = 128, /* runs a tick */
@@ -124,7 +124,7 @@ struct weft__worker {
 	bool backlog;	   /* something of ours is there, or in outbound, or
 			      has never run and is in fresh */
 	bool tick_over;	   /* the budget of the tick is spent */
-	bool fenced;	   /* immutable: there are no heavy barriers; slot.h */
+	bool fenced;	   /* immutable: there are no heavy barriers; handoff_slot.h */
 	void *sched_sp;	   /* the scheduler's own stack */
 	struct weft_runtime *runtime; /* immutable */
 	const struct weft__driver_ops *ops;
@@ -157,8 +157,8 @@ struct weft__worker {
 			 was claimed, and so is none */
 	bool ran;     /* something in this tick */
 	bool woken;   /* by a sleep that has just ended */
-	bool drained; /* it had run all it had; see crowd.h */
-	bool gives_way;		  /* see crowd.h; */
+	bool drained; /* it had run all it had; see worker_limit.h */
+	bool gives_way;		  /* see worker_limit.h; */
 	bool stays;		  /* but not in its next tick; it */
 	uint64_t crowd_ns;	  /* looked last then, when the thread */
 	uint64_t crowd_waited_ns; /* had waited so long for processors */
@@ -253,7 +253,7 @@ static inline uint32_t weft__random(struct weft__worker *worker)
 	return (uint32_t)(x >> 32);
 }
 
-/* Parts of the hot path that are not hot; runtime/dispatch.c. */
+/* Parts of the hot path that are not hot; runtime/sched/dispatch.c. */
 struct weft__task *weft__look_around(struct weft__worker *worker);
 struct weft__task *weft__refill(struct weft__worker *worker);
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
@@ -439,7 +439,7 @@ void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 bool weft__unpark(struct weft__worker *from, struct weft__worker *to);
 
 /* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
- * over for this worker.  runtime/sched.c */
+ * over for this worker.  runtime/sched/sched.c */
 bool weft__worker_step(struct weft__worker *worker);
 
 /* A worker's part in ending the runtime; runtime/runtime.c. */

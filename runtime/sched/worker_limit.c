@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/crowd.h"
+#include "runtime/sched/worker_limit.h"
 
 /* The share of the time spent waiting that is too much: a tenth. */
 enum { SHARE = 10 };

@@ -36,11 +36,11 @@
  * read too late costs a wake or a hand-over too many.  What must hold is that
  * no task is forgotten, and that is a matter of parking; see park() in sched.c.
  */
-#ifndef WEFT_RUNTIME_CROWD_H
-#define WEFT_RUNTIME_CROWD_H
+#ifndef WEFT_RUNTIME_SCHED_WORKER_LIMIT_H
+#define WEFT_RUNTIME_SCHED_WORKER_LIMIT_H
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 
 #define WEFT__CROWD_WINDOW_NS 20000000u /* what is judged at a time */
 #define WEFT__CROWD_HOLD_NS 250000000u	/* until one more is tried, at first */

@@ -21,15 +21,15 @@
  * At the continuation the frame is the compiler's own again, so its CFI holds:
  * gdb unwinds a suspended task from sp + 24, [sp + 16], [sp + 8].
  *
- * aarch64: a function, runtime/context_aarch64.S.
+ * aarch64: a function, runtime/stack/context_aarch64.S.
  */
-#ifndef WEFT_RUNTIME_CONTEXT_H
-#define WEFT_RUNTIME_CONTEXT_H
+#ifndef WEFT_RUNTIME_STACK_CONTEXT_H
+#define WEFT_RUNTIME_STACK_CONTEXT_H
 
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/fiber.h"
+#include "runtime/stack/fiber.h"
 
 struct weft__worker;
 

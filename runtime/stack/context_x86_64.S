@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The entry of a task on x86-64; the switch itself is in line,
- * runtime/context.h.
+ * runtime/stack/context.h.
  */
 #if defined(__x86_64__)
 	.text

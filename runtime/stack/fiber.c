@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/fiber.h"
+#include "runtime/stack/fiber.h"
 
 #include <pthread.h>
 
-#include "runtime/stack.h"
-#include "runtime/worker.h"
+#include "runtime/sched/worker.h"
+#include "runtime/stack/stack.h"
 
 #ifdef WEFT__ASAN
 #include <sanitizer/asan_interface.h>

@@ -3,8 +3,8 @@
  * Fiber - tells the sanitizers and Valgrind about switches between stacks.
  * Nothing in an ordinary build.
  */
-#ifndef WEFT_RUNTIME_FIBER_H
-#define WEFT_RUNTIME_FIBER_H
+#ifndef WEFT_RUNTIME_STACK_FIBER_H
+#define WEFT_RUNTIME_STACK_FIBER_H
 
 struct weft__stack;
 struct weft__worker;

@@ -4,7 +4,7 @@
  *   [overflow.slab]  list head store release -> load acquire of the handler, on
  *       whatever thread: the slab's fields.
  */
-#include "runtime/overflow.h"
+#include "runtime/stack/overflow.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -15,8 +15,8 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
-#include "runtime/stack.h"
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
+#include "runtime/stack/stack.h"
 
 #define ALTSTACK_BYTES ((size_t)64 << 10)
 

@@ -6,8 +6,8 @@
  * guard is an overflow: it is reported, and the process dies of the signal.
  * Any other goes to whoever handled the signal before.
  */
-#ifndef WEFT_RUNTIME_OVERFLOW_H
-#define WEFT_RUNTIME_OVERFLOW_H
+#ifndef WEFT_RUNTIME_STACK_OVERFLOW_H
+#define WEFT_RUNTIME_STACK_OVERFLOW_H
 
 struct weft__stack_slab;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/stack.h"
+#include "runtime/stack/stack.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/context.h"
-#include "runtime/fiber.h"
-#include "runtime/overflow.h"
-#include "runtime/stack_cache.h"
+#include "runtime/sched/stack_cache.h"
+#include "runtime/stack/context.h"
+#include "runtime/stack/fiber.h"
+#include "runtime/stack/overflow.h"
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102

@@ -13,8 +13,8 @@
  * (MADV_GUARD_INSTALL, 6.13), else by mprotect while vm.max_map_count allows.
  * An overflow ends the process with a message that names the task.
  */
-#ifndef WEFT_RUNTIME_STACK_H
-#define WEFT_RUNTIME_STACK_H
+#ifndef WEFT_RUNTIME_STACK_STACK_H
+#define WEFT_RUNTIME_STACK_STACK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +38,7 @@ enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 struct weft__stack {
 	union {
 		struct weft__stack *next;   /* in a cache */
-		struct weft__local *locals; /* of its task; see local.c */
+		struct weft__local *locals; /* of its task; see task_local.c */
 	};
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
@@ -82,7 +82,7 @@ void weft__stacks_fini(struct weft_runtime *runtime);
 /* log2 of the smallest stack of at least that size; 0: out of range. */
 uint8_t weft__stack_class(size_t bytes);
 
-/* What runtime/stack_cache.h cannot do from a worker's cache: another stack,
+/* What runtime/sched/stack_cache.h cannot do from a worker's cache: another stack,
  * NULL when there is no memory; one of another size given back; half of a full
  * cache, for others. */
 struct weft__stack *weft__stack_fetch(struct weft__worker *worker,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/thread.h"
+#include "runtime/stack/thread.h"
 
 #include <signal.h>
 

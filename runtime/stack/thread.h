@@ -3,8 +3,8 @@
  * Thread - one of the runtime's own that runs no tasks: of the pool, and those
  * that dump.
  */
-#ifndef WEFT_RUNTIME_THREAD_H
-#define WEFT_RUNTIME_THREAD_H
+#ifndef WEFT_RUNTIME_STACK_THREAD_H
+#define WEFT_RUNTIME_STACK_THREAD_H
 
 #include <pthread.h>
 #include <stddef.h>

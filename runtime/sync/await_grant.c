@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/sync/await.h"
+#include "runtime/sync/await_grant.h"
 
 int weft__await_room(struct weft__worker *worker, struct weft__task *task)
 {

@@ -15,10 +15,10 @@
  *	lock; can it be had at once?  Else weft__await_in(...); unlock
  *	return had ? weft__await_end(worker, task, 0) : WEFT_PENDING;
  */
-#ifndef WEFT_RUNTIME_SYNC_AWAIT_H
-#define WEFT_RUNTIME_SYNC_AWAIT_H
+#ifndef WEFT_RUNTIME_SYNC_AWAIT_GRANT_H
+#define WEFT_RUNTIME_SYNC_AWAIT_GRANT_H
 
-#include "runtime/future.h"
+#include "runtime/future/future.h"
 
 /* It begins to await a grant, before the object is locked.  0, -ENOMEM. */
 int weft__await_room(struct weft__worker *worker, struct weft__task *task);

@@ -20,7 +20,7 @@
 
 #include <weft/broadcast.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 #define CAPACITY_MAX ((size_t)1 << 31)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sync/chan.h"
 
-#include "runtime/sync/await.h"
+#include "runtime/sync/await_grant.h"
 
 #define CAPACITY_MAX ((size_t)1 << 31)
 

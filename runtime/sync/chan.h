@@ -24,7 +24,7 @@
 
 #include <weft/chan.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 struct weft__chan {
 	char *room;		   /* immutable */

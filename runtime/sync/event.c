@@ -5,7 +5,7 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/await.h"
+#include "runtime/sync/await_grant.h"
 
 struct flag {
 	struct weft__lock lock;

@@ -3,8 +3,8 @@
  * Look - how what is waited for is, for a dump: a moment's figures, under its
  * lock, from any thread, while somebody waits for it.
  */
-#ifndef WEFT_RUNTIME_SYNC_LOOK_H
-#define WEFT_RUNTIME_SYNC_LOOK_H
+#ifndef WEFT_RUNTIME_SYNC_INSPECT_H
+#define WEFT_RUNTIME_SYNC_INSPECT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sync/mutex.h"
 
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 
 enum outcome {
 	HAS_IT,

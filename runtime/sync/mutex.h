@@ -42,7 +42,7 @@
 
 #include <weft/sync.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 struct weft__mutex {
 	struct weft__lock lock;

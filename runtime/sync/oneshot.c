@@ -31,7 +31,7 @@
 
 #include <weft/chan.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 /* The word; or the address of the waiter. */
 enum { EMPTY, FULL, DROPPED, GONE };

@@ -10,7 +10,7 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/look.h"
+#include "runtime/sync/inspect.h"
 #include "runtime/sync/mutex.h"
 
 enum { READ, WRITE };

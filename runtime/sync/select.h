@@ -26,7 +26,7 @@
  *   S4  When the call returns no task is marked for it, no alarm is armed, and
  *       none of its waiters is in a queue.
  *
- * Modelled in tests/model/model_select.c and model_cases.c.
+ * Modelled in tests/model/model_select.c and model_select_cases.c.
  */
 #ifndef WEFT_RUNTIME_SYNC_SELECT_H
 #define WEFT_RUNTIME_SYNC_SELECT_H

@@ -5,9 +5,9 @@
  */
 #include <poll.h>
 
-#include "runtime/join.h"
-#include "runtime/runtime.h"
+#include "runtime/sched/runtime.h"
 #include "runtime/sync/select.h"
+#include "runtime/task/join.h"
 
 static struct weft_task task_of(const struct weft_case *which)
 {

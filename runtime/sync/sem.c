@@ -23,7 +23,7 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/await.h"
+#include "runtime/sync/await_grant.h"
 
 #define SEM_QUEUED ((uint64_t)1 << 63)
 #define SEM_TOO_MANY "a semaphore has too many permits"

@@ -4,8 +4,8 @@
  */
 #include <weft/sync.h>
 
-#include "runtime/sync/look.h"
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
+#include "runtime/sync/inspect.h"
 
 struct count {
 	struct weft__lock lock;

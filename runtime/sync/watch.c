@@ -16,7 +16,7 @@
 
 #include <weft/broadcast.h>
 
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
 
 struct watch {
 	char *value;	     /* immutable; what it points to: under lock */

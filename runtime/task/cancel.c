@@ -4,9 +4,9 @@
  */
 #include <errno.h>
 
-#include "runtime/records.h"
-#include "runtime/visit.h"
-#include "runtime/wait.h"
+#include "runtime/sched/runtime_ref.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sched/wait.h"
 
 static int task_cancel(struct weft_runtime *runtime, struct weft__worker *here,
 		       struct weft_task handle)

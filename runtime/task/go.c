@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/future.h"
-#include "runtime/records.h"
-#include "runtime/wait.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sched/wait.h"
 
 static const struct weft_task_opts no_opts = WEFT_TASK_OPTS_INIT;
 

@@ -10,10 +10,10 @@
 #include <errno.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/join.h"
-#include "runtime/records.h"
-#include "runtime/visit.h"
-#include "runtime/wait.h"
+#include "runtime/sched/runtime_ref.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sched/wait.h"
+#include "runtime/task/join.h"
 
 /* Takes the result of a task that is done, and frees its record. */
 static int join_take(struct weft__worker *worker, struct weft__task *task,

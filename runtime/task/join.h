@@ -4,12 +4,12 @@
  * it looks, marks what has not ended, so that its end wakes the caller, and
  * takes the mark back before it goes on.
  */
-#ifndef WEFT_RUNTIME_JOIN_H
-#define WEFT_RUNTIME_JOIN_H
+#ifndef WEFT_RUNTIME_TASK_JOIN_H
+#define WEFT_RUNTIME_TASK_JOIN_H
 
 #include <weft/task.h>
 
-#include "runtime/worker.h"
+#include "runtime/sched/worker.h"
 
 /* 0: it has ended, and weft_join() would not wait; -EAGAIN: not yet; or what
  * weft_join() would refuse it with. */

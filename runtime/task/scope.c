@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/scope.h"
+#include "runtime/task/scope.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "runtime/limit.h"
-#include "runtime/records.h"
-#include "runtime/wait.h"
+#include "runtime/sched/task_pool.h"
+#include "runtime/sched/wait.h"
+#include "runtime/task/scope_limit.h"
 
 void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 		      struct weft_runtime *runtime, struct weft__task *owner)

@@ -26,7 +26,7 @@
  *
  * A scope that has any of `flags` set is a rare one, and whoever starts a task
  * in it looks closer: it may be cancelled, or want to hear of each end, as a
- * race does and one with a limit (limit.h).  Its tasks are marked
+ * race does and one with a limit (scope_limit.h).  Its tasks are marked
  * (WEFT__TASK_TOLD), so that in all others neither a start nor an end has
  * anything more to ask.
  *
@@ -38,13 +38,13 @@
  *   [scope.end]  pending sub acq_rel -> the owner's add or load acquire: all
  *       that the tasks wrote is seen after the scope's end.
  */
-#ifndef WEFT_RUNTIME_SCOPE_H
-#define WEFT_RUNTIME_SCOPE_H
+#ifndef WEFT_RUNTIME_TASK_SCOPE_H
+#define WEFT_RUNTIME_TASK_SCOPE_H
 
 #include <weft/scope.h>
 
 #include "runtime/base/lock.h"
-#include "runtime/task.h"
+#include "runtime/sched/task.h"
 
 #define WEFT__SCOPE_WAITING ((int64_t)1 << 62)
 
@@ -58,7 +58,7 @@ enum weft__scope_kind {
 /* flags */
 #define WEFT__SCOPE_CANCELLED (1u << 0)
 #define WEFT__SCOPE_RACED (1u << 1)   /* kind is RACE */
-#define WEFT__SCOPE_LIMITED (1u << 2) /* see limit.h */
+#define WEFT__SCOPE_LIMITED (1u << 2) /* see scope_limit.h */
 
 struct weft__scope {
 	/* The owner's.  NULL: the runtime's own root scope. */
@@ -79,7 +79,7 @@ struct weft__scope {
 	struct weft__task *linked;	/* under lock */
 	weft__atomic(int64_t) failures; /* supervisor: how many */
 	weft__atomic(int64_t) error;	/* group: the first; race: see above */
-	uint64_t limit_words[3];	/* under lock; see limit.h */
+	uint64_t limit_words[3];	/* under lock; see scope_limit.h */
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__scope) == sizeof(struct weft_scope),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runtime/limit.h"
+#include "runtime/task/scope_limit.h"
 
 #include <errno.h>
 

@@ -20,11 +20,11 @@
  *
  * All of it is under the scope's lock.
  */
-#ifndef WEFT_RUNTIME_LIMIT_H
-#define WEFT_RUNTIME_LIMIT_H
+#ifndef WEFT_RUNTIME_TASK_SCOPE_LIMIT_H
+#define WEFT_RUNTIME_TASK_SCOPE_LIMIT_H
 
-#include "runtime/scope.h"
-#include "runtime/sync/waiter.h"
+#include "runtime/sched/waiter.h"
+#include "runtime/task/scope.h"
 
 struct weft__limit {
 	struct weft__waiters starters;

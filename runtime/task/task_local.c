@@ -16,7 +16,7 @@
 #include <weft/local.h>
 #include <weft/task.h>
 
-#include "runtime/wait.h"
+#include "runtime/sched/wait.h"
 
 struct weft__local {
 	struct weft__local *next;	  /* the one before */

@@ -14,9 +14,9 @@
  */
 #include <errno.h>
 
-#include "runtime/future.h"
-#include "runtime/runtime.h"
-#include "runtime/wait.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/wait.h"
 
 struct weft__within {
 	struct weft__alarm alarm;

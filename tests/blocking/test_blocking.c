@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "tests/blocking_scene.h"
+#include "tests/support/blocking_scene.h"
 
 /* ---- The call ----------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 /*
  * Suite runtime/lanes: who of the blocking jobs that wait is next.
  */
-#include "tests/blocking_scene.h"
-#include "tests/test_death.h"
+#include "tests/support/blocking_scene.h"
+#include "tests/support/death.h"
 
 /* ---- Limits ------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "tests/blocking_scene.h"
-#include "tests/test_said.h"
+#include "tests/support/blocking_scene.h"
+#include "tests/support/stderr_capture.h"
 
 /* ---- The end of a runtime ------------------------------------------------ */
 

@@ -2,7 +2,7 @@
 /*
  * Suite dump/future: what weft_dump() tells of futures.
  */
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 static void future_named(struct weft_scope *scope, const char *name,
 			 weft_fn poll, const void *state, size_t bytes)

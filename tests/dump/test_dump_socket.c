@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 static int64_t wait_for_ever(void *arg)
 {

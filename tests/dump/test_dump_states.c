@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 static int64_t nothing(void *arg)
 {

@@ -5,9 +5,9 @@
  */
 #include <pthread.h>
 
-#include "runtime/dump/survey.h"
-#include "runtime/visit.h"
-#include "tests/dump_scene.h"
+#include "runtime/dump/collect.h"
+#include "runtime/sched/runtime_ref.h"
+#include "tests/support/dump_scene.h"
 
 enum { PAIRS = 8, TURNS = 400, NAPS = 8, NAPPERS = 8, STARTERS = 2,
        STARTED = 300, WAITERS = 40, ROUNDS = 3, ROUNDS_LONG = 60 };

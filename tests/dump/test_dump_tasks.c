@@ -4,7 +4,7 @@
  */
 #include <pthread.h>
 
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 static struct weft_mutex mutex;
 
@@ -152,9 +152,9 @@ IO_TEST(calls_are_told_with_file_and_line)
 			at = after(text, " diver (dive), ");
 			for (int i = 0; i < 4; i++)
 				at = after(at, "    deep  ");
-			at = after(at, "test_runtime_dump.c:");
+			at = after(at, "test_dump_tasks.c:");
 			at = after(at, "    dive  ");
-			at = after(at, "test_runtime_dump.c:");
+			at = after(at, "test_dump_tasks.c:");
 			/* It is the last. */
 			at = after(at, "\n");
 			ck_assert_msg(strncmp(at, "    ", 4) != 0, "%s", text);

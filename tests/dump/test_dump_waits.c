@@ -2,7 +2,7 @@
 /*
  * Suite dump/waits: each kind of wait is told rightly.
  */
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 static struct weft_mutex mutex;
 static struct weft_rwlock rwlock;

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "tests/dump_scene.h"
+#include "tests/support/dump_scene.h"
 
 /* ---- What is said on stderr ---------------------------------------------- */
 

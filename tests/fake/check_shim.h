@@ -3,8 +3,8 @@
  * The part of Check that weft's tests use, where there is no Check: other
  * architectures under emulation.  No fork; the first failure ends the program.
  */
-#ifndef TESTS_CHECK_SHIM_H
-#define TESTS_CHECK_SHIM_H
+#ifndef WEFT_TESTS_FAKE_CHECK_SHIM_H
+#define WEFT_TESTS_FAKE_CHECK_SHIM_H
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -2,11 +2,11 @@
 /*
  * Check, or what stands in for it, and what tests on the fake driver share.
  */
-#ifndef TESTS_FAKE_CHECK_H
-#define TESTS_FAKE_CHECK_H
+#ifndef WEFT_TESTS_FAKE_FAKE_CHECK_H
+#define WEFT_TESTS_FAKE_FAKE_CHECK_H
 
 #ifdef WEFT_TEST_SHIM
-#include "tests/check_shim.h"
+#include "tests/fake/check_shim.h"
 #else
 #include <check.h>
 #endif
@@ -15,8 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/expect.h"
-#include "tests/fake_driver.h"
+#include "tests/fake/fake_driver.h"
+#include "tests/support/expect.h"
 
 /* Runs main and insists that it came to an end in order. */
 static inline struct fake_result must_run(const struct fake_config *config,

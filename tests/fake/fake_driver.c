@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/fake_driver.h"
+#include "tests/fake/fake_driver.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/fiber.h"
-#include "runtime/wait.h"
-#include "runtime/worker.h"
-#include "tests/fake_rings.h"
-#include "timer/lanes.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "runtime/stack/fiber.h"
+#include "tests/fake/fake_rings.h"
+#include "timer/timer_shard.h"
 
 enum { EVENTS_MAX = 64 };
 #define STEPS_MAX 50000000u

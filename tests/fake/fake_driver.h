@@ -11,14 +11,14 @@
  * Time passes a little with each step, and in fake_compute().  Between steps
  * the accounts of idle.h are checked.
  */
-#ifndef TESTS_FAKE_DRIVER_H
-#define TESTS_FAKE_DRIVER_H
+#ifndef WEFT_TESTS_FAKE_FAKE_DRIVER_H
+#define WEFT_TESTS_FAKE_FAKE_DRIVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/driver.h"
-#include "runtime/runtime.h"
+#include "runtime/sched/driver.h"
+#include "runtime/sched/runtime.h"
 
 enum { FAKE_WORKERS_MAX = 256 };
 

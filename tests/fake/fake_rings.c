@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/fake_rings.h"
+#include "tests/fake/fake_rings.h"
 
 void fake_rings_add(struct fake_rings *rings, struct fake_completion added)
 {

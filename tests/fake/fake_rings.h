@@ -2,13 +2,13 @@
 /*
  * Fake rings - what completes for tasks, each through the ring of one worker.
  */
-#ifndef TESTS_FAKE_RINGS_H
-#define TESTS_FAKE_RINGS_H
+#ifndef WEFT_TESTS_FAKE_FAKE_RINGS_H
+#define WEFT_TESTS_FAKE_FAKE_RINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/worker.h"
+#include "runtime/sched/worker.h"
 
 enum { FAKE_COMPLETIONS_MAX = 64 };
 

@@ -4,7 +4,7 @@
  *   [fault.begin]  `kind` store release -> load acquire of who makes a call:
  *       what is to fail, and how.
  */
-#include "tests/fault.h"
+#include "tests/fault/fault.h"
 
 #include <errno.h>
 #include <liburing.h>

@@ -11,8 +11,8 @@
  * them: liburing makes its own, without the C library.  The handler carries
  * them out, by an instruction that the filter lets pass.
  */
-#ifndef WEFT_TESTS_FAULT_H
-#define WEFT_TESTS_FAULT_H
+#ifndef WEFT_TESTS_FAULT_FAULT_H
+#define WEFT_TESTS_FAULT_FAULT_H
 
 #include <stdbool.h>
 #include <stddef.h>

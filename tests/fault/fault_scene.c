@@ -2,7 +2,7 @@
 /*
  * Scenes of runtimes, tasks, scopes and futures; and the list of all.
  */
-#include "tests/fault_scene.h"
+#include "tests/fault/fault_scene.h"
 
 /* ---- Beginning and ending ----------------------------------------------- */
 

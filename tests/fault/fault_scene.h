@@ -3,8 +3,8 @@
  * Scenes: small programs over the whole of the API, for a process in which a
  * call may fail.  Each starts runtimes, and ends them.
  */
-#ifndef WEFT_TESTS_FAULT_SCENE_H
-#define WEFT_TESTS_FAULT_SCENE_H
+#ifndef WEFT_TESTS_FAULT_FAULT_SCENE_H
+#define WEFT_TESTS_FAULT_FAULT_SCENE_H
 
 #include <errno.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include <weft/weft.h>
 
 #include "runtime/base/atomic.h"
-#include "tests/fault.h"
+#include "tests/fault/fault.h"
 
 struct fault_scene {
 	const char *name;
@@ -27,7 +27,7 @@ struct fault_scene {
 extern const struct fault_scene fault_scenes[];
 extern const int fault_scenes_count;
 
-/* tests/fault_scene_sync.c */
+/* tests/fault/fault_scene_sync.c */
 void scene_channels(unsigned workers);
 void scene_select(unsigned workers);
 void scene_semaphores(unsigned workers);
@@ -37,7 +37,7 @@ void scene_locals(unsigned workers);
 void scene_news(unsigned workers);
 void scene_oneshots(unsigned workers);
 
-/* tests/fault_scene_io.c */
+/* tests/fault/fault_scene_io.c */
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
@@ -46,7 +46,7 @@ void scene_tcp(unsigned workers);
 void scene_tcp_futures(unsigned workers);
 void scene_unix(unsigned workers);
 
-/* tests/fault_scene_beside.c */
+/* tests/fault/fault_scene_beside.c */
 void scene_cancelled(unsigned workers);
 void scene_signals(unsigned workers);
 void scene_blocking(unsigned workers);

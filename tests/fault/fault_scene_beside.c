@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "tests/fault_scene.h"
+#include "tests/fault/fault_scene.h"
 
 /* ---- What waits is cancelled, or closed ---------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "tests/fault_scene.h"
+#include "tests/fault/fault_scene.h"
 
 /* ---- Pipes --------------------------------------------------------------- */
 

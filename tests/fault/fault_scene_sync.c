@@ -2,7 +2,7 @@
 /*
  * Scenes of what tasks share, of time, and of what a task has of its own.
  */
-#include "tests/fault_scene.h"
+#include "tests/fault/fault_scene.h"
 
 /* ---- Channels, select, semaphores ---------------------------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * Suite fault/sweep: no call that fails does harm.
  *
- * Of each scene (tests/fault_scene.c), and each kind of call (tests/fault.h),
+ * Of each scene (tests/fault/fault_scene.c), and each kind of call (tests/fault/fault.h),
  * the first call fails, in the next run the second one, and so on until a run
  * meets none that fails; by itself, and with all that follow for a while.
  *
@@ -19,7 +19,7 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include "tests/fault_scene.h"
+#include "tests/fault/fault_scene.h"
 
 /* What a process ends with, if it has no complaint. */
 enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };

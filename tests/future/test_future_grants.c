@@ -9,7 +9,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/future_scene.h"
+#include "tests/support/future_scene.h"
 
 enum { WAITERS = 12 };
 

@@ -3,8 +3,8 @@
  * Suite future/misuse: a program whose futures break the rules is told which,
  * in a sentence, and ends.
  */
-#include "tests/misuse_kit.h"
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/misuse_kit.h"
 
 static int64_t nothing(void *arg)
 {

@@ -10,7 +10,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/future_scene.h"
+#include "tests/support/future_scene.h"
 
 /*
  * Wakes of one's own.

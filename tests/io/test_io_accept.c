@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/accept_scene.h"
+#include "tests/support/accept_scene.h"
 
 static struct weft__listener *listener_of(int fd)
 {

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "io/shard.h"
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "io/request/shard.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 /* ---- Which runtimes ------------------------------------------------------ */
 

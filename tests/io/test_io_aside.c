@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 enum { MANY = 60, ENTRIES = 2 };
 

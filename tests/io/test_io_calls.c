@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-#include "tests/test_io_scene.h"
+#include "tests/support/io_scene.h"
 
 #ifdef WEFT_VALGRIND
 #include <valgrind/valgrind.h>

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 /* ---- Calls that wait ---------------------------------------------------- */
 

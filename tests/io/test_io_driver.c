@@ -7,9 +7,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "runtime/fiber.h"
-#include "tests/refuse_setup.h"
-#include "tests/test_io_common.h"
+#include "runtime/stack/fiber.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/refuse_setup.h"
 
 static weft__atomic(unsigned) enters;
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "tests/test_io_common.h"
-#include "tests/test_pages.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/page_cache.h"
 
 enum { FILE_BYTES = 1 << 20 };
 

@@ -2,8 +2,8 @@
 /*
  * Tables of files: places, and what has one.
  */
-#include "io/files.h"
-#include "tests/stream_kit.h"
+#include "io/request/fixed_files.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- The table ----------------------------------------------------------- */
 

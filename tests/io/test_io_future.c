@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "tests/io_future.h"
+#include "tests/support/io_future.h"
 
 /* Valgrind takes fifty times as long. */
 #ifdef WEFT_VALGRIND

@@ -3,8 +3,8 @@
  * Suite io/future_accept: futures that accept stand in one queue with tasks
  * that do, and no connection is lost to what interrupts them.
  */
-#include "tests/accept_scene.h"
-#include "tests/io_future.h"
+#include "tests/support/accept_scene.h"
+#include "tests/support/io_future.h"
 
 /* How many stand in the queue of a listener. */
 static int waiting(int fd)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 #define REFUSED(call) ck_assert_int_eq((call), -EPERM)
 

@@ -3,10 +3,10 @@
  * Suite io/future_connect: futures connect as tasks do: to who takes them, who
  * refuses, and who has no room yet; and are interrupted in each of these.
  */
-#include "io/op.h"
-#include "runtime/future.h"
-#include "tests/io_future.h"
-#include "tests/io_place.h"
+#include "io/request/op.h"
+#include "runtime/future/future.h"
+#include "tests/support/io_future.h"
+#include "tests/support/io_place.h"
 
 struct client {
 	WEFT_FUTURE_STATE;

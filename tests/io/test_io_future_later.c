@@ -4,8 +4,8 @@
  * can begin only in its next turn, ends when that is closed before: it does not
  * take from, or give to, whoever has the number then.
  */
-#include "io/call.h"
-#include "tests/io_future.h"
+#include "io/request/call.h"
+#include "tests/support/io_future.h"
 
 /* It has done enough in this turn; or all entries of the ring are in use, and a
  * helper is about it. */

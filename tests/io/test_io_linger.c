@@ -3,7 +3,7 @@
  * Closing a socket that lingers: close(2) waits for the peer then, and a thread
  * of the kernel's has to do that, not a worker.
  */
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 /* The peer does not read, and close(2) would wait for it. */
 static int64_t fill_and_close(void *arg)

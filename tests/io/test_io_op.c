@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/test_io_scene.h"
+#include "tests/support/io_scene.h"
 
 /* ---- io_uring_enter fails on demand ------------------------------------- */
 

@@ -8,7 +8,7 @@
  * WEFT_TEST_LONG in the environment a million races on one worker, and as many
  * on two.
  */
-#include "tests/io_arena.h"
+#include "tests/support/io_arena.h"
 
 /* ---- A part -------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
-#include "io/direct.h"
-#include "tests/test_io_common.h"
-#include "tests/test_pages.h"
+#include "io/os/syscall.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/page_cache.h"
 
 enum { FILE_BYTES = 1 << 20 };
 

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/signalfd.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 /* Before the runtime's threads are made, which inherit it. */
 static void block(int number)

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 enum { ROUNDS = 50 };
 

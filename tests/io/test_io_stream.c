@@ -6,7 +6,7 @@
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- Showing ------------------------------------------------------------- */
 

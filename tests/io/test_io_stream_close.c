@@ -3,7 +3,7 @@
  * Suite io/stream/close: a stream is closed whatever it is at, and leaves
  * nothing behind.
  */
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- Whatever it is at --------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
-#include "io/kernel.h"
-#include "tests/stream_ways.h"
+#include "io/ring/uring/probe.h"
+#include "tests/support/stream_ways.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
 

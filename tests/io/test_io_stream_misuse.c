@@ -3,8 +3,8 @@
  * Suite io/stream/misuse: a program that breaks the rules of streams is told
  * which, in a sentence, and ends.
  */
-#include "tests/stream_kit.h"
-#include "tests/test_death.h"
+#include "tests/support/death.h"
+#include "tests/support/stream_kit.h"
 
 /* What was skipped: more than was shown, though more is there; and before any
  * peek. */

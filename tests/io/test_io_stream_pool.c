@@ -4,7 +4,7 @@
  * all by not reading; where there are none left a stream does without; and they
  * come back from wherever they were read.
  */
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- Held up ------------------------------------------------------------- */
 

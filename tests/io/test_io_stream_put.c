@@ -3,7 +3,7 @@
  * Suite io/stream/put: what is put goes out when the stream waits and not
  * before, in its order and once; and the stream says when it cannot.
  */
-#include "tests/stream_ways.h"
+#include "tests/support/stream_ways.h"
 
 /* ---- When ---------------------------------------------------------------- */
 

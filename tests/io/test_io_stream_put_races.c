@@ -4,7 +4,7 @@
  * a wait is interrupted; and the end of a stream waits for it no longer than it
  * may.
  */
-#include "tests/stream_ways.h"
+#include "tests/support/stream_ways.h"
 
 /* ---- Interrupted --------------------------------------------------------- */
 

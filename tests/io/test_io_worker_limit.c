@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-#include "io/idled.h"
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "io/os/cpu_idle.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 enum { WORKERS = 2, MANY = 128, ROUNDS = 40 };
 

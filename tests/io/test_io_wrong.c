@@ -6,7 +6,7 @@
 #include <linux/openat2.h>
 #include <signal.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 /* A call that ends well; on what it would wait for, with the deadline. */
 #define OK 1

@@ -2,7 +2,7 @@
 /*
  * Fiber - a model thread's stack, and the switch to it.
  *
- * Not runtime/context.h: the checker must not depend on what it checks.
+ * Not runtime/stack/context.h: the checker must not depend on what it checks.
  */
 #ifndef WEFT_TESTS_MODEL_FIBER_H
 #define WEFT_TESTS_MODEL_FIBER_H

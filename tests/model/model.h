@@ -49,8 +49,8 @@
  *     stores that were not announced counts as initialised at the beginning.
  *   - Schedules with more preemptions than the bound are not explored.
  */
-#ifndef WEFT_TESTS_MODEL_H
-#define WEFT_TESTS_MODEL_H
+#ifndef WEFT_TESTS_MODEL_MODEL_H
+#define WEFT_TESTS_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

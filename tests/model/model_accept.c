@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of accepting (io/accept.c, io/listener.c, io/incoming.c): connections
+ * Model of accepting (io/listen/accept.c, io/listen/listener.c, io/listen/multishot_accept.c): connections
  * meet futures or a task that wait, are cancelled, and a close.  Each is taken
  * once, is kept for the next, or is closed with the listener; who was given one
  * has it, however it was interrupted; nobody is left asleep.
@@ -11,15 +11,15 @@
 #include "tests/model/requests.h"
 
 /* Names that two sources have. */
-#include "io/op.c"
+#include "io/request/op.c"
 #define begin begin_to_accept
 #define await_begin await_begin_to_accept
 #define await_end await_end_of_accept
-#include "io/accept.c"
+#include "io/listen/accept.c"
 #define wake wake_by_id
-#include "io/incoming.c"
+#include "io/listen/multishot_accept.c"
 #undef wake
-#include "io/listener.c"
+#include "io/listen/listener.c"
 
 /* Connections are numbers below that of the listener. */
 enum { FIRST = 1, SECOND = 2 };

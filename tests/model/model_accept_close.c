@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of accepting on a socket that nothing was accepted on before, while it
- * is closed (io/accept.c, io/listener.c, io/incoming.c, io/close.c): the
+ * is closed (io/listen/accept.c, io/listen/listener.c, io/listen/multishot_accept.c, io/request/close.c): the
  * request is refused, or is cancelled before the kernel closes the socket, or
  * comes later, and ends by itself.  One that came between would keep the
  * socket open, and never end.
@@ -12,15 +12,15 @@
 #include "tests/model/requests.h"
 
 /* Names that two sources have. */
-#include "io/op.c"
-#include "io/close.c"
+#include "io/request/op.c"
+#include "io/request/close.c"
 #define begin begin_to_accept
 #define await_begin await_begin_to_accept
 #define await_end await_end_of_accept
 #define await_late await_accept_late
-#include "io/accept.c"
+#include "io/listen/accept.c"
 #define wake wake_by_id
-#include "io/incoming.c"
+#include "io/listen/multishot_accept.c"
 #undef wake
 
 enum { LISTENERS = 4 };
@@ -42,7 +42,7 @@ static void listener_memory_free(struct weft__listener *listener)
 
 #define calloc(count, bytes) ((void)(bytes), listener_memory())
 #define free(listener) listener_memory_free(listener)
-#include "io/listener.c"
+#include "io/listen/listener.c"
 #undef calloc
 #undef free
 

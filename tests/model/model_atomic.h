@@ -12,8 +12,8 @@
  * An order that an operation does not allow (a release load) does not compile:
  * each kind of operation has its own set of enumerator names.
  */
-#ifndef WEFT_TESTS_MODEL_ATOMIC_H
-#define WEFT_TESTS_MODEL_ATOMIC_H
+#ifndef WEFT_TESTS_MODEL_MODEL_ATOMIC_H
+#define WEFT_TESTS_MODEL_MODEL_ATOMIC_H
 
 #include <stdbool.h>
 #include <stddef.h>

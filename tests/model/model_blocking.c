@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the pool for blocking work (runtime/blocking.c, jobs.c): a job is
+ * Model of the pool for blocking work (runtime/blocking/blocking.c, jobs.c): a job is
  * run once, by one thread, and its task has the result; or it is cancelled and
  * never begins.  A lane's jobs keep its limit.  No job waits for a thread that
  * does not come; all threads are joined, and nobody touches the pool after its
@@ -107,9 +107,9 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #define pthread_setname_np(thread, name) ((void)(thread), 0)
 #define pthread_sigmask(how, set, before) ((void)(set), (void)(before))
 #define weft__futex_wait_for wait_for
-#include "runtime/thread.c"
-#include "runtime/blocking.c"
-#include "runtime/jobs.c"
+#include "runtime/stack/thread.c"
+#include "runtime/blocking/blocking.c"
+#include "runtime/blocking/job_queue.c"
 #undef calloc
 #undef free
 #undef fprintf

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of closing a descriptor while somebody begins to read from it (io/fd.h,
- * io/close.c, io/op.c), each by a task or by a future: the read ends, whenever
+ * Model of closing a descriptor while somebody begins to read from it (io/request/fd_table.h,
+ * io/request/close.c, io/request/op.c), each by a task or by a future: the read ends, whenever
  * it came.  Before, it is cancelled, and the kernel closes nothing that is in
  * use; meanwhile, it is refused; later, the kernel says what the number is by
  * then.
@@ -13,8 +13,8 @@
  */
 #include "tests/model/requests.h"
 
-#include "io/close.c"
-#include "io/op.c"
+#include "io/request/close.c"
+#include "io/request/op.c"
 
 enum file { FILE_OLD, FILE_NONE, FILE_NEW };
 

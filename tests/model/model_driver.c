@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of how a worker sleeps in its ring and is woken (io/driver.c, shard.c,
- * ring.c, under runtime/sched.c and dispatch.c).
+ * ring.c, under runtime/sched/sched.c and dispatch.c).
  *
  *   W1  Who made a worker's word NOTIFIED, and found that it sleeps, ends that
  *       sleep: with a message, or with the eventfd where that is refused or
@@ -26,10 +26,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/listener.h"
-#include "io/op.h"
-#include "io/reactor.h"
-#include "io/sigpipe.h"
+#include "io/listen/listener.h"
+#include "io/request/op.h"
+#include "io/request/reactor.h"
+#include "io/os/sigpipe.h"
 #include "tests/model/outside.h"
 
 #define write(fd, p, size) kernel_write(fd, p, size)
@@ -37,10 +37,10 @@
 #define weft__heavy_barrier() (kernel_membarrier() == 0)
 #define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
 #include "io/driver.c"
-#include "io/ring.c"
-#include "io/files.c"
-#include "io/out.c"
-#include "io/shard.c"
+#include "io/ring/uring/uring.c"
+#include "io/request/fixed_files.c"
+#include "io/request/send_buffer.c"
+#include "io/request/shard.c"
 #undef write
 #undef sched_yield
 #undef weft__heavy_barrier

@@ -8,7 +8,7 @@
 #define TASKS_CLOCK
 #include "tests/model/waits.h"
 
-#include "runtime/sync/count.c"
+#include "runtime/sync/wait_group.c"
 #include "runtime/sync/event.c"
 #include "runtime/sync/once.c"
 

@@ -7,13 +7,13 @@
 
 #include "runtime/base/lock.c"
 
-#include "io/fd.h"
+#include "io/request/fd_table.h"
 
 static void *chunk_new(void);
 static void chunk_free(void *chunk);
 #define calloc(n, size) chunk_new()
 #define free(chunk) chunk_free(chunk)
-#include "io/fd.c"
+#include "io/request/fd_table.c"
 #undef calloc
 #undef free
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures (runtime/future.c, runtime/await.c): one is polled by one at
+ * Model of futures (runtime/future/future.c, runtime/future/await.c): one is polled by one at
  * a time, and again whenever it was woken; its end is counted, and is the end
  * of all that it had.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of a worker's inbox (runtime/dispatch.c) and of its park word
- * (runtime/sched.c): pinned tasks that others make ready are run by their
+ * Model of a worker's inbox (runtime/sched/dispatch.c) and of its park word
+ * (runtime/sched/sched.c): pinned tasks that others make ready are run by their
  * worker, in the order in which they came, wherever in its park the wake meets
  * it.
  */

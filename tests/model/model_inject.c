@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/inject.c and of its lock, runtime/base/lock.[ch]: each task
+ * Model of runtime/sched/inject.c and of its lock, runtime/base/lock.[ch]: each task
  * is taken once, in the order of pushes; the lock excludes, hands on what was
  * written under it, and is free in the end.
  */
 #include "tests/model/kit.h"
 
 #include "runtime/base/lock.c"
-#include "runtime/inject.c"
+#include "runtime/sched/inject.c"
 
 /* Nobody is to be woken. */
 int weft__idle_claim(struct weft__idle *idle)

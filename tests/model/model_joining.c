@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `joining` (runtime/switch.h): a joiner that has switched to
+ * Model of the slot `joining` (runtime/sched/switch.h): a joiner that has switched to
  * what it joins is taken out by the end of that, by its suspension, or by the
  * helper of a late worker, who parks it; it may be interrupted meanwhile.  It
  * runs on once, and is never lost.
@@ -8,10 +8,10 @@
 #define TASKS_JOINING
 #include "tests/model/tasks.h"
 
-#include "runtime/idle.c"
-#include "runtime/sched.c"
-#include "runtime/sentinel.c"
-#include "runtime/steal.c"
+#include "runtime/sched/idle.c"
+#include "runtime/sched/sched.c"
+#include "runtime/sched/monitor.c"
+#include "runtime/sched/steal.c"
 
 static struct weft_scope scope;
 static int64_t written_by_child;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the sentinel (runtime/sentinel.c): while a worker computes and the
+ * Model of the sentinel (runtime/sched/monitor.c): while a worker computes and the
  * others sleep, one of them looks up.  So what a computing worker keeps in its
  * queue, and needs, is run all the same.
  *

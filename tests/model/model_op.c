@@ -9,7 +9,7 @@
  */
 #include "tests/model/requests.h"
 
-#include "io/op.c"
+#include "io/request/op.c"
 
 static struct model_event submitted;
 /* relaxed: the kernel's own orders are not modelled. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of parking against the end of a runtime (runtime/sched.c, runtime.c): a
+ * Model of parking against the end of a runtime (runtime/sched/sched.c, runtime.c): a
  * worker that is about to park, or parks, leaves its loop when the runtime
  * stops; the driver is closed when all have left, and no thread ends sooner.
  */
@@ -17,7 +17,7 @@
 #define pthread_detach(thread) ((void)(thread))
 #define fprintf(stream, ...) ((void)0)
 #include "runtime/runtime.c"
-#include "runtime/visit.h"
+#include "runtime/sched/runtime_ref.h"
 #undef pthread_join
 #undef pthread_detach
 #undef fprintf

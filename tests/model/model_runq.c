@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/runq.h, with four slots: whatever the owner pushes is taken
+ * Model of runtime/sched/runq.h, with four slots: whatever the owner pushes is taken
  * once, by whom a CAS gave it, and what was written before the push is seen.
  */
 #define WEFT__RUNQ_SLOTS 4u
 #define WEFT__RUNQ_SHORT 4u
 
-#include "runtime/runq.h"
+#include "runtime/sched/runq.h"
 #include "tests/model/kit.h"
 
 enum { ITEMS = 10 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of scopes (runtime/scope.c): the owner is woken by the last end and
+ * Model of scopes (runtime/task/scope.c): the owner is woken by the last end and
  * sees what all tasks wrote; nobody touches the scope after that; a
  * cancellation finds every task that waits, or that is about to.
  */

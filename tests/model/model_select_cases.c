@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of select over what is no channel (runtime/sync/cases.c): ends of
+ * Model of select over what is no channel (runtime/sync/select_cases.c): ends of
  * tasks, points in time and descriptors, beside channels.  One case comes, and
  * a value that was received is not lost to another; whatever comes first wakes
  * the task; when the call returns no task is marked, no alarm armed, and
@@ -16,7 +16,7 @@
 
 /* Which of two ready ones is taken is up to the model. */
 #define weft__random(worker) ((void)(worker), model_choose(4))
-#include "runtime/sync/cases.c"
+#include "runtime/sync/select_cases.c"
 #include "runtime/sync/select.c"
 #undef weft__random
 

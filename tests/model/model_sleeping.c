@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that sleep (timer/await.c), with the real lanes: the alarm
+ * Model of futures that sleep (timer/await_sleep.c), with the real lanes: the alarm
  * lies in the record, which another worker reads when it goes off.  Whatever
  * ends the sleep, nobody looks at it afterwards, and a later life of the record
  * is not disturbed.
@@ -11,7 +11,7 @@
 
 #include "timer/wheel.c"
 
-#include "timer/lanes.c"
+#include "timer/timer_shard.c"
 
 /* What the alarm was in is something else from here on. */
 static void alarm_over(void *alarm, size_t bytes)
@@ -22,7 +22,7 @@ static void alarm_over(void *alarm, size_t bytes)
 }
 
 #define memset(memory, zero, bytes) alarm_over(memory, bytes)
-#include "timer/await.c"
+#include "timer/await_sleep.c"
 #undef memset
 
 enum { LANES = 2, SOON_NS = 1 << 20, LATE_NS = 1 << 30 };

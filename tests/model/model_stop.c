@@ -72,7 +72,7 @@ static void look_at_time(struct weft__worker *worker)
 bool weft__worker_step(struct weft__worker *worker)
 {
 	look_at_time(worker);
-	/* As in runtime/sched.c. */
+	/* As in runtime/sched/sched.c. */
 	if (weft__load(&runtime.stopping, acquire) != WEFT__STOP_NOT &&
 	    !weft__stop_step(worker))
 		return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of streams and their buffers (io/stream.[ch], io/stream_send.c,
+ * Model of streams and their buffers (io/stream.[ch], io/stream/stream_send.c,
  * io/pool.[ch]): who reaps tells a stream of its completions, under the shard's
  * lock, while the task that reads peeks, waits, is woken for other reasons,
  * asks anew and closes.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of what is put into streams (io/stream_put.c, io/out.[ch], and the rest
- * of io/stream.[ch], io/stream_told.c, io/stream_send.c): who reaps tells a
+ * Model of what is put into streams (io/stream/stream_put.c, io/out.[ch], and the rest
+ * of io/stream.[ch], io/stream/stream_complete.c, io/stream/stream_send.c): who reaps tells a
  * stream of what was sent, in full or not, while the task that reads puts,
  * peeks, flushes, writes, is woken for other reasons, and closes.
  *

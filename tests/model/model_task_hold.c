@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of looking at a task that waits (runtime/hold.h): no wake is lost, none
+ * Model of looking at a task that waits (runtime/sched/task_hold.h): no wake is lost, none
  * runs a task twice, nobody runs it while it is held, and who holds it sees
  * what it wrote before it waited.
  */
 #include "tests/model/tasks.h"
 
-#include "runtime/hold.h"
+#include "runtime/sched/task_hold.h"
 
 /* What the task waits for.  relaxed: passed on by the wake. */
 static weft__atomic(uint32_t) news[2];

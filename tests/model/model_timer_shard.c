@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of timer/lanes.c: worker 0 does not sleep past an alarm that another
+ * Model of timer/timer_shard.c: worker 0 does not sleep past an alarm that another
  * worker arms; who disarms has the alarm's memory to himself; each alarm goes
  * off once or is disarmed, however many turn.
  */
 #include "tests/model/kit.h"
 
-#include "runtime/runq.h"
+#include "runtime/sched/runq.h"
 
 struct weft__task;
 static void task_ready(struct weft__task *task);
 #define weft__runq_push(queue, task) (task_ready(task), true)
 #define weft__runq_room(queue) (16u)
 
-#include "runtime/records.h"
+#include "runtime/sched/task_pool.h"
 
 static struct weft__task tasks[2]; /* that of `soon`, and of `far_off` */
 #define weft__record_at(runtime, id) (&tasks[(uint32_t)(id)])
@@ -21,7 +21,7 @@ static struct weft__task tasks[2]; /* that of `soon`, and of `far_off` */
 #include "runtime/base/lock.c"
 #include "timer/wheel.c"
 
-#include "timer/lanes.c"
+#include "timer/timer_shard.c"
 
 enum { WORKERS = 3, SOON_NS = 1 << 20, LATE_NS = 1 << 30 };
 

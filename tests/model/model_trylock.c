@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of io/trylock.h: one holder at a time; and whatever a refused one wrote
+ * Model of io/request/trylock.h: one holder at a time; and whatever a refused one wrote
  * before is looked at, by the holder, or by whoever holds the lock next.
  */
-#include "io/trylock.h"
+#include "io/request/trylock.h"
 #include "tests/model/kit.h"
 
 static struct {

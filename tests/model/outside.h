@@ -6,12 +6,12 @@
 #ifndef WEFT_TESTS_MODEL_OUTSIDE_H
 #define WEFT_TESTS_MODEL_OUTSIDE_H
 
-#include "io/kernel.h"
-#include "io/listener.h"
-#include "io/op.h"
-#include "io/sigpipe.h"
-#include "io/stream.h"
-#include "timer/lanes.h"
+#include "io/ring/uring/probe.h"
+#include "io/listen/listener.h"
+#include "io/request/op.h"
+#include "io/os/sigpipe.h"
+#include "io/stream/stream.h"
+#include "timer/timer_shard.h"
 
 int weft__lanes_open(struct weft_runtime *of, uint64_t now_ns)
 {

@@ -20,8 +20,8 @@
 #define io_uring_smp_store_release(p, v) weft__store(p, v, release)
 #define IO_URING_READ_ONCE(v) weft__load(&(v), relaxed)
 
-#include "io/op.h"
-#include "io/reactor.h"
+#include "io/request/op.h"
+#include "io/request/reactor.h"
 #include "tests/model/futures.h"
 
 enum { ENTRIES = 4, FD = 3 };

@@ -34,7 +34,7 @@
 #define io_uring_smp_store_release(p, v) weft__store(p, v, release)
 #define IO_URING_READ_ONCE(v) weft__load(&(v), relaxed)
 
-#include "io/shard.h"
+#include "io/request/shard.h"
 
 enum {
 	ENTRIES = 2,

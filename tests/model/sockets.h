@@ -17,28 +17,28 @@
 #include "tests/model/requests.h"
 #include "tests/model/waits.h"
 
-#include "io/op.c"
+#include "io/request/op.c"
 /* Its memory is the model's own. */
 #undef mmap
 #undef munmap
 #define mmap(at, bytes, ...) ((void)(bytes), MAP_FAILED)
 #define munmap(...) ((void)0)
-#include "io/pool.c"
+#include "io/request/recv_buffers.c"
 
 #define malloc(bytes) memory_take(bytes)
 #define free(memory) memory_free(memory)
 static void *memory_take(size_t bytes);
 static void memory_free(void *memory);
-#include "io/out.c"
-#include "io/stream.c"
-#include "io/stream_file.c"
+#include "io/request/send_buffer.c"
+#include "io/stream/stream.c"
+#include "io/stream/stream_file.c"
 /* So small that it is full. */
 #define WEFT__OUT_BYTES 2u
 #define memcpy copy_announced
-#include "io/stream_put.c"
+#include "io/stream/stream_put.c"
 #undef memcpy
-#include "io/stream_send.c"
-#include "io/stream_told.c"
+#include "io/stream/stream_send.c"
+#include "io/stream/stream_complete.c"
 #undef malloc
 #undef free
 

@@ -6,8 +6,8 @@
 #ifndef WEFT_TESTS_MODEL_STACKS_H
 #define WEFT_TESTS_MODEL_STACKS_H
 
-#include "runtime/starved.h"
-#include "runtime/worker.h"
+#include "runtime/sched/stack_wait.h"
+#include "runtime/sched/worker.h"
 #include "tests/model/kit.h"
 
 void weft__starved_add(struct weft__worker *worker, struct weft__task *task)

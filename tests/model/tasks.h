@@ -15,8 +15,8 @@
 
 #include <sys/mman.h>
 
-#include "runtime/context.h"
-#include "runtime/runq.h"
+#include "runtime/stack/context.h"
+#include "runtime/sched/runq.h"
 
 struct weft__task;
 struct weft__worker;
@@ -30,8 +30,8 @@ enum { RECORDS = MODEL_THREADS + 1 };
 #define weft__runq_push(queue, task) (task_ready(task), true)
 #define weft__runq_pop(queue) ((void)(queue), (struct weft__task *)NULL)
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 #include "tests/model/stacks.h"
 
 static struct weft__task records[RECORDS];
@@ -45,29 +45,29 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 /* The threads of a model are one real thread. */
 #define weft__worker_self worker_self_of_a_thread
 #define weft__worker_set worker_set_of_a_thread
-#include "runtime/crowd.c"
-#include "runtime/fresh.c"
-#include "runtime/dispatch.c"
-#include "runtime/slot.c"
+#include "runtime/sched/worker_limit.c"
+#include "runtime/sched/spawn_queue.c"
+#include "runtime/sched/dispatch.c"
+#include "runtime/sched/handoff_slot.c"
 #undef weft__worker_self
 #undef weft__worker_set
 
 /* Memory stays. */
 #define free(memory) ((void)(memory))
-#include "runtime/body.c"
+#include "runtime/sched/task_main.c"
 
 /* Memory for records is there already, and that of a runtime stays. */
 #define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))
-#include "runtime/await.c"
-#include "runtime/future.c"
-#include "runtime/cancel.c"
-#include "runtime/go.c"
-#include "runtime/join.c"
-#include "runtime/limit.c"
-#include "runtime/scope.c"
-#include "runtime/task.c"
-#include "runtime/within.c"
+#include "runtime/future/await.c"
+#include "runtime/future/future.c"
+#include "runtime/task/cancel.c"
+#include "runtime/task/go.c"
+#include "runtime/task/join.c"
+#include "runtime/task/scope_limit.c"
+#include "runtime/task/scope.c"
+#include "runtime/sched/task.c"
+#include "runtime/task/within.c"
 
 /* Who is to run next here may run at once elsewhere. */
 static void push_here(struct weft__worker *worker, struct weft__task *task)
@@ -79,8 +79,8 @@ static void push_here(struct weft__worker *worker, struct weft__task *task)
 
 #define weft__push(worker, task) push_here(worker, task)
 #define weft__push_next(worker, task) push_here(worker, task)
-#include "runtime/sync/await.c"
-#include "runtime/sync/waiter.c"
+#include "runtime/sync/await_grant.c"
+#include "runtime/sched/waiter.c"
 #undef weft__push
 #undef weft__push_next
 

@@ -16,7 +16,7 @@
 #define KIT_HINTS
 #include "tests/model/kit.h"
 
-#include "runtime/context.h"
+#include "runtime/stack/context.h"
 
 struct weft__worker;
 static struct weft__worker *switch_to_task(struct weft__worker *worker);
@@ -24,29 +24,29 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #define weft__context_switch(save, load, from, to, worker)                   \
 	switch_to_task(worker)
 
-#include "runtime/runtime.h"
-#include "runtime/worker.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 #include "tests/model/stacks.h"
 
 #include "runtime/base/lock.c"
-#include "runtime/crowd.c"
-#include "runtime/fresh.c"
-#include "runtime/future.c"
-#include "runtime/idle.c"
-#include "runtime/inject.c"
+#include "runtime/sched/worker_limit.c"
+#include "runtime/sched/spawn_queue.c"
+#include "runtime/future/future.c"
+#include "runtime/sched/idle.c"
+#include "runtime/sched/inject.c"
 
 /* The threads of a model are one real thread. */
 #define weft__worker_self worker_self_of_a_thread
 #define weft__worker_set worker_set_of_a_thread
-#include "runtime/dispatch.c"
+#include "runtime/sched/dispatch.c"
 #undef weft__worker_self
 #undef weft__worker_set
 
-#include "runtime/body.c"
-#include "runtime/sched.c"
-#include "runtime/sentinel.c"
-#include "runtime/slot.c"
-#include "runtime/steal.c"
+#include "runtime/sched/task_main.c"
+#include "runtime/sched/sched.c"
+#include "runtime/sched/monitor.c"
+#include "runtime/sched/handoff_slot.c"
+#include "runtime/sched/steal.c"
 
 #if !defined(__x86_64__)
 /* A task's last switch names it; no model makes that switch. */

@@ -3,7 +3,7 @@
  * Socket addresses: what parses and what does not, round trips, the length
  * limits of Unix names, and agreement with what the kernel itself returns.
  */
-#include "tests/net_addr_kit.h"
+#include "tests/support/net_addr_kit.h"
 
 /* ---- Parse ------------------------------------------------------------ */
 

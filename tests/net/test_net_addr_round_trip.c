@@ -3,7 +3,7 @@
  * Socket addresses, there and back: what the kernel makes of them, and random
  * ones.
  */
-#include "tests/net_addr_kit.h"
+#include "tests/support/net_addr_kit.h"
 
 #define RANDOM_TEXTS 100000
 

@@ -6,7 +6,7 @@
 
 #include <sys/syscall.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 static bool without_ipv6;
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 static void name(char text[64], const char *form)
 {

@@ -9,9 +9,9 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 static uint64_t polls_before, longest_tick, full_ticks;
 

@@ -7,7 +7,7 @@
  */
 #include <sys/socket.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 enum {
 	WARM_UP = 50, /* until allocators and caches have what they keep */

@@ -9,9 +9,9 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 /*
  * The program of Cats Effect that hung: tasks that spin until a flag is set,

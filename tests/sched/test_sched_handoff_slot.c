@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "runtime/slot.h"
-#include "tests/test_io_common.h"
+#include "runtime/sched/handoff_slot.h"
+#include "tests/support/io_kit.h"
 
 enum { HELPERS = 2, THINGS = 64, STOLEN = 2000, STOLEN_LONG = 60000 };
 

@@ -9,10 +9,10 @@
 
 #include <weft/weft.h>
 
-#include "runtime/idle.h"
-#include "runtime/wait.h"
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/idle.h"
+#include "runtime/sched/wait.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 /*
  * The map of sleepers, by itself.

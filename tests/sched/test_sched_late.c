@@ -6,8 +6,8 @@
 
 #include <weft/weft.h>
 
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 /* A task computes; the oldest that its worker keeps waiting is taken by another
  * with a thousand of its own, and not put behind those. */

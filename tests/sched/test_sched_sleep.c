@@ -4,8 +4,8 @@
  */
 #include <weft/weft.h>
 
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 /* ---- The sentinel's place ------------------------------------------------ */
 

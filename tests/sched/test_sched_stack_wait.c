@@ -7,8 +7,8 @@
  */
 #include <weft/weft.h>
 
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 enum { TASKS = 100, STACKS = 3 };
 

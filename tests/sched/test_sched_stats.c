@@ -11,8 +11,8 @@
 
 #include <weft/weft.h>
 
-#include "runtime/worker.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker.h"
+#include "tests/fake/fake_check.h"
 
 /* By worker, as the tasks saw it. */
 static struct {

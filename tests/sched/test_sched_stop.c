@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "runtime/worker.h"
-#include "tests/test_io_common.h"
-#include "tests/test_said.h"
+#include "runtime/sched/worker.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/stderr_capture.h"
 
 /* ---- What still waits is cancelled ------------------------------------- */
 

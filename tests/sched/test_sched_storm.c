@@ -13,8 +13,8 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/wait.h"
+#include "tests/fake/fake_check.h"
 
 enum { STEPS_MOST = 12, CHILDREN_MOST = 6, DEPTH_MOST = 5, TASKS_MOST = 3000 };
 

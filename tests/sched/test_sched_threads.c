@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "runtime/fiber.h"
-#include "tests/expect.h"
-#include "tests/test_death.h"
-#include "tests/test_io_common.h"
+#include "runtime/stack/fiber.h"
+#include "tests/support/death.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 /* Sanitizers keep more of each task than its stack. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)

@@ -7,8 +7,8 @@
  */
 #include <weft/weft.h>
 
-#include "runtime/crowd.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker_limit.h"
+#include "tests/fake/fake_check.h"
 
 enum { OTHERS = 24, SEEDS = 10 };
 

@@ -3,11 +3,11 @@
  * What the suites that accept share: clients, a look at the listener, and want
  * of descriptors.
  */
-#ifndef WEFT_TESTS_ACCEPT_SCENE_H
-#define WEFT_TESTS_ACCEPT_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
+#define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 
-#include "io/listener.h"
-#include "tests/test_io_common.h"
+#include "io/listen/listener.h"
+#include "tests/support/io_kit.h"
 
 /* Valgrind plays the limit of descriptors, and the kernel sees another. */
 #ifdef WEFT_VALGRIND

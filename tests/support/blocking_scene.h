@@ -2,11 +2,11 @@
 /*
  * Jobs for the pool of blocking work that stay in it until a gate opens.
  */
-#ifndef WEFT_TESTS_BLOCKING_SCENE_H
-#define WEFT_TESTS_BLOCKING_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_BLOCKING_SCENE_H
+#define WEFT_TESTS_SUPPORT_BLOCKING_SCENE_H
 
 #include "runtime/base/futex.h"
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 struct gate {
 	weft__atomic(uint32_t) open; /* a futex */

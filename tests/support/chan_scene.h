@@ -3,13 +3,13 @@
  * What the suites of channels share: a book of what was sent and what came,
  * in which every value is a number of its own; and calls by their kind.
  */
-#ifndef WEFT_TESTS_CHAN_SCENE_H
-#define WEFT_TESTS_CHAN_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_CHAN_SCENE_H
+#define WEFT_TESTS_SUPPORT_CHAN_SCENE_H
 
 #include <errno.h>
 #include <string.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 enum { BOOK_MOST = 1 << 16, ROOM_MOST = 1024 };
 

@@ -2,11 +2,11 @@
 /*
  * What the suites of channels on real threads share.
  */
-#ifndef WEFT_TESTS_CHAN_THREADS_H
-#define WEFT_TESTS_CHAN_THREADS_H
+#ifndef WEFT_TESTS_SUPPORT_CHAN_THREADS_H
+#define WEFT_TESTS_SUPPORT_CHAN_THREADS_H
 
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 /* A tool makes each of them slow. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)

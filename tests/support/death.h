@@ -2,8 +2,8 @@
 /*
  * What becomes of a process that does something fatal, in a child of fork().
  */
-#ifndef WEFT_TESTS_TEST_DEATH_H
-#define WEFT_TESTS_TEST_DEATH_H
+#ifndef WEFT_TESTS_SUPPORT_DEATH_H
+#define WEFT_TESTS_SUPPORT_DEATH_H
 
 #include <check.h>
 #include <signal.h>

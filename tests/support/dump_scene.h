@@ -2,13 +2,13 @@
 /*
  * Dumps as text, and looking for lines in it.
  */
-#ifndef WEFT_TESTS_DUMP_SCENE_H
-#define WEFT_TESTS_DUMP_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_DUMP_SCENE_H
+#define WEFT_TESTS_SUPPORT_DUMP_SCENE_H
 
 #include <dlfcn.h>
 #include <sys/mman.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 /* That of a runtime, NULL: the calling task's; to be freed. */
 static inline char *dump_text(struct weft_runtime *runtime)

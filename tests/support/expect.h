@@ -3,8 +3,8 @@
  * For tests that look at millions of things: ck_assert() logs each success,
  * which is slow.
  */
-#ifndef WEFT_TESTS_EXPECT_H
-#define WEFT_TESTS_EXPECT_H
+#ifndef WEFT_TESTS_SUPPORT_EXPECT_H
+#define WEFT_TESTS_SUPPORT_EXPECT_H
 
 #define EXPECT(holds)                                                  \
 	do {                                                           \

@@ -2,11 +2,11 @@
 /*
  * What the suites of futures share.
  */
-#ifndef WEFT_TESTS_FUTURE_SCENE_H
-#define WEFT_TESTS_FUTURE_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_FUTURE_SCENE_H
+#define WEFT_TESTS_SUPPORT_FUTURE_SCENE_H
 
 #include "runtime/base/atomic.h"
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 static inline struct weft_task start_future(struct weft_scope *scope,
 					    weft_fn poll, const void *state,

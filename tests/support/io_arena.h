@@ -3,12 +3,12 @@
  * Arenas, where two tasks make random calls on the same thing: a pipe, a pair
  * of sockets, a listener, a FIFO, or none but the time.
  */
-#ifndef WEFT_TESTS_IO_ARENA_H
-#define WEFT_TESTS_IO_ARENA_H
+#ifndef WEFT_TESTS_SUPPORT_IO_ARENA_H
+#define WEFT_TESTS_SUPPORT_IO_ARENA_H
 
 #include <inttypes.h>
 
-#include "tests/io_place.h"
+#include "tests/support/io_place.h"
 
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
 enum { RACES = 8000 };

@@ -5,12 +5,12 @@
  *
  * A call counts what it moved, whatever it returns; 0 or more is success.
  */
-#ifndef WEFT_TESTS_IO_CALLS_H
-#define WEFT_TESTS_IO_CALLS_H
+#ifndef WEFT_TESTS_SUPPORT_IO_CALLS_H
+#define WEFT_TESTS_SUPPORT_IO_CALLS_H
 
 #include <linux/openat2.h>
 
-#include "tests/io_transfers.h"
+#include "tests/support/io_transfers.h"
 
 enum {
 	ON_FD = 1,	 /* another task may close what it is made on */

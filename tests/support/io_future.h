@@ -3,10 +3,10 @@
  * Futures, and tasks beside them, that are started with a handle, and joined;
  * real ones, with a ring.
  */
-#ifndef WEFT_TESTS_IO_FUTURE_H
-#define WEFT_TESTS_IO_FUTURE_H
+#ifndef WEFT_TESTS_SUPPORT_IO_FUTURE_H
+#define WEFT_TESTS_SUPPORT_IO_FUTURE_H
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 static inline struct weft_task start(struct weft_scope *scope, weft_fn fn,
 				     unsigned flags, const void *state,

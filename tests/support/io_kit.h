@@ -2,8 +2,8 @@
 /*
  * What the tests of io/ and net/ share.
  */
-#ifndef WEFT_TESTS_TEST_IO_COMMON_H
-#define WEFT_TESTS_TEST_IO_COMMON_H
+#ifndef WEFT_TESTS_SUPPORT_IO_KIT_H
+#define WEFT_TESTS_SUPPORT_IO_KIT_H
 
 #include <check.h>
 #include <dirent.h>
@@ -21,9 +21,9 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
-#include "io/reactor.h"
-#include "runtime/fiber.h"
-#include "runtime/runtime.h"
+#include "io/request/reactor.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/stack/fiber.h"
 
 /* Open descriptors of the process, but for the one that counts them.  While a
  * worker starts there may be one more for a moment: sanitizers read its stack's

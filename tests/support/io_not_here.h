@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library exports and tests/io_calls.h has no row for, and why.
+ * What the library exports and tests/support/io_calls.h has no row for, and why.
  */
-#ifndef WEFT_TESTS_IO_NOT_HERE_H
-#define WEFT_TESTS_IO_NOT_HERE_H
+#ifndef WEFT_TESTS_SUPPORT_IO_NOT_HERE_H
+#define WEFT_TESTS_SUPPORT_IO_NOT_HERE_H
 
 static const char *const not_here[] = {
 	/* They suspend: test_sync_cancel.c, test_sync_chan_cancel.c and
@@ -19,8 +19,8 @@ static const char *const not_here[] = {
 	"stream_read", "stream_read_all", "stream_write_all",
 
 	/* What a future awaits, which has no stack for a call to wait on; and
-	 * what does not suspend: test_io_future*.c, test_sched_future.c,
-	 * test_sched_grants.c. */
+	 * what does not suspend: test_io_future*.c, test_future_tasks.c,
+	 * test_future_grants.c. */
 	"await_accept", "await_chan_recv", "await_chan_send", "await_close",
 	"await_connect", "await_event", "await_ready", "await_recv",
 	"await_sem_acquire", "await_send", "await_sleep", "await_sleep_until",

@@ -8,8 +8,8 @@
  * caller's, the other that of whoever lets it go on; each has counts of its
  * own.
  */
-#ifndef WEFT_TESTS_IO_PLACE_H
-#define WEFT_TESTS_IO_PLACE_H
+#ifndef WEFT_TESTS_SUPPORT_IO_PLACE_H
+#define WEFT_TESTS_SUPPORT_IO_PLACE_H
 
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 enum { SHORT_BYTES = 10, LONG_BYTES = 1 << 20, FENCE_BYTES = 16 };
 enum { CANARY = 0xa5, UNTOUCHED = 0xee, CLIENTS_MOST = 24 };

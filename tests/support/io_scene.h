@@ -2,13 +2,13 @@
 /*
  * Every call that can wait for ever, and something for each to wait for.
  */
-#ifndef WEFT_TESTS_TEST_IO_SCENE_H
-#define WEFT_TESTS_TEST_IO_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_IO_SCENE_H
+#define WEFT_TESTS_SUPPORT_IO_SCENE_H
 
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 struct scene {
 	int empty;     /* a pipe's end with nothing to read */

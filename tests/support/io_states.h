@@ -3,10 +3,10 @@
  * States in which a call may be interrupted, what is done to it, and what it is
  * to return then.
  */
-#ifndef WEFT_TESTS_IO_STATES_H
-#define WEFT_TESTS_IO_STATES_H
+#ifndef WEFT_TESTS_SUPPORT_IO_STATES_H
+#define WEFT_TESTS_SUPPORT_IO_STATES_H
 
-#include "tests/io_calls.h"
+#include "tests/support/io_calls.h"
 
 /* What is around the call. */
 enum guard {

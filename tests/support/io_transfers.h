@@ -3,10 +3,10 @@
  * Calls that move bytes of a stream, made at a place: what they moved is
  * looked at and counted, whatever they return.
  */
-#ifndef WEFT_TESTS_IO_TRANSFERS_H
-#define WEFT_TESTS_IO_TRANSFERS_H
+#ifndef WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
+#define WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
 
-#include "tests/io_place.h"
+#include "tests/support/io_place.h"
 
 /* ---- Reading ------------------------------------------------------------- */
 

@@ -2,12 +2,12 @@
 /*
  * Programs that break a rule: each is told which, in a sentence, and ends.
  */
-#ifndef WEFT_TESTS_MISUSE_KIT_H
-#define WEFT_TESTS_MISUSE_KIT_H
+#ifndef WEFT_TESTS_SUPPORT_MISUSE_KIT_H
+#define WEFT_TESTS_SUPPORT_MISUSE_KIT_H
 
 #include <weft/weft.h>
 
-#include "tests/test_death.h"
+#include "tests/support/death.h"
 
 struct misuse {
 	weft_fn fn;

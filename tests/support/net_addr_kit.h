@@ -2,8 +2,8 @@
 /*
  * What the tests of socket addresses share.
  */
-#ifndef WEFT_TESTS_NET_ADDR_KIT_H
-#define WEFT_TESTS_NET_ADDR_KIT_H
+#ifndef WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H
+#define WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H
 
 #include <weft/addr.h>
 

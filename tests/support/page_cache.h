@@ -2,8 +2,8 @@
 /*
  * Which pages of a file are in the page cache, and taking them out of it.
  */
-#ifndef WEFT_TESTS_TEST_PAGES_H
-#define WEFT_TESTS_TEST_PAGES_H
+#ifndef WEFT_TESTS_SUPPORT_PAGE_CACHE_H
+#define WEFT_TESTS_SUPPORT_PAGE_CACHE_H
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 enum { PAGE = 4096, PAGES_MOST = 256 };
 

@@ -2,8 +2,8 @@
 /*
  * A kernel that refuses io_uring, by a filter for this process.
  */
-#ifndef WEFT_TESTS_REFUSE_SETUP_H
-#define WEFT_TESTS_REFUSE_SETUP_H
+#ifndef WEFT_TESTS_SUPPORT_REFUSE_SETUP_H
+#define WEFT_TESTS_SUPPORT_REFUSE_SETUP_H
 
 #include <check.h>
 #include <linux/filter.h>

@@ -3,12 +3,12 @@
  * What the suites of scopes and of cancellation share: a main task under one of
  * many seeds, and tasks that give an answer.
  */
-#ifndef WEFT_TESTS_SCHED_SCENE_H
-#define WEFT_TESTS_SCHED_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_SCHED_SCENE_H
+#define WEFT_TESTS_SUPPORT_SCHED_SCENE_H
 
 #include <weft/weft.h>
 
-#include "tests/fake_check.h"
+#include "tests/fake/fake_check.h"
 
 enum { SEEDS = 24 };
 

@@ -2,8 +2,8 @@
 /*
  * What a process says on stderr when it goes on, and how it ends afterwards.
  */
-#ifndef WEFT_TESTS_TEST_SAID_H
-#define WEFT_TESTS_TEST_SAID_H
+#ifndef WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
+#define WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 
 #include <check.h>
 #include <stdio.h>

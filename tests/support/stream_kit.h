@@ -3,14 +3,14 @@
  * What the tests of streams share: bytes that tell where they belong, both ends
  * of a connection, and whether all buffers are where they should be.
  */
-#ifndef WEFT_TESTS_STREAM_KIT_H
-#define WEFT_TESTS_STREAM_KIT_H
+#ifndef WEFT_TESTS_SUPPORT_STREAM_KIT_H
+#define WEFT_TESTS_SUPPORT_STREAM_KIT_H
 
 #include <sys/ioctl.h>
 
-#include "io/stream.h"
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "io/stream/stream.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 /* ---- Bytes --------------------------------------------------------------- */
 

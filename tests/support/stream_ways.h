@@ -2,10 +2,10 @@
 /*
  * What the tests of what streams put share: each way that it can go out.
  */
-#ifndef WEFT_TESTS_STREAM_WAYS_H
-#define WEFT_TESTS_STREAM_WAYS_H
+#ifndef WEFT_TESTS_SUPPORT_STREAM_WAYS_H
+#define WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 /* A stream, and who is at the other end.  Its task is alone on its worker, and
  * then sends by a call; or beside one that is always ready, and then sends

@@ -3,12 +3,12 @@
  * The calls of <weft/sync.h> that suspend, each with what makes it wait, what
  * lets it go on, and what is then left.
  */
-#ifndef WEFT_TESTS_SYNC_CALLS_H
-#define WEFT_TESTS_SYNC_CALLS_H
+#ifndef WEFT_TESTS_SUPPORT_SYNC_CALLS_H
+#define WEFT_TESTS_SUPPORT_SYNC_CALLS_H
 
 #include <string.h>
 
-#include "tests/sync_scene.h"
+#include "tests/support/sync_scene.h"
 
 /* One of each; main closes and opens them. */
 static struct {

@@ -5,12 +5,12 @@
  * Who has to queue in a certain order comes a millisecond after the one before:
  * time is virtual, so everything else has been done by then.
  */
-#ifndef WEFT_TESTS_SYNC_SCENE_H
-#define WEFT_TESTS_SYNC_SCENE_H
+#ifndef WEFT_TESTS_SUPPORT_SYNC_SCENE_H
+#define WEFT_TESTS_SUPPORT_SYNC_SCENE_H
 
 #include <errno.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 /* With peers that go on while a task computes. */
 static inline struct fake_result run_with_peers(int i, weft_fn main_fn)

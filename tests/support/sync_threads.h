@@ -2,13 +2,13 @@
 /*
  * What the suites of locks and flags on real threads share.
  */
-#ifndef WEFT_TESTS_SYNC_THREADS_H
-#define WEFT_TESTS_SYNC_THREADS_H
+#ifndef WEFT_TESTS_SUPPORT_SYNC_THREADS_H
+#define WEFT_TESTS_SUPPORT_SYNC_THREADS_H
 
 #include <pthread.h>
 
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
 
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
 enum { SLOWLY = 10 };

@@ -10,7 +10,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 enum { ROOM = 8, SENT = 200, LISTENERS = 5 };
 

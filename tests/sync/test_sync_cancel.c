@@ -12,7 +12,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sync_calls.h"
+#include "tests/support/sync_calls.h"
 
 /*
  * One that makes a call.

@@ -8,7 +8,7 @@
  * WEFT_TEST_SEED=n changes the seeds.
  */
 #include "runtime/sync/chan.h"
-#include "tests/chan_scene.h"
+#include "tests/support/chan_scene.h"
 
 enum call { SEND, RECV, SELECT_SEND, SELECT_RECV };
 

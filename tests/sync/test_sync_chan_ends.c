@@ -7,7 +7,7 @@
  */
 #include <pthread.h>
 
-#include "tests/chan_threads.h"
+#include "tests/support/chan_threads.h"
 
 /* What the task waits for, and the runtime ends with. */
 enum last { LAST_RECV, LAST_SEND, LAST_CLOSE, LAST_SELECT, LASTS };

@@ -5,7 +5,7 @@
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
-#include "tests/chan_scene.h"
+#include "tests/support/chan_scene.h"
 
 /* ---- Order --------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
  */
 #include <pthread.h>
 
-#include "tests/chan_threads.h"
+#include "tests/support/chan_threads.h"
 
 enum { ROOM_MOST = 64 };
 

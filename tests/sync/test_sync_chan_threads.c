@@ -8,7 +8,7 @@
  */
 #include <pthread.h>
 
-#include "tests/chan_threads.h"
+#include "tests/support/chan_threads.h"
 
 /* ---- The book ------------------------------------------------------------ */
 

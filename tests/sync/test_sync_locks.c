@@ -7,7 +7,7 @@
  */
 #include <weft/weft.h>
 
-#include "tests/sync_scene.h"
+#include "tests/support/sync_scene.h"
 
 /*
  * Mutexes.

@@ -3,8 +3,8 @@
  * Suite sync/misuse: a program that breaks the rules of what tasks share is
  * told which, in a sentence, and ends.
  */
-#include "tests/misuse_kit.h"
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/misuse_kit.h"
 
 static struct weft_mutex mutex;
 static struct weft_cond cond;

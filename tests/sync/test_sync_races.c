@@ -6,7 +6,7 @@
  *
  * With WEFT_TEST_LONG in the environment more rounds.
  */
-#include "tests/sync_threads.h"
+#include "tests/support/sync_threads.h"
 
 /* The two go step by step. */
 static weft__atomic(uint32_t) step;

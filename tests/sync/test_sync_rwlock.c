@@ -9,7 +9,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sync_scene.h"
+#include "tests/support/sync_scene.h"
 
 enum { TASKS = 8, ROUNDS = 20 };
 

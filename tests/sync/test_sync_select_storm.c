@@ -6,7 +6,7 @@
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
-#include "tests/chan_scene.h"
+#include "tests/support/chan_scene.h"
 
 enum { CHANS = 6, TASKS = 12, EACH = 250 };
 

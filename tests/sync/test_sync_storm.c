@@ -10,7 +10,7 @@
  */
 #include <weft/weft.h>
 
-#include "tests/sync_scene.h"
+#include "tests/support/sync_scene.h"
 
 enum { TASKS = 10, ROUNDS = 30, PERMITS = 4 };
 

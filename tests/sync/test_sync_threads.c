@@ -7,7 +7,7 @@
  *
  * With WEFT_TEST_LONG in the environment more rounds.
  */
-#include "tests/sync_threads.h"
+#include "tests/support/sync_threads.h"
 
 /* ---- A crowd of tasks and threads --------------------------------------- */
 

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
 
 static struct weft_runtime *start(unsigned workers)
 {

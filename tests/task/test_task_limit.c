@@ -9,7 +9,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 static int alive, alive_max, ended;
 

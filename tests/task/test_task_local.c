@@ -10,7 +10,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 /* What was done, in order, a letter each. */
 static char done[64];

@@ -5,8 +5,8 @@
  */
 #include <pthread.h>
 
-#include "tests/misuse_kit.h"
-#include "tests/test_io_common.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/misuse_kit.h"
 
 /* ---- Scopes ----------------------------------------------------------- */
 

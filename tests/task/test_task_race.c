@@ -10,7 +10,7 @@
 
 #include <weft/weft.h>
 
-#include "tests/sched_scene.h"
+#include "tests/support/sched_scene.h"
 
 static void go_give(struct weft_scope *scope, int64_t result, int yields,
 		    uint64_t sleep_ns)

@@ -10,8 +10,8 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "tests/sched_scene.h"
+#include "runtime/sched/wait.h"
+#include "tests/support/sched_scene.h"
 
 /*
  * Joins.

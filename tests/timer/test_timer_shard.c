@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite timer/lanes: the claims of timer/lanes.h, A1 to A4, one by one in one
+ * Suite timer/lanes: the claims of timer/timer_shard.h, A1 to A4, one by one in one
  * thread, and two races with threads.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -12,9 +12,9 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "tests/fake_check.h"
-#include "timer/lanes.h"
+#include "runtime/sched/wait.h"
+#include "tests/fake/fake_check.h"
+#include "timer/timer_shard.h"
 
 #define TICK_NS ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)
 

@@ -10,8 +10,8 @@
 
 #include <weft/weft.h>
 
-#include "runtime/wait.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/wait.h"
+#include "tests/fake/fake_check.h"
 #include "timer/wheel.h"
 
 #define TICK_NS ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)

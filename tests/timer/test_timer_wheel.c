@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/expect.h"
+#include "tests/support/expect.h"
 
 #define TICK ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)
 #define CENTURY_NS UINT64_C(3155760000000000000)

@@ -22,7 +22,7 @@ import time
 from smoke_kit import (expect, expect_equal, read_exactly, read_to_end,
                        test_all, PATIENCE, PROGRAMS)
 
-SOURCES = pathlib.Path(__file__).resolve().parent.parent / "examples/gallery"
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "examples/gallery"
 # With sanitizers the first dump alone takes seconds.
 LONGEST = 3 * PATIENCE
 INLINED = "--inlined" in sys.argv

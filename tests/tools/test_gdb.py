@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 
-SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "docs/weft-gdb.py"
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "docs/weft-gdb.py"
 PATIENCE = 60
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every macro of the public headers, used once, in what is both C11 and C++17.
- * tests/test_headers.py compiles it; nobody runs it.
+ * tests/tools/test_headers.py compiles it; nobody runs it.
  */
 #include <weft/weft.h>
 

@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 
-TESTS = pathlib.Path(__file__).resolve().parent
-INCLUDE = TESTS.parent / "include"
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+INCLUDE = ROOT / "include"
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
 LOOK = ["-fsyntax-only"]
 # gcc looks for results that nobody sees only when it makes code.
@@ -24,7 +25,7 @@ LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
              "C++11": ["-x", "c++", "-std=c++11"],
              "C++17": ["-x", "c++", "-std=c++17"]}
 COMPILERS = ["gcc", "clang"]
-README = TESTS.parent / "README.md"
+README = ROOT / "README.md"
 # What a fragment in README.md finds around it.
 AROUND = """#include <errno.h>
 #include <signal.h>
@@ -80,7 +81,7 @@ def cases():
         name = f"<weft/{header.name}>"
         # Twice: the guard holds.
         yield f"{name} alone", f"#include {name}\n" * 2, LANGUAGES
-    macros = (TESTS / "test_headers.c").read_text()
+    macros = (HERE / "test_headers.c").read_text()
     yield "the macros in use", macros, [x for x in LANGUAGES
                                         if x != "strict C11"]
     for what, text in printed():

@@ -13,7 +13,7 @@ import tempfile
 
 import test_manual
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 
@@ -47,7 +47,7 @@ def program_of_readme():
 def uses(directory, env):
     readme = pathlib.Path(directory, "prog.c")
     readme.write_text(program_of_readme())
-    hello, macros = ROOT / "examples/hello.c", ROOT / "tests/test_headers.c"
+    hello, macros = ROOT / "examples/hello.c", ROOT / "tests/tools/test_headers.c"
     out = str(pathlib.Path(directory, "prog"))
 
     def compile_and_link(compiler, *sources_and_flags):

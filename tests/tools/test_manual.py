@@ -21,7 +21,7 @@ import sys
 
 import test_headers
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs/man"
 HEADERS = ROOT / "include/weft"
 # What the headers use themselves.

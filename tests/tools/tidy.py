@@ -11,10 +11,18 @@ import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# A folder includes itself, those to its left, and include/weft.
 LAYERS = ["runtime", "timer", "io", "net"]
+# The rooms, from the ground floor up.  A file includes its own room, those
+# before it in this list, and include/weft/.
+ROOMS = """
+    runtime/base runtime/stack runtime/sched runtime/task runtime/future
+    runtime/blocking runtime/sync runtime/dump runtime
+    timer
+    io/os io/ring io/ring/uring io/request io/stream io/listen io
+    net
+""".split()
 ANYTHING = ["tests", "bench"]
 # The one place where the sources meet the model checker.
 SEAM = ("runtime/base/atomic.h", "tests/model/model_atomic.h")
@@ -162,7 +170,7 @@ def definitions(files):
 
 
 def rule_includes(files):
-    """includes point left: runtime <- timer <- io <- net"""
+    """includes follow the order of the rooms"""
     for file in files:
         if not file.is_c or file.folder in ANYTHING:
             continue
@@ -174,7 +182,6 @@ def rule_includes(files):
 
 
 def include_problem(file, quoted, name):
-    folder = name.split("/")[0]
     if file.folder == "examples":
         inside = (file.path.parent / name).exists()
         return quoted and not inside and "not of this example"
@@ -186,8 +193,11 @@ def include_problem(file, quoted, name):
         return "public headers include <weft/...> alone"
     if not (ROOT / name).exists():
         return "not named from the top of the tree"
-    allowed = LAYERS[:LAYERS.index(file.folder) + 1]
-    return folder not in allowed and f"{file.folder}/ must not include"
+    room, other = (os.path.dirname(path) for path in (file.name, name))
+    if other not in ROOMS:
+        return "in no room that tidy knows"
+    return (ROOMS.index(other) > ROOMS.index(room)
+            and f"{room}/ is below and must not include")
 
 
 def rule_functions(files):
@@ -353,7 +363,7 @@ def rule_built(files):
 
 # In the ledger: `program: case`, `case of the same program` ...; or `program`.
 PROOF = re.compile(
-    r"`((?:test|model)_\w+|tests/\w+\.py)(?:: (\w+)`"
+    r"`((?:test|model)_\w+|tests/\w+/\w+\.py)(?:: (\w+)`"
     r"((?:(?: \([^()]*\))?,? (?:and )?`(?!test_|model_)\w+`)*)|`)")
 
 
@@ -383,8 +393,8 @@ def ledger_tests(row):
 
 def ledger_source(program):
     places = [ROOT / program] if "/" in program else [
-        ROOT / folder / (program + suffix)
-        for folder in ("tests", "tests/model") for suffix in (".c", ".py")]
+        path for suffix in (".c", ".py")
+        for path in ROOT.glob(f"tests/*/{program}{suffix}")]
     return next((path for path in places if path.exists()), None)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/kernel.h"
+#include "io/ring/uring/probe.h"
 
 #include <fcntl.h>
 #include <liburing.h>

@@ -2,8 +2,8 @@
 /*
  * Kernel - what the one that runs here can do, where only a try tells.
  */
-#ifndef WEFT_IO_KERNEL_H
-#define WEFT_IO_KERNEL_H
+#ifndef WEFT_IO_RING_URING_PROBE_H
+#define WEFT_IO_RING_URING_PROBE_H
 
 #include <stdbool.h>
 

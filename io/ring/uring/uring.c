@@ -14,7 +14,7 @@
  *     owner reach nobody, ever; and SINGLE_ISSUER: others may not help.
  *   - SQPOLL: a thread of the kernel's that spins, with stale credentials.
  */
-#include "io/ring.h"
+#include "io/ring/ring.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/out.h"
+#include "io/request/send_buffer.h"
 
 #include <stdlib.h>
 

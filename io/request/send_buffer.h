@@ -4,8 +4,8 @@
  * that no stream needs: the one used last is the first to be used again, as it
  * is warm in the caches.
  */
-#ifndef WEFT_IO_OUT_H
-#define WEFT_IO_OUT_H
+#ifndef WEFT_IO_REQUEST_SEND_BUFFER_H
+#define WEFT_IO_REQUEST_SEND_BUFFER_H
 
 #include <stdint.h>
 

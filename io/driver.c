@@ -3,7 +3,7 @@
  * The driver over io_uring: what the scheduler asks of the outside, done with a
  * ring for each worker and the lanes of the timers.
  */
-#include "runtime/driver.h"
+#include "runtime/sched/driver.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -15,15 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/idled.h"
-#include "io/kernel.h"
-#include "io/listener.h"
-#include "io/op.h"
-#include "io/reactor.h"
-#include "io/sigpipe.h"
-#include "runtime/fiber.h"
-#include "runtime/runtime.h"
-#include "timer/lanes.h"
+#include "io/listen/listener.h"
+#include "io/os/cpu_idle.h"
+#include "io/os/sigpipe.h"
+#include "io/request/op.h"
+#include "io/request/reactor.h"
+#include "io/ring/uring/probe.h"
+#include "runtime/sched/runtime.h"
+#include "runtime/stack/fiber.h"
+#include "timer/timer_shard.h"
 
 enum { ENTRIES_DEFAULT = 256, STOP_TRIES = 1000 };
 

@@ -2,17 +2,17 @@
 /*
  * What the public calls on a descriptor have in common.
  */
-#ifndef WEFT_IO_CALL_H
-#define WEFT_IO_CALL_H
+#ifndef WEFT_IO_REQUEST_CALL_H
+#define WEFT_IO_REQUEST_CALL_H
 
 #include <errno.h>
 #include <limits.h>
 
-#include "io/direct.h"
-#include "io/op.h"
-#include "io/reactor.h"
-#include "runtime/future.h"
-#include "runtime/wait.h"
+#include "io/os/syscall.h"
+#include "io/request/op.h"
+#include "io/request/reactor.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/wait.h"
 
 /* What the kernel moves at most in one call (MAX_RW_COUNT). */
 #define WEFT__BYTES_MOST ((size_t)0x7ffff000)

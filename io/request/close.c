@@ -9,12 +9,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "io/direct.h"
-#include "io/listener.h"
-#include "io/op.h"
-#include "io/socket.h"
-#include "runtime/future.h"
-#include "runtime/wait.h"
+#include "io/listen/listener.h"
+#include "io/os/syscall.h"
+#include "io/request/op.h"
+#include "io/send_recv.h"
+#include "runtime/future/future.h"
+#include "runtime/sched/wait.h"
 
 enum { DOOMED_MOST = 16 };
 
