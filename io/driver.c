@@ -20,6 +20,7 @@
 #include "io/os/sigpipe.h"
 #include "io/request/op.h"
 #include "io/request/reactor.h"
+#include "io/request/upcalls.h"
 #include "io/ring/uring/probe.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/stack/fiber.h"

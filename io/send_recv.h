@@ -11,8 +11,4 @@
 /* write() for a socket: SIGPIPE is not raised. */
 ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count);
 
-/* weft_close(), by a call: there is nothing to write back, and a linger would
- * hold up this thread through the ring, too. */
-int weft__socket_close(int fd);
-
 #endif

@@ -38,180 +38,14 @@
 #include "runtime/base/futex.h"
 #include "runtime/blocking/blocking.h"
 #include "runtime/dump/watchdog.h"
+#include "runtime/sched/sched.h"
+#include "runtime/sched/upcalls.h"
 #include "runtime/sched/wait.h"
 #include "runtime/sched/worker_limit.h"
 #include "runtime/stack/overflow.h"
+#include "runtime/task/go.h"
 #include "runtime/task/join.h"
-
-enum { TASKS_DEFAULT = 1 << 24, AVERAGE_FIRST_NS = 50000 };
-#define STACK_DEFAULT_BYTES ((size_t)256 << 10)
-
-static unsigned cpus(void)
-{
-	cpu_set_t set;
-	int count;
-
-	if (sched_getaffinity(0, sizeof(set), &set) < 0)
-		return 1;
-	count = CPU_COUNT(&set);
-	return count > 0 ? (unsigned)count : 1;
-}
-
-static int opts_check(const struct weft_opts *opts)
-{
-	if (opts->size != sizeof(*opts) ||
-	    opts->workers > WEFT__WORKERS_MAX ||
-	    opts->tasks_max > (1u << 31) ||
-	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)) ||
-	    opts->ring_entries > 32768)
-		return -EINVAL;
-	return opts->reserved ? -EINVAL : 0;
-}
-
-/*
- * Making and freeing.
- */
-
-static struct weft__worker *worker_new(struct weft_runtime *runtime,
-				       uint32_t index, bool alone)
-{
-	struct weft__worker *worker =
-		aligned_alloc(_Alignof(struct weft__worker), sizeof(*worker));
-	uint32_t ring_slots = alone ? WEFT__RUNQ_SLOTS : WEFT__RUNQ_SHORT;
-
-	if (!worker)
-		return NULL;
-	memset(worker, 0, sizeof(*worker));
-	worker->runtime = runtime;
-	worker->ops = runtime->ops;
-	worker->index = index;
-	worker->next_help = index + 1;
-	worker->random = runtime->ops->random(runtime) | 1;
-	worker->tick_budget = WEFT__TICK_BUDGET;
-	worker->average_ns = AVERAGE_FIRST_NS;
-	worker->interval = 20;
-	worker->keeps_no_tasks = runtime->tasks.small;
-	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
-	worker->clock_every = 1;
-	worker->alone = alone;
-	worker->fenced = !alone && !weft__heavy_barrier_prepare();
-	weft__runq_init(&worker->runq, 0, ring_slots, alone);
-	weft__runq_init(&worker->outbound, 0, ring_slots, alone);
-	return worker;
-}
-
-static int workers_new(struct weft_runtime *runtime, unsigned count)
-{
-	runtime->workers = calloc(count, sizeof(*runtime->workers));
-	if (!runtime->workers)
-		return -ENOMEM;
-	for (unsigned i = 0; i < count; i++) {
-		runtime->workers[i] = worker_new(runtime, i, count == 1);
-		if (!runtime->workers[i])
-			return -ENOMEM;
-		runtime->workers_count++;
-	}
-	weft__idle_init(&runtime->idle, count);
-	weft__crowd_init(runtime);
-	return 0;
-}
-
-void weft__runtime_free(struct weft_runtime *runtime)
-{
-	weft__stacks_fini(runtime);
-	weft__tasks_fini(runtime);
-	for (unsigned i = 0; i < runtime->workers_count; i++)
-		free(runtime->workers[i]);
-	free(runtime->workers);
-	free(runtime->threads);
-	free(runtime);
-}
-
-/*
- * Safeguards that a test switches off, to see that they are missed:
- *
- *	WEFT_TEST_HELP=off	nobody looks after a worker that computes
- *	WEFT_TEST_SENTINEL=off	nobody looks up who was not woken
- *	WEFT_TEST_LANES=off	only worker 0 turns lanes, when it comes to it:
- *				not their owners, nor who helps, and arming
- *				does not cut its sleep short
- *	WEFT_TEST_TURN=off	the injection queue and what overflowed have no
- *				turn while there is other work
- */
-static bool test_switch_off(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && strcmp(value, "off") == 0;
-}
-
-static void test_switches(struct weft_runtime *runtime)
-{
-	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
-	runtime->sentinel_off = runtime->help_off ||
-				test_switch_off("WEFT_TEST_SENTINEL");
-	runtime->lanes_off = test_switch_off("WEFT_TEST_LANES");
-	runtime->turn_off = test_switch_off("WEFT_TEST_TURN");
-}
-
-static int runtime_init(struct weft_runtime *runtime,
-			const struct weft_opts *opts)
-{
-	unsigned tasks_max = opts->tasks_max ? opts->tasks_max : TASKS_DEFAULT;
-	unsigned workers = opts->workers ? opts->workers : cpus();
-	int error;
-
-	runtime->spins = cpus() > 1;
-	runtime->spin_ns = WEFT__SPIN_NS;
-	runtime->stack_class = weft__stack_class(
-		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
-	runtime->control = weft__context_control();
-	runtime->shutdown_ns = opts->shutdown_ns;
-	runtime->blocking_threads_max = opts->blocking_threads_max;
-	runtime->blocking_idle_ns = opts->blocking_idle_ns;
-	test_switches(runtime);
-	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
-	error = weft__stacks_init(runtime);
-	if (error < 0)
-		return error;
-	error = weft__tasks_init(runtime, tasks_max);
-	if (error < 0)
-		return error;
-	runtime->tasks.small = tasks_max / WEFT__TASKS_SMALL < workers;
-	error = workers_new(runtime, workers);
-	if (error < 0)
-		return error;
-	return runtime->ops->open(runtime, opts);
-}
-
-int weft__runtime_new(const struct weft_opts *opts,
-		      const struct weft__driver_ops *ops, bool caller_works,
-		      struct weft_runtime **ret_runtime)
-{
-	static const struct weft_opts defaults = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime;
-	int error;
-
-	if (!opts)
-		opts = &defaults;
-	error = opts_check(opts);
-	if (error < 0)
-		return error;
-	runtime = aligned_alloc(_Alignof(struct weft_runtime),
-				sizeof(*runtime));
-	if (!runtime)
-		return -ENOMEM;
-	memset(runtime, 0, sizeof(*runtime));
-	runtime->ops = ops;
-	runtime->caller_works = caller_works;
-	error = runtime_init(runtime, opts);
-	if (error < 0) {
-		weft__runtime_free(runtime);
-		return error;
-	}
-	*ret_runtime = runtime;
-	return 0;
-}
+#include "runtime/task/scope.h"
 
 /*
  * Stopping.
@@ -355,7 +189,7 @@ static void worker_loop(struct weft__worker *worker)
 	void *altstack = weft__overflow_thread_init();
 
 	weft__worker_set(worker);
-	weft__fiber_thread_init(worker);
+	weft__fiber_thread_init(&worker->own);
 	/* relaxed: a number. */
 	weft__store(&worker->thread, (uint32_t)syscall(SYS_gettid), relaxed);
 	while (weft__worker_step(worker))

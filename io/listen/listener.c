@@ -6,6 +6,7 @@
 
 #include "io/os/syscall.h"
 #include "io/request/op.h"
+#include "io/request/upcalls.h"
 #include "runtime/sched/wait.h"
 
 /* ---- Life ------------------------------------------------------------- */
@@ -30,6 +31,11 @@ static struct weft__listener *listener_new(struct weft__reactor *reactor,
 	reactor->listeners = listener;
 	weft__lock_drop(&reactor->listeners_lock);
 	return listener;
+}
+
+bool weft__listener_is_idle(const struct weft__listener *listener)
+{
+	return listener->state == WEFT__LISTENER_IDLE;
 }
 
 void weft__listener_free(struct weft__reactor *reactor,

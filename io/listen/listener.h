@@ -93,17 +93,6 @@ int weft__listener_take(struct weft__reactor *reactor,
 void weft__listener_set_starved(struct weft__reactor *reactor,
 				struct weft__listener *listener, bool starved);
 
-/* By the task that closes the descriptor, with `closing` set: ends all waits,
- * closes what nobody took, cancels the request.  False: that has to be done
- * once more. */
-bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry);
-void weft__listener_free(struct weft__reactor *reactor,
-			 struct weft__listener *listener);
-
-/* A descriptor was closed: lets the oldest task of each starved listener
- * try. */
-void weft__listeners_feed(struct weft__worker *worker);
-
 /* No worker runs any more: closes what nobody took. */
 void weft__listeners_close(struct weft__reactor *reactor);
 

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/os/fd_kind.h"
 #include "io/os/sigpipe.h"
-#include "io/request/fd_table.h"
 
 /* Linux 6.5, and newer headers. */
 #ifndef SYS_cachestat

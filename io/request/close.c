@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "io/listen/listener.h"
 #include "io/os/syscall.h"
+#include "io/request/close.h"
 #include "io/request/op.h"
-#include "io/send_recv.h"
+#include "io/request/upcalls.h"
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
@@ -106,7 +106,7 @@ static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 	weft__lock_take(&entry->lock);
 	listener = entry->listener;
 	blank = !entry->waiting &&
-		(!listener || listener->state == WEFT__LISTENER_IDLE);
+		(!listener || weft__listener_is_idle(listener));
 	if (blank) {
 		entry->listener = NULL;
 		entry->closing = false;

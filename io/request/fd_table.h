@@ -27,26 +27,11 @@
 #ifndef WEFT_IO_REQUEST_FD_TABLE_H
 #define WEFT_IO_REQUEST_FD_TABLE_H
 
+#include "io/os/fd_kind.h"
 #include "runtime/base/lock.h"
 #include "runtime/sched/task.h"
 
 struct weft__listener;
-
-/* What a descriptor refers to; found out at its first use. */
-enum weft__fd_kind {
-	WEFT__FD_UNKNOWN,
-	WEFT__FD_SOCKET,   /* of a stream */
-	WEFT__FD_MESSAGES, /* a socket that keeps messages apart */
-	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
-	WEFT__FD_DIRECT, /* the same with O_DIRECT */
-	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
-	WEFT__FD_OTHER,	 /* a device that has, a directory, ... */
-	/* Of a stream's socket: the last receive left nothing behind. */
-	WEFT__FD_DRAINED = 1 << 5,
-	/* The file system cannot do it without waiting. */
-	WEFT__FD_NO_QUICK_READ = 1 << 6,
-	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
-};
 
 struct weft__fd {
 	struct weft__lock lock;
@@ -111,17 +96,6 @@ static inline int weft__fd_get(struct weft__fds *fds, int fd,
 
 /* Closes a descriptor that no task knows of. */
 void weft__fd_discard(struct weft__fds *fds, int fd);
-
-static inline bool weft__fd_is_socket(int kind)
-{
-	return kind == WEFT__FD_SOCKET || kind == WEFT__FD_MESSAGES;
-}
-
-static inline bool weft__fd_is_file(int kind)
-{
-	kind &= ~(WEFT__FD_NO_QUICK_READ | WEFT__FD_NO_QUICK_WRITE);
-	return kind == WEFT__FD_FILE || kind == WEFT__FD_DIRECT;
-}
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "io/stream/stream.h"
+#include "io/request/shard.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "io/request/upcalls.h"
 #include "runtime/base/barrier.h"
 
 enum {
@@ -71,6 +72,16 @@ void weft__shard_lock(struct weft__shard *shard)
 		sched_yield();
 }
 
+/* The stream that a completion names. */
+static void stream_prefetch(const struct weft__completion *completion)
+{
+	uintptr_t at = (uintptr_t)(completion->user_data &
+				   (((uint64_t)1 << 60) - 1));
+
+	__builtin_prefetch((void *)at, 1);
+	__builtin_prefetch((void *)(at + WEFT__LINE_BYTES), 1);
+}
+
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard)
 {
@@ -82,7 +93,7 @@ unsigned weft__shard_take(struct weft__worker *worker,
 
 	for (unsigned i = 0; i < count; i++)
 		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_STREAM)
-			weft__stream_prefetch(&batch[i]);
+			stream_prefetch(&batch[i]);
 	for (unsigned i = 0; i < count; i++) {
 		enum weft__tag tag = weft__tag_of(batch[i].user_data);
 

@@ -166,8 +166,4 @@ static inline uint64_t weft__told_id(const struct weft__completion *completion)
 	       (uint32_t)completion->user_data;
 }
 
-/* Makes ready what a batch completes; returns how many tasks.  io/driver.c */
-unsigned weft__complete(struct weft__worker *worker,
-			const struct weft__completion *batch, unsigned count);
-
 #endif

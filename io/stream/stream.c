@@ -8,7 +8,7 @@
 
 #include "io/os/memcheck.h"
 #include "io/request/call.h"
-#include "io/send_recv.h"
+#include "io/request/close.h"
 
 void weft_stream_init(struct weft_stream *stream, int fd)
 {

@@ -148,15 +148,6 @@ static inline void *weft__stream_of(const struct weft__completion *completion)
 				   (((uint64_t)1 << 60) - 1));
 }
 
-static inline void
-weft__stream_prefetch(const struct weft__completion *completion)
-{
-	char *at = weft__stream_of(completion);
-
-	__builtin_prefetch(at, 1);
-	__builtin_prefetch(at + WEFT__LINE_BYTES, 1);
-}
-
 /* Pieces that a stream has seen when it is entered into a table of files: it
  * then is as good as paid for. */
 enum { WEFT__PIECES_BUSY = 32 };
@@ -194,11 +185,6 @@ static inline void weft__stream_shorten(const struct weft__stream *stream,
 	sqe->fd = (int32_t)(file & 0xffff) - 1;
 	sqe->flags |= IOSQE_FIXED_FILE;
 }
-
-/* Tells the stream, while the shard's lock is held.  Returns the task to wake,
- * or 0. */
-uint64_t weft__stream_complete(struct weft__worker *worker,
-			       const struct weft__completion *completion);
 
 /* Suspends the reader until one of `waits` (WEFT__STREAM_WAITS, _DRAINS) is
  * over, if none is; or it is woken for another reason. */

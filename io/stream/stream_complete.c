@@ -3,6 +3,7 @@
  * Streams: what becomes of their completions, with the shard's lock held.
  */
 #include "io/os/memcheck.h"
+#include "io/request/upcalls.h"
 #include "io/stream/stream.h"
 
 enum {

@@ -10,6 +10,8 @@
 #include "runtime/sync/inspect.h"
 #include "runtime/sync/mutex.h"
 #include "runtime/sync/select.h"
+#include "runtime/task/scope.h"
+#include "runtime/task/within.h"
 
 enum { PAGE_BYTES = 4096 }; /* at least */
 

@@ -13,28 +13,7 @@ _Static_assert(offsetof(struct weft__task, sleep) % _Alignof(struct weft__alarm)
 		       == 0,
 	       "an alarm fits into the record");
 
-/* ---- What it keeps beside its record ------------------------------------ */
-
-struct weft__future_room *weft__future_room(struct weft__task *task)
-{
-	if (task->room)
-		return task->room;
-	task->room = calloc(1, sizeof(*task->room));
-	if (task->room)
-		task->room->own_ns = task->room->inherited_ns = WEFT_NEVER;
-	return task->room;
-}
-
-int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns)
-{
-	if (deadline_ns == WEFT_NEVER)
-		return 0;
-	if (!weft__future_room(task))
-		return -ENOMEM;
-	task->room->inherited_ns = deadline_ns;
-	weft__task_mark(task, WEFT__TASK_WITHIN);
-	return 0;
-}
+/* ---- Its own deadline ---------------------------------------------------- */
 
 int weft_future_within(weft_nsec length_ns)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "runtime/sched/runtime_ref.h"
+#include "runtime/task/task_main.h"
 
 static void begin(struct weft__worker *worker, struct weft__task *task)
 {

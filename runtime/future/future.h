@@ -25,38 +25,8 @@
 
 #include <weft/future.h>
 
-#include "runtime/sched/waiter.h"
-
-struct weft__future_room {
-	struct weft__alarm alarm; /* of a deadline; or to try once more */
-	struct weft__wait wait;
-	struct weft__waiter waiter;
-	uint64_t own_ns;       /* its own deadline, and */
-	uint64_t inherited_ns; /* that of where it was started */
-	uint64_t told_ns; /* the last that has passed and had it polled */
-};
-
-/* The future that is polled, or NULL. */
-static inline struct weft__task *weft__polled(struct weft__worker *worker)
-{
-	return worker ? worker->polled : NULL;
-}
-
-/* A record that was begun becomes that of a future. */
-static inline void weft__future_init(struct weft__task *task)
-{
-	/* relaxed: published by the queue that it enters. */
-	weft__or(&task->state, WEFT__FUTURE, relaxed);
-	task->awaits = WEFT__AWAITS_BEGIN;
-	task->room = NULL;
-}
-
-/* Runs it, on the scheduler's stack. */
-void weft__future_poll(struct weft__worker *worker, struct weft__task *task);
-
-/* Its function has returned a result: it is a task no more; runtime/sched/task_main.c. */
-void weft__future_end(struct weft__worker *worker, struct weft__task *task,
-		      int64_t result);
+#include "runtime/sched/future_room.h"
+#include "runtime/sched/upcalls.h"
 
 /* It returned WEFT_PENDING, and awaits nothing, so waits for something of its
  * own; or its scope does not know of it: now that finds it, and an alarm is
@@ -83,20 +53,6 @@ static inline uint64_t weft__future_id(struct weft__alarm *alarm)
 
 	return weft__running_id((struct weft__task *)(void *)at);
 }
-
-/* The earliest of its deadlines. */
-static inline uint64_t weft__future_deadline(const struct weft__task *task)
-{
-	struct weft__future_room *room = task->room;
-
-	if (!room)
-		return WEFT_NEVER;
-	return room->own_ns < room->inherited_ns ? room->own_ns :
-						   room->inherited_ns;
-}
-
-/* It inherits one.  0 or -ENOMEM. */
-int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns);
 
 /* As weft__interrupted(). */
 int weft__future_interrupted(struct weft__worker *worker,
@@ -142,8 +98,5 @@ int weft__await_end(struct weft__worker *worker, struct weft__task *task,
 int weft__await_turn(struct weft__task *task);
 int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 		      uint64_t length_ns);
-
-/* Its memory for what does not fit into the record; NULL: there is none. */
-struct weft__future_room *weft__future_room(struct weft__task *task);
 
 #endif

@@ -79,7 +79,7 @@ static bool retire(struct weft__worker *worker)
 	set_watches(worker, false);
 	weft__sentinel_resign(runtime, worker->index);
 	if (weft__all_parked(runtime)) { /* mutate: recheck=true */
-		weft__stacks_trim(runtime);
+		weft__stacks_trim(&runtime->stacks);
 		return true;
 	}
 	/* pairs: [sentinel.retire] */

@@ -8,13 +8,13 @@
 #include <pthread.h>
 
 #include <weft/runtime.h>
+#include <weft/scope.h>
 
 #include "runtime/sched/driver.h"
 #include "runtime/sched/idle.h"
 #include "runtime/sched/inject.h"
 #include "runtime/sched/stack_wait.h"
 #include "runtime/stack/stack.h"
-#include "runtime/task/scope.h"
 
 /* Records in chunks of 4096; the table of chunks is as long as the limit
  * asks. */
@@ -118,21 +118,9 @@ void weft__runtime_free(struct weft_runtime *runtime);
 /* The driver of the programs; io/driver.c. */
 const struct weft__driver_ops *weft__driver_default(void);
 
-/* Is a task to be started with arguments or options that make no sense? */
-bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
-		    const struct weft_task_opts *opts);
-
-/* Starts a task in the root scope; here may be NULL. */
-int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
-		  weft_fn fn, const void *arg, size_t arg_bytes,
-		  const struct weft_task_opts *opts, bool raw_arg);
-
 /* What the program calls the function of a task that has this one, and whose
  * arguments begin so. */
 weft_fn weft__task_function(weft_fn fn, const void *arg);
-
-/* The root scope has become empty while draining. */
-void weft__runtime_drained(struct weft_runtime *runtime);
 
 /* Prints the tasks that have not ended; returns how many. */
 unsigned weft__runtime_name_survivors(struct weft_runtime *runtime);

@@ -16,10 +16,11 @@
  *       lost: a wake that comes before the sleep makes the sleep's CAS fail;
  *       one that comes after it ends it.
  */
-#include "runtime/future/future.h"
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/runtime.h"
+#include "runtime/sched/sched.h"
 #include "runtime/sched/steal.h"
+#include "runtime/sched/upcalls.h"
 #include "runtime/sched/wait.h"
 #include "runtime/sched/worker.h"
 #include "runtime/sched/worker_limit.h"

@@ -10,18 +10,6 @@
 #include "runtime/sched/worker.h"
 #include "runtime/stack/fiber.h"
 
-/* Returns the new count. */
-static inline uint32_t weft__stack_cache_add(struct weft__stack_cache *cache,
-					     uint32_t more)
-{
-	/* relaxed: one writer, publishes nothing. */
-	uint32_t count = weft__load(&cache->count, relaxed) + more;
-
-	/* relaxed: see above. */
-	weft__store(&cache->count, count, relaxed);
-	return count;
-}
-
 /* A stack for a task, NULL when there is no memory. */
 static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 						  uint8_t size_class)
@@ -31,7 +19,8 @@ static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 
 	if (weft__unlikely(!stack ||
 			   size_class != worker->runtime->stack_class))
-		return weft__stack_fetch(worker, size_class);
+		return weft__stack_fetch(&worker->runtime->stacks,
+					 size_class);
 	cache->free = stack->next;
 	(void)weft__stack_cache_add(cache, -1u);
 	weft__stack_prefetch(cache->free);
@@ -46,14 +35,14 @@ static inline void weft__stack_put(struct weft__worker *worker,
 
 	weft__fiber_stack_reuse(stack);
 	if (weft__unlikely(stack->size_class != worker->runtime->stack_class)) {
-		weft__stack_give_back(worker, stack);
+		weft__stack_give_back(&worker->runtime->stacks, stack);
 		return;
 	}
 	stack->next = cache->free;
 	cache->free = stack;
 	if (weft__unlikely(weft__stack_cache_add(cache, 1) >
 			   WEFT__STACK_CACHE_MOST))
-		weft__stack_cache_shrink(worker);
+		weft__stack_cache_shrink(&worker->runtime->stacks, cache);
 }
 
 #endif

@@ -17,6 +17,26 @@ static void stats_read(struct weft__worker *worker, uint64_t *words)
 	}
 }
 
+/* Stacks that tasks have, at some moment of the call.  The lock keeps a stack
+ * that moves between a cache and the rest from being missed or counted twice. */
+static uint64_t stacks_bound(struct weft_runtime *runtime)
+{
+	struct weft__stacks *stacks = &runtime->stacks;
+	uint64_t free_count = 0, carved;
+
+	weft__lock_take(&stacks->lock);
+	carved = stacks->carved;
+	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++)
+		free_count += stacks->free_count[i];
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		/* relaxed: a look. */
+		free_count += weft__load(&runtime->workers[i]->stacks.count,
+					 relaxed);
+	weft__lock_drop(&stacks->lock);
+	/* A cache may grow while it is looked at. */
+	return carved > free_count ? carved - free_count : 0;
+}
+
 int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 {
 	struct weft_stats stats = { 0 };
@@ -32,7 +52,7 @@ int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 		weft__load(&runtime->roots_begun, relaxed);
 	if (begun > stats.total.ended)
 		stats.tasks = (unsigned)(begun - stats.total.ended);
-	stats.stacks = weft__stacks_bound(runtime);
+	stats.stacks = stacks_bound(runtime);
 	*ret_stats = stats;
 	return 0;
 }

@@ -10,9 +10,9 @@
 #ifndef WEFT_RUNTIME_SCHED_SWITCH_H
 #define WEFT_RUNTIME_SCHED_SWITCH_H
 
+#include "runtime/sched/context_switch.h"
 #include "runtime/sched/stack_cache.h"
 #include "runtime/sched/wait_reason.h"
-#include "runtime/stack/context.h"
 
 /*
  * Joining by a switch.  The joiner goes to the slot `joining` instead of being

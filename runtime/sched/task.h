@@ -412,12 +412,6 @@ void weft__task_wake_threads(struct weft__task *task);
 
 void weft__task_arg_free(struct weft__task *task);
 
-/* The running task returns, and has LOCALS.  May suspend. */
-void weft__locals_end(struct weft__task *task);
-void weft__within_inherit(struct weft_within *within, struct weft__task *task);
-/* When the waits of a task that is held are given up, or WEFT_NEVER. */
-uint64_t weft__within_deadline(struct weft__task *task);
-
 /* The records of a runtime. */
 struct weft__task_slabs;
 

@@ -18,6 +18,7 @@
 #include <errno.h>
 
 #include "runtime/sched/switch.h"
+#include "runtime/sched/upcalls.h"
 
 static inline struct weft__task *weft__running(struct weft__worker *worker)
 {
@@ -39,9 +40,6 @@ static inline uint64_t weft__running_id(struct weft__task *task)
 	return weft__task_id(task, weft__load(&task->state, relaxed));
 }
 
-int weft__interrupted_slow(struct weft__worker *worker,
-			   struct weft__task *task);
-
 /* 0, or why the running task's waits are to be given up: -ECANCELED, or
  * -ETIMEDOUT when it is the innermost deadline block that expired. */
 static inline int weft__interrupted(struct weft__worker *worker,
@@ -55,13 +53,6 @@ static inline int weft__interrupted(struct weft__worker *worker,
 	return weft__interrupted_slow(worker, task);
 }
 
-void weft__deadline_arm_slow(struct weft__worker *worker,
-			     struct weft__task *task);
-
-/* Of a task that is in a deadline block: if that has passed it is found so by
- * weft__interrupted(), whether or not its alarm has gone off. */
-void weft__within_look(struct weft__worker *worker, struct weft__task *task);
-
 /* Before a real suspension that obeys deadlines: arms the innermost block's
  * alarm, once a block. */
 static inline void weft__deadline_arm(struct weft__worker *worker,
@@ -70,10 +61,6 @@ static inline void weft__deadline_arm(struct weft__worker *worker,
 	if (weft__unlikely(weft__task_is(task, WEFT__TASK_WITHIN)))
 		weft__deadline_arm_slow(worker, task);
 }
-
-/* The first time a task waits (or opens a scope), its scope gets to know it, so
- * that a cancellation can find it. */
-void weft__scope_link(struct weft__task *task);
 
 static inline void weft__wait_begin(struct weft__worker *worker,
 				    struct weft__task *task)

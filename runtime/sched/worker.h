@@ -28,12 +28,14 @@
 
 #include <weft/runtime.h>
 
+#include "runtime/sched/dispatch.h"
 #include "runtime/sched/driver.h"
 #include "runtime/sched/handoff_slot.h"
 #include "runtime/sched/inject.h"
 #include "runtime/sched/runq.h"
 #include "runtime/sched/spawn_queue.h"
 #include "runtime/sched/task.h"
+#include "runtime/stack/fiber.h"
 #include "runtime/stack/stack.h"
 
 enum {
@@ -170,10 +172,7 @@ struct weft__worker {
 	bool alone; /* immutable: there is no other worker, and no helper */
 	struct weft__stack_cache stacks;
 	uint32_t index; /* immutable */
-	void *thread_fiber; /* sanitizers' own records of the thread's stack */
-	void *thread_fake;
-	const void *thread_low;
-	size_t thread_bytes;
+	struct weft__fiber_thread own; /* the stack of its thread */
 
 	/* The driver's, and the timers'. */
 	void *shard;
@@ -252,23 +251,6 @@ static inline uint32_t weft__random(struct weft__worker *worker)
 	worker->random = x;
 	return (uint32_t)(x >> 32);
 }
-
-/* Parts of the hot path that are not hot; runtime/sched/dispatch.c. */
-struct weft__task *weft__look_around(struct weft__worker *worker);
-struct weft__task *weft__refill(struct weft__worker *worker);
-void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
-void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
-void weft__push_fresh(struct weft__worker *worker, struct weft__task *task);
-void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
-void weft__tell_peers(struct weft__worker *worker);
-void weft__tell_peers_late(struct weft__worker *worker);
-void weft__tell_peers_fenced(struct weft__worker *worker);
-void weft__fuse_set(struct weft__worker *worker);
-void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
-			int32_t runs);
-void weft__inbox_drain(struct weft__worker *worker);
-struct weft__task *weft__take_injected(struct weft__worker *worker);
-struct weft__task *weft__take_turn(struct weft__worker *worker);
 
 /* How long the ring may be.  With something of ours outside of it not longer
  * than that of others: what is outside has waited as long, and what is woken
@@ -406,16 +388,8 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 	return weft__likely(task != NULL) ? task : weft__refill(worker);
 }
 
-/* Queues a ready task, from any thread, for any worker of the runtime.  `here`
- * is the calling worker, or NULL. */
-void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
-		   struct weft__task *task);
-
-/* Wakes the task of that id: it runs next here / it runs in its turn.  The
- * first is for hand-overs between tasks, the second for completions and timers.
- * Returns whether it waited. */
-bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
-		     uint64_t id);
+/* Wakes the task of that id, which runs in its turn: for completions and
+ * timers.  Returns whether it waited. */
 static inline bool weft__wake(struct weft__worker *here,
 			      struct weft__task *task, uint64_t id)
 {
@@ -426,24 +400,5 @@ static inline bool weft__wake(struct weft__worker *here,
 	weft__push(here, task);
 	return true;
 }
-
-/* The full check after a push ([idle.push]); wakes one worker if one should be.
- * `here` is the calling worker, or NULL. */
-void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
-
-/* Wakes the sleeper with the lowest number, whoever else is on the way. */
-void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
-
-/* Wakes a worker that was claimed, or one that must look at something.  True:
- * it slept; false: it is awake, or somebody else wakes it. */
-bool weft__unpark(struct weft__worker *from, struct weft__worker *to);
-
-/* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
- * over for this worker.  runtime/sched/sched.c */
-bool weft__worker_step(struct weft__worker *worker);
-
-/* A worker's part in ending the runtime; runtime/runtime.c. */
-bool weft__stop_step(struct weft__worker *worker);
-uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns);
 
 #endif

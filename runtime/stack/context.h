@@ -29,8 +29,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/stack/fiber.h"
-
 struct weft__worker;
 
 /* What lies on the stack of a context that waits, in words from its stack
@@ -165,16 +163,5 @@ weft__context_leave(void *load_sp, struct weft__worker *pass)
 	__builtin_unreachable();
 }
 #endif
-
-/* from, to: the stacks, NULL for the worker's own. */
-static inline struct weft__worker *
-weft__context_switch(void **save_sp, void *load_sp, struct weft__stack *from,
-		     struct weft__stack *to, struct weft__worker *worker)
-{
-	weft__fiber_leave(worker, from, to);
-	worker = weft__context_jump(save_sp, load_sp, worker);
-	weft__fiber_arrive(worker, from);
-	return worker;
-}
 
 #endif

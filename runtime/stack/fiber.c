@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 
-#include "runtime/sched/worker.h"
 #include "runtime/stack/stack.h"
 
 #ifdef WEFT__ASAN
@@ -49,11 +48,11 @@ void weft__fiber_stack_free(struct weft__stack *stack)
 #endif
 }
 
-void weft__fiber_thread_init(struct weft__worker *worker)
+void weft__fiber_thread_init(struct weft__fiber_thread *thread)
 {
-	(void)worker;
+	(void)thread;
 #ifdef WEFT__TSAN
-	worker->thread_fiber = __tsan_get_current_fiber();
+	thread->fiber = __tsan_get_current_fiber();
 #endif
 #ifdef WEFT__ASAN
 	pthread_attr_t attr;
@@ -61,8 +60,8 @@ void weft__fiber_thread_init(struct weft__worker *worker)
 
 	if (pthread_getattr_np(pthread_self(), &attr) != 0)
 		return;
-	if (pthread_attr_getstack(&attr, &low, &worker->thread_bytes) == 0)
-		worker->thread_low = low;
+	if (pthread_attr_getstack(&attr, &low, &thread->bytes) == 0)
+		thread->low = low;
 	pthread_attr_destroy(&attr);
 #endif
 }
@@ -85,42 +84,42 @@ void weft__fiber_stack_reuse(struct weft__stack *stack)
 #endif
 
 #ifdef WEFT__TSAN
-void *weft__fiber_of(struct weft__worker *worker, struct weft__stack *stack)
+void *weft__fiber_of(struct weft__fiber_thread *thread, struct weft__stack *stack)
 {
-	return stack ? stack->tsan_fiber : worker->thread_fiber;
+	return stack ? stack->tsan_fiber : thread->fiber;
 }
 #endif
 
 #ifdef WEFT__ASAN
 
 /* The order is the sanitizer's: start before the switch, finish after it. */
-static void fiber_start(struct weft__worker *worker, void **fake,
+static void fiber_start(struct weft__fiber_thread *thread, void **fake,
 			struct weft__stack *to)
 {
 	__sanitizer_start_switch_fiber(fake,
-				       to ? to->low : worker->thread_low,
+				       to ? to->low : thread->low,
 				       to ? fiber_bytes(to) :
-					    worker->thread_bytes);
+					    thread->bytes);
 }
 
-void weft__fiber_leave(struct weft__worker *worker, struct weft__stack *from,
+void weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
 		       struct weft__stack *to)
 {
-	fiber_start(worker, from ? &from->asan_fake : &worker->thread_fake, to);
+	fiber_start(thread, from ? &from->asan_fake : &thread->fake, to);
 }
 
-void weft__fiber_last_leave(struct weft__worker *worker,
+void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 			    struct weft__stack *from, struct weft__stack *to)
 {
 	(void)from;
 	/* No place for the fake stack: it is freed. */
-	fiber_start(worker, NULL, to);
+	fiber_start(thread, NULL, to);
 }
 
-void weft__fiber_arrive(struct weft__worker *worker, struct weft__stack *at)
+void weft__fiber_arrive(struct weft__fiber_thread *thread, struct weft__stack *at)
 {
 	__sanitizer_finish_switch_fiber(at ? at->asan_fake :
-					     worker->thread_fake,
+					     thread->fake,
 					NULL, NULL);
 }
 

@@ -6,8 +6,17 @@
 #ifndef WEFT_RUNTIME_STACK_FIBER_H
 #define WEFT_RUNTIME_STACK_FIBER_H
 
+#include <stddef.h>
+
 struct weft__stack;
-struct weft__worker;
+
+/* What a tool knows of the stack of a worker's own thread. */
+struct weft__fiber_thread {
+	void *fiber;	 /* TSan's record of it */
+	void *fake;	 /* ASan's fake stack while a task runs */
+	const void *low; /* its lowest byte */
+	size_t bytes;
+};
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WEFT__ASAN 1
@@ -29,62 +38,62 @@ struct weft__worker;
  * a worker's thread begins to run on its own stack. */
 void weft__fiber_stack_new(struct weft__stack *stack);
 void weft__fiber_stack_free(struct weft__stack *stack);
-void weft__fiber_thread_init(struct weft__worker *worker);
+void weft__fiber_thread_init(struct weft__fiber_thread *thread);
 
 #if defined(WEFT__ASAN)
 void weft__fiber_stack_reuse(struct weft__stack *stack);
-void weft__fiber_leave(struct weft__worker *worker, struct weft__stack *from,
+void weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
 		       struct weft__stack *to);
-void weft__fiber_last_leave(struct weft__worker *worker,
+void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 			    struct weft__stack *from, struct weft__stack *to);
-void weft__fiber_arrive(struct weft__worker *worker, struct weft__stack *at);
+void weft__fiber_arrive(struct weft__fiber_thread *thread, struct weft__stack *at);
 #elif defined(WEFT__TSAN)
 void weft__fiber_stack_reuse(struct weft__stack *stack);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
-void *weft__fiber_of(struct weft__worker *worker, struct weft__stack *stack);
+void *weft__fiber_of(struct weft__fiber_thread *thread, struct weft__stack *stack);
 
 /* In line: a function that returned after the switch would be taken off the
  * other fiber's record of calls. */
 static inline __attribute__((always_inline)) void
-weft__fiber_leave(struct weft__worker *worker, struct weft__stack *from,
+weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
 		  struct weft__stack *to)
 {
 	(void)from;
-	__tsan_switch_to_fiber(weft__fiber_of(worker, to), 0);
+	__tsan_switch_to_fiber(weft__fiber_of(thread, to), 0);
 }
 static inline __attribute__((always_inline)) void
-weft__fiber_last_leave(struct weft__worker *worker, struct weft__stack *from,
+weft__fiber_last_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
 		       struct weft__stack *to)
 {
 	(void)from;
-	__tsan_switch_to_fiber(weft__fiber_of(worker, to), 0);
+	__tsan_switch_to_fiber(weft__fiber_of(thread, to), 0);
 }
-static inline void weft__fiber_arrive(struct weft__worker *worker,
+static inline void weft__fiber_arrive(struct weft__fiber_thread *thread,
 				      struct weft__stack *at)
 {
-	(void)worker, (void)at;
+	(void)thread, (void)at;
 }
 #else
 static inline void weft__fiber_stack_reuse(struct weft__stack *stack)
 {
 	(void)stack;
 }
-static inline void weft__fiber_leave(struct weft__worker *worker,
+static inline void weft__fiber_leave(struct weft__fiber_thread *thread,
 				     struct weft__stack *from,
 				     struct weft__stack *to)
 {
-	(void)worker, (void)from, (void)to;
+	(void)thread, (void)from, (void)to;
 }
-static inline void weft__fiber_last_leave(struct weft__worker *worker,
+static inline void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 					  struct weft__stack *from,
 					  struct weft__stack *to)
 {
-	(void)worker, (void)from, (void)to;
+	(void)thread, (void)from, (void)to;
 }
-static inline void weft__fiber_arrive(struct weft__worker *worker,
+static inline void weft__fiber_arrive(struct weft__fiber_thread *thread,
 				      struct weft__stack *at)
 {
-	(void)worker, (void)at;
+	(void)thread, (void)at;
 }
 #endif
 

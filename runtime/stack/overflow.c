@@ -15,7 +15,6 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
-#include "runtime/sched/wait.h"
 #include "runtime/stack/stack.h"
 
 #define ALTSTACK_BYTES ((size_t)64 << 10)
@@ -27,7 +26,8 @@ static struct weft__lock slabs_lock;
 static weft__atomic(struct weft__stack_slab *) slabs;
 
 static struct sigaction before_segv, before_bus;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static weft__overflow_name_fn *name_of; /* written once, before the handler */
+static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct weft__stack *overflow_find(uintptr_t address)
 {
@@ -50,17 +50,18 @@ static struct weft__stack *overflow_find(uintptr_t address)
 
 static void overflow_print(const struct weft__stack *stack, uintptr_t address)
 {
-	struct weft__task *task = stack->task;
+	struct weft__overflow_name name = { "unnamed", 0 };
 	char text[256];
 	int n;
 
+	if (stack->task)
+		name = name_of(stack->task);
 	/* snprintf of integers and strings does not allocate. */
 	n = snprintf(text, sizeof(text),
 		     "weft: stack overflow in task '%s' (%llx): its stack "
 		     "has %zu bytes, address %#lx is below it; start it with "
 		     "a larger stack_bytes\n",
-		     task ? weft__task_label(task) : "unnamed",
-		     task ? (unsigned long long)weft__running_id(task) : 0,
+		     name.label, (unsigned long long)name.id,
 		     (size_t)1 << stack->size_class,
 		     (unsigned long)address);
 	if (n > 0 && write(STDERR_FILENO, text, (size_t)n) < 0)
@@ -101,9 +102,14 @@ static void overflow_install(void)
 	sigaction(SIGBUS, &action, &before_bus);
 }
 
-void weft__overflow_report_init(void)
+void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
-	pthread_once(&once, overflow_install);
+	pthread_mutex_lock(&install_lock);
+	if (!name_of) {
+		name_of = name;
+		overflow_install();
+	}
+	pthread_mutex_unlock(&install_lock);
 }
 
 void weft__overflow_report_add(struct weft__stack_slab *slab)

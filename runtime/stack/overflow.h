@@ -9,10 +9,22 @@
 #ifndef WEFT_RUNTIME_STACK_OVERFLOW_H
 #define WEFT_RUNTIME_STACK_OVERFLOW_H
 
+#include <stdint.h>
+
 struct weft__stack_slab;
+struct weft__task;
+
+/* What the report calls a task; called by the signal handler. */
+struct weft__overflow_name {
+	const char *label;
+	uint64_t id;
+};
+
+typedef struct weft__overflow_name weft__overflow_name_fn(
+	struct weft__task *task);
 
 /* Installs the handler, once a process. */
-void weft__overflow_report_init(void);
+void weft__overflow_report_init(weft__overflow_name_fn *name);
 
 /* The handler knows the slab / no longer does. */
 void weft__overflow_report_add(struct weft__stack_slab *slab);

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "runtime/base/assert.h"
-#include "runtime/sched/stack_cache.h"
 #include "runtime/stack/context.h"
 #include "runtime/stack/fiber.h"
 #include "runtime/stack/overflow.h"
@@ -174,10 +173,9 @@ static void stacks_return(struct weft__stacks *stacks,
 	stacks->free_count[i]++;
 }
 
-struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+struct weft__stack *weft__stack_fetch(struct weft__stacks *stacks,
 				      uint8_t size_class)
 {
-	struct weft__stacks *stacks = &worker->runtime->stacks;
 	struct weft__stack *stack;
 
 	weft__lock_take(&stacks->lock);
@@ -186,23 +184,20 @@ struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
 	return stack;
 }
 
-int weft__stacks_init(struct weft_runtime *runtime)
+int weft__stacks_init(struct weft__stacks *stacks, uint8_t size_class)
 {
 	struct weft__stack *first;
 
-	weft__overflow_report_init();
-	first = stacks_take(&runtime->stacks, runtime->stack_class);
+	first = stacks_take(stacks, size_class);
 	if (!first)
 		return -ENOMEM;
-	stacks_return(&runtime->stacks, first);
+	stacks_return(stacks, first);
 	return 0;
 }
 
-void weft__stack_cache_shrink(struct weft__worker *worker)
+void weft__stack_cache_shrink(struct weft__stacks *stacks,
+			      struct weft__stack_cache *cache)
 {
-	struct weft__stacks *stacks = &worker->runtime->stacks;
-	struct weft__stack_cache *cache = &worker->stacks;
-
 	weft__lock_take(&stacks->lock);
 	for (int i = 0; i <= WEFT__STACK_CACHE_BATCH; i++) {
 		struct weft__stack *stack = cache->free;
@@ -214,34 +209,12 @@ void weft__stack_cache_shrink(struct weft__worker *worker)
 	weft__lock_drop(&stacks->lock);
 }
 
-void weft__stack_give_back(struct weft__worker *worker,
+void weft__stack_give_back(struct weft__stacks *stacks,
 			   struct weft__stack *stack)
 {
-	struct weft__stacks *stacks = &worker->runtime->stacks;
-
 	weft__lock_take(&stacks->lock);
 	stacks_return(stacks, stack);
 	weft__lock_drop(&stacks->lock);
-}
-
-/* The lock keeps what moves between a cache and the rest from being missed, or
- * counted twice. */
-uint64_t weft__stacks_bound(struct weft_runtime *runtime)
-{
-	struct weft__stacks *stacks = &runtime->stacks;
-	uint64_t free_count = 0, carved;
-
-	weft__lock_take(&stacks->lock);
-	carved = stacks->carved;
-	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++)
-		free_count += stacks->free_count[i];
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		/* relaxed: a look. */
-		free_count += weft__load(&runtime->workers[i]->stacks.count,
-					 relaxed);
-	weft__lock_drop(&stacks->lock);
-	/* A cache may grow while it is looked at. */
-	return carved > free_count ? carved - free_count : 0;
 }
 
 /* All pages below the one that holds the header. */
@@ -252,10 +225,8 @@ static void stack_drop_pages(struct weft__stack *stack)
 	madvise(stack->low, top - (uintptr_t)stack->low, MADV_DONTNEED);
 }
 
-void weft__stacks_trim(struct weft_runtime *runtime)
+void weft__stacks_trim(struct weft__stacks *stacks)
 {
-	struct weft__stacks *stacks = &runtime->stacks;
-
 	weft__lock_take(&stacks->lock);
 	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++) {
 		struct weft__stack *stack = stacks->free[i];
@@ -270,9 +241,9 @@ void weft__stacks_trim(struct weft_runtime *runtime)
 	weft__lock_drop(&stacks->lock);
 }
 
-void weft__stacks_fini(struct weft_runtime *runtime)
+void weft__stacks_fini(struct weft__stacks *stacks)
 {
-	struct weft__stack_slab *slab = runtime->stacks.slabs;
+	struct weft__stack_slab *slab = stacks->slabs;
 
 	while (slab) {
 		struct weft__stack_slab *next = slab->next;
@@ -284,5 +255,5 @@ void weft__stacks_fini(struct weft_runtime *runtime)
 		free(slab);
 		slab = next;
 	}
-	runtime->stacks.slabs = NULL;
+	stacks->slabs = NULL;
 }

@@ -74,22 +74,35 @@ struct weft__stack_cache {
 	weft__atomic(uint32_t) count;
 };
 
-/* 0, or -ENOMEM: a task that finds no stack waits until one is given back, and
- * so the first ones are there before any task is. */
-int weft__stacks_init(struct weft_runtime *runtime);
-void weft__stacks_fini(struct weft_runtime *runtime);
+/* Returns the new count. */
+static inline uint32_t weft__stack_cache_add(struct weft__stack_cache *cache,
+					     uint32_t more)
+{
+	/* relaxed: one writer, publishes nothing. */
+	uint32_t count = weft__load(&cache->count, relaxed) + more;
+
+	/* relaxed: see above. */
+	weft__store(&cache->count, count, relaxed);
+	return count;
+}
+
+/* 0, or -ENOMEM.  A task that finds no stack waits until one is given back, so
+ * a first stack of `size_class` is made before there are tasks. */
+int weft__stacks_init(struct weft__stacks *stacks, uint8_t size_class);
+void weft__stacks_fini(struct weft__stacks *stacks);
 
 /* log2 of the smallest stack of at least that size; 0: out of range. */
 uint8_t weft__stack_class(size_t bytes);
 
-/* What runtime/sched/stack_cache.h cannot do from a worker's cache: another stack,
- * NULL when there is no memory; one of another size given back; half of a full
- * cache, for others. */
-struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+/* For a worker's cache (runtime/sched/stack_cache.h): another stack, or NULL
+ * when there is no memory; one of another size given back; half of a full cache
+ * given back. */
+struct weft__stack *weft__stack_fetch(struct weft__stacks *stacks,
 				      uint8_t size_class);
-void weft__stack_give_back(struct weft__worker *worker,
+void weft__stack_give_back(struct weft__stacks *stacks,
 			   struct weft__stack *stack);
-void weft__stack_cache_shrink(struct weft__worker *worker);
+void weft__stack_cache_shrink(struct weft__stacks *stacks,
+			      struct weft__stack_cache *cache);
 
 /* Before it is handed out: its header, and where its task will begin. */
 static inline void weft__stack_prefetch(struct weft__stack *stack)
@@ -104,11 +117,8 @@ static inline void weft__stack_prefetch(struct weft__stack *stack)
 	__builtin_prefetch((void *)(at - 3 * WEFT__LINE_BYTES), 1);
 }
 
-/* Stacks that tasks have, at some moment of the call. */
-uint64_t weft__stacks_bound(struct weft_runtime *runtime);
-
 /* Gives the pages of free stacks back to the kernel, but for a few. */
-void weft__stacks_trim(struct weft_runtime *runtime);
+void weft__stacks_trim(struct weft__stacks *stacks);
 
 /* Many stacks of one size in one mapping.  Written under the lock of the
  * runtime's stacks; the report of overflows reads it from a signal handler. */

@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/future/future.h"
+#include <weft/future.h>
+
+#include "runtime/sched/future_room.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
+#include "runtime/task/go.h"
+#include "runtime/task/scope.h"
 
 static const struct weft_task_opts no_opts = WEFT_TASK_OPTS_INIT;
 

@@ -13,7 +13,9 @@
 #include "runtime/sched/runtime_ref.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
+#include "runtime/task/go.h"
 #include "runtime/task/join.h"
+#include "runtime/task/scope.h"
 
 /* Takes the result of a task that is done, and frees its record. */
 static int join_take(struct weft__worker *worker, struct weft__task *task,

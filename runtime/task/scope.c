@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/sched/task_pool.h"
+#include "runtime/sched/upcalls.h"
 #include "runtime/sched/wait.h"
 #include "runtime/task/scope_limit.h"
 

@@ -17,6 +17,7 @@
 #include <weft/task.h>
 
 #include "runtime/sched/wait.h"
+#include "runtime/task/task_local.h"
 
 struct weft__local {
 	struct weft__local *next;	  /* the one before */

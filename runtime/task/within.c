@@ -14,9 +14,11 @@
  */
 #include <errno.h>
 
-#include "runtime/future/future.h"
+#include "runtime/sched/future_room.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/sched/wait.h"
+#include "runtime/task/scope.h"
+#include "runtime/task/within.h"
 
 struct weft__within {
 	struct weft__alarm alarm;

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/sched/sched.h"
 #include "runtime/sched/wait.h"
-#include "runtime/sched/worker.h"
-#include "runtime/stack/fiber.h"
+#include "runtime/task/go.h"
+#include "runtime/task/scope.h"
 #include "tests/fake/fake_rings.h"
 #include "timer/timer_shard.h"
 
@@ -314,15 +315,15 @@ static void check_accounts(void)
 static void set_stack(struct weft__worker *worker, struct weft__worker *outer)
 {
 #ifdef WEFT__TSAN
-	weft__fiber_thread_init(worker);
+	weft__fiber_thread_init(&worker->own);
 #endif
-	worker->thread_low = fake->thread_low;
-	worker->thread_bytes = fake->thread_bytes;
+	worker->own.low = fake->thread_low;
+	worker->own.bytes = fake->thread_bytes;
 	if (outer && outer->current) {
 		struct weft__stack *stack = outer->current->stack;
 
-		worker->thread_low = stack->low;
-		worker->thread_bytes = (size_t)((char *)stack - stack->low);
+		worker->own.low = stack->low;
+		worker->own.bytes = (size_t)((char *)stack - stack->low);
 	}
 }
 
@@ -542,9 +543,9 @@ static void run_all(struct fake_result *result)
 
 static void setup(struct weft_runtime *runtime)
 {
-	weft__fiber_thread_init(runtime->workers[0]);
-	fake->thread_low = runtime->workers[0]->thread_low;
-	fake->thread_bytes = runtime->workers[0]->thread_bytes;
+	weft__fiber_thread_init(&runtime->workers[0]->own);
+	fake->thread_low = runtime->workers[0]->own.low;
+	fake->thread_bytes = runtime->workers[0]->own.bytes;
 	runtime->sentinel_off |= fake->config.sentinel_off;
 	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {

@@ -12,6 +12,7 @@
 #define pthread_join(thread, ret) ((void)(thread))
 #define free(memory) ((void)(memory))
 #include "runtime/runtime.c"
+#include "runtime/runtime_new.c"
 #undef free
 #undef pthread_join
 
@@ -19,13 +20,18 @@
  * What the rest of runtime/runtime.c asks for.
  */
 
-int weft__stacks_init(struct weft_runtime *of)
+void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
-	(void)of;
+	(void)name;
+}
+
+int weft__stacks_init(struct weft__stacks *of, uint8_t size_class)
+{
+	(void)of, (void)size_class;
 	return 0;
 }
 
-void weft__stacks_fini(struct weft_runtime *of)
+void weft__stacks_fini(struct weft__stacks *of)
 {
 	(void)of;
 }
@@ -66,9 +72,9 @@ void weft__overflow_thread_fini(void *altstack)
 	(void)altstack;
 }
 
-void weft__fiber_thread_init(struct weft__worker *worker)
+void weft__fiber_thread_init(struct weft__fiber_thread *thread)
 {
-	(void)worker;
+	(void)thread;
 }
 
 #endif

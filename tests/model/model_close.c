@@ -13,6 +13,8 @@
  */
 #include "tests/model/requests.h"
 
+#include "io/listen/listener.h"
+
 #include "io/request/close.c"
 #include "io/request/op.c"
 
@@ -202,6 +204,11 @@ static void reap(void *arg)
 /*
  * Listeners; nothing is accepted here.
  */
+
+bool weft__listener_is_idle(const struct weft__listener *of)
+{
+	return of->state == WEFT__LISTENER_IDLE;
+}
 
 /* True: nobody will wake the closer for it, or its accept was cancelled. */
 bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)

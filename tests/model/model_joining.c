@@ -22,7 +22,7 @@ static weft__atomic(uint32_t) news;
  * What the scheduler asks for, and the model does not need.
  */
 
-void weft__stacks_trim(struct weft_runtime *of)
+void weft__stacks_trim(struct weft__stacks *of)
 {
 	(void)of;
 }

@@ -17,6 +17,7 @@
 #define pthread_detach(thread) ((void)(thread))
 #define fprintf(stream, ...) ((void)0)
 #include "runtime/runtime.c"
+#include "runtime/runtime_new.c"
 #include "runtime/sched/runtime_ref.h"
 #undef pthread_join
 #undef pthread_detach
@@ -170,13 +171,18 @@ void weft__tasks_fini(struct weft_runtime *of)
 	(void)of;
 }
 
-int weft__stacks_init(struct weft_runtime *of)
+void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
-	(void)of;
+	(void)name;
+}
+
+int weft__stacks_init(struct weft__stacks *of, uint8_t size_class)
+{
+	(void)of, (void)size_class;
 	return 0;
 }
 
-void weft__stacks_fini(struct weft_runtime *of)
+void weft__stacks_fini(struct weft__stacks *of)
 {
 	(void)of;
 }
@@ -228,9 +234,9 @@ void *weft__overflow_thread_init(void)
 	return NULL;
 }
 
-void weft__fiber_thread_init(struct weft__worker *worker)
+void weft__fiber_thread_init(struct weft__fiber_thread *thread)
 {
-	(void)worker;
+	(void)thread;
 }
 
 const struct weft__driver_ops *weft__driver_default(void)

@@ -21,15 +21,15 @@ void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
 	(void)worker, (void)now_ns;
 }
 
-void weft__stack_give_back(struct weft__worker *worker,
-			   struct weft__stack *stack)
+void weft__stack_give_back(struct weft__stacks *of, struct weft__stack *stack)
 {
-	(void)worker, (void)stack;
+	(void)of, (void)stack;
 }
 
-void weft__stack_cache_shrink(struct weft__worker *worker)
+void weft__stack_cache_shrink(struct weft__stacks *of,
+			      struct weft__stack_cache *cache)
 {
-	(void)worker;
+	(void)of, (void)cache;
 }
 
 #endif

@@ -26,6 +26,8 @@ static struct weft__worker *task_left(struct weft__worker *worker);
 enum { RECORDS = MODEL_THREADS + 1 };
 
 #define weft__context_prepare(top, control) ((void)(control), (void *)(top))
+/* In the place of runtime/sched/context_switch.h. */
+#define WEFT_RUNTIME_SCHED_CONTEXT_SWITCH_H
 #define weft__context_switch(save, load, from, to, worker) task_left(worker)
 #define weft__runq_push(queue, task) (task_ready(task), true)
 #define weft__runq_pop(queue) ((void)(queue), (struct weft__task *)NULL)
@@ -54,11 +56,13 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 
 /* Memory stays. */
 #define free(memory) ((void)(memory))
-#include "runtime/sched/task_main.c"
+#include "runtime/sched/switch.c"
+#include "runtime/task/task_main.c"
 
 /* Memory for records is there already, and that of a runtime stays. */
 #define mmap(address, bytes, ...) ((void)(bytes), (void *)records)
 #define munmap(address, bytes) ((void)(address))
+#include "runtime/sched/future_room.c"
 #include "runtime/future/await.c"
 #include "runtime/future/future.c"
 #include "runtime/task/cancel.c"
@@ -434,11 +438,11 @@ static void check_freed_once(unsigned i)
  * What the tasks ask of the rest of runtime/, and the models do not need.
  */
 
-struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+struct weft__stack *weft__stack_fetch(struct weft__stacks *of,
 				      uint8_t size_class)
 {
-	(void)size_class;
-	return &stacks[worker->index];
+	(void)of, (void)size_class;
+	return &stacks[weft__worker_self()->index];
 }
 
 uint8_t weft__stack_class(size_t bytes)

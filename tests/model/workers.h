@@ -21,6 +21,8 @@
 struct weft__worker;
 static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #define weft__context_prepare(top, control) ((void)(control), (void *)(top))
+/* In the place of runtime/sched/context_switch.h. */
+#define WEFT_RUNTIME_SCHED_CONTEXT_SWITCH_H
 #define weft__context_switch(save, load, from, to, worker)                   \
 	switch_to_task(worker)
 
@@ -42,7 +44,8 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #undef weft__worker_self
 #undef weft__worker_set
 
-#include "runtime/sched/task_main.c"
+#include "runtime/sched/switch.c"
+#include "runtime/task/task_main.c"
 #include "runtime/sched/sched.c"
 #include "runtime/sched/monitor.c"
 #include "runtime/sched/handoff_slot.c"
@@ -351,14 +354,14 @@ static void workers_check(void *arg)
  * What the scheduler asks of the rest of runtime/, and the models do not need.
  */
 
-struct weft__stack *weft__stack_fetch(struct weft__worker *worker,
+struct weft__stack *weft__stack_fetch(struct weft__stacks *of,
 				      uint8_t size_class)
 {
-	(void)worker, (void)size_class;
+	(void)of, (void)size_class;
 	return &a_stack;
 }
 
-void weft__stacks_trim(struct weft_runtime *of)
+void weft__stacks_trim(struct weft__stacks *of)
 {
 	(void)of;
 }

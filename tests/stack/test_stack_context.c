@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/stack/context.h"
+#include "runtime/sched/context_switch.h"
 
 static void *main_sp, *other_sp;
 static _Alignas(64) char stack[64 << 10];

@@ -13,6 +13,7 @@
 #include <weft/weft.h>
 
 #include "runtime/sched/wait.h"
+#include "runtime/task/go.h"
 #include "tests/fake/fake_check.h"
 #include "timer/timer_shard.h"
 

@@ -1,41 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Body - what a task runs: its function, and its end; and the switches that are
- * called.
+ * Task main - the bottom frame of every task: it calls the task's function, and
+ * ends the task when that returns.
  */
+#include "runtime/task/task_main.h"
+
 #include <stdlib.h>
 
-#include "runtime/future/future.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
+#include "runtime/task/scope.h"
+#include "runtime/task/task_local.h"
+#include "runtime/task/within.h"
 
 _Static_assert((int)WEFT__AWAITS_MANY <= (int)WEFT__STACK_CLASS_FIRST,
 	       "what a future awaits is no class of a stack");
-
-struct weft__worker *weft__suspend(struct weft__worker *worker,
-				   uint64_t reason)
-{
-	/* It is in no queue, nor in `joining`. */
-	worker->current->reason = reason;
-	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
-}
-
-struct weft__worker *weft__give_way(struct weft__worker *worker)
-{
-	if (weft__turn_at_once(worker))
-		return worker;
-	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
-}
-
-enum weft__left weft__left_unbound(struct weft__task *next,
-				   enum weft__left how)
-{
-	if (how != WEFT__LEFT_JOIN)
-		return how;
-	/* The slot is for who waits for the task that runs.  This one may run
-	 * by now elsewhere. */
-	return weft__task_join_late(next) ? WEFT__LEFT_PARK : WEFT__LEFT_YIELD;
-}
 
 /* A task that was just made ready and is to run at once, if the tick allows. */
 static struct weft__task *run_next(struct weft__worker *worker,
@@ -47,14 +26,6 @@ static struct weft__task *run_next(struct weft__worker *worker,
 	}
 	worker->fuse--;
 	return task;
-}
-
-void weft__joining_park(struct weft__worker *worker)
-{
-	struct weft__task *joiner = weft__joining_take(worker);
-
-	if (joiner && !weft__joiner_park(joiner))
-		weft__push(worker, joiner); /* mutate: wake */
 }
 
 /* The worker of who has returned from a task: a child has none. */
@@ -202,13 +173,12 @@ enum { REUSE_AT_ONCE = 1 };
 
 /* Every task's bottom frame.  A task that ends passes its stack to the next one
  * if that has none, and so saves the switch. */
-__attribute__((noreturn)) void weft__task_main(struct weft__worker *worker);
 __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 {
 	struct weft__stack *stack = worker->current->stack;
 	struct weft__task *next;
 
-	weft__fiber_arrive(worker, stack);
+	weft__fiber_arrive(&worker->own, stack);
 	weft__arrive(worker);
 	for (;;) {
 		struct weft__task *task = worker->current;
@@ -247,6 +217,6 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 	worker->left_how = WEFT__LEFT_DONE;
 	worker->current = next;
 	worker->ops_left = WEFT__OPS_BUDGET;
-	weft__fiber_last_leave(worker, stack, next ? next->stack : NULL);
+	weft__fiber_last_leave(&worker->own, stack, next ? next->stack : NULL);
 	weft__context_leave(next ? next->sp : worker->sched_sp, worker);
 }

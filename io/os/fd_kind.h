@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Descriptor kind - what a descriptor refers to.
+ */
+#ifndef WEFT_IO_OS_FD_KIND_H
+#define WEFT_IO_OS_FD_KIND_H
+
+#include <stdbool.h>
+
+/* What a descriptor refers to; found out at its first use. */
+enum weft__fd_kind {
+	WEFT__FD_UNKNOWN,
+	WEFT__FD_SOCKET,   /* of a stream */
+	WEFT__FD_MESSAGES, /* a socket that keeps messages apart */
+	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
+	WEFT__FD_DIRECT, /* the same with O_DIRECT */
+	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
+	WEFT__FD_OTHER,	 /* a device that has, a directory, ... */
+	/* Of a stream's socket: the last receive left nothing behind. */
+	WEFT__FD_DRAINED = 1 << 5,
+	/* The file system cannot do it without waiting. */
+	WEFT__FD_NO_QUICK_READ = 1 << 6,
+	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
+};
+
+static inline bool weft__fd_is_socket(int kind)
+{
+	return kind == WEFT__FD_SOCKET || kind == WEFT__FD_MESSAGES;
+}
+
+static inline bool weft__fd_is_file(int kind)
+{
+	kind &= ~(WEFT__FD_NO_QUICK_READ | WEFT__FD_NO_QUICK_WRITE);
+	return kind == WEFT__FD_FILE || kind == WEFT__FD_DIRECT;
+}
+
+#endif

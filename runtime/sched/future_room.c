@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime/sched/future_room.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct weft__future_room *weft__future_room(struct weft__task *task)
+{
+	if (task->room)
+		return task->room;
+	task->room = calloc(1, sizeof(*task->room));
+	if (task->room)
+		task->room->own_ns = task->room->inherited_ns = WEFT_NEVER;
+	return task->room;
+}
+
+int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns)
+{
+	if (deadline_ns == WEFT_NEVER)
+		return 0;
+	if (!weft__future_room(task))
+		return -ENOMEM;
+	task->room->inherited_ns = deadline_ns;
+	weft__task_mark(task, WEFT__TASK_WITHIN);
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEFT_RUNTIME_SCHED_SCHED_H
+#define WEFT_RUNTIME_SCHED_SCHED_H
+
+#include "runtime/sched/worker.h"
+
+/* One turn of the loop: a tick, or a search, or a park.  False: the runtime is
+ * over for this worker. */
+bool weft__worker_step(struct weft__worker *worker);
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switch - the switches between tasks that are called, not in line.
+ */
+#include "runtime/sched/switch.h"
+
+#include "runtime/sched/wait.h"
+
+struct weft__worker *weft__suspend(struct weft__worker *worker,
+				   uint64_t reason)
+{
+	/* It is in no queue, nor in `joining`. */
+	worker->current->reason = reason;
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
+}
+
+struct weft__worker *weft__give_way(struct weft__worker *worker)
+{
+	if (weft__turn_at_once(worker))
+		return worker;
+	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_YIELD);
+}
+
+enum weft__left weft__left_unbound(struct weft__task *next,
+				   enum weft__left how)
+{
+	if (how != WEFT__LEFT_JOIN)
+		return how;
+	/* The slot is for who waits for the task that runs.  This one may run
+	 * by now elsewhere. */
+	return weft__task_join_late(next) ? WEFT__LEFT_PARK : WEFT__LEFT_YIELD;
+}
+
+void weft__joining_park(struct weft__worker *worker)
+{
+	struct weft__task *joiner = weft__joining_take(worker);
+
+	if (joiner && !weft__joiner_park(joiner))
+		weft__push(worker, joiner); /* mutate: wake */
+}

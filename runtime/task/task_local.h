@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEFT_RUNTIME_TASK_TASK_LOCAL_H
+#define WEFT_RUNTIME_TASK_TASK_LOCAL_H
+
+#include "runtime/sched/task.h"
+
+/* The running task returns, and has LOCALS: runs what it deferred, and destroys
+ * its values.  May suspend. */
+void weft__locals_end(struct weft__task *task);
+
+#endif
