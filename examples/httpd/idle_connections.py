@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: MIT
 """idle_connections.py HOST:PORT COUNT PATH -- COMMAND ...
 
-Open many HTTP connections, make one request on each, and leave them idle while
-the command runs; then make another on each.  Status 0 if the command succeeded
-and every connection answered both times.
+Open COUNT HTTP connections, make one request on each, leave them idle while the
+command runs, then make another request on each.  Status 0 if the command
+succeeded and every request got a whole response with status 200.
 """
 
 import resource
+import signal
 import socket
 import subprocess
 import sys
 
 
 def raise_limit(count):
-    """Descriptors for all connections, as far as the limit can be raised."""
+    """Allow a descriptor for each connection, as far as permitted."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + 100
     if soft >= wanted:
@@ -26,7 +27,7 @@ def raise_limit(count):
 
 
 def ask(peer, request):
-    """Whether a whole answer with status 200 came."""
+    """Whether the request got a whole response with status 200."""
     try:
         peer.sendall(request)
         answer = b""
@@ -53,6 +54,8 @@ def main():
     host, _, port = address.rpartition(":")
     count = int(count)
     raise_limit(count)
+    # subprocess.run() ends the command when an exception passes through it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     request = f"GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n".encode()
     peers = [socket.create_connection((host, int(port)), 20)
              for _ in range(count)]
