@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measure weft beside its peers: every round runs each of them once.
+"""Measure weft beside its peers, or beside another build of weft.
 
-Prints one JSON line a figure, then a table with the ratios and the bars of
-bars.json. README.md says how to read it.
+Every round runs each entrant once.  Prints one JSON line for each figure, then
+a table with the ratios and the bars of bars.json.  README.md explains both.
 """
 
 import sys
 
-sys.dont_write_bytecode = True  # the tree stays as it is
+sys.dont_write_bytecode = True  # leaves no files in the source tree
 
 import argparse
 import json
 import pathlib
-import random
 import signal
 import tempfile
 
-from harness import cases, machine, peers, report
-from harness.results import ROUNDS_PAIRED, WEFT, Results, make_bars
+from harness import cases, machine, peers, report, versus
+from harness.bars import MET, ROUNDS_PAIRED, BarError, read_bars
+from harness.session import ROUNDS, Session, say
 
-ROUNDS = 5
 HERE = pathlib.Path(__file__).resolve().parent
 
 
@@ -31,20 +30,21 @@ def parse_arguments():
                         " by name only: sync copy")
     p.add_argument("--build", type=pathlib.Path, required=True, metavar="BUILD_DIR",
                    help="where weft is built; the peers go into BUILD_DIR/peers")
-    p.add_argument("--json", metavar="FILE", help="the JSON lines go there")
+    p.add_argument("--versus", type=pathlib.Path, metavar="BUILD_DIR",
+                   help="compare two builds instead: --build is before, this is after")
+    p.add_argument("--json", metavar="FILE", help="where the JSON lines go")
     p.add_argument("--runs", type=int, metavar="N",
-                   help=f"rounds (default {ROUNDS}; echo {ROUNDS_PAIRED})")
+                   help=f"rounds (default {ROUNDS}; echo {ROUNDS_PAIRED}, but with"
+                        f" --versus {ROUNDS})")
     p.add_argument("--quick", action="store_true",
-                   help="one short round, to see that all runs; the figures mean nothing")
+                   help="one short round, to see that everything runs; the figures"
+                        " mean nothing")
     p.add_argument("--require", action="append", default=[], metavar="PEER",
                    help="fail if this peer, or weft, is missing anywhere")
-    p.add_argument("--strict", action="store_true", help="fail if a bar is missed")
+    p.add_argument("--strict", action="store_true",
+                   help="fail if a bar is missed, or with --versus if a row is worse")
     p.add_argument("--list", action="store_true", help="list the benches and end")
     return p.parse_args()
-
-
-def say(*words):
-    print(*words, file=sys.stderr, flush=True)
 
 
 def select(names):
@@ -62,72 +62,6 @@ def list_cases():
         print(f"{case.family:9} {case.name:28} workers {case.workers}")
 
 
-class Session:
-    """Runs cases, keeps the results and what could not be measured."""
-
-    def __init__(self, bench, options):
-        self.bench, self.options = bench, options
-        self.results = Results()
-        self.skipped = {}
-        self.interrupted = False
-
-    def rounds(self, case):
-        if self.options.runs or self.options.quick:
-            return self.options.runs or 1
-        return ROUNDS_PAIRED if case.paired else ROUNDS
-
-    def skip(self, case, peer, why):
-        where = self.skipped.setdefault((peer, str(why)), [])
-        if case.name not in where:
-            say(f"  {peer} skipped in {case.name}: {why}")
-        where.append(case.name)
-
-    def attempt(self, measure):
-        """Measure, again when the rest of the machine was busy; is it noisy?"""
-        plan = self.bench.plan
-        for _ in range(plan.tries):
-            with machine.lock():
-                samples, other = measure()
-            if other is None or other <= plan.quiet:
-                return samples, False
-        return samples, True
-
-    def measure(self, case, round_, peer, measure):
-        try:
-            samples, noisy = self.attempt(measure)
-        except (cases.Missing, machine.Failed) as e:
-            self.skip(case, peer, e)
-            return
-        for sample in samples:
-            self.results.add(case.family, peer, round_, sample, noisy)
-
-    def run(self, case):
-        """Rounds in an order each: nobody has a lasting place, nor neighbour."""
-        rounds = self.rounds(case)
-        for round_ in range(rounds):
-            say(f"{case.name}, {case.workers} worker(s), round {round_ + 1} of {rounds}")
-            entrants = list(case.entrants(self.bench))
-            if round_ > 0:  # the first names the table's columns
-                random.Random(round_).shuffle(entrants)
-            for peer, measure in entrants:
-                self.measure(case, round_, peer, measure)
-
-    def run_all(self, chosen):
-        try:
-            for case in chosen:
-                self.run(case)
-        except KeyboardInterrupt:
-            self.interrupted = True
-            say("interrupted; what was measured until now:")
-
-    def status(self, verdicts):
-        missing = {peer for peer, _ in self.skipped} & set(self.options.require)
-        for peer in sorted(missing):
-            say(f"run.py: {peer} is required and was skipped")
-        missed = self.options.strict and not all(v.startswith("met") for v in verdicts)
-        return 1 if missing or missed or self.interrupted else 0
-
-
 def write_lines(results, path):
     lines = [json.dumps(line) for row in results.rows.values() for line in row.json_lines()]
     text = "".join(f"{line}\n" for line in lines)
@@ -137,14 +71,45 @@ def write_lines(results, path):
         print(text, end="")
 
 
-def measure_all(options, chosen):
-    programs = peers.build_all(options.build / "peers", say)
+def make_session(options, scratch):
     plan = cases.Plan.QUICK if options.quick else cases.Plan.FULL
-    with tempfile.TemporaryDirectory(dir=options.build / "peers") as scratch:
-        bench = cases.Bench(options.build, pathlib.Path(scratch), programs, plan)
-        session = Session(bench, options)
+    fixed = options.runs or (1 if options.quick else None)
+
+    def bench(build, programs):
+        return cases.Bench(build, pathlib.Path(scratch), programs, plan)
+
+    if options.versus:
+        programs = peers.build_all(options.build / "peers", say, versus.PROGRAMS)
+        entrants = versus.entrants(bench(options.build, programs),
+                                   bench(options.versus, programs))
+        return Session(plan, entrants, lambda case: fixed or ROUNDS)
+    beside = bench(options.build, peers.build_all(options.build / "peers", say))
+    return Session(plan, lambda case: case.entrants(beside),
+                   lambda case: fixed or (ROUNDS_PAIRED if case.paired else ROUNDS))
+
+
+def measure_all(options, chosen):
+    out = options.build / "peers"
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as scratch:
+        session = make_session(options, scratch)
         session.run_all(chosen)
     return session
+
+
+def status(options, session, failed):
+    missing = {name for name, _ in session.skipped} & set(options.require)
+    for name in sorted(missing):
+        say(f"run.py: {name} is required and was skipped")
+    return 1 if missing or session.interrupted or (options.strict and failed) else 0
+
+
+def check_builds(options):
+    for name in "build", "versus":
+        path = getattr(options, name)
+        if path and not path.is_dir():
+            sys.exit(f"run.py: --{name} {path}: no such directory")
+        setattr(options, name, path and path.resolve())
 
 
 def main():
@@ -152,14 +117,21 @@ def main():
     if options.list:
         return list_cases()
     chosen = select(options.names)
-    options.build = options.build.resolve()
-    bars = list(make_bars(json.loads((HERE / "bars.json").read_text())))
+    check_builds(options)
+    try:
+        bars = read_bars(HERE / "bars.json")
+    except BarError as e:
+        sys.exit(f"run.py: {e}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     machine.raise_descriptor_limit()
     session = measure_all(options, chosen)
     write_lines(session.results, options.json)
-    verdicts = report.print_tables(chosen, session, bars, options.quick)
-    return session.status(verdicts)
+    if options.versus:
+        failed = versus.print_table(session, options.quick)
+    else:
+        verdicts = report.print_tables(chosen, session, bars, options.quick)
+        failed = [v for v in verdicts if v.state != MET]
+    return status(options, session, failed)
 
 
 if __name__ == "__main__":

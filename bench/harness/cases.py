@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What is measured: the cases, and who takes part in each.
+"""The cases that are measured, and the peers that take part in each.
 
 A case gives its entrants: pairs of a peer's name and a function that measures
-it once and returns (samples, other), where other is the share of a core that
-the rest of the machine used meanwhile, or None where the tool minds that itself.
+it once and returns (samples, other).  other is the share of a core that the rest
+of the machine used meanwhile, or None if the measuring tool handles that itself.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ MICRO_TIMEOUT = 300
 
 
 class Missing(Exception):
-    """A program that this case needs from a peer is not there."""
+    """A program that this case needs is not there."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How long, how often, and how quiet."""
+    """How long and how often to measure, and the noise to accept."""
     secs: float
     warmup: float
     tries: int
@@ -46,7 +46,7 @@ Plan.QUICK = Plan(secs=0.3, warmup=0.1, tries=1, quiet=99, file_mib=64)
 
 @dataclasses.dataclass
 class Bench:
-    """What the cases need: programs, places, and the plan."""
+    """Everything that the cases need: programs, directories, and the plan."""
     build: pathlib.Path
     scratch: pathlib.Path
     programs: dict
@@ -60,11 +60,11 @@ class Bench:
 
     def peer(self, program):
         if program not in self.programs:
-            raise Missing(f"{program} is not there")
+            raise Missing(f"{program} is not installed or not built")
         return self.programs[program]
 
     def data_file(self):
-        """A file of random bytes, written back and in the page cache."""
+        """A file of random bytes, on the disk and in the page cache."""
         path, size = self.scratch / "src.bin", self.plan.file_mib << 20
         if not path.exists() or path.stat().st_size != size:
             with path.open("wb") as f:
@@ -79,7 +79,7 @@ class Bench:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """default: part of a run that names nothing; paired: needs more rounds."""
+    """default: part of a run that names no bench; paired: needs more rounds."""
     name: str
     workers: int
     family: str = ""
@@ -87,7 +87,7 @@ class Case:
     paired: bool = False
 
     def benches(self):
-        """The names of the figures it gives, for selection."""
+        """The names of the figures it gives."""
         return [self.name]
 
     def selected_by(self, name):
@@ -105,7 +105,7 @@ def parse_samples(text):
 
 @dataclasses.dataclass(frozen=True)
 class Micro(Case):
-    """A program that prints its figures, run under quiet."""
+    """A program that prints its figures; it runs under quiet."""
     weft_program: str = ""
     command: str = ""
     figures: tuple = ()
@@ -138,7 +138,7 @@ class Micro(Case):
 
 @dataclasses.dataclass(frozen=True)
 class Echo(Case):
-    """A server and echo_load, each on its core, on one core, or unpinned."""
+    """A server and echo_load: on a core each, on the same core, or not pinned."""
     conns: int = 64
     size: int = 64
     mode: str = "echo"
@@ -167,7 +167,7 @@ class Echo(Case):
                 bench, [*bench.peer(program), *words])
 
     def pin(self):
-        """How to place the server and the load."""
+        """Functions that place the command of the server and of the load."""
         first, last = machine.cores()
         if self.place == "free":
             return (lambda c: c), (lambda c: c)
@@ -201,10 +201,10 @@ class Echo(Case):
 
 @dataclasses.dataclass(frozen=True)
 class File(Case):
-    """Random reads of a cached file, or past the cache; and a copy."""
+    """Random reads, from the page cache or past it; and a copy."""
 
     def rivals(self):
-        """(peer, program, words); what has one thread runs with one only."""
+        """(peer, program, words); peers with one thread take part with one worker."""
         w = ["--workers", str(self.workers)]
         single = self.workers == 1
         if self.name == "copy":
@@ -302,7 +302,7 @@ WRK_UNITS_US = {"us": 1, "ms": 1e3, "s": 1e6}
 
 @dataclasses.dataclass(frozen=True)
 class Http(Case):
-    """A small file over 64 kept-alive connections, by wrk."""
+    """wrk requests a small file over 64 connections that are kept alive."""
     size: int = 1024
     conns: int = 64
 
@@ -337,7 +337,7 @@ class Http(Case):
             return self.load(bench, port, pid)
 
     def check(self, port, body):
-        """The right bytes, before it is asked how fast."""
+        """Checks that the server sends the right bytes."""
         conn = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         with contextlib.closing(conn):
             conn.request("GET", "/file.bin")
@@ -361,7 +361,7 @@ class Http(Case):
         def field(pattern):
             found = re.search(pattern, out, re.M)
             if not found:
-                raise Failed(f"wrk said no {pattern!r}: {machine.last_line(out)}")
+                raise Failed(f"wrk printed no {pattern!r}: {machine.last_line(out)}")
             return found.groups()
 
         for trouble in "Socket errors", "Non-2xx":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machine: its cores, its lock, processes and what they cost."""
+"""The machine: its cores, its lock, and processes and their CPU time."""
 
 import contextlib
 import fcntl
@@ -37,18 +37,20 @@ def raise_descriptor_limit():
 
 
 def describe():
+    """The machine, to be quoted with its figures."""
     model = "unknown processor"
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             model = line.partition(":")[2].strip()
             break
-    count = len(os.sched_getaffinity(0))
-    return f"{model}, {count} cores, Linux {platform.release()}"
+    allowed, count = len(os.sched_getaffinity(0)), os.cpu_count()
+    of = "" if allowed == count else f" of {count}"
+    return f"{model}, {allowed}{of} processors, Linux {platform.release()}"
 
 
 @contextlib.contextmanager
 def lock():
-    """Held by every single measurement, so that users of a machine take turns."""
+    """Held during each single measurement, so that users of a machine take turns."""
     default = pathlib.Path(tempfile.gettempdir()) / "bench.lock"
     with open(os.environ.get("BENCH_LOCK", default), "w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -63,7 +65,7 @@ def machine_cpu():
 
 
 def stat_fields(pid):
-    """What follows the name in /proc/PID/stat; None if the process is gone."""
+    """The fields after the name in /proc/PID/stat; None if the process is gone."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -91,7 +93,8 @@ def tree_cpu(root):
 
 
 def run(command, timeout):
-    """Run a command; its stdout and stderr. It may fail after it has printed."""
+    """Runs a command.  Returns its stdout and stderr, and ignores its status if it
+    has printed anything."""
     try:
         child = subprocess.Popen(
             command, text=True, start_new_session=True, stdin=subprocess.DEVNULL,
@@ -116,13 +119,13 @@ def last_line(text):
 
 
 def started(pid):
-    """When a process started, which with its pid names it for good."""
+    """When a process started: with its pid, a name that is never reused."""
     fields = stat_fields(pid)
     return fields and fields[19]
 
 
 def end_tree(child):
-    """End a process we started and its descendants, each by its pid."""
+    """Ends a process that was started here, and its descendants, each by its pid."""
     ours = {pid: started(pid) for pid in process_tree(child.pid)}
     child.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -156,7 +159,7 @@ def await_port(child, port, seconds=10):
 
 @contextlib.contextmanager
 def server(command, port):
-    """A server of ours, up while the block runs; gives its pid."""
+    """Runs a server while the block runs; gives its pid."""
     with tempfile.TemporaryFile("w+") as err:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=err)

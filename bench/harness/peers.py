@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Building the peers' programs; what cannot be built is skipped and said."""
+"""Builds the peers' programs; skips and reports those that cannot be built."""
 
 import ctypes.util
 import os
@@ -77,7 +77,7 @@ def build_tokio(out):
 
 
 def jemalloc(programs):
-    """Tokio's allocator decides its spawn cost: measure it with the better too."""
+    """The allocator decides Tokio's spawn cost: measure it with jemalloc too."""
     library = ctypes.util.find_library("jemalloc")
     if library is None:
         raise NotBuilt("libjemalloc is not installed")
@@ -86,8 +86,10 @@ def jemalloc(programs):
     return ["env", f"LD_PRELOAD={library}", *programs["tokio"]]
 
 
-def build_all(out, say):
-    """Build into out; a command (a list) for each program that is there."""
+def build_all(out, say, only=None):
+    """Build into out all programs, or only those named.
+
+    Returns the command (a list) of each program that is there."""
     out.mkdir(parents=True, exist_ok=True)
     programs = {}
     makers = {name: (lambda name=name: build_c(out, name)) for name in C_PROGRAMS}
@@ -97,6 +99,8 @@ def build_all(out, say):
     for name in INSTALLED:
         makers[name] = lambda name=name: [tool(name)]
     for name, make in makers.items():
+        if only is not None and name not in only:
+            continue
         try:
             programs[name] = make()
         except NotBuilt as e:

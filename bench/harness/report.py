@@ -2,7 +2,14 @@
 """The readable table: figures, ratios, bars and verdicts, a family at a time."""
 
 from . import machine
+from .bars import MET, MISSED
 from .results import WEFT, Row
+
+# What a reader of the table must know of a row; marked with * there.
+NOTES = {
+    "yield_1": "one task alone: weft's yield returns to it without a switch of tasks;"
+               " Tokio and Go pass through their schedulers",
+}
 
 
 def number(x):
@@ -14,7 +21,7 @@ def number(x):
 
 
 def cell(row, peer):
-    """The median; ~ marks one that other people's work may have spoilt."""
+    """The median; ~ marks one that other programs' work may have spoilt."""
     if not row.values.get(peer):
         return "-"
     noisy = row.noisy[peer] > len(row.values[peer]) / 2
@@ -27,6 +34,10 @@ def ratio_cell(row):
     return "-" if ratio is None else f"{ratio:.2f} {best}"
 
 
+def row_name(row):
+    return f"{row.bench}, {row.workers} worker{'' if row.workers == 1 else 's'}"
+
+
 def family_peers(rows):
     seen = {}
     for row in rows:
@@ -34,18 +45,13 @@ def family_peers(rows):
     return list(seen)
 
 
-def row_lines(row, peers, bars):
-    """A line a bar, or one without; and the verdicts."""
-    head = [row.bench, str(row.workers), row.unit, cell(row, WEFT),
-            *(cell(row, p) for p in peers), ratio_cell(row)]
-    ours = [b for b in bars if b.bench == row.bench and row.workers in b.workers]
-    verdicts = [b.judge(row) for b in ours]
-    if not ours:
-        return [[*head, "", ""]], []
-    lines = [[*head, ours[0].text(), verdicts[0]]]
+def row_lines(row, peers, judged):
+    """One line for each bar of the row, or one without a bar."""
+    head = [row.bench + ("*" if row.bench in NOTES else ""), str(row.workers), row.unit,
+            row.runs(), cell(row, WEFT), *(cell(row, p) for p in peers), ratio_cell(row)]
+    bars = [[bar.text(), verdict.text()] for bar, verdict in judged] or [["", ""]]
     blank = [""] * len(head)
-    lines += [[*blank, b.text(), v] for b, v in zip(ours[1:], verdicts[1:])]
-    return lines, verdicts
+    return [[*(blank if i else head), *cells] for i, cells in enumerate(bars)]
 
 
 def print_aligned(lines):
@@ -55,7 +61,7 @@ def print_aligned(lines):
 
 
 def unmeasured(cases, results, bars):
-    """Rows for bars of the chosen benches that nobody gave a figure for."""
+    """Rows for the bars of the chosen benches that no program gave a figure for."""
     for case in cases:
         for bar in bars:
             key = bar.bench, case.workers
@@ -64,17 +70,27 @@ def unmeasured(cases, results, bars):
                 yield Row(*key, "", case.family)
 
 
+def judge(row, bars):
+    """(row, bar, verdict) of each bar of the row."""
+    return [(row, bar, bar.judge(row)) for bar in bars
+            if bar.bench == row.bench and row.workers in bar.workers]
+
+
 def print_family(family, rows, bars):
     peers = family_peers(rows)
-    lines = [["bench", "workers", "unit", WEFT, *peers, "weft/best", "bar", "verdict"]]
-    verdicts = []
+    lines = [["bench", "workers", "unit", "runs", WEFT, *peers, "weft/best", "bar",
+              "verdict"]]
+    judged = []
     for row in rows:
-        more, judged = row_lines(row, peers, bars)
-        lines += more
-        verdicts += judged
+        of_row = judge(row, bars)
+        lines += row_lines(row, peers, [pair[1:] for pair in of_row])
+        judged += of_row
     print(f"\n{family}")
     print_aligned(lines)
-    return verdicts
+    for name in dict.fromkeys(row.bench for row in rows):
+        if name in NOTES:
+            print(f"* {name}: {NOTES[name]}")
+    return judged
 
 
 def print_skipped(skipped):
@@ -84,17 +100,32 @@ def print_skipped(skipped):
         print(f"  {peer}: {why} ({', '.join(dict.fromkeys(cases))})")
 
 
+def print_summary(quick):
+    print(f"\nmachine: {machine.describe()}")
+    if quick:
+        print("quick: one short round; these figures mean nothing")
+
+
+def print_bars(judged):
+    """How many bars are met, and the names of the others."""
+    states = [verdict.state for _, _, verdict in judged]
+    print(f"bars: {states.count(MET)} met of {len(states)}")
+    for row, bar, verdict in judged:
+        if verdict.state == MISSED:
+            print(f"  {row_name(row)}, bar {bar.text()}: {verdict.text()}")
+    for row, bar, verdict in judged:
+        if verdict.state not in (MET, MISSED):
+            print(f"  {row_name(row)}, bar {bar.text()}: {verdict.text()}")
+
+
 def print_tables(cases, session, bars, quick):
     """Returns the verdicts, one for each bar of each row."""
     rows = list(session.results.rows.values())
     rows += unmeasured(cases, session.results, bars)
-    print(f"\n{machine.describe()}")
-    if quick:
-        print("quick: one short round; these figures mean nothing")
-    verdicts = []
+    judged = []
     for family in dict.fromkeys(row.family for row in rows):
-        verdicts += print_family(family, [r for r in rows if r.family == family], bars)
+        judged += print_family(family, [r for r in rows if r.family == family], bars)
     print_skipped(session.skipped)
-    met = sum(v.startswith("met") for v in verdicts)
-    print(f"\nbars: {met} met of {len(verdicts)}")
-    return verdicts
+    print_summary(quick)
+    print_bars(judged)
+    return [verdict for _, _, verdict in judged]
