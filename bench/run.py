@@ -31,7 +31,8 @@ def parse_arguments():
     p.add_argument("--build", type=pathlib.Path, required=True, metavar="BUILD_DIR",
                    help="where weft is built; the peers go into BUILD_DIR/peers")
     p.add_argument("--versus", type=pathlib.Path, metavar="BUILD_DIR",
-                   help="compare two builds instead: --build is before, this is after")
+                   help="compare two builds instead: --build is before, this is after;"
+                        " what measures goes into this directory's peers")
     p.add_argument("--json", metavar="FILE", help="where the JSON lines go")
     p.add_argument("--runs", type=int, metavar="N",
                    help=f"rounds (default {ROUNDS}; echo {ROUNDS_PAIRED}, but with"
@@ -71,6 +72,11 @@ def write_lines(results, path):
         print(text, end="")
 
 
+def peers_dir(options):
+    """Below the newer build: the older one may be another checkout's."""
+    return (options.versus or options.build) / "peers"
+
+
 def make_session(options, scratch):
     plan = cases.Plan.QUICK if options.quick else cases.Plan.FULL
     fixed = options.runs or (1 if options.quick else None)
@@ -79,19 +85,18 @@ def make_session(options, scratch):
         return cases.Bench(build, pathlib.Path(scratch), programs, plan)
 
     if options.versus:
-        programs = peers.build_all(options.build / "peers", say, versus.PROGRAMS)
+        programs = peers.build_all(peers_dir(options), say, versus.PROGRAMS)
         entrants = versus.entrants(bench(options.build, programs),
                                    bench(options.versus, programs))
         return Session(plan, entrants, lambda case: fixed or ROUNDS)
-    beside = bench(options.build, peers.build_all(options.build / "peers", say))
+    beside = bench(options.build, peers.build_all(peers_dir(options), say))
     return Session(plan, lambda case: case.entrants(beside),
                    lambda case: fixed or (ROUNDS_PAIRED if case.paired else ROUNDS))
 
 
 def measure_all(options, chosen):
-    out = options.build / "peers"
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out) as scratch:
+    peers_dir(options).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=peers_dir(options)) as scratch:
         session = make_session(options, scratch)
         session.run_all(chosen)
     return session

@@ -14,6 +14,16 @@ def say(*words):
     print(*words, file=sys.stderr, flush=True)
 
 
+def in_order(entrants, round_):
+    """Each round has its own order, so that no entrant always comes first or
+    always follows the same neighbour.  The first gives the table's columns."""
+    if len(entrants) == 2:
+        return entrants[::-1] if round_ % 2 else entrants
+    if round_ > 0:
+        random.Random(round_).shuffle(entrants)
+    return entrants
+
+
 class Session:
     """entrants(case) gives (name, measure) pairs; rounds(case) their number."""
 
@@ -50,15 +60,10 @@ class Session:
             self.results.add(case.family, name, round_, sample, noisy)
 
     def run(self, case):
-        """Each round has its own order, so that no entrant always comes first
-        or always follows the same neighbour."""
         rounds = self.rounds(case)
         for round_ in range(rounds):
             say(f"{case.name}, {case.workers} worker(s), round {round_ + 1} of {rounds}")
-            entrants = list(self.entrants(case))
-            if round_ > 0:  # the first gives the order of the table's columns
-                random.Random(round_).shuffle(entrants)
-            for name, measure in entrants:
+            for name, measure in in_order(list(self.entrants(case)), round_):
                 self.measure(case, round_, name, measure)
 
     def run_all(self, chosen):
