@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What weft's own benchmarks share: words of the command line, a runtime to
- * run in, and the result lines and the clock of peers/micro/out.h.
+ * Shared by weft's own benchmarks: the command line, a runtime to run in, and
+ * the result lines and the clock of peers/micro/out.h.
  *
- *	PROGRAM WHAT [--workers N] [--label L] [more of the program's own]
+ *	PROGRAM WHAT [--workers N] [--label L] [the program's own options]
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -18,8 +18,8 @@
 
 #include "bench/peers/micro/out.h"
 
-/* An option of a program: what follows its name goes to *value; to a flag,
- * which nothing follows, "".  A list ends with an empty name. */
+/* An option of a program.  The word after its name goes to *value; a flag is
+ * followed by no word and sets *value to "".  A list ends with a NULL name. */
 struct bench_option {
 	const char *name;
 	const char **value;
@@ -32,7 +32,7 @@ static inline _Noreturn void bench_die(const char *what, int64_t error)
 	exit(1);
 }
 
-/* Passes a result on; a failure ends the program. */
+/* Returns the result; a negative one ends the program. */
 static inline int64_t bench_must(const char *what, int64_t result)
 {
 	if (result < 0)
@@ -89,7 +89,7 @@ static inline struct weft_opts bench_opts(void)
 	return opts;
 }
 
-/* Runs fn(arg) in a runtime of --workers; its failure ends the program. */
+/* Runs fn(arg) in a runtime of --workers; a failure ends the program. */
 static inline void bench_run(weft_fn fn, void *arg)
 {
 	struct weft_opts opts = bench_opts();
@@ -103,7 +103,7 @@ static inline void bench_go(struct weft_scope *scope, weft_fn fn,
 	bench_must("weft_go", weft_go(scope, fn, arg, arg_bytes));
 }
 
-/* Starts a task that will be joined. */
+/* Starts a task that the caller joins. */
 static inline struct weft_task bench_fork(struct weft_scope *scope, weft_fn fn,
 					  const void *arg, size_t arg_bytes)
 {
@@ -124,8 +124,8 @@ static inline int64_t bench_join(struct weft_task task)
 	return result;
 }
 
-/* Memory in place: no page faults later.  (A memset() after malloc() becomes a
- * calloc(), which touches nothing.) */
+/* Returns memory that causes no page faults later: it is written here.  (The
+ * compiler turns malloc() and memset() into calloc(), which writes nothing.) */
 static inline void *bench_alloc(size_t count, size_t bytes)
 {
 	void *p = malloc(count * bytes);

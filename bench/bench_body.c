@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the measured tasks do; see bench_body.h.
+ * The bodies of the measured tasks; see bench_body.h.
  */
 #include "bench/bench_body.h"
 
@@ -115,7 +115,7 @@ int64_t body_copier(void *arg)
 	size_t chunk = c->chunk_bytes;
 
 	for (;;) {
-		/* relaxed: the files are what is shared. */
+		/* relaxed: hands out offsets; the data is in the files. */
 		uint64_t at = weft__add(c->next, (uint64_t)chunk, relaxed);
 		size_t bytes = c->size - at < chunk ? (size_t)(c->size - at) :
 						      chunk;

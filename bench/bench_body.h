@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bodies of the tasks that are measured.  They are compiled by themselves,
- * so that no compiler can look from the loop that spawns into what it spawns.
+ * The bodies of the tasks that are measured.  They are in an object of their
+ * own, so that the compiler cannot inline them into the loop that spawns.
  */
 #ifndef BENCH_BENCH_BODY_H
 #define BENCH_BENCH_BODY_H
@@ -11,7 +11,7 @@
 
 #include "runtime/base/atomic.h"
 
-/* Returns 0 at once. */
+/* Returns 0 and does nothing else. */
 int64_t body_empty(void *arg);
 /* Yields once. */
 int64_t body_suspended(void *arg);
@@ -21,28 +21,28 @@ int64_t body_yields(void *arg);
 /* Sleeps 10 ms and notes how late it woke. */
 struct body_sleeper {
 	uint64_t *late_ns;
-	weft__atomic(uint64_t) *early; /* counts those that woke before time */
+	weft__atomic(uint64_t) *early; /* counts sleepers that woke too early */
 };
 int64_t body_sleeper(void *arg);
 
-/* The same as a future. */
+/* The same sleep as a future. */
 struct body_future_sleeper {
-	uint64_t due_ns; /* 0: it has not begun */
+	uint64_t due_ns; /* 0: the sleep has not begun */
 	struct body_sleeper sleeper;
 };
 int64_t body_future_sleeper(void *state);
 
-/* Counts itself in **(weft__atomic(uint64_t) **)arg, then sleeps an hour. */
+/* Adds 1 to **(weft__atomic(uint64_t) **)arg, then sleeps an hour. */
 int64_t body_sleeps_long(void *arg);
 
-/* The same as a future, with a blank `at`. */
+/* The same as a future; `at` starts as 0. */
 struct body_future_long {
 	unsigned at;
 	weft__atomic(uint64_t) *up;
 };
 int64_t body_future_sleeps_long(void *state);
 
-/* Random reads of a block until *stop. */
+/* Reads random blocks until *stop. */
 struct body_reader {
 	weft__atomic(bool) *stop;
 	void *buffer;
@@ -50,10 +50,10 @@ struct body_reader {
 	size_t block_bytes;
 	int fd;
 };
-/* arg: a struct body_reader **, whose `done` counts. */
+/* arg: a struct body_reader **; `done` is set to the number of reads. */
 int64_t body_reader(void *arg);
 
-/* Copies chunk after chunk, each taken off *next. */
+/* Copies chunks; *next is the offset of the next chunk to copy. */
 struct body_copier {
 	weft__atomic(uint64_t) *next;
 	void *buffer;

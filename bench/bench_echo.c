@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weft's echo server, to stand beside those of peers/.
+ * weft's echo server, measured beside those of peers/.
  *
  *	bench_echo --port P [--threads N] [--buf BYTES] [--style STYLE]
  *
- * plain is the program a reader of the manual would write: a task a
- * connection, a loop, a buffer on its stack.  lean holds no buffer while it is
- * idle: it waits for input first, and only then takes a buffer from a common
- * heap of them.  future is that as a future a connection.
+ * Styles.  stream, the default, reads and writes through a weft_stream.  plain
+ * is the program that a reader of the manual would write first: a task for each
+ * connection, a loop, a buffer on the stack.  lean holds no buffer while the
+ * connection is idle: it waits for input first, and only then takes a buffer
+ * from a common list.  future is the same as lean, with a future for each
+ * connection in place of a task.
  *
- * What would fool it: a buffer on the stack that was used once stays resident;
- * so lean must not have one.  One listener serves all workers: connections are
- * spread by stealing, not by the kernel.
+ * What would fool it: a buffer on the stack stays resident once it has been
+ * used, so lean must not have one.  One listener serves all workers: stealing
+ * spreads the connections, not the kernel.
  */
 #include "bench/bench.h"
 
@@ -46,7 +48,7 @@ static int64_t echo_plain(void *arg)
 	return 0;
 }
 
-/* A buffer too large for a page of the stack. */
+/* For a buffer that is too large for a page of the stack. */
 static int64_t echo_large(void *arg)
 {
 	int fd = *(int *)arg;
@@ -59,7 +61,7 @@ static int64_t echo_large(void *arg)
 	return 0;
 }
 
-/* A stream: what comes is read where it lies, and sent when no more has. */
+/* Input is read in place.  Output is sent when no more input has arrived. */
 static int64_t echo_stream(void *arg)
 {
 	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
@@ -75,7 +77,7 @@ static int64_t echo_stream(void *arg)
 	return 0;
 }
 
-/* Buffers not in use, the warmest first. */
+/* Buffers that are not in use; the last one used is first. */
 static struct {
 	pthread_mutex_t lock;
 	void *first; /* each begins with a pointer to the next */
@@ -101,7 +103,7 @@ static void buffer_put(char *buf)
 	pthread_mutex_unlock(&heap.lock);
 }
 
-/* One request; false at the end of the connection. */
+/* Serves one request.  Returns false at the end of the connection. */
 static bool echo_once(int fd)
 {
 	char *buf = buffer_get();
@@ -126,7 +128,7 @@ static int64_t echo_lean(void *arg)
 	return 0;
 }
 
-/* A connection as a future: what a send has not taken yet is in a buffer. */
+/* A connection as a future.  `rest` holds output that is still to be sent. */
 struct session {
 	WEFT_FUTURE_STATE;
 	int fd;
@@ -134,8 +136,8 @@ struct session {
 	uint32_t from, to;
 };
 
-/* One request: as far as it goes without waiting.  0: at the end of the
- * connection; WEFT_PENDING: `rest` is to be sent. */
+/* Serves one request as far as possible without waiting.  Returns 0 at the end
+ * of the connection, and WEFT_PENDING if `rest` must be sent. */
 static ssize_t echo_try(struct session *s)
 {
 	char *buf = buffer_get();

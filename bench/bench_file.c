@@ -5,14 +5,14 @@
  *	bench_file rand_cached|rand_direct|copy --path F [--dst G] [--secs S]
  *		   [--workers N] [--label L]
  *
- * Method.  rand_: 32 tasks, each with an aligned buffer of 4 KiB, read blocks
- * of the file at random until the time is over; cached, or past the cache with
- * O_DIRECT.  copy: 8 tasks take chunks of 256 KiB off one counter, read them
- * and write them at the same offset; then fdatasync.
+ * Method.  rand_: 32 tasks, each with an aligned buffer of 4 KiB, read random
+ * blocks of the file until the time is over; from the page cache, or past it
+ * with O_DIRECT.  copy: 8 tasks take offsets of chunks of 256 KiB from one
+ * counter, read each chunk and write it at the same offset; then fdatasync.
  *
- * What would fool it: the end comes from a sleeping task, so that no read pays
- * for a look at the clock; the time runs until the last reader has stopped.
- * rand_cached needs the file in the page cache, copy too: run.py sees to that.
+ * What would fool it: a sleeping task ends the reads, so that no read includes
+ * a look at the clock; the time runs until the last reader has stopped.
+ * rand_cached and copy need the file in the page cache: run.py reads it before.
  */
 #include "bench/bench.h"
 #include "bench/bench_body.h"

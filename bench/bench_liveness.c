@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does everybody get on, whatever one of them does?
+ * Does every task make progress, whatever another task does?
  *
  *	bench_liveness CASE [--workers N] [--label L] [--check]
  *		       [--reps N] [--secs S]
  *
  * Cases: gap, hog_echo, hog_lifo, hog_submit, hog_timer (each also with
- * _busy), fairness, outside, idle, handover.  The files named in liveness.h say
- * how each is measured and what would fool it.  --reps N: turns of hog_; of
- * outside, submissions; of handover one in N of the hand-overs.  --secs S: of
- * idle and gap.  With --check the exit status is 1 if a limit is broken; which
- * one is said on stderr either way.
+ * _busy), fairness, outside, idle, handover.  The files named in liveness.h
+ * describe how each is measured and what would fool it.  --reps N: the turns of
+ * a hog_ case, or the submissions of outside; handover makes one Nth of its
+ * hand-overs.  --secs S: the length of idle and gap.  A broken limit is
+ * reported on stderr; with --check the exit status is then 1.
  *
- * With WEFT_TEST_HELP=off in the environment nobody looks after a worker that
- * computes: then the hog_ cases must fail.  With WEFT_TEST_LANES=off nobody but
- * worker 0 turns timers: then hog_timer must.  With WEFT_TEST_TURN=off what
- * overflowed or was submitted has no turn: then fairness and outside must,
- * with one worker.
+ * With WEFT_TEST_HELP=off in the environment no other worker helps one that
+ * computes: then the hog_ cases must fail.  With WEFT_TEST_LANES=off only
+ * worker 0 advances timers: then hog_timer must fail.  With WEFT_TEST_TURN=off
+ * tasks that overflowed or were submitted have no guaranteed turn: then
+ * fairness and outside must fail, with one worker.
  */
 #include "bench/liveness.h"
 
@@ -34,20 +34,20 @@ void live_emit(const char *what, const char *figure, double value,
 }
 
 void live_limit(const char *what, const char *figure, double value,
-		double most, const char *unit)
+		double max, const char *unit)
 {
-	if (value <= most)
+	if (value <= max)
 		return;
 	fprintf(stderr, "FAILED %s_%s, workers %d: %.1f %s, limit %.1f\n",
-		what, figure, out_workers, value, unit, most);
+		what, figure, out_workers, value, unit, max);
 	broken = true;
 }
 
 void live_figure(const char *what, const char *figure, double value,
-		 double most, const char *unit)
+		 double max, const char *unit)
 {
 	live_emit(what, figure, value, unit);
-	live_limit(what, figure, value, most, unit);
+	live_limit(what, figure, value, max, unit);
 }
 
 void live_fail(const char *what, const char *sentence)
@@ -58,7 +58,8 @@ void live_fail(const char *what, const char *sentence)
 }
 
 /*
- * The watch: a thread, since a runtime that hangs may use all of its own.
+ * The watch: a thread of its own, since a runtime that hangs may occupy all of
+ * its workers.
  */
 
 static struct {

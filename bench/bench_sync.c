@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What does it cost to share: a channel, a mutex, a semaphore?
+ * How much time do a channel, a mutex and a semaphore take?
  *
  *	bench_sync pingpong|channel|mutex|skynet [--workers N] [--label L]
  *
- * Method: as the peers' programs (peers/go/micro.go, peers/tokio/src/micro.rs):
- * loops of many operations, the whole divided by their number, the tasks'
- * bodies started from the first task, sums checked.
+ * Method: as in the peers' programs (peers/go/micro.go and
+ * peers/tokio/src/micro.rs): loops of many operations; the figure is the time
+ * of the loop divided by their number.  The first task starts the others, and
+ * sums are checked.
  *
- * What would fool it: with one worker tasks hand over without ever meeting; so
- * there are two workers, where a channel's tasks may end up on one of them all
- * the same, as they do with the peers.
+ * What would fool it: with one worker the tasks never contend for a lock.  With
+ * two workers both tasks of a channel may still run on the same worker, with
+ * weft as with the peers.
  */
 #include "bench/bench.h"
 #include "bench/bench_body.h"
@@ -68,7 +69,7 @@ static void pingpong(void)
 	per_op("pingpong_chan", t0, TRIPS);
 }
 
-/* A request is where its reply goes. */
+/* A request is the address of the channel for its reply. */
 static int64_t serve(void *arg)
 {
 	struct weft_chan *requests = *(struct weft_chan **)arg, *reply;
@@ -142,7 +143,7 @@ static int64_t consume(void *arg)
 
 	while (weft_chan_recv(&c->chan, &v) == 0)
 		n++;
-	/* relaxed: read after the scope's end. */
+	/* relaxed: read after the end of the scope. */
 	weft__add(&c->got, n, relaxed);
 	return 0;
 }

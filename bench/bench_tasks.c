@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What does a task cost: to start, to join, to yield?
+ * How much time does it take to start a task, to join it, to yield?
  *
  *	bench_tasks spawn_join|spawn_join_suspend|fork_join|fork_join_suspend|
  *		    yield|foreign [--workers N] [--label L]
  *
- * Method: loops of many operations, the whole divided by their number.  The
- * tasks' bodies are in another object (bench_body.c), the library is a shared
- * one.  fork_join's first round, on cold memory, is reported by itself.
+ * Method: loops of many operations; the figure is the time of the loop divided
+ * by their number.  The tasks' bodies are in another object (bench_body.c), and
+ * the library is a shared one.  fork_join reports its first round, on cold
+ * memory, separately.
  *
- * What would fool it: spawn_join reuses one warm stack and one record all the
- * time, and the child never suspends; so there are fork_join, which has
- * 100,000 records at once, and the _suspend twins, in which each child really
- * needs its stack.  With two workers on two cores anything else that runs
- * makes a worker wait for its core.
+ * What would fool it: spawn_join always reuses one warm stack and one record,
+ * and the child never suspends.  So fork_join holds 100,000 records at the same
+ * time, and in the _suspend twins each child really needs its stack.  A yield
+ * with one task (yield_1) does not switch: no other task is ready, so the task
+ * goes on; yield_1000 switches.  With two workers on two cores any other
+ * program that runs makes a worker wait for its core.
  */
 #include "bench/bench.h"
 #include "bench/bench_body.h"
@@ -28,7 +30,7 @@ enum {
 	FOREIGN = 100000,
 };
 
-/* A row: its name and the body of its tasks. */
+/* A row of the table: its name and the body of its tasks. */
 struct row {
 	const char *bench;
 	weft_fn body;
@@ -93,7 +95,7 @@ static int64_t yields(void *arg)
 	return 0;
 }
 
-/* This thread, which is no worker, starts a task and waits for it. */
+/* This thread is not a worker.  It starts a task and waits for it. */
 static void foreign(void)
 {
 	struct weft_opts opts = bench_opts();

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What do timers cost, how late do sleepers wake, what does a sleeping task
- * occupy?
+ * How much time do timers take, how late do sleepers wake, and how much memory
+ * does a sleeping task occupy?
  *
  *	bench_timers timer|sleep|mem|sleep_future|mem_future
  *		     [--workers N] [--label L]
  *
- * Method.  timer: a million timers in memory of our own, set 10 to 60 s ahead,
- * then cleared; then each set and cleared at once, with a look at the clock,
- * as a deadline of an I/O call is.  sleep: 100,000 tasks sleep 10 ms and note
- * how far past their own deadline they woke; twice, the first time (_cold)
- * without memory and stacks in place.  mem: resident bytes before and after a
- * million tasks have gone to sleep, or fewer if memory is short.  _future: the
- * same with futures.
+ * Method.  timer: a million timers in the caller's memory are set 10 to 60 s
+ * ahead, then cleared.  Then each is set and cleared immediately, and the clock
+ * is read for it, as for the deadline of an I/O call.  sleep: 100,000 tasks
+ * sleep 10 ms and record how long after their own deadline they woke.  Three
+ * rounds: in the first (_cold) no memory and no stacks are in place, the second
+ * (_second) still needs new stacks.  mem: the growth of resident memory while a
+ * million tasks go to sleep, or fewer if memory is short.  _future: the same
+ * with futures.
  *
  * What would fool it: with one worker, starting 100,000 tasks takes longer
  * than the 10 ms, so early sleepers wait for the loop that starts the rest.
- * Resident bytes are what /proc/self/statm says: page tables are not among
- * them, and are reported on stderr.
+ * Resident memory is read from /proc/self/statm, which does not include page
+ * tables; these are reported on stderr.
  */
 #include "bench/bench.h"
 #include "bench/bench_body.h"
 
 enum { TIMERS = 1000000, SLEEPERS = 100000, MEM_TASKS = 1000000 };
 
-/* What we think that a sleeping task takes at most, to choose their number. */
-enum { MEM_BYTES_MOST = 10000 };
+/* An upper estimate of a sleeping task's memory, to choose their number. */
+enum { MEM_BYTES_MAX = 10000 };
 
 static weft_nsec timer_delay_ns(uint64_t i)
 {
@@ -47,7 +48,7 @@ static int64_t timer(void *arg)
 	t0 = now_ns();
 	for (i = 0; i < TIMERS; i++)
 		if (!weft_timer_clear(&v[i]))
-			bench_die("a timer went off", -EIO);
+			bench_die("a timer expired", -EIO);
 	per_op("timer_cancel_1M", t0, TIMERS);
 	t0 = now_ns();
 	for (i = 0; i < TIMERS; i++) {
@@ -101,7 +102,7 @@ static int64_t sleeps(void *arg)
 
 	(void)arg;
 	sleep_round("_cold", late_ns, go_sleeper);
-	/* It goes faster, so more tasks sleep at once: more new stacks. */
+	/* Faster, so more tasks sleep at the same time and need new stacks. */
 	sleep_round("_second", late_ns, go_sleeper);
 	sleep_round("", late_ns, go_sleeper);
 	free(late_ns);
@@ -119,7 +120,7 @@ static int64_t sleeps_future(void *arg)
 	return 0;
 }
 
-/* A line of a file of "Name:  123 kB" lines, in bytes; 0 if there is none. */
+/* The value in bytes of a line "Name:  123 kB"; 0 if there is no such line. */
 static double proc_bytes(const char *path, const char *name)
 {
 	char line[256];
@@ -138,7 +139,7 @@ static double proc_bytes(const char *path, const char *name)
 static uint64_t mem_tasks(void)
 {
 	double fit = proc_bytes("/proc/meminfo", "MemAvailable:") * 0.8 /
-		     MEM_BYTES_MOST;
+		     MEM_BYTES_MAX;
 
 	return fit < MEM_TASKS ? (uint64_t)fit : MEM_TASKS;
 }

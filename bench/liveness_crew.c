@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task on each worker.  A pinned task stays where it first runs; so start as
- * many as it takes until one has come up on every worker.  Those that are in
- * their place keep their worker busy meanwhile, so that the others must go
- * elsewhere; those that come second return.
+ * A task on each worker.  A pinned task stays on the worker where it first
+ * runs.  So tasks are started until one of them has run on every worker.  A
+ * task that has a seat keeps its worker busy meanwhile, so that the next tasks
+ * run on the other workers; a task that finds the seat of its worker taken
+ * returns.
  */
 #include "bench/liveness.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>
 
-/* One crew at a time: the scope of the last one has ended. */
+/* One crew exists at a time: the scope of the one before has ended. */
 static struct {
 	pthread_mutex_t lock;
 	unsigned workers;
@@ -27,8 +28,8 @@ pid_t live_thread(void)
 	return (pid_t)syscall(SYS_gettid);
 }
 
-/* Takes the seat of this worker, if nobody has it; worker 0 is the first
- * thread.  Returns its number, or -1. */
+/* Takes the seat of this worker if it is free; seat 0 is that of the first
+ * thread.  Returns the number of the seat, or -1. */
 static int seat_take(void)
 {
 	pid_t thread = live_thread();
@@ -61,7 +62,7 @@ static int64_t crew_member(void *arg)
 	(void)arg;
 	if (seat < 0)
 		return 0;
-	/* relaxed: see above. */
+	/* relaxed: as in crew_complete(). */
 	weft__add(&crew.seated, 1u, relaxed);
 	while (!crew_complete() && now_ns() < end_ns)
 		weft__spin_hint();
@@ -80,7 +81,7 @@ void live_crew(struct weft_scope *scope, unsigned workers, live_body body,
 	crew.body = body;
 	crew.arg = arg;
 	memset(crew.seats, 0, sizeof(crew.seats));
-	/* relaxed: tasks that are started see it. */
+	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&crew.seated, 0u, relaxed);
 	while (!crew_complete()) {
 		for (unsigned i = 0; i < workers; i++)

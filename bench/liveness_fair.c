@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that must come to an end, and at once.
+ * Programs that must end within a second.
  *
  *	z10  the program on which Cats Effect 3.0 hung: tasks that spin on a
  *	     flag and yield, 200 that do nothing, one that sets the flag, 1000
  *	     that do nothing; the first task spins too, then all are joined
- *	z11  the same, swept: how they spin, how the setter comes to run, where
- *	     among the 1200 it stands
+ *	z11  the same program in all variants: how the tasks spin, how the
+ *	     setter is started, and its position among the other 1200
  *
  * Method.  n - 1, n and 4n spinners for n workers; the figure is the longest
- * of all, in ms, and must be less than 1000.  A watch ends the process if one
- * hangs, and names it.
+ * time of a program, in ms, and must be less than 1000.  If a program hangs, a
+ * watch ends the process and prints the program's name.
  *
- *	spinning   yield; sleep 0; start a task and join it, which never leaves
- *		   the slot for the newest; a byte through a pipe of its own,
- *		   which is always ready
- *	setting    by being started; by a timer; by a byte that a thread
- *		   writes; by a thread that submits it
+ *	spinning   yield; sleep 0; start a task, which never leaves the slot
+ *		   for the newest task, and join it; send a byte through a pipe
+ *		   of the spinner's own, which is always ready
+ *	setting    when started; after a timer; after a byte that a thread
+ *		   writes; in a task that a thread submits
  *
- * What would fool it: with more workers than cores a worker that the kernel
- * has set aside holds up its tasks for some milliseconds; that is in the
- * figure.
+ * What would fool it: with more workers than cores, a worker that the kernel
+ * has preempted delays its tasks for some milliseconds.  The figure includes
+ * that.
  */
 #include "bench/liveness.h"
 
@@ -39,12 +39,12 @@ static const char *const spin_names[] = { "yields", "sleeps 0", "joins",
 static const char *const set_names[] = { "started", "timer", "byte",
 					 "thread" };
 
-/* A program of the sweep. */
+/* A variant of the program. */
 struct program {
 	enum spin spin;
 	enum set set;
 	unsigned spinners;
-	int position; /* of the setter among the tasks that do nothing */
+	int position; /* of the setter, among tasks that do nothing */
 };
 
 static struct {
@@ -73,7 +73,7 @@ static int64_t nothing(void *arg)
 static int64_t set_flag(void *arg)
 {
 	(void)arg;
-	/* relaxed: see above. */
+	/* relaxed: as in flag_is_set(). */
 	weft__store(&fair.flag, true, relaxed);
 	return 0;
 }
@@ -92,7 +92,7 @@ static int64_t set_after_byte(void *arg)
 	return set_flag(arg);
 }
 
-/* A thread that is no worker. */
+/* A thread that is not a worker. */
 static void *helper(void *arg)
 {
 	for (;;) {
@@ -186,7 +186,7 @@ static double program_ms(const struct program *p)
 		 fair.what, p->spinners, spin_names[p->spin],
 		 set_names[p->set], p->position);
 	live_watch(name, 3);
-	/* relaxed: tasks that are started see it. */
+	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&fair.flag, false, relaxed);
 	WEFT_SUPERVISE(scope) {
 		for (unsigned i = 0; i < p->spinners; i++)
@@ -202,7 +202,7 @@ static double program_ms(const struct program *p)
 	return (double)(now_ns() - t0) / 1e6;
 }
 
-/* The worst of n - 1, n and 4n spinners. */
+/* Runs it with n - 1, n and 4n spinners; keeps the longest time. */
 static void worst_of(struct program *p, double *worst_ms)
 {
 	unsigned n = fair.workers, counts[] = { n - 1, n, 4 * n };

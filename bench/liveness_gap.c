@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long is a task that is ready passed over, counted in runs of others?
+ * How long does a ready task wait, counted in runs of other tasks?
  *
  * Method.  1000 and 10,000 tasks yield for 2 s; far more than a worker's ring
- * holds.  Each run takes a number from one counter, and the largest step
- * between two runs of one task, divided by the number of tasks, is the figure:
- * 1 is a perfect round, and 2 the limit.  Start and end are not counted.
+ * holds.  Each run takes a number from one counter.  The figure is the largest
+ * step between two runs of one task, divided by the number of tasks: 1 is a
+ * perfect round, and 2 is the limit.  Start and end are not counted.
  *
- * What would fool it.  When the kernel or the host takes a worker off its core
- * for some 100 us, or gives it one back whose caches are cold, the other runs
- * its own tasks thousands of times meanwhile, which is no fault of the order in
- * which tasks are taken.  So between two runs of another worker only AHEAD_MOST
- * count: all, unless one is that much slower than the other.  The rest is
- * shown; if it is more than half of all, if less than 50 rounds are left, or if
- * a worker parks, which it may not with so much to do, the case fails.
+ * What would fool it.  The kernel or the host may take a worker off its core
+ * for some 100 us, or return it to a core whose caches are cold.  Meanwhile the
+ * other worker runs its own tasks thousands of times, which says nothing about
+ * the order in which tasks are taken.  So at most AHEAD_MAX runs of a worker
+ * count between two runs of another worker: these are all runs, unless one
+ * worker is that much slower than the other.  The share of runs that are not
+ * counted is printed.  The case fails if it is more than half, if fewer than 50
+ * rounds are left, or if a worker parks, which it must not do with that much
+ * work.
  */
 #include "bench/liveness.h"
 
-enum { TASKS_FEW = 1000, TASKS_MANY = 10000, AHEAD_MOST = 4 };
+enum { TASKS_FEW = 1000, TASKS_MANY = 10000, AHEAD_MAX = 4 };
 
-#define GAP_MOST 2.0
-#define NOT_COUNTED_MOST 0.5
-#define ROUNDS_LEAST 50.0
+#define GAP_MAX 2.0
+#define NOT_COUNTED_MAX 0.5
+#define ROUNDS_MIN 50.0
 
-/* A worker's, on lines of its own.  Only `runs` is read by others. */
+/* A worker's counts, on cache lines of its own.  Others read only `runs`. */
 struct beat {
 	weft__atomic(uint64_t) runs;
-	uint64_t pending; /* of those, since all others had run last */
+	uint64_t pending; /* since all_have_run() was last true */
 	uint64_t not_counted;
-	uint64_t seen[LIVE_WORKERS_MAX]; /* the others' runs at that time */
+	uint64_t seen[LIVE_WORKERS_MAX]; /* the other workers' runs then */
 } __attribute__((aligned(64)));
 
 static struct {
@@ -44,7 +46,7 @@ static struct {
 	uint64_t parks;
 } gap;
 
-/* This worker's number in this run, in order of appearance. */
+/* This worker's number, in the order of the first call of each worker. */
 static __attribute__((noinline)) unsigned slot(void)
 {
 	static __thread unsigned number, turn;
@@ -58,13 +60,13 @@ static __attribute__((noinline)) unsigned slot(void)
 	return number;
 }
 
-/* Has every other worker run something since this was last so? */
+/* Whether each other worker has run a task since this was last true. */
 static bool all_have_run(struct beat *mine)
 {
 	uint64_t runs_of[LIVE_WORKERS_MAX];
 
 	for (unsigned i = 0; i < gap.workers; i++) {
-		/* relaxed: compared with what it was. */
+		/* relaxed: compared with its value before. */
 		runs_of[i] = weft__load(&gap.beats[i].runs, relaxed);
 		if (&gap.beats[i] != mine && runs_of[i] == mine->seen[i])
 			return false;
@@ -75,24 +77,24 @@ static bool all_have_run(struct beat *mine)
 
 static uint64_t counted(uint64_t pending)
 {
-	return pending < AHEAD_MOST ? pending : AHEAD_MOST;
+	return pending < AHEAD_MAX ? pending : AHEAD_MAX;
 }
 
-/* The number of this run, of those that count. */
+/* The number of this run among those that count. */
 static uint64_t run_number(void)
 {
 	struct beat *mine = &gap.beats[slot()];
 
-	/* relaxed: one writer; compared. */
+	/* relaxed: this worker is the only writer; others compare it. */
 	weft__store(&mine->runs, weft__load(&mine->runs, relaxed) + 1, relaxed);
 	mine->pending++;
 	if (all_have_run(mine)) {
-		/* relaxed: a count. */
+		/* relaxed: a count that publishes nothing. */
 		weft__add(&gap.clock, counted(mine->pending), relaxed);
 		mine->not_counted += mine->pending - counted(mine->pending);
 		mine->pending = 0;
 	}
-	/* relaxed: as above. */
+	/* relaxed: a count that publishes nothing. */
 	return weft__load(&gap.clock, relaxed) + counted(mine->pending);
 }
 
@@ -184,12 +186,12 @@ static void gap_case(const char *what, unsigned tasks)
 	fprintf(stderr, "%s_%u: %.1f%% of the runs not counted, %llu parks\n",
 		what, tasks, gap.not_counted * 100,
 		(unsigned long long)gap.parks);
-	live_figure(what, figure, gap.figure, GAP_MOST, "x");
+	live_figure(what, figure, gap.figure, GAP_MAX, "x");
 	live_limit(what, "parks", (double)gap.parks, 0, "");
 	live_limit(what, "not_counted", gap.not_counted * 100,
-		   NOT_COUNTED_MOST * 100, "%");
-	if (gap.rounds < ROUNDS_LEAST)
-		live_limit(what, "rounds_missing", ROUNDS_LEAST - gap.rounds,
+		   NOT_COUNTED_MAX * 100, "%");
+	if (gap.rounds < ROUNDS_MIN)
+		live_limit(what, "rounds_missing", ROUNDS_MIN - gap.rounds,
 			   0, "");
 }
 

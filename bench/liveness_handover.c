@@ -2,23 +2,25 @@
 /*
  * Is a wake-up ever lost?
  *
- * Method.  A million times something is handed from one worker to another that
- * is asleep, or just going to sleep, or just waking up, all with parks that
- * have no end, and with the sentinel off, which would make good what was lost.
- * Before each hand-over a random 0 to 30 us pass, so that all moments are met.
+ * Method.  A million times one worker wakes a task of another worker, which is
+ * asleep, about to sleep, or just waking up.  Parks have no time-out, and the
+ * sentinel, which would repair a lost wake-up, is off.  A random time of 0 to
+ * 30 us before each hand-over varies the moment of the wake-up.
  *
- *	cancel	two tasks on two workers: each joins one that sleeps for an
- *		hour, until the other cancels that one
+ *	cancel	two tasks on two workers: each joins a task that sleeps for an
+ *		hour, until the other side cancels that task
  *	byte	two tasks on two workers and a socket pair
- *	join	a scope of three tasks that a neighbour may steal, joined
- *	thread	a thread that is no worker submits a task and waits for it
+ *	join	a scope of three tasks, which the other worker may steal, is
+ *		joined
+ *	thread	a thread that is not a worker submits a task and waits for it
  *
- * A thread looks on; when nothing has moved for 1 s, that is one `lost`, and
- * it submits a task to set things going again.  Then a tenth as many once more
- * with the sentinel on, which must find nothing to rescue: `rescues`.
+ * An onlooker thread counts one `lost` whenever there was no hand-over for 1 s,
+ * and submits a task, so that the program goes on.  Then a tenth of the
+ * hand-overs are made again with the sentinel on; it must not rescue any task:
+ * `rescues`.
  *
  * What would fool it: a hand-over within one worker, so only those between two
- * threads count (cancel, byte); a machine on which nothing runs for a second.
+ * threads count (cancel, byte); a machine on which no program runs for 1 s.
  */
 #include "bench/liveness.h"
 
@@ -31,27 +33,27 @@ enum {
 	BYTES = 400000,
 	JOINS = 100000,
 	SUBMITS = 100000,
-	KICKS_MOST = 3,
+	KICKS_MAX = 3,
 	SHARE_WITH_SENTINEL = 10,
 };
 
-#define SPIN_NS_MOST 30000u
+#define SPIN_NS_MAX 30000u
 #define STALL_NS UINT64_C(1000000000)
 
 static struct {
-	unsigned workers, share; /* 1 of so many */
+	unsigned workers, share; /* makes 1/share of the hand-overs */
 	const char *mode;
-	weft__atomic(uint64_t) handed; /* moves with every hand-over */
+	weft__atomic(uint64_t) handed; /* grows with every hand-over */
 	weft__atomic(uint64_t) across; /* those between two threads */
 	weft__atomic(pid_t) last_thread;
-	weft__atomic(uint64_t) sleepers[2]; /* the tasks to be cancelled */
+	weft__atomic(uint64_t) sleepers[2]; /* the tasks to cancel */
 	weft__atomic(struct weft_runtime *) runtime;
 	uint64_t target;
 	int fds[2], done;
 	unsigned lost, rescues;
 } ho;
 
-/* One more, by the calling thread. */
+/* Counts one more hand-over, by the calling thread. */
 static uint64_t handed(void)
 {
 	pid_t thread = live_thread();
@@ -70,33 +72,33 @@ static void spin_at_random(void)
 
 	seed = (seed ? seed : end_ns) * 6364136223846793005u + 1;
 	if (seed >> 63)
-		for (end_ns += (seed >> 33) % SPIN_NS_MOST; now_ns() < end_ns;)
+		for (end_ns += (seed >> 33) % SPIN_NS_MAX; now_ns() < end_ns;)
 			weft__spin_hint();
 }
 
 /*
- * cancel: each side joins a sleeper of its own until the other side cancels
- * it.
+ * cancel: each side joins a sleeper of its own, until the other side cancels
+ * that sleeper.
  */
 
 static int64_t sleeper(void *arg)
 {
 	(void)arg;
 	if (weft_sleep(WEFT_SEC(3600)) != -ECANCELED)
-		live_fail("handover", "a cancelled sleep gave something else");
+		live_fail("handover", "a cancelled sleep gave another result");
 	return 0;
 }
 
-/* False: there is no such sleeper any more. */
+/* Returns false if the sleeper has ended. */
 static bool sleeper_cancel(unsigned side)
 {
-	/* relaxed: a name. */
+	/* relaxed: an id that publishes nothing. */
 	struct weft_task task = { weft__load(&ho.sleepers[side], relaxed) };
 
 	return weft_cancel(task) == 0;
 }
 
-/* Side 1 begins, when side 0 waits. */
+/* Side 1 begins, once side 0 waits. */
 static int64_t cancel_body(unsigned side, void *arg)
 {
 	bool begins = side == 1;
@@ -104,7 +106,7 @@ static int64_t cancel_body(unsigned side, void *arg)
 	(void)arg;
 	if (side > 1)
 		return 0;
-	/* relaxed: a name. */
+	/* relaxed: an id that publishes nothing. */
 	while (begins && !weft__load(&ho.sleepers[0], relaxed))
 		bench_must("weft_sleep", weft_sleep(WEFT_MS(1)));
 	WEFT_SUPERVISE(scope)
@@ -114,7 +116,7 @@ static int64_t cancel_body(unsigned side, void *arg)
 
 			weft__store(&ho.sleepers[side], task.id, relaxed);
 			if (!first && !sleeper_cancel(!side))
-				live_fail("handover", "a sleeper is gone");
+				live_fail("handover", "a sleeper has ended");
 			bench_join(task);
 			if (handed() >= ho.target)
 				break;
@@ -125,7 +127,7 @@ static int64_t cancel_body(unsigned side, void *arg)
 }
 
 /*
- * byte: to and fro.
+ * byte: a byte goes back and forth.
  */
 
 static int64_t byte_body(unsigned side, void *arg)
@@ -148,7 +150,7 @@ static int64_t byte_body(unsigned side, void *arg)
 }
 
 /*
- * join: may be stolen, and is waited for.
+ * join: the children may be stolen, and are waited for.
  */
 
 static int64_t join_child(void *arg)
@@ -174,14 +176,14 @@ static void crew_mode(const char *mode, live_body body, uint64_t target)
 {
 	ho.mode = mode;
 	ho.target = target / ho.share;
-	/* relaxed: tasks that are started see it. */
+	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&ho.across, (uint64_t)0, relaxed);
 	WEFT_SUPERVISE(scope)
 		live_crew(scope, ho.workers, body, NULL);
 }
 
 /*
- * thread: from outside, and back.
+ * thread: a task is submitted from outside and waited for there.
  */
 
 static int64_t nothing(void *arg)
@@ -224,22 +226,22 @@ static void thread_mode(void)
 }
 
 /*
- * Looking on.
+ * The onlooker.
  */
 
 static void kick(unsigned kicks)
 {
-	/* acquire: the runtime is there before its pointer. */
+	/* acquire: the runtime is complete before its pointer is set. */
 	struct weft_runtime *runtime = weft__load(&ho.runtime, acquire);
 
 	fprintf(stderr,
-		"handover (%s): nothing moved for 1 s, after %llu of %llu\n",
+		"handover (%s): no hand-over for 1 s, after %llu of %llu\n",
 		ho.mode, (unsigned long long)weft__load(&ho.across, relaxed),
 		(unsigned long long)ho.target);
 	ho.lost++;
-	if (kicks > KICKS_MOST) {
+	if (kicks > KICKS_MAX) {
 		live_emit("handover", "lost", ho.lost, "count");
-		live_fail("handover", "stands still for good");
+		live_fail("handover", "no hand-over even after new tasks");
 	}
 	if (runtime)
 		bench_must("weft_submit",
@@ -297,9 +299,9 @@ void live_handover(const char *what, const struct live_opts *opts)
 
 	ho.workers = opts->workers;
 	if (ho.workers < 2)
-		live_fail(what, "takes two workers");
+		live_fail(what, "needs two workers");
 	if (pthread_create(&thread, NULL, onlooker, NULL) != 0)
-		live_fail(what, "no thread to look on");
+		live_fail(what, "no thread for the onlooker");
 	setenv("WEFT_TEST_SENTINEL", "off", 1);
 	ho.share = share;
 	live_run(handover_main, NULL);

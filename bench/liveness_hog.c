@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One task computes for a second and never waits: who else stands still?
+ * One task computes for a second and never waits: how long do others wait?
  *
  *	hog_echo    connections whose tasks wait on the computing task's worker
- *	hog_submit  one whose read was queued just before, and not yet submitted
- *	hog_lifo    a task that it started just before, in the slot for the
- *		    newest
- *	hog_timer   sleepers: those of that worker, and 5 ms beats elsewhere; it
- *		    is worker 0, which keeps the time
+ *	hog_submit  a connection whose read was queued just before, and not yet
+ *		    submitted
+ *	hog_lifo    a task that the computing task started just before, in the
+ *		    slot for the newest task
+ *	hog_timer   sleepers: those of the computing task's worker, which is
+ *		    worker 0 and advances the timers, and 5 ms beats elsewhere
  *
- * Method.  A pinned task a worker, the home, takes turns with the others at
- * being the one that computes.  It makes the connections (real TCP, both ends)
- * and starts their echo tasks; one that did not come to wait on this very
- * worker is not counted.  A thread that is no worker sends over the other ends
- * and measures; it runs with real-time priority if it may, for it is the
- * instrument. Each connection serves once only: a task that has been helped to
- * another worker proves nothing any more.  Before it computes, the home sleeps
- * 1 to 400 ms, so that whoever looks after others may have gone to sleep for
- * good; every other time nothing happens in the first half of the second
- * either.  hog_submit and hog_lifo end the computation when they have their
+ * Method.  Each worker has a pinned task, its home; the homes take turns to
+ * compute.  The home makes the connections (real TCP, both ends) and starts
+ * their echo tasks; a task that does not wait on the home's worker is not
+ * counted.  A client thread, which is not a worker, sends over the other ends
+ * and measures; it is the instrument, so it has real-time priority if the
+ * kernel allows it.  Each connection serves once only, because a task that was
+ * moved to another worker is no longer delayed.  Before it computes, the home
+ * sleeps 1 to 400 ms, so that the threads that help late workers may have gone
+ * to sleep; in every other turn there is also no request in the first half of
+ * the second.  hog_submit and hog_lifo end the computation when they have their
  * answer.
  *
  * _busy: every other worker has tasks that yield for ever, so none is idle.
  *
- * What would fool it.  A client that waits for one answer before it sends on:
- * what was held up so counts from when it should have been sent.  A machine
- * with fewer cores than workers.  Tasks that were elsewhere from the start.
+ * What would fool it.  A client that waits for an answer before it sends the
+ * next request: a request that is late for this reason counts from its due
+ * time.  A machine with fewer cores than workers.  Tasks that waited on another
+ * worker from the start.
  */
 #include "bench/liveness.h"
 
@@ -46,9 +48,9 @@ enum {
 	REPS_LONG = 20,
 	REPS_SHORT = 100,
 	YIELDERS = 3, /* a worker; the first is pinned */
-	TRIES = 4,    /* for each connection to come to its place */
+	TRIES = 4,    /* to place each connection */
 	SAMPLES_MAX = 1 << 20,
-	OUTLIERS_TOLD = 10,
+	OUTLIERS_SHOWN = 10,
 };
 
 #define HOG_NS UINT64_C(1000000000)
@@ -61,7 +63,7 @@ struct samples {
 	uint64_t ns[SAMPLES_MAX];
 };
 
-/* What the client is to do: send over fds[i] at at_ns[i]. */
+/* The client's work: send over fds[i] at at_ns[i]. */
 struct job {
 	int fds[CONNS];
 	uint64_t at_ns[CONNS];
@@ -74,9 +76,9 @@ static struct {
 	unsigned workers, reps;
 	bool busy;
 	int baton[LIVE_WORKERS_MAX]; /* eventfds */
-	weft__atomic(bool) over;       /* the yielders may end */
-	weft__atomic(bool) beats_over; /* the beats may */
-	weft__atomic(uint64_t) from_ns, to_ns; /* somebody computes */
+	weft__atomic(bool) over;       /* ends the yielders */
+	weft__atomic(bool) beats_over; /* ends the beats */
+	weft__atomic(uint64_t) from_ns, to_ns; /* a home computes */
 	struct weft_scope *others;
 	struct job job;
 	sem_t job_begin;
@@ -86,13 +88,13 @@ static struct {
 	struct samples main, beats;
 } hog;
 
-/* Says when it was, of the first that took too long. */
+/* Prints the time of the first samples that exceed the limit. */
 static void outlier(const char *whose, uint64_t ns)
 {
 	/* relaxed: a count and a hint. */
 	uint64_t from_ns = weft__load(&hog.from_ns, relaxed);
 
-	if (weft__add(&hog.outliers, 1u, relaxed) < OUTLIERS_TOLD)
+	if (weft__add(&hog.outliers, 1u, relaxed) < OUTLIERS_SHOWN)
 		fprintf(stderr, "%s: turn %u, at %.1f ms: %s took %.1f ms\n",
 			hog.what, hog.turn,
 			(double)(int64_t)(now_ns() - ns - from_ns) / 1e6, whose,
@@ -107,10 +109,10 @@ static void sample(struct samples *to, uint64_t ns)
 	if (i < SAMPLES_MAX)
 		to->ns[i] = ns;
 	if (ns > (uint64_t)(MAX_US * 1e3))
-		outlier(to == &hog.beats ? "a beat" : "one", ns);
+		outlier(to == &hog.beats ? "a beat" : "a sample", ns);
 }
 
-/* Until end_ns, or until *done.  Reads the clock, waits for nothing. */
+/* Computes until end_ns or *done: it reads the clock and never waits. */
 static void compute(uint64_t end_ns, weft__atomic(bool) *done)
 {
 	uint64_t now;
@@ -125,8 +127,9 @@ static void compute(uint64_t end_ns, weft__atomic(bool) *done)
 	weft__store(&hog.to_ns, now, relaxed);
 }
 
-/* At least until who passed on the turn sleeps: kernels put its thread and this
- * one on one core, and let it wait for a clock tick in the middle of a call. */
+/* Sleeps, at least until the home that passed the turn sleeps too.  The kernel
+ * may put its thread and this one on one core, and then that thread would wait
+ * for a clock tick in the middle of a call. */
 static void pause_before(unsigned rep)
 {
 	static const unsigned ms[] = { 1, 20, 150, 400, 5 };
@@ -135,7 +138,7 @@ static void pause_before(unsigned rep)
 		   weft_sleep(WEFT_MS(ms[rep % (sizeof(ms) / sizeof(*ms))])));
 }
 
-/* When the i-th of n things is to happen in a second that begins at t0. */
+/* The due time of the i-th of n requests in the second that begins at t0. */
 static uint64_t due_ns(uint64_t t0, unsigned rep, int i, int n)
 {
 	uint64_t first = rep & 1 ? HOG_NS / 2 : 5000000;
@@ -165,7 +168,7 @@ static void sleep_until(uint64_t at_ns)
 		;
 }
 
-/* One request.  Returns when its answer was there. */
+/* Makes one request.  Returns the time of its answer. */
 static uint64_t client_ask(int fd)
 {
 	char buf[64] = "ping";
@@ -188,14 +191,15 @@ static void *client(void *arg)
 			uint64_t at_ns = hog.job.at_ns[i], from_ns;
 
 			sleep_until(at_ns);
-			/* Held up by the one before: counts from when it was
-			 * due.  Else the client's own lateness does not. */
+			/* A request that the one before delayed counts from
+			 * its due time; else the client's own lateness does not
+			 * count. */
 			from_ns = last_ns > at_ns ? at_ns : now_ns();
 			last_ns = client_ask(hog.job.fds[i]);
 			sample(&hog.main, last_ns - from_ns);
 			close(hog.job.fds[i]);
 		}
-		/* release: the job is the home's again. */
+		/* release: the home may use the job again. */
 		weft__store(&hog.job_done, true, release);
 	}
 	return arg;
@@ -245,7 +249,7 @@ static void tcp_pair(int *ret_ours, int *ret_client)
 
 struct conn {
 	int fd;
-	weft__atomic(pid_t) *thread; /* where it began to wait */
+	weft__atomic(pid_t) *thread; /* where the task began to wait */
 };
 
 static int64_t echo_task(void *arg)
@@ -263,7 +267,7 @@ static int64_t echo_task(void *arg)
 	return 0;
 }
 
-/* Counts those that came to where they should be.  Too few is a failure. */
+/* Counts the tasks that run on their home's thread, and those that do not. */
 static bool in_place(weft__atomic(pid_t) *thread, pid_t home)
 {
 	/* relaxed: see echo_task. */
@@ -273,7 +277,7 @@ static bool in_place(weft__atomic(pid_t) *thread, pid_t home)
 	return placed;
 }
 
-/* A connection whose task waits on this worker.  Returns the client's end. */
+/* Makes a connection whose task waits on this worker; returns its other end. */
 static int conn_new(struct weft_scope *scope, pid_t home)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -327,7 +331,7 @@ static void rep_submit(unsigned rep, pid_t home)
 }
 
 /*
- * A task in the slot for the newest.
+ * A task in the slot for the newest task.
  */
 
 struct newest {
@@ -387,7 +391,7 @@ static int64_t sleeper_task(void *arg)
 	return 0;
 }
 
-/* Starts a sleeper, which should come to wait on this worker. */
+/* Starts a sleeper, which should wait on this worker. */
 static void sleeper_new(struct weft_scope *scope, uint64_t due, pid_t home)
 {
 	weft__atomic(pid_t) thread = 0;
@@ -400,7 +404,7 @@ static void sleeper_new(struct weft_scope *scope, uint64_t due, pid_t home)
 	while (!weft__load(&thread, relaxed));
 }
 
-/* Every 5 ms, wherever; counts while somebody computes. */
+/* Wakes every 5 ms, on any worker; counts while a home computes. */
 static int64_t beat_task(void *arg)
 {
 	(void)arg;
@@ -419,13 +423,13 @@ static int64_t beat_task(void *arg)
 
 static void rep_timer(unsigned rep, pid_t home)
 {
-	/* relaxed: tasks that are started see it. */
+	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&hog.beats_over, false, relaxed);
 	pause_before(rep);
 	WEFT_SUPERVISE(scope) {
 		uint64_t t0 = now_ns();
 
-		/* Not always: they keep whoever looks after others awake. */
+		/* In half of the turns: beats keep the helpers awake. */
 		for (int i = 0; i < BEATS && rep & 2; i++)
 			bench_go(scope, beat_task, NULL, 0);
 		for (int i = 0; i < SLEEPERS; i++)
@@ -436,7 +440,7 @@ static void rep_timer(unsigned rep, pid_t home)
 }
 
 /*
- * Homes, and the others.
+ * Homes, and the tasks of the other workers.
  */
 
 static int64_t yielder_task(void *arg)
@@ -461,7 +465,7 @@ static void start_yielders(void)
 	}
 }
 
-/* Only worker 0 computes where the timers are asked about. */
+/* In hog_timer only worker 0 computes. */
 static unsigned homes(void)
 {
 	return hog.rep == rep_timer ? 1 : hog.workers;
@@ -521,10 +525,10 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The 99th of 100 and the last of all, in us. */
+/* The 99th percentile and the maximum, in us. */
 static void quantiles(struct samples *of, double *p99, double *max)
 {
-	/* relaxed: everybody has ended. */
+	/* relaxed: all tasks have ended. */
 	size_t n = weft__load(&of->count, relaxed);
 
 	if (n > SAMPLES_MAX)
@@ -542,7 +546,7 @@ static void report(void)
 {
 	double p99, max, beats_p99, beats_max;
 
-	/* relaxed: everybody has ended. */
+	/* relaxed: all tasks have ended. */
 	fprintf(stderr, "%s: %u tasks in place, %u not\n", hog.what,
 		weft__load(&hog.placed, relaxed),
 		weft__load(&hog.misplaced, relaxed));
@@ -580,7 +584,7 @@ void live_hog(const char *what, const struct live_opts *opts)
 	if (!rest || (*rest && strcmp(rest, "_busy") != 0))
 		live_fail(what, "no such case");
 	if (opts->workers < 2)
-		live_fail(what, "takes two workers: nobody could help one");
+		live_fail(what, "needs two workers: a lone one has no helper");
 	hog.what = what;
 	hog.busy = *rest != '\0';
 	hog.workers = opts->workers;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What does a process do that has nothing to do?
+ * Does a process that has nothing to do stay asleep?
  *
  * Method.  A server's tasks wait: 64 open connections, a third each in a read,
- * in a poll, and in a read with a deadline in an hour; a listener; a sleeper
- * that is due as late.  After 1 s of quiet a thread that is no worker looks at
- * /proc/self/task, and again 10 s later.  wakeups: times that any thread but
- * this one left its core, of its own will or not.  syscalls: the times that
- * one was given a core (schedstat), since to make a call it must run, or the
- * turns and parks that the workers counted, if those are more.
+ * in a poll, and in a read with a deadline in an hour; a listener; a task that
+ * sleeps for an hour.  After 1 s of quiet an observer thread, which is not a
+ * worker, reads /proc/self/task, and again 10 s later.  wakeups: how often a
+ * thread other than the observer left its core, voluntarily or not.  syscalls:
+ * how often such a thread was given a core (schedstat), since it must run to
+ * make a call; or the turns and parks that the workers counted, if these are
+ * more.
  *
  * What would fool it: the kernel's own threads of io_uring (iou-...) are
- * listed as threads of the process; they make no calls and are left out.
+ * listed as threads of the process; they make no calls and are not counted.
  */
 #include "bench/liveness.h"
 
@@ -68,7 +69,7 @@ static int64_t reads_within(void *arg)
 	return r;
 }
 
-/* The text of a file of a thread; "" if it is gone. */
+/* Reads a file of a thread in /proc; "" if the thread has ended. */
 static void thread_text(const char *thread, const char *file, char *text,
 			size_t bytes)
 {
@@ -108,7 +109,7 @@ static void thread_add(const char *thread, struct activity *sum)
 		sum->runs += runs;
 }
 
-/* All threads but the calling one. */
+/* The activity of all threads but the calling one. */
 static struct activity activity_now(void)
 {
 	struct activity sum = { 0, 0, 0 };
@@ -147,7 +148,7 @@ static void *observer(void *arg)
 	return arg;
 }
 
-/* Tasks that wait; the ends of the connections that nobody uses stay open. */
+/* Starts tasks that wait.  The client ends of the connections stay open. */
 static void waiters(struct weft_scope *scope)
 {
 	static const weft_fn bodies[] = { reads, polls, reads_within };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long does a task from outside wait, while all workers have plenty to do?
+ * How long does a task from outside wait while all workers are busy?
  *
- * Method.  A hundred tasks a worker compute for a while and yield, for ever.  A
- * thread that is no worker submits a task every millisecond or so, which takes
- * the time when it begins to run; the figure is the median since just before
- * the submission, and the 99th of 100, of 2000.  Once with 5 us of computing a
- * run, and once with 50.  The scheduler's aim is a millisecond: it counts the
- * runs until the injection queue's turn, and adapts that to what a run takes.
+ * Method.  A hundred tasks for each worker compute for a while and yield, for
+ * ever.  A thread that is not a worker submits a task about every millisecond,
+ * 2000 times; the task records the time when it begins to run.  The figures are
+ * the median and the 99th percentile of the time since just before the
+ * submission; once with 5 us of computing in each run, and once with 50 us.
+ * The scheduler's aim is a millisecond: it gives the injection queue its turn
+ * after a number of runs, which it adapts to the time that a run takes.
  *
- * What would fool it: a worker that the kernel has set aside; that is in the
- * 99th, for which the bar of the other cases holds.
+ * What would fool it: a worker that the kernel has preempted.  The 99th
+ * percentile includes that, and has the limit of the other cases.
  */
 #include "bench/liveness.h"
 
@@ -81,7 +82,7 @@ static int64_t outside_main(void *arg)
 	pthread_t thread;
 
 	(void)arg;
-	/* relaxed: tasks that are started see it. */
+	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&outside.over, false, relaxed);
 	if (pthread_create(&thread, NULL, submitter, weft_runtime()) != 0)
 		live_fail(outside.what, "no thread to submit");

@@ -6,6 +6,8 @@ The functions below whose names begin with test_ are the test cases; their first
 line is the claim.
 """
 
+import contextlib
+import io
 import pathlib
 import sys
 import traceback
@@ -14,8 +16,9 @@ sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
 sys.path.insert(0, str(BENCH))
 
-from harness import bars, cases, report, versus
-from harness.results import WEFT, Row
+from harness import bars, cases, machine, report, versus
+from harness.results import WEFT, Row, Sample
+from harness.session import Session
 
 LIMIT = {"bench": "b", "workers": [1], "direction": "max", "limit": 10,
          "why": "a promise"}
@@ -131,7 +134,8 @@ def test_missing_peer():
         expect_state(bar(RATIO), r, bars.MISSED)
         expect("no figure of tokio" in bar(RATIO).judge(r).text(), True, r.values)
     for r in row(weft=1), row(weft=1, tokio=0):
-        expect_state(bar(RATIO, peer="best"), r, bars.MISSED)
+        verdict = bar(RATIO, peer="best").judge(r)
+        expect(verdict, bars.Verdict(bars.MISSED, ": no figure of any peer"), r.values)
     r = Row("b", 1, "ns/op", "family", {WEFT: {0: 1}, "tokio": {1: 100}})
     expect_state(bar(RATIO, paired=True), r, bars.MISSED)
 
@@ -225,6 +229,51 @@ def test_notes_name_cases():
     expect(set(report.NOTES) - names, set(), "notes of no figure")
 
 
+# --- Printing ---------------------------------------------------------------
+
+# Nothing is measured here, so there is no reason to wait for a benchmark.
+machine.lock = contextlib.nullcontext
+
+
+def session_of(names, figure, rounds=2):
+    """A session of one case, each entrant of which gives figure(name)."""
+    case = cases.Micro("b", 1, "tasks")
+    session = Session(cases.Plan.QUICK, lambda case: [
+        (name, lambda name=name: ([Sample("b", 1, figure(name), "ns/op")], 0))
+        for name in names], lambda case: rounds)
+    with contextlib.redirect_stderr(io.StringIO()):
+        session.run_all([case])
+    return case, session
+
+
+def printed(function, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        function(*arguments)
+    return out.getvalue().splitlines()
+
+
+def test_table():
+    """the table shows the number of runs, the summary the machine and each miss"""
+    case, session = session_of([WEFT, "tokio"], {WEFT: 60, "tokio": 100}.get, 3)
+    lines = printed(report.print_tables, [case], session,
+                    [bar(LIMIT, limit=100), bar(RATIO), bar(LIMIT, workers=[2])], False)
+    row_ = next(line.split() for line in lines if line.startswith("b "))
+    expect(row_[:6], ["b", "1", "ns/op", "3", "60", "100"], "the row")
+    at = lines.index(f"machine: {machine.describe()}")
+    expect(lines[at + 1:], [
+        "bars: 1 met of 2",
+        "  b, 1 worker, bar <= 0.5 x tokio: missed by 1.20x: 0.600 x tokio,"
+        " ahead of every peer"], "the summary")
+
+
+def test_table_of_nothing():
+    """a bar of a chosen bench that gave no figure is listed as not measured"""
+    case, session = session_of([], None)
+    lines = printed(report.print_tables, [case], session, [bar(LIMIT)], False)
+    expect(lines[-2:], ["bars: 0 met of 1", "  b, 1 worker, bar <= 10: not measured"],
+           "the summary")
+
+
 # --- Two builds -------------------------------------------------------------
 
 def test_versus():
@@ -239,6 +288,23 @@ def test_versus():
         expect(versus.row_cells(r)[-1], "WORSE" if worse else "", unit)
     for r in row(before=1), row(after=1):
         expect(versus.row_cells(r)[-1], "not compared", r.values)
+
+
+def test_versus_table():
+    """beside another build the worse rows are listed by name, with the ratio"""
+    order = []
+
+    def figure(name):
+        order.append(name)
+        return {"before": 100, "after": 110}[name]
+
+    _, session = session_of(["before", "after"], figure, 4)
+    expect(order, ["before", "after", "after", "before"] * 2, "the order")
+    lines = printed(versus.print_table, session, False)
+    row_ = next(line.split() for line in lines if line.startswith("b "))
+    expect(row_, ["b", "1", "ns/op", "4", "100", "110", "1.100", "1.10-1.10", "WORSE"],
+           "the row")
+    expect(lines[-2:], ["worse than 1.03: 1 of 1 rows", "  b, 1 worker"], "the end")
 
 
 def main():

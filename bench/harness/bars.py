@@ -80,7 +80,8 @@ class Bar:
     def judge_ratio(self, row):
         peer = row.best_peer() if self.peer == BEST else self.peer
         if row.ratio(peer) is None:
-            return Verdict(MISSED, f": no figure of {self.peer}")
+            missing = "any peer" if self.peer == BEST else self.peer
+            return Verdict(MISSED, f": no figure of {missing}")
         if self.paired:
             verdict = self.judge_paired(row, peer)
         else:
