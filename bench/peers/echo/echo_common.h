@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the C echo servers share: their options and the listening socket.
+ * Shared by the C echo servers: their options and the listening socket.
  *
  *	--port P [--threads T] [--buf BYTES]
  *
@@ -67,7 +67,7 @@ static inline struct opts parse_opts(int argc, char **argv)
 	return o;
 }
 
-/* Ignore SIGPIPE, allow all the descriptors we may have. */
+/* Ignores SIGPIPE, and raises the limit of descriptors to its maximum. */
 static inline void prepare_process(void)
 {
 	struct rlimit rl;
@@ -78,7 +78,7 @@ static inline void prepare_process(void)
 	setrlimit(RLIMIT_NOFILE, &rl);
 }
 
-/* TCP_NODELAY set on the listener is inherited by what it accepts. */
+/* Accepted sockets inherit TCP_NODELAY from the listener. */
 static inline int listen_on(int port, int socket_flags)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -98,7 +98,7 @@ static inline int listen_on(int port, int socket_flags)
 	return fd;
 }
 
-/* Run loop() on threads - 1 new threads and on this one. */
+/* Runs loop() on threads - 1 new threads and on this one. */
 static inline void run_threads(int threads, void *(*loop)(void *))
 {
 	pthread_t t;

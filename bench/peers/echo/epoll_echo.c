@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop people write by hand: level-triggered epoll, one loop per thread,
- * one buffer a loop, EPOLLOUT only when a socket pushed back.
+ * The usual loop written by hand: level-triggered epoll, one loop per thread,
+ * one buffer per loop, EPOLLOUT only after a socket has accepted too little.
  */
 #include "echo_common.h"
 
@@ -9,8 +9,8 @@
 
 struct conn {
 	int fd;
-	size_t off, len; /* of what is still to be sent */
-	char *pending; /* NULL unless the socket pushed back */
+	size_t off, len; /* of the bytes still to be sent */
+	char *pending; /* NULL unless bytes are still to be sent */
 };
 
 static struct opts o;

@@ -3,9 +3,9 @@
  * Raw io_uring as its documentation recommends for a server: one ring per
  * thread, SINGLE_ISSUER and DEFER_TASKRUN, registered ring, multishot accept
  * into direct descriptors, multishot receive from a ring of provided buffers,
- * send straight out of the provided buffer, one submit-and-wait a loop turn.
+ * send straight out of the provided buffer, one submit-and-wait per loop turn.
  *
- * A completion carries what it was and the slot of its connection:
+ * A completion carries its operation and the slot of its connection:
  *
  *	bits 32..63	enum op
  *	bits 0..31	slot, the index of the direct descriptor

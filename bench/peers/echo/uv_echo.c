@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libuv: one loop per thread, one buffer a loop, uv_try_write() first and a
- * queued write when that is short.
+ * libuv: one loop per thread, one buffer per loop, uv_try_write() first, and a
+ * queued write for the rest.
  */
 #include "echo_common.h"
 

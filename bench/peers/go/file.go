@@ -58,7 +58,7 @@ func random(bench string, flags int, size int64) {
 	emit(bench, float64(total)/time.Since(t).Seconds(), "iops")
 }
 
-// readChunks sends the file down ch, and closes it.
+// readChunks sends the file's chunks to ch, and closes ch.
 func readChunks(r io.Reader, ch chan<- []byte) {
 	defer close(ch)
 	for {

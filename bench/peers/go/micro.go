@@ -42,7 +42,7 @@ func forkJoinRound(n int, body func(*sync.WaitGroup)) {
 	w.Wait()
 }
 
-// forkJoin reports the first round, on a cold heap, by itself.
+// forkJoin reports the first round, on a cold heap, separately.
 func forkJoin(bench string, body func(*sync.WaitGroup)) {
 	n, rounds := 100000, 10
 	t := time.Now()
@@ -212,7 +212,7 @@ func semYield(tasks, total int) {
 	perOp("sem2_8tasks_yield", time.Since(t), total)
 }
 
-// timerAfter is 10 to 60 s.
+// timerAfter returns 10 to 60 s.
 func timerAfter(i int) time.Duration {
 	return time.Duration(10000+i*7919%50000) * time.Millisecond
 }

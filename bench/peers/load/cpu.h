@@ -40,7 +40,7 @@ static inline double self_cpu(void)
 	return rusage_cpu(&ru);
 }
 
-/* User and system time of a process, all its threads; -1 if it is gone. */
+/* User and system time of all threads of a process; -1 if it has ended. */
 static inline double pid_cpu(int pid)
 {
 	char path[64], stat[1024], *name_end;
@@ -64,7 +64,7 @@ static inline double pid_cpu(int pid)
 	return (double)(user + sys) / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Resident memory of a process; -1 if it is gone. */
+/* Resident memory of a process; -1 if it has ended. */
 static inline long pid_rss_kb(int pid)
 {
 	char path[64], line[256];

@@ -8,18 +8,18 @@
  *		  [--server-pid PID] [--label S]
  *
  *	echo	each connection sends M bytes, reads M bytes back, repeats
- *	pipe	the same with K requests in flight: as many new ones as answers
- *		came in with one read leave in one write
- *	churn	each connection connects, does one echo, half-closes, waits for
- *		the peer's end of stream and closes; that whole life is a
- *	request idle	opens N connections, one echo each, then reports the
+ *	pipe	the same with K requests in flight: for the answers that one
+ *		read returns, one write sends the same number of new requests
+ *	churn	each connection connects, makes one echo, half-closes, waits for
+ *		the peer's end of stream and closes; all of this is one request
+ *	idle	opens N connections, makes one echo on each, then reports the
  *		growth of the server's resident memory (needs --server-pid)
  *
  * With --server-pid the server's CPU time over the measured window is read from
- * /proc: it is what tells servers apart once the load has filled its own core.
+ * /proc: only this tells servers apart once the load has filled its own core.
  *
- * Everything that comes back is compared with what was sent: the stream of a
- * connection repeats one pattern of M bytes.
+ * All bytes that come back are compared with those that were sent: the stream
+ * of a connection repeats one pattern of M bytes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -95,7 +95,7 @@ static struct sockaddr_in loopback(uint32_t host, int port)
 	return a;
 }
 
-/* Spread source addresses, so that TIME_WAIT never exhausts the ports. */
+/* Spreads source addresses, so that TIME_WAIT never exhausts the ports. */
 static int spread_source(int fd)
 {
 	struct sockaddr_in a = loopback(source_seq++ % 200, 0);
@@ -161,7 +161,7 @@ static void pump_send(struct conn *c)
 	}
 }
 
-/* Send n more requests; a life in churn began with its connect. */
+/* Sends n more requests; a request of churn began with its connect. */
 static void begin(struct conn *c, uint64_t n)
 {
 	uint64_t t = now_ns();
@@ -212,7 +212,7 @@ static void on_life_over(struct conn *c, ssize_t n)
 		fail(c);
 }
 
-/* Whole requests came back: count them, and do what the mode does next. */
+/* Whole answers came back: counts them, and does the mode's next step. */
 static void on_answered(struct conn *c, uint64_t first, uint64_t n)
 {
 	uint64_t now = now_ns();
@@ -286,7 +286,7 @@ static void loop_for(double secs, uint64_t done_max)
 	loop_until(now_ns() + (uint64_t)(secs * 1e9), done_max);
 }
 
-/* The server may still be starting: probe for up to five seconds. */
+/* The server may still be starting: probes for up to five seconds. */
 static int await_server(void)
 {
 	struct sockaddr_in a = loopback(0, opt.port);
@@ -347,7 +347,7 @@ static void print_rates(double took, double load, double server, double machine)
 	       (double)histogram_percentile(&latency, .99) / 1e3,
 	       (double)histogram_percentile(&latency, .999) / 1e3,
 	       (double)latency.max / 1e3, (unsigned long long)errors);
-	/* other_cpu: used by neither side, other people's work. */
+	/* other_cpu: used by neither side, but by other programs. */
 	printf("\"load_cpu\":%.2f,\"server_cpu\":%.2f,"
 	       "\"server_us_per_req\":%.3f,\"other_cpu\":%.3f}\n",
 	       load / took, server < 0 ? -1 : server / took,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Log-linear histogram of nanoseconds: 64 buckets to each power of two, so a
- * percentile is right to within 1.6%.
+ * Log-linear histogram of nanoseconds: 64 buckets for each power of two, so the
+ * error of a percentile is at most 1.6%.
  */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H

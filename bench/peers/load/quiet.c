@@ -2,10 +2,11 @@
 /*
  * quiet LIMIT TRIES CMD...
  *
- * Run CMD and pass its output on only if the rest of the machine stayed quiet,
- * that is used less than LIMIT of one core meanwhile; otherwise run it again,
- * TRIES times at most.  The last try always counts, and says so on stderr.
- * For measuring on a machine that is shared.
+ * Runs CMD and passes its output on if the rest of the machine stayed quiet: it
+ * used at most LIMIT of one core meanwhile.  Otherwise runs CMD again, TRIES
+ * times at most.  The output of the last try is always passed on; if that try
+ * was not quiet, the share is reported on stderr.  For measuring on a machine
+ * that is shared.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -26,8 +27,8 @@ static double wall(void)
 }
 
 /*
- * Returns CMD's wait status, or -1 if it could not be run; and what the others
- * used meanwhile, as a share of one core.
+ * Returns CMD's wait status, or -1 if it could not be run; and the CPU time
+ * that other programs used meanwhile, as a share of one core.
  */
 static int run_once(char **cmd, int out, double *ret_others)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Result lines of the C micro-benchmarks: one JSON object a figure, the shape
- * that bench/run.py reads from every program, ours or a peer's.
+ * Result lines of the C micro-benchmarks: one JSON object for each figure, in
+ * the format that bench/run.py reads from every program, weft's or a peer's.
  */
 #ifndef BENCH_OUT_H
 #define BENCH_OUT_H
@@ -32,7 +32,7 @@ static inline void emit(const char *bench, double value, const char *unit)
 	fflush(stdout);
 }
 
-/* The cost of each of n operations, the first of which began at t0. */
+/* Emits the mean time of n operations, the first of which began at t0. */
 static inline void per_op(const char *bench, uint64_t t0, uint64_t n)
 {
 	emit(bench, (double)(now_ns() - t0) / (double)n, "ns/op");
@@ -70,7 +70,7 @@ static inline void out__sleep(const char *what, const char *round,
 
 /*
  * The figures of n sleepers that began at t0 and woke late_ns[i] after their
- * own deadline.  The round is "" or "_cold": see README.md.
+ * own deadline.  The round is a suffix, such as "_cold": see README.md.
  */
 static inline void emit_sleep(const char *round, uint64_t t0,
 			      uint64_t *late_ns, size_t n)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Raw io_uring file work on one thread: the floor a runtime should approach.
+ * Raw io_uring file work on one thread: the figure a runtime should approach.
  *
  *	uring_file rand_cached|rand_direct|rand_direct_each|copy --path F
  *		   [--dst G] [--secs S] [--label L]
  *
  *	rand_	4 KiB reads at depth 32, registered file and buffers; _each
- *		submits every read at once instead of a batch per loop turn
- *	copy	8 chunks of 256 KiB in flight, read, then written at the same
- *		offset
+ *		submits every read immediately, not a batch per loop turn
+ *	copy	8 chunks of 256 KiB in flight; each is read, then written at the
+ *		same offset
  *
- * A slot is a buffer and the request it is in: idle, reading, or writing.
+ * A slot is a buffer and the state of its request: idle, reading, or writing.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -109,7 +109,7 @@ static void on_complete(int slot, int res, bool more)
 		start_read(slot);
 }
 
-/* Harvest first, then start: a batch leaves with one submission. */
+/* Completions first, then new requests: one submission for the batch. */
 static void turn(void)
 {
 	int slots[RAND_DEPTH], results[RAND_DEPTH], n = 0;

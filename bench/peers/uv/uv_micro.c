@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libuv, which has no tasks: only its timers can stand beside ours.
+ * libuv has no tasks: only its timers can be compared with weft's.
  *
  *	uv_micro timer|sleep [--workers 1] [--label L]
  *

@@ -6,7 +6,7 @@
 //!   tokio-peer file  rand_cached|rand_direct|rand_fs|copy_fs|copy_pool
 //!                    --workers T --path F [--dst G] [--secs S]
 //!
-//! Every result is one JSON line. Everything runs in a spawned task, so on a
+//! Every result is one JSON line. All work runs in spawned tasks, so on a
 //! worker and not on the thread in block_on(); only `micro foreign` measures
 //! that thread.
 mod file;

@@ -31,7 +31,7 @@ where
     o.per_op(bench, t.elapsed(), n);
 }
 
-/// The first round, on a cold heap, is reported by itself.
+/// The first round, on a cold heap, is reported separately.
 async fn fork_join<F>(o: &Options, bench: &str, body: fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -54,7 +54,7 @@ where
     o.per_op(bench, t.elapsed(), n * rounds);
 }
 
-/// The main thread, no worker, spawns a task and waits, one after the other.
+/// The main thread, which is not a worker, spawns a task and waits for it, in turn.
 pub fn foreign_spawn_join(rt: &Runtime, o: &Options) {
     let n = 100_000;
     let t = Instant::now();
