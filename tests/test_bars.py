@@ -153,6 +153,11 @@ def test_ahead():
     behind = bar(RATIO).judge(row(weft=60, tokio=100, go=50)).text()
     expect("ahead of every peer" in ahead, True, ahead)
     expect("ahead of every peer" in behind, False, behind)
+    rate = bar(RATIO, ratio=2, direction="min")
+    ahead = rate.judge(row("req/s", weft=150, tokio=100, go=140)).text()
+    behind = rate.judge(row("req/s", weft=150, tokio=100, go=160)).text()
+    expect("ahead of every peer" in ahead, True, ahead)
+    expect("ahead of every peer" in behind, False, behind)
 
 
 # --- Reading ----------------------------------------------------------------
