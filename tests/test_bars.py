@@ -125,7 +125,7 @@ def test_paired():
     slow = [100, 200, 400] * 5
     expect_state(paired, row(weft=[x * 0.49 for x in slow], tokio=slow), bars.MET)
     few = paired.judge(row(weft=[49], tokio=[100]))
-    expect("only 1 rounds" in few.text(), True, few.text())
+    expect("rounds: only 1" in few.text(), True, few.text())
 
 
 def test_missing_peer():

@@ -96,7 +96,7 @@ class Bar:
         if not ratios:
             return Verdict(MISSED, f": no round with {peer}")
         bound = bootstrap_bound(ratios, self.direction)
-        few = f", only {len(ratios)} rounds" if len(ratios) < ROUNDS_PAIRED else ""
+        few = f", rounds: only {len(ratios)}" if len(ratios) < ROUNDS_PAIRED else ""
         return self.verdict(bound, f": bound {bound:.3f} x {peer}{few}")
 
 
