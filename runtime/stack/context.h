@@ -7,7 +7,7 @@
  * the resumed task's stack is then mispredicted; leaving by a return pairs it
  * with the call on the other stack.  Without a call the predictor holds the
  * returns of the task that was left, which for tasks of one kind are the right
- * ones (measured: docs/DECISIONS.md).  The compiler saves what it needs of the
+ * ones (docs/decisions/0002).  The compiler saves what it needs of the
  * registers; frame pointer, continuation and floating-point control words are
  * stored here, below the stack pointer, where a signal leaves them alone: the
  * files are compiled with -mno-red-zone.  The pointer moves but once, from the

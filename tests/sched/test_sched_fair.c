@@ -344,7 +344,7 @@ enum { CROWDS = sizeof(crowds) / sizeof(crowds[0]) };
 
 /* Twice the number; but who never ran, and finds the ring full of others that
  * yield for ever, gets in when it is the injection queue's turn: while those
- * are rare that takes longer (docs/DECISIONS.md). */
+ * are rare that takes longer (docs/decisions/0008). */
 START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 {
 	struct fake_config config = {

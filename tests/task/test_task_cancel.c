@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/cancel: cancellation, shields and deadlines (DESIGN.md 2.6).
+ * Suite sched/cancel: cancellation, shields and deadlines
+ * (docs/decisions/0023 and 0024).
  * Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
