@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/scope: joins, groups and supervisors (docs/decisions/0022).  Every
- * test runs over seeds and numbers of workers.
+ * Suite sched/scope: joins, groups and supervisors (docs/decisions/0022).
+ * Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
