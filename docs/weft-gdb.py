@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Tasks in gdb: what each of them waits for, in a process or a core file.
+"""Tasks in gdb, in a process or a core file: which call each of them waits in.
 
     gdb -x weft-gdb.py -p PID           or: -x weft-gdb.py PROGRAM CORE
 
-    weft tasks      every task that lives, with the call it waits in
-    weft task N     look at task N from here on: bt, up, info locals; frame #0
-                    remains that of the thread
-    weft task       look at the thread again
+    weft tasks      list every living task, with the call it waits in
+    weft task N     select task N: bt, up and info locals show it; frame #0
+                    remains the thread's
+    weft task       select the thread again
 
-A task that waits is on no thread, so gdb does not see it.  But its stack has
-all that gdb needs (runtime/stack/context.h); an unwinder goes on from there.
+A waiting task is on no thread, so gdb does not see it.  Its stack has all that
+gdb needs (runtime/context.h); the unwinder below continues there.
 
 Needs gdb 13 or newer, x86-64, and a libweft with debugging symbols, as ./run
-build makes it.  Of core files those of the kernel will do; those of gdb 13's
-gcore have no stacks of tasks where their guards are MADV_GUARD_INSTALL's.
+build makes it.  Core files must be the kernel's: those of gdb 13's gcore lack
+the stacks of tasks whose guards were made with MADV_GUARD_INSTALL.
 """
 
 import gdb
@@ -24,7 +24,7 @@ PARKED, DONE, FREE = 1 << 0, 1 << 2, 1 << 9  # runtime/sched/task.h
 
 
 class TaskUnwinder(gdb.unwinder.Unwinder):
-    """The caller of the innermost frame is the task that was chosen."""
+    """Makes the chosen task the caller of the innermost frame."""
 
     def __init__(self):
         super().__init__("weft-task")
@@ -61,14 +61,14 @@ gdb.unwinder.register_unwinder(None, UNWINDER, replace=True)
 
 
 def workers():
-    """Those of all runtimes, with the number of their thread."""
+    """The workers of all runtimes, each with the number of its thread."""
     before = gdb.selected_thread()
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         try:
             worker = gdb.parse_and_eval("weft__worker_local")
         except gdb.error:
-            continue  # of a thread that has none
+            continue  # a thread without weft's thread-local
         if worker:
             yield thread.num, worker
     before.switch()
@@ -84,7 +84,7 @@ def records(runtime):
 
 
 def tasks():
-    """Each with its number, and the thread it runs on or None."""
+    """Every living task, with its number and its thread, or None."""
     running, runtimes = {}, {}
     for thread, worker in workers():
         running[int(worker["current"])] = thread
@@ -95,8 +95,8 @@ def tasks():
 
 
 def call(task):
-    """The call of the library that the task made: those within it are its own
-    affair, and it calls nobody back."""
+    """The outermost public call that the task is in; public calls within it are
+    the library's own."""
     UNWINDER.choose(int(task["sp"]))
     found, frame = "?", gdb.newest_frame().older()
     while frame:
@@ -126,7 +126,7 @@ class Weft(gdb.Command):
 
 
 class WeftTasks(gdb.Command):
-    """Lists the tasks that live."""
+    """List the living tasks."""
 
     def __init__(self):
         super().__init__("weft tasks", gdb.COMMAND_STACK)
@@ -140,7 +140,7 @@ class WeftTasks(gdb.Command):
 
 
 class WeftTask(gdb.Command):
-    """weft task [N]: look at a task, or at the thread again."""
+    """weft task [N]: select a task, or the thread again."""
 
     def __init__(self):
         super().__init__("weft task", gdb.COMMAND_STACK)
