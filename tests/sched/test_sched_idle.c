@@ -333,11 +333,11 @@ START_TEST(idle_runtime_does_nothing)
 END_TEST
 
 /*
- * A worker that is late (L25, 2.5): one task computes for a second.
+ * A worker that is late (L25): one task computes for a second.
  */
 
 enum { HOG_MS = 1000 };
-/* p99 and the worst, by BARS.md. */
+/* p99 and the worst, as hog_timer's in bench/bars.json. */
 #define LATE_P99_NS WEFT_MS(5)
 #define LATE_MOST_NS WEFT_MS(15)
 
