@@ -9,7 +9,7 @@
     weft task       select the thread again
 
 A waiting task is on no thread, so gdb does not see it.  Its stack has all that
-gdb needs (runtime/context.h); the unwinder below continues there.
+gdb needs (runtime/stack/context.h); the unwinder below continues there.
 
 Needs gdb 13 or newer, x86-64, and a libweft with debugging symbols, as ./run
 build makes it.  Core files must be the kernel's: those of gdb 13's gcore lack

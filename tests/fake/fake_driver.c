@@ -45,8 +45,7 @@ struct fake {
 	unsigned events_count;
 	struct fake_rings rings;
 	const char *trouble;
-	const void *thread_low; /* of the thread that steps, for ASan */
-	size_t thread_bytes;
+	struct weft__fiber_thread own; /* of the thread that steps */
 };
 
 /* One run at a time. */
@@ -317,8 +316,8 @@ static void set_stack(struct weft__worker *worker, struct weft__worker *outer)
 #ifdef WEFT__TSAN
 	weft__fiber_thread_init(&worker->own);
 #endif
-	worker->own.low = fake->thread_low;
-	worker->own.bytes = fake->thread_bytes;
+	worker->own.low = fake->own.low;
+	worker->own.bytes = fake->own.bytes;
 	if (outer && outer->current) {
 		struct weft__stack *stack = outer->current->stack;
 
@@ -499,10 +498,10 @@ static int64_t main_task(void *arg)
 
 static bool drained(void)
 {
+	struct weft__scope *root = weft__scope(&fake->runtime->root);
+
 	/* acquire: all that the tasks wrote. */
-	return fake->events_count == 0 &&
-	       weft__load(&weft__scope(&fake->runtime->root)->pending,
-			  acquire) == 0;
+	return !fake->events_count && weft__load(&root->pending, acquire) == 0;
 }
 
 /* Nothing is left to do: everybody parks, for good. */
@@ -544,8 +543,7 @@ static void run_all(struct fake_result *result)
 static void setup(struct weft_runtime *runtime)
 {
 	weft__fiber_thread_init(&runtime->workers[0]->own);
-	fake->thread_low = runtime->workers[0]->own.low;
-	fake->thread_bytes = runtime->workers[0]->own.bytes;
+	fake->own = runtime->workers[0]->own;
 	runtime->sentinel_off |= fake->config.sentinel_off;
 	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {

@@ -13,7 +13,7 @@ import sys
 import traceback
 
 sys.dont_write_bytecode = True
-BENCH = pathlib.Path(__file__).resolve().parent.parent / "bench"
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from harness import bars, cases, machine, report, versus
