@@ -13,7 +13,7 @@
  * reported on stderr; with --check the exit status is then 1.
  *
  * With WEFT_TEST_HELP=off in the environment no other worker helps one that
- * computes: then the hog_ cases must fail.  With WEFT_TEST_LANES=off only
+ * computes: then the hog_ cases must fail.  With WEFT_TEST_TIMER_SHARDS=off only
  * worker 0 advances timers: then hog_timer must fail.  With WEFT_TEST_TURN=off
  * tasks that overflowed or were submitted have no guaranteed turn: then
  * fairness and outside must fail, with one worker.
@@ -98,7 +98,7 @@ void live_rescues(const char *what)
 {
 	struct weft_stats stats;
 
-	bench_must("weft_stats", weft_stats(weft_runtime(), &stats));
+	bench_must("weft_stats", weft_stats_get(weft_runtime_self(), &stats));
 	live_limit(what, "rescues", (double)stats.total.rescues, 0, "");
 }
 

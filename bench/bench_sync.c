@@ -121,7 +121,7 @@ static int64_t trips(void *arg)
 
 struct crowd {
 	struct weft_chan chan;
-	struct weft_count producers;
+	struct weft_wait_group producers;
 	weft__atomic(uint64_t) got;
 	uint64_t each;
 };
@@ -132,7 +132,7 @@ static int64_t produce(void *arg)
 
 	for (uint64_t i = 0; i < c->each; i++)
 		bench_must("weft_chan_send", weft_chan_send(&c->chan, &i));
-	weft_count_done(&c->producers);
+	weft_wait_group_done(&c->producers);
 	return 0;
 }
 
@@ -153,7 +153,7 @@ static void channel(const char *bench, uint32_t producers, uint32_t consumers)
 	static uint64_t room[ROOM];
 	struct crowd crowd = {
 		.chan = WEFT_CHAN_INIT(room),
-		.producers = WEFT_COUNT_INIT(producers),
+		.producers = WEFT_WAIT_GROUP_INIT(producers),
 		.each = MESSAGES / producers,
 	};
 	struct crowd *c = &crowd;
@@ -164,7 +164,7 @@ static void channel(const char *bench, uint32_t producers, uint32_t consumers)
 			bench_go(scope, produce, &c, sizeof(c));
 		for (uint32_t i = 0; i < consumers; i++)
 			bench_go(scope, consume, &c, sizeof(c));
-		bench_must("weft_count_wait", weft_count_wait(&c->producers));
+		bench_must("weft_wait_group_wait", weft_wait_group_wait(&c->producers));
 		weft_chan_close(&c->chan);
 	}
 	/* relaxed: all tasks have ended. */

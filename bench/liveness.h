@@ -49,7 +49,7 @@ void live_figure(const char *what, const char *figure, double value,
  * reports that `name` did not end.  NULL ends the watch. */
 void live_watch(const char *name, double secs);
 
-/* Checks that the sentinel has made no rescues since the start. */
+/* Checks that the monitor has made no rescues since the start. */
 void live_rescues(const char *what);
 
 /* The thread that runs the calling task; a system call each time. */

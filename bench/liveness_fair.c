@@ -242,7 +242,7 @@ static void sweep(void)
 static int64_t fair_main(void *arg)
 {
 	(void)arg;
-	fair.runtime = weft_runtime();
+	fair.runtime = weft_runtime_self();
 	for (int i = 0; i < Z10_TIMES; i++) {
 		struct program p = { SPIN_YIELD, SET_START, 0, BEFORE };
 

@@ -125,7 +125,7 @@ static uint64_t parks(void)
 {
 	struct weft_stats stats;
 
-	bench_must("weft_stats", weft_stats(weft_runtime(), &stats));
+	bench_must("weft_stats", weft_stats_get(weft_runtime_self(), &stats));
 	return stats.total.parks;
 }
 

@@ -4,7 +4,7 @@
  *
  * Method.  A million times one worker wakes a task of another worker, which is
  * asleep, about to sleep, or just waking up.  Parks have no time-out, and the
- * sentinel, which would repair a lost wake-up, is off.  A random time of 0 to
+ * monitor, which would repair a lost wake-up, is off.  A random time of 0 to
  * 30 us before each hand-over varies the moment of the wake-up.
  *
  *	cancel	two tasks on two workers: each joins a task that sleeps for an
@@ -16,7 +16,7 @@
  *
  * An onlooker thread counts one `lost` whenever there was no hand-over for 1 s,
  * and submits a task, so that the program goes on.  Then a tenth of the
- * hand-overs are made again with the sentinel on; it must not rescue any task:
+ * hand-overs are made again with the monitor on; it must not rescue any task:
  * `rescues`.
  *
  * What would fool it: a hand-over within one worker, so only those between two
@@ -34,7 +34,7 @@ enum {
 	JOINS = 100000,
 	SUBMITS = 100000,
 	KICKS_MAX = 3,
-	SHARE_WITH_SENTINEL = 10,
+	SHARE_WITH_MONITOR = 10,
 };
 
 #define SPIN_NS_MAX 30000u
@@ -218,7 +218,7 @@ static void thread_mode(void)
 
 	ho.mode = "thread";
 	ho.done = (int)bench_must("eventfd", eventfd(0, EFD_CLOEXEC));
-	if (pthread_create(&thread, NULL, submitter, weft_runtime()) != 0)
+	if (pthread_create(&thread, NULL, submitter, weft_runtime_self()) != 0)
 		live_fail("handover", "no thread");
 	bench_must("weft_read", weft_read(ho.done, &done, sizeof(done)));
 	pthread_join(thread, NULL);
@@ -276,7 +276,7 @@ static int64_t handover_main(void *arg)
 
 	(void)arg;
 	/* release: see kick. */
-	weft__store(&ho.runtime, weft_runtime(), release);
+	weft__store(&ho.runtime, weft_runtime_self(), release);
 	weft__store(&ho.sleepers[0], (uint64_t)0, relaxed);
 	crew_mode("cancel", cancel_body, CANCELS);
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ho.fds) < 0)
@@ -287,7 +287,7 @@ static int64_t handover_main(void *arg)
 	crew_mode("join", join_body, JOINS);
 	thread_mode();
 	weft__store(&ho.runtime, NULL, release);
-	bench_must("weft_stats", weft_stats(weft_runtime(), &stats));
+	bench_must("weft_stats", weft_stats_get(weft_runtime_self(), &stats));
 	ho.rescues += (unsigned)stats.total.rescues;
 	return 0;
 }
@@ -302,11 +302,11 @@ void live_handover(const char *what, const struct live_opts *opts)
 		live_fail(what, "needs two workers");
 	if (pthread_create(&thread, NULL, onlooker, NULL) != 0)
 		live_fail(what, "no thread for the onlooker");
-	setenv("WEFT_TEST_SENTINEL", "off", 1);
+	setenv("WEFT_TEST_MONITOR", "off", 1);
 	ho.share = share;
 	live_run(handover_main, NULL);
-	unsetenv("WEFT_TEST_SENTINEL");
-	ho.share = share * SHARE_WITH_SENTINEL;
+	unsetenv("WEFT_TEST_MONITOR");
+	ho.share = share * SHARE_WITH_MONITOR;
 	live_run(handover_main, NULL);
 	live_figure(what, "lost", ho.lost, 0, "count");
 	live_figure(what, "rescues", ho.rescues, 0, "count");

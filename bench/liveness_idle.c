@@ -124,7 +124,7 @@ static struct activity activity_now(void)
 		    atoi(entry->d_name) != live_thread())
 			thread_add(entry->d_name, &sum);
 	closedir(dir);
-	bench_must("weft_stats", weft_stats(idle.runtime, &stats));
+	bench_must("weft_stats", weft_stats_get(idle.runtime, &stats));
 	sum.counted = stats.total.ticks + stats.total.parks;
 	return sum;
 }
@@ -175,7 +175,7 @@ static int64_t idle_main(void *arg)
 	uint64_t done;
 
 	(void)arg;
-	idle.runtime = weft_runtime();
+	idle.runtime = weft_runtime_self();
 	idle.done = (int)bench_must("eventfd", eventfd(0, EFD_CLOEXEC));
 	WEFT_SUPERVISE(scope) {
 		waiters(scope);

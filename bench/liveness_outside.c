@@ -84,7 +84,7 @@ static int64_t outside_main(void *arg)
 	(void)arg;
 	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&outside.over, false, relaxed);
-	if (pthread_create(&thread, NULL, submitter, weft_runtime()) != 0)
+	if (pthread_create(&thread, NULL, submitter, weft_runtime_self()) != 0)
 		live_fail(outside.what, "no thread to submit");
 	WEFT_SUPERVISE(scope)
 		for (unsigned i = 0; i < YIELDERS * outside.workers; i++)

@@ -16,7 +16,7 @@
 
 #include <weft/weft.h>
 
-enum { NAMES_MOST = 64 };
+enum { NAMES_MAX = 64 };
 
 struct query {
 	const char *name;
@@ -26,7 +26,7 @@ struct query {
 
 struct queries {
 	int count;
-	struct query of[NAMES_MOST];
+	struct query of[NAMES_MAX];
 };
 
 static struct weft_lane dns = WEFT_LANE_INIT("dns", 8);
@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 	static struct queries queries;
 	int64_t failed;
 
-	if (argc < 2 || argc - 1 > NAMES_MOST) {
+	if (argc < 2 || argc - 1 > NAMES_MAX) {
 		fprintf(stderr, "Usage: lookup NAME...\n");
 		return 2;
 	}

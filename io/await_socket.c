@@ -108,7 +108,7 @@ ssize_t weft_await_recv(int fd, void *buf, size_t bytes, int flags)
 			if (r < 0)
 				return r;
 		}
-		r = weft__direct_recv(fd, buf, bytes, flags);
+		r = weft__syscall_recv(fd, buf, bytes, flags);
 		if (r != -EAGAIN || (flags & MSG_DONTWAIT))
 			break;
 		waits = true;
@@ -132,7 +132,7 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 			if (r < 0)
 				return r;
 		}
-		r = weft__direct_send(fd, buf, bytes, flags);
+		r = weft__syscall_send(fd, buf, bytes, flags);
 		/* It connects first: TCP_FASTOPEN_CONNECT. */
 		if (r == -EINPROGRESS)
 			r = -EAGAIN;

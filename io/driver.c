@@ -129,27 +129,27 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	if (!reactor)
 		return -ENOMEM;
 	reactor->runtime = runtime;
-	r = weft__fds_init(&reactor->fds);
+	r = weft__fd_table_init(&reactor->fds);
 	if (r < 0)
 		goto fail_reactor;
 	r = shards_open(runtime, entries);
 	if (r < 0)
 		goto fail_fds;
-	r = weft__lanes_open(runtime, uring_now(runtime));
+	r = weft__timer_shards_open(runtime, uring_now(runtime));
 	if (r < 0)
 		goto fail_shards;
 	/* One worker alone has no use for it. */
-	reactor->idled_fd =
-		runtime->workers_count > 1 ? weft__idled_open() : -1;
-	reactor->nosignal = weft__kernel_has_nosignal();
-	reactor->tells_ends = weft__kernel_tells_ends();
+	reactor->cpu_idle_fd =
+		runtime->workers_count > 1 ? weft__cpu_idle_open() : -1;
+	reactor->nosignal = weft__probe_has_nosignal();
+	reactor->tells_ends = weft__probe_tells_ends();
 	runtime->driver = reactor;
 	return 0;
 
 fail_shards:
 	shards_close(runtime);
 fail_fds:
-	weft__fds_fini(&reactor->fds);
+	weft__fd_table_fini(&reactor->fds);
 fail_reactor:
 	free(reactor);
 	return r;
@@ -192,7 +192,7 @@ static unsigned shard_discard(struct weft__reactor *reactor,
 
 	weft__ring_turn(&shard->ring);
 	while ((count = weft__ring_reap(&shard->ring, shard->batch,
-					WEFT__BATCH_MOST)))
+					WEFT__BATCH_MAX)))
 		for (unsigned i = 0; i < count; i++) {
 			const struct weft__completion *c = &shard->batch[i];
 
@@ -219,7 +219,7 @@ static unsigned listeners_cancel(struct weft_runtime *runtime)
 			continue;
 		armed++;
 		weft__shard_cancel(weft__shard(at),
-				   weft__incoming_user_data(listener->number,
+				   weft__multishot_accept_user_data(listener->number,
 							    listener->fd));
 	}
 	return armed;
@@ -253,12 +253,12 @@ static void uring_close(struct weft_runtime *runtime)
 	struct weft__reactor *reactor = weft__reactor(runtime);
 
 	listeners_stop(runtime);
-	weft__lanes_close(runtime);
+	weft__timer_shards_close(runtime);
 	unblock_sigpipe(weft__shard(runtime->workers[0]));
 	shards_close(runtime);
-	weft__fds_fini(&reactor->fds);
-	if (reactor->idled_fd >= 0)
-		close(reactor->idled_fd);
+	weft__fd_table_fini(&reactor->fds);
+	if (reactor->cpu_idle_fd >= 0)
+		close(reactor->cpu_idle_fd);
 	free(reactor);
 	runtime->driver = NULL;
 }
@@ -277,13 +277,13 @@ static uint64_t uring_random(struct weft_runtime *runtime)
 static void uring_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		      uint64_t deadline_ns)
 {
-	weft__lanes_arm(worker, alarm, deadline_ns);
+	weft__timer_shards_arm(worker, alarm, deadline_ns);
 }
 
 static bool uring_disarm(struct weft_runtime *runtime,
 			 struct weft__alarm *alarm)
 {
-	return weft__lanes_disarm(runtime, alarm);
+	return weft__timer_shards_disarm(runtime, alarm);
 }
 
 /* ---- Waking ----------------------------------------------------------- */
@@ -334,7 +334,7 @@ static void uring_wake(struct weft__worker *from, struct weft__worker *to)
 static bool wake_told(struct weft__worker *worker,
 		      const struct weft__completion *completion)
 {
-	uint64_t id = weft__told_id(completion);
+	uint64_t id = weft__stream_wake_id(completion);
 
 	return id && weft__wake(worker, weft__task_at(worker->runtime, id), id);
 }
@@ -361,7 +361,7 @@ unsigned weft__complete(struct weft__worker *worker,
 			break;
 		case WEFT__TAG_ACCEPT:
 			completions++;
-			made_ready += weft__incoming_complete(worker,
+			made_ready += weft__multishot_accept_complete(worker,
 							      &batch[i]);
 			break;
 		case WEFT__TAG_WAKE_SENT:
@@ -394,9 +394,9 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 	if (weft__unlikely(!shard->schedstat.seen))
 		weft__schedstat_own(&shard->schedstat);
 	if (worker->index == 0)
-		weft__lanes_turn(worker->runtime, worker, now_ns);
+		weft__timer_shards_turn(worker->runtime, worker, now_ns);
 	else
-		weft__lanes_turn_own(worker, now_ns);
+		weft__timer_shards_turn_own(worker, now_ns);
 	if (weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
 }
@@ -404,7 +404,7 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 static bool uring_pending(struct weft__worker *worker)
 {
 	return weft__shard_pending(weft__shard(worker)) ||
-	       weft__lanes_due(worker, worker->ended_ns);
+	       weft__timer_shards_due(worker, worker->ended_ns);
 }
 
 static unsigned uring_help(struct weft__worker *worker,
@@ -414,7 +414,7 @@ static unsigned uring_help(struct weft__worker *worker,
 	unsigned made_ready = 0;
 
 	if (late->index == 0)
-		made_ready += weft__lanes_turn(worker->runtime, worker, now_ns);
+		made_ready += weft__timer_shards_turn(worker->runtime, worker, now_ns);
 	if (weft__shard_busy(shard)) /* mutate: recheck */
 		made_ready += weft__shard_help(worker, shard);
 	return made_ready;
@@ -461,7 +461,7 @@ static uint64_t until(uint64_t deadline_ns, uint64_t now_ns)
 static uint64_t park_until_alarm(struct weft_runtime *runtime,
 				 uint64_t wait_ns)
 {
-	uint64_t now_ns, until_ns = weft__lanes_sleep(runtime);
+	uint64_t now_ns, until_ns = weft__timer_shards_sleep(runtime);
 
 	if (until_ns == UINT64_MAX)
 		return wait_ns;
@@ -486,7 +486,7 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
 		sched_yield();
 	if (worker->index == 0)
-		weft__lanes_wake(worker->runtime);
+		weft__timer_shards_wake(worker->runtime);
 	count = weft__shard_take(worker, shard);
 	again = weft__trylock_drop(&shard->lock);
 	weft__complete(worker, shard->batch, count);
@@ -500,9 +500,9 @@ static uint64_t uring_waited(struct weft__worker *worker)
 	return weft__schedstat_waited_ns(&weft__shard(worker)->schedstat);
 }
 
-static uint64_t uring_idled(struct weft_runtime *runtime)
+static uint64_t uring_cpu_idle(struct weft_runtime *runtime)
 {
-	return weft__idled_ns(weft__reactor(runtime)->idled_fd);
+	return weft__cpu_idle_ns(weft__reactor(runtime)->cpu_idle_fd);
 }
 
 static void uring_watch(struct weft__worker *worker, bool watches)
@@ -531,7 +531,7 @@ static const struct weft__driver_ops uring_ops = {
 	.wake = uring_wake,
 	.watch = uring_watch,
 	.waited = uring_waited,
-	.idled = uring_idled,
+	.cpu_idle = uring_cpu_idle,
 	.describe = weft__op_describe,
 	.random = uring_random,
 };

@@ -22,7 +22,7 @@ static bool open_must_wait(int r, int flags)
 	if (r == -ENXIO)
 		return (flags & O_ACCMODE) == O_WRONLY;
 	return r >= 0 && (flags & O_ACCMODE) == O_RDONLY &&
-	       !(flags & O_DIRECTORY) && weft__direct_is_fifo(r);
+	       !(flags & O_DIRECTORY) && weft__syscall_is_fifo(r);
 }
 
 /* The number is new: what was known of it is not. */
@@ -43,7 +43,7 @@ static int open_run(struct io_uring_sqe *sqe, int flags)
 
 	if (open_must_wait(r, flags)) {
 		if (r >= 0)
-			weft__direct_close(r);
+			weft__syscall_close(r);
 		sqe->flags |= IOSQE_ASYNC;
 		r = weft__op_run(sqe, WEFT__OP_AT_ONCE);
 	}
@@ -66,7 +66,7 @@ int weft_open(const char *path, int flags, mode_t mode)
 }
 
 /* As the kernel has it: of a page at most. */
-enum { HOW_BYTES_MOST = 4096 };
+enum { HOW_BYTES_MAX = 4096 };
 
 /* What a newer program knows must be zero. */
 static int how_take(const struct open_how *how, size_t bytes,
@@ -78,7 +78,7 @@ static int how_take(const struct open_how *how, size_t bytes,
 		return -EFAULT;
 	if (bytes < sizeof(*how))
 		return -EINVAL;
-	if (bytes > HOW_BYTES_MOST)
+	if (bytes > HOW_BYTES_MAX)
 		return -E2BIG;
 	for (size_t i = sizeof(*how); i < bytes; i++)
 		if (byte[i])
@@ -97,7 +97,7 @@ static int open_cached(int dir_fd, const char *path, struct open_how how)
 	if (!(how.flags & O_NONBLOCK) || (how.flags & changes))
 		return -EAGAIN;
 	how.resolve |= RESOLVE_CACHED;
-	return weft__direct_openat2(dir_fd, path, &how);
+	return weft__syscall_openat2(dir_fd, path, &how);
 }
 
 int weft_openat2(int dir_fd, const char *path, const struct open_how *how,

@@ -35,10 +35,10 @@ static bool quick(struct weft__fd *entry, int kind,
 		    WEFT__FD_FILE ||
 	    (kind & flag))
 		return false;
-	r = writes ? weft__direct_writev(transfer->fd, transfer->iov,
+	r = writes ? weft__syscall_writev(transfer->fd, transfer->iov,
 					 transfer->iov_count,
 					 transfer->offset) :
-		     weft__direct_readv(transfer->fd, transfer->iov,
+		     weft__syscall_readv(transfer->fd, transfer->iov,
 					transfer->iov_count, transfer->offset);
 	if (r == -EOPNOTSUPP)
 		weft__fd_set_kind(entry, kind | flag);
@@ -105,14 +105,14 @@ static int32_t ring_run_at(struct weft__worker *worker, int kind,
 	int32_t n;
 
 	if (at.offset != POSITION || !weft__fd_is_file(kind) ||
-	    (writes && weft__direct_appends(at.fd)))
+	    (writes && weft__syscall_appends(at.fd)))
 		return ring_run(worker, kind, transfer, writes);
-	at.offset = weft__direct_position(at.fd);
+	at.offset = weft__syscall_position(at.fd);
 	if (at.offset < 0)
 		return (int32_t)at.offset;
 	n = ring_run(worker, kind, &at, writes);
 	if (n > 0)
-		weft__direct_move(at.fd, at.offset + n);
+		weft__syscall_move(at.fd, at.offset + n);
 	return n;
 }
 

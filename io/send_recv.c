@@ -21,13 +21,13 @@ static ssize_t direct(const struct io_uring_sqe *sqe)
 
 	switch (sqe->opcode) {
 	case IORING_OP_RECV:
-		return weft__direct_recv(sqe->fd, what, sqe->len, flags);
+		return weft__syscall_recv(sqe->fd, what, sqe->len, flags);
 	case IORING_OP_SEND:
-		return weft__direct_send(sqe->fd, what, sqe->len, flags);
+		return weft__syscall_send(sqe->fd, what, sqe->len, flags);
 	case IORING_OP_RECVMSG:
-		return weft__direct_recvmsg(sqe->fd, what, flags);
+		return weft__syscall_recvmsg(sqe->fd, what, flags);
 	default:
-		return weft__direct_sendmsg(sqe->fd, what, flags);
+		return weft__syscall_sendmsg(sqe->fd, what, flags);
 	}
 }
 
@@ -151,5 +151,5 @@ int weft_shutdown(int fd, int how)
 {
 	if (!weft__self(weft__worker_self()))
 		return -EPERM;
-	return weft__direct_shutdown(fd, how);
+	return weft__syscall_shutdown(fd, how);
 }

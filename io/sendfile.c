@@ -25,7 +25,7 @@
 enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };
 
 /* To copy less than that takes less than to look it up. */
-enum { CHUNK_LEAST = 16 << 10 };
+enum { CHUNK_MIN = 16 << 10 };
 
 struct sending {
 	int socket_fd;
@@ -93,17 +93,17 @@ static size_t chunk_cached(struct sending *sending)
 	size_t bytes;
 
 	if (sending->copies || sending->offset < sending->copied_to ||
-	    !weft__direct_never_blocks(sending->socket_fd))
+	    !weft__syscall_never_blocks(sending->socket_fd))
 		return 0;
 	/* Not beyond its end: older kernels hold back the last bytes then. */
-	bytes = weft__direct_bytes_behind(sending->file_fd, sending->offset);
+	bytes = weft__syscall_bytes_behind(sending->file_fd, sending->offset);
 	if (bytes > sending->left)
 		bytes = sending->left;
 	if (bytes > CHUNK_BYTES)
 		bytes = CHUNK_BYTES;
-	if (bytes < CHUNK_LEAST)
+	if (bytes < CHUNK_MIN)
 		return 0;
-	if (weft__direct_is_cached(sending->file_fd, sending->offset, bytes))
+	if (weft__syscall_is_cached(sending->file_fd, sending->offset, bytes))
 		return bytes;
 	sending->copied_to = sending->offset + (off_t)bytes;
 	return 0;
@@ -131,7 +131,7 @@ static ssize_t send_some(struct sending *sending)
 		bytes = chunk_cached(sending);
 		if (bytes == 0)
 			return copy_some(sending);
-		r = weft__direct_sendfile(sending->socket_fd, sending->file_fd,
+		r = weft__syscall_sendfile(sending->socket_fd, sending->file_fd,
 					  sending->offset, bytes);
 		if (r == -EAGAIN) {
 			r = weft__op_await_ready(sending->socket_fd, POLLOUT,

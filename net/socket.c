@@ -54,7 +54,7 @@ static int socket_open(const struct weft_addr *addr,
 		r = set(fd, addr, opts);
 	if (r == 0)
 		return fd;
-	weft__direct_close(fd);
+	weft__syscall_close(fd);
 	return r;
 }
 
@@ -82,7 +82,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 						      BACKLOG_DEFAULT));
 	if (r == 0)
 		return fd;
-	weft__direct_close(fd);
+	weft__syscall_close(fd);
 	return r;
 }
 

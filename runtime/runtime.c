@@ -4,7 +4,7 @@
  *
  *	main returns --> DRAINS: what was submitted is cancelled and waited for
  *	the root scope is empty, or the time is up --> NOW: workers leave their
- *	loops all have left, visitors too --> the driver is closed
+ *	loops all have left, refs too --> the driver is closed
  *	--> threads end
  *
  * No thread ends before the driver is closed: the kernel cancels what a thread
@@ -19,7 +19,7 @@
  *       for. Modelled in tests/model/model_stop.c and model_park.c.
  *   [runtime.left]  `left` add release -> load acquire of who closes the
  *       driver: all that the worker did.
- *   [runtime.visit]  `visitors` sub release -> or and load acquire of who
+ *   [runtime.ref]  `refs` sub release -> or and load acquire of who
  *       closes the driver, then frees the runtime: the calls of other threads
  *       are done with both.
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
@@ -239,17 +239,17 @@ static void close_wait(struct weft_runtime *runtime, uint32_t left,
 
 /* Calls of other threads that are under way, and have no task to wait for: they
  * may have yet to wake a worker, by the driver. */
-static void visitors_wait(struct weft_runtime *runtime)
+static void refs_wait(struct weft_runtime *runtime)
 {
-	/* pairs: [runtime.visit] */
-	uint32_t count = weft__or(&runtime->visitors, WEFT__VISITORS_AWAITED,
+	/* pairs: [runtime.ref] */
+	uint32_t count = weft__or(&runtime->refs, WEFT__REFS_AWAITED,
 				  acquire) |
-			 WEFT__VISITORS_AWAITED;
+			 WEFT__REFS_AWAITED;
 
-	while (count != WEFT__VISITORS_AWAITED) {
-		weft__futex_wait(&runtime->visitors, count);
-		/* pairs: [runtime.visit] */
-		count = weft__load(&runtime->visitors, acquire);
+	while (count != WEFT__REFS_AWAITED) {
+		weft__futex_wait(&runtime->refs, count);
+		/* pairs: [runtime.ref] */
+		count = weft__load(&runtime->refs, acquire);
 	}
 }
 
@@ -269,7 +269,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			 * tasks that are left may have operations in flight. */
 			for (uint32_t i = 0; i < runtime->threads_count; i++)
 				pthread_detach(runtime->threads[i]);
-			weft__lookout_stop(runtime);
+			weft__watchdog_stop(runtime);
 			return;
 		}
 		if (left >= count)
@@ -277,8 +277,8 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 		close_wait(runtime, left, &by_ns);
 	}
 	weft__blocking_end(runtime);
-	weft__lookout_stop(runtime);
-	visitors_wait(runtime);
+	weft__watchdog_stop(runtime);
+	refs_wait(runtime);
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */
 	weft__store(&runtime->closed, 1u, release);
@@ -363,7 +363,7 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 	error = threads_start(runtime, 1);
 	main_opts.name = "main";
 	if (!error)
-		error = weft__lookout_start(runtime, opts);
+		error = weft__watchdog_start(runtime, opts);
 	if (!error)
 		error = weft__root_go(runtime, NULL, main_task, &pointer,
 				      sizeof(pointer), &main_opts, false);
@@ -390,7 +390,7 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 	weft__add(&weft__scope(&runtime->root)->pending, (int64_t)1, relaxed);
 	error = threads_start(runtime, 0);
 	if (!error)
-		error = weft__lookout_start(runtime, opts);
+		error = weft__watchdog_start(runtime, opts);
 	if (error < 0)
 		return (int)runtime_undo(runtime, error);
 	*ret_runtime = runtime;
@@ -420,7 +420,7 @@ int weft_stop(struct weft_runtime *runtime)
 	return (int)runtime_end(runtime, 0);
 }
 
-struct weft_runtime *weft_runtime(void)
+struct weft_runtime *weft_runtime_self(void)
 {
 	struct weft__worker *worker = weft__worker_self();
 

@@ -85,7 +85,7 @@ static int workers_new(struct weft_runtime *runtime, unsigned count)
 		runtime->workers_count++;
 	}
 	weft__idle_init(&runtime->idle, count);
-	weft__crowd_init(runtime);
+	weft__worker_limit_init(runtime);
 	return 0;
 }
 
@@ -104,8 +104,8 @@ void weft__runtime_free(struct weft_runtime *runtime)
  * Safeguards that a test switches off, to see that they are missed:
  *
  *	WEFT_TEST_HELP=off	nobody looks after a worker that computes
- *	WEFT_TEST_SENTINEL=off	nobody looks up who was not woken
- *	WEFT_TEST_LANES=off	only worker 0 turns lanes, when it comes to it:
+ *	WEFT_TEST_MONITOR=off	nobody looks up who was not woken
+ *	WEFT_TEST_TIMER_SHARDS=off	only worker 0 turns lanes, when it comes to it:
  *				not their owners, nor who helps, and arming
  *				does not cut its sleep short
  *	WEFT_TEST_TURN=off	the injection queue and what overflowed have no
@@ -121,9 +121,9 @@ static bool test_switch_off(const char *name)
 static void test_switches(struct weft_runtime *runtime)
 {
 	runtime->help_off = test_switch_off("WEFT_TEST_HELP");
-	runtime->sentinel_off = runtime->help_off ||
-				test_switch_off("WEFT_TEST_SENTINEL");
-	runtime->lanes_off = test_switch_off("WEFT_TEST_LANES");
+	runtime->monitor_off = runtime->help_off ||
+				test_switch_off("WEFT_TEST_MONITOR");
+	runtime->timer_shards_off = test_switch_off("WEFT_TEST_TIMER_SHARDS");
 	runtime->turn_off = test_switch_off("WEFT_TEST_TURN");
 }
 

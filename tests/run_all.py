@@ -91,9 +91,9 @@ STAGES = [
     # Nobody looks up who was not woken: a wake-up that is lost stays so.  What
     # tests the looking up is left out; runs on the fake driver choose by
     # themselves.
-    Stage("no-sentinel", like="gcc", suites=suites("check"),
+    Stage("no-monitor", like="gcc", suites=suites("check"),
           without=suites("portable model"),
-          env={"WEFT_TEST_SENTINEL": "off", "CK_EXCLUDE_TAGS": "sentinel"}),
+          env={"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}),
     Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
                                    "-Dbench=disabled"),
           env={**ASAN, **FEW}, slowness=4,

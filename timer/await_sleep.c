@@ -50,7 +50,7 @@ static int sleep_go_on(struct weft__worker *worker, struct weft__task *task)
 	struct weft__alarm *alarm = weft__future_alarm(task);
 	int error;
 
-	if (weft__likely(weft__lanes_fired(alarm) && !alarm->early)) {
+	if (weft__likely(weft__timer_shards_fired(alarm) && !alarm->early)) {
 		alarm->armed = false;
 		return sleep_end(worker, task, 0);
 	}

@@ -17,7 +17,7 @@ static int wait_state(struct weft__worker *worker, struct weft__task *task,
 	/* An alarm is never early: only if something else may decide is the
 	 * clock asked, which takes longer than the switch. */
 	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN))) {
-		if (weft__lanes_fired(alarm))
+		if (weft__timer_shards_fired(alarm))
 			return 0;
 		if (weft__interrupted(worker, task) == 0)
 			return GO_ON;

@@ -28,15 +28,15 @@ static inline struct weft__timer *timer_of(struct weft__alarm *alarm)
 	return (struct weft__timer *)(void *)alarm->node;
 }
 
-static inline struct weft__lane *lane_of(struct weft_runtime *runtime,
+static inline struct weft__timer_shard *shard_of(struct weft_runtime *runtime,
 					 uint32_t index)
 {
-	return runtime->workers[index]->lane;
+	return runtime->workers[index]->timer_shard;
 }
 
-static inline struct weft__lanes *lanes_of(struct weft_runtime *runtime)
+static inline struct weft__timer_shards *shards_of(struct weft_runtime *runtime)
 {
-	return lane_of(runtime, 0)->all;
+	return shard_of(runtime, 0)->all;
 }
 
 /*
@@ -54,39 +54,39 @@ static void *zeroed(size_t bytes)
 	return memory;
 }
 
-int weft__lanes_open(struct weft_runtime *runtime, uint64_t now_ns)
+int weft__timer_shards_open(struct weft_runtime *runtime, uint64_t now_ns)
 {
 	uint32_t count = runtime->workers_count;
-	struct weft__lanes *all = zeroed(sizeof(*all) +
+	struct weft__timer_shards *all = zeroed(sizeof(*all) +
 					 count * sizeof(all->next[0]));
-	struct weft__lane *lane = zeroed(count * sizeof(*lane));
+	struct weft__timer_shard *shard = zeroed(count * sizeof(*shard));
 
-	if (!all || !lane) {
+	if (!all || !shard) {
 		free(all);
-		free(lane);
+		free(shard);
 		return -ENOMEM;
 	}
 	all->count = count;
-	all->lane = lane;
+	all->shards = shard;
 	for (uint32_t i = 0; i < count; i++) {
-		lane[i].all = all;
-		lane[i].index = i;
-		lane[i].next_ns = UINT64_MAX;
+		shard[i].all = all;
+		shard[i].index = i;
+		shard[i].next_ns = UINT64_MAX;
 		/* relaxed: not shared yet. */
 		weft__store(&all->next[i], UINT64_MAX, relaxed);
-		weft__wheel_init(&lane[i].wheel, now_ns);
-		runtime->workers[i]->lane = &lane[i];
+		weft__wheel_init(&shard[i].wheel, now_ns);
+		runtime->workers[i]->timer_shard = &shard[i];
 	}
 	return 0;
 }
 
-void weft__lanes_close(struct weft_runtime *runtime)
+void weft__timer_shards_close(struct weft_runtime *runtime)
 {
-	struct weft__lanes *all = lanes_of(runtime);
+	struct weft__timer_shards *all = shards_of(runtime);
 
 	for (uint32_t i = 0; i < all->count; i++)
-		runtime->workers[i]->lane = NULL;
-	free(all->lane);
+		runtime->workers[i]->timer_shard = NULL;
+	free(all->shards);
 	free(all);
 }
 
@@ -94,11 +94,11 @@ void weft__lanes_close(struct weft_runtime *runtime)
  * Arming and disarming.
  */
 
-void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		     uint64_t deadline_ns)
 {
-	struct weft__lane *lane = worker->lane;
-	struct weft__lanes *all = lane->all;
+	struct weft__timer_shard *shard = worker->timer_shard;
+	struct weft__timer_shards *all = shard->all;
 	struct weft__timer *timer = timer_of(alarm);
 	uint64_t due;
 	bool first;
@@ -106,28 +106,28 @@ void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 	timer->link = NULL;
 	/* relaxed: published by the lock. */
 	weft__store(&alarm->fired, (uint8_t)0, relaxed);
-	alarm->lane = lane->index;
+	alarm->shard = shard->index;
 	alarm->armed = true;
-	weft__lock_take(&lane->lock);
-	due = weft__wheel_arm(&lane->wheel, timer, deadline_ns);
-	first = due < lane->next_ns;
+	weft__lock_take(&shard->lock);
+	due = weft__wheel_arm(&shard->wheel, timer, deadline_ns);
+	first = due < shard->next_ns;
 	if (weft__unlikely(first)) {
-		lane->next_ns = due;
+		shard->next_ns = due;
 		/* pairs: [lanes.sleep] */
-		weft__store(&all->next[lane->index], due, seq_cst);
+		weft__store(&all->next[shard->index], due, seq_cst);
 	}
-	weft__lock_drop(&lane->lock);
+	weft__lock_drop(&shard->lock);
 	/* pairs: [lanes.sleep] */
 	if (weft__unlikely(first) &&
 	    due < weft__load(&all->sleep_until, seq_cst) &&
-	    !worker->runtime->lanes_off)
+	    !worker->runtime->timer_shards_off)
 		/* mutate: wake */
 		weft__unpark(worker, worker->runtime->workers[0]);
 }
 
-bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
+bool weft__timer_shards_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 {
-	struct weft__lane *lane;
+	struct weft__timer_shard *shard;
 	bool was_armed;
 
 	if (!alarm->armed)
@@ -136,12 +136,12 @@ bool weft__lanes_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
 	/* pairs: [lanes.fired] */
 	if (weft__load(&alarm->fired, acquire)) /* mutate: recheck=true */
 		return false;
-	lane = lane_of(runtime, alarm->lane);
-	weft__lock_take(&lane->lock);
-	was_armed = weft__wheel_cancel(&lane->wheel, timer_of(alarm));
+	shard = shard_of(runtime, alarm->shard);
+	weft__lock_take(&shard->lock);
+	was_armed = weft__wheel_cancel(&shard->wheel, timer_of(alarm));
 	/* relaxed: a hint. */
-	weft__store(&lane->stale, 1u, relaxed);
-	weft__lock_drop(&lane->lock);
+	weft__store(&shard->stale, 1u, relaxed);
+	weft__lock_drop(&shard->lock);
 	return was_armed;
 }
 
@@ -156,17 +156,17 @@ struct fired {
 };
 
 /* Says from now on when the lane's wheel must turn; under its lock. */
-static void lane_publish(struct weft__lane *lane)
+static void shard_publish(struct weft__timer_shard *shard)
 {
-	uint64_t next_ns = weft__wheel_next_ns(&lane->wheel);
+	uint64_t next_ns = weft__wheel_next_ns(&shard->wheel);
 
 	/* relaxed: an alarm that comes after this makes it stale again. */
-	weft__store(&lane->stale, 0u, relaxed);
-	if (next_ns == lane->next_ns)
+	weft__store(&shard->stale, 0u, relaxed);
+	if (next_ns == shard->next_ns)
 		return;
-	lane->next_ns = next_ns;
+	shard->next_ns = next_ns;
 	/* relaxed: see [lanes.sleep]. */
-	weft__store(&lane->all->next[lane->index], next_ns, relaxed);
+	weft__store(&shard->all->next[shard->index], next_ns, relaxed);
 }
 
 static struct fired fired_of(struct weft__alarm *alarm)
@@ -178,16 +178,16 @@ static struct fired fired_of(struct weft__alarm *alarm)
 }
 
 /* Unlinks a few that are due.  True: there is nothing more to do now. */
-static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
-			 unsigned most, struct fired *fired,
+static bool shard_collect(struct weft__timer_shard *shard, uint64_t now_ns,
+			 unsigned max, struct fired *fired,
 			 unsigned *ret_count)
 {
 	struct weft__timer *timer;
 	unsigned count = 0;
 	bool done;
 
-	weft__lock_take(&lane->lock);
-	(void)weft__wheel_advance(&lane->wheel, now_ns, most, &timer);
+	weft__lock_take(&shard->lock);
+	(void)weft__wheel_advance(&shard->wheel, now_ns, max, &timer);
 	while (timer) {
 		struct weft__timer *next = timer->next;
 		struct weft__alarm *alarm = (struct weft__alarm *)(void *)timer;
@@ -197,9 +197,9 @@ static bool lane_collect(struct weft__lane *lane, uint64_t now_ns,
 		weft__store(&alarm->fired, (uint8_t)1, release);
 		timer = next;
 	}
-	lane_publish(lane);
-	done = lane->next_ns > now_ns;
-	weft__lock_drop(&lane->lock);
+	shard_publish(shard);
+	done = shard->next_ns > now_ns;
+	weft__lock_drop(&shard->lock);
 	*ret_count = count;
 	return done;
 }
@@ -215,17 +215,17 @@ static void fire(struct weft__worker *here, const struct fired *fired)
 }
 
 /* Fires at most about `most` of one lane; a cascade counts as well. */
-static unsigned lane_turn(struct weft__lane *lane, struct weft__worker *here,
-			  uint64_t now_ns, unsigned most)
+static unsigned shard_turn(struct weft__timer_shard *shard, struct weft__worker *here,
+			  uint64_t now_ns, unsigned max)
 {
 	struct fired fired[BATCH];
 	unsigned total = 0, count;
 	bool done;
 
-	for (unsigned spent = 0; spent < most; spent += BATCH) {
-		unsigned room = most - spent < BATCH ? most - spent : BATCH;
+	for (unsigned spent = 0; spent < max; spent += BATCH) {
+		unsigned room = max - spent < BATCH ? max - spent : BATCH;
 
-		done = lane_collect(lane, now_ns, room, fired, &count);
+		done = shard_collect(shard, now_ns, room, fired, &count);
 		for (unsigned i = 0; i < count; i++)
 			__builtin_prefetch(weft__record_at(here->runtime,
 							   fired[i].task),
@@ -239,7 +239,7 @@ static unsigned lane_turn(struct weft__lane *lane, struct weft__worker *here,
 	return total;
 }
 
-static unsigned lanes_turn(struct weft__lanes *all, struct weft__worker *here,
+static unsigned shards_turn(struct weft__timer_shards *all, struct weft__worker *here,
 			   uint64_t now_ns)
 {
 	/* relaxed: only spreads. */
@@ -247,21 +247,21 @@ static unsigned lanes_turn(struct weft__lanes *all, struct weft__worker *here,
 	unsigned room = weft__harvest_room(here);
 	unsigned total = 0;
 
-	if (here->runtime->lanes_off && here->index != 0)
+	if (here->runtime->timer_shards_off && here->index != 0)
 		return 0;
 	for (uint32_t i = 0; i < all->count && total < room; i++) {
 		uint32_t index = (start + i) % all->count;
 
-		/* relaxed: see weft__lanes_turn. */
+		/* relaxed: see weft__timer_shards_turn. */
 		if (weft__load(&all->next[index], relaxed) <= now_ns)
-			total += lane_turn(&all->lane[index], here, now_ns,
+			total += shard_turn(&all->shards[index], here, now_ns,
 					   room - total);
 	}
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);
 	return total;
 }
 
-static inline bool any_due(struct weft__lanes *all, uint64_t now_ns)
+static inline bool any_due(struct weft__timer_shards *all, uint64_t now_ns)
 {
 	/* relaxed: what is missed now is met at the next tick, or by the look
 	 * of [lanes.sleep] before there is none. */
@@ -272,37 +272,37 @@ static inline bool any_due(struct weft__lanes *all, uint64_t now_ns)
 	return false;
 }
 
-unsigned weft__lanes_turn(struct weft_runtime *runtime,
+unsigned weft__timer_shards_turn(struct weft_runtime *runtime,
 			  struct weft__worker *here, uint64_t now_ns)
 {
-	struct weft__lanes *all = lanes_of(runtime);
+	struct weft__timer_shards *all = shards_of(runtime);
 
-	return any_due(all, now_ns) ? lanes_turn(all, here, now_ns) : 0;
+	return any_due(all, now_ns) ? shards_turn(all, here, now_ns) : 0;
 }
 
 static inline bool own_due(struct weft__worker *here, uint64_t now_ns)
 {
-	struct weft__lane *lane = here->lane;
+	struct weft__timer_shard *shard = here->timer_shard;
 
 	/* relaxed: as in any_due. */
-	return weft__unlikely(weft__load(&lane->all->next[lane->index],
+	return weft__unlikely(weft__load(&shard->all->next[shard->index],
 					 relaxed) <= now_ns) &&
-	       !here->runtime->lanes_off;
+	       !here->runtime->timer_shards_off;
 }
 
-bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns)
+bool weft__timer_shards_due(struct weft__worker *here, uint64_t now_ns)
 {
-	return here->index == 0 ? any_due(lanes_of(here->runtime), now_ns) :
+	return here->index == 0 ? any_due(shards_of(here->runtime), now_ns) :
 				  own_due(here, now_ns);
 }
 
-unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
+unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns)
 {
 	unsigned total;
 
 	if (!own_due(here, now_ns))
 		return 0;
-	total = lane_turn(here->lane, here, now_ns, weft__harvest_room(here));
+	total = shard_turn(here->timer_shard, here, now_ns, weft__harvest_room(here));
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);
 	return total;
 }
@@ -312,10 +312,10 @@ unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
  */
 
 /* The lane that is due first, NULL if none has an alarm. */
-static struct weft__lane *lanes_first(struct weft__lanes *all,
+static struct weft__timer_shard *shards_first(struct weft__timer_shards *all,
 				      uint64_t *ret_next_ns)
 {
-	struct weft__lane *first = NULL;
+	struct weft__timer_shard *first = NULL;
 
 	*ret_next_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < all->count; i++) {
@@ -324,44 +324,44 @@ static struct weft__lane *lanes_first(struct weft__lanes *all,
 
 		if (next_ns < *ret_next_ns) {
 			*ret_next_ns = next_ns;
-			first = &all->lane[i];
+			first = &all->shards[i];
 		}
 	}
 	return first;
 }
 
-uint64_t weft__lanes_next(struct weft_runtime *runtime)
+uint64_t weft__timer_shards_next(struct weft_runtime *runtime)
 {
-	struct weft__lanes *all = lanes_of(runtime);
+	struct weft__timer_shards *all = shards_of(runtime);
 	uint64_t next_ns;
 
 	/* Only the first matters.  As often as there are lanes: it may be
 	 * disarmed again and again, and too early is no harm. */
 	for (uint32_t i = 0; i <= all->count; i++) {
-		struct weft__lane *first = lanes_first(all, &next_ns);
+		struct weft__timer_shard *first = shards_first(all, &next_ns);
 
 		/* relaxed: a missed hint is a turn for nothing. */
 		if (!first || !weft__load(&first->stale, relaxed))
 			break;
 		weft__lock_take(&first->lock);
-		lane_publish(first);
+		shard_publish(first);
 		weft__lock_drop(&first->lock);
 	}
 	return next_ns;
 }
 
-uint64_t weft__lanes_sleep(struct weft_runtime *runtime)
+uint64_t weft__timer_shards_sleep(struct weft_runtime *runtime)
 {
-	uint64_t until_ns = weft__lanes_next(runtime), next_ns;
+	uint64_t until_ns = weft__timer_shards_next(runtime), next_ns;
 
 	/* pairs: [lanes.sleep] */
-	weft__store(&lanes_of(runtime)->sleep_until, until_ns, seq_cst);
-	next_ns = weft__lanes_next(runtime);
+	weft__store(&shards_of(runtime)->sleep_until, until_ns, seq_cst);
+	next_ns = weft__timer_shards_next(runtime);
 	return next_ns < until_ns ? next_ns : until_ns;
 }
 
-void weft__lanes_wake(struct weft_runtime *runtime)
+void weft__timer_shards_wake(struct weft_runtime *runtime)
 {
 	/* relaxed: who still reads the old value wakes worker 0 for nothing. */
-	weft__store(&lanes_of(runtime)->sleep_until, (uint64_t)0, relaxed);
+	weft__store(&shards_of(runtime)->sleep_until, (uint64_t)0, relaxed);
 }

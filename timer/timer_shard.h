@@ -51,47 +51,47 @@
 #include "runtime/sched/worker.h"
 #include "timer/wheel.h"
 
-struct weft__lanes;
+struct weft__timer_shards;
 
-struct weft__lane {
+struct weft__timer_shard {
 	struct weft__lock lock WEFT__APART;
 	/* An alarm was disarmed since next_ns was worked out.  A hint. */
 	weft__atomic(uint32_t) stale;
 	uint64_t next_ns; /* what next[] says; written under lock */
-	struct weft__lanes *all;  /* immutable */
+	struct weft__timer_shards *all;  /* immutable */
 	uint32_t index;		  /* immutable */
 	struct weft__wheel wheel; /* under lock */
 };
 
-struct weft__lanes {
+struct weft__timer_shards {
 	/* Until when worker 0 sleeps; 0: it does not.  See A3. */
 	weft__atomic(uint64_t) sleep_until WEFT__APART;
 	/* Where the next turn begins, so that no lane is always the last. */
 	weft__atomic(uint32_t) turn WEFT__APART;
 	uint32_t count;		      /* immutable */
-	struct weft__lane *lane;      /* immutable */
+	struct weft__timer_shard *shards;      /* immutable */
 	/* Together, not in their lanes: every tick looks at all of them, and
 	 * they change seldom.  Written under the lane's lock. */
 	weft__atomic(uint64_t) next[] WEFT__APART;
 };
 
 /* Lanes for all workers, and worker->lane.  0 or -ENOMEM. */
-int weft__lanes_open(struct weft_runtime *runtime, uint64_t now_ns);
-void weft__lanes_close(struct weft_runtime *runtime);
+int weft__timer_shards_open(struct weft_runtime *runtime, uint64_t now_ns);
+void weft__timer_shards_close(struct weft_runtime *runtime);
 
 /* The alarm goes off at deadline_ns or up to 66 us later, once.  It must not be
  * armed, and stays where it is until disarmed. */
-void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		     uint64_t deadline_ns);
 
 /* True if the alarm was armed and had not gone off.  Afterwards nothing refers
  * to it.  From any worker that runs the task. */
-bool weft__lanes_disarm(struct weft_runtime *runtime,
+bool weft__timer_shards_disarm(struct weft_runtime *runtime,
 			struct weft__alarm *alarm);
 
 /* Whether it is armed and has gone off: its deadline has passed, and nothing
  * refers to it. */
-static inline bool weft__lanes_fired(const struct weft__alarm *alarm)
+static inline bool weft__timer_shards_fired(const struct weft__alarm *alarm)
 {
 	weft__atomic(uint8_t) *fired = (void *)(uintptr_t)&alarm->fired;
 
@@ -101,23 +101,23 @@ static inline bool weft__lanes_fired(const struct weft__alarm *alarm)
 
 /* Fires what is due in all lanes, as much as here's ring has room for; the rest
  * at the next turn.  Returns how many. */
-unsigned weft__lanes_turn(struct weft_runtime *runtime,
+unsigned weft__timer_shards_turn(struct weft_runtime *runtime,
 			  struct weft__worker *here, uint64_t now_ns);
 
 /* The same for the lane of `here` alone: a worker that runs and finds its own
  * lane overdue does not wait for worker 0, and has what it armed in its cache.
  */
-unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns);
+unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns);
 
 /* Has either of these something to do?  (Worker 0: the first.) */
-bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns);
+bool weft__timer_shards_due(struct weft__worker *here, uint64_t now_ns);
 
 /* Worker 0 only: when the next turn is due; UINT64_MAX: nothing is armed. */
-uint64_t weft__lanes_next(struct weft_runtime *runtime);
+uint64_t weft__timer_shards_next(struct weft_runtime *runtime);
 
 /* Worker 0 only: before it sleeps; returns until when it may, UINT64_MAX: for
  * ever.  And when it no longer does. */
-uint64_t weft__lanes_sleep(struct weft_runtime *runtime);
-void weft__lanes_wake(struct weft_runtime *runtime);
+uint64_t weft__timer_shards_sleep(struct weft_runtime *runtime);
+void weft__timer_shards_wake(struct weft_runtime *runtime);
 
 #endif

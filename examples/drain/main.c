@@ -18,7 +18,7 @@
 int main(int argc, char **argv)
 {
 	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
-	struct server server = { .open = WEFT_COUNT_INIT(0) };
+	struct server server = { .open = WEFT_WAIT_GROUP_INIT(0) };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int64_t result;
 	sigset_t signals;

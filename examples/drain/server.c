@@ -20,7 +20,7 @@ static int64_t echo(void *arg)
 		if (weft_write_all(connection->fd, buf, (size_t)n, NULL) < 0)
 			break;
 	weft_close(connection->fd);
-	weft_count_done(&connection->server->open);
+	weft_wait_group_done(&connection->server->open);
 	return n < 0 ? n : 0;
 }
 
@@ -30,9 +30,9 @@ static int64_t take_connections(void *arg)
 	struct server *server = connection.server;
 
 	while ((connection.fd = weft_accept(server->listener, NULL)) >= 0) {
-		weft_count_add(&server->open, 1);
+		weft_wait_group_add(&server->open, 1);
 		if (WEFT_GO(server->connections, echo, connection) < 0) {
-			weft_count_done(&server->open);
+			weft_wait_group_done(&server->open);
 			weft_close(connection.fd);
 		}
 	}
@@ -66,7 +66,7 @@ int64_t server_run(void *arg)
 		result = r < 0 ? r : result;
 		weft_close(server->listener);
 		WEFT_WITHIN (GRACE_NS)
-			r = weft_count_wait(&server->open);
+			r = weft_wait_group_wait(&server->open);
 		if (r < 0)
 			weft_scope_cancel(connections);
 	}

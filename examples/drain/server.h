@@ -8,7 +8,7 @@ struct server {
 	int listener;
 	int signal_fd;
 	struct weft_scope *connections;
-	struct weft_count open; /* connections: to wait for, with a deadline */
+	struct weft_wait_group open; /* connections: to wait for, with a deadline */
 };
 
 /* Takes connections until the signal comes, lets them finish, and closes both

@@ -38,12 +38,12 @@ WEFT_BEGIN_DECLS
  */
 struct weft_lane {
 	const char *name;      /* for messages */
-	unsigned most_at_once; /* jobs that run; 0: no limit but the pool's */
+	unsigned jobs_max; /* jobs that run; 0: no limit but the pool's */
 	unsigned reserved;
 	uint64_t private_words[8];
 };
-#define WEFT_LANE_INIT(name, most_at_once) \
-	{ (name), (most_at_once), 0, { 0 } }
+#define WEFT_LANE_INIT(name, jobs_max) \
+	{ (name), (jobs_max), 0, { 0 } }
 
 /*
  * Runs fn(arg) on a thread of the pool and returns its result.  Suspends.  A
@@ -80,7 +80,7 @@ struct weft_blocking_stats {
 };
 
 /* Fills *ret_stats.  From any thread.  0 or -EINVAL. */
-WEFT_API int weft_blocking_stats(struct weft_runtime *runtime,
+WEFT_API int weft_blocking_stats_get(struct weft_runtime *runtime,
 				 struct weft_blocking_stats *ret_stats);
 
 WEFT_END_DECLS

@@ -84,7 +84,7 @@ WEFT_API int weft_stop(struct weft_runtime *runtime);
 
 /* The runtime of the running task, to hand to another thread; or NULL.  Valid
  * until weft_run() returns. */
-WEFT_API struct weft_runtime *weft_runtime(void);
+WEFT_API struct weft_runtime *weft_runtime_self(void);
 
 /*
  * From any thread: starts a task that belongs to the runtime itself.  opts may
@@ -167,7 +167,7 @@ struct weft_stats {
 };
 
 /* Fills *ret_stats.  From any thread.  0 or -EINVAL. */
-WEFT_API int weft_stats(struct weft_runtime *runtime,
+WEFT_API int weft_stats_get(struct weft_runtime *runtime,
 			struct weft_stats *ret_stats);
 /* The counters of one worker.  0, or -EINVAL if there is no such worker. */
 WEFT_API int weft_stats_worker(struct weft_runtime *runtime, unsigned worker,

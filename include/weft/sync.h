@@ -146,19 +146,19 @@ WEFT_API void weft_notify_all(struct weft_notify *notify);
 
 /*
  * A count to wait for: of work that is under way (a wait group), or of what is
- * still to happen, set by WEFT_COUNT_INIT(n) and only taken from (a latch).
+ * still to happen, set by WEFT_WAIT_GROUP_INIT(n) and only taken from (a latch).
  */
-struct weft_count {
+struct weft_wait_group {
 	uint64_t private_words[6];
 };
-#define WEFT_COUNT_INIT(n) { { 0, (uint64_t)(n) } }
+#define WEFT_WAIT_GROUP_INIT(n) { { 0, (uint64_t)(n) } }
 
 /* Adds n: before what it counts begins. */
-WEFT_API void weft_count_add(struct weft_count *count, uint32_t n);
+WEFT_API void weft_wait_group_add(struct weft_wait_group *count, uint32_t n);
 /* One is done.  More than there are end the process with a message. */
-WEFT_API void weft_count_done(struct weft_count *count);
+WEFT_API void weft_wait_group_done(struct weft_wait_group *count);
 /* Waits until none is left.  0, -ECANCELED, -ETIMEDOUT. */
-WEFT_API int weft_count_wait(struct weft_count *count) WEFT_WARN_UNUSED;
+WEFT_API int weft_wait_group_wait(struct weft_wait_group *count) WEFT_WARN_UNUSED;
 
 /*
  * A barrier: the last of so many to come lets all of them go on, and it begins

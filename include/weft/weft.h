@@ -44,7 +44,7 @@
 #include <weft/dump.h>
 #include <weft/future.h>
 #include <weft/io.h>
-#include <weft/local.h>
+#include <weft/task_local.h>
 #include <weft/net.h>
 #include <weft/runtime.h>
 #include <weft/scope.h>

@@ -20,7 +20,7 @@
 enum { BEGUN_TAKEN, BEGUN_WAITS };
 
 static int begin(struct weft__worker *worker, struct weft__task *task,
-			struct weft__incoming *incoming, int *ret_fd)
+			struct weft__multishot_accept *incoming, int *ret_fd)
 {
 	struct weft__reactor *reactor = weft__reactor(worker->runtime);
 	struct weft__listener *listener = incoming->entry->listener;
@@ -34,7 +34,7 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 		weft__listener_set_starved(reactor, listener, false);
 	weft__op_begin(task);
 	weft__listener_add(listener, task);
-	weft__incoming_want(worker, listener, incoming);
+	weft__multishot_accept_want(worker, listener, incoming);
 	return BEGUN_WAITS;
 }
 
@@ -43,7 +43,7 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {
-	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
 	int r = -ENOENT;
 
 	while (r == -ENOENT) {
@@ -62,7 +62,7 @@ static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 		if (r == 0)
 			r = -ENOENT;
 	}
-	weft__incoming_do(worker, &incoming);
+	weft__multishot_accept_do(worker, &incoming);
 	return r;
 }
 
@@ -77,7 +77,7 @@ static bool waits(struct weft__task *task)
 static bool accept_withdraw(struct weft__worker *worker,
 			    struct weft__fd *entry, struct weft__task *task)
 {
-	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
 	bool withdrawn;
 
 	weft__lock_take(&entry->lock);
@@ -93,7 +93,7 @@ static bool accept_withdraw(struct weft__worker *worker,
 			incoming.wakes[0] = weft__running_id(listener->waiting);
 	}
 	weft__lock_drop(&entry->lock);
-	weft__incoming_do(worker, &incoming);
+	weft__multishot_accept_do(worker, &incoming);
 	return withdrawn;
 }
 
@@ -112,16 +112,16 @@ static bool accept_starves(struct weft__fd *entry, struct weft__task *task)
 static void accept_retry(struct weft__worker *worker, struct weft__fd *entry,
 			 struct weft__task *task)
 {
-	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
 
 	weft__lock_take(&entry->lock);
 	if (waits(task)) {
 		weft__listener_set_starved(weft__reactor(worker->runtime),
 					   entry->listener, false);
-		weft__incoming_want(worker, entry->listener, &incoming);
+		weft__multishot_accept_want(worker, entry->listener, &incoming);
 	}
 	weft__lock_drop(&entry->lock);
-	weft__incoming_do(worker, &incoming);
+	weft__multishot_accept_do(worker, &incoming);
 }
 
 static int accept_wait(struct weft__worker *worker, struct weft__task *task,
@@ -183,7 +183,7 @@ static bool accept_peer(int fd, struct weft_addr *ret_peer)
 	struct sockaddr_storage address;
 	socklen_t bytes;
 
-	if (weft__direct_peer(fd, &address, &bytes) < 0)
+	if (weft__syscall_peer(fd, &address, &bytes) < 0)
 		return false;
 	/* A family that weft has no form for is no address. */
 	if (weft_addr_from_sockaddr((struct sockaddr *)&address, bytes,

@@ -215,7 +215,7 @@ bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
 	shard = weft__shard(worker->runtime->workers[listener->shard]);
 	weft__lock_drop(&entry->lock);
 	return idle ||
-	       weft__shard_cancel(shard, weft__incoming_user_data(
+	       weft__shard_cancel(shard, weft__multishot_accept_user_data(
 						       listener->number,
 						       listener->fd)) == 0;
 }
@@ -223,8 +223,8 @@ bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
 void weft__listeners_feed(struct weft__worker *worker)
 {
 	struct weft__reactor *reactor = weft__reactor(worker->runtime);
-	enum { WAKES_MOST = 16 };
-	uint64_t wakes[WAKES_MOST];
+	enum { WAKES_MAX = 16 };
+	uint64_t wakes[WAKES_MAX];
 	unsigned count = 0;
 
 	/* relaxed: a hint, see weft__listener_set_starved. */
@@ -232,7 +232,7 @@ void weft__listeners_feed(struct weft__worker *worker)
 		return;
 	weft__lock_take(&reactor->listeners_lock);
 	for (struct weft__listener *listener = reactor->listeners;
-	     listener && count < WAKES_MOST; listener = listener->next) {
+	     listener && count < WAKES_MAX; listener = listener->next) {
 		struct weft__fd *entry =
 			weft__fd_find(&reactor->fds, listener->fd);
 

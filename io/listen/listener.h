@@ -56,7 +56,7 @@ struct weft__listener {
 };
 
 /* What is to be done once the entry's lock is dropped (A1). */
-struct weft__incoming {
+struct weft__multishot_accept {
 	struct weft__fd *entry;
 	int fd;
 	uint32_t number;
@@ -68,8 +68,8 @@ struct weft__incoming {
 	bool stop;
 };
 
-#define WEFT__INCOMING_INIT(e) \
-	((struct weft__incoming){ .entry = (e), .close_fd = -1 })
+#define WEFT__MULTISHOT_ACCEPT_INIT(e) \
+	((struct weft__multishot_accept){ .entry = (e), .close_fd = -1 })
 
 /* ---- listener.c: the object, its tasks and its connections ------------- */
 
@@ -98,21 +98,21 @@ void weft__listeners_close(struct weft__reactor *reactor);
 
 /* ---- multishot_accept.c: the request and its completions ------------------------ */
 
-static inline uint64_t weft__incoming_user_data(uint32_t number, int fd)
+static inline uint64_t weft__multishot_accept_user_data(uint32_t number, int fd)
 {
 	return weft__user_data(WEFT__TAG_ACCEPT, number, (uint32_t)fd);
 }
 
 /* Under the entry's lock: arms a request if somebody waits and none is. */
-void weft__incoming_want(struct weft__worker *here,
+void weft__multishot_accept_want(struct weft__worker *here,
 			 struct weft__listener *listener,
-			 struct weft__incoming *incoming);
+			 struct weft__multishot_accept *incoming);
 
 /* Does what was noted; returns how many tasks were made ready. */
-unsigned weft__incoming_do(struct weft__worker *here,
-			   const struct weft__incoming *incoming);
+unsigned weft__multishot_accept_do(struct weft__worker *here,
+			   const struct weft__multishot_accept *incoming);
 
-unsigned weft__incoming_complete(struct weft__worker *here,
+unsigned weft__multishot_accept_complete(struct weft__worker *here,
 				 const struct weft__completion *completion);
 
 #endif

@@ -11,13 +11,13 @@
 #include "runtime/sched/wait.h"
 
 /* So many connections that nobody takes, and the kernel is to keep the rest. */
-enum { KEPT_MOST = 64 };
+enum { KEPT_MAX = 64 };
 
 /* ---- The request ------------------------------------------------------ */
 
-void weft__incoming_want(struct weft__worker *here,
+void weft__multishot_accept_want(struct weft__worker *here,
 			 struct weft__listener *listener,
-			 struct weft__incoming *incoming)
+			 struct weft__multishot_accept *incoming)
 {
 	if (listener->state != WEFT__LISTENER_IDLE || !listener->waiting ||
 	    listener->starved)
@@ -31,8 +31,8 @@ void weft__incoming_want(struct weft__worker *here,
 }
 
 /* Submits it under the shard's lock, so that no helper meets it (S3). */
-static bool incoming_submit(struct weft__shard *shard,
-			    const struct weft__incoming *incoming)
+static bool multishot_accept_submit(struct weft__shard *shard,
+			    const struct weft__multishot_accept *incoming)
 {
 	struct io_uring_sqe *sqe;
 	bool submitted = false;
@@ -46,7 +46,7 @@ static bool incoming_submit(struct weft__shard *shard,
 		else
 			io_uring_prep_multishot_accept(sqe, incoming->fd, NULL,
 						       NULL, SOCK_CLOEXEC);
-		sqe->user_data = weft__incoming_user_data(incoming->number,
+		sqe->user_data = weft__multishot_accept_user_data(incoming->number,
 							  incoming->fd);
 		submitted = weft__shard_submit(shard);
 	}
@@ -57,7 +57,7 @@ static bool incoming_submit(struct weft__shard *shard,
 
 /* The kernel takes no more entries now: as if descriptors were lacking.  Until
  * the state is IDLE again the listener stays.  Returns a task to wake. */
-static uint64_t incoming_failed(struct weft__reactor *reactor,
+static uint64_t multishot_accept_failed(struct weft__reactor *reactor,
 				struct weft__fd *entry)
 {
 	struct weft__listener *listener;
@@ -75,14 +75,14 @@ static uint64_t incoming_failed(struct weft__reactor *reactor,
 	return id;
 }
 
-static void incoming_stop(struct weft__worker *here,
-			  const struct weft__incoming *incoming)
+static void multishot_accept_stop(struct weft__worker *here,
+			  const struct weft__multishot_accept *incoming)
 {
 	struct weft__worker *at = here->runtime->workers[incoming->shard];
 	struct weft__fd *entry = incoming->entry;
 
 	if (weft__shard_cancel(weft__shard(at),
-			      weft__incoming_user_data(incoming->number,
+			      weft__multishot_accept_user_data(incoming->number,
 						       incoming->fd)) == 0)
 		return;
 	/* Not to be caught now; its next completion brings us here again. */
@@ -98,19 +98,19 @@ static unsigned wake(struct weft__worker *here, uint64_t id)
 	return id && weft__wake(here, weft__task_at(here->runtime, id), id);
 }
 
-unsigned weft__incoming_do(struct weft__worker *here,
-			   const struct weft__incoming *incoming)
+unsigned weft__multishot_accept_do(struct weft__worker *here,
+			   const struct weft__multishot_accept *incoming)
 {
 	struct weft__reactor *reactor = weft__reactor(here->runtime);
 	unsigned made_ready = 0;
 
 	if (incoming->close_fd >= 0)
 		weft__fd_discard(&reactor->fds, incoming->close_fd);
-	if (incoming->arm && !incoming_submit(weft__shard(here), incoming))
+	if (incoming->arm && !multishot_accept_submit(weft__shard(here), incoming))
 		made_ready += wake(here,
-				   incoming_failed(reactor, incoming->entry));
+				   multishot_accept_failed(reactor, incoming->entry));
 	if (incoming->stop)
-		incoming_stop(here, incoming);
+		multishot_accept_stop(here, incoming);
 	made_ready += wake(here, incoming->wakes[0]);
 	made_ready += wake(here, incoming->wakes[1]);
 	return made_ready;
@@ -121,7 +121,7 @@ unsigned weft__incoming_do(struct weft__worker *here,
 /* To the oldest who waits.  If the listener is starved the next has to keep the
  * time. */
 static void completed_for(struct weft__listener *listener, int result,
-			  struct weft__incoming *incoming)
+			  struct weft__multishot_accept *incoming)
 {
 	incoming->wakes[0] = weft__listener_give(listener, result);
 	if (listener->starved && listener->waiting)
@@ -131,7 +131,7 @@ static void completed_for(struct weft__listener *listener, int result,
 /* A connection: to the oldest who waits, or kept. */
 static void completed_one(struct weft__reactor *reactor,
 			  struct weft__listener *listener, int fd,
-			  struct weft__incoming *incoming)
+			  struct weft__multishot_accept *incoming)
 {
 	struct weft__fd *entry = weft__fd_find(&reactor->fds, fd);
 
@@ -178,12 +178,12 @@ static enum blame blame(int error, bool single)
  * somebody's now: then it is asked for once more. */
 static bool is_past(const struct weft__listener *listener, int error)
 {
-	return error == -EBADF && weft__direct_is_open(listener->fd);
+	return error == -EBADF && weft__syscall_is_open(listener->fd);
 }
 
 static void completed_none(struct weft__reactor *reactor,
 			   struct weft__listener *listener, int error,
-			   struct weft__incoming *incoming)
+			   struct weft__multishot_accept *incoming)
 {
 	switch (blame(error, listener->single)) {
 	case BLAME_CONNECTION:
@@ -207,7 +207,7 @@ static void completed_none(struct weft__reactor *reactor,
 static void completed(struct weft__worker *here,
 		      struct weft__listener *listener,
 		      const struct weft__completion *completion,
-		      struct weft__incoming *incoming)
+		      struct weft__multishot_accept *incoming)
 {
 	struct weft__reactor *reactor = weft__reactor(here->runtime);
 
@@ -224,23 +224,23 @@ static void completed(struct weft__worker *here,
 	else
 		completed_none(reactor, listener, completion->result, incoming);
 	if (listener->state == WEFT__LISTENER_ARMED &&
-	    listener->accepted_count >= KEPT_MOST) {
+	    listener->accepted_count >= KEPT_MAX) {
 		listener->state = WEFT__LISTENER_STOPPING;
 		incoming->fd = listener->fd;
 		incoming->number = listener->number;
 		incoming->shard = listener->shard;
 		incoming->stop = true;
 	}
-	weft__incoming_want(here, listener, incoming);
+	weft__multishot_accept_want(here, listener, incoming);
 }
 
-unsigned weft__incoming_complete(struct weft__worker *here,
+unsigned weft__multishot_accept_complete(struct weft__worker *here,
 				 const struct weft__completion *completion)
 {
 	struct weft__reactor *reactor = weft__reactor(here->runtime);
 	struct weft__fd *entry = weft__fd_find(
 		&reactor->fds, (int)(uint32_t)completion->user_data);
-	struct weft__incoming incoming = WEFT__INCOMING_INIT(entry);
+	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
 
 	weft__lock_take(&entry->lock);
 	if (entry->listener && entry->listener->number ==
@@ -252,5 +252,5 @@ unsigned weft__incoming_complete(struct weft__worker *here,
 		incoming.close_fd = completion->result;
 	}
 	weft__lock_drop(&entry->lock);
-	return weft__incoming_do(here, &incoming);
+	return weft__multishot_accept_do(here, &incoming);
 }

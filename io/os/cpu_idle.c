@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-int weft__idled_open(void)
+int weft__cpu_idle_open(void)
 {
 	return open("/proc/stat", O_RDONLY | O_CLOEXEC);
 }
@@ -34,7 +34,7 @@ static bool line_parse(const char *line, unsigned long long *ret_ticks)
 	return true;
 }
 
-uint64_t weft__idled_ns(int fd)
+uint64_t weft__cpu_idle_ns(int fd)
 {
 	long each = sysconf(_SC_CLK_TCK);
 	unsigned long long ticks;

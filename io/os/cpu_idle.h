@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /* A descriptor, or -1: not to be told. */
-int weft__idled_open(void);
+int weft__cpu_idle_open(void);
 
 /* All of them together, since it was started, in steps of 10 ms; 0 if that
  * cannot be told.  A sleep that counts as one for a disk is part of it. */
-uint64_t weft__idled_ns(int fd);
+uint64_t weft__cpu_idle_ns(int fd);
 
 #endif

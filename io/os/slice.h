@@ -2,13 +2,13 @@
 /*
  * Slice - for how long a thread has a processor before others have their turn.
  *
- * The sentinel sleeps a millisecond at a time.  Where the kernel wakes it on
+ * The monitor sleeps a millisecond at a time.  Where the kernel wakes it on
  * the processor of the thread that computes (and it does: a guest's processor
  * that idles does not count as free), the one that computes keeps its slice of
  * about 3 ms, and who waits is looked at in the next clock tick, up to 4 ms
  * later.  A thread that has asked for a shorter slice than the other's does not
  * wait for that (EEVDF, Linux 6.12; sched_setattr(2) with the runtime of a
- * thread without real-time priority).  So the sentinel asks for the shortest
+ * thread without real-time priority).  So the monitor asks for the shortest
  * there is, and gives it back before it runs tasks: all with the same slice
  * would be as before.
  *

@@ -26,7 +26,7 @@ static inline long result(long r)
 	return r < 0 ? -errno : r;
 }
 
-LEAF bool weft__direct_is_open(int fd)
+LEAF bool weft__syscall_is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
 }
@@ -43,7 +43,7 @@ static int socket_kind(int fd)
 
 /* By statx(): a call may meet the close of its descriptor, and the kernel says
  * which was first; ThreadSanitizer would report fstat() for it. */
-LEAF int weft__direct_kind(int fd)
+LEAF int weft__syscall_kind(int fd)
 {
 	struct statx st;
 	int flags;
@@ -61,7 +61,7 @@ LEAF int weft__direct_kind(int fd)
 	return flags & O_DIRECT ? WEFT__FD_DIRECT : WEFT__FD_FILE;
 }
 
-LEAF int weft__direct_openat2(int dir_fd, const char *path,
+LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 			      const struct open_how *how)
 {
 	return (int)result(syscall(SYS_openat2, dir_fd, path, how,
@@ -69,7 +69,7 @@ LEAF int weft__direct_openat2(int dir_fd, const char *path,
 }
 
 /* By statx(), too: it is closed by a call that the tool does not see. */
-LEAF bool weft__direct_is_fifo(int fd)
+LEAF bool weft__syscall_is_fifo(int fd)
 {
 	struct statx st;
 
@@ -78,38 +78,38 @@ LEAF bool weft__direct_is_fifo(int fd)
 }
 
 /* The library's own wrappers are cancellation points, which cost. */
-LEAF ssize_t weft__direct_readv(int fd, const struct iovec *iov, int iov_count,
+LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 				off_t offset)
 {
 	return result(syscall(SYS_preadv2, fd, iov, iov_count, (long)offset,
 			      (long)(offset >> 16 >> 16), RWF_NOWAIT));
 }
 
-LEAF ssize_t weft__direct_writev(int fd, const struct iovec *iov,
+LEAF ssize_t weft__syscall_writev(int fd, const struct iovec *iov,
 				 int iov_count, off_t offset)
 {
 	return result(syscall(SYS_pwritev2, fd, iov, iov_count, (long)offset,
 			      (long)(offset >> 16 >> 16), RWF_NOWAIT));
 }
 
-LEAF off_t weft__direct_position(int fd)
+LEAF off_t weft__syscall_position(int fd)
 {
 	return result(lseek(fd, 0, SEEK_CUR));
 }
 
-LEAF void weft__direct_move(int fd, off_t position)
+LEAF void weft__syscall_move(int fd, off_t position)
 {
 	lseek(fd, position, SEEK_SET);
 }
 
-LEAF bool weft__direct_appends(int fd)
+LEAF bool weft__syscall_appends(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && (flags & O_APPEND);
 }
 
-LEAF bool weft__direct_never_blocks(int fd)
+LEAF bool weft__syscall_never_blocks(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
 
@@ -118,7 +118,7 @@ LEAF bool weft__direct_never_blocks(int fd)
 
 /* ---- Sending files ------------------------------------------------------ */
 
-LEAF size_t weft__direct_bytes_behind(int fd, off_t offset)
+LEAF size_t weft__syscall_bytes_behind(int fd, off_t offset)
 {
 	struct stat st;
 
@@ -143,13 +143,13 @@ static bool byte_is_cached(int fd, off_t offset)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
 
-	return weft__direct_readv(fd, &byte, 1, offset) > 0;
+	return weft__syscall_readv(fd, &byte, 1, offset) > 0;
 }
 
 /* What the kernel reads ahead comes in order: if all pages are there or on
  * their way and the last is there, so are all.  Where they cannot be counted
  * (a file of somebody else's, a kernel before 6.5) samples have to do. */
-LEAF bool weft__direct_is_cached(int fd, off_t offset, size_t bytes)
+LEAF bool weft__syscall_is_cached(int fd, off_t offset, size_t bytes)
 {
 	enum { SAMPLE_BYTES = 64 << 10 };
 	off_t page = sysconf(_SC_PAGESIZE), last = offset + (off_t)bytes - 1;
@@ -167,7 +167,7 @@ LEAF bool weft__direct_is_cached(int fd, off_t offset, size_t bytes)
 
 /* A connection may break when some bytes are sent: then it returns those, and
  * has raised the signal all the same. */
-LEAF ssize_t weft__direct_sendfile(int socket_fd, int file_fd, off_t offset,
+LEAF ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 				   size_t bytes)
 {
 	bool blocked = weft__sigpipe_block();
@@ -182,31 +182,31 @@ LEAF ssize_t weft__direct_sendfile(int socket_fd, int file_fd, off_t offset,
 
 /* ---- Sockets ------------------------------------------------------------ */
 
-LEAF ssize_t weft__direct_send(int fd, const void *buf, size_t bytes,
+LEAF ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes,
 			       int flags)
 {
 	return result(syscall(SYS_sendto, fd, buf, bytes,
 			      flags | MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0));
 }
 
-LEAF ssize_t weft__direct_recv(int fd, void *buf, size_t bytes, int flags)
+LEAF ssize_t weft__syscall_recv(int fd, void *buf, size_t bytes, int flags)
 {
 	return result(syscall(SYS_recvfrom, fd, buf, bytes,
 			      flags | MSG_DONTWAIT, NULL, NULL));
 }
 
-LEAF ssize_t weft__direct_sendmsg(int fd, const struct msghdr *msg, int flags)
+LEAF ssize_t weft__syscall_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	return result(syscall(SYS_sendmsg, fd, msg,
 			      flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-LEAF ssize_t weft__direct_recvmsg(int fd, struct msghdr *msg, int flags)
+LEAF ssize_t weft__syscall_recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	return result(syscall(SYS_recvmsg, fd, msg, flags | MSG_DONTWAIT));
 }
 
-LEAF int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
+LEAF int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,
 			   socklen_t *ret_bytes)
 {
 	*ret_bytes = sizeof(*ret_address);
@@ -214,7 +214,7 @@ LEAF int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
 		fd, (struct sockaddr *)ret_address, ret_bytes));
 }
 
-LEAF bool weft__direct_is_tcp(int fd)
+LEAF bool weft__syscall_is_tcp(int fd)
 {
 	int protocol = 0;
 	socklen_t bytes = sizeof(protocol);
@@ -224,12 +224,12 @@ LEAF bool weft__direct_is_tcp(int fd)
 	       protocol == IPPROTO_TCP;
 }
 
-LEAF int weft__direct_shutdown(int fd, int how)
+LEAF int weft__syscall_shutdown(int fd, int how)
 {
 	return (int)result(shutdown(fd, how));
 }
 
-LEAF bool weft__direct_lingers(int fd)
+LEAF bool weft__syscall_lingers(int fd)
 {
 	struct linger linger = { 0, 0 };
 	socklen_t bytes = sizeof(linger);
@@ -238,7 +238,7 @@ LEAF bool weft__direct_lingers(int fd)
 	       linger.l_onoff && linger.l_linger > 0;
 }
 
-LEAF int weft__direct_close(int fd)
+LEAF int weft__syscall_close(int fd)
 {
 	return (int)result(syscall(SYS_close, fd));
 }

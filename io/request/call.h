@@ -15,11 +15,11 @@
 #include "runtime/sched/wait.h"
 
 /* What the kernel moves at most in one call (MAX_RW_COUNT). */
-#define WEFT__BYTES_MOST ((size_t)0x7ffff000)
+#define WEFT__BYTES_MAX ((size_t)0x7ffff000)
 
 static inline unsigned weft__bytes(size_t bytes)
 {
-	return (unsigned)(bytes < WEFT__BYTES_MOST ? bytes : WEFT__BYTES_MOST);
+	return (unsigned)(bytes < WEFT__BYTES_MAX ? bytes : WEFT__BYTES_MAX);
 }
 
 /* The start of a call that may be done without waiting: the running task's

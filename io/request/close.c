@@ -16,7 +16,7 @@
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
-enum { DOOMED_MOST = 16 };
+enum { DOOMED_MAX = 16 };
 
 /* What could not be cancelled is tried again after that. */
 #define AGAIN_NS 1000000u
@@ -30,7 +30,7 @@ struct doomed {
 };
 
 /* The requests in flight that are marked as LATE, or all; behind the first
- * `skip`, at most DOOMED_MOST.  They are marked with `mark`. */
+ * `skip`, at most DOOMED_MAX.  They are marked with `mark`. */
 static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 			    unsigned mark, unsigned skip,
 			    struct doomed *ret_doomed)
@@ -39,7 +39,7 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 	unsigned count = 0;
 
 	weft__lock_take(&entry->lock);
-	for (task = entry->waiting; task && count < DOOMED_MOST;
+	for (task = entry->waiting; task && count < DOOMED_MAX;
 	     task = task->fd_next) {
 		/* relaxed: begun before it was linked, under the lock. */
 		uint64_t word = weft__load(&task->op, relaxed);
@@ -82,13 +82,13 @@ static bool doomed_cancel(struct weft__worker *worker,
  * changed meanwhile, so that some may have been overlooked. */
 static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 {
-	struct doomed doomed[DOOMED_MOST];
+	struct doomed doomed[DOOMED_MAX];
 	unsigned count, skip = 0;
 	bool all = true;
 
 	while ((count = doomed_list(entry, 0, WEFT__OP_CLOSED, skip, doomed))) {
 		all &= doomed_cancel(worker, doomed, count);
-		if (count < DOOMED_MOST)
+		if (count < DOOMED_MAX)
 			break;
 		skip += count;
 		all = false;
@@ -193,7 +193,7 @@ static void close_gone(struct weft__fd *entry)
 /* False: there is none. */
 static bool late_cancel(struct weft__worker *worker, struct weft__fd *entry)
 {
-	struct doomed doomed[DOOMED_MOST];
+	struct doomed doomed[DOOMED_MAX];
 	unsigned count = doomed_list(entry, WEFT__OP_LATE, WEFT__OP_ANEW, 0,
 				     doomed);
 
@@ -218,7 +218,7 @@ static struct io_uring_sqe close_request(int fd)
 	struct io_uring_sqe sqe = { 0 };
 
 	io_uring_prep_close(&sqe, fd);
-	if (weft__direct_lingers(fd))
+	if (weft__syscall_lingers(fd))
 		sqe.flags |= IOSQE_ASYNC;
 	return sqe;
 }
@@ -240,7 +240,7 @@ static int close_at_once(int fd)
 #ifdef WEFT__TSAN
 	return close(fd) < 0 ? -errno : 0;
 #else
-	return weft__direct_close(fd);
+	return weft__syscall_close(fd);
 #endif
 }
 

@@ -13,7 +13,7 @@
 
 #define TABLE_BYTES (WEFT__FD_CHUNKS * sizeof(struct weft__fd *))
 
-int weft__fds_init(struct weft__fds *fds)
+int weft__fd_table_init(struct weft__fd_table *fds)
 {
 	void *table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -24,7 +24,7 @@ int weft__fds_init(struct weft__fds *fds)
 	return 0;
 }
 
-void weft__fds_fini(struct weft__fds *fds)
+void weft__fd_table_fini(struct weft__fd_table *fds)
 {
 	/* relaxed: nobody else is left. */
 	for (uint32_t i = weft__load(&fds->chunks_end, relaxed); i-- > 0;)
@@ -32,7 +32,7 @@ void weft__fds_fini(struct weft__fds *fds)
 	munmap(fds->chunks, TABLE_BYTES);
 }
 
-static void fds_grow(struct weft__fds *fds, uint32_t end)
+static void fds_grow(struct weft__fd_table *fds, uint32_t end)
 {
 	/* relaxed: for fini alone, which comes after all. */
 	uint32_t old = weft__load(&fds->chunks_end, relaxed);
@@ -41,13 +41,13 @@ static void fds_grow(struct weft__fds *fds, uint32_t end)
 		;
 }
 
-int weft__fd_make(struct weft__fds *fds, int fd, struct weft__fd **ret_entry)
+int weft__fd_make(struct weft__fd_table *fds, int fd, struct weft__fd **ret_entry)
 {
 	uint32_t index = (uint32_t)fd >> WEFT__FD_CHUNK_BITS;
 	struct weft__fd *chunk, *expected = NULL;
 
 	/* A number that is no descriptor must not cost memory. */
-	if (fd < 0 || !weft__direct_is_open(fd))
+	if (fd < 0 || !weft__syscall_is_open(fd))
 		return -EBADF;
 	chunk = calloc(WEFT__FD_CHUNK, sizeof(*chunk));
 	if (!chunk)
@@ -63,18 +63,18 @@ int weft__fd_make(struct weft__fds *fds, int fd, struct weft__fd **ret_entry)
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd)
 {
-	int kind = weft__direct_kind(fd);
+	int kind = weft__syscall_kind(fd);
 
 	if (kind >= 0)
 		weft__fd_set_kind(entry, kind);
 	return kind;
 }
 
-void weft__fd_discard(struct weft__fds *fds, int fd)
+void weft__fd_discard(struct weft__fd_table *fds, int fd)
 {
 	struct weft__fd *entry = weft__fd_find(fds, fd);
 
 	if (entry)
 		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
-	weft__direct_close(fd);
+	weft__syscall_close(fd);
 }

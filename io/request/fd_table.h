@@ -58,19 +58,19 @@ enum { WEFT__FD_CHUNK_BITS = 12, WEFT__FD_CHUNK = 1 << WEFT__FD_CHUNK_BITS };
 /* A table for every int; what is not touched takes no memory. */
 #define WEFT__FD_CHUNKS ((size_t)1 << (31 - WEFT__FD_CHUNK_BITS))
 
-struct weft__fds {
+struct weft__fd_table {
 	weft__atomic(struct weft__fd *) *chunks; /* the table is immutable */
 	weft__atomic(uint32_t) chunks_end; /* none was made from there on */
 };
 
-int weft__fds_init(struct weft__fds *fds);
-void weft__fds_fini(struct weft__fds *fds);
+int weft__fd_table_init(struct weft__fd_table *fds);
+void weft__fd_table_fini(struct weft__fd_table *fds);
 
 /* The entry of a descriptor, made if need be.  0, -EBADF, -ENOMEM. */
-int weft__fd_make(struct weft__fds *fds, int fd, struct weft__fd **ret_entry);
+int weft__fd_make(struct weft__fd_table *fds, int fd, struct weft__fd **ret_entry);
 
 /* The entry, or NULL if no descriptor near it was ever used. */
-static inline struct weft__fd *weft__fd_find(struct weft__fds *fds, int fd)
+static inline struct weft__fd *weft__fd_find(struct weft__fd_table *fds, int fd)
 {
 	struct weft__fd *chunk;
 
@@ -83,7 +83,7 @@ static inline struct weft__fd *weft__fd_find(struct weft__fds *fds, int fd)
 		       NULL;
 }
 
-static inline int weft__fd_get(struct weft__fds *fds, int fd,
+static inline int weft__fd_get(struct weft__fd_table *fds, int fd,
 			       struct weft__fd **ret_entry)
 {
 	struct weft__fd *entry = weft__fd_find(fds, fd);
@@ -95,7 +95,7 @@ static inline int weft__fd_get(struct weft__fds *fds, int fd,
 }
 
 /* Closes a descriptor that no task knows of. */
-void weft__fd_discard(struct weft__fds *fds, int fd);
+void weft__fd_discard(struct weft__fd_table *fds, int fd);
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd);
 

@@ -27,20 +27,20 @@ static bool table_register(struct weft__ring *ring, uint32_t places)
 /* It may have no more places than the process may have descriptors. */
 static uint32_t table_make(struct weft__ring *ring)
 {
-	for (uint32_t places = WEFT__FILES_MOST; places >= LEAST; places /= 2)
+	for (uint32_t places = WEFT__FIXED_FILES_MAX; places >= LEAST; places /= 2)
 		if (table_register(ring, places))
 			return places;
 	return 0;
 }
 
-static void files_open(struct weft__files *files, struct weft__ring *ring)
+static void files_open(struct weft__fixed_files *files, struct weft__ring *ring)
 {
 	uint32_t places;
 
 	files->opened = true;
 	if (!(ring->uring.features & IORING_FEAT_RW_ATTR))
 		return;
-	files->free = calloc(WEFT__FILES_MOST, sizeof(*files->free));
+	files->free = calloc(WEFT__FIXED_FILES_MAX, sizeof(*files->free));
 	if (!files->free)
 		return;
 	/* The lowest first. */
@@ -59,14 +59,14 @@ static int files_update(struct weft__ring *ring, int place, int fd)
 				 IORING_REGISTER_FILES_UPDATE, &update, 1);
 }
 
-static void files_free(struct weft__files *files, int place)
+static void files_free(struct weft__fixed_files *files, int place)
 {
 	weft__lock_take(&files->lock);
 	files->free[files->free_count++] = (uint16_t)place;
 	weft__lock_drop(&files->lock);
 }
 
-int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
+int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
 		      int fd)
 {
 	int place = -1;
@@ -84,7 +84,7 @@ int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
 	return place;
 }
 
-void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
+void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
 		       int place)
 {
 	int r = files_update(ring, place, -1);
@@ -93,7 +93,7 @@ void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
 	files_free(files, place);
 }
 
-void weft__files_close(struct weft__files *files, struct weft__ring *ring)
+void weft__fixed_files_close(struct weft__fixed_files *files, struct weft__ring *ring)
 {
 	if (!files->free)
 		return;

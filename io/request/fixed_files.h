@@ -20,9 +20,9 @@
 #include "io/ring/ring.h"
 #include "runtime/base/lock.h"
 
-enum { WEFT__FILES_MOST = 4096 };
+enum { WEFT__FIXED_FILES_MAX = 4096 };
 
-struct weft__files {
+struct weft__fixed_files {
 	struct weft__lock lock;
 	bool opened;	     /* under lock; or it was tried */
 	uint16_t *free;	     /* under lock: places */
@@ -31,16 +31,16 @@ struct weft__files {
 
 /* From any worker, unless the ring is for one thread alone: a place for the
  * descriptor, or -1 if there is none. */
-int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
+int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
 		      int fd);
 
 /* Likewise: nothing that names the place is under way.  The file is closed if
  * that was all that held it open. */
-void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
+void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
 		       int place);
 
 /* Before the ring is closed, by who does that.  Files are closed that nothing
  * else holds open, nor a request that is under way. */
-void weft__files_close(struct weft__files *files, struct weft__ring *ring);
+void weft__fixed_files_close(struct weft__fixed_files *files, struct weft__ring *ring);
 
 #endif

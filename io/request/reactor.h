@@ -12,7 +12,7 @@
 
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
-	struct weft__fds fds;
+	struct weft__fd_table fds;
 	/* Immutable. */
 	bool nosignal;	 /* writes can do without SIGPIPE */
 	bool tells_ends; /* what receives for good is told of the end */
@@ -21,7 +21,7 @@ struct weft__reactor {
 	weft__atomic(uint32_t) listeners_made; /* numbers them */
 	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
 	weft__atomic(uint64_t) stale;	/* completions of nobody: a bug */
-	int idled_fd; /* immutable; see io/os/cpu_idle.h */
+	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 };
 
 static inline struct weft__reactor *

@@ -6,7 +6,7 @@
 
 /* Of each kind: bytes a buffer, buffers at first, and at most. */
 static const struct {
-	uint32_t each, first, most;
+	uint32_t each, first, max;
 } kinds[WEFT__POOLS] = {
 	[WEFT__POOL_SMALL] = { WEFT__POOL_SMALL_BYTES, 64, 2048 },
 	[WEFT__POOL_LARGE] = { WEFT__POOL_LARGE_BYTES, 16, 128 },
@@ -22,12 +22,12 @@ static void *map(size_t bytes)
 
 static size_t memory_bytes(const struct weft__pool *pool)
 {
-	return (size_t)pool->most * (pool->each + WEFT__LINE_BYTES);
+	return (size_t)pool->max * (pool->each + WEFT__LINE_BYTES);
 }
 
 static size_t ring_bytes(const struct weft__pool *pool)
 {
-	return pool->most * sizeof(struct io_uring_buf);
+	return pool->max * sizeof(struct io_uring_buf);
 }
 
 static void pool_free(struct weft__pool *pool)
@@ -46,7 +46,7 @@ static bool pool_map(struct weft__pool *pool)
 {
 	pool->ring = map(ring_bytes(pool));
 	pool->memory = map(memory_bytes(pool));
-	pool->pieces = calloc(pool->most, sizeof(*pool->pieces));
+	pool->pieces = calloc(pool->max, sizeof(*pool->pieces));
 	return pool->ring && pool->memory && pool->pieces;
 }
 
@@ -54,7 +54,7 @@ static bool pool_register(struct weft__pool *pool, struct weft__ring *ring)
 {
 	struct io_uring_buf_reg reg = {
 		.ring_addr = (uint64_t)(uintptr_t)pool->ring,
-		.ring_entries = pool->most,
+		.ring_entries = pool->max,
 		.bgid = pool->group,
 	};
 
@@ -65,7 +65,7 @@ static bool pool_make(struct weft__pool *pool, struct weft__ring *ring,
 		      enum weft__pool_kind kind)
 {
 	pool->each = kinds[kind].each;
-	pool->most = kinds[kind].most;
+	pool->max = kinds[kind].max;
 	pool->group = (uint16_t)kind;
 	if (!pool_map(pool) || !pool_register(pool, ring)) {
 		pool_free(pool);
@@ -119,7 +119,7 @@ bool weft__pool_grow(struct weft__pool *pool, bool again)
 
 	if (!again && !is_scarce(pool))
 		return true;
-	if (pool->made == pool->most)
+	if (pool->made == pool->max)
 		return !again;
 	while (pool->made < until)
 		weft__pool_give(pool, pool->made++);
@@ -129,7 +129,7 @@ bool weft__pool_grow(struct weft__pool *pool, bool again)
 void weft__pool_give(struct weft__pool *pool, uint32_t piece)
 {
 	struct io_uring_buf *buf =
-		&pool->ring->bufs[pool->given++ & (pool->most - 1)];
+		&pool->ring->bufs[pool->given++ & (pool->max - 1)];
 
 	buf->addr = (uint64_t)(uintptr_t)weft__pool_at(pool, piece);
 	buf->len = pool->each;

@@ -52,7 +52,7 @@ struct weft__pool {
 	char *memory;
 	struct weft__piece *pieces;
 	uint32_t each; /* bytes a buffer holds */
-	uint32_t most; /* buffers; a power of two */
+	uint32_t max; /* buffers; a power of two */
 	uint16_t group;
 	bool refused; /* owner only: it could not be opened */
 	/* Owner only. */

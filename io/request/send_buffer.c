@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-struct weft__out *weft__out_take(struct weft__outs *outs)
+struct weft__send_buffer *weft__send_buffer_take(struct weft__send_buffers *outs)
 {
-	struct weft__out *out = outs->first;
+	struct weft__send_buffer *out = outs->first;
 
 	if (out) {
 		outs->first = out->next;
@@ -19,9 +19,9 @@ struct weft__out *weft__out_take(struct weft__outs *outs)
 	return out;
 }
 
-void weft__out_drop(struct weft__outs *outs, struct weft__out *out)
+void weft__send_buffer_drop(struct weft__send_buffers *outs, struct weft__send_buffer *out)
 {
-	if (outs->count == WEFT__OUTS_MOST) {
+	if (outs->count == WEFT__SEND_BUFFERS_MAX) {
 		free(out);
 		return;
 	}
@@ -30,10 +30,10 @@ void weft__out_drop(struct weft__outs *outs, struct weft__out *out)
 	outs->count++;
 }
 
-void weft__outs_close(struct weft__outs *outs)
+void weft__send_buffers_close(struct weft__send_buffers *outs)
 {
 	while (outs->first) {
-		struct weft__out *out = outs->first;
+		struct weft__send_buffer *out = outs->first;
 
 		outs->first = out->next;
 		free(out);

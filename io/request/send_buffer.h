@@ -10,30 +10,30 @@
 #include <stdint.h>
 
 enum {
-	WEFT__OUT_BYTES = 4 << 10,
-	WEFT__OUTS_MOST = 128, /* kept by a worker: as many as it has runs in a
+	WEFT__SEND_BUFFER_BYTES = 4 << 10,
+	WEFT__SEND_BUFFERS_MAX = 128, /* kept by a worker: as many as it has runs in a
 				  tick */
 };
 
-struct weft__out {
-	struct weft__out *next; /* in the store */
+struct weft__send_buffer {
+	struct weft__send_buffer *next; /* in the store */
 	uint32_t bytes;		/* put into it */
 	uint32_t at;		/* and sent of those */
 	int32_t said;		/* by the last send, if it left some */
-	char data[WEFT__OUT_BYTES];
+	char data[WEFT__SEND_BUFFER_BYTES];
 };
 
 /* Owner only. */
-struct weft__outs {
-	struct weft__out *first;
+struct weft__send_buffers {
+	struct weft__send_buffer *first;
 	uint32_t count;
 };
 
 /* An empty one, or NULL without memory. */
-struct weft__out *weft__out_take(struct weft__outs *outs);
-void weft__out_drop(struct weft__outs *outs, struct weft__out *out);
+struct weft__send_buffer *weft__send_buffer_take(struct weft__send_buffers *outs);
+void weft__send_buffer_drop(struct weft__send_buffers *outs, struct weft__send_buffer *out);
 
 /* Frees those that are kept. */
-void weft__outs_close(struct weft__outs *outs);
+void weft__send_buffers_close(struct weft__send_buffers *outs);
 
 #endif

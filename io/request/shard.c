@@ -55,10 +55,10 @@ void weft__shard_close(struct weft__shard *shard)
 {
 	/* Of streams that nobody closed. */
 	weft__ring_cancel_all(&shard->ring);
-	weft__files_close(&shard->files, &shard->ring);
+	weft__fixed_files_close(&shard->files, &shard->ring);
 	weft__ring_close(&shard->ring);
 	pools_close(shard);
-	weft__outs_close(&shard->outs);
+	weft__send_buffers_close(&shard->outs);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
 	free(shard);
@@ -89,7 +89,7 @@ unsigned weft__shard_take(struct weft__worker *worker,
 	uint32_t room = weft__harvest_room(worker);
 	unsigned count = weft__ring_reap(
 		&shard->ring, batch,
-		room < WEFT__BATCH_MOST ? room : WEFT__BATCH_MOST);
+		room < WEFT__BATCH_MAX ? room : WEFT__BATCH_MAX);
 
 	for (unsigned i = 0; i < count; i++)
 		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_STREAM)
@@ -99,7 +99,7 @@ unsigned weft__shard_take(struct weft__worker *worker,
 
 		if (tag == WEFT__TAG_STREAM)
 			/* mutate: wake */
-			batch[i] = weft__told(
+			batch[i] = weft__stream_wake(
 				weft__stream_complete(worker, &batch[i]));
 		else if (tag == WEFT__TAG_WAKE_FD &&
 			 !(batch[i].flags &

@@ -35,7 +35,7 @@
 #include "runtime/sched/worker.h"
 
 enum {
-	WEFT__BATCH_MOST = 128, /* completions reaped in a go */
+	WEFT__BATCH_MAX = 128, /* completions reaped in a go */
 };
 
 /* What a request's user_data says: who is to know of its completion.
@@ -57,7 +57,7 @@ enum weft__tag {
 struct weft__shard {
 	struct weft__ring ring; /* see there */
 	/* Owner only: what it took last, from any ring. */
-	struct weft__completion batch[WEFT__BATCH_MOST];
+	struct weft__completion batch[WEFT__BATCH_MAX];
 	struct weft__trylock lock WEFT__APART;
 	bool wake_armed;	/* under lock: wake_fd is being polled */
 	bool sigpipe_seen;	/* owner only: see io/os/sigpipe.h */
@@ -67,8 +67,8 @@ struct weft__shard {
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
 	struct weft__pool pools[WEFT__POOLS]; /* see there */
-	struct weft__outs outs;		      /* owner only */
-	struct weft__files files;	      /* see there */
+	struct weft__send_buffers outs;		      /* owner only */
+	struct weft__fixed_files files;	      /* see there */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)
@@ -128,7 +128,7 @@ unsigned weft__shard_help(struct weft__worker *worker,
 
 /* Lock held: copies completions into the batch of `worker`; see S4.  Streams
  * are told of theirs at once (M1 in stream.h), and what is left of those is
- * whom to wake: see weft__told(). */
+ * whom to wake: see weft__stream_wake(). */
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
@@ -152,7 +152,7 @@ bool weft__shard_submit(struct weft__shard *shard);
 
 /* A stream's completion, told: its user_data and flags are the id of a task, or
  * of none. */
-static inline struct weft__completion weft__told(uint64_t id)
+static inline struct weft__completion weft__stream_wake(uint64_t id)
 {
 	return (struct weft__completion){
 		.user_data = weft__user_data(WEFT__TAG_STREAM, 0, (uint32_t)id),
@@ -160,7 +160,7 @@ static inline struct weft__completion weft__told(uint64_t id)
 	};
 }
 
-static inline uint64_t weft__told_id(const struct weft__completion *completion)
+static inline uint64_t weft__stream_wake_id(const struct weft__completion *completion)
 {
 	return (uint64_t)completion->flags << 32 |
 	       (uint32_t)completion->user_data;

@@ -64,7 +64,7 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
 /* Takes at most that many completions, oldest first. */
 unsigned weft__ring_reap(struct weft__ring *ring,
 			 struct weft__completion *ret_completions,
-			 unsigned most);
+			 unsigned max);
 
 /* Cancels one request, from any thread.  0: it will complete with an error, if
  * not with success.  -EALREADY: it is being carried out and was interrupted.

@@ -196,7 +196,7 @@ static int stream_own_fd(struct weft__stream *stream)
 	stream->owns = !error;
 	/* Of a TCP connection any kernel tells. */
 	stream->singly = !reactor->tells_ends &&
-			 !weft__direct_is_tcp(stream->fd);
+			 !weft__syscall_is_tcp(stream->fd);
 	return error;
 }
 
@@ -354,7 +354,7 @@ static bool stream_set_waits(struct weft__stream *stream, uint64_t waits)
 }
 
 void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
-			  uint64_t reason, uint64_t most_ns)
+			  uint64_t reason, uint64_t max_ns)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = worker->current;
@@ -363,10 +363,10 @@ void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 	weft__store(&stream->reader, weft__running_id(task), relaxed);
 	if (!stream_set_waits(stream, waits))
 		return;
-	if (most_ns == UINT64_MAX)
+	if (max_ns == UINT64_MAX)
 		weft__suspend(worker, reason);
 	else
-		weft__op_pause(worker, task, reason, most_ns);
+		weft__op_pause(worker, task, reason, max_ns);
 	/* relaxed: a look.  pairs: [stream.told] */
 	if (weft__load(&stream->word, relaxed) & waits)
 		weft__and(&stream->word, ~waits, relaxed);
@@ -374,13 +374,13 @@ void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 
 /* Until the stream is told of something to read, or can send what is kept
  * back. */
-static void stream_suspend(struct weft__stream *stream, uint64_t most_ns)
+static void stream_suspend(struct weft__stream *stream, uint64_t max_ns)
 {
 	uint64_t waits = WEFT__STREAM_WAITS;
 
 	if (stream->out)
 		waits |= WEFT__STREAM_DRAINS; /* mutate: wake */
-	weft__stream_suspend(stream, waits, stream_reason(stream), most_ns);
+	weft__stream_suspend(stream, waits, stream_reason(stream), max_ns);
 }
 
 /* What was received into a buffer of its own. */

@@ -98,8 +98,8 @@ struct weft__stream {
 	char *own;		       /* a buffer, while the pool has none; */
 	uint32_t own_bytes;	       /* received into it, */
 	uint32_t own_at;	       /* and gone of those */
-	struct weft__out *out;	       /* what was put, */
-	struct weft__out *going;       /* and is being sent: see SENDS */
+	struct weft__send_buffer *out;	       /* what was put, */
+	struct weft__send_buffer *going;       /* and is being sent: see SENDS */
 	struct weft__worker *going_in; /* whose ring that is, or was, in */
 	weft__atomic(uint64_t) putter; /* who put last; others look */
 	/* Its place + 1 in a ring's table of files, under that ring's worker;
@@ -189,7 +189,7 @@ static inline void weft__stream_shorten(const struct weft__stream *stream,
 /* Suspends the reader until one of `waits` (WEFT__STREAM_WAITS, _DRAINS) is
  * over, if none is; or it is woken for another reason. */
 void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
-			  uint64_t reason, uint64_t most_ns);
+			  uint64_t reason, uint64_t max_ns);
 
 /* Has the kernel send what was put, unless it is at it; does not wait.  See
  * `error`. */

@@ -12,7 +12,7 @@ enum {
 };
 
 /* So many pieces that nobody reads, and the kernel is to keep the rest. */
-static const uint32_t held_most[WEFT__POOLS] = { 64, 8 };
+static const uint32_t held_max[WEFT__POOLS] = { 64, 8 };
 
 /* Is the stream better off with pieces of the other kind? */
 static bool is_misfit(struct weft__stream *stream, uint32_t bytes)
@@ -29,7 +29,7 @@ static bool is_full(struct weft__stream *stream)
 {
 	/* relaxed: an estimate; it only falls meanwhile. */
 	return stream->came - weft__load(&stream->gone, relaxed) >=
-	       held_most[stream->kind];
+	       held_max[stream->kind];
 }
 
 /* May the request go on?  If it is not to be caught now it has ended, or its
@@ -119,12 +119,12 @@ static uint64_t stream_received(struct weft__stream *stream,
 
 /* What was put is sent; if not all of it, whoever waits for whatever of the
  * stream is to see to the rest. */
-static uint64_t stream_sent(struct weft__outs *outs,
+static uint64_t stream_sent(struct weft__send_buffers *outs,
 			    struct weft__stream *stream, int32_t result)
 {
 	/* pairs: [stream.armed] */
 	uint64_t old = weft__load(&stream->word, acquire);
-	struct weft__out *out = stream->going;
+	struct weft__send_buffer *out = stream->going;
 	bool all = !stream->put_polls &&
 		   result == (int32_t)(out->bytes - out->at);
 	uint64_t wakes = WEFT__STREAM_DRAINS | (all ? 0 : WEFT__STREAM_WAITS);
@@ -144,7 +144,7 @@ static uint64_t stream_sent(struct weft__outs *outs,
 	} while (!weft__cas_acquire(&stream->word, &old, next,
 				    acq_rel)); /* mutate: retry */
 	if (all)
-		weft__out_drop(outs, out);
+		weft__send_buffer_drop(outs, out);
 	return reader;
 }
 

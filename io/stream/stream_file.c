@@ -15,7 +15,7 @@ void weft__stream_enter_file(struct weft__stream *stream)
 	if (worker != stream->home)
 		return;
 	stream->filed = true;
-	place = weft__files_enter(&shard->files, &shard->ring, stream->fd);
+	place = weft__fixed_files_enter(&shard->files, &shard->ring, stream->fd);
 	/* relaxed: others may go on without. */
 	if (place >= 0)
 		weft__store(&stream->file,
@@ -33,6 +33,6 @@ void weft__stream_leave_file(struct weft__stream *stream)
 		return;
 	shard = weft__shard(
 		weft__worker_self()->runtime->workers[file >> 16]);
-	weft__files_leave(&shard->files, &shard->ring,
+	weft__fixed_files_leave(&shard->files, &shard->ring,
 			  (int)(file & 0xffff) - 1);
 }

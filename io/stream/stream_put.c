@@ -11,7 +11,7 @@
 #include "io/request/call.h"
 #include "io/stream/stream.h"
 
-static struct weft__outs *outs_here(void)
+static struct weft__send_buffers *outs_here(void)
 {
 	return &weft__shard(weft__worker_self())->outs;
 }
@@ -32,10 +32,10 @@ static bool has_unsent(struct weft__stream *stream)
 
 /* ---- The send ------------------------------------------------------------ */
 
-static void put_drop(struct weft__out **out)
+static void put_drop(struct weft__send_buffer **out)
 {
 	if (*out)
-		weft__out_drop(outs_here(), *out);
+		weft__send_buffer_drop(outs_here(), *out);
 	*out = NULL;
 }
 
@@ -52,7 +52,7 @@ static void put_begin(struct weft__stream *stream, int flags)
 	struct io_uring_sqe *slot = weft__op_entry();
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__shard *shard = weft__shard(worker);
-	struct weft__out *out = stream->going;
+	struct weft__send_buffer *out = stream->going;
 
 	memset(slot, 0, sizeof(*slot));
 	if (weft__unlikely(stream->put_polls))
@@ -74,8 +74,8 @@ static void put_begin(struct weft__stream *stream, int flags)
 /* Not through the ring.  False: there is more to send. */
 static bool put_direct(struct weft__stream *stream, int flags)
 {
-	struct weft__out *out = stream->going;
-	ssize_t n = weft__direct_send(stream->fd, out->data + out->at,
+	struct weft__send_buffer *out = stream->going;
+	ssize_t n = weft__syscall_send(stream->fd, out->data + out->at,
 				      out->bytes - out->at, flags);
 
 	/* The next one of this run looks at the clock. */
@@ -183,14 +183,14 @@ static void put_cancel(struct weft__stream *stream)
 }
 
 /* What is not the kernel's any more: as much of it as there is room for. */
-static bool put_rest(struct weft__stream *stream, struct weft__out **out)
+static bool put_rest(struct weft__stream *stream, struct weft__send_buffer **out)
 {
-	struct weft__out *rest = *out;
+	struct weft__send_buffer *rest = *out;
 	ssize_t n;
 
 	if (!rest)
 		return true;
-	n = weft__direct_send(stream->fd, rest->data + rest->at,
+	n = weft__syscall_send(stream->fd, rest->data + rest->at,
 			      rest->bytes - rest->at, 0);
 	return n == (ssize_t)(rest->bytes - rest->at);
 }
@@ -226,9 +226,9 @@ int weft__stream_drain_at_last(struct weft__stream *stream)
 
 /* ---- The calls ----------------------------------------------------------- */
 
-static bool has_room(const struct weft__out *out, size_t bytes)
+static bool has_room(const struct weft__send_buffer *out, size_t bytes)
 {
-	return bytes <= WEFT__OUT_BYTES - out->bytes;
+	return bytes <= WEFT__SEND_BUFFER_BYTES - out->bytes;
 }
 
 /* A buffer with room for that.  1; or 0 if there is no memory; or an error. */
@@ -248,7 +248,7 @@ static int put_make_room(struct weft__stream *stream, size_t bytes)
 	if (stream->error)
 		return stream->error;
 	if (!stream->out)
-		stream->out = weft__out_take(outs_here());
+		stream->out = weft__send_buffer_take(outs_here());
 	return stream->out != NULL;
 }
 
@@ -276,7 +276,7 @@ int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
 		return s->error;
 	/* relaxed: a task that looks for itself finds itself. */
 	weft__store(&s->putter, weft__running_id(worker->current), relaxed);
-	if (bytes > WEFT__OUT_BYTES)
+	if (bytes > WEFT__SEND_BUFFER_BYTES)
 		return put_through(stream, buf, bytes);
 	if (!s->out || weft__unlikely(!has_room(s->out, bytes))) {
 		r = put_make_room(s, bytes);

@@ -103,8 +103,8 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	weft__wait_begin(worker, worker->current);
 	/* A long one is copied for longer than a call takes, and what it sends
 	 * is in the caches now. */
-	if (bytes > WEFT__OUT_BYTES || weft__call_is_lone(worker)) {
-		r = weft__direct_send(stream->fd, buf, bytes, 0);
+	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_lone(worker)) {
+		r = weft__syscall_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);
 	}

@@ -8,12 +8,12 @@
 
 /* Is in runtime/sched/panic.c, for it names the task. */
 __attribute__((noreturn, cold, format(printf, 3, 4))) void
-weft__fail(const char *file, int line, const char *format, ...);
+weft__panic(const char *file, int line, const char *format, ...);
 
 #define weft__assert(condition, sentence)                           \
 	do {                                                        \
 		if (__builtin_expect(!(condition), 0))              \
-			weft__fail(__FILE__, __LINE__, "%s", sentence); \
+			weft__panic(__FILE__, __LINE__, "%s", sentence); \
 	} while (0)
 
 /* Checks that cost; compiled in with -Dinvariants=true. */

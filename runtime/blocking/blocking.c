@@ -8,7 +8,7 @@
 #include "runtime/blocking/job_queue.h"
 #include "runtime/stack/thread.h"
 
-enum { THREADS_DEFAULT = 512, NAMED_MOST = 20 };
+enum { THREADS_DEFAULT = 512, NAMED_MAX = 20 };
 #define IDLE_DEFAULT_NS WEFT_SEC(10)
 #define STACK_BYTES ((size_t)2 << 20)
 
@@ -23,7 +23,7 @@ struct idler {
 
 struct weft__blocking {
 	struct weft__lock lock;
-	struct weft__jobs jobs;	      /* under lock */
+	struct weft__job_queue jobs;	      /* under lock */
 	struct weft__job_lane lane;   /* under lock; the default */
 	struct idler *idle;	      /* under lock; the last to come first */
 	uint32_t threads_max;	      /* immutable */
@@ -115,10 +115,10 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 
 	weft__lock_take(&pool->lock);
 	if (done) {
-		weft__jobs_end(&pool->jobs, done);
+		weft__job_queue_end(&pool->jobs, done);
 		pool->done++;
 	}
-	next = weft__jobs_take(&pool->jobs);
+	next = weft__job_queue_take(&pool->jobs);
 	if (!next)
 		idle_add(pool, self);
 	weft__lock_drop(&pool->lock);
@@ -214,8 +214,8 @@ static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 	struct weft__waiter *first = NULL, **link = &first;
 	struct weft__job *job;
 
-	while ((job = weft__jobs_take(&pool->jobs))) {
-		weft__jobs_end(&pool->jobs, job);
+	while ((job = weft__job_queue_take(&pool->jobs))) {
+		weft__job_queue_end(&pool->jobs, job);
 		*link = &job->waiter;
 		link = &job->waiter.next;
 	}
@@ -316,7 +316,7 @@ void weft__blocking_name_survivors(struct weft_runtime *runtime)
 	if (!pool)
 		return;
 	weft__lock_take(&pool->lock);
-	for (w = pool->jobs.running.head; w && count++ < NAMED_MOST;
+	for (w = pool->jobs.running.head; w && count++ < NAMED_MAX;
 	     w = w->next)
 		job_name("shutdown", w->item, "has not returned");
 	weft__lock_drop(&pool->lock);
@@ -333,7 +333,7 @@ static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 	bool makes = false;
 
 	weft__lock_take(&pool->lock);
-	if (weft__jobs_add(&pool->jobs, job)) {
+	if (weft__job_queue_add(&pool->jobs, job)) {
 		called = idle_call(pool);
 		/* relaxed: under the lock. */
 		makes = !called && weft__load(&pool->threads, relaxed) <
@@ -359,7 +359,7 @@ static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 		weft__lock_take(&pool->lock);
 		queued = !job->begun;
 		if (queued) /* mutate: recheck=true */
-			weft__jobs_remove(&pool->jobs, job);
+			weft__job_queue_remove(&pool->jobs, job);
 		weft__lock_drop(&pool->lock);
 		if (queued) /* mutate: recheck=true */
 			return r;
@@ -400,7 +400,7 @@ int64_t weft_blocking(weft_fn fn, void *arg)
 	return weft_blocking_lane(NULL, fn, arg);
 }
 
-int weft_blocking_stats(struct weft_runtime *runtime,
+int weft_blocking_stats_get(struct weft_runtime *runtime,
 			struct weft_blocking_stats *ret_stats)
 {
 	struct weft_blocking_stats stats = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/blocking/job_queue.h"
 
-static void turn_add(struct weft__jobs *jobs, struct weft__job_lane *lane)
+static void turn_add(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
 	lane->next = NULL;
 	lane->prev = jobs->turn_last;
@@ -10,7 +10,7 @@ static void turn_add(struct weft__jobs *jobs, struct weft__job_lane *lane)
 	lane->in_turn = true;
 }
 
-static void turn_remove(struct weft__jobs *jobs, struct weft__job_lane *lane)
+static void turn_remove(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
 	*(lane->prev ? &lane->prev->next : &jobs->turn) = lane->next;
 	*(lane->next ? &lane->next->prev : &jobs->turn_last) = lane->prev;
@@ -18,10 +18,10 @@ static void turn_remove(struct weft__jobs *jobs, struct weft__job_lane *lane)
 }
 
 /* J1 */
-static void turn_update(struct weft__jobs *jobs, struct weft__job_lane *lane)
+static void turn_update(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
 	bool may_begin = lane->queued &&
-			 (!lane->most || lane->running < lane->most);
+			 (!lane->max || lane->running < lane->max);
 
 	if (may_begin && !lane->in_turn)
 		turn_add(jobs, lane);
@@ -30,9 +30,9 @@ static void turn_update(struct weft__jobs *jobs, struct weft__job_lane *lane)
 }
 
 /* J2 */
-static void lane_bind(struct weft__jobs *jobs, struct weft__job_lane *lane)
+static void lane_bind(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
-	struct weft__jobs *none = NULL;
+	struct weft__job_queue *none = NULL;
 
 	/* relaxed: if it is this pool, the lock has it. */
 	if (weft__load(&lane->jobs, relaxed) == jobs)
@@ -49,7 +49,7 @@ static void lane_unbind(struct weft__job_lane *lane)
 		weft__store(&lane->jobs, NULL, release);
 }
 
-bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job)
+bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	struct weft__job_lane *lane = job->lane;
 
@@ -58,24 +58,24 @@ bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job)
 	lane->queued++;
 	jobs->queued_count++;
 	turn_update(jobs, lane); /* mutate: wake */
-	return !lane->most || lane->running + lane->queued <= lane->most;
+	return !lane->max || lane->running + lane->queued <= lane->max;
 }
 
-static void job_unqueue(struct weft__jobs *jobs, struct weft__job *job)
+static void job_unqueue(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	weft__waiters_remove(&job->lane->waiters, &job->waiter);
 	job->lane->queued--;
 	jobs->queued_count--;
 }
 
-void weft__jobs_remove(struct weft__jobs *jobs, struct weft__job *job)
+void weft__job_queue_remove(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	job_unqueue(jobs, job);
 	turn_update(jobs, job->lane); /* mutate: wake */
 	lane_unbind(job->lane);	      /* mutate: wake */
 }
 
-struct weft__job *weft__jobs_take(struct weft__jobs *jobs)
+struct weft__job *weft__job_queue_take(struct weft__job_queue *jobs)
 {
 	struct weft__job_lane *lane = jobs->turn;
 	struct weft__job *job;
@@ -93,7 +93,7 @@ struct weft__job *weft__jobs_take(struct weft__jobs *jobs)
 	return job;
 }
 
-void weft__jobs_end(struct weft__jobs *jobs, struct weft__job *job)
+void weft__job_queue_end(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	weft__waiters_remove(&jobs->running, &job->waiter);
 	jobs->running_count--;

@@ -38,9 +38,9 @@
  */
 struct weft__job_lane {
 	const char *name;
-	uint32_t most; /* 0: no limit */
+	uint32_t max; /* 0: no limit */
 	uint32_t reserved;
-	weft__atomic(struct weft__jobs *) jobs; /* J2; or NULL */
+	weft__atomic(struct weft__job_queue *) jobs; /* J2; or NULL */
 	struct weft__waiters waiters; /* of what is queued */
 	struct weft__job_lane *next;  /* in turn */
 	struct weft__job_lane *prev;
@@ -65,7 +65,7 @@ struct weft__job {
 };
 
 /* Those of a pool; zeroed there are none. */
-struct weft__jobs {
+struct weft__job_queue {
 	struct weft__job_lane *turn; /* the first lane in turn */
 	struct weft__job_lane *turn_last;
 	struct weft__waiters running;
@@ -75,15 +75,15 @@ struct weft__jobs {
 
 /* Queues a job.  True: it may begin at once, or as soon as those queued before
  * it have; whoever adds it sees to it that a thread comes. */
-bool weft__jobs_add(struct weft__jobs *jobs, struct weft__job *job);
+bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job);
 
 /* Takes a job that is queued out of its lane. */
-void weft__jobs_remove(struct weft__jobs *jobs, struct weft__job *job);
+void weft__job_queue_remove(struct weft__job_queue *jobs, struct weft__job *job);
 
 /* The next job, which begins now; or NULL. */
-struct weft__job *weft__jobs_take(struct weft__jobs *jobs);
+struct weft__job *weft__job_queue_take(struct weft__job_queue *jobs);
 
 /* It has ended; its lane may be gone when its task has been told. */
-void weft__jobs_end(struct weft__jobs *jobs, struct weft__job *job);
+void weft__job_queue_end(struct weft__job_queue *jobs, struct weft__job *job);
 
 #endif

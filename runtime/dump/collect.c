@@ -14,53 +14,53 @@ enum { RUNS, READY, UNBEGUN, JOINS, WAITS };
 /* How often one that runs again and again is copied. */
 enum { TRIES = 16 };
 
-static uint64_t what_of(const struct weft__glance *glance)
+static uint64_t what_of(const struct weft__task_info *info)
 {
-	return WAITS | (uint64_t)weft__reason_kind(glance->reason) << 8 |
-	       (uint64_t)glance->on << 16;
+	return WAITS | (uint64_t)weft__reason_kind(info->reason) << 8 |
+	       (uint64_t)info->on << 16;
 }
 
-static void words_begin(struct weft__words *words,
-			const struct weft__survey *s,
-			const struct weft__glance *glance)
+static void words_begin(struct weft__format *format,
+			const struct weft__collection *s,
+			const struct weft__task_info *info)
 {
-	words->used = 0;
-	weft__words_task(words, &s->speaker, glance);
-	if (glance->has_begun) {
-		weft__words_add(words, ", ");
-		weft__words_from_to(words, glance->since_ns,
+	format->used = 0;
+	weft__format_task(format, &s->speaker, info);
+	if (info->has_begun) {
+		weft__format_add(format, ", ");
+		weft__format_from_to(format, info->since_ns,
 				    s->speaker.now_ns);
-		weft__words_add(words, " old");
+		weft__format_add(format, " old");
 	}
-	if (glance->state & WEFT__CANCELLED)
-		weft__words_add(words, ", cancelled");
-	weft__words_add(words, ": ");
+	if (info->state & WEFT__CANCELLED)
+		weft__format_add(format, ", cancelled");
+	weft__format_add(format, ": ");
 }
 
 /* Its group, if it is one of those that are told of one by one: what is told
  * of it has begun. */
-static struct weft__group *group_of(struct weft__survey *s, uint64_t what,
-				    const struct weft__glance *glance,
+static struct weft__group *group_of(struct weft__collection *s, uint64_t what,
+				    const struct weft__task_info *info,
 				    const struct weft__trace *trace,
-				    struct weft__words *words)
+				    struct weft__format *format)
 {
 	struct weft__group *group = weft__groups_add(
-		&s->groups, what, (uint64_t)(uintptr_t)glance->fn, trace);
+		&s->groups, what, (uint64_t)(uintptr_t)info->fn, trace);
 
 	if (!group)
 		s->incomplete = true;
 	if (!group || group->lines_count >= WEFT__GROUP_LINES)
 		return NULL;
-	words_begin(words, s, glance);
+	words_begin(format, s, info);
 	return group;
 }
 
 /* ---- Workers ------------------------------------------------------------ */
 
-static void worker_meet(struct weft__survey *s, struct weft__worker *worker,
-			struct weft__met *met)
+static void worker_meet(struct weft__collection *s, struct weft__worker *worker,
+			struct weft__worker_info *met)
 {
-	struct weft__glance glance;
+	struct weft__task_info info;
 	struct weft__task *task;
 
 	met->doing = weft__snapshot_worker(worker, &met->id, s->snapshot);
@@ -69,13 +69,13 @@ static void worker_meet(struct weft__survey *s, struct weft__worker *worker,
 	if (met->doing != WEFT__DOING_RUNS)
 		return;
 	task = weft__task_at(s->speaker.runtime, met->id);
-	if (!task || !weft__glance(task, &glance))
-		glance.fn = NULL;
+	if (!task || !weft__task_info(task, &info))
+		info.fn = NULL;
 	weft__trace_take(s->speaker.unwinder, s->snapshot,
-			 (uint64_t)(uintptr_t)glance.fn, &met->trace);
+			 (uint64_t)(uintptr_t)info.fn, &met->trace);
 }
 
-static void workers_meet(struct weft__survey *s, uint32_t first, uint32_t end)
+static void workers_meet(struct weft__collection *s, uint32_t first, uint32_t end)
 {
 	struct weft_runtime *runtime = s->speaker.runtime;
 
@@ -86,7 +86,7 @@ static void workers_meet(struct weft__survey *s, uint32_t first, uint32_t end)
 }
 
 /* Which of them ran the task, or is NULL. */
-static struct weft__met *met_with(struct weft__survey *s, uint64_t id)
+static struct weft__worker_info *met_with(struct weft__collection *s, uint64_t id)
 {
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
 		if (s->workers[i].doing == WEFT__DOING_RUNS &&
@@ -97,7 +97,7 @@ static struct weft__met *met_with(struct weft__survey *s, uint64_t id)
 
 /* ---- Tasks that wait ---------------------------------------------------- */
 
-static void edge_add(struct weft__survey *s, struct weft__edge edge)
+static void edge_add(struct weft__collection *s, struct weft__edge edge)
 {
 	if (s->edges_count == s->edges_room) {
 		size_t room = s->edges_room ? 2 * s->edges_room : 256;
@@ -113,35 +113,35 @@ static void edge_add(struct weft__survey *s, struct weft__edge edge)
 	s->edges[s->edges_count++] = edge;
 }
 
-static void edges_add(struct weft__survey *s,
-		      const struct weft__glance *glance)
+static void edges_add(struct weft__collection *s,
+		      const struct weft__task_info *info)
 {
-	uint64_t scope = (uint64_t)(uintptr_t)glance->scope;
-	uint64_t object = (uint64_t)(uintptr_t)glance->object;
+	uint64_t scope = (uint64_t)(uintptr_t)info->scope;
+	uint64_t object = (uint64_t)(uintptr_t)info->object;
 
-	if (glance->owner)
-		edge_add(s, (struct weft__edge){ glance->owner, glance->id,
+	if (info->owner)
+		edge_add(s, (struct weft__edge){ info->owner, info->id,
 						 scope });
-	if (glance->other)
-		edge_add(s, (struct weft__edge){ glance->id, glance->other,
+	if (info->other)
+		edge_add(s, (struct weft__edge){ info->id, info->other,
 						 0 });
-	else if (weft__reason_kind(glance->reason) == WEFT__REASON_SCOPE)
-		edge_add(s, (struct weft__edge){ glance->id, 0, object });
+	else if (weft__reason_kind(info->reason) == WEFT__REASON_SCOPE)
+		edge_add(s, (struct weft__edge){ info->id, 0, object });
 }
 
 /* Does it wait for what is no other task, as far as can be told? */
-static bool has_hope(const struct weft__glance *glance)
+static bool has_hope(const struct weft__task_info *info)
 {
-	if (glance->deadline_ns != WEFT_NEVER ||
-	    glance->reason == WEFT__REASON_UNTOLD)
+	if (info->deadline_ns != WEFT_NEVER ||
+	    info->reason == WEFT__REASON_UNTOLD)
 		return true;
-	switch (weft__reason_kind(glance->reason)) {
+	switch (weft__reason_kind(info->reason)) {
 	case WEFT__REASON_TIME:
-		return glance->until_ns != WEFT_NEVER;
+		return info->until_ns != WEFT_NEVER;
 	case WEFT__REASON_WAIT:
-		return glance->on == WEFT__ON_UNTOLD || glance->cases_hope ||
-		       glance->on == WEFT__ON_JOB ||
-		       glance->on == WEFT__ON_DUMP;
+		return info->on == WEFT__ON_UNTOLD || info->cases_hope ||
+		       info->on == WEFT__ON_JOB ||
+		       info->on == WEFT__ON_DUMP;
 	case WEFT__REASON_DRIVER:
 		return true;
 	default:
@@ -149,179 +149,179 @@ static bool has_hope(const struct weft__glance *glance)
 	}
 }
 
-static void waiting_add(struct weft__survey *s,
-			const struct weft__glance *glance)
+static void waiting_add(struct weft__collection *s,
+			const struct weft__task_info *info)
 {
 	struct weft__group *group;
-	struct weft__words words;
+	struct weft__format format;
 
 	s->waits++;
-	s->hopeful += has_hope(glance);
-	edges_add(s, glance);
-	group = group_of(s, what_of(glance), glance, &s->trace, &words);
+	s->hopeful += has_hope(info);
+	edges_add(s, info);
+	group = group_of(s, what_of(info), info, &s->trace, &format);
 	if (!group)
 		return;
-	weft__words_wait(&words, &s->speaker, glance);
-	weft__group_tell(group, words.text);
+	weft__format_wait(&format, &s->speaker, info);
+	weft__group_tell(group, format.text);
 }
 
 /* False: it does not wait.  The snapshot may be NULL; it is only written to of
  * one that has a stack. */
 static bool glance_waiting(struct weft_runtime *runtime,
 			   struct weft__task *task,
-			   struct weft__glance *ret_glance,
+			   struct weft__task_info *ret_info,
 			   struct weft__snapshot *ret_snapshot)
 {
 	uint64_t state;
 
 	if (!weft__task_hold(task, &state))
 		return false;
-	weft__glance_held(runtime, task, state, ret_glance);
-	if (ret_snapshot && ret_glance->has_stack)
+	weft__task_info_held(runtime, task, state, ret_info);
+	if (ret_snapshot && ret_info->has_stack)
 		weft__snapshot_held(task, ret_snapshot);
 	weft__task_release(runtime, NULL, task);
 	return true;
 }
 
 /* False: it does not wait. */
-static bool look_at_waiting(struct weft__survey *s, struct weft__task *task)
+static bool look_at_waiting(struct weft__collection *s, struct weft__task *task)
 {
 	struct weft__unwinder *unwinder = s->speaker.unwinder;
-	struct weft__glance glance;
+	struct weft__task_info info;
 
-	if (!glance_waiting(s->speaker.runtime, task, &glance,
+	if (!glance_waiting(s->speaker.runtime, task, &info,
 			    unwinder ? s->snapshot : NULL))
 		return false;
 	s->trace.count = 0;
 	s->trace.cut = false;
-	if (glance.has_stack)
+	if (info.has_stack)
 		weft__trace_take(unwinder, s->snapshot,
-				 (uint64_t)(uintptr_t)glance.fn, &s->trace);
-	waiting_add(s, &glance);
+				 (uint64_t)(uintptr_t)info.fn, &s->trace);
+	waiting_add(s, &info);
 	return true;
 }
 
-bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
-			struct weft__glance *ret_glance)
+bool weft__collect_waits(struct weft_runtime *runtime, uint64_t id,
+			struct weft__task_info *ret_info)
 {
 	struct weft__task *task = weft__task_at(runtime, id);
 
-	return task && glance_waiting(runtime, task, ret_glance, NULL) &&
-	       ret_glance->id == id;
+	return task && glance_waiting(runtime, task, ret_info, NULL) &&
+	       ret_info->id == id;
 }
 
 /* ---- Other tasks -------------------------------------------------------- */
 
-static void running_add(struct weft__survey *s,
-			const struct weft__glance *glance,
-			const struct weft__met *met)
+static void running_add(struct weft__collection *s,
+			const struct weft__task_info *info,
+			const struct weft__worker_info *met)
 {
 	unsigned worker = (unsigned)(met - s->workers);
 	struct weft__group *group;
-	struct weft__words words;
+	struct weft__format format;
 
 	s->runs++;
-	group = group_of(s, RUNS | (uint64_t)worker << 8, glance, &met->trace,
-			 &words);
+	group = group_of(s, RUNS | (uint64_t)worker << 8, info, &met->trace,
+			 &format);
 	if (!group)
 		return;
-	weft__words_add(&words, "runs on worker %u", worker);
-	weft__group_tell(group, words.text);
+	weft__format_add(&format, "runs on worker %u", worker);
+	weft__group_tell(group, format.text);
 }
 
-static void joining_add(struct weft__survey *s,
-			const struct weft__glance *glance, uint64_t joins)
+static void joining_add(struct weft__collection *s,
+			const struct weft__task_info *info, uint64_t joins)
 {
 	struct weft__group *group;
-	struct weft__words words;
+	struct weft__format format;
 
 	s->waits++;
 	s->hopeful++;
-	group = group_of(s, JOINS, glance, &s->trace, &words);
+	group = group_of(s, JOINS, info, &s->trace, &format);
 	if (!group)
 		return;
-	weft__words_add(&words, "joins ");
-	weft__words_id(&words, &s->speaker, joins);
-	weft__words_add(&words, ", which runs");
-	weft__group_tell(group, words.text);
+	weft__format_add(&format, "joins ");
+	weft__format_id(&format, &s->speaker, joins);
+	weft__format_add(&format, ", which runs");
+	weft__group_tell(group, format.text);
 }
 
-static void ready_add(struct weft__survey *s,
-		      const struct weft__glance *glance)
+static void ready_add(struct weft__collection *s,
+		      const struct weft__task_info *info)
 {
 	struct weft__group *group;
-	struct weft__words words;
+	struct weft__format format;
 
-	if (glance->has_begun)
+	if (info->has_begun)
 		s->ready++;
 	else
 		s->unbegun++;
-	group = group_of(s, glance->has_begun ? READY : UNBEGUN, glance,
-			 &s->trace, &words);
+	group = group_of(s, info->has_begun ? READY : UNBEGUN, info,
+			 &s->trace, &format);
 	if (!group)
 		return;
-	weft__words_add(&words, "%s", glance->has_begun ? "is ready to run" :
+	weft__format_add(&format, "%s", info->has_begun ? "is ready to run" :
 							  "has not begun");
-	weft__group_tell(group, words.text);
+	weft__group_tell(group, format.text);
 }
 
 /* False: it may have run meanwhile.  And what it joins, or 0. */
-static bool copy_loose(struct weft__survey *s, struct weft__task *task,
+static bool copy_loose(struct weft__collection *s, struct weft__task *task,
 		       uint64_t id, uint64_t *ret_joins)
 {
-	bool still = weft__still_begin(&s->still, task);
+	bool still = weft__optimistic_read_begin(&s->still, task);
 	bool copied = weft__snapshot_loose(task, s->snapshot);
 
-	*ret_joins = weft__still_joins(&s->still, task);
+	*ret_joins = weft__optimistic_read_joins(&s->still, task);
 	return still && copied && weft__running_id(task) == id &&
-	       weft__still_end(&s->still, task);
+	       weft__optimistic_read_end(&s->still, task);
 }
 
 /* Its calls, if it can be had standing still.  Returns what it joins, or 0. */
-static uint64_t trace_loose(struct weft__survey *s, struct weft__task *task,
-			    const struct weft__glance *glance)
+static uint64_t trace_loose(struct weft__collection *s, struct weft__task *task,
+			    const struct weft__task_info *info)
 {
-	bool traced = glance->has_stack && s->speaker.unwinder;
+	bool traced = info->has_stack && s->speaker.unwinder;
 	uint64_t joins;
 	int tries = traced ? TRIES : 1;
 
 	s->trace.count = 0;
 	s->trace.cut = false;
 	while (tries-- > 0)
-		if (copy_loose(s, task, glance->id, &joins) && traced) {
+		if (copy_loose(s, task, info->id, &joins) && traced) {
 			weft__trace_take(s->speaker.unwinder, s->snapshot,
-					 (uint64_t)(uintptr_t)glance->fn,
+					 (uint64_t)(uintptr_t)info->fn,
 					 &s->trace);
 			break;
 		}
 	return joins;
 }
 
-static void look_at(struct weft__survey *s, struct weft__task *task)
+static void look_at(struct weft__collection *s, struct weft__task *task)
 {
-	const struct weft__met *met;
-	struct weft__glance glance;
+	const struct weft__worker_info *met;
+	struct weft__task_info info;
 	uint64_t joins;
 
 	/* It may have begun to wait between the two. */
-	if (look_at_waiting(s, task) || !weft__glance(task, &glance) ||
+	if (look_at_waiting(s, task) || !weft__task_info(task, &info) ||
 	    look_at_waiting(s, task))
 		return;
-	met = met_with(s, glance.id);
+	met = met_with(s, info.id);
 	if (met) {
-		running_add(s, &glance, met);
+		running_add(s, &info, met);
 		return;
 	}
-	joins = trace_loose(s, task, &glance);
+	joins = trace_loose(s, task, &info);
 	if (joins)
-		joining_add(s, &glance, joins);
+		joining_add(s, &info, joins);
 	else
-		ready_add(s, &glance);
+		ready_add(s, &info);
 }
 
 /* ------------------------------------------------------------------------- */
 
-uint64_t weft__survey_runs(struct weft_runtime *runtime)
+uint64_t weft__collect_runs(struct weft_runtime *runtime)
 {
 	uint64_t runs = 0;
 
@@ -332,21 +332,21 @@ uint64_t weft__survey_runs(struct weft_runtime *runtime)
 	return runs;
 }
 
-static int survey_begin(struct weft__survey *s, struct weft_runtime *runtime,
+static int survey_begin(struct weft__collection *s, struct weft_runtime *runtime,
 			struct weft__unwinder *unwinder)
 {
 	s->speaker.runtime = runtime;
 	s->speaker.unwinder = unwinder;
 	s->speaker.now_ns = runtime->ops->now(runtime);
-	s->runs_before = weft__survey_runs(runtime);
+	s->runs_before = weft__collect_runs(runtime);
 	s->workers = calloc(runtime->workers_count, sizeof(*s->workers));
 	s->snapshot = malloc(sizeof(*s->snapshot));
 	if (!s->workers || !s->snapshot)
 		return -ENOMEM;
-	return weft__still_init(&s->still, runtime);
+	return weft__optimistic_read_init(&s->still, runtime);
 }
 
-int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
+int weft__collect_take(struct weft__collection *s, struct weft_runtime *runtime,
 		      struct weft__unwinder *unwinder)
 {
 	int error = survey_begin(s, runtime, unwinder);
@@ -362,7 +362,7 @@ int weft__survey_take(struct weft__survey *s, struct weft_runtime *runtime,
 	return 0;
 }
 
-int weft__survey_take_worker(struct weft__survey *s,
+int weft__collect_take_worker(struct weft__collection *s,
 			     struct weft_runtime *runtime, uint32_t worker,
 			     struct weft__unwinder *unwinder)
 {
@@ -379,10 +379,10 @@ int weft__survey_take_worker(struct weft__survey *s,
 	return 0;
 }
 
-void weft__survey_fini(struct weft__survey *s)
+void weft__collect_fini(struct weft__collection *s)
 {
 	weft__groups_fini(&s->groups);
-	weft__still_fini(&s->still);
+	weft__optimistic_read_fini(&s->still);
 	free(s->edges);
 	free(s->snapshot);
 	free(s->workers);

@@ -19,18 +19,18 @@
 #include "runtime/dump/snapshot.h"
 
 /* A worker, as it was met. */
-struct weft__met {
+struct weft__worker_info {
 	enum weft__doing doing;
 	uint64_t id; /* of the task that it runs */
 	uint64_t since_ns;
 	struct weft__trace trace;
 };
 
-struct weft__survey {
-	struct weft__speaker speaker;
-	struct weft__met *workers;
+struct weft__collection {
+	struct weft__format_context speaker;
+	struct weft__worker_info *workers;
 	struct weft__snapshot *snapshot;
-	struct weft__still still;
+	struct weft__optimistic_read still;
 	struct weft__trace trace;
 	struct weft__groups groups;
 	uint64_t runs, waits, ready, unbegun; /* tasks */
@@ -42,21 +42,21 @@ struct weft__survey {
 };
 
 /* How many runs tasks have had. */
-uint64_t weft__survey_runs(struct weft_runtime *runtime);
+uint64_t weft__collect_runs(struct weft_runtime *runtime);
 
 /* 0 or -ENOMEM; fini is to be called all the same. */
-int weft__survey_take(struct weft__survey *survey,
+int weft__collect_take(struct weft__collection *collection,
 		      struct weft_runtime *runtime,
 		      struct weft__unwinder *unwinder);
 
 /* The same, of one worker and the task that it runs. */
-int weft__survey_take_worker(struct weft__survey *survey,
+int weft__collect_take_worker(struct weft__collection *collection,
 			     struct weft_runtime *runtime, uint32_t worker,
 			     struct weft__unwinder *unwinder);
-void weft__survey_fini(struct weft__survey *survey);
+void weft__collect_fini(struct weft__collection *collection);
 
 /* Looks at one task anew; false: it does not wait. */
-bool weft__survey_waits(struct weft_runtime *runtime, uint64_t id,
-			struct weft__glance *ret_glance);
+bool weft__collect_waits(struct weft_runtime *runtime, uint64_t id,
+			struct weft__task_info *ret_info);
 
 #endif

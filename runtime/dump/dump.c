@@ -18,8 +18,8 @@ struct dump {
 	enum about about;
 	uint32_t worker;     /* that has */
 	uint64_t stalled_ns; /* not been between two tasks */
-	struct weft__survey survey;
-	struct weft__out out;
+	struct weft__collection collection;
+	struct weft__text_buffer out;
 };
 
 /* ---- Printing ----------------------------------------------------------- */
@@ -27,15 +27,15 @@ struct dump {
 static void print_why(struct dump *d, const char *why)
 {
 	if (why)
-		weft__out_print(&d->out, "weft: no backtraces: %s\n", why);
+		weft__text_buffer_print(&d->out, "weft: no backtraces: %s\n", why);
 }
 
 static void print_head(struct dump *d)
 {
-	struct weft__survey *s = &d->survey;
+	struct weft__collection *s = &d->collection;
 	uint64_t tasks = s->runs + s->waits + s->ready + s->unbegun;
 
-	weft__out_print(
+	weft__text_buffer_print(
 		&d->out,
 		"weft: %llu %s (%llu run, %llu wait, %llu ready, "
 		"%llu not begun), %u %s\n",
@@ -45,38 +45,38 @@ static void print_head(struct dump *d)
 		s->speaker.runtime->workers_count,
 		s->speaker.runtime->workers_count == 1 ? "worker" : "workers");
 	if (s->incomplete)
-		weft__out_print(&d->out,
+		weft__text_buffer_print(&d->out,
 				"weft: memory ran out: not all is told\n");
 }
 
 static void print_worker(struct dump *d, uint32_t number)
 {
-	const struct weft__survey *s = &d->survey;
-	const struct weft__met *met = &s->workers[number];
-	struct weft__words words = { .used = 0 };
+	const struct weft__collection *s = &d->collection;
+	const struct weft__worker_info *met = &s->workers[number];
+	struct weft__format format = { .used = 0 };
 
 	switch (met->doing) {
 	case WEFT__DOING_PARKS:
-		weft__words_add(&words, "parked");
+		weft__format_add(&format, "parked");
 		break;
 	case WEFT__DOING_BETWEEN:
-		weft__words_add(&words, "between tasks");
+		weft__format_add(&format, "between tasks");
 		break;
 	case WEFT__DOING_SILENT:
-		weft__words_add(&words, "does not answer");
+		weft__format_add(&format, "does not answer");
 		break;
 	case WEFT__DOING_RUNS:
-		weft__words_add(&words, "runs task %llx",
+		weft__format_add(&format, "runs task %llx",
 				(unsigned long long)met->id);
 		break;
 	}
 	if (met->since_ns && (met->doing == WEFT__DOING_RUNS ||
 			      met->doing == WEFT__DOING_SILENT)) {
-		weft__words_add(&words, ", for ");
-		weft__words_from_to(&words, met->since_ns, s->speaker.now_ns);
-		weft__words_add(&words, " at most");
+		weft__format_add(&format, ", for ");
+		weft__format_from_to(&format, met->since_ns, s->speaker.now_ns);
+		weft__format_add(&format, " at most");
 	}
-	weft__out_print(&d->out, "worker %u: %s\n", number, words.text);
+	weft__text_buffer_print(&d->out, "worker %u: %s\n", number, format.text);
 }
 
 /* As the compiler was told it, less the way out of its directory. */
@@ -90,22 +90,22 @@ static const char *file_shown(const char *file)
 static void print_frame(struct dump *d, uint64_t pc)
 {
 	const struct weft__symbol *symbol =
-		weft__unwinder_symbol(d->survey.speaker.unwinder, pc);
+		weft__unwinder_symbol(d->collection.speaker.unwinder, pc);
 	const char *name = "";
 	int bytes;
 
 	if (!symbol || !symbol->module) {
-		weft__out_print(&d->out, "    %#llx\n", (unsigned long long)pc);
+		weft__text_buffer_print(&d->out, "    %#llx\n", (unsigned long long)pc);
 		return;
 	}
 	if (symbol->name)
 		name = symbol->name;
 	bytes = weft__name_shown_bytes(name);
 	if (symbol->name && symbol->file)
-		weft__out_print(&d->out, "    %.*s  %s:%d\n", bytes, name,
+		weft__text_buffer_print(&d->out, "    %.*s  %s:%d\n", bytes, name,
 				file_shown(symbol->file), symbol->line);
 	else
-		weft__out_print(&d->out, "    %.*s+%#llx  %s\n", bytes, name,
+		weft__text_buffer_print(&d->out, "    %.*s+%#llx  %s\n", bytes, name,
 				(unsigned long long)(pc - symbol->begins),
 				weft__module_shown(symbol->module));
 }
@@ -113,23 +113,23 @@ static void print_frame(struct dump *d, uint64_t pc)
 static void print_group(struct dump *d, const struct weft__group *group)
 {
 	for (unsigned i = 0; i < group->lines_count; i++)
-		weft__out_print(&d->out, "%s\n", group->lines[i]);
+		weft__text_buffer_print(&d->out, "%s\n", group->lines[i]);
 	if (group->tasks > group->lines_count)
-		weft__out_print(&d->out, "... and %llu more like %s\n",
+		weft__text_buffer_print(&d->out, "... and %llu more like %s\n",
 				(unsigned long long)(group->tasks -
 						     group->lines_count),
 				group->lines_count == 1 ? "this" : "these");
 	for (uint32_t i = 0; i < group->pcs_count; i++)
 		print_frame(d, group->pcs[i]);
 	if (group->cut)
-		weft__out_print(&d->out, "    ...\n");
+		weft__text_buffer_print(&d->out, "    ...\n");
 }
 
 /* ---- Tasks that wait for each other ------------------------------------- */
 
 /* Whether the task still waits for the other one, as it did in the survey. */
-static bool waits_for(const struct weft__glance *task,
-		      const struct weft__glance *other)
+static bool waits_for(const struct weft__task_info *task,
+		      const struct weft__task_info *other)
 {
 	if (weft__reason_kind(task->reason) == WEFT__REASON_SCOPE)
 		return other->scope == task->object &&
@@ -141,11 +141,11 @@ static bool waits_for(const struct weft__glance *task,
 static bool cycle_holds(struct weft_runtime *runtime, const uint64_t *ids,
 			size_t count)
 {
-	struct weft__glance task, other;
+	struct weft__task_info task, other;
 
 	for (size_t i = 0; i < count; i++)
-		if (!weft__survey_waits(runtime, ids[i], &task) ||
-		    !weft__survey_waits(runtime, ids[(i + 1) % count],
+		if (!weft__collect_waits(runtime, ids[i], &task) ||
+		    !weft__collect_waits(runtime, ids[(i + 1) % count],
 					&other) ||
 		    !waits_for(&task, &other))
 			return false;
@@ -154,29 +154,29 @@ static bool cycle_holds(struct weft_runtime *runtime, const uint64_t *ids,
 
 static void print_link(struct dump *d, uint64_t id, uint64_t next)
 {
-	const struct weft__speaker *speaker = &d->survey.speaker;
-	struct weft__words words = { .used = 0 };
-	struct weft__glance glance;
+	const struct weft__format_context *speaker = &d->collection.speaker;
+	struct weft__format format = { .used = 0 };
+	struct weft__task_info info;
 
-	if (!weft__survey_waits(speaker->runtime, id, &glance))
+	if (!weft__collect_waits(speaker->runtime, id, &info))
 		return;
-	weft__words_task(&words, speaker, &glance);
-	weft__words_add(&words, " ");
-	weft__words_wait(&words, speaker, &glance);
-	if (weft__reason_kind(glance.reason) == WEFT__REASON_SCOPE) {
-		weft__words_add(&words, ", of them ");
-		weft__words_id(&words, speaker, next);
+	weft__format_task(&format, speaker, &info);
+	weft__format_add(&format, " ");
+	weft__format_wait(&format, speaker, &info);
+	if (weft__reason_kind(info.reason) == WEFT__REASON_SCOPE) {
+		weft__format_add(&format, ", of them ");
+		weft__format_id(&format, speaker, next);
 	}
-	weft__out_print(&d->out, "    %s\n", words.text);
+	weft__text_buffer_print(&d->out, "    %s\n", format.text);
 }
 
 static void print_cycle(void *arg, const uint64_t *ids, size_t count)
 {
 	struct dump *d = arg;
 
-	if (!cycle_holds(d->survey.speaker.runtime, ids, count))
+	if (!cycle_holds(d->collection.speaker.runtime, ids, count))
 		return;
-	weft__out_print(&d->out, "deadlock: %zu %s for each other\n", count,
+	weft__text_buffer_print(&d->out, "deadlock: %zu %s for each other\n", count,
 			count == 1 ? "task waits" : "tasks wait");
 	for (size_t i = 0; i < count; i++)
 		print_link(d, ids[i], ids[(i + 1) % count]);
@@ -186,27 +186,27 @@ static void print_cycle(void *arg, const uint64_t *ids, size_t count)
 
 static void print_groups(struct dump *d)
 {
-	for (size_t i = 0; i < d->survey.groups.count; i++)
-		print_group(d, d->survey.groups.all[i]);
+	for (size_t i = 0; i < d->collection.groups.count; i++)
+		print_group(d, d->collection.groups.all[i]);
 }
 
 static void print_stall(struct dump *d, const char *why)
 {
-	struct weft__words words = { .used = 0 };
+	struct weft__format format = { .used = 0 };
 
-	weft__words_span(&words, d->stalled_ns);
-	weft__out_print(&d->out,
+	weft__format_span(&format, d->stalled_ns);
+	weft__text_buffer_print(&d->out,
 			"weft: worker %u has been in one task for %s\n",
-			d->worker, words.text);
+			d->worker, format.text);
 	print_why(d, why);
-	if (d->survey.workers[d->worker].doing != WEFT__DOING_RUNS)
+	if (d->collection.workers[d->worker].doing != WEFT__DOING_RUNS)
 		print_worker(d, d->worker);
 	print_groups(d);
 }
 
 static void print(struct dump *d, const char *why)
 {
-	struct weft__survey *s = &d->survey;
+	struct weft__collection *s = &d->collection;
 
 	if (d->about == ABOUT_A_WORKER) {
 		print_stall(d, why);
@@ -217,9 +217,9 @@ static void print(struct dump *d, const char *why)
 		 * that was seen later. */
 		if (s->runs || s->ready || s->unbegun || s->hopeful ||
 		    !s->waits ||
-		    s->runs_before != weft__survey_runs(s->speaker.runtime))
+		    s->runs_before != weft__collect_runs(s->speaker.runtime))
 			return;
-		weft__out_print(&d->out, "weft: no task can go on, unless a "
+		weft__text_buffer_print(&d->out, "weft: no task can go on, unless a "
 					 "thread beside the runtime helps\n");
 	}
 	print_why(d, why);
@@ -228,7 +228,7 @@ static void print(struct dump *d, const char *why)
 		print_worker(d, i);
 	print_groups(d);
 	if (weft__cycles_find(s->edges, s->edges_count, print_cycle, d) < 0)
-		weft__out_print(&d->out, "weft: no memory to find cycles\n");
+		weft__text_buffer_print(&d->out, "weft: no memory to find cycles\n");
 }
 
 /* libdw is for one thread at a time, and so is the signal. */
@@ -243,12 +243,12 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 	pthread_mutex_lock(&dumping);
 	unwinder = weft__unwinder_new(&why);
 	error = d->about == ABOUT_A_WORKER ?
-			weft__survey_take_worker(&d->survey, runtime, d->worker,
+			weft__collect_take_worker(&d->collection, runtime, d->worker,
 						 unwinder) :
-			weft__survey_take(&d->survey, runtime, unwinder);
+			weft__collect_take(&d->collection, runtime, unwinder);
 	if (error == 0)
 		print(d, why);
-	weft__survey_fini(&d->survey);
+	weft__collect_fini(&d->collection);
 	weft__unwinder_free(unwinder);
 	pthread_mutex_unlock(&dumping);
 	return error;
@@ -256,24 +256,24 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 
 /* On a thread with the stack that libdw wants. */
 static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd,
-		    int most_ms)
+		    int max_ms)
 {
 	int error;
 
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	error = gather(d, runtime);
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 	if (error == 0)
-		error = weft__out_write(&d->out, fd, most_ms);
-	weft__out_fini(&d->out);
+		error = weft__text_buffer_write(&d->out, fd, max_ms);
+	weft__text_buffer_fini(&d->out);
 	return error;
 }
 
-int weft__dump_all(struct weft_runtime *runtime, int fd, int most_ms)
+int weft__dump_all(struct weft_runtime *runtime, int fd, int max_ms)
 {
 	struct dump d = { .about = ABOUT_ALL };
 
-	return dump_run(&d, runtime, fd, most_ms);
+	return dump_run(&d, runtime, fd, max_ms);
 }
 
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
@@ -283,14 +283,14 @@ int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
 			  .worker = worker,
 			  .stalled_ns = stalled_ns };
 
-	return dump_run(&d, runtime, fd, WEFT__OUT_PATIENT);
+	return dump_run(&d, runtime, fd, WEFT__TEXT_BUFFER_PATIENT);
 }
 
 int weft__dump_standstill(struct weft_runtime *runtime, int fd)
 {
 	struct dump d = { .about = ABOUT_STANDSTILL };
 
-	return dump_run(&d, runtime, fd, WEFT__OUT_PATIENT);
+	return dump_run(&d, runtime, fd, WEFT__TEXT_BUFFER_PATIENT);
 }
 
 /* A task's, on its stack. */
@@ -309,7 +309,7 @@ static void *call_run(void *arg)
 	(void)pthread_detach(pthread_self());
 	(void)pthread_setname_np(pthread_self(), "weft-dump");
 	call->result = weft__dump_all(call->runtime, call->fd,
-				      WEFT__OUT_PATIENT);
+				      WEFT__TEXT_BUFFER_PATIENT);
 	weft__waiter_grant(NULL, &call->waiter, 0);
 	return NULL;
 }
@@ -340,6 +340,6 @@ int weft_dump(struct weft_runtime *runtime, int fd)
 	if (fcntl(fd, F_GETFL) < 0)
 		return -errno;
 	if (!worker)
-		return weft__dump_all(runtime, fd, WEFT__OUT_PATIENT);
+		return weft__dump_all(runtime, fd, WEFT__TEXT_BUFFER_PATIENT);
 	return dump_from_task(worker, runtime ? runtime : worker->runtime, fd);
 }

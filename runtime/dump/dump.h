@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dump - weft_dump() for a thread that has the stack for it, WEFT__DUMP_BYTES,
- * and runs no task; and what the lookout says.  0 or -errno.
+ * and runs no task; and what the watchdog says.  0 or -errno.
  */
 #ifndef WEFT_RUNTIME_DUMP_DUMP_H
 #define WEFT_RUNTIME_DUMP_DUMP_H
@@ -13,8 +13,8 @@
 
 struct weft_runtime;
 
-/* `most_ms` as in text_buffer.h. */
-int weft__dump_all(struct weft_runtime *runtime, int fd, int most_ms);
+/* `max_ms` as in text_buffer.h. */
+int weft__dump_all(struct weft_runtime *runtime, int fd, int max_ms);
 
 /* That a worker has been in one task for so long, and where. */
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,

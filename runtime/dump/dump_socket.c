@@ -61,7 +61,7 @@ static int take_over(int fd, const struct place *place)
 	return 0;
 }
 
-static int door_bind(int fd, const struct place *place)
+static int dump_socket_bind(int fd, const struct place *place)
 {
 	const char *path = place->address.sun_path;
 	int error = 0;
@@ -82,7 +82,7 @@ static int door_bind(int fd, const struct place *place)
 	return error;
 }
 
-int weft__door_open(const char *path)
+int weft__dump_socket_open(const char *path)
 {
 	struct place place;
 	int error = place_of(path, &place), fd;
@@ -92,7 +92,7 @@ int weft__door_open(const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	error = door_bind(fd, &place);
+	error = dump_socket_bind(fd, &place);
 	if (error < 0)
 		close(fd);
 	return error < 0 ? error : fd;
@@ -109,7 +109,7 @@ static int check_who(int fd)
 	return who.uid == 0 || who.uid == geteuid() ? 0 : -EACCES;
 }
 
-int weft__door_answer(int door)
+int weft__dump_socket_answer(int door)
 {
 	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int error;
@@ -122,7 +122,7 @@ int weft__door_answer(int door)
 	return error < 0 ? error : fd;
 }
 
-void weft__door_close(int door, const char *path)
+void weft__dump_socket_close(int door, const char *path)
 {
 	close(door);
 	if (*path != '@')

@@ -9,11 +9,11 @@
 /* A listener that does not block.  A socket's file that nobody listens at is
  * taken over.  -EADDRINUSE, -EINVAL (the path is too long), or as socket(2) and
  * bind(2) say. */
-int weft__door_open(const char *path);
+int weft__dump_socket_open(const char *path);
 
 /* Who knocks, and is to be written to without blocking; or -errno. */
-int weft__door_answer(int door);
+int weft__dump_socket_answer(int door);
 
-void weft__door_close(int door, const char *path);
+void weft__dump_socket_close(int door, const char *path);
 
 #endif

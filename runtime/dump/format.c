@@ -27,30 +27,30 @@ static const char *const objects[WEFT__ON_KINDS] = {
 	[WEFT__ON_LIMIT] = "for a place in scope",
 };
 
-void weft__words_add(struct weft__words *words, const char *format, ...)
+void weft__format_add(struct weft__format *format, const char *words, ...)
 {
-	size_t room = sizeof(words->text) - words->used;
+	size_t room = sizeof(format->text) - format->used;
 	va_list arguments;
 	int n;
 
-	va_start(arguments, format);
-	n = vsnprintf(words->text + words->used, room, format, arguments);
+	va_start(arguments, words);
+	n = vsnprintf(format->text + format->used, room, words, arguments);
 	va_end(arguments);
 	if (n > 0)
-		words->used += (size_t)n < room ? (size_t)n : room - 1;
+		format->used += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-void weft__words_span(struct weft__words *words, uint64_t length_ns)
+void weft__format_span(struct weft__format *format, uint64_t length_ns)
 {
-	weft__words_add(words, "%llu.%02llu s",
+	weft__format_add(format, "%llu.%02llu s",
 			(unsigned long long)(length_ns / 1000000000u),
 			(unsigned long long)(length_ns / 10000000u % 100));
 }
 
-void weft__words_from_to(struct weft__words *words, uint64_t from_ns,
+void weft__format_from_to(struct weft__format *format, uint64_t from_ns,
 			 uint64_t to_ns)
 {
-	weft__words_span(words, to_ns > from_ns ? to_ns - from_ns : 0);
+	weft__format_span(format, to_ns > from_ns ? to_ns - from_ns : 0);
 }
 
 const char *weft__module_shown(const char *module)
@@ -65,90 +65,90 @@ int weft__name_shown_bytes(const char *name)
 	return (int)strcspn(name, ".");
 }
 
-static void words_function(struct weft__words *words,
-			   const struct weft__speaker *speaker, weft_fn fn)
+static void words_function(struct weft__format *format,
+			   const struct weft__format_context *speaker, weft_fn fn)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
 		speaker->unwinder, (uint64_t)(uintptr_t)fn);
 
 	if (symbol && symbol->name)
-		weft__words_add(words, "%.*s",
+		weft__format_add(format, "%.*s",
 				weft__name_shown_bytes(symbol->name),
 				symbol->name);
 	else if (symbol && symbol->module)
-		weft__words_add(words, "%s+%#llx",
+		weft__format_add(format, "%s+%#llx",
 				weft__module_shown(symbol->module),
 				(unsigned long long)(uintptr_t)fn -
 					symbol->begins);
 	else
-		weft__words_add(words, "%p", (void *)(uintptr_t)fn);
+		weft__format_add(format, "%p", (void *)(uintptr_t)fn);
 }
 
-void weft__words_task(struct weft__words *words,
-		      const struct weft__speaker *speaker,
-		      const struct weft__glance *glance)
+void weft__format_task(struct weft__format *format,
+		      const struct weft__format_context *speaker,
+		      const struct weft__task_info *info)
 {
-	weft__words_add(words, "task %llx %s%s(",
-			(unsigned long long)glance->id, glance->name,
-			glance->name[0] ? " " : "");
-	words_function(words, speaker, glance->fn);
-	weft__words_add(words, ")");
+	weft__format_add(format, "task %llx %s%s(",
+			(unsigned long long)info->id, info->name,
+			info->name[0] ? " " : "");
+	words_function(format, speaker, info->fn);
+	weft__format_add(format, ")");
 }
 
-void weft__words_id(struct weft__words *words,
-		    const struct weft__speaker *speaker, uint64_t id)
+void weft__format_id(struct weft__format *format,
+		    const struct weft__format_context *speaker, uint64_t id)
 {
 	struct weft__task *task = weft__task_at(speaker->runtime, id);
-	struct weft__glance glance;
+	struct weft__task_info info;
 
-	if (task && weft__glance(task, &glance) && glance.id == id)
-		weft__words_task(words, speaker, &glance);
+	if (task && weft__task_info(task, &info) && info.id == id)
+		weft__format_task(format, speaker, &info);
 	else
-		weft__words_add(words, "task %llx", (unsigned long long)id);
+		weft__format_add(format, "task %llx", (unsigned long long)id);
 }
 
 /* Of a lock, or what is done once. */
-static void words_owner(struct weft__words *words,
-			const struct weft__speaker *speaker,
-			const struct weft__glance *glance)
+static void words_owner(struct weft__format *format,
+			const struct weft__format_context *speaker,
+			const struct weft__task_info *info)
 {
-	const char *has = glance->on == WEFT__ON_ONCE ? "run" : "held";
+	const char *has = info->on == WEFT__ON_ONCE ? "run" : "held";
 
-	if (glance->other) {
-		weft__words_add(words, " %s by ", has);
-		weft__words_id(words, speaker, glance->other);
-	} else if (glance->taken) {
-		weft__words_add(words, " %s by one outside of the runtime",
+	if (info->other) {
+		weft__format_add(format, " %s by ", has);
+		weft__format_id(format, speaker, info->other);
+	} else if (info->taken) {
+		weft__format_add(format, " %s by one outside of the runtime",
 				has);
 	}
 }
 
 /* How full it is, as far as that tells more than that somebody waits. */
-static void words_state(struct weft__words *words, enum weft__on on,
-			uint64_t have, uint64_t most)
+static void words_state(struct weft__format *format, enum weft__on on,
+			uint64_t have, uint64_t max)
 {
-	unsigned long long n = have, of = most;
+	unsigned long long n = have, of = max;
 
 	if (on == WEFT__ON_SEMAPHORE)
-		weft__words_add(words, " (%llu free)", n);
+		weft__format_add(format, " (%llu free)", n);
 	else if (on == WEFT__ON_COUNT)
-		weft__words_add(words, " (%llu left)", n);
+		weft__format_add(format, " (%llu left)", n);
 	else if (on == WEFT__ON_BARRIER)
-		weft__words_add(words, " (%llu of %llu came)", n, of);
+		weft__format_add(format, " (%llu of %llu came)", n, of);
 	else if ((on == WEFT__ON_READ_LOCK || on == WEFT__ON_WRITE_LOCK) && n)
-		weft__words_add(words, " held by %llu %s", n,
+		weft__format_add(format, " held by %llu %s", n,
 				n == 1 ? "reader" : "readers");
 	else if (on != WEFT__ON_SEND && on != WEFT__ON_RECEIVE)
 		return;
-	else if (most == 0)
-		weft__words_add(words, " (without room)");
+	else if (max == 0)
+		weft__format_add(format, " (without room)");
 	else
-		weft__words_add(words, " (%llu of %llu values)", n, of);
+		weft__format_add(format, " (%llu of %llu values)", n, of);
 }
 
 /* The variable that it is, or is part of, if that is a static one. */
-static void words_variable(struct weft__words *words,
-			   const struct weft__speaker *speaker,
+static void words_variable(struct weft__format *format,
+			   const struct weft__format_context *speaker,
 			   const void *object)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
@@ -161,163 +161,163 @@ static void words_variable(struct weft__words *words,
 	bytes = weft__name_shown_bytes(symbol->name);
 	offset = (uint64_t)(uintptr_t)object - symbol->begins;
 	if (offset == 0)
-		weft__words_add(words, " <%.*s>", bytes, symbol->name);
+		weft__format_add(format, " <%.*s>", bytes, symbol->name);
 	else if (offset < symbol->bytes) /* and not just the nearest */
-		weft__words_add(words, " <%.*s+%llu>", bytes, symbol->name,
+		weft__format_add(format, " <%.*s+%llu>", bytes, symbol->name,
 				(unsigned long long)offset);
 }
 
-static void words_object(struct weft__words *words,
-			 const struct weft__speaker *speaker, enum weft__on on,
-			 const void *object, uint64_t have, uint64_t most)
+static void words_object(struct weft__format *format,
+			 const struct weft__format_context *speaker, enum weft__on on,
+			 const void *object, uint64_t have, uint64_t max)
 {
-	weft__words_add(words, "%s %p", objects[on] ? objects[on] : "for",
+	weft__format_add(format, "%s %p", objects[on] ? objects[on] : "for",
 			object);
-	words_variable(words, speaker, object);
-	words_state(words, on, have, most);
+	words_variable(format, speaker, object);
+	words_state(format, on, have, max);
 }
 
-static void words_time(struct weft__words *words, uint64_t until_ns,
+static void words_time(struct weft__format *format, uint64_t until_ns,
 		       uint64_t now_ns)
 {
 	if (until_ns == WEFT_NEVER) {
-		weft__words_add(words, "for ever");
+		weft__format_add(format, "for ever");
 		return;
 	}
-	weft__words_add(words, "for ");
-	weft__words_from_to(words, now_ns, until_ns);
-	weft__words_add(words, " more");
+	weft__format_add(format, "for ");
+	weft__format_from_to(format, now_ns, until_ns);
+	weft__format_add(format, " more");
 }
 
-static void words_ready(struct weft__words *words,
-			const struct weft__glance_case *which)
+static void words_ready(struct weft__format *format,
+			const struct weft__task_info_case *which)
 {
 	short events = which->events & (POLLIN | POLLOUT);
 	const char *what = events == POLLIN  ? "to read from" :
 			   events == POLLOUT ? "to write to" :
 					       "to poll";
 
-	weft__words_add(words, "%s descriptor %d", what, (int)which->number);
+	weft__format_add(format, "%s descriptor %d", what, (int)which->number);
 }
 
-static void words_case(struct weft__words *words,
-		       const struct weft__speaker *speaker,
-		       const struct weft__glance_case *which)
+static void words_case(struct weft__format *format,
+		       const struct weft__format_context *speaker,
+		       const struct weft__task_info_case *which)
 {
 	switch (which->kind) {
 	case WEFT_CASE_SEND:
-		words_object(words, speaker, WEFT__ON_SEND, which->chan,
-			     which->have, which->most);
+		words_object(format, speaker, WEFT__ON_SEND, which->chan,
+			     which->have, which->max);
 		break;
 	case WEFT_CASE_RECV:
-		words_object(words, speaker, WEFT__ON_RECEIVE, which->chan,
-			     which->have, which->most);
+		words_object(format, speaker, WEFT__ON_RECEIVE, which->chan,
+			     which->have, which->max);
 		break;
 	case WEFT_CASE_JOINED:
-		weft__words_add(words, "for the end of ");
-		weft__words_id(words, speaker, which->number);
+		weft__format_add(format, "for the end of ");
+		weft__format_id(format, speaker, which->number);
 		break;
 	case WEFT_CASE_READY:
-		words_ready(words, which);
+		words_ready(format, which);
 		break;
 	case WEFT_CASE_AT:
-		words_time(words, which->number, speaker->now_ns);
+		words_time(format, which->number, speaker->now_ns);
 		break;
 	default:
 		break;
 	}
 }
 
-static void words_cases(struct weft__words *words,
-			const struct weft__speaker *speaker,
-			const struct weft__glance *glance)
+static void words_cases(struct weft__format *format,
+			const struct weft__format_context *speaker,
+			const struct weft__task_info *info)
 {
-	uint32_t count = glance->cases_count;
+	uint32_t count = info->cases_count;
 
-	weft__words_add(words, "for one of %u %s", count,
+	weft__format_add(format, "for one of %u %s", count,
 			count == 1 ? "case" : "cases");
 	for (uint32_t i = 0; i < count && i < WEFT__CASES_TOLD; i++) {
-		weft__words_add(words, i ? "; " : ": ");
-		words_case(words, speaker, &glance->cases[i]);
+		weft__format_add(format, i ? "; " : ": ");
+		words_case(format, speaker, &info->cases[i]);
 	}
 	if (count > WEFT__CASES_TOLD)
-		weft__words_add(words, "; and %u more",
+		weft__format_add(format, "; and %u more",
 				count - WEFT__CASES_TOLD);
 }
 
-static void words_wait(struct weft__words *words,
-		       const struct weft__speaker *speaker,
-		       const struct weft__glance *glance)
+static void words_wait(struct weft__format *format,
+		       const struct weft__format_context *speaker,
+		       const struct weft__task_info *info)
 {
-	if (glance->on == WEFT__ON_JOB) {
-		weft__words_add(words, "for blocking work ");
-		words_function(words, speaker, glance->job);
-		if (glance->lane[0])
-			weft__words_add(words, " in lane %s", glance->lane);
-	} else if (glance->on == WEFT__ON_SELECT) {
-		words_cases(words, speaker, glance);
-	} else if (glance->on == WEFT__ON_DUMP) {
-		weft__words_add(words, "for this dump");
+	if (info->on == WEFT__ON_JOB) {
+		weft__format_add(format, "for blocking work ");
+		words_function(format, speaker, info->job);
+		if (info->lane[0])
+			weft__format_add(format, " in lane %s", info->lane);
+	} else if (info->on == WEFT__ON_SELECT) {
+		words_cases(format, speaker, info);
+	} else if (info->on == WEFT__ON_DUMP) {
+		weft__format_add(format, "for this dump");
 	} else {
-		words_object(words, speaker, glance->on, glance->object,
-			     glance->have, glance->most);
-		words_owner(words, speaker, glance);
+		words_object(format, speaker, info->on, info->object,
+			     info->have, info->max);
+		words_owner(format, speaker, info);
 	}
 }
 
-static void words_driver(struct weft__words *words,
-			 const struct weft__speaker *speaker, uint64_t number)
+static void words_driver(struct weft__format *format,
+			 const struct weft__format_context *speaker, uint64_t number)
 {
 	char text[128] = "";
 
 	if (speaker->runtime->ops->describe)
 		(void)speaker->runtime->ops->describe(number, text,
 						      sizeof(text));
-	weft__words_add(words, "%s", text);
+	weft__format_add(format, "%s", text);
 }
 
-static void words_reason(struct weft__words *words,
-			 const struct weft__speaker *speaker,
-			 const struct weft__glance *glance)
+static void words_reason(struct weft__format *format,
+			 const struct weft__format_context *speaker,
+			 const struct weft__task_info *info)
 {
-	switch (weft__reason_kind(glance->reason)) {
+	switch (weft__reason_kind(info->reason)) {
 	case WEFT__REASON_WAIT:
-		words_wait(words, speaker, glance);
+		words_wait(format, speaker, info);
 		break;
 	case WEFT__REASON_TIME:
-		words_time(words, glance->until_ns, speaker->now_ns);
+		words_time(format, info->until_ns, speaker->now_ns);
 		break;
 	case WEFT__REASON_SCOPE:
-		weft__words_add(words, "for %llu %s of its scope to end",
-				(unsigned long long)glance->count,
-				glance->count == 1 ? "task" : "tasks");
+		weft__format_add(format, "for %llu %s of its scope to end",
+				(unsigned long long)info->count,
+				info->count == 1 ? "task" : "tasks");
 		break;
 	case WEFT__REASON_DRIVER:
-		words_driver(words, speaker, weft__reason_of(glance->reason));
+		words_driver(format, speaker, weft__reason_of(info->reason));
 		break;
 	default:
-		if (!glance->other) {
-			weft__words_add(words, "to be woken");
+		if (!info->other) {
+			weft__format_add(format, "to be woken");
 			break;
 		}
-		weft__words_add(words, "to join ");
-		weft__words_id(words, speaker, glance->other);
+		weft__format_add(format, "to join ");
+		weft__format_id(format, speaker, info->other);
 	}
 }
 
-void weft__words_wait(struct weft__words *words,
-		      const struct weft__speaker *speaker,
-		      const struct weft__glance *glance)
+void weft__format_wait(struct weft__format *format,
+		      const struct weft__format_context *speaker,
+		      const struct weft__task_info *info)
 {
-	weft__words_add(words, "waits ");
-	words_reason(words, speaker, glance);
-	if (glance->deadline_ns == WEFT_NEVER)
+	weft__format_add(format, "waits ");
+	words_reason(format, speaker, info);
+	if (info->deadline_ns == WEFT_NEVER)
 		return;
-	if (glance->deadline_ns <= speaker->now_ns) {
-		weft__words_add(words, " (deadline has passed)");
+	if (info->deadline_ns <= speaker->now_ns) {
+		weft__format_add(format, " (deadline has passed)");
 		return;
 	}
-	weft__words_add(words, " (deadline in ");
-	weft__words_span(words, glance->deadline_ns - speaker->now_ns);
-	weft__words_add(words, ")");
+	weft__format_add(format, " (deadline in ");
+	weft__format_span(format, info->deadline_ns - speaker->now_ns);
+	weft__format_add(format, ")");
 }

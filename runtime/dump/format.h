@@ -8,41 +8,41 @@
 #include "runtime/dump/task_info.h"
 #include "runtime/dump/unwind.h"
 
-enum { WEFT__WORDS_BYTES = 1024 };
+enum { WEFT__FORMAT_BYTES = 1024 };
 
 /* What the words are made with. */
-struct weft__speaker {
+struct weft__format_context {
 	struct weft_runtime *runtime;
 	struct weft__unwinder *unwinder; /* or NULL */
 	uint64_t now_ns;
 };
 
 /* Text that is put together, and cut off where its room ends. */
-struct weft__words {
+struct weft__format {
 	size_t used;
-	char text[WEFT__WORDS_BYTES];
+	char text[WEFT__FORMAT_BYTES];
 };
 
 __attribute__((format(printf, 2, 3))) void
-weft__words_add(struct weft__words *words, const char *format, ...);
+weft__format_add(struct weft__format *format, const char *words, ...);
 
 /* "task 100000004 left (transfer)" */
-void weft__words_task(struct weft__words *words,
-		      const struct weft__speaker *speaker,
-		      const struct weft__glance *glance);
+void weft__format_task(struct weft__format *format,
+		      const struct weft__format_context *speaker,
+		      const struct weft__task_info *info);
 /* The same of an id. */
-void weft__words_id(struct weft__words *words,
-		    const struct weft__speaker *speaker, uint64_t id);
+void weft__format_id(struct weft__format *format,
+		    const struct weft__format_context *speaker, uint64_t id);
 /* "1.52 s" */
-void weft__words_span(struct weft__words *words, uint64_t length_ns);
+void weft__format_span(struct weft__format *format, uint64_t length_ns);
 /* The same of what is between two points in time; 0 if they come the other way
  * round. */
-void weft__words_from_to(struct weft__words *words, uint64_t from_ns,
+void weft__format_from_to(struct weft__format *format, uint64_t from_ns,
 			 uint64_t to_ns);
 /* "waits to lock mutex 0x7ffd12 held by task ..."; of one that waits. */
-void weft__words_wait(struct weft__words *words,
-		      const struct weft__speaker *speaker,
-		      const struct weft__glance *glance);
+void weft__format_wait(struct weft__format *format,
+		      const struct weft__format_context *speaker,
+		      const struct weft__task_info *info);
 
 /* The last part of a path. */
 const char *weft__module_shown(const char *module);

@@ -82,7 +82,7 @@ struct weft__group *weft__groups_add(struct weft__groups *g, uint64_t what,
 	static const struct weft__trace none;
 	size_t i;
 
-	if (g->count >= WEFT__GROUPS_MOST && trace->count)
+	if (g->count >= WEFT__GROUPS_MAX && trace->count)
 		trace = &none;
 	if (g->count == g->room && !groups_grow(g))
 		return NULL;

@@ -14,7 +14,7 @@
 
 /* Tasks of a group that are told of one by one; and groups by their calls: of
  * what comes after those the calls are left out. */
-enum { WEFT__GROUP_LINES = 10, WEFT__GROUPS_MOST = 4096 };
+enum { WEFT__GROUP_LINES = 10, WEFT__GROUPS_MAX = 4096 };
 
 struct weft__group {
 	uint64_t what; /* they do; the caller's */

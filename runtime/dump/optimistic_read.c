@@ -29,7 +29,7 @@ has_or_leaves(const struct weft__worker *worker, const struct weft__task *task)
 	       (w->left == task && w->left_how != WEFT__LEFT_NOTHING);
 }
 
-static bool is_anybodys(const struct weft__still *s,
+static bool is_anybodys(const struct weft__optimistic_read *s,
 			const struct weft__task *task)
 {
 	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
@@ -38,26 +38,26 @@ static bool is_anybodys(const struct weft__still *s,
 	return false;
 }
 
-static uint64_t runs_of(const struct weft__still *s, uint32_t worker)
+static uint64_t runs_of(const struct weft__optimistic_read *s, uint32_t worker)
 {
 	/* relaxed: see reads_part(). */
 	return weft__load(&s->runtime->workers[worker]->counts[WEFT__N_POLLS],
 			  relaxed);
 }
 
-int weft__still_init(struct weft__still *s, struct weft_runtime *runtime)
+int weft__optimistic_read_init(struct weft__optimistic_read *s, struct weft_runtime *runtime)
 {
 	s->runtime = runtime;
 	s->runs = calloc(runtime->workers_count, sizeof(*s->runs));
 	return s->runs ? 0 : -ENOMEM;
 }
 
-void weft__still_fini(struct weft__still *s)
+void weft__optimistic_read_fini(struct weft__optimistic_read *s)
 {
 	free(s->runs);
 }
 
-bool weft__still_begin(struct weft__still *s, const struct weft__task *task)
+bool weft__optimistic_read_begin(struct weft__optimistic_read *s, const struct weft__task *task)
 {
 	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
 		s->runs[i] = runs_of(s, i);
@@ -81,15 +81,15 @@ static struct weft__task *joined_on(struct weft__worker *worker,
 	struct weft__task *joined;
 
 	/* Twice: see reads_part(). */
-	if (weft__slot_look(&worker->joining) != task)
+	if (weft__handoff_slot_look(&worker->joining) != task)
 		return NULL;
 	reads_part();
 	joined = current_of(worker);
 	reads_part();
-	return weft__slot_look(&worker->joining) == task ? joined : NULL;
+	return weft__handoff_slot_look(&worker->joining) == task ? joined : NULL;
 }
 
-uint64_t weft__still_joins(const struct weft__still *s,
+uint64_t weft__optimistic_read_joins(const struct weft__optimistic_read *s,
 			   const struct weft__task *task)
 {
 	for (uint32_t i = 0; i < s->runtime->workers_count; i++) {
@@ -102,7 +102,7 @@ uint64_t weft__still_joins(const struct weft__still *s,
 	return 0;
 }
 
-bool weft__still_end(const struct weft__still *s, const struct weft__task *task)
+bool weft__optimistic_read_end(const struct weft__optimistic_read *s, const struct weft__task *task)
 {
 	reads_part();
 	if (is_anybodys(s, task))

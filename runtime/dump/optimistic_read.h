@@ -33,26 +33,26 @@
 struct weft__task;
 struct weft_runtime;
 
-struct weft__still {
+struct weft__optimistic_read {
 	struct weft_runtime *runtime;
 	uint64_t *runs; /* of each worker, at the beginning */
 };
 
 /* 0 or -ENOMEM; fini is to be called all the same. */
-int weft__still_init(struct weft__still *still, struct weft_runtime *runtime);
-void weft__still_fini(struct weft__still *still);
+int weft__optimistic_read_init(struct weft__optimistic_read *still, struct weft_runtime *runtime);
+void weft__optimistic_read_fini(struct weft__optimistic_read *still);
 
 /* False: it runs. */
-bool weft__still_begin(struct weft__still *still,
+bool weft__optimistic_read_begin(struct weft__optimistic_read *still,
 		       const struct weft__task *task);
 
 /* The id of what the task joins by a switch to it; 0: it does not.  Holds if it
  * is asked for between begin and end. */
-uint64_t weft__still_joins(const struct weft__still *still,
+uint64_t weft__optimistic_read_joins(const struct weft__optimistic_read *still,
 			   const struct weft__task *task);
 
 /* False: it may have run. */
-bool weft__still_end(const struct weft__still *still,
+bool weft__optimistic_read_end(const struct weft__optimistic_read *still,
 		     const struct weft__task *task);
 
 #endif

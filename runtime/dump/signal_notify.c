@@ -87,7 +87,7 @@ static int hang(int number, int fd)
 	return -errno;
 }
 
-int weft__bell_hang(int number, int fd)
+int weft__signal_notify_start(int number, int fd)
 {
 	int error;
 
@@ -97,7 +97,7 @@ int weft__bell_hang(int number, int fd)
 	return error;
 }
 
-void weft__bell_mute(int number, int fd)
+void weft__signal_notify_stop(int number, int fd)
 {
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < BELLS; i++) {

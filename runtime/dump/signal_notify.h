@@ -16,9 +16,9 @@
 
 /* From now on the signal rings the eventfd, too.  -EINVAL: it cannot be caught;
  * -EBUSY: there are BELLS already. */
-int weft__bell_hang(int number, int fd);
+int weft__signal_notify_start(int number, int fd);
 
 /* Its action is what it was before, if this was the last for that signal. */
-void weft__bell_mute(int number, int fd);
+void weft__signal_notify_stop(int number, int fd);
 
 #endif

@@ -22,17 +22,17 @@ static __attribute__((noinline, no_sanitize("address", "thread"))) void
 stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
 {
 	const volatile uint64_t *at;
-	size_t words;
+	size_t format;
 
 	from &= ~(uint64_t)7;
 	at = (const volatile uint64_t *)(uintptr_t)from;
-	words = (size_t)(to - from) / sizeof(*at);
-	if (words > WEFT__SNAPSHOT_BYTES / sizeof(*at))
-		words = WEFT__SNAPSHOT_BYTES / sizeof(*at);
-	for (size_t i = 0; i < words; i++)
+	format = (size_t)(to - from) / sizeof(*at);
+	if (format > WEFT__SNAPSHOT_BYTES / sizeof(*at))
+		format = WEFT__SNAPSHOT_BYTES / sizeof(*at);
+	for (size_t i = 0; i < format; i++)
 		snapshot->stack[i] = at[i];
 	snapshot->base = from;
-	snapshot->bytes = words * sizeof(*at);
+	snapshot->bytes = format * sizeof(*at);
 }
 
 /*
@@ -40,21 +40,21 @@ stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
  */
 
 static void registers_held(struct weft__registers *at, uint64_t sp,
-			   const uint64_t *words)
+			   const uint64_t *format)
 {
 	at->known = 0;
-	at->pc = words[WEFT__CONTEXT_PC];
+	at->pc = format[WEFT__CONTEXT_PC];
 	weft__register_set(at, WEFT__REGISTER_SP,
 			   sp + WEFT__CONTEXT_WORDS * sizeof(uint64_t));
 #if defined(__x86_64__)
 	/* The switch is in line: the frame is that of its function. */
 	at->returns = false;
 	weft__register_set(at, WEFT__REGISTER_FRAME,
-			   words[WEFT__CONTEXT_FRAME]);
+			   format[WEFT__CONTEXT_FRAME]);
 #else
 	at->returns = true;
 	for (unsigned i = 0; i <= WEFT__CONTEXT_PC; i++)
-		weft__register_set(at, 19 + i, words[i]);
+		weft__register_set(at, 19 + i, format[i]);
 #endif
 }
 

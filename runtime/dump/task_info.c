@@ -43,15 +43,15 @@ static uint64_t id_of(struct weft_runtime *runtime, uint64_t address)
 
 /* Who owns it does not end meanwhile: at most it lets go of it. */
 static void glance_owner(struct weft_runtime *runtime,
-			 struct weft__glance *glance, uint64_t owner)
+			 struct weft__task_info *info, uint64_t owner)
 {
-	glance->taken = owner;
-	glance->other = owner && owner != WEFT__OWNER_THREAD ?
+	info->taken = owner;
+	info->other = owner && owner != WEFT__OWNER_THREAD ?
 				id_of(runtime, owner) :
 				0;
 }
 
-static void case_look(struct weft__glance_case *to,
+static void case_look(struct weft__task_info_case *to,
 		      const struct weft_case *from)
 {
 	to->kind = from->kind;
@@ -61,12 +61,12 @@ static void case_look(struct weft__glance_case *to,
 		return;
 	to->chan = from->chan;
 	to->have = weft_chan_count(from->chan);
-	to->most = weft__chan(from->chan)->capacity;
+	to->max = weft__chan(from->chan)->capacity;
 }
 
 /* The select lies in the frame of its call, and the cases stay until that
  * returns.  Who grants one writes to its result alone, which is not read. */
-static void glance_select(struct weft__glance *glance,
+static void glance_select(struct weft__task_info *info,
 			  const struct weft__select *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -74,38 +74,38 @@ static void glance_select(struct weft__glance *glance,
 
 		if (which->kind == WEFT_CASE_NONE)
 			continue;
-		glance->cases_hope |= which->kind == WEFT_CASE_READY ||
+		info->cases_hope |= which->kind == WEFT_CASE_READY ||
 				      (which->kind == WEFT_CASE_AT &&
 				       which->number != WEFT_NEVER);
-		if (glance->cases_count < WEFT__CASES_TOLD)
-			case_look(&glance->cases[glance->cases_count], which);
-		glance->cases_count++;
+		if (info->cases_count < WEFT__CASES_TOLD)
+			case_look(&info->cases[info->cases_count], which);
+		info->cases_count++;
 	}
 }
 
 /* How full it is.  Its lock may be taken: it stays while a call for it is under
  * way, and the held task's is. */
-static void glance_object(struct weft__glance *glance)
+static void glance_object(struct weft__task_info *info)
 {
-	const void *object = glance->object;
+	const void *object = info->object;
 
-	switch (glance->on) {
+	switch (info->on) {
 	case WEFT__ON_SEND:
 	case WEFT__ON_RECEIVE:
-		glance->have = weft_chan_count(object);
-		glance->most = weft__chan(object)->capacity;
+		info->have = weft_chan_count(object);
+		info->max = weft__chan(object)->capacity;
 		break;
 	case WEFT__ON_SEMAPHORE:
-		glance->have = weft_sem_count(object);
+		info->have = weft_sem_count(object);
 		break;
 	case WEFT__ON_COUNT:
-		glance->have = weft__count_left(object);
+		info->have = weft__count_left(object);
 		break;
 	case WEFT__ON_BARRIER:
-		glance->have = weft__barrier_came(object, &glance->most);
+		info->have = weft__barrier_came(object, &info->max);
 		break;
 	case WEFT__ON_SELECT:
-		glance_select(glance, object);
+		glance_select(info, object);
 		break;
 	default:
 		break;
@@ -113,50 +113,50 @@ static void glance_object(struct weft__glance *glance)
 }
 
 static void glance_wait(struct weft_runtime *runtime,
-			struct weft__glance *glance,
+			struct weft__task_info *info,
 			const struct weft__wait *wait)
 {
-	glance->on = wait->on;
-	glance->object = wait->object;
-	glance_object(glance);
+	info->on = wait->on;
+	info->object = wait->object;
+	glance_object(info);
 	if (wait->on == WEFT__ON_MUTEX) {
-		glance_owner(runtime, glance,
+		glance_owner(runtime, info,
 			     weft__mutex_owner(wait->object));
 	} else if (wait->on == WEFT__ON_READ_LOCK ||
 		   wait->on == WEFT__ON_WRITE_LOCK) {
-		glance_owner(runtime, glance,
-			     weft__rwlock_writer(wait->object, &glance->have));
+		glance_owner(runtime, info,
+			     weft__rwlock_writer(wait->object, &info->have));
 	} else if (wait->on == WEFT__ON_ONCE) {
-		glance_owner(runtime, glance, weft__once_owner(wait->object));
+		glance_owner(runtime, info, weft__once_owner(wait->object));
 	} else if (wait->on == WEFT__ON_JOB) {
 		const struct weft__job *job = wait->object;
 
-		glance->job = job->fn;
-		name_copy(glance->lane, job->lane->name);
+		info->job = job->fn;
+		name_copy(info->lane, job->lane->name);
 	}
 }
 
 static void glance_reason(struct weft_runtime *runtime,
-			  struct weft__glance *glance)
+			  struct weft__task_info *info)
 {
-	void *object = weft__reason_object(glance->reason);
+	void *object = weft__reason_object(info->reason);
 
 	if (!object)
 		return;
-	switch (weft__reason_kind(glance->reason)) {
+	switch (weft__reason_kind(info->reason)) {
 	case WEFT__REASON_JOIN:
-		glance->other = weft__running_id(object);
+		info->other = weft__running_id(object);
 		break;
 	case WEFT__REASON_WAIT:
-		glance_wait(runtime, glance, object);
+		glance_wait(runtime, info, object);
 		break;
 	case WEFT__REASON_TIME:
-		glance->until_ns = *(const uint64_t *)object;
+		info->until_ns = *(const uint64_t *)object;
 		break;
 	case WEFT__REASON_SCOPE:
-		glance->object = object;
+		info->object = object;
 		/* relaxed: a moment's figure. */
-		glance->count = (uint64_t)(weft__load(
+		info->count = (uint64_t)(weft__load(
 			&((struct weft__scope *)object)->pending, relaxed) -
 			WEFT__SCOPE_WAITING);
 		break;
@@ -165,26 +165,26 @@ static void glance_reason(struct weft_runtime *runtime,
 	}
 }
 
-void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
-		       uint64_t state, struct weft__glance *glance)
+void weft__task_info_held(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t state, struct weft__task_info *info)
 {
 	struct weft__scope *scope = weft__scope(task->scope);
 
-	memset(glance, 0, sizeof(*glance));
-	glance->id = weft__task_id(task, state);
-	glance->state = state;
-	glance->fn = weft__task_function(task->fn, task->arg);
-	glance->has_begun = true;
-	glance->has_stack = task->stack;
-	glance->since_ns = glance->has_stack ? task->stack->since_ns :
+	memset(info, 0, sizeof(*info));
+	info->id = weft__task_id(task, state);
+	info->state = state;
+	info->fn = weft__task_function(task->fn, task->arg);
+	info->has_begun = true;
+	info->has_stack = task->stack;
+	info->since_ns = info->has_stack ? task->stack->since_ns :
 					       task->since_ns;
-	name_copy(glance->name, task->name);
-	glance->deadline_ns = weft__within_deadline(task);
-	glance->reason = task->reason;
-	glance_reason(runtime, glance);
+	name_copy(info->name, task->name);
+	info->deadline_ns = weft__within_deadline(task);
+	info->reason = task->reason;
+	glance_reason(runtime, info);
 	if (scope->owner) {
-		glance->scope = scope;
-		glance->owner = scope->owner_id;
+		info->scope = scope;
+		info->owner = scope->owner_id;
 	}
 }
 
@@ -209,23 +209,23 @@ static void name_peek(char *to, const char *from)
 
 /* The task may write to it, or end, meanwhile. */
 static __attribute__((noinline, no_sanitize("thread"))) const char *
-record_read(const struct weft__task *task, struct weft__glance *glance,
+record_read(const struct weft__task *task, struct weft__task_info *info,
 	    void **ret_arg)
 {
 	const volatile struct weft__task *t = task;
 	const volatile struct weft__stack *stack = t->stack;
-	bool is_future = glance->state & WEFT__FUTURE;
+	bool is_future = info->state & WEFT__FUTURE;
 
-	glance->fn = t->fn;
-	glance->has_stack = stack;
-	glance->has_begun = stack || (is_future &&
+	info->fn = t->fn;
+	info->has_stack = stack;
+	info->has_begun = stack || (is_future &&
 				      t->awaits != WEFT__AWAITS_BEGIN);
-	glance->since_ns = stack ? stack->since_ns : t->since_ns;
+	info->since_ns = stack ? stack->since_ns : t->since_ns;
 	*ret_arg = t->arg_heap;
 	return t->name;
 }
 
-bool weft__glance(struct weft__task *task, struct weft__glance *glance)
+bool weft__task_info(struct weft__task *task, struct weft__task_info *info)
 {
 	void *arg;
 	/* pairs: [task.free] */
@@ -233,17 +233,17 @@ bool weft__glance(struct weft__task *task, struct weft__glance *glance)
 
 	if (state & (WEFT__FREE | WEFT__DONE))
 		return false;
-	memset(glance, 0, sizeof(*glance));
-	glance->id = weft__task_id(task, state);
-	glance->state = state;
-	glance->deadline_ns = WEFT_NEVER;
-	name_peek(glance->name, record_read(task, glance, &arg));
+	memset(info, 0, sizeof(*info));
+	info->id = weft__task_id(task, state);
+	info->state = state;
+	info->deadline_ns = WEFT_NEVER;
+	name_peek(info->name, record_read(task, info, &arg));
 	/* A read-modify-write: what was read before it is not read after.
 	 * pairs: [task.done] */
 	state = weft__or(&task->state, (uint64_t)0, acq_rel);
-	if (!weft__state_is(state, glance->id) ||
+	if (!weft__state_is(state, info->id) ||
 	    (state & (WEFT__FREE | WEFT__DONE)))
 		return false;
-	glance->fn = weft__task_function(glance->fn, &arg);
+	info->fn = weft__task_function(info->fn, &arg);
 	return true;
 }

@@ -16,15 +16,15 @@
 /* Of a select's cases so many are copied. */
 enum { WEFT__NAME_BYTES = 40, WEFT__CASES_TOLD = 8 };
 
-struct weft__glance_case {
+struct weft__task_info_case {
 	enum weft_case_kind kind;
 	const void *chan;
-	uint64_t have, most; /* values that the channel has, and has room for */
+	uint64_t have, max; /* values that the channel has, and has room for */
 	uint64_t number;     /* as in weft/select.h */
 	short events;
 };
 
-struct weft__glance {
+struct weft__task_info {
 	uint64_t id;
 	uint64_t state;
 	weft_fn fn;
@@ -37,7 +37,7 @@ struct weft__glance {
 	uint64_t reason;      /* see wait_reason.h */
 	enum weft__on on;
 	const void *object;   /* or a scope that it waits for */
-	uint64_t have, most;  /* of the object: values, permits, readers ... */
+	uint64_t have, max;  /* of the object: values, permits, readers ... */
 	uint64_t until_ns;    /* a point in time that it waits for */
 	uint64_t deadline_ns; /* when the wait is given up, or WEFT_NEVER */
 	uint64_t count;	      /* tasks that a scope waits for */
@@ -48,7 +48,7 @@ struct weft__glance {
 
 	/* Of a select. */
 	uint32_t cases_count; /* less those that are left out */
-	struct weft__glance_case cases[WEFT__CASES_TOLD]; /* the first */
+	struct weft__task_info_case cases[WEFT__CASES_TOLD]; /* the first */
 	bool cases_hope; /* one of them is for no task to bring about */
 
 	/* The scope that it is in, if that is a task's. */
@@ -57,10 +57,10 @@ struct weft__glance {
 };
 
 /* False: it is no task now. */
-bool weft__glance(struct weft__task *task, struct weft__glance *ret_glance);
+bool weft__task_info(struct weft__task *task, struct weft__task_info *ret_info);
 
 /* Of one that is held since it had that state. */
-void weft__glance_held(struct weft_runtime *runtime, struct weft__task *task,
-		       uint64_t state, struct weft__glance *ret_glance);
+void weft__task_info_held(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t state, struct weft__task_info *ret_info);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { ROOM_FIRST = 16384 };
 
-static int out_grow(struct weft__out *out)
+static int out_grow(struct weft__text_buffer *out)
 {
 	size_t room = out->room ? 2 * out->room : ROOM_FIRST;
 	char *text = realloc(out->text, room);
@@ -27,7 +27,7 @@ static int out_grow(struct weft__out *out)
 	return 0;
 }
 
-void weft__out_print(struct weft__out *out, const char *format, ...)
+void weft__text_buffer_print(struct weft__text_buffer *out, const char *format, ...)
 {
 	while (out->error == 0) {
 		size_t room = out->room - out->used;
@@ -98,9 +98,9 @@ static int write_all(int fd, const char *text, size_t bytes, int64_t by_ms)
 	return 0;
 }
 
-int weft__out_write(const struct weft__out *out, int fd, int most_ms)
+int weft__text_buffer_write(const struct weft__text_buffer *out, int fd, int max_ms)
 {
-	int64_t by_ms = most_ms < 0 ? -1 : now_ms() + most_ms;
+	int64_t by_ms = max_ms < 0 ? -1 : now_ms() + max_ms;
 	size_t at = 0;
 	int error = out->error;
 
@@ -113,7 +113,7 @@ int weft__out_write(const struct weft__out *out, int fd, int most_ms)
 	return error;
 }
 
-void weft__out_fini(struct weft__out *out)
+void weft__text_buffer_fini(struct weft__text_buffer *out)
 {
 	free(out->text);
 }

@@ -8,23 +8,23 @@
 
 #include <stddef.h>
 
-enum { WEFT__OUT_PATIENT = -1 };
+enum { WEFT__TEXT_BUFFER_PATIENT = -1 };
 
-struct weft__out {
+struct weft__text_buffer {
 	char *text;
 	size_t used, room;
 	int error; /* -ENOMEM: nothing was added since */
 };
 
 __attribute__((format(printf, 2, 3))) void
-weft__out_print(struct weft__out *out, const char *format, ...);
+weft__text_buffer_print(struct weft__text_buffer *out, const char *format, ...);
 
 /* In whole lines as far as they fit into what a pipe takes at once: there none
  * is torn, whoever else writes to it.  0 or -errno.  A descriptor that does not
  * block is given so much time in all, and -ETIMEDOUT says that it was too
- * little; WEFT__OUT_PATIENT has any time. */
-int weft__out_write(const struct weft__out *out, int fd, int most_ms);
+ * little; WEFT__TEXT_BUFFER_PATIENT has any time. */
+int weft__text_buffer_write(const struct weft__text_buffer *out, int fd, int max_ms);
 
-void weft__out_fini(struct weft__out *out);
+void weft__text_buffer_fini(struct weft__text_buffer *out);
 
 #endif

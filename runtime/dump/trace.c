@@ -136,7 +136,7 @@ void weft__trace_take(struct weft__unwinder *unwinder,
 	if (!unwinder)
 		return;
 	trace->count = weft__unwind(unwinder, snapshot, trace->pc,
-				    WEFT__TRACE_MOST);
+				    WEFT__TRACE_MAX);
 	trace->cut = !is_bottom(trace);
 	trace->count = end_frame(unwinder, trace, fn);
 	first = first_frame(unwinder, trace);

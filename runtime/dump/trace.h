@@ -13,12 +13,12 @@
 
 struct weft__snapshot;
 
-enum { WEFT__TRACE_MOST = 64 };
+enum { WEFT__TRACE_MAX = 64 };
 
 struct weft__trace {
 	uint32_t count;
 	bool cut; /* there are more */
-	uint64_t pc[WEFT__TRACE_MOST];
+	uint64_t pc[WEFT__TRACE_MAX];
 };
 
 /* `fn` is the task's function.  Without an unwinder there are none. */

@@ -10,7 +10,7 @@
 #include "runtime/dump/libdw.h"
 #include "runtime/dump/snapshot.h"
 
-enum { PLACES_FIRST = 1024, STACK_MOST = 8 };
+enum { PLACES_FIRST = 1024, STACK_MAX = 8 };
 
 /* What is known of an address in the code. */
 struct place {
@@ -241,7 +241,7 @@ struct scene {
 	const struct weft__snapshot *snapshot;
 	const struct weft__registers *at;
 	uint64_t cfa; /* the frame's canonical address */
-	uint64_t stack[STACK_MOST];
+	uint64_t stack[STACK_MAX];
 	unsigned height;
 	bool value; /* what is left is the value, not where it lies */
 };
@@ -276,7 +276,7 @@ static bool read_register(const struct weft__registers *at, uint64_t number,
 
 static bool push(struct scene *s, uint64_t word)
 {
-	if (s->height == STACK_MOST)
+	if (s->height == STACK_MAX)
 		return false;
 	s->stack[s->height++] = word;
 	return true;
@@ -463,13 +463,13 @@ static uint64_t pc_plain(uint64_t pc)
 
 unsigned weft__unwind(struct weft__unwinder *u,
 		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
-		      unsigned most)
+		      unsigned max)
 {
 	struct weft__registers at = snapshot->at;
 	struct place *place;
 	unsigned count = 0;
 
-	while (u && count < most && at.pc) {
+	while (u && count < max && at.pc) {
 		at.pc = pc_plain(at.pc);
 		/* A call may be the last instruction of its function. */
 		ret_pcs[count] = at.pc - at.returns;

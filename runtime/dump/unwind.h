@@ -37,7 +37,7 @@ void weft__unwinder_free(struct weft__unwinder *unwinder);
  * Returns how many; more than `most` are cut off. */
 unsigned weft__unwind(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
-		      unsigned most);
+		      unsigned max);
 
 /* Of such an address, or of a function's, or of static data. */
 const struct weft__symbol *weft__unwinder_symbol(

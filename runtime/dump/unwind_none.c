@@ -14,9 +14,9 @@ void weft__unwinder_free(struct weft__unwinder *unwinder)
 
 unsigned weft__unwind(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
-		      unsigned most)
+		      unsigned max)
 {
-	(void)unwinder, (void)snapshot, (void)ret_pcs, (void)most;
+	(void)unwinder, (void)snapshot, (void)ret_pcs, (void)max;
 	return 0;
 }
 

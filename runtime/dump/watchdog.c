@@ -19,7 +19,7 @@
 
 /* Looks at the workers in the length of a stall, and how often at most. */
 enum { LOOKS = 4 };
-#define LOOK_LEAST_NS 1000000u
+#define LOOK_MIN_NS 1000000u
 
 /* Who asks by the socket has so long to read the answer; meanwhile nobody else
  * is answered, and the runtime does not end. */
@@ -35,7 +35,7 @@ struct seen {
 	bool told;
 };
 
-struct weft__lookout {
+struct weft__watchdog {
 	struct weft_runtime *runtime;
 	pthread_t thread;
 	int bell; /* an eventfd: a signal has come, or the end */
@@ -76,7 +76,7 @@ static uint64_t stands(struct seen *seen, bool stands_still, uint64_t polls,
 	return seen->told ? 0 : now_ns - seen->since_ns;
 }
 
-static void look(struct weft__lookout *l)
+static void look(struct weft__watchdog *l)
 {
 	struct weft_runtime *runtime = l->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime), all = 0, length_ns;
@@ -104,16 +104,16 @@ static void look(struct weft__lookout *l)
 
 /* Who knocks stays there: without a pause it would be asked for again and again
  * until there is a descriptor. */
-static void pause_for_supply(struct weft__lookout *l)
+static void pause_for_supply(struct weft__watchdog *l)
 {
 	struct pollfd bell = { .fd = l->bell, .events = POLLIN };
 
 	(void)poll(&bell, 1, SUPPLY_MS);
 }
 
-static void answer(struct weft__lookout *l)
+static void answer(struct weft__watchdog *l)
 {
-	int fd = weft__door_answer(l->door);
+	int fd = weft__dump_socket_answer(l->door);
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS)
 		pause_for_supply(l);
@@ -123,47 +123,47 @@ static void answer(struct weft__lookout *l)
 	close(fd);
 }
 
-static int look_every_ms(const struct weft__lookout *l)
+static int look_every_ms(const struct weft__watchdog *l)
 {
 	uint64_t every_ns = l->stall_ns / LOOKS;
 
 	if (!l->stall_ns)
 		return -1;
-	if (every_ns < LOOK_LEAST_NS)
-		every_ns = LOOK_LEAST_NS;
+	if (every_ns < LOOK_MIN_NS)
+		every_ns = LOOK_MIN_NS;
 	return every_ns / 1000000u > 60000 ? 60000 : (int)(every_ns / 1000000u);
 }
 
-static bool ends(struct weft__lookout *l)
+static bool ends(struct weft__watchdog *l)
 {
-	/* pairs: [lookout.end] */
+	/* pairs: [watchdog.end] */
 	return weft__load(&l->ends, acquire);
 }
 
-static void serve(struct weft__lookout *l, const struct pollfd *ready)
+static void serve(struct weft__watchdog *l, const struct pollfd *ready)
 {
 	uint64_t times;
 
 	if (ready[0].revents &&
 	    read(l->bell, &times, sizeof(times)) == sizeof(times) && !ends(l))
 		(void)weft__dump_all(l->runtime, STDERR_FILENO,
-				     WEFT__OUT_PATIENT);
+				     WEFT__TEXT_BUFFER_PATIENT);
 	if (ready[1].revents)
 		answer(l);
 	if (l->stall_ns)
 		look(l);
 }
 
-static void *lookout_main(void *arg)
+static void *watchdog_main(void *arg)
 {
-	struct weft__lookout *l = arg;
+	struct weft__watchdog *l = arg;
 	struct pollfd ready[2] = {
 		{ .fd = l->bell, .events = POLLIN },
 		{ .fd = l->door, .events = POLLIN },
 	};
 	sigset_t set;
 
-	(void)pthread_setname_np(pthread_self(), "weft-lookout");
+	(void)pthread_setname_np(pthread_self(), "weft-watchdog");
 	if (l->number) {
 		/* Whoever else may have it blocked. */
 		sigemptyset(&set);
@@ -180,12 +180,12 @@ static void *lookout_main(void *arg)
 
 /* ---- Beginning and ending ------------------------------------------------ */
 
-static void lookout_free(struct weft__lookout *l)
+static void watchdog_free(struct weft__watchdog *l)
 {
 	if (l->number)
-		weft__bell_mute(l->number, l->bell);
+		weft__signal_notify_stop(l->number, l->bell);
 	if (l->door >= 0)
-		weft__door_close(l->door, l->path);
+		weft__dump_socket_close(l->door, l->path);
 	if (l->bell >= 0)
 		close(l->bell);
 	free(l->workers);
@@ -209,7 +209,7 @@ static bool may_ring(int number)
 	return true;
 }
 
-static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
+static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 {
 	uint32_t workers = l->runtime->workers_count;
 	int error;
@@ -222,7 +222,7 @@ static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
 	if (l->bell < 0)
 		return -errno;
 	if (opts->dump_path) {
-		l->door = weft__door_open(l->path);
+		l->door = weft__dump_socket_open(l->path);
 		if (l->door < 0)
 			return l->door;
 	}
@@ -230,16 +230,16 @@ static int lookout_open(struct weft__lookout *l, const struct weft_opts *opts)
 		return 0;
 	if (!may_ring(opts->dump_signal))
 		return -EINVAL;
-	error = weft__bell_hang(opts->dump_signal, l->bell);
+	error = weft__signal_notify_start(opts->dump_signal, l->bell);
 	if (error == 0)
 		l->number = opts->dump_signal;
 	return error;
 }
 
-int weft__lookout_start(struct weft_runtime *runtime,
+int weft__watchdog_start(struct weft_runtime *runtime,
 			const struct weft_opts *opts)
 {
-	struct weft__lookout *l;
+	struct weft__watchdog *l;
 	int error;
 
 	if (!opts ||
@@ -251,28 +251,28 @@ int weft__lookout_start(struct weft_runtime *runtime,
 	l->runtime = runtime;
 	l->bell = l->door = -1;
 	l->stall_ns = opts->stall_ns;
-	error = lookout_open(l, opts);
+	error = watchdog_open(l, opts);
 	if (error == 0)
 		error = weft__thread_make(&l->thread, WEFT__DUMP_BYTES,
-					  lookout_main, l);
+					  watchdog_main, l);
 	if (error < 0)
-		lookout_free(l);
+		watchdog_free(l);
 	else
-		runtime->lookout = l;
+		runtime->watchdog = l;
 	return error;
 }
 
-void weft__lookout_stop(struct weft_runtime *runtime)
+void weft__watchdog_stop(struct weft_runtime *runtime)
 {
 	static const uint64_t one = 1;
-	struct weft__lookout *l = runtime->lookout;
+	struct weft__watchdog *l = runtime->watchdog;
 
 	if (!l)
 		return;
-	runtime->lookout = NULL;
-	/* pairs: [lookout.end] */
+	runtime->watchdog = NULL;
+	/* pairs: [watchdog.end] */
 	weft__store(&l->ends, true, release);
 	(void)!write(l->bell, &one, sizeof(one));
 	pthread_join(l->thread, NULL);
-	lookout_free(l);
+	watchdog_free(l);
 }

@@ -9,7 +9,7 @@
  * task before one of them has stood still for that.
  *
  * Orderings
- *   [lookout.end]  `ends` store release, then a write to the bell -> load
+ *   [watchdog.end]  `ends` store release, then a write to the bell -> load
  *       acquire, after it has rung.
  */
 #ifndef WEFT_RUNTIME_DUMP_WATCHDOG_H
@@ -20,11 +20,11 @@
 /* If the options ask for one; before tasks run.  0; -EINVAL (no such signal),
  * -EBUSY (too many runtimes have a signal), -EADDRINUSE and what else socket(2)
  * and bind(2) say, -EAGAIN, -ENOMEM, -EMFILE. */
-int weft__lookout_start(struct weft_runtime *runtime,
+int weft__watchdog_start(struct weft_runtime *runtime,
 			const struct weft_opts *opts);
 
 /* When no task is left, or those that are were abandoned; the driver is open.
  * A dump that is under way is waited for. */
-void weft__lookout_stop(struct weft_runtime *runtime);
+void weft__watchdog_stop(struct weft_runtime *runtime);
 
 #endif

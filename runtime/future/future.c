@@ -75,11 +75,11 @@ static void future_notify(struct weft_runtime *runtime,
 	bool visits = !here || here->runtime != runtime;
 
 	if (visits)
-		weft__visit_begin(runtime);
+		weft__runtime_ref(runtime);
 	if (weft__task_notify(task, id))
 		weft__enqueue(runtime, here, task); /* mutate: wake */
 	if (visits)
-		weft__visit_end(runtime);
+		weft__runtime_unref(runtime);
 }
 
 int weft_future_wake(struct weft_runtime *runtime, struct weft_task future)

@@ -54,12 +54,12 @@ static void wake_claimed(struct weft_runtime *runtime,
 {
 	if (index < 0)
 		return;
-	if (weft__unlikely(weft__crowd_limits(runtime)))
+	if (weft__unlikely(weft__worker_limit_limits(runtime)))
 		/* relaxed: advice. */
 		weft__store(&runtime->workers[index]->woken_ns,
 			    runtime->ops->now(runtime), relaxed);
 	/* Before it runs: who goes to sleep meanwhile takes the place. */
-	weft__sentinel_resign(runtime, (uint32_t)index);
+	weft__monitor_resign(runtime, (uint32_t)index);
 	if (here)
 		weft__count(here, WEFT__N_WAKES_SENT, 1);
 	weft__unpark(here, runtime->workers[index]); /* mutate: wake */
@@ -81,8 +81,8 @@ static bool has_to_offer(struct weft__worker *worker)
 	uint32_t count = weft__runq_count(&worker->runq);
 
 	return (count > 1 || worker->backlog ||
-		(count && weft__slot_has(&worker->lifo))) &&
-	       !weft__crowd_suffices(worker);
+		(count && weft__handoff_slot_has(&worker->lifo))) &&
+	       !weft__worker_limit_suffices(worker);
 }
 
 /* At the end of a task's run that pushed. */
@@ -100,7 +100,7 @@ void weft__tell_peers(struct weft__worker *worker)
 void weft__tell_peers_late(struct weft__worker *worker)
 {
 	if (!worker->ticks || !weft__idle_wants_wake(&worker->runtime->idle) ||
-	    weft__crowd_suffices(worker))
+	    weft__worker_limit_suffices(worker))
 		return;
 	if (worker->ops->now(worker->runtime) - worker->tick_ns >=
 	    WEFT__WAKE_NS)
@@ -150,11 +150,11 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 
 /* Tasks that run overflow: from here on those that never ran are part of the
  * one queue in age. */
-static void fresh_spill(struct weft__worker *worker)
+static void spawn_queue_spill(struct weft__worker *worker)
 {
 	struct weft__chain chain = { 0 };
 
-	weft__fresh_empty(worker, &chain);
+	weft__spawn_queue_empty(worker, &chain);
 	inject_overflow(worker, &chain);
 }
 
@@ -165,20 +165,20 @@ void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
 		return;
 	}
 	if (!worker->overflow)
-		fresh_spill(worker);
+		spawn_queue_spill(worker);
 	worker->overflow = true;
 	weft__push_backlog(worker, task);
 }
 
 /* A task that has never run, and for which the ring is too long. */
-void weft__push_fresh(struct weft__worker *worker, struct weft__task *task)
+void weft__push_spawned(struct weft__worker *worker, struct weft__task *task)
 {
 	if (worker->overflow) {
 		weft__push_backlog(worker, task);
 		return;
 	}
 	worker->backlog = true; /* mutate: wake */
-	weft__fresh_push(worker, task);
+	weft__spawn_queue_push(worker, task);
 	weft__pushed(worker); /* mutate: wake */
 }
 
@@ -296,9 +296,9 @@ static uint32_t injected_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
-	return count + WEFT__SHARE_LEAST < WEFT__HARVEST_MOST ?
-		       WEFT__HARVEST_MOST - count :
-		       WEFT__SHARE_LEAST;
+	return count + WEFT__SHARE_MIN < WEFT__HARVEST_MAX ?
+		       WEFT__HARVEST_MAX - count :
+		       WEFT__SHARE_MIN;
 }
 
 /* A fair share of the injection queue: the first to run now, the rest into the
@@ -331,11 +331,11 @@ struct weft__task *weft__take_injected(struct weft__worker *worker)
  * ring's room. */
 static uint32_t outbound_share(struct weft__worker *worker)
 {
-	uint32_t used = worker->runq.most - weft__runq_room(&worker->runq);
+	uint32_t used = worker->runq.max - weft__runq_room(&worker->runq);
 
 	if (weft__inject_length(&worker->runtime->inject) ||
-	    used + 2 * WEFT__SHARE_LEAST > WEFT__RUNQ_SHORT)
-		return WEFT__SHARE_LEAST;
+	    used + 2 * WEFT__SHARE_MIN > WEFT__RUNQ_SHORT)
+		return WEFT__SHARE_MIN;
 	return (WEFT__RUNQ_SHORT - used) / 2;
 }
 
@@ -356,9 +356,9 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 		else if (!weft__runq_push(&worker->runq, task))
 			weft__push_backlog(worker, task);
 	}
-	if (!weft__fresh_count(&worker->fresh))
+	if (!weft__spawn_queue_count(&worker->spawn_queue))
 		return first;
-	task = weft__fresh_turn(worker, outbound_share(worker));
+	task = weft__spawn_queue_turn(worker, outbound_share(worker));
 	if (!first)
 		return task;
 	if (task)
@@ -378,7 +378,7 @@ static void take_back(struct weft__worker *worker)
 	 * ran.  (There is so much room only without thieves.) */
 	if (room > WEFT__RUNQ_SHORT)
 		oldest = weft__runq_peek(&worker->outbound);
-	if (oldest && weft__task_is_fresh(oldest))
+	if (oldest && weft__task_never_ran(oldest))
 		room = WEFT__RUNQ_SHORT;
 	if (!room || !weft__runq_claim(&worker->outbound, 1, room, &claim))
 		return;
@@ -409,9 +409,9 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 		task = weft__runq_pop(&worker->outbound);
 	worker->overflow &= weft__runq_count(&worker->outbound) != 0;
 	if (!task)
-		task = weft__fresh_take(worker);
+		task = weft__spawn_queue_take(worker);
 	worker->backlog = weft__runq_count(&worker->outbound) ||
-			  weft__fresh_count(&worker->fresh);
+			  weft__spawn_queue_count(&worker->spawn_queue);
 	return task;
 }
 

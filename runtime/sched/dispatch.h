@@ -17,7 +17,7 @@ struct weft__task *weft__look_around(struct weft__worker *worker);
 struct weft__task *weft__refill(struct weft__worker *worker);
 void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
 void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
-void weft__push_fresh(struct weft__worker *worker, struct weft__task *task);
+void weft__push_spawned(struct weft__worker *worker, struct weft__task *task);
 void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
 void weft__tell_peers(struct weft__worker *worker);
 void weft__tell_peers_late(struct weft__worker *worker);

@@ -32,7 +32,7 @@ enum weft__alarm_kind {
 /* One pending point in time, embedded in what waits for it. */
 struct weft__alarm {
 	uint64_t node[4]; /* the timer folder's own, under its lane's lock */
-	uint32_t lane;	  /* that holds it; set by arm */
+	uint32_t shard;	  /* that holds it; set by arm */
 	uint8_t kind;	  /* enum weft__alarm_kind */
 	uint8_t armed;	  /* by whom it was armed, until disarmed: owner only */
 	weft__atomic(uint8_t) fired; /* the timer folder's */
@@ -92,7 +92,7 @@ struct weft__driver_ops {
 	 * same runtime, or NULL on a foreign thread. */
 	void (*wake)(struct weft__worker *from, struct weft__worker *to);
 
-	/* The worker's thread, which calls this, is the sentinel from here on:
+	/* The worker's thread, which calls this, is the monitor from here on:
 	 * however others compute, it should run as soon as it wakes.  Or it no
 	 * longer is, and runs tasks.  May be told what it knows. */
 	void (*watch)(struct weft__worker *worker, bool watches);
@@ -104,7 +104,7 @@ struct weft__driver_ops {
 
 	/* How long the processors of this machine have had nothing to do so
 	 * far, all together.  From a worker; 0 if that cannot be told. */
-	uint64_t (*idled)(struct weft_runtime *runtime);
+	uint64_t (*cpu_idle)(struct weft_runtime *runtime);
 
 	/* What a task waits for that was suspended for weft__reason_number() of
 	 * that: words that follow "waits", as snprintf() writes them.  From any

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sched/handoff_slot.h"
 
-struct weft__task *weft__slot_settle(struct weft__slot *slot,
+struct weft__task *weft__handoff_slot_settle(struct weft__handoff_slot *slot,
 				     struct weft__task *taken)
 {
 	/* relaxed: decided by the CAS. */
@@ -20,7 +20,7 @@ struct weft__task *weft__slot_settle(struct weft__slot *slot,
 	return NULL;
 }
 
-struct weft__task *weft__slot_steal(struct weft__slot *slot,
+struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 				    const struct weft__worker *helper,
 				    bool fenced)
 {

@@ -39,24 +39,24 @@ struct weft__worker;
 /* In the claim of a helper that has got nothing yet. */
 #define WEFT__SLOT_MARK ((uintptr_t)1)
 
-struct weft__slot {
+struct weft__handoff_slot {
 	weft__atomic(struct weft__task *) task;
 	weft__atomic(uintptr_t) claim;
 };
 
 /* Somebody claims the slot: did he get what the owner has just taken?  Returns
  * it if not. */
-struct weft__task *weft__slot_settle(struct weft__slot *slot,
+struct weft__task *weft__handoff_slot_settle(struct weft__handoff_slot *slot,
 				     struct weft__task *taken);
 
 /* For helpers, of whom this is one. */
-struct weft__task *weft__slot_steal(struct weft__slot *slot,
+struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 				    const struct weft__worker *helper,
 				    bool fenced);
 
 /* A look from anywhere: what is there, or NULL.  One that a helper has got, and
  * that the owner learns of between the two loads, is told of once more. */
-static inline struct weft__task *weft__slot_look(struct weft__slot *slot)
+static inline struct weft__task *weft__handoff_slot_look(struct weft__handoff_slot *slot)
 {
 	/* relaxed: a hint to all but the owner. */
 	struct weft__task *task = weft__load(&slot->task, relaxed);
@@ -66,14 +66,14 @@ static inline struct weft__task *weft__slot_look(struct weft__slot *slot)
 }
 
 /* The owner's look: it is empty, or there may be something. */
-static inline struct weft__task *weft__slot_has(struct weft__slot *slot)
+static inline struct weft__task *weft__handoff_slot_has(struct weft__handoff_slot *slot)
 {
 	/* relaxed: its own store. */
 	return weft__load(&slot->task, relaxed);
 }
 
 /* Owner only, into an empty slot. */
-static inline void weft__slot_put(struct weft__slot *slot,
+static inline void weft__handoff_slot_put(struct weft__handoff_slot *slot,
 				  struct weft__task *task)
 {
 	/* pairs: [slot.put] */
@@ -83,7 +83,7 @@ static inline void weft__slot_put(struct weft__slot *slot,
 /* Owner only: puts a task, or NULL, in the place of one.  Returns that, or
  * NULL: it was gone.  `fenced`: there are no heavy barriers. */
 static inline struct weft__task *
-weft__slot_swap(struct weft__slot *slot, struct weft__task *task, bool fenced)
+weft__handoff_slot_swap(struct weft__handoff_slot *slot, struct weft__task *task, bool fenced)
 {
 	/* relaxed: its own store. */
 	struct weft__task *old = weft__load(&slot->task, relaxed);
@@ -101,16 +101,16 @@ weft__slot_swap(struct weft__slot *slot, struct weft__task *task, bool fenced)
 		claim = weft__load(&slot->claim, relaxed);
 	}
 	return __builtin_expect(claim == 0, 1) ? old :
-						 weft__slot_settle(slot, old);
+						 weft__handoff_slot_settle(slot, old);
 }
 
 /* Owner only: takes the task out, if there is one. */
-static inline struct weft__task *weft__slot_take(struct weft__slot *slot,
+static inline struct weft__task *weft__handoff_slot_take(struct weft__handoff_slot *slot,
 						 bool fenced)
 {
-	if (!weft__slot_has(slot))
+	if (!weft__handoff_slot_has(slot))
 		return NULL;
-	return weft__slot_swap(slot, NULL, fenced);
+	return weft__handoff_slot_swap(slot, NULL, fenced);
 }
 
 #endif

@@ -159,7 +159,7 @@ bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
 	/* The old value decides (I1).  pairs: [idle.claim] */
 	bool mine = weft__and(&idle->bits[worker / 64], ~bit, acquire) & bit;
 
-	/* pairs: [sentinel.retire] */
+	/* pairs: [monitor.retire] */
 	weft__sub(&idle->counts, WEFT__IDLE_PARKED, seq_cst);
 	return !mine;
 }

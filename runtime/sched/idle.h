@@ -102,7 +102,7 @@ static inline bool weft__idle_wants_wake(struct weft__idle *idle)
  * wake (it counts as searching from here on), or -1. */
 int weft__idle_claim(struct weft__idle *idle);
 
-/* The same whether or not somebody searches already: to appoint a sentinel. */
+/* The same whether or not somebody searches already: to appoint a monitor. */
 int weft__idle_claim_any(struct weft__idle *idle);
 
 /* Likewise, and of those that sleep it is the one with the lowest number. */

@@ -37,7 +37,7 @@ int weft__inject_push_claim(struct weft__inject *inject,
 	return index;
 }
 
-void weft__inject_take(struct weft__inject *inject, uint32_t most,
+void weft__inject_take(struct weft__inject *inject, uint32_t max,
 		       struct weft__chain *ret_chain)
 {
 	struct weft__chain *from = &inject->chain;
@@ -45,7 +45,7 @@ void weft__inject_take(struct weft__inject *inject, uint32_t most,
 
 	*ret_chain = (struct weft__chain){ 0 };
 	weft__lock_take(&inject->lock);
-	count = from->count < most ? from->count : most;
+	count = from->count < max ? from->count : max;
 	if (count) {
 		struct weft__task *last = from->head;
 

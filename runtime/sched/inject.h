@@ -81,7 +81,7 @@ int weft__inject_push_claim(struct weft__inject *inject,
 			    struct weft__chain *chain, struct weft__idle *idle);
 
 /* Takes at most `most` tasks, the oldest, into the empty chain. */
-void weft__inject_take(struct weft__inject *inject, uint32_t most,
+void weft__inject_take(struct weft__inject *inject, uint32_t max,
 		       struct weft__chain *ret_chain);
 
 /* A hint, but for the pairs of [idle.push]. */
@@ -95,15 +95,15 @@ static inline uint32_t weft__inject_length(struct weft__inject *inject)
  * A worker's fair share: as many as there are for each worker, at least 4, at
  * most 64, so that one fetch neither drains the queue nor is too small to pay.
  */
-enum { WEFT__SHARE_LEAST = 4, WEFT__SHARE_MOST = 64 };
+enum { WEFT__SHARE_MIN = 4, WEFT__SHARE_MAX = 64 };
 
 static inline uint32_t weft__inject_share(uint32_t length, uint32_t workers)
 {
 	uint32_t share = length / workers;
 
-	if (share < WEFT__SHARE_LEAST)
-		return WEFT__SHARE_LEAST;
-	return share > WEFT__SHARE_MOST ? WEFT__SHARE_MOST : share;
+	if (share < WEFT__SHARE_MIN)
+		return WEFT__SHARE_MIN;
+	return share > WEFT__SHARE_MAX ? WEFT__SHARE_MAX : share;
 }
 
 #endif

@@ -4,28 +4,28 @@
 #include "runtime/sched/steal.h"
 #include "runtime/sched/worker_limit.h"
 
-/* The shortest sleep of the sentinel. */
-#define WATCH_LEAST_NS 100000u
+/* The shortest sleep of the monitor. */
+#define WATCH_MIN_NS 100000u
 
-void weft__sentinel_resign(struct weft_runtime *runtime, uint32_t index)
+void weft__monitor_resign(struct weft_runtime *runtime, uint32_t index)
 {
 	uint32_t number = index + 1;
 
-	/* pairs: [sentinel.retire] */
-	(void)weft__cas(&runtime->sentinel, &number, 0u, seq_cst);
+	/* pairs: [monitor.retire] */
+	(void)weft__cas(&runtime->monitor, &number, 0u, seq_cst);
 }
 
-static bool is_sentinel(struct weft__worker *worker)
+static bool is_monitor(struct weft__worker *worker)
 {
 	/* relaxed: only this worker puts its own number there; who takes it
 	 * away has claimed it, and wakes it unless it is awake. */
-	return weft__load(&worker->runtime->sentinel, relaxed) ==
+	return weft__load(&worker->runtime->monitor, relaxed) ==
 	       worker->index + 1;
 }
 
 bool weft__all_parked(struct weft_runtime *runtime)
 {
-	/* pairs: [sentinel.retire] */
+	/* pairs: [monitor.retire] */
 	return weft__idle_parked(weft__load(&runtime->idle.counts, seq_cst)) ==
 	       runtime->workers_count;
 }
@@ -44,7 +44,7 @@ static uint64_t watch_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime);
-	uint64_t late_after_ns = weft__crowd_late_ns(runtime);
+	uint64_t late_after_ns = weft__worker_limit_late_ns(runtime);
 	uint64_t wait_ns = late_after_ns;
 
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
@@ -52,12 +52,12 @@ static uint64_t watch_ns(struct weft__worker *worker)
 		uint64_t seen_ns = weft__load(
 			&weft__peer(worker, worker->index + i)->seen_ns,
 			relaxed);
-		uint64_t late_ns = seen_ns + late_after_ns + WATCH_LEAST_NS;
+		uint64_t late_ns = seen_ns + late_after_ns + WATCH_MIN_NS;
 
 		if (seen_ns && late_ns < now_ns + wait_ns)
-			wait_ns = late_ns > now_ns + WATCH_LEAST_NS ?
+			wait_ns = late_ns > now_ns + WATCH_MIN_NS ?
 					  late_ns - now_ns :
-					  WATCH_LEAST_NS;
+					  WATCH_MIN_NS;
 	}
 	return wait_ns;
 }
@@ -70,55 +70,55 @@ static void set_watches(struct weft__worker *worker, bool watches)
 
 /* It has been quiet for long.  True: this worker no longer watches, and may
  * sleep without end.  Either it sees one that runs, or that one sees that there
- * is no sentinel and appoints one: [sentinel.retire]. */
+ * is no monitor and appoints one: [monitor.retire]. */
 static bool retire(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t nobody = 0;
 
 	set_watches(worker, false);
-	weft__sentinel_resign(runtime, worker->index);
+	weft__monitor_resign(runtime, worker->index);
 	if (weft__all_parked(runtime)) { /* mutate: recheck=true */
 		weft__stacks_trim(&runtime->stacks);
 		return true;
 	}
-	/* pairs: [sentinel.retire] */
-	return !weft__cas(&runtime->sentinel, &nobody, worker->index + 1,
+	/* pairs: [monitor.retire] */
+	return !weft__cas(&runtime->monitor, &nobody, worker->index + 1,
 			  seq_cst) &&
-	       !(nobody & WEFT__SENTINEL_COMES);
+	       !(nobody & WEFT__MONITOR_COMES);
 }
 
 /* Returns who has the place now: this worker, if nobody had. */
 static uint32_t take_place(struct weft__worker *worker)
 {
-	weft__atomic(uint32_t) *place = &worker->runtime->sentinel;
+	weft__atomic(uint32_t) *place = &worker->runtime->monitor;
 	uint32_t self = worker->index + 1, holder;
 
 	do {
 		holder = 0;
-		/* pairs: [sentinel.retire] */
+		/* pairs: [monitor.retire] */
 		if (weft__cas(place, &holder, self, seq_cst))
 			return self;
 		/* relaxed: he who appoints wakes it, or takes that back. */
-	} while (holder == (WEFT__SENTINEL_COMES | self) &&
+	} while (holder == (WEFT__MONITOR_COMES | self) &&
 		 !weft__cas(place, &holder, self, relaxed));
-	return holder == (WEFT__SENTINEL_COMES | self) ? self : holder;
+	return holder == (WEFT__MONITOR_COMES | self) ? self : holder;
 }
 
-uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
+uint64_t weft__monitor_wait_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t self = worker->index + 1, holder = self;
 
-	if (runtime->sentinel_off || runtime->workers_count == 1)
+	if (runtime->monitor_off || runtime->workers_count == 1)
 		return WEFT_NEVER;
-	if (!is_sentinel(worker))
+	if (!is_monitor(worker))
 		holder = take_place(worker);
 	if (holder == self) {
 		if (weft__all_parked(runtime) &&
 		    quiet(worker, worker->ops->now(runtime)) && retire(worker))
 			return WEFT_NEVER;
-	} else if (!(holder & WEFT__SENTINEL_COMES)) {
+	} else if (!(holder & WEFT__MONITOR_COMES)) {
 		/* Once more, if the driver could not do it before. */
 		set_watches(worker, false);
 		return WEFT_NEVER;
@@ -138,49 +138,49 @@ uint64_t weft__sentinel_wait_ns(struct weft__worker *worker)
  * may be awake already, and it is taken back: he might compute with the place,
  * and nobody would look up.
  */
-static void appoint_sentinel(struct weft__worker *worker)
+static void appoint_monitor(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	if (runtime->sentinel_off || runtime->workers_count == 1)
+	if (runtime->monitor_off || runtime->workers_count == 1)
 		return;
-	/* pairs: [sentinel.retire] */
-	while (!weft__load(&runtime->sentinel, seq_cst)) {
+	/* pairs: [monitor.retire] */
+	while (!weft__load(&runtime->monitor, seq_cst)) {
 		int index = weft__idle_claim_any(&runtime->idle);
-		uint32_t mark = WEFT__SENTINEL_COMES | ((uint32_t)index + 1);
+		uint32_t mark = WEFT__MONITOR_COMES | ((uint32_t)index + 1);
 		uint32_t nobody = 0;
 
 		if (index < 0)
 			return;
 		/* relaxed: goes with the wake. */
-		(void)weft__cas(&runtime->sentinel, &nobody, mark, relaxed);
+		(void)weft__cas(&runtime->monitor, &nobody, mark, relaxed);
 		weft__count(worker, WEFT__N_WAKES_SENT, 1);
 		/* mutate: wake */
 		if (weft__unpark(worker, runtime->workers[index]))
 			return;
 		/* relaxed: the loop looks again. */
-		(void)weft__cas(&runtime->sentinel, &mark, 0u, relaxed);
+		(void)weft__cas(&runtime->monitor, &mark, 0u, relaxed);
 	}
 }
 
-void weft__sentinel_ran(struct weft__worker *worker, uint64_t now_ns)
+void weft__monitor_ran(struct weft__worker *worker, uint64_t now_ns)
 {
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
 	if (worker->watches) {
-		weft__sentinel_resign(worker->runtime, worker->index);
+		weft__monitor_resign(worker->runtime, worker->index);
 		set_watches(worker, false);
 	}
-	appoint_sentinel(worker);
+	appoint_monitor(worker);
 }
 
-bool weft__sentinel_came(struct weft__worker *worker)
+bool weft__monitor_came(struct weft__worker *worker)
 {
-	weft__atomic(uint32_t) *place = &worker->runtime->sentinel;
+	weft__atomic(uint32_t) *place = &worker->runtime->monitor;
 	/* relaxed: the mark goes with the wake. */
 	uint32_t self = worker->index + 1, holder = weft__load(place, relaxed);
 
-	if (holder == (WEFT__SENTINEL_COMES | self)) {
+	if (holder == (WEFT__MONITOR_COMES | self)) {
 		/* relaxed: likewise.  Or it was taken back. */
 		if (!weft__cas(place, &holder, self, relaxed))
 			return false;
@@ -217,7 +217,7 @@ static bool is_overlooked(struct weft__worker *worker)
 	return overlooked;
 }
 
-void weft__sentinel_look(struct weft__worker *worker, uint64_t now_ns)
+void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 

@@ -9,7 +9,7 @@
 
 #include "runtime/sched/wait.h"
 
-void weft__fail(const char *file, int line, const char *format, ...)
+void weft__panic(const char *file, int line, const char *format, ...)
 {
 	struct weft__task *task = weft__self(weft__worker_self());
 	va_list args;

@@ -64,7 +64,7 @@ struct weft__task;
 struct weft__runq {
 	weft__atomic(uint64_t) head WEFT__APART;
 	weft__atomic(uint32_t) tail WEFT__APART;
-	uint32_t most; /* immutable: how many slots are used at once */
+	uint32_t max; /* immutable: how many slots are used at once */
 	bool alone;    /* immutable: there are no thieves */
 	weft__atomic(struct weft__task *) slots[WEFT__RUNQ_SLOTS] WEFT__APART;
 };
@@ -92,9 +92,9 @@ static inline uint32_t runq_real(uint64_t head)
 
 /* start: the first index; tests start near the wrap. */
 static inline void weft__runq_init(struct weft__runq *queue, uint32_t start,
-				   uint32_t most, bool alone)
+				   uint32_t max, bool alone)
 {
-	queue->most = most;
+	queue->max = max;
 	queue->alone = alone;
 	/* relaxed: before the queue is shared. */
 	weft__store(&queue->head, runq_pack(start, start), relaxed);
@@ -126,7 +126,7 @@ static inline uint32_t weft__runq_room(struct weft__runq *queue)
 	 * one; and the tail is the owner's. */
 	uint64_t head = weft__load(&queue->head, relaxed);
 
-	return queue->most -
+	return queue->max -
 	       (weft__load(&queue->tail, relaxed) - runq_steal(head));
 }
 
@@ -140,7 +140,7 @@ static inline bool weft__runq_push(struct weft__runq *queue,
 	/* pairs: [runq.reuse] */
 	uint64_t head = weft__load(&queue->head, acquire);
 
-	if (weft__unlikely(tail - runq_steal(head) >= queue->most))
+	if (weft__unlikely(tail - runq_steal(head) >= queue->max))
 		return false;
 	/* relaxed: published by the tail. */
 	weft__store(&queue->slots[tail % WEFT__RUNQ_SLOTS], task, relaxed);
@@ -198,7 +198,7 @@ static inline struct weft__task *weft__runq_peek(struct weft__runq *queue)
  * empty, or another thief is at work.
  */
 static inline bool weft__runq_claim(struct weft__runq *queue, uint32_t parts,
-				    uint32_t most,
+				    uint32_t max,
 				    struct weft__claim *ret_claim)
 {
 	/* pairs: [runq.pass] */
@@ -213,8 +213,8 @@ static inline bool weft__runq_claim(struct weft__runq *queue, uint32_t parts,
 		/* pairs: [runq.publish] */
 		count = weft__load(&queue->tail, acquire) - real;
 		count = (count + parts - 1) / parts;
-		if (count > most)
-			count = most;
+		if (count > max)
+			count = max;
 		if (count == 0)
 			return false;
 		/* pairs: [runq.pass] */

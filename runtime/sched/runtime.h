@@ -23,9 +23,9 @@ enum { WEFT__TASK_CHUNK_BITS = 12, WEFT__TASK_CHUNK = 1 << 12 };
 struct weft__task_slabs {
 	struct weft__lock lock;
 	weft__atomic(struct weft__task *) *chunks; /* the table is immutable */
-	uint32_t chunks_most;			   /* immutable */
+	uint32_t chunks_max;			   /* immutable */
 	weft__atomic(uint32_t) used; /* indices handed out; under lock */
-	uint32_t most;		     /* immutable */
+	uint32_t max;		     /* immutable */
 	bool small; /* immutable: workers keep none, so that most is exact */
 	struct weft__task *batches;  /* under lock; full, by handle_next */
 	struct weft__task *free;     /* under lock; others */
@@ -33,23 +33,23 @@ struct weft__task_slabs {
 };
 
 struct weft__blocking;
-struct weft__lookout;
+struct weft__watchdog;
 
 /* How many workers run at a time; see runtime/sched/worker_limit.h. */
-struct weft__crowd {
-	weft__atomic(uint32_t) most; /* of all: no limit */
+struct weft__worker_limit {
+	weft__atomic(uint32_t) max; /* of all: no limit */
 	weft__atomic(uint64_t) changed_ns;
 	weft__atomic(uint64_t) hold_ns; /* from then until it is raised */
-	weft__atomic(uint64_t) idled_ns; /* of the machine, at that time */
+	weft__atomic(uint64_t) cpu_idle_ns; /* of the machine, at that time */
 	weft__atomic(bool) tries;	/* it was raised last */
 };
 
-#define WEFT__SENTINEL_COMES ((uint32_t)1 << 31)
+#define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
 #define WEFT__SPIN_NS 50000u /* at first, and at most */
 
-/* In `visitors`. */
-#define WEFT__VISITORS_AWAITED ((uint32_t)1 << 31)
+/* In `refs`. */
+#define WEFT__REFS_AWAITED ((uint32_t)1 << 31)
 
 struct weft_runtime {
 	const struct weft__driver_ops *ops; /* immutable */
@@ -60,14 +60,14 @@ struct weft_runtime {
 	bool spins;			    /* immutable; see join.c */
 	bool caller_works;		    /* immutable: who made it is the
 					       thread of worker 0 */
-	bool sentinel_off;		    /* immutable; tests */
+	bool monitor_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
-	bool lanes_off;			    /* immutable; tests */
+	bool timer_shards_off;			    /* immutable; tests */
 	bool turn_off;			    /* immutable; tests */
 	void *driver;			    /* the driver's own */
 	struct weft__task_slabs tasks;
 	struct weft__stacks stacks;
-	struct weft__starved starved;
+	struct weft__stack_wait stack_wait;
 	struct weft_scope root; /* main and submitted tasks; no owner */
 	weft__atomic(uint64_t) roots_begun; /* how many of them */
 
@@ -75,19 +75,19 @@ struct weft_runtime {
 	struct weft__idle idle;
 
 	/* Worker + 1 that parks with a bounded wait to look after late ones,
-	 * and WEFT__SENTINEL_COMES if it has only been woken for that; 0:
+	 * and WEFT__MONITOR_COMES if it has only been woken for that; 0:
 	 * nobody does. */
-	weft__atomic(uint32_t) sentinel WEFT__APART;
+	weft__atomic(uint32_t) monitor WEFT__APART;
 	/* When a worker last went from parked to running. */
 	weft__atomic(uint64_t) active_ns;
-	struct weft__crowd crowd;
+	struct weft__worker_limit worker_limit;
 
 	weft__atomic(uint32_t) stopping WEFT__APART; /* enum weft__stop */
 	weft__atomic(uint64_t) stop_by_ns;
 	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
 	/* Calls of threads, and whether their end is waited for; a futex. */
-	weft__atomic(uint32_t) visitors;
+	weft__atomic(uint32_t) refs;
 	/* How long threads look before they sleep; see join.c. */
 	weft__atomic(uint64_t) spin_ns;
 	uint64_t shutdown_ns;
@@ -95,7 +95,7 @@ struct weft_runtime {
 	uint32_t blocking_threads_max; /* immutable; 0: the default */
 	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
 							   so far */
-	struct weft__lookout *lookout; /* NULL: none */
+	struct weft__watchdog *watchdog; /* NULL: none */
 	pthread_t *threads;
 	uint32_t threads_count;
 	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */

@@ -11,19 +11,19 @@
 #include "runtime/sched/runtime.h"
 
 /* While the runtime cannot end. */
-static inline void weft__visit_begin(struct weft_runtime *runtime)
+static inline void weft__runtime_ref(struct weft_runtime *runtime)
 {
 	/* relaxed: whoever ends the runtime knows of the call. */
-	weft__add(&runtime->visitors, 1u, relaxed);
+	weft__add(&runtime->refs, 1u, relaxed);
 }
 
-static inline void weft__visit_end(struct weft_runtime *runtime)
+static inline void weft__runtime_unref(struct weft_runtime *runtime)
 {
-	/* pairs: [runtime.visit] */
-	if (weft__sub(&runtime->visitors, 1u, release) ==
-	    (1u | WEFT__VISITORS_AWAITED))
+	/* pairs: [runtime.ref] */
+	if (weft__sub(&runtime->refs, 1u, release) ==
+	    (1u | WEFT__REFS_AWAITED))
 		/* By its address alone: the runtime may be gone. */
-		weft__futex_wake(&runtime->visitors,
+		weft__futex_wake(&runtime->refs,
 				 INT32_MAX); /* mutate: wake */
 }
 

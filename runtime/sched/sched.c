@@ -30,7 +30,7 @@
 
 /* The interval of the injection queue: its tasks wait for 1 ms at most while a
  * run takes what it takes on average. */
-enum { INTERVAL_LEAST = 8, INTERVAL_MOST = 255, CLOCK_MOST = 128 };
+enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
 #define INTERVAL_TARGET_NS 1000000u
 #define CLOCK_TARGET_NS 25000u
 
@@ -55,13 +55,13 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	    now_ns - worker->looked_ns >= LOOK_NS)
 		weft__help_next(worker, now_ns);
 	weft__inbox_drain(worker);
-	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)))
-		weft__starved_serve(worker, now_ns);
+	if (weft__unlikely(weft__stack_wait_any(&worker->runtime->stack_wait)))
+		weft__stack_wait_serve(worker, now_ns);
 	worker->gives_way = !worker->stays &&
-			    weft__crowd_gives_way(worker, now_ns);
+			    weft__worker_limit_gives_way(worker, now_ns);
 	worker->stays = false;
 	if (weft__unlikely(worker->gives_way))
-		weft__crowd_hand_over(worker, now_ns);
+		weft__worker_limit_hand_over(worker, now_ns);
 	/* The runs are timed, not the polling; who comes from a sleep has
 	 * little to poll. */
 	worker->tick_ns = worker->woken ? now_ns :
@@ -71,7 +71,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	worker->budget = worker->tick_budget;
 	/* A chain through the slot that has used up a tick goes behind the
 	 * others: else it would go on for ever, a tick at a time. */
-	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MOST : 0;
+	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MAX : 0;
 	worker->tick_over = false;
 	worker->ran = false;
 	/* relaxed: the owner's own. */
@@ -86,13 +86,13 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
 	if (worker->watches && (first || !weft__alone(worker)))
-		weft__sentinel_ran(worker, now_ns);
+		weft__monitor_ran(worker, now_ns);
 	return first;
 }
 
-static uint32_t clamp(uint64_t value, uint32_t least, uint32_t most)
+static uint32_t clamp(uint64_t value, uint32_t min, uint32_t max)
 {
-	return value < least ? least : value > most ? most : (uint32_t)value;
+	return value < min ? min : value > max ? max : (uint32_t)value;
 }
 
 /* Moving average of a run's time, 0.1 new and 0.9 old, weighted by how much of
@@ -108,11 +108,11 @@ static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 	if (worker->average_ns == 0)
 		worker->average_ns = 1;
 	worker->interval = clamp(INTERVAL_TARGET_NS / worker->average_ns,
-				 INTERVAL_LEAST, INTERVAL_MOST);
+				 INTERVAL_MIN, INTERVAL_MAX);
 	if (weft__unlikely(worker->runtime->turn_off))
 		worker->interval = INT32_MAX;
 	worker->clock_every =
-		clamp(CLOCK_TARGET_NS / worker->average_ns, 1, CLOCK_MOST);
+		clamp(CLOCK_TARGET_NS / worker->average_ns, 1, CLOCK_MAX);
 }
 
 static void tick_end(struct weft__worker *worker)
@@ -133,7 +133,7 @@ static void tick_end(struct weft__worker *worker)
 	if (runs > 0)
 		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
 	worker->ticks = false;
-	weft__crowd_look(worker, worker->ended_ns);
+	weft__worker_limit_look(worker, worker->ended_ns);
 	if (worker->unfenced || worker->notify)
 		weft__tell_peers_fenced(worker);
 }
@@ -191,7 +191,7 @@ static bool any_work(struct weft__worker *worker)
 		if (weft__runq_visible(&peer->runq) ||
 		    weft__runq_visible(&peer->outbound))
 			return true;
-		if (weft__fresh_count(&peer->fresh)) /* mutate: recheck */
+		if (weft__spawn_queue_count(&peer->spawn_queue)) /* mutate: recheck */
 			return true;
 	}
 	return false;
@@ -205,7 +205,7 @@ static void found(struct weft__worker *worker)
 	worker->searching = false;
 	worker->claimed = false;
 	/* Who pushed while there was a searcher has woken nobody. */
-	if (weft__idle_found(&runtime->idle) && !weft__crowd_suffices(worker) &&
+	if (weft__idle_found(&runtime->idle) && !weft__worker_limit_suffices(worker) &&
 	    any_work(worker)) /* mutate: recheck=false */
 		weft__wake_one(runtime, worker); /* mutate: wake */
 }
@@ -267,12 +267,12 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 	if (begin_search(worker))
 		return search(worker);
 	/* In a crowd one that counts as searching may have no processor. */
-	if (!worker->gives_way && weft__crowd_limits(worker->runtime))
+	if (!worker->gives_way && weft__worker_limit_limits(worker->runtime))
 		return weft__take_injected(worker);
 	return NULL;
 }
 
-/* Back among the running.  True: only to be the sentinel. */
+/* Back among the running.  True: only to be the monitor. */
 static bool unparked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -282,13 +282,13 @@ static bool unparked(struct weft__worker *worker)
 	worker->parked = false;
 	/* pairs: [park.token] */
 	weft__swap(&worker->park_word, (uint32_t)WEFT__PARK_EMPTY, acq_rel);
-	if (!weft__sentinel_came(worker))
+	if (!weft__monitor_came(worker))
 		return false;
 	worker->claimed = false;
 	return true;
 }
 
-/* After the driver's park: was there a reason, or did the sentinel look up? */
+/* After the driver's park: was there a reason, or did the monitor look up? */
 static void park_end(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
@@ -299,19 +299,19 @@ static void park_end(struct weft__worker *worker)
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->watches && !worker->searching && weft__alone(worker)) {
-		weft__sentinel_look(worker, now_ns);
+		weft__monitor_look(worker, now_ns);
 		return;
 	}
 	if (!appointed)
-		weft__sentinel_ran(worker, now_ns);
+		weft__monitor_ran(worker, now_ns);
 }
 
 /* The same, and somebody has to ask for memory again for those who starve. */
 static uint64_t sleep_ns(struct weft__worker *worker)
 {
-	uint64_t wait_ns = weft__sentinel_wait_ns(worker);
+	uint64_t wait_ns = weft__monitor_wait_ns(worker);
 
-	if (weft__unlikely(weft__starved_any(&worker->runtime->starved)) &&
+	if (weft__unlikely(weft__stack_wait_any(&worker->runtime->stack_wait)) &&
 	    wait_ns > WEFT__STARVED_RETRY_NS)
 		wait_ns = WEFT__STARVED_RETRY_NS;
 	return weft__stop_wait_ns(worker, wait_ns);
@@ -323,7 +323,7 @@ static void park_abort(struct weft__worker *worker)
 	worker->ops->park_abort(worker);
 	/* Who has seen it as one that sleeps may have retired. */
 	if (!unparked(worker) && !worker->watches)
-		weft__sentinel_ran(worker,
+		weft__monitor_ran(worker,
 				   worker->ops->now(worker->runtime));
 }
 
@@ -392,7 +392,7 @@ bool weft__worker_step(struct weft__worker *worker)
 	 * submits what the tasks have queued. */
 	if (worker->ran &&
 	    (!worker->drained || worker->ops->pending(worker) ||
-	     weft__starved_any(&runtime->starved)))
+	     weft__stack_wait_any(&runtime->stack_wait)))
 		return true;
 	task = look_elsewhere(worker);
 	if (task) {

@@ -11,65 +11,65 @@ enum { FEW = 8, RECENT = 4096 };
  * thief there less often; by a thief, in whose cache none of them is. */
 enum { OWNERS = 16, THIEFS = 64 };
 
-static void fresh_lock(struct weft__worker *worker)
+static void spawn_queue_lock(struct weft__worker *worker)
 {
 	if (!worker->alone) /* mutate: recheck=false */
-		weft__lock_take(&worker->fresh.lock);
+		weft__lock_take(&worker->spawn_queue.lock);
 }
 
-static void fresh_unlock(struct weft__worker *worker)
+static void spawn_queue_unlock(struct weft__worker *worker)
 {
 	if (!worker->alone) /* mutate: recheck=false */
-		weft__lock_drop(&worker->fresh.lock);
+		weft__lock_drop(&worker->spawn_queue.lock);
 }
 
-static void count_add(struct weft__fresh *fresh, uint32_t more)
+static void count_add(struct weft__spawn_queue *queue, uint32_t more)
 {
-	/* relaxed: written under the lock; see weft__fresh_count(). */
-	weft__store(&fresh->count, weft__load(&fresh->count, relaxed) + more,
+	/* relaxed: written under the lock; see weft__spawn_queue_count(). */
+	weft__store(&queue->count, weft__load(&queue->count, relaxed) + more,
 		    relaxed);
 }
 
-void weft__fresh_push(struct weft__worker *worker, struct weft__task *task)
+void weft__spawn_queue_push(struct weft__worker *worker, struct weft__task *task)
 {
-	struct weft__fresh *fresh = &worker->fresh;
+	struct weft__spawn_queue *queue = &worker->spawn_queue;
 
-	fresh_lock(worker);
+	spawn_queue_lock(worker);
 	task->next = NULL;
-	task->older = fresh->newest;
-	*(fresh->newest ? &fresh->newest->next : &fresh->oldest) = task;
-	fresh->newest = task;
-	count_add(fresh, 1); /* mutate: wake */
-	fresh_unlock(worker);
+	task->older = queue->newest;
+	*(queue->newest ? &queue->newest->next : &queue->oldest) = task;
+	queue->newest = task;
+	count_add(queue, 1); /* mutate: wake */
+	spawn_queue_unlock(worker);
 }
 
-static struct weft__task *take_newest(struct weft__fresh *fresh)
+static struct weft__task *take_newest(struct weft__spawn_queue *queue)
 {
-	struct weft__task *task = fresh->newest;
+	struct weft__task *task = queue->newest;
 
 	if (!task) /* mutate: recheck=false */
 		return NULL;
-	fresh->newest = task->older;
-	*(task->older ? &task->older->next : &fresh->oldest) = NULL;
-	count_add(fresh, -1u); /* mutate: wake */
+	queue->newest = task->older;
+	*(task->older ? &task->older->next : &queue->oldest) = NULL;
+	count_add(queue, -1u); /* mutate: wake */
 	return task;
 }
 
 /* Under the lock, if there is one.  Returns the first of at most so many; the
  * rest is linked behind it. */
-static struct weft__task *take_oldest(struct weft__fresh *fresh, uint32_t most)
+static struct weft__task *take_oldest(struct weft__spawn_queue *queue, uint32_t max)
 {
-	struct weft__task *first = fresh->oldest, *last = first;
+	struct weft__task *first = queue->oldest, *last = first;
 	uint32_t n = 1;
 
-	if (!first || !most) /* mutate: recheck=false */
+	if (!first || !max) /* mutate: recheck=false */
 		return NULL;
-	for (; n < most && last->next; n++)
+	for (; n < max && last->next; n++)
 		last = last->next;
-	fresh->oldest = last->next;
-	*(last->next ? &last->next->older : &fresh->newest) = NULL;
+	queue->oldest = last->next;
+	*(last->next ? &last->next->older : &queue->newest) = NULL;
 	last->next = NULL;
-	count_add(fresh, -n); /* mutate: wake */
+	count_add(queue, -n); /* mutate: wake */
 	return first;
 }
 
@@ -92,20 +92,20 @@ static uint64_t counted(struct weft__worker *worker, enum weft__count which)
 	return weft__load(&worker->counts[which], relaxed);
 }
 
-struct weft__task *weft__fresh_take(struct weft__worker *worker)
+struct weft__task *weft__spawn_queue_take(struct weft__worker *worker)
 {
-	struct weft__fresh *fresh = &worker->fresh;
+	struct weft__spawn_queue *queue = &worker->spawn_queue;
 	struct weft__task *task;
 	uint32_t n = 1;
 
-	if (!weft__fresh_count(fresh))
+	if (!weft__spawn_queue_count(queue))
 		return NULL;
-	fresh->taken = counted(worker, WEFT__N_POLLS);
-	fresh_lock(worker);
-	task = take_newest(fresh);
+	queue->taken = counted(worker, WEFT__N_POLLS);
+	spawn_queue_lock(worker);
+	task = take_newest(queue);
 	for (struct weft__task *last = task; last && n < OWNERS; n++)
-		last = last->next = take_newest(fresh);
-	fresh_unlock(worker);
+		last = last->next = take_newest(queue);
+	spawn_queue_unlock(worker);
 	ring_rest(worker, task);
 	return task;
 }
@@ -115,76 +115,76 @@ struct weft__task *weft__fresh_take(struct weft__worker *worker)
  * while others have not begun. */
 static bool others_end(struct weft__worker *worker)
 {
-	struct weft__fresh *fresh = &worker->fresh;
+	struct weft__spawn_queue *queue = &worker->spawn_queue;
 	uint64_t polls = counted(worker, WEFT__N_POLLS);
 	uint64_t ended = counted(worker, WEFT__N_ENDED);
-	bool most = (ended - fresh->ended) * 8 >= polls - fresh->polls;
+	bool mostly_end = (ended - queue->ended) * 8 >= polls - queue->polls;
 
-	fresh->polls = polls;
-	fresh->ended = ended;
-	return most;
+	queue->polls = polls;
+	queue->ended = ended;
+	return mostly_end;
 }
 
 /* How many of the oldest have their turn, where `share` could. */
 static uint32_t turn_share(struct weft__worker *worker, uint32_t share)
 {
-	struct weft__fresh *fresh = &worker->fresh;
+	struct weft__spawn_queue *queue = &worker->spawn_queue;
 
 	if (!others_end(worker))
 		return share;
 	/* The ring is not empty now and then. */
-	if (fresh->polls - fresh->taken > RECENT)
+	if (queue->polls - queue->taken > RECENT)
 		return share < FEW ? share : FEW;
-	if (worker->clock_ns - fresh->turn_ns < WEFT__FRESH_TURN_NS &&
-	    ++fresh->turns % WEFT__FRESH_TURNS)
+	if (worker->clock_ns - queue->turn_ns < WEFT__SPAWN_TURN_NS &&
+	    ++queue->turns % WEFT__SPAWN_TURNS)
 		return 0;
-	return WEFT__SHARE_LEAST;
+	return WEFT__SHARE_MIN;
 }
 
-struct weft__task *weft__fresh_turn(struct weft__worker *worker,
+struct weft__task *weft__spawn_queue_turn(struct weft__worker *worker,
 				    uint32_t share)
 {
 	share = turn_share(worker, share);
 	if (!share)
 		return NULL;
-	worker->fresh.turn_ns = worker->clock_ns;
-	return weft__fresh_steal(worker, worker, share);
+	worker->spawn_queue.turn_ns = worker->clock_ns;
+	return weft__spawn_queue_steal(worker, worker, share);
 }
 
-struct weft__task *weft__fresh_steal(struct weft__worker *worker,
+struct weft__task *weft__spawn_queue_steal(struct weft__worker *worker,
 				     struct weft__worker *victim,
-				     uint32_t most)
+				     uint32_t max)
 {
-	struct weft__fresh *fresh = &victim->fresh;
-	uint32_t count = weft__fresh_count(fresh);
+	struct weft__spawn_queue *queue = &victim->spawn_queue;
+	uint32_t count = weft__spawn_queue_count(queue);
 	struct weft__task *first;
 
 	if (!count)
 		return NULL;
-	if (most > count / 2 + 1)
-		most = count / 2 + 1;
-	if (victim != worker && most > THIEFS)
-		most = THIEFS;
-	fresh_lock(victim);
-	first = take_oldest(fresh, most);
-	fresh_unlock(victim);
+	if (max > count / 2 + 1)
+		max = count / 2 + 1;
+	if (victim != worker && max > THIEFS)
+		max = THIEFS;
+	spawn_queue_lock(victim);
+	first = take_oldest(queue, max);
+	spawn_queue_unlock(victim);
 	ring_rest(worker, first);
 	return first;
 }
 
-void weft__fresh_empty(struct weft__worker *worker, struct weft__chain *chain)
+void weft__spawn_queue_empty(struct weft__worker *worker, struct weft__chain *chain)
 {
-	struct weft__fresh *fresh = &worker->fresh;
+	struct weft__spawn_queue *queue = &worker->spawn_queue;
 
-	fresh_lock(worker);
-	if (fresh->oldest) { /* mutate: recheck=true */
+	spawn_queue_lock(worker);
+	if (queue->oldest) { /* mutate: recheck=true */
 		*(chain->count ? &chain->tail->next : &chain->head) =
-			fresh->oldest;
-		chain->tail = fresh->newest;
-		chain->count += weft__fresh_count(fresh);
-		fresh->oldest = fresh->newest = NULL;
+			queue->oldest;
+		chain->tail = queue->newest;
+		chain->count += weft__spawn_queue_count(queue);
+		queue->oldest = queue->newest = NULL;
 		/* mutate: wake */
-		count_add(fresh, -weft__fresh_count(fresh));
+		count_add(queue, -weft__spawn_queue_count(queue));
 	}
-	fresh_unlock(worker);
+	spawn_queue_unlock(worker);
 }

@@ -37,10 +37,10 @@
 
 struct weft__worker;
 
-#define WEFT__FRESH_TURN_NS 250000u
-#define WEFT__FRESH_TURNS 8u
+#define WEFT__SPAWN_TURN_NS 250000u
+#define WEFT__SPAWN_TURNS 8u
 
-struct weft__fresh {
+struct weft__spawn_queue {
 	struct weft__lock lock WEFT__APART;
 	struct weft__task *oldest; /* under lock; linked by next */
 	struct weft__task *newest; /* under lock; linked by older */
@@ -53,31 +53,31 @@ struct weft__fresh {
 };
 
 /* A hint, but for F3. */
-static inline uint32_t weft__fresh_count(struct weft__fresh *fresh)
+static inline uint32_t weft__spawn_queue_count(struct weft__spawn_queue *queue)
 {
 	/* relaxed: a parker's read-modify-write of [idle.push] comes before. */
-	return weft__load(&fresh->count, relaxed);
+	return weft__load(&queue->count, relaxed);
 }
 
 /* Adds one, the newest.  Owner only. */
-void weft__fresh_push(struct weft__worker *worker, struct weft__task *task);
+void weft__spawn_queue_push(struct weft__worker *worker, struct weft__task *task);
 
 /* Takes the newest of the worker's own; some that are nearly so go into its
  * ring, which is empty.  NULL: there is none.  Owner only. */
-struct weft__task *weft__fresh_take(struct weft__worker *worker);
+struct weft__task *weft__spawn_queue_take(struct weft__worker *worker);
 
 /* The turn of the oldest of the worker's own: up to so many go into its ring.
  * Returns the first, to run now; or NULL.  Owner only. */
-struct weft__task *weft__fresh_turn(struct weft__worker *worker,
+struct weft__task *weft__spawn_queue_turn(struct weft__worker *worker,
 				    uint32_t share);
 
 /* Puts at most so many of the oldest into the ring of `worker`, and returns the
  * first of them, to run now; or NULL. */
-struct weft__task *weft__fresh_steal(struct weft__worker *worker,
+struct weft__task *weft__spawn_queue_steal(struct weft__worker *worker,
 				     struct weft__worker *victim,
-				     uint32_t most);
+				     uint32_t max);
 
 /* Moves all of the worker's own to the end of a chain. */
-void weft__fresh_empty(struct weft__worker *worker, struct weft__chain *chain);
+void weft__spawn_queue_empty(struct weft__worker *worker, struct weft__chain *chain);
 
 #endif

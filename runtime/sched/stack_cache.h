@@ -41,7 +41,7 @@ static inline void weft__stack_put(struct weft__worker *worker,
 	stack->next = cache->free;
 	cache->free = stack;
 	if (weft__unlikely(weft__stack_cache_add(cache, 1) >
-			   WEFT__STACK_CACHE_MOST))
+			   WEFT__STACK_CACHE_MAX))
 		weft__stack_cache_shrink(&worker->runtime->stacks, cache);
 }
 

@@ -15,42 +15,42 @@ static void wake_others(struct weft__worker *worker)
 			weft__unpark(worker, runtime->workers[i]);
 }
 
-void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
+void weft__stack_wait_add(struct weft__worker *worker, struct weft__task *task)
 {
-	struct weft__starved *starved = &worker->runtime->starved;
+	struct weft__stack_wait *wait = &worker->runtime->stack_wait;
 	bool first;
 
-	weft__lock_take(&starved->lock);
-	first = starved->chain.count == 0;
-	weft__chain_add(&starved->chain, task);
-	/* relaxed: see weft__starved_any. */
-	weft__store(&starved->count, starved->chain.count, relaxed);
-	weft__lock_drop(&starved->lock);
+	weft__lock_take(&wait->lock);
+	first = wait->chain.count == 0;
+	weft__chain_add(&wait->chain, task);
+	/* relaxed: see weft__stack_wait_any. */
+	weft__store(&wait->count, wait->chain.count, relaxed);
+	weft__lock_drop(&wait->lock);
 	if (first)
 		wake_others(worker);
 }
 
 /* The oldest, if this worker has a stack or it is time to ask for memory. */
-static struct weft__task *starved_take(struct weft__worker *worker,
+static struct weft__task *stack_wait_take(struct weft__worker *worker,
 				       uint64_t now_ns, bool *asks)
 {
-	struct weft__starved *starved = &worker->runtime->starved;
+	struct weft__stack_wait *wait = &worker->runtime->stack_wait;
 	struct weft__task *task = NULL;
 
-	weft__lock_take(&starved->lock);
-	if (!*asks && now_ns >= starved->retry_ns) {
+	weft__lock_take(&wait->lock);
+	if (!*asks && now_ns >= wait->retry_ns) {
 		*asks = true;
-		starved->retry_ns = now_ns + WEFT__STARVED_RETRY_NS;
+		wait->retry_ns = now_ns + WEFT__STARVED_RETRY_NS;
 	}
 	if (*asks || worker->stacks.free)
-		task = weft__chain_take(&starved->chain);
-	/* relaxed: see weft__starved_any. */
-	weft__store(&starved->count, starved->chain.count, relaxed);
-	weft__lock_drop(&starved->lock);
+		task = weft__chain_take(&wait->chain);
+	/* relaxed: see weft__stack_wait_any. */
+	weft__store(&wait->count, wait->chain.count, relaxed);
+	weft__lock_drop(&wait->lock);
 	return task;
 }
 
-void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
+void weft__stack_wait_serve(struct weft__worker *worker, uint64_t now_ns)
 {
 	uint32_t room = weft__harvest_room(worker);
 	struct weft__task *task;
@@ -58,7 +58,7 @@ void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
 	bool asks = false;
 
 	while (room-- && tries < TRIES &&
-	       (task = starved_take(worker, now_ns, &asks)))
+	       (task = stack_wait_take(worker, now_ns, &asks)))
 		if (weft__bind(worker, task)) /* else it waits on */
 			weft__push(worker, task);
 		else

@@ -24,7 +24,7 @@ struct weft__worker;
 
 #define WEFT__STARVED_RETRY_NS 5000000u
 
-struct weft__starved {
+struct weft__stack_wait {
 	struct weft__lock lock WEFT__APART;
 	struct weft__chain chain;     /* under lock */
 	uint64_t retry_ns;	      /* under lock: when to ask for memory */
@@ -32,16 +32,16 @@ struct weft__starved {
 };
 
 /* The task, which is on no queue, waits for a stack. */
-void weft__starved_add(struct weft__worker *worker, struct weft__task *task);
+void weft__stack_wait_add(struct weft__worker *worker, struct weft__task *task);
 
 /* The start of a tick: makes ready those that there are stacks for. */
-void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns);
+void weft__stack_wait_serve(struct weft__worker *worker, uint64_t now_ns);
 
 /* From any worker; a hint. */
-static inline bool weft__starved_any(struct weft__starved *starved)
+static inline bool weft__stack_wait_any(struct weft__stack_wait *wait)
 {
 	/* relaxed: who must not miss it was unparked after it was stored. */
-	return weft__load(&starved->count, relaxed) != 0;
+	return weft__load(&wait->count, relaxed) != 0;
 }
 
 #endif

@@ -37,7 +37,7 @@ static uint64_t stacks_bound(struct weft_runtime *runtime)
 	return carved > free_count ? carved - free_count : 0;
 }
 
-int weft_stats(struct weft_runtime *runtime, struct weft_stats *ret_stats)
+int weft_stats_get(struct weft_runtime *runtime, struct weft_stats *ret_stats)
 {
 	struct weft_stats stats = { 0 };
 	uint64_t begun;

@@ -7,12 +7,12 @@
 /* Half of a ring, at most so many: the oldest to run now, the rest into our own
  * ring. */
 static struct weft__task *steal_ring(struct weft__worker *worker,
-				     struct weft__runq *from, uint32_t most)
+				     struct weft__runq *from, uint32_t max)
 {
 	struct weft__task *first;
 	struct weft__claim claim;
 
-	if (!weft__runq_claim(from, 2, most, &claim))
+	if (!weft__runq_claim(from, 2, max, &claim))
 		return NULL;
 	first = weft__runq_claimed(from, &claim, 0);
 	for (uint32_t i = 1; i < claim.count; i++)
@@ -29,12 +29,12 @@ static struct weft__task *steal_ring(struct weft__worker *worker,
 }
 
 /* The same of those that never ran. */
-static struct weft__task *steal_fresh(struct weft__worker *worker,
+static struct weft__task *steal_spawned(struct weft__worker *worker,
 				      struct weft__worker *victim,
-				      uint32_t most)
+				      uint32_t max)
 {
 	uint32_t before = weft__runq_count(&worker->runq);
-	struct weft__task *first = weft__fresh_steal(worker, victim, most);
+	struct weft__task *first = weft__spawn_queue_steal(worker, victim, max);
 
 	if (!first)
 		return NULL;
@@ -45,15 +45,15 @@ static struct weft__task *steal_fresh(struct weft__worker *worker,
 }
 
 struct weft__task *weft__steal(struct weft__worker *worker,
-			       struct weft__worker *victim, uint32_t most)
+			       struct weft__worker *victim, uint32_t max)
 {
 	struct weft__task *task;
 
 	weft__count(worker, WEFT__N_STEALS_TRIED, 1);
-	task = steal_ring(worker, &victim->runq, most);
+	task = steal_ring(worker, &victim->runq, max);
 	if (!task)
-		task = steal_ring(worker, &victim->outbound, most);
-	return task ? task : steal_fresh(worker, victim, most);
+		task = steal_ring(worker, &victim->outbound, max);
+	return task ? task : steal_spawned(worker, victim, max);
 }
 
 static bool is_late(struct weft__worker *worker, uint64_t now_ns)
@@ -62,7 +62,7 @@ static bool is_late(struct weft__worker *worker, uint64_t now_ns)
 	uint64_t seen_ns = weft__load(&worker->seen_ns, relaxed);
 
 	return seen_ns && now_ns > seen_ns &&
-	       now_ns - seen_ns > weft__crowd_late_ns(worker->runtime);
+	       now_ns - seen_ns > weft__worker_limit_late_ns(worker->runtime);
 }
 
 /* Who has waited long elsewhere does not go behind all that overflows here. */
@@ -80,9 +80,9 @@ static void help(struct weft__worker *worker, struct weft__worker *late,
 		 uint64_t now_ns)
 {
 	struct weft__task *task =
-		weft__slot_steal(&late->lifo, worker, late->fenced);
+		weft__handoff_slot_steal(&late->lifo, worker, late->fenced);
 	struct weft__task *joiner =
-		weft__slot_steal(&late->joining, worker, late->fenced);
+		weft__handoff_slot_steal(&late->joining, worker, late->fenced);
 
 	(void)worker->ops->help(worker, late, now_ns);
 	if (joiner && !weft__joiner_park(joiner))

@@ -23,7 +23,7 @@ static inline struct weft__worker *weft__peer(struct weft__worker *worker,
 /* Half of a ring of the victim's, at most so many.  Returns the oldest, to run
  * now; the rest is in the worker's own ring. */
 struct weft__task *weft__steal(struct weft__worker *worker,
-			       struct weft__worker *victim, uint32_t most);
+			       struct weft__worker *victim, uint32_t max);
 
 void weft__help_if_late(struct weft__worker *worker, struct weft__worker *other,
 			uint64_t now_ns);

@@ -31,7 +31,7 @@
 static inline struct weft__task *
 weft__joining_take(struct weft__worker *worker)
 {
-	return weft__slot_take(&worker->joining, worker->fenced);
+	return weft__handoff_slot_take(&worker->joining, worker->fenced);
 }
 
 /* Parks a joiner that was taken out of a slot `joining`.  False: what it waits
@@ -58,7 +58,7 @@ static inline bool weft__bind(struct weft__worker *worker,
 	}
 	stack = weft__stack_get(worker, task->stack_class);
 	if (weft__unlikely(!stack)) {
-		weft__starved_add(worker, task);
+		weft__stack_wait_add(worker, task);
 		return false;
 	}
 	stack->task = task;
@@ -82,7 +82,7 @@ static inline void weft__arrive(struct weft__worker *worker)
 			weft__push(worker, worker->left); /* mutate: wake */
 	} else if (worker->left_how == WEFT__LEFT_JOIN) {
 		/* It has left its stack. */
-		weft__slot_put(&worker->joining, worker->left);
+		weft__handoff_slot_put(&worker->joining, worker->left);
 	} else if (worker->left_how == WEFT__LEFT_DONE) {
 		weft__stack_put(worker, worker->left_stack);
 	}
@@ -102,7 +102,7 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 {
 	struct weft__task *self = worker->current;
 
-	if (weft__unlikely(weft__slot_has(&worker->joining) != NULL))
+	if (weft__unlikely(weft__handoff_slot_has(&worker->joining) != NULL))
 		weft__joining_park(worker);
 	if (next && !next->stack && !weft__bind(worker, next)) {
 		how = weft__left_unbound(next, how);

@@ -23,10 +23,10 @@ int weft__tasks_init(struct weft_runtime *runtime, unsigned tasks_max)
 {
 	struct weft__task_slabs *slabs = &runtime->tasks;
 
-	slabs->most = tasks_max;
-	slabs->chunks_most =
+	slabs->max = tasks_max;
+	slabs->chunks_max =
 		(tasks_max + WEFT__TASK_CHUNK - 1) >> WEFT__TASK_CHUNK_BITS;
-	slabs->chunks = calloc(slabs->chunks_most, sizeof(*slabs->chunks));
+	slabs->chunks = calloc(slabs->chunks_max, sizeof(*slabs->chunks));
 	return slabs->chunks ? 0 : -ENOMEM;
 }
 
@@ -36,7 +36,7 @@ void weft__tasks_fini(struct weft_runtime *runtime)
 
 	if (!slabs->chunks)
 		return;
-	for (uint32_t i = 0; i < slabs->chunks_most; i++) {
+	for (uint32_t i = 0; i < slabs->chunks_max; i++) {
 		/* relaxed: nobody else is left. */
 		struct weft__task *chunk =
 			weft__load(&slabs->chunks[i], relaxed);
@@ -87,7 +87,7 @@ static void group_new(struct weft__task_slabs *slabs, uint32_t chunk)
 	for (uint32_t i = 0; i < GROUP; i++) {
 		char *at = memory + i * CHUNK_BYTES;
 
-		if (first + i < slabs->chunks_most)
+		if (first + i < slabs->chunks_max)
 			/* relaxed: published by `used`. */
 			weft__store(&slabs->chunks[first + i],
 				    (struct weft__task *)(void *)at, relaxed);
@@ -121,7 +121,7 @@ static int tasks_carve(struct weft__task_slabs *slabs,
 {
 	/* relaxed: written under the lock. */
 	uint32_t used = weft__load(&slabs->used, relaxed);
-	uint32_t n = slabs->most - used < CARVE ? slabs->most - used : CARVE;
+	uint32_t n = slabs->max - used < CARVE ? slabs->max - used : CARVE;
 	struct weft__task *chunk;
 
 	if (n == 0)

@@ -216,7 +216,7 @@ static inline bool weft__task_is_future(struct weft__task *task)
 }
 
 /* It never ran. */
-static inline bool weft__task_is_fresh(const struct weft__task *task)
+static inline bool weft__task_never_ran(const struct weft__task *task)
 {
 	return !task->stack &&
 	       (uint8_t)(task->awaits - 1) >= WEFT__AWAITS_MANY - 1;

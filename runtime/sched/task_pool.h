@@ -67,7 +67,7 @@ static inline void weft__task_free(struct weft_runtime *runtime,
 	}
 	task->next = worker->free_tasks;
 	worker->free_tasks = task;
-	if (weft__unlikely(++worker->free_tasks_count > WEFT__FREE_TASKS_MOST))
+	if (weft__unlikely(++worker->free_tasks_count > WEFT__FREE_TASKS_MAX))
 		weft__tasks_give_back(worker);
 }
 

@@ -82,19 +82,19 @@ static void grant_thread(struct weft__wait *wait, uint32_t word)
 }
 
 /* From outside of the runtime, which may end when the task has gone on. */
-static void grant_visiting(struct weft__worker *here, struct weft__wait *wait,
+static void grant_with_ref(struct weft__worker *here, struct weft__wait *wait,
 			   uint32_t word)
 {
 	struct weft_runtime *runtime = wait->runtime;
 	struct weft__task *task = wait->task;
 	uint64_t id = wait->id;
 
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	/* pairs: [waiter.grant] */
 	weft__store(&wait->word, word, release);
 	if (weft__task_notify(task, id))
 		weft__enqueue(runtime, here, task); /* mutate: wake */
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 }
 
 /* What was granted runs next here, or behind what is ready here. */
@@ -109,7 +109,7 @@ static inline void grant(struct weft__worker *here, struct weft__wait *wait,
 		return;
 	}
 	if (weft__unlikely(!here || wait->runtime != here->runtime)) {
-		grant_visiting(here, wait, word);
+		grant_with_ref(here, wait, word);
 		return;
 	}
 	/* pairs: [waiter.grant] */

@@ -41,13 +41,13 @@
 enum {
 	WEFT__TICK_BUDGET = 128, /* runs a tick */
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
-	WEFT__LIFO_MOST = 3,	 /* runs in a row out of the slot */
+	WEFT__LIFO_MAX = 3,	 /* runs in a row out of the slot */
 	WEFT__SPILL = 128,	 /* tasks moved at once, at most */
-	WEFT__FRESH_MOST = 128,	 /* ring's length up to which tasks that
+	WEFT__SPAWN_RING_MAX = 128,	 /* ring's length up to which tasks that
 				    never ran enter it */
-	WEFT__HARVEST_MOST = 192,
-	WEFT__HARVEST_LEAST = 16,
-	WEFT__FREE_TASKS_MOST = 512,
+	WEFT__HARVEST_MAX = 192,
+	WEFT__HARVEST_MIN = 16,
+	WEFT__FREE_TASKS_MAX = 512,
 	WEFT__FREE_TASKS_BATCH = 256,
 	/* A limit of tasks less than that for each worker is small: what they
 	 * would keep counts. */
@@ -57,7 +57,7 @@ enum {
 #define WEFT__TICK_NS 200000u	   /* a tick ends after that */
 #define WEFT__WAKE_NS 50000u	   /* a push is told to peers after that */
 #define WEFT__LATE_NS 1000000u	   /* an owner not seen for that is helped */
-#define WEFT__QUIET_NS 100000000u  /* the sentinel retires after that */
+#define WEFT__QUIET_NS 100000000u  /* the monitor retires after that */
 
 /* What is to be done about the task that was left. */
 enum weft__left {
@@ -151,10 +151,10 @@ struct weft__worker {
 	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
 	bool searching;
 	bool ticks; /* runs tasks, and does not poll or sleep */
-	bool claimed; /* was woken to search, not only to be the sentinel, and
+	bool claimed; /* was woken to search, not only to be the monitor, and
 			 has found nothing yet */
 	bool parked;  /* announced */
-	bool watches; /* as the sentinel, or for one that is on its way; until
+	bool watches; /* as the monitor, or for one that is on its way; until
 			 it has seen to it that another one does, even if it
 			 was claimed, and so is none */
 	bool ran;     /* something in this tick */
@@ -162,10 +162,10 @@ struct weft__worker {
 	bool drained; /* it had run all it had; see worker_limit.h */
 	bool gives_way;		  /* see worker_limit.h; */
 	bool stays;		  /* but not in its next tick; it */
-	uint64_t crowd_ns;	  /* looked last then, when the thread */
-	uint64_t crowd_waited_ns; /* had waited so long for processors */
-	uint64_t crowd_polls;	  /* and had run so many tasks */
-	uint64_t crowd_completions;
+	uint64_t limit_ns;	  /* looked last then, when the thread */
+	uint64_t limit_waited_ns; /* had waited so long for processors */
+	uint64_t limit_polls;	  /* and had run so many tasks */
+	uint64_t limit_completions;
 	struct weft__task *free_tasks;
 	uint32_t free_tasks_count;
 	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
@@ -176,13 +176,13 @@ struct weft__worker {
 
 	/* The driver's, and the timers'. */
 	void *shard;
-	void *lane;
+	void *timer_shard;
 
 	/* Shared. */
-	struct weft__slot lifo WEFT__APART;
+	struct weft__handoff_slot lifo WEFT__APART;
 	/* A task that has switched to the one it joins, and is not yet
 	 * PARKED. */
-	struct weft__slot joining;
+	struct weft__handoff_slot joining;
 	/* When it was last seen between two tasks; 0 while it parks.  Written
 	 * by the owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
@@ -196,7 +196,7 @@ struct weft__worker {
 						    others; newest first */
 	struct weft__runq runq;
 	struct weft__runq outbound;
-	struct weft__fresh fresh;
+	struct weft__spawn_queue spawn_queue;
 };
 
 /* The worker that runs on this thread, or NULL.  A task resumes on another
@@ -255,9 +255,9 @@ static inline uint32_t weft__random(struct weft__worker *worker)
 /* How long the ring may be.  With something of ours outside of it not longer
  * than that of others: what is outside has waited as long, and what is woken
  * now would be behind all of it. */
-static inline uint32_t weft__ring_most(struct weft__worker *worker)
+static inline uint32_t weft__ring_max(struct weft__worker *worker)
 {
-	return worker->backlog ? WEFT__RUNQ_SHORT : worker->runq.most;
+	return worker->backlog ? WEFT__RUNQ_SHORT : worker->runq.max;
 }
 
 /* After a push that peers may take from. */
@@ -294,16 +294,16 @@ static inline void weft__push_next(struct weft__worker *worker,
 		weft__push_slow(worker, task);
 		return;
 	}
-	if (!weft__slot_has(&worker->lifo)) {
-		weft__slot_put(&worker->lifo, task);
+	if (!weft__handoff_slot_has(&worker->lifo)) {
+		weft__handoff_slot_put(&worker->lifo, task);
 		return;
 	}
-	old = weft__slot_swap(&worker->lifo, task, worker->fenced);
+	old = weft__handoff_slot_swap(&worker->lifo, task, worker->fenced);
 	if (!old)
 		return;
-	if (weft__task_is_fresh(old) &&
-	    weft__runq_count(&worker->runq) >= WEFT__FRESH_MOST)
-		weft__push_fresh(worker, old);
+	if (weft__task_never_ran(old) &&
+	    weft__runq_count(&worker->runq) >= WEFT__SPAWN_RING_MAX)
+		weft__push_spawned(worker, old);
 	else
 		weft__push(worker, old);
 }
@@ -311,7 +311,7 @@ static inline void weft__push_next(struct weft__worker *worker,
 /* The task in the LIFO slot, taken.  Owner only. */
 static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 {
-	return weft__slot_take(&worker->lifo, worker->fenced);
+	return weft__handoff_slot_take(&worker->lifo, worker->fenced);
 }
 
 /* Puts the slot's task behind what is queued.  Owner only. */
@@ -330,19 +330,19 @@ static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
-	if (count < WEFT__HARVEST_MOST - WEFT__HARVEST_LEAST)
-		return WEFT__HARVEST_MOST - count;
+	if (count < WEFT__HARVEST_MAX - WEFT__HARVEST_MIN)
+		return WEFT__HARVEST_MAX - count;
 	/* Several ask in a tick, which may be a short one. */
-	return count + 3 * WEFT__HARVEST_LEAST < weft__ring_most(worker) ?
-		       WEFT__HARVEST_LEAST :
-		       WEFT__HARVEST_LEAST / 4;
+	return count + 3 * WEFT__HARVEST_MIN < weft__ring_max(worker) ?
+		       WEFT__HARVEST_MIN :
+		       WEFT__HARVEST_MIN / 4;
 }
 
 /* Is there nothing else to run here?  Owner only. */
 static inline bool weft__alone(struct weft__worker *worker)
 {
-	return !weft__slot_has(&worker->lifo) &&
-	       !weft__slot_has(&worker->joining) &&
+	return !weft__handoff_slot_has(&worker->lifo) &&
+	       !weft__handoff_slot_has(&worker->joining) &&
 	       !weft__runq_count(&worker->runq) && !worker->backlog &&
 	       !worker->pinned.count;
 }
@@ -375,7 +375,7 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 		return weft__chain_take(&worker->pinned);
 	task = weft__lifo_take(worker);
 	if (task) {
-		if (worker->lifo_run++ < WEFT__LIFO_MOST ||
+		if (worker->lifo_run++ < WEFT__LIFO_MAX ||
 		    !weft__others_queued(worker)) {
 			weft__count(worker, WEFT__N_LIFO_HITS, 1);
 			return task;

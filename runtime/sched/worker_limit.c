@@ -5,20 +5,20 @@
 enum { SHARE = 10 };
 
 /* A window longer than that was mostly sleep, and tells nothing. */
-#define WINDOW_MOST_NS (4 * WEFT__CROWD_WINDOW_NS)
+#define WINDOW_MAX_NS (4 * WEFT__CROWD_WINDOW_NS)
 
 /* Whoever is tried and found one too many within that time was not wanted: the
  * next is tried later, at last after that. */
 #define TRIAL_NS (16 * WEFT__CROWD_WINDOW_NS)
-#define HOLD_MOST_NS 4000000000u
+#define HOLD_MAX_NS 4000000000u
 
-void weft__crowd_init(struct weft_runtime *runtime)
+void weft__worker_limit_init(struct weft_runtime *runtime)
 {
 	/* relaxed: before the workers run. */
-	weft__store(&runtime->crowd.most, runtime->workers_count, relaxed);
+	weft__store(&runtime->worker_limit.max, runtime->workers_count, relaxed);
 	/* relaxed: likewise.  A judge may see the first limit before it sees
 	 * how long that holds. */
-	weft__store(&runtime->crowd.hold_ns, (uint64_t)WEFT__CROWD_HOLD_NS,
+	weft__store(&runtime->worker_limit.hold_ns, (uint64_t)WEFT__CROWD_HOLD_NS,
 		    relaxed);
 }
 
@@ -34,93 +34,93 @@ static uint32_t workers_running(struct weft_runtime *runtime)
 struct change {
 	uint64_t changed_ns, now_ns;
 	uint64_t hold_ns;
-	uint32_t most;
+	uint32_t max;
 	bool tries;
 };
 
 /* One changes it at a time, and the next only after a window of its own. */
-static void crowd_change(struct weft_runtime *runtime, struct change *change)
+static void limit_change(struct weft_runtime *runtime, struct change *change)
 {
-	struct weft__crowd *crowd = &runtime->crowd;
+	struct weft__worker_limit *limit = &runtime->worker_limit;
 
 	/* relaxed: advice. */
-	if (!weft__cas(&crowd->changed_ns, &change->changed_ns, change->now_ns,
+	if (!weft__cas(&limit->changed_ns, &change->changed_ns, change->now_ns,
 		       relaxed))
 		return;
 	/* relaxed: advice. */
-	weft__store(&crowd->hold_ns, change->hold_ns, relaxed);
+	weft__store(&limit->hold_ns, change->hold_ns, relaxed);
 	/* relaxed: advice. */
-	weft__store(&crowd->idled_ns, runtime->ops->idled(runtime), relaxed);
+	weft__store(&limit->cpu_idle_ns, runtime->ops->cpu_idle(runtime), relaxed);
 	/* relaxed: advice. */
-	weft__store(&crowd->most, change->most, relaxed);
+	weft__store(&limit->max, change->max, relaxed);
 	/* relaxed: advice. */
-	weft__store(&crowd->tries, change->tries, relaxed);
+	weft__store(&limit->tries, change->tries, relaxed);
 }
 
-static void crowd_lower(struct weft_runtime *runtime, struct change *change)
+static void limit_lower(struct weft_runtime *runtime, struct change *change)
 {
 	uint32_t running = workers_running(runtime);
 
 	if (!change->tries || change->now_ns - change->changed_ns >= TRIAL_NS)
 		change->hold_ns = WEFT__CROWD_HOLD_NS;
-	else if (change->hold_ns < HOLD_MOST_NS)
+	else if (change->hold_ns < HOLD_MAX_NS)
 		change->hold_ns *= 2;
-	if (change->most == 1)
+	if (change->max == 1)
 		return;
 	/* It is to be felt; but who runs now may be few by chance. */
-	if (running <= change->most / 2)
-		change->most = change->most / 2 + 1;
-	else if (running < change->most)
-		change->most = running;
-	change->most--;
+	if (running <= change->max / 2)
+		change->max = change->max / 2 + 1;
+	else if (running < change->max)
+		change->max = running;
+	change->max--;
 	change->tries = false;
-	crowd_change(runtime, change);
+	limit_change(runtime, change);
 }
 
 /* Since the limit was changed: half a processor, or it cannot be told. */
 static bool processors_were_free(struct weft_runtime *runtime,
 				 const struct change *change)
 {
-	uint64_t idled_ns = runtime->ops->idled(runtime);
+	uint64_t cpu_idle_ns = runtime->ops->cpu_idle(runtime);
 	/* relaxed: advice. */
-	uint64_t before_ns = weft__load(&runtime->crowd.idled_ns, relaxed);
+	uint64_t before_ns = weft__load(&runtime->worker_limit.cpu_idle_ns, relaxed);
 
-	return !idled_ns || idled_ns - before_ns >=
+	return !cpu_idle_ns || cpu_idle_ns - before_ns >=
 				    (change->now_ns - change->changed_ns) / 2;
 }
 
-static void crowd_raise(struct weft_runtime *runtime, struct change *change)
+static void limit_raise(struct weft_runtime *runtime, struct change *change)
 {
-	if (change->most == runtime->workers_count ||
+	if (change->max == runtime->workers_count ||
 	    change->now_ns - change->changed_ns < change->hold_ns)
 		return;
 	/* What one more does others could not, but for its fair share. */
-	if (change->hold_ns < HOLD_MOST_NS &&
+	if (change->hold_ns < HOLD_MAX_NS &&
 	    !processors_were_free(runtime, change)) {
 		/* relaxed: advice. */
-		weft__store(&runtime->crowd.hold_ns, 2 * change->hold_ns,
+		weft__store(&runtime->worker_limit.hold_ns, 2 * change->hold_ns,
 			    relaxed);
 		return;
 	}
 	if (change->tries) /* the one before was wanted */
 		change->hold_ns = WEFT__CROWD_HOLD_NS;
-	change->most++;
+	change->max++;
 	change->tries = true;
-	crowd_change(runtime, change);
+	limit_change(runtime, change);
 }
 
-static struct change crowd_now(struct weft__crowd *crowd, uint64_t now_ns)
+static struct change limit_now(struct weft__worker_limit *limit, uint64_t now_ns)
 {
 	return (struct change){
 		/* relaxed: advice. */
-		.changed_ns = weft__load(&crowd->changed_ns, relaxed),
+		.changed_ns = weft__load(&limit->changed_ns, relaxed),
 		.now_ns = now_ns,
 		/* relaxed: advice. */
-		.hold_ns = weft__load(&crowd->hold_ns, relaxed),
+		.hold_ns = weft__load(&limit->hold_ns, relaxed),
 		/* relaxed: advice. */
-		.most = weft__load(&crowd->most, relaxed),
+		.max = weft__load(&limit->max, relaxed),
 		/* relaxed: advice. */
-		.tries = weft__load(&crowd->tries, relaxed),
+		.tries = weft__load(&limit->tries, relaxed),
 	};
 }
 
@@ -133,38 +133,38 @@ static bool look_at_runs(struct weft__worker *worker)
 	uint64_t completions =
 		/* relaxed: likewise. */
 		weft__load(&worker->counts[WEFT__N_COMPLETIONS], relaxed);
-	bool serves = completions - worker->crowd_completions >
-			      (polls - worker->crowd_polls) / 2 &&
+	bool serves = completions - worker->limit_completions >
+			      (polls - worker->limit_polls) / 2 &&
 		      worker->average_ns < WEFT__TICK_NS / 2;
 
-	worker->crowd_polls = polls;
-	worker->crowd_completions = completions;
+	worker->limit_polls = polls;
+	worker->limit_completions = completions;
 	return serves;
 }
 
-/* Without the sentinel nobody would be there if one that runs is late. */
-void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns)
+/* Without the monitor nobody would be there if one that runs is late. */
+void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	uint64_t window_ns = now_ns - worker->crowd_ns;
-	struct change change = crowd_now(&runtime->crowd, now_ns);
-	bool whole = worker->crowd_ns >= change.changed_ns &&
-		     window_ns < WINDOW_MOST_NS;
+	uint64_t window_ns = now_ns - worker->limit_ns;
+	struct change change = limit_now(&runtime->worker_limit, now_ns);
+	bool whole = worker->limit_ns >= change.changed_ns &&
+		     window_ns < WINDOW_MAX_NS;
 	uint64_t waited_ns;
 
-	worker->crowd_ns = now_ns;
+	worker->limit_ns = now_ns;
 	/* relaxed: advice. */
 	weft__store(&worker->serves, look_at_runs(worker), relaxed);
-	if (runtime->workers_count == 1 || runtime->sentinel_off ||
+	if (runtime->workers_count == 1 || runtime->monitor_off ||
 	    now_ns < change.changed_ns)
 		return;
-	waited_ns = worker->crowd_waited_ns;
-	worker->crowd_waited_ns = worker->ops->waited(worker);
-	waited_ns = worker->crowd_waited_ns - waited_ns;
+	waited_ns = worker->limit_waited_ns;
+	worker->limit_waited_ns = worker->ops->waited(worker);
+	waited_ns = worker->limit_waited_ns - waited_ns;
 	if (whole && waited_ns > window_ns / SHARE)
-		crowd_lower(runtime, &change);
+		limit_lower(runtime, &change);
 	else
-		crowd_raise(runtime, &change);
+		limit_raise(runtime, &change);
 }
 
 static bool is_recent(uint64_t at_ns, uint64_t now_ns)
@@ -186,13 +186,13 @@ static bool is_loaded(struct weft__worker *worker, uint64_t now_ns)
 					   WEFT__CROWD_SLICE_NS;
 }
 
-bool weft__crowd_has_enough(struct weft__worker *worker)
+bool weft__worker_limit_has_enough(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	/* relaxed: advice. */
-	uint32_t most = weft__load(&runtime->crowd.most, relaxed);
+	uint32_t max = weft__load(&runtime->worker_limit.max, relaxed);
 
-	return workers_running(runtime) >= most &&
+	return workers_running(runtime) >= max &&
 	       !is_loaded(worker, worker->clock_ns);
 }
 
@@ -240,7 +240,7 @@ static bool any_loaded(struct weft__worker *worker, uint64_t now_ns)
 	return false;
 }
 
-bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns)
+bool weft__worker_limit_is_beyond(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct lower lower;
 
@@ -252,7 +252,7 @@ bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns)
 	lower = count_lower(worker, now_ns);
 	/* relaxed: advice. */
 	return lower.awake + lower.asleep >=
-	       weft__load(&worker->runtime->crowd.most, relaxed);
+	       weft__load(&worker->runtime->worker_limit.max, relaxed);
 }
 
 static void take_all(struct weft__runq *queue, struct weft__chain *chain)
@@ -270,12 +270,12 @@ static void wake_lower(struct weft__worker *worker, uint64_t now_ns)
 
 	/* relaxed: advice. */
 	if (count_lower(worker, now_ns).awake >=
-	    weft__load(&runtime->crowd.most, relaxed))
+	    weft__load(&runtime->worker_limit.max, relaxed))
 		return;
 	weft__wake_lowest(runtime, worker);
 }
 
-void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns)
+void weft__worker_limit_hand_over(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	struct weft__chain chain = { 0 };
@@ -283,7 +283,7 @@ void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns)
 	weft__lifo_queue(worker);
 	take_all(&worker->runq, &chain);
 	take_all(&worker->outbound, &chain);
-	weft__fresh_empty(worker, &chain);
+	weft__spawn_queue_empty(worker, &chain);
 	worker->backlog = worker->overflow = false;
 	worker->notify = false;
 	if (chain.count) {

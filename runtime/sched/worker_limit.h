@@ -47,51 +47,51 @@
 #define WEFT__CROWD_SLICE_NS 4000000u	/* what a lost processor costs */
 #define WEFT__CROWD_LATE_NS 2000000u	/* who is not seen for that is late */
 
-void weft__crowd_init(struct weft_runtime *runtime);
-void weft__crowd_judge(struct weft__worker *worker, uint64_t now_ns);
-bool weft__crowd_has_enough(struct weft__worker *worker);
-bool weft__crowd_is_beyond(struct weft__worker *worker, uint64_t now_ns);
+void weft__worker_limit_init(struct weft_runtime *runtime);
+void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns);
+bool weft__worker_limit_has_enough(struct weft__worker *worker);
+bool weft__worker_limit_is_beyond(struct weft__worker *worker, uint64_t now_ns);
 
 /* Hands all that the worker has over to the others, but for what is pinned, and
  * wakes one of those that may run. */
-void weft__crowd_hand_over(struct weft__worker *worker, uint64_t now_ns);
+void weft__worker_limit_hand_over(struct weft__worker *worker, uint64_t now_ns);
 
-static inline bool weft__crowd_limits(struct weft_runtime *runtime)
+static inline bool weft__worker_limit_limits(struct weft_runtime *runtime)
 {
 	/* relaxed: advice. */
-	return weft__unlikely(weft__load(&runtime->crowd.most, relaxed) <
+	return weft__unlikely(weft__load(&runtime->worker_limit.max, relaxed) <
 			      runtime->workers_count);
 }
 
 /* After that a worker that has not been seen is helped.  In a crowd it may have
  * no processor, or be in one long call, and its tasks should stay with it. */
-static inline uint64_t weft__crowd_late_ns(struct weft_runtime *runtime)
+static inline uint64_t weft__worker_limit_late_ns(struct weft_runtime *runtime)
 {
-	return weft__crowd_limits(runtime) ? WEFT__CROWD_LATE_NS :
+	return weft__worker_limit_limits(runtime) ? WEFT__CROWD_LATE_NS :
 					     WEFT__LATE_NS;
 }
 
 /* At the end of a tick. */
-static inline void weft__crowd_look(struct weft__worker *worker,
+static inline void weft__worker_limit_look(struct weft__worker *worker,
 				    uint64_t now_ns)
 {
-	if (weft__unlikely(now_ns - worker->crowd_ns >= WEFT__CROWD_WINDOW_NS))
-		weft__crowd_judge(worker, now_ns);
+	if (weft__unlikely(now_ns - worker->limit_ns >= WEFT__CROWD_WINDOW_NS))
+		weft__worker_limit_judge(worker, now_ns);
 }
 
 /* Do enough workers run, for what this one has to offer to another? */
-static inline bool weft__crowd_suffices(struct weft__worker *worker)
+static inline bool weft__worker_limit_suffices(struct weft__worker *worker)
 {
-	return weft__crowd_limits(worker->runtime) &&
-	       weft__crowd_has_enough(worker);
+	return weft__worker_limit_limits(worker->runtime) &&
+	       weft__worker_limit_has_enough(worker);
 }
 
 /* Is this worker one too many?  At the start of a tick. */
-static inline bool weft__crowd_gives_way(struct weft__worker *worker,
+static inline bool weft__worker_limit_gives_way(struct weft__worker *worker,
 					 uint64_t now_ns)
 {
-	return weft__crowd_limits(worker->runtime) &&
-	       weft__crowd_is_beyond(worker, now_ns);
+	return weft__worker_limit_limits(worker->runtime) &&
+	       weft__worker_limit_is_beyond(worker, now_ns);
 }
 
 #endif

@@ -20,7 +20,7 @@ enum {
 	SLAB_STACKS = 64,
 	TRIM_KEEP = 256, /* free stacks that keep their pages */
 };
-#define SLAB_BYTES_MOST ((size_t)64 << 20)
+#define SLAB_BYTES_MAX ((size_t)64 << 20)
 
 static size_t page_bytes(void)
 {
@@ -31,7 +31,7 @@ uint8_t weft__stack_class(size_t bytes)
 {
 	uint8_t size_class = WEFT__STACK_CLASS_FIRST;
 
-	if (bytes < WEFT__STACK_BYTES_LEAST || bytes > WEFT__STACK_BYTES_MOST)
+	if (bytes < WEFT__STACK_BYTES_MIN || bytes > WEFT__STACK_BYTES_MAX)
 		return 0;
 	while (((size_t)1 << size_class) < bytes)
 		size_class++;
@@ -53,7 +53,7 @@ static struct weft__stack_slab *slab_new(uint8_t size_class)
 {
 	struct weft__stack_slab *slab = malloc(sizeof(*slab));
 	size_t stride = slab_stride(size_class);
-	size_t count = SLAB_BYTES_MOST / stride;
+	size_t count = SLAB_BYTES_MAX / stride;
 	void *base;
 
 	if (!slab)
@@ -126,7 +126,7 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
 {
 	struct weft__stack_slab *slab = stacks->slabs;
 
-	if (weft__unlikely(stacks->most && stacks->carved >= stacks->most))
+	if (weft__unlikely(stacks->max && stacks->carved >= stacks->max))
 		return NULL;
 	while (slab && (slab->size_class != size_class ||
 			slab->used == slab->count))

@@ -24,13 +24,13 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 
-struct weft__local;
+struct weft__task_local;
 struct weft__task;
 struct weft__worker;
 struct weft_runtime;
 
-#define WEFT__STACK_BYTES_LEAST ((size_t)16 << 10)
-#define WEFT__STACK_BYTES_MOST ((size_t)64 << 20)
+#define WEFT__STACK_BYTES_MIN ((size_t)16 << 10)
+#define WEFT__STACK_BYTES_MAX ((size_t)64 << 20)
 #define WEFT__STACK_GUARD_BYTES ((size_t)64 << 10)
 /* log2 of the sizes that a stack may have. */
 enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
@@ -38,7 +38,7 @@ enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 struct weft__stack {
 	union {
 		struct weft__stack *next;   /* in a cache */
-		struct weft__local *locals; /* of its task; see task_local.c */
+		struct weft__task_local *locals; /* of its task; see task_local.c */
 	};
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
@@ -61,13 +61,13 @@ struct weft__stacks {
 	uint32_t trimmed[WEFT__STACK_CLASSES];
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
-	uint64_t most;	 /* that may be, in tests; 0: any number */
+	uint64_t max;	 /* that may be, in tests; 0: any number */
 	bool guard_by_mprotect; /* under lock */
 };
 
 /* What a worker keeps of the default size.  Owner only; others look at the
  * count. */
-enum { WEFT__STACK_CACHE_MOST = 128, WEFT__STACK_CACHE_BATCH = 64 };
+enum { WEFT__STACK_CACHE_MAX = 128, WEFT__STACK_CACHE_BATCH = 64 };
 
 struct weft__stack_cache {
 	struct weft__stack *free;

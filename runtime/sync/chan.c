@@ -53,11 +53,11 @@ static int chan_waits(const struct weft__chan *c)
 }
 
 static inline int send_now(struct weft__chan *c, const void *item,
-			   struct weft__waiter **ret_met)
+			   struct weft__waiter **ret_worker)
 {
 	struct weft__waiter *receiver;
 
-	*ret_met = NULL;
+	*ret_worker = NULL;
 	if (weft__unlikely(c->closed)) /* mutate: recheck=false */
 		return -EPIPE;
 	/* mutate: recheck=false */
@@ -65,7 +65,7 @@ static inline int send_now(struct weft__chan *c, const void *item,
 		receiver = weft__waiters_take(&c->receivers);
 		if (receiver) {
 			item_copy(receiver->item, item, c->item_bytes);
-			*ret_met = receiver;
+			*ret_worker = receiver;
 			return 0;
 		}
 	}
@@ -77,46 +77,46 @@ static inline int send_now(struct weft__chan *c, const void *item,
 
 /* The ring is empty. */
 static int recv_from_sender(struct weft__chan *c, void *item,
-			    struct weft__waiter **ret_met)
+			    struct weft__waiter **ret_worker)
 {
 	struct weft__waiter *sender = weft__waiters_take(&c->senders);
 
 	if (!sender)
 		return c->closed ? -EPIPE : chan_waits(c);
 	item_copy(item, sender->item, c->item_bytes);
-	*ret_met = sender;
+	*ret_worker = sender;
 	return 0;
 }
 
 static inline int recv_now(struct weft__chan *c, void *item,
-			   struct weft__waiter **ret_met)
+			   struct weft__waiter **ret_worker)
 {
 	struct weft__waiter *sender;
 
-	*ret_met = NULL;
+	*ret_worker = NULL;
 	if (weft__unlikely(!c->count))
-		return recv_from_sender(c, item, ret_met);
+		return recv_from_sender(c, item, ret_worker);
 	ring_take(c, item);
 	/* mutate: recheck=false */
 	if (weft__unlikely(c->senders.head != NULL)) {
 		sender = weft__waiters_take(&c->senders);
 		if (sender)
 			ring_put(c, sender->item);
-		*ret_met = sender;
+		*ret_worker = sender;
 	}
 	return 0;
 }
 
 int weft__chan_send_now(struct weft__chan *c, const void *item,
-			struct weft__waiter **ret_met)
+			struct weft__waiter **ret_worker)
 {
-	return send_now(c, item, ret_met);
+	return send_now(c, item, ret_worker);
 }
 
 int weft__chan_recv_now(struct weft__chan *c, void *item,
-			struct weft__waiter **ret_met)
+			struct weft__waiter **ret_worker)
 {
-	return recv_now(c, item, ret_met);
+	return recv_now(c, item, ret_worker);
 }
 
 /* ---- Calls -------------------------------------------------------------- */

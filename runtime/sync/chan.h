@@ -56,11 +56,11 @@ static inline struct weft__chan *weft__chan(const struct weft_chan *chan)
 enum { WEFT__CHAN_DONE, WEFT__CHAN_CLOSED };
 
 /* Sends or receives if that can be done now, or says -EPIPE or
- * WEFT__CHAN_WAITS; under the lock.  *ret_met is who waited and has what he
+ * WEFT__CHAN_WAITS; under the lock.  *ret_worker is who waited and has what he
  * waited for: to be granted when the lock is free. */
 int weft__chan_send_now(struct weft__chan *c, const void *item,
-			struct weft__waiter **ret_met);
+			struct weft__waiter **ret_worker);
 int weft__chan_recv_now(struct weft__chan *c, void *item,
-			struct weft__waiter **ret_met);
+			struct weft__waiter **ret_worker);
 
 #endif

@@ -3,7 +3,7 @@
 
 static struct weft__waiter *waiter_of(struct weft_case *which)
 {
-	return &weft__case_words(which)->waiter;
+	return &weft__select_case_words(which)->waiter;
 }
 
 static bool is_channel(const struct weft_case *which)
@@ -45,7 +45,7 @@ static int case_add(struct weft__select *s, struct weft_case *which)
 		return -EINVAL;
 	if (which->kind == WEFT_CASE_NONE)
 		return 0;
-	weft__case_words(which)->marked = 0;
+	weft__select_case_words(which)->marked = 0;
 	s->others = true;
 	return 0;
 }

@@ -65,19 +65,19 @@ int weft__cases_begin(struct weft__select *select,
 void weft__cases_end(struct weft__select *select);
 
 /* The waiter of a case. */
-struct weft__case_words {
+struct weft__select_case_words {
 	union {
 		struct weft__waiter waiter; /* of a channel's */
 		uint64_t marked;	    /* of a task that is joined */
 	};
 } __attribute__((may_alias));
 
-_Static_assert(sizeof(struct weft__case_words) <=
+_Static_assert(sizeof(struct weft__select_case_words) <=
 		       sizeof(((struct weft_case *)0)->private_words),
 	       "the public struct has room for it");
 
-static inline struct weft__case_words *
-weft__case_words(struct weft_case *which)
+static inline struct weft__select_case_words *
+weft__select_case_words(struct weft_case *which)
 {
 	return (void *)which->private_words;
 }

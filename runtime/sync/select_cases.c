@@ -75,7 +75,7 @@ static int64_t poll_body(void *arg)
 	struct poll_arg *a = arg;
 	struct weft__select *s = a->select;
 	struct weft_case *which = &s->cases[a->index];
-	struct weft__waiter *w = &weft__case_words(which)->waiter;
+	struct weft__waiter *w = &weft__select_case_words(which)->waiter;
 	int r = which->poll((int)which->number, which->events);
 	struct weft__worker *worker = weft__worker_self();
 
@@ -150,7 +150,7 @@ int weft__cases_begin(struct weft__select *s, struct weft__worker *worker)
 
 		if (which->kind == WEFT_CASE_JOINED)
 			/* mutate: wake */
-			weft__case_words(which)->marked =
+			weft__select_case_words(which)->marked =
 				!is_marked(s, which) &&
 				weft__join_mark(worker, task_of(which));
 		else if (which->kind == WEFT_CASE_READY && error == 0)
@@ -167,7 +167,7 @@ void weft__cases_end(struct weft__select *s)
 		struct weft_case *which = &s->cases[i];
 
 		if (which->kind == WEFT_CASE_JOINED &&
-		    weft__case_words(which)->marked)
+		    weft__select_case_words(which)->marked)
 			/* mutate: wake */
 			weft__join_unmark(worker, task_of(which));
 	}

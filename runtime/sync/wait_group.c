@@ -15,7 +15,7 @@ struct count {
 	uint64_t reserved2[2];
 } __attribute__((may_alias));
 
-_Static_assert(sizeof(struct count) == sizeof(struct weft_count),
+_Static_assert(sizeof(struct count) == sizeof(struct weft_wait_group),
 	       "the public struct has room for it");
 
 struct barrier {
@@ -30,7 +30,7 @@ struct barrier {
 _Static_assert(sizeof(struct barrier) == sizeof(struct weft_barrier),
 	       "the public struct has room for it");
 
-static struct count *count_of(struct weft_count *count)
+static struct count *count_of(struct weft_wait_group *count)
 {
 	return (struct count *)(void *)count;
 }
@@ -40,7 +40,7 @@ static struct barrier *barrier_of(struct weft_barrier *barrier)
 	return (struct barrier *)(void *)barrier;
 }
 
-void weft_count_add(struct weft_count *count, uint32_t n)
+void weft_wait_group_add(struct weft_wait_group *count, uint32_t n)
 {
 	struct count *c = count_of(count);
 
@@ -49,7 +49,7 @@ void weft_count_add(struct weft_count *count, uint32_t n)
 	weft__lock_drop(&c->lock);
 }
 
-void weft_count_done(struct weft_count *count)
+void weft_wait_group_done(struct weft_wait_group *count)
 {
 	struct count *c = count_of(count);
 
@@ -61,7 +61,7 @@ void weft_count_done(struct weft_count *count)
 		weft__lock_drop(&c->lock);
 }
 
-int weft_count_wait(struct weft_count *count)
+int weft_wait_group_wait(struct weft_wait_group *count)
 {
 	struct count *c = count_of(count);
 	struct weft__worker *worker;

@@ -35,16 +35,16 @@ int weft_cancel_in(struct weft_runtime *runtime, struct weft_task handle)
 
 	if (!runtime)
 		return -EINVAL;
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	error = task_cancel(runtime, weft__worker_self(), handle);
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 	return error;
 }
 
 void weft_cancel_all(struct weft_runtime *runtime)
 {
 	/* What is cancelled may end, and the runtime with it. */
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	weft_scope_cancel(&runtime->root);
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 }

@@ -35,7 +35,7 @@ static int join_take(struct weft__worker *worker, struct weft__task *task,
 static inline bool join_claim(struct weft__worker *worker,
 			      struct weft__task *self, struct weft__task *task)
 {
-	return weft__slot_has(&worker->lifo) == task &&
+	return weft__handoff_slot_has(&worker->lifo) == task &&
 	       worker->fuse > 1 && weft__interrupted(worker, self) == 0 &&
 	       weft__lifo_take(worker);
 }
@@ -159,16 +159,16 @@ static void submit_end(struct weft_runtime *runtime)
 	do {
 		last = old == 1;
 		if (last)
-			weft__visit_begin(runtime);
+			weft__runtime_ref(runtime);
 		/* pairs: [runtime.stop] */
 		if (weft__cas(pending, &old, old - 1, acq_rel))
 			break;
 		if (last)
-			weft__visit_end(runtime);
+			weft__runtime_unref(runtime);
 	} while (true); /* mutate: retry */
 	if (last) {
 		weft__runtime_drained(runtime);
-		weft__visit_end(runtime);
+		weft__runtime_unref(runtime);
 	}
 }
 
@@ -253,10 +253,10 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
  * A thread that waits looks for a while before it sleeps: for a short task the
  * two wakes, of the worker and of the thread, take longer than all else, and
  * the second is spared.  When that does not pay the while is halved, and then
- * left out; `spin_ns` below SPIN_NS_LEAST counts the waits until the next try.
+ * left out; `spin_ns` below SPIN_NS_MIN counts the waits until the next try.
  * Who has one processor only needs it for the task.
  */
-#define SPIN_NS_LEAST 1000u
+#define SPIN_NS_MIN 1000u
 
 static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
 		       uint64_t end_ns)
@@ -285,8 +285,8 @@ static void spin(struct weft_runtime *runtime, struct weft__task *task,
 		return;
 	/* relaxed: threads that meet here only learn less. */
 	spin_ns = weft__load(&runtime->spin_ns, relaxed);
-	if (spin_ns < SPIN_NS_LEAST)
-		spin_ns = spin_ns + 1 < SPIN_NS_LEAST ? spin_ns + 1 :
+	if (spin_ns < SPIN_NS_MIN)
+		spin_ns = spin_ns + 1 < SPIN_NS_MIN ? spin_ns + 1 :
 							WEFT__SPIN_NS;
 	else if (spin_until(runtime, task, now_ns + spin_ns))
 		spin_ns = WEFT__SPIN_NS;
@@ -396,9 +396,9 @@ int weft_wait_until(struct weft_runtime *runtime, struct weft_task handle,
 		return -EINVAL;
 	if (weft__self(weft__worker_self()))
 		return -EDEADLK;
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	error = foreign_wait(runtime, handle, deadline_ns, ret_result);
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 	return error;
 }
 

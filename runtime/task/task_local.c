@@ -13,15 +13,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <weft/local.h>
+#include <weft/task_local.h>
 #include <weft/task.h>
 
 #include "runtime/sched/wait.h"
 #include "runtime/task/task_local.h"
 
-struct weft__local {
-	struct weft__local *next;	  /* the one before */
-	const struct weft_local_key *key; /* NULL: deferred */
+struct weft__task_local {
+	struct weft__task_local *next;	  /* the one before */
+	const struct weft_task_local_key *key; /* NULL: deferred */
 	weft_defer_fn fn;		  /* of what was deferred */
 	void *value;
 };
@@ -31,30 +31,30 @@ static struct weft__task *running(void)
 	return weft__running(weft__worker_self());
 }
 
-static struct weft__local *local_first(struct weft__task *task)
+static struct weft__task_local *local_first(struct weft__task *task)
 {
 	return weft__task_is(task, WEFT__TASK_LOCALS) ? task->stack->locals :
 							NULL;
 }
 
-static struct weft__local *local_find(struct weft__task *task,
-				      const struct weft_local_key *key)
+static struct weft__task_local *local_find(struct weft__task *task,
+				      const struct weft_task_local_key *key)
 {
-	struct weft__local *local = local_first(task);
+	struct weft__task_local *local = local_first(task);
 
 	while (local && local->key != key)
 		local = local->next;
 	return local;
 }
 
-static int local_add(struct weft__task *task, const struct weft_local_key *key,
+static int local_add(struct weft__task *task, const struct weft_task_local_key *key,
 		     weft_defer_fn fn, void *value)
 {
-	struct weft__local *local = malloc(sizeof(*local));
+	struct weft__task_local *local = malloc(sizeof(*local));
 
 	if (!local)
 		return -ENOMEM;
-	*local = (struct weft__local){
+	*local = (struct weft__task_local){
 		.next = local_first(task),
 		.key = key,
 		.fn = fn,
@@ -65,10 +65,10 @@ static int local_add(struct weft__task *task, const struct weft_local_key *key,
 	return 0;
 }
 
-int weft_local_set(const struct weft_local_key *key, void *value)
+int weft_task_local_set(const struct weft_task_local_key *key, void *value)
 {
 	struct weft__task *task = running();
-	struct weft__local *local;
+	struct weft__task_local *local;
 
 	if (!task)
 		return -EPERM;
@@ -81,10 +81,10 @@ int weft_local_set(const struct weft_local_key *key, void *value)
 	return 0;
 }
 
-void *weft_local_get(const struct weft_local_key *key)
+void *weft_task_local_get(const struct weft_task_local_key *key)
 {
 	struct weft__task *task = running();
-	struct weft__local *local = task && key ? local_find(task, key) : NULL;
+	struct weft__task_local *local = task && key ? local_find(task, key) : NULL;
 
 	return local ? local->value : NULL;
 }
@@ -101,7 +101,7 @@ int weft_defer(weft_defer_fn fn, void *arg)
 /* Takes an entry off, and does what is to be done for it; that may add more. */
 static void local_end(struct weft__task *task)
 {
-	struct weft__local local = *task->stack->locals;
+	struct weft__task_local local = *task->stack->locals;
 
 	free(task->stack->locals);
 	task->stack->locals = local.next;
@@ -111,7 +111,7 @@ static void local_end(struct weft__task *task)
 		local.key->destroy(local.value);
 }
 
-void weft__locals_end(struct weft__task *task)
+void weft__task_locals_end(struct weft__task *task)
 {
 	WEFT_SHIELD
 		while (task->stack->locals)

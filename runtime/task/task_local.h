@@ -6,6 +6,6 @@
 
 /* The running task returns, and has LOCALS: runs what it deferred, and destroys
  * its values.  May suspend. */
-void weft__locals_end(struct weft__task *task);
+void weft__task_locals_end(struct weft__task *task);
 
 #endif

@@ -81,7 +81,7 @@ static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 	if (weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_hear(task, result);
 	if (weft__task_is(task, WEFT__TASK_LOCALS))
-		weft__locals_end(task);
+		weft__task_locals_end(task);
 	if (weft__task_is(task, WEFT__TASK_TOLD))
 		weft__scope_dismiss(weft__scope(task->scope));
 	if (weft__task_is(task, WEFT__TASK_LINKED))

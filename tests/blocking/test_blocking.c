@@ -30,7 +30,7 @@ static int64_t look_around(void *arg)
 	seen->sleeps = weft_sleep(1);
 	seen->blocks = weft_blocking(nothing_to_do, NULL);
 	seen->scope = weft_group_begin(&scope);
-	seen->runtime = weft_runtime();
+	seen->runtime = weft_runtime_self();
 	return INT64_MIN;
 }
 
@@ -64,8 +64,8 @@ POOL_TEST(wrong_calls_are_refused, 0, 0)
 	struct weft_blocking_stats stats;
 
 	ck_assert_int_eq(weft_blocking(NULL, NULL), -EINVAL);
-	ck_assert_int_eq(weft_blocking_stats(NULL, &stats), -EINVAL);
-	ck_assert_int_eq(weft_blocking_stats(weft_runtime(), NULL), -EINVAL);
+	ck_assert_int_eq(weft_blocking_stats_get(NULL, &stats), -EINVAL);
+	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), NULL), -EINVAL);
 	ck_assert_uint_eq(pool_stats().threads, 0);
 	return 0;
 }
@@ -106,7 +106,7 @@ POOL_TEST(jobs_run_at_once_up_to_the_limit_of_threads, 8, 0)
 		ck_assert_uint_eq(pool_stats().threads, 8);
 		gate_open(&gate);
 	}
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 8);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 8);
 	ck_assert_uint_eq(weft__load(&gate.done, relaxed), 50);
 	ck_assert_uint_eq(pool_stats().threads, 8);
 	ck_assert_uint_eq(pool_stats().done, 50);
@@ -124,7 +124,7 @@ POOL_TEST(limit_is_512_by_default, 0, 0)
 			   weft__load(&gate.came, acquire) == 512);
 		gate_open(&gate);
 	}
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 512);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 512);
 	ck_assert_uint_eq(weft__load(&gate.done, relaxed), 600);
 	return 0;
 }
@@ -201,7 +201,7 @@ POOL_TEST(no_job_is_lost_to_a_thread_that_leaves, 4, 1)
 		WEFT_SUPERVISE(all)
 			pass_start_many(all, 10, &gate, NULL);
 		ck_assert_uint_eq(weft__load(&gate.done, relaxed), 10);
-		ck_assert_uint_le(weft__load(&gate.most_inside, relaxed), 4);
+		ck_assert_uint_le(weft__load(&gate.max_inside, relaxed), 4);
 	}
 	return 0;
 }
@@ -332,11 +332,11 @@ struct storm_job {
 static int64_t storm_job(void *arg)
 {
 	struct storm_job *job = arg;
-	unsigned most = storm.lanes[job->lane].most_at_once;
+	unsigned max = storm.lanes[job->lane].jobs_max;
 	unsigned inside =
 		weft__add(&storm.inside[job->lane], 1u, relaxed) + 1;
 
-	ck_assert(!most || inside <= most);
+	ck_assert(!max || inside <= max);
 	weft__add(&storm.ran, (uint64_t)1, relaxed);
 	thread_pause_ns(job->pause_ns);
 	weft__sub(&storm.inside[job->lane], 1u, relaxed);
@@ -380,8 +380,8 @@ static int64_t storm_task(void *arg)
 POOL_TEST(storm_of_jobs_and_deadlines_loses_none, 6, WEFT_US(200))
 {
 	memset(&storm, 0, sizeof(storm));
-	storm.lanes[0].most_at_once = 1;
-	storm.lanes[1].most_at_once = 3;
+	storm.lanes[0].jobs_max = 1;
+	storm.lanes[1].jobs_max = 3;
 	WEFT_SUPERVISE(all)
 		for (uint32_t i = 0; i < STORM_TASKS; i++)
 			ck_assert_int_eq(WEFT_GO(all, storm_task, i), 0);

@@ -20,7 +20,7 @@ POOL_TEST(lane_has_no_more_than_its_limit, 0, 0)
 		ck_assert_uint_eq(pool_stats().threads, 2);
 		gate_open(&gate);
 	}
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 2);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 2);
 	ck_assert_uint_eq(weft__load(&gate.done, relaxed), 100);
 	ck_assert_uint_eq(pool_stats().done, 100);
 	return 0;
@@ -46,7 +46,7 @@ POOL_TEST(full_lane_delays_no_other, 40, 0)
 		ck_assert_uint_eq(weft__load(&gate.done, relaxed), 0);
 		gate_open(&gate);
 	}
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 32);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 32);
 	ck_assert_uint_eq(weft__load(&gate.done, relaxed), 512);
 	return 0;
 }
@@ -62,7 +62,7 @@ POOL_TEST(zeroed_lane_is_limited_by_the_pool, 5, 0)
 			   weft__load(&gate.came, acquire) == 5);
 		gate_open(&gate);
 	}
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 5);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 5);
 	return 0;
 }
 

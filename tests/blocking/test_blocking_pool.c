@@ -80,7 +80,7 @@ static void expect_named(const char *text)
 
 static int64_t leave_jobs(void *arg)
 {
-	struct weft_runtime *runtime = weft_runtime();
+	struct weft_runtime *runtime = weft_runtime_self();
 
 	(void)arg;
 	ck_assert_int_eq(submit_passer(runtime, "resolver", &dns, NULL), 0);
@@ -298,7 +298,7 @@ POOL_TEST(job_that_gets_no_thread_waits_for_those_there_are, 0, 0)
 	}
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(results[i], 7);
-	ck_assert_uint_eq(weft__load(&gate.most_inside, relaxed), 1);
+	ck_assert_uint_eq(weft__load(&gate.max_inside, relaxed), 1);
 	return 0;
 }
 

@@ -195,7 +195,7 @@ static uint64_t processor_ns(void)
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-START_TEST(lookout_waits_for_descriptors)
+START_TEST(watchdog_waits_for_descriptors)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	struct rlimit limit, none;
@@ -291,7 +291,7 @@ int main(void)
 	tcase_add_test(tc, socket_gives_a_dump);
 	tcase_add_test(tc, who_asks_may_leave);
 	tcase_add_test(tc, who_does_not_read_is_given_up);
-	tcase_add_test(tc, lookout_waits_for_descriptors);
+	tcase_add_test(tc, watchdog_waits_for_descriptors);
 	tcase_add_test(tc, places_are_taken_over_from_the_dead_alone);
 	tcase_add_test(tc, bad_options_are_refused);
 	suite_add_tcase(suite, tc);

@@ -38,7 +38,7 @@ static char *dump_beside(void)
 	void *result;
 
 	ck_assert_int_eq(pthread_create(&thread, NULL, dump_from_thread,
-					weft_runtime()),
+					weft_runtime_self()),
 			 0);
 	ck_assert_int_eq(pthread_join(thread, &result), 0);
 	return result;
@@ -47,7 +47,7 @@ static char *dump_beside(void)
 /* On all of the workers there are. */
 IO_TEST(tasks_that_compute_are_told_of)
 {
-	unsigned workers = weft_runtime()->workers_count;
+	unsigned workers = weft_runtime_self()->workers_count;
 	char head[64], *text;
 
 	weft__store(&spins, true, relaxed);
@@ -63,7 +63,7 @@ IO_TEST(tasks_that_compute_are_told_of)
 #endif
 	free(text);
 	/* Where this one gives way to it, the other worker is to take this. */
-	if (workers == 1 || weft_runtime()->sentinel_off)
+	if (workers == 1 || weft_runtime_self()->monitor_off)
 		return 0;
 	WEFT_SUPERVISE(all) {
 		named(all, "spinner", spin, NULL);
@@ -133,9 +133,9 @@ IO_TEST(callers_are_found_from_the_end_of_a_function)
 	weft__store(&spins, true, relaxed);
 	weft__store(&spun, false, relaxed);
 	ck_assert_int_eq(pthread_create(&thread, NULL, dump_and_let_go,
-					weft_runtime()),
+					weft_runtime_self()),
 			 0);
-	spin_in_frame(weft_runtime()->workers_count + 64);
+	spin_in_frame(weft_runtime_self()->workers_count + 64);
 	ck_assert_int_eq(pthread_join(thread, &result), 0);
 	text = result;
 #ifndef WEFT__TSAN
@@ -154,7 +154,7 @@ IO_TEST(tasks_that_have_not_begun_are_told_of)
 {
 	char *text;
 
-	if (weft_runtime()->workers_count > 1)
+	if (weft_runtime_self()->workers_count > 1)
 		return 0;
 	WEFT_SUPERVISE(all) {
 		named(all, "later", nothing, NULL);
@@ -188,7 +188,7 @@ IO_TEST(tasks_that_are_ready_are_told_of)
 	const char *at;
 	char *text;
 
-	if (weft_runtime()->workers_count > 1)
+	if (weft_runtime_self()->workers_count > 1)
 		return 0;
 	WEFT_SUPERVISE(all) {
 		named(all, "polite", give_way_once, NULL);
@@ -253,7 +253,7 @@ IO_TEST(task_that_joins_one_that_runs_is_told_of)
 	char *text;
 
 	/* A helper may park it. */
-	if (weft_runtime()->workers_count > 1)
+	if (weft_runtime_self()->workers_count > 1)
 		return 0;
 	/* It is not switched to where the clock is looked at after every run,
 	 * as they were long. */

@@ -34,17 +34,17 @@ static void *dump_again(void *arg)
 static void *hold_again(void *arg)
 {
 	struct weft_runtime *runtime = arg;
-	struct weft__glance glance;
+	struct weft__task_info glance;
 
-	weft__visit_begin(runtime);
+	weft__runtime_ref(runtime);
 	while (!weft__load(&storm.over, acquire)) {
 		uint32_t used = weft__load(&runtime->tasks.used, acquire);
 
 		for (uint32_t i = 0; i < used; i++)
-			(void)weft__survey_waits(runtime, i, &glance);
+			(void)weft__collect_waits(runtime, i, &glance);
 		weft__add(&storm.dumps, 1u, relaxed);
 	}
-	weft__visit_end(runtime);
+	weft__runtime_unref(runtime);
 	return NULL;
 }
 
@@ -203,7 +203,7 @@ IO_TEST(nothing_is_lost_while_threads_dump)
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL,
 						i < 2 ? dump_again : hold_again,
-						weft_runtime()),
+						weft_runtime_self()),
 				 0);
 	for (unsigned i = 0; i < rounds; i++)
 		storm_round();
@@ -330,7 +330,7 @@ IO_TEST(calls_are_of_one_moment)
 
 	memset(&storm, 0, sizeof(storm));
 	ck_assert_int_eq(pthread_create(&thread, NULL, look_at_walkers,
-					weft_runtime()),
+					weft_runtime_self()),
 			 0);
 	WEFT_SUPERVISE(all)
 		for (unsigned i = 0; i < WALKERS; i++)

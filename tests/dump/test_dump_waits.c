@@ -10,7 +10,7 @@ static struct weft_sem sem;
 static struct weft_cond cond;
 static struct weft_event event;
 static struct weft_notify notify;
-static struct weft_count count = WEFT_COUNT_INIT(1);
+static struct weft_wait_group count = WEFT_WAIT_GROUP_INIT(1);
 static struct weft_barrier barrier = WEFT_BARRIER_INIT(2);
 static struct weft_once once;
 static struct weft_chan chan, full;
@@ -156,7 +156,7 @@ WAITS(acquire, weft_sem_acquire(&sem, 1))
 WAITS(wait_for_condition, await_condition())
 WAITS(wait_for_event, weft_event_wait(&event))
 WAITS(wait_for_notification, weft_notify_wait(&notify))
-WAITS(wait_for_count, weft_count_wait(&count))
+WAITS(wait_for_count, weft_wait_group_wait(&count))
 WAITS(wait_at_barrier, weft_barrier_wait(&barrier))
 WAITS(wait_for_once, weft_once_run(&once, once_again, NULL))
 WAITS(send_to_channel, weft_chan_send(&full, &(int){ 1 }))

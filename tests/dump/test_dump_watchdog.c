@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/lookout: dumps that nobody calls for: by a signal, when a
+ * Suite dump/watchdog: dumps that nobody calls for: by a signal, when a
  * task does not pause, and when none can go on.
  */
 #include <pthread.h>
@@ -374,8 +374,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("dump/lookout");
-	TCase *tc = tcase_create("lookout");
+	Suite *suite = suite_create("dump/watchdog");
+	TCase *tc = tcase_create("watchdog");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, signal_asks_for_a_dump);

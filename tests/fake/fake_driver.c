@@ -78,16 +78,16 @@ static void wait_for_processors(uint64_t length_ns)
 {
 	/* relaxed: one thread. */
 	if (fake->config.processors && fake->runtime &&
-	    weft__load(&fake->runtime->crowd.most, relaxed) >
+	    weft__load(&fake->runtime->worker_limit.max, relaxed) >
 		    fake->config.processors)
 		fake->waited_ns += length_ns;
 }
 
 void fake_pass(uint64_t length_ns)
 {
-	uint64_t most = UINT64_MAX - 1 - fake->clock_ns;
+	uint64_t max = UINT64_MAX - 1 - fake->clock_ns;
 
-	length_ns = length_ns < most ? length_ns : most;
+	length_ns = length_ns < max ? length_ns : max;
 	fake->clock_ns += length_ns;
 	wait_for_processors(length_ns);
 }
@@ -128,12 +128,12 @@ static int fake_open(struct weft_runtime *runtime, const struct weft_opts *opts)
 	(void)opts;
 	fake->runtime = runtime;
 	runtime->driver = fake;
-	return weft__lanes_open(runtime, fake->clock_ns);
+	return weft__timer_shards_open(runtime, fake->clock_ns);
 }
 
 static void fake_close(struct weft_runtime *runtime)
 {
-	weft__lanes_close(runtime);
+	weft__timer_shards_close(runtime);
 }
 
 static uint64_t fake_now(struct weft_runtime *runtime)
@@ -152,14 +152,14 @@ static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
 {
 	fake_rings_take(&fake->rings, worker, worker->index, now_ns);
 	if (worker->index == 0)
-		(void)weft__lanes_turn(worker->runtime, worker, now_ns);
+		(void)weft__timer_shards_turn(worker->runtime, worker, now_ns);
 	else
-		(void)weft__lanes_turn_own(worker, now_ns);
+		(void)weft__timer_shards_turn_own(worker, now_ns);
 }
 
 static bool fake_pending(struct weft__worker *worker)
 {
-	return weft__lanes_due(worker, worker->ended_ns) ||
+	return weft__timer_shards_due(worker, worker->ended_ns) ||
 	       fake_rings_next(&fake->rings, worker->index) <= fake->clock_ns;
 }
 
@@ -170,7 +170,7 @@ static unsigned fake_help(struct weft__worker *worker,
 					      late->index, fake->clock_ns);
 
 	if (late->index == 0)
-		made_ready += weft__lanes_turn(worker->runtime, worker, now_ns);
+		made_ready += weft__timer_shards_turn(worker->runtime, worker, now_ns);
 	return made_ready;
 }
 
@@ -205,7 +205,7 @@ static enum weft__park_result fake_park(struct weft__worker *worker,
 		trouble("a park was not begun");
 	until_ns = next_ns < until_ns ? next_ns : until_ns;
 	if (worker->index == 0) {
-		next_ns = weft__lanes_sleep(worker->runtime);
+		next_ns = weft__timer_shards_sleep(worker->runtime);
 		until_ns = next_ns < until_ns ? next_ns : until_ns;
 	}
 	f->begun = false;
@@ -237,7 +237,7 @@ static uint64_t fake_waited(struct weft__worker *worker)
 	return fake->waited_ns;
 }
 
-static uint64_t fake_idled(struct weft_runtime *runtime)
+static uint64_t fake_cpu_idle(struct weft_runtime *runtime)
 {
 	return (void)runtime, fake->config.all_busy;
 }
@@ -253,8 +253,8 @@ const struct weft__driver_ops fake_ops = {
 	.open = fake_open,
 	.close = fake_close,
 	.now = fake_now,
-	.arm = weft__lanes_arm,
-	.disarm = weft__lanes_disarm,
+	.arm = weft__timer_shards_arm,
+	.disarm = weft__timer_shards_disarm,
 	.poll = fake_poll,
 	.pending = fake_pending,
 	.help = fake_help,
@@ -263,7 +263,7 @@ const struct weft__driver_ops fake_ops = {
 	.park = fake_park,
 	.wake = fake_wake,
 	.watch = fake_watch,
-	.waited = fake_waited, .idled = fake_idled,
+	.waited = fake_waited, .cpu_idle = fake_cpu_idle,
 	.random = fake_seed,
 };
 
@@ -293,7 +293,7 @@ static void check_accounts(void)
 		if (worker->parked && worker->searching)
 			trouble("a parked worker searches");
 		if (worker->watches != fake->worker[i].watches)
-			trouble("the driver was not told who is the sentinel");
+			trouble("the driver was not told who is the monitor");
 		searching += worker->searching;
 		/* Claimed, and on its way to search. */
 		searching += worker->parked && !listed_now;
@@ -330,10 +330,10 @@ static void step(struct weft__worker *worker)
 {
 	struct fake_worker *f = &fake->worker[worker->index];
 	struct weft__worker *outer = weft__worker_self();
-	uint64_t most = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
+	uint64_t max = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
 
 	if (f->parked && worker->index == 0)
-		weft__lanes_wake(worker->runtime);
+		weft__timer_shards_wake(worker->runtime);
 	f->parked = false;
 	f->steps++;
 	f->busy = true;
@@ -343,7 +343,7 @@ static void step(struct weft__worker *worker)
 		trouble("a worker left its loop");
 	weft__worker_set(outer);
 	f->busy = false;
-	fake_pass(1 + fake_random(most));
+	fake_pass(1 + fake_random(max));
 	fake->steps++;
 	fake_note(worker->index);
 	fake_note(fake->clock_ns);
@@ -385,15 +385,15 @@ static struct weft__worker *choose(void)
 /* When somebody can run again; UINT64_MAX: never. */
 static uint64_t next_ns(void)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 
 	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
-		if (!fake->worker[i].busy && fake->worker[i].until_ns < least)
-			least = fake->worker[i].until_ns;
+		if (!fake->worker[i].busy && fake->worker[i].until_ns < min)
+			min = fake->worker[i].until_ns;
 	for (unsigned i = 0; i < fake->events_count; i++)
-		if (fake->events[i].at_ns < least)
-			least = fake->events[i].at_ns;
-	return least;
+		if (fake->events[i].at_ns < min)
+			min = fake->events[i].at_ns;
+	return min;
 }
 
 static void foreign_run(void)
@@ -439,10 +439,10 @@ static bool go_on(uint64_t limit_ns)
 void fake_compute(uint64_t length_ns)
 {
 	uint64_t end_ns = fake->clock_ns + length_ns;
-	uint64_t most = fake->config.steps_max;
+	uint64_t max = fake->config.steps_max;
 
 	wait_for_processors(length_ns);
-	while (fake->clock_ns < end_ns && fake->steps < most)
+	while (fake->clock_ns < end_ns && fake->steps < max)
 		(void)go_on(end_ns);
 }
 
@@ -530,7 +530,7 @@ static void run_all(struct fake_result *result)
 	result->trace = fake->trace;
 	result->steps = fake->steps;
 	result->end_ns = fake->clock_ns;
-	(void)weft_stats(fake->runtime, &result->stats);
+	(void)weft_stats_get(fake->runtime, &result->stats);
 	for (unsigned i = 0; i < 8 && i < fake->runtime->workers_count; i++) {
 		(void)weft_stats_worker(fake->runtime, i, &result->worker[i]);
 		result->parks[i] = fake->worker[i].parks;
@@ -544,7 +544,7 @@ static void setup(struct weft_runtime *runtime)
 {
 	weft__fiber_thread_init(&runtime->workers[0]->own);
 	fake->own = runtime->workers[0]->own;
-	runtime->sentinel_off |= fake->config.sentinel_off;
+	runtime->monitor_off |= fake->config.monitor_off;
 	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		int32_t *budget = &runtime->workers[i]->tick_budget;

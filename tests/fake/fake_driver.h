@@ -35,7 +35,7 @@ struct fake_config {
 	unsigned processors;  /* while more workers may run, each waits for one
 				 whenever any of them runs; 0: none does */
 	bool all_busy;	      /* no processor is ever idle; else nobody tells */
-	bool sentinel_off;
+	bool monitor_off;
 	bool help_off;
 	unsigned tasks_max;
 	size_t stack_bytes;

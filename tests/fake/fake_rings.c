@@ -10,13 +10,13 @@ void fake_rings_add(struct fake_rings *rings, struct fake_completion added)
 
 uint64_t fake_rings_next(const struct fake_rings *rings, uint32_t ring)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 
 	for (unsigned i = 0; i < rings->count; i++)
 		if (rings->completions[i].ring == ring &&
-		    rings->completions[i].at_ns < least)
-			least = rings->completions[i].at_ns;
-	return least;
+		    rings->completions[i].at_ns < min)
+			min = rings->completions[i].at_ns;
+	return min;
 }
 
 unsigned fake_rings_take(struct fake_rings *rings, struct weft__worker *worker,

@@ -398,7 +398,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "signals", scene_signals, false },
 	{ "blocking", scene_blocking, false },
 	{ "dump", scene_dump, true },
-	{ "lookout", scene_lookout, true },
+	{ "watchdog", scene_lookout, true },
 };
 
 const int fault_scenes_count = sizeof(fault_scenes) / sizeof(fault_scenes[0]);

@@ -144,7 +144,7 @@ static int64_t blocking(void *arg)
 	WEFT_SUPERVISE (scope)
 		for (int i = 0; i < 8; i++)
 			MAY(WEFT_GO(scope, ask_for_work, i), ENOMEM);
-	EXPECT(weft_blocking_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_blocking_stats_get(weft_runtime_self(), &stats) == 0);
 	EXPECT(stats.running == 0 && stats.queued == 0);
 	return 0;
 }

@@ -110,7 +110,7 @@ struct locks {
 	struct weft_mutex mutex;
 	struct weft_cond cond;
 	struct weft_rwlock rwlock;
-	struct weft_count count;
+	struct weft_wait_group count;
 	int turns;
 };
 
@@ -127,7 +127,7 @@ static int64_t use_locks(void *arg)
 	weft_cond_signal(&locks->cond);
 	weft_mutex_unlock(&locks->mutex);
 	weft_rwlock_unlock(&locks->rwlock);
-	weft_count_done(&locks->count);
+	weft_wait_group_done(&locks->count);
 	return 0;
 }
 
@@ -140,18 +140,18 @@ static int64_t lock_all(void *arg)
 	(void)arg;
 	WEFT_SUPERVISE (scope) {
 		for (int i = 0; i < 6; i++) {
-			weft_count_add(&locks.count, 1);
+			weft_wait_group_add(&locks.count, 1);
 			if (MAY(WEFT_GO(scope, use_locks, pointer), ENOMEM) ==
 			    0)
 				started++;
 			else
-				weft_count_done(&locks.count);
+				weft_wait_group_done(&locks.count);
 		}
 		EXPECT(weft_mutex_lock(&locks.mutex) == 0);
 		while (locks.turns < started)
 			EXPECT(weft_cond_wait(&locks.cond, &locks.mutex) == 0);
 		weft_mutex_unlock(&locks.mutex);
-		EXPECT(weft_count_wait(&locks.count) == 0);
+		EXPECT(weft_wait_group_wait(&locks.count) == 0);
 	}
 	return 0;
 }
@@ -213,14 +213,14 @@ static void undo(void *arg)
 	weft__add(&undone, 1, relaxed);
 }
 
-static struct weft_local_key key = WEFT_LOCAL_KEY(undo);
+static struct weft_task_local_key key = WEFT_TASK_LOCAL_KEY(undo);
 
 static int64_t has_locals(void *arg)
 {
 	int due = 0;
 
 	(void)arg;
-	due += MAY(weft_local_set(&key, &due), ENOMEM) == 0;
+	due += MAY(weft_task_local_set(&key, &due), ENOMEM) == 0;
 	due += MAY(weft_defer(undo, NULL), ENOMEM) == 0;
 	due += MAY(weft_defer(undo, NULL), ENOMEM) == 0;
 	weft_yield();

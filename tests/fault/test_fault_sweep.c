@@ -25,7 +25,7 @@
 enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };
 
 /* A runtime that is not done by then hangs. */
-enum { SECONDS_MOST = 30 };
+enum { SECONDS_MAX = 30 };
 
 struct sweep {
 	const struct fault_scene *scene;
@@ -123,7 +123,7 @@ static void run(const struct sweep *sweep)
 	struct left before = left_now();
 	bool fired;
 
-	alarm(SECONDS_MOST);
+	alarm(SECONDS_MAX);
 	fault_begin(sweep->kind, sweep->error, sweep->n, sweep->lasts);
 	sweep->scene->run(sweep->workers);
 	fault_end();
@@ -167,9 +167,9 @@ static void run_complain(const struct sweep *sweep, int status)
 
 /* ---- Sweeps ------------------------------------------------------------- */
 
-enum { ERRORS_MOST = 5 };
+enum { ERRORS_MAX = 5 };
 
-static const int errors[FAULT_KINDS][ERRORS_MOST] = {
+static const int errors[FAULT_KINDS][ERRORS_MAX] = {
 	[FAULT_HEAP] = { ENOMEM },
 	[FAULT_MAP] = { ENOMEM },
 	[FAULT_THREAD] = { EAGAIN },
@@ -188,7 +188,7 @@ static unsigned errors_count(enum fault_kind kind)
 {
 	unsigned count = 0;
 
-	while (count < ERRORS_MOST && errors[kind][count])
+	while (count < ERRORS_MAX && errors[kind][count])
 		count++;
 	return count;
 }

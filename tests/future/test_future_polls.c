@@ -45,7 +45,7 @@ static int64_t wakes(void *arg)
 				EXPECT(weft_future_wake(NULL, task) == 0);
 			/* pairs: wait_open */
 			weft__store(&gate.open, 1, release);
-			EXPECT(weft_future_wake(weft_runtime(), task) == 0);
+			EXPECT(weft_future_wake(weft_runtime_self(), task) == 0);
 			EXPECT(join(task) == 3);
 			EXPECT(weft__load(&gate.polls, relaxed) >= 1);
 			EXPECT(weft__load(&gate.polls, relaxed) <= 2 + i % 4);
@@ -299,10 +299,10 @@ static int64_t try_to_suspend(void *state)
 	EXPECT(weft_chan_recv(&chan, &value) == -EPERM);
 	EXPECT(weft_select(which, 1) == -EPERM);
 	EXPECT(weft_join(weft_self(), NULL) == -EPERM);
-	EXPECT(weft_wait(weft_runtime(), weft_self(), NULL) == -EDEADLK);
+	EXPECT(weft_wait(weft_runtime_self(), weft_self(), NULL) == -EDEADLK);
 	EXPECT(weft_group_begin(&scope) == -EPERM);
 	EXPECT(weft_within_begin(&within, 0) == -EPERM);
-	EXPECT(weft_local_set(NULL, NULL) == -EPERM);
+	EXPECT(weft_task_local_set(NULL, NULL) == -EPERM);
 	/* These do not suspend. */
 	EXPECT(weft_mutex_try_lock(&mutex) == 0);
 	EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
@@ -342,7 +342,7 @@ static void drop_late(int64_t result)
 
 	EXPECT(result == 2);
 	EXPECT(weft_self().id != 0);
-	EXPECT(weft_wait(weft_runtime(), weft_self(), NULL) == -EDEADLK);
+	EXPECT(weft_wait(weft_runtime_self(), weft_self(), NULL) == -EDEADLK);
 	EXPECT(weft_sem_acquire(&sem, 1) == -EPERM);
 	EXPECT(weft_mutex_try_lock(&mutex) == 0);
 	weft_mutex_unlock(&mutex);

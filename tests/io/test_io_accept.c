@@ -9,7 +9,7 @@
 
 static struct weft__listener *listener_of(int fd)
 {
-	return weft__fd_find(&weft__reactor(weft_runtime())->fds, fd)->listener;
+	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd)->listener;
 }
 
 /* ---- Taking ----------------------------------------------------------- */
@@ -305,16 +305,16 @@ IO_TEST(what_does_not_listen_gives_one_error_each)
 static void make_single(struct weft__listener *listener)
 {
 	struct weft__fd *entry = weft__fd_find(
-		&weft__reactor(weft_runtime())->fds, listener->fd);
+		&weft__reactor(weft_runtime_self())->fds, listener->fd);
 	struct weft__worker *at;
 
 	weft__lock_take(&entry->lock);
-	at = weft_runtime()->workers[listener->shard];
+	at = weft_runtime_self()->workers[listener->shard];
 	listener->single = true;
 	weft__lock_drop(&entry->lock);
 	ck_assert_int_eq(weft__shard_cancel(
 				 weft__shard(at),
-				 weft__incoming_user_data(listener->number,
+				 weft__multishot_accept_user_data(listener->number,
 							  listener->fd)),
 			 0);
 	wait_until(listener_now(listener->fd).state == WEFT__LISTENER_IDLE);

@@ -15,7 +15,7 @@
 static int64_t ring_flags(void *arg)
 {
 	(void)arg;
-	return weft__shard(weft_runtime()->workers[0])->ring.uring.flags &
+	return weft__shard(weft_runtime_self()->workers[0])->ring.uring.flags &
 	       (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER);
 }
 

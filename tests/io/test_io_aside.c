@@ -105,7 +105,7 @@ int main(void)
 	TCase *helping = tcase_create("helping");
 
 	tcase_set_timeout(helping, 60);
-	tcase_set_tags(helping, "sentinel");
+	tcase_set_tags(helping, "monitor");
 	tcase_add_test(
 		helping,
 		completions_beyond_the_ring_of_a_busy_worker_are_delivered);

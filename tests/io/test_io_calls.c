@@ -235,7 +235,7 @@ static int64_t break_pipe_unaided(void *arg)
 
 	(void)arg;
 	/* As on a kernel without RWF_NOSIGNAL. */
-	weft__reactor(weft_runtime())->nosignal = false;
+	weft__reactor(weft_runtime_self())->nosignal = false;
 	weft_yield();
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	ck_assert_int_eq(weft_close(fds[0]), 0);
@@ -341,7 +341,7 @@ static uint64_t ops(void)
 {
 	struct weft_stats stats;
 
-	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	return stats.total.ops;
 }
 

@@ -149,7 +149,7 @@ static void start_victim(void)
 static bool is_parked(void)
 {
 	struct weft__task *task =
-		weft__task_at(weft_runtime(), cell.victim.id);
+		weft__task_at(weft_runtime_self(), cell.victim.id);
 
 	/* pairs: [task.wake] */
 	return weft__load(&task->state, acquire) & WEFT__PARKED;

@@ -331,7 +331,7 @@ static int64_t read_beside(void *arg)
 			      weft__worker_self()->index + 1;
 		weft_sleep(WEFT_MS(1)); /* until it waits in the kernel */
 		weft__store(&o->busy, true, release);
-		/* Not for ever: without the sentinel nobody helps. */
+		/* Not for ever: without the monitor nobody helps. */
 		by = weft_now() + WEFT_MS(200);
 		while (o->together && !weft__load(&o->over, acquire) &&
 		       weft_now() < by)
@@ -385,7 +385,7 @@ static int64_t overtake_task(void *arg)
 	bool met = false;
 
 	(void)arg;
-	if (weft_runtime()->sentinel_off)
+	if (weft_runtime_self()->monitor_off)
 		return 0;
 	for (int i = 0; i < 100 && !met; i++)
 		met = overtake(&o) && o.done == 1;

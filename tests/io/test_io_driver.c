@@ -94,9 +94,9 @@ static int64_t volley_task(void *arg)
 	return weft_close(fds[1]);
 }
 
-START_TEST(volleys_without_a_sentinel)
+START_TEST(volleys_without_a_monitor)
 {
-	setenv("WEFT_TEST_SENTINEL", "off", 1);
+	setenv("WEFT_TEST_MONITOR", "off", 1);
 	io_run(volley_task, NULL, _i ? 2 : 1);
 }
 END_TEST
@@ -104,7 +104,7 @@ END_TEST
 /* The message to the peer's ring is refused: the eventfd is used after all. */
 static int64_t spoil_message(void *arg)
 {
-	struct weft_runtime *runtime = weft_runtime();
+	struct weft_runtime *runtime = weft_runtime_self();
 	struct weft__worker *here = weft__worker_self();
 	struct weft__shard *mine = weft__shard(here), *theirs;
 	struct weft__worker *there = runtime->workers[!here->index];
@@ -413,15 +413,15 @@ static void *spin(void *arg)
 /* More threads compute than there are processors. */
 static int64_t crowd_task(void *arg)
 {
-	enum { THREADS_MOST = 256 };
+	enum { THREADS_MAX = 256 };
 	long count = sysconf(_SC_NPROCESSORS_ONLN) + 1;
 	struct weft__worker *worker = weft__worker_self();
 	uint64_t before = worker->ops->waited(worker), by_ns;
-	pthread_t threads[THREADS_MOST];
+	pthread_t threads[THREADS_MAX];
 
 	(void)arg;
-	if (count > THREADS_MOST)
-		count = THREADS_MOST;
+	if (count > THREADS_MAX)
+		count = THREADS_MAX;
 	for (long i = 0; i < count; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, spin, NULL),
 				 0);
@@ -523,13 +523,13 @@ START_TEST(table_finds_what_it_made)
 {
 	static const int numbers[] = { 0, 1, 4095, 4096, 8191, 12345 };
 	struct rlimit limit;
-	struct weft__fds fds = { NULL, 0 };
+	struct weft__fd_table fds = { NULL, 0 };
 	struct weft__fd *entry, *again;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	limit.rlim_cur = limit.rlim_max;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	ck_assert_int_eq(weft__fds_init(&fds), 0);
+	ck_assert_int_eq(weft__fd_table_init(&fds), 0);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		ck_assert_int_ge(dup2(2, numbers[i]), 0);
 		ck_assert_int_eq(weft__fd_get(&fds, numbers[i], &entry), 0);
@@ -545,7 +545,7 @@ START_TEST(table_finds_what_it_made)
 	ck_assert_int_eq(weft__fd_get(&fds, -1, &entry), -EBADF);
 	ck_assert_ptr_null(weft__fd_find(&fds, 200000));
 	ck_assert_ptr_null(weft__fd_find(&fds, -1));
-	weft__fds_fini(&fds);
+	weft__fd_table_fini(&fds);
 }
 END_TEST
 
@@ -558,11 +558,11 @@ int main(void)
 
 	tcase_set_timeout(waking, 60);
 	tcase_set_timeout(helping, 60);
-	tcase_set_tags(helping, "sentinel");
+	tcase_set_tags(helping, "monitor");
 	tcase_set_timeout(life, 30);
 	tcase_add_loop_test(waking, foreign_thread_wakes_a_parked_runtime, 0,
 			    2);
-	tcase_add_loop_test(waking, volleys_without_a_sentinel, 0, 2);
+	tcase_add_loop_test(waking, volleys_without_a_monitor, 0, 2);
 	tcase_add_test(waking, refused_message_falls_back_to_the_eventfd);
 	tcase_add_loop_test(helping,
 			    completion_of_a_busy_worker_is_delivered_by_another,

@@ -46,7 +46,7 @@ static struct weft_worker_stats stats(void)
 {
 	struct weft_stats all;
 
-	ck_assert_int_eq(weft_stats(weft_runtime(), &all), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &all), 0);
 	return all.total;
 }
 

@@ -8,7 +8,7 @@
 /* ---- The table ----------------------------------------------------------- */
 
 static struct weft__ring ring;
-static struct weft__files files;
+static struct weft__fixed_files files;
 
 static void open_it(void)
 {
@@ -20,7 +20,7 @@ static void open_it(void)
 
 static void close_it(void)
 {
-	weft__files_close(&files, &ring);
+	weft__fixed_files_close(&files, &ring);
 	weft__ring_close(&ring);
 }
 
@@ -32,12 +32,12 @@ static bool has_table(const struct weft__ring *of)
 
 static int enter(int fd)
 {
-	return weft__files_enter(&files, &ring, fd);
+	return weft__fixed_files_enter(&files, &ring, fd);
 }
 
 static void leave(int place)
 {
-	weft__files_leave(&files, &ring, place);
+	weft__fixed_files_leave(&files, &ring, place);
 }
 
 START_TEST(place_is_used_again)
@@ -85,7 +85,7 @@ START_TEST(file_that_stays_is_closed_with_its_table)
 	socket_pair(fds);
 	(void)enter(fds[0]);
 	EXPECT(close(fds[0]) == 0);
-	weft__files_close(&files, &ring);
+	weft__fixed_files_close(&files, &ring);
 	ck_assert_int_eq(recv(fds[1], &byte, 1, MSG_DONTWAIT), 0);
 	EXPECT(close(fds[1]) == 0);
 	weft__ring_close(&ring);
@@ -97,7 +97,7 @@ START_TEST(what_is_no_descriptor_has_no_place)
 	open_it();
 	ck_assert_int_eq(enter(1000000), -1);
 	ck_assert_uint_eq(files.free_count,
-			  has_table(&ring) ? WEFT__FILES_MOST : 0);
+			  has_table(&ring) ? WEFT__FIXED_FILES_MAX : 0);
 	close_it();
 }
 END_TEST
@@ -173,13 +173,13 @@ static bool is_entered(struct weft_stream *stream)
 
 static void expect_no_file_missing(void)
 {
-	for (unsigned i = 0; i < weft_runtime()->workers_count; i++) {
+	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++) {
 		struct weft__shard *shard =
-			weft__shard(weft_runtime()->workers[i]);
+			weft__shard(weft_runtime_self()->workers[i]);
 
 		if (shard->files.free_count)
 			ck_assert_uint_eq(shard->files.free_count,
-					  WEFT__FILES_MOST);
+					  WEFT__FIXED_FILES_MAX);
 	}
 }
 
@@ -197,7 +197,7 @@ static void be_busy(bool tcp, bool puts)
 		EXPECT(!is_entered(&stream));
 		exchange(&stream, fds[1], 100, puts);
 		/* Of several workers perhaps another has it, each time. */
-		if (weft_runtime()->workers_count == 1)
+		if (weft_runtime_self()->workers_count == 1)
 			ck_assert_int_eq(is_entered(&stream),
 					 has_table(&shard->ring));
 		EXPECT(weft_stream_close(&stream) == 0);

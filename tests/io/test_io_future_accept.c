@@ -10,7 +10,7 @@
 static int waiting(int fd)
 {
 	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(weft_runtime())->fds, fd);
+		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
 	int count = 0;
 
 	if (!entry)
@@ -335,7 +335,7 @@ IO_TEST(number_that_is_being_closed_is_waited_for)
 	struct weft__fd *entry;
 	int client;
 
-	ck_assert_int_eq(weft__fd_get(&weft__reactor(weft_runtime())->fds,
+	ck_assert_int_eq(weft__fd_get(&weft__reactor(weft_runtime_self())->fds,
 				      a.listener, &entry),
 			 0);
 	set_going(entry, true);

@@ -75,7 +75,7 @@ static void objects(void)
 	struct weft_notify notify = WEFT_NOTIFY_INIT;
 	struct weft_rwlock rwlock = WEFT_RWLOCK_INIT;
 	struct weft_barrier barrier = WEFT_BARRIER_INIT(1);
-	struct weft_count count = WEFT_COUNT_INIT(0);
+	struct weft_wait_group count = WEFT_WAIT_GROUP_INIT(0);
 	struct weft_once once = WEFT_ONCE_INIT;
 	struct weft_oneshot *oneshot = NULL;
 	int value = 1;
@@ -91,9 +91,9 @@ static void objects(void)
 	ck_assert_int_eq(weft_rwlock_try_write(&rwlock), 0);
 	weft_rwlock_unlock(&rwlock);
 	REFUSED(weft_barrier_wait(&barrier));
-	REFUSED(weft_count_wait(&count));
-	weft_count_add(&count, 1);
-	weft_count_done(&count);
+	REFUSED(weft_wait_group_wait(&count));
+	weft_wait_group_add(&count, 1);
+	weft_wait_group_done(&count);
 	REFUSED(weft_once_run(&once, zero, NULL));
 	ck_assert_int_eq(weft_oneshot_new(sizeof(value), &oneshot), 0);
 	REFUSED(weft_oneshot_recv(oneshot, &value));
@@ -103,7 +103,7 @@ static void objects(void)
 
 static void tasks(struct weft_scope *scope)
 {
-	static const struct weft_local_key key;
+	static const struct weft_task_local_key key;
 	struct weft_interval interval;
 	struct weft_timer timer = { 0 };
 	struct weft_case cases[] = { WEFT_JOINED(weft_self()),
@@ -119,8 +119,8 @@ static void tasks(struct weft_scope *scope)
 	REFUSED(weft_race_drop(scope, NULL));
 	REFUSED(weft_blocking(zero, NULL));
 	REFUSED(weft_defer(nop, NULL));
-	REFUSED(weft_local_set(&key, scope));
-	ck_assert_ptr_null(weft_local_get(&key));
+	REFUSED(weft_task_local_set(&key, scope));
+	ck_assert_ptr_null(weft_task_local_get(&key));
 	REFUSED(weft_timer_set(&timer, 0));
 	REFUSED(weft_timer_wait(&timer));
 	ck_assert(!weft_timer_clear(&timer));
@@ -132,7 +132,7 @@ static void tasks(struct weft_scope *scope)
 	ck_assert_int_eq(weft_try_select(cases, 1), 0);
 	ck_assert_int_eq(cases[0].result, -EDEADLK);
 	ck_assert_int_eq(weft_run(zero, NULL, NULL), -EDEADLK);
-	ck_assert_int_eq(weft_stop(weft_runtime()), -EDEADLK);
+	ck_assert_int_eq(weft_stop(weft_runtime_self()), -EDEADLK);
 	ck_assert_int_eq(weft_cancel(weft_self()), 0);
 }
 

@@ -40,7 +40,7 @@ static struct weft_task start_client(struct weft_scope *scope, int fd,
 /* It waits, or has ended. */
 static bool is_parked(struct weft_task task)
 {
-	struct weft__task *record = weft__task_at(weft_runtime(), task.id);
+	struct weft__task *record = weft__task_at(weft_runtime_self(), task.id);
 
 	/* pairs: [task.wake] */
 	return weft__load(&record->state, acquire) &
@@ -232,9 +232,9 @@ static void wait_without_spinning(bool blocks)
 						&place[i].addr, 0);
 			wait_until(is_parked(tasks[i]));
 		}
-		ck_assert_int_eq(weft_stats(weft_runtime(), &before), 0);
+		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &before), 0);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(50)), 0);
-		ck_assert_int_eq(weft_stats(weft_runtime(), &after), 0);
+		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &after), 0);
 		ck_assert_uint_lt(after.total.polls - before.total.polls, 250);
 		for (int i = 0; i < FAMILIES; i++)
 			ck_assert_int_eq(weft_cancel(tasks[i]), 0);

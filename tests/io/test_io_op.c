@@ -261,7 +261,7 @@ static void hog_cancelled(bool flush)
 
 		ck_assert_int_eq(WEFT_GO(scope, hog_body, pointer), 0);
 		wait_until(weft__load(&hog.waits, acquire) == 2);
-		task = weft__task_at(weft_runtime(), hog.reader.id);
+		task = weft__task_at(weft_runtime_self(), hog.reader.id);
 		start = weft_now();
 		ck_assert_int_eq(weft_cancel(hog.reader), 0);
 		/* DONE: while its worker still computes. */
@@ -540,7 +540,7 @@ int main(void)
 	tcase_set_timeout(interrupt, 60);
 	tcase_set_timeout(many, 60);
 	tcase_set_timeout(helping, 60);
-	tcase_set_tags(helping, "sentinel");
+	tcase_set_tags(helping, "monitor");
 	io_add_test(interrupt, deadline_ends_every_call);
 	io_add_test(interrupt, outer_deadline_is_a_cancellation);
 	io_add_test(interrupt, loop_of_ready_operations_meets_its_deadline);

@@ -131,7 +131,7 @@ START_TEST(low_memlock_steps_down)
 	const char *reason = NULL;
 	struct weft__ring rings[64];
 	int count = 0, r = 0;
-	unsigned least = 256;
+	unsigned min = 256;
 
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	ck_assert_int_eq(setresuid(65534, 65534, 65534), 0);
@@ -139,8 +139,8 @@ START_TEST(low_memlock_steps_down)
 		r = weft__ring_open(&rings[count], 256, alone, &reason);
 		if (r < 0)
 			break;
-		if (rings[count].mask + 1 < least)
-			least = rings[count].mask + 1;
+		if (rings[count].mask + 1 < min)
+			min = rings[count].mask + 1;
 		count++;
 	}
 	ck_assert_int_ge(count, 1);
@@ -148,7 +148,7 @@ START_TEST(low_memlock_steps_down)
 	if (r < 0) {
 		ck_assert_int_eq(r, -ENOMEM);
 		ck_assert_ptr_null(reason);
-		ck_assert_uint_lt(least, 256);
+		ck_assert_uint_lt(min, 256);
 	}
 	while (count)
 		weft__ring_close(&rings[--count]);

@@ -199,12 +199,12 @@ IO_TEST(uncached_files_arrive_too)
 
 static void cache_check(int fd, bool counts)
 {
-	ck_assert(!counts || !weft__direct_is_cached(fd, 0, 1));
-	ck_assert(!counts || !weft__direct_is_cached(fd, 0, FILE_BYTES));
+	ck_assert(!counts || !weft__syscall_is_cached(fd, 0, 1));
+	ck_assert(!counts || !weft__syscall_is_cached(fd, 0, FILE_BYTES));
 	ck_assert_int_eq(pread(fd, got, 32 * PAGE, 0), 32 * PAGE);
-	ck_assert(weft__direct_is_cached(fd, 0, 32 * PAGE));
-	ck_assert(weft__direct_is_cached(fd, 32 * PAGE - 1, 1));
-	ck_assert(!counts || !weft__direct_is_cached(fd, 0, 32 * PAGE + 1));
+	ck_assert(weft__syscall_is_cached(fd, 0, 32 * PAGE));
+	ck_assert(weft__syscall_is_cached(fd, 32 * PAGE - 1, 1));
+	ck_assert(!counts || !weft__syscall_is_cached(fd, 0, 32 * PAGE + 1));
 }
 
 /* Who may neither write a file nor owns it may not count its pages; to try a
@@ -336,7 +336,7 @@ static int64_t send_stuck(void *arg)
 static void await_stuck(const int fds[2])
 {
 	struct weft_runtime *runtime = weft__worker_self()->runtime;
-	struct weft__fds *table = &weft__reactor(runtime)->fds;
+	struct weft__fd_table *table = &weft__reactor(runtime)->fds;
 	int arrived = 0;
 	bool waits = false;
 

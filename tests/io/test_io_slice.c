@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices: the sentinel's thread has a short one, who runs tasks has its own.
+ * Slices: the monitor's thread has a short one, who runs tasks has its own.
  * On kernels before 6.12, where no thread has any, nothing is changed.
  */
 #include <dirent.h>
@@ -60,7 +60,7 @@ static unsigned threads_with_short_slices(void)
 	return count;
 }
 
-/* Sleeps, so that its worker may have been the sentinel; then computes until
+/* Sleeps, so that its worker may have been the monitor; then computes until
  * another one is. */
 static int64_t compute(void *arg)
 {
@@ -79,7 +79,7 @@ static int64_t compute(void *arg)
 	return 0;
 }
 
-START_TEST(sentinel_has_a_short_slice_and_tasks_do_not)
+START_TEST(monitor_has_a_short_slice_and_tasks_do_not)
 {
 	uint64_t own_ns = own_slice();
 
@@ -101,7 +101,7 @@ static int64_t see_worker_0_watch(void *arg)
 	uint64_t by_ns = weft_now() + WEFT_SEC(10);
 
 	ck_assert(!on_worker_0());
-	/* Its worker was the sentinel, and helped. */
+	/* Its worker was the monitor, and helped. */
 	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
 	weft__store(&begun, true, relaxed);
 	while (own_ns && attr_of(getpid()).slice_ns != SHORT_NS)
@@ -138,8 +138,8 @@ static int64_t end_elsewhere(void *arg)
 }
 
 /* Nor is the slice of the thread that called weft_run() short for ever, if it
- * is the sentinel when the runtime ends. */
-START_TEST(sentinel_that_leaves_has_its_own_again)
+ * is the monitor when the runtime ends. */
+START_TEST(monitor_that_leaves_has_its_own_again)
 {
 	uint64_t own_ns = own_slice();
 
@@ -212,9 +212,9 @@ int main(void)
 	TCase *slices = tcase_create("slices");
 
 	tcase_set_timeout(slices, 60);
-	tcase_set_tags(slices, "sentinel");
-	tcase_add_test(slices, sentinel_has_a_short_slice_and_tasks_do_not);
-	tcase_add_test(slices, sentinel_that_leaves_has_its_own_again);
+	tcase_set_tags(slices, "monitor");
+	tcase_add_test(slices, monitor_has_a_short_slice_and_tasks_do_not);
+	tcase_add_test(slices, monitor_that_leaves_has_its_own_again);
 	tcase_add_test(slices, policy_that_changes_meanwhile_loses_no_slice);
 	tcase_add_test(slices,
 		       threads_that_run_when_nothing_else_does_are_left_alone);

@@ -140,7 +140,7 @@ STREAM_TEST(read_all_reads_what_was_asked_for)
 
 /* ---- Order --------------------------------------------------------------- */
 
-static void pour(bool tcp, bool nonblocking, unsigned chunk_most,
+static void pour(bool tcp, bool nonblocking, unsigned chunk_max,
 		 uint64_t bytes)
 {
 	int fds[2];
@@ -148,7 +148,7 @@ static void pour(bool tcp, bool nonblocking, unsigned chunk_most,
 	kit_pair(fds, tcp);
 	if (nonblocking)
 		EXPECT(fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0);
-	kit_pour_through(fds, chunk_most, bytes);
+	kit_pour_through(fds, chunk_max, bytes);
 }
 
 STREAM_TEST(bytes_come_in_their_order)

@@ -111,7 +111,7 @@ STREAM_TEST(kernel_may_have_no_such_buffers)
 	/* Nor is it asked again and again. */
 	ck_assert_uint_ge(weft__load(&refused, relaxed), 1);
 	ck_assert_uint_le(weft__load(&refused, relaxed),
-			  WEFT__POOLS * weft_runtime()->workers_count);
+			  WEFT__POOLS * weft_runtime_self()->workers_count);
 	ck_assert_uint_eq(kit_taken(WEFT__POOL_SMALL), 0);
 	weft__store(&buffers_error, 0, relaxed);
 	return weft_close(fds[1]);
@@ -137,7 +137,7 @@ STREAM_TEST(kernel_may_take_no_request_now)
 		EXPECT(weft_close(fds[1]) == 0);
 	}
 	/* Where nobody helps it is submitted with the rest. */
-	if (weft_runtime()->workers_count > 1)
+	if (weft_runtime_self()->workers_count > 1)
 		ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
 	return 0;
 }
@@ -145,16 +145,16 @@ STREAM_TEST(kernel_may_take_no_request_now)
 /* What is refused is not known; and a try leaves nothing behind. */
 START_TEST(kernel_is_tried)
 {
-	bool tells = weft__kernel_try_ends();
+	bool tells = weft__probe_try_ends();
 	int before = fds_open();
 
 	for (int i = 0; i < 20; i++) {
-		ck_assert_int_eq(weft__kernel_try_ends(), tells);
+		ck_assert_int_eq(weft__probe_try_ends(), tells);
 		weft__store(&buffers_error, -EINVAL, relaxed);
-		ck_assert(!weft__kernel_try_ends());
+		ck_assert(!weft__probe_try_ends());
 		weft__store(&buffers_error, 0, relaxed);
 		weft__store(&endless, true, relaxed);
-		ck_assert(!weft__kernel_try_ends());
+		ck_assert(!weft__probe_try_ends());
 		weft__store(&endless, false, relaxed);
 	}
 	ck_assert_int_eq(fds_open(), before);
@@ -190,8 +190,8 @@ static uint64_t requests_to_the_end(unsigned count, bool tcp)
 /* Then each receive is one of its own, but of TCP connections. */
 STREAM_TEST(kernel_may_not_tell_of_ends)
 {
-	struct weft__reactor *reactor = weft__reactor(weft_runtime());
-	bool tells = weft__kernel_tells_ends();
+	struct weft__reactor *reactor = weft__reactor(weft_runtime_self());
+	bool tells = weft__probe_tells_ends();
 
 	for (unsigned i = 0; i < kit_rounds(200); i++) {
 		unsigned count = 1 + i % 5;
@@ -246,7 +246,7 @@ STREAM_TEST(kernel_may_not_wait_for_a_socket)
 {
 	int fds[2];
 
-	weft__store(&impatient, weft_runtime(), release);
+	weft__store(&impatient, weft_runtime_self(), release);
 	tcp_pair(fds);
 	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
 
@@ -292,7 +292,7 @@ static void put_answer(void)
 
 STREAM_TEST(kernel_may_not_wait_to_send)
 {
-	weft__store(&impatient, weft_runtime(), release);
+	weft__store(&impatient, weft_runtime_self(), release);
 	put_answer();
 	weft__store(&impatient, (struct weft_runtime *)NULL, release);
 	return 0;
@@ -300,7 +300,7 @@ STREAM_TEST(kernel_may_not_wait_to_send)
 
 STREAM_TEST(reader_waits_for_room_and_input)
 {
-	weft__store(&impatient, weft_runtime(), release);
+	weft__store(&impatient, weft_runtime_self(), release);
 	go_all_ways(ask_first);
 	weft__store(&impatient, (struct weft_runtime *)NULL, release);
 	return 0;
@@ -308,7 +308,7 @@ STREAM_TEST(reader_waits_for_room_and_input)
 
 STREAM_TEST(reader_sends_the_rest)
 {
-	weft__store(&impatient, weft_runtime(), release);
+	weft__store(&impatient, weft_runtime_self(), release);
 	go_all_ways(answer_bit_by_bit);
 	weft__store(&impatient, (struct weft_runtime *)NULL, release);
 	return 0;
@@ -328,7 +328,7 @@ extern void *__libc_malloc(size_t bytes);
 void *malloc(size_t bytes)
 {
 	/* relaxed: a switch. */
-	if (bytes == sizeof(struct weft__out) &&
+	if (bytes == sizeof(struct weft__send_buffer) &&
 	    weft__load(&no_outs, relaxed)) {
 		weft__add(&outs_refused, 1u, relaxed);
 		errno = ENOMEM;

@@ -79,13 +79,13 @@ struct crowd {
 static int crowd_size(void)
 {
 	struct rlimit limit;
-	rlim_t most;
+	rlim_t max;
 
 	EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	limit.rlim_cur = limit.rlim_max;
 	EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	most = (limit.rlim_max - 100) / 2;
-	return most < STREAMS ? (int)most : STREAMS;
+	max = (limit.rlim_max - 100) / 2;
+	return max < STREAMS ? (int)max : STREAMS;
 }
 
 static void crowd_open(struct crowd *crowd, int count)
@@ -194,7 +194,7 @@ static uint64_t ops(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
 	return stats.total.ops;
 }
 
@@ -285,7 +285,7 @@ static bool relay_once(void)
 {
 	struct relay relay = { .bytes = 10 << 20, .random = 1 };
 	struct kit_sender sender = { .bytes = relay.bytes,
-				     .chunk_most = 60000 };
+				     .chunk_max = 60000 };
 	struct weft__stream *stream = (void *)&relay.stream;
 	int fds[2];
 
@@ -308,7 +308,7 @@ static bool relay_once(void)
 
 STREAM_TEST(buffers_that_come_back_are_used_again)
 {
-	unsigned workers = weft_runtime()->workers_count;
+	unsigned workers = weft_runtime_self()->workers_count;
 	bool spread = workers == 1;
 
 	for (int i = 0; i < 3 || (!spread && i < 50); i++)

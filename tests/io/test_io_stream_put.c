@@ -49,7 +49,7 @@ static uint64_t ops_given(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
 	return stats.total.ops;
 }
 
@@ -173,13 +173,13 @@ STREAM_TEST(any_length_may_be_put)
 static void put_until_full(struct way *way)
 {
 	put_bytes(way, 1, 0);
-	put_bytes(way, WEFT__OUT_BYTES - 1, 1);
+	put_bytes(way, WEFT__SEND_BUFFER_BYTES - 1, 1);
 	EXPECT(weft_yield() == 0);
 	expect_nothing_there(way);
-	put_bytes(way, 1, WEFT__OUT_BYTES);
-	wait_until(kit_unreceived(way->peer) == WEFT__OUT_BYTES);
+	put_bytes(way, 1, WEFT__SEND_BUFFER_BYTES);
+	wait_until(kit_unreceived(way->peer) == WEFT__SEND_BUFFER_BYTES);
 	EXPECT(weft_stream_flush(&way->stream) == 0);
-	expect_there(way, WEFT__OUT_BYTES + 1, 0);
+	expect_there(way, WEFT__SEND_BUFFER_BYTES + 1, 0);
 	way_end(way);
 }
 
@@ -334,23 +334,23 @@ STREAM_TEST(others_do_not_send_what_is_put)
 
 /* ---- Buffers ------------------------------------------------------------- */
 
-enum { HOLDERS = 3 * WEFT__OUTS_MOST };
+enum { HOLDERS = 3 * WEFT__SEND_BUFFERS_MAX };
 
 static uint32_t outs_kept(void)
 {
-	uint32_t most = 0;
+	uint32_t max = 0;
 
-	for (unsigned i = 0; i < weft_runtime()->workers_count; i++) {
-		struct weft__outs *outs =
-			&weft__shard(weft_runtime()->workers[i])->outs;
+	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++) {
+		struct weft__send_buffers *outs =
+			&weft__shard(weft_runtime_self()->workers[i])->outs;
 		uint32_t count = 0;
 
-		for (struct weft__out *o = outs->first; o; o = o->next)
+		for (struct weft__send_buffer *o = outs->first; o; o = o->next)
 			count++;
 		EXPECT(count == outs->count);
-		most = count > most ? count : most;
+		max = count > max ? count : max;
 	}
-	return most;
+	return max;
 }
 
 static void hold_many(struct way *ways)
@@ -367,7 +367,7 @@ static void hold_many(struct way *ways)
 	for (int i = 0; i < HOLDERS; i++) {
 		EXPECT(weft_stream_flush(&ways[i].stream) == 0);
 		expect_no_buffers(&ways[i]);
-		EXPECT(outs_kept() <= WEFT__OUTS_MOST);
+		EXPECT(outs_kept() <= WEFT__SEND_BUFFERS_MAX);
 	}
 }
 
@@ -395,11 +395,11 @@ STREAM_TEST(few_buffers_are_kept)
 /* It is the one that is warm. */
 static int64_t take_again(void *arg)
 {
-	struct weft__outs *outs = &weft__shard(weft__worker_self())->outs;
+	struct weft__send_buffers *outs = &weft__shard(weft__worker_self())->outs;
 	struct way *way = *(struct way **)arg;
 
 	for (int i = 0; i < 100; i++) {
-		struct weft__out *out;
+		struct weft__send_buffer *out;
 
 		EXPECT(weft_stream_put(&way->stream, "x", 1) == 0);
 		out = weft__stream(&way->stream)->out;
@@ -494,19 +494,19 @@ enum { FULL_ONES = 200 };
 /* Each is full, and begins to be sent, in one run of the task. */
 static void fill_many(struct way *ways)
 {
-	static const unsigned char bytes[WEFT__OUT_BYTES + 1];
+	static const unsigned char bytes[WEFT__SEND_BUFFER_BYTES + 1];
 	struct weft__ring *ring = &weft__shard(weft__worker_self())->ring;
-	uint32_t most = 0;
+	uint32_t max = 0;
 
 	for (int i = 0; i < FULL_ONES; i++) {
 		struct weft_stream *stream = &ways[i].stream;
 
-		EXPECT(weft_stream_put(stream, bytes, WEFT__OUT_BYTES) == 0);
+		EXPECT(weft_stream_put(stream, bytes, WEFT__SEND_BUFFER_BYTES) == 0);
 		EXPECT(weft_stream_put(stream, bytes, 1) == 0);
-		if (weft__ring_unsubmitted(ring) > most)
-			most = weft__ring_unsubmitted(ring);
+		if (weft__ring_unsubmitted(ring) > max)
+			max = weft__ring_unsubmitted(ring);
 	}
-	EXPECT(most == WEFT__TICK_BUDGET - 1);
+	EXPECT(max == WEFT__TICK_BUDGET - 1);
 }
 
 /* Beside one that is always ready: so all go through the ring. */

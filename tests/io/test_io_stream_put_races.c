@@ -19,7 +19,7 @@ static int64_t put_some(struct putting *putting)
 {
 	struct weft_stream *stream = &putting->way->stream;
 	uint64_t left = putting->way->bytes - putting->at;
-	unsigned char buf[WEFT__OUT_BYTES];
+	unsigned char buf[WEFT__SEND_BUFFER_BYTES];
 	const void *data;
 	size_t n;
 	int r;
@@ -117,7 +117,7 @@ STREAM_TEST(put_that_is_cancelled_loses_nothing)
 /* What was said before is said again, until there is room. */
 static void wait_for_room(struct way *way)
 {
-	unsigned char buf[WEFT__OUT_BYTES];
+	unsigned char buf[WEFT__SEND_BUFFER_BYTES];
 
 	way->bytes = stuff(way);
 	for (int i = 0; i < 2; i++) {
@@ -394,7 +394,7 @@ STREAM_TEST(peer_may_go_while_it_is_sent)
 
 /* ---- All at once --------------------------------------------------------- */
 
-enum { CONNECTIONS = 100, MESSAGE_MOST = 9000 };
+enum { CONNECTIONS = 100, MESSAGE_MAX = 9000 };
 
 static int64_t echo(void *arg)
 {
@@ -413,7 +413,7 @@ static int64_t echo(void *arg)
 		if (kit_chance(&random, 3))
 			n = 1 + (ssize_t)kit_chance(&random, (unsigned)n);
 		/* What is too long is not taken back by a deadline. */
-		n = n < WEFT__OUT_BYTES ? n : WEFT__OUT_BYTES;
+		n = n < WEFT__SEND_BUFFER_BYTES ? n : WEFT__SEND_BUFFER_BYTES;
 		while (r == -ETIMEDOUT)
 			WEFT_WITHIN (1 + kit_chance(&random, WEFT_MS(1)))
 				r = weft_stream_put(&stream, data, (size_t)n);
@@ -430,8 +430,8 @@ static int64_t echo(void *arg)
 
 static void ask(struct weft_stream *stream, uint64_t at, uint64_t *random)
 {
-	unsigned char message[MESSAGE_MOST];
-	size_t count = 1 + kit_chance(random, MESSAGE_MOST);
+	unsigned char message[MESSAGE_MAX];
+	size_t count = 1 + kit_chance(random, MESSAGE_MAX);
 	size_t first = kit_chance(random, (unsigned)count);
 	uint64_t until = at + count;
 

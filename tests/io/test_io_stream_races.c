@@ -168,14 +168,14 @@ static int64_t sip(void *arg)
  * the middle of it. */
 static unsigned write_within(struct weft_stream *stream, uint64_t bytes)
 {
-	static const unsigned most = 100000;
-	unsigned char *chunk = malloc(most);
+	static const unsigned max = 100000;
+	unsigned char *chunk = malloc(max);
 	uint64_t random = 1;
 	unsigned ended = 0;
 
 	EXPECT(chunk != NULL);
 	for (uint64_t at = 0; at < bytes;) {
-		size_t count = 1 + kit_chance(&random, most), done = 0;
+		size_t count = 1 + kit_chance(&random, max), done = 0;
 		int r = 0;
 
 		if (count > bytes - at)
@@ -296,13 +296,13 @@ struct writing {
 static int64_t write_it_all(void *arg)
 {
 	struct writing *writing = *(struct writing **)arg;
-	static const size_t most = 50000;
-	unsigned char *chunk = malloc(most);
+	static const size_t max = 50000;
+	unsigned char *chunk = malloc(max);
 	uint64_t random = 1;
 
 	EXPECT(chunk != NULL);
 	for (uint64_t at = 0; at < writing->bytes;) {
-		size_t count = 1 + kit_chance(&random, (unsigned)most), done;
+		size_t count = 1 + kit_chance(&random, (unsigned)max), done;
 
 		if (count > writing->bytes - at)
 			count = (size_t)(writing->bytes - at);
@@ -382,7 +382,7 @@ STREAM_TEST(several_may_send_at_once)
 	return weft_close(fds[1]);
 }
 
-enum { CONNECTIONS = 200, MESSAGE_MOST = 200 };
+enum { CONNECTIONS = 200, MESSAGE_MAX = 200 };
 
 static int64_t ask(void *arg)
 {
@@ -391,8 +391,8 @@ static int64_t ask(void *arg)
 	uint64_t random = (uint64_t)fd, at = random << 20;
 
 	for (unsigned i = 0; i < kit_rounds(1000); i++) {
-		unsigned char message[MESSAGE_MOST];
-		size_t count = 1 + kit_chance(&random, MESSAGE_MOST);
+		unsigned char message[MESSAGE_MAX];
+		size_t count = 1 + kit_chance(&random, MESSAGE_MAX);
 
 		kit_fill(message, count, at);
 		EXPECT(weft_stream_write_all(&stream, message, count, NULL) ==
@@ -484,7 +484,7 @@ static int64_t hog_pinned(void *arg)
 static int64_t helping_task(void *arg)
 {
 	(void)arg;
-	if (weft_runtime()->sentinel_off)
+	if (weft_runtime_self()->monitor_off)
 		return 0;
 	WEFT_SUPERVISE (scope)
 		kit_go_pinned(scope, hog_pinned, NULL);
@@ -507,7 +507,7 @@ int main(void)
 	tcase_set_timeout(waits, 120);
 	tcase_set_timeout(ways, 120);
 	tcase_set_timeout(helping, 120);
-	tcase_set_tags(helping, "sentinel");
+	tcase_set_tags(helping, "monitor");
 	stream_add_test(waits, wait_that_times_out_loses_nothing);
 	stream_add_test(waits, wait_that_is_cancelled_loses_nothing);
 	stream_add_test(waits, write_that_times_out_says_how_much);

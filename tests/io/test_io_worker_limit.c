@@ -57,7 +57,7 @@ static uint64_t wakes_sent(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
 	return stats.total.wakes_sent;
 }
 
@@ -65,9 +65,9 @@ static uint64_t wakes_sent(void)
 static void limit_workers(struct weft_runtime *runtime)
 {
 	/* relaxed: advice. */
-	weft__store(&runtime->crowd.most, 1u, relaxed);
+	weft__store(&runtime->worker_limit.max, 1u, relaxed);
 	/* relaxed: likewise. */
-	weft__store(&runtime->crowd.changed_ns, UINT64_MAX, relaxed);
+	weft__store(&runtime->worker_limit.changed_ns, UINT64_MAX, relaxed);
 }
 
 static uint64_t wakes_of_all_rounds(void)
@@ -85,8 +85,8 @@ static int64_t serve_together(void *arg)
 	uint64_t wakes, tries = 0;
 
 	(void)arg;
-	limit_workers(weft_runtime());
-	EXPECT(pthread_create(&thread, NULL, end_waits, weft_runtime()) == 0);
+	limit_workers(weft_runtime_self());
+	EXPECT(pthread_create(&thread, NULL, end_waits, weft_runtime_self()) == 0);
 	wait_together();
 	/* Now and then somebody is to look after others; and who has no
 	 * processor for long seems to compute, for a while. */
@@ -123,12 +123,12 @@ static uint64_t since_boot_ns(void)
 START_TEST(machine_tells_how_long_it_was_idle)
 {
 	uint64_t processors = (uint64_t)sysconf(_SC_NPROCESSORS_CONF);
-	int fd = weft__idled_open();
-	uint64_t before = weft__idled_ns(fd), after;
+	int fd = weft__cpu_idle_open();
+	uint64_t before = weft__cpu_idle_ns(fd), after;
 
 	ck_assert_uint_gt(before, 0);
 	thread_pause_ns(30000000);
-	after = weft__idled_ns(fd);
+	after = weft__cpu_idle_ns(fd);
 	ck_assert_uint_ge(after, before);
 	ck_assert_uint_le(after - before, processors * 10000000000u);
 	ck_assert_uint_le(after, processors * since_boot_ns());
@@ -141,8 +141,8 @@ START_TEST(what_cannot_be_told_is_0)
 	int fd = open("/proc/version", O_RDONLY | O_CLOEXEC);
 
 	ck_assert_int_ge(fd, 0);
-	ck_assert_uint_eq(weft__idled_ns(fd), 0);
-	ck_assert_uint_eq(weft__idled_ns(-1), 0);
+	ck_assert_uint_eq(weft__cpu_idle_ns(fd), 0);
+	ck_assert_uint_eq(weft__cpu_idle_ns(-1), 0);
 	close(fd);
 }
 END_TEST

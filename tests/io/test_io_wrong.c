@@ -305,12 +305,12 @@ IO_TEST(wrong_descriptors_give_one_error_each)
 }
 
 /* Sets a limit of the process; the old one is to be set again. */
-static struct rlimit limit_set(__rlimit_resource_t which, rlim_t most)
+static struct rlimit limit_set(__rlimit_resource_t which, rlim_t max)
 {
 	struct rlimit old, limit;
 
 	ck_assert_int_eq(getrlimit(which, &old), 0);
-	limit = (struct rlimit){ most, old.rlim_max };
+	limit = (struct rlimit){ max, old.rlim_max };
 	ck_assert_int_eq(setrlimit(which, &limit), 0);
 	return old;
 }

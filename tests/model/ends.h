@@ -41,13 +41,13 @@ void weft__blocking_end(struct weft_runtime *of)
 	(void)of;
 }
 
-int weft__lookout_start(struct weft_runtime *of, const struct weft_opts *opts)
+int weft__watchdog_start(struct weft_runtime *of, const struct weft_opts *opts)
 {
 	(void)of, (void)opts;
 	return 0;
 }
 
-void weft__lookout_stop(struct weft_runtime *of)
+void weft__watchdog_stop(struct weft_runtime *of)
 {
 	(void)of;
 }

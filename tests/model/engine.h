@@ -230,12 +230,12 @@ static inline clock16 clock_join(clock16 a, clock16 b)
 	return (a & more) | (b & ~more);
 }
 
-static inline bool clock_any(clock16 lanes)
+static inline bool clock_any(clock16 shards)
 {
 	union {
-		clock16 lanes;
+		clock16 shards;
 		uint64_t words[2];
-	} set = { lanes };
+	} set = { shards };
 
 	return (set.words[0] | set.words[1]) != 0;
 }

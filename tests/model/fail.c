@@ -9,7 +9,7 @@
 
 #include "tests/model/engine.h"
 
-void weft__fail(const char *file, int line, const char *format, ...)
+void weft__panic(const char *file, int line, const char *format, ...)
 {
 	char sentence[160];
 	va_list args;

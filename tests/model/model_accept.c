@@ -62,13 +62,13 @@ bool weft__shard_submit(struct weft__shard *shard)
 	return false;
 }
 
-bool weft__direct_is_open(int fd)
+bool weft__syscall_is_open(int fd)
 {
 	(void)fd;
 	return true;
 }
 
-int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
+int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,
 		      socklen_t *ret_bytes)
 {
 	(void)fd, (void)ret_address, (void)ret_bytes;
@@ -82,7 +82,7 @@ int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 	return -EINVAL;
 }
 
-void weft__fd_discard(struct weft__fds *of, int fd)
+void weft__fd_discard(struct weft__fd_table *of, int fd)
 {
 	(void)of;
 	if (fd >= 0)
@@ -92,12 +92,12 @@ void weft__fd_discard(struct weft__fds *of, int fd)
 static void complete(int32_t result, uint32_t flags)
 {
 	struct weft__completion completion = {
-		.user_data = weft__incoming_user_data(listener.number, FD),
+		.user_data = weft__multishot_accept_user_data(listener.number, FD),
 		.result = result,
 		.flags = flags,
 	};
 
-	(void)weft__incoming_complete(weft__worker_self(), &completion);
+	(void)weft__multishot_accept_complete(weft__worker_self(), &completion);
 }
 
 /* That is the last completion. */

@@ -65,7 +65,7 @@ static void complete(uint64_t user_data, int32_t result)
 		.result = result,
 	};
 
-	(void)weft__incoming_complete(weft__worker_self(), &completion);
+	(void)weft__multishot_accept_complete(weft__worker_self(), &completion);
 }
 
 static void time_passes(void)
@@ -132,13 +132,13 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return cancelled ? 0 : -ENOENT;
 }
 
-bool weft__direct_lingers(int fd)
+bool weft__syscall_lingers(int fd)
 {
 	(void)fd;
 	return false;
 }
 
-int weft__direct_close(int fd)
+int weft__syscall_close(int fd)
 {
 	(void)fd;
 	model_lock(&kernel);
@@ -148,7 +148,7 @@ int weft__direct_close(int fd)
 	return 0;
 }
 
-bool weft__direct_is_open(int fd)
+bool weft__syscall_is_open(int fd)
 {
 	(void)fd;
 	return false;
@@ -164,7 +164,7 @@ void weft__shard_relieve(struct weft__shard *shard)
 	(void)shard;
 }
 
-int weft__direct_peer(int fd, struct sockaddr_storage *ret_address,
+int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,
 		      socklen_t *ret_bytes)
 {
 	(void)fd, (void)ret_address, (void)ret_bytes;
@@ -179,7 +179,7 @@ int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 }
 
 /* Nobody connects. */
-void weft__fd_discard(struct weft__fds *of, int fd)
+void weft__fd_discard(struct weft__fd_table *of, int fd)
 {
 	(void)of;
 	model_assert(fd < 0, "there is no connection");

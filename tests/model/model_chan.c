@@ -244,7 +244,7 @@ static void memory_look(void)
 static void end_runtime(void)
 {
 	end_with(0);
-	visitors_wait(&runtime);
+	refs_wait(&runtime);
 	model_free(records, sizeof(records));
 	model_free(&runtime, sizeof(runtime));
 }

@@ -230,14 +230,14 @@ void weft__listeners_feed(struct weft__worker *worker)
 	(void)worker;
 }
 
-bool weft__direct_lingers(int fd)
+bool weft__syscall_lingers(int fd)
 {
 	(void)fd;
 	return false;
 }
 
 /* By streams alone. */
-int weft__direct_close(int fd)
+int weft__syscall_close(int fd)
 {
 	(void)fd;
 	return 0;

@@ -49,7 +49,7 @@
 enum { SLEEPER = 0, WAKER = 1, HELPER = 2 };
 
 static struct weft__reactor reactor;
-static struct weft__shard shards[WORKERS_MOST];
+static struct weft__shard shards[WORKERS_MAX];
 /* Why the sleeper is to wake: how often it was told.  relaxed: the word orders
  * it. */
 static weft__atomic(uint32_t) told;
@@ -127,7 +127,7 @@ static void setup(void *arg)
 	runtime.driver = &reactor;
 	runtime.ops = weft__driver_default();
 	runtime.idle.counts = WEFT__IDLE_SEARCHING;
-	for (unsigned i = 0; i < WORKERS_MOST; i++)
+	for (unsigned i = 0; i < WORKERS_MAX; i++)
 		setup_shard(i);
 	model_name(&kernel_lock, "the kernel");
 	model_name(&told, "told");
@@ -181,7 +181,7 @@ static void check(void *arg)
 {
 	(void)arg;
 	model_assert(naps <= refused, "who may sleep for ever does");
-	for (unsigned i = 0; i < WORKERS_MOST; i++) {
+	for (unsigned i = 0; i < WORKERS_MAX; i++) {
 		bool held = weft__load(&shards[i].lock.word, relaxed) &
 			    WEFT__TRYLOCK_HELD;
 

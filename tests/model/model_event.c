@@ -24,7 +24,7 @@ static uint64_t driver_now(struct weft_runtime *of)
 static struct weft_event event;
 static struct weft_notify notify;
 static struct weft_once once;
-static struct weft_count count;
+static struct weft_wait_group count;
 static struct weft_barrier barrier;
 /* Each thread's own, published by what it does. */
 static int64_t written[MODEL_THREADS];
@@ -264,7 +264,7 @@ MODEL(once_of_threads, setup_once_foreign, check_once, WAITS(2), call_once,
  * Count and barrier.
  */
 
-CALL(int, count_wait, weft_count_wait(&count))
+CALL(int, count_wait, weft_wait_group_wait(&count))
 CALL(int, barrier_come, weft_barrier_wait(&barrier))
 
 static void setup_count(void *arg)
@@ -291,8 +291,8 @@ static void wait_for_both_or_cancel(void *arg)
 			     "what came before is seen");
 }
 
-THREAD(one_is_done, written[model_self()] = 5; weft_count_done(&count);)
-THREAD(adds_and_done, weft_count_add(&count, 1); weft_count_done(&count);
+THREAD(one_is_done, written[model_self()] = 5; weft_wait_group_done(&count);)
+THREAD(adds_and_done, weft_wait_group_add(&count, 1); weft_wait_group_done(&count);
        one_is_done(arg);)
 THREAD(one_is_done_and_cancel_0, one_is_done(arg); cancel(0);)
 

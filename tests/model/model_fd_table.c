@@ -21,23 +21,23 @@ enum { FD = 5 };
 
 static struct weft__fd made[2][WEFT__FD_CHUNK];
 static weft__atomic(struct weft__fd *) table[1];
-static struct weft__fds fds;
+static struct weft__fd_table fds;
 static struct weft__task tasks[2];
 static uint32_t freed;
 
-int weft__direct_kind(int fd)
+int weft__syscall_kind(int fd)
 {
 	(void)fd;
 	return WEFT__FD_OTHER;
 }
 
-bool weft__direct_is_open(int fd)
+bool weft__syscall_is_open(int fd)
 {
 	(void)fd;
 	return true;
 }
 
-int weft__direct_close(int fd)
+int weft__syscall_close(int fd)
 {
 	(void)fd;
 	return 0;

@@ -342,7 +342,7 @@ static void polls_and_ends_runtime(void *arg)
 	do
 		future_turn(0);
 	while (!futures[0].ended);
-	visitors_wait(&runtime);
+	refs_wait(&runtime);
 	model_free(records, sizeof(records));
 	model_free(&runtime, sizeof(runtime));
 }

@@ -6,13 +6,13 @@
  */
 #include "tests/model/workers.h"
 
-enum { HELPERS_MOST = 2 };
+enum { HELPERS_MAX = 2 };
 
 static void setup(void *arg)
 {
 	(void)arg;
-	workers_setup(1 + HELPERS_MOST);
-	for (uint32_t i = 0; i < 1 + HELPERS_MOST; i++)
+	workers_setup(1 + HELPERS_MAX);
+	for (uint32_t i = 0; i < 1 + HELPERS_MAX; i++)
 		model_name(&pool[i].lifo, "slot");
 }
 
@@ -28,7 +28,7 @@ static void setup_full(void *arg)
 static void setup_fenced(void *arg)
 {
 	setup(arg);
-	for (uint32_t i = 0; i < 1 + HELPERS_MOST; i++)
+	for (uint32_t i = 0; i < 1 + HELPERS_MAX; i++)
 		pool[i].fenced = true;
 }
 

@@ -168,7 +168,7 @@ MODEL(an_own_push_is_told_before_the_next_task, setup_push_turned,
 static void setup_crowd(void *arg)
 {
 	setup_2(arg);
-	runtime.crowd.most = 1;
+	runtime.worker_limit.max = 1;
 	pool[0].seen_ns = time_ns;
 	pool[1].drained = true;
 	weft__runq_push(&pool[0].runq, &tasks[0]);

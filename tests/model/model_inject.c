@@ -47,15 +47,15 @@ static void push(unsigned first, unsigned count)
 	weft__inject_push(&inject, &chain);
 }
 
-static unsigned take(uint32_t most)
+static unsigned take(uint32_t max)
 {
 	struct weft__chain chain;
 	struct weft__task *task;
 	unsigned count = 0;
 	size_t before = 0;
 
-	weft__inject_take(&inject, most, &chain);
-	model_assert(chain.count <= most, "no more than was asked for");
+	weft__inject_take(&inject, max, &chain);
+	model_assert(chain.count <= max, "no more than was asked for");
 	while ((task = weft__chain_take(&chain))) {
 		size_t i = (size_t)(task - tasks);
 

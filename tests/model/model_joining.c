@@ -72,8 +72,8 @@ static void check_end(void *arg)
 	(void)arg;
 	tasks_check();
 	check_freed_once(1);
-	model_assert(!weft__slot_look(&pool[0].joining) &&
-			     !weft__slot_look(&pool[0].lifo),
+	model_assert(!weft__handoff_slot_look(&pool[0].joining) &&
+			     !weft__handoff_slot_look(&pool[0].lifo),
 		     "nobody is left there");
 	model_assert(!pool[0].joining.claim, "nobody claims the slot");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the sentinel (runtime/sched/monitor.c): while a worker computes and the
+ * Model of the monitor (runtime/sched/monitor.c): while a worker computes and the
  * others sleep, one of them looks up.  So what a computing worker keeps in its
  * queue, and needs, is run all the same.
  *
- * Nothing but the sentinel's looks takes time: each as much as makes others
+ * Nothing but the monitor's looks takes time: each as much as makes others
  * late; two of them are a quiet time.  While nobody computes it waits in the
  * first.
  */
@@ -45,7 +45,7 @@ static enum weft__park_result driver_park(struct weft__worker *worker,
 					  uint64_t wait_ns)
 {
 	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == WEFT_NEVER,
-		     "the sentinel's wait, or for ever");
+		     "the monitor's wait, or for ever");
 	if (wait_ns == WEFT_NEVER)
 		(void)model_wait(&events[worker->index]);
 	else
@@ -95,7 +95,7 @@ static int64_t is_computed(void *arg)
 /* At the end all sleep, and who has the place is there. */
 static void check(void *arg)
 {
-	uint32_t holder = weft__load(&runtime.sentinel, relaxed);
+	uint32_t holder = weft__load(&runtime.monitor, relaxed);
 
 	workers_check(arg);
 	model_assert(holder <= runtime.workers_count, "nobody is on its way");
@@ -114,7 +114,7 @@ static void setup(void *arg)
 	time_ns = 4 * STEP_NS;
 	for (uint32_t i = 0; i < 2; i++)
 		pool[i].looked_ns = time_ns;
-	runtime.sentinel_off = false;
+	runtime.monitor_off = false;
 	tasks[0].fn = computes_until_1;
 	tasks[1].fn = is_computed;
 	tasks[0].pin = 1; /* by worker 0, which wakes by itself for it */
@@ -126,7 +126,7 @@ static void setup_retires(void *arg)
 {
 	setup(arg);
 	start_parked(0);
-	runtime.sentinel = 2;
+	runtime.monitor = 2;
 	pool[1].watches = true;
 }
 
@@ -147,7 +147,7 @@ static void setup_claimed(void *arg)
 static void setup_leaves(void *arg)
 {
 	setup(arg);
-	runtime.sentinel = 1;
+	runtime.monitor = 1;
 	pool[0].watches = true;
 	weft__chain_add(&pool[0].pinned, &tasks[0]);
 }
@@ -198,5 +198,5 @@ int main(void)
 		NULL,
 	};
 
-	return kit_main("sentinel", tests);
+	return kit_main("monitor", tests);
 }

@@ -186,13 +186,13 @@ MODEL(mutex_of_runtimes, setup_elsewhere, check_mutex, WAITS(2), short_sections,
 /* M3: who is the last to hold the mutex frees it, as soon as he has unlocked
  * it.  One who gave up does not hold it; he has to be out of his call. */
 static unsigned users;
-static weft__atomic(uint32_t) visitors;
+static weft__atomic(uint32_t) refs;
 
 static void setup_freed(void *arg, unsigned users_count)
 {
 	setup(arg);
 	users = users_count;
-	weft__store(&visitors, 0u, relaxed);
+	weft__store(&refs, 0u, relaxed);
 }
 
 static void setup_2_users(void *arg)
@@ -208,7 +208,7 @@ static void setup_3_users(void *arg)
 static void setup_2_users_and_visitor(void *arg)
 {
 	setup_2_users(arg);
-	weft__store(&visitors, 1u, relaxed);
+	weft__store(&refs, 1u, relaxed);
 }
 
 static void use_and_free(bool suspends)
@@ -220,7 +220,7 @@ static void use_and_free(bool suspends)
 	hold(suspends);
 	last = --users == 0;
 	weft_mutex_unlock(&mutex);
-	if (last && !weft__load(&visitors, acquire))
+	if (last && !weft__load(&refs, acquire))
 		model_free(&mutex, sizeof(mutex));
 }
 
@@ -234,7 +234,7 @@ static void visit(void *arg)
 		hold(false);
 		weft_mutex_unlock(&mutex);
 	}
-	weft__store(&visitors, 0u, release);
+	weft__store(&refs, 0u, release);
 }
 
 static void use_and_cancel_2(void *arg)

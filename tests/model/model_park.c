@@ -24,7 +24,7 @@
 #undef fprintf
 
 /* What each worker did last, for the close to see. */
-static uint32_t worked[WORKERS_MOST];
+static uint32_t worked[WORKERS_MAX];
 static uint32_t is_closed;
 
 static void setup_n(uint32_t workers)
@@ -89,13 +89,13 @@ MODEL(stop_meets_unparks, setup_1, NULL, OPTIONS(.preemptions = 2, .weak = 1),
 static void setup_visited(void *arg)
 {
 	setup_1(arg);
-	runtime.visitors = 1;
-	model_name(&runtime.visitors, "visitors");
+	runtime.refs = 1;
+	model_name(&runtime.refs, "refs");
 }
 
 THREAD(visit_and_wake, weft__unpark(NULL, &pool[0]);
        model_assert(!is_closed, "the driver is not closed under a call");
-       weft__visit_end(&runtime);)
+       weft__runtime_unref(&runtime);)
 MODEL(stop_meets_visit, setup_visited, NULL,
       OPTIONS(.preemptions = 2, .weak = 1), work_and_end, stop_and_close,
       visit_and_wake)
@@ -192,13 +192,13 @@ void weft__blocking_end(struct weft_runtime *of)
 	(void)of;
 }
 
-int weft__lookout_start(struct weft_runtime *of, const struct weft_opts *opts)
+int weft__watchdog_start(struct weft_runtime *of, const struct weft_opts *opts)
 {
 	(void)of, (void)opts;
 	return 0;
 }
 
-void weft__lookout_stop(struct weft_runtime *of)
+void weft__watchdog_stop(struct weft_runtime *of)
 {
 	(void)of;
 }

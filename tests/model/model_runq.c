@@ -78,11 +78,11 @@ static bool pop(void)
 
 enum { MOST = WEFT__RUNQ_SLOTS };
 
-static bool steal(uint32_t parts, uint32_t most)
+static bool steal(uint32_t parts, uint32_t max)
 {
 	struct weft__claim claim;
 
-	if (!weft__runq_claim(&queue, parts, most, &claim))
+	if (!weft__runq_claim(&queue, parts, max, &claim))
 		return false;
 	model_assert(claim.count >= 1 && claim.count <= WEFT__RUNQ_SLOTS,
 		     "a claim is of tasks that are there");

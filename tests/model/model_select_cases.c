@@ -22,7 +22,7 @@
 
 #include "tests/model/values.h"
 
-enum { LATE_NS = 1000, CASES_MOST = 3 };
+enum { LATE_NS = 1000, CASES_MAX = 3 };
 
 /*
  * Time: an alarm goes off once it is armed and its time has come, under a lock
@@ -31,7 +31,7 @@ enum { LATE_NS = 1000, CASES_MOST = 3 };
 
 /* relaxed: looked at again whenever the task is woken. */
 static weft__atomic(uint64_t) clock_ns;
-static struct model_mutex lane;
+static struct model_mutex shard;
 static struct weft__alarm *armed; /* under lane, as what follows */
 static bool is_late;
 static struct model_event due;
@@ -48,14 +48,14 @@ static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 {
 	(void)worker;
 	model_assert(deadline_ns == LATE_NS, "the earliest time is armed");
-	model_lock(&lane);
+	model_lock(&shard);
 	if (is_late) {
 		due_task = alarm->task;
 		model_post(&due);
 	} else {
 		armed = alarm;
 	}
-	model_unlock(&lane);
+	model_unlock(&shard);
 }
 
 static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
@@ -63,11 +63,11 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 	bool was_armed;
 
 	(void)of;
-	model_lock(&lane);
+	model_lock(&shard);
 	was_armed = armed == alarm;
 	if (was_armed)
 		armed = NULL;
-	model_unlock(&lane);
+	model_unlock(&shard);
 	alarm->armed = false;
 	return was_armed;
 }
@@ -85,19 +85,19 @@ static void time_passes(void *arg)
 
 	(void)arg;
 	weft__store(&clock_ns, (uint64_t)LATE_NS, relaxed);
-	model_lock(&lane);
+	model_lock(&shard);
 	is_late = true;
 	if (armed)
 		id = armed->task;
 	armed = NULL;
-	model_unlock(&lane);
+	model_unlock(&shard);
 	if (id)
 		wake_due(id);
 	model_daemon();
 	(void)model_wait(&due);
-	model_lock(&lane);
+	model_lock(&shard);
 	id = due_task;
-	model_unlock(&lane);
+	model_unlock(&shard);
 	wake_due(id);
 }
 
@@ -124,7 +124,7 @@ static void setup_room(unsigned capacity)
 	armed = NULL;
 	is_late = false;
 	due_task = 0;
-	memset(&lane, 0, sizeof(lane));
+	memset(&shard, 0, sizeof(shard));
 	memset(&due, 0, sizeof(due));
 	memset(&chosen, 0, sizeof(chosen));
 	weft__scope_unlink(&records[1]);

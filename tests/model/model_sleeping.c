@@ -27,10 +27,10 @@ static void alarm_over(void *alarm, size_t bytes)
 
 enum { LANES = 2, SOON_NS = 1 << 20, LATE_NS = 1 << 30 };
 
-static struct weft__lane lane_pool[LANES];
-static _Alignas(struct weft__lanes) unsigned char
-	lanes_bytes[sizeof(struct weft__lanes) + LANES * sizeof(uint64_t)];
-static struct weft__lanes *const lanes = (void *)lanes_bytes;
+static struct weft__timer_shard shard_pool[LANES];
+static _Alignas(struct weft__timer_shards) unsigned char
+	shards_bytes[sizeof(struct weft__timer_shards) + LANES * sizeof(uint64_t)];
+static struct weft__timer_shards *const shards = (void *)shards_bytes;
 
 /* relaxed: passed on by the wake, as far as it is. */
 static weft__atomic(uint64_t) clock_ns;
@@ -49,12 +49,12 @@ static uint64_t driver_now(struct weft_runtime *of)
 static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
-	weft__lanes_arm(worker, alarm, deadline_ns);
+	weft__timer_shards_arm(worker, alarm, deadline_ns);
 }
 
 static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 {
-	return weft__lanes_disarm(of, alarm);
+	return weft__timer_shards_disarm(of, alarm);
 }
 
 /*
@@ -114,28 +114,28 @@ static void setup(future_step *step)
 	tasks_setup(3);
 	futures_clear();
 	future_setup(0, step);
-	memset(lane_pool, 0, sizeof(lane_pool));
-	memset(lanes_bytes, 0, sizeof(lanes_bytes));
+	memset(shard_pool, 0, sizeof(shard_pool));
+	memset(shards_bytes, 0, sizeof(shards_bytes));
 	memset(asleep, 0, sizeof(asleep));
 	clock_ns = 0;
 	outcome = 1;
-	lanes->count = LANES;
-	lanes->lane = lane_pool;
+	shards->count = LANES;
+	shards->shards = shard_pool;
 	for (uint32_t i = 0; i < MODEL_THREADS; i++)
-		pool[i].lane = &lane_pool[i % LANES];
+		pool[i].shard = &shard_pool[i % LANES];
 	for (uint32_t i = 0; i < LANES; i++) {
-		lane_pool[i].all = lanes;
-		lane_pool[i].index = i;
-		lane_pool[i].next_ns = UINT64_MAX;
-		lanes->next[i] = UINT64_MAX;
-		weft__wheel_init(&lane_pool[i].wheel, 0);
+		shard_pool[i].all = shards;
+		shard_pool[i].index = i;
+		shard_pool[i].next_ns = UINT64_MAX;
+		shards->next[i] = UINT64_MAX;
+		weft__wheel_init(&shard_pool[i].wheel, 0);
 	}
 	model_name(&clock_ns, "clock");
-	model_name(&lanes->next[0], "next[0]");
-	model_name(&lanes->next[1], "next[1]");
-	model_name(lanes, "sleep_until");
-	model_name(&lane_pool[0], "lane 0");
-	model_name(&lane_pool[1], "lane 1");
+	model_name(&shards->next[0], "next[0]");
+	model_name(&shards->next[1], "next[1]");
+	model_name(shards, "sleep_until");
+	model_name(&shard_pool[0], "lane 0");
+	model_name(&shard_pool[1], "lane 1");
 	model_name(asleep, "asleep");
 }
 
@@ -165,7 +165,7 @@ static void check(void *arg)
 	(void)arg;
 	futures_check();
 	check_freed_once(0);
-	model_assert(weft__lanes_next(&runtime) == UINT64_MAX,
+	model_assert(weft__timer_shards_next(&runtime) == UINT64_MAX,
 		     "nothing is left in a lane");
 }
 
@@ -204,7 +204,7 @@ static void turn_lanes(unsigned i)
 	(void)model_wait(&asleep[i]);
 	/* relaxed: as above. */
 	weft__store(&clock_ns, (uint64_t)SOON_NS, relaxed);
-	(void)weft__lanes_turn(&runtime, weft__worker_self(), SOON_NS);
+	(void)weft__timer_shards_turn(&runtime, weft__worker_self(), SOON_NS);
 }
 
 static void cancel_future(void)
@@ -264,7 +264,7 @@ static void check_second(void *arg)
 			      WEFT__PARKED) &&
 			     futures[1].polls == 1,
 		     "the second life was not disturbed");
-	model_assert(weft__lanes_next(&runtime) == UINT64_MAX,
+	model_assert(weft__timer_shards_next(&runtime) == UINT64_MAX,
 		     "nothing is left in a lane");
 }
 

@@ -20,17 +20,17 @@ static void setup_list(void *arg)
 	for (uint32_t i = 0; i < TASKS; i++)
 		tasks[i].stack = NULL;
 	/* The turn of the oldest is due. */
-	pool[0].fresh.turns = WEFT__FRESH_TURNS - 1;
+	pool[0].spawn_queue.turns = WEFT__SPAWN_TURNS - 1;
 	pool[0].clock_ns = time_ns;
-	model_name(&pool[0].fresh.count, "count");
-	model_name(&pool[0].fresh.lock, "lock");
+	model_name(&pool[0].spawn_queue.count, "count");
+	model_name(&pool[0].spawn_queue.lock, "lock");
 }
 
 static void push_n(uint32_t n)
 {
 	for (; n > 0; n--) {
 		tasks[pushed].result = 7;
-		weft__fresh_push(&pool[0], &tasks[pushed++]);
+		weft__spawn_queue_push(&pool[0], &tasks[pushed++]);
 	}
 }
 
@@ -78,12 +78,12 @@ static uint32_t run_some(struct weft__task *task, int younger)
 
 static void take(void)
 {
-	(void)run_some(weft__fresh_take(&pool[0]), -1);
+	(void)run_some(weft__spawn_queue_take(&pool[0]), -1);
 }
 
 static void turn(void)
 {
-	(void)run_some(weft__fresh_turn(&pool[0], ALL), 1);
+	(void)run_some(weft__spawn_queue_turn(&pool[0], ALL), 1);
 }
 
 /* To the end of a chain that is not empty. */
@@ -93,7 +93,7 @@ static void empty(void)
 	struct weft__task first = { 0 }, *task, *before = NULL;
 
 	weft__chain_add(&chain, &first);
-	weft__fresh_empty(&pool[0], &chain);
+	weft__spawn_queue_empty(&pool[0], &chain);
 	model_assert(!chain.tail->next, "the end of a chain is its end");
 	model_assert(weft__chain_take(&chain) == &first,
 		     "what was in a chain stays the first");
@@ -107,26 +107,26 @@ static void empty(void)
 	model_assert(chain.count == 0, "a chain is as long as it says");
 }
 
-static void steal(uint32_t most)
+static void steal(uint32_t max)
 {
 	struct weft__worker *self = weft__worker_self();
-	uint32_t n = run_some(weft__fresh_steal(self, &pool[0], most), 1);
+	uint32_t n = run_some(weft__spawn_queue_steal(self, &pool[0], max), 1);
 
-	model_assert(n <= most, "no more than was asked for");
+	model_assert(n <= max, "no more than was asked for");
 }
 
 static void check_list(void *arg)
 {
-	struct weft__fresh *fresh = &pool[0].fresh;
+	struct weft__spawn_queue *queue = &pool[0].spawn_queue;
 	uint32_t n = 0;
 
 	(void)arg;
-	for (struct weft__task *t = fresh->newest; t; t = t->older, n++)
+	for (struct weft__task *t = queue->newest; t; t = t->older, n++)
 		run_one(t);
 	/* relaxed: in the end. */
-	model_assert(weft__load(&fresh->count, relaxed) == n,
+	model_assert(weft__load(&queue->count, relaxed) == n,
 		     "the count is that of the list");
-	model_assert(!fresh->lock.held, "the lock is free");
+	model_assert(!queue->lock.held, "the lock is free");
 	for (uint32_t i = 0; i < TASKS; i++)
 		model_assert(task_runs[i] == (i < pushed), "a task was lost");
 }
@@ -140,7 +140,7 @@ THREAD(takes_its_turn, turn(); push_n(1); take();)
 THREAD(empties, push_n(1); empty(); push_n(1);)
 THREAD(does_all, push_n(3); turn(); push_n(1); take(); empty();)
 
-#define FRESH(most) OPTIONS(.preemptions = (most), .weak = 1)
+#define FRESH(max) OPTIONS(.preemptions = (max), .weak = 1)
 
 MODEL(push_and_take_meet_thief, setup_list, check_list, FRESH(3),
       pushes_and_takes, steals_twice)
@@ -181,8 +181,8 @@ static int64_t starts_two(void *arg)
 	struct weft__worker *worker = weft__worker_self();
 
 	(void)arg;
-	weft__push_fresh(worker, &tasks[1]);
-	weft__push_fresh(worker, &tasks[2]);
+	weft__push_spawned(worker, &tasks[1]);
+	weft__push_spawned(worker, &tasks[2]);
 	/* It took long, and its worker's tick is over. */
 	worker->tick_over = true;
 	return 0;
@@ -195,7 +195,7 @@ static int64_t starts_one(void *arg)
 
 	(void)arg;
 	weft__push_next(worker, &tasks[2]);
-	weft__push_fresh(worker, &tasks[1]);
+	weft__push_spawned(worker, &tasks[1]);
 	worker->tick_over = true;
 	return 0;
 }
@@ -253,5 +253,5 @@ int main(void)
 		NULL,
 	};
 
-	return kit_main("fresh", tests);
+	return kit_main("spawn_queue", tests);
 }

@@ -131,8 +131,8 @@ static void stop(void *arg)
 static void setup_visited(void *arg)
 {
 	setup(arg);
-	runtime.visitors = 1;
-	model_name(&runtime.visitors, "visitors");
+	runtime.refs = 1;
+	model_name(&runtime.refs, "refs");
 }
 
 static void visit(void *arg)
@@ -140,7 +140,7 @@ static void visit(void *arg)
 	(void)arg;
 	foreign[model_self()] = true;
 	shared[1]++;
-	weft__visit_end(&runtime);
+	weft__runtime_unref(&runtime);
 }
 
 MODEL(stop_meets_visit, setup_visited, check_end, OPTIONS(.preemptions = 2),

@@ -68,7 +68,7 @@ static void setup_hopeless(void *arg)
 {
 	(void)arg;
 	setup_stream(1);
-	served->pools[WEFT__POOL_SMALL].most = 2;
+	served->pools[WEFT__POOL_SMALL].max = 2;
 	arm(&pool[0]);
 	in_kernel[0][RECEIVES].live = false;
 	weft__stream(&stream)->word = 0;

@@ -14,14 +14,14 @@
  */
 #include "tests/model/streams.h"
 
-enum { FULL = WEFT__OUT_BYTES };
+enum { FULL = WEFT__SEND_BUFFER_BYTES };
 
 static void check_put(void *arg)
 {
 	check(arg);
-	weft__outs_close(&shards[0].outs);
-	weft__outs_close(&shards[1].outs);
-	weft__outs_close(&reapers.outs);
+	weft__send_buffers_close(&shards[0].outs);
+	weft__send_buffers_close(&shards[1].outs);
+	weft__send_buffers_close(&reapers.outs);
 	for (unsigned i = 0; i < OUTS; i++)
 		model_assert(!out_is_used[i], "no buffer is lost");
 }

@@ -176,30 +176,30 @@ MODEL(sem_of_one_half_each, setup_halves, check_no_permit, WAITS(3),
 
 /* P3: who takes the last permits frees the semaphore.  One who gave up has
  * none; he has to be out of his call. */
-static weft__atomic(uint32_t) visitors;
+static weft__atomic(uint32_t) refs;
 
 static void setup_freed(void *arg)
 {
 	setup_sem_0(arg);
-	weft__store(&visitors, 0u, relaxed);
+	weft__store(&refs, 0u, relaxed);
 }
 
 static void setup_freed_visited(void *arg)
 {
 	setup_sem_0(arg);
-	weft__store(&visitors, 1u, relaxed);
+	weft__store(&refs, 1u, relaxed);
 }
 
 static void free_if(bool done)
 {
-	if (done && !weft__load(&visitors, acquire))
+	if (done && !weft__load(&refs, acquire))
 		model_free(&sem, sizeof(sem));
 }
 
 THREAD(take_1_and_free, free_if(done(sem_acquire_1()));)
 THREAD(take_2_and_free, free_if(done(sem_acquire_2()));)
 THREAD(release_1, weft_sem_release(&sem, 1);)
-THREAD(visit, (void)done(sem_acquire_2()); weft__store(&visitors, 0u, release);)
+THREAD(visit, (void)done(sem_acquire_2()); weft__store(&refs, 0u, release);)
 THREAD(cancel_1_release_1, cancel(1); weft_sem_release(&sem, 1);)
 
 static void check_tasks(void *arg)

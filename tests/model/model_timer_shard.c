@@ -28,10 +28,10 @@ enum { WORKERS = 3, SOON_NS = 1 << 20, LATE_NS = 1 << 30 };
 static struct weft_runtime runtime;
 static struct weft__worker pool[WORKERS];
 static struct weft__worker *pool_pointers[WORKERS];
-static struct weft__lane lane_pool[WORKERS];
-static _Alignas(struct weft__lanes) unsigned char
-	lanes_bytes[sizeof(struct weft__lanes) + WORKERS * sizeof(uint64_t)];
-static struct weft__lanes *const lanes = (void *)lanes_bytes;
+static struct weft__timer_shard shard_pool[WORKERS];
+static _Alignas(struct weft__timer_shards) unsigned char
+	shards_bytes[sizeof(struct weft__timer_shards) + WORKERS * sizeof(uint64_t)];
+static struct weft__timer_shards *const shards = (void *)shards_bytes;
 static struct weft__alarm soon, far_off;
 static struct model_event woken, ready[2];
 static uint32_t fired[2], disarmed;
@@ -68,8 +68,8 @@ static void setup(void *arg)
 	(void)arg;
 	memset(&runtime, 0, sizeof(runtime));
 	memset(pool, 0, sizeof(pool));
-	memset(lane_pool, 0, sizeof(lane_pool));
-	memset(lanes_bytes, 0, sizeof(lanes_bytes));
+	memset(shard_pool, 0, sizeof(shard_pool));
+	memset(shards_bytes, 0, sizeof(shards_bytes));
 	memset(tasks, 0, sizeof(tasks));
 	memset(&soon, 0, sizeof(soon));
 	memset(&far_off, 0, sizeof(far_off));
@@ -79,27 +79,27 @@ static void setup(void *arg)
 	disarmed = 0;
 	runtime.workers = pool_pointers;
 	runtime.workers_count = 2;
-	lanes->count = 2;
-	lanes->lane = lane_pool;
+	shards->count = 2;
+	shards->shards = shard_pool;
 	for (uint32_t i = 0; i < WORKERS; i++) {
 		pool_pointers[i] = &pool[i];
 		pool[i].runtime = &runtime;
 		pool[i].index = i;
-		pool[i].lane = &lane_pool[i % 2];
-		lane_pool[i].all = lanes;
-		lane_pool[i].index = i;
-		lane_pool[i].next_ns = UINT64_MAX;
-		lanes->next[i] = UINT64_MAX;
-		weft__wheel_init(&lane_pool[i].wheel, 0);
+		pool[i].shard = &shard_pool[i % 2];
+		shard_pool[i].all = shards;
+		shard_pool[i].index = i;
+		shard_pool[i].next_ns = UINT64_MAX;
+		shards->next[i] = UINT64_MAX;
+		weft__wheel_init(&shard_pool[i].wheel, 0);
 	}
 	for (uint32_t i = 0; i < 2; i++)
 		tasks[i].state = WEFT__GENERATION | WEFT__PARKED;
 	soon.task = WEFT__GENERATION;
 	far_off.task = WEFT__GENERATION | 1;
-	model_name(&lanes->next[1], "next[1]");
-	model_name(&lanes->next[0], "next[0]");
-	model_name(lanes, "sleep_until");
-	model_name(&lane_pool[1], "lane 1");
+	model_name(&shards->next[1], "next[1]");
+	model_name(&shards->next[0], "next[0]");
+	model_name(shards, "sleep_until");
+	model_name(&shard_pool[1], "lane 1");
 	model_name(&soon, "alarm");
 	model_name(&tasks[0], "task");
 }
@@ -107,20 +107,20 @@ static void setup(void *arg)
 static void setup_far(void *arg)
 {
 	setup(arg);
-	weft__lanes_arm(&pool[1], &far_off, LATE_NS);
+	weft__timer_shards_arm(&pool[1], &far_off, LATE_NS);
 }
 
 /* Due as soon as the one that will be armed. */
 static void setup_alike(void *arg)
 {
 	setup(arg);
-	weft__lanes_arm(&pool[1], &far_off, SOON_NS);
+	weft__timer_shards_arm(&pool[1], &far_off, SOON_NS);
 }
 
 static void setup_armed(void *arg)
 {
 	setup(arg);
-	weft__lanes_arm(&pool[1], &soon, SOON_NS);
+	weft__timer_shards_arm(&pool[1], &soon, SOON_NS);
 }
 
 /* When a lock is free, its lane says when it must turn (A1). */
@@ -128,9 +128,9 @@ static void check_lanes(void *arg)
 {
 	(void)arg;
 	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t must_ns = weft__wheel_next_ns(&lane_pool[i].wheel);
+		uint64_t must_ns = weft__wheel_next_ns(&shard_pool[i].wheel);
 
-		model_assert(lanes->next[i] <= must_ns,
+		model_assert(shards->next[i] <= must_ns,
 			     "a lane is turned in time");
 	}
 }
@@ -140,7 +140,7 @@ static void check_one_end(void *arg)
 	check_lanes(arg);
 	model_assert(fired[0] + disarmed == 1,
 		     "an alarm goes off, or is disarmed");
-	model_assert(weft__lanes_next(&runtime) == UINT64_MAX,
+	model_assert(weft__timer_shards_next(&runtime) == UINT64_MAX,
 		     "nothing is left");
 }
 
@@ -162,24 +162,24 @@ static void sleep_as_worker_0(void *arg)
 	for (;;) {
 		uint64_t until_ns;
 
-		(void)weft__lanes_turn(&runtime, &pool[0], now_ns);
+		(void)weft__timer_shards_turn(&runtime, &pool[0], now_ns);
 		if (has_fired())
 			return;
-		until_ns = weft__lanes_sleep(&runtime);
+		until_ns = weft__timer_shards_sleep(&runtime);
 		if (until_ns > SOON_NS)
 			(void)model_wait(&woken);
 		else
 			now_ns = until_ns;
-		weft__lanes_wake(&runtime);
+		weft__timer_shards_wake(&runtime);
 	}
 }
 
-THREAD(arm_soon, weft__lanes_arm(&pool[1], &soon, SOON_NS);)
-THREAD(arm_far, weft__lanes_arm(&pool[0], &far_off, LATE_NS);)
-THREAD(arm_after_far, weft__lanes_arm(&pool[2], &soon, SOON_NS);)
-THREAD(disarm_far, (void)weft__lanes_disarm(&runtime, &far_off);)
-THREAD(disarm_far_and_arm, (void)weft__lanes_disarm(&runtime, &far_off);
-       weft__lanes_arm(&pool[1], &soon, SOON_NS);)
+THREAD(arm_soon, weft__timer_shards_arm(&pool[1], &soon, SOON_NS);)
+THREAD(arm_far, weft__timer_shards_arm(&pool[0], &far_off, LATE_NS);)
+THREAD(arm_after_far, weft__timer_shards_arm(&pool[2], &soon, SOON_NS);)
+THREAD(disarm_far, (void)weft__timer_shards_disarm(&runtime, &far_off);)
+THREAD(disarm_far_and_arm, (void)weft__timer_shards_disarm(&runtime, &far_off);
+       weft__timer_shards_arm(&pool[1], &soon, SOON_NS);)
 
 MODEL(arm_meets_sleep, setup, check_lanes, OPTIONS(), sleep_as_worker_0,
       arm_soon)
@@ -198,14 +198,14 @@ MODEL(disarm_of_one_meets_arm_and_sleep, setup_far, check_lanes,
  * Turning, and disarming.
  */
 
-THREAD(turn, (void)weft__lanes_turn(&runtime, &pool[0], SOON_NS);)
-THREAD(turn_as_2, (void)weft__lanes_turn(&runtime, &pool[2], SOON_NS);)
+THREAD(turn, (void)weft__timer_shards_turn(&runtime, &pool[0], SOON_NS);)
+THREAD(turn_as_2, (void)weft__timer_shards_turn(&runtime, &pool[2], SOON_NS);)
 
 /* Its memory is used for something else at once. */
 static void disarm(void *arg)
 {
 	(void)arg;
-	if (weft__lanes_disarm(&runtime, &soon))
+	if (weft__timer_shards_disarm(&runtime, &soon))
 		disarmed++;
 	memset(&soon, 0xff, sizeof(soon));
 	model_free(&soon, sizeof(soon));
@@ -215,7 +215,7 @@ static void disarm(void *arg)
 static void wait_and_disarm(void *arg)
 {
 	(void)model_wait(&ready[0]);
-	model_assert(!soon.armed || !weft__lanes_disarm(&runtime, &soon),
+	model_assert(!soon.armed || !weft__timer_shards_disarm(&runtime, &soon),
 		     "what has gone off is not armed");
 	memset(&soon, 0xff, sizeof(soon));
 	model_free(&soon, sizeof(soon));
@@ -226,8 +226,8 @@ static void wait_and_disarm(void *arg)
 static void look_and_reuse(void *arg)
 {
 	(void)arg;
-	if (!weft__lanes_fired(&soon) &&
-	    weft__lanes_disarm(&runtime, &soon))
+	if (!weft__timer_shards_fired(&soon) &&
+	    weft__timer_shards_disarm(&runtime, &soon))
 		disarmed++;
 	memset(&soon, 0xff, sizeof(soon));
 	model_free(&soon, sizeof(soon));
@@ -236,10 +236,10 @@ static void look_and_reuse(void *arg)
 static void disarm_and_arm_again(void *arg)
 {
 	(void)arg;
-	if (weft__lanes_disarm(&runtime, &soon))
+	if (weft__timer_shards_disarm(&runtime, &soon))
 		disarmed++;
-	weft__lanes_arm(&pool[2], &soon, SOON_NS);
-	if (weft__lanes_disarm(&runtime, &soon))
+	weft__timer_shards_arm(&pool[2], &soon, SOON_NS);
+	if (weft__timer_shards_disarm(&runtime, &soon))
 		disarmed++;
 }
 
@@ -248,7 +248,7 @@ static void check_two_ends(void *arg)
 	check_lanes(arg);
 	model_assert(fired[0] <= 1 && fired[0] + disarmed <= 2,
 		     "an alarm goes off once, and wakes once");
-	model_assert(weft__lanes_next(&runtime) == UINT64_MAX,
+	model_assert(weft__timer_shards_next(&runtime) == UINT64_MAX,
 		     "nothing is left");
 }
 

@@ -13,71 +13,71 @@
 #include "io/stream/stream.h"
 #include "timer/timer_shard.h"
 
-int weft__lanes_open(struct weft_runtime *of, uint64_t now_ns)
+int weft__timer_shards_open(struct weft_runtime *of, uint64_t now_ns)
 {
 	(void)of, (void)now_ns;
 	return 0;
 }
 
-void weft__lanes_close(struct weft_runtime *of)
+void weft__timer_shards_close(struct weft_runtime *of)
 {
 	(void)of;
 }
 
-void weft__lanes_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		     uint64_t deadline_ns)
 {
 	(void)worker, (void)alarm, (void)deadline_ns;
 }
 
-bool weft__lanes_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
+bool weft__timer_shards_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 {
 	(void)of, (void)alarm;
 	return false;
 }
 
-uint64_t weft__lanes_sleep(struct weft_runtime *of)
+uint64_t weft__timer_shards_sleep(struct weft_runtime *of)
 {
 	(void)of;
 	return UINT64_MAX;
 }
 
-void weft__lanes_wake(struct weft_runtime *of)
+void weft__timer_shards_wake(struct weft_runtime *of)
 {
 	(void)of;
 }
 
-unsigned weft__lanes_turn(struct weft_runtime *of, struct weft__worker *here,
+unsigned weft__timer_shards_turn(struct weft_runtime *of, struct weft__worker *here,
 			  uint64_t now_ns)
 {
 	(void)of, (void)here, (void)now_ns;
 	return 0;
 }
 
-unsigned weft__lanes_turn_own(struct weft__worker *here, uint64_t now_ns)
+unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns)
 {
 	(void)here, (void)now_ns;
 	return 0;
 }
 
-bool weft__lanes_due(struct weft__worker *here, uint64_t now_ns)
+bool weft__timer_shards_due(struct weft__worker *here, uint64_t now_ns)
 {
 	(void)here, (void)now_ns;
 	return false;
 }
 
-int weft__fds_init(struct weft__fds *of)
+int weft__fd_table_init(struct weft__fd_table *of)
 {
 	(void)of;
 	return 0;
 }
 
-void weft__fds_fini(struct weft__fds *of)
+void weft__fd_table_fini(struct weft__fd_table *of)
 {
 	(void)of;
 }
 
-void weft__fd_discard(struct weft__fds *of, int fd)
+void weft__fd_discard(struct weft__fd_table *of, int fd)
 {
 	(void)of, (void)fd;
 }
@@ -87,7 +87,7 @@ void weft__listeners_close(struct weft__reactor *of)
 	(void)of;
 }
 
-unsigned weft__incoming_complete(struct weft__worker *here,
+unsigned weft__multishot_accept_complete(struct weft__worker *here,
 				 const struct weft__completion *completion)
 {
 	(void)here, (void)completion;
@@ -105,23 +105,23 @@ int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
 	return 0;
 }
 
-int weft__idled_open(void)
+int weft__cpu_idle_open(void)
 {
 	return -1;
 }
 
-uint64_t weft__idled_ns(int fd)
+uint64_t weft__cpu_idle_ns(int fd)
 {
 	(void)fd;
 	return 0;
 }
 
-bool weft__kernel_has_nosignal(void)
+bool weft__probe_has_nosignal(void)
 {
 	return true;
 }
 
-bool weft__kernel_tells_ends(void)
+bool weft__probe_tells_ends(void)
 {
 	return true;
 }

@@ -67,7 +67,7 @@ struct kernel_ring {
 	unsigned reader;
 };
 
-static struct kernel_ring kernel_rings[WORKERS_MOST];
+static struct kernel_ring kernel_rings[WORKERS_MAX];
 static struct model_mutex kernel_lock;
 static struct work works[MODEL_THREADS][WORKS];
 static unsigned works_n[MODEL_THREADS];
@@ -242,25 +242,25 @@ static void kernel_submit(unsigned i, const struct io_uring_sqe *sqe)
 }
 
 /* Takes the entries; -EAGAIN: none of them. */
-MODEL_UNSEEN static int kernel_take(unsigned i, unsigned most)
+MODEL_UNSEEN static int kernel_take(unsigned i, unsigned max)
 {
 	struct kernel_ring *ring = &kernel_rings[i];
 	unsigned tail, head = ring->sq_head, n = 0;
 
-	if (most == 0)
+	if (max == 0)
 		return 0;
 	if (kernel_fails(&refusals)) {
 		refused++;
 		return -EAGAIN;
 	}
 	tail = weft__load(&ring->sq_tail, acquire);
-	for (; n < most && head != tail; n++)
+	for (; n < max && head != tail; n++)
 		kernel_submit(i, &ring->sqes[head++ % ENTRIES]);
 	weft__store(&ring->sq_head, head, release);
 	return (int)n;
 }
 
-MODEL_UNSEEN static int kernel_sleep(unsigned i, unsigned least, bool for_ever)
+MODEL_UNSEEN static int kernel_sleep(unsigned i, unsigned min, bool for_ever)
 {
 	struct kernel_ring *ring = &kernel_rings[i];
 
@@ -268,10 +268,10 @@ MODEL_UNSEEN static int kernel_sleep(unsigned i, unsigned least, bool for_ever)
 		kernel_work(model_self());
 		kernel_post_aside(ring);
 		if (ring->cq_tail - weft__load(&ring->cq_head, acquire) >=
-		    least)
+		    min)
 			return 0;
 		if (!for_ever) {
-			naps += least > 0;
+			naps += min > 0;
 			return -ETIME;
 		}
 		ring->sleeps = true;

@@ -33,7 +33,7 @@ static void memory_free(void *memory);
 #include "io/stream/stream.c"
 #include "io/stream/stream_file.c"
 /* So small that it is full. */
-#define WEFT__OUT_BYTES 2u
+#define WEFT__SEND_BUFFER_BYTES 2u
 #define memcpy copy_announced
 #include "io/stream/stream_put.c"
 #undef memcpy
@@ -57,7 +57,7 @@ static struct weft__shard *served; /* what it receives is in this ring */
 static struct weft__shard reapers; /* worker 1's own */
 static char memory[WEFT__POOLS][BUFFERS * (BUFFER_BYTES + WEFT__LINE_BYTES)];
 static char own[1];
-static struct weft__out outs[OUTS];
+static struct weft__send_buffer outs[OUTS];
 static bool out_is_used[OUTS];
 static struct weft__piece pieces[WEFT__POOLS][BUFFERS];
 static struct io_uring_buf entries[WEFT__POOLS][BUFFERS];
@@ -126,7 +126,7 @@ static bool kernel_picks(unsigned group, struct weft__completion *completion,
 
 	if (taken[group] == io_uring_smp_load_acquire(&buffers->ring->tail))
 		return false;
-	buf = &buffers->ring->bufs[taken[group]++ & (buffers->most - 1)];
+	buf = &buffers->ring->bufs[taken[group]++ & (buffers->max - 1)];
 	completion->flags = IORING_CQE_F_BUFFER |
 			    (uint32_t)buf->bid << IORING_CQE_BUFFER_SHIFT;
 	*ret_at = (void *)(uintptr_t)buf->addr;
@@ -376,14 +376,14 @@ int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 	return r < 0 ? r : (int32_t)events;
 }
 
-bool weft__direct_is_tcp(int fd)
+bool weft__syscall_is_tcp(int fd)
 {
 	(void)fd;
 	return true;
 }
 
 /* It is full, but for so many times. */
-ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags)
+ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	(void)fd, (void)flags;
 	if (!happens(&directs))
@@ -392,14 +392,14 @@ ssize_t weft__direct_send(int fd, const void *buf, size_t bytes, int flags)
 }
 
 /* A stream is never busy. */
-int weft__files_enter(struct weft__files *files, struct weft__ring *ring,
+int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
 		      int fd)
 {
 	(void)files, (void)ring, (void)fd;
 	return -1;
 }
 
-void weft__files_leave(struct weft__files *files, struct weft__ring *ring,
+void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
 		       int place)
 {
 	(void)files, (void)ring, (void)place;
@@ -420,7 +420,7 @@ int weft_close(int fd)
 	return weft__socket_close(fd);
 }
 
-static MODEL_UNSEEN struct weft__out *out_take(void)
+static MODEL_UNSEEN struct weft__send_buffer *out_take(void)
 {
 	unsigned i = 0;
 
@@ -432,7 +432,7 @@ static MODEL_UNSEEN struct weft__out *out_take(void)
 
 static MODEL_UNSEEN bool out_free(const void *freed)
 {
-	size_t i = (size_t)((const struct weft__out *)freed - outs);
+	size_t i = (size_t)((const struct weft__send_buffer *)freed - outs);
 
 	if (i >= OUTS)
 		return false;
@@ -443,7 +443,7 @@ static MODEL_UNSEEN bool out_free(const void *freed)
 
 static void *memory_take(size_t bytes)
 {
-	bool is_out = bytes == sizeof(struct weft__out);
+	bool is_out = bytes == sizeof(struct weft__send_buffer);
 	void *memory = own;
 
 	if (happens(&failures))
@@ -457,7 +457,7 @@ static void *memory_take(size_t bytes)
 static void memory_free(void *freed)
 {
 	if (freed)
-		model_free(freed, out_free(freed) ? sizeof(struct weft__out) :
+		model_free(freed, out_free(freed) ? sizeof(struct weft__send_buffer) :
 						    sizeof(own));
 }
 

@@ -10,13 +10,13 @@
 #include "runtime/sched/worker.h"
 #include "tests/model/kit.h"
 
-void weft__starved_add(struct weft__worker *worker, struct weft__task *task)
+void weft__stack_wait_add(struct weft__worker *worker, struct weft__task *task)
 {
 	(void)worker, (void)task;
 	model_assert(false, "a stack was not to be had");
 }
 
-void weft__starved_serve(struct weft__worker *worker, uint64_t now_ns)
+void weft__stack_wait_serve(struct weft__worker *worker, uint64_t now_ns)
 {
 	(void)worker, (void)now_ns;
 }

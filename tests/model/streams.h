@@ -23,7 +23,7 @@ static void pool_setup(struct weft__shard *shard, unsigned kind, unsigned made)
 	buffers->memory = memory[kind];
 	buffers->pieces = pieces[kind];
 	buffers->each = BUFFER_BYTES;
-	buffers->most = BUFFERS;
+	buffers->max = BUFFERS;
 	buffers->group = (uint16_t)kind;
 	while (buffers->made < made)
 		weft__pool_give(buffers, buffers->made++);

@@ -120,7 +120,7 @@ static bool is_hint(const volatile void *p)
 #ifdef TASKS_JOINING
 	if (offset < sizeof(pool) &&
 	    offset % sizeof(pool[0]) - offsetof(struct weft__worker, lifo) <
-		    2 * sizeof(struct weft__slot))
+		    2 * sizeof(struct weft__handoff_slot))
 		return false;
 #endif
 	return offset < sizeof(pool);
@@ -330,9 +330,9 @@ static void tasks_setup(unsigned count)
 	runtime.idle.workers = MODEL_THREADS;
 	chunks[0] = records;
 	runtime.tasks.chunks = chunks;
-	runtime.tasks.chunks_most = 1;
+	runtime.tasks.chunks_max = 1;
 	runtime.tasks.used = RECORDS;
-	runtime.tasks.most = RECORDS;
+	runtime.tasks.max = RECORDS;
 	weft__scope_init(&runtime.root, WEFT__SCOPE_SUPERVISOR, &runtime, NULL);
 	for (unsigned i = 0; i < MODEL_THREADS; i++) {
 		pool_pointers[i] = &pool[i];
@@ -469,10 +469,10 @@ int weft__inject_push_claim(struct weft__inject *inject,
 	return weft__idle_claim(idle);
 }
 
-void weft__inject_take(struct weft__inject *inject, uint32_t most,
+void weft__inject_take(struct weft__inject *inject, uint32_t max,
 		       struct weft__chain *ret_chain)
 {
-	(void)inject, (void)most;
+	(void)inject, (void)max;
 	*ret_chain = (struct weft__chain){ 0 };
 }
 
@@ -488,13 +488,13 @@ int weft__idle_claim_lowest(struct weft__idle *idle)
 	return weft__idle_claim(idle);
 }
 
-void weft__sentinel_resign(struct weft_runtime *of, uint32_t index)
+void weft__monitor_resign(struct weft_runtime *of, uint32_t index)
 {
 	(void)of, (void)index;
 }
 #endif
 
-void weft__locals_end(struct weft__task *task)
+void weft__task_locals_end(struct weft__task *task)
 {
 	(void)task;
 }

@@ -16,8 +16,8 @@
 
 /* Options: a lock that spins may see many old values.  One each time is enough
  * to tell the orders apart; the larger models leave them out. */
-#define WAITS(most) OPTIONS(.preemptions = (most), .weak = 1)
-#define WAITS_NEWEST(most) OPTIONS(.preemptions = (most), .weak = MODEL_NONE)
+#define WAITS(max) OPTIONS(.preemptions = (max), .weak = 1)
+#define WAITS_NEWEST(max) OPTIONS(.preemptions = (max), .weak = MODEL_NONE)
 
 /* A call in a frame of its own, for call_over(). */
 #define CALL(type, name, expression)                     \

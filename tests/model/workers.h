@@ -62,12 +62,12 @@ struct weft__worker *weft__context_jump(void **save_sp, void *load_sp,
 }
 #endif
 
-enum { WORKERS_MOST = 3, TASKS = 4 };
+enum { WORKERS_MAX = 3, TASKS = 4 };
 
 static struct weft_runtime runtime;
-static struct weft__worker pool[WORKERS_MOST];
-static struct weft__worker *pool_pointers[WORKERS_MOST];
-static struct model_event events[WORKERS_MOST];
+static struct weft__worker pool[WORKERS_MAX];
+static struct weft__worker *pool_pointers[WORKERS_MAX];
+static struct model_event events[WORKERS_MAX];
 static struct weft__task tasks[TASKS];
 static struct model_event task_ran[TASKS];
 static uint32_t task_runs[TASKS];
@@ -86,7 +86,7 @@ static bool is_hint(const volatile void *p)
 		return true;
 #endif
 #ifdef WORKERS_FRESH
-	if (offset >= offsetof(struct weft__worker, fresh) &&
+	if (offset >= offsetof(struct weft__worker, spawn_queue) &&
 	    offset < sizeof(pool[0]))
 		return false;
 #endif
@@ -97,7 +97,7 @@ static bool is_hint(const volatile void *p)
 	       (offset >= offsetof(struct weft__worker, outbound) &&
 		offset < sizeof(pool[0])) ||
 	       p == &runtime.active_ns ||
-	       (uintptr_t)p - (uintptr_t)&runtime.crowd < sizeof(runtime.crowd);
+	       (uintptr_t)p - (uintptr_t)&runtime.worker_limit < sizeof(runtime.worker_limit);
 }
 
 /* The worker whose thread this is. */
@@ -166,7 +166,7 @@ static void driver_park_begin(struct weft__worker *worker)
 static enum weft__park_result driver_park(struct weft__worker *worker,
 					  uint64_t wait_ns)
 {
-	model_assert(wait_ns > WEFT_NEVER / 2, "without a sentinel, for ever");
+	model_assert(wait_ns > WEFT_NEVER / 2, "without a monitor, for ever");
 	model_wait(&events[worker->index]);
 	return WEFT__PARK_WOKEN;
 }
@@ -212,7 +212,7 @@ static const struct weft__driver_ops driver = {
 	.wake = driver_wake,
 	.watch = driver_watch,
 	.waited = driver_waited,
-	.idled = driver_idled,
+	.cpu_idle = driver_idled,
 	.close = driver_close,
 };
 
@@ -262,16 +262,16 @@ static void workers_setup(uint32_t count)
 	runtime.ops = &driver;
 	runtime.workers = pool_pointers;
 	runtime.workers_count = count;
-	runtime.sentinel_off = true;
+	runtime.monitor_off = true;
 	weft__idle_init(&runtime.idle, count);
-	weft__crowd_init(&runtime);
+	weft__worker_limit_init(&runtime);
 	for (uint32_t i = 0; i < count; i++) {
 		pool_pointers[i] = &pool[i];
 		pool[i].runtime = &runtime;
 		pool[i].ops = &driver;
 		pool[i].index = i;
 		pool[i].next_help = i + 1;
-		pool[i].runq.most = pool[i].outbound.most =
+		pool[i].runq.max = pool[i].outbound.max =
 			WEFT__RUNQ_SLOTS;
 		pool[i].random = 1;
 		pool[i].tick_budget = 2; /* a run and a look */
@@ -291,7 +291,7 @@ static void workers_setup(uint32_t count)
 	model_name(&runtime.inject.length, "length");
 	model_name(&runtime.inject.lock, "lock");
 	model_name(&runtime.stopping, "stopping");
-	model_name(&runtime.sentinel, "sentinel");
+	model_name(&runtime.monitor, "monitor");
 	model_name(&pool[0], "worker 0");
 	model_name(&pool[1], "worker 1");
 	model_name(&pool[2], "worker 2");
@@ -414,7 +414,7 @@ void weft__scope_hear(struct weft__task *task, int64_t result)
 	(void)task, (void)result;
 }
 
-void weft__locals_end(struct weft__task *task)
+void weft__task_locals_end(struct weft__task *task)
 {
 	(void)task;
 }

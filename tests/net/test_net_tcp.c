@@ -482,7 +482,7 @@ IO_TEST(half_closed_connection_still_answers)
 
 static bool drained(int fd)
 {
-	struct weft__reactor *reactor = weft__reactor(weft_runtime());
+	struct weft__reactor *reactor = weft__reactor(weft_runtime_self());
 
 	return weft__fd_drained(weft__fd_find(&reactor->fds, fd));
 }

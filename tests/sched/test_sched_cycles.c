@@ -13,8 +13,8 @@ enum {
 	WARM_UP = 50, /* until allocators and caches have what they keep */
 	CYCLES = 10000,
 	CYCLES_FEW = 1000,
-	MAPS_MOST = 8,	     /* an allocator may map a little more */
-	GROWTH_MOST_KB = 1024, /* of all cycles together */
+	MAPS_MAX = 8,	     /* an allocator may map a little more */
+	GROWTH_MAX_KB = 1024, /* of all cycles together */
 };
 
 /* ---- What the process has ------------------------------------------------ */
@@ -200,9 +200,9 @@ START_TEST(stopping_with_work_in_flight_leaves_nothing)
 	ck_assert_int_eq(after.threads, before.threads);
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 	/* A sanitizer keeps what was freed for a while. */
-	ck_assert_int_le(after.maps, before.maps + MAPS_MOST);
+	ck_assert_int_le(after.maps, before.maps + MAPS_MAX);
 	ck_assert_int_le(after.resident_kb,
-			 before.resident_kb + GROWTH_MOST_KB);
+			 before.resident_kb + GROWTH_MAX_KB);
 #endif
 }
 END_TEST

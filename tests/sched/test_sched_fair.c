@@ -298,7 +298,7 @@ struct yielder {
 
 static struct {
 	struct yielder yielder[10000];
-	uint64_t runs, worst, most;
+	uint64_t runs, worst, max;
 	unsigned count;
 	bool warm;
 } gap;
@@ -314,7 +314,7 @@ static int64_t yield_for_ever(void *arg)
 			gap.worst = waited;
 		self->since = gap.runs;
 		EXPECT(weft_yield() == 0);
-	} while (gap.runs < gap.most);
+	} while (gap.runs < gap.max);
 	return 0;
 }
 
@@ -335,7 +335,7 @@ static int64_t start_yielders(void *arg)
 static void submit_one(struct weft_runtime *runtime, void *arg)
 {
 	(void)arg;
-	if (gap.runs && gap.runs < gap.most)
+	if (gap.runs && gap.runs < gap.max)
 		EXPECT(weft_submit(runtime, nothing, NULL, 0, NULL) == 0);
 }
 
@@ -355,11 +355,11 @@ START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 		.after_step = _i < 3 * 2 * CROWDS ? NULL : submit_one,
 	};
 	unsigned slack = 0, settle = config.after_step ? 3000 : 0;
-	unsigned most = settle ? 12 : 2;
+	unsigned max = settle ? 12 : 2;
 
 	memset(&gap, 0, sizeof(gap));
 	gap.count = crowds[_i / 2 % CROWDS];
-	gap.most = 30 * gap.count;
+	gap.max = 30 * gap.count;
 	(void)must_run(&config, start_yielders, &settle);
 	/* A step of one worker is a tick while the other stands still. */
 	if (config.workers > 1)
@@ -367,7 +367,7 @@ START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 	if (getenv("WEFT_TEST_VERBOSE"))
 		printf("%u tasks, %u workers: %" PRIu64 "\n", gap.count,
 		       config.workers, gap.worst);
-	ck_assert_msg(gap.worst <= most * gap.count + slack,
+	ck_assert_msg(gap.worst <= max * gap.count + slack,
 		      "%u tasks, %u workers: %" PRIu64 " runs", gap.count,
 		      config.workers, gap.worst);
 }

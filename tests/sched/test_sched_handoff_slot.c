@@ -21,7 +21,7 @@ struct thing {
 };
 
 static struct thing things[THINGS];
-static struct weft__slot slot;
+static struct weft__handoff_slot slot;
 static weft__atomic(uint64_t) stolen, wrong;
 static weft__atomic(bool) over;
 static bool fenced;
@@ -49,7 +49,7 @@ static void *help(void *arg)
 
 	/* relaxed: it ends at some time. */
 	while (!weft__load(&over, relaxed)) {
-		task = weft__slot_steal(&slot, self, fenced);
+		task = weft__handoff_slot_steal(&slot, self, fenced);
 		if (!task) {
 			sched_yield();
 			continue;
@@ -90,7 +90,7 @@ static void dawdle(uint64_t n)
 
 static void empty(uint64_t *ret_sum)
 {
-	struct weft__task *task = weft__slot_take(&slot, fenced);
+	struct weft__task *task = weft__handoff_slot_take(&slot, fenced);
 
 	if (task)
 		have(task, ret_sum);
@@ -98,21 +98,21 @@ static void empty(uint64_t *ret_sum)
 
 static void own(uint64_t *ret_given, uint64_t *ret_sum)
 {
-	uint64_t most = getenv("WEFT_TEST_LONG") ? STOLEN_LONG : STOLEN;
+	uint64_t max = getenv("WEFT_TEST_LONG") ? STOLEN_LONG : STOLEN;
 	struct weft__task *task;
 	uint64_t n = 0;
 
 	/* relaxed: a count. */
-	while (weft__load(&stolen, relaxed) < most) {
+	while (weft__load(&stolen, relaxed) < max) {
 		task = new_thing(++n);
 		((struct thing *)(void *)task)->written = n;
 		*ret_given += n;
-		if (!weft__slot_has(&slot)) {
-			weft__slot_put(&slot, task);
+		if (!weft__handoff_slot_has(&slot)) {
+			weft__handoff_slot_put(&slot, task);
 			dawdle(n);
 			continue;
 		}
-		task = weft__slot_swap(&slot, task, fenced);
+		task = weft__handoff_slot_swap(&slot, task, fenced);
 		if (task)
 			have(task, ret_sum);
 		if (n % 3 == 0)
@@ -146,7 +146,7 @@ static void race(void)
 	errors = weft__load(&wrong, relaxed);
 	ck_assert_uint_eq(errors, 0);
 	ck_assert_uint_eq(sum, given);
-	ck_assert_ptr_null(weft__slot_has(&slot));
+	ck_assert_ptr_null(weft__handoff_slot_has(&slot));
 	/* relaxed: likewise. */
 	claim = weft__load(&slot.claim, relaxed);
 	ck_assert_uint_eq(claim, 0);

@@ -148,14 +148,14 @@ START_TEST(one_task_wakes_one_of_eight_sleepers)
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 8,
-		.sentinel_off = _i % 2,
+		.monitor_off = _i % 2,
 	};
 	struct fake_result result;
 
 	done = false;
 	result = must_run(&config, sleep_for_long, NULL);
 	ck_assert(done);
-	/* Each that is woken may appoint a sentinel. */
+	/* Each that is woken may appoint a monitor. */
 	ck_assert_uint_le(result.stats.total.wakes_sent, _i % 2 ? 0 : 8);
 }
 END_TEST
@@ -213,7 +213,7 @@ START_TEST(searcher_with_work_of_its_own_does_not_hide_others)
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 2,
-		.sentinel_off = true,
+		.monitor_off = true,
 	};
 
 	hog_id = pushed_at = 0;
@@ -246,7 +246,7 @@ START_TEST(burst_is_shared_by_all_workers)
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 8,
-		.sentinel_off = true,
+		.monitor_off = true,
 	};
 	struct fake_result result;
 
@@ -280,12 +280,12 @@ static int64_t hand_on(void *arg)
 	return 0;
 }
 
-START_TEST(no_wake_up_is_lost_without_a_sentinel)
+START_TEST(no_wake_up_is_lost_without_a_monitor)
 {
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 1 + (unsigned)_i % 6,
-		.sentinel_off = true,
+		.monitor_off = true,
 		.budgets_vary = true,
 	};
 	unsigned left = 2000;
@@ -308,11 +308,11 @@ static void count_step(struct weft_runtime *runtime, void *arg)
 static int64_t idle_for_an_hour(void *arg)
 {
 	(void)arg;
-	/* The sentinel retires after 100 ms. */
+	/* The monitor retires after 100 ms. */
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 	steps_of_idling = 0;
 	EXPECT(weft_sleep(WEFT_SEC(3600)) == 0);
-	/* To sleep, to wake once or twice on the way, the sentinel's watch. */
+	/* To sleep, to wake once or twice on the way, the monitor's watch. */
 	EXPECT(steps_of_idling < 500);
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 	return 0;
@@ -339,7 +339,7 @@ END_TEST
 enum { HOG_MS = 1000 };
 /* p99 and the worst, as hog_timer's in bench/bars.json. */
 #define LATE_P99_NS WEFT_MS(5)
-#define LATE_MOST_NS WEFT_MS(15)
+#define LATE_MAX_NS WEFT_MS(15)
 
 static uint64_t armed_ns, late_ns;
 static unsigned naps, late_naps;
@@ -395,7 +395,7 @@ START_TEST(timers_go_on_while_a_task_computes)
 	done = false;
 	late_ns = naps = late_naps = 0;
 	(void)must_run(&config, hog_everybodys_timers, NULL);
-	ck_assert_uint_le(late_ns, LATE_MOST_NS);
+	ck_assert_uint_le(late_ns, LATE_MAX_NS);
 	ck_assert_uint_le(late_naps, naps / 100);
 }
 END_TEST
@@ -548,7 +548,7 @@ START_TEST(timers_go_on_while_the_other_workers_are_busy)
 	done = false;
 	late_ns = naps = late_naps = 0;
 	(void)must_run(&config, hog_beside_busy, NULL);
-	ck_assert_uint_le(late_ns, LATE_MOST_NS);
+	ck_assert_uint_le(late_ns, LATE_MAX_NS);
 	ck_assert_uint_le(late_naps, naps / 100);
 }
 END_TEST
@@ -571,19 +571,19 @@ static Suite *idle_suite(void)
 	tcase_add_loop_test(
 		tc, searcher_with_work_of_its_own_does_not_hide_others, 0, 20);
 	tcase_add_loop_test(tc, burst_is_shared_by_all_workers, 0, 20);
-	tcase_add_loop_test(tc, no_wake_up_is_lost_without_a_sentinel, 0, 60);
+	tcase_add_loop_test(tc, no_wake_up_is_lost_without_a_monitor, 0, 60);
 	tcase_add_loop_test(tc, idle_runtime_does_nothing, 0, 10);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("late");
-	tcase_set_tags(tc, "sentinel");
+	tcase_set_tags(tc, "monitor");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, task_in_the_slot_starts_elsewhere, 0, 20);
 	tcase_add_loop_test(tc, theft_into_a_full_ring_loses_nothing, 0, 20);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("late timers");
-	tcase_set_tags(tc, "sentinel");
+	tcase_set_tags(tc, "monitor");
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, timers_go_on_while_a_task_computes, 0, 20);
 	tcase_add_loop_test(tc, timers_go_on_while_the_other_workers_are_busy,

@@ -203,7 +203,7 @@ static int64_t mark_behind_the_gate(void *arg)
 
 static int64_t overflow_step_by_step(void *arg)
 {
-	uint32_t slots = 1 + fake_runtime()->workers[0]->runq.most +
+	uint32_t slots = 1 + fake_runtime()->workers[0]->runq.max +
 			 WEFT__RUNQ_SLOTS;
 
 	(void)arg;
@@ -250,7 +250,7 @@ static int64_t tree(void *arg)
 	WEFT_SCOPE(all, NULL)
 		for (uint32_t i = 0; i < 10; i++)
 			EXPECT(WEFT_GO(all, tree, next) == 0);
-	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(fake_runtime(), &stats) == 0);
 	EXPECT(stats.stacks < 2500);
 	return 0;
 }
@@ -388,7 +388,7 @@ END_TEST
 
 static int64_t reach_the_limit(void *arg)
 {
-	unsigned most = *(unsigned *)arg;
+	unsigned max = *(unsigned *)arg;
 
 	/* Whichever workers ran those of the round before. */
 	for (int round = 0; round < 3; round++) {
@@ -402,7 +402,7 @@ static int64_t reach_the_limit(void *arg)
 			}
 			EXPECT(error == -EAGAIN);
 			/* The other is main. */
-			EXPECT(started == most - 1);
+			EXPECT(started == max - 1);
 		}
 	}
 	return 0;
@@ -410,14 +410,14 @@ static int64_t reach_the_limit(void *arg)
 
 START_TEST(limit_of_tasks_gives_eagain)
 {
-	unsigned most = 500;
+	unsigned max = 500;
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 1 + (unsigned)_i % 4,
-		.tasks_max = most,
+		.tasks_max = max,
 	};
 
-	(void)must_run(&config, reach_the_limit, &most);
+	(void)must_run(&config, reach_the_limit, &max);
 }
 END_TEST
 

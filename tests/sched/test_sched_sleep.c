@@ -7,7 +7,7 @@
 #include "runtime/sched/worker.h"
 #include "tests/fake/fake_check.h"
 
-/* ---- The sentinel's place ------------------------------------------------ */
+/* ---- The monitor's place ------------------------------------------------ */
 
 static bool done;
 
@@ -18,15 +18,15 @@ static int64_t note_run(void *arg)
 	return 0;
 }
 
-static uint32_t sentinel(void)
+static uint32_t monitor(void)
 {
 	/* relaxed: one thread. */
-	return weft__load(&fake_runtime()->sentinel, relaxed);
+	return weft__load(&fake_runtime()->monitor, relaxed);
 }
 
-static void submit_to_the_sentinel(void *arg)
+static void submit_to_the_monitor(void *arg)
 {
-	uint32_t before = sentinel();
+	uint32_t before = monitor();
 
 	(void)arg;
 	EXPECT(before != 0);
@@ -34,27 +34,27 @@ static void submit_to_the_sentinel(void *arg)
 	/* relaxed: one thread. */
 	EXPECT(weft__load(&fake_runtime()->workers[before - 1]->park_word,
 			  relaxed) == WEFT__PARK_NOTIFIED);
-	EXPECT(sentinel() == 0);
+	EXPECT(monitor() == 0);
 }
 
 /* One computes, the other looks up now and then, and is woken. */
-static int64_t compute_beside_the_sentinel(void *arg)
+static int64_t compute_beside_the_monitor(void *arg)
 {
 	(void)arg;
-	fake_foreign(WEFT_US(300), submit_to_the_sentinel, NULL);
+	fake_foreign(WEFT_US(300), submit_to_the_monitor, NULL);
 	fake_compute(WEFT_US(400));
 	EXPECT(weft_sleep(WEFT_MS(10)) == 0);
 	return 0;
 }
 
-/* Who sleeps when a sentinel has been woken takes its place, and is not woken
+/* Who sleeps when a monitor has been woken takes its place, and is not woken
  * for that. */
-START_TEST(sentinel_that_is_woken_has_left_its_place)
+START_TEST(monitor_that_is_woken_has_left_its_place)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
 
 	done = false;
-	(void)must_run(&config, compute_beside_the_sentinel, NULL);
+	(void)must_run(&config, compute_beside_the_monitor, NULL);
 	ck_assert(done);
 }
 END_TEST
@@ -69,7 +69,7 @@ static int64_t nap_at_once(void *arg)
 	return 0;
 }
 
-START_TEST(sentinel_is_woken_once)
+START_TEST(monitor_is_woken_once)
 {
 	struct fake_config config = {
 		.seed = seed_of(_i),
@@ -95,7 +95,7 @@ static int64_t receive_by_2(void *arg)
 static void hold_number_1(void *arg)
 {
 	(void)arg;
-	EXPECT(sentinel() == 0);
+	EXPECT(monitor() == 0);
 	fake_hold(1, true);
 }
 
@@ -107,18 +107,18 @@ static int64_t compute_beside_one_that_is_held(void *arg)
 	(void)arg;
 	fake_foreign(WEFT_MS(400), hold_number_1, NULL);
 	EXPECT(weft_sleep(WEFT_MS(500)) == 0);
-	EXPECT(sentinel() == (WEFT__SENTINEL_COMES | 2));
+	EXPECT(monitor() == (WEFT__MONITOR_COMES | 2));
 	WEFT_SCOPE (all, NULL) {
 		EXPECT(weft_go(all, receive_by_2, NULL, 0) == 0);
 		EXPECT(weft_sleep(WEFT_US(300)) == 0);
-		EXPECT(sentinel() == (WEFT__SENTINEL_COMES | 2));
+		EXPECT(monitor() == (WEFT__MONITOR_COMES | 2));
 		EXPECT(compute_beside_one(all, WEFT_MS(20)) < WEFT_MS(5));
 	}
 	fake_hold(1, false);
 	return 0;
 }
 
-START_TEST(sentinel_that_does_not_come_is_stood_in_for)
+START_TEST(monitor_that_does_not_come_is_stood_in_for)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 3 };
 
@@ -193,13 +193,13 @@ END_TEST
 static Suite *sleep_suite(void)
 {
 	Suite *suite = suite_create("sched/sleep");
-	TCase *tc = tcase_create("sentinel");
+	TCase *tc = tcase_create("monitor");
 
-	tcase_set_tags(tc, "sentinel");
-	tcase_add_loop_test(tc, sentinel_that_is_woken_has_left_its_place, 0,
+	tcase_set_tags(tc, "monitor");
+	tcase_add_loop_test(tc, monitor_that_is_woken_has_left_its_place, 0,
 			    20);
-	tcase_add_loop_test(tc, sentinel_is_woken_once, 0, 20);
-	tcase_add_loop_test(tc, sentinel_that_does_not_come_is_stood_in_for, 0,
+	tcase_add_loop_test(tc, monitor_is_woken_once, 0, 20);
+	tcase_add_loop_test(tc, monitor_that_does_not_come_is_stood_in_for, 0,
 			    20);
 	tcase_add_loop_test(
 		tc, task_that_nobody_was_woken_for_is_rescued_and_counted, 0,

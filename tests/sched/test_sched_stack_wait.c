@@ -14,9 +14,9 @@ enum { TASKS = 100, STACKS = 3 };
 
 static unsigned ran;
 
-static void limit_stacks(uint64_t most)
+static void limit_stacks(uint64_t max)
 {
-	fake_runtime()->stacks.most = most;
+	fake_runtime()->stacks.max = max;
 }
 
 static struct fake_config config_of(int i)

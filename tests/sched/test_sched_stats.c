@@ -118,7 +118,7 @@ static struct weft_stats stats_now(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
 	return stats;
 }
 
@@ -191,7 +191,7 @@ START_TEST(what_ran_elsewhere_was_stolen)
 		.seed = seed_of(_i),
 		.workers = 2,
 		.help_off = true,
-		.sentinel_off = true,
+		.monitor_off = true,
 	};
 	struct fake_result result;
 	uint32_t home = 0;
@@ -256,12 +256,12 @@ static int64_t ask_wrongly(void *arg)
 	struct weft_stats stats;
 
 	(void)arg;
-	EXPECT(weft_stats(NULL, &stats) == -EINVAL);
-	EXPECT(weft_stats(weft_runtime(), NULL) == -EINVAL);
+	EXPECT(weft_stats_get(NULL, &stats) == -EINVAL);
+	EXPECT(weft_stats_get(weft_runtime_self(), NULL) == -EINVAL);
 	EXPECT(weft_stats_worker(NULL, 0, &worker) == -EINVAL);
-	EXPECT(weft_stats_worker(weft_runtime(), 0, NULL) == -EINVAL);
-	EXPECT(weft_stats_worker(weft_runtime(), 3, &worker) == -EINVAL);
-	EXPECT(weft_stats_worker(weft_runtime(), 2, &worker) == 0);
+	EXPECT(weft_stats_worker(weft_runtime_self(), 0, NULL) == -EINVAL);
+	EXPECT(weft_stats_worker(weft_runtime_self(), 3, &worker) == -EINVAL);
+	EXPECT(weft_stats_worker(weft_runtime_self(), 2, &worker) == 0);
 	return 0;
 }
 

@@ -114,7 +114,7 @@ static void left_end(void)
 
 static int64_t leave_waiters(void *arg)
 {
-	left_begin(weft_runtime());
+	left_begin(weft_runtime_self());
 	wait_until(weft__load(&left.begun, relaxed) == KINDS);
 	if (*(int *)arg)
 		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
@@ -196,7 +196,7 @@ static int64_t submit_late(void *arg)
 	WEFT_SHIELD
 		while (!weft__load(&late.refused, acquire))
 			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-	ck_assert_int_eq(weft_submit(weft_runtime(), nothing, NULL, 0, NULL),
+	ck_assert_int_eq(weft_submit(weft_runtime_self(), nothing, NULL, 0, NULL),
 			 -ESHUTDOWN);
 	return 0;
 }
@@ -222,8 +222,8 @@ static int64_t end_beside_submitters(void *arg)
 {
 	pthread_t *thread = arg;
 
-	late.runtime = weft_runtime();
-	ck_assert_int_eq(weft_submit(weft_runtime(), submit_late, NULL, 0,
+	late.runtime = weft_runtime_self();
+	ck_assert_int_eq(weft_submit(weft_runtime_self(), submit_late, NULL, 0,
 				     NULL),
 			 0);
 	ck_assert_int_eq(pthread_create(thread, NULL, submit_on, NULL), 0);
@@ -331,7 +331,7 @@ static int64_t computes(void *arg)
 		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 
 		opts.name = "digger";
-		ck_assert_int_eq(weft_submit(weft_runtime(), computes, NULL, 0,
+		ck_assert_int_eq(weft_submit(weft_runtime_self(), computes, NULL, 0,
 					     &opts),
 				 0);
 		thread_pause_ns(10000000);
@@ -359,7 +359,7 @@ static int submit_named(struct weft_runtime *runtime, weft_fn fn,
 
 static int64_t leave_stubborn(void *arg)
 {
-	struct weft_runtime *runtime = weft_runtime();
+	struct weft_runtime *runtime = weft_runtime_self();
 
 	(void)arg;
 	ck_assert_int_eq(submit_named(runtime, stubborn, "mule"), 0);
@@ -471,7 +471,7 @@ static void waiters_end(void)
 static int64_t leave_waited(void *arg)
 {
 	(void)arg;
-	waiters_begin(weft_runtime());
+	waiters_begin(weft_runtime_self());
 	wait_until(weft__load(&stubborn_begun, relaxed) == WAITED);
 	return 0;
 }
@@ -553,7 +553,7 @@ static int64_t clean_up(void *arg)
 static int64_t leave_one_that_cleans_up(void *arg)
 {
 	(void)arg;
-	ck_assert_int_eq(submit_named(weft_runtime(), clean_up, "maid"), 0);
+	ck_assert_int_eq(submit_named(weft_runtime_self(), clean_up, "maid"), 0);
 	return 3;
 }
 

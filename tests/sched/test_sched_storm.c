@@ -2,7 +2,7 @@
 /*
  * Suite sched/storm: programs by chance.  Tasks start others in groups and
  * under supervisors, join, cancel, wait and compute, with deadlines and
- * shields, on several workers with and without a sentinel; other threads push
+ * shields, on several workers with and without a monitor; other threads push
  * tasks.  What must hold: it ends, every task ends once, and none outlives its
  * scope.
  *
@@ -16,7 +16,7 @@
 #include "runtime/sched/wait.h"
 #include "tests/fake/fake_check.h"
 
-enum { STEPS_MOST = 12, CHILDREN_MOST = 6, DEPTH_MOST = 5, TASKS_MOST = 3000 };
+enum { STEPS_MAX = 12, CHILDREN_MAX = 6, DEPTH_MAX = 5, TASKS_MAX = 3000 };
 
 static unsigned started, ended;
 
@@ -64,8 +64,8 @@ static void act_scope(int depth)
 
 	EXPECT((group ? weft_group_begin(&scope) :
 			weft_supervisor_begin(&scope)) == 0);
-	for (uint64_t n = fake_random(CHILDREN_MOST); n > 0; n--) {
-		if (started >= TASKS_MOST)
+	for (uint64_t n = fake_random(CHILDREN_MAX); n > 0; n--) {
+		if (started >= TASKS_MAX)
 			break;
 		if (!start_one(&scope, depth - 1, &alive,
 			       fake_random(2) ? &task : NULL))
@@ -85,7 +85,7 @@ static void act_scope(int depth)
 	}
 	result = weft_scope_end(&scope);
 	EXPECT(group ? proper(result) || result == -EIO :
-		       result >= 0 && result <= CHILDREN_MOST);
+		       result >= 0 && result <= CHILDREN_MAX);
 	EXPECT(alive == 0);
 }
 
@@ -162,7 +162,7 @@ static int64_t act_task(void *arg)
 {
 	struct plan plan = *(struct plan *)arg;
 
-	for (uint64_t n = fake_random(STEPS_MOST); n > 0; n--)
+	for (uint64_t n = fake_random(STEPS_MAX); n > 0; n--)
 		act(plan.depth);
 	fake_note(ended);
 	ended++;
@@ -178,7 +178,7 @@ static int64_t storm(void *arg)
 	for (int round = 0; round < 20; round++) {
 		WEFT_SUPERVISE(all)
 			for (int i = 0; i < 4; i++)
-				(void)start_one(all, DEPTH_MOST, &alive, NULL);
+				(void)start_one(all, DEPTH_MAX, &alive, NULL);
 		EXPECT(alive == 0);
 	}
 	return 0;
@@ -192,7 +192,7 @@ START_TEST(storm_abates)
 		.look_ns = _i % 5 == 0 ? 1000 : 0,
 		.step_ns = _i % 7 == 0 ? 20000 : 0,
 		.budgets_vary = _i % 2,
-		.sentinel_off = _i % 3 == 0,
+		.monitor_off = _i % 3 == 0,
 		.in_turn = _i % 4 == 0,
 		.steps_max = 5000000,
 	};

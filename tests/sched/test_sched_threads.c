@@ -134,7 +134,7 @@ static int64_t use_many_workers(void *arg)
 	struct weft_stats stats;
 
 	(void)arg;
-	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_eq(stats.workers, many_workers);
 	ck_assert_int_eq(threads_now(),
 			 threads_before + (int)many_workers - 1);
@@ -201,7 +201,7 @@ static uint64_t mix(uint64_t x)
  * at once. */
 struct burst {
 	uint64_t first;
-	struct weft_count waiting;
+	struct weft_wait_group waiting;
 	struct weft_event gate;
 };
 
@@ -216,7 +216,7 @@ static int64_t leaf(void *arg)
 	uint64_t number = l->number;
 
 	if (number % 2) {
-		weft_count_done(&l->burst->waiting);
+		weft_wait_group_done(&l->burst->waiting);
 		EXPECT(weft_event_wait(&l->burst->gate) == 0);
 	}
 	/* relaxed: read when all have ended. */
@@ -231,7 +231,7 @@ static int64_t burst(void *arg)
 {
 	struct burst b = {
 		.first = *(uint64_t *)arg,
-		.waiting = WEFT_COUNT_INIT(BURST / 2),
+		.waiting = WEFT_WAIT_GROUP_INIT(BURST / 2),
 	};
 
 	WEFT_SUPERVISE(scope) {
@@ -240,7 +240,7 @@ static int64_t burst(void *arg)
 
 			EXPECT(WEFT_GO(scope, leaf, l) == 0);
 		}
-		EXPECT(weft_count_wait(&b.waiting) == 0);
+		EXPECT(weft_wait_group_wait(&b.waiting) == 0);
 		weft_event_set(&b.gate);
 	}
 	return 0;
@@ -262,7 +262,7 @@ static int64_t all_bursts(void *arg)
 		expected += mix(i);
 	ck_assert_uint_eq(weft__load(&sum, relaxed), count * (count - 1) / 2);
 	ck_assert_uint_eq(weft__load(&mixed, relaxed), expected);
-	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_eq(stats.total.spawned, count + count / BURST);
 	/* All but main. */
 	ck_assert_uint_eq(stats.total.ended, count + count / BURST);
@@ -377,7 +377,7 @@ static int64_t crowd_of_sleepers(void *arg)
 		/* Until all of them have run, and sleep. */
 		do {
 			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
-			ck_assert_int_eq(weft_stats(weft_runtime(), &stats),
+			ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats),
 					 0);
 		} while (stats.stacks < count + 1);
 		ck_assert_uint_eq(stats.stacks, count + 1);
@@ -385,7 +385,7 @@ static int64_t crowd_of_sleepers(void *arg)
 		weft_scope_cancel(scope);
 	}
 	/* Main is left; and perhaps one that is on its way back. */
-	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_le(stats.stacks, 2);
 	return 0;
 }

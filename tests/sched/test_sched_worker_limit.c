@@ -75,7 +75,7 @@ static int64_t yield_on(void *arg)
 static uint32_t most(void)
 {
 	/* relaxed: one thread. */
-	return weft__load(&fake_runtime()->crowd.most, relaxed);
+	return weft__load(&fake_runtime()->worker_limit.max, relaxed);
 }
 
 static uint64_t polls_of(unsigned worker)
@@ -90,7 +90,7 @@ static uint64_t given_way(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(fake_runtime(), &stats) == 0);
 	return stats.total.given_way;
 }
 
@@ -280,11 +280,11 @@ START_TEST(all_run_where_processors_suffice)
 END_TEST
 
 /* Nobody could be there for one that is late. */
-START_TEST(all_run_without_a_sentinel)
+START_TEST(all_run_without_a_monitor)
 {
 	struct fake_config config = crowd(_i, 3, 1);
 
-	config.sentinel_off = true;
+	config.monitor_off = true;
 	(void)must_run(&config, all_run_main, NULL);
 }
 END_TEST
@@ -340,7 +340,7 @@ AMONG(nap_on, rarer_trials)
 	EXPECT(most() == 1);
 	/* 250, 500, 1000 ms: three trials, and the next is far.
 	 * relaxed: one thread. */
-	EXPECT(weft__load(&fake_runtime()->crowd.hold_ns, relaxed) ==
+	EXPECT(weft__load(&fake_runtime()->worker_limit.hold_ns, relaxed) ==
 	       8 * WEFT__CROWD_HOLD_NS);
 }
 
@@ -516,7 +516,7 @@ static Suite *crowd_suite(void)
 	tcase_add_test(tc, sleepers_are_woken_from_the_lowest_on);
 	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
-	tcase_add_loop_test(tc, all_run_without_a_sentinel, 0, SEEDS);
+	tcase_add_loop_test(tc, all_run_without_a_monitor, 0, SEEDS);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("trials");
 	tcase_add_loop_test(tc, another_one_runs_when_processors_are_free, 0,

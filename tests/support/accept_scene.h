@@ -33,7 +33,7 @@ static inline int connect_to(const char *text)
 static inline struct weft__listener listener_now(int fd)
 {
 	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(weft_runtime())->fds, fd);
+		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
 	struct weft__listener copy;
 
 	weft__lock_take(&entry->lock);
@@ -65,7 +65,7 @@ static inline void limit_fds(rlim_t limit)
 static inline int client_of(int *clients, int count,
 			    const struct weft_addr *peer)
 {
-	bool in_order = weft_runtime()->workers_count == 1;
+	bool in_order = weft_runtime_self()->workers_count == 1;
 
 	for (int i = 0; i < count; i++) {
 		int client = clients[i];
@@ -85,7 +85,7 @@ static inline int client_of(int *clients, int count,
 }
 
 /* The share of a processor that is next to nothing: what is tried 20 times a
- * second, and the sentinel's look every millisecond meanwhile.  A tool makes
+ * second, and the monitor's look every millisecond meanwhile.  A tool makes
  * that dearer; a loop would take all of it. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
 enum { NEXT_TO_NOTHING = 8 };
@@ -98,14 +98,14 @@ enum { NEXT_TO_NOTHING = 20 };
 static inline void expect_next_to_nothing_spent(void)
 {
 	enum { WINDOWS = 8, WINDOW_MS = 200 };
-	uint64_t most_ns = WEFT_MS(WINDOW_MS) / NEXT_TO_NOTHING, cpu = most_ns;
+	uint64_t max_ns = WEFT_MS(WINDOW_MS) / NEXT_TO_NOTHING, cpu = max_ns;
 
-	for (int i = 0; i < WINDOWS && cpu >= most_ns; i++) {
+	for (int i = 0; i < WINDOWS && cpu >= max_ns; i++) {
 		cpu = cpu_ns();
 		ck_assert_int_eq(weft_sleep(WEFT_MS(WINDOW_MS)), 0);
 		cpu = cpu_ns() - cpu;
 	}
-	ck_assert_msg(cpu < most_ns, "%lu us", cpu / 1000);
+	ck_assert_msg(cpu < max_ns, "%lu us", cpu / 1000);
 }
 
 #endif

@@ -10,7 +10,7 @@
 
 struct gate {
 	weft__atomic(uint32_t) open; /* a futex */
-	weft__atomic(unsigned) came, inside, most_inside, done;
+	weft__atomic(unsigned) came, inside, max_inside, done;
 };
 
 static inline void gate_open(struct gate *gate)
@@ -29,10 +29,10 @@ static inline int64_t gate_pass(void *arg)
 {
 	struct gate *gate = arg;
 	unsigned inside = weft__add(&gate->inside, 1u, acq_rel) + 1;
-	unsigned most = weft__load(&gate->most_inside, relaxed);
+	unsigned max = weft__load(&gate->max_inside, relaxed);
 
-	while (most < inside &&
-	       !weft__cas(&gate->most_inside, &most, inside, relaxed))
+	while (max < inside &&
+	       !weft__cas(&gate->max_inside, &max, inside, relaxed))
 		;
 	weft__add(&gate->came, 1u, release);
 	while (!weft__load(&gate->open, acquire))
@@ -88,7 +88,7 @@ static inline struct weft_blocking_stats pool_stats(void)
 {
 	struct weft_blocking_stats stats;
 
-	ck_assert_int_eq(weft_blocking_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), &stats), 0);
 	return stats;
 }
 

@@ -11,7 +11,7 @@
 
 #include "tests/support/sched_scene.h"
 
-enum { BOOK_MOST = 1 << 16, ROOM_MOST = 1024 };
+enum { BOOK_MAX = 1 << 16, ROOM_MAX = 1024 };
 
 static const size_t capacities[] = { 0, 1, 2, 7, 1024 };
 
@@ -20,8 +20,8 @@ enum { CAPACITIES = sizeof(capacities) / sizeof(capacities[0]) };
 /* Of one run; the fake driver has one thread. */
 struct book {
 	uint32_t next; /* values so far */
-	uint8_t sent[BOOK_MOST];
-	uint8_t got[BOOK_MOST];
+	uint8_t sent[BOOK_MAX];
+	uint8_t got[BOOK_MAX];
 };
 
 static inline void book_sent(struct book *book, uint32_t value)
@@ -39,7 +39,7 @@ static inline void book_got(struct book *book, uint32_t value)
 /* A value that nobody has sent. */
 static inline uint32_t book_value(struct book *book)
 {
-	EXPECT(book->next < BOOK_MOST);
+	EXPECT(book->next < BOOK_MAX);
 	return book->next++;
 }
 
@@ -66,7 +66,7 @@ static inline void book_close(const struct book *book)
 static inline void chan_begin(struct weft_chan *chan, uint32_t *room,
 			      size_t capacity)
 {
-	EXPECT(capacity <= ROOM_MOST);
+	EXPECT(capacity <= ROOM_MAX);
 	EXPECT(weft_chan_init(chan, room, capacity, sizeof(*room)) == 0);
 }
 

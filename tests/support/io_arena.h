@@ -16,8 +16,8 @@ enum { RACES = 8000 };
 enum { RACES = 30000 };
 #endif
 
-enum { ARENAS = 8, PARTS = 2, PERMITS = 11, ROOM = 4, BYTES_MOST = 256,
-       WRITE_MOST = 8192, FILE_BYTES = 1 << 20 };
+enum { ARENAS = 8, PARTS = 2, PERMITS = 11, ROOM = 4, BYTES_MAX = 256,
+       WRITE_MAX = 8192, FILE_BYTES = 1 << 20 };
 
 /* The descriptors of an arena have numbers that nobody else gets: a call that
  * begins after the close must find nothing there. */
@@ -122,7 +122,7 @@ static inline void pause_a_little(uint64_t *random)
 
 struct guarded {
 	unsigned char before[FENCE_BYTES];
-	unsigned char bytes[BYTES_MOST];
+	unsigned char bytes[BYTES_MAX];
 	unsigned char behind[FENCE_BYTES];
 };
 
@@ -197,18 +197,18 @@ static inline void guarded_check(const struct guarded *guarded, uint64_t at,
 	EXPECT(all_are(guarded->before, FENCE_BYTES, CANARY));
 	EXPECT(all_are(guarded->behind, FENCE_BYTES, CANARY));
 	stream_check(guarded->bytes, done, at);
-	EXPECT(all_are(guarded->bytes + done, BYTES_MOST - done, UNTOUCHED));
+	EXPECT(all_are(guarded->bytes + done, BYTES_MAX - done, UNTOUCHED));
 }
 
 static inline ssize_t read_part(struct part *part)
 {
 	struct arena *arena = part->arena;
-	size_t count = 1 + chance(&part->random, BYTES_MOST), done;
+	size_t count = 1 + chance(&part->random, BYTES_MAX), done;
 	struct guarded guarded;
 	ssize_t r;
 
 	memset(&guarded, CANARY, sizeof(guarded));
-	memset(guarded.bytes, UNTOUCHED, BYTES_MOST);
+	memset(guarded.bytes, UNTOUCHED, BYTES_MAX);
 	r = read_somehow(part, arena->fds[0], guarded.bytes, count, &done);
 	guarded_check(&guarded, arena->got, done);
 	/* Nobody writes there any more. */
@@ -265,9 +265,9 @@ static inline ssize_t write_somehow(struct part *part, int fd, void *bytes,
 static inline ssize_t write_part(struct part *part)
 {
 	struct arena *arena = part->arena;
-	unsigned most = chance(&part->random, 8) ? BYTES_MOST : WRITE_MOST;
-	size_t count = 1 + chance(&part->random, most), done;
-	unsigned char bytes[WRITE_MOST];
+	unsigned max = chance(&part->random, 8) ? BYTES_MAX : WRITE_MAX;
+	size_t count = 1 + chance(&part->random, max), done;
+	unsigned char bytes[WRITE_MAX];
 	ssize_t r;
 
 	stream_fill(bytes, count, arena->sent);

@@ -63,7 +63,7 @@ static inline void wait_for_all_workers(void)
 {
 	struct weft_worker_stats stats;
 
-	for (unsigned i = 0; weft_stats_worker(weft_runtime(), i, &stats) == 0;)
+	for (unsigned i = 0; weft_stats_worker(weft_runtime_self(), i, &stats) == 0;)
 		if (stats.ticks > 0 || stats.parks > 0 || stats.polls > 0)
 			i++;
 		else
@@ -77,7 +77,7 @@ static inline void expect_no_rescues(void)
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 	struct weft_stats stats;
 
-	ck_assert_int_eq(weft_stats(weft_runtime(), &stats), 0);
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_eq(stats.total.rescues, 0);
 #endif
 }
@@ -97,7 +97,7 @@ static inline int64_t io_main_task(void *arg)
 	wait_for_all_workers();
 	r = io_main->fn(io_main->arg);
 
-	ck_assert_uint_eq(weft__load(&weft__reactor(weft_runtime())->stale,
+	ck_assert_uint_eq(weft__load(&weft__reactor(weft_runtime_self())->stale,
 				     relaxed),
 			  0);
 	expect_no_rescues();

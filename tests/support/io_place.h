@@ -21,7 +21,7 @@
 #include "tests/support/io_kit.h"
 
 enum { SHORT_BYTES = 10, LONG_BYTES = 1 << 20, FENCE_BYTES = 16 };
-enum { CANARY = 0xa5, UNTOUCHED = 0xee, CLIENTS_MOST = 24 };
+enum { CANARY = 0xa5, UNTOUCHED = 0xee, CLIENTS_MAX = 24 };
 
 /* Memory to receive into, between two fences. */
 struct fenced {
@@ -49,7 +49,7 @@ struct place {
 	struct fenced *into;
 	size_t moved; /* by the last call that tells so */
 
-	int clients[CLIENTS_MOST];
+	int clients[CLIENTS_MAX];
 	unsigned clients_count;
 	char address[WEFT_ADDR_TEXT_BYTES];
 	struct weft_addr addr;
@@ -371,7 +371,7 @@ static inline void signals_settle(struct place *place)
 
 static inline void client_keep(struct place *place, int fd)
 {
-	EXPECT(fd >= 0 && place->clients_count < CLIENTS_MOST);
+	EXPECT(fd >= 0 && place->clients_count < CLIENTS_MAX);
 	place->clients[place->clients_count++] = fd;
 }
 

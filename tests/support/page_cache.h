@@ -15,21 +15,21 @@
 
 #include "tests/support/io_kit.h"
 
-enum { PAGE = 4096, PAGES_MOST = 256 };
+enum { PAGE = 4096, PAGES_MAX = 256 };
 
 static inline size_t file_bytes(int fd)
 {
 	struct stat st;
 
 	ck_assert_int_eq(fstat(fd, &st), 0);
-	ck_assert_int_le(st.st_size, PAGES_MOST * PAGE);
+	ck_assert_int_le(st.st_size, PAGES_MAX * PAGE);
 	return (size_t)st.st_size;
 }
 
 /* Pages of a stretch of the file that are in the page cache. */
 static inline size_t resident(int fd, off_t offset, size_t bytes)
 {
-	unsigned char pages[PAGES_MOST];
+	unsigned char pages[PAGES_MAX];
 	size_t first = (size_t)offset / PAGE;
 	size_t last = ((size_t)offset + bytes - 1) / PAGE;
 	size_t all = file_bytes(fd);

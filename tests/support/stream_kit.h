@@ -114,16 +114,16 @@ static inline uint64_t requests_made(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(weft_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
 	return stats.total.ops;
 }
 
-static inline int peek_within(struct weft_stream *stream, weft_nsec most_ns)
+static inline int peek_within(struct weft_stream *stream, weft_nsec max_ns)
 {
 	const void *data;
 	ssize_t n = 0;
 
-	WEFT_WITHIN (most_ns)
+	WEFT_WITHIN (max_ns)
 		n = weft_stream_peek(stream, &data);
 	return (int)n;
 }
@@ -158,20 +158,20 @@ static inline void kit_receive_several(struct weft_stream *stream,
 struct kit_sender {
 	int fd;
 	uint64_t bytes;
-	unsigned chunk_most;
+	unsigned chunk_max;
 	uint64_t random;
 };
 
 static inline int64_t kit_send(void *arg)
 {
 	struct kit_sender *sender = *(struct kit_sender **)arg;
-	unsigned char *chunk = malloc(sender->chunk_most);
+	unsigned char *chunk = malloc(sender->chunk_max);
 	uint64_t at = 0;
 
 	EXPECT(chunk != NULL);
 	while (at < sender->bytes) {
 		size_t count =
-			1 + kit_chance(&sender->random, sender->chunk_most);
+			1 + kit_chance(&sender->random, sender->chunk_max);
 
 		if (count > sender->bytes - at)
 			count = (size_t)(sender->bytes - at);
@@ -224,26 +224,26 @@ static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 }
 
 /* So many bytes through a connection, which is closed then. */
-static inline void kit_pour_through(const int fds[2], unsigned chunk_most,
+static inline void kit_pour_through(const int fds[2], unsigned chunk_max,
 				    uint64_t bytes)
 {
 	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
-	struct kit_sender sender = { fds[1], bytes, chunk_most, bytes };
+	struct kit_sender sender = { fds[1], bytes, chunk_max, bytes };
 
 	WEFT_SUPERVISE (scope) {
 		kit_go(scope, kit_send, &sender);
-		kit_take_all(&stream, 0, bytes, chunk_most);
+		kit_take_all(&stream, 0, bytes, chunk_max);
 	}
 	EXPECT(weft_stream_close(&stream) == 0);
 	EXPECT(weft_close(fds[1]) == 0);
 }
 
-static inline void kit_pour(unsigned chunk_most, uint64_t bytes)
+static inline void kit_pour(unsigned chunk_max, uint64_t bytes)
 {
 	int fds[2];
 
 	socket_pair(fds);
-	kit_pour_through(fds, chunk_most, bytes);
+	kit_pour_through(fds, chunk_max, bytes);
 }
 
 /* Each is waited for, or not. */
@@ -266,7 +266,7 @@ static inline void kit_exchange(struct weft_stream *stream, int peer,
 static inline struct weft__pool *kit_pool(unsigned worker,
 					  enum weft__pool_kind kind)
 {
-	return &weft__shard(weft_runtime()->workers[worker])->pools[kind];
+	return &weft__shard(weft_runtime_self()->workers[worker])->pools[kind];
 }
 
 /* How many of all workers the kernel has taken so far. */
@@ -275,7 +275,7 @@ static inline uint32_t kit_taken(enum weft__pool_kind kind)
 	uint32_t count = 0;
 
 	/* relaxed: a look. */
-	for (unsigned i = 0; i < weft_runtime()->workers_count; i++)
+	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++)
 		count += weft__load(&kit_pool(i, kind)->taken, relaxed);
 	return count;
 }
@@ -296,7 +296,7 @@ static inline uint32_t pool_missing(struct weft__pool *pool)
 /* All streams were closed: so all buffers are back. */
 static inline void expect_no_buffer_missing(void)
 {
-	for (unsigned i = 0; i < weft_runtime()->workers_count; i++)
+	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++)
 		for (int kind = 0; kind < WEFT__POOLS; kind++)
 			ck_assert_uint_eq(
 				pool_missing(kit_pool(
@@ -309,8 +309,8 @@ static inline int64_t kit_main(void *arg)
 	weft_fn fn = *(weft_fn *)arg;
 	int64_t r;
 
-	if (weft_runtime()->workers_count == 2)
-		weft__reactor(weft_runtime())->tells_ends = false;
+	if (weft_runtime_self()->workers_count == 2)
+		weft__reactor(weft_runtime_self())->tells_ends = false;
 	r = fn(NULL);
 	expect_no_buffer_missing();
 	return r;

@@ -40,7 +40,7 @@ static inline void go_one_way(struct way *way, void (*fn)(struct way *way))
 	WEFT_SUPERVISE (scope) {
 		/* Wherever the stream's task is. */
 		for (unsigned i = 0;
-		     way->busy && i < weft_runtime()->workers_count; i++)
+		     way->busy && i < weft_runtime_self()->workers_count; i++)
 			kit_go(scope, be_ready, &over);
 		fn(way);
 		weft__store(&over, true, release);
@@ -220,11 +220,11 @@ static inline void answer_bit_by_bit(struct way *way)
 				  i ? SO_RCVBUF : SO_SNDBUF, &bytes,
 				  sizeof(bytes)) == 0);
 	for (unsigned i = 0; i < kit_rounds(8); i++) {
-		way->bytes = 2 * WEFT__OUT_BYTES;
-		put_bytes(way, WEFT__OUT_BYTES, 0);
+		way->bytes = 2 * WEFT__SEND_BUFFER_BYTES;
+		put_bytes(way, WEFT__SEND_BUFFER_BYTES, 0);
 		WEFT_SUPERVISE (scope) {
 			kit_go(scope, sip_and_ask, way);
-			put_bytes(way, WEFT__OUT_BYTES, WEFT__OUT_BYTES);
+			put_bytes(way, WEFT__SEND_BUFFER_BYTES, WEFT__SEND_BUFFER_BYTES);
 			EXPECT(weft_stream_peek(&way->stream, &data) == 3);
 			weft_stream_skip(&way->stream, 3);
 		}

@@ -18,7 +18,7 @@ static struct {
 	struct weft_cond cond;
 	struct weft_event event;
 	struct weft_notify notify;
-	struct weft_count count;
+	struct weft_wait_group count;
 	struct weft_barrier barrier;
 	struct weft_once once;
 
@@ -137,17 +137,17 @@ static inline void notify_open(void)
 
 static inline void count_close(void)
 {
-	weft_count_add(&shared.count, 1);
+	weft_wait_group_add(&shared.count, 1);
 }
 
 static inline int count_wait(void)
 {
-	return weft_count_wait(&shared.count);
+	return weft_wait_group_wait(&shared.count);
 }
 
 static inline void count_open(void)
 {
-	weft_count_done(&shared.count);
+	weft_wait_group_done(&shared.count);
 }
 
 static inline int barrier_wait(void)

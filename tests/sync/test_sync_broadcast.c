@@ -18,7 +18,7 @@ enum { ROOM = 8, SENT = 200, LISTENERS = 5 };
 
 struct station {
 	struct weft_broadcast news;
-	struct weft_count ready;
+	struct weft_wait_group ready;
 	uint64_t heard[LISTENERS], missed[LISTENERS];
 	bool slowly;
 };
@@ -38,7 +38,7 @@ static int64_t listen_to(void *arg)
 	int64_t r;
 
 	weft_subscribe(&s->news, &mine);
-	weft_count_done(&s->ready);
+	weft_wait_group_done(&s->ready);
 	while ((r = weft_broadcast_recv(&mine, &v)) >= 0) {
 		EXPECT(v == expected + (uint64_t)r);
 		s->heard[l->number]++;
@@ -57,14 +57,14 @@ static void broadcast_to_all(struct station *s)
 	static uint64_t room[ROOM];
 
 	s->news = (struct weft_broadcast)WEFT_BROADCAST_INIT(room);
-	s->ready = (struct weft_count)WEFT_COUNT_INIT(LISTENERS);
+	s->ready = (struct weft_wait_group)WEFT_WAIT_GROUP_INIT(LISTENERS);
 	WEFT_SCOPE(all, NULL) {
 		for (unsigned i = 0; i < LISTENERS; i++) {
 			struct listener l = { s, i };
 
 			EXPECT(WEFT_GO(all, listen_to, l) == 0);
 		}
-		EXPECT(weft_count_wait(&s->ready) == 0);
+		EXPECT(weft_wait_group_wait(&s->ready) == 0);
 		for (uint64_t i = 0; i < SENT; i++) {
 			EXPECT(weft_broadcast_send(&s->news, &i) == 0);
 			if (!s->slowly || i % 16 == 15)

@@ -309,7 +309,7 @@ END_TEST
 
 START_TEST(init_refuses_what_cannot_be)
 {
-	const size_t most = (size_t)1 << 31;
+	const size_t max = (size_t)1 << 31;
 	struct weft_chan chan, before;
 	char room[64];
 
@@ -318,11 +318,11 @@ START_TEST(init_refuses_what_cannot_be)
 	ck_assert_int_eq(weft_chan_init(&chan, room, 4, 0), -EINVAL);
 	ck_assert_int_eq(weft_chan_init(&chan, room, 4, 4097), -EINVAL);
 	ck_assert_int_eq(weft_chan_init(&chan, room, 4, SIZE_MAX), -EINVAL);
-	ck_assert_int_eq(weft_chan_init(&chan, room, most + 1, 1), -EINVAL);
+	ck_assert_int_eq(weft_chan_init(&chan, room, max + 1, 1), -EINVAL);
 	ck_assert_int_eq(weft_chan_init(&chan, room, SIZE_MAX, 1), -EINVAL);
 	ck_assert_int_eq(weft_chan_init(&chan, NULL, 1, 1), -EINVAL);
 	ck_assert(memcmp(&chan, &before, sizeof(chan)) == 0);
-	ck_assert_int_eq(weft_chan_init(&chan, room, most, 4096), 0);
+	ck_assert_int_eq(weft_chan_init(&chan, room, max, 4096), 0);
 	ck_assert_int_eq(weft_chan_init(&chan, NULL, 0, 4096), 0);
 	ck_assert_int_eq(weft_chan_init(&chan, room, 64, 1), 0);
 }

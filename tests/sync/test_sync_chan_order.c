@@ -9,13 +9,13 @@
 
 /* ---- Order --------------------------------------------------------------- */
 
-enum { SENDERS_MOST = 7, EACH = 600 };
+enum { SENDERS_MAX = 7, EACH = 600 };
 
 static struct {
 	struct weft_chan chan;
-	uint32_t room[ROOM_MOST];
+	uint32_t room[ROOM_MAX];
 	uint32_t senders;	    /* that are at work */
-	uint32_t got[SENDERS_MOST]; /* of each, by all receivers */
+	uint32_t got[SENDERS_MAX]; /* of each, by all receivers */
 	uint32_t sum;
 } stream;
 
@@ -48,7 +48,7 @@ static int64_t stream_send(void *arg)
 
 static int64_t stream_recv(void *arg)
 {
-	uint32_t next[SENDERS_MOST] = { 0 };
+	uint32_t next[SENDERS_MAX] = { 0 };
 	bool alone = *(bool *)arg;
 	uint32_t value;
 	int r;
@@ -56,7 +56,7 @@ static int64_t stream_recv(void *arg)
 	while ((r = weft_chan_recv(&stream.chan, &value)) == 0) {
 		uint32_t sender = value >> 16, n = value & 0xffff;
 
-		EXPECT(sender < SENDERS_MOST && n < EACH);
+		EXPECT(sender < SENDERS_MAX && n < EACH);
 		/* Each one of each sender's, if nobody else receives. */
 		EXPECT(alone ? n == next[sender] : n >= next[sender]);
 		next[sender] = n + 1;
@@ -110,7 +110,7 @@ static int64_t many_to_one(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < CAPACITIES; i++)
-		stream_run(capacities[i], SENDERS_MOST, 1);
+		stream_run(capacities[i], SENDERS_MAX, 1);
 	return 0;
 }
 
@@ -124,7 +124,7 @@ static int64_t many_to_many(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < CAPACITIES; i++)
-		stream_run(capacities[i], SENDERS_MOST, 5);
+		stream_run(capacities[i], SENDERS_MAX, 5);
 	return 0;
 }
 
@@ -139,7 +139,7 @@ END_TEST
 static void senders_queue(size_t capacity)
 {
 	struct waiting waiting[QUEUE];
-	uint32_t room[ROOM_MOST], value, held = (uint32_t)capacity;
+	uint32_t room[ROOM_MAX], value, held = (uint32_t)capacity;
 	struct weft_chan chan;
 
 	chan_begin(&chan, room, capacity);
@@ -181,7 +181,7 @@ END_TEST
 static void receivers_queue(size_t capacity)
 {
 	struct waiting waiting[QUEUE];
-	uint32_t room[ROOM_MOST], value;
+	uint32_t room[ROOM_MAX], value;
 	struct weft_chan chan;
 
 	chan_begin(&chan, room, capacity);

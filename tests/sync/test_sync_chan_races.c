@@ -9,14 +9,14 @@
 
 #include "tests/support/chan_threads.h"
 
-enum { ROOM_MOST = 64 };
+enum { ROOM_MAX = 64 };
 
 /* ---- Order --------------------------------------------------------------- */
 
 /* Numbers from one sender to one receiver. */
 static struct {
 	struct weft_chan chan, unsent, unreceived;
-	uint64_t room[ROOM_MOST];
+	uint64_t room[ROOM_MAX];
 	uint32_t total;
 	int put_tries, take_tries; /* before it waits */
 } line;

@@ -12,13 +12,13 @@
 
 /* ---- The book ------------------------------------------------------------ */
 
-enum { VALUES_MOST = 1 << 20, ROOM_MOST = 64 };
+enum { VALUES_MAX = 1 << 20, ROOM_MAX = 64 };
 
 static struct {
 	uint32_t total;		  /* values of this run */
 	weft__atomic(uint32_t) next;
-	weft__atomic(uint8_t) sent[VALUES_MOST];
-	weft__atomic(uint8_t) got[VALUES_MOST];
+	weft__atomic(uint8_t) sent[VALUES_MAX];
+	weft__atomic(uint8_t) got[VALUES_MAX];
 } book;
 
 /* Half a value, or one of two, is found out. */
@@ -35,7 +35,7 @@ static struct item item_of(uint32_t value)
 
 static void book_begin(uint32_t total)
 {
-	EXPECT(total <= VALUES_MOST);
+	EXPECT(total <= VALUES_MAX);
 	memset(&book, 0, sizeof(book));
 	book.total = total;
 }
@@ -99,7 +99,7 @@ enum { TASKS = 4, THREADS = 2 };
 static struct {
 	struct weft_chan chan;
 	struct weft_chan unsent, unreceived; /* nobody is at the other end */
-	struct item room[ROOM_MOST];
+	struct item room[ROOM_MAX];
 	weft__atomic(uint32_t) senders; /* that may still send */
 } shared;
 

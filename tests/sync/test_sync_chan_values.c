@@ -49,7 +49,7 @@ static void ring_step(struct weft_chan *chan, struct expected *expected,
 
 static int64_t ring_walk(void *arg)
 {
-	static uint32_t room[ROOM_MOST + 2];
+	static uint32_t room[ROOM_MAX + 2];
 
 	(void)arg;
 	for (int i = 1; i < CAPACITIES; i++) {
@@ -75,7 +75,7 @@ END_TEST
 /* Filled and emptied, from each place on. */
 static int64_t ring_wrap(void *arg)
 {
-	uint32_t value, room[ROOM_MOST];
+	uint32_t value, room[ROOM_MAX];
 
 	(void)arg;
 	for (int i = 1; i < CAPACITIES; i++) {
@@ -109,12 +109,12 @@ END_TEST
 
 static const size_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 333, 4096 };
 
-enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), EDGE = 64, ITEM_MOST = 4096 };
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), EDGE = 64, ITEM_MAX = 4096 };
 
 /* A value between two strips that nobody may write to. */
 struct framed {
 	unsigned char before[EDGE];
-	unsigned char value[ITEM_MOST + EDGE];
+	unsigned char value[ITEM_MAX + EDGE];
 };
 
 static unsigned char pattern(size_t number, size_t i)
@@ -150,7 +150,7 @@ static struct {
 	struct weft_chan chan;
 	size_t bytes;
 	struct framed in, out, dropped;
-	unsigned char room[EDGE + 3 * ITEM_MOST + EDGE];
+	unsigned char room[EDGE + 3 * ITEM_MAX + EDGE];
 } freight;
 
 static void freight_begin(size_t capacity, size_t bytes)

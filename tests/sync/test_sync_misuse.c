@@ -85,11 +85,11 @@ static int64_t release_too_many(void *arg)
 
 static int64_t do_more_than_counted(void *arg)
 {
-	static struct weft_count count = WEFT_COUNT_INIT(1);
+	static struct weft_wait_group count = WEFT_WAIT_GROUP_INIT(1);
 
 	(void)arg;
-	weft_count_done(&count);
-	weft_count_done(&count);
+	weft_wait_group_done(&count);
+	weft_wait_group_done(&count);
 	return 0;
 }
 

@@ -63,7 +63,7 @@ static struct weft_sem sem;
 static struct weft_cond cond;
 static struct weft_notify notify;
 static struct weft_barrier barrier;
-static struct weft_count count;
+static struct weft_wait_group count;
 
 static void nothing(void)
 {
@@ -200,17 +200,17 @@ static bool barrier_is_whole(bool got)
 
 static void count_close(void)
 {
-	weft_count_add(&count, 1);
+	weft_wait_group_add(&count, 1);
 }
 
 static int count_wait(void)
 {
-	return weft_count_wait(&count);
+	return weft_wait_group_wait(&count);
 }
 
 static void count_open(void)
 {
-	weft_count_done(&count);
+	weft_wait_group_done(&count);
 }
 
 static bool any_is_whole(bool got)

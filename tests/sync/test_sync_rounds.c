@@ -15,7 +15,7 @@
 
 enum { TASKS = 6, ROUNDS = 20 };
 
-static struct weft_count count;
+static struct weft_wait_group count;
 static unsigned under_way, ended;
 
 static int64_t do_work(void *arg)
@@ -23,14 +23,14 @@ static int64_t do_work(void *arg)
 	(void)arg;
 	dwell();
 	under_way--;
-	weft_count_done(&count);
+	weft_wait_group_done(&count);
 	return 0;
 }
 
 static int64_t wait_for_work(void *arg)
 {
 	(void)arg;
-	EXPECT(weft_count_wait(&count) == 0);
+	EXPECT(weft_wait_group_wait(&count) == 0);
 	EXPECT(under_way == 0);
 	ended++;
 	return 0;
@@ -39,14 +39,14 @@ static int64_t wait_for_work(void *arg)
 static int64_t work_in_rounds(void *arg)
 {
 	(void)arg;
-	count = (struct weft_count)WEFT_COUNT_INIT(0);
+	count = (struct weft_wait_group)WEFT_WAIT_GROUP_INIT(0);
 	under_way = 0;
 	/* Nothing to wait for. */
-	EXPECT(weft_count_wait(&count) == 0);
+	EXPECT(weft_wait_group_wait(&count) == 0);
 	WEFT_SUPERVISE (all)
 		for (int i = 0; i < ROUNDS; i++) {
 			ended = 0;
-			weft_count_add(&count, TASKS);
+			weft_wait_group_add(&count, TASKS);
 			under_way = TASKS;
 			for (int k = 0; k < TASKS; k++)
 				EXPECT(weft_go(all, do_work, NULL, 0) == 0);
@@ -54,7 +54,7 @@ static int64_t work_in_rounds(void *arg)
 				for (int k = 0; k < 3; k++)
 					EXPECT(weft_go(waiters, wait_for_work,
 						       NULL, 0) == 0);
-				EXPECT(weft_count_wait(&count) == 0);
+				EXPECT(weft_wait_group_wait(&count) == 0);
 				EXPECT(under_way == 0);
 			}
 			EXPECT(ended == 3);
@@ -71,7 +71,7 @@ END_TEST
 static int64_t wait_for_latch(void *arg)
 {
 	(void)arg;
-	EXPECT(weft_count_wait(&count) == 0);
+	EXPECT(weft_wait_group_wait(&count) == 0);
 	ended++;
 	return 0;
 }
@@ -79,7 +79,7 @@ static int64_t wait_for_latch(void *arg)
 static int64_t open_latch(void *arg)
 {
 	(void)arg;
-	count = (struct weft_count)WEFT_COUNT_INIT(3);
+	count = (struct weft_wait_group)WEFT_WAIT_GROUP_INIT(3);
 	ended = 0;
 	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < TASKS; i++)
@@ -87,10 +87,10 @@ static int64_t open_latch(void *arg)
 		for (int i = 0; i < 3; i++) {
 			EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 			EXPECT(ended == 0);
-			weft_count_done(&count);
+			weft_wait_group_done(&count);
 		}
 		/* It is open, and stays so. */
-		EXPECT(weft_count_wait(&count) == 0);
+		EXPECT(weft_wait_group_wait(&count) == 0);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		EXPECT(ended == TASKS);
 	}

@@ -31,13 +31,13 @@ static unsigned crowd_count(const struct crowd *crowd)
 
 static weft_fn visit;
 static uint64_t rounds_each;
-static weft__atomic(uint32_t) visitors;
+static weft__atomic(uint32_t) refs;
 
 /* Each member has a number. */
 static int64_t be_member(void *arg)
 {
 	/* relaxed: each gets another; nothing is published. */
-	uint32_t number = weft__add(&visitors, 1u, relaxed);
+	uint32_t number = weft__add(&refs, 1u, relaxed);
 
 	(void)arg;
 	return visit(&number);
@@ -89,7 +89,7 @@ static void run_crowd(const struct crowd *crowd, weft_fn fn, uint64_t each)
 
 	visit = fn;
 	rounds_each = each;
-	weft__store(&visitors, 0u, relaxed);
+	weft__store(&refs, 0u, relaxed);
 	for (unsigned k = 0; k < crowd->runtimes; k++)
 		begin_runtime(&runtimes[k], crowd);
 	for (unsigned k = 0; k < crowd->threads; k++)

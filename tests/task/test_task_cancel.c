@@ -360,7 +360,7 @@ START_TEST(outside_of_a_task_is_eperm)
 	ck_assert_int_eq(weft_cancel((struct weft_task){ 1 }), -EPERM);
 	ck_assert_uint_eq(weft_self().id, 0);
 	ck_assert(!weft_task_name());
-	ck_assert(!weft_runtime());
+	ck_assert(!weft_runtime_self());
 	ck_assert(!weft_deadline_passed());
 	ck_assert_uint_eq(weft_deadline(), WEFT_NEVER);
 }

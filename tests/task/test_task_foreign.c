@@ -94,7 +94,7 @@ END_TEST
 static int64_t wait_for_itself(void *arg)
 {
 	(void)arg;
-	return weft_wait_until(weft_runtime(), weft_self(), 0, NULL);
+	return weft_wait_until(weft_runtime_self(), weft_self(), 0, NULL);
 }
 
 START_TEST(task_may_not_wait_so)
@@ -156,7 +156,7 @@ static struct {
 
 static int64_t last_task(void *arg)
 {
-	last.runtime = weft_runtime();
+	last.runtime = weft_runtime_self();
 	last.task = weft_self();
 	weft__store(&last.known, 1u, release);
 	return for_ever(arg);

@@ -281,7 +281,7 @@ START_TEST(mistakes_of_a_thread_are_errors)
 	ck_assert_int_eq(weft_start(NULL, NULL), -EINVAL);
 	ck_assert_int_eq(weft_stop(NULL), -EINVAL);
 	ck_assert_int_eq(weft_run(NULL, NULL, NULL), -EINVAL);
-	ck_assert_ptr_null(weft_runtime());
+	ck_assert_ptr_null(weft_runtime_self());
 	ck_assert_int_eq(weft_stop(runtime), 0);
 }
 END_TEST
@@ -289,7 +289,7 @@ END_TEST
 /* Inside a task nothing may block its worker; nor end its own runtime. */
 static int64_t mistake_inside(void *arg)
 {
-	struct weft_runtime *runtime = weft_runtime();
+	struct weft_runtime *runtime = weft_runtime_self();
 	struct weft_task task = submit(runtime, twice, 1);
 
 	ck_assert_int_eq(weft_wait(runtime, task, NULL), -EDEADLK);
@@ -315,7 +315,7 @@ static int64_t be_stopped(void *arg)
 
 	(void)arg;
 	ck_assert_int_eq(pthread_create(&thread, NULL, stop_what_runs,
-					weft_runtime()),
+					weft_runtime_self()),
 			 0);
 	pthread_join(thread, NULL);
 	return weft_sleep(WEFT_MS(1));
@@ -347,7 +347,7 @@ static int64_t task_of_another(void *arg)
 	int64_t r = mistake_inside(&id);
 
 	(void)arg;
-	its_runtime = weft_runtime();
+	its_runtime = weft_runtime_self();
 	ck_assert_int_eq(pthread_create(&thread, NULL, wait_wrongly, &id), 0);
 	pthread_join(thread, NULL);
 	return r;

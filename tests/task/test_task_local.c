@@ -260,10 +260,10 @@ static void destroy(void *value)
 	free(value);
 }
 
-static struct weft_local_key keys[KEYS] = {
-	WEFT_LOCAL_KEY(destroy), WEFT_LOCAL_KEY(destroy),
-	WEFT_LOCAL_KEY(destroy), WEFT_LOCAL_KEY(destroy),
-	WEFT_LOCAL_KEY(NULL),
+static struct weft_task_local_key keys[KEYS] = {
+	WEFT_TASK_LOCAL_KEY(destroy), WEFT_TASK_LOCAL_KEY(destroy),
+	WEFT_TASK_LOCAL_KEY(destroy), WEFT_TASK_LOCAL_KEY(destroy),
+	WEFT_TASK_LOCAL_KEY(NULL),
 };
 
 static int *number_new(int number)
@@ -283,21 +283,21 @@ static int64_t keep_values(void *arg)
 	(void)arg;
 	for (int i = 0; i < KEYS; i++) {
 		/* Neither its parent's nor of the task before on this stack. */
-		EXPECT(weft_local_get(&keys[i]) == NULL);
+		EXPECT(weft_task_local_get(&keys[i]) == NULL);
 		value[i] = i == 4 ? &last : number_new(i);
-		EXPECT(weft_local_set(&keys[i], value[i]) == 0);
+		EXPECT(weft_task_local_set(&keys[i], value[i]) == 0);
 	}
 	for (int i = 0; i < KEYS; i++) {
 		EXPECT(weft_yield() == 0);
-		EXPECT(weft_local_get(&keys[i]) == value[i]);
+		EXPECT(weft_task_local_get(&keys[i]) == value[i]);
 	}
 	/* Another one, and none. */
-	free(weft_local_get(&keys[1]));
-	EXPECT(weft_local_set(&keys[1], number_new(0)) == 0);
-	free(weft_local_get(&keys[2]));
-	EXPECT(weft_local_set(&keys[2], NULL) == 0);
-	EXPECT(weft_local_get(&keys[2]) == NULL);
-	EXPECT(weft_local_get(&keys[3]) == value[3]);
+	free(weft_task_local_get(&keys[1]));
+	EXPECT(weft_task_local_set(&keys[1], number_new(0)) == 0);
+	free(weft_task_local_get(&keys[2]));
+	EXPECT(weft_task_local_set(&keys[2], NULL) == 0);
+	EXPECT(weft_task_local_get(&keys[2]) == NULL);
+	EXPECT(weft_task_local_get(&keys[3]) == value[3]);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ static int64_t have_no_values(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < KEYS; i++)
-		EXPECT(weft_local_get(&keys[i]) == NULL);
+		EXPECT(weft_task_local_get(&keys[i]) == NULL);
 	return 0;
 }
 
@@ -319,7 +319,7 @@ static int64_t keep_many_values(void *arg)
 			EXPECT(weft_go(all, have_no_values, NULL, 0) == 0);
 		}
 		/* The owner's are no others'. */
-		EXPECT(weft_local_set(&keys[0], number_new(3)) == 0);
+		EXPECT(weft_task_local_set(&keys[0], number_new(3)) == 0);
 	}
 	EXPECT(destroyed[0] == 40 && destroyed[1] == 0 && destroyed[2] == 0);
 	EXPECT(destroyed[3] == 20 && destroyed[4] == 0);
@@ -334,24 +334,24 @@ START_TEST(each_task_has_its_own_values)
 END_TEST
 
 /* While values are destroyed, the others are there; the one is not. */
-static struct weft_local_key early_key, late_key;
+static struct weft_task_local_key early_key, late_key;
 
 static void look_around(void *value)
 {
-	EXPECT(weft_local_get(&late_key) == NULL);
-	EXPECT(weft_local_get(&early_key) == value);
+	EXPECT(weft_task_local_get(&late_key) == NULL);
+	EXPECT(weft_task_local_get(&early_key) == value);
 	note("l");
 }
 
-static struct weft_local_key late_key = WEFT_LOCAL_KEY(look_around);
-static struct weft_local_key early_key = WEFT_LOCAL_KEY(note);
+static struct weft_task_local_key late_key = WEFT_TASK_LOCAL_KEY(look_around);
+static struct weft_task_local_key early_key = WEFT_TASK_LOCAL_KEY(note);
 
 static int64_t destroy_in_turn(void *arg)
 {
 	(void)arg;
-	EXPECT(weft_local_set(&early_key, "e") == 0);
-	EXPECT(weft_local_set(&late_key, "e") == 0);
-	EXPECT(weft_local_set(NULL, "e") == -EINVAL);
+	EXPECT(weft_task_local_set(&early_key, "e") == 0);
+	EXPECT(weft_task_local_set(&late_key, "e") == 0);
+	EXPECT(weft_task_local_set(NULL, "e") == -EINVAL);
 	EXPECT(weft_defer(NULL, "e") == -EINVAL);
 	return 0;
 }
@@ -362,8 +362,8 @@ START_TEST(newest_value_goes_first)
 	(void)run_main(_i, destroy_in_turn);
 	EXPECT(is_done("le"));
 	/* Here is no task. */
-	EXPECT(weft_local_set(&early_key, "e") == -EPERM);
-	EXPECT(weft_local_get(&early_key) == NULL);
+	EXPECT(weft_task_local_set(&early_key, "e") == -EPERM);
+	EXPECT(weft_task_local_get(&early_key) == NULL);
 	EXPECT(weft_defer(note, "e") == -EPERM);
 }
 END_TEST

@@ -15,7 +15,7 @@
 
 enum { WORKERS = 4, ROUNDS = 300, RUNNERS = 12, PLACES = 3, STARTERS = 4 };
 /* So often at most, until tasks have ended on several workers. */
-enum { BLOCKS_MAX = 200, ENDED_LEAST = 2000 };
+enum { BLOCKS_MAX = 200, ENDED_MIN = 2000 };
 
 #define EXPECT(holds) weft__assert(holds, #holds)
 
@@ -44,8 +44,8 @@ static bool is_parallel(void)
 	unsigned workers = 0;
 
 	for (unsigned i = 0; i < WORKERS; i++) {
-		EXPECT(weft_stats_worker(weft_runtime(), i, &stats) == 0);
-		workers += stats.ended > ENDED_LEAST;
+		EXPECT(weft_stats_worker(weft_runtime_self(), i, &stats) == 0);
+		workers += stats.ended > ENDED_MIN;
 	}
 	return workers > 1;
 }
@@ -108,7 +108,7 @@ static void leave(void *arg)
 	EXPECT(weft__sub(&alive, 1, relaxed) > 0);
 }
 
-static struct weft_local_key key = WEFT_LOCAL_KEY(free);
+static struct weft_task_local_key key = WEFT_TASK_LOCAL_KEY(free);
 
 /* Alive until the end of its end. */
 static int64_t live(void *arg)
@@ -116,8 +116,8 @@ static int64_t live(void *arg)
 	(void)arg;
 	EXPECT(weft__add(&alive, 1, relaxed) < PLACES);
 	EXPECT(weft_defer(leave, &cleaned) == 0);
-	EXPECT(weft_local_get(&key) == NULL);
-	EXPECT(weft_local_set(&key, malloc(8)) == 0);
+	EXPECT(weft_task_local_get(&key) == NULL);
+	EXPECT(weft_task_local_set(&key, malloc(8)) == 0);
 	(void)weft_yield();
 	compute();
 	count(&ended);

@@ -53,26 +53,26 @@ static void by_hand_begin(void)
 	by_hand.nobody = task.id;
 }
 
-static void arm(unsigned lane, struct weft__alarm *alarm, uint64_t deadline_ns)
+static void arm(unsigned shard, struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	*alarm = (struct weft__alarm){ .task = by_hand.nobody,
 				       .kind = WEFT__ALARM_WAKE };
-	weft__lanes_arm(by_hand.runtime->workers[lane], alarm, deadline_ns);
+	weft__timer_shards_arm(by_hand.runtime->workers[shard], alarm, deadline_ns);
 }
 
 static bool disarm(struct weft__alarm *alarm)
 {
-	return weft__lanes_disarm(by_hand.runtime, alarm);
+	return weft__timer_shards_disarm(by_hand.runtime, alarm);
 }
 
 static unsigned turn(uint64_t now_ns)
 {
-	return weft__lanes_turn(by_hand.runtime, by_hand.here, now_ns);
+	return weft__timer_shards_turn(by_hand.runtime, by_hand.here, now_ns);
 }
 
 static uint64_t next(void)
 {
-	return weft__lanes_next(by_hand.runtime);
+	return weft__timer_shards_next(by_hand.runtime);
 }
 
 static void run_by_hand(int i, weft_fn main_fn, uint64_t start_ns)
@@ -81,7 +81,7 @@ static void run_by_hand(int i, weft_fn main_fn, uint64_t start_ns)
 		.seed = seed_of(i),
 		.workers = 1 + (unsigned)i % 8,
 		.start_ns = start_ns,
-		.sentinel_off = true,
+		.monitor_off = true,
 	};
 
 	(void)must_run(&config, main_fn, NULL);
@@ -91,19 +91,19 @@ static int64_t alarms_one_by_one(void *arg)
 {
 	struct weft__alarm alarm;
 	uint64_t now_ns = weft_now();
-	unsigned lanes;
+	unsigned shards;
 
 	(void)arg;
 	by_hand_begin();
-	lanes = by_hand.runtime->workers_count;
+	shards = by_hand.runtime->workers_count;
 	EXPECT(next() == UINT64_MAX);
 	EXPECT(turn(now_ns) == 0);
 	for (unsigned i = 0; i < 500; i++) {
 		uint64_t length_ns = fake_random(UINT64_C(1) << (i % 50));
 		uint64_t due_ns = due_of(now_ns + length_ns);
 
-		arm(i % lanes, &alarm, now_ns + length_ns);
-		EXPECT(alarm.armed && alarm.lane == i % lanes);
+		arm(i % shards, &alarm, now_ns + length_ns);
+		EXPECT(alarm.armed && alarm.shard == i % shards);
 		EXPECT(next() == due_ns);
 		EXPECT(turn(due_ns - 1) == 0);
 		EXPECT(next() == due_ns);
@@ -133,13 +133,13 @@ static int64_t disarm_all(void *arg)
 {
 	struct weft__alarm alarms[64];
 	uint64_t now_ns = weft_now();
-	unsigned lanes;
+	unsigned shards;
 
 	(void)arg;
 	by_hand_begin();
-	lanes = by_hand.runtime->workers_count;
+	shards = by_hand.runtime->workers_count;
 	for (unsigned i = 0; i < 64; i++)
-		arm(i % lanes, &alarms[i], now_ns + WEFT_MS(1) * (i + 1));
+		arm(i % shards, &alarms[i], now_ns + WEFT_MS(1) * (i + 1));
 	for (unsigned i = 0; i < 64; i++) {
 		/* At the first, or where its slot is split: not after it. */
 		EXPECT(next() <= due_of(now_ns + WEFT_MS(1) * (i + 1)));
@@ -174,22 +174,22 @@ static struct weft__alarm many[MANY];
 static int64_t fire_in_parts(void *arg)
 {
 	uint64_t now_ns = weft_now(), deadline_ns = now_ns + WEFT_MS(1);
-	unsigned lanes, turns = 0, total = 0, n;
+	unsigned shards, turns = 0, total = 0, n;
 
 	(void)arg;
 	by_hand_begin();
-	lanes = by_hand.runtime->workers_count;
+	shards = by_hand.runtime->workers_count;
 	for (unsigned i = 0; i < MANY; i++)
-		arm(i % lanes, &many[i], deadline_ns);
+		arm(i % shards, &many[i], deadline_ns);
 	now_ns = due_of(deadline_ns);
 	while ((n = turn(now_ns)) > 0) {
-		EXPECT(n <= WEFT__HARVEST_MOST);
+		EXPECT(n <= WEFT__HARVEST_MAX);
 		total += n;
 		turns++;
 		EXPECT((next() <= now_ns) == (total < MANY));
 	}
 	EXPECT(total == MANY);
-	EXPECT(turns <= MANY / WEFT__HARVEST_MOST + 1);
+	EXPECT(turns <= MANY / WEFT__HARVEST_MAX + 1);
 	for (unsigned i = 0; i < MANY; i++)
 		EXPECT(!disarm(&many[i]));
 	return 0;
@@ -206,28 +206,28 @@ static int64_t crowd_all_lanes(void *arg)
 {
 	uint64_t now_ns = weft_now();
 	unsigned fired[8] = { 0 };
-	unsigned lanes;
+	unsigned shards;
 
 	(void)arg;
 	by_hand_begin();
-	lanes = by_hand.runtime->workers_count;
+	shards = by_hand.runtime->workers_count;
 	for (unsigned i = 0; i < MANY; i++)
-		arm(i % lanes, &many[i], now_ns);
+		arm(i % shards, &many[i], now_ns);
 	now_ns += TICK_NS;
 	for (int round = 0; round < 400; round++) {
 		(void)turn(now_ns);
 		for (unsigned i = 0; i < MANY; i++) {
 			if (disarm(&many[i])) {
 				/* Kept as it was. */
-				arm(i % lanes, &many[i], now_ns - TICK_NS);
+				arm(i % shards, &many[i], now_ns - TICK_NS);
 				continue;
 			}
-			fired[i % lanes]++;
-			arm(i % lanes, &many[i], now_ns - TICK_NS);
+			fired[i % shards]++;
+			arm(i % shards, &many[i], now_ns - TICK_NS);
 		}
 	}
-	for (unsigned i = 0; i < lanes; i++)
-		EXPECT(fired[i] >= 400 * WEFT__HARVEST_MOST / lanes / 2);
+	for (unsigned i = 0; i < shards; i++)
+		EXPECT(fired[i] >= 400 * WEFT__HARVEST_MAX / shards / 2);
 	for (unsigned i = 0; i < MANY; i++)
 		EXPECT(disarm(&many[i]));
 	return 0;
@@ -262,11 +262,11 @@ static int64_t wake_the_sleeper(void *arg)
 	(void)arg;
 	by_hand_begin();
 	last = by_hand.runtime->workers_count - 1;
-	weft__lanes_wake(by_hand.runtime);
+	weft__timer_shards_wake(by_hand.runtime);
 	park_word_reset();
 	arm(last, &a, now_ns + WEFT_MS(100));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
-	EXPECT(weft__lanes_sleep(by_hand.runtime) == next());
+	EXPECT(weft__timer_shards_sleep(by_hand.runtime) == next());
 	arm(last, &b, now_ns + WEFT_MS(200));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
 	arm(last, &c, now_ns + WEFT_MS(50));
@@ -276,7 +276,7 @@ static int64_t wake_the_sleeper(void *arg)
 	arm(last, &d, now_ns + WEFT_MS(60));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
 	EXPECT(disarm(&d));
-	weft__lanes_wake(by_hand.runtime);
+	weft__timer_shards_wake(by_hand.runtime);
 	arm(last, &d, now_ns + WEFT_MS(10));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
 	EXPECT(disarm(&a) && disarm(&b) && disarm(&c) && disarm(&d));
@@ -314,7 +314,7 @@ static uint64_t clock_ns(struct weft_runtime *runtime)
 static int race_open(struct weft_runtime *runtime, const struct weft_opts *opts)
 {
 	(void)opts;
-	return weft__lanes_open(runtime, clock_ns(runtime));
+	return weft__timer_shards_open(runtime, clock_ns(runtime));
 }
 
 static uint64_t race_seed(struct weft_runtime *runtime)
@@ -330,7 +330,7 @@ static void race_wake(struct weft__worker *from, struct weft__worker *to)
 static const struct weft__driver_ops race_ops = {
 	.name = "race",
 	.open = race_open,
-	.close = weft__lanes_close,
+	.close = weft__timer_shards_close,
 	.now = clock_ns,
 	.random = race_seed,
 	.wake = race_wake,
@@ -353,7 +353,7 @@ static void race_begin(void)
 
 static void race_end(void)
 {
-	weft__lanes_close(race.runtime);
+	weft__timer_shards_close(race.runtime);
 	weft__runtime_free(race.runtime);
 }
 
@@ -372,18 +372,18 @@ static void *race_armer(void *arg)
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		alarm = &alarms[random >> 40 & (RACE_ALARMS - 1)];
 		if (alarm->armed) {
-			disarmed += weft__lanes_disarm(race.runtime, alarm);
+			disarmed += weft__timer_shards_disarm(race.runtime, alarm);
 			memset(alarm, 0x5a, sizeof(*alarm));
 		}
 		/* No task has a generation of 0. */
 		alarm->task = 0;
 		alarm->kind = random >> 50 & 1;
 		armed++;
-		weft__lanes_arm(worker, alarm,
+		weft__timer_shards_arm(worker, alarm,
 				clock_ns(NULL) + (random >> 46));
 	}
 	for (int i = 0; i < RACE_ALARMS; i++) {
-		disarmed += weft__lanes_disarm(race.runtime, &alarms[i]);
+		disarmed += weft__timer_shards_disarm(race.runtime, &alarms[i]);
 		memset(&alarms[i], 0x5a, sizeof(alarms[i]));
 	}
 	weft__add(&race.armed, armed, relaxed);
@@ -398,8 +398,8 @@ static void *race_turner(void *arg)
 
 	/* acquire: the armers' last. */
 	while (weft__load(&race.armers, acquire))
-		(void)weft__lanes_turn(race.runtime, worker, clock_ns(NULL));
-	(void)weft__lanes_turn(race.runtime, worker, clock_ns(NULL));
+		(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
+	(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
 	return NULL;
 }
 
@@ -423,7 +423,7 @@ START_TEST(race_of_arming_disarming_and_turning)
 	fired = race.runtime->workers[0]->counts[WEFT__N_TIMERS_FIRED] +
 		race.runtime->workers[1]->counts[WEFT__N_TIMERS_FIRED];
 	ck_assert_uint_eq(race.armed, race.disarmed + fired);
-	ck_assert_uint_eq(weft__lanes_next(race.runtime), UINT64_MAX);
+	ck_assert_uint_eq(weft__timer_shards_next(race.runtime), UINT64_MAX);
 	race_end();
 }
 END_TEST
@@ -434,7 +434,7 @@ static void *race_sleeper(void *arg)
 	struct weft__worker *worker = arg;
 
 	for (;;) {
-		uint64_t until_ns = weft__lanes_sleep(race.runtime);
+		uint64_t until_ns = weft__timer_shards_sleep(race.runtime);
 
 		while (clock_ns(NULL) < until_ns &&
 		       weft__swap(&worker->park_word,
@@ -443,8 +443,8 @@ static void *race_sleeper(void *arg)
 			/* acquire: the armer's last. */
 			if (!weft__load(&race.armers, acquire))
 				return NULL;
-		weft__lanes_wake(race.runtime);
-		(void)weft__lanes_turn(race.runtime, worker, clock_ns(NULL));
+		weft__timer_shards_wake(race.runtime);
+		(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
 	}
 }
 
@@ -455,20 +455,20 @@ static void *race_asker(void *arg)
 
 	memset(&far, 0, sizeof(far));
 	memset(&near, 0, sizeof(near));
-	weft__lanes_arm(worker, &far, clock_ns(NULL) + WEFT_SEC(3600));
+	weft__timer_shards_arm(worker, &far, clock_ns(NULL) + WEFT_SEC(3600));
 	for (int i = 0; i < 3000; i++) {
 		uint64_t begun_ns = clock_ns(NULL);
 		bool late = false;
 
-		weft__lanes_arm(worker, &near, begun_ns + 1);
+		weft__timer_shards_arm(worker, &near, begun_ns + 1);
 		/* It is due within 66 us.  Seconds: it was slept through. */
-		while (!late && weft__lanes_next(race.runtime) <=
+		while (!late && weft__timer_shards_next(race.runtime) <=
 					begun_ns + TICK_NS + 1)
 			late = clock_ns(NULL) - begun_ns > WEFT_SEC(5);
 		EXPECT(!late);
-		(void)weft__lanes_disarm(race.runtime, &near);
+		(void)weft__timer_shards_disarm(race.runtime, &near);
 	}
-	(void)weft__lanes_disarm(race.runtime, &far);
+	(void)weft__timer_shards_disarm(race.runtime, &far);
 	weft__store(&race.armers, 0u, release);
 	return NULL;
 }
@@ -490,7 +490,7 @@ START_TEST(race_of_arming_and_falling_asleep)
 }
 END_TEST
 
-static Suite *lanes_suite(void)
+static Suite *shards_suite(void)
 {
 	Suite *suite = suite_create("timer/lanes");
 	TCase *tc = tcase_create("by hand");
@@ -519,7 +519,7 @@ static Suite *lanes_suite(void)
 
 int main(void)
 {
-	Suite *(*const make[])(void) = { lanes_suite };
+	Suite *(*const make[])(void) = { shards_suite };
 
 	return run_suites(make, 1);
 }

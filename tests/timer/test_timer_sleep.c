@@ -26,7 +26,7 @@ static struct fake_config config_of(int i)
 		.workers = 1 + (unsigned)i % 4,
 		.step_ns = 1,
 		.budgets_vary = i >= 8,
-		.sentinel_off = i % 2,
+		.monitor_off = i % 2,
 	};
 }
 
@@ -76,10 +76,10 @@ static int64_t start_sleepers(void *arg)
 	last_due = slept = 0;
 	WEFT_SCOPE(all, NULL)
 		for (int i = 0; i < 1000; i++) {
-			uint64_t most = UINT64_C(1) << fake_random(40);
+			uint64_t max = UINT64_C(1) << fake_random(40);
 
 			EXPECT(WEFT_GO(all, sleep_once,
-				       1 + fake_random(most)) == 0);
+				       1 + fake_random(max)) == 0);
 		}
 	EXPECT(slept == 1000);
 	return 0;
@@ -306,7 +306,7 @@ START_TEST(alarm_armed_elsewhere_wakes_worker_0)
 		.workers = 2 + (unsigned)_i % 3,
 		.step_ns = 1,
 		/* Nobody else would find it. */
-		.sentinel_off = true,
+		.monitor_off = true,
 		.help_off = true,
 	};
 	struct fake_result result;
@@ -339,9 +339,9 @@ static int64_t start_many(void *arg)
 				EXPECT(weft_yield() == 0);
 		}
 		EXPECT(weft_sleep_until(deadline_ns - WEFT_MS(1)) == 0);
-		EXPECT(weft_stats(weft_runtime(), &before) == 0);
+		EXPECT(weft_stats_get(weft_runtime_self(), &before) == 0);
 	}
-	EXPECT(weft_stats(weft_runtime(), &after) == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &after) == 0);
 	EXPECT(slept == 100000);
 	EXPECT(after.total.overflowed == before.total.overflowed);
 	return 0;

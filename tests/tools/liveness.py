@@ -12,7 +12,7 @@ the machine may have other things to do:
     a limit by less than tenfold.  If none counts, in four, the test passes, and
     says that this is all it has seen.
 
-With a safeguard switched off (WEFT_TEST_HELP, WEFT_TEST_LANES, WEFT_TEST_TURN)
+With a safeguard switched off (WEFT_TEST_HELP, WEFT_TEST_TIMER_SHARDS, WEFT_TEST_TURN)
 there is one attempt, of fewer turns, and only a miss by tenfold, or a program
 that does not end, is reported as a failure: no slow machine shall be taken for
 a safeguard that works.
@@ -49,7 +49,7 @@ CASES = {
     "handover": ((2,), "--reps 20", "", ""),
 }
 
-SWITCHES = "WEFT_TEST_HELP", "WEFT_TEST_LANES", "WEFT_TEST_TURN"
+SWITCHES = "WEFT_TEST_HELP", "WEFT_TEST_TIMER_SHARDS", "WEFT_TEST_TURN"
 LIMIT = re.compile(r"FAILED (\w+), .*: ([\d.]+) \S*, limit ([\d.]+)$")
 
 

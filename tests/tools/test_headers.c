@@ -15,7 +15,7 @@ static int64_t child(void *arg)
 	return *(int *)arg;
 }
 
-static struct weft_local_key key = WEFT_LOCAL_KEY(clean_up);
+static struct weft_task_local_key key = WEFT_TASK_LOCAL_KEY(clean_up);
 
 static int64_t blocks(void *arg)
 {
@@ -80,7 +80,7 @@ static int64_t pairs(void *arg)
 	if (weft_within_begin(&within, WEFT_NEVER) < 0)
 		return -1;
 	weft_within_end(&within);
-	if (weft_local_set(&key, arg) < 0)
+	if (weft_task_local_set(&key, arg) < 0)
 		return -1;
 	return weft_supervisor_begin(&scope) < 0 ? -1 : weft_scope_end(&scope);
 }

@@ -17,7 +17,7 @@ FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
 LOOK = ["-fsyntax-only"]
 # gcc looks for results that nobody sees only when it makes code.
 COMPILE = ["-S", "-o", "/dev/null"]
-# Not -Wshadow in C++: struct weft_stats and weft_stats() share a name, as
+# Not -Wshadow in C++: struct weft_stats and weft_stats_get() share a name, as
 # stat(2) and its struct do.
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                      "-D_GNU_SOURCE"],

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* An empty write would not do: its flags are not looked at. */
-bool weft__kernel_has_nosignal(void)
+bool weft__probe_has_nosignal(void)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
 	int fds[2];
@@ -101,7 +101,7 @@ static bool tells_end_of(struct io_uring *ring, const int fds[2])
 	return tells;
 }
 
-bool weft__kernel_try_ends(void)
+bool weft__probe_try_ends(void)
 {
 	struct io_uring ring;
 	int fds[2];
@@ -126,10 +126,10 @@ static bool ends_are_told;
 
 static void find_out(void)
 {
-	ends_are_told = weft__kernel_try_ends();
+	ends_are_told = weft__probe_try_ends();
 }
 
-bool weft__kernel_tells_ends(void)
+bool weft__probe_tells_ends(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

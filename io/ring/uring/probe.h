@@ -14,13 +14,13 @@
 
 /* Whether writes can be told not to raise SIGPIPE; false if that cannot be
  * found out. */
-bool weft__kernel_has_nosignal(void);
+bool weft__probe_has_nosignal(void);
 
 /* Whether a receive that goes on is always told that its socket has come to its
  * end; false if that cannot be found out.  It is tried once a process. */
-bool weft__kernel_tells_ends(void);
+bool weft__probe_tells_ends(void);
 
 /* Tries it. */
-bool weft__kernel_try_ends(void);
+bool weft__probe_try_ends(void);
 
 #endif

@@ -34,7 +34,7 @@
 /* Completions may be so many times as many as entries: a thousand connections
  * may each have something at once.  What there is no room for costs the kernel
  * an allocation each, and ends requests that would go on. */
-enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_LEAST = 2 };
+enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_MIN = 2 };
 
 #define FEATURES_NEEDED                                          \
 	(IORING_FEAT_NODROP | IORING_FEAT_EXT_ARG |              \
@@ -80,7 +80,7 @@ static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
 {
 	int r = ring_setup(ring, entries, flags);
 
-	while (r == -ENOMEM && entries / 2 >= ENTRIES_LEAST) {
+	while (r == -ENOMEM && entries / 2 >= ENTRIES_MIN) {
 		entries /= 2;
 		r = ring_setup(ring, entries, flags);
 	}
@@ -143,8 +143,8 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	int r = -EINVAL;
 
 	memset(ring, 0, sizeof(*ring));
-	if (entries < ENTRIES_LEAST)
-		entries = ENTRIES_LEAST;
+	if (entries < ENTRIES_MIN)
+		entries = ENTRIES_MIN;
 	ring->alone = alone;
 	for (unsigned i = first; i < FLAG_SETS && r == -EINVAL; i++)
 		r = ring_setup_smaller(ring, entries, flag_sets[i]);
@@ -289,14 +289,14 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 
 unsigned weft__ring_reap(struct weft__ring *ring,
 			 struct weft__completion *ret_completions,
-			 unsigned most)
+			 unsigned max)
 {
 	struct io_uring_cq *cq = &ring->uring.cq;
 	uint32_t head = *cq->khead;
 	uint32_t count = io_uring_smp_load_acquire(cq->ktail) - head;
 
-	if (count > most)
-		count = most;
+	if (count > max)
+		count = max;
 	for (uint32_t i = 0; i < count; i++) {
 		const struct io_uring_cqe *cqe =
 			&cq->cqes[(head + i) & *cq->kring_mask];

@@ -7,8 +7,8 @@
  * by itself.  So what the compiler does when a block is left is done on every
  * way out, and WEFT_DEFER is no more than that.
  */
-#ifndef WEFT_LOCAL_H
-#define WEFT_LOCAL_H
+#ifndef WEFT_TASK_LOCAL_H
+#define WEFT_TASK_LOCAL_H
 
 #include <weft/config.h>
 
@@ -53,7 +53,7 @@ WEFT_API void weft_deferred_cancel(struct weft_deferred *deferred);
 /*
  * The same for the task as a whole, from however deep in its calls: fn(arg) is
  * called when the task's function has returned, with what was set by
- * weft_local_set(), the newest first, inside a WEFT_SHIELD.  What lay on its
+ * weft_task_local_set(), the newest first, inside a WEFT_SHIELD.  What lay on its
  * stack is gone by then, and so is its argument.  fn may suspend, and defer
  * more.  The scope waits for it.
  *
@@ -65,26 +65,26 @@ WEFT_API int weft_defer(weft_defer_fn fn, void *arg) WEFT_WARN_UNUSED;
  * A value that each task has of its own, as a thread has its thread-locals.  A
  * key is a static object, known by its address:
  *
- *	static struct weft_local_key request_key = WEFT_LOCAL_KEY(free);
+ *	static struct weft_task_local_key request_key = WEFT_TASK_LOCAL_KEY(free);
  *
  * Tasks do not inherit values: what a task is to know goes into its argument.
  * Looking one up takes a few steps for each that the task has.
  */
-struct weft_local_key {
+struct weft_task_local_key {
 	weft_defer_fn destroy; /* of values left at the task's end; or NULL */
 	void *reserved;
 };
 
-#define WEFT_LOCAL_KEY(destroy) { (destroy), NULL }
+#define WEFT_TASK_LOCAL_KEY(destroy) { (destroy), NULL }
 
 /* Sets the running task's value.  The one before is the caller's to free.  At
  * the task's end key->destroy is called with the last one, if that is not NULL,
  * as told at weft_defer().  0, -ENOMEM, -EINVAL (no key), or -EPERM. */
-WEFT_API int weft_local_set(const struct weft_local_key *key,
+WEFT_API int weft_task_local_set(const struct weft_task_local_key *key,
 			    void *value) WEFT_WARN_UNUSED;
 
 /* The running task's value; NULL if it has set none, and outside of a task. */
-WEFT_API void *weft_local_get(const struct weft_local_key *key);
+WEFT_API void *weft_task_local_get(const struct weft_task_local_key *key);
 
 WEFT_END_DECLS
 
