@@ -154,11 +154,11 @@ struct weft_wait_group {
 #define WEFT_WAIT_GROUP_INIT(n) { { 0, (uint64_t)(n) } }
 
 /* Adds n: before what it counts begins. */
-WEFT_API void weft_wait_group_add(struct weft_wait_group *count, uint32_t n);
+WEFT_API void weft_wait_group_add(struct weft_wait_group *group, uint32_t n);
 /* One is done.  More than there are end the process with a message. */
-WEFT_API void weft_wait_group_done(struct weft_wait_group *count);
+WEFT_API void weft_wait_group_done(struct weft_wait_group *group);
 /* Waits until none is left.  0, -ECANCELED, -ETIMEDOUT. */
-WEFT_API int weft_wait_group_wait(struct weft_wait_group *count) WEFT_WARN_UNUSED;
+WEFT_API int weft_wait_group_wait(struct weft_wait_group *group) WEFT_WARN_UNUSED;
 
 /*
  * A barrier: the last of so many to come lets all of them go on, and it begins

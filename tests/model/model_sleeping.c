@@ -122,7 +122,7 @@ static void setup(future_step *step)
 	shards->count = LANES;
 	shards->shards = shard_pool;
 	for (uint32_t i = 0; i < MODEL_THREADS; i++)
-		pool[i].shard = &shard_pool[i % LANES];
+		pool[i].timer_shard = &shard_pool[i % LANES];
 	for (uint32_t i = 0; i < LANES; i++) {
 		shard_pool[i].all = shards;
 		shard_pool[i].index = i;

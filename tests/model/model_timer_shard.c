@@ -85,7 +85,7 @@ static void setup(void *arg)
 		pool_pointers[i] = &pool[i];
 		pool[i].runtime = &runtime;
 		pool[i].index = i;
-		pool[i].shard = &shard_pool[i % 2];
+		pool[i].timer_shard = &shard_pool[i % 2];
 		shard_pool[i].all = shards;
 		shard_pool[i].index = i;
 		shard_pool[i].next_ns = UINT64_MAX;
