@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * More about scopes: races, and limits.  Groups, supervisors and what holds for
- * all of them are in <weft/task.h>.
+ * Scopes, continued: races and limits.  Groups, supervisors and the rules for
+ * all scopes are in <weft/task.h>.  Which to use for
  *
- *	All results	Start tasks with handles (weft_go_opts()) and
- *			weft_join() each.
- *	The first one	A race.
- *	A deadline	WEFT_WITHIN around the scope, which then holds for its
- *			tasks and theirs; or inside, for what its owner does.
- *	In background	weft_submit(): the task belongs to the runtime.
+ *	all results	start tasks with handles (weft_go_opts()), and
+ *			weft_join() each
+ *	the first one	a race
+ *	a deadline	WEFT_WITHIN around the scope holds for its tasks and
+ *			theirs; inside the scope it holds for the calls of the
+ *			owner, and for the tasks that the owner starts there
+ *	the background	weft_submit(): the task belongs to the runtime
  */
 #ifndef WEFT_SCOPE_H
 #define WEFT_SCOPE_H
@@ -19,48 +20,55 @@
 WEFT_BEGIN_DECLS
 
 /*
- * A race.  The first task that succeeds, with a result of 0 or more, wins: the
- * rest is cancelled, and its result is that of the scope.  A failure loses, and
- * the race goes on without it; if all fail, the first failure is the result.
- * -ECHILD if no task was started.  (Where a failure is to win too, return it as
- * a number that is not negative.)
+ * A race.  The first task to succeed, with a result of 0 or more, wins: its
+ * result is that of the scope, and the others are cancelled.  A task that fails
+ * loses, and the others go on.  If all fail, the first failure is the result;
+ * if no task was started, the result is -ECHILD.  (Where a failure should win
+ * too, return it as a number that is not negative.)
  *
- *	WEFT_RACE(dial, &fd) {		one connection, over whichever way
+ *	WEFT_RACE(dial, &fd) {		connects by the quicker address
  *		weft_race_drop(dial, close_late);
  *		if (WEFT_GO(dial, connect_to, ipv6) < 0 ||
  *		    WEFT_GO(dial, connect_to, ipv4) < 0)
  *			weft_scope_cancel(dial);
  *	}
  *
- * There is one winner, however many succeed at the same time.  As any scope it
- * ends when all its tasks have: losers are cancelled, not abandoned.
+ * There is exactly one winner, however many tasks succeed at the same time.
+ * Like any scope, a race ends when all its tasks have ended: the losers are
+ * cancelled and waited for, not abandoned.
  */
 #define WEFT_RACE(name, ret_result) WEFT__SCOPE(name, ret_result, WEFT__RACE)
 
-/* The same by a call; weft_scope_end() returns the result.  0 or -EPERM. */
+/* The same without a block: begins a race in the calling task, whose result
+ * weft_scope_end() returns.  Does not suspend.  Returns 0 or -EPERM (not in a
+ * task). */
 WEFT_API int weft_race_begin(struct weft_scope *race);
 
 /*
- * A success that comes too late is dropped.  Where it stands for something, as
- * a descriptor does, drop is called with it: by the task that returned it,
- * before it ends, inside a WEFT_SHIELD; it may suspend, but not of a future.
- * To be set before any task is started, by the task that began the race.  0,
- * -EPERM, or -EINVAL (no race).
+ * Sets a function for results that come too late.  A task that succeeds after
+ * the winner calls drop(result) before it ends, so that drop can free what the
+ * result stands for, such as a descriptor.  drop runs inside a WEFT_SHIELD and
+ * may suspend; in a future it runs without a shield and must not suspend.  The
+ * task that began the race calls this before it starts any task.  Does not
+ * suspend.  Returns 0, -EPERM (another task began the race), or -EINVAL (the
+ * scope is no race).
  */
 typedef void (*weft_drop_fn)(int64_t result);
 WEFT_API int weft_race_drop(struct weft_scope *race, weft_drop_fn drop);
 
 /*
- * A limit: no more than so many tasks of the scope at once, such as connections
- * of a server.  To be set before any task is started in it, by the task that
- * began it (-EPERM); that one may change it later.  0, or -EINVAL (0 tasks), or
- * -EBUSY (tasks run already).
+ * A limit: at most tasks_max tasks of the scope exist at the same time, such as
+ * connections of a server.  The task that began the scope sets it before it
+ * starts any task in the scope; later it may change the limit.  Does not
+ * suspend.  Returns 0, -EPERM (another task began the scope), -EINVAL
+ * (tasks_max is 0), or -EBUSY (the scope has tasks, and no limit yet).
  *
- * weft_go() in such a scope suspends until one has ended, and obeys deadlines
- * and cancellation: it also returns -ECANCELED when the scope is cancelled
- * meanwhile, and -ETIMEDOUT; then nothing was started.  Those that wait come in
- * turn.  A task that is in the scope itself, or below it, would wait for its
- * own end: it gets -EAGAIN.
+ * In a scope with a limit, weft_go() suspends while there is no room, and
+ * starts a task when one has ended; callers get room in the order in which they
+ * came.  Deadlines and cancellation end the wait, and so does the cancellation
+ * of the scope: weft_go() returns -ECANCELED or -ETIMEDOUT and has started
+ * nothing.  A task inside the scope, or in a scope below it, would wait for its
+ * own end, and a future cannot wait: they get -EAGAIN.
  *
  *	WEFT_SUPERVISE(peers) {
  *		error = weft_scope_limit(peers, 1000);
@@ -72,9 +80,11 @@ WEFT_API int weft_race_drop(struct weft_scope *race, weft_drop_fn drop);
  */
 WEFT_API int weft_scope_limit(struct weft_scope *scope, unsigned tasks_max);
 
-/* Waits as weft_go() would, and starts nothing: so newcomers stay where they
- * are, unaccepted, while there is no room for them.  It is not kept: another
- * task may start one first.  0, or as weft_go(). */
+/* Waits for room as weft_go() does, and starts nothing: so new connections stay
+ * unaccepted while there is no room for them.  The room is not reserved;
+ * another task may use it first.  Suspends.  Without a limit there is always
+ * room.  Returns 0, -ECANCELED, -ETIMEDOUT, -EAGAIN (as above), or -EPERM (not
+ * in a task). */
 WEFT_API int weft_scope_wait_room(struct weft_scope *scope) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS
