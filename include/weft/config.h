@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What every public header needs: visibility, C++ linkage, attributes.
- */
+/* Used by every public header: visibility, C++ linkage, attributes, the
+ * version. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
@@ -20,21 +19,23 @@
 
 #define WEFT_API __attribute__((visibility("default")))
 #define WEFT_WARN_UNUSED __attribute__((warn_unused_result))
-/* Tells the compiler that a block macro, a loop to it, runs its block. */
+/* Tells the compiler that a block macro, which is a loop, does run its
+ * block. */
 #define WEFT__RETURNS_NONNULL __attribute__((returns_nonnull))
 
 #define WEFT_VERSION_MAJOR 0
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
 
-/* The size of a value, or an array of negative length if it is too large: those
- * are copied under a small lock; send a pointer. */
+/* The size of a value; for a value that is too large an array of negative
+ * length, which does not compile.  Values are copied under a small lock: send a
+ * pointer to a large one. */
 #define WEFT__ITEM_BYTES_MAX 4096u
 #define WEFT__ITEM_BYTES(bytes) \
 	((bytes) * sizeof(char[(bytes) <= WEFT__ITEM_BYTES_MAX ? 1 : -1]))
 
-/* A name that is fresh for each n, for the block macros: those take one from
- * __COUNTER__, so that two may stand on a line. */
+/* A new name for each n, for the block macros.  They take n from __COUNTER__,
+ * so that two of them may stand on one line. */
 #define WEFT__PASTE2(a, b) a##b
 #define WEFT__PASTE(a, b) WEFT__PASTE2(a, b)
 #define WEFT__FRESH(name, n) WEFT__PASTE(weft__##name##_, n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dump: what every task of a runtime does, in words, while all of them go on.
+ * Dump: a report in plain text on what each task of a runtime does, while all
+ * tasks go on.
  *
  *	weft: 3 tasks (1 run, 2 wait, 0 ready, 0 not begun), 2 workers
  *	worker 0: runs task 100000005, for 1.52 s at most
@@ -11,9 +12,14 @@
  *	task 100000004 left (move), 12.30 s old: waits to lock mutex 0x7ffd12...
  *	    ...
  *
- * Options of a runtime ask for it without a call: by a signal (dump_signal), to
- * who connects to a Unix socket (dump_path: nc -U PATH), or when a task does
- * not pause, or none can go on (stall_ns); see struct weft_opts.
+ * Options of a runtime (struct weft_opts) request a dump without a call:
+ *
+ * dump_signal	on stderr, when the process gets the signal; not SIGURG or a
+ *		signal of a fault, such as SIGSEGV
+ * dump_path	to each peer that connects to that Unix stream socket (nc -U
+ *		PATH); only the user of the process, or root, may
+ * stall_ns	on stderr, when a task has run for that long without a pause,
+ *		or no task has been able to go on for that long
  */
 #ifndef WEFT_DUMP_H
 #define WEFT_DUMP_H
@@ -24,26 +30,28 @@
 WEFT_BEGIN_DECLS
 
 /*
- * Writes to the descriptor what each task of the runtime is (name, function,
- * handle, age), whether it runs, is ready or what it waits for, and its calls,
- * with file and line where the program has debugging information.  Tasks that
- * do the same in the same calls are told of together, ten of them by name.  At
- * the end, tasks that wait for each other: a deadlock.  It is for people, and
- * its form may change.
+ * Writes a report to fd.  For each task: its name, function, handle and age;
+ * whether it runs, is ready, or what it waits for; and its backtrace, with file
+ * and line where the program has debugging information.  Tasks that do the same
+ * in the same calls are grouped, and the first ten of a group are listed.  At
+ * the end come tasks that wait for each other: a deadlock.  The report is for
+ * people, and its form may change.
  *
- * From any thread, and from a task, which suspends; neither deadlines nor
- * cancellation end the call.  NULL is the runtime of the calling task; another
- * one must not end before the call has begun.  No worker needs to answer:
- * where all hang, it tells where.
+ * From any thread, which blocks, or from a task, which suspends; neither
+ * deadlines nor cancellation end the call.  NULL means the runtime of the
+ * calling task; any other runtime must not end before the call has begun.  fd
+ * stays the caller's.  No worker has to answer, so a dump also shows where all
+ * of them hang.
  *
- * Nothing is stopped: a task that waits is held for some microseconds, and what
- * is told of two tasks need not have been so at one time.  A task that runs is
- * interrupted by SIGURG, whose handler is set meanwhile.  One that is ready to
- * run has its calls told if it stands still while it is copied.  The calls need
- * elfutils' libdw.so.1 at run time; without it one of the first lines says so.
+ * Nothing is stopped.  A task that waits is held for some microseconds, and
+ * entries of two tasks may describe different moments.  A thread that runs a
+ * task is interrupted by SIGURG, whose handler is set for that time.  On x86-64
+ * a task that is ready has a backtrace, if it does not begin to run while its
+ * stack is copied.  Backtraces need libdw.so.1 of elfutils at run time; if it
+ * is missing, one of the first lines says so.
  *
- * 0, -EPERM (no task, and no runtime; or in a future), -EBADF, -ENOMEM, -EAGAIN
- * (there is no thread for it), or what write() failed with.
+ * Returns 0, -EPERM (NULL outside a task, or called in a future), -EBADF,
+ * -ENOMEM, -EAGAIN (no thread could be made for it), or an error of write(2).
  */
 WEFT_API int weft_dump(struct weft_runtime *runtime, int fd);
 

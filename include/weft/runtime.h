@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The runtime: starting it, talking to it from other threads, looking inside.
- */
+/* The runtime: how to start and stop it, use it from other threads, and read
+ * its counters. */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 
@@ -17,59 +16,75 @@ WEFT_BEGIN_DECLS
 struct weft_runtime;
 
 /* Options of a runtime.  Start from WEFT_OPTS_INIT, which sets size; 0 in any
- * other field means the default. */
+ * other field means the default.  A value out of range gives -EINVAL. */
 struct weft_opts {
 	size_t size;
-	unsigned workers;     /* threads; default: the CPUs it may run on */
-	unsigned tasks_max;   /* tasks alive at once; default 16 million.  From
-				 8192 a worker on, each may keep 512 of them for
-				 its own use */
-	size_t stack_bytes;   /* of a task; default 256 KiB */
+	unsigned workers;     /* threads, up to 4096; default: the CPUs that the
+				 thread may run on */
+	unsigned tasks_max;   /* tasks alive at the same time, up to 2^31;
+				 default 16 million.  If there are 8192 or more
+				 for each worker, every worker may keep 512 of
+				 them for its own use */
+	size_t stack_bytes;   /* of a task, 16 KiB to 64 MiB; default 256 KiB */
 	weft_nsec shutdown_ns; /* how long to wait for tasks at the end; default
-				  for ever */
-	unsigned ring_entries; /* of each worker's io_uring; default 256 */
-	unsigned blocking_threads_max; /* of weft_blocking(); default 512 */
-	weft_nsec blocking_idle_ns; /* after which one of them ends; default
-				       10 s */
+				  without limit */
+	unsigned ring_entries; /* of each worker's io_uring, up to 32768;
+				  default 256 */
+	unsigned blocking_threads_max; /* for weft_blocking(); default 512 */
+	weft_nsec blocking_idle_ns; /* an idle one of them ends after this time;
+				       default 10 s */
 	unsigned reserved;
-	/* When to say on stderr what the tasks do; see <weft/dump.h>. */
-	int dump_signal;       /* when the process gets this signal; 0: never */
-	const char *dump_path; /* to who connects to this Unix socket */
-	weft_nsec stall_ns;    /* when a task ran for so long without a pause,
-				  or none can go on; 0: never */
+	/* When to write a dump of the tasks; see <weft/dump.h>. */
+	int dump_signal;       /* on stderr, when the process gets this signal;
+				  0: never */
+	const char *dump_path; /* to a peer that connects to this Unix socket */
+	weft_nsec stall_ns;    /* on stderr, when a task has run for this long
+				  without a pause, or no task has been able to
+				  go on for this long; 0: never */
 };
 
 #define WEFT_OPTS_INIT \
 	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 /*
- * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others,
- * and returns its result when it and all tasks it started have ended; what was
- * started by weft_submit() is cancelled then, and waited for.  arg is passed as
- * it is.  NULL opts: the defaults.  Several may run at once in a process, each
- * on its own threads.
+ * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others.
+ * Blocks the thread until that task and all tasks that it started have ended,
+ * and returns its result.  Tasks of weft_submit() that are left by then are
+ * cancelled and waited for.  arg is passed as it is.  NULL opts: the defaults.
+ * A process may have several runtimes, each on its own threads.
  *
- * Signals: the threads have the caller's mask.  For SIGSEGV and SIGBUS there is
- * a handler: it names the task whose stack overflowed, and passes on all else.
- * To end a server by SIGINT, block it and wait for it: see weft_start().
+ * Signals: the threads have the signal mask of the caller.  A handler for
+ * SIGSEGV and SIGBUS names the task whose stack overflowed, and passes all
+ * other faults on.  To stop a server by SIGINT, block the signal and wait for
+ * it: see weft_start().
  *
- * The task's result, or without running it -EINVAL, -ENOMEM, -EMFILE, -ENFILE,
- * -EAGAIN (no more threads), -ENOSYS (no engine), -EDEADLK (called inside a
- * task), or what bind(2) says of dump_path.
- * -ETIMEDOUT: tasks had to be abandoned, see shutdown_ns; they are named on
- * stderr, and their memory is kept.  The calling thread keeps that time, and
- * runs tasks: one that computes on it without a pause puts the end off.
+ * Returns the task's result, or, without running the task, -EINVAL, -ENOMEM,
+ * -EMFILE, -ENFILE, -EAGAIN (no more threads), -ENOSYS (io_uring is missing,
+ * too old or forbidden), -EDEADLK (called inside a task), -EBUSY (16 runtimes
+ * have a dump_signal already), or an error of bind(2) for dump_path.
+ *
+ * -ETIMEDOUT: shutdown_ns passed, and tasks were abandoned.  Their names are
+ * printed on stderr, and the runtime's memory is not freed.  The calling thread
+ * both watches this time limit and runs tasks: a task that computes on it
+ * without a pause delays the end.
  */
 WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
 
 /*
- * The same in two steps, for a program whose own thread must stay its own: all
- * workers run on threads of the runtime.  Stop cancels what is left, waits for
- * it as shutdown_ns says, whatever computes meanwhile, and frees the runtime.
- * 0, or an error as weft_run(); -EINVAL for a runtime of weft_run(), which ends
- * by itself.  Threads may be in weft_wait() or weft_wait_until() meanwhile and
- * return when their tasks have ended or were abandoned, or their time is up.
- * No call may begin any more.
+ * The same in two steps, for a program that keeps its own thread: all workers
+ * run on threads of the runtime.  weft_start() passes the runtime to the
+ * caller, which ends it with weft_stop().
+ *
+ * weft_stop() cancels the tasks that are left, waits for them up to
+ * shutdown_ns, even while some of them compute, and frees the runtime.  It
+ * blocks the thread.  Other threads may be in weft_wait() or weft_wait_until()
+ * meanwhile; those return when their task has ended or was abandoned, or their
+ * own time is up.  No other call for the runtime may begin any more.
+ *
+ * weft_start() returns 0, or an error that weft_run() returns without running
+ * the task.  weft_stop() returns 0, -ETIMEDOUT (tasks were abandoned), -EDEADLK
+ * (called by a task of this runtime) or -EINVAL (NULL, or a runtime of
+ * weft_run(), which ends by itself).
  *
  *	sigaddset(&set, SIGINT);		before weft_start(), so that
  *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it
@@ -82,79 +97,85 @@ WEFT_API int weft_start(const struct weft_opts *opts,
 			struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;
 WEFT_API int weft_stop(struct weft_runtime *runtime);
 
-/* The runtime of the running task, to hand to another thread; or NULL.  Valid
- * until weft_run() returns. */
-WEFT_API struct weft_runtime *weft_runtime_self(void);
+/* The runtime of the calling task, for use by other threads; NULL outside a
+ * task.  Valid until the runtime ends. */
+WEFT_API struct weft_runtime *weft_runtime(void);
 
-/*
- * From any thread: starts a task that belongs to the runtime itself.  opts may
- * be NULL; with opts->ret_task the handle must be given to weft_wait() or
- * weft_detach().  Never blocks for long, never runs the task.  As weft_go();
- * -ESHUTDOWN once the runtime is ending.
- */
+/* Starts a task that belongs to the runtime itself, from any thread or task.
+ * opts may be NULL.  A handle asked for by opts->ret_task must be given to
+ * weft_wait() or weft_detach().  The call does not suspend, may block for a
+ * short time on a lock, and does not run the task.  It copies the argument as
+ * weft_go() does.  Returns 0, -EINVAL, -EAGAIN or -ENOMEM as weft_go(), or
+ * -ESHUTDOWN once the runtime is ending. */
 WEFT_API int weft_submit(struct weft_runtime *runtime, weft_fn fn,
 			 const void *arg, size_t arg_bytes,
 			 const struct weft_task_opts *opts) WEFT_WARN_UNUSED;
 
-/* From a thread that is no worker: blocks it until the task has ended.  It
- * looks for up to 50 us, while that pays, and then sleeps.  The handle is
- * spent.  0, -ESRCH (also for a handle from weft_go_opts()), -EBUSY (another
- * thread waits already), -ETIMEDOUT (the task was abandoned, see shutdown_ns),
- * -EDEADLK (called inside a task, which waits for such a task by a channel, or
- * by this call in weft_blocking()). */
+/*
+ * Blocks a thread that is no worker until the task has ended.  The thread spins
+ * for up to 50 us, if that has paid recently, and then sleeps.  ret_result may
+ * be NULL.  After 0 the handle is invalid.  Returns 0, -ESRCH (no such task of
+ * weft_submit(), or no handle left to it), -EBUSY (another thread waits for
+ * it), -ETIMEDOUT (the task was abandoned, see shutdown_ns), -EINVAL (NULL
+ * runtime), or -EDEADLK (called inside a task; a task may wait through a
+ * channel, or call this in weft_blocking()).
+ */
 WEFT_API int weft_wait(struct weft_runtime *runtime, struct weft_task task,
 		       int64_t *ret_result) WEFT_WARN_UNUSED;
 
-/* The same, until a point in time at most: -ETIMEDOUT once it has come, and the
- * handle is still good, for another wait or to be detached.  A deadline that
- * has passed looks, and does not block.  Between two waits nothing keeps the
- * runtime: it is to be stopped, or its first task to end, after the last. */
+/* The same with a time limit: returns -ETIMEDOUT at deadline_ns, and the handle
+ * stays valid, for another wait or weft_detach().  If the deadline has passed
+ * already, the call checks the task and does not block.  A handle does not keep
+ * the runtime alive between two waits: stop the runtime, or let its first task
+ * end, only after the last wait. */
 WEFT_API int weft_wait_until(struct weft_runtime *runtime,
 			     struct weft_task task, weft_nsec deadline_ns,
 			     int64_t *ret_result) WEFT_WARN_UNUSED;
 
-/* Gives up a handle from weft_submit().  0, -ESRCH, or -EBUSY (a thread waits
- * for the task). */
+/* Gives up a handle of weft_submit(); the task goes on.  From any thread; does
+ * not suspend.  Returns 0, -ESRCH, -EBUSY (a thread waits for the task), or
+ * -EINVAL (NULL runtime). */
 WEFT_API int weft_detach(struct weft_runtime *runtime, struct weft_task task);
 
-/* weft_cancel() from any thread, of a task of that runtime, which may end by
- * it, but not before the call begins.  Does not wait.  0, -ESRCH (the task has
- * ended), or -EINVAL (no runtime). */
+/* weft_cancel() from any thread, for a task of that runtime.  The cancellation
+ * may make the runtime end, but it must not end before the call begins.  Does
+ * not suspend or wait.  Returns 0, -ESRCH (the task has ended), or -EINVAL
+ * (NULL runtime). */
 WEFT_API int weft_cancel_in(struct weft_runtime *runtime,
 			    struct weft_task task);
 
-/* Cancels every task of the runtime, now and to come.  Does not wait.  From any
- * thread. */
+/* Cancels every task of the runtime and, from now on, every task that starts.
+ * Does not suspend or wait.  From any thread. */
 WEFT_API void weft_cancel_all(struct weft_runtime *runtime);
 
-/* Counters of one worker.  They only grow; read without stopping anything. */
+/* Counters of one worker.  They only grow; reading them stops nothing. */
 struct weft_worker_stats {
 	uint64_t polls;		 /* times a task was run */
-	uint64_t ticks;		 /* turns of the worker's loop */
+	uint64_t ticks;		 /* rounds of the worker's loop */
 	uint64_t spawned;	 /* tasks started by tasks on it */
 	uint64_t ended;		 /* tasks that returned on it */
-	uint64_t lifo_hits;	 /* runs out of the slot for the newest task */
+	uint64_t lifo_hits;	 /* tasks run from the newest-task slot */
 	uint64_t parks;		 /* times it went to sleep */
 	uint64_t wakes_sent;	 /* times it woke another worker */
-	uint64_t wakes_wasted;	 /* times it was woken and found nothing */
+	uint64_t wakes_wasted;	 /* times it was woken and found no work */
 	uint64_t steals_tried;	 /* looks into other workers' queues */
-	uint64_t steals_won;	 /* those that found something */
-	uint64_t stolen;	 /* tasks taken by them */
+	uint64_t steals_won;	 /* looks that found tasks */
+	uint64_t stolen;	 /* tasks taken by those looks */
 	uint64_t injected;	 /* tasks taken from the shared queue */
-	uint64_t inject_batches; /* in so many goes */
-	uint64_t overflowed;	 /* tasks moved out as its queue was full */
-	uint64_t ops;		 /* operations given to the kernel */
-	uint64_t ops_ready;	 /* operations done without waiting */
+	uint64_t inject_batches; /* how often it took some of those */
+	uint64_t overflowed;	 /* tasks moved out of its full queue */
+	uint64_t ops;		 /* requests given to the kernel */
+	uint64_t ops_ready;	 /* operations that did not have to wait */
 	uint64_t ready_yields;	 /* yields after too many of those in a row */
-	uint64_t completions;	 /* completions reaped, from any ring */
-	uint64_t rescues;	 /* tasks left waiting while all workers slept:
+	uint64_t completions;	 /* completions taken, from any worker's ring */
+	uint64_t rescues;	 /* tasks found waiting while all workers slept:
 				    should be 0 */
 	uint64_t helps;		 /* times it did the work of a late worker */
 	uint64_t timers_fired;
-	uint64_t longest_poll_ns; /* longest a task ran without a pause, to
-				     about 50 us; with the time in which its
-				     thread had no processor */
-	uint64_t given_way;	  /* tasks handed to other workers, since more
+	uint64_t longest_poll_ns; /* the longest run of a task without a pause,
+				     to about 50 us; includes time in which
+				     its thread had no processor */
+	uint64_t given_way;	  /* tasks passed to other workers, because more
 				     threads ran than processors were free */
 	uint64_t reserved[9];
 };
@@ -166,10 +187,13 @@ struct weft_stats {
 	struct weft_worker_stats total;
 };
 
-/* Fills *ret_stats.  From any thread.  0 or -EINVAL. */
-WEFT_API int weft_stats_get(struct weft_runtime *runtime,
+/* Fills *ret_stats; total sums up all workers, and longest_poll_ns is the
+ * largest.  From any thread while the runtime exists; does not suspend.
+ * Returns 0, or -EINVAL (a NULL pointer). */
+WEFT_API int weft_stats(struct weft_runtime *runtime,
 			struct weft_stats *ret_stats);
-/* The counters of one worker.  0, or -EINVAL if there is no such worker. */
+/* The counters of one worker, numbered from 0.  Also returns -EINVAL if there
+ * is no such worker. */
 WEFT_API int weft_stats_worker(struct weft_runtime *runtime, unsigned worker,
 			       struct weft_worker_stats *ret_stats);
 

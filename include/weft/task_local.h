@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What belongs to one task: what is to be done at its end, and values of its
- * own.
+ * Clean-up at the end of a block or of a task, and values that belong to one
+ * task.
  *
- * A task cannot be killed: it ends by returning, and what is cancelled returns
- * by itself.  So what the compiler does when a block is left is done on every
- * way out, and WEFT_DEFER is no more than that.
+ * A task cannot be killed: it ends by returning, and a cancelled task returns
+ * by itself.  So clean-up that the compiler inserts at the end of a block runs
+ * on every way out, and WEFT_DEFER is no more than that.
  */
 #ifndef WEFT_TASK_LOCAL_H
 #define WEFT_TASK_LOCAL_H
@@ -17,10 +17,11 @@ WEFT_BEGIN_DECLS
 typedef void (*weft_defer_fn)(void *arg);
 
 /*
- * Calls fn(arg) when control leaves the block that this stands in: by falling
- * through, return, goto, break or continue, the newest first.  In a task it is
- * called inside a WEFT_SHIELD; outside of one it works too.  It is a
- * declaration: no goto of the same block may jump forward over it.
+ * Calls fn(arg) when control leaves the enclosing block: at its end, or by
+ * return, goto, break or continue.  Of several, the newest is called first.  In
+ * a task fn runs inside a WEFT_SHIELD and may suspend; WEFT_DEFER also works
+ * outside a task.  It is a declaration: no goto of the same block may jump
+ * forward over it.
  *
  *	fd = weft_open(path, O_RDONLY, 0);
  *	WEFT_DEFER(close_fd, &fd);
@@ -28,11 +29,12 @@ typedef void (*weft_defer_fn)(void *arg);
 #define WEFT_DEFER(fn, arg) \
 	WEFT_DEFERRED(WEFT__FRESH(deferred, __COUNTER__), fn, arg)
 
-/* The same with a name, by which it can be done before, or not at all:
+/*
+ * The same with a name, so that the call can be made earlier or cancelled:
  *
  *	WEFT_DEFERRED(undo, close_fd, &fd);
  *	...
- *	weft_deferred_cancel(&undo);		all went well: the caller's
+ *	weft_deferred_cancel(&undo);		success: fd is the caller's
  *	return fd;
  */
 #define WEFT_DEFERRED(name, fn, arg)                                    \
@@ -42,49 +44,56 @@ typedef void (*weft_defer_fn)(void *arg);
 		}
 
 struct weft_deferred {
-	weft_defer_fn fn; /* NULL: nothing is to be done */
+	weft_defer_fn fn; /* NULL: there is nothing to do */
 	void *arg;
 };
 
-/* Does it now, and no more.  Suspends if fn does. */
+/* run calls fn(arg) now instead of at the end of the block; it suspends if fn
+ * does.  cancel drops the call.  Neither fails; a second time they do
+ * nothing. */
 WEFT_API void weft_deferred_run(struct weft_deferred *deferred);
 WEFT_API void weft_deferred_cancel(struct weft_deferred *deferred);
 
 /*
- * The same for the task as a whole, from however deep in its calls: fn(arg) is
- * called when the task's function has returned, with what was set by
- * weft_task_local_set(), the newest first, inside a WEFT_SHIELD.  What lay on its
- * stack is gone by then, and so is its argument.  fn may suspend, and defer
- * more.  The scope waits for it.
+ * The same for the task as a whole, from any depth of its calls: fn(arg) is
+ * called after the task's function has returned, inside a WEFT_SHIELD.  Such
+ * calls and the values of weft_local_set() are handled together, newest first.
+ * The task's stack frames and its argument are gone by then, so arg must not
+ * point into them.  fn may suspend, and may defer more.  The scope waits for
+ * it.
  *
- * 0, -ENOMEM, -EINVAL (no fn), or -EPERM (not in a task): it is not called.
+ * Does not suspend.  Returns 0, or -ENOMEM, -EINVAL (NULL fn) or -EPERM (not in
+ * a task, or in a future); on an error fn will not be called.
  */
 WEFT_API int weft_defer(weft_defer_fn fn, void *arg) WEFT_WARN_UNUSED;
 
 /*
- * A value that each task has of its own, as a thread has its thread-locals.  A
- * key is a static object, known by its address:
+ * A value that each task has for itself, as a thread has its thread-locals.  A
+ * key is a static object, identified by its address:
  *
  *	static struct weft_task_local_key request_key = WEFT_TASK_LOCAL_KEY(free);
  *
- * Tasks do not inherit values: what a task is to know goes into its argument.
- * Looking one up takes a few steps for each that the task has.
+ * Tasks do not inherit values: pass data to a new task in its argument.  To
+ * look up a value takes a few steps for each value that the task has.
  */
-struct weft_task_local_key {
-	weft_defer_fn destroy; /* of values left at the task's end; or NULL */
+struct weft_local_key {
+	weft_defer_fn destroy; /* for a value left at the task's end; or NULL */
 	void *reserved;
 };
 
 #define WEFT_TASK_LOCAL_KEY(destroy) { (destroy), NULL }
 
-/* Sets the running task's value.  The one before is the caller's to free.  At
- * the task's end key->destroy is called with the last one, if that is not NULL,
- * as told at weft_defer().  0, -ENOMEM, -EINVAL (no key), or -EPERM. */
-WEFT_API int weft_task_local_set(const struct weft_task_local_key *key,
+/* Sets the running task's value.  A value that it replaces stays the caller's
+ * to free.  At the task's end key->destroy is called for the last value unless
+ * that is NULL, under the same conditions as for weft_defer().  Does not
+ * suspend.  Returns 0, -ENOMEM, -EINVAL (NULL key), or -EPERM (not in a task,
+ * or in a future). */
+WEFT_API int weft_local_set(const struct weft_local_key *key,
 			    void *value) WEFT_WARN_UNUSED;
 
-/* The running task's value; NULL if it has set none, and outside of a task. */
-WEFT_API void *weft_task_local_get(const struct weft_task_local_key *key);
+/* The running task's value; NULL if it has set none, in a future, and outside a
+ * task.  Does not suspend. */
+WEFT_API void *weft_local_get(const struct weft_local_key *key);
 
 WEFT_END_DECLS
 

@@ -2,35 +2,40 @@
 /*
  * weft - tasks written as plain sequential C, suspended instead of blocking.
  *
- * This header includes the rest; it is for C11 or later and for C++11 or later,
- * by gcc or clang.  The conventions that hold for all of it:
+ * This header includes all others.  It is for C11 or later and C++11 or later,
+ * with gcc or clang.  These conventions hold for all calls:
  *
  * Errors	A failure is a negative errno; `errno` itself is never used.
- *		Success is 0, a count, or a descriptor.  Outputs named ret_*
- *		are untouched on failure.  strerror(-r) has the words.
- * Suspending	A call that says it suspends must be made inside a task; made
- *		elsewhere, or in a child after fork(), it returns -EPERM.  It
- *		returns -ECANCELED once the task is cancelled, and -ETIMEDOUT
- *		when the deadline of the innermost WEFT_WITHIN block passed.
- *		If an operation finished all the same, its result is returned
+ *		Success is 0, a count, or a descriptor.  On failure the outputs
+ *		named ret_* are unchanged.  strerror(-r) gives the message.
+ * Suspending	A call that suspends must be made inside a task.  Outside a
+ *		task, or in a child after fork(), it returns -EPERM.  It returns
+ *		-ECANCELED once the task is cancelled, and -ETIMEDOUT once the
+ *		deadline of the innermost WEFT_WITHIN block has passed.  If the
+ *		operation was done all the same, the call returns its result,
  *		and the next call reports the cancellation.
- * Forking	A child after fork() ends by exec() or _exit(); it must not
+ * Forking	A child after fork() must end by exec() or _exit(); it must not
  *		return from the task that forked.
  * Blocks	WEFT_SCOPE, WEFT_SUPERVISE, WEFT_RACE, WEFT_WITHIN and
  *		WEFT_SHIELD are loops that run once: break and continue leave
- *		the block, and no loop around it.  Leave them by those, return
- *		or goto, never by longjmp, pthread_exit or exit.  Outside of a
- *		task they end the process with a message.
- * Threads	Tasks run in parallel, on as many threads as the runtime has
- *		workers, so what they share needs a lock or atomics.  A short
- *		section under a pthread mutex is fine if nothing in it suspends.
- *		With one worker, tasks change only in calls that suspend.
+ *		the block, and no loop around it.  A block may also be left by
+ *		return or goto, but never by longjmp, pthread_exit or exit.
+ *		A block outside a task ends the process with a message.
+ * Threads	Tasks run in parallel on the threads of the workers, so data
+ *		that they share needs a lock or atomics.  A short section under
+ *		a pthread mutex is fine if nothing in it suspends.  With one
+ *		worker, a switch of tasks happens only in calls that suspend.
  *
- *		A task may resume on another thread.  Do not keep the address
- *		of errno or of a thread-local, nor a pthread mutex, across a
- *		suspending call, unless the task is WEFT_PINNED.
- * Options	Begin with the initialiser of their kind, which sets `size`; a
+ *		A task may resume on another thread.  Across a suspending call,
+ *		do not hold a pthread mutex, nor keep the address of errno or of
+ *		a thread-local, unless the task is WEFT_PINNED.
+ * Options	Begin with the initialiser of the struct, which sets `size`; a
  *		struct that is all zero gives -EINVAL.  NULL: the defaults.
+ * Memory	Objects are structs that you place where you like; there is
+ *		nothing to free unless a comment says so.  The buffers given to
+ *		a call are the caller's again when the call returns.
+ * Mistakes	A broken rule of an object, such as to unlock a mutex that the
+ *		caller does not hold, ends the process with a message.
  * Time		Nanoseconds of CLOCK_MONOTONIC, in uint64_t.
  */
 #ifndef WEFT_WEFT_H
