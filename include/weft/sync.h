@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tasks share: mutexes, semaphores and their like.
+ * Objects for synchronisation: mutexes, reader-writer locks, semaphores,
+ * conditions, events, counts, barriers.
  *
- * Each is a struct that you put where you like, on a stack or in your own
- * struct; zeroed, or set by its initialiser, it is ready, and there is nothing
- * to free.  No call allocates.  It must stay until nobody waits for it and no
- * call is under way; but who has a mutex, or the permits of a semaphore, need
- * not wait for the call that let go of them: if he is the last he may free it.
+ * Each is a struct that you place where you like, on a stack or in your own
+ * struct.  Zeroed, or set by its initialiser, it is ready for use.  No call
+ * allocates, and there is nothing to free.  The struct must stay in place while
+ * a task waits for it or a call uses it.  One exception: after a lock of a
+ * mutex, or an acquire of a semaphore, the last holder may free the object,
+ * even if the unlock or release that granted it has not returned yet.
  *
  *	struct weft_mutex mutex = WEFT_MUTEX_INIT;
  *
@@ -15,12 +17,19 @@
  *		weft_mutex_unlock(&mutex);
  *	}
  *
- * Who waits is served in turn (but see the mutex); who asks for what is free
- * has it at once.  Tasks suspend, and their waits obey deadlines
- * and cancellation; what was got all the same is returned, and the next call
- * reports them.  Threads that run no task, tasks of several runtimes and tasks
- * may share one: a thread blocks, and has neither.  Calls that only let go
- * (unlock, release, set, notify, done) never suspend or fail.
+ * Waiters are served in the order of their arrival (for the mutex see below); a
+ * request that can be granted does not wait.
+ *
+ * Calls that wait suspend a task, and obey deadlines and cancellation: they
+ * return 0 or a result, -ECANCELED or -ETIMEDOUT.  If the grant came all the
+ * same, the call returns it, and the next call reports the interruption.  In a
+ * future they return -EPERM; see <weft/future.h>.  Threads that run no task,
+ * and tasks of several runtimes, may share an object; in such a thread the call
+ * blocks, without deadline or cancellation.
+ *
+ * Calls that only let go (unlock, release, set, notify, done) never suspend or
+ * fail, and all other calls that do not wait never suspend; all may be used in
+ * tasks, futures and threads.
  */
 #ifndef WEFT_SYNC_H
 #define WEFT_SYNC_H
@@ -34,68 +43,72 @@
 
 WEFT_BEGIN_DECLS
 
-/*
- * A mutex: held by one at a time, across suspensions too.  For what is shared
- * with code that waits for I/O; a section that does not suspend may as well use
- * a pthread mutex.  Held across a suspension it goes to who has waited longest;
- * else others may be quicker than one that is woken for it, once.
- */
+/* A mutex: has one holder at a time, which may keep it across suspensions.  For
+ * data that is shared with code that waits for I/O; for a section that does not
+ * suspend a pthread mutex does as well.  If the holder was suspended while it
+ * held the mutex, the unlock hands it to the oldest waiter.  Otherwise the
+ * unlock wakes the oldest waiter, and another task may lock first; a waiter is
+ * overtaken like this only once. */
 struct weft_mutex {
 	uint64_t private_words[8];
 };
 #define WEFT_MUTEX_INIT { { 0 } }
 
-/* Locks it, or waits until it can.  A task that locks a mutex it holds ends the
- * process with a message.  0, -ECANCELED, -ETIMEDOUT: then it is not held. */
+/* Locks the mutex, waiting until that is possible.  A task that locks a mutex
+ * that it holds ends the process with a message; a thread that does so blocks
+ * without end.  Returns 0, or, with the mutex not held, -ECANCELED or
+ * -ETIMEDOUT. */
 WEFT_API int weft_mutex_lock(struct weft_mutex *mutex) WEFT_WARN_UNUSED;
-/* The same without waiting: 0 or -EBUSY. */
+/* The same without waiting.  Returns 0, or -EBUSY (it is held). */
 WEFT_API int weft_mutex_try_lock(struct weft_mutex *mutex) WEFT_WARN_UNUSED;
-/* By the one that holds it; else the process ends with a message. */
+/* Only for the task that holds it, or for a thread if a thread holds it; any
+ * other call ends the process with a message. */
 WEFT_API void weft_mutex_unlock(struct weft_mutex *mutex);
 
-/*
- * A reader-writer lock: held by any number of readers, or by one writer.  Who
- * comes while others wait, waits behind them: neither side starves the other.
- * Who holds it must not ask for it again, or waits for itself, for ever.
- */
+/* A reader-writer lock: has any number of readers, or one writer.  A newcomer
+ * waits behind those that already wait, so neither side starves the other.  A
+ * holder must not ask for the lock again: it may wait for itself without
+ * end. */
 struct weft_rwlock {
 	uint64_t private_words[8];
 };
 #define WEFT_RWLOCK_INIT { { 0 } }
 
-/* 0, -ECANCELED, -ETIMEDOUT; the try_ forms do not wait: 0 or -EBUSY. */
+/* Take the lock, for reading or for writing.  Return 0, -ECANCELED or
+ * -ETIMEDOUT.  The try_ forms do not wait: they return 0 or -EBUSY. */
 WEFT_API int weft_rwlock_read(struct weft_rwlock *rwlock) WEFT_WARN_UNUSED;
 WEFT_API int weft_rwlock_write(struct weft_rwlock *rwlock) WEFT_WARN_UNUSED;
 WEFT_API int weft_rwlock_try_read(struct weft_rwlock *rwlock) WEFT_WARN_UNUSED;
 WEFT_API int weft_rwlock_try_write(struct weft_rwlock *rwlock) WEFT_WARN_UNUSED;
-/* Lets go of what the caller holds of it. */
+/* Gives up the caller's hold, of either kind.  If the lock is free, or another
+ * task is its writer, the process ends with a message. */
 WEFT_API void weft_rwlock_unlock(struct weft_rwlock *rwlock);
 
-/*
- * A semaphore: permits, taken and given back, by whomever.  For a limit on how
- * much happens at once.
- */
+/* A semaphore: a number of permits, which are taken and given back.  A permit
+ * has no owner: any task or thread may give it back.  Limits how much happens
+ * at the same time. */
 struct weft_sem {
 	uint64_t private_words[8];
 };
 #define WEFT_SEM_INIT(permits) { { 0, (uint64_t)(permits) } }
 
-/* Takes n permits, all at once, or waits until there are so many; who comes
- * later waits behind, even for fewer.  0, -ECANCELED, -ETIMEDOUT: then none was
- * taken. */
+/* Takes n permits together, or waits until that many are free.  Later callers
+ * wait behind, even for fewer.  Returns 0, or, with no permit taken, -ECANCELED
+ * or -ETIMEDOUT. */
 WEFT_API int weft_sem_acquire(struct weft_sem *sem,
 			      uint32_t n) WEFT_WARN_UNUSED;
-/* The same without waiting: 0 or -EAGAIN. */
+/* The same without waiting.  Returns 0, or -EAGAIN: too few are free, or others
+ * wait for permits. */
 WEFT_API int weft_sem_try_acquire(struct weft_sem *sem,
 				  uint32_t n) WEFT_WARN_UNUSED;
-/* Gives n permits. */
+/* Adds n permits; up to 2^63 - 1 may be free. */
 WEFT_API void weft_sem_release(struct weft_sem *sem, uint32_t n);
-/* Permits that are free; a moment's figure. */
+/* The number of free permits at this moment. */
 WEFT_API uint64_t weft_sem_count(const struct weft_sem *sem);
 
 /*
- * A condition: waits, with a mutex let go, until somebody says that what it
- * protects has changed.
+ * A condition: a task gives up a mutex and waits until another task signals
+ * that the data under the mutex has changed.
  *
  *	while (r == 0 && !ready)
  *		r = weft_cond_wait(&cond, &mutex);
@@ -105,88 +118,87 @@ struct weft_cond {
 };
 #define WEFT_COND_INIT { { 0 } }
 
-/* Unlocks the mutex, waits to be told, and locks it again, whatever happens
- * meanwhile: the caller holds it after every return.  0, -ECANCELED,
- * -ETIMEDOUT; a task that is to give up already is told so without an unlock,
- * so a loop must heed it. */
+/* Unlocks the mutex, waits for a signal, and locks the mutex again.  The caller
+ * holds the mutex before the call and after every return.  Returns 0,
+ * -ECANCELED or -ETIMEDOUT.  If the task is already cancelled or its deadline
+ * has passed, the call fails without unlocking; check the result in the
+ * loop. */
 WEFT_API int weft_cond_wait(struct weft_cond *cond,
 			    struct weft_mutex *mutex) WEFT_WARN_UNUSED;
-/* Tells the one that has waited longest, if there is one; tells all. */
+/* Wake the oldest waiter, if there is one, or all waiters.  The caller need not
+ * hold the mutex. */
 WEFT_API void weft_cond_signal(struct weft_cond *cond);
 WEFT_API void weft_cond_broadcast(struct weft_cond *cond);
 
-/*
- * An event: who waits goes on once it is set, and as long as it stays so.
- */
+/* An event: a flag.  Waiters go on once it is set, and while it is set no call
+ * waits. */
 struct weft_event {
 	uint64_t private_words[4];
 };
 #define WEFT_EVENT_INIT { { 0 } }
 
-/* 0, -ECANCELED, -ETIMEDOUT. */
+/* Waits until the event is set.  Returns 0, -ECANCELED or -ETIMEDOUT. */
 WEFT_API int weft_event_wait(struct weft_event *event) WEFT_WARN_UNUSED;
 WEFT_API void weft_event_set(struct weft_event *event);
 WEFT_API void weft_event_clear(struct weft_event *event);
 WEFT_API bool weft_event_is_set(const struct weft_event *event);
 
-/*
- * A notification: lets one waiter go on; if none waits, the next one to come,
- * which does not wait then.  Several such in a row count once.
- */
+/* A notification: lets one waiter go on.  If no task waits, it is kept for the
+ * next one, which then does not wait.  Several kept notifications count as
+ * one. */
 struct weft_notify {
 	uint64_t private_words[4];
 };
 #define WEFT_NOTIFY_INIT { { 0 } }
 
-/* 0, -ECANCELED, -ETIMEDOUT: then no notification was taken. */
+/* Returns 0, or, with no notification taken, -ECANCELED or -ETIMEDOUT. */
 WEFT_API int weft_notify_wait(struct weft_notify *notify) WEFT_WARN_UNUSED;
 WEFT_API void weft_notify_one(struct weft_notify *notify);
-/* All that wait now, and nobody to come. */
+/* Lets all present waiters go on; keeps nothing for later ones. */
 WEFT_API void weft_notify_all(struct weft_notify *notify);
 
-/*
- * A count to wait for: of work that is under way (a wait group), or of what is
- * still to happen, set by WEFT_WAIT_GROUP_INIT(n) and only taken from (a latch).
- */
-struct weft_wait_group {
+/* A count that reaches zero: of work that is under way (a wait group), or of
+ * steps that are still to come, set by WEFT_COUNT_INIT(n) and only counted down
+ * (a latch). */
+struct weft_count {
 	uint64_t private_words[6];
 };
 #define WEFT_WAIT_GROUP_INIT(n) { { 0, (uint64_t)(n) } }
 
-/* Adds n: before what it counts begins. */
-WEFT_API void weft_wait_group_add(struct weft_wait_group *group, uint32_t n);
-/* One is done.  More than there are end the process with a message. */
-WEFT_API void weft_wait_group_done(struct weft_wait_group *group);
-/* Waits until none is left.  0, -ECANCELED, -ETIMEDOUT. */
-WEFT_API int weft_wait_group_wait(struct weft_wait_group *group) WEFT_WARN_UNUSED;
+/* Adds n.  Call it before the work begins. */
+WEFT_API void weft_count_add(struct weft_count *count, uint32_t n);
+/* Counts down by one.  If the count is 0 already, the process ends with a
+ * message. */
+WEFT_API void weft_count_done(struct weft_count *count);
+/* Waits until the count is 0.  Returns 0, -ECANCELED or -ETIMEDOUT. */
+WEFT_API int weft_count_wait(struct weft_count *count) WEFT_WARN_UNUSED;
 
-/*
- * A barrier: the last of so many to come lets all of them go on, and it begins
- * anew.
- */
+/* A barrier: each task waits until the given number of parties, 1 or more, has
+ * arrived.  Then all go on, and the barrier can be used again. */
 struct weft_barrier {
 	uint64_t private_words[6];
 };
 #define WEFT_BARRIER_INIT(parties) { { 0, (uint64_t)(parties) } }
 
-/* 1 in the one that came last, 0 in the others; or -ECANCELED, -ETIMEDOUT: then
- * the caller does not count as one that came. */
+/* Returns 1 to the last task to arrive and 0 to the others; or -ECANCELED or
+ * -ETIMEDOUT, and then the caller does not count as arrived. */
 WEFT_API int weft_barrier_wait(struct weft_barrier *barrier) WEFT_WARN_UNUSED;
 
-/*
- * What is to be done once, by whoever comes first, and whose result all get.
- */
+/* Work to be done once, by the first caller; every caller receives its
+ * result. */
 struct weft_once {
 	uint64_t private_words[6];
 };
 #define WEFT_ONCE_INIT { { 0 } }
 
 /*
- * Runs fn(arg) unless that has been done, and returns its result; others that
- * come meanwhile wait for it.  A negative result is returned to the caller
- * alone, and the next one runs fn again.  Inside fn, a task's call for the same
- * `once` ends the process with a message; a thread's blocks for ever.  Also
- * -ECANCELED, -ETIMEDOUT: fn was not run, and its result is not known.
+ * Runs fn(arg), unless that has succeeded before, and returns its result.
+ * Callers that come meanwhile wait for it.  A negative result goes to the
+ * caller that ran fn alone, and the next caller runs fn again.  Inside fn, a
+ * call for the same `once` ends the process with a message in a task, and
+ * blocks without end in a thread.  Also returns -ECANCELED or -ETIMEDOUT, if
+ * the call was interrupted before or during the wait: it has not run fn, and
+ * fn's result is unknown.
  */
 WEFT_API int64_t weft_once_run(struct weft_once *once, weft_fn fn,
 			       void *arg) WEFT_WARN_UNUSED;
