@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Time: the clock, sleeping, intervals, and deadlines that hold for a block.
- */
+/* Time: the clock, sleeping, deadlines for a block, intervals and timers. */
 #ifndef WEFT_TIME_H
 #define WEFT_TIME_H
 
@@ -13,7 +11,7 @@
 
 WEFT_BEGIN_DECLS
 
-/* Nanoseconds: a point of CLOCK_MONOTONIC, or a length. */
+/* Nanoseconds: a point in time of CLOCK_MONOTONIC, or a length. */
 typedef uint64_t weft_nsec;
 
 #define WEFT_US(n) ((weft_nsec)(n)*1000u)
@@ -21,27 +19,28 @@ typedef uint64_t weft_nsec;
 #define WEFT_SEC(n) ((weft_nsec)(n)*1000000000u)
 #define WEFT_NEVER UINT64_MAX
 
-/* Now, by CLOCK_MONOTONIC.  From any thread; does not suspend. */
+/* The time now, of CLOCK_MONOTONIC.  From any thread; does not suspend. */
 WEFT_API weft_nsec weft_now(void);
 
-/* Suspends the task for at least that long (and as a rule 0.1 ms longer).  0
- * lets others run, as weft_yield() does.  0, -ECANCELED, -ETIMEDOUT, -EPERM. */
+/* Suspends the task for at least that long, as a rule 0.1 ms longer.  A length
+ * of 0 lets other tasks run, as weft_yield() does.  Returns 0, -ECANCELED,
+ * -ETIMEDOUT, or -EPERM (not in a task). */
 WEFT_API int weft_sleep(weft_nsec length_ns);
 
 /* The same, until a point in time. */
 WEFT_API int weft_sleep_until(weft_nsec deadline_ns);
 
 /*
- * A deadline for what stands in the block: each suspending call inside that is
- * not done by then returns -ETIMEDOUT, and so do those that follow it there.
- * Behind the block the task goes on as before.  A length of 0 has passed at
- * once: what would wait, does not.
+ * A deadline for the calls in the block: each suspending call inside that is
+ * not done by then returns -ETIMEDOUT, and so does each later one in the block.
+ * After the block the task goes on as before.  With a length of 0 the deadline
+ * has passed from the start: calls that would wait fail instead.
  *
- * Blocks nest; a call inside an inner block that meets the deadline of an outer
- * one returns -ECANCELED, so that a loop which retries on -ETIMEDOUT cannot
- * spin.  Tasks started inside inherit the deadline (and see -ECANCELED).  Leave
- * by falling through, return, goto, or break and continue (which leave only
- * this block).
+ * Blocks nest.  A call in an inner block that meets the deadline of an outer
+ * block returns -ECANCELED, so that a loop that retries on -ETIMEDOUT does end.
+ * Tasks started inside inherit the deadline, and get -ECANCELED from it.  The
+ * block may be left at its end, or by return, goto, break or continue (the last
+ * two leave only this block).
  *
  *	WEFT_WITHIN(WEFT_MS(500))
  *		n = weft_read(fd, buf, sizeof(buf));
@@ -54,19 +53,21 @@ struct weft_within {
 	uint64_t private_words[12];
 };
 
-/* The same as two calls, for what is no block: begin and end, by the same task,
- * nested.  A deadline is a point in time: weft_now() + WEFT_MS(500).  0, or
- * -EPERM outside of a task; then there is nothing to end. */
+/* The same as two calls, where there is no block.  The same task calls both;
+ * pairs nest, and within stays in place until the end.  The deadline is a point
+ * in time, such as weft_now() + WEFT_MS(500).  They do not suspend.  begin
+ * returns 0, or -EPERM (not in a task): then there is nothing to end. */
 WEFT_API int weft_within_begin(struct weft_within *within,
 			       weft_nsec deadline_ns);
 WEFT_API void weft_within_end(struct weft_within *within);
 
-/* Whether a deadline that holds here, an inherited one too, has passed: tells
- * -ETIMEDOUT from the kernel's own, as of a lost TCP connection, and -ECANCELED
- * from a cancellation.  False outside a task. */
+/* Whether a deadline that holds here has passed; inherited ones count.  Tells a
+ * deadline from an -ETIMEDOUT of the kernel, such as of a lost TCP connection,
+ * and from a cancellation.  Does not suspend; false outside a task. */
 WEFT_API bool weft_deadline_passed(void);
 
-/* The deadline that holds here, the earliest of all blocks; or WEFT_NEVER. */
+/* The earliest deadline that holds here; WEFT_NEVER if there is none.  Does not
+ * suspend. */
 WEFT_API weft_nsec weft_deadline(void);
 
 WEFT_API weft_nsec weft__deadline_after(weft_nsec length_ns);
@@ -82,11 +83,11 @@ WEFT_API struct weft_within *weft__within_enter(struct weft_within *within,
 	     WEFT__FRESH(within_once, n);                          \
 	     WEFT__FRESH(within_once, n) = NULL)
 
-/* What an interval does with ticks that were missed. */
+/* The treatment of ticks that were missed, for example by a slow task. */
 enum weft_missed {
-	WEFT_MISSED_BURST, /* deliver them at once, then the usual beat */
-	WEFT_MISSED_DELAY, /* one period from the late tick on */
-	WEFT_MISSED_SKIP,  /* leave them out, keep the original beat */
+	WEFT_MISSED_BURST, /* deliver them without a wait, then on schedule */
+	WEFT_MISSED_DELAY, /* the next tick is a period after the late one */
+	WEFT_MISSED_SKIP,  /* leave them out, and keep the schedule */
 };
 
 struct weft_interval {
@@ -96,34 +97,36 @@ struct weft_interval {
 	unsigned reserved;
 };
 
-/* An interval whose first tick is one period from now.  0, or -EINVAL (period 0
- * or unknown policy).  Does not suspend, holds no resource. */
+/* Sets up an interval whose first tick is one period from now.  Does not
+ * suspend; there is nothing to free.  Returns 0, or -EINVAL (NULL, a period of
+ * 0, or an unknown policy). */
 WEFT_API int weft_interval_init(struct weft_interval *interval,
 				weft_nsec period_ns, enum weft_missed missed);
 
-/* Suspends until the next tick.  The number of ticks this one stands for (1, or
- * with WEFT_MISSED_SKIP 1 + those left out), or as weft_sleep(). */
+/* Suspends until the next tick.  Returns the number of ticks that this one
+ * stands for: 1, or with WEFT_MISSED_SKIP 1 + those left out; or an error of
+ * weft_sleep(). */
 WEFT_API int64_t weft_interval_wait(struct weft_interval *interval)
 	WEFT_WARN_UNUSED;
 
-/*
- * A one-shot timer that is not tied to a call: set it, go on, wait for it or
- * clear it.  Lives where you put it; zeroed is unset.  Used by one task at a
- * time; set, clear and wait inside a task.
- */
+/* A timer for one point in time that is not tied to a call: set it, do other
+ * work, then wait for it or clear it.  It lives where you put it; zeroed means
+ * unset.  Only one task at a time uses it. */
 struct weft_timer {
 	uint64_t private_words[8];
 };
 
-/* Sets it, or sets it anew.  Does not suspend.  0 or -EPERM. */
+/* Sets the timer; a timer that is set gets the new deadline.  Does not suspend.
+ * Returns 0 or -EPERM (not in a task). */
 WEFT_API int weft_timer_set(struct weft_timer *timer, weft_nsec deadline_ns);
 
-/* Clears it.  True if it was set and had not gone off.  Must be done before its
- * memory goes.  Does not suspend. */
+/* Clears the timer; required before its memory is freed.  Returns true if it
+ * was set and its time had not come.  Does not suspend.  Inside a task, unless
+ * it is unset. */
 WEFT_API bool weft_timer_clear(struct weft_timer *timer);
 
-/* Suspends until it goes off.  0, -EINVAL if it is not set, or as weft_sleep()
- * (then it stays set). */
+/* Suspends until the timer's time has come; then it is unset.  Returns 0,
+ * -EINVAL (it is not set), or an error of weft_sleep() (it stays set). */
 WEFT_API int weft_timer_wait(struct weft_timer *timer);
 
 WEFT_END_DECLS
