@@ -2,24 +2,23 @@
 /*
  * Socket addresses: IPv4, IPv6 and Unix, to and from text.
  *
- * None of these functions suspends, blocks on the network or looks up a host
- * name, and none keeps state: each may be called from any thread, in a task or
- * outside a runtime.  Two threads must not use one struct weft_addr at the same
- * time if either of them writes it.
+ * No function here suspends, blocks on the network, looks up a host name or
+ * keeps state: each may be called from any thread, in a task or outside a
+ * runtime.  While one thread writes a struct weft_addr, no other may use it.
  *
  *	text                     address
  *	127.0.0.1:80             IPv4
- *	[::1]:80                 IPv6, in brackets always
- *	[fe80::1%eth0]:80        IPv6 with its scope, an interface's name ...
+ *	[::1]:80                 IPv6, always in brackets
+ *	[fe80::1%eth0]:80        IPv6 with a scope: the name of an interface ...
  *	[fe80::1%2]:80           ... or, if it is all digits, its index
  *	:80                      any address, the same as [::]:80
- *	unix:/run/a.sock         Unix, a path; a relative one too
+ *	unix:/run/a.sock         Unix, a path; it may be relative
  *	/run/a.sock              the same; only an absolute path may stand alone
  *	unix:@name               Unix, abstract: a name without a file
  *
  * After "unix:", and only there, \xHH (two hexadecimal digits) stands for one
- * byte, so that every name can be written in one line; no other backslash may
- * stand there.  A path that stands alone is taken byte by byte.
+ * byte, so that every name can be written on one line; any other backslash
+ * there is an error.  A path that stands alone is taken byte by byte.
  */
 #ifndef WEFT_ADDR_H
 #define WEFT_ADDR_H
@@ -33,12 +32,10 @@
 
 WEFT_BEGIN_DECLS
 
-/*
- * An address, by value: copy it and keep it where you like; there is nothing to
- * free.  All zero bytes are "no address".  Fill it by weft_addr_parse() or
- * weft_addr_from_sockaddr(), which bring it into the one form that
- * weft_addr_equal() compares.
- */
+/* An address, as a value: copy it and keep it where you like; there is nothing
+ * to free.  All bytes zero mean "no address".  Fill it with weft_addr_parse()
+ * or weft_addr_from_sockaddr(), which bring it into the form that
+ * weft_addr_equal() compares. */
 struct weft_addr {
 	struct sockaddr_storage storage; /* all zero beyond its length */
 	socklen_t bytes;		 /* of storage in use; 0: no address */
@@ -48,26 +45,24 @@ struct weft_addr {
 static_assert(sizeof(struct weft_addr) == 136,
 	      "struct weft_addr is part of the ABI");
 
-/*
- * Room for the text of every address, with its NUL: the longest is a Unix path
- * of 108 bytes that all need an escape.
- */
+/* Enough room for the text of any address, with its NUL: the longest is a Unix
+ * path of 108 bytes that all need an escape. */
 #define WEFT_ADDR_TEXT_BYTES 448
 
 /*
- * Reads an address from @text, in one of the forms above, into *@ret_addr.
+ * Reads an address from text, in one of the forms above, into *ret_addr.
  *
- * A port is decimal, 0 to 65535, and cannot be left out; 0 asks for any free
- * port when the address is bound.  Nothing may precede or follow the address,
- * no spaces either, and no number of an IPv4 address, port or index has a
- * leading zero, which others read as octal.  (Spaces within a Unix name belong
- * to it.)  There is no DNS here: a host name, "localhost" too, is -EINVAL.
+ * A port is decimal, 0 to 65535, and required; with 0, bind(2) picks a free
+ * port.  Nothing may precede or follow the address, not even a space.  Numbers
+ * (of an IPv4 address, a port or an index) have no leading zero, which some
+ * programs read as octal.  (Spaces within a Unix name belong to the name.)
+ * Host names are not looked up: "localhost" is -EINVAL, too.
  *
- * "[::]:80" takes IPv4 as well where the socket is not IPV6_V6ONLY.  The name
- * of an interface is looked up at once; an index is taken as it is, and the
+ * "[::]:80" includes IPv4 unless the socket is IPV6_V6ONLY.  The name of an
+ * interface is looked up during the call; an index is not checked, and the
  * kernel refuses it later if there is no such interface.
  *
- * Returns 0, or, with *@ret_addr untouched:
+ * Returns 0, or, with *ret_addr unchanged:
  *   -EINVAL        the text is not an address, or a pointer is NULL
  *   -ENAMETOOLONG  a Unix path of more than 108 bytes, or an abstract name of
  *                  more than 107
@@ -79,66 +74,60 @@ WEFT_API WEFT_WARN_UNUSED
 int weft_addr_parse(const char *text, struct weft_addr *ret_addr);
 
 /*
- * Writes @addr as text, as snprintf() would: at most @text_bytes with the NUL,
- * cut off where it does not fit, and always terminated unless @text_bytes is 0
- * (then @text may be NULL).  WEFT_ADDR_TEXT_BYTES always suffice.
+ * Writes an address as text, as snprintf() would: at most text_bytes with the
+ * NUL, cut off where it does not fit, and always terminated unless text_bytes
+ * is 0 (then text may be NULL).  WEFT_ADDR_TEXT_BYTES are always enough.
  *
  * weft_addr_parse() turns the text back into an equal address.  To keep that
- * true whatever happens to interfaces, a scope is written as its index; and in
- * a Unix name control characters and backslashes, and the leading @ of a
- * path, are written as \xHH.  The two addresses without a name alone do not
- * parse, for nobody can mean them: the unnamed one of an unbound Unix socket,
- * "unix:", and the empty abstract one, "unix:@".
+ * true when interfaces change, a scope is written as its index; in a Unix name,
+ * control characters, backslashes and the leading @ of a path are written as
+ * \xHH.  Only the two addresses without a name do not parse: "unix:", of an
+ * unbound Unix socket, and "unix:@", the empty abstract name.
  *
  * Returns the length of the whole text without its NUL, or -EINVAL, with an
- * empty text, if @addr is NULL or holds no address of a family known here.
+ * empty text, if addr is NULL or holds no address of a known family.
  */
 WEFT_API
 int weft_addr_format(const struct weft_addr *addr, char *text,
 		     size_t text_bytes);
 
 /*
- * Takes over an address of @bytes bytes that a system call returned or another
- * library made.  It is copied, need not be aligned, and is brought into one
- * form: a length beyond the end of the address is cut, padding is cleared.
+ * Takes over an address of bytes bytes from a system call or another library.
+ * sockaddr is copied, need not be aligned, and is brought into one form: a
+ * length beyond the end of the address is cut, padding is cleared.
  *
- * Returns 0, or, with *@ret_addr untouched: -EINVAL if a pointer is NULL, or
- * @bytes is too small or, for a Unix address, too large for the family;
+ * Returns 0, or, with *ret_addr unchanged: -EINVAL if a pointer is NULL, or
+ * bytes is too small for the family or, for a Unix address, too large;
  * -EAFNOSUPPORT if the family is not IPv4, IPv6 or Unix.
  */
 WEFT_API WEFT_WARN_UNUSED
 int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 			    struct weft_addr *ret_addr);
 
-/*
- * Returns the address as system calls take it, with the length from
- * weft_addr_sockaddr_bytes().  It points into *@addr and lives as long.  A path
- * in it is NUL-terminated, if need be by the byte after that length.
- */
+/* Returns the address in the form for system calls; its length is
+ * weft_addr_sockaddr_bytes().  The result points into *addr and is valid as
+ * long as that.  A path in it is NUL-terminated, if necessary by the byte after
+ * that length. */
 WEFT_API
 const struct sockaddr *weft_addr_sockaddr(const struct weft_addr *addr);
 
-/* Returns the length of weft_addr_sockaddr(@addr); 0 if it is no address. */
+/* Returns the length of weft_addr_sockaddr(addr); 0 if it is no address. */
 WEFT_API
 socklen_t weft_addr_sockaddr_bytes(const struct weft_addr *addr);
 
-/* Returns AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC if @addr is no address. */
+/* Returns AF_INET, AF_INET6, AF_UNIX, or AF_UNSPEC if addr is no address. */
 WEFT_API
 int weft_addr_family(const struct weft_addr *addr);
 
-/*
- * Returns the port, 0 to 65535, in the host's byte order, or -EAFNOSUPPORT if
- * @addr has none: a Unix address, or no address.
- */
+/* Returns the port, 0 to 65535, in the host's byte order, or -EAFNOSUPPORT if
+ * addr has none: a Unix address, or no address. */
 WEFT_API
 int weft_addr_port(const struct weft_addr *addr);
 
-/*
- * Returns whether @a and @b are the same address: family, host, port and scope,
+/* Returns whether a and b are the same address: family, host, port and scope,
  * or the Unix name byte by byte.  An IPv6 flow label does not count, and IPv4
- * differs from the same address mapped into IPv6.  Two that are no address
- * are equal; so are two unnamed Unix addresses, though not the same socket.
- */
+ * differs from the same address mapped into IPv6.  Two that are no address are
+ * equal; so are two unnamed Unix addresses, though the sockets differ. */
 WEFT_API
 bool weft_addr_equal(const struct weft_addr *a, const struct weft_addr *b);
 

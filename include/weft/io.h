@@ -2,18 +2,22 @@
 /*
  * Descriptors: POSIX calls that suspend the task instead of blocking a thread.
  *
- * Descriptors are plain ints, your own or from elsewhere (pipes, sockets,
- * files, terminals), blocking or not.  Unless a line says otherwise each call
+ * Descriptors are plain ints, from these calls or from elsewhere (pipes,
+ * sockets, files, terminals), blocking or not.  A descriptor that a call
+ * returns is the caller's; close it with weft_close().  Unless its comment says
+ * otherwise, each call
  *
- *  - is shaped like the POSIX call of its name, and returns what that returns
- *    with a negative errno in place of -1 and errno;
- *  - suspends the task while it has to wait, obeys WEFT_WITHIN and
- *    cancellation, and returns only when the kernel is done with your memory;
+ *  - has the arguments of the POSIX call of its name, and returns the same
+ *    result, but a negative errno in place of -1 and errno; also -EPERM outside
+ *    a task or in a future, -EBADF, and -ENOMEM;
+ *  - suspends the task while it has to wait, obeys WEFT_WITHIN and cancellation
+ *    (-ETIMEDOUT, -ECANCELED), and returns only when the kernel is done with
+ *    the caller's memory;
  *  - never raises SIGPIPE;
- *  - transfers what it can: fewer bytes than asked is success.
+ *  - may transfer fewer bytes than asked for, and returns their number.
  *
- * Any number of tasks may use a descriptor at once.  Close it with weft_close()
- * only, so that nobody is left waiting on it.
+ * Several tasks may use a descriptor at the same time.  Close it only with
+ * weft_close(), which ends the calls that wait on it.
  */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
@@ -31,7 +35,8 @@
 
 WEFT_BEGIN_DECLS
 
-/* Reads at the descriptor's position.  0 is end of stream. */
+/* Read and write at the descriptor's position.  A read returns 0 at the end of
+ * the stream or file. */
 WEFT_API ssize_t weft_read(int fd, void *buf, size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_readv(int fd, const struct iovec *iov,
 			    int iov_count) WEFT_WARN_UNUSED;
@@ -40,19 +45,19 @@ WEFT_API ssize_t weft_write(int fd, const void *buf,
 WEFT_API ssize_t weft_writev(int fd, const struct iovec *iov,
 			     int iov_count) WEFT_WARN_UNUSED;
 
-/* Reads and writes at an offset; data in the page cache is copied at once,
- * without suspending (but for a yield now and then). */
+/* Read and write at an offset; a negative offset gives -EINVAL, a descriptor
+ * without a position -ESPIPE.  Data in the page cache is copied without
+ * suspending, except for an occasional yield. */
 WEFT_API ssize_t weft_pread(int fd, void *buf, size_t bytes,
 			    off_t offset) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_pwrite(int fd, const void *buf, size_t bytes,
 			     off_t offset) WEFT_WARN_UNUSED;
 
-/*
- * Loops until all bytes are moved.  0, or the first error; *ret_done (may be
- * NULL) always gets the bytes moved.  weft_read_all() gives -ENODATA when the
- * stream ends early; weft_send_all() with MSG_DONTWAIT -EAGAIN when the buffer
- * is full.
- */
+/* Loop until all bytes are moved.  Return 0 or the first error; *ret_done
+ * always receives the number of bytes moved, on an error, too (ret_done may be
+ * NULL).  The reading calls return -ENODATA if the stream or file ends early,
+ * the writing ones -EIO if no byte can be written; weft_send_all() with
+ * MSG_DONTWAIT returns -EAGAIN if the socket's buffer is full. */
 WEFT_API int weft_read_all(int fd, void *buf, size_t bytes, size_t *ret_done);
 WEFT_API int weft_write_all(int fd, const void *buf, size_t bytes,
 			    size_t *ret_done);
@@ -63,8 +68,9 @@ WEFT_API int weft_pwrite_all(int fd, const void *buf, size_t bytes,
 WEFT_API int weft_send_all(int fd, const void *buf, size_t bytes, int flags,
 			   size_t *ret_done);
 
-/* Sockets; flags are the MSG_* of recv(2) and send(2).  With MSG_DONTWAIT they
- * give -EAGAIN instead of waiting, though they may still yield now and then. */
+/* Sockets; flags are the MSG_* of recv(2) and send(2).  With MSG_DONTWAIT the
+ * calls return -EAGAIN instead of waiting, though they may yield now and then.
+ * Descriptors received by weft_recvmsg() are close-on-exec. */
 WEFT_API ssize_t weft_recv(int fd, void *buf, size_t bytes,
 			   int flags) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_send(int fd, const void *buf, size_t bytes,
@@ -74,57 +80,66 @@ WEFT_API ssize_t weft_recvmsg(int fd, struct msghdr *msg,
 WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
 			      int flags) WEFT_WARN_UNUSED;
 
-/*
- * Takes the next connection of a listening socket; the new descriptor is
- * close-on-exec.  ret_peer may be NULL.  While the process is out of
- * descriptors (EMFILE, ENFILE) it waits until some are free, without spinning.
- * Errors that concern one connection only (ECONNABORTED and its kin) are
- * skipped.
- */
+/* Takes the next connection of a listening socket.  The new descriptor is the
+ * caller's, and close-on-exec.  ret_peer may be NULL; else it receives the
+ * peer's address.  Waiters are served in the order of their arrival.  While the
+ * process is out of descriptors (EMFILE, ENFILE), the call waits until some are
+ * free, without spinning.  Errors of a single connection (ECONNABORTED and the
+ * like) are skipped; other errors are those of accept(2). */
 WEFT_API int weft_accept(int fd, struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 
-/* Connects a socket; one that is connecting already, since a call for it was
- * interrupted or since it does not block, is waited for.  0, or -ECONNREFUSED,
- * -ETIMEDOUT (the kernel's, after two minutes or so, unless a WEFT_WITHIN ends
- * it before), ... */
+/* Connects a socket.  If the socket is connecting already, because an earlier
+ * call was interrupted or it does not block, the call waits for that.  Returns
+ * 0, -EINVAL (NULL or no address), -ECONNREFUSED, -ETIMEDOUT (of the kernel,
+ * after about two minutes, or of a WEFT_WITHIN), or another error of
+ * connect(2). */
 WEFT_API int weft_connect(int fd, const struct weft_addr *addr)
 	WEFT_WARN_UNUSED;
 
-/* Ends one direction, or both: SHUT_RD, SHUT_WR, SHUT_RDWR. */
+/* Ends one direction of a socket, or both: SHUT_RD, SHUT_WR, SHUT_RDWR.  Does
+ * not suspend; also works in a cancelled task and in a future. */
 WEFT_API int weft_shutdown(int fd, int how);
 
 /*
- * Closes the descriptor.  First ends every call that waits on it: they return
- * -ECANCELED (or what they had).  Always done in full, cancelled or not; the
- * descriptor is gone whatever is returned.  0, -EBADF, or a write-back error.
- * Outside of tasks it is close(2) that closes what no task uses: this call does
- * nothing there but return -EPERM.
+ * Closes the descriptor.  First ends every call that waits on it: those return
+ * -ECANCELED, or their result.  Suspends, but ignores deadlines and
+ * cancellation: it is always done in full, and except for -EPERM the descriptor
+ * is closed whatever is returned.  Returns 0, -EBADF (not open, or another task
+ * is closing it), or a write-back error.  A stream's descriptor ends the
+ * process with a message: see weft_stream_close().
+ *
+ * Outside a task the call returns -EPERM and closes nothing; use close(2) on
+ * descriptors that no task uses.
  */
 WEFT_API int weft_close(int fd);
 
-/* Waits for readiness: POLLIN, POLLOUT, ...  Returns the events that hold.  For
- * descriptors that another library reads, and for signalfd(2) and its kin.  Not
- * for a listener of weft_accept(), which takes connections ahead. */
+/* Waits until one of the events holds: POLLIN, POLLOUT and the like.  Returns
+ * those that hold, also POLLERR and POLLHUP.  For descriptors that another
+ * library reads, and for those of signalfd(2) and the like.  Not for a
+ * listening socket used with weft_accept(), which takes connections ahead of
+ * time. */
 WEFT_API int weft_poll(int fd, short events) WEFT_WARN_UNUSED;
 
-/* Files.  open is close-on-exec always; mode counts with O_CREAT. */
+/* Files.  The descriptors that these calls open are always close-on-exec; mode
+ * is used with O_CREAT. */
 WEFT_API int weft_open(const char *path, int flags,
 		       mode_t mode) WEFT_WARN_UNUSED;
 WEFT_API int weft_openat(int dir_fd, const char *path, int flags,
 			 mode_t mode) WEFT_WARN_UNUSED;
 
-/*
- * The same with openat2(2)'s struct open_how of <linux/openat2.h>, and its
- * size: with RESOLVE_BENEATH no path leads out of a directory.  As strict as
- * that call: -EINVAL for flags or a mode that mean nothing, -E2BIG for what a
- * newer program knows.  With O_NONBLOCK, and where nothing is created or cut,
- * it does not suspend if all names of the path are in the kernel's cache.
- */
+/* The same with openat2(2)'s struct open_how of <linux/openat2.h>, and its
+ * size: for example, with RESOLVE_BENEATH no path leads out of a directory.  As
+ * strict as that call: -EINVAL for flags or a mode without a meaning, -E2BIG
+ * for a larger struct whose additional bytes are not zero.  With O_NONBLOCK,
+ * and without flags that create or truncate, it does not suspend if all names
+ * of the path are in the kernel's cache. */
 struct open_how;
 WEFT_API int weft_openat2(int dir_fd, const char *path,
 			  const struct open_how *how,
 			  size_t how_bytes) WEFT_WARN_UNUSED;
 
+/* As stat(2), fstat(2), fsync(2) and fdatasync(2), which suspend here.  A NULL
+ * pointer gives -EFAULT. */
 WEFT_API int weft_stat(const char *path, struct stat *ret_stat)
 	WEFT_WARN_UNUSED;
 WEFT_API int weft_fstat(int fd, struct stat *ret_stat) WEFT_WARN_UNUSED;
@@ -132,15 +147,15 @@ WEFT_API int weft_fsync(int fd);
 WEFT_API int weft_fdatasync(int fd);
 
 /*
- * Sends bytes of a file, from offset on, to a socket; the file's position stays
- * as it is.  Returns the bytes sent: fewer than asked only at the end of the
- * file.  On error *ret_done (may be NULL) tells how far it came, as with the
- * _all calls.
+ * Sends bytes of a file, from offset on, to a socket; the file's position does
+ * not change.  Suspends.  Returns the number of bytes sent, fewer than asked
+ * for only at the end of the file, or the first error; *ret_done always
+ * receives the number of bytes sent (ret_done may be NULL).
  *
- * To a stream socket in O_NONBLOCK mode, what is in the page cache is sent
- * without being copied, by sendfile(2).  All else is copied through a buffer:
- * small files, what has to come from the disk, and what is sent to any other
- * socket, for there sendfile(2) would hold up the thread.
+ * To a stream socket in O_NONBLOCK mode, data in the page cache is sent without
+ * a copy, by sendfile(2).  In all other cases it is copied through a buffer:
+ * small files, data that must come from the disk, and sockets of other kinds or
+ * modes, for which sendfile(2) would hold up the thread.
  */
 WEFT_API ssize_t weft_sendfile(int socket_fd, int file_fd, off_t offset,
 			       size_t bytes, size_t *ret_done);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream sockets: listening and connecting, by text addresses.
+ * Stream sockets: to listen and connect by text addresses.
  *
  * Addresses are those of weft_addr_parse(): "127.0.0.1:80", "[::]:80", ":80",
- * "unix:/run/app.sock".  Host names are not looked up.  To listen on ":80" is
- * to listen for IPv6 and IPv4, or for IPv4 alone where there is no IPv6.
+ * "unix:/run/app.sock".  Host names are not looked up.  ":80" listens on IPv6
+ * and IPv4, or on IPv4 alone where there is no IPv6.  The descriptors belong to
+ * the caller, are close-on-exec, and are closed with weft_close().
  */
 #ifndef WEFT_NET_H
 #define WEFT_NET_H
@@ -21,11 +22,11 @@ WEFT_BEGIN_DECLS
 /* Options of a socket.  Start from WEFT_SOCKET_OPTS_INIT. */
 struct weft_socket_opts {
 	size_t size;
-	int backlog;	   /* of a listener; 0: 4096, as the kernel caps it */
-	bool delay;	   /* leave Nagle's algorithm on (default: off) */
+	int backlog;	   /* of a listener; 0: 4096; the kernel may cap it */
+	bool delay;	   /* keep Nagle's algorithm on; default: off */
 	bool reuse_port;   /* SO_REUSEPORT */
 	bool keepalive;	   /* SO_KEEPALIVE */
-	bool only_ipv6;	   /* "[::]" does not take IPv4 too */
+	bool only_ipv6;	   /* "[::]" is for IPv6 alone */
 	unsigned reserved[4];
 };
 
@@ -33,25 +34,25 @@ struct weft_socket_opts {
 	{ sizeof(struct weft_socket_opts), 0, false, false, false, false, \
 	  { 0, 0, 0, 0 } }
 
-/*
- * Opens a listening socket for a text address, with SO_REUSEADDR, so that a
- * server can be started again at once.  opts may be NULL.  Does not suspend;
- * may be called outside a task.  A descriptor, or -EINVAL (address or options),
- * -EADDRINUSE, -EACCES, ...
- */
+/* Opens a listening TCP socket for a text address, with SO_REUSEADDR, so that a
+ * server can restart without a pause.  opts may be NULL.  Does not suspend, and
+ * may be called outside a task.  Returns a descriptor, or -EINVAL (address or
+ * options), -EAFNOSUPPORT (a Unix address), -EADDRINUSE, -EACCES, or another
+ * error of socket(2), bind(2) or listen(2). */
 WEFT_API int weft_tcp_listen(const char *address,
 			     const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
-/* Connects to a text address.  opts may be NULL.  Suspends; bound it by
- * WEFT_WITHIN.  A descriptor, or -EINVAL (address or options) or an error of
- * weft_connect(); nothing is left open then. */
+/* Connects a TCP socket to a text address.  opts may be NULL.  Suspends; to
+ * limit the time, use WEFT_WITHIN.  Returns a descriptor, or, with nothing left
+ * open, -EINVAL (address or options), -EAFNOSUPPORT (a Unix address), -EPERM
+ * (not in a task), or an error of socket(2) or weft_connect(). */
 WEFT_API int weft_tcp_connect(const char *address,
 			      const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
-/* The same for Unix stream sockets.  An address of the other family gives
- * -EAFNOSUPPORT.  A path that exists gives -EADDRINUSE: nothing is unlinked. */
+/* The same for Unix stream sockets; an address of TCP gives -EAFNOSUPPORT.  To
+ * listen on a path that exists gives -EADDRINUSE: no file is unlinked. */
 WEFT_API int weft_unix_listen(const char *address,
 			      const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
@@ -59,13 +60,15 @@ WEFT_API int weft_unix_connect(const char *address,
 			       const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
-/* The address a socket is bound to (of port 0, the port it got), and that of
- * its peer.  0, or -EBADF, -ENOTSOCK, -ENOTCONN.  Does not suspend. */
+/* The address that a socket is bound to (with the port that it got for port 0),
+ * and the address of its peer.  Do not suspend; from any thread.  Return 0, or
+ * -EBADF, -ENOTSOCK, -ENOTCONN, -EAFNOSUPPORT, or -EINVAL (NULL). */
 WEFT_API int weft_local_addr(int fd, struct weft_addr *ret_addr);
 WEFT_API int weft_peer_addr(int fd, struct weft_addr *ret_addr);
 
-/* The address a socket is bound to as text, for messages: "?" if it cannot be
- * told.  text has room for WEFT_ADDR_TEXT_BYTES, and is returned. */
+/* The address that a socket is bound to, as text for messages; on an error "?".
+ * Writes to text, which has WEFT_ADDR_TEXT_BYTES, and returns it.  Does not
+ * suspend; from any thread. */
 WEFT_API const char *weft_local_addr_text(int fd, char *text);
 
 WEFT_END_DECLS

@@ -19,18 +19,18 @@
 
 WEFT_BEGIN_DECLS
 
-/*
- * A descriptor to wait for these signals of the process, to be closed by
- * weft_close().  Does not suspend.  The signals must be blocked in all threads,
- * or they do what they do: -EINVAL if the calling thread has one that is not,
- * or if the set is empty.  Or an error of signalfd(2).
- */
-#ifdef SIG_BLOCK /* not in strict C11, which knows no sets of signals */
+/* Opens a descriptor to wait for these signals of the process; the caller
+ * closes it with weft_close().  Does not suspend; from any thread.  The signals
+ * must be blocked in all threads, or they take their usual action.  Returns the
+ * descriptor, -EINVAL (NULL, an empty set, or a signal that is not blocked in
+ * the calling thread), or an error of signalfd(2). */
+#ifdef SIG_BLOCK /* strict C11 has no sigset_t */
 WEFT_API int weft_signal_open(const sigset_t *signals) WEFT_WARN_UNUSED;
 #endif
 
-/* Waits for one of them, and takes it; suspends.  0; -ECANCELED, -ETIMEDOUT:
- * none was taken; or an error of weft_read(). */
+/* Waits for one of the signals, and takes it.  Suspends.  Returns 0, or, with
+ * no signal taken, -ECANCELED, -ETIMEDOUT, -EINVAL (not such a descriptor), or
+ * another error of weft_read(). */
 WEFT_API int weft_signal_wait(int fd, int *ret_number) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS
