@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * echo [ADDR] [--workers N] - a server that sends back what it gets.
+ * echo [ADDR] [--workers N] - a server that sends back what it receives.
  *
- * Shows	one task a connection, in a supervisor: a connection that fails
- *		ends alone, and the server goes on.  Each is a stream: what came
- *		is read where it lies, so there is no buffer here, and what is
- *		put goes out together when nothing more has come.
+ * Shows	one task for each connection, in a supervisor: a connection that
+ *		fails ends alone, and the server goes on.  Each connection is a
+ *		stream: data is read in place, so no buffer is needed here, and
+ *		what is put is sent together when there is nothing more to read.
  * Run		build/examples/echo 127.0.0.1:7000 &  nc 127.0.0.1 7000
  * Needs	Linux 6.1 or newer
  */
@@ -70,7 +70,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 int main(int argc, char **argv)
 {
 	static const struct argp_option table[] = {
-		{ "workers", 'w', "N", 0, "threads (default: one a CPU)", 0 },
+		{ "workers", 'w', "N", 0, "threads (default: one per CPU)", 0 },
 		{ 0 },
 	};
 	static const struct argp argp = {
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 			options.address, strerror(-listener));
 		return 1;
 	}
-	/* Of port 0, the port it got. */
+	/* For port 0 this is the port that the kernel chose. */
 	printf("listening on %s\n", weft_local_addr_text(listener, text));
 	fflush(stdout);
 	opts.workers = options.workers;

@@ -2,8 +2,9 @@
 /*
  * The smallest program: two tasks in a group, and a sleep.
  *
- * Shows	weft_run() starts the first task; WEFT_SCOPE joins what was
- *		started in it; an argument is copied, so it may be a local.
+ * Shows	weft_run() runs the first task; WEFT_SCOPE waits for the tasks
+ *		that were started in it; arguments are copied, so they may be
+ *		local variables.
  * Run		build/examples/hello
  * Needs	Linux 6.1 or newer
  */
@@ -37,7 +38,7 @@ static int64_t hello(void *arg)
 
 	(void)arg;
 	WEFT_SCOPE(both, &result) {
-		/* Both sleep at once: it takes 20 ms, not 30. */
+		/* Both sleep at the same time: this takes 20 ms, not 30. */
 		if ((r = WEFT_GO(both, greet, second)) < 0 ||
 		    (r = WEFT_GO(both, greet, first)) < 0)
 			weft_scope_fail(both, r);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * limiter [ADDR] - an echo server of at most 100 KiB a second.
+ * limiter [ADDR] - an echo server that sends at most 100 KiB a second.
  *
  * Shows	a token bucket: a semaphore whose permits are bytes, and a task
- *		that gives some at each beat of an interval, up to a burst.
- *		Connections take theirs in turn, so that none starves; who has
- *		none is not read from, and TCP slows its peer down.
+ *		that adds permits at each tick of an interval, up to a maximum.
+ *		Connections take permits in turn, so that none starves.  While
+ *		one waits for permits it is not read from, and TCP slows its
+ *		peer down.
  * Run		build/examples/limiter 127.0.0.1:7000 &
  *		head -c 1M /dev/zero | nc -N 127.0.0.1 7000 | pv >/dev/null
  * Needs	Linux 6.1 or newer
@@ -15,11 +16,11 @@
 
 #include <weft/weft.h>
 
-/* All connections together. */
+/* For all connections together. */
 #define BURST_BYTES 16384u
 #define BEAT_NS WEFT_MS(10)
 #define BEAT_BYTES 1024u
-/* At once, for one of them: what it makes the others wait for. */
+/* The most that a connection takes in one turn, while the others wait. */
 #define TURN_BYTES 1024u
 
 static struct weft_sem tokens = WEFT_SEM_INIT(BURST_BYTES);
@@ -32,7 +33,8 @@ static int64_t refill(void *arg)
 	(void)arg;
 	beats = weft_interval_init(&beat, BEAT_NS, WEFT_MISSED_SKIP);
 	while (beats >= 0 && (beats = weft_interval_wait(&beat)) > 0) {
-		/* Meanwhile others only take, so there is that much room. */
+		/* The other tasks only take permits, so this much room
+		 * remains. */
 		uint64_t room = BURST_BYTES - weft_sem_count(&tokens);
 		uint64_t due = (uint64_t)beats * BEAT_BYTES;
 
@@ -63,7 +65,7 @@ static int64_t serve(void *arg)
 		while (fd >= 0 && (fd = weft_accept(listener, NULL)) >= 0)
 			if (WEFT_GO(tasks, echo, fd) < 0)
 				weft_close(fd);
-		/* Or it would be waited for, for ever. */
+		/* Otherwise the scope would wait for refill() without end. */
 		weft_scope_cancel(tasks);
 	}
 	return fd;

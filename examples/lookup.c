@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lookup: resolves many names at once, by getaddrinfo(3), which blocks.
+ * lookup NAME... - resolves host names in parallel with getaddrinfo(3), a call
+ * that blocks its thread.
  *
- * Shows	weft_blocking_lane() runs what blocks its thread beside the
- *		workers; the lane bounds how many lookups there are at once, so
- *		that names which nobody answers for leave threads for others; a
- *		deadline bounds how long a name waits for its turn.
+ * Shows	weft_blocking_lane() runs a blocking function beside the
+ *		workers.  The lane limits the number of lookups at a time, so
+ *		that names without an answer leave threads for other work.  A
+ *		deadline limits the time that a name waits for its turn.
  * Run		build/examples/lookup localhost example.org
  * Needs	Linux 6.1 or newer
  */
@@ -20,7 +21,7 @@ enum { NAMES_MAX = 64 };
 
 struct query {
 	const char *name;
-	int error;		 /* of getaddrinfo */
+	int error;		 /* of getaddrinfo() */
 	char answer[NI_MAXHOST]; /* the first address */
 };
 
@@ -31,7 +32,7 @@ struct queries {
 
 static struct weft_lane dns = WEFT_LANE_INIT("dns", 8);
 
-/* On a thread of the pool. */
+/* Runs on a thread of the pool. */
 static int64_t resolve(void *arg)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many timers: as many futures as are asked for, each of which wakes a few
- * times and counts.  A future has no stack: a million of them that sleep take
- * 200 MB, where as many tasks with stacks would take more than 4 GB.
+ * million [COUNT] - COUNT futures (default: a million), each of which wakes up
+ * three times and counts.
  *
- *	million [COUNT]
+ * Shows	futures, tasks without a stack: a million of them that sleep
+ *		take 200 MB; as many tasks with stacks would take over 4 GB.
+ * Run		build/examples/million 1000000
+ * Needs	Linux 6.1 or newer
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ enum { BEATS = 3 };
 struct heart {
 	WEFT_FUTURE_STATE;
 	unsigned beats;
-	uint64_t *count; /* its own, so that it needs no lock */
+	uint64_t *count; /* a counter of its own needs no lock */
 };
 
 static int64_t beat(void *state)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proxy LISTEN UPSTREAM - passes TCP connections on, both ways.
+ * proxy LISTEN UPSTREAM - passes TCP connections on, in both directions.
  *
- * Shows	two tasks in a group, one a direction.  The end of what comes is
- *		passed on as a half-close while the other goes on; an error in
- *		either cancels the other.  Both sockets are streams: bytes are
- *		passed on from where they lie, and an idle connection has no
- *		buffer.
+ * Shows	two tasks in a group, one for each direction.  The end of one
+ *		direction is passed on as a half-close, while the other goes on;
+ *		an error in either cancels the other.  Both sockets are streams:
+ *		data is passed on in place, and idle ones have no buffer.
  * Run		build/examples/proxy 127.0.0.1:8000 127.0.0.1:7000
  * Needs	Linux 6.1 or newer
  */
@@ -43,7 +42,8 @@ static int64_t pump(void *arg)
 	return n < 0 ? n : weft_shutdown(weft_stream_fd(way->to), SHUT_WR);
 }
 
-/* Both directions, until both have ended or one has failed.  Closes both. */
+/* Runs both directions until both have ended or one has failed.  Closes
+ * both. */
 static int64_t pump_both(int client, int upstream)
 {
 	struct weft_stream on_client = WEFT_STREAM_INIT(client);

@@ -2,9 +2,10 @@
 /*
  * Deadlines: a read that gives up, a retry loop, and a deadline around both.
  *
- * Shows	WEFT_WITHIN holds for every call inside, however deep; a call
- *		reports its own block's deadline as -ETIMEDOUT and an outer
- *		one's as -ECANCELED, so that the retry loop ends with the outer.
+ * Shows	WEFT_WITHIN holds for every call inside, however deep.  A call
+ *		reports the deadline of its own block as -ETIMEDOUT and that of
+ *		an outer block as -ECANCELED, so that the outer deadline ends
+ *		the retry loop.
  * Run		build/examples/timeout
  * Needs	Linux 6.1 or newer
  */
@@ -15,8 +16,8 @@
 
 #include <weft/weft.h>
 
-/* Reads an answer, with patience of 100 ms a try.  It knows nothing of the
- * caller's deadline, and need not. */
+/* Reads an answer, and waits up to 100 ms for it in each attempt.  It need not
+ * know of a deadline of the caller. */
 static ssize_t ask(int fd, char *answer, size_t bytes)
 {
 	ssize_t n = -ETIMEDOUT;
@@ -38,7 +39,7 @@ static int64_t answer_late(void *arg)
 	return r < 0 ? r : weft_write_all(fd, "pong", 4, NULL);
 }
 
-/* Somebody answers after 250 ms, in time. */
+/* The peer answers after 250 ms, in time. */
 static int64_t patient(int reader, int writer)
 {
 	int64_t result = 0;
@@ -58,7 +59,7 @@ static int64_t patient(int reader, int writer)
 	return result;
 }
 
-/* Nobody answers: the outer deadline ends the loop within the third try. */
+/* No answer: the outer deadline ends the loop within the third attempt. */
 static int64_t impatient(int reader)
 {
 	puts("within 250 ms, no answer:");
@@ -69,7 +70,7 @@ static int64_t impatient(int reader)
 		if (n == -ECANCELED && weft_deadline_passed())
 			puts("  gave up: the outer deadline has passed");
 	}
-	/* Outside of the block nothing is cancelled: */
+	/* After the block nothing is cancelled: */
 	return weft_sleep(WEFT_MS(1));
 }
 

@@ -8,9 +8,9 @@
 #include "client.h"
 
 struct line {
-	int from; /* the descriptor of the client that said it */
+	int from; /* the descriptor of the client that sent it */
 	unsigned bytes;
-	char text[504]; /* with its end; a longer one comes in pieces */
+	char text[504]; /* with its newline; a longer line is cut in pieces */
 };
 
 static struct line room[256];
@@ -21,7 +21,8 @@ struct client {
 	struct weft_subscriber lines;
 };
 
-/* What a client says.  Its end is a failure, so that it ends the other task. */
+/* Reads the lines of a client.  The end of the stream is returned as a failure,
+ * so that it cancels the other task of the group. */
 static int64_t listen_to(void *arg)
 {
 	struct client *client = *(struct client **)arg;
@@ -33,7 +34,7 @@ static int64_t listen_to(void *arg)
 	while (n > 0) {
 		n = weft_read(client->fd, buf + bytes, sizeof(buf) - 1 - bytes);
 		bytes += n > 0 ? (size_t)n : 0;
-		/* A line that is too long, or the last, is ended here. */
+		/* Ends a line that is too long, or the last one. */
 		if (bytes > 0 && (n == 0 || bytes == sizeof(buf) - 1) &&
 		    !memchr(buf, '\n', bytes))
 			buf[bytes++] = '\n';
@@ -48,8 +49,8 @@ static int64_t listen_to(void *arg)
 	return n < 0 ? n : -ENODATA;
 }
 
-/* Tells a client what the others say.  If it is slow this task waits for it,
- * and nobody else; meanwhile the broadcast moves on. */
+/* Sends a client the lines of the others.  If the client is slow, only this
+ * task waits for it; meanwhile the broadcast goes on. */
 static int64_t tell(void *arg)
 {
 	struct client *client = *(struct client **)arg;
@@ -62,7 +63,7 @@ static int64_t tell(void *arg)
 
 		if (missed < 0)
 			return missed;
-		if (missed > 0) { /* its own among them, if there were any */
+		if (missed > 0) { /* may include its own lines */
 			int bytes = snprintf(notice, sizeof(notice),
 					     "* missed %lld lines\n",
 					     (long long)missed);

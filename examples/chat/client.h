@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* The task of a connection, which it closes.  @arg is its descriptor. */
+/* The task of a connection; closes it at the end.  arg points to the
+ * descriptor. */
 int64_t client_run(void *arg);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * chat [ADDR] - a room: lines from one connection go to all others.
+ * chat [ADDR] - a chat room: lines from one connection go to all others.
  *
- * Shows	a broadcast, which never waits for anybody: a connection that
+ * Shows	a broadcast, which never waits for a receiver: a connection that
  *		takes lines too slowly misses some, and is told how many; two
- *		tasks a connection in a group, where either ends the other.
+ *		tasks for each connection in a group, where the end of either
+ *		ends the other.
  * Run		build/examples/chat 127.0.0.1:7000 &
  *		nc 127.0.0.1 7000		in several terminals
  * Needs	Linux 6.1 or newer

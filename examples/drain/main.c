@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain [ADDR] - an echo server that SIGTERM ends gracefully.
+ * drain [ADDR] - an echo server that ends gracefully on SIGTERM.
  *
- * Shows	a signal as something that a task waits for.  When it comes no
- *		connection is taken any more, and those that are open may finish
- *		until a deadline; what is left then is cancelled.
+ * Shows	a task that waits for a signal.  When it comes, the server takes
+ *		no further connections, and open ones may finish until a
+ *		deadline; those that are left then are cancelled.
  * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
  *		kill %1
  * Needs	Linux 6.1 or newer

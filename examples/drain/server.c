@@ -39,7 +39,7 @@ static int64_t take_connections(void *arg)
 	return connection.fd;
 }
 
-/* Ends the group that it is in, as a failure of that kind. */
+/* Returns the signal as a failure, -EINTR, which ends the task's group. */
 static int64_t wait_for_signal(void *arg)
 {
 	int number, r = weft_signal_wait(*(int *)arg, &number);

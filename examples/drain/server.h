@@ -8,11 +8,12 @@ struct server {
 	int listener;
 	int signal_fd;
 	struct weft_scope *connections;
-	struct weft_wait_group open; /* connections: to wait for, with a deadline */
+	struct weft_count open; /* connections; a count can be waited for with a
+				  deadline */
 };
 
-/* Takes connections until the signal comes, lets them finish, and closes both
- * descriptors.  @arg is a struct server. */
+/* Accepts connections until the signal comes, lets them finish, and closes both
+ * descriptors.  arg is a struct server. */
 int64_t server_run(void *arg);
 
 #endif

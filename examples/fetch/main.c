@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fetch ADDR PATH... - gets pages by HTTP/1.0, all at once, and prints sizes.
+ * fetch ADDR PATH... - fetches pages over HTTP/1.0 in parallel, and prints
+ * their sizes.
  *
- * Shows	a group of tasks whose first failure cancels the others, and one
- *		deadline for all of them; results in the starter's memory.
+ * Shows	a group of tasks whose first failure cancels the others; one
+ *		deadline for all of them; results in memory of the starter.
  * Run		build/examples/httpd . 127.0.0.1:8000 &
  *		build/examples/fetch 127.0.0.1:8000 /README.md /LICENSE
  * Needs	Linux 6.1 or newer
@@ -30,7 +31,8 @@ static int64_t fetch_all(void *arg)
 			if (r < 0)
 				weft_scope_fail(all, r);
 		}
-		/* Theirs it is not, so they see it as -ECANCELED. */
+		/* The tasks inherit the deadline, and so report it as
+		 * -ECANCELED. */
 		if (result == -ECANCELED && weft_deadline_passed())
 			result = -ETIMEDOUT;
 	}

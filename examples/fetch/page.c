@@ -6,7 +6,8 @@
 
 #include "page.h"
 
-/* One message a failure, none for what is cancelled since another failed. */
+/* Prints one message for a failure, and none for a task that is cancelled
+ * because another one failed. */
 static int64_t fail(const struct page *page, const char *why, int64_t error)
 {
 	if (error != -ECANCELED)
@@ -14,7 +15,8 @@ static int64_t fail(const struct page *page, const char *why, int64_t error)
 	return error;
 }
 
-/* Reads the header, and ends it by NUL.  The bytes that came behind it. */
+/* Reads the header, and terminates it with a NUL.  Returns the number of bytes
+ * after the header that came with it. */
 static ssize_t read_header(int fd, char *header, size_t bytes_max)
 {
 	size_t bytes = 0;
@@ -24,7 +26,7 @@ static ssize_t read_header(int fd, char *header, size_t bytes_max)
 		ssize_t n =
 			weft_read(fd, header + bytes, bytes_max - 1 - bytes);
 
-		if (n <= 0) /* 0: the stream has ended, or there is no room */
+		if (n <= 0) /* 0: end of the stream, or the buffer is full */
 			return n < 0 ? n : -EBADMSG;
 		bytes += (size_t)n;
 		header[bytes] = '\0';

@@ -10,8 +10,8 @@ struct page {
 	uint64_t bytes;
 };
 
-/* The task that gets a page, of which it knows how long it is in the end.
- * @arg is the address of a pointer to it. */
+/* The task that fetches a page, and sets its length.  arg is the address of a
+ * pointer to the page. */
 int64_t page_fetch(void *arg);
 
 #endif

@@ -26,10 +26,10 @@ static int64_t work(void *arg)
 			return r;
 	}
 	weft_chan_close(&results);
-	return r == -EPIPE ? 0 : r; /* closed: there are no more */
+	return r == -EPIPE ? 0 : r; /* closed: there are no more jobs */
 }
 
-/* Hands it to the worker; unless that has ended, and nobody would take it. */
+/* Hands n to the worker, unless the worker has ended and cannot take it. */
 static int submit(struct weft_task worker, int n)
 {
 	struct weft_case cases[] = {

@@ -2,8 +2,8 @@
 /*
  * fetches [SOCKET] - fetches 40 files, at most 4 at a time.
  *
- * From outside	It says that some could not be fetched, which happens.  After a
- *		while it fetches none any more; with fewer that fail it ends.
+ * From outside	It reports that some files could not be fetched, which happens.
+ *		Later it fetches no more files.  With fewer failures it ends.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 static struct weft_sem places = WEFT_SEM_INIT(4);
 
-/* As a network would have it: one in five does not answer. */
+/* As in a network: one in five does not answer. */
 static int transfer(int number)
 {
 	int r = weft_sleep(WEFT_MS(1));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * greeter [SOCKET] - a server that asks for a name and greets; SIGTERM ends it
- * when the connections that are open have been served.
+ * greeter [SOCKET] - a server that asks for a name and greets; on SIGTERM it
+ * serves the open connections and then ends.
  *
- * From outside	It answers all day.  After SIGTERM it says that it is ending,
- *		takes no connection any more, and does not end: its supervisor
- *		kills it after a minute and a half.
+ * From outside	It answers all day.  After SIGTERM it reports that it is
+ *		ending, accepts no more connections, and does not end: its
+ *		service manager kills it after a minute and a half.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * prompt [SOCKET] - a clock that ticks ten times a second, until somebody types
+ * prompt [SOCKET] - a clock that ticks ten times a second, until the user types
  * that it is enough.
  *
  * From outside	It asks, and the clock ticks once, or not at all: the next tick
- *		comes when something was typed.  What it says after a second, on
- *		stderr, nobody has read yet.
+ *		comes when something is typed.  After a second it prints a
+ *		report on stderr, which has not been read yet.
  */
 #include <stdbool.h>
 #include <stdio.h>

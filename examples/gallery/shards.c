@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shards [SOCKET] - loads three parts of a table, and serves from each once all
- * of them are there.
+ * shards [SOCKET] - loads three parts of a table, and serves each of them once
+ * all are loaded.
  *
- * From outside	It says that it loads three shards, and then nothing: that it
- *		serves is never said.
+ * From outside	It prints that it loads three shards, and then nothing: it
+ *		never prints that it serves.
  */
 #include <stdio.h>
 

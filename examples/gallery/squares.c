@@ -2,7 +2,7 @@
 /*
  * squares [SOCKET] - adds up the squares of 1 to 100 with four workers.
  *
- * From outside	A counter on stderr says that all of the 100 are done.  Then it
+ * From outside	A counter on stderr shows that all of the 100 are done.  Then it
  *		neither prints the sum nor ends.
  */
 #include <errno.h>
@@ -31,7 +31,7 @@ static int64_t work(void *arg)
 			fprintf(stderr, "%d done\n", done);
 		weft_mutex_unlock(&sum_mutex);
 	}
-	return r == -EPIPE ? 0 : r; /* closed: there are no more */
+	return r == -EPIPE ? 0 : r; /* closed: there are no more numbers */
 }
 
 static int64_t add_up(void *arg)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * transfer [SOCKET] - two standing orders between two accounts, at once.
+ * transfer [SOCKET] - two standing orders between two accounts, in parallel.
  *
- * From outside	It ought to print two balances after some seconds.  It prints
- *		none, does not end, and uses no processor time.  What it says
- *		after a second, on stderr, nobody has read yet.
+ * From outside	It should print two balances after some seconds.  It prints
+ *		none, does not end, and uses no processor time.  After a second
+ *		it prints a report on stderr, which has not been read yet.
  */
 #include <stdio.h>
 
@@ -31,7 +31,7 @@ static int64_t move(void *arg)
 		r = weft_mutex_lock(&order->from->mutex);
 		if (r < 0)
 			return r;
-		r = weft_sleep(WEFT_MS(1)); /* the bank is asked */
+		r = weft_sleep(WEFT_MS(1)); /* a request to the bank */
 		if (r == 0)
 			r = weft_mutex_lock(&order->to->mutex);
 		if (r == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a request to its answer.  Each function here returns the status.
+ * From a request to its answer.  Each function here returns an HTTP status.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@ static int status_of_error(int error)
 		return HTTP_STATUS_NOT_FOUND;
 	case EACCES:
 	case EPERM:
-	case EXDEV: /* leads out of the root */
+	case EXDEV: /* the path leads out of the root */
 	case ELOOP:
 	case ENXIO: /* a socket, or a device without a driver */
 	case ENODEV:
@@ -31,7 +31,8 @@ static int status_of_error(int error)
 	}
 }
 
-/* Of what a file system holds only files and directories are for sending. */
+/* Only files and directories are sent, nothing else that a file system
+ * holds. */
 static int answer_file(const struct request *request, struct response *response)
 {
 	const struct file *file = &response->file;
@@ -55,8 +56,9 @@ static int answer_file(const struct request *request, struct response *response)
 	}
 }
 
-/* Its index.html, or else a listing.  Without the slash at the end of its name
- * relative links in the page would lead astray, so the client is sent there. */
+/* Answers with the index.html of the directory, or else with a listing.  If its
+ * name lacks the slash at the end, relative links in the page would be wrong,
+ * so the client is redirected to the name with the slash. */
 static int answer_directory(int root_fd, const struct request *request,
 			    struct response *response)
 {

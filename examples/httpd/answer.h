@@ -4,8 +4,8 @@
 
 #include "response.h"
 
-/* Finds the answer to a good request for what lies beneath @root_fd, into
- * *@response, which response_init() has made ready.  Suspends. */
+/* Finds the answer to a valid request among the files below root_fd, and writes
+ * it to *response, which response_init() has initialised.  Suspends. */
 void answer(int root_fd, const struct request *request,
 	    struct response *response);
 

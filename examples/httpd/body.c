@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The body of a request.  Nothing here wants one; but the next request stands
- * behind it, so a short one is read and forgotten, be it of a known length or
- * in chunks.
+ * The body of a request.  This server uses none; but the next request comes
+ * after it, so a short body, of a known length or in chunks, is read and
+ * dropped.
  */
 #include "body.h"
 
@@ -21,7 +21,7 @@ bool body_withheld(const struct request *request)
 	return request_has_body(request) && request->expect.at;
 }
 
-/* Stops behind the body: what follows is the next request. */
+/* Stops after the body: the next request follows. */
 static int on_end(http_parser *parser)
 {
 	http_parser_pause(parser, 1);

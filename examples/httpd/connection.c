@@ -16,7 +16,7 @@ struct connection *connection_new(int fd)
 		weft_close(fd);
 		return NULL;
 	}
-	/* So that weft_sendfile() does without a copy. */
+	/* With this, weft_sendfile() sends without a copy. */
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	connection->fd = fd;
 	connection->begin = 0;
@@ -81,7 +81,7 @@ int connection_send_file(struct connection *connection, int file_fd,
 		WEFT_WITHIN(STALL_NS)
 			n = weft_sendfile(connection->fd, file_fd, offset,
 					  count, &done);
-		/* The length is promised; but the file may have shrunk. */
+		/* The length was promised, but the file may have shrunk. */
 		if (done == 0)
 			return n < 0 ? (int)n : -EIO;
 		offset += (off_t)done;

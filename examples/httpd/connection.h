@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A client's socket and its buffers.
+ * The socket of a client, and its buffers.
  */
 #ifndef HTTPD_CONNECTION_H
 #define HTTPD_CONNECTION_H
@@ -11,14 +11,14 @@
 
 #include "date.h"
 
-#define HEADER_BYTES_MAX 8192u /* of a request: more is answered by 431 */
-#define OUTPUT_BYTES 8192u     /* an answer that fits is sent in one go */
+#define HEADER_BYTES_MAX 8192u /* of a request; a longer one gets a 431 */
+#define OUTPUT_BYTES 8192u     /* a shorter answer is sent in one call */
 
-/* On the heap, where a page that is never used costs nothing.  On the task's
- * stack the compiler would touch each page of a frame this large. */
+/* Allocated on the heap, where a page that is never used costs nothing.  On the
+ * stack of a task the compiler would touch each page of such a large frame. */
 struct connection {
 	int fd;
-	size_t begin; /* of the input not yet used */
+	size_t begin; /* of the input that is not used yet */
 	size_t end;
 	struct date now;      /* for the Date header */
 	struct date modified; /* for Last-Modified */
@@ -26,25 +26,25 @@ struct connection {
 	char output[OUTPUT_BYTES];
 };
 
-/* Takes over @fd.  NULL, with fd closed, if there is no memory. */
+/* Takes over fd.  Returns NULL, with fd closed, if there is no memory. */
 struct connection *connection_new(int fd);
 void connection_free(struct connection *connection);
 
-/* Reads more input behind what is there, which may move.  Suspends.  Returns
- * the bytes read, 0 at the end of the stream, -EMSGSIZE if the buffer is full,
- * or a negative errno. */
+/* Reads more input after the input that is there, which may move.  Suspends.
+ * Returns the number of bytes read, 0 at the end of the stream, -EMSGSIZE if
+ * the buffer is full, or another negative errno. */
 ssize_t connection_fill(struct connection *connection);
 
-/* Send it all.  Suspend; a client that takes nothing for a minute gives
- * -ETIMEDOUT.  @flags may be MSG_MORE.  Return 0 or a negative errno. */
+/* Send all bytes.  Suspend; if the client takes nothing for a minute, they
+ * return -ETIMEDOUT.  flags may be MSG_MORE.  Return 0 or a negative errno. */
 int connection_send(struct connection *connection, const void *bytes,
 		    size_t count, int flags);
 int connection_send_file(struct connection *connection, int file_fd,
 			 off_t offset, size_t count);
 
-/* Tells the client that nothing more comes, and waits a little for it to close.
- * To close with input unread would make the kernel send a reset, and that can
- * destroy an answer the client has not read yet. */
+/* Tells the client that nothing more comes, and waits a short time for it to
+ * close.  If the socket were closed with unread input, the kernel would send a
+ * reset, which can destroy an answer that the client has not read yet. */
 void connection_finish(struct connection *connection);
 
 #endif

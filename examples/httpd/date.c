@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each connection keeps the texts it used last, so nothing is shared between
- * threads and there is no lock.  (A thread-local cache would do as well, since
- * nothing here suspends: its address must not be kept across a call that does.)
+ * Each connection keeps the texts that it used last, so threads share nothing
+ * and there is no lock.  (A thread-local cache would also do, since nothing
+ * here suspends: only across a suspending call its address must not be
+ * kept.)
  */
 #include "date.h"
 

@@ -10,8 +10,8 @@
 
 #include "text.h"
 
-/* The text of the last date asked for: a second is formatted once.  Start from
- * all zero bytes. */
+/* The text of the date that was used last, so that each second is formatted
+ * once.  Start with all bytes zero. */
 struct date {
 	time_t second;
 	char text[30];
@@ -19,7 +19,8 @@ struct date {
 
 time_t date_now(void);
 
-/* Lives until the next call with @date.  Empty if the year is beyond 9999. */
+/* The result is valid until the next call with date.  It is empty if the year
+ * is after 9999. */
 const char *date_text(struct date *date, time_t second);
 
 bool date_parse(struct span text, time_t *ret_second);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening, and the conditions of RFC 9110, 13.1, under which nothing is sent.
+ * Opening files, and the conditions of RFC 9110, 13.1, under which they are not
+ * sent.
  *
- * The kernel keeps us beneath the root: with RESOLVE_BENEATH neither "..", nor
- * an absolute path, nor a symbolic link on the way leads out of it, whatever
- * others rename meanwhile.
+ * The kernel keeps this server below the root: with RESOLVE_BENEATH neither
+ * "..", nor an absolute path, nor a symbolic link on the way leads out of it,
+ * even if other programs rename files meanwhile.
  */
 #include <errno.h>
 #include <linux/openat2.h>
@@ -13,11 +14,11 @@
 #include "date.h"
 #include "file.h"
 
-/* fstat() of an open file does not wait, and the way through the ring is twenty
- * times as long. */
+/* fstat() of an open file does not wait, and a request through the ring would
+ * take twenty times as long. */
 static int open_beneath(int root_fd, const char *path, struct file *file)
 {
-	/* O_NONBLOCK: a FIFO would wait for its writer. */
+	/* O_NONBLOCK: otherwise opening a FIFO waits for a writer. */
 	const struct open_how how = {
 		.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
@@ -61,14 +62,14 @@ void file_close(struct file *file)
 	file->fd = -1;
 }
 
-/* A list of tags, each in quotes: one is in it if its text is. */
+/* The list contains tags in quotes; a tag is in the list if its text is. */
 static bool list_has_tag(struct span list, const char *etag)
 {
 	return span_equals(list, "*") ||
 	       memmem(list.at, list.bytes, etag, strlen(etag));
 }
 
-/* If both headers are there, the tag decides. */
+/* If both header fields are there, the tag decides. */
 bool file_unchanged(const struct file *file, const struct request *request)
 {
 	time_t since;
@@ -80,8 +81,9 @@ bool file_unchanged(const struct file *file, const struct request *request)
 	       file->stat.st_mtim.tv_sec <= since;
 }
 
-/* A date is no strong validator if the file may have changed twice in that
- * second; so only a tag will do, and a date means: send it all. */
+/* A date is not a strong validator if the file may have changed twice in that
+ * second.  So only a tag is accepted, and with a date the whole file is
+ * sent. */
 bool file_range_applies(const struct file *file, const struct request *request)
 {
 	return !request->if_range.at ||

@@ -22,7 +22,7 @@ void header_put_note(struct text *out, int status)
 	text_put(out, "\n");
 }
 
-/* Type and length of what is sent, or would be if it were not for HEAD. */
+/* Type and length of the content that is sent, or would be but for HEAD. */
 static void put_content(struct text *out, const struct response *response)
 {
 	uint64_t bytes =
@@ -43,7 +43,8 @@ static void put_content(struct text *out, const struct response *response)
 	text_put(out, "\r\n");
 }
 
-/* By what the client may later ask whether the file has changed. */
+/* The values with which the client may later ask whether the file has
+ * changed. */
 static void put_validators(struct text *out, const struct file *file,
 			   struct date *cache)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory as a page of links, sorted; names with a dot in front are hidden.
+ * A directory as a sorted page of links, without the names that begin with a
+ * dot.
  *
- * scandirat() holds up the thread.  io_uring cannot read directories, so
- * nothing would be gained by a call that suspends.
+ * scandirat() blocks the thread.  io_uring cannot read directories, so a call
+ * that suspends would gain nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -55,7 +56,8 @@ static void put_page(struct text *page, const char *path,
 	text_put(page, "</ul>\n");
 }
 
-/* Not inlined, for the sake of errno: see file.c. */
+/* Not inlined: a compiler may keep the address of errno across a call that
+ * suspends, and the task may resume on another thread. */
 __attribute__((noinline)) static int scan(int dir_fd, struct dirent ***entries)
 {
 	int count = scandirat(dir_fd, ".", entries, is_shown, alphasort);

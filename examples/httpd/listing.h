@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Makes a page that lists a directory, called @path on it.  The page is for the
- * caller to free.  Returns 0 or a negative errno. */
+/* Makes a page that lists a directory, with path as its title.  The caller
+ * frees the page.  Returns 0 or a negative errno. */
 int listing_make(int dir_fd, const char *path, char **ret_page,
 		 size_t *ret_bytes);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * httpd DIR [ADDR] - serves the files beneath a directory over HTTP/1.1.
+ * httpd DIR [ADDR] - serves the files below a directory over HTTP/1.1.
  *
- * Shows	a whole server: a task a connection, deadlines, limits.  Read
- *		server.c, then session.c; the rest is HTTP.
+ * Shows	a complete server: a task for each connection, deadlines,
+ *		limits.  Read server.c, then session.c; the rest is HTTP.
  * Run		build/examples/httpd . 127.0.0.1:8080
  * Needs	Linux 6.1 or newer
  */
@@ -22,7 +22,7 @@ static int fail(const char *what, const char *name, int error)
 	return 1;
 }
 
-/* A connection takes a descriptor, and one more while a file is sent. */
+/* A connection needs a descriptor, and a second one while a file is sent. */
 static void raise_descriptor_limit(void)
 {
 	struct rlimit limit;
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
 	server->listener = weft_tcp_listen(options.address, NULL);
 	if (server->listener < 0)
 		return fail("listen on", options.address, -server->listener);
-	/* Of port 0, the port it got. */
+	/* For port 0 this is the port that the kernel chose. */
 	printf("listening on %s\n",
 	       weft_local_addr_text(server->listener, text));
 	fflush(stdout);

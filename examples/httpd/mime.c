@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Content types by the name's extension, the frequent ones first.
+ * Content types by the extension of the name, frequent ones first.
  */
 #include <string.h>
 #include <strings.h>

@@ -2,7 +2,7 @@
 #ifndef HTTPD_MIME_H
 #define HTTPD_MIME_H
 
-/* The Content-Type for a file of this name. */
+/* The Content-Type of a file with this name. */
 const char *mime_type(const char *path);
 
 #endif

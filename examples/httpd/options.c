@@ -8,11 +8,11 @@
 enum { KEY_CONNECTIONS = 256, KEY_HEADER };
 
 static const struct argp_option table[] = {
-	{ "workers", 'w', "N", 0, "threads (default: one a CPU)", 0 },
+	{ "workers", 'w', "N", 0, "threads (default: one per CPU)", 0 },
 	{ "max-connections", KEY_CONNECTIONS, "N", 0,
-	  "more wait until one ends (default: 20000)", 0 },
+	  "further ones wait until one ends (default: 20000)", 0 },
 	{ "header-timeout-ms", KEY_HEADER, "N", 0,
-	  "for a whole request header (default: 5000)", 0 },
+	  "limit for a whole request header (default: 5000)", 0 },
 	{ "verbose", 'v', NULL, 0, "print a line for each request", 0 },
 	{ NULL, 0, NULL, 0, NULL, 0 },
 };

@@ -7,11 +7,11 @@
 struct options {
 	const char *directory;
 	const char *address;
-	unsigned workers; /* 0: one a CPU */
+	unsigned workers; /* 0: one per CPU */
 	struct server server;
 };
 
-/* Reads the command line.  A wrong one ends the program with status 2. */
+/* Reads the command line.  An error in it ends the program with status 2. */
 void options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The path in a request: taken out of its URL, decoded once, made normal.
+ * The path in a request: taken from its URL, decoded once, normalised.
  *
- * Decoding comes before dot segments are looked for, so %2e%2e is "..".  An
- * escaped slash is no separator but part of a name, and no file has such a name
- * (404); a NUL would cut the path short (400); a backslash is an ordinary byte.
- * A ".." that would leave the root is refused (403).  That is good manners, not
- * the lock on the door: the lock is in file.c.
+ * Escapes are decoded before dot segments are searched, so %2e%2e is "..".  An
+ * escaped slash is not a separator but part of a name, and no file has such a
+ * name (404); a NUL would cut the path short (400); a backslash is an ordinary
+ * byte.  A ".." that would leave the root is refused (403).  This check is a
+ * courtesy to clients; the protection is RESOLVE_BENEATH in file.c.
  */
 #include <http_parser.h>
 #include <stdbool.h>
@@ -21,7 +21,8 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes a byte of a name off the span, undoing an escape.  0 or a status. */
+/* Takes a byte of a name from the span, and decodes an escape.  Returns 0 or a
+ * status. */
 static int take_byte(struct span *raw, char *ret_byte)
 {
 	int high, low;
@@ -41,11 +42,9 @@ static int take_byte(struct span *raw, char *ret_byte)
 	return *ret_byte == '/' ? HTTP_STATUS_NOT_FOUND : 0;
 }
 
-/*
- * Ends the segment that stands in [start, end).  Of an empty one, a "." and a
- * ".." nothing stays, and a ".." takes the segment before it along.  Returns
- * the new end, or NULL if that would leave the root.
- */
+/* Ends the segment in [start, end).  An empty segment, a "." and a ".." are
+ * removed, and a ".." removes the segment before it, too.  Returns the new end,
+ * or NULL if that would leave the root. */
 static char *end_segment(const char *path, char *start, char *end)
 {
 	struct span segment = { start, (size_t)(end - start) };
@@ -61,7 +60,7 @@ static char *end_segment(const char *path, char *start, char *end)
 	return start;
 }
 
-/* Every segment that stays is followed by a slash, but for a file's name. */
+/* Every segment that remains ends in a slash, except for the name of a file. */
 static int normalize(struct span raw, char path[PATH_BYTES])
 {
 	char *start = path, *at = path;

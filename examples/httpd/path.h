@@ -4,16 +4,15 @@
 
 #include "text.h"
 
-/* Room for a path and, behind it, the name of a directory's index.  Escaped
- * again, threefold, it fits in an answer's header. */
+/* Room for a path and, after it, the name of the index of a directory.
+ * Escaped, which may triple it, the path still fits in the header of an
+ * answer. */
 #define PATH_BYTES 2048
 #define PATH_INDEX "index.html"
 
-/*
- * Turns the target of a request, "/a/%62/../c?query", into a path relative to
- * the root: "a/c".  The root itself is "./"; a path that ends in a slash is
- * meant as a directory.  Returns 0 or the status to refuse it with.
- */
+/* Turns the target of a request, "/a/%62/../c?query", into a path relative to
+ * the root: "a/c".  The root itself is "./"; a path that ends in a slash means
+ * a directory.  Returns 0, or the status to refuse the request with. */
 int path_from_target(struct span target, char path[PATH_BYTES]);
 
 #endif

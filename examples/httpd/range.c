@@ -2,9 +2,9 @@
 /*
  * One byte range: "bytes=first-last", "bytes=first-" or "bytes=-suffix".
  *
- * A server may ignore a Range that it does not like (RFC 9110, 14.2), and this
- * one ignores those that name several: few clients ask, and the answer to many
- * small overlapping ones is a known way to wear a server out.
+ * A server may ignore any Range (RFC 9110, 14.2).  This server ignores a Range
+ * with several ranges: few clients send one, and the answer to many small
+ * overlapping ranges is a known way to exhaust a server.
  */
 #include <ctype.h>
 
@@ -21,8 +21,8 @@ static bool take(struct span *span, const char *prefix)
 	return true;
 }
 
-/* False if no digit stands there.  A number too large to hold is held as the
- * largest, which lies behind the end of every file. */
+/* Returns false if there is no digit.  A number that is too large becomes the
+ * largest, which lies after the end of every file. */
 static bool take_number(struct span *span, uint64_t *ret_number)
 {
 	bool found = false;

@@ -12,12 +12,12 @@ struct range {
 };
 
 enum range_kind {
-	RANGE_NONE,	     /* no range, several, or malformed: send it all */
-	RANGE_PART,	     /* *ret_range is to be sent */
-	RANGE_UNSATISFIABLE, /* it lies behind the end */
+	RANGE_NONE,	     /* no range, several, or malformed: send all */
+	RANGE_PART,	     /* send *ret_range */
+	RANGE_UNSATISFIABLE, /* it lies after the end */
 };
 
-/* Reads the Range header of a request for something @total bytes long. */
+/* Reads the Range header of a request for a file of total bytes. */
 enum range_kind range_parse(struct span header, uint64_t total,
 			    struct range *ret_range);
 

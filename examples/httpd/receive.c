@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of a request, under two deadlines: a client may be idle between
- * requests for long, but once it has begun one, all of the header must come in
- * time, however steadily it trickles.
+ * The header of a request, under two deadlines.  A client may be idle for long
+ * between requests; but once it has begun a request, the whole header must
+ * arrive in time, even if it arrives steadily byte by byte.
  */
 #include <errno.h>
 #include <weft/weft.h>
@@ -12,7 +12,8 @@
 
 #define IDLE_NS WEFT_SEC(60)
 
-/* The status for a header that fills the buffer: of the line or the fields. */
+/* The status for a header that fills the buffer: its first line is too long, or
+ * its fields are. */
 static int status_too_large(const struct connection *connection)
 {
 	return memchr(connection->input, '\n', connection->end) ?
@@ -20,7 +21,8 @@ static int status_too_large(const struct connection *connection)
 		       HTTP_STATUS_URI_TOO_LONG;
 }
 
-/* Reads until a header is there.  0, NO_REQUEST or the status of a refusal. */
+/* Reads until the header is complete.  Returns 0, NO_REQUEST, or the status to
+ * refuse the request with. */
 static int read_header(struct request *request, struct connection *connection)
 {
 	size_t used = 0;

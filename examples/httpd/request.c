@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Glue to http_parser, which reads bytes and calls back.
+ * The interface to http_parser, which reads bytes and calls back.
  *
- * A header that comes in pieces is parsed again from its start with each piece.
- * That needs no state between pieces and lets the buffer move; and since it is
- * always parsed in one go, a span is never split.  The second line of a folded
- * header would be a second span, and is refused as RFC 9112, 5.2 demands.
+ * If a header arrives in pieces, it is parsed from its start with each piece.
+ * So there is no state between pieces, and the buffer may move; and since the
+ * header is always parsed in one call, a span is never split.  The second line
+ * of a folded header would be a second span, and is refused, as RFC 9112, 5.2
+ * demands.
  */
 #include "field.h"
 
@@ -17,7 +18,7 @@ static int on_url(http_parser *parser, const char *at, size_t bytes)
 	return 0;
 }
 
-/* Fails, and so makes it a bad request, if a space precedes the colon. */
+/* Fails, and so makes the request invalid, if a space precedes the colon. */
 static int on_field(http_parser *parser, const char *at, size_t bytes)
 {
 	struct request *request = parser->data;
@@ -41,7 +42,7 @@ static int on_value(http_parser *parser, const char *at, size_t bytes)
 	return 0;
 }
 
-/* Stops at the end of the header: what follows is not read ahead. */
+/* Stops at the end of the header, so that nothing after it is parsed. */
 static int on_header_end(http_parser *parser)
 {
 	http_parser_pause(parser, 1);
@@ -63,8 +64,9 @@ bool request_has_body(const struct request *request)
 	       (parser->flags & F_CONTENTLENGTH && parser->content_length > 0);
 }
 
-/* What http_parser lets pass and this server does not.  What follows a CONNECT
- * would be no request, and http_parser skips no body then. */
+/* Refuses requests that http_parser accepts and this server does not.  Data
+ * after a CONNECT would not be a request, and http_parser does not skip a body
+ * then. */
 static int check(const struct request *request)
 {
 	const http_parser *parser = &request->parser;
@@ -90,7 +92,7 @@ int request_parse(struct request *request, const char *bytes, size_t count,
 	request->parser.data = request;
 	parsed =
 		http_parser_execute(&request->parser, &callbacks, bytes, count);
-	/* Until the method has ended it is a guess from its first letter. */
+	/* Before its end, the method is only a guess from its first letter. */
 	if (!request->target.at)
 		request->parser.method = HTTP_GET;
 	if (HTTP_PARSER_ERRNO(&request->parser) == HPE_OK) {
@@ -98,11 +100,12 @@ int request_parse(struct request *request, const char *bytes, size_t count,
 		return REQUEST_PARTIAL;
 	}
 	*ret_used = parsed;
-	/* It takes any byte behind the last CR for the line feed. */
+	/* The parser takes any byte after the last CR for the line feed. */
 	if (HTTP_PARSER_ERRNO(&request->parser) != HPE_PAUSED ||
 	    bytes[parsed] != '\n')
 		return HTTP_STATUS_BAD_REQUEST;
-	/* It paused before the last line feed, which it counts as body. */
+	/* The parser paused before the last line feed, which it counts as
+	 * body. */
 	if (!request_has_body(request))
 		*ret_used = parsed + 1;
 	http_parser_pause(&request->parser, 0);

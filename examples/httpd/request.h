@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of a request, as spans of the buffer it was read into.
+ * The header of a request, as spans of the buffer that it was read into.
  */
 #ifndef HTTPD_REQUEST_H
 #define HTTPD_REQUEST_H
@@ -10,7 +10,7 @@
 #include "text.h"
 
 struct request {
-	http_parser parser; /* method, version; goes on through the body */
+	http_parser parser; /* method, version; also parses the body */
 	struct span target;
 	struct span host;
 	struct span range;
@@ -20,19 +20,18 @@ struct request {
 	struct span expect;
 	struct span transfer_encoding;
 
-	struct span *value; /* for the header field at hand; NULL: ignored */
-	bool value_done;    /* another line of it would be a folded one */
+	struct span *value; /* for the current header field; NULL: ignored */
+	bool value_done;    /* another line of it would be folded */
 };
 
-/* request_parse() wants more bytes. */
+/* request_parse() needs more bytes. */
 #define REQUEST_PARTIAL (-1)
 
-/*
- * Parses a header from its start.  REQUEST_PARTIAL if it is not all there yet:
- * call again with all of it, once there is more; until then no span counts.  0
- * if it is there and good, or the status to refuse it with; and then *ret_used
- * gets its length, without the last line feed if a body follows.
- */
+/* Parses a header from its start.  Returns REQUEST_PARTIAL if it is incomplete:
+ * no span is valid then; when there are more bytes, call again with all of
+ * them.  Otherwise returns 0 for a valid header, or the status to refuse the
+ * request with, and sets *ret_used to the length of the header, without the
+ * last line feed if a body follows. */
 int request_parse(struct request *request, const char *bytes, size_t count,
 		  size_t *ret_used);
 

@@ -18,7 +18,7 @@ void response_fini(struct response *response)
 	free(response->page);
 }
 
-/* Sends what has been put together in the output buffer. */
+/* Sends the text in the output buffer. */
 static int send_text(struct connection *connection, const struct text *text,
 		     int flags)
 {
@@ -26,8 +26,9 @@ static int send_text(struct connection *connection, const struct text *text,
 			       (size_t)(text->at - connection->output), flags);
 }
 
-/* A small file is read in behind its header, and one call sends both.  For any
- * other the header waits in the kernel (MSG_MORE) to be sent with its start. */
+/* A small file is read into the buffer after its header, and one call sends
+ * both.  For a larger one the header waits in the kernel (MSG_MORE), to be sent
+ * with the start of the file. */
 static int send_file(struct connection *connection, struct text *text,
 		     const struct response *response)
 {

@@ -18,12 +18,12 @@ struct response {
 	struct range range; /* of the file */
 	char *page;	    /* on the heap; sent if not NULL */
 	size_t page_bytes;
-	char path[PATH_BYTES]; /* of the file; if it is 301, the one to go to */
+	char path[PATH_BYTES]; /* of the file; with 301 the one to go to */
 };
 
 void response_init(struct response *response);
 
-/* Closes and frees what it holds. */
+/* Closes the file and frees the page. */
 void response_fini(struct response *response);
 
 static inline bool response_sends_file(const struct response *response)
@@ -33,8 +33,8 @@ static inline bool response_sends_file(const struct response *response)
 		response->status == HTTP_STATUS_PARTIAL_CONTENT);
 }
 
-/* Sends it, without a body if the request was HEAD.  Suspends.  Returns 0, or a
- * negative errno: then the connection is lost. */
+/* Sends the answer, without a body if the request was HEAD.  Suspends.  Returns
+ * 0, or a negative errno: then the connection is unusable. */
 int response_send(const struct response *response,
 		  const struct request *request, struct connection *connection);
 

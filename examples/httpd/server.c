@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting.  At the limit of connections it stops: newcomers wait in the
- * kernel's backlog until one of the old ones ends.  That needs no memory, and a
- * short peak is not noticed, where a refusal would be an error at the client.
+ * Accepts connections.  At the limit of connections it stops: new ones wait in
+ * the kernel's backlog until an old one ends.  That needs no memory, and
+ * clients do not notice a short peak, while a refusal would be an error to
+ * them.
  */
 #include "server.h"
 #include "session.h"

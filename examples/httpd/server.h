@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <weft/weft.h>
 
-/* What all connections share; nobody writes it once the server runs. */
+/* Shared by all connections; not written any more once the server runs. */
 struct server {
 	int listener;
 	int root_fd; /* the directory that is served */
@@ -14,8 +14,8 @@ struct server {
 	bool verbose;	     /* a line for each request, on stderr */
 };
 
-/* The first task: accepts, and gives each connection a task.  @arg is a struct
- * server.  Returns only if the listener fails. */
+/* The first task: accepts connections, and starts a task for each.  arg is a
+ * struct server.  Returns only if the listener fails. */
 int64_t server_run(void *arg);
 
 #endif

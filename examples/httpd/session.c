@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A connection from its first request to its last: reads a header, sends an
- * answer, skips a body, again.
+ * answer, skips a body, and repeats.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "receive.h"
 #include "session.h"
 
-/* After an answer: makes way for the next request, if there is to be one. */
+/* After an answer: prepares for the next request, if there may be one. */
 static bool conclude(const struct server *server, struct connection *connection,
 		     struct request *request, const struct response *response)
 {
@@ -25,7 +25,7 @@ static bool conclude(const struct server *server, struct connection *connection,
 	return again;
 }
 
-/* One request and its answer.  False if it was the last. */
+/* Handles one request.  Returns false if it was the last. */
 static bool exchange(const struct server *server, struct connection *connection)
 {
 	struct response response;

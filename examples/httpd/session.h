@@ -4,13 +4,13 @@
 
 #include "server.h"
 
-/* What the task of a connection is given: its socket, which it closes. */
+/* The argument of the task of a connection, which closes the socket. */
 struct session {
 	int fd;
 	const struct server *server;
 };
 
-/* The task of a connection.  @arg is a struct session. */
+/* The task of a connection.  arg is a struct session. */
 int64_t session_run(void *arg);
 
 #endif

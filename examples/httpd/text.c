@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers and escapes, by hand: printf would cost as much as a system call.
+ * Numbers and escapes without printf(), which would cost as much as a system
+ * call.
  */
 #include <ctype.h>
 #include <strings.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Text that is read in place (a span) and text that is put together (a text),
- * neither of them allocated here.
+ * Text that is read in place (a span) and text that is composed (a text).  The
+ * memory of both belongs to the caller.
  */
 #ifndef HTTPD_TEXT_H
 #define HTTPD_TEXT_H
@@ -11,14 +11,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes in somebody's buffer, not terminated.  All zero: there is none. */
+/* Bytes in a buffer of other code, not terminated.  All zero: there are
+ * none. */
 struct span {
 	const char *at;
 	size_t bytes;
 };
 
-/* Where the next byte goes, and where the room ends.  What does not fit is cut
- * off: the buffers here are large enough for all that can come. */
+/* The place of the next byte, and the end of the room.  Bytes that do not fit
+ * are dropped: the buffers here are large enough for all possible text. */
 struct text {
 	char *at;
 	char *end;
@@ -42,10 +43,11 @@ static inline void text_put(struct text *text, const char *string)
 
 void text_put_number(struct text *text, uint64_t number);
 
-/* A path as part of a URL: all but the harmless is written as %HH. */
+/* A path as part of a URL: all but harmless characters are written as %HH. */
 void text_put_url(struct text *text, const char *path);
 
-/* A string as part of an HTML page: what has a meaning there is escaped. */
+/* A string as part of an HTML page: characters with a meaning there are
+ * escaped. */
 void text_put_html(struct text *text, const char *string);
 
 static inline bool span_equals(struct span span, const char *string)
@@ -54,7 +56,7 @@ static inline bool span_equals(struct span span, const char *string)
 	       memcmp(span.at, string, span.bytes) == 0;
 }
 
-/* The same for names that ignore case.  @string is in lower case. */
+/* The same for names whose case does not matter.  string is in lower case. */
 bool span_equals_nocase(struct span span, const char *string);
 
 #endif

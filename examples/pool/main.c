@@ -2,11 +2,11 @@
 /*
  * pool - counts the words of the files that are named on standard input.
  *
- * Shows	a pool of workers between two channels: names.c, work.c and
- *		print.c have a stage each.  Full channels hold up who sends:
- *		names are read no faster than files, files no faster than
- *		results are printed.  Closing a channel is the end of its input;
- *		when a task fails all others end.
+ * Shows	a pool of workers between two channels; names.c, work.c and
+ *		print.c have one stage each.  A full channel holds up its
+ *		senders: names are read no faster than files, and files no
+ *		faster than results are printed.  A closed channel ends the
+ *		input of the next stage; a task that fails ends all others.
  * Run		find . -name '*.c' | build/examples/pool
  * Needs	Linux 6.1 or newer
  */
@@ -39,7 +39,7 @@ static int64_t count_all(void *arg)
 		}
 		weft_chan_close(&results);
 	}
-	/* If printing fails that is why the workers do. */
+	/* If printing fails, the workers fail because of it. */
 	return r < 0 ? r : printed < 0 ? printed : worked;
 }
 

@@ -5,7 +5,8 @@
 
 #include "pool.h"
 
-/* Sends the whole lines of text; how many bytes are left, at its start. */
+/* Sends the complete lines of text.  Returns the number of bytes that are left,
+ * now at its start, or an error. */
 static ssize_t send_lines(char *text, size_t bytes)
 {
 	struct job job = { 0, 0, { 0 } };
@@ -39,7 +40,7 @@ int64_t read_names(void *arg)
 		if (n < 0)
 			return n;
 		bytes += n;
-		if (n == 0 && bytes > 0) /* the last one, without an end */
+		if (n == 0 && bytes > 0) /* the last line, without a newline */
 			text[bytes++] = '\n';
 		bytes = send_lines(text, (size_t)bytes);
 		if (bytes < 0)

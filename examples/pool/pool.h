@@ -12,12 +12,14 @@ struct job {
 
 extern struct weft_chan jobs, results;
 
-/* The tasks.  Names of standard input, one a line, to jobs; closes them. */
+/* The tasks.  read_names() sends the names from standard input, one on each
+ * line, to jobs, and then closes jobs. */
 int64_t read_names(void *arg);
-/* Jobs to results, until jobs are closed.  There are several. */
+/* Turns jobs into results until jobs are closed.  Several of these tasks
+ * run. */
 int64_t work(void *arg);
-/* Results to standard output, until they are closed.  @arg is the address of
- * the count of files that could not be read. */
+/* Prints results on standard output until they are closed.  arg is the address
+ * of a pointer to the number of files that could not be read. */
 int64_t print_results(void *arg);
 
 #endif

@@ -14,7 +14,7 @@ static int print(const struct job *job)
 	return weft_write_all(STDOUT_FILENO, text, (size_t)bytes, NULL);
 }
 
-/* Closes the results if it fails, so that nobody waits for it in vain. */
+/* Closes the results if it fails, so that no worker waits to send one. */
 int64_t print_results(void *arg)
 {
 	unsigned *failures = *(unsigned **)arg;

@@ -38,5 +38,5 @@ int64_t work(void *arg)
 		if (r < 0)
 			return r;
 	}
-	return r == -EPIPE ? 0 : r; /* closed: there are no more */
+	return r == -EPIPE ? 0 : r; /* closed: there are no more jobs */
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pubsub [ADDR] - passes on what is published to who has subscribed.
+ * pubsub [ADDR] - passes published lines on to subscribers.
  *
  * Shows	a table of topics, each a broadcast, under a reader-writer lock
- *		(topic.c); a task a subscription, beside the one that obeys
- *		commands (session.c), all writing to one connection under a
- *		mutex (peer.c).  A subscriber that is slow misses lines, and is
- *		told how many; it holds nobody up.
+ *		(topic.c); a task for each subscription, beside the one that
+ *		executes commands (session.c), all writing to one connection
+ *		under a mutex (peer.c).  A slow subscriber misses lines, is told
+ *		how many, and holds up no other task.
  * Run		build/examples/pubsub 127.0.0.1:7000 &  nc 127.0.0.1 7000
- *		SUB weather			answered by OK, or by ERR why
+ *		SUB weather			answer: OK, or ERR and a reason
  *		PUB weather rain at noon	sent as "weather rain at noon"
  * Needs	Linux 6.1 or newer
  */

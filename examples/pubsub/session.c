@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection: a task that obeys its commands, and beside it one for each of
- * its subscriptions.
+ * A connection: one task executes its commands, and one task for each of its
+ * subscriptions sends lines.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,8 +18,8 @@ struct session {
 	struct subscription subscriptions[TOPICS];
 };
 
-/* Lines are kept for it from here on; subscription_run() then
- * takes them. */
+/* Lines are kept for the subscription from here on; later subscription_run()
+ * sends them. */
 static int subscribe(struct session *session, const char *name)
 {
 	struct subscription *mine = session->subscriptions;
@@ -40,7 +40,7 @@ static int subscribe(struct session *session, const char *name)
 	return 0;
 }
 
-/* Answers a command, and only then lets the lines come that it asked for. */
+/* Answers a command first, and then starts the task for a new subscription. */
 static int obey(struct session *session, const char *command)
 {
 	struct subscription *next = &session->subscriptions[session->count];
@@ -58,7 +58,7 @@ static int obey(struct session *session, const char *command)
 		       r;
 }
 
-/* Until the end of the stream, an error, or a line that is too long. */
+/* Runs until the end of the stream, an error, or a line that is too long. */
 static void obey_all(struct session *session)
 {
 	char buf[LINE_BYTES], *end;

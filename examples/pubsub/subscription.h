@@ -11,8 +11,8 @@ struct subscription {
 	struct weft_subscriber lines;
 };
 
-/* The task that passes on the lines.  @arg is the address of a pointer to the
- * subscription. */
+/* The task that sends the lines of a subscription.  arg is the address of a
+ * pointer to the subscription. */
 int64_t subscription_run(void *arg);
 
 #endif

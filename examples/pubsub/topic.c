@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of topics: under a reader-writer lock, since it is looked into far
- * more often than it changes.
+ * The table of topics, under a reader-writer lock, since it is read far more
+ * often than it changes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int topics_init(void)
 	return r;
 }
 
-/* The topic of that name, or else one without members if that is wanted, or
+/* The topic of that name; if there is none, an unused topic if or_unused, else
  * NULL. */
 static struct topic *find(const char *name, size_t bytes, bool or_unused)
 {
@@ -62,7 +62,7 @@ int topic_join(const char *name, struct topic **ret_topic)
 
 void topic_leave(struct topic *topic)
 {
-	WEFT_SHIELD /* whatever ended the session */
+	WEFT_SHIELD /* however the session ended */
 		if (weft_rwlock_write(&table) == 0) {
 			topic->members--;
 			weft_rwlock_unlock(&table);

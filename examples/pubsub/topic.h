@@ -14,22 +14,23 @@ struct line {
 
 struct topic {
 	char name[NAME_BYTES];
-	unsigned members; /* 0: the name may be given away */
+	unsigned members; /* 0: unused, the name may be replaced */
 	struct weft_broadcast lines;
 	struct line room[64];
 };
 
 int topics_init(void);
 
-/* The topic of that name, made if there is none; it stays so until it is left.
- * Suspends.  0, -EINVAL (no name), -ENOSPC, or of a mutex. */
+/* Finds the topic of that name, or makes one; it exists until all members have
+ * left.  Suspends.  Returns 0, -EINVAL (not a name), -ENOSPC, or an error of
+ * weft_rwlock_write(). */
 int topic_join(const char *name, struct topic **ret_topic);
 
-/* Suspends, but is not to be interrupted. */
+/* Suspends, and ignores deadlines and cancellation. */
 void topic_leave(struct topic *topic);
 
-/* Sends text to the topic whose name it begins with, if there is such a one.
- * Suspends. */
+/* Sends text to the topic whose name it begins with, if that exists.  Suspends.
+ * Returns 0 or an error. */
 int topic_publish(const char *text);
 
 #endif

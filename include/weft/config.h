@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Used by every public header: visibility, C++ linkage, attributes, the
- * version. */
+/*
+ * Used by every public header: visibility, C++ linkage, attributes, the
+ * version.
+ */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime: how to start and stop it, use it from other threads, and read
- * its counters. */
+/*
+ * The runtime: how to start and stop it, use it from other threads, and read
+ * its counters.
+ */
 #ifndef WEFT_RUNTIME_H
 #define WEFT_RUNTIME_H
 

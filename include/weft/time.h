@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Time: the clock, sleeping, deadlines for a block, intervals and timers. */
+/*
+ * Time: the clock, sleeping, deadlines for a block, intervals and timers.
+ */
 #ifndef WEFT_TIME_H
 #define WEFT_TIME_H
 
