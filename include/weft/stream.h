@@ -57,6 +57,7 @@ struct weft_stream {
 /* The same for memory of your own, whatever it contains.  Does not suspend. */
 WEFT_API void weft_stream_init(struct weft_stream *stream, int fd);
 
+/* The stream's descriptor, which stays the stream's.  Does not suspend. */
 WEFT_API int weft_stream_fd(const struct weft_stream *stream);
 
 /* Waits until data has been received, and shows it in place: *ret_data is valid

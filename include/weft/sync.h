@@ -101,7 +101,7 @@ WEFT_API int weft_sem_acquire(struct weft_sem *sem,
  * wait for permits. */
 WEFT_API int weft_sem_try_acquire(struct weft_sem *sem,
 				  uint32_t n) WEFT_WARN_UNUSED;
-/* Adds n permits; up to 2^63 - 1 may be free. */
+/* Adds n permits.  More than 2^63 - 1 end the process with a message. */
 WEFT_API void weft_sem_release(struct weft_sem *sem, uint32_t n);
 /* The number of free permits at this moment. */
 WEFT_API uint64_t weft_sem_count(const struct weft_sem *sem);
@@ -139,6 +139,8 @@ struct weft_event {
 
 /* Waits until the event is set.  Returns 0, -ECANCELED or -ETIMEDOUT. */
 WEFT_API int weft_event_wait(struct weft_event *event) WEFT_WARN_UNUSED;
+/* Sets the event, which lets all waiters go on; clears it; or returns whether
+ * it is set at this moment. */
 WEFT_API void weft_event_set(struct weft_event *event);
 WEFT_API void weft_event_clear(struct weft_event *event);
 WEFT_API bool weft_event_is_set(const struct weft_event *event);
@@ -153,6 +155,7 @@ struct weft_notify {
 
 /* Returns 0, or, with no notification taken, -ECANCELED or -ETIMEDOUT. */
 WEFT_API int weft_notify_wait(struct weft_notify *notify) WEFT_WARN_UNUSED;
+/* Lets the oldest waiter go on; if none waits, keeps the notification. */
 WEFT_API void weft_notify_one(struct weft_notify *notify);
 /* Lets all present waiters go on; keeps nothing for later ones. */
 WEFT_API void weft_notify_all(struct weft_notify *notify);
