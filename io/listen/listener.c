@@ -58,23 +58,30 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 			int fd)
 {
 	struct weft__listener *listener = listener_new(reactor, fd);
-	bool closing, used;
+	bool used;
+	int r = 0;
 
 	if (!listener)
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
-	closing = entry->closing;
-	used = !closing && !entry->listener;
+	used = !entry->closing && !entry->listener;
 	/* The kernel is about to close what had the number (D3): the request
 	 * would outlive the close, and never end. */
 	if (entry->going) /* mutate: recheck=false */
 		used = false;
+	/* Under the lock: a close that begins later finds the listener (A4). */
+	if (used && !weft__direct_is_open(fd)) { /* mutate: recheck=false */
+		used = false;
+		r = -EBADF;
+	}
+	if (entry->closing)
+		r = -EBADF;
 	if (used)
 		entry->listener = listener;
 	weft__lock_drop(&entry->lock);
 	if (!used)
 		weft__listener_free(reactor, listener);
-	return closing ? -EBADF : 0;
+	return r;
 }
 
 /* ---- Tasks and connections, under the entry's lock ---------------------- */

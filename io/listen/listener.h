@@ -25,6 +25,10 @@
  *       at what it took, so the last completion can overtake others.  Those
  *       then meet no listener, or another number, and their connections are
  *       closed: perhaps just after the listener's weft_close() has returned.
+ *   A4  A listener is made only while its descriptor is open, and is freed by
+ *       the close of it.  A request outlives the call that armed it, and may
+ *       stay in the ring until the tick ends: armed at a number that is not
+ *       open it would accept for the descriptor that gets the number next.
  */
 #ifndef WEFT_IO_LISTEN_LISTENER_H
 #define WEFT_IO_LISTEN_LISTENER_H
@@ -74,7 +78,7 @@ struct weft__multishot_accept {
 /* ---- listener.c: the object, its tasks and its connections ------------- */
 
 /* Makes sure that the entry has a listener, but while what had the number is
- * being closed.  0, -EBADF, -ENOMEM. */
+ * being closed.  0, -EBADF (closing, or not open), -ENOMEM. */
 int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 			int fd);
 

@@ -349,6 +349,65 @@ START_TEST(who_computes_is_followed_by_what_came)
 }
 END_TEST
 
+/* ---- A number that nobody has -------------------------------------------- */
+
+static int64_t accept_one(void *arg)
+{
+	return weft_accept(*(int *)arg, NULL);
+}
+
+static int connect_past_weft(int listener)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct weft_addr addr;
+
+	EXPECT(fd >= 0 && weft_local_addr(listener, &addr) == 0);
+	EXPECT(connect(fd, weft_addr_sockaddr(&addr),
+		       weft_addr_sockaddr_bytes(&addr)) == 0);
+	return fd;
+}
+
+/* A task accepts at a number that was closed, and its scope is cancelled in the
+ * same tick, before the kernel has any request.  Another listener gets the
+ * number.  No task has accepted there: connections are the kernel's to keep. */
+static int64_t accept_nowhere(void *arg)
+{
+	char address[WEFT_ADDR_TEXT_BYTES];
+	int fd = tcp_listener(address), other, client;
+	int64_t result = 0;
+
+	(void)arg;
+	EXPECT(weft_close(fd) == 0);
+	EXPECT(weft_yield() == 0);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+		struct weft_task task;
+
+		opts.ret_task = &task;
+		EXPECT(weft_go_opts(scope, accept_one, &fd, sizeof(fd),
+				    &opts) == 0);
+		EXPECT(weft_yield() == 0);
+		weft_scope_cancel(scope);
+		WEFT_SHIELD
+			EXPECT(weft_join(task, &result) == 0);
+	}
+	EXPECT(result == -EBADF);
+	other = tcp_listener(address);
+	EXPECT(other == fd && fcntl(other, F_SETFL, O_NONBLOCK) == 0);
+	client = connect_past_weft(other);
+	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	fd = accept4(other, NULL, NULL, SOCK_CLOEXEC);
+	EXPECT(fd >= 0);
+	close_both((int[]){ fd, client });
+	return weft_close(other);
+}
+
+START_TEST(accept_at_a_closed_number_leaves_nothing_behind)
+{
+	io_run(accept_nowhere, NULL, 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/alone");
@@ -360,6 +419,7 @@ int main(void)
 	tcase_add_test(tests, who_computes_is_followed_by_what_came);
 	tcase_add_test(tests, two_in_two_threads_talk);
 	tcase_add_test(tests, what_is_left_open_ends_with_it);
+	tcase_add_test(tests, accept_at_a_closed_number_leaves_nothing_behind);
 	suite_add_tcase(suite, tests);
 	return io_tests_run(suite);
 }
