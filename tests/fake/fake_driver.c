@@ -333,12 +333,15 @@ static void step(struct weft__worker *worker)
 	uint64_t max = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
 
 	if (f->parked && worker->index == 0)
-		weft__timer_shards_wake(worker->runtime);
-	f->parked = false;
+		weft__lanes_wake(worker->runtime);
 	f->steps++;
 	f->busy = true;
 	set_stack(worker, outer);
 	weft__worker_set(worker);
+	if (f->parked && fake->config.reaps_asleep)
+		(void)fake_rings_take(&fake->rings, worker, worker->index,
+				      fake->clock_ns);
+	f->parked = false;
 	if (!weft__worker_step(worker))
 		trouble("a worker left its loop");
 	weft__worker_set(outer);

@@ -35,7 +35,10 @@ struct fake_config {
 	unsigned processors;  /* while more workers may run, each waits for one
 				 whenever any of them runs; 0: none does */
 	bool all_busy;	      /* no processor is ever idle; else nobody tells */
-	bool monitor_off;
+	bool reaps_asleep;    /* a worker takes the completions that end its
+				 sleep before it counts as awake, as it does
+				 on the kernel's rings */
+	bool sentinel_off;
 	bool help_off;
 	unsigned tasks_max;
 	size_t stack_bytes;
