@@ -100,7 +100,10 @@ static int shards_refused(int error, const char *reason)
 	return error;
 }
 
-static int shards_open(struct weft_runtime *runtime, unsigned entries)
+/* The last pause before a lack of memory is an error. */
+enum { PAUSE_MOST_MS = 320 };
+
+static int shards_try(struct weft_runtime *runtime, unsigned entries)
 {
 	bool alone = runtime->workers_count == 1 && runtime->caller_works;
 
@@ -119,6 +122,28 @@ static int shards_open(struct weft_runtime *runtime, unsigned entries)
 		runtime->workers[i]->shard = shard;
 	}
 	return 0;
+}
+
+/*
+ * Where little memory may be locked.  What the first rings have locked may
+ * leave none for the last: then all of them get fewer entries.  The limit is
+ * the user's, and the kernel gives back what a ring had locked some 20 ms after
+ * that was closed, or refused.  So a runtime that follows another may have to
+ * wait, for 0.6 s in all.
+ */
+static int shards_open(struct weft_runtime *runtime, unsigned entries)
+{
+	int r = shards_try(runtime, entries);
+
+	for (long ms = 10; r == -ENOMEM && ms <= PAUSE_MOST_MS; ms *= 2) {
+		struct timespec pause = { 0, ms * 1000000 };
+
+		ppoll(NULL, 0, &pause, NULL);
+		if (runtime->workers_count > 1 && entries > 2)
+			entries /= 2;
+		r = shards_try(runtime, entries);
+	}
+	return r;
 }
 
 static int reactor_open(struct weft_runtime *runtime, unsigned entries)

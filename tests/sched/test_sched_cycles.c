@@ -7,7 +7,8 @@
  */
 #include <sys/socket.h>
 
-#include "tests/support/io_kit.h"
+#include "tests/test_io_common.h"
+#include "tests/test_needs.h"
 
 enum {
 	WARM_UP = 50, /* until allocators and caches have what they keep */
@@ -207,13 +208,46 @@ START_TEST(stopping_with_work_in_flight_leaves_nothing)
 }
 END_TEST
 
+/* ---- What the kernel has ------------------------------------------------- */
+
+static int64_t do_nothing(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/* It gives back what a ring had locked some time after the ring was closed.
+ * Four rings of the usual size have no room side by side. */
+START_TEST(runtimes_follow_each_other_where_little_may_be_locked)
+{
+	struct rlimit limit = { 64 << 10, 64 << 10 };
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1u << _i;
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+	ck_assert(become_another_user());
+	for (int i = 0; i < 8; i++)
+		ck_assert_int_eq(weft_run(do_nothing, NULL, &opts), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("runtime/cycles");
 	TCase *leaks = tcase_create("leaks");
+	TCase *limits = tcase_create("limits");
 
 	tcase_add_test(leaks, stopping_with_work_in_flight_leaves_nothing);
 	tcase_set_timeout(leaks, 250);
 	suite_add_tcase(suite, leaks);
+	tcase_set_timeout(limits, 60);
+	if (test_needs(test_can(become_another_user),
+		       "runtimes_follow_each_other_where_little_may_be_locked",
+		       NEEDS_ANOTHER_USER))
+		tcase_add_loop_test(
+			limits,
+			runtimes_follow_each_other_where_little_may_be_locked,
+			0, 3);
+	suite_add_tcase(suite, limits);
 	return io_tests_run(suite);
 }

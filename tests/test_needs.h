@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a test needs that not every machine has.  Such a test is left out, and
+ * the program prints its name.
+ */
+#ifndef WEFT_TESTS_TEST_NEEDS_H
+#define WEFT_TESTS_TEST_NEEDS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static inline bool test_needs(bool met, const char *test, const char *what)
+{
+	if (!met)
+		printf("skipped: %s: needs %s\n", test, what);
+	return met;
+}
+
+/* In a child, so that it has no effect. */
+static inline bool test_can(bool (*try)(void))
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(try() ? EXIT_SUCCESS : EXIT_FAILURE);
+	return child > 0 && waitpid(child, &status, 0) == child &&
+	       status == 0;
+}
+
+/* A user that no other process has: some limits count all that a user has. */
+static inline bool become_another_user(void)
+{
+	uid_t user = 20000 + (uid_t)getpid() % 40000;
+
+	return setresuid(user, user, user) == 0;
+}
+
+#define NEEDS_ANOTHER_USER "a user of its own, which root can become"
+
+#endif
