@@ -20,9 +20,8 @@ struct fake_worker {
 	bool parked;  /* its park has returned PENDING */
 	bool watches; /* it has been told so */
 	bool woken;
-	uint64_t parks, steps;
+	uint64_t parks, steps, until_ns;
 	bool busy;    /* computes, further down on the stacks; or is held */
-	uint64_t until_ns;
 };
 
 struct event {
@@ -233,8 +232,7 @@ static void fake_watch(struct weft__worker *worker, bool watches)
 
 static uint64_t fake_waited(struct weft__worker *worker)
 {
-	(void)worker;
-	return fake->waited_ns;
+	return (void)worker, fake->waited_ns;
 }
 
 static uint64_t fake_cpu_idle(struct weft_runtime *runtime)
@@ -244,8 +242,7 @@ static uint64_t fake_cpu_idle(struct weft_runtime *runtime)
 
 static uint64_t fake_seed(struct weft_runtime *runtime)
 {
-	(void)runtime;
-	return random_next();
+	return (void)runtime, random_next();
 }
 
 const struct weft__driver_ops fake_ops = {

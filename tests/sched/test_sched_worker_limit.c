@@ -377,65 +377,6 @@ START_TEST(none_is_tried_while_no_processor_is_idle)
 }
 END_TEST
 
-/* ---- What ends a sleep ----------------------------------------------- */
-
-enum { MANY = 48, ROUNDS = 40 };
-
-static int64_t receive_with_all(void *arg)
-{
-	fake_receive(0, *(uint64_t *)arg - weft_now());
-	return 0;
-}
-
-static uint64_t wakes_sent(void)
-{
-	struct weft_stats stats;
-
-	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
-	return stats.total.wakes_sent;
-}
-
-/* All wait through the ring of number 0 for the same moment, long after all
- * workers have gone to sleep. */
-static void wait_together(void)
-{
-	uint64_t until_ns = weft_now() + WEFT_MS(1);
-
-	WEFT_SCOPE(all, NULL)
-		for (int i = 0; i < MANY; i++)
-			EXPECT(WEFT_GO(all, receive_with_all, until_ns) == 0);
-}
-
-/* The limit is 1, whatever the workers find. */
-static int64_t wait_together_often(void *arg)
-{
-	struct weft_runtime *runtime = fake_runtime();
-	uint64_t before;
-
-	(void)arg;
-	/* relaxed: one thread. */
-	weft__store(&runtime->crowd.most, 1u, relaxed);
-	/* relaxed: likewise. */
-	weft__store(&runtime->crowd.changed_ns, UINT64_MAX, relaxed);
-	wait_together();
-	before = wakes_sent();
-	for (int i = 0; i < ROUNDS; i++)
-		wait_together();
-	EXPECT(wakes_sent() == before);
-	return 0;
-}
-
-/* The tick before is long over when the 32nd of them is pushed, and number 0
- * does not count as awake; but it runs them at once. */
-START_TEST(completions_that_end_a_sleep_wake_no_peer)
-{
-	struct fake_config config = crowd(_i, 2, 0);
-
-	config.reaps_asleep = true;
-	(void)must_run(&config, wait_together_often, NULL);
-}
-END_TEST
-
 /* ---- What the limit does not hold up --------------------------------- */
 
 /* Number 0 computes with something in its ring: that is taken. */
@@ -572,8 +513,6 @@ static Suite *crowd_suite(void)
 	tcase_add_loop_test(tc, lowest_sleeper_is_woken_for_what_is_handed_over,
 			    0, SEEDS);
 	tcase_add_loop_test(tc, who_watches_looks_seldom_in_a_crowd, 0, SEEDS);
-	tcase_add_loop_test(tc, completions_that_end_a_sleep_wake_no_peer, 0,
-			    SEEDS);
 	tcase_add_test(tc, sleepers_are_woken_from_the_lowest_on);
 	tcase_add_loop_test(tc, as_many_run_as_there_are_processors, 0, SEEDS);
 	tcase_add_loop_test(tc, all_run_where_processors_suffice, 0, SEEDS);
