@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/test_pipe.h"
+
 /* How it ended, and what it said. */
 struct death {
 	int status;
@@ -39,7 +41,7 @@ static inline struct death death_of(void (*fn)(void *arg), void *arg)
 	int fds[2];
 	pid_t child;
 
-	ck_assert_int_eq(pipe(fds), 0);
+	pipe_behind_stderr(fds);
 	child = fork();
 	if (child == 0) {
 		struct rlimit no_core = { 0, 0 };
