@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +30,19 @@ static inline bool test_can(bool (*try)(void))
 		_exit(try() ? EXIT_SUCCESS : EXIT_FAILURE);
 	return child > 0 && waitpid(child, &status, 0) == child &&
 	       status == 0;
+}
+
+/* May the process have that many descriptors?  Raises its own limit, if that is
+ * lower. */
+static inline bool test_has_descriptors(rlim_t count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max < count)
+		return false;
+	if (limit.rlim_cur < count)
+		limit.rlim_cur = count;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
 /* A user that no other process has: some limits count all that a user has. */
