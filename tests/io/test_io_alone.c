@@ -6,9 +6,10 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "io/request/shard.h"
-#include "tests/support/expect.h"
-#include "tests/support/io_kit.h"
+#include "io/shard.h"
+#include "tests/expect.h"
+#include "tests/test_io_common.h"
+#include "tests/test_needs.h"
 
 /* ---- Which runtimes ------------------------------------------------------ */
 
@@ -414,7 +415,9 @@ int main(void)
 	TCase *tests = tcase_create("alone");
 
 	tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
-	tcase_add_test(tests, all_of_many_are_woken);
+	if (test_needs(test_has_descriptors(700), "all_of_many_are_woken",
+		       "700 descriptors"))
+		tcase_add_test(tests, all_of_many_are_woken);
 	tcase_add_test(tests, what_came_is_seen_while_nothing_is_submitted);
 	tcase_add_test(tests, who_computes_is_followed_by_what_came);
 	tcase_add_test(tests, two_in_two_threads_talk);

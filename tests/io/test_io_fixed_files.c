@@ -92,12 +92,26 @@ START_TEST(file_that_stays_is_closed_with_its_table)
 }
 END_TEST
 
+/* A kernel makes no more than the process may have descriptors. */
+static uint32_t places_made(void)
+{
+	uint32_t places = WEFT__FILES_MOST;
+#ifndef WEFT_VALGRIND /* which keeps limits to itself */
+	struct rlimit limit;
+
+	EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	while (places > limit.rlim_cur)
+		places /= 2;
+#endif
+	return places;
+}
+
 START_TEST(what_is_no_descriptor_has_no_place)
 {
 	open_it();
 	ck_assert_int_eq(enter(1000000), -1);
 	ck_assert_uint_eq(files.free_count,
-			  has_table(&ring) ? WEFT__FIXED_FILES_MAX : 0);
+			  has_table(&ring) ? places_made() : 0);
 	close_it();
 }
 END_TEST
@@ -179,7 +193,7 @@ static void expect_no_file_missing(void)
 
 		if (shard->files.free_count)
 			ck_assert_uint_eq(shard->files.free_count,
-					  WEFT__FIXED_FILES_MAX);
+					  places_made());
 	}
 }
 

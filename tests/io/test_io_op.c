@@ -6,7 +6,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/support/io_scene.h"
+#include "tests/test_io_scene.h"
+#include "tests/test_needs.h"
 
 /* ---- io_uring_enter fails on demand ------------------------------------- */
 
@@ -555,7 +556,9 @@ int main(void)
 	tcase_add_loop_test(many, errors_of_enter_are_survived, 0, 6);
 	tcase_add_loop_test(many, errors_of_enter_are_survived_by_listeners, 0,
 			    2);
-	tcase_add_test(many, two_runtimes_do_not_meet);
+	if (test_needs(test_has_descriptors(500), "two_runtimes_do_not_meet",
+		       "500 descriptors"))
+		tcase_add_test(many, two_runtimes_do_not_meet);
 	suite_add_tcase(suite, interrupt);
 	tcase_add_test(helping,
 		       operation_of_a_busy_worker_is_cancelled_from_another);

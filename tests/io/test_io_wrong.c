@@ -461,7 +461,7 @@ static int64_t accept_nothing(void *arg)
 IO_TEST(error_of_a_closed_number_is_not_for_who_has_it_next)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
-	int server = tcp_listener(text), number = 500;
+	int server = tcp_listener(text), number = 200;
 
 	for (int i = 0; i < 200; i++) {
 		int client = weft_tcp_connect(text, NULL), fd = -1;

@@ -8,10 +8,11 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "runtime/stack/fiber.h"
-#include "tests/support/death.h"
-#include "tests/support/expect.h"
-#include "tests/support/io_kit.h"
+#include "runtime/fiber.h"
+#include "tests/expect.h"
+#include "tests/test_death.h"
+#include "tests/test_io_common.h"
+#include "tests/test_needs.h"
 
 /* Sanitizers keep more of each task than its stack. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
@@ -168,11 +169,7 @@ static void first_thread(void)
 START_TEST(runtime_of_many_workers_runs_and_ends)
 {
 	static const unsigned workers[] = { 64, 200 };
-	struct rlimit limit;
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = limit.rlim_max;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	many_workers = workers[_i];
 	first_thread();
 	threads_before = threads_now();
@@ -487,8 +484,11 @@ int main(void)
 	tcase_set_timeout(stacks, 60);
 	tcase_add_loop_test(counting, hundred_thousand_tasks_are_counted, 0,
 			    3);
-	tcase_add_loop_test(counting, runtime_of_many_workers_runs_and_ends, 0,
-			    2);
+	if (test_needs(test_has_descriptors(1000),
+		       "runtime_of_many_workers_runs_and_ends",
+		       "1000 descriptors"))
+		tcase_add_loop_test(
+			counting, runtime_of_many_workers_runs_and_ends, 0, 2);
 	tcase_add_loop_test(counting, checksum_of_millions_of_tasks, 0, 3);
 	tcase_add_test(stacks, task_that_overflows_its_stack_is_named);
 	tcase_add_test(stacks, each_of_100000_sleepers_has_its_guard);

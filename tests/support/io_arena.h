@@ -21,7 +21,7 @@ enum { ARENAS = 8, PARTS = 2, PERMITS = 11, ROOM = 4, BYTES_MAX = 256,
 
 /* The descriptors of an arena have numbers that nobody else gets: a call that
  * begins after the close must find nothing there. */
-enum { FIRST_FD = 200, FDS_EACH = 8 };
+enum { FIRST_FD = 160, FDS_EACH = 8 };
 
 enum kind { PIPE, PAIR, ACCEPT, CONNECT, FIFO, TIME, KINDS };
 
