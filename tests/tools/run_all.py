@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 LOGS = BUILD / "test-logs"
 SKIPPED = 77  # the exit status of a program that cannot run here
