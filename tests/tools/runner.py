@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""One stage: its build, its programs, and how each of them is repeated."""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+import time
+
+import schedule
+from conditions import FRAGILE, TIMES, obstacle
+from process import ROOT, Clock, ending, problem, run
+from stages import ASAN_CROWD, LONGEST
+from tally import CHECK_LINE, TAP_LINE, Case, cases_of, last_line
+
+BUILD = ROOT / "build"
+LOGS = BUILD / "test-logs"
+SCRATCH = BUILD / "test-scratch"
+# What the caller chose is part of what repeats a failure.
+CHOSEN = {name: value for name, value in os.environ.items()
+          if name.startswith(("CK_", "MODEL_", "WEFT_TEST_"))}
+SKIPPED = 77  # the exit status of a program that cannot run here
+
+
+class Runner:
+    """Runs one stage."""
+
+    def __init__(self, stage, tally, plan, options):
+        self.stage, self.tally, self.plan = stage, tally, plan
+        self.options = options
+        self.base = stage.base()
+        self.directory = BUILD / self.base.directory_name()
+        self.broken = False
+        self.placed = ("setarch", "-R") if stage.shadowed() else ()
+        self.clock = Clock()
+        self.began = self.ended = None
+
+    def start(self):
+        self.plan.add(schedule.BUILD, self.timed(self.prepare))
+
+    def timed(self, job, *arguments):
+        def runs():
+            self.began = self.began or time.monotonic()
+            job(*arguments)
+            self.ended = time.monotonic()
+        return runs
+
+    def figures(self):
+        """The name, the wall time from its first job to its last, CPU time."""
+        wall = self.ended - self.began if self.began else 0
+        return self.stage.name, wall, self.clock.cpu_s
+
+    # --- The build ----------------------------------------------------------
+
+    def prepare(self):
+        condition = self.stage.condition
+        why = obstacle(condition) if condition else None
+        if why:
+            self.tally.skip(self.stage.name, f"{condition.what}: {why}")
+        elif self.build():
+            self.plan_tests()
+
+    def log(self, name):
+        safe = re.sub(r"[^\w.=-]+", "_", name)
+        return LOGS / f"{self.stage.name}-{safe}.log"
+
+    def build(self):
+        """True unless there is nothing at all to run."""
+        start = time.monotonic()
+        log = self.log("build")
+        env = {"CC": self.base.cc}
+        if self.base.name == "clang-lto":
+            env["CC_LD"] = "lld"
+        if not (self.directory / "build.ninja").exists():
+            setup = ["meson", "setup", self.directory, ROOT, "--werror",
+                     "-Dman=disabled", *self.base.options]
+            if self.base.name == "aarch64":
+                setup += ["--cross-file", self.cross_file()]
+            status = run(setup, log, env, clock=self.clock)
+            if status != 0:
+                self.tally.add(f"{self.stage.name} set-up", [
+                    Case("meson setup", ending(status))], log=log,
+                    repeat=lambda _: assigned(env) + shlex.join(
+                        map(str, setup)))
+                return False
+        ninja = ["ninja", "-C", self.directory, "-k", "0",
+                 "-j", str(self.plan.build_jobs())]
+        status = run(ninja, log, env, clock=self.clock)
+        self.broken = status != 0
+        self.tally.add(f"{self.stage.name} build", [
+            Case("no warning, no error", problem(status))],
+            time.monotonic() - start, log,
+            lambda _: self.ninja())
+        return True
+
+    def ninja(self):
+        return shlex.join(["ninja", "-C", short(self.directory)])
+
+    def cross_file(self):
+        sysroot = self.options.arm64
+        path = BUILD / "test-aarch64.ini"
+        path.write_text(f"""[binaries]
+c = 'aarch64-linux-gnu-gcc'
+ar = 'aarch64-linux-gnu-ar'
+strip = 'aarch64-linux-gnu-strip'
+pkgconfig = 'pkg-config'
+exe_wrapper = 'qemu-aarch64'
+
+[properties]
+sys_root = '{sysroot}'
+pkg_config_libdir = '{sysroot}/usr/lib/aarch64-linux-gnu/pkgconfig'
+
+[host_machine]
+system = 'linux'
+cpu_family = 'aarch64'
+cpu = 'aarch64'
+endian = 'little'
+""")
+        return path
+
+    def built(self, program):
+        """Up to date: after a failed build, not each program is."""
+        if not self.broken:
+            return True
+        path = pathlib.Path(program)
+        if BUILD not in path.parents:
+            return True
+        target = path.relative_to(self.directory)
+        return run(["ninja", "-C", self.directory, target],
+                   self.log(f"build-{path.name}"), clock=self.clock) == 0
+
+    # --- What runs ----------------------------------------------------------
+
+    def tests(self):
+        listed = json.loads(subprocess.run(
+            ["meson", "introspect", "--tests", self.directory], check=True,
+            capture_output=True, text=True).stdout)
+        for test in listed:
+            test["suite"] = {s.split(":")[-1] for s in test["suite"]}
+            test["tap"] = test["protocol"] == "tap"
+            if (self.stage.takes(test["name"], test["suite"])
+                    and self.options.match.search(test["name"])):
+                yield test
+
+    def plan_tests(self):
+        for test in self.tests():
+            kind = (schedule.ALONE if "liveness" in test["name"] else
+                    schedule.SHARED if test["is_parallel"] else
+                    schedule.SINGLE)
+            name = test["name"]
+            times = (TIMES if self.stage.condition and
+                     name.split()[0] in FRAGILE else 1)
+            for turn in range(1, times + 1):
+                log = f"{name}-{turn}" if times > 1 else name
+                self.plan.add(kind, self.timed(self.run_test, test, log),
+                              name in LONGEST)
+        for program, words in self.stage.planted:
+            if self.options.match.search(program):
+                self.plan.add(schedule.SHARED,
+                              self.timed(self.run_planted, program, words))
+        if self.stage.fuzz_seconds:
+            for path in sorted((self.directory / "tests").glob("fuzz_*")):
+                if path.is_file() and self.options.match.search(path.name):
+                    self.plan.add(schedule.SHARED,
+                                  self.timed(self.run_fuzzer, path))
+
+    def environment(self, test):
+        env = {**CHOSEN, **test["env"],
+               **self.stage.environment(test["name"])}
+        if self.stage.slowness != 1:
+            env.setdefault("CK_TIMEOUT_MULTIPLIER", str(self.stage.slowness))
+        if "ASAN_OPTIONS" in env and "crowd" in test["suite"]:
+            env.update(ASAN_CROWD)
+        if "_dump" in test["name"]:
+            env["CK_MAX_MSG_SIZE"] = str(1 << 16)  # it shows the dump
+        if not test["name"].startswith("model_"):
+            env.pop("MODEL_BOUND", None)  # the checker's own tests
+            env.pop("MODEL_WEAK", None)
+        return env
+
+    def command(self, test):
+        """What meson prefixes for a cross build is our wrapper already."""
+        command = test["cmd"]
+        if self.stage.wrapper and command[0].endswith(self.stage.wrapper[0]):
+            command = command[1:]
+        # Neither Python nor what it starts needs to be emulated or watched.
+        wrapper = () if test["tap"] else self.stage.wrapper
+        return [*self.stage.conditioned(), *self.placed, *wrapper, *command]
+
+    def run_test(self, test, log_name):
+        name = f"{self.stage.name} {test['name']}"
+        # A script looks by itself whether there is what it needs.
+        if not test["tap"] and not self.built(test["cmd"][-1]):
+            self.tally.add(name, [Case("the program itself", "not built")],
+                           repeat=lambda _: self.ninja())
+            return
+        start = time.monotonic()
+        log = self.log(log_name)
+        env, command = self.environment(test), self.command(test)
+        folder = test["workdir"] or self.directory
+        with tempfile.TemporaryDirectory(dir=SCRATCH) as scratch:
+            pathlib.Path(scratch).chmod(0o777)  # for an unprivileged user
+            report = pathlib.Path(scratch, "tap")
+            status = run(command, log,
+                         {**env, "CK_TAP_LOG_FILE_NAME": str(report)},
+                         test["timeout"] * self.stage.slowness, folder,
+                         self.clock)
+            if status == SKIPPED:
+                self.tally.skip(name, last_line(log))
+                return
+            source = log if test["tap"] else report
+            text = source.read_text(errors="replace") if source.exists() else ""
+        if test["tap"] or test["suite"] & {"check", "teeth"}:
+            cases = cases_of(text, status,
+                             TAP_LINE if test["tap"] else CHECK_LINE)
+        else:
+            cases = [Case("all of it", problem(status))]
+        repeat = lambda case: repetition(case, env, command, folder,
+                                         not test["tap"], log)
+        if "teeth" in test["suite"]:
+            cases = bitten(cases)
+            repeat = lambda _: spelled(env, command, folder)
+        self.tally.add(name, cases, time.monotonic() - start, log, repeat)
+
+    def run_planted(self, program, words):
+        name = f"{self.stage.name} {program}"
+        path = self.directory / "tests" / program
+        case = f"is reported: {words}"
+        log = self.log(program)
+        if not self.built(path):
+            self.tally.add(name, [Case(case, "not built")],
+                           repeat=lambda _: self.ninja())
+            return
+        start = time.monotonic()
+        command = [*self.placed, *self.stage.wrapper, path]
+        status = run(command, log, self.stage.env, 60 * self.stage.slowness,
+                     clock=self.clock)
+        said = words in log.read_text(errors="replace")
+        wrong = None if said and status else f"{ending(status)}, not reported"
+        self.tally.add(name, [Case(case, wrong)], time.monotonic() - start, log,
+                       lambda _: spelled(self.stage.env, command, ROOT))
+
+    def run_fuzzer(self, path):
+        """No finding within the time; seeds: tests/corpus/NAME."""
+        name = f"{self.stage.name} {path.name}"
+        seconds = self.stage.fuzz_seconds
+        corpus = ROOT / "tests/corpus" / path.name
+        log = self.log(path.name)
+        start = time.monotonic()
+        with tempfile.TemporaryDirectory() as found:
+            status = run([*self.placed, path, f"-max_total_time={seconds}",
+                          "-timeout=20", "-max_len=4096",
+                          f"-artifact_prefix={LOGS}/", found,
+                          *([corpus] if corpus.exists() else [])],
+                         log, self.stage.env, seconds * 3 + 60,
+                         clock=self.clock)
+        input_of = re.findall(r"Test unit written to (\S+)",
+                              log.read_text(errors="replace"))
+        self.tally.add(name, [
+            Case(f"no finding in {seconds} s", problem(status))],
+            time.monotonic() - start, log,
+            lambda _: spelled(self.stage.env, [*self.placed, path,
+                                               *input_of[-1:]], ROOT))
+
+
+def bitten(cases):
+    """Without its safeguard, each test must fail, at least once."""
+    failed = {case.name: False for case in cases}
+    for case in cases:
+        failed[case.name] |= bool(case.wrong)
+    failed.pop("the program itself", None)
+    return [Case(f"{name} fails", None if fails else "it passed")
+            for name, fails in failed.items()] or [
+                Case("some test fails", "none was run")]
+
+
+# --- How to repeat what failed ----------------------------------------------
+
+def short(path):
+    """From the top of the tree, if it is in it."""
+    path = pathlib.Path(path)
+    return str(path.relative_to(ROOT) if ROOT in path.parents else path)
+
+
+def assigned(env):
+    return "".join(f"{name}={shlex.quote(value)} "
+                   for name, value in sorted(env.items()))
+
+
+def spelled(env, command, folder):
+    """The command, for a shell at the top of the tree."""
+    inside = f"{folder}/"
+    return shlex.join([
+        "env", "-C", short(folder),
+        *(f"{name}={value}" for name, value in sorted(env.items())),
+        *(os.path.normpath(word).removeprefix(inside) if "/" in word else word
+          for word in map(str, command))])
+
+
+def repetition(case, env, command, folder, chooses, log):
+    """The command that runs a case again, and of a loop that turn alone; the
+    whole program if the program itself failed."""
+    env = dict(env)
+    group, _, name = case.name.partition(":")
+    if chooses and name:
+        env |= {"CK_RUN_CASE": group, "WEFT_TEST_ONLY": f"{name}:{case.nth}"}
+    said = log.read_text(errors="replace") if log.exists() else ""
+    seeds = set(re.findall(r"WEFT_TEST_SEED=(\d+)", said))
+    if len(seeds) == 1:
+        env["WEFT_TEST_SEED"] = seeds.pop()
+    path = re.search(rf"MODEL_REPLAY='({re.escape(name)}:.*?)'", said)
+    if name and path:
+        env["MODEL_REPLAY"] = path.group(1)
+    return spelled(env, command, folder)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The order in which builds and programs run, and what runs beside what.
+
+Most programs with threads look at time, but no bound of theirs is tight: they
+must hold on a busy machine.  So one of them at most runs at a time, and beside
+it, on the other processors, what does not look at time: a build, a model, a
+program on virtual time.  A program that judges figures on the real clock runs
+alone, after everything else.  A build begins as early as it can, so that the
+next stage's programs are there when those before have run.
+"""
+
+import collections
+import threading
+import traceback
+
+BUILD, SINGLE, SHARED, ALONE = KINDS = "build", "single", "shared", "alone"
+
+
+class Schedule:
+    def __init__(self, slots, tally):
+        self.slots, self.tally = slots, tally
+        self.waiting = {kind: collections.deque() for kind in KINDS}
+        self.running = collections.Counter()
+        self.changed = threading.Condition()
+
+    def add(self, kind, job, first=False):
+        with self.changed:
+            queue = self.waiting[kind]
+            queue.appendleft(job) if first else queue.append(job)
+            self.changed.notify_all()
+
+    def build_jobs(self):
+        """How many compilers a build may have."""
+        with self.changed:
+            others = (self.running.total() > 1 or self.waiting[SINGLE]
+                      or self.waiting[SHARED])
+            return max(1, self.slots // 2) if others else self.slots
+
+    def run(self):
+        threads = [threading.Thread(target=self.work)
+                   for _ in range(self.slots)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def work(self):
+        while taken := self.take():
+            kind, job = taken
+            try:
+                job()
+            except Exception:  # the others go on, and the run has failed
+                self.tally.fail("the runner itself", traceback.format_exc())
+            with self.changed:
+                self.running[kind] -= 1
+                self.changed.notify_all()
+
+    def take(self):
+        """A job and its kind, or None at the end."""
+        with self.changed:
+            while True:
+                kind = self.next_kind()
+                if kind:
+                    self.running[kind] += 1
+                    return kind, self.waiting[kind].popleft()
+                if not self.running.total() and not any(self.waiting.values()):
+                    return None
+                self.changed.wait()
+
+    def next_kind(self):
+        if self.running[ALONE]:
+            return None
+        for kind, most in (SINGLE, 1), (BUILD, 1), (SHARED, self.slots):
+            if self.waiting[kind] and self.running[kind] < most:
+                return kind
+        if self.waiting[ALONE] and not self.running.total():
+            return ALONE
+        return None

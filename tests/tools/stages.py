@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: MIT
+"""The table of stages: what is built how, and what of it runs when.
+
+Three runs, each of which does everything that the one before does:
+
+    everyday   `./run test`: the errors that are made most often, in the time of
+               a break.  It is the stages of that level, made brief.
+    all        `./run test --all`, what CI runs: every tool and every bound, in
+               the time of a meal.  No stage is brief.
+    long       `./run test --long`: the stages that take hours.
+
+A brief stage can only leave out: suites, seeds, a bound of a model.  So --all
+has all that an everyday run has, and runs no program twice for it.  The reasons
+for what each run leaves out stand beside the stages, and in docs/TESTING.md.
+"""
+
+import dataclasses
+import pathlib
+
+import conditions
+from conditions import CONDITIONS, Condition
+
+PLAIN = ("-Dinvariants=true",)
+WITHOUT_PROGRAMS = ("-Dexamples=disabled", "-Dbench=disabled",
+                    "-Djemalloc=disabled")
+ALL_PROGRAMS = ("-Dexamples=enabled", "-Dbench=enabled")
+
+ASAN = {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
+# For a crowd of suspended tasks: to find uses after a return costs 5.6 MiB and
+# several mappings for each of their stacks.
+ASAN_CROWD = {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=0"}
+TSAN = {"TSAN_OPTIONS": "second_deadlock_stack=1"}
+VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
+            "--errors-for-leak-kinds=definite", "--num-callers=30",
+            "--fair-sched=yes")
+LONG = {"WEFT_TEST_LONG": "1"}
+# One in so many seeds; all of them in the plain builds.
+FEW = {"WEFT_TEST_FEW": "4"}
+FEWEST = {"WEFT_TEST_FEW": "32"}
+# They begin first, so that none runs on alone at the end.
+LONGEST = ("model_stream_put", "model_stream", "model_close", "model_limit",
+           "model_idle", "model_joining", "model_sentinel", "test_sched_crowd",
+           "test_sched_fair")
+# Every day they have one preemption: they take 35 CPU seconds, not 136 of the
+# 225 of all models.  What takes two preemptions to find, CI finds.
+BOUNDED = ("model_stream_put", "model_stream", "model_close", "model_idle",
+           "model_joining", "model_sentinel")
+# Every day each safeguard is judged once, under load or without, whichever is
+# harder to keep; hand-over has its tests on virtual time besides.
+SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
+                   "liveness hog_lifo", "liveness hog_submit",
+                   "liveness handover")
+
+
+@dataclasses.dataclass(frozen=True)
+class Brief:
+    """What is left out of a stage every day."""
+    only: frozenset = frozenset()     # suites: a test must be in one of them
+    without: frozenset = frozenset()  # suites: it must be in none of them
+    env: dict = dataclasses.field(default_factory=dict)
+    bounded: tuple = ()   # models of one preemption
+    skipped: tuple = ()   # tests
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    name: str
+    cc: str = "gcc"
+    options: tuple = ()
+    suites: frozenset = frozenset()   # of which a test must be in one; or all
+    without: frozenset = frozenset({"teeth"})  # of which it must be in none
+    wrapper: tuple = ()
+    env: dict = dataclasses.field(default_factory=dict)
+    slowness: int = 1
+    planted: tuple = ()   # (program, what must be reported)
+    fuzz_seconds: int = 0
+    like: str = ""        # the stage whose build it uses
+    level: str = "everyday"
+    brief: Brief = None   # None: an everyday run has all of it
+    condition: Condition = None
+    is_brief: bool = False
+
+    def base(self):
+        """The stage that it shares a build with, if not itself."""
+        return next(s for s in STAGES if s.name == (self.like or self.name))
+
+    def directory_name(self):
+        spaced = self.condition and self.condition.space
+        return "test in a space" if spaced else f"test-{self.name}"
+
+    def conditioned(self):
+        """The words before a command that make the condition."""
+        if not self.condition:
+            return ()
+        return "python3", conditions.__file__, self.condition.name
+
+    def shadowed(self):
+        """Whether its shadow memory may meet the addresses of this kernel."""
+        bits = pathlib.Path("/proc/sys/vm/mmap_rnd_bits")
+        return (any(name.endswith("SAN_OPTIONS") for name in self.env)
+                and bits.exists() and int(bits.read_text()) > 28)
+
+    def takes(self, name, suites):
+        wanted = not self.suites or self.suites & suites
+        if self.is_brief:
+            only, without = self.brief.only, self.brief.without
+            wanted = wanted and (not only or only & suites)
+            wanted = wanted and not without & suites
+            wanted = wanted and name not in self.brief.skipped
+        if self.condition and self.condition.silent and "check" not in suites:
+            return False
+        return wanted and not self.without & suites
+
+    def environment(self, name):
+        """Of a test of that name."""
+        if not self.is_brief:
+            return self.env
+        bound = {"MODEL_BOUND": "1"} if name in self.brief.bounded else {}
+        return {**self.env, **self.brief.env, **bound}
+
+    def for_level(self, level):
+        """Itself, brief or in full."""
+        is_brief = level == "everyday" and self.brief is not None
+        return dataclasses.replace(self, is_brief=is_brief)
+
+    def estimate_s(self):
+        return CPU_S.get(self.name, (0, 0))[0 if self.is_brief else 1]
+
+
+def suites(words):
+    return frozenset(words.split())
+
+
+# Measured, with the build: brief, and in full.
+CPU_S = {
+    "gcc": (400, 780),
+    "asan": (230, 540),
+    "tsan": (135, 350),
+    "clang": (0, 310),
+    "no-sentinel": (0, 170),
+    "valgrind": (0, 240),
+    "aarch64": (0, 890),
+    "fuzz": (0, 40),
+}
+
+STAGES = [
+    # Every day without the proofs that safeguards have teeth, which change with
+    # the safeguards alone, and without what BOUNDED and SECOND_LIVENESS say.
+    Stage("gcc", options=PLAIN + ALL_PROGRAMS, without=suites("mutants"),
+          brief=Brief(without=suites("teeth"), bounded=BOUNDED,
+                      skipped=SECOND_LIVENESS)),
+    # Errors of memory are where buffers, records and stacks end.  Every day: in
+    # the programs that Valgrind sees, too, which have a kernel beneath them;
+    # and, of a few seeds, in those on virtual time: the other seeds are other
+    # orders of the same accesses.  Two of these have no seeds, make the same
+    # accesses as others, and would take half of the time.
+    Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
+                                   "-Dbench=disabled"),
+          env={**ASAN, **FEW}, slowness=4,
+          brief=Brief(only=suites("memcheck portable"), env=FEWEST,
+                      skipped=("test_sched_crowd", "test_sched_fair")),
+          planted=(("planted_asan", "AddressSanitizer: heap-use-after-free"),
+                   ("planted_ubsan", "signed integer overflow"))),
+    # Without what runs on one thread: there is no race to find.  Every day: the
+    # programs that were written so that threads meet.  It is also the everyday
+    # build with clang.
+    Stage("tsan", cc="clang",
+          options=PLAIN + WITHOUT_PROGRAMS + ("-Db_sanitize=thread",),
+          without=suites("portable teeth"), env=TSAN, slowness=10,
+          brief=Brief(only=suites("stress")),
+          planted=(("planted_tsan", "ThreadSanitizer: data race"),)),
+
+    # What a compiler may change shows in the gcc, asan and tsan stages too;
+    # this one has clang's optimizer with no tool in between.
+    Stage("clang", cc="clang", options=PLAIN + ALL_PROGRAMS, level="all",
+          without=suites("source model stress teeth mutants liveness")),
+    # No look finds a task that was not woken: a wake-up that is lost stays so.
+    # What tests the looking is left out; runs on the fake driver choose by
+    # themselves.
+    Stage("no-sentinel", like="gcc", suites=suites("check"), level="all",
+          without=suites("portable model"),
+          env={"WEFT_TEST_SENTINEL": "off", "CK_EXCLUDE_TAGS": "sentinel"}),
+    Stage("valgrind", options=PLAIN + WITHOUT_PROGRAMS + ("-Dvalgrind=true",),
+          suites=suites("memcheck"), wrapper=VALGRIND, slowness=20,
+          level="all",
+          planted=(("planted_valgrind", "depends on uninitialised value"),)),
+    Stage("aarch64", level="all", options=PLAIN + WITHOUT_PROGRAMS + (
+              "-Ddefault_library=static", "-Dc_link_args=-static",
+              "-Db_pie=false"),
+          # Fewer preemptions than the models have natively.
+          suites=suites("portable"), wrapper=("qemu-aarch64",), slowness=10,
+          env={"MODEL_BOUND": "1", **FEW}),
+    Stage("fuzz", cc="clang", fuzz_seconds=5, level="all",
+          env=ASAN, options=PLAIN + WITHOUT_PROGRAMS + (
+              "-Dtests=disabled", "-Dfuzz=true", "-Db_lundef=false",
+              "-Db_sanitize=address,undefined",
+              "-Dc_args=-fsanitize=fuzzer-no-link")),
+
+    Stage("aarch64-long", like="aarch64", suites=suites("portable"),
+          wrapper=("qemu-aarch64",), slowness=20, level="long"),
+    Stage("stress", like="gcc", suites=suites("stress"), env=LONG,
+          slowness=60, level="long"),
+    Stage("asan-stress", like="asan", suites=suites("portable"),
+          without=suites("teeth"), env={**ASAN, **LONG}, slowness=20,
+          level="long"),
+    Stage("models", like="gcc", suites=suites("model"), slowness=20,
+          without=suites("mutants"), env={"MODEL_BOUND": "3"}, level="long"),
+    # Not so many preemptions, but more loads of old values in an execution than
+    # the largest models have otherwise.
+    Stage("models-weak", like="gcc", suites=suites("model"), slowness=20,
+          without=suites("mutants"), level="long",
+          env={"MODEL_BOUND": "2", "MODEL_WEAK": "2"}),
+    Stage("mutants", like="gcc", suites=suites("mutants"), level="long"),
+    Stage("gcc-O3", options=ALL_PROGRAMS + ("-Doptimization=3",),
+          without=suites("source model teeth"), level="long"),
+    Stage("gcc-lto", options=ALL_PROGRAMS + ("-Db_lto=true",),
+          without=suites("source model teeth"), level="long"),
+    Stage("clang-O3", cc="clang", options=ALL_PROGRAMS + ("-Doptimization=3",),
+          without=suites("source model teeth"), level="long"),
+    Stage("clang-lto", cc="clang", options=ALL_PROGRAMS + ("-Db_lto=true",),
+          without=suites("source model teeth"), level="long"),
+    Stage("tsan-no-sync", cc="clang", level="long", slowness=10,
+          options=PLAIN + WITHOUT_PROGRAMS + (
+              "-Db_sanitize=thread",
+              "-Dc_args=-DWEFT__TSAN_SWITCH_FLAGS=1"),
+          without=suites("portable teeth"), env=TSAN),
+    # A crowd has more fibers than can be mapped.
+    Stage("tsan-deep", like="tsan", cc="clang", level="long", slowness=20,
+          without=suites("crowd teeth"),
+          env={**TSAN, "TSAN_OPTIONS": "history_size=7:report_atomic_races=1:"
+                                       "detect_deadlocks=1"}),
+    Stage("valgrind-all", like="valgrind", wrapper=VALGRIND, slowness=40,
+          suites=suites("check"), without=suites("stress teeth"), level="long"),
+    Stage("fuzz-long", like="fuzz", env=ASAN, fuzz_seconds=60, level="long"),
+]
+
+# What a condition can matter to: the programs with threads and a kernel beneath
+# them, and the examples.  A model and a program on virtual time ask the kernel
+# for memory alone, the sources are the same everywhere, and figures on the real
+# clock cannot hold under most conditions.
+ELSEWHERE_WITHOUT = suites("model mutants portable liveness teeth source")
+# A build elsewhere is another compilation, so everything of it runs.
+SPACE_WITHOUT = suites("model mutants liveness teeth")
+
+STAGES += [
+    Stage(f"elsewhere-{condition.name}", level="elsewhere",
+          condition=condition, env=condition.env,
+          like="" if condition.space else "gcc",
+          options=PLAIN + ALL_PROGRAMS, slowness=condition.slowness,
+          without=SPACE_WITHOUT if condition.space else ELSEWHERE_WITHOUT)
+    for condition in CONDITIONS
+]
+
+LEVELS = {
+    "everyday": ("everyday",),
+    "all": ("everyday", "all"),
+    "long": ("everyday", "all", "long", "elsewhere"),
+}

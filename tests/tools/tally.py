@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""The results: read from TAP, counted, and printed as they come."""
+
+import collections
+import re
+import threading
+
+from process import ROOT, ending
+
+CHECK_LINE = re.compile(r"(not )?ok \d+ - [^:]*:([^:]*:[^:]*): (.*)")
+TAP_LINE = re.compile(r"(not )?ok \d+ - (.*)")
+
+# nth: the turn of a test that runs in a loop, from 0.
+Case = collections.namedtuple("Case", "name wrong nth", defaults=(0,))
+
+
+class Tally:
+    """Counts the cases that passed, failed and were skipped."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = []   # (name, what was wrong, the command that repeats it)
+        self.skipped = []
+        self.lock = threading.Lock()
+
+    def add(self, name, cases, seconds=None, log=None, repeat=None):
+        """repeat: from a case to the command that runs it again."""
+        bad = [(f"{name}: {case.name}", case.wrong,
+                repeat(case) if repeat else "")
+               for case in cases if case.wrong]
+        with self.lock:
+            self.passed += len(cases) - len(bad)
+            self.failed += bad
+            took = "" if seconds is None else f" ({seconds:.1f} s)"
+            counts = f"{len(cases) - len(bad)} passed"
+            counts += f", {len(bad)} FAILED" if bad else ""
+            print(f"{name}: {counts}{took}", flush=True)
+            show_grouped("  FAILED ", bad)
+            if bad and log:
+                show_end(log)
+
+    def fail(self, name, why):
+        self.add(name, [Case("it goes on", why)])
+
+    def skip(self, name, why):
+        with self.lock:
+            self.skipped.append((name, why, ""))
+            print(f"{name}: skipped: {why}", flush=True)
+
+    def say(self, text):
+        with self.lock:
+            print(text, flush=True)
+
+    def report(self):
+        """Prints everything that did not pass; the last line counts."""
+        for title, entries in (("failed", self.failed),
+                               ("skipped", self.skipped)):
+            if entries:
+                print(f"\n{title}:")
+            show_grouped("  ", entries)
+        print(f"\n{self.passed} passed, {len(self.failed)} failed, "
+              f"{len(self.skipped)} skipped", flush=True)
+        return 1 if self.failed or not self.passed else 0
+
+
+def show_grouped(prefix, entries):
+    """A line for each name, and how to repeat it; of a test that runs in a
+    loop, the first turn that failed."""
+    first = {}
+    for name, why, repeat in entries:
+        first.setdefault(name, (why, repeat))
+    counts = collections.Counter(name for name, *_ in entries)
+    for name, (why, repeat) in first.items():
+        times = f" ({counts[name]} times)" if counts[name] > 1 else ""
+        print(f"{prefix}{name}: {why}{times}")
+        if repeat:
+            print(f"    repeat: {repeat}")
+
+
+def show_end(log, most=40):
+    lines = log.read_text(errors="replace").splitlines()
+    lines = [line for line in lines if not re.match(r"\[\d+/\d+\] ", line)]
+    for line in lines[-most:]:
+        print(f"  | {line}")
+    if len(lines) > most:
+        print(f"  | all of it: {log.relative_to(ROOT)}")
+
+
+def last_line(log):
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "no reason given"
+
+
+def cases_of(text, status, pattern):
+    """The cases of a TAP report, and one more if the whole went wrong."""
+    cases, planned = [], False
+    turns = collections.Counter()
+    for line in text.splitlines():
+        match = pattern.match(line)
+        planned |= line.startswith("1..")
+        if match:
+            name, *message = match.groups()[1:]
+            name = re.sub(r" \(\d+\.\d+ s\)$", "", name)
+            wrong = (message or ["see its log"])[0] if match.group(1) else None
+            cases.append(Case(name, wrong, turns[name]))
+            turns[name] += 1
+    told = any(case.wrong for case in cases)
+    if not planned or status is None or (status != 0 and not told):
+        last = f" after {cases[-1].name}" if cases and not planned else ""
+        cases.append(Case("the program itself", ending(status) + last))
+    return cases
