@@ -25,6 +25,9 @@ from schedule import Schedule
 from stages import LEVELS, STAGES
 from tally import Tally
 
+# What runs alone leaves processors idle, and not every one is as fast.
+SLACK = 1.4
+
 
 def arguments():
     parser = argparse.ArgumentParser(
@@ -68,15 +71,17 @@ def chosen(parser, options):
             if s.level in levels or s.name in names]
 
 
-def announce(stages, slots):
-    """How long it takes, of what was measured; nothing for a choice."""
-    seconds = sum(stage.estimate_s() for stage in stages)
-    hours = any(stage.level in ("long", "elsewhere") for stage in stages)
-    if hours:
-        print("this takes hours")
+def announce(options, slots):
+    """How long it takes, by what was measured; nothing for a choice."""
+    seconds = sum(stage.estimate_s() for stage in options.stages)
+    minutes = max(1, round(seconds * SLACK / slots / 60))
+    if options.match.pattern:
+        return
+    if any(stage.level in ("long", "elsewhere") for stage in options.stages):
+        print("this takes hours", flush=True)
     elif seconds:
-        print(f"this takes about {max(1, round(seconds / slots / 60))} minutes "
-              f"on {slots} processors, if they do nothing else", flush=True)
+        print(f"this takes about {minutes} minutes on {slots} processors, if "
+              f"they do nothing else", flush=True)
 
 
 def summarize(runners, seconds):
@@ -98,7 +103,7 @@ def main():
     start = time.monotonic()
     tally = Tally()
     slots = len(os.sched_getaffinity(0))
-    announce(options.stages, slots)
+    announce(options, slots)
     schedule = Schedule(slots, tally)
     runners = [Runner(stage, tally, schedule, options)
                for stage in options.stages]

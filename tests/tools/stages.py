@@ -134,9 +134,9 @@ def suites(words):
 
 # Measured, with the build: brief, and in full.
 CPU_S = {
-    "gcc": (400, 780),
-    "asan": (230, 540),
-    "tsan": (135, 350),
+    "gcc": (430, 780),
+    "asan": (200, 540),
+    "tsan": (130, 350),
     "clang": (0, 310),
     "no-sentinel": (0, 170),
     "valgrind": (0, 240),
