@@ -13,10 +13,10 @@
  * reported on stderr; with --check the exit status is then 1.
  *
  * With WEFT_TEST_HELP=off in the environment no other worker helps one that
- * computes: then the hog_ cases must fail.  With WEFT_TEST_TIMER_SHARDS=off only
- * worker 0 advances timers: then hog_timer must fail.  With WEFT_TEST_TURN=off
- * tasks that overflowed or were submitted have no guaranteed turn: then
- * fairness and outside must fail, with one worker.
+ * computes: then the hog_ cases must fail.  With WEFT_TEST_TIMER_SHARDS=off
+ * only worker 0 advances timers: then hog_timer must fail.  With
+ * WEFT_TEST_TURN=off tasks that overflowed or were submitted have no guaranteed
+ * turn: then fairness and outside must fail, with one worker.
  */
 #include "bench/liveness.h"
 

@@ -164,7 +164,8 @@ static void channel(const char *bench, uint32_t producers, uint32_t consumers)
 			bench_go(scope, produce, &c, sizeof(c));
 		for (uint32_t i = 0; i < consumers; i++)
 			bench_go(scope, consume, &c, sizeof(c));
-		bench_must("weft_wait_group_wait", weft_wait_group_wait(&c->producers));
+		bench_must("weft_wait_group_wait",
+			   weft_wait_group_wait(&c->producers));
 		weft_chan_close(&c->chan);
 	}
 	/* relaxed: all tasks have ended. */

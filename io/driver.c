@@ -244,8 +244,8 @@ static unsigned listeners_cancel(struct weft_runtime *runtime)
 			continue;
 		armed++;
 		weft__shard_cancel(weft__shard(at),
-				   weft__multishot_accept_user_data(listener->number,
-							    listener->fd));
+				   weft__multishot_accept_user_data(
+					   listener->number, listener->fd));
 	}
 	return armed;
 }
@@ -439,7 +439,8 @@ static unsigned uring_help(struct weft__worker *worker,
 	unsigned made_ready = 0;
 
 	if (late->index == 0)
-		made_ready += weft__timer_shards_turn(worker->runtime, worker, now_ns);
+		made_ready += weft__timer_shards_turn(worker->runtime, worker,
+						      now_ns);
 	if (weft__shard_busy(shard)) /* mutate: recheck */
 		made_ready += weft__shard_help(worker, shard);
 	return made_ready;

@@ -105,7 +105,7 @@ void weft__runtime_free(struct weft_runtime *runtime)
  *
  *	WEFT_TEST_HELP=off	nobody looks after a worker that computes
  *	WEFT_TEST_MONITOR=off	nobody looks up who was not woken
- *	WEFT_TEST_TIMER_SHARDS=off	only worker 0 turns lanes, when it comes to it:
+ *	WEFT_TEST_TIMER_SHARDS=off	only worker 0 turns shards, in its turn:
  *				not their owners, nor who helps, and arming
  *				does not cut its sleep short
  *	WEFT_TEST_TURN=off	the injection queue and what overflowed have no

@@ -94,8 +94,8 @@ void weft__timer_shards_close(struct weft_runtime *runtime)
  * Arming and disarming.
  */
 
-void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
-		     uint64_t deadline_ns)
+void weft__timer_shards_arm(struct weft__worker *worker,
+			    struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	struct weft__timer_shard *shard = worker->timer_shard;
 	struct weft__timer_shards *all = shard->all;
@@ -125,7 +125,8 @@ void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *ala
 		weft__unpark(worker, worker->runtime->workers[0]);
 }
 
-bool weft__timer_shards_disarm(struct weft_runtime *runtime, struct weft__alarm *alarm)
+bool weft__timer_shards_disarm(struct weft_runtime *runtime,
+			       struct weft__alarm *alarm)
 {
 	struct weft__timer_shard *shard;
 	bool was_armed;
@@ -215,8 +216,9 @@ static void fire(struct weft__worker *here, const struct fired *fired)
 }
 
 /* Fires at most about `most` of one lane; a cascade counts as well. */
-static unsigned shard_turn(struct weft__timer_shard *shard, struct weft__worker *here,
-			  uint64_t now_ns, unsigned max)
+static unsigned shard_turn(struct weft__timer_shard *shard,
+			   struct weft__worker *here, uint64_t now_ns,
+			   unsigned max)
 {
 	struct fired fired[BATCH];
 	unsigned total = 0, count;
@@ -239,8 +241,8 @@ static unsigned shard_turn(struct weft__timer_shard *shard, struct weft__worker 
 	return total;
 }
 
-static unsigned shards_turn(struct weft__timer_shards *all, struct weft__worker *here,
-			   uint64_t now_ns)
+static unsigned shards_turn(struct weft__timer_shards *all,
+			    struct weft__worker *here, uint64_t now_ns)
 {
 	/* relaxed: only spreads. */
 	uint32_t start = weft__add(&all->turn, 1u, relaxed);
@@ -302,7 +304,8 @@ unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns)
 
 	if (!own_due(here, now_ns))
 		return 0;
-	total = shard_turn(here->timer_shard, here, now_ns, weft__harvest_room(here));
+	total = shard_turn(here->timer_shard, here, now_ns,
+			   weft__harvest_room(here));
 	weft__count(here, WEFT__N_TIMERS_FIRED, total);
 	return total;
 }

@@ -81,8 +81,8 @@ void weft__timer_shards_close(struct weft_runtime *runtime);
 
 /* The alarm goes off at deadline_ns or up to 66 us later, once.  It must not be
  * armed, and stays where it is until disarmed. */
-void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
-		     uint64_t deadline_ns);
+void weft__timer_shards_arm(struct weft__worker *worker,
+			    struct weft__alarm *alarm, uint64_t deadline_ns);
 
 /* True if the alarm was armed and had not gone off.  Afterwards nothing refers
  * to it.  From any worker that runs the task. */
@@ -107,7 +107,8 @@ unsigned weft__timer_shards_turn(struct weft_runtime *runtime,
 /* The same for the lane of `here` alone: a worker that runs and finds its own
  * lane overdue does not wait for worker 0, and has what it armed in its cache.
  */
-unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns);
+unsigned weft__timer_shards_turn_own(struct weft__worker *here,
+				     uint64_t now_ns);
 
 /* Has either of these something to do?  (Worker 0: the first.) */
 bool weft__timer_shards_due(struct weft__worker *here, uint64_t now_ns);

@@ -8,7 +8,8 @@ struct server {
 	int listener;
 	int signal_fd;
 	struct weft_scope *connections;
-	struct weft_count open; /* connections; a count can be waited for with a
+	struct weft_wait_group
+		open; /* connections; a count can be waited for with a
 				  deadline */
 };
 

@@ -37,7 +37,7 @@ WEFT_BEGIN_DECLS
  * neither limit nor name. */
 struct weft_lane {
 	const char *name;      /* for messages; not copied */
-	unsigned most_at_once; /* jobs that run; 0: no limit but the pool's */
+	unsigned jobs_max; /* jobs that run; 0: no limit but the pool's */
 	unsigned reserved;
 	uint64_t private_words[8];
 };
@@ -81,7 +81,7 @@ struct weft_blocking_stats {
 
 /* Fills *ret_stats.  From any thread while the runtime exists; does not
  * suspend.  Returns 0, or -EINVAL (a NULL pointer). */
-WEFT_API int weft_blocking_stats(struct weft_runtime *runtime,
+WEFT_API int weft_blocking_stats_get(struct weft_runtime *runtime,
 				 struct weft_blocking_stats *ret_stats);
 
 WEFT_END_DECLS

@@ -101,7 +101,7 @@ WEFT_API int weft_stop(struct weft_runtime *runtime);
 
 /* The runtime of the calling task, for use by other threads; NULL outside a
  * task.  Valid until the runtime ends. */
-WEFT_API struct weft_runtime *weft_runtime(void);
+WEFT_API struct weft_runtime *weft_runtime_self(void);
 
 /* Starts a task that belongs to the runtime itself, from any thread or task.
  * opts may be NULL.  A handle asked for by opts->ret_task must be given to
@@ -192,7 +192,7 @@ struct weft_stats {
 /* Fills *ret_stats; total sums up all workers, and longest_poll_ns is the
  * largest.  From any thread while the runtime exists; does not suspend.
  * Returns 0, or -EINVAL (a NULL pointer). */
-WEFT_API int weft_stats(struct weft_runtime *runtime,
+WEFT_API int weft_stats_get(struct weft_runtime *runtime,
 			struct weft_stats *ret_stats);
 /* The counters of one worker, numbered from 0.  Also returns -EINVAL if there
  * is no such worker. */

@@ -161,20 +161,21 @@ WEFT_API void weft_notify_one(struct weft_notify *notify);
 WEFT_API void weft_notify_all(struct weft_notify *notify);
 
 /* A count that reaches zero: of work that is under way (a wait group), or of
- * steps that are still to come, set by WEFT_COUNT_INIT(n) and only counted down
- * (a latch). */
-struct weft_count {
+ * steps that are still to come, set by WEFT_WAIT_GROUP_INIT(n) and only counted
+ * down (a latch). */
+struct weft_wait_group {
 	uint64_t private_words[6];
 };
 #define WEFT_WAIT_GROUP_INIT(n) { { 0, (uint64_t)(n) } }
 
 /* Adds n.  Call it before the work begins. */
-WEFT_API void weft_count_add(struct weft_count *count, uint32_t n);
+WEFT_API void weft_wait_group_add(struct weft_wait_group *count, uint32_t n);
 /* Counts down by one.  If the count is 0 already, the process ends with a
  * message. */
-WEFT_API void weft_count_done(struct weft_count *count);
+WEFT_API void weft_wait_group_done(struct weft_wait_group *count);
 /* Waits until the count is 0.  Returns 0, -ECANCELED or -ETIMEDOUT. */
-WEFT_API int weft_count_wait(struct weft_count *count) WEFT_WARN_UNUSED;
+WEFT_API int
+weft_wait_group_wait(struct weft_wait_group *count) WEFT_WARN_UNUSED;
 
 /* A barrier: each task waits until the given number of parties, 1 or more, has
  * arrived.  Then all go on, and the barrier can be used again. */

@@ -57,10 +57,10 @@ WEFT_API void weft_deferred_cancel(struct weft_deferred *deferred);
 /*
  * The same for the task as a whole, from any depth of its calls: fn(arg) is
  * called after the task's function has returned, inside a WEFT_SHIELD.  Such
- * calls and the values of weft_local_set() are handled together, newest first.
- * The task's stack frames and its argument are gone by then, so arg must not
- * point into them.  fn may suspend, and may defer more.  The scope waits for
- * it.
+ * calls and the values of weft_task_local_set() are handled together, newest
+ * first. The task's stack frames and its argument are gone by then, so arg must
+ * not point into them.  fn may suspend, and may defer more.  The scope waits
+ * for it.
  *
  * Does not suspend.  Returns 0, or -ENOMEM, -EINVAL (NULL fn) or -EPERM (not in
  * a task, or in a future); on an error fn will not be called.
@@ -71,12 +71,12 @@ WEFT_API int weft_defer(weft_defer_fn fn, void *arg) WEFT_WARN_UNUSED;
  * A value that each task has for itself, as a thread has its thread-locals.  A
  * key is a static object, identified by its address:
  *
- *	static struct weft_task_local_key request_key = WEFT_TASK_LOCAL_KEY(free);
+ *	static struct weft_task_local_key request = WEFT_TASK_LOCAL_KEY(free);
  *
  * Tasks do not inherit values: pass data to a new task in its argument.  To
  * look up a value takes a few steps for each value that the task has.
  */
-struct weft_local_key {
+struct weft_task_local_key {
 	weft_defer_fn destroy; /* for a value left at the task's end; or NULL */
 	void *reserved;
 };
@@ -88,12 +88,12 @@ struct weft_local_key {
  * that is NULL, under the same conditions as for weft_defer().  Does not
  * suspend.  Returns 0, -ENOMEM, -EINVAL (NULL key), or -EPERM (not in a task,
  * or in a future). */
-WEFT_API int weft_local_set(const struct weft_local_key *key,
+WEFT_API int weft_task_local_set(const struct weft_task_local_key *key,
 			    void *value) WEFT_WARN_UNUSED;
 
 /* The running task's value; NULL if it has set none, in a future, and outside a
  * task.  Does not suspend. */
-WEFT_API void *weft_local_get(const struct weft_local_key *key);
+WEFT_API void *weft_task_local_get(const struct weft_task_local_key *key);
 
 WEFT_END_DECLS
 

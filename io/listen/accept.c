@@ -43,7 +43,8 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {
-	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
+	struct weft__multishot_accept incoming =
+		WEFT__MULTISHOT_ACCEPT_INIT(entry);
 	int r = -ENOENT;
 
 	while (r == -ENOENT) {
@@ -77,7 +78,8 @@ static bool waits(struct weft__task *task)
 static bool accept_withdraw(struct weft__worker *worker,
 			    struct weft__fd *entry, struct weft__task *task)
 {
-	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
+	struct weft__multishot_accept incoming =
+		WEFT__MULTISHOT_ACCEPT_INIT(entry);
 	bool withdrawn;
 
 	weft__lock_take(&entry->lock);
@@ -112,7 +114,8 @@ static bool accept_starves(struct weft__fd *entry, struct weft__task *task)
 static void accept_retry(struct weft__worker *worker, struct weft__fd *entry,
 			 struct weft__task *task)
 {
-	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
+	struct weft__multishot_accept incoming =
+		WEFT__MULTISHOT_ACCEPT_INIT(entry);
 
 	weft__lock_take(&entry->lock);
 	if (waits(task)) {

@@ -70,7 +70,7 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 	if (entry->going) /* mutate: recheck=false */
 		used = false;
 	/* Under the lock: a close that begins later finds the listener (A4). */
-	if (used && !weft__direct_is_open(fd)) { /* mutate: recheck=false */
+	if (used && !weft__syscall_is_open(fd)) { /* mutate: recheck=false */
 		used = false;
 		r = -EBADF;
 	}

@@ -100,7 +100,8 @@ void weft__listener_set_starved(struct weft__reactor *reactor,
 /* No worker runs any more: closes what nobody took. */
 void weft__listeners_close(struct weft__reactor *reactor);
 
-/* ---- multishot_accept.c: the request and its completions ------------------------ */
+/* ---- multishot_accept.c: the request and its completions
+ * ------------------------ */
 
 static inline uint64_t weft__multishot_accept_user_data(uint32_t number, int fd)
 {

@@ -46,8 +46,8 @@ static bool multishot_accept_submit(struct weft__shard *shard,
 		else
 			io_uring_prep_multishot_accept(sqe, incoming->fd, NULL,
 						       NULL, SOCK_CLOEXEC);
-		sqe->user_data = weft__multishot_accept_user_data(incoming->number,
-							  incoming->fd);
+		sqe->user_data = weft__multishot_accept_user_data(
+			incoming->number, incoming->fd);
 		submitted = weft__shard_submit(shard);
 	}
 	/* Whoever was refused will come again if we are late. */
@@ -106,9 +106,11 @@ unsigned weft__multishot_accept_do(struct weft__worker *here,
 
 	if (incoming->close_fd >= 0)
 		weft__fd_discard(&reactor->fds, incoming->close_fd);
-	if (incoming->arm && !multishot_accept_submit(weft__shard(here), incoming))
-		made_ready += wake(here,
-				   multishot_accept_failed(reactor, incoming->entry));
+	if (incoming->arm &&
+	    !multishot_accept_submit(weft__shard(here), incoming))
+		made_ready +=
+			wake(here,
+			     multishot_accept_failed(reactor, incoming->entry));
 	if (incoming->stop)
 		multishot_accept_stop(here, incoming);
 	made_ready += wake(here, incoming->wakes[0]);
@@ -240,7 +242,8 @@ unsigned weft__multishot_accept_complete(struct weft__worker *here,
 	struct weft__reactor *reactor = weft__reactor(here->runtime);
 	struct weft__fd *entry = weft__fd_find(
 		&reactor->fds, (int)(uint32_t)completion->user_data);
-	struct weft__multishot_accept incoming = WEFT__MULTISHOT_ACCEPT_INIT(entry);
+	struct weft__multishot_accept incoming =
+		WEFT__MULTISHOT_ACCEPT_INIT(entry);
 
 	weft__lock_take(&entry->lock);
 	if (entry->listener && entry->listener->number ==

@@ -41,7 +41,8 @@ static void fds_grow(struct weft__fd_table *fds, uint32_t end)
 		;
 }
 
-int weft__fd_make(struct weft__fd_table *fds, int fd, struct weft__fd **ret_entry)
+int weft__fd_make(struct weft__fd_table *fds, int fd,
+		  struct weft__fd **ret_entry)
 {
 	uint32_t index = (uint32_t)fd >> WEFT__FD_CHUNK_BITS;
 	struct weft__fd *chunk, *expected = NULL;

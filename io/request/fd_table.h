@@ -48,7 +48,8 @@ struct weft__fd {
 		int next_accepted;   /* of one that nobody took yet: under its
 					listener's entry's lock, and this */
 	};
-	struct weft__listener *listener; /* under lock; see io/listen/accept.c */
+	struct weft__listener
+		*listener; /* under lock; see io/listen/accept.c */
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
@@ -67,7 +68,8 @@ int weft__fd_table_init(struct weft__fd_table *fds);
 void weft__fd_table_fini(struct weft__fd_table *fds);
 
 /* The entry of a descriptor, made if need be.  0, -EBADF, -ENOMEM. */
-int weft__fd_make(struct weft__fd_table *fds, int fd, struct weft__fd **ret_entry);
+int weft__fd_make(struct weft__fd_table *fds, int fd,
+		  struct weft__fd **ret_entry);
 
 /* The entry, or NULL if no descriptor near it was ever used. */
 static inline struct weft__fd *weft__fd_find(struct weft__fd_table *fds, int fd)

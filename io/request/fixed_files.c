@@ -27,7 +27,8 @@ static bool table_register(struct weft__ring *ring, uint32_t places)
 /* It may have no more places than the process may have descriptors. */
 static uint32_t table_make(struct weft__ring *ring)
 {
-	for (uint32_t places = WEFT__FIXED_FILES_MAX; places >= LEAST; places /= 2)
+	for (uint32_t places = WEFT__FIXED_FILES_MAX; places >= LEAST;
+	     places /= 2)
 		if (table_register(ring, places))
 			return places;
 	return 0;
@@ -66,8 +67,8 @@ static void files_free(struct weft__fixed_files *files, int place)
 	weft__lock_drop(&files->lock);
 }
 
-int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
-		      int fd)
+int weft__fixed_files_enter(struct weft__fixed_files *files,
+			    struct weft__ring *ring, int fd)
 {
 	int place = -1;
 
@@ -84,8 +85,8 @@ int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *
 	return place;
 }
 
-void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
-		       int place)
+void weft__fixed_files_leave(struct weft__fixed_files *files,
+			     struct weft__ring *ring, int place)
 {
 	int r = files_update(ring, place, -1);
 
@@ -93,7 +94,8 @@ void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring 
 	files_free(files, place);
 }
 
-void weft__fixed_files_close(struct weft__fixed_files *files, struct weft__ring *ring)
+void weft__fixed_files_close(struct weft__fixed_files *files,
+			     struct weft__ring *ring)
 {
 	if (!files->free)
 		return;

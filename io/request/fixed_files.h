@@ -31,16 +31,17 @@ struct weft__fixed_files {
 
 /* From any worker, unless the ring is for one thread alone: a place for the
  * descriptor, or -1 if there is none. */
-int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
-		      int fd);
+int weft__fixed_files_enter(struct weft__fixed_files *files,
+			    struct weft__ring *ring, int fd);
 
 /* Likewise: nothing that names the place is under way.  The file is closed if
  * that was all that held it open. */
-void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
-		       int place);
+void weft__fixed_files_leave(struct weft__fixed_files *files,
+			     struct weft__ring *ring, int place);
 
 /* Before the ring is closed, by who does that.  Files are closed that nothing
  * else holds open, nor a request that is under way. */
-void weft__fixed_files_close(struct weft__fixed_files *files, struct weft__ring *ring);
+void weft__fixed_files_close(struct weft__fixed_files *files,
+			     struct weft__ring *ring);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-struct weft__send_buffer *weft__send_buffer_take(struct weft__send_buffers *outs)
+struct weft__send_buffer *
+weft__send_buffer_take(struct weft__send_buffers *outs)
 {
 	struct weft__send_buffer *out = outs->first;
 
@@ -19,7 +20,8 @@ struct weft__send_buffer *weft__send_buffer_take(struct weft__send_buffers *outs
 	return out;
 }
 
-void weft__send_buffer_drop(struct weft__send_buffers *outs, struct weft__send_buffer *out)
+void weft__send_buffer_drop(struct weft__send_buffers *outs,
+			    struct weft__send_buffer *out)
 {
 	if (outs->count == WEFT__SEND_BUFFERS_MAX) {
 		free(out);

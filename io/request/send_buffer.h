@@ -11,7 +11,8 @@
 
 enum {
 	WEFT__SEND_BUFFER_BYTES = 4 << 10,
-	WEFT__SEND_BUFFERS_MAX = 128, /* kept by a worker: as many as it has runs in a
+	WEFT__SEND_BUFFERS_MAX =
+		128, /* kept by a worker: as many as it has runs in a
 				  tick */
 };
 
@@ -30,8 +31,10 @@ struct weft__send_buffers {
 };
 
 /* An empty one, or NULL without memory. */
-struct weft__send_buffer *weft__send_buffer_take(struct weft__send_buffers *outs);
-void weft__send_buffer_drop(struct weft__send_buffers *outs, struct weft__send_buffer *out);
+struct weft__send_buffer *
+weft__send_buffer_take(struct weft__send_buffers *outs);
+void weft__send_buffer_drop(struct weft__send_buffers *outs,
+			    struct weft__send_buffer *out);
 
 /* Frees those that are kept. */
 void weft__send_buffers_close(struct weft__send_buffers *outs);

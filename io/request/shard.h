@@ -160,7 +160,8 @@ static inline struct weft__completion weft__stream_wake(uint64_t id)
 	};
 }
 
-static inline uint64_t weft__stream_wake_id(const struct weft__completion *completion)
+static inline uint64_t
+weft__stream_wake_id(const struct weft__completion *completion)
 {
 	return (uint64_t)completion->flags << 32 |
 	       (uint32_t)completion->user_data;

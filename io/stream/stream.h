@@ -99,7 +99,7 @@ struct weft__stream {
 	uint32_t own_bytes;	       /* received into it, */
 	uint32_t own_at;	       /* and gone of those */
 	struct weft__send_buffer *out;	       /* what was put, */
-	struct weft__send_buffer *going;       /* and is being sent: see SENDS */
+	struct weft__send_buffer *going; /* and is being sent: see SENDS */
 	struct weft__worker *going_in; /* whose ring that is, or was, in */
 	weft__atomic(uint64_t) putter; /* who put last; others look */
 	/* Its place + 1 in a ring's table of files, under that ring's worker;

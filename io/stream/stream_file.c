@@ -15,7 +15,8 @@ void weft__stream_enter_file(struct weft__stream *stream)
 	if (worker != stream->home)
 		return;
 	stream->filed = true;
-	place = weft__fixed_files_enter(&shard->files, &shard->ring, stream->fd);
+	place = weft__fixed_files_enter(&shard->files, &shard->ring,
+					stream->fd);
 	/* relaxed: others may go on without. */
 	if (place >= 0)
 		weft__store(&stream->file,

@@ -183,7 +183,8 @@ static void put_cancel(struct weft__stream *stream)
 }
 
 /* What is not the kernel's any more: as much of it as there is room for. */
-static bool put_rest(struct weft__stream *stream, struct weft__send_buffer **out)
+static bool put_rest(struct weft__stream *stream,
+		     struct weft__send_buffer **out)
 {
 	struct weft__send_buffer *rest = *out;
 	ssize_t n;

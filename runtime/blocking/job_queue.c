@@ -10,7 +10,8 @@ static void turn_add(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 	lane->in_turn = true;
 }
 
-static void turn_remove(struct weft__job_queue *jobs, struct weft__job_lane *lane)
+static void turn_remove(struct weft__job_queue *jobs,
+			struct weft__job_lane *lane)
 {
 	*(lane->prev ? &lane->prev->next : &jobs->turn) = lane->next;
 	*(lane->next ? &lane->next->prev : &jobs->turn_last) = lane->prev;
@@ -18,7 +19,8 @@ static void turn_remove(struct weft__job_queue *jobs, struct weft__job_lane *lan
 }
 
 /* J1 */
-static void turn_update(struct weft__job_queue *jobs, struct weft__job_lane *lane)
+static void turn_update(struct weft__job_queue *jobs,
+			struct weft__job_lane *lane)
 {
 	bool may_begin = lane->queued &&
 			 (!lane->max || lane->running < lane->max);

@@ -78,7 +78,8 @@ struct weft__job_queue {
 bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job);
 
 /* Takes a job that is queued out of its lane. */
-void weft__job_queue_remove(struct weft__job_queue *jobs, struct weft__job *job);
+void weft__job_queue_remove(struct weft__job_queue *jobs,
+			    struct weft__job *job);
 
 /* The next job, which begins now; or NULL. */
 struct weft__job *weft__job_queue_take(struct weft__job_queue *jobs);

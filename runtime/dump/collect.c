@@ -75,7 +75,8 @@ static void worker_meet(struct weft__collection *s, struct weft__worker *worker,
 			 (uint64_t)(uintptr_t)info.fn, &met->trace);
 }
 
-static void workers_meet(struct weft__collection *s, uint32_t first, uint32_t end)
+static void workers_meet(struct weft__collection *s, uint32_t first,
+			 uint32_t end)
 {
 	struct weft_runtime *runtime = s->speaker.runtime;
 
@@ -86,7 +87,8 @@ static void workers_meet(struct weft__collection *s, uint32_t first, uint32_t en
 }
 
 /* Which of them ran the task, or is NULL. */
-static struct weft__worker_info *met_with(struct weft__collection *s, uint64_t id)
+static struct weft__worker_info *met_with(struct weft__collection *s,
+					  uint64_t id)
 {
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
 		if (s->workers[i].doing == WEFT__DOING_RUNS &&
@@ -332,7 +334,8 @@ uint64_t weft__collect_runs(struct weft_runtime *runtime)
 	return runs;
 }
 
-static int survey_begin(struct weft__collection *s, struct weft_runtime *runtime,
+static int survey_begin(struct weft__collection *s,
+			struct weft_runtime *runtime,
 			struct weft__unwinder *unwinder)
 {
 	s->speaker.runtime = runtime;

@@ -27,7 +27,8 @@ struct dump {
 static void print_why(struct dump *d, const char *why)
 {
 	if (why)
-		weft__text_buffer_print(&d->out, "weft: no backtraces: %s\n", why);
+		weft__text_buffer_print(&d->out, "weft: no backtraces: %s\n",
+					why);
 }
 
 static void print_head(struct dump *d)
@@ -76,7 +77,8 @@ static void print_worker(struct dump *d, uint32_t number)
 		weft__format_from_to(&format, met->since_ns, s->speaker.now_ns);
 		weft__format_add(&format, " at most");
 	}
-	weft__text_buffer_print(&d->out, "worker %u: %s\n", number, format.text);
+	weft__text_buffer_print(&d->out, "worker %u: %s\n", number,
+				format.text);
 }
 
 /* As the compiler was told it, less the way out of its directory. */
@@ -95,19 +97,22 @@ static void print_frame(struct dump *d, uint64_t pc)
 	int bytes;
 
 	if (!symbol || !symbol->module) {
-		weft__text_buffer_print(&d->out, "    %#llx\n", (unsigned long long)pc);
+		weft__text_buffer_print(&d->out, "    %#llx\n",
+					(unsigned long long)pc);
 		return;
 	}
 	if (symbol->name)
 		name = symbol->name;
 	bytes = weft__name_shown_bytes(name);
 	if (symbol->name && symbol->file)
-		weft__text_buffer_print(&d->out, "    %.*s  %s:%d\n", bytes, name,
-				file_shown(symbol->file), symbol->line);
+		weft__text_buffer_print(&d->out, "    %.*s  %s:%d\n", bytes,
+					name, file_shown(symbol->file),
+					symbol->line);
 	else
-		weft__text_buffer_print(&d->out, "    %.*s+%#llx  %s\n", bytes, name,
-				(unsigned long long)(pc - symbol->begins),
-				weft__module_shown(symbol->module));
+		weft__text_buffer_print(
+			&d->out, "    %.*s+%#llx  %s\n", bytes, name,
+			(unsigned long long)(pc - symbol->begins),
+			weft__module_shown(symbol->module));
 }
 
 static void print_group(struct dump *d, const struct weft__group *group)
@@ -176,8 +181,9 @@ static void print_cycle(void *arg, const uint64_t *ids, size_t count)
 
 	if (!cycle_holds(d->collection.speaker.runtime, ids, count))
 		return;
-	weft__text_buffer_print(&d->out, "deadlock: %zu %s for each other\n", count,
-			count == 1 ? "task waits" : "tasks wait");
+	weft__text_buffer_print(&d->out, "deadlock: %zu %s for each other\n",
+				count,
+				count == 1 ? "task waits" : "tasks wait");
 	for (size_t i = 0; i < count; i++)
 		print_link(d, ids[i], ids[(i + 1) % count]);
 }
@@ -219,8 +225,9 @@ static void print(struct dump *d, const char *why)
 		    !s->waits ||
 		    s->runs_before != weft__collect_runs(s->speaker.runtime))
 			return;
-		weft__text_buffer_print(&d->out, "weft: no task can go on, unless a "
-					 "thread beside the runtime helps\n");
+		weft__text_buffer_print(&d->out,
+					"weft: no task can go on, unless a "
+					"thread beside the runtime helps\n");
 	}
 	print_why(d, why);
 	print_head(d);
@@ -228,7 +235,8 @@ static void print(struct dump *d, const char *why)
 		print_worker(d, i);
 	print_groups(d);
 	if (weft__cycles_find(s->edges, s->edges_count, print_cycle, d) < 0)
-		weft__text_buffer_print(&d->out, "weft: no memory to find cycles\n");
+		weft__text_buffer_print(&d->out,
+					"weft: no memory to find cycles\n");
 }
 
 /* libdw is for one thread at a time, and so is the signal. */
@@ -243,8 +251,8 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 	pthread_mutex_lock(&dumping);
 	unwinder = weft__unwinder_new(&why);
 	error = d->about == ABOUT_A_WORKER ?
-			weft__collect_take_worker(&d->collection, runtime, d->worker,
-						 unwinder) :
+			weft__collect_take_worker(&d->collection, runtime,
+						  d->worker, unwinder) :
 			weft__collect_take(&d->collection, runtime, unwinder);
 	if (error == 0)
 		print(d, why);

@@ -66,7 +66,8 @@ int weft__name_shown_bytes(const char *name)
 }
 
 static void words_function(struct weft__format *format,
-			   const struct weft__format_context *speaker, weft_fn fn)
+			   const struct weft__format_context *speaker,
+			   weft_fn fn)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
 		speaker->unwinder, (uint64_t)(uintptr_t)fn);
@@ -168,8 +169,9 @@ static void words_variable(struct weft__format *format,
 }
 
 static void words_object(struct weft__format *format,
-			 const struct weft__format_context *speaker, enum weft__on on,
-			 const void *object, uint64_t have, uint64_t max)
+			 const struct weft__format_context *speaker,
+			 enum weft__on on, const void *object, uint64_t have,
+			 uint64_t max)
 {
 	weft__format_add(format, "%s %p", objects[on] ? objects[on] : "for",
 			object);
@@ -266,7 +268,8 @@ static void words_wait(struct weft__format *format,
 }
 
 static void words_driver(struct weft__format *format,
-			 const struct weft__format_context *speaker, uint64_t number)
+			 const struct weft__format_context *speaker,
+			 uint64_t number)
 {
 	char text[128] = "";
 

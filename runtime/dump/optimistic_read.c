@@ -45,7 +45,8 @@ static uint64_t runs_of(const struct weft__optimistic_read *s, uint32_t worker)
 			  relaxed);
 }
 
-int weft__optimistic_read_init(struct weft__optimistic_read *s, struct weft_runtime *runtime)
+int weft__optimistic_read_init(struct weft__optimistic_read *s,
+			       struct weft_runtime *runtime)
 {
 	s->runtime = runtime;
 	s->runs = calloc(runtime->workers_count, sizeof(*s->runs));
@@ -57,7 +58,8 @@ void weft__optimistic_read_fini(struct weft__optimistic_read *s)
 	free(s->runs);
 }
 
-bool weft__optimistic_read_begin(struct weft__optimistic_read *s, const struct weft__task *task)
+bool weft__optimistic_read_begin(struct weft__optimistic_read *s,
+				 const struct weft__task *task)
 {
 	for (uint32_t i = 0; i < s->runtime->workers_count; i++)
 		s->runs[i] = runs_of(s, i);
@@ -86,7 +88,8 @@ static struct weft__task *joined_on(struct weft__worker *worker,
 	reads_part();
 	joined = current_of(worker);
 	reads_part();
-	return weft__handoff_slot_look(&worker->joining) == task ? joined : NULL;
+	return weft__handoff_slot_look(&worker->joining) == task ? joined :
+								   NULL;
 }
 
 uint64_t weft__optimistic_read_joins(const struct weft__optimistic_read *s,
@@ -102,7 +105,8 @@ uint64_t weft__optimistic_read_joins(const struct weft__optimistic_read *s,
 	return 0;
 }
 
-bool weft__optimistic_read_end(const struct weft__optimistic_read *s, const struct weft__task *task)
+bool weft__optimistic_read_end(const struct weft__optimistic_read *s,
+			       const struct weft__task *task)
 {
 	reads_part();
 	if (is_anybodys(s, task))

@@ -39,7 +39,8 @@ struct weft__optimistic_read {
 };
 
 /* 0 or -ENOMEM; fini is to be called all the same. */
-int weft__optimistic_read_init(struct weft__optimistic_read *still, struct weft_runtime *runtime);
+int weft__optimistic_read_init(struct weft__optimistic_read *still,
+			       struct weft_runtime *runtime);
 void weft__optimistic_read_fini(struct weft__optimistic_read *still);
 
 /* False: it runs. */

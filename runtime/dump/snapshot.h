@@ -3,9 +3,9 @@
  * Snapshot - the registers and the live part of the stack of a task, copied, to
  * be unwound when it has gone on.
  *
- * A task that waits is held meanwhile (task_hold.h), and its registers lie on its
- * stack, as do those of one that is ready (optimistic_read.h).  One that runs cannot be
- * held: a signal interrupts its worker, and the handler copies.
+ * A task that waits is held meanwhile (task_hold.h), and its registers lie on
+ * its stack, as do those of one that is ready (optimistic_read.h).  One that
+ * runs cannot be held: a signal interrupts its worker, and the handler copies.
  *
  *	who looks			    the worker's thread
  *	---------			    -------------------

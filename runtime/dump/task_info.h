@@ -2,9 +2,9 @@
 /*
  * Glance - what a task is, and what it waits for, copied out of its record.
  *
- * Of one that is held all of it (task_hold.h).  Others may run and end meanwhile: of
- * them only what is in memory that stays while the runtime does, and it counts
- * if the generation is the same afterwards.
+ * Of one that is held all of it (task_hold.h).  Others may run and end
+ * meanwhile: of them only what is in memory that stays while the runtime does,
+ * and it counts if the generation is the same afterwards.
  */
 #ifndef WEFT_RUNTIME_DUMP_TASK_INFO_H
 #define WEFT_RUNTIME_DUMP_TASK_INFO_H

@@ -27,7 +27,8 @@ static int out_grow(struct weft__text_buffer *out)
 	return 0;
 }
 
-void weft__text_buffer_print(struct weft__text_buffer *out, const char *format, ...)
+void weft__text_buffer_print(struct weft__text_buffer *out, const char *format,
+			     ...)
 {
 	while (out->error == 0) {
 		size_t room = out->room - out->used;
@@ -98,7 +99,8 @@ static int write_all(int fd, const char *text, size_t bytes, int64_t by_ms)
 	return 0;
 }
 
-int weft__text_buffer_write(const struct weft__text_buffer *out, int fd, int max_ms)
+int weft__text_buffer_write(const struct weft__text_buffer *out, int fd,
+			    int max_ms)
 {
 	int64_t by_ms = max_ms < 0 ? -1 : now_ms() + max_ms;
 	size_t at = 0;

@@ -23,7 +23,8 @@ weft__text_buffer_print(struct weft__text_buffer *out, const char *format, ...);
  * is torn, whoever else writes to it.  0 or -errno.  A descriptor that does not
  * block is given so much time in all, and -ETIMEDOUT says that it was too
  * little; WEFT__TEXT_BUFFER_PATIENT has any time. */
-int weft__text_buffer_write(const struct weft__text_buffer *out, int fd, int max_ms);
+int weft__text_buffer_write(const struct weft__text_buffer *out, int fd,
+			    int max_ms);
 
 void weft__text_buffer_fini(struct weft__text_buffer *out);
 

@@ -34,8 +34,8 @@ struct weft__task *weft__take_turn(struct weft__worker *worker);
 void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
 		   struct weft__task *task);
 
-/* Wakes the task of that id, which runs next here: for hand-overs between tasks.
- * Returns whether it waited. */
+/* Wakes the task of that id, which runs next here: for hand-overs between
+ * tasks. Returns whether it waited. */
 bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
 		     uint64_t id);
 

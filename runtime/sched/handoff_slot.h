@@ -56,7 +56,8 @@ struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 
 /* A look from anywhere: what is there, or NULL.  One that a helper has got, and
  * that the owner learns of between the two loads, is told of once more. */
-static inline struct weft__task *weft__handoff_slot_look(struct weft__handoff_slot *slot)
+static inline struct weft__task *
+weft__handoff_slot_look(struct weft__handoff_slot *slot)
 {
 	/* relaxed: a hint to all but the owner. */
 	struct weft__task *task = weft__load(&slot->task, relaxed);
@@ -66,7 +67,8 @@ static inline struct weft__task *weft__handoff_slot_look(struct weft__handoff_sl
 }
 
 /* The owner's look: it is empty, or there may be something. */
-static inline struct weft__task *weft__handoff_slot_has(struct weft__handoff_slot *slot)
+static inline struct weft__task *
+weft__handoff_slot_has(struct weft__handoff_slot *slot)
 {
 	/* relaxed: its own store. */
 	return weft__load(&slot->task, relaxed);
@@ -83,7 +85,8 @@ static inline void weft__handoff_slot_put(struct weft__handoff_slot *slot,
 /* Owner only: puts a task, or NULL, in the place of one.  Returns that, or
  * NULL: it was gone.  `fenced`: there are no heavy barriers. */
 static inline struct weft__task *
-weft__handoff_slot_swap(struct weft__handoff_slot *slot, struct weft__task *task, bool fenced)
+weft__handoff_slot_swap(struct weft__handoff_slot *slot,
+			struct weft__task *task, bool fenced)
 {
 	/* relaxed: its own store. */
 	struct weft__task *old = weft__load(&slot->task, relaxed);
@@ -100,13 +103,14 @@ weft__handoff_slot_swap(struct weft__handoff_slot *slot, struct weft__task *task
 		/* relaxed: the barriers order it. */
 		claim = weft__load(&slot->claim, relaxed);
 	}
-	return __builtin_expect(claim == 0, 1) ? old :
-						 weft__handoff_slot_settle(slot, old);
+	return __builtin_expect(claim == 0, 1) ?
+		       old :
+		       weft__handoff_slot_settle(slot, old);
 }
 
 /* Owner only: takes the task out, if there is one. */
-static inline struct weft__task *weft__handoff_slot_take(struct weft__handoff_slot *slot,
-						 bool fenced)
+static inline struct weft__task *
+weft__handoff_slot_take(struct weft__handoff_slot *slot, bool fenced)
 {
 	if (!weft__handoff_slot_has(slot))
 		return NULL;

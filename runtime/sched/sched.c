@@ -191,7 +191,8 @@ static bool any_work(struct weft__worker *worker)
 		if (weft__runq_visible(&peer->runq) ||
 		    weft__runq_visible(&peer->outbound))
 			return true;
-		if (weft__spawn_queue_count(&peer->spawn_queue)) /* mutate: recheck */
+		if (weft__spawn_queue_count(
+			    &peer->spawn_queue)) /* mutate: recheck */
 			return true;
 	}
 	return false;
@@ -205,8 +206,9 @@ static void found(struct weft__worker *worker)
 	worker->searching = false;
 	worker->claimed = false;
 	/* Who pushed while there was a searcher has woken nobody. */
-	if (weft__idle_found(&runtime->idle) && !weft__worker_limit_suffices(worker) &&
-	    any_work(worker)) /* mutate: recheck=false */
+	if (weft__idle_found(&runtime->idle) &&
+	    !weft__worker_limit_suffices(worker) &&
+	    any_work(worker))			 /* mutate: recheck=false */
 		weft__wake_one(runtime, worker); /* mutate: wake */
 }
 
@@ -311,7 +313,8 @@ static uint64_t sleep_ns(struct weft__worker *worker)
 {
 	uint64_t wait_ns = weft__monitor_wait_ns(worker);
 
-	if (weft__unlikely(weft__stack_wait_any(&worker->runtime->stack_wait)) &&
+	if (weft__unlikely(
+		    weft__stack_wait_any(&worker->runtime->stack_wait)) &&
 	    wait_ns > WEFT__STARVED_RETRY_NS)
 		wait_ns = WEFT__STARVED_RETRY_NS;
 	return weft__stop_wait_ns(worker, wait_ns);

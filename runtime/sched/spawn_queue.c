@@ -30,7 +30,8 @@ static void count_add(struct weft__spawn_queue *queue, uint32_t more)
 		    relaxed);
 }
 
-void weft__spawn_queue_push(struct weft__worker *worker, struct weft__task *task)
+void weft__spawn_queue_push(struct weft__worker *worker,
+			    struct weft__task *task)
 {
 	struct weft__spawn_queue *queue = &worker->spawn_queue;
 
@@ -57,7 +58,8 @@ static struct weft__task *take_newest(struct weft__spawn_queue *queue)
 
 /* Under the lock, if there is one.  Returns the first of at most so many; the
  * rest is linked behind it. */
-static struct weft__task *take_oldest(struct weft__spawn_queue *queue, uint32_t max)
+static struct weft__task *take_oldest(struct weft__spawn_queue *queue,
+				      uint32_t max)
 {
 	struct weft__task *first = queue->oldest, *last = first;
 	uint32_t n = 1;
@@ -172,7 +174,8 @@ struct weft__task *weft__spawn_queue_steal(struct weft__worker *worker,
 	return first;
 }
 
-void weft__spawn_queue_empty(struct weft__worker *worker, struct weft__chain *chain)
+void weft__spawn_queue_empty(struct weft__worker *worker,
+			     struct weft__chain *chain)
 {
 	struct weft__spawn_queue *queue = &worker->spawn_queue;
 

@@ -60,7 +60,8 @@ static inline uint32_t weft__spawn_queue_count(struct weft__spawn_queue *queue)
 }
 
 /* Adds one, the newest.  Owner only. */
-void weft__spawn_queue_push(struct weft__worker *worker, struct weft__task *task);
+void weft__spawn_queue_push(struct weft__worker *worker,
+			    struct weft__task *task);
 
 /* Takes the newest of the worker's own; some that are nearly so go into its
  * ring, which is empty.  NULL: there is none.  Owner only. */
@@ -78,6 +79,7 @@ struct weft__task *weft__spawn_queue_steal(struct weft__worker *worker,
 				     uint32_t max);
 
 /* Moves all of the worker's own to the end of a chain. */
-void weft__spawn_queue_empty(struct weft__worker *worker, struct weft__chain *chain);
+void weft__spawn_queue_empty(struct weft__worker *worker,
+			     struct weft__chain *chain);
 
 #endif

@@ -18,7 +18,8 @@ static void stats_read(struct weft__worker *worker, uint64_t *words)
 }
 
 /* Stacks that tasks have, at some moment of the call.  The lock keeps a stack
- * that moves between a cache and the rest from being missed or counted twice. */
+ * that moves between a cache and the rest from being missed or counted twice.
+ * */
 static uint64_t stacks_bound(struct weft_runtime *runtime)
 {
 	struct weft__stacks *stacks = &runtime->stacks;

@@ -124,8 +124,8 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 }
 
 /* Waits until somebody wakes the running task.  May return early: the caller
- * checks what it waits for (wait_reason.h), in a loop.  Returns the worker it now
- * runs on. */
+ * checks what it waits for (wait_reason.h), in a loop.  Returns the worker it
+ * now runs on. */
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason);
 

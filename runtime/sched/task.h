@@ -97,7 +97,8 @@ struct weft__task {
 	union {
 		void *sp; /* saved stack pointer while it does not run */
 		void *state_at; /* of a future that has begun */
-		struct weft__task *older; /* before its first; see spawn_queue.h */
+		struct weft__task
+			*older; /* before its first; see spawn_queue.h */
 	};
 	struct weft__stack *stack; /* NULL until its first run; of a future
 				      for ever */
@@ -135,7 +136,8 @@ struct weft__task {
 	};
 
 	/* What waiting touches, and no task that merely runs. */
-	weft__atomic(uint64_t) op; /* operation in flight: see io/request/op.h */
+	weft__atomic(
+		uint64_t) op; /* operation in flight: see io/request/op.h */
 	union {
 		struct {
 			struct weft__task *fd_next; /* under its descriptor's
@@ -156,8 +158,9 @@ struct weft__task {
 				uint64_t op_call;
 				struct {
 					/* How often the number had begun to be
-					 * closed, see io/request/call.h; of one that
-					 * closes: whether it has an entry. */
+					 * closed, see io/request/call.h; of one
+					 * that closes: whether it has an entry.
+					 * */
 					uint8_t op_closes;
 					/* It begins in its next turn. */
 					bool op_begins;
@@ -167,7 +170,8 @@ struct weft__task {
 					union {
 						uint16_t connect_tries;
 						/* Of others: what they ask
-						 * for; see io/await_socket.c. */
+						 * for; see io/await_socket.c.
+						 * */
 						uint32_t op_asks;
 					};
 				};
@@ -187,7 +191,7 @@ _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 enum weft__awaits {
 	WEFT__AWAITS_BEGIN, /* it never ran */
 	WEFT__AWAITS_NOTHING,
-	WEFT__AWAITS_LATER, /* it has yet to begin; see runtime/future/await.c */
+	WEFT__AWAITS_LATER, /* it has yet to begin; see future/await.c */
 	WEFT__AWAITS_TURN,
 	WEFT__AWAITS_TIME,
 	WEFT__AWAITS_OP,
@@ -199,7 +203,7 @@ enum weft__awaits {
 	WEFT__AWAITS_NUMBER, /* the kernel's turn; */
 	WEFT__AWAITS_CLOSE,
 	WEFT__AWAITS_LATE, /* what came meanwhile has to end, too */
-	WEFT__AWAITS_END, /* nothing any more: its function has returned */
+	WEFT__AWAITS_END,  /* nothing any more: its function has returned */
 	WEFT__AWAITS_MANY,
 };
 
@@ -439,8 +443,8 @@ static inline struct weft__task *weft__task_living(struct weft_runtime *runtime,
 	return task;
 }
 
-/* What runtime/sched/task_pool.h cannot do from a worker's own list: a new record, or
- * -errno; one record given back; half of a full list. */
+/* What runtime/sched/task_pool.h cannot do from a worker's own list: a new
+ * record, or -errno; one record given back; half of a full list. */
 struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 				    struct weft__worker *worker);
 void weft__task_give_back(struct weft_runtime *runtime,

@@ -126,7 +126,7 @@ struct weft__worker {
 	bool backlog;	   /* something of ours is there, or in outbound, or
 			      has never run and is in fresh */
 	bool tick_over;	   /* the budget of the tick is spent */
-	bool fenced;	   /* immutable: there are no heavy barriers; handoff_slot.h */
+	bool fenced; /* immutable: no heavy barriers; handoff_slot.h */
 	void *sched_sp;	   /* the scheduler's own stack */
 	struct weft_runtime *runtime; /* immutable */
 	const struct weft__driver_ops *ops;

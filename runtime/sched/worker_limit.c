@@ -15,11 +15,12 @@ enum { SHARE = 10 };
 void weft__worker_limit_init(struct weft_runtime *runtime)
 {
 	/* relaxed: before the workers run. */
-	weft__store(&runtime->worker_limit.max, runtime->workers_count, relaxed);
+	weft__store(&runtime->worker_limit.max, runtime->workers_count,
+		    relaxed);
 	/* relaxed: likewise.  A judge may see the first limit before it sees
 	 * how long that holds. */
-	weft__store(&runtime->worker_limit.hold_ns, (uint64_t)WEFT__CROWD_HOLD_NS,
-		    relaxed);
+	weft__store(&runtime->worker_limit.hold_ns,
+		    (uint64_t)WEFT__CROWD_HOLD_NS, relaxed);
 }
 
 static uint32_t workers_running(struct weft_runtime *runtime)
@@ -50,7 +51,8 @@ static void limit_change(struct weft_runtime *runtime, struct change *change)
 	/* relaxed: advice. */
 	weft__store(&limit->hold_ns, change->hold_ns, relaxed);
 	/* relaxed: advice. */
-	weft__store(&limit->cpu_idle_ns, runtime->ops->cpu_idle(runtime), relaxed);
+	weft__store(&limit->cpu_idle_ns, runtime->ops->cpu_idle(runtime),
+		    relaxed);
 	/* relaxed: advice. */
 	weft__store(&limit->max, change->max, relaxed);
 	/* relaxed: advice. */
@@ -83,7 +85,8 @@ static bool processors_were_free(struct weft_runtime *runtime,
 {
 	uint64_t cpu_idle_ns = runtime->ops->cpu_idle(runtime);
 	/* relaxed: advice. */
-	uint64_t before_ns = weft__load(&runtime->worker_limit.cpu_idle_ns, relaxed);
+	uint64_t before_ns =
+		weft__load(&runtime->worker_limit.cpu_idle_ns, relaxed);
 
 	return !cpu_idle_ns || cpu_idle_ns - before_ns >=
 				    (change->now_ns - change->changed_ns) / 2;
@@ -109,7 +112,8 @@ static void limit_raise(struct weft_runtime *runtime, struct change *change)
 	limit_change(runtime, change);
 }
 
-static struct change limit_now(struct weft__worker_limit *limit, uint64_t now_ns)
+static struct change limit_now(struct weft__worker_limit *limit,
+			       uint64_t now_ns)
 {
 	return (struct change){
 		/* relaxed: advice. */

@@ -84,7 +84,8 @@ void weft__fiber_stack_reuse(struct weft__stack *stack)
 #endif
 
 #ifdef WEFT__TSAN
-void *weft__fiber_of(struct weft__fiber_thread *thread, struct weft__stack *stack)
+void *weft__fiber_of(struct weft__fiber_thread *thread,
+		     struct weft__stack *stack)
 {
 	return stack ? stack->tsan_fiber : thread->fiber;
 }
@@ -102,8 +103,8 @@ static void fiber_start(struct weft__fiber_thread *thread, void **fake,
 					    thread->bytes);
 }
 
-void weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
-		       struct weft__stack *to)
+void weft__fiber_leave(struct weft__fiber_thread *thread,
+		       struct weft__stack *from, struct weft__stack *to)
 {
 	fiber_start(thread, from ? &from->asan_fake : &thread->fake, to);
 }
@@ -116,7 +117,8 @@ void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 	fiber_start(thread, NULL, to);
 }
 
-void weft__fiber_arrive(struct weft__fiber_thread *thread, struct weft__stack *at)
+void weft__fiber_arrive(struct weft__fiber_thread *thread,
+			struct weft__stack *at)
 {
 	__sanitizer_finish_switch_fiber(at ? at->asan_fake :
 					     thread->fake,

@@ -42,15 +42,17 @@ void weft__fiber_thread_init(struct weft__fiber_thread *thread);
 
 #if defined(WEFT__ASAN)
 void weft__fiber_stack_reuse(struct weft__stack *stack);
-void weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
-		       struct weft__stack *to);
+void weft__fiber_leave(struct weft__fiber_thread *thread,
+		       struct weft__stack *from, struct weft__stack *to);
 void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 			    struct weft__stack *from, struct weft__stack *to);
-void weft__fiber_arrive(struct weft__fiber_thread *thread, struct weft__stack *at);
+void weft__fiber_arrive(struct weft__fiber_thread *thread,
+			struct weft__stack *at);
 #elif defined(WEFT__TSAN)
 void weft__fiber_stack_reuse(struct weft__stack *stack);
 void __tsan_switch_to_fiber(void *fiber, unsigned flags);
-void *weft__fiber_of(struct weft__fiber_thread *thread, struct weft__stack *stack);
+void *weft__fiber_of(struct weft__fiber_thread *thread,
+		     struct weft__stack *stack);
 
 /* In line: a function that returned after the switch would be taken off the
  * other fiber's record of calls. */
@@ -62,8 +64,8 @@ weft__fiber_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
 	__tsan_switch_to_fiber(weft__fiber_of(thread, to), 0);
 }
 static inline __attribute__((always_inline)) void
-weft__fiber_last_leave(struct weft__fiber_thread *thread, struct weft__stack *from,
-		       struct weft__stack *to)
+weft__fiber_last_leave(struct weft__fiber_thread *thread,
+		       struct weft__stack *from, struct weft__stack *to)
 {
 	(void)from;
 	__tsan_switch_to_fiber(weft__fiber_of(thread, to), 0);

@@ -38,7 +38,8 @@ enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 struct weft__stack {
 	union {
 		struct weft__stack *next;   /* in a cache */
-		struct weft__task_local *locals; /* of its task; see task_local.c */
+		struct weft__task_local
+			*locals; /* of its task; see task_local.c */
 	};
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */

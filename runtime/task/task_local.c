@@ -47,8 +47,9 @@ static struct weft__task_local *local_find(struct weft__task *task,
 	return local;
 }
 
-static int local_add(struct weft__task *task, const struct weft_task_local_key *key,
-		     weft_defer_fn fn, void *value)
+static int local_add(struct weft__task *task,
+		     const struct weft_task_local_key *key, weft_defer_fn fn,
+		     void *value)
 {
 	struct weft__task_local *local = malloc(sizeof(*local));
 
@@ -84,7 +85,8 @@ int weft_task_local_set(const struct weft_task_local_key *key, void *value)
 void *weft_task_local_get(const struct weft_task_local_key *key)
 {
 	struct weft__task *task = running();
-	struct weft__task_local *local = task && key ? local_find(task, key) : NULL;
+	struct weft__task_local *local =
+		task && key ? local_find(task, key) : NULL;
 
 	return local ? local->value : NULL;
 }

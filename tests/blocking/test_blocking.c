@@ -65,7 +65,8 @@ POOL_TEST(wrong_calls_are_refused, 0, 0)
 
 	ck_assert_int_eq(weft_blocking(NULL, NULL), -EINVAL);
 	ck_assert_int_eq(weft_blocking_stats_get(NULL, &stats), -EINVAL);
-	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), NULL), -EINVAL);
+	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), NULL),
+			 -EINVAL);
 	ck_assert_uint_eq(pool_stats().threads, 0);
 	return 0;
 }

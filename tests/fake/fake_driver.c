@@ -169,7 +169,8 @@ static unsigned fake_help(struct weft__worker *worker,
 					      late->index, fake->clock_ns);
 
 	if (late->index == 0)
-		made_ready += weft__timer_shards_turn(worker->runtime, worker, now_ns);
+		made_ready += weft__timer_shards_turn(worker->runtime, worker,
+						      now_ns);
 	return made_ready;
 }
 
@@ -330,7 +331,7 @@ static void step(struct weft__worker *worker)
 	uint64_t max = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
 
 	if (f->parked && worker->index == 0)
-		weft__lanes_wake(worker->runtime);
+		weft__timer_shards_wake(worker->runtime);
 	f->steps++;
 	f->busy = true;
 	set_stack(worker, outer);

@@ -38,7 +38,7 @@ struct fake_config {
 	bool reaps_asleep;    /* a worker takes the completions that end its
 				 sleep before it counts as awake, as it does
 				 on the kernel's rings */
-	bool sentinel_off;
+	bool monitor_off;
 	bool help_off;
 	unsigned tasks_max;
 	size_t stack_bytes;

@@ -2,9 +2,10 @@
 /*
  * Suite fault/sweep: no call that fails does harm.
  *
- * Of each scene (tests/fault/fault_scene.c), and each kind of call (tests/fault/fault.h),
- * the first call fails, in the next run the second one, and so on until a run
- * meets none that fails; by itself, and with all that follow for a while.
+ * Of each scene (tests/fault/fault_scene.c), and each kind of call
+ * (tests/fault/fault.h), the first call fails, in the next run the second one,
+ * and so on until a run meets none that fails; by itself, and with all that
+ * follow for a while.
  *
  *	each run, in a process of its own:
  *	the scene with the fault --> the scene without --> what is left?

@@ -45,7 +45,8 @@ static int64_t wakes(void *arg)
 				EXPECT(weft_future_wake(NULL, task) == 0);
 			/* pairs: wait_open */
 			weft__store(&gate.open, 1, release);
-			EXPECT(weft_future_wake(weft_runtime_self(), task) == 0);
+			EXPECT(weft_future_wake(weft_runtime_self(), task) ==
+			       0);
 			EXPECT(join(task) == 3);
 			EXPECT(weft__load(&gate.polls, relaxed) >= 1);
 			EXPECT(weft__load(&gate.polls, relaxed) <= 2 + i % 4);

@@ -4,7 +4,8 @@
  * a text that fits, is cut off cleanly and parses back into an equal address.
  *
  *	clang-14 -g -O1 -fsanitize=fuzzer,address,undefined -std=c11
- *		-D_GNU_SOURCE -Iinclude -I. tests/fuzz/fuzz_net_addr.c net/addr.c
+ *		-D_GNU_SOURCE -Iinclude -I. \
+ *		tests/fuzz/fuzz_net_addr.c net/addr.c
  *	./a.out -max_len=512 -max_total_time=60
  */
 #include <weft/addr.h>

@@ -5,12 +5,13 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/accept_scene.h"
-#include "tests/test_needs.h"
+#include "tests/support/accept_scene.h"
+#include "tests/support/needs.h"
 
 static struct weft__listener *listener_of(int fd)
 {
-	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd)->listener;
+	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd)
+		->listener;
 }
 
 /* ---- Taking ----------------------------------------------------------- */
@@ -314,11 +315,11 @@ static void make_single(struct weft__listener *listener)
 	at = weft_runtime_self()->workers[listener->shard];
 	listener->single = true;
 	weft__lock_drop(&entry->lock);
-	ck_assert_int_eq(weft__shard_cancel(
-				 weft__shard(at),
-				 weft__multishot_accept_user_data(listener->number,
-							  listener->fd)),
-			 0);
+	ck_assert_int_eq(
+		weft__shard_cancel(weft__shard(at),
+				   weft__multishot_accept_user_data(
+					   listener->number, listener->fd)),
+		0);
 	wait_until(listener_now(listener->fd).state == WEFT__LISTENER_IDLE);
 }
 

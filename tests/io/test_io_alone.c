@@ -6,10 +6,10 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "io/shard.h"
-#include "tests/expect.h"
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "io/request/shard.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 /* ---- Which runtimes ------------------------------------------------------ */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite io/cancel: each call of tests/support/io_calls.h in each state of
- * tests/support/io_states.h: cancelled, out of time, closed, shut down and shielded;
- * before it waits, while it does, in the moment in which it is let go on, and
- * after that.  It has exactly one outcome, no byte, connection or descriptor is
- * lost, and the next call finds the place whole.
+ * tests/support/io_states.h: cancelled, out of time, closed, shut down and
+ * shielded; before it waits, while it does, in the moment in which it is let go
+ * on, and after that.  It has exactly one outcome, no byte, connection or
+ * descriptor is lost, and the next call finds the place whole.
  *
  * A test case a call, a test a state: CK_RUN_CASE=accept.
  */

@@ -7,11 +7,11 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "runtime/fiber.h"
-#include "tests/refuse_setup.h"
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
-#include "tests/test_said.h"
+#include "runtime/stack/fiber.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
+#include "tests/support/stderr_capture.h"
 
 static weft__atomic(unsigned) enters;
 
@@ -521,12 +521,12 @@ END_TEST
 START_TEST(table_finds_what_it_made)
 {
 	static const int numbers[] = { 0, 1, 4095, 4096, 8191, 12345 };
-	struct weft__fds fds = { NULL, 0 };
+	struct weft__fd_table fds = { NULL, 0 };
 	struct weft__fd *entry, *again;
 	int any = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	ck_assert_int_ge(any, 0);
-	ck_assert_int_eq(weft__fds_init(&fds), 0);
+	ck_assert_int_eq(weft__fd_table_init(&fds), 0);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		ck_assert_int_ge(dup2(any, numbers[i]), 0);
 		ck_assert_int_eq(weft__fd_get(&fds, numbers[i], &entry), 0);

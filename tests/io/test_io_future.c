@@ -488,8 +488,8 @@ IO_TEST(futures_are_submitted)
 
 	opts.flags = WEFT_FUTURE;
 	for (int64_t i = 0; i < 100; i++)
-		ck_assert_int_eq(weft_submit(weft_runtime_self(), end_submitted, &i,
-					     sizeof(i), &opts),
+		ck_assert_int_eq(weft_submit(weft_runtime_self(), end_submitted,
+					     &i, sizeof(i), &opts),
 				 0);
 	return 0;
 }

@@ -232,9 +232,11 @@ static void wait_without_spinning(bool blocks)
 						&place[i].addr, 0);
 			wait_until(is_parked(tasks[i]));
 		}
-		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &before), 0);
+		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &before),
+				 0);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(50)), 0);
-		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &after), 0);
+		ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &after),
+				 0);
 		ck_assert_uint_lt(after.total.polls - before.total.polls, 250);
 		for (int i = 0; i < FAMILIES; i++)
 			ck_assert_int_eq(weft_cancel(tasks[i]), 0);

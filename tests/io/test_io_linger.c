@@ -5,7 +5,7 @@
  */
 #include <linux/sockios.h>
 
-#include "tests/stream_kit.h"
+#include "tests/support/stream_kit.h"
 
 struct scene {
 	int fd;

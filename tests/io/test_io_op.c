@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "tests/test_io_scene.h"
-#include "tests/test_needs.h"
+#include "tests/support/io_scene.h"
+#include "tests/support/needs.h"
 
 /* ---- io_uring_enter fails on demand ------------------------------------- */
 

@@ -6,10 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "io/ring.h"
-#include "tests/refuse_setup.h"
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "io/ring/ring.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
 
 /* ---- Errors from the kernel, on demand ---------------------------------- */
 

@@ -7,10 +7,10 @@
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 
-#include "io/direct.h"
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
-#include "tests/test_pages.h"
+#include "io/os/syscall.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/page_cache.h"
 
 enum { FILE_BYTES = 1 << 20 };
 

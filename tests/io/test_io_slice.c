@@ -7,8 +7,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 enum { ROUNDS = 50 };
 
@@ -222,9 +222,9 @@ int main(void)
 	TCase *slices = tcase_create("slices");
 
 	tcase_set_timeout(slices, 60);
-	tcase_set_tags(slices, "sentinel");
-	tcase_add_test(slices, sentinel_has_a_short_slice_and_tasks_do_not);
-	tcase_add_test(slices, sentinel_that_leaves_has_its_own_again);
+	tcase_set_tags(slices, "monitor");
+	tcase_add_test(slices, monitor_has_a_short_slice_and_tasks_do_not);
+	tcase_add_test(slices, monitor_that_leaves_has_its_own_again);
 	if (test_needs(test_can(policy_can_change_back),
 		       "policy_that_changes_meanwhile_loses_no_slice",
 		       "the right to leave SCHED_IDLE"))

@@ -395,7 +395,8 @@ STREAM_TEST(few_buffers_are_kept)
 /* It is the one that is warm. */
 static int64_t take_again(void *arg)
 {
-	struct weft__send_buffers *outs = &weft__shard(weft__worker_self())->outs;
+	struct weft__send_buffers *outs =
+		&weft__shard(weft__worker_self())->outs;
 	struct way *way = *(struct way **)arg;
 
 	for (int i = 0; i < 100; i++) {
@@ -501,7 +502,8 @@ static void fill_many(struct way *ways)
 	for (int i = 0; i < FULL_ONES; i++) {
 		struct weft_stream *stream = &ways[i].stream;
 
-		EXPECT(weft_stream_put(stream, bytes, WEFT__SEND_BUFFER_BYTES) == 0);
+		EXPECT(weft_stream_put(stream, bytes,
+				       WEFT__SEND_BUFFER_BYTES) == 0);
 		EXPECT(weft_stream_put(stream, bytes, 1) == 0);
 		if (weft__ring_unsubmitted(ring) > max)
 			max = weft__ring_unsubmitted(ring);

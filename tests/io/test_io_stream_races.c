@@ -3,8 +3,8 @@
  * Suite io/stream/races: waits that end early lose no byte, and many streams at
  * once do not meet each other's.
  */
-#include "tests/stream_kit.h"
-#include "tests/test_needs.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- Waits that end early ------------------------------------------------ */
 

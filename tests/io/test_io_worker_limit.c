@@ -2,8 +2,8 @@
 /*
  * Suite io/crowd: what is known of the machine, by which workers are limited.
  */
-#include "io/idled.h"
-#include "tests/test_io_common.h"
+#include "io/os/cpu_idle.h"
+#include "tests/support/io_kit.h"
 
 static uint64_t since_boot_ns(void)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of accepting (io/listen/accept.c, io/listen/listener.c, io/listen/multishot_accept.c): connections
- * meet futures or a task that wait, are cancelled, and a close.  Each is taken
- * once, is kept for the next, or is closed with the listener; who was given one
- * has it, however it was interrupted; nobody is left asleep.
+ * Model of accepting (io/listen/accept.c, io/listen/listener.c,
+ * io/listen/multishot_accept.c): connections meet futures or a task that wait,
+ * are cancelled, and a close.  Each is taken once, is kept for the next, or is
+ * closed with the listener; who was given one has it, however it was
+ * interrupted; nobody is left asleep.
  *
  * The request of the listener is armed from the start.  Thread 0 is a task, or
  * polls a future; thread 2 polls another.
@@ -92,7 +93,8 @@ void weft__fd_discard(struct weft__fd_table *of, int fd)
 static void complete(int32_t result, uint32_t flags)
 {
 	struct weft__completion completion = {
-		.user_data = weft__multishot_accept_user_data(listener.number, FD),
+		.user_data =
+			weft__multishot_accept_user_data(listener.number, FD),
 		.result = result,
 		.flags = flags,
 	};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of accepting on a socket that nothing was accepted on before, while it
- * is closed (io/accept.c, io/listener.c, io/incoming.c, io/close.c): the
- * request is refused, or is cancelled before the kernel closes the socket.  One
- * that came between would keep the socket open, and never end.  A task that
- * accepts later leaves no listener behind.
+ * is closed (io/listen/accept.c, io/listen/listener.c,
+ * io/listen/multishot_accept.c, io/request/close.c): the request is refused, or
+ * is cancelled before the kernel closes the socket.  One that came between
+ * would keep the socket open, and never end.  A task that accepts later leaves
+ * no listener behind.
  *
  * Thread 0 is a task, or polls a future, that accepts; thread 2 is a task that
  * closes.  The number stays nobody's.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the pool for blocking work (runtime/blocking/blocking.c, jobs.c): a job is
- * run once, by one thread, and its task has the result; or it is cancelled and
- * never begins.  A lane's jobs keep its limit.  No job waits for a thread that
- * does not come; all threads are joined, and nobody touches the pool after its
- * end.
+ * Model of the pool for blocking work (runtime/blocking/blocking.c, jobs.c): a
+ * job is run once, by one thread, and its task has the result; or it is
+ * cancelled and never begins.  A lane's jobs keep its limit.  No job waits for
+ * a thread that does not come; all threads are joined, and nobody touches the
+ * pool after its end.
  */
 #define TASKS_CLOCK
 #include "tests/model/waits.h"
@@ -231,7 +231,8 @@ static int64_t job_fn(void *arg)
 	/* Who is not alone would race here. */
 	if (w->alone)
 		guarded++;
-	model_assert(!w->alone || shard_is_bound(), "a lane with jobs is bound");
+	model_assert(!w->alone || shard_is_bound(),
+		     "a lane with jobs is bound");
 	w->after = 6;
 	return 7;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of closing a descriptor while somebody begins to read from it (io/request/fd_table.h,
- * io/request/close.c, io/request/op.c), each by a task or by a future: the read ends, whenever
- * it came.  Before, it is cancelled, and the kernel closes nothing that is in
- * use; meanwhile, it is refused; later, the kernel says what the number is by
- * then.
+ * Model of closing a descriptor while somebody begins to read from it
+ * (io/request/fd_table.h, io/request/close.c, io/request/op.c), each by a task
+ * or by a future: the read ends, whenever it came.  Before, it is cancelled,
+ * and the kernel closes nothing that is in use; meanwhile, it is refused;
+ * later, the kernel says what the number is by then.
  *
  * The old file stays open while a request is on it, and never has data: who
  * waits for it waits until he is cancelled.  As it is closed, the number may

@@ -292,8 +292,8 @@ static void wait_for_both_or_cancel(void *arg)
 }
 
 THREAD(one_is_done, written[model_self()] = 5; weft_wait_group_done(&count);)
-THREAD(adds_and_done, weft_wait_group_add(&count, 1); weft_wait_group_done(&count);
-       one_is_done(arg);)
+THREAD(adds_and_done, weft_wait_group_add(&count, 1);
+       weft_wait_group_done(&count); one_is_done(arg);)
 THREAD(one_is_done_and_cancel_0, one_is_done(arg); cancel(0);)
 
 static void check_count(void *arg)

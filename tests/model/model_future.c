@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures (runtime/future/future.c, runtime/future/await.c): one is polled by one at
- * a time, and again whenever it was woken; its end is counted, and is the end
- * of all that it had.
+ * Model of futures (runtime/future/future.c, runtime/future/await.c): one is
+ * polled by one at a time, and again whenever it was woken; its end is counted,
+ * and is the end of all that it had.
  */
 #define TASKS_WAITS
 #define TASKS_DRAIN

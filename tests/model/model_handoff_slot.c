@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `lifo` (runtime/sched/handoff_slot.h): its owner fills it and takes out
- * of it, and whoever helps a late worker takes out of it too.  A task comes out
- * once, on one side, and with all that was written before it was made ready.
+ * Model of the slot `lifo` (runtime/sched/handoff_slot.h): its owner fills it
+ * and takes out of it, and whoever helps a late worker takes out of it too.  A
+ * task comes out once, on one side, and with all that was written before it was
+ * made ready.
  */
 #include "tests/model/workers.h"
 

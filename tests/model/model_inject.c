@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/sched/inject.c and of its lock, runtime/base/lock.[ch]: each task
- * is taken once, in the order of pushes; the lock excludes, hands on what was
- * written under it, and is free in the end.
+ * Model of runtime/sched/inject.c and of its lock, runtime/base/lock.[ch]: each
+ * task is taken once, in the order of pushes; the lock excludes, hands on what
+ * was written under it, and is free in the end.
  */
 #include "tests/model/kit.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `joining` (runtime/sched/switch.h): a joiner that has switched to
- * what it joins is taken out by the end of that, by its suspension, or by the
- * helper of a late worker, who parks it; it may be interrupted meanwhile.  It
- * runs on once, and is never lost.
+ * Model of the slot `joining` (runtime/sched/switch.h): a joiner that has
+ * switched to what it joins is taken out by the end of that, by its suspension,
+ * or by the helper of a late worker, who parks it; it may be interrupted
+ * meanwhile.  It runs on once, and is never lost.
  */
 #define TASKS_JOINING
 #include "tests/model/tasks.h"

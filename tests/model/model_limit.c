@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of a scope's limit (runtime/task/scope_limit.c): who waits to start a task gets
- * the place of one that ends, or learns why not; no wake and no place is lost.
+ * Model of a scope's limit (runtime/task/scope_limit.c): who waits to start a
+ * task gets the place of one that ends, or learns why not; no wake and no place
+ * is lost.
  */
 #include "tests/model/tasks.h"
 

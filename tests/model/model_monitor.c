@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the monitor (runtime/sched/monitor.c): while a worker computes and the
- * others sleep, one of them looks up.  So what a computing worker keeps in its
- * queue, and needs, is run all the same.
+ * Model of the monitor (runtime/sched/monitor.c): while a worker computes and
+ * the others sleep, one of them looks up.  So what a computing worker keeps in
+ * its queue, and needs, is run all the same.
  *
  * Nothing but the monitor's looks takes time: each as much as makes others
  * late; two of them are a quiet time.  While nobody computes it waits in the

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of parking against the end of a runtime (runtime/sched/sched.c, runtime.c): a
- * worker that is about to park, or parks, leaves its loop when the runtime
- * stops; the driver is closed when all have left, and no thread ends sooner.
+ * Model of parking against the end of a runtime (runtime/sched/sched.c,
+ * runtime.c): a worker that is about to park, or parks, leaves its loop when
+ * the runtime stops; the driver is closed when all have left, and no thread
+ * ends sooner.
  */
 #define WORKERS_STOP
 #include <pthread.h>

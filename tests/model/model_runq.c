@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/sched/runq.h, with four slots: whatever the owner pushes is taken
- * once, by whom a CAS gave it, and what was written before the push is seen.
+ * Model of runtime/sched/runq.h, with four slots: whatever the owner pushes is
+ * taken once, by whom a CAS gave it, and what was written before the push is
+ * seen.
  */
 #define WEFT__RUNQ_SLOTS 4u
 #define WEFT__RUNQ_SHORT 4u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of scopes (runtime/task/scope.c): the owner is woken by the last end and
- * sees what all tasks wrote; nobody touches the scope after that; a
+ * Model of scopes (runtime/task/scope.c): the owner is woken by the last end
+ * and sees what all tasks wrote; nobody touches the scope after that; a
  * cancellation finds every task that waits, or that is about to.
  */
 #include "tests/model/tasks.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of select over what is no channel (runtime/sync/select_cases.c): ends of
- * tasks, points in time and descriptors, beside channels.  One case comes, and
- * a value that was received is not lost to another; whatever comes first wakes
- * the task; when the call returns no task is marked, no alarm armed, and
+ * Model of select over what is no channel (runtime/sync/select_cases.c): ends
+ * of tasks, points in time and descriptors, beside channels.  One case comes,
+ * and a value that was received is not lost to another; whatever comes first
+ * wakes the task; when the call returns no task is marked, no alarm armed, and
  * nothing of it left in a channel.
  */
 #define TASKS_CLOCK

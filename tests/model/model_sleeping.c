@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that sleep (timer/await_sleep.c), with the real lanes: the alarm
- * lies in the record, which another worker reads when it goes off.  Whatever
- * ends the sleep, nobody looks at it afterwards, and a later life of the record
- * is not disturbed.
+ * Model of futures that sleep (timer/await_sleep.c), with the real lanes: the
+ * alarm lies in the record, which another worker reads when it goes off.
+ * Whatever ends the sleep, nobody looks at it afterwards, and a later life of
+ * the record is not disturbed.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
@@ -28,8 +28,8 @@ static void alarm_over(void *alarm, size_t bytes)
 enum { LANES = 2, SOON_NS = 1 << 20, LATE_NS = 1 << 30 };
 
 static struct weft__timer_shard shard_pool[LANES];
-static _Alignas(struct weft__timer_shards) unsigned char
-	shards_bytes[sizeof(struct weft__timer_shards) + LANES * sizeof(uint64_t)];
+static _Alignas(struct weft__timer_shards) unsigned char shards_bytes
+	[sizeof(struct weft__timer_shards) + LANES * sizeof(uint64_t)];
 static struct weft__timer_shards *const shards = (void *)shards_bytes;
 
 /* relaxed: passed on by the wake, as far as it is. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of what is put into streams (io/stream/stream_put.c, io/out.[ch], and the rest
- * of io/stream.[ch], io/stream/stream_complete.c, io/stream/stream_send.c): who reaps tells a
- * stream of what was sent, in full or not, while the task that reads puts,
- * peeks, flushes, writes, is woken for other reasons, and closes.
+ * Model of what is put into streams (io/stream/stream_put.c, io/out.[ch], and
+ * the rest of io/stream.[ch], io/stream/stream_complete.c,
+ * io/stream/stream_send.c): who reaps tells a stream of what was sent, in full
+ * or not, while the task that reads puts, peeks, flushes, writes, is woken for
+ * other reasons, and closes.
  *
  *   - All that was put is sent, in order, and once (M5); unless the task was
  *     told why not.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of a task's state word (runtime/sched/task.h), and of those who wait for a
- * task (runtime/task/join.c): no wake is lost, none runs a task twice, each end is
- * counted once, each record freed once, and results are seen.
+ * Model of a task's state word (runtime/sched/task.h), and of those who wait
+ * for a task (runtime/task/join.c): no wake is lost, none runs a task twice,
+ * each end is counted once, each record freed once, and results are seen.
  */
 #define TASKS_CLOCK
 #include "tests/model/tasks.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of looking at a task that waits (runtime/sched/task_hold.h): no wake is lost, none
- * runs a task twice, nobody runs it while it is held, and who holds it sees
- * what it wrote before it waited.
+ * Model of looking at a task that waits (runtime/sched/task_hold.h): no wake is
+ * lost, none runs a task twice, nobody runs it while it is held, and who holds
+ * it sees what it wrote before it waited.
  */
 #include "tests/model/tasks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of timer/timer_shard.c: worker 0 does not sleep past an alarm that another
- * worker arms; who disarms has the alarm's memory to himself; each alarm goes
- * off once or is disarmed, however many turn.
+ * Model of timer/timer_shard.c: worker 0 does not sleep past an alarm that
+ * another worker arms; who disarms has the alarm's memory to himself; each
+ * alarm goes off once or is disarmed, however many turn.
  */
 #include "tests/model/kit.h"
 
@@ -29,8 +29,8 @@ static struct weft_runtime runtime;
 static struct weft__worker pool[WORKERS];
 static struct weft__worker *pool_pointers[WORKERS];
 static struct weft__timer_shard shard_pool[WORKERS];
-static _Alignas(struct weft__timer_shards) unsigned char
-	shards_bytes[sizeof(struct weft__timer_shards) + WORKERS * sizeof(uint64_t)];
+static _Alignas(struct weft__timer_shards) unsigned char shards_bytes
+	[sizeof(struct weft__timer_shards) + WORKERS * sizeof(uint64_t)];
 static struct weft__timer_shards *const shards = (void *)shards_bytes;
 static struct weft__alarm soon, far_off;
 static struct model_event woken, ready[2];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of io/request/trylock.h: one holder at a time; and whatever a refused one wrote
- * before is looked at, by the holder, or by whoever holds the lock next.
+ * Model of io/request/trylock.h: one holder at a time; and whatever a refused
+ * one wrote before is looked at, by the holder, or by whoever holds the lock
+ * next.
  */
 #include "io/request/trylock.h"
 #include "tests/model/kit.h"

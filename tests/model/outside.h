@@ -24,13 +24,14 @@ void weft__timer_shards_close(struct weft_runtime *of)
 	(void)of;
 }
 
-void weft__timer_shards_arm(struct weft__worker *worker, struct weft__alarm *alarm,
-		     uint64_t deadline_ns)
+void weft__timer_shards_arm(struct weft__worker *worker,
+			    struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	(void)worker, (void)alarm, (void)deadline_ns;
 }
 
-bool weft__timer_shards_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
+bool weft__timer_shards_disarm(struct weft_runtime *of,
+			       struct weft__alarm *alarm)
 {
 	(void)of, (void)alarm;
 	return false;
@@ -47,8 +48,8 @@ void weft__timer_shards_wake(struct weft_runtime *of)
 	(void)of;
 }
 
-unsigned weft__timer_shards_turn(struct weft_runtime *of, struct weft__worker *here,
-			  uint64_t now_ns)
+unsigned weft__timer_shards_turn(struct weft_runtime *of,
+				 struct weft__worker *here, uint64_t now_ns)
 {
 	(void)of, (void)here, (void)now_ns;
 	return 0;

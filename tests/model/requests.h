@@ -111,7 +111,8 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 	return 0;
 }
 
-int weft__fd_make(struct weft__fd_table *of, int fd, struct weft__fd **ret_entry)
+int weft__fd_make(struct weft__fd_table *of, int fd,
+		  struct weft__fd **ret_entry)
 {
 	(void)of, (void)fd, (void)ret_entry;
 	return -ENOMEM;

@@ -392,15 +392,15 @@ ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes, int flags)
 }
 
 /* A stream is never busy. */
-int weft__fixed_files_enter(struct weft__fixed_files *files, struct weft__ring *ring,
-		      int fd)
+int weft__fixed_files_enter(struct weft__fixed_files *files,
+			    struct weft__ring *ring, int fd)
 {
 	(void)files, (void)ring, (void)fd;
 	return -1;
 }
 
-void weft__fixed_files_leave(struct weft__fixed_files *files, struct weft__ring *ring,
-		       int place)
+void weft__fixed_files_leave(struct weft__fixed_files *files,
+			     struct weft__ring *ring, int place)
 {
 	(void)files, (void)ring, (void)place;
 }
@@ -457,8 +457,9 @@ static void *memory_take(size_t bytes)
 static void memory_free(void *freed)
 {
 	if (freed)
-		model_free(freed, out_free(freed) ? sizeof(struct weft__send_buffer) :
-						    sizeof(own));
+		model_free(freed, out_free(freed) ?
+					  sizeof(struct weft__send_buffer) :
+					  sizeof(own));
 }
 
 /* The lock was dropped before the wake-up; then another may be the next to

@@ -97,7 +97,8 @@ static bool is_hint(const volatile void *p)
 	       (offset >= offsetof(struct weft__worker, outbound) &&
 		offset < sizeof(pool[0])) ||
 	       p == &runtime.active_ns ||
-	       (uintptr_t)p - (uintptr_t)&runtime.worker_limit < sizeof(runtime.worker_limit);
+	       (uintptr_t)p - (uintptr_t)&runtime.worker_limit <
+		       sizeof(runtime.worker_limit);
 }
 
 /* The worker whose thread this is. */

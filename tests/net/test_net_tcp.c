@@ -6,8 +6,8 @@
 
 #include <sys/syscall.h>
 
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 static bool without_ipv6;
 

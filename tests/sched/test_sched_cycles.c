@@ -7,8 +7,8 @@
  */
 #include <sys/socket.h>
 
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 enum {
 	WARM_UP = 50, /* until allocators and caches have what they keep */

@@ -196,7 +196,8 @@ static int64_t submit_late(void *arg)
 	WEFT_SHIELD
 		while (!weft__load(&late.refused, acquire))
 			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-	ck_assert_int_eq(weft_submit(weft_runtime_self(), nothing, NULL, 0, NULL),
+	ck_assert_int_eq(weft_submit(weft_runtime_self(), nothing, NULL, 0,
+				     NULL),
 			 -ESHUTDOWN);
 	return 0;
 }
@@ -331,8 +332,8 @@ static int64_t computes(void *arg)
 		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 
 		opts.name = "digger";
-		ck_assert_int_eq(weft_submit(weft_runtime_self(), computes, NULL, 0,
-					     &opts),
+		ck_assert_int_eq(weft_submit(weft_runtime_self(), computes,
+					     NULL, 0, &opts),
 				 0);
 		thread_pause_ns(10000000);
 		return weft_yield();
@@ -553,7 +554,8 @@ static int64_t clean_up(void *arg)
 static int64_t leave_one_that_cleans_up(void *arg)
 {
 	(void)arg;
-	ck_assert_int_eq(submit_named(weft_runtime_self(), clean_up, "maid"), 0);
+	ck_assert_int_eq(submit_named(weft_runtime_self(), clean_up, "maid"),
+			 0);
 	return 3;
 }
 

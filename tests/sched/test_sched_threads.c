@@ -8,11 +8,11 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "runtime/fiber.h"
-#include "tests/expect.h"
-#include "tests/test_death.h"
-#include "tests/test_io_common.h"
-#include "tests/test_needs.h"
+#include "runtime/stack/fiber.h"
+#include "tests/support/death.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 /* Sanitizers keep more of each task than its stack. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
@@ -374,8 +374,8 @@ static int64_t crowd_of_sleepers(void *arg)
 		/* Until all of them have run, and sleep. */
 		do {
 			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
-			ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats),
-					 0);
+			ck_assert_int_eq(
+				weft_stats_get(weft_runtime_self(), &stats), 0);
 		} while (stats.stacks < count + 1);
 		ck_assert_uint_eq(stats.stacks, count + 1);
 		ck_assert_uint_ge(stats.tasks, count);

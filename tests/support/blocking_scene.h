@@ -88,7 +88,8 @@ static inline struct weft_blocking_stats pool_stats(void)
 {
 	struct weft_blocking_stats stats;
 
-	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), &stats), 0);
+	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), &stats),
+			 0);
 	return stats;
 }
 

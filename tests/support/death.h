@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/test_pipe.h"
+#include "tests/support/pipe.h"
 
 /* How it ended, and what it said. */
 struct death {

@@ -63,7 +63,8 @@ static inline void wait_for_all_workers(void)
 {
 	struct weft_worker_stats stats;
 
-	for (unsigned i = 0; weft_stats_worker(weft_runtime_self(), i, &stats) == 0;)
+	for (unsigned i = 0;
+	     weft_stats_worker(weft_runtime_self(), i, &stats) == 0;)
 		if (stats.ticks > 0 || stats.parks > 0 || stats.polls > 0)
 			i++;
 		else

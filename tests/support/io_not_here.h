@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library exports and tests/support/io_calls.h has no row for, and why.
+ * What the library exports and tests/support/io_calls.h has no row for, and
+ * why.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_NOT_HERE_H
 #define WEFT_TESTS_SUPPORT_IO_NOT_HERE_H

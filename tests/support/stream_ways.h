@@ -224,7 +224,8 @@ static inline void answer_bit_by_bit(struct way *way)
 		put_bytes(way, WEFT__SEND_BUFFER_BYTES, 0);
 		WEFT_SUPERVISE (scope) {
 			kit_go(scope, sip_and_ask, way);
-			put_bytes(way, WEFT__SEND_BUFFER_BYTES, WEFT__SEND_BUFFER_BYTES);
+			put_bytes(way, WEFT__SEND_BUFFER_BYTES,
+				  WEFT__SEND_BUFFER_BYTES);
 			EXPECT(weft_stream_peek(&way->stream, &data) == 3);
 			weft_stream_skip(&way->stream, 3);
 		}

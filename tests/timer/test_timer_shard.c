@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite timer/lanes: the claims of timer/timer_shard.h, A1 to A4, one by one in one
- * thread, and two races with threads.
+ * Suite timer/lanes: the claims of timer/timer_shard.h, A1 to A4, one by one in
+ * one thread, and two races with threads.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -57,7 +57,8 @@ static void arm(unsigned shard, struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	*alarm = (struct weft__alarm){ .task = by_hand.nobody,
 				       .kind = WEFT__ALARM_WAKE };
-	weft__timer_shards_arm(by_hand.runtime->workers[shard], alarm, deadline_ns);
+	weft__timer_shards_arm(by_hand.runtime->workers[shard], alarm,
+			       deadline_ns);
 }
 
 static bool disarm(struct weft__alarm *alarm)
@@ -372,7 +373,8 @@ static void *race_armer(void *arg)
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		alarm = &alarms[random >> 40 & (RACE_ALARMS - 1)];
 		if (alarm->armed) {
-			disarmed += weft__timer_shards_disarm(race.runtime, alarm);
+			disarmed +=
+				weft__timer_shards_disarm(race.runtime, alarm);
 			memset(alarm, 0x5a, sizeof(*alarm));
 		}
 		/* No task has a generation of 0. */
@@ -398,7 +400,8 @@ static void *race_turner(void *arg)
 
 	/* acquire: the armers' last. */
 	while (weft__load(&race.armers, acquire))
-		(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
+		(void)weft__timer_shards_turn(race.runtime, worker,
+					      clock_ns(NULL));
 	(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
 	return NULL;
 }
@@ -444,7 +447,8 @@ static void *race_sleeper(void *arg)
 			if (!weft__load(&race.armers, acquire))
 				return NULL;
 		weft__timer_shards_wake(race.runtime);
-		(void)weft__timer_shards_turn(race.runtime, worker, clock_ns(NULL));
+		(void)weft__timer_shards_turn(race.runtime, worker,
+					      clock_ns(NULL));
 	}
 }
 

@@ -154,15 +154,15 @@ CONDITIONS = [
 TIMES = 20
 FRAGILE = {
     "test_dump_future": "looked for a time that was left; slow dumps took it",
-    "test_dump_lookout": "a stall is told without names under a sanitizer",
+    "test_dump_watchdog": "a stall is told without names under a sanitizer",
     "test_dump_waits": "as test_dump_future",
     "test_io_accept": "a charge of 10 ms was too little beside compilers",
     "test_io_alone": "slept 1 ms for a request to reach the kernel",
     "test_io_cancel": "took a slow start of a task for an early end",
     "test_io_close": "waited 1 ms for a thread that had not run yet",
-    "test_io_crowd": "a worker without a processor seemed to compute",
+    "test_io_worker_limit": "a worker without a processor seemed to compute",
     "test_io_file": "an uncached page was there before the look at it",
-    "test_io_files": "the descriptors' limit was not the kernel's",
+    "test_io_fixed_files": "the descriptors' limit was not the kernel's",
     "test_io_future_accept": "as test_io_accept",
     "test_io_op": "did not wait for each byte of a slow reader",
     "test_io_races": "its count of started calls hangs on how threads run",
@@ -171,8 +171,8 @@ FRAGILE = {
     "test_io_stream_kernel": "room and input came in the other order",
     "test_io_stream_misuse": "a peer's buffer took all that was to get stuck",
     "test_io_stream_put_races": "as test_io_stream_kernel",
-    "test_runtime_dump": "as test_dump_future",
-    "test_runtime_stop": "a time for the end ran out on a busy machine",
+    "test_dump_tasks": "as test_dump_future",
+    "test_sched_stop": "a time for the end ran out on a busy machine",
 }
 
 

@@ -40,12 +40,12 @@ FEW = {"WEFT_TEST_FEW": "4"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
 # They begin first, so that none runs on alone at the end.
 LONGEST = ("model_stream_put", "model_stream", "model_close", "model_limit",
-           "model_idle", "model_joining", "model_sentinel", "test_sched_crowd",
+           "model_idle", "model_joining", "model_monitor", "test_sched_worker_limit",
            "test_sched_fair")
 # Every day they have one preemption: they take 35 CPU seconds, not 136 of the
 # 225 of all models.  What takes two preemptions to find, CI finds.
 BOUNDED = ("model_stream_put", "model_stream", "model_close", "model_idle",
-           "model_joining", "model_sentinel")
+           "model_joining", "model_monitor")
 # Every day each safeguard is judged once, under load or without, whichever is
 # harder to keep; hand-over has its tests on virtual time besides.
 SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
@@ -138,7 +138,7 @@ CPU_S = {
     "asan": (200, 540),
     "tsan": (130, 350),
     "clang": (0, 310),
-    "no-sentinel": (0, 170),
+    "no-monitor": (0, 170),
     "valgrind": (0, 240),
     "aarch64": (0, 890),
     "fuzz": (0, 40),
@@ -159,7 +159,7 @@ STAGES = [
                                    "-Dbench=disabled"),
           env={**ASAN, **FEW}, slowness=4,
           brief=Brief(only=suites("memcheck portable"), env=FEWEST,
-                      skipped=("test_sched_crowd", "test_sched_fair")),
+                      skipped=("test_sched_worker_limit", "test_sched_fair")),
           planted=(("planted_asan", "AddressSanitizer: heap-use-after-free"),
                    ("planted_ubsan", "signed integer overflow"))),
     # Without what runs on one thread: there is no race to find.  Every day: the
@@ -178,9 +178,9 @@ STAGES = [
     # No look finds a task that was not woken: a wake-up that is lost stays so.
     # What tests the looking is left out; runs on the fake driver choose by
     # themselves.
-    Stage("no-sentinel", like="gcc", suites=suites("check"), level="all",
+    Stage("no-monitor", like="gcc", suites=suites("check"), level="all",
           without=suites("portable model"),
-          env={"WEFT_TEST_SENTINEL": "off", "CK_EXCLUDE_TAGS": "sentinel"}),
+          env={"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}),
     Stage("valgrind", options=PLAIN + WITHOUT_PROGRAMS + ("-Dvalgrind=true",),
           suites=suites("memcheck"), wrapper=VALGRIND, slowness=20,
           level="all",

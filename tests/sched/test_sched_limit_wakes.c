@@ -5,8 +5,8 @@
  */
 #include <weft/weft.h>
 
-#include "runtime/crowd.h"
-#include "tests/fake_check.h"
+#include "runtime/sched/worker_limit.h"
+#include "tests/fake/fake_check.h"
 
 enum { MANY = 48, ROUNDS = 40, SEEDS = 10 };
 
@@ -20,7 +20,7 @@ static uint64_t wakes_sent(void)
 {
 	struct weft_stats stats;
 
-	EXPECT(weft_stats(fake_runtime(), &stats) == 0);
+	EXPECT(weft_stats_get(fake_runtime(), &stats) == 0);
 	return stats.total.wakes_sent;
 }
 
@@ -43,9 +43,9 @@ static int64_t wait_together_often(void *arg)
 
 	(void)arg;
 	/* relaxed: one thread. */
-	weft__store(&runtime->crowd.most, 1u, relaxed);
+	weft__store(&runtime->worker_limit.max, 1u, relaxed);
 	/* relaxed: likewise. */
-	weft__store(&runtime->crowd.changed_ns, UINT64_MAX, relaxed);
+	weft__store(&runtime->worker_limit.changed_ns, UINT64_MAX, relaxed);
 	wait_together();
 	before = wakes_sent();
 	for (int i = 0; i < ROUNDS; i++)

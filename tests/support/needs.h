@@ -3,8 +3,8 @@
  * What a test needs that not every machine has.  Such a test is left out, and
  * the program prints its name.
  */
-#ifndef WEFT_TESTS_TEST_NEEDS_H
-#define WEFT_TESTS_TEST_NEEDS_H
+#ifndef WEFT_TESTS_SUPPORT_NEEDS_H
+#define WEFT_TESTS_SUPPORT_NEEDS_H
 
 #include <stdbool.h>
 #include <stdio.h>

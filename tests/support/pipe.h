@@ -3,8 +3,8 @@
  * A pipe for what a process writes to stderr.  A program may be started without
  * stdin, stdout and stderr, and those numbers are then the next free ones.
  */
-#ifndef WEFT_TESTS_TEST_PIPE_H
-#define WEFT_TESTS_TEST_PIPE_H
+#ifndef WEFT_TESTS_SUPPORT_PIPE_H
+#define WEFT_TESTS_SUPPORT_PIPE_H
 
 #include <check.h>
 #include <fcntl.h>
