@@ -429,7 +429,7 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 static bool uring_pending(struct weft__worker *worker)
 {
 	return weft__shard_pending(weft__shard(worker)) ||
-	       weft__timer_shards_due(worker, worker->ended_ns);
+	       weft__timer_shards_due(worker, worker->tick.ended_ns);
 }
 
 static unsigned uring_help(struct weft__worker *worker,

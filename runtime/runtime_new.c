@@ -60,12 +60,12 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 	worker->index = index;
 	worker->next_help = index + 1;
 	worker->random = runtime->ops->random(runtime) | 1;
-	worker->tick_budget = WEFT__TICK_BUDGET;
-	worker->average_ns = AVERAGE_FIRST_NS;
-	worker->interval = 20;
-	worker->keeps_no_tasks = runtime->tasks.small;
-	worker->until_inject = runtime->turn_off ? INT32_MAX : 20;
-	worker->clock_every = 1;
+	worker->tick.budget_max = WEFT__TICK_BUDGET;
+	worker->tick.average_ns = AVERAGE_FIRST_NS;
+	worker->tick.inject_interval = 20;
+	worker->caches.keep_no_tasks = runtime->tasks.small;
+	worker->tick.until_inject = runtime->turn_off ? INT32_MAX : 20;
+	worker->tick.clock_every = 1;
 	worker->alone = alone;
 	worker->fenced = !alone && !weft__heavy_barrier_prepare();
 	weft__runq_init(&worker->runq, 0, ring_slots, alone);

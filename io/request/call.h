@@ -175,7 +175,7 @@ static inline bool weft__call_is_lone(struct weft__worker *worker)
 	if (!weft__alone(worker) || weft__shard_busy(weft__shard(worker)))
 		return false;
 	return worker->ops_left == WEFT__OPS_BUDGET ||
-	       worker->ops->now(worker->runtime) - worker->tick_ns <
+	       worker->ops->now(worker->runtime) - worker->tick.began_ns <
 		       WEFT__TICK_NS;
 }
 

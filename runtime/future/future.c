@@ -11,7 +11,7 @@ static void begin(struct weft__worker *worker, struct weft__task *task)
 	bool on_heap = weft__task_is(task, WEFT__TASK_ARG_HEAP);
 
 	task->awaits = WEFT__AWAITS_NOTHING;
-	task->since_ns = worker->clock_ns;
+	task->since_ns = worker->tick.clock_ns;
 	task->state_at = on_heap ? task->arg_heap : task->state_inline;
 }
 
@@ -42,7 +42,7 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	else if (weft__unlikely(task->awaits == WEFT__AWAITS_NOTHING))
 		weft__future_disarm(worker, task);
 	weft__count(worker, WEFT__N_POLLS, 1);
-	worker->ran = true;
+	worker->tick.ran = true;
 	worker->ops_left = WEFT__OPS_BUDGET;
 	worker->polled_from = __builtin_frame_address(0);
 	worker->polled = task;

@@ -99,10 +99,11 @@ void weft__tell_peers(struct weft__worker *worker)
  * push before a tick is told of when it begins. */
 void weft__tell_peers_late(struct weft__worker *worker)
 {
-	if (!worker->ticks || !weft__idle_wants_wake(&worker->runtime->idle) ||
+	if (!worker->tick.runs_tasks ||
+	    !weft__idle_wants_wake(&worker->runtime->idle) ||
 	    weft__worker_limit_suffices(worker))
 		return;
-	if (worker->ops->now(worker->runtime) - worker->tick_ns >=
+	if (worker->ops->now(worker->runtime) - worker->tick.began_ns >=
 	    WEFT__WAKE_NS)
 		weft__wake_one(worker->runtime, worker);
 }
@@ -418,12 +419,12 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 /* The fuse: as many runs as until the nearest thing to look at. */
 void weft__fuse_set(struct weft__worker *worker)
 {
-	int32_t fuse = worker->budget;
+	int32_t fuse = worker->tick.budget;
 
-	if (worker->until_inject < fuse)
-		fuse = worker->until_inject;
-	if ((int32_t)worker->clock_every < fuse)
-		fuse = (int32_t)worker->clock_every;
+	if (worker->tick.until_inject < fuse)
+		fuse = worker->tick.until_inject;
+	if ((int32_t)worker->tick.clock_every < fuse)
+		fuse = (int32_t)worker->tick.clock_every;
 	if (fuse < 1)
 		fuse = 1;
 	worker->fuse = fuse;
@@ -436,8 +437,8 @@ void weft__fuse_set(struct weft__worker *worker)
 void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			int32_t runs)
 {
-	uint64_t longest_ns = now_ns - worker->clock_ns;
-	uint64_t others_ns = worker->average_ns * (uint64_t)(runs - 1);
+	uint64_t longest_ns = now_ns - worker->tick.clock_ns;
+	uint64_t others_ns = worker->tick.average_ns * (uint64_t)(runs - 1);
 
 	longest_ns = longest_ns > others_ns ? longest_ns - others_ns : 0;
 	/* relaxed: one writer. */
@@ -454,19 +455,21 @@ struct weft__task *weft__look_around(struct weft__worker *worker)
 	uint64_t now_ns = worker->ops->now(worker->runtime);
 	struct weft__task *task = NULL;
 
-	worker->budget -= worker->fuse_set;
-	worker->until_inject -= worker->fuse_set;
+	worker->tick.budget -= worker->fuse_set;
+	worker->tick.until_inject -= worker->fuse_set;
 	weft__note_longest(worker, now_ns, worker->fuse_set);
-	worker->clock_ns = now_ns;
+	worker->tick.clock_ns = now_ns;
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (worker->budget <= 0 || now_ns - worker->tick_ns >= WEFT__TICK_NS) {
+	if (worker->tick.budget <= 0 ||
+	    now_ns - worker->tick.began_ns >= WEFT__TICK_NS) {
 		worker->tick_over = true;
 		worker->fuse = worker->fuse_set = 1;
 		return NULL;
 	}
-	if (worker->until_inject <= 0) {
-		worker->until_inject = (int32_t)worker->interval;
+	if (worker->tick.until_inject <= 0) {
+		worker->tick.until_inject =
+			(int32_t)worker->tick.inject_interval;
 		weft__inbox_drain(worker);
 		task = weft__take_turn(worker);
 	}

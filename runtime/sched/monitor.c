@@ -64,7 +64,7 @@ static uint64_t watch_ns(struct weft__worker *worker)
 
 static void set_watches(struct weft__worker *worker, bool watches)
 {
-	worker->watches = watches;
+	worker->wake.watches = watches;
 	worker->ops->watch(worker, watches);
 }
 
@@ -167,7 +167,7 @@ void weft__monitor_ran(struct weft__worker *worker, uint64_t now_ns)
 {
 	/* relaxed: compared with a clock. */
 	weft__store(&worker->runtime->active_ns, now_ns, relaxed);
-	if (worker->watches) {
+	if (worker->wake.watches) {
 		weft__monitor_resign(worker->runtime, worker->index);
 		set_watches(worker, false);
 	}
@@ -184,7 +184,7 @@ bool weft__monitor_came(struct weft__worker *worker)
 		/* relaxed: likewise.  Or it was taken back. */
 		if (!weft__cas(place, &holder, self, relaxed))
 			return false;
-	} else if (holder != self || !worker->claimed) {
+	} else if (holder != self || !worker->wake.claimed) {
 		return false;
 	}
 	set_watches(worker, true);

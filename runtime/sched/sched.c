@@ -42,50 +42,51 @@ enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
 static struct weft__task *tick_begin(struct weft__worker *worker)
 {
 	struct weft__task *first = NULL;
-	uint64_t now_ns = worker->ended_ns ? worker->ended_ns :
+	uint64_t now_ns = worker->tick.ended_ns ? worker->tick.ended_ns :
 					     worker->ops->now(worker->runtime);
 
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (worker->drained)
+	if (worker->limit.drained)
 		/* relaxed: likewise. */
 		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
 	if (worker->runtime->workers_count > 1 &&
-	    now_ns - worker->looked_ns >= LOOK_NS)
+	    now_ns - worker->tick.looked_ns >= LOOK_NS)
 		weft__help_next(worker, now_ns);
 	weft__inbox_drain(worker);
 	if (weft__unlikely(weft__stack_wait_any(&worker->runtime->stack_wait)))
 		weft__stack_wait_serve(worker, now_ns);
-	worker->gives_way = !worker->stays &&
+	worker->limit.gives_way = !worker->limit.stays &&
 			    weft__worker_limit_gives_way(worker, now_ns);
-	worker->stays = false;
-	if (weft__unlikely(worker->gives_way))
+	worker->limit.stays = false;
+	if (weft__unlikely(worker->limit.gives_way))
 		weft__worker_limit_hand_over(worker, now_ns);
 	/* The runs are timed, not the polling; who comes from a sleep has
 	 * little to poll. */
-	worker->tick_ns = worker->woken ? now_ns :
+	worker->tick.began_ns = worker->wake.woken ? now_ns :
 					  worker->ops->now(worker->runtime);
-	worker->woken = false;
-	worker->clock_ns = worker->tick_ns;
-	worker->budget = worker->tick_budget;
+	worker->wake.woken = false;
+	worker->tick.clock_ns = worker->tick.began_ns;
+	worker->tick.budget = worker->tick.budget_max;
 	/* A chain through the slot that has used up a tick goes behind the
 	 * others: else it would go on for ever, a tick at a time. */
 	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MAX : 0;
 	worker->tick_over = false;
-	worker->ran = false;
+	worker->tick.ran = false;
 	/* relaxed: the owner's own. */
-	worker->tick_polls = weft__load(&worker->counts[WEFT__N_POLLS],
+	worker->tick.polls_before = weft__load(&worker->counts[WEFT__N_POLLS],
 					relaxed);
-	if (worker->until_inject <= 0) {
-		worker->until_inject = (int32_t)worker->interval;
+	if (worker->tick.until_inject <= 0) {
+		worker->tick.until_inject =
+			(int32_t)worker->tick.inject_interval;
 		first = weft__take_turn(worker);
 	}
-	worker->ticks = true;
+	worker->tick.runs_tasks = true;
 	weft__fuse_set(worker);
 	if (!first)
 		worker->fuse++; /* it burns down before a run */
-	if (worker->watches && (first || !weft__alone(worker)))
+	if (worker->wake.watches && (first || !weft__alone(worker)))
 		weft__monitor_ran(worker, now_ns);
 	return first;
 }
@@ -100,19 +101,20 @@ static uint32_t clamp(uint64_t value, uint32_t min, uint32_t max)
 static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 			uint32_t runs)
 {
-	uint64_t sample_ns = (now_ns - worker->tick_ns) / runs;
+	uint64_t sample_ns = (now_ns - worker->tick.began_ns) / runs;
 	uint64_t weight = runs > 16 ? 16 : runs;
 
-	worker->average_ns = (worker->average_ns * (160 - weight) +
+	worker->tick.average_ns = (worker->tick.average_ns * (160 - weight) +
 			      sample_ns * weight) / 160;
-	if (worker->average_ns == 0)
-		worker->average_ns = 1;
-	worker->interval = clamp(INTERVAL_TARGET_NS / worker->average_ns,
-				 INTERVAL_MIN, INTERVAL_MAX);
+	if (worker->tick.average_ns == 0)
+		worker->tick.average_ns = 1;
+	worker->tick.inject_interval =
+		clamp(INTERVAL_TARGET_NS / worker->tick.average_ns,
+		      INTERVAL_MIN, INTERVAL_MAX);
 	if (weft__unlikely(worker->runtime->turn_off))
-		worker->interval = INT32_MAX;
-	worker->clock_every =
-		clamp(CLOCK_TARGET_NS / worker->average_ns, 1, CLOCK_MAX);
+		worker->tick.inject_interval = INT32_MAX;
+	worker->tick.clock_every =
+		clamp(CLOCK_TARGET_NS / worker->tick.average_ns, 1, CLOCK_MAX);
 }
 
 static void tick_end(struct weft__worker *worker)
@@ -120,20 +122,20 @@ static void tick_end(struct weft__worker *worker)
 	int32_t burnt = worker->fuse_set - worker->fuse;
 	/* relaxed: the owner's own. */
 	uint64_t runs = weft__load(&worker->counts[WEFT__N_POLLS], relaxed) -
-			worker->tick_polls;
+			worker->tick.polls_before;
 
-	worker->until_inject -= burnt;
+	worker->tick.until_inject -= burnt;
 	weft__count(worker, WEFT__N_TICKS, 1);
-	worker->ended_ns = worker->clock_ns;
+	worker->tick.ended_ns = worker->tick.clock_ns;
 	/* Has anything run since the clock was read? */
 	if (burnt > 0) {
-		worker->ended_ns = worker->ops->now(worker->runtime);
-		weft__note_longest(worker, worker->ended_ns, burnt);
+		worker->tick.ended_ns = worker->ops->now(worker->runtime);
+		weft__note_longest(worker, worker->tick.ended_ns, burnt);
 	}
 	if (runs > 0)
-		tick_retune(worker, worker->ended_ns, (uint32_t)runs);
-	worker->ticks = false;
-	weft__worker_limit_look(worker, worker->ended_ns);
+		tick_retune(worker, worker->tick.ended_ns, (uint32_t)runs);
+	worker->tick.runs_tasks = false;
+	weft__worker_limit_look(worker, worker->tick.ended_ns);
 	if (worker->unfenced || worker->notify)
 		weft__tell_peers_fenced(worker);
 }
@@ -152,7 +154,7 @@ static void run(struct weft__worker *worker, struct weft__task *task)
 	}
 	worker->current = task;
 	worker->ops_left = WEFT__OPS_BUDGET;
-	worker->ran = true;
+	worker->tick.ran = true;
 	weft__context_switch(&worker->sched_sp, task->sp, NULL, task->stack,
 			     worker);
 	weft__arrive(worker);
@@ -203,8 +205,8 @@ static void found(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	worker->searching = false;
-	worker->claimed = false;
+	worker->wake.searching = false;
+	worker->wake.claimed = false;
 	/* Who pushed while there was a searcher has woken nobody. */
 	if (weft__idle_found(&runtime->idle) &&
 	    !weft__worker_limit_suffices(worker) &&
@@ -222,7 +224,7 @@ static void tick(struct weft__worker *worker)
 		weft__tell_peers(worker);
 	/* Woken to search, it found work of its own; that may take long, and
 	 * whoever pushes relies on those that search. */
-	if (task && worker->searching)
+	if (task && worker->wake.searching)
 		found(worker);
 	while (task) {
 		run(worker, task);
@@ -240,11 +242,11 @@ static bool begin_search(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	if (worker->gives_way)
+	if (worker->limit.gives_way)
 		return false;
-	if (!worker->searching && runtime->workers_count > 1)
-		worker->searching = weft__idle_search(&runtime->idle);
-	return worker->searching || runtime->workers_count == 1;
+	if (!worker->wake.searching && runtime->workers_count > 1)
+		worker->wake.searching = weft__idle_search(&runtime->idle);
+	return worker->wake.searching || runtime->workers_count == 1;
 }
 
 /* One round: the shared queue, every other ring from a random one on, the
@@ -269,7 +271,8 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 	if (begin_search(worker))
 		return search(worker);
 	/* In a crowd one that counts as searching may have no processor. */
-	if (!worker->gives_way && weft__worker_limit_limits(worker->runtime))
+	if (!worker->limit.gives_way &&
+	    weft__worker_limit_limits(worker->runtime))
 		return weft__take_injected(worker);
 	return NULL;
 }
@@ -279,14 +282,14 @@ static bool unparked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	worker->searching = worker->claimed =
+	worker->wake.searching = worker->wake.claimed =
 		weft__idle_unpark(&runtime->idle, worker->index);
-	worker->parked = false;
+	worker->wake.parked = false;
 	/* pairs: [park.token] */
 	weft__swap(&worker->park_word, (uint32_t)WEFT__PARK_EMPTY, acq_rel);
 	if (!weft__monitor_came(worker))
 		return false;
-	worker->claimed = false;
+	worker->wake.claimed = false;
 	return true;
 }
 
@@ -296,11 +299,12 @@ static void park_end(struct weft__worker *worker)
 	uint64_t now_ns = worker->ops->now(worker->runtime);
 	bool appointed = unparked(worker);
 
-	worker->ended_ns = now_ns;
-	worker->woken = true;
+	worker->tick.ended_ns = now_ns;
+	worker->wake.woken = true;
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (worker->watches && !worker->searching && weft__alone(worker)) {
+	if (worker->wake.watches && !worker->wake.searching &&
+	    weft__alone(worker)) {
 		weft__monitor_look(worker, now_ns);
 		return;
 	}
@@ -325,7 +329,7 @@ static void park_abort(struct weft__worker *worker)
 {
 	worker->ops->park_abort(worker);
 	/* Who has seen it as one that sleeps may have retired. */
-	if (!unparked(worker) && !worker->watches)
+	if (!unparked(worker) && !worker->wake.watches)
 		weft__monitor_ran(worker,
 				   worker->ops->now(worker->runtime));
 }
@@ -335,7 +339,7 @@ static void park_abort(struct weft__worker *worker)
  * there, is awake. */
 static bool is_forgotten(struct weft__worker *worker)
 {
-	if (!worker->gives_way)
+	if (!worker->limit.gives_way)
 		return any_work(worker);
 	return weft__all_parked(worker->runtime) && shared_work(worker);
 }
@@ -345,22 +349,22 @@ static void park(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	uint32_t empty = WEFT__PARK_EMPTY;
-	bool searched = worker->searching, last;
+	bool searched = worker->wake.searching, last;
 
-	if (worker->claimed)
+	if (worker->wake.claimed)
 		weft__count(worker, WEFT__N_WAKES_WASTED, 1);
-	worker->claimed = false;
-	worker->searching = false;
+	worker->wake.claimed = false;
+	worker->wake.searching = false;
 	/* From here on nobody else takes our completions, so none of them is
 	 * missed between the last look and the sleep. */
 	worker->ops->park_begin(worker);
-	worker->parked = true;
-	worker->ended_ns = 0;
+	worker->wake.parked = true;
+	worker->tick.ended_ns = 0;
 	/* relaxed: helpers compare it with a clock; 0: need not be helped. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
 	if (last && is_forgotten(worker)) { /* mutate: recheck=false */
-		worker->stays = true;
+		worker->limit.stays = true;
 		park_abort(worker);
 		return;
 	}
@@ -383,25 +387,25 @@ bool weft__worker_step(struct weft__worker *worker)
 	struct weft_runtime *runtime = worker->runtime;
 	struct weft__task *task;
 
-	if (worker->parked)
+	if (worker->wake.parked)
 		park_end(worker); /* a stepping driver's park is over */
 	/* pairs: [runtime.stop]; once a tick. */
 	if (weft__load(&runtime->stopping, acquire) != WEFT__STOP_NOT &&
 	    !weft__stop_step(worker))
 		return false;
 	tick(worker);
-	worker->drained = weft__alone(worker);
+	worker->limit.drained = weft__alone(worker);
 	/* Who has run all there was sleeps at once: the call that waits also
 	 * submits what the tasks have queued. */
-	if (worker->ran &&
-	    (!worker->drained || worker->ops->pending(worker) ||
+	if (worker->tick.ran &&
+	    (!worker->limit.drained || worker->ops->pending(worker) ||
 	     weft__stack_wait_any(&runtime->stack_wait)))
 		return true;
 	task = look_elsewhere(worker);
 	if (task) {
 		weft__push_next(worker, task);
-		worker->drained = false;
-		if (worker->searching)
+		worker->limit.drained = false;
+		if (worker->wake.searching)
 			found(worker);
 		return true;
 	}

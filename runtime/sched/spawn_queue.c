@@ -137,7 +137,7 @@ static uint32_t turn_share(struct weft__worker *worker, uint32_t share)
 	/* The ring is not empty now and then. */
 	if (queue->polls - queue->taken > RECENT)
 		return share < FEW ? share : FEW;
-	if (worker->clock_ns - queue->turn_ns < WEFT__SPAWN_TURN_NS &&
+	if (worker->tick.clock_ns - queue->turn_ns < WEFT__SPAWN_TURN_NS &&
 	    ++queue->turns % WEFT__SPAWN_TURNS)
 		return 0;
 	return WEFT__SHARE_MIN;
@@ -149,7 +149,7 @@ struct weft__task *weft__spawn_queue_turn(struct weft__worker *worker,
 	share = turn_share(worker, share);
 	if (!share)
 		return NULL;
-	worker->spawn_queue.turn_ns = worker->clock_ns;
+	worker->spawn_queue.turn_ns = worker->tick.clock_ns;
 	return weft__spawn_queue_steal(worker, worker, share);
 }
 

@@ -14,7 +14,7 @@
 static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 						  uint8_t size_class)
 {
-	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stack_cache *cache = &worker->caches.stacks;
 	struct weft__stack *stack = cache->free;
 
 	if (weft__unlikely(!stack ||
@@ -31,7 +31,7 @@ static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 static inline void weft__stack_put(struct weft__worker *worker,
 				   struct weft__stack *stack)
 {
-	struct weft__stack_cache *cache = &worker->stacks;
+	struct weft__stack_cache *cache = &worker->caches.stacks;
 
 	weft__fiber_stack_reuse(stack);
 	if (weft__unlikely(stack->size_class != worker->runtime->stack_class)) {

@@ -42,7 +42,7 @@ static struct weft__task *stack_wait_take(struct weft__worker *worker,
 		*asks = true;
 		wait->retry_ns = now_ns + WEFT__STARVED_RETRY_NS;
 	}
-	if (*asks || worker->stacks.free)
+	if (*asks || worker->caches.stacks.free)
 		task = weft__chain_take(&wait->chain);
 	/* relaxed: see weft__stack_wait_any. */
 	weft__store(&wait->count, wait->chain.count, relaxed);

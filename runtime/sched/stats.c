@@ -31,8 +31,8 @@ static uint64_t stacks_bound(struct weft_runtime *runtime)
 		free_count += stacks->free_count[i];
 	for (uint32_t i = 0; i < runtime->workers_count; i++)
 		/* relaxed: a look. */
-		free_count += weft__load(&runtime->workers[i]->stacks.count,
-					 relaxed);
+		free_count += weft__load(
+			&runtime->workers[i]->caches.stacks.count, relaxed);
 	weft__lock_drop(&stacks->lock);
 	/* A cache may grow while it is looked at. */
 	return carved > free_count ? carved - free_count : 0;

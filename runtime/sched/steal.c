@@ -107,7 +107,7 @@ void weft__help_next(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft__worker *other;
 
-	worker->looked_ns = now_ns;
+	worker->tick.looked_ns = now_ns;
 	if (worker->next_help == worker->index)
 		worker->next_help++;
 	other = weft__peer(worker, worker->next_help);

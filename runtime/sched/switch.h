@@ -62,7 +62,7 @@ static inline bool weft__bind(struct weft__worker *worker,
 		return false;
 	}
 	stack->task = task;
-	stack->since_ns = worker->clock_ns;
+	stack->since_ns = worker->tick.clock_ns;
 	task->sp = weft__context_prepare(stack, worker->runtime->control);
 	/* In this order, for who reads both (dump/still.h); no instruction. */
 	__asm__ volatile("" ::: "memory");

@@ -159,16 +159,16 @@ static int tasks_fetch(struct weft__task_slabs *slabs,
 	batch = slabs->batches;
 	if (batch) {
 		slabs->batches = batch->handle_next;
-		worker->free_tasks = batch;
-		worker->free_tasks_count = WEFT__FREE_TASKS_BATCH;
+		worker->caches.tasks = batch;
+		worker->caches.tasks_count = WEFT__FREE_TASKS_BATCH;
 	} else if (slabs->free) {
-		worker->free_tasks = slabs->free;
-		worker->free_tasks_count = slabs->free_count;
+		worker->caches.tasks = slabs->free;
+		worker->caches.tasks_count = slabs->free_count;
 		slabs->free = NULL;
 		slabs->free_count = 0;
 	} else {
-		error = tasks_carve(slabs, &worker->free_tasks,
-				    &worker->free_tasks_count);
+		error = tasks_carve(slabs, &worker->caches.tasks,
+				    &worker->caches.tasks_count);
 	}
 	weft__lock_drop(&slabs->lock);
 	return error;
@@ -207,7 +207,7 @@ struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 {
 	int error;
 
-	if (!worker || worker->keeps_no_tasks)
+	if (!worker || worker->caches.keep_no_tasks)
 		return tasks_fetch_one(&runtime->tasks);
 	error = tasks_fetch(&runtime->tasks, worker);
 	return error < 0 ? task_none(error) : weft__task_new(runtime, worker);
@@ -218,7 +218,7 @@ struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 void weft__tasks_give_back(struct weft__worker *worker)
 {
 	struct weft__task_slabs *slabs = &worker->runtime->tasks;
-	struct weft__task *first = worker->free_tasks, *last = first;
+	struct weft__task *first = worker->caches.tasks, *last = first;
 	struct weft__task *before[WEFT__AHEAD] = { NULL };
 
 	for (int i = 1; i < WEFT__FREE_TASKS_BATCH; i++) {
@@ -229,8 +229,8 @@ void weft__tasks_give_back(struct weft__worker *worker)
 		*some = last;
 		last = last->next;
 	}
-	worker->free_tasks = last->next;
-	worker->free_tasks_count -= WEFT__FREE_TASKS_BATCH;
+	worker->caches.tasks = last->next;
+	worker->caches.tasks_count -= WEFT__FREE_TASKS_BATCH;
 	last->next = NULL;
 	weft__lock_take(&slabs->lock);
 	first->handle_next = slabs->batches;

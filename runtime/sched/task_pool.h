@@ -40,11 +40,11 @@ static inline struct weft__task *weft__task_new(struct weft_runtime *runtime,
 {
 	struct weft__task *task;
 
-	if (weft__unlikely(!worker || !worker->free_tasks))
+	if (weft__unlikely(!worker || !worker->caches.tasks))
 		return weft__task_fetch(runtime, worker);
-	task = worker->free_tasks;
-	worker->free_tasks = task->next;
-	worker->free_tasks_count--;
+	task = worker->caches.tasks;
+	worker->caches.tasks = task->next;
+	worker->caches.tasks_count--;
 	weft__task_prefetch(task->ahead);
 	return task;
 }
@@ -61,13 +61,13 @@ static inline void weft__task_free(struct weft_runtime *runtime,
 	/* A stale handle that meets the new generation does nothing.
 	 * pairs: [task.free] */
 	weft__store(&task->state, weft__state_next(state), release);
-	if (weft__unlikely(!worker || worker->keeps_no_tasks)) {
+	if (weft__unlikely(!worker || worker->caches.keep_no_tasks)) {
 		weft__task_give_back(runtime, task);
 		return;
 	}
-	task->next = worker->free_tasks;
-	worker->free_tasks = task;
-	if (weft__unlikely(++worker->free_tasks_count > WEFT__FREE_TASKS_MAX))
+	task->next = worker->caches.tasks;
+	worker->caches.tasks = task;
+	if (weft__unlikely(++worker->caches.tasks_count > WEFT__FREE_TASKS_MAX))
 		weft__tasks_give_back(worker);
 }
 

@@ -105,6 +105,57 @@ enum weft__park_word {
 	WEFT__PARK_NOTIFIED,
 };
 
+/* The parts of a worker; all of them are the owner's. */
+
+/* What it may do in a tick, and what the tick has taken. */
+struct weft__worker_tick {
+	int32_t budget;	      /* runs left in this tick, but for the fuse */
+	int32_t budget_max;   /* WEFT__TICK_BUDGET, but in tests */
+	int32_t until_inject; /* runs until the injection queue is looked at */
+	uint32_t inject_interval; /* what that is set to */
+	uint32_t clock_every; /* runs between looks at the clock */
+	bool runs_tasks;      /* it does not poll or sleep */
+	bool ran;	      /* something in this tick */
+	uint64_t average_ns;  /* of a run, moving */
+	uint64_t began_ns;    /* when the tick began to run tasks */
+	uint64_t polls_before; /* runs before the tick */
+	uint64_t ended_ns;    /* when the tick before, or the sleep, ended; 0:
+				 neither */
+	uint64_t clock_ns;    /* the last look at the clock */
+	uint64_t looked_ns;   /* the last look at another worker */
+};
+
+/* Whether it searches, sleeps, or looks after the others. */
+struct weft__worker_wake {
+	bool searching;
+	bool claimed; /* was woken to search, not only to be the monitor, and
+			 has found nothing yet */
+	bool parked;  /* announced */
+	bool watches; /* as the monitor, or for one that is on its way; until
+			 it has seen to it that another one does, even if it
+			 was claimed, and so is none */
+	bool woken;   /* by a sleep that has just ended */
+};
+
+/* See worker_limit.h. */
+struct weft__worker_limits {
+	bool drained;	/* it had run all it had */
+	bool gives_way;
+	bool stays;	/* does not give way in its next tick */
+	uint64_t looked_ns; /* the last look at these figures; then */
+	uint64_t waited_ns; /* its thread had waited so long for processors */
+	uint64_t polls;	    /* and it had run so many tasks */
+	uint64_t completions;
+};
+
+/* What it keeps for tasks that begin here. */
+struct weft__worker_caches {
+	struct weft__task *tasks; /* free records */
+	uint32_t tasks_count;
+	bool keep_no_tasks; /* immutable: the limit of tasks is small */
+	struct weft__stack_cache stacks;
+};
+
 struct weft__worker {
 	/* Owner only, touched at each switch. */
 	struct weft__task *current;	/* NULL: the scheduler itself runs */
@@ -135,42 +186,13 @@ struct weft__worker {
 	uint32_t pushes;
 
 	/* Owner only, touched each tick. */
-	int32_t budget;	      /* runs left in this tick, but for the fuse */
-	int32_t until_inject; /* runs until the injection queue is looked at */
-	uint32_t interval;    /* what that is set to */
-	uint32_t clock_every; /* runs between looks at the clock */
-	uint64_t average_ns;  /* of a run, moving */
-	uint64_t tick_ns;     /* when the tick began to run tasks */
-	uint64_t tick_polls;  /* runs before the tick */
-	uint64_t ended_ns;    /* when the tick before, or the sleep, ended; 0:
-				 neither */
-	uint64_t clock_ns;    /* the last look at the clock */
-	uint64_t looked_ns;   /* the last look at another worker */
+	struct weft__worker_tick tick;
 	uint64_t random;
-	uint32_t next_help; /* whom to look at next */
-	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, but in tests */
-	bool searching;
-	bool ticks; /* runs tasks, and does not poll or sleep */
-	bool claimed; /* was woken to search, not only to be the monitor, and
-			 has found nothing yet */
-	bool parked;  /* announced */
-	bool watches; /* as the monitor, or for one that is on its way; until
-			 it has seen to it that another one does, even if it
-			 was claimed, and so is none */
-	bool ran;     /* something in this tick */
-	bool woken;   /* by a sleep that has just ended */
-	bool drained; /* it had run all it had; see worker_limit.h */
-	bool gives_way;		  /* see worker_limit.h; */
-	bool stays;		  /* but not in its next tick; it */
-	uint64_t limit_ns;	  /* looked last then, when the thread */
-	uint64_t limit_waited_ns; /* had waited so long for processors */
-	uint64_t limit_polls;	  /* and had run so many tasks */
-	uint64_t limit_completions;
-	struct weft__task *free_tasks;
-	uint32_t free_tasks_count;
-	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
+	uint32_t next_help; /* the worker to look at next */
 	bool alone; /* immutable: there is no other worker, and no helper */
-	struct weft__stack_cache stacks;
+	struct weft__worker_wake wake;
+	struct weft__worker_limits limit;
+	struct weft__worker_caches caches;
 	uint32_t index; /* immutable */
 	struct weft__fiber_thread own; /* the stack of its thread */
 

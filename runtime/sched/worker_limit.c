@@ -137,12 +137,12 @@ static bool look_at_runs(struct weft__worker *worker)
 	uint64_t completions =
 		/* relaxed: likewise. */
 		weft__load(&worker->counts[WEFT__N_COMPLETIONS], relaxed);
-	bool serves = completions - worker->limit_completions >
-			      (polls - worker->limit_polls) / 2 &&
-		      worker->average_ns < WEFT__TICK_NS / 2;
+	bool serves = completions - worker->limit.completions >
+			      (polls - worker->limit.polls) / 2 &&
+		      worker->tick.average_ns < WEFT__TICK_NS / 2;
 
-	worker->limit_polls = polls;
-	worker->limit_completions = completions;
+	worker->limit.polls = polls;
+	worker->limit.completions = completions;
 	return serves;
 }
 
@@ -150,21 +150,21 @@ static bool look_at_runs(struct weft__worker *worker)
 void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
-	uint64_t window_ns = now_ns - worker->limit_ns;
+	uint64_t window_ns = now_ns - worker->limit.looked_ns;
 	struct change change = limit_now(&runtime->worker_limit, now_ns);
-	bool whole = worker->limit_ns >= change.changed_ns &&
+	bool whole = worker->limit.looked_ns >= change.changed_ns &&
 		     window_ns < WINDOW_MAX_NS;
 	uint64_t waited_ns;
 
-	worker->limit_ns = now_ns;
+	worker->limit.looked_ns = now_ns;
 	/* relaxed: advice. */
 	weft__store(&worker->serves, look_at_runs(worker), relaxed);
 	if (runtime->workers_count == 1 || runtime->monitor_off ||
 	    now_ns < change.changed_ns)
 		return;
-	waited_ns = worker->limit_waited_ns;
-	worker->limit_waited_ns = worker->ops->waited(worker);
-	waited_ns = worker->limit_waited_ns - waited_ns;
+	waited_ns = worker->limit.waited_ns;
+	worker->limit.waited_ns = worker->ops->waited(worker);
+	waited_ns = worker->limit.waited_ns - waited_ns;
 	if (whole && waited_ns > window_ns / SHARE)
 		limit_lower(runtime, &change);
 	else
@@ -197,7 +197,7 @@ bool weft__worker_limit_has_enough(struct weft__worker *worker)
 	uint32_t max = weft__load(&runtime->worker_limit.max, relaxed);
 
 	return workers_running(runtime) >= max &&
-	       !is_loaded(worker, worker->clock_ns);
+	       !is_loaded(worker, worker->tick.clock_ns);
 }
 
 /* Of the workers with lower numbers than this one's: who runs, and who will
@@ -249,7 +249,7 @@ bool weft__worker_limit_is_beyond(struct weft__worker *worker, uint64_t now_ns)
 	struct lower lower;
 
 	/* relaxed: the owner's own. */
-	if (!worker->drained && !weft__load(&worker->serves, relaxed))
+	if (!worker->limit.drained && !weft__load(&worker->serves, relaxed))
 		return false;
 	if (any_loaded(worker, now_ns))
 		return false;

@@ -75,7 +75,8 @@ static inline uint64_t weft__worker_limit_late_ns(struct weft_runtime *runtime)
 static inline void weft__worker_limit_look(struct weft__worker *worker,
 				    uint64_t now_ns)
 {
-	if (weft__unlikely(now_ns - worker->limit_ns >= WEFT__CROWD_WINDOW_NS))
+	if (weft__unlikely(now_ns - worker->limit.looked_ns >=
+			   WEFT__CROWD_WINDOW_NS))
 		weft__worker_limit_judge(worker, now_ns);
 }
 

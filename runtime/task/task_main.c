@@ -210,7 +210,7 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 		__asm__ volatile("" ::: "memory");
 		next->stack = stack;
 		stack->task = next;
-		stack->since_ns = worker->clock_ns;
+		stack->since_ns = worker->tick.clock_ns;
 		worker->ops_left = WEFT__OPS_BUDGET;
 	}
 	worker->left_stack = stack;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/blocking: functions that block, on threads of their own.
+ * Suite blocking/blocking: functions that block, on threads of their own.
  */
 #include <signal.h>
 #include <sys/syscall.h>
@@ -436,7 +436,7 @@ static TCase *threads(void)
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/blocking");
+	Suite *suite = suite_create("blocking/blocking");
 
 	suite_add_tcase(suite, calls());
 	suite_add_tcase(suite, threads());

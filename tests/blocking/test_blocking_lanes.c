@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/lanes: who of the blocking jobs that wait is next.
+ * Suite blocking/lanes: who of the blocking jobs that wait is next.
  */
 #include "tests/support/blocking_scene.h"
 #include "tests/support/death.h"
@@ -337,7 +337,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/lanes");
+	Suite *suite = suite_create("blocking/lanes");
 	TCase *lanes = tcase_create("lanes");
 
 	tcase_set_timeout(lanes, 30);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/pool: how the threads of blocking work end, and what becomes of
- * jobs when there are none.
+ * Suite blocking/pool: how the threads of blocking work end, and what becomes
+ * of jobs when there are none.
  */
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -337,7 +337,7 @@ enum { HAS_FILTERS = 1 };
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/pool");
+	Suite *suite = suite_create("blocking/pool");
 
 	suite_add_tcase(suite, ending());
 	if (HAS_FILTERS)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/door: dumps to who connects to a socket.
+ * Suite dump/socket: dumps to who connects to a socket.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -284,7 +284,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("dump/door");
+	Suite *suite = suite_create("dump/socket");
 	TCase *tc = tcase_create("door");
 
 	tcase_set_timeout(tc, 60);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/dump: what weft_dump() tells of tasks, and the call.
+ * Suite dump/tasks: what weft_dump() tells of tasks, and the call.
  */
 #include <pthread.h>
 
@@ -540,7 +540,7 @@ static TCase *calling(void)
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/dump");
+	Suite *suite = suite_create("dump/tasks");
 
 	suite_add_tcase(suite, telling());
 	suite_add_tcase(suite, calling());

@@ -158,7 +158,7 @@ static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
 
 static bool fake_pending(struct weft__worker *worker)
 {
-	return weft__timer_shards_due(worker, worker->ended_ns) ||
+	return weft__timer_shards_due(worker, worker->tick.ended_ns) ||
 	       fake_rings_next(&fake->rings, worker->index) <= fake->clock_ns;
 }
 
@@ -285,16 +285,16 @@ static void check_accounts(void)
 		struct weft__worker *worker = fake->runtime->workers[i];
 		bool listed_now = weft__idle_listed(idle, i);
 
-		parked += worker->parked;
-		if (listed_now && !worker->parked)
+		parked += worker->wake.parked;
+		if (listed_now && !worker->wake.parked)
 			trouble("a worker is listed that does not park");
-		if (worker->parked && worker->searching)
+		if (worker->wake.parked && worker->wake.searching)
 			trouble("a parked worker searches");
-		if (worker->watches != fake->worker[i].watches)
+		if (worker->wake.watches != fake->worker[i].watches)
 			trouble("the driver was not told who is the monitor");
-		searching += worker->searching;
+		searching += worker->wake.searching;
 		/* Claimed, and on its way to search. */
-		searching += worker->parked && !listed_now;
+		searching += worker->wake.parked && !listed_now;
 	}
 	if (weft__idle_parked(counts) != parked)
 		trouble("the count of sleepers is wrong");
@@ -548,7 +548,7 @@ static void setup(struct weft_runtime *runtime)
 	runtime->monitor_off |= fake->config.monitor_off;
 	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		int32_t *budget = &runtime->workers[i]->tick_budget;
+		int32_t *budget = &runtime->workers[i]->tick.budget_max;
 
 		if (fake->config.tick_budget)
 			*budget = fake->config.tick_budget;

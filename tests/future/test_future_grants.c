@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/grants: futures wait for events and permits in one queue with
+ * Suite future/grants: futures wait for events and permits in one queue with
  * tasks.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -307,7 +307,7 @@ END_TEST
 
 static Suite *grants_suite(void)
 {
-	Suite *suite = suite_create("sched/grants");
+	Suite *suite = suite_create("future/grants");
 	TCase *tc = tcase_create("grants");
 
 	tcase_set_timeout(tc, 30);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/polls: when futures are polled, and what they may do.  Every test
- * runs over seeds and numbers of workers.
+ * Suite future/polls: when futures are polled, and what they may do.  Every
+ * test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -543,7 +543,7 @@ END_TEST
 
 static Suite *future_suite(void)
 {
-	Suite *suite = suite_create("sched/polls");
+	Suite *suite = suite_create("future/polls");
 	TCase *wakes = tcase_create("wakes");
 	TCase *rules = tcase_create("rules");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/future: tasks without stacks run, sleep and use channels.  Every
+ * Suite future/tasks: tasks without stacks run, sleep and use channels.  Every
  * test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -426,7 +426,7 @@ END_TEST
 
 static Suite *future_suite(void)
 {
-	Suite *suite = suite_create("sched/future");
+	Suite *suite = suite_create("future/tasks");
 	TCase *run = tcase_create("run");
 	TCase *wait = tcase_create("wait");
 

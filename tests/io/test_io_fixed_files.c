@@ -291,7 +291,7 @@ STREAM_TEST(others_send_through_it)
 
 int main(void)
 {
-	Suite *suite = suite_create("io/files");
+	Suite *suite = suite_create("io/fixed_files");
 	TCase *table = tcase_create("table");
 	TCase *streams = tcase_create("streams");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/close: a stream is closed whatever it is at, and leaves
+ * Suite io/stream_close: a stream is closed whatever it is at, and leaves
  * nothing behind.
  */
 #include "tests/support/stream_kit.h"
@@ -275,7 +275,7 @@ STREAM_TEST(close_gives_back_what_comes_meanwhile)
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/close");
+	Suite *suite = suite_create("io/stream_close");
 	TCase *closing = tcase_create("closing");
 
 	tcase_set_timeout(closing, 120);

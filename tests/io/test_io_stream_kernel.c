@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/kernel: where the kernel refuses what streams would like they
+ * Suite io/stream_kernel: where the kernel refuses what streams would like they
  * do without; and nothing of theirs outlives the runtime in it.
  */
 #include <dlfcn.h>
@@ -445,7 +445,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/kernel");
+	Suite *suite = suite_create("io/stream_kernel");
 	TCase *without = tcase_create("without");
 	TCase *left = tcase_create("left open");
 

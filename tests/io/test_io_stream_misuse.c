@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/misuse: a program that breaks the rules of streams is told
+ * Suite io/stream_misuse: a program that breaks the rules of streams is told
  * which, in a sentence, and ends.
  */
 #include "tests/support/misuse_kit.h"
@@ -150,7 +150,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/misuse");
+	Suite *suite = suite_create("io/stream_misuse");
 	TCase *tc = tcase_create("misuse");
 
 	tcase_add_loop_test(tc, skip_of_more_than_was_shown_is_fatal, 0, 2);

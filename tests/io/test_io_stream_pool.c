@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/pool: the buffers of a worker's streams.  Nobody takes them
+ * Suite io/stream_pool: the buffers of a worker's streams.  Nobody takes them
  * all by not reading; where there are none left a stream does without; and they
  * come back from wherever they were read.
  */
@@ -353,7 +353,7 @@ STREAM_TEST(buffers_fit_what_comes)
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/pool");
+	Suite *suite = suite_create("io/stream_pool");
 	TCase *held = tcase_create("held up");
 	TCase *dry = tcase_create("dry");
 

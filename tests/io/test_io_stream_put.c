@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/put: what is put goes out when the stream waits and not
+ * Suite io/stream_put: what is put goes out when the stream waits and not
  * before, in its order and once; and the stream says when it cannot.
  */
 #include "tests/support/stream_ways.h"
@@ -552,7 +552,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/put");
+	Suite *suite = suite_create("io/stream_put");
 	TCase *when = tcase_create("when");
 	TCase *much = tcase_create("how much");
 	TCase *others = tcase_create("with others");

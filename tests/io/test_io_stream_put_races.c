@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/put/races: what is put comes in full and once, however often
+ * Suite io/stream_put_races: what is put comes in full and once, however often
  * a wait is interrupted; and the end of a stream waits for it no longer than it
  * may.
  */
@@ -484,7 +484,7 @@ STREAM_TEST(many_put_at_once)
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/put/races");
+	Suite *suite = suite_create("io/stream_put_races");
 	TCase *interrupted = tcase_create("interrupted");
 	TCase *both = tcase_create("both at once");
 	TCase *closing = tcase_create("closing");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/races: waits that end early lose no byte, and many streams at
+ * Suite io/stream_races: waits that end early lose no byte, and many streams at
  * once do not meet each other's.
  */
 #include "tests/support/needs.h"
@@ -500,7 +500,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io/stream/races");
+	Suite *suite = suite_create("io/stream_races");
 	TCase *waits = tcase_create("waits");
 	TCase *ways = tcase_create("ways");
 	TCase *helping = tcase_create("helping");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/crowd: what is known of the machine, by which workers are limited.
+ * Suite io/worker_limit: what is known of the machine, by which workers are
+ * limited.
  */
 #include "io/os/cpu_idle.h"
 #include "tests/support/io_kit.h"
@@ -42,7 +43,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("io/crowd");
+	Suite *suite = suite_create("io/worker_limit");
 	TCase *tcase = tcase_create("machine");
 
 	tcase_add_test(tcase, machine_tells_how_long_it_was_idle);

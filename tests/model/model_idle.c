@@ -170,7 +170,7 @@ static void setup_crowd(void *arg)
 	setup_2(arg);
 	runtime.worker_limit.max = 1;
 	pool[0].seen_ns = time_ns;
-	pool[1].drained = true;
+	pool[1].limit.drained = true;
 	weft__runq_push(&pool[0].runq, &tasks[0]);
 	weft__runq_push(&pool[1].runq, &tasks[1]);
 }

@@ -25,9 +25,9 @@ static struct weft__scope *limited(void)
 static void give_record(unsigned starter, unsigned i)
 {
 	records[i].stack = NULL;
-	records[i].next = pool[starter].free_tasks;
-	pool[starter].free_tasks = &records[i];
-	pool[starter].free_tasks_count++;
+	records[i].next = pool[starter].caches.tasks;
+	pool[starter].caches.tasks = &records[i];
+	pool[starter].caches.tasks_count++;
 }
 
 static void setup_starters(unsigned starters)

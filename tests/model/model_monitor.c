@@ -100,7 +100,7 @@ static void check(void *arg)
 	workers_check(arg);
 	model_assert(holder <= runtime.workers_count, "nobody is on its way");
 	/* Others may too, who stood in for one that was on its way. */
-	model_assert(!holder || pool[holder - 1].watches,
+	model_assert(!holder || pool[holder - 1].wake.watches,
 		     "who has the place watches");
 }
 
@@ -113,7 +113,7 @@ static void setup(void *arg)
 	computes = computed = false;
 	time_ns = 4 * STEP_NS;
 	for (uint32_t i = 0; i < 2; i++)
-		pool[i].looked_ns = time_ns;
+		pool[i].tick.looked_ns = time_ns;
 	runtime.monitor_off = false;
 	tasks[0].fn = computes_until_1;
 	tasks[1].fn = is_computed;
@@ -127,7 +127,7 @@ static void setup_retires(void *arg)
 	setup(arg);
 	start_parked(0);
 	runtime.monitor = 2;
-	pool[1].watches = true;
+	pool[1].wake.watches = true;
 }
 
 static void setup_retires_in_slot(void *arg)
@@ -148,7 +148,7 @@ static void setup_leaves(void *arg)
 {
 	setup(arg);
 	runtime.monitor = 1;
-	pool[0].watches = true;
+	pool[0].wake.watches = true;
 	weft__chain_add(&pool[0].pinned, &tasks[0]);
 }
 

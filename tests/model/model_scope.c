@@ -124,8 +124,8 @@ static void started_child(void *arg)
 static void setup_start(void *arg)
 {
 	setup_2(arg);
-	pool[1].free_tasks = &records[2];
-	pool[1].free_tasks_count = 1;
+	pool[1].caches.tasks = &records[2];
+	pool[1].caches.tasks_count = 1;
 	records[2].stack = NULL;
 }
 

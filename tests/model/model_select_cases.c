@@ -443,8 +443,8 @@ static void setup_ready(void *arg)
 	waits_foreign(2);
 	is_ready = 0;
 	memset(&poll_started, 0, sizeof(poll_started));
-	pool[0].free_tasks = &records[POLLER];
-	pool[0].free_tasks_count = 1;
+	pool[0].caches.tasks = &records[POLLER];
+	pool[0].caches.tasks_count = 1;
 	model_name(&is_ready, "ready");
 }
 

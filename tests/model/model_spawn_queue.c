@@ -21,7 +21,7 @@ static void setup_list(void *arg)
 		tasks[i].stack = NULL;
 	/* The turn of the oldest is due. */
 	pool[0].spawn_queue.turns = WEFT__SPAWN_TURNS - 1;
-	pool[0].clock_ns = time_ns;
+	pool[0].tick.clock_ns = time_ns;
 	model_name(&pool[0].spawn_queue.count, "count");
 	model_name(&pool[0].spawn_queue.lock, "lock");
 }

@@ -341,7 +341,7 @@ static void tasks_setup(unsigned count)
 		pool[i].ops = &driver;
 		pool[i].index = i;
 		pool[i].fuse = pool[i].fuse_set = 1000000;
-		pool[i].clock_every = 1000;
+		pool[i].tick.clock_every = 1000;
 	}
 	for (unsigned i = 0; i < RECORDS; i++) {
 		records[i].index = i;

@@ -275,12 +275,12 @@ static void workers_setup(uint32_t count)
 		pool[i].runq.max = pool[i].outbound.max =
 			WEFT__RUNQ_SLOTS;
 		pool[i].random = 1;
-		pool[i].tick_budget = 2; /* a run and a look */
-		pool[i].average_ns = 1000;
-		pool[i].interval = 255;
-		pool[i].until_inject = 1000;
-		pool[i].clock_every = 1;
-		pool[i].looked_ns = time_ns;
+		pool[i].tick.budget_max = 2; /* a run and a look */
+		pool[i].tick.average_ns = 1000;
+		pool[i].tick.inject_interval = 255;
+		pool[i].tick.until_inject = 1000;
+		pool[i].tick.clock_every = 1;
+		pool[i].tick.looked_ns = time_ns;
 	}
 	for (uint32_t i = 0; i < TASKS; i++) {
 		tasks[i].index = i;
@@ -303,7 +303,7 @@ static void workers_setup(uint32_t count)
 /* The worker announced that it parks, and nobody woke it since. */
 static void start_parked(uint32_t i)
 {
-	pool[i].parked = true;
+	pool[i].wake.parked = true;
 	(void)weft__idle_park(&runtime.idle, i, false);
 	weft__store(&pool[i].park_word, (uint32_t)WEFT__PARK_SLEEPS, relaxed);
 }
@@ -315,7 +315,7 @@ static void work(void *arg)
 
 	(void)arg;
 	model_daemon();
-	if (worker->parked)
+	if (worker->wake.parked)
 		(void)driver_park(worker, WEFT_NEVER);
 	for (;;)
 		(void)weft__worker_step(worker);

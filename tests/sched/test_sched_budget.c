@@ -73,12 +73,12 @@ static uint64_t run_ns, tick_max_ns, ticks_in_full;
 static void time_tick(struct weft_runtime *runtime, void *arg)
 {
 	struct weft__worker *worker = runtime->workers[0];
-	uint64_t ns = worker->ended_ns - worker->tick_ns;
+	uint64_t ns = worker->tick.ended_ns - worker->tick.began_ns;
 
 	(void)arg;
 	/* The first ticks have yet to find out how long a run takes. */
 	/* relaxed: one thread. */
-	if (!worker->ended_ns ||
+	if (!worker->tick.ended_ns ||
 	    weft__load(&worker->counts[WEFT__N_TICKS], relaxed) < 200)
 		return;
 	if (ns > tick_max_ns)
@@ -132,7 +132,7 @@ static int64_t run_for(void *arg)
 		fake_pass(run_ns);
 		EXPECT(weft_yield() == 0);
 	}
-	return weft__worker_self()->interval;
+	return weft__worker_self()->tick.inject_interval;
 }
 
 static int64_t interval_after(int runs)
@@ -162,7 +162,7 @@ static int64_t settle(void *arg)
 	};
 
 	(void)arg;
-	EXPECT(weft__worker_self()->interval == 20);
+	EXPECT(weft__worker_self()->tick.inject_interval == 20);
 	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		int64_t interval;
 
@@ -205,7 +205,7 @@ static void note_average(struct weft_runtime *runtime, void *arg)
 	/* relaxed: one thread. */
 	uint64_t polls = weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
 	uint64_t runs = polls - step.polls;
-	double left = ((double)worker->average_ns - (double)step.to_ns) /
+	double left = ((double)worker->tick.average_ns - (double)step.to_ns) /
 		      ((double)step.from_ns - (double)step.to_ns);
 
 	(void)arg;
@@ -260,13 +260,13 @@ static int64_t look_at_average(void *arg)
 	(void)arg;
 	run_ns = 100000;
 	(void)interval_after(5000);
-	average_ns = worker->average_ns;
+	average_ns = worker->tick.average_ns;
 	/* Sleeps between runs that take no time: the ticks in which nothing
 	 * runs do not count, nor does the sleep. */
 	EXPECT(average_ns > 95000 && average_ns < 101000);
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
-	EXPECT(worker->average_ns <= average_ns);
-	EXPECT(worker->average_ns >= average_ns * 98 / 100);
+	EXPECT(worker->tick.average_ns <= average_ns);
+	EXPECT(worker->tick.average_ns >= average_ns * 98 / 100);
 	return 0;
 }
 

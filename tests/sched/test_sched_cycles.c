@@ -233,7 +233,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/cycles");
+	Suite *suite = suite_create("sched/cycles");
 	TCase *leaks = tcase_create("leaks");
 	TCase *limits = tcase_create("limits");
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/slot: a slot between real threads.  Its owner fills it, fills
- * it over and empties it, while two helpers take from it: each thing that went
- * in comes out once, on one side, with what was written before.
+ * Suite sched/handoff_slot: a slot between real threads.  Its owner fills it,
+ * fills it over and empties it, while two helpers take from it: each thing that
+ * went in comes out once, on one side, with what was written before.
  *
  * With WEFT_TEST_LONG in the environment thirty times as often.
  */
@@ -168,7 +168,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/slot");
+	Suite *suite = suite_create("sched/handoff_slot");
 	TCase *races = tcase_create("races");
 
 	tcase_add_test(races, each_comes_out_once);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/crowd/wakes: one worker may run, and what completes while it
+ * Suite sched/limit_wakes: one worker may run, and what completes while it
  * sleeps wakes no other; counted on the fake driver, whose time is virtual.
  */
 #include <weft/weft.h>
@@ -70,7 +70,7 @@ END_TEST
 
 static Suite *wakes_suite(void)
 {
-	Suite *suite = suite_create("sched/crowd/wakes");
+	Suite *suite = suite_create("sched/limit_wakes");
 	TCase *tc = tcase_create("wakes");
 
 	tcase_add_loop_test(tc, completions_that_end_a_sleep_wake_no_peer, 0,

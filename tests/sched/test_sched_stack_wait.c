@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/starved: tasks for which there is no stack wait for one, and
+ * Suite sched/stack_wait: tasks for which there is no stack wait for one, and
  * nobody spins meanwhile.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -205,7 +205,7 @@ END_TEST
 
 static Suite *starved_suite(void)
 {
-	Suite *suite = suite_create("sched/starved");
+	Suite *suite = suite_create("sched/stack_wait");
 	TCase *starved = tcase_create("starved");
 
 	tcase_add_loop_test(starved, each_gets_a_stack_in_the_end, 0,

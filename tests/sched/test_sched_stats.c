@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/stats: the counters say what happened (ledger V56, V57).  The
+ * Suite sched/stats: the counters say what happened (ledger V56, V57).  The
  * driver counts parks and turns itself, and the tasks where they were started,
  * ran and ended.
  *
@@ -275,7 +275,7 @@ END_TEST
 
 static Suite *stats_suite(void)
 {
-	Suite *suite = suite_create("runtime/stats");
+	Suite *suite = suite_create("sched/stats");
 	TCase *tc = tcase_create("stats");
 
 	tcase_set_timeout(tc, 30);

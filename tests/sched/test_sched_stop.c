@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/stop: how a runtime ends (ledger L20).
+ * Suite sched/stop: how a runtime ends (ledger L20).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -577,26 +577,24 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/stop");
-	TCase *ending = tcase_create("ending");
+	Suite *suite = suite_create("sched/stop");
+	TCase *end = tcase_create("ending");
 
-	tcase_set_timeout(ending, 30);
-	tcase_add_loop_test(
-		ending, submitted_tasks_that_wait_are_cancelled_at_the_end, 0,
-		4);
-	tcase_add_loop_test(ending, stop_cancels_what_waits, 0, 4);
-	tcase_add_loop_test(ending, cancel_all_reaches_every_task, 0, 2);
-	tcase_add_loop_test(ending, nothing_is_submitted_to_a_runtime_that_ends,
+	tcase_set_timeout(end, 30);
+	tcase_add_loop_test(end,
+		submitted_tasks_that_wait_are_cancelled_at_the_end, 0, 4);
+	tcase_add_loop_test(end, stop_cancels_what_waits, 0, 4);
+	tcase_add_loop_test(end, cancel_all_reaches_every_task, 0, 2);
+	tcase_add_loop_test(end, nothing_is_submitted_to_a_runtime_that_ends,
 			    0, 2);
-	tcase_add_test(ending, survivors_of_run_are_named);
-	tcase_add_test(ending, threads_that_wait_are_let_go);
-	tcase_add_test(ending, survivors_of_stop_are_named);
-	tcase_add_loop_test(ending,
+	tcase_add_test(end, survivors_of_run_are_named);
+	tcase_add_test(end, threads_that_wait_are_let_go);
+	tcase_add_test(end, survivors_of_stop_are_named);
+	tcase_add_loop_test(end,
 			    who_waits_for_one_that_is_given_up_is_let_go, 0, 4);
-	tcase_add_loop_test(ending,
-			    stop_is_in_time_though_all_workers_compute, 0, 2);
-	tcase_add_loop_test(ending, clean_up_within_the_time_is_waited_for, 0,
+	tcase_add_loop_test(end, stop_is_in_time_though_all_workers_compute, 0,
 			    2);
-	suite_add_tcase(suite, ending);
+	tcase_add_loop_test(end, clean_up_within_the_time_is_waited_for, 0, 2);
+	suite_add_tcase(suite, end);
 	return io_tests_run(suite);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/threads: many tasks on real threads, many threads, and what
+ * Suite sched/threads: many tasks on real threads, many threads, and what
  * becomes of a task that outgrows its stack (ledger Z01, Z02, V56).
  *
  * With WEFT_TEST_LONG in the environment ten million tasks instead of one.
@@ -475,7 +475,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/threads");
+	Suite *suite = suite_create("sched/threads");
 	TCase *waiting = tcase_create("waiting");
 	TCase *counting = tcase_create("counting");
 	TCase *stacks = tcase_create("stacks");

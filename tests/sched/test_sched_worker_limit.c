@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/crowd: more workers than processors, on the fake driver.
+ * Suite sched/worker_limit: more workers than processors, on the fake driver.
  *
  * Some tasks wake all the time, as if by completions, so that without a limit
  * every worker runs.
@@ -502,7 +502,7 @@ END_TEST
 
 static Suite *crowd_suite(void)
 {
-	Suite *suite = suite_create("sched/crowd");
+	Suite *suite = suite_create("sched/worker_limit");
 	TCase *tc = tcase_create("limit");
 
 	tcase_add_loop_test(tc, fewer_run_where_processors_are_few, 0, SEEDS);

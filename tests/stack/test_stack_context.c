@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/context: what the compiler keeps in registers survives a
+ * Suite stack/context: what the compiler keeps in registers survives a
  * switch, whatever the other context does with them.  Compiled for AVX-512
  * where the machine has it.
  */
@@ -114,7 +114,7 @@ END_TEST
 
 static Suite *context_suite(void)
 {
-	Suite *suite = suite_create("runtime/context");
+	Suite *suite = suite_create("stack/context");
 	TCase *registers = tcase_create("registers");
 
 	tcase_add_checked_fixture(registers, begin, NULL);

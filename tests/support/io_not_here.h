@@ -9,8 +9,8 @@
 static const char *const not_here[] = {
 	/* They suspend: test_sync_cancel.c, test_sync_chan_cancel.c and
 	 * test_sync_broadcast.c interrupt them. */
-	"barrier_wait", "cond_wait", "count_wait", "event_wait", "mutex_lock",
-	"notify_wait", "once_run", "oneshot_recv", "rwlock_read",
+	"barrier_wait", "cond_wait", "wait_group_wait", "event_wait",
+	"mutex_lock", "notify_wait", "once_run", "oneshot_recv", "rwlock_read",
 	"rwlock_write", "sem_acquire", "watch_wait", "chan_recv", "chan_send",
 	"broadcast_recv",
 
@@ -43,24 +43,24 @@ static const char *const not_here[] = {
 	/* They do not suspend. */
 	"addr_equal", "addr_family", "addr_format", "addr_from_sockaddr",
 	"addr_parse", "addr_port", "addr_sockaddr", "addr_sockaddr_bytes",
-	"blocking_stats", "broadcast_close", "broadcast_init",
+	"blocking_stats_get", "broadcast_close", "broadcast_init",
 	"broadcast_send", "broadcast_try_recv", "cancel", "cancel_all",
 	"cancel_in", "chan_close", "chan_count", "chan_init", "chan_push",
 	"chan_try_recv", "chan_try_send", "cond_broadcast", "cond_signal",
-	"count_add", "count_done", "deadline", "deadline_passed", "defer",
-	"deferred_cancel", "detach", "event_clear", "event_is_set",
+	"wait_group_add", "wait_group_done", "deadline", "deadline_passed",
+	"defer", "deferred_cancel", "detach", "event_clear", "event_is_set",
 	"event_set", "group_begin", "interval_init", "local_addr",
-	"local_addr_text", "local_get", "local_set", "mutex_try_lock",
+	"local_addr_text", "task_local_get", "task_local_set", "mutex_try_lock",
 	"mutex_unlock", "notify_all", "notify_one", "now", "oneshot_abandon",
 	"oneshot_drop", "oneshot_new", "oneshot_send", "oneshot_try_recv",
-	"peer_addr", "race_begin", "race_drop", "runtime", "rwlock_try_read",
-	"rwlock_try_write", "rwlock_unlock", "scope_cancel", "scope_count",
-	"scope_fail", "scope_limit", "self", "sem_count", "sem_release",
-	"sem_try_acquire", "signal_open", "stats", "stats_worker", "stream_fd",
-	"stream_init", "stream_skip", "submit", "subscribe",
-	"supervisor_begin", "task_name", "tcp_listen", "timer_clear",
-	"timer_set", "try_select", "unix_listen", "watch_close", "watch_get",
-	"watch_set", "within_begin", "within_end",
+	"peer_addr", "race_begin", "race_drop", "runtime_self",
+	"rwlock_try_read", "rwlock_try_write", "rwlock_unlock", "scope_cancel",
+	"scope_count", "scope_fail", "scope_limit", "self", "sem_count",
+	"sem_release", "sem_try_acquire", "signal_open", "stats_get",
+	"stats_worker", "stream_fd", "stream_init", "stream_skip", "submit",
+	"subscribe", "supervisor_begin", "task_name", "tcp_listen",
+	"timer_clear", "timer_set", "try_select", "unix_listen", "watch_close",
+	"watch_get", "watch_set", "within_begin", "within_end",
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/cancel: cancellation, shields and deadlines
+ * Suite task/cancel: cancellation, shields and deadlines
  * (docs/decisions/0023 and 0024).
  * Every test runs over seeds and numbers of workers.
  *
@@ -411,7 +411,7 @@ END_TEST
 
 static Suite *cancel_suite(void)
 {
-	Suite *suite = suite_create("sched/cancel");
+	Suite *suite = suite_create("task/cancel");
 	TCase *tc = tcase_create("cancel");
 
 	tcase_set_timeout(tc, 30);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/foreign: threads that wait for a task for a while, and that
+ * Suite task/foreign: threads that wait for a task for a while, and that
  * cancel one, or all of them.
  */
 #include <pthread.h>
@@ -217,7 +217,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/foreign");
+	Suite *suite = suite_create("task/foreign");
 	TCase *tc = tcase_create("threads");
 
 	tcase_add_test(tc, wait_ends_at_its_deadline);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/handles: what threads that are none of a runtime's own may do
+ * Suite task/handles: what threads that are none of a runtime's own may do
  * with its tasks (ledger V60).
  */
 #include <pthread.h>
@@ -361,7 +361,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/handles");
+	Suite *suite = suite_create("task/handles");
 	TCase *handles = tcase_create("handles");
 	TCase *mistakes = tcase_create("mistakes");
 

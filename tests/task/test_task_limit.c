@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/limit: how many tasks of a scope there are at once, and who waits
+ * Suite task/limit: how many tasks of a scope there are at once, and who waits
  * for a place.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -565,7 +565,7 @@ END_TEST
 
 static Suite *limit_suite(void)
 {
-	Suite *suite = suite_create("sched/limit");
+	Suite *suite = suite_create("task/limit");
 	TCase *tc = tcase_create("limit");
 
 	tcase_set_timeout(tc, 30);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/local: what is done when a block is left and when a task ends,
+ * Suite task/local: what is done when a block is left and when a task ends,
  * and values of tasks.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -372,7 +372,7 @@ END_TEST
 
 static Suite *local_suite(void)
 {
-	Suite *suite = suite_create("sched/local");
+	Suite *suite = suite_create("task/local");
 	TCase *tc = tcase_create("defer");
 
 	tcase_set_timeout(tc, 30);

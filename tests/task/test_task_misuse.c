@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/misuse: a program that breaks the rules is told which, in a
+ * Suite task/misuse: a program that breaks the rules is told which, in a
  * sentence, and ends.
  */
 #include <pthread.h>
@@ -274,7 +274,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/misuse");
+	Suite *suite = suite_create("task/misuse");
 	TCase *tc = tcase_create("sentences");
 
 	tcase_add_loop_test(tc, misuse_in_a_task_is_told_in_a_sentence, 0,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/race: the first success wins, and nothing of the others is lost.
+ * Suite task/race: the first success wins, and nothing of the others is lost.
  * Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -359,7 +359,7 @@ END_TEST
 
 static Suite *race_suite(void)
 {
-	Suite *suite = suite_create("sched/race");
+	Suite *suite = suite_create("task/race");
 	TCase *tc = tcase_create("race");
 
 	tcase_set_timeout(tc, 30);

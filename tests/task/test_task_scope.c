@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/scope: joins, groups and supervisors (docs/decisions/0022).
+ * Suite task/scope: joins, groups and supervisors (docs/decisions/0022).
  * Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -431,7 +431,7 @@ END_TEST
 
 static Suite *scope_suite(void)
 {
-	Suite *suite = suite_create("sched/scope");
+	Suite *suite = suite_create("task/scope");
 	TCase *tc = tcase_create("join");
 
 	tcase_set_timeout(tc, 30);

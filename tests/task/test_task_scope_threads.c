@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/scopes: races, limits, and what is done at a task's end, on
+ * Suite task/scope_threads: races, limits, and what is done at a task's end, on
  * real threads.  What each does is in the suites sched/race, sched/limit and
  * sched/local; here it happens at the same time.
  */
@@ -188,7 +188,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("runtime/scopes");
+	Suite *suite = suite_create("task/scope_threads");
 	TCase *tc = tcase_create("scopes");
 	SRunner *runner = srunner_create(suite);
 	int failed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite timer/lanes: the claims of timer/timer_shard.h, A1 to A4, one by one in
+ * Suite timer/shard: the claims of timer/timer_shard.h, A1 to A4, one by one in
  * one thread, and two races with threads.
  *
  * WEFT_TEST_SEED=n changes the seeds.
@@ -496,7 +496,7 @@ END_TEST
 
 static Suite *shards_suite(void)
 {
-	Suite *suite = suite_create("timer/lanes");
+	Suite *suite = suite_create("timer/shard");
 	TCase *tc = tcase_create("by hand");
 
 	tcase_set_timeout(tc, 30);

@@ -17,13 +17,11 @@ FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
 LOOK = ["-fsyntax-only"]
 # gcc looks for results that nobody sees only when it makes code.
 COMPILE = ["-S", "-o", "/dev/null"]
-# Not -Wshadow in C++: struct weft_stats and weft_stats_get() share a name, as
-# stat(2) and its struct do.
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                      "-D_GNU_SOURCE"],
              "strict C11": ["-x", "c", "-std=c11"],
-             "C++11": ["-x", "c++", "-std=c++11"],
-             "C++17": ["-x", "c++", "-std=c++17"]}
+             "C++11": ["-x", "c++", "-std=c++11", "-Wshadow"],
+             "C++17": ["-x", "c++", "-std=c++17", "-Wshadow"]}
 COMPILERS = ["gcc", "clang"]
 README = ROOT / "README.md"
 # What a fragment in README.md finds around it.
