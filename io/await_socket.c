@@ -24,11 +24,11 @@ static int await_enter(int fd, uint32_t asks, struct weft__worker **ret_worker,
 	int r;
 
 	weft__assert(!task || task->awaits != WEFT__AWAITS_OP ||
-			     task->op_asks == asks,
+			     weft__op_of(task)->asks == asks,
 		     WEFT__AWAITS_ANOTHER);
 	r = weft__call_await(WEFT__AWAITS_OP, fd, ret_worker, ret_task);
 	if (r == WEFT_PENDING)
-		task->op_asks = asks;
+		weft__op_of(task)->asks = asks;
 	return r;
 }
 
@@ -45,18 +45,18 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
 		if (begins)
-			task->op_closes = closes;
+			weft__op_of(task)->closes = closes;
 		/* With no entry free it has its turn at once. */
 		if (task->awaits == WEFT__AWAITS_NOTHING)
 			(void)weft__call_later(WEFT__AWAITS_OP, task, fd,
-					       task->op_closes);
-		task->op_asks = asks;
+					       weft__op_of(task)->closes);
+		weft__op_of(task)->asks = asks;
 		return r;
 	}
 	/* It was ready, and then closed before this was polled. */
-	if (r >= 0 && !begins && task->op_closes != closes)
+	if (r >= 0 && !begins && weft__op_of(task)->closes != closes)
 		r = -ECANCELED;
-	task->op_call = 0;
+	weft__op_of(task)->call = 0;
 	return r;
 }
 

@@ -59,7 +59,7 @@ int weft_connect(int fd, const struct weft_addr *addr)
 }
 
 /*
- * By a future.  What it does is in its record: task->connect_step.
+ * By a future.  What it does is in its record: connect_step.
  */
 enum { ASKS, POLLS, PAUSES };
 
@@ -67,9 +67,9 @@ enum { ASKS, POLLS, PAUSES };
  * from then on. */
 enum { TRIES_AT_ONCE = 4 };
 
-static bool is_closed(const struct weft__task *task, int fd)
+static bool is_closed(struct weft__task *task, int fd)
 {
-	return weft__call_closes(fd) != task->op_closes;
+	return weft__call_closes(fd) != weft__op_of(task)->closes;
 }
 
 static int await_step(struct weft__worker *worker, struct weft__task *task,
@@ -77,7 +77,7 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 {
 	struct io_uring_sqe sqe = { 0 };
 
-	if (task->connect_step == POLLS)
+	if (weft__op_of(task)->connect_step == POLLS)
 		io_uring_prep_poll_add(&sqe, fd, POLLOUT);
 	else
 		io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
@@ -89,9 +89,9 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 static int await_pause(struct weft__worker *worker, struct weft__task *task,
 		       int fd)
 {
-	task->connect_step = PAUSES;
+	weft__op_of(task)->connect_step = PAUSES;
 	task->awaits = WEFT__AWAITS_CONNECT;
-	task->op_reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
+	weft__op_of(task)->reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
 	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
 }
 
@@ -100,7 +100,7 @@ static int await_pause(struct weft__worker *worker, struct weft__task *task,
 static int await_paused(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
-	task->connect_step = ASKS;
+	weft__op_of(task)->connect_step = ASKS;
 	(void)weft__op_await_end(worker, task, 0);
 	if (is_closed(task, fd))
 		return -ECANCELED;
@@ -113,14 +113,14 @@ static int await_next(struct weft__worker *worker, struct weft__task *task,
 {
 	if (is_closed(task, fd))
 		return -ECANCELED;
-	if (task->connect_step == POLLS) {
+	if (weft__op_of(task)->connect_step == POLLS) {
 		if (r < 0)
 			return r;
-		if (++task->connect_tries > TRIES_AT_ONCE)
+		if (++weft__op_of(task)->connect_tries > TRIES_AT_ONCE)
 			return await_pause(worker, task, fd);
-		task->connect_step = ASKS;
+		weft__op_of(task)->connect_step = ASKS;
 	} else if (is_connecting(r)) {
-		task->connect_step = POLLS;
+		weft__op_of(task)->connect_step = POLLS;
 	} else {
 		return await_pause(worker, task, fd);
 	}
@@ -132,17 +132,17 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 {
 	int r = 0;
 
-	if (task->connect_step == PAUSES)
+	if (weft__op_of(task)->connect_step == PAUSES)
 		r = await_paused(worker, task, fd);
 	while (r == 0) {
 		r = await_step(worker, task, fd, addr);
 		/* With no entry free it has its turn at once. */
 		if (r == WEFT_PENDING && task->awaits == WEFT__AWAITS_NOTHING)
 			return weft__call_later(WEFT__AWAITS_CONNECT, task, fd,
-						task->op_closes);
+						weft__op_of(task)->closes);
 		if (r == WEFT_PENDING)
 			return r;
-		if (task->connect_step == ASKS && r != -EAGAIN &&
+		if (weft__op_of(task)->connect_step == ASKS && r != -EAGAIN &&
 		    !is_connecting(r))
 			return r;
 		r = await_next(worker, task, fd, r);
@@ -158,14 +158,15 @@ int weft_await_connect(int fd, const struct weft_addr *addr)
 
 	if (r < 0)
 		return r;
-	weft__assert(task->awaits == WEFT__AWAITS_NOTHING || task->op_fd == fd,
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
+			     weft__op_of(task)->fd == fd,
 		     WEFT__AWAITS_ANOTHER);
 	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
 		return -EINVAL;
 	if (task->awaits == WEFT__AWAITS_NOTHING)
-		task->op_closes = weft__call_closes(fd);
+		weft__op_of(task)->closes = weft__call_closes(fd);
 	r = await_connect(worker, task, fd, addr);
 	if (r != WEFT_PENDING)
-		task->op_call = 0;
+		weft__op_of(task)->call = 0;
 	return r;
 }

@@ -62,9 +62,9 @@ static ssize_t receive(struct io_uring_sqe *sqe)
 		struct weft__task *task = weft__running(weft__worker_self());
 
 		/* Not all families say whether there is more. */
-		weft__fd_set_drained(entry,
-				     r > 0 && r < (ssize_t)sqe->len &&
-					     !(task->op_flags & WEFT__OP_MORE));
+		weft__fd_set_drained(entry, r > 0 && r < (ssize_t)sqe->len &&
+						    !(weft__op_of(task)->flags &
+						      WEFT__OP_MORE));
 	}
 	return r;
 }

@@ -224,9 +224,10 @@ static int await_begin(struct weft__worker *worker, struct weft__task *task,
 {
 	int accepted = -1, r;
 
-	task->op_fd = fd;
-	task->op_flags = 0;
-	task->op_reason = weft__op_reason(WEFT__OP_SAYS_ACCEPT, 0, fd);
+	weft__op_of(task)->fd = fd;
+	weft__op_of(task)->flags = 0;
+	weft__op_of(task)->reason =
+		weft__op_reason(WEFT__OP_SAYS_ACCEPT, 0, fd);
 	weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
 	r = accept_begin(worker, task, entry, fd, &accepted);
 	if (r == BEGUN_WAITS)
@@ -235,7 +236,7 @@ static int await_begin(struct weft__worker *worker, struct weft__task *task,
 		return weft__op_await_end(worker, task, accepted);
 	if (r != -EAGAIN)
 		return weft__op_await_end(worker, task, r);
-	task->op_flags = WEFT__OP_LATE;
+	weft__op_of(task)->flags = WEFT__OP_LATE;
 	return weft__await_pause(worker, task, GOING_NS);
 }
 
@@ -254,15 +255,15 @@ static int await_more(struct weft__worker *worker, struct weft__task *task,
 		      struct weft__fd *entry)
 {
 	bool starves = accept_starves(entry, task);
-	bool paused = task->op_flags & WEFT__OP_PAUSES;
+	bool paused = weft__op_of(task)->flags & WEFT__OP_PAUSES;
 
 	if (starves && !paused) {
-		task->op_flags = WEFT__OP_PAUSES;
+		weft__op_of(task)->flags = WEFT__OP_PAUSES;
 		return weft__await_pause(worker, task, STARVED_NS);
 	}
 	if (paused) {
 		/* The alarm is that of its deadline again. */
-		task->op_flags = 0;
+		weft__op_of(task)->flags = 0;
 		weft__future_disarm(worker, task);
 		weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
 	}
@@ -300,14 +301,15 @@ static int await_one(int fd)
 
 	if (r < 0)
 		return r;
-	weft__assert(task->awaits == WEFT__AWAITS_NOTHING || task->op_fd == fd,
+	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
+			     weft__op_of(task)->fd == fd,
 		     WEFT__AWAITS_ANOTHER);
 	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
 	if (r < 0)
 		return r;
 	if (task->awaits == WEFT__AWAITS_NOTHING)
 		return await_begin(worker, task, entry, fd);
-	if (task->op_flags & WEFT__OP_LATE)
+	if (weft__op_of(task)->flags & WEFT__OP_LATE)
 		return await_late(worker, task, entry, fd);
 	return await_go_on(worker, task, entry);
 }

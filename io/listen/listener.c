@@ -89,20 +89,21 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 void weft__listener_add(struct weft__listener *listener,
 			struct weft__task *task)
 {
-	task->fd_next = NULL;
-	task->fd_link = listener->waiting_end;
+	weft__op_of(task)->fd_next = NULL;
+	weft__op_of(task)->fd_link = listener->waiting_end;
 	*listener->waiting_end = task;
-	listener->waiting_end = &task->fd_next;
+	listener->waiting_end = &weft__op_of(task)->fd_next;
 }
 
 void weft__listener_remove(struct weft__listener *listener,
 			   struct weft__task *task)
 {
-	*task->fd_link = task->fd_next;
-	if (task->fd_next)
-		task->fd_next->fd_link = task->fd_link;
+	*weft__op_of(task)->fd_link = weft__op_of(task)->fd_next;
+	if (weft__op_of(task)->fd_next)
+		weft__op_of(weft__op_of(task)->fd_next)->fd_link =
+			weft__op_of(task)->fd_link;
 	else
-		listener->waiting_end = task->fd_link;
+		listener->waiting_end = weft__op_of(task)->fd_link;
 }
 
 uint64_t weft__listener_give(struct weft__listener *listener, int32_t result)

@@ -77,10 +77,10 @@ static inline int weft__call_later(enum weft__awaits what,
 				   uint8_t closes)
 {
 	task->awaits = (uint8_t)what;
-	task->op_fd = fd;
-	task->op_call = 0;
-	task->op_closes = closes;
-	task->op_begins = true;
+	weft__op_of(task)->fd = fd;
+	weft__op_of(task)->call = 0;
+	weft__op_of(task)->closes = closes;
+	weft__op_of(task)->begins = true;
 	return WEFT_PENDING;
 }
 
@@ -88,10 +88,10 @@ static inline int weft__call_later(enum weft__awaits what,
 static inline int weft__call_now(struct weft__worker *worker,
 				 struct weft__task *task, int fd)
 {
-	bool closed = task->op_closes != weft__call_closes(fd);
+	bool closed = weft__op_of(task)->closes != weft__call_closes(fd);
 
-	weft__assert(task->op_fd == fd, WEFT__AWAITS_ANOTHER);
-	task->op_call = 0;
+	weft__assert(weft__op_of(task)->fd == fd, WEFT__AWAITS_ANOTHER);
+	weft__op_of(task)->call = 0;
 	(void)weft__op_await_end(worker, task, 0);
 	return closed ? -ECANCELED : weft__future_interrupted(worker, task);
 }
@@ -107,7 +107,7 @@ static inline int weft__call_await(enum weft__awaits what, int fd,
 	if (weft__unlikely(r == WEFT_PENDING))
 		return weft__call_later(what, *ret_task, fd,
 					weft__call_closes(fd));
-	if (r == 0 && weft__unlikely((*ret_task)->op_begins))
+	if (r == 0 && weft__unlikely(weft__op_of((*ret_task))->begins))
 		return weft__call_now(*ret_worker, *ret_task, fd);
 	return r;
 }

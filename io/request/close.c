@@ -40,21 +40,21 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 
 	weft__lock_take(&entry->lock);
 	for (task = entry->waiting; task && count < DOOMED_MAX;
-	     task = task->fd_next) {
+	     task = weft__op_of(task)->fd_next) {
 		/* relaxed: begun before it was linked, under the lock. */
 		uint64_t word = weft__load(&task->op, relaxed);
 
-		if ((task->op_flags & marked) != marked)
+		if ((weft__op_of(task)->flags & marked) != marked)
 			continue;
 		if (skip) {
 			skip--;
 			continue;
 		}
-		task->op_flags |= (uint16_t)mark;
+		weft__op_of(task)->flags |= (uint16_t)mark;
 		ret_doomed[count++] = (struct doomed){
 			weft__user_data(WEFT__TAG_OP, weft__op_sequence(word),
 					task->index),
-			task->op_shard
+			weft__op_of(task)->shard
 		};
 	}
 	weft__lock_drop(&entry->lock);
@@ -337,19 +337,20 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 		if (r == WEFT_PENDING)
 			return r;
 		if (!entry) {
-			task->op_reason = 0;
+			weft__op_of(task)->reason = 0;
 			return weft__await_end(worker, task, r);
 		}
 		close_gone(entry);
-		task->op_fd = r;
-		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
+		weft__op_of(task)->fd = r;
+		weft__op_of(task)->reason =
+			weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 		task->awaits = WEFT__AWAITS_LATE;
 	}
 	if (late_cancel(worker, entry)) /* mutate: recheck=false */
 		return weft__await_pause(worker, task, LATE_NS);
-	task->op_reason = 0;
+	weft__op_of(task)->reason = 0;
 	weft__listeners_feed(worker);
-	return weft__await_end(worker, task, task->op_fd);
+	return weft__await_end(worker, task, weft__op_of(task)->fd);
 }
 
 /* 0, or an error. */
@@ -364,8 +365,8 @@ static int await_close_begin(struct weft__worker *worker,
 	if (r == 0 && close_begin(entry, task) < 0)
 		return -EBADF;
 	/* As weft_close(): without memory there is none. */
-	task->op_closes = r == 0;
-	task->op_asks = (uint32_t)fd;
+	weft__op_of(task)->closes = r == 0;
+	weft__op_of(task)->asks = (uint32_t)fd;
 	task->awaits = r == 0 ? WEFT__AWAITS_OTHERS : WEFT__AWAITS_NUMBER;
 	return 0;
 }
@@ -383,21 +384,22 @@ int weft_await_close(int fd)
 			     task->awaits >= WEFT__AWAITS_OTHERS,
 		     "a future closes before what it awaits has come");
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING ||
-			     task->op_asks == (uint32_t)fd,
+			     weft__op_of(task)->asks == (uint32_t)fd,
 		     WEFT__AWAITS_ANOTHER);
 	if (task->awaits == WEFT__AWAITS_NOTHING) {
 		r = await_close_begin(worker, task, fd);
 		if (r < 0)
 			return r;
-		task->op_reason = weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
+		weft__op_of(task)->reason =
+			weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 	}
 	/* One that was made since then knows nothing of this. */
-	entry = task->op_closes ?
+	entry = weft__op_of(task)->closes ?
 			weft__fd_find(&weft__reactor(worker->runtime)->fds,
 				      fd) :
 			NULL;
 	r = await_close(worker, task, fd, entry);
 	if (r != WEFT_PENDING)
-		task->op_call = 0;
+		weft__op_of(task)->call = 0;
 	return r;
 }

@@ -28,6 +28,7 @@
 #define WEFT_IO_REQUEST_FD_TABLE_H
 
 #include "io/os/fd_kind.h"
+#include "io/request/op_record.h"
 #include "runtime/base/lock.h"
 #include "runtime/sched/task.h"
 
@@ -140,19 +141,21 @@ static inline void weft__fd_set_drained(struct weft__fd *entry, bool drained)
 static inline void weft__fd_link(struct weft__fd *entry,
 				 struct weft__task *task)
 {
-	task->fd_next = entry->waiting;
-	task->fd_link = &entry->waiting;
+	weft__op_of(task)->fd_next = entry->waiting;
+	weft__op_of(task)->fd_link = &entry->waiting;
 	if (entry->waiting)
-		entry->waiting->fd_link = &task->fd_next;
+		weft__op_of(entry->waiting)->fd_link =
+			&weft__op_of(task)->fd_next;
 	entry->waiting = task;
 }
 
 /* Under the lock. */
 static inline void weft__fd_unlink(struct weft__task *task)
 {
-	*task->fd_link = task->fd_next;
-	if (task->fd_next)
-		task->fd_next->fd_link = task->fd_link;
+	*weft__op_of(task)->fd_link = weft__op_of(task)->fd_next;
+	if (weft__op_of(task)->fd_next)
+		weft__op_of(weft__op_of(task)->fd_next)->fd_link =
+			weft__op_of(task)->fd_link;
 }
 
 #endif

@@ -43,7 +43,7 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 		error = -EBADF;
 	} else {
 		if (weft__unlikely(entry->going))
-			task->op_flags |= WEFT__OP_LATE;
+			weft__op_of(task)->flags |= WEFT__OP_LATE;
 		weft__fd_link(entry, task);
 		weft__ring_publish(&shard->ring);
 	}
@@ -61,9 +61,9 @@ static int op_start(struct weft__task *task,
 	struct weft__shard *shard = weft__shard(worker);
 	int error;
 
-	task->op_fd = entry ? sqe->fd : -1;
-	task->op_shard = (uint16_t)worker->index;
-	task->op_flags = 0;
+	weft__op_of(task)->fd = entry ? sqe->fd : -1;
+	weft__op_of(task)->shard = (uint16_t)worker->index;
+	weft__op_of(task)->flags = 0;
 	*slot = *sqe;
 	slot->user_data = weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
 					  task->index);
@@ -108,7 +108,8 @@ struct weft__worker *weft__op_pause(struct weft__worker *worker,
 static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 			  uint64_t word)
 {
-	struct weft__worker *at = worker->runtime->workers[task->op_shard];
+	struct weft__worker *at =
+		worker->runtime->workers[weft__op_of(task)->shard];
 	uint64_t user_data = weft__user_data(
 		WEFT__TAG_OP, weft__op_sequence(word), task->index);
 
@@ -134,9 +135,9 @@ static int32_t op_result(struct weft__task *task, uint64_t word, int why)
 		return result;
 	if (why < 0)
 		return why;
-	if (task->op_flags & WEFT__OP_CLOSED)
+	if (weft__op_of(task)->flags & WEFT__OP_CLOSED)
 		return -ECANCELED;
-	if (task->op_flags & WEFT__OP_ANEW)
+	if (weft__op_of(task)->flags & WEFT__OP_ANEW)
 		return BEGIN_ANEW;
 	return result < -500 ? -EINTR : result;
 }
@@ -200,7 +201,7 @@ int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 			   int32_t result)
 {
 	/* A record that goes has no scopes. */
-	task->op_reason = 0;
+	weft__op_of(task)->reason = 0;
 	return weft__await_end(worker, task, result);
 }
 
@@ -228,7 +229,7 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 		return weft__await_turn(task);
 	}
 	task->awaits = (uint8_t)what;
-	task->op_reason = weft__op_reason_of(sqe);
+	weft__op_of(task)->reason = weft__op_reason_of(sqe);
 	error = op_start(task, sqe, entry, flags);
 	return error < 0 ? weft__op_await_end(worker, task, error) :
 			   WEFT_PENDING;
@@ -252,7 +253,8 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 
 	if (task->awaits != what)
 		return await_begin(what, worker, task, sqe, flags);
-	weft__assert(!(flags & WEFT__OP_ON_FD) || task->op_fd == sqe->fd,
+	weft__assert(!(flags & WEFT__OP_ON_FD) ||
+			     weft__op_of(task)->fd == sqe->fd,
 		     WEFT__AWAITS_ANOTHER);
 	/* pairs: [op.end] */
 	word = weft__load(&task->op, acquire);
@@ -277,13 +279,14 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 static uint64_t op_unlink(struct weft__reactor *reactor,
 			  struct weft__task *task, uint32_t completion_flags)
 {
-	struct weft__fd *entry = weft__fd_find(&reactor->fds, task->op_fd);
+	struct weft__fd *entry =
+		weft__fd_find(&reactor->fds, weft__op_of(task)->fd);
 	uint64_t closer = 0;
 
 	weft__lock_take(&entry->lock);
 	weft__fd_unlink(task);
 	if (completion_flags & IORING_CQE_F_SOCK_NONEMPTY)
-		task->op_flags |= WEFT__OP_MORE;
+		weft__op_of(task)->flags |= WEFT__OP_MORE;
 	if (weft__unlikely(entry->closing && !entry->waiting))
 		closer = entry->closer;
 	weft__lock_drop(&entry->lock);
@@ -309,7 +312,7 @@ unsigned weft__op_complete(struct weft__worker *here,
 		return 0;
 	}
 	id = weft__running_id(task);
-	if (task->op_fd >= 0)
+	if (weft__op_of(task)->fd >= 0)
 		closer = op_unlink(reactor, task, completion->flags);
 	weft__op_end(task, completion->result);
 	made_ready = weft__wake(here, task, id);

@@ -22,7 +22,7 @@
  *       names the generation.
  *
  * Orderings
- *   [op.begin]  begin release -> complete acquire: op_fd and op_shard.
+ *   [op.begin]  begin release -> complete acquire: fd and shard of its record.
  *   [op.end]  end release -> the waiting task's acquire: the result, and what
  *       the kernel wrote, whose completion the reaper acquired.
  */
@@ -31,6 +31,7 @@
 
 #include <errno.h>
 
+#include "io/request/op_record.h"
 #include "io/request/shard.h"
 #include "runtime/sched/task.h"
 #include "runtime/sched/wait_reason.h"
@@ -48,8 +49,9 @@ enum {
 	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
 };
 
-/* task->op_flags, under the lock of the descriptor's entry; of a future that
- * accepts its own, which is in no list of operations. */
+/* The flags of a struct weft__op_record, under the lock of the descriptor's
+ * entry; of a future that accepts its own, which is in no list of operations.
+ * */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
 	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (D3) */

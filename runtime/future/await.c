@@ -132,8 +132,8 @@ int weft__future_interrupted(struct weft__worker *worker,
 static void assert_same(const struct weft__task *task, const void *on,
 			uint64_t with)
 {
-	weft__assert(task->op_words[0] == (uintptr_t)on &&
-			     task->op_words[1] == with,
+	weft__assert(task->await_words[0] == (uintptr_t)on &&
+			     task->await_words[1] == with,
 		     WEFT__AWAITS_ANOTHER);
 }
 
@@ -141,16 +141,16 @@ static void assert_same(const struct weft__task *task, const void *on,
 static int put_off(struct weft__task *task, enum weft__awaits what)
 {
 	task->awaits = WEFT__AWAITS_LATER;
-	task->op_asks = what;
+	task->await_call = what;
 	return weft__await_turn(task);
 }
 
 static void begin_now(struct weft__task *task, enum weft__awaits what,
 		      const void *on, uint64_t with)
 {
-	weft__assert(task->op_asks == (uint32_t)what, WEFT__AWAITS_ANOTHER);
+	weft__assert(task->await_call == (uint64_t)what, WEFT__AWAITS_ANOTHER);
 	assert_same(task, on, with);
-	task->op_call = 0;
+	task->await_call = 0;
 	task->awaits = WEFT__AWAITS_NOTHING;
 }
 
@@ -182,8 +182,8 @@ int weft__await_enter(enum weft__awaits what, const void *on, uint64_t with,
 	error = weft__future_interrupted(worker, task);
 	if (weft__unlikely(error < 0))
 		return error;
-	task->op_words[0] = (uintptr_t)on;
-	task->op_words[1] = with;
+	task->await_words[0] = (uintptr_t)on;
+	task->await_words[1] = with;
 	weft__count(worker, WEFT__N_OPS_READY, 1);
 	if (weft__likely(--worker->ops_left > 0))
 		return 0;

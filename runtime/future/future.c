@@ -29,7 +29,7 @@ static uint64_t reason_of(struct weft__task *task)
 	case WEFT__AWAITS_GRANT:
 		return weft__reason(WEFT__REASON_WAIT, &task->room->wait);
 	default:
-		return task->op_reason;
+		return task->await_reason;
 	}
 }
 

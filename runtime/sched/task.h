@@ -136,47 +136,23 @@ struct weft__task {
 	};
 
 	/* What waiting touches, and no task that merely runs. */
-	weft__atomic(
-		uint64_t) op; /* operation in flight: see io/request/op.h */
+	weft__atomic(uint64_t) op; /* in flight: see io/request/op.h */
 	union {
+		/* The words of io/, which knows what they are: see
+		 * io/request/op_record.h.  A task has the first three. */
+		uint64_t io_words[5];
 		struct {
-			struct weft__task *fd_next; /* under its descriptor's
-						       lock */
-			struct weft__task **fd_link;
-			int32_t op_fd;
-			uint16_t op_shard;
-			uint16_t op_flags;
+			uint64_t io_words_of_task[3];
 			struct weft_within *within; /* innermost deadline
 						       block; see WITHIN */
 			struct weft_scope *scopes;  /* innermost scope it has
 						       open; see LINKED */
 		};
+		/* Of a future: what it awaits, where that is not io's. */
 		struct {
-			uint64_t op_words[3];
-			/* Of a future, for one call; blank between two. */
-			union {
-				uint64_t op_call;
-				struct {
-					/* How often the number had begun to be
-					 * closed, see io/request/call.h; of one
-					 * that closes: whether it has an entry.
-					 * */
-					uint8_t op_closes;
-					/* It begins in its next turn. */
-					bool op_begins;
-					/* Of one that connects: which step of
-					 * it is done, how often tried. */
-					uint8_t connect_step;
-					union {
-						uint16_t connect_tries;
-						/* Of others: what they ask
-						 * for; see io/await_socket.c.
-						 * */
-						uint32_t op_asks;
-					};
-				};
-			};
-			uint64_t op_reason; /* see wait_reason.h */
+			uint64_t await_words[3];
+			uint64_t await_call;   /* blank between two calls */
+			uint64_t await_reason; /* see wait_reason.h */
 		};
 		/* Of a future that sleeps: an alarm, but for its last word. */
 		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];

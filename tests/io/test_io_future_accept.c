@@ -18,7 +18,7 @@ static int waiting(int fd)
 	weft__lock_take(&entry->lock);
 	if (entry->listener)
 		for (struct weft__task *task = entry->listener->waiting; task;
-		     task = task->fd_next)
+		     task = weft__op_of(task)->fd_next)
 			count++;
 	weft__lock_drop(&entry->lock);
 	return count;

@@ -60,7 +60,8 @@ static void carry_out_close(const struct io_uring_sqe *sqe)
 		complete(sqe->user_data, -EBADF);
 		return;
 	}
-	model_assert(!pending || (records[0].op_flags & WEFT__OP_LATE),
+	model_assert(!pending ||
+			     (weft__op_of(&records[0])->flags & WEFT__OP_LATE),
 		     "a file is closed that is in use");
 	file = model_choose(2) ? FILE_NEW : FILE_NONE;
 	complete(sqe->user_data, 0);
@@ -304,7 +305,8 @@ static void read_end(struct weft__task *task, int32_t result, bool cancelled)
 	if (result == sizeof(buffer))
 		model_assert(buffer == NEW_DATA, "what was read is seen");
 	else if (result == -ECANCELED)
-		model_assert(cancelled || task->op_flags & WEFT__OP_CLOSED,
+		model_assert(cancelled ||
+				     weft__op_of(task)->flags & WEFT__OP_CLOSED,
 			     "what came too late is not cancelled for good");
 	else
 		model_assert(result == -EBADF, "the result says why");

@@ -99,8 +99,9 @@ static void check_end(void *arg)
 	struct weft__fd *entry = weft__fd_find(&fds, FD);
 
 	(void)arg;
-	model_assert(entry->waiting && entry->waiting->fd_next &&
-			     !entry->waiting->fd_next->fd_next,
+	model_assert(entry->waiting && weft__op_of(entry->waiting)->fd_next &&
+			     !weft__op_of(weft__op_of(entry->waiting)->fd_next)
+				      ->fd_next,
 		     "both are in one list");
 	model_assert(fds.chunks_end == 1 && freed <= 1, "one chunk was made");
 }
