@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Lanes - see the header for the model and the invariants A1 to A4. */
+/* Timer shards - see the header for the model and the invariants A1 to A4. */
 
 #include "timer/timer_shard.h"
 
@@ -20,7 +20,8 @@ static_assert(_Alignof(struct weft__timer) <= _Alignof(struct weft__alarm),
 static_assert(offsetof(struct weft__alarm, node) == 0,
 	      "a timer's address is its alarm's");
 
-/* Alarms fired in one hold of a lock: who arms waits no longer. */
+/* Alarms fired in one hold of a lock: a task that arms waits no longer than
+ * that. */
 enum { BATCH = 16 };
 
 static inline struct weft__timer *timer_of(struct weft__alarm *alarm)
@@ -104,7 +105,7 @@ void weft__timer_shards_arm(struct weft__worker *worker,
 	bool first;
 
 	timer->link = NULL;
-	/* relaxed: published by the lock. */
+	/* relaxed: the lock publishes it. */
 	weft__store(&alarm->fired, (uint8_t)0, relaxed);
 	alarm->shard = shard->index;
 	alarm->armed = true;
@@ -150,18 +151,18 @@ bool weft__timer_shards_disarm(struct weft_runtime *runtime,
  * Turning.
  */
 
-/* Whom a fired alarm was for; the alarm itself may be gone. */
+/* The task that a fired alarm was for; the alarm itself may be gone. */
 struct fired {
 	uint64_t task;
 	uint8_t kind;
 };
 
-/* Says from now on when the lane's wheel must turn; under its lock. */
+/* Publishes when the shard's wheel must turn; under the shard's lock. */
 static void shard_publish(struct weft__timer_shard *shard)
 {
 	uint64_t next_ns = weft__wheel_next_ns(&shard->wheel);
 
-	/* relaxed: an alarm that comes after this makes it stale again. */
+	/* relaxed: a disarm after this makes it stale again. */
 	weft__store(&shard->stale, 0u, relaxed);
 	if (next_ns == shard->next_ns)
 		return;
@@ -178,7 +179,7 @@ static struct fired fired_of(struct weft__alarm *alarm)
 	return (struct fired){ alarm->task, alarm->kind };
 }
 
-/* Unlinks a few that are due.  True: there is nothing more to do now. */
+/* Unlinks a few alarms that are due.  True: no more are due now. */
 static bool shard_collect(struct weft__timer_shard *shard, uint64_t now_ns,
 			 unsigned max, struct fired *fired,
 			 unsigned *ret_count)
@@ -215,7 +216,7 @@ static void fire(struct weft__worker *here, const struct fired *fired)
 		weft__push(here, task);
 }
 
-/* Fires at most about `most` of one lane; a cascade counts as well. */
+/* Fires at most about `max` alarms of one shard; a cascade counts as well. */
 static unsigned shard_turn(struct weft__timer_shard *shard,
 			   struct weft__worker *here, uint64_t now_ns,
 			   unsigned max)
@@ -265,8 +266,8 @@ static unsigned shards_turn(struct weft__timer_shards *all,
 
 static inline bool any_due(struct weft__timer_shards *all, uint64_t now_ns)
 {
-	/* relaxed: what is missed now is met at the next tick, or by the look
-	 * of [lanes.sleep] before there is none. */
+	/* relaxed: an alarm missed now is found at the next tick, or by the
+	 * look of [lanes.sleep] if there is no next tick. */
 	for (uint32_t i = 0; i < all->count; i++)
 		if (weft__unlikely(weft__load(&all->next[i], relaxed) <=
 				   now_ns))
@@ -314,7 +315,7 @@ unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns)
  * Worker 0's sleep.
  */
 
-/* The lane that is due first, NULL if none has an alarm. */
+/* The shard that is due first, NULL if none has an alarm. */
 static struct weft__timer_shard *shards_first(struct weft__timer_shards *all,
 				      uint64_t *ret_next_ns)
 {
@@ -338,12 +339,13 @@ uint64_t weft__timer_shards_next(struct weft_runtime *runtime)
 	struct weft__timer_shards *all = shards_of(runtime);
 	uint64_t next_ns;
 
-	/* Only the first matters.  As often as there are lanes: it may be
-	 * disarmed again and again, and too early is no harm. */
+	/* Only the first shard matters.  The loop is bounded by the number of
+	 * shards, since alarms may be disarmed all the time; a time that is too
+	 * early does no harm. */
 	for (uint32_t i = 0; i <= all->count; i++) {
 		struct weft__timer_shard *first = shards_first(all, &next_ns);
 
-		/* relaxed: a missed hint is a turn for nothing. */
+		/* relaxed: a missed hint costs one useless turn. */
 		if (!first || !weft__load(&first->stale, relaxed))
 			break;
 		weft__lock_take(&first->lock);
@@ -365,6 +367,7 @@ uint64_t weft__timer_shards_sleep(struct weft_runtime *runtime)
 
 void weft__timer_shards_wake(struct weft_runtime *runtime)
 {
-	/* relaxed: who still reads the old value wakes worker 0 for nothing. */
+	/* relaxed: a task that reads the old value wakes worker 0
+	 * needlessly. */
 	weft__store(&shards_of(runtime)->sleep_until, (uint64_t)0, relaxed);
 }

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Blocking pool - the pool's threads, and the calls that give them work.  The
+ * header has the model and the invariants B1 to B3, job_queue.h the queue of
+ * jobs.
+ *
+ * A relaxed access of `threads` or `called` under the pool's lock needs no
+ * order of its own; both are atomic because they are futexes too.
+ */
 #include "runtime/blocking/blocking.h"
 
 #include <stdio.h>
@@ -14,7 +22,7 @@ enum { THREADS_DEFAULT = 512, NAMED_MAX = 20 };
 
 enum outcome { HAS_RESULT, HAS_NO_THREAD };
 
-/* A thread that has nothing to do; on its stack. */
+/* A thread that has no job.  Lies on that thread's stack. */
 struct idler {
 	struct idler *next;  /* under lock */
 	struct idler **link; /* under lock */
@@ -25,7 +33,7 @@ struct weft__blocking {
 	struct weft__lock lock;
 	struct weft__job_queue jobs;	      /* under lock */
 	struct weft__job_lane lane;   /* under lock; the default */
-	struct idler *idle;	      /* under lock; the last to come first */
+	struct idler *idle;	      /* under lock; the latest comes first */
 	uint32_t threads_max;	      /* immutable */
 	uint64_t idle_ns;	      /* immutable */
 	weft__atomic(uint32_t) threads; /* set under lock; a futex */
@@ -33,11 +41,11 @@ struct weft__blocking {
 	uint64_t done;		      /* under lock; jobs that ran */
 	bool ending;		      /* under lock */
 	bool has_left;		      /* under lock; B3 */
-	pthread_t left;		      /* under lock; nobody has joined it */
+	pthread_t left;		      /* under lock; not joined yet */
 	struct weft_runtime *runtime; /* immutable */
 };
 
-/* Under the lock, as all that changes it. */
+/* The caller holds the lock.  Returns the new count. */
 static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
 {
 	/* relaxed: under the lock. */
@@ -51,7 +59,8 @@ static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
  * Being idle.
  */
 
-/* Under the lock.  When the pool ends, each counts as called. */
+/* The caller holds the lock.  When the pool ends, the thread counts as
+ * called. */
 static void idle_add(struct weft__blocking *pool, struct idler *self)
 {
 	/* relaxed: under the lock. */
@@ -72,8 +81,8 @@ static void idle_remove(struct idler *self)
 		self->next->link = self->link;
 }
 
-/* Under the lock: calls an idle thread, which the caller wakes by the word it
- * gets, once it has dropped the lock; or NULL. */
+/* Calls an idle thread; the caller holds the lock.  Returns the futex that the
+ * caller wakes after it has dropped the lock, or NULL if no thread is idle. */
 static weft__atomic(uint32_t) *idle_call(struct weft__blocking *pool)
 {
 	struct idler *idler = pool->idle;
@@ -81,12 +90,12 @@ static weft__atomic(uint32_t) *idle_call(struct weft__blocking *pool)
 	if (!idler)
 		return NULL;
 	idle_remove(idler);
-	/* relaxed: what it is called for is under the lock. */
+	/* relaxed: the job that the thread is called for is under the lock. */
 	weft__store(&idler->called, 1u, relaxed); /* mutate: wake */
 	return &idler->called;
 }
 
-/* Sleeps until it is called, or has been idle for long. */
+/* Sleeps until the thread is called, or has been idle for idle_ns. */
 static void idle_sleep(struct weft__blocking *pool, struct idler *self)
 {
 	struct weft_runtime *runtime = pool->runtime;
@@ -95,7 +104,7 @@ static void idle_sleep(struct weft__blocking *pool, struct idler *self)
 				 WEFT_NEVER :
 				 now_ns + pool->idle_ns;
 
-	/* relaxed: looked at again under the lock. */
+	/* relaxed: the caller looks again under the lock. */
 	while (!weft__load(&self->called, relaxed) && now_ns < by_ns) {
 		weft__futex_wait_for(&self->called, 0, by_ns - now_ns);
 		now_ns = runtime->ops->now(runtime);
@@ -106,8 +115,8 @@ static void idle_sleep(struct weft__blocking *pool, struct idler *self)
  * A thread's life.
  */
 
-/* Ends `done`, if it is not NULL, and takes the next job; if there is none, the
- * thread is idle. */
+/* Ends `done`, if it is not NULL, and returns the next job.  If there is none,
+ * adds the thread to the idle ones and returns NULL. */
 static struct weft__job *job_next(struct weft__blocking *pool,
 				  struct idler *self, struct weft__job *done)
 {
@@ -128,8 +137,8 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 	return next;
 }
 
-/* Under the lock, which is dropped.  What it touches of the pool after that is
- * there until this thread has been joined. */
+/* The caller holds the lock; this drops it.  The pool stays valid until this
+ * thread has been joined, so it may be used after that. */
 static void thread_leave(struct weft__blocking *pool)
 {
 	pthread_t before = pool->left;
@@ -137,7 +146,7 @@ static void thread_leave(struct weft__blocking *pool)
 	bool last;
 
 	pool->left = pthread_self();
-	/* relaxed: a look; if it comes too late one is never joined. */
+	/* relaxed: a look; if it comes too late, one thread is never joined. */
 	pool->has_left = !weft__load(&pool->runtime->abandoned, relaxed);
 	if (!pool->has_left)
 		pthread_detach(pool->left);
@@ -149,7 +158,7 @@ static void thread_leave(struct weft__blocking *pool)
 		weft__futex_wake(&pool->threads, 1); /* mutate: wake */
 }
 
-/* False: the thread has left. */
+/* Waits while idle.  Returns false after the thread has left the pool. */
 static bool thread_rest(struct weft__blocking *pool, struct idler *self)
 {
 	bool called;
@@ -207,8 +216,8 @@ static void job_name(const char *before, const struct weft__job *job,
 		lane ? lane : "unnamed", after);
 }
 
-/* Under the lock: takes all jobs, linked as weft__waiters_grant() wants
- * them. */
+/* Takes all jobs out of the queue; the caller holds the lock.  Returns them as
+ * a list for weft__waiters_grant(). */
 static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 {
 	struct weft__waiter *first = NULL, **link = &first;
@@ -223,7 +232,7 @@ static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 	return first;
 }
 
-/* Makes the thread that was counted already, for that job. */
+/* Makes the thread for `job`.  The thread is counted already. */
 static void thread_make(struct weft__blocking *pool,
 			const struct weft__job *job)
 {
@@ -301,12 +310,12 @@ void weft__blocking_end(struct weft_runtime *runtime)
 	weft__lock_drop(&pool->lock);
 	if (pool->has_left)
 		pthread_join(pool->left, NULL); /* mutate: wake */
-	/* relaxed: nobody calls any more. */
+	/* relaxed: no task or thread calls the pool any more. */
 	weft__store(&runtime->blocking, NULL, relaxed);
 	free(pool);
 }
 
-/* With the lock: a job that is named has not ended, nor its names. */
+/* Holds the lock while it prints, so that the job and its names still exist. */
 void weft__blocking_name_survivors(struct weft_runtime *runtime)
 {
 	struct weft__blocking *pool = pool_get(runtime);
@@ -326,7 +335,7 @@ void weft__blocking_name_survivors(struct weft_runtime *runtime)
  * Calls.
  */
 
-/* Queues it, and sees to it that a thread comes (B1). */
+/* Queues the job, and calls or makes a thread for it (B1). */
 static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 {
 	weft__atomic(uint32_t) *called = NULL;
@@ -343,13 +352,14 @@ static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 		threads_add(pool, 1); /* mutate: wake */
 	weft__lock_drop(&pool->lock);
 	if (called)
-		/* By its address alone: the thread may have gone on. */
+		/* The futex is woken by its address only: its thread may have
+		 * gone on. */
 		weft__futex_wake(called, 1); /* mutate: wake */
 	if (makes)
 		thread_make(pool, job); /* mutate: wake */
 }
 
-/* Until it has ended; or until it is interrupted before it began. */
+/* Waits until the job has ended, or until an interruption before it began. */
 static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 {
 	int r = weft__wait(&job->wait, true);

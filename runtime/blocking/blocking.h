@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocking - the pool of threads that run what blocks a thread.
+ * Blocking pool - threads that run functions which block a thread.
  *
  *	a task				a thread of the pool
  *	------				--------------------
  *	queues a job; calls the		takes the next job, runs it,
  *	thread that was idle last,	ends it, takes the next;
  *	or makes one			grants the task its wait
- *	  ... suspended ...		  ... or is idle, until it is called
- *	has the result			or the time is up, and leaves ...
+ *	  ... suspended ...		  ... or is idle until it is called,
+ *	has the result			or its idle time ends, and it leaves
  *
- * The one that was idle last is called first, so that those that are not needed
- * stay idle, and leave: called in turn, as by a condition variable, all of them
- * would stay for as long as there is any work.
+ * The thread that became idle last is called first.  So threads that are not
+ * needed stay idle and leave.  If threads were called in turn, as with a
+ * condition variable, all of them would stay while there is any work.
  *
  * Invariants
- *   B1  For each job that may begin a thread is on its way to take one: it was
- *       called, or is being made, or ends another job; unless there are
- *       threads_max, or no more could be made.  Whoever is on its way takes
- *       what is next, and is idle only if there is nothing.
- *   B2  While a job is queued there is a thread; or the one who fails to make
- *       the first fails all jobs.
- *   B3  A thread that leaves joins the one that left before it, so all but the
- *       last are joined at any time; who ends the pool joins that.  Once the
- *       runtime was abandoned nobody does, and it detaches itself.
+ *   B1  For each job that may begin, a thread is on its way to take one: it was
+ *       called, is being made, or is ending another job.  The exceptions: there
+ *       are threads_max threads already, or no more could be made.  A thread on
+ *       its way takes the next job, and becomes idle only if there is none.
+ *   B2  While a job is queued there is a thread.  A caller that fails to make
+ *       the first thread fails all jobs.
+ *   B3  A thread that leaves joins the one that left before it.  So all but the
+ *       last are joined at any time; the end of the pool joins the last.  Once
+ *       the runtime was abandoned, a leaving thread is detached instead.
  *
- * The pool ends after the last task and before the driver is closed, since a
- * thread may still be waking a worker for a task that has gone on already.
+ * The pool ends after the last task and before the driver is closed: a thread
+ * may still be waking a worker for a task that has already gone on.
  *
  * Orderings
  *   [blocking.made]  the pool, CAS release -> load acquire.
@@ -36,10 +36,10 @@
 
 #include "runtime/sched/runtime.h"
 
-/* When no task is left: ends the threads, and frees the pool. */
+/* Ends the threads and frees the pool.  Called when no task is left. */
 void weft__blocking_end(struct weft_runtime *runtime);
 
-/* Prints the jobs that run. */
+/* Prints the jobs that still run. */
 void weft__blocking_name_survivors(struct weft_runtime *runtime);
 
 #endif

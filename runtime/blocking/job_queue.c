@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Job queue - the lanes that may begin a job, in turn, and the jobs that run.
+ * The header has the model and the invariants J1 to J3.
+ */
 #include "runtime/blocking/job_queue.h"
 
 static void turn_add(struct weft__job_queue *jobs, struct weft__job_lane *lane)
@@ -18,7 +22,7 @@ static void turn_remove(struct weft__job_queue *jobs,
 	lane->in_turn = false;
 }
 
-/* J1 */
+/* Puts the lane in turn, or takes it out, as J1 demands. */
 static void turn_update(struct weft__job_queue *jobs,
 			struct weft__job_lane *lane)
 {
@@ -31,12 +35,12 @@ static void turn_update(struct weft__job_queue *jobs,
 		turn_remove(jobs, lane);
 }
 
-/* J2 */
+/* Binds the lane to this pool, as J2 demands. */
 static void lane_bind(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
 	struct weft__job_queue *none = NULL;
 
-	/* relaxed: if it is this pool, the lock has it. */
+	/* relaxed: if it is this pool, the pool's lock guards the lane. */
 	if (weft__load(&lane->jobs, relaxed) == jobs)
 		return;
 	/* pairs: [lane.bind] */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs - blocking work that waits or runs, in lanes, and whose turn is next.
+ * Job queue - blocking jobs that wait or run, in lanes, and the next lane in
+ * turn.
  *
- *	lane "dns", 2 at once	[job] [job] | [job] [job] ...	not in turn
+ *	lane "dns", limit 2	[job] [job] | [job] [job] ...	not in turn
  *	lane "zip", no limit	[job]       | [job]		in turn, first
  *	the default lane	            | [job] [job]	in turn
  *				  running       queued
@@ -10,13 +11,14 @@
  * Everything here is under the pool's lock.
  *
  * Invariants
- *   J1  A lane is in turn if and only if it may begin a job: one is queued, and
- *       fewer run than its limit.  Who has had its turn goes behind the others.
- *   J2  A lane that has jobs is bound to the pool that they are in.
- *   J3  A job is queued until one thread takes it, or its task takes it back;
- *       that one alone decides, under the lock, whether it begins.  What is
- *       taken is ended by the thread that took it, which then tells the task;
- *       after that neither the job nor its lane is touched.
+ *   J1  A lane is in turn if and only if it may begin a job: a job is queued,
+ *       and fewer jobs run than the lane's limit.  A lane that has had its turn
+ *       goes behind the others.
+ *   J2  A lane that has jobs is bound to the pool that the jobs are in.
+ *   J3  A job is queued until one thread takes it, or its task takes it back.
+ *       Which of the two happens is decided under the lock.  The thread that
+ *       took a job ends it, then grants the task its wait; after that the
+ *       thread touches neither the job nor its lane.
  *
  * Orderings
  *   [lane.bind]  a pool's last job in the lane, store release -> the CAS
@@ -32,16 +34,16 @@
 #include "runtime/sched/waiter.h"
 
 /*
- * What overlays a public struct may alias it.  Before such a struct is complete
- * no pointer to a pointer to it may be named: gcc 12 with -flto would end in an
- * internal error.  So the list of the lanes is one of next and prev.
+ * A type that overlays a public struct may alias it.  Before such a struct is
+ * complete, no pointer to a pointer to it may be named: gcc 12 with -flto ends
+ * in an internal error.  So the list of lanes uses next and prev.
  */
 struct weft__job_lane {
 	const char *name;
 	uint32_t max; /* 0: no limit */
 	uint32_t reserved;
 	weft__atomic(struct weft__job_queue *) jobs; /* J2; or NULL */
-	struct weft__waiters waiters; /* of what is queued */
+	struct weft__waiters waiters; /* of the queued jobs */
 	struct weft__job_lane *next;  /* in turn */
 	struct weft__job_lane *prev;
 	uint32_t queued;
@@ -64,7 +66,7 @@ struct weft__job {
 	bool begun;
 };
 
-/* Those of a pool; zeroed there are none. */
+/* The jobs of a pool.  A zeroed one has none. */
 struct weft__job_queue {
 	struct weft__job_lane *turn; /* the first lane in turn */
 	struct weft__job_lane *turn_last;
@@ -73,8 +75,8 @@ struct weft__job_queue {
 	uint32_t running_count;
 };
 
-/* Queues a job.  True: it may begin at once, or as soon as those queued before
- * it have; whoever adds it sees to it that a thread comes. */
+/* Queues a job.  True: the job may begin now, or as soon as the jobs queued
+ * before it have begun; the caller then calls or makes a thread. */
 bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job);
 
 /* Takes a job that is queued out of its lane. */
@@ -84,7 +86,7 @@ void weft__job_queue_remove(struct weft__job_queue *jobs,
 /* The next job, which begins now; or NULL. */
 struct weft__job *weft__job_queue_take(struct weft__job_queue *jobs);
 
-/* It has ended; its lane may be gone when its task has been told. */
+/* Ends a job.  Its lane may be gone once its task has been granted its wait. */
 void weft__job_queue_end(struct weft__job_queue *jobs, struct weft__job *job);
 
 #endif

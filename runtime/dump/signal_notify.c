@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Signal notify - the table of (signal, eventfd) pairs, and the handler that
+ * reads it.  The header has the invariant and the ordering.
+ */
 #include "runtime/dump/signal_notify.h"
 
 #include <errno.h>
@@ -15,10 +19,10 @@ enum { BELLS = 16, NO_FD = -1 };
 static struct bell {
 	weft__atomic(int) fd; /* NO_FD or 0: free; written under the lock */
 	weft__atomic(int) number;
-	struct sigaction before; /* of the first with that number */
+	struct sigaction before; /* before the first with that number */
 } bells[BELLS];
 
-static weft__atomic(int) handlers; /* that run */
+static weft__atomic(int) handlers; /* running now */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void on_signal(int number)
@@ -34,7 +38,7 @@ static void on_signal(int number)
 
 		/* relaxed: written before fd, whose load acquires. */
 		if (fd > 0 && weft__load(&bells[i].number, relaxed) == number)
-			/* Full: it rings already. */
+			/* If the eventfd is full, it is readable already. */
 			(void)!write(fd, &one, sizeof(one));
 	}
 	/* pairs: [bell.run] */
@@ -42,7 +46,7 @@ static void on_signal(int number)
 	errno = error;
 }
 
-/* One with that number, but for `other`; or NULL. */
+/* An entry with that number other than `other`; or NULL. */
 static struct bell *find(int number, const struct bell *other)
 {
 	for (int i = 0; i < BELLS; i++)

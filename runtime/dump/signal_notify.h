@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bell - a signal that is passed on to a descriptor: the handler writes to an
- * eventfd, for whoever waits for that.
+ * Signal notify - passes a signal on to a descriptor: the handler writes to an
+ * eventfd, and a thread waits for that.
  *
  * Invariant
- *   B1  A descriptor that was muted is written to no more: who mutes it waits
- *       for handlers that run, which may have read it before.
+ *   B1  A descriptor is not written to after weft__signal_notify_stop(): stop
+ *       waits for running handlers, which may have read the descriptor before.
  *
  * Orderings
- *   [bell.run]  seq_cst: count of handlers, then the descriptor (handler)
- *       against the descriptor, then the count (mute).
+ *   [bell.run]  seq_cst: the count of handlers, then the descriptor (handler)
+ *       against the descriptor, then the count (stop).
  */
 #ifndef WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H
 #define WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H
 
-/* From now on the signal rings the eventfd, too.  -EINVAL: it cannot be caught;
- * -EBUSY: there are BELLS already. */
+/* From now on the signal writes to the eventfd, too.  -EINVAL: the signal
+ * cannot be caught; -EBUSY: all BELLS entries are taken. */
 int weft__signal_notify_start(int number, int fd);
 
-/* Its action is what it was before, if this was the last for that signal. */
+/* If this was the last entry for the signal, its former action is restored. */
 void weft__signal_notify_stop(int number, int fd);
 
 #endif

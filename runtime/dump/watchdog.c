@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Watchdog - its thread, which waits for the signal and for the dump socket,
+ * and looks for stalls.  The header has the model and the ordering.
+ *
+ * The thread polls an eventfd (`bell`), which the signal handler and
+ * weft__watchdog_stop() write, and the listening dump socket (`door`).
+ */
 #include "runtime/dump/watchdog.h"
 
 #include <errno.h>
@@ -17,36 +24,36 @@
 #include "runtime/sched/worker.h"
 #include "runtime/stack/thread.h"
 
-/* Looks at the workers in the length of a stall, and how often at most. */
+/* Looks per stall length, and the shortest time between two looks. */
 enum { LOOKS = 4 };
 #define LOOK_MIN_NS 1000000u
 
-/* Who asks by the socket has so long to read the answer; meanwhile nobody else
- * is answered, and the runtime does not end. */
+/* A client of the dump socket has this time to read the answer.  Meanwhile no
+ * other client is answered, and the runtime does not end. */
 enum { PATIENCE_MS = 5000 };
 
-/* When there is no descriptor for who asks: to look again after that. */
+/* If no descriptor is free for a client: the pause before the next try. */
 enum { SUPPLY_MS = 50 };
 
 /* A worker as it was last seen. */
 struct seen {
 	uint64_t polls;
-	uint64_t since_ns; /* so */
-	bool told;
+	uint64_t since_ns; /* unchanged since then */
+	bool told; /* this stall was reported */
 };
 
 struct weft__watchdog {
 	struct weft_runtime *runtime;
 	pthread_t thread;
 	int bell; /* an eventfd: a signal has come, or the end */
-	int door; /* -1: none */
+	int door; /* the dump socket; -1: none */
 	int number; /* of the signal; 0: none */
 	char *path;
-	uint64_t stall_ns; /* 0: stalls are not looked for */
+	uint64_t stall_ns; /* 0: no look for stalls */
 	weft__atomic(bool) ends;
-	/* The thread's. */
+	/* Of the thread alone. */
 	struct seen *workers;
-	struct seen all; /* when none of them runs */
+	struct seen all; /* while no worker runs */
 };
 
 /* ---- Watching ------------------------------------------------------------ */
@@ -63,7 +70,7 @@ static bool is_parked(struct weft__worker *worker)
 	return !weft__load(&worker->seen_ns, relaxed);
 }
 
-/* How long it has stood so; 0: it has not, or that was told. */
+/* How long it has stood still; 0: it has not, or that was reported already. */
 static uint64_t stands(struct seen *seen, bool stands_still, uint64_t polls,
 		       uint64_t now_ns)
 {
@@ -102,8 +109,8 @@ static void look(struct weft__watchdog *l)
 	}
 }
 
-/* Who knocks stays there: without a pause it would be asked for again and again
- * until there is a descriptor. */
+/* A client that cannot be accepted stays in the backlog.  Without a pause
+ * poll() would report it again and again until a descriptor is free. */
 static void pause_for_supply(struct weft__watchdog *l)
 {
 	struct pollfd bell = { .fd = l->bell, .events = POLLIN };
@@ -165,7 +172,7 @@ static void *watchdog_main(void *arg)
 
 	(void)pthread_setname_np(pthread_self(), "weft-watchdog");
 	if (l->number) {
-		/* Whoever else may have it blocked. */
+		/* The creating thread may have blocked it. */
 		sigemptyset(&set);
 		sigaddset(&set, l->number);
 		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -193,8 +200,9 @@ static void watchdog_free(struct weft__watchdog *l)
 	free(l);
 }
 
-/* Not what tells of a fault, which a handler that returns would meet again; and
- * SIGURG is how a worker is asked what it runs (snapshot.h). */
+/* Excludes the signals that report a fault: the instruction would fault again
+ * when the handler returns.  Excludes SIGURG too: snapshot.h uses it to ask a
+ * worker what it runs. */
 static bool may_ring(int number)
 {
 	switch (number) {
