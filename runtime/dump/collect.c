@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Collection - workers first, then all records; see the header.  Tasks that
+ * wait are held and copied, others are read optimistically (optimistic_read.h).
+ */
 #include "runtime/dump/collect.h"
 
 #include <errno.h>
@@ -7,11 +11,11 @@
 #include "runtime/sched/task_hold.h"
 #include "runtime/sched/task_pool.h"
 
-/* What the tasks of a group do; of those that wait, behind the last, the kind
- * of what they wait for. */
+/* What the tasks of a group do.  For WAITS, what_of() adds what they wait
+ * for. */
 enum { RUNS, READY, UNBEGUN, JOINS, WAITS };
 
-/* How often one that runs again and again is copied. */
+/* How often the copy of a ready task is tried. */
 enum { TRIES = 16 };
 
 static uint64_t what_of(const struct weft__task_info *info)
@@ -37,8 +41,9 @@ static void words_begin(struct weft__format *format,
 	weft__format_add(format, ": ");
 }
 
-/* Its group, if it is one of those that are told of one by one: what is told
- * of it has begun. */
+/* Adds the task to its group.  Returns the group, with the first words of the
+ * task's own line in `format`, or NULL if the group has no room for that
+ * line. */
 static struct weft__group *group_of(struct weft__collection *s, uint64_t what,
 				    const struct weft__task_info *info,
 				    const struct weft__trace *trace,
@@ -86,7 +91,7 @@ static void workers_meet(struct weft__collection *s, uint32_t first,
 	weft__snapshot_end();
 }
 
-/* Which of them ran the task, or is NULL. */
+/* The worker that ran the task when it was looked at, or NULL. */
 static struct weft__worker_info *met_with(struct weft__collection *s,
 					  uint64_t id)
 {
@@ -131,7 +136,8 @@ static void edges_add(struct weft__collection *s,
 		edge_add(s, (struct weft__edge){ info->id, 0, object });
 }
 
-/* Does it wait for what is no other task, as far as can be told? */
+/* Whether the task waits for something other than a task, as far as is
+ * known. */
 static bool has_hope(const struct weft__task_info *info)
 {
 	if (info->deadline_ns != WEFT_NEVER ||
@@ -167,8 +173,8 @@ static void waiting_add(struct weft__collection *s,
 	weft__group_tell(group, format.text);
 }
 
-/* False: it does not wait.  The snapshot may be NULL; it is only written to of
- * one that has a stack. */
+/* False: the task does not wait.  The snapshot may be NULL; it is only written
+ * if the task has a stack. */
 static bool glance_waiting(struct weft_runtime *runtime,
 			   struct weft__task *task,
 			   struct weft__task_info *ret_info,
@@ -185,7 +191,7 @@ static bool glance_waiting(struct weft_runtime *runtime,
 	return true;
 }
 
-/* False: it does not wait. */
+/* False: the task does not wait. */
 static bool look_at_waiting(struct weft__collection *s, struct weft__task *task)
 {
 	struct weft__unwinder *unwinder = s->speaker.unwinder;
@@ -267,7 +273,8 @@ static void ready_add(struct weft__collection *s,
 	weft__group_tell(group, format.text);
 }
 
-/* False: it may have run meanwhile.  And what it joins, or 0. */
+/* False: the task may have run meanwhile.  Also returns the id of the task that
+ * it joins, or 0. */
 static bool copy_loose(struct weft__collection *s, struct weft__task *task,
 		       uint64_t id, uint64_t *ret_joins)
 {
@@ -279,7 +286,8 @@ static bool copy_loose(struct weft__collection *s, struct weft__task *task,
 	       weft__optimistic_read_end(&s->still, task);
 }
 
-/* Its calls, if it can be had standing still.  Returns what it joins, or 0. */
+/* Takes the task's trace, if it stands still for one copy.  Returns the id of
+ * the task that it joins, or 0. */
 static uint64_t trace_loose(struct weft__collection *s, struct weft__task *task,
 			    const struct weft__task_info *info)
 {
@@ -305,7 +313,7 @@ static void look_at(struct weft__collection *s, struct weft__task *task)
 	struct weft__task_info info;
 	uint64_t joins;
 
-	/* It may have begun to wait between the two. */
+	/* It may have begun to wait between the two looks. */
 	if (look_at_waiting(s, task) || !weft__task_info(task, &info) ||
 	    look_at_waiting(s, task))
 		return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Survey - a look at every task of a runtime, one after the other, while they
- * go on.
+ * Collection - a look at every task of a runtime, one after the other, while
+ * they go on.
  *
- * First the workers, and the tasks that they run; then all records.  A task
- * that waits is held, copied, let go, and then unwound: so each is in its way
- * for some microseconds.  One that is ready is copied as it is, and anew if it
- * has run meanwhile, which is tried some times.  What is found out of several
- * tasks need not have been so at one time.
+ * First come the workers and the tasks that they run, then all records.  A task
+ * that waits is held, copied, released, and then unwound: so each is delayed
+ * for some microseconds only.  A ready task is copied as it is, and copied
+ * again if it has run meanwhile, a limited number of times.  Findings about
+ * several tasks need not have been true at one time.
  */
 #ifndef WEFT_RUNTIME_DUMP_COLLECT_H
 #define WEFT_RUNTIME_DUMP_COLLECT_H
@@ -18,7 +18,7 @@
 #include "runtime/dump/optimistic_read.h"
 #include "runtime/dump/snapshot.h"
 
-/* A worker, as it was met. */
+/* A worker, as the collection found it. */
 struct weft__worker_info {
 	enum weft__doing doing;
 	uint64_t id; /* of the task that it runs */
@@ -35,27 +35,27 @@ struct weft__collection {
 	struct weft__groups groups;
 	uint64_t runs, waits, ready, unbegun; /* tasks */
 	uint64_t runs_before; /* of all tasks, when it began */
-	uint64_t hopeful; /* those that wait, but for no other task */
+	uint64_t hopeful; /* tasks that wait, but not for another task */
 	struct weft__edge *edges;
 	size_t edges_count, edges_room;
 	bool incomplete; /* there was no memory for something */
 };
 
-/* How many runs tasks have had. */
+/* How many runs the workers have counted. */
 uint64_t weft__collect_runs(struct weft_runtime *runtime);
 
-/* 0 or -ENOMEM; fini is to be called all the same. */
+/* 0 or -ENOMEM; call fini in either case. */
 int weft__collect_take(struct weft__collection *collection,
 		      struct weft_runtime *runtime,
 		      struct weft__unwinder *unwinder);
 
-/* The same, of one worker and the task that it runs. */
+/* The same for one worker and the task that it runs. */
 int weft__collect_take_worker(struct weft__collection *collection,
 			     struct weft_runtime *runtime, uint32_t worker,
 			     struct weft__unwinder *unwinder);
 void weft__collect_fini(struct weft__collection *collection);
 
-/* Looks at one task anew; false: it does not wait. */
+/* Looks at one task again; false: it does not wait. */
 bool weft__collect_waits(struct weft_runtime *runtime, uint64_t id,
 			struct weft__task_info *ret_info);
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Optimistic read - see the header for the model and Q1 to Q3.
+ */
 #include "runtime/dump/optimistic_read.h"
 
 #include <errno.h>
@@ -6,20 +9,22 @@
 
 #include "runtime/sched/wait.h"
 
-/* Are writes, and reads, made in the order of the program? */
+/* Whether the processor keeps writes, and reads, in program order. */
 #if defined(__x86_64__)
 enum { IN_ORDER = 1 };
 #else
 enum { IN_ORDER = 0 };
 #endif
 
-/* What is read before it is not read after, nor the other way round. */
+/* The compiler moves no read across this; on x86-64 the processor reads in
+ * program order anyway. */
 static inline void reads_part(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* First whom it has, and then whom it leaves (Q2). */
+/* Reads first the task that the worker runs, and then the one it leaves
+ * (Q2). */
 static __attribute__((noinline, no_sanitize("thread"))) bool
 has_or_leaves(const struct weft__worker *worker, const struct weft__task *task)
 {
@@ -76,13 +81,13 @@ current_of(const struct weft__worker *worker)
 	return ((const volatile struct weft__worker *)worker)->current;
 }
 
-/* What a worker runs while it has the task in `joining` (J1), or NULL. */
+/* The task that a worker runs while its `joining` is `task` (J1), or NULL. */
 static struct weft__task *joined_on(struct weft__worker *worker,
 				    const struct weft__task *task)
 {
 	struct weft__task *joined;
 
-	/* Twice: see reads_part(). */
+	/* Read twice, so that both reads belong together. */
 	if (weft__handoff_slot_look(&worker->joining) != task)
 		return NULL;
 	reads_part();

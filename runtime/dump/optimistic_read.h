@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Still - reading the stack of a task that is ready, or joins one that runs,
- * which nobody can hold: a worker may take it up at any time.  So it is read
- * without asking, and what was read counts if no worker has run the task
- * meanwhile.  What switches write anyway tells that, and they pay nothing:
+ * Optimistic read - reads the stack of a task that is ready, or joins one that
+ * runs.  Such a task cannot be held, as a worker may run it at any time.  So
+ * its stack is read without holding it, and the data counts if no worker has
+ * run the task meanwhile.  The writes that every switch makes anyway show that,
+ * so switches pay nothing:
  *
  *	to T		current = T; jump; runs + 1; T goes on
  *	away from T	left = T, left_how = ...; current = another; saves;
  *			jump; left_how = nothing
  *
- *	begin		notes the runs of all workers; then none has T, or is
- *			leaving it
+ *	begin		notes the runs of all workers; then checks that no
+ *			worker runs T or is leaving it
  *	  ... reads ...
- *	end		none has T; then their runs are what they were
+ *	end		checks that no worker runs T; then that their runs are
+ *			unchanged
  *
- *   Q1  Who has begun to run T since has it still, or has counted a run.
- *   Q2  Who had it before, and has another one now, has said that he leaves it,
- *       and until he has left.
- *   Q3  Records and stacks stay mapped while the runtime lives: what is read
- *       may be nonsense, but can be read.
+ *   Q1  A worker that has begun to run T since then either still runs it, or
+ *       has counted a run.
+ *   Q2  A worker that ran T before and runs another task now has noted in
+ *       `left` that it is leaving T, and keeps that until it has left.
+ *   Q3  Records and stacks stay mapped while the runtime lives: the data may be
+ *       nonsense, but can be read.
  *
- * Those are writes, and reads, in the order of the program, which x86-64 keeps.
- * Elsewhere each switch would have to pay for that, and does not: there every
- * task may have run.
+ * This needs writes and reads in program order, which x86-64 keeps.  Elsewhere
+ * each switch would have to pay for that order, and does not: there every task
+ * counts as one that may have run.
  */
 #ifndef WEFT_RUNTIME_DUMP_OPTIMISTIC_READ_H
 #define WEFT_RUNTIME_DUMP_OPTIMISTIC_READ_H
@@ -38,21 +41,21 @@ struct weft__optimistic_read {
 	uint64_t *runs; /* of each worker, at the beginning */
 };
 
-/* 0 or -ENOMEM; fini is to be called all the same. */
+/* 0 or -ENOMEM; call fini in either case. */
 int weft__optimistic_read_init(struct weft__optimistic_read *still,
 			       struct weft_runtime *runtime);
 void weft__optimistic_read_fini(struct weft__optimistic_read *still);
 
-/* False: it runs. */
+/* False: the task runs. */
 bool weft__optimistic_read_begin(struct weft__optimistic_read *still,
 		       const struct weft__task *task);
 
-/* The id of what the task joins by a switch to it; 0: it does not.  Holds if it
- * is asked for between begin and end. */
+/* The id of the task that `task` joins by a switch to it; 0: none.  Valid if
+ * called between begin and a successful end. */
 uint64_t weft__optimistic_read_joins(const struct weft__optimistic_read *still,
 			   const struct weft__task *task);
 
-/* False: it may have run. */
+/* False: the task may have run. */
 bool weft__optimistic_read_end(const struct weft__optimistic_read *still,
 		     const struct weft__task *task);
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Mutex - locking, waiting and handing over.  The header has the model, the
+ * invariants M1 to M3 and the ordering.
+ */
 #include "runtime/sync/mutex.h"
 
 #include "runtime/sched/runtime.h"
@@ -23,7 +27,7 @@ static struct weft__mutex *mutex_of(struct weft_mutex *mutex)
 	return (struct weft__mutex *)(void *)mutex;
 }
 
-/* Another figure than before tells that the task was suspended since. */
+/* A value other than before means that the task was suspended in between. */
 static uint64_t runs_now(struct weft__worker *worker)
 {
 	/* relaxed: the worker's own counter. */
@@ -35,8 +39,8 @@ static void mutex_note_runs(struct weft__mutex *m, struct weft__worker *worker)
 	m->owner_runs = runs_now(worker);
 }
 
-/* In one step, if nobody holds it or is queued.  It looks first, for a swap
- * that fails takes as long as one that does not. */
+/* Takes the mutex in one step, if it is free and no waiter is queued.  Reads
+ * first, since a failed swap costs as much as a successful one. */
 static inline bool mutex_take(struct weft__mutex *m, uint64_t self)
 {
 	/* relaxed: the swap decides. */
@@ -51,11 +55,11 @@ static bool mutex_is_held(uint64_t word)
 	return word & ~WEFT__MUTEX_QUEUED;
 }
 
-/* Who holds it may be at the end of a short section, on another core: to wait
- * for that is less than to be suspended, and to have him wake one.  Not if
- * somebody is queued.  (Go does not spin either if others could run meanwhile:
- * here that made eight tasks with short sections on two workers queue all the
- * time, 27 ns in place of 15.) */
+/* The owner may be at the end of a short section on another core.  Then
+ * spinning costs less than a suspension and the owner's wake of this task.
+ * Does not spin if a waiter is queued.  (Go does not spin either if other tasks
+ * could run meanwhile.  That rule made eight tasks with short sections on two
+ * workers queue all the time: 27 ns in place of 15.) */
 static bool mutex_spin(struct weft__mutex *m, struct weft__worker *worker,
 		       uint64_t self)
 {
@@ -64,7 +68,7 @@ static bool mutex_spin(struct weft__mutex *m, struct weft__worker *worker,
 	for (unsigned i = 0; i < MUTEX_SPINS; i++) {
 		if (mutex_take(m, self))
 			return true;
-		/* relaxed: decided by the swap. */
+		/* relaxed: the swap decides. */
 		if (weft__load(&m->word, relaxed) & WEFT__MUTEX_QUEUED)
 			return false;
 		for (int k = 0; k < MUTEX_BACK_OFF; k++)
@@ -80,7 +84,7 @@ static uint64_t mutex_queued(struct weft__mutex *m)
 	return m->waiters.head ? WEFT__MUTEX_QUEUED : 0;
 }
 
-/* Takes it if it is free; if not it is QUEUED then (M2). */
+/* Takes the mutex if it is free; otherwise sets QUEUED (M2). */
 static bool mutex_take_or_mark(struct weft__mutex *m, uint64_t self)
 {
 	/* relaxed: the swap decides, or M2. */
@@ -97,8 +101,8 @@ static bool mutex_take_or_mark(struct weft__mutex *m, uint64_t self)
 	return !mutex_is_held(word);
 }
 
-/* Called with the lock, which is dropped, for one that was marked.  0, or why a
- * wait that heeds them was interrupted. */
+/* Waits until the task has the mutex.  Called with the lock, which is dropped,
+ * after QUEUED was set.  0, or the error of an interrupted wait if `heeds`. */
 static int mutex_wait(struct weft__mutex *m, struct weft__worker *worker,
 		      bool heeds)
 {
@@ -182,7 +186,7 @@ uint64_t weft__mutex_owner(const void *mutex)
 {
 	struct weft__mutex *m = (void *)(uintptr_t)mutex;
 
-	/* relaxed: a moment's. */
+	/* relaxed: a momentary value. */
 	return weft__load(&m->word, relaxed) & ~WEFT__MUTEX_QUEUED;
 }
 
@@ -193,7 +197,7 @@ int weft_mutex_try_lock(struct weft_mutex *mutex)
 	uint64_t self = weft__owner_self(worker);
 	bool taken = mutex_take(m, self);
 
-	/* Free, with somebody on his way to it. */
+	/* Free, but a woken waiter is about to try. */
 	if (!taken && !weft__mutex_owner(m)) {
 		weft__lock_take(&m->lock);
 		taken = mutex_take_or_mark(m, self);
@@ -207,8 +211,9 @@ int weft_mutex_try_lock(struct weft_mutex *mutex)
 
 /* ---- Unlocking ----------------------------------------------------------- */
 
-/* To whom it is handed, or who is to try again; NULL: one is on his way who was
- * told so.  With the lock. */
+/* Releases the mutex or hands it over; the caller holds the lock.  Returns the
+ * waiter to grant that outcome to.  NULL: a waiter was woken before, and has
+ * not tried yet. */
 static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 				       struct weft__worker *worker,
 				       enum outcome *ret_outcome)
@@ -231,7 +236,8 @@ static struct weft__waiter *mutex_pass(struct weft__mutex *m,
 	return first;
 }
 
-/* True: it is passed.  False: nobody was queued, and it can be let go. */
+/* True: released or handed over.  False: no waiter was queued; release it in
+ * one step. */
 static bool mutex_unlock_queued(struct weft__mutex *m,
 				struct weft__worker *worker, uint64_t self)
 {
@@ -244,7 +250,7 @@ static bool mutex_unlock_queued(struct weft__mutex *m,
 	if (queued)
 		first = mutex_pass(m, worker, &outcome);
 	else
-		/* relaxed: it is still held. */
+		/* relaxed: this task still holds it. */
 		weft__store(&m->word, self, relaxed);
 	weft__lock_drop(&m->lock);
 	if (first)

@@ -2,40 +2,39 @@
 /*
  * Mutex - held by one task at a time, across suspensions too.
  *
- * Handing it over.  When nobody else could have had it meanwhile, the one who
- * unlocks hands the mutex to the oldest that waits: had he let it go, he might
- * take it again before that one runs, and each turn would be a switch for
- * nothing.  That is so when he was suspended while he held it.  But for a short
- * section that is slow the other way: all who want the mutex would wait for a
- * task that is not running yet.  So there he lets it go and wakes the oldest,
- * who tries again; a second time he is not passed over.  (Go's sync.Mutex draws
- * the line at 1 ms of waiting; here no clock is read.)
+ * Handing it over.  An owner that was suspended while it held the mutex hands
+ * it to the oldest waiter.  No other task could have had it meanwhile.  If the
+ * owner released it instead, it might take it again before the waiter runs, and
+ * each turn would be a useless switch.  After a short section a hand-over is
+ * slow: all other tasks would wait for a task that does not run yet.  So there
+ * the unlock releases the mutex and wakes the oldest waiter, which tries again;
+ * a waiter is passed over only once.  (Go's sync.Mutex draws the line at 1 ms
+ * of waiting; here no clock is read.)
  *
- * The word is the owner, and whether somebody may be queued:
+ * The word holds the owner, and whether waiters may be queued:
  *
- *	       lock                 somebody queues himself
+ *	       lock                 a waiter queues
  *	free <------> owner  ---------------------> owner + QUEUED
- *	      unlock         <---------------------  | by the lock alone,
- *	                      nobody is queued (M3)  | to any other
+ *	      unlock         <---------------------  | under the lock only,
+ *	                      none is queued (M3)    | to any other
  *
- * Nobody meets anybody as a rule: then a lock is one compare-and-swap, and an
- * unlock another.
+ * Without contention a lock is one compare-and-swap, and an unlock another.
  *
  * Invariants
- *   M1  If nobody holds it and somebody is queued, then one who was taken out
- *       of the queue is on his way (called), and looks at it under the lock
- *       before anything else: a cancellation does not keep him from that.
- *   M2  QUEUED is set before somebody is queued, and while it is, whoever
- *       changes the word has the lock: neither a lock in one step nor an unlock
- *       meets the word that it expects.
- *   M3  Who unlocks touches nothing of the mutex after it is free to be locked
- *       in one step, unless somebody is still to come out of his call: the next
- *       to hold it may free it.
+ *   M1  If the mutex is free and a waiter is queued, then a waiter that was
+ *       taken out of the queue is about to try again (called).  It tries under
+ *       the lock before anything else; a cancellation does not prevent that.
+ *   M2  QUEUED is set before a waiter is queued.  While it is set, only a
+ *       holder of the lock changes the word: the one-step lock and unlock fail,
+ *       since they do not find the word that they expect.
+ *   M3  After an unlock has made the mutex free to be locked in one step, it
+ *       does not touch the mutex, except while a waiter still has to return
+ *       from its call: the next owner may free the memory.
  *
  * Orderings
  *   [mutex.pass]  the word that says free, stored release -> swapped acquire by
- *       who locks: what the one before did.  Who is granted it is told so by
- *       the grant (waiter.h).
+ *       the next owner: what the last owner did.  A waiter that is handed the
+ *       mutex gets that through the grant (waiter.h).
  */
 #ifndef WEFT_RUNTIME_SYNC_MUTEX_H
 #define WEFT_RUNTIME_SYNC_MUTEX_H
@@ -46,9 +45,9 @@
 
 struct weft__mutex {
 	struct weft__lock lock;
-	bool called; /* under lock: somebody was, to try again */
+	bool called; /* under lock: a waiter was woken to try again */
 	weft__atomic(uint64_t) word; /* the owner, as below, and QUEUED */
-	uint64_t owner_runs; /* the owner's: how many runs its worker had had */
+	uint64_t owner_runs; /* the owner's: its worker's count of runs then */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved2[3];
 } __attribute__((may_alias));
@@ -56,11 +55,11 @@ struct weft__mutex {
 _Static_assert(sizeof(struct weft__mutex) == sizeof(struct weft_mutex),
 	       "the public struct has room for it");
 
-/* No task's address, nor a bit of one. */
+/* Neither is a task's address, nor a bit of one. */
 #define WEFT__OWNER_THREAD ((uint64_t)1)
 #define WEFT__MUTEX_QUEUED ((uint64_t)2)
 
-/* A task by its address: several runtimes have tasks of the same id. */
+/* A task is known by its address: tasks of several runtimes may have one id. */
 static inline uint64_t weft__owner_of(struct weft__task *task)
 {
 	return task ? (uint64_t)(uintptr_t)task : WEFT__OWNER_THREAD;
@@ -71,12 +70,13 @@ static inline uint64_t weft__owner_self(struct weft__worker *worker)
 	return weft__owner_of(weft__self(worker));
 }
 
-/* weft_mutex_lock() in full, whatever happens; `worker` is the caller's, or
+/* weft_mutex_lock() without interruption.  `worker` is the caller's, or
  * NULL. */
 void weft__mutex_lock(struct weft_mutex *mutex, struct weft__worker *worker);
 
-/* Who holds it, or runs what is to be done once, as weft__owner_of() has it; 0:
- * nobody.  From any thread, while somebody waits for it. */
+/* The owner of the mutex, or the task that runs the once, as weft__owner_of()
+ * has it; 0: none.  Called from any thread, while a task waits for the
+ * object. */
 uint64_t weft__mutex_owner(const void *mutex);
 uint64_t weft__once_owner(const void *once);
 

@@ -2,24 +2,24 @@
 /*
  * Semaphore - permits, granted in the order in which they were asked for.
  *
- * The word is how many are free, and whether somebody may be queued.  While
- * nobody is, to take permits is one compare-and-swap, and to give them another;
- * then everything happens under the lock.
+ * The word holds the number of free permits, and whether waiters may be queued.
+ * While none is, taking permits is one compare-and-swap, and giving them
+ * another; otherwise everything happens under the lock.
  *
  * Invariants
- *   P1  The oldest that waits wants more than is free.  Whatever changes one of
- *       the two, permits that come or a waiter that leaves, grants what fits.
- *   P2  QUEUED is set before somebody is queued, and while it is, whoever
- *       changes the word has the lock.
- *   P3  Who gives permits touches nothing of the semaphore after they can be
- *       taken in one step, unless somebody is still to come out of his call:
- *       who takes them may free it.
+ *   P1  The oldest waiter wants more than is free.  A call that changes either,
+ *       by adding permits or removing a waiter, grants what then fits.
+ *   P2  QUEUED is set before a waiter is queued.  While it is set, only a
+ *       holder of the lock changes the word.
+ *   P3  After a release has made permits available to be taken in one step, it
+ *       does not touch the semaphore, except while a waiter still has to return
+ *       from its call: the task that takes the permits may free the memory.
  *
  * Orderings
- *   [sem.give]  the word, swapped or stored release -> swapped acquire by who
- *       takes: what was done before the permits were given.  Who sets QUEUED
- *       acquires too, and hands on by the lock what he has seen to those who
- *       store the word then.
+ *   [sem.give]  the word, swapped or stored release -> swapped acquire by the
+ *       task that takes: what was done before the permits were given.  A task
+ *       that sets QUEUED acquires too; the lock carries what it has seen to
+ *       those that store the word later.
  */
 #include <weft/sync.h>
 
@@ -74,7 +74,8 @@ static inline bool sem_give(struct sem *s, uint32_t n)
 
 /* ---- With the lock ------------------------------------------------------- */
 
-/* Takes them if nobody is before; if not, it is QUEUED then (P2). */
+/* Takes n permits if they are free and no task waits; otherwise sets QUEUED
+ * (P2). */
 static bool sem_take_or_mark(struct sem *s, uint32_t n)
 {
 	/* relaxed: the swap decides, or P2. */
@@ -91,8 +92,8 @@ static bool sem_take_or_mark(struct sem *s, uint32_t n)
 	return takes;
 }
 
-/* So many permits have come to those that the word says.  Takes out of the
- * queue who can have what he wants now. */
+/* Adds n permits to those in the word.  Takes the waiters that can now have
+ * what they want out of the queue, and returns them. */
 static struct weft__waiter *sem_grant(struct sem *s, uint32_t n)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
@@ -114,16 +115,16 @@ static struct weft__waiter *sem_grant(struct sem *s, uint32_t n)
 	return first;
 }
 
-/* Gives n permits to those that wait (P1).  False: it is not QUEUED, and they
- * can be given in one step (P3).  If it is, with nobody in the queue, then who
- * has left it is on his way here. */
+/* Gives n permits to the waiters (P1).  False: QUEUED is not set, and the
+ * permits can be given in one step (P3).  If QUEUED is set with an empty queue,
+ * a waiter that has left the queue is about to call this. */
 static __attribute__((noinline)) bool sem_serve(struct sem *s, uint32_t n)
 {
 	struct weft__waiter *granted = NULL;
 	bool queued;
 
 	weft__lock_take(&s->lock);
-	/* relaxed: whoever changes that bit has the lock. */
+	/* relaxed: QUEUED changes only under the lock. */
 	queued = weft__load(&s->word, relaxed) & SEM_QUEUED;
 	if (queued)
 		granted = sem_grant(s, n);
@@ -136,7 +137,7 @@ static __attribute__((noinline)) bool sem_serve(struct sem *s, uint32_t n)
 
 /* ---- Taking -------------------------------------------------------------- */
 
-/* Called for one that could not have them in one step. */
+/* Called after the permits could not be taken in one step. */
 static __attribute__((noinline)) int
 sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 {
@@ -155,7 +156,7 @@ sem_wait(struct sem *s, struct weft__worker *worker, uint32_t n)
 	weft__lock_drop(&s->lock);
 	r = weft__waiter_wait(&w, &s->waiters, &s->lock);
 	if (weft__unlikely(r < 0))
-		(void)sem_serve(s, 0); /* those behind may want less */
+		(void)sem_serve(s, 0); /* later waiters may want less */
 	return r;
 }
 
@@ -231,6 +232,6 @@ void weft_sem_release(struct weft_sem *sem, uint32_t n)
 
 uint64_t weft_sem_count(const struct weft_sem *sem)
 {
-	/* relaxed: a moment's figure. */
+	/* relaxed: a momentary value. */
 	return weft__load(&sem_of(sem)->word, relaxed) & ~SEM_QUEUED;
 }
