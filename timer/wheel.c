@@ -15,17 +15,17 @@
 #define NEVER_INDEX (WEFT__WHEEL_LEVELS * WEFT__WHEEL_RING)
 #define NEVER_TICK ((uint64_t)1 << WEFT__WHEEL_LEVELS * DIGIT_BITS)
 
-/* An advance moves at most so many timers for each one that it may return: of
- * slots that must be emptied, and of those that may. */
+/* An advance moves at most this number of timers for each timer that it may
+ * return: of slots that must be emptied, and of slots that may. */
 #define MUST_MOVES 64u
 #define MAY_MOVES 4u
 
-/* It sits in each task that waits with a deadline, and in public structs. */
+/* It is part of each task that waits with a deadline, and of public structs. */
 static_assert(sizeof(struct weft__timer) <= 32, "timer has grown");
 
 static_assert(WEFT__WHEEL_RING == 2u << DIGIT_BITS, "a ring has two laps");
 
-/* The levels cover all ticks, but for 2^48, which is never. */
+/* The levels cover all ticks except 2^48, which means never. */
 static_assert(WEFT__WHEEL_TICK_BITS + WEFT__WHEEL_LEVELS * DIGIT_BITS == 64,
 	      "digits and ticks make a time");
 
@@ -43,22 +43,23 @@ static inline uint64_t ns_of(uint64_t tick)
 	return tick == NEVER_TICK ? UINT64_MAX : tick << WEFT__WHEEL_TICK_BITS;
 }
 
-/* How many slots of a level one tick is from an earlier one. */
+/* The distance of two ticks in slots of a level; `from` is the earlier one. */
 static inline uint64_t slots_apart(uint64_t tick, uint64_t from, unsigned level)
 {
 	return (tick >> level * DIGIT_BITS) - (from >> level * DIGIT_BITS);
 }
 
-/* The highest digit in which two ticks differ, that are not the same. */
+/* The highest digit in which two different ticks differ. */
 static inline unsigned digit_of(uint64_t difference)
 {
 	unsigned bit = 63u - (unsigned)__builtin_clzll(difference);
 
-	/* bit / 6 for all that occur (up to 47), one cheap multiplication. */
+	/* bit / 6 for all values that occur (up to 47), in one
+	 * multiplication. */
 	return bit * 43u >> 8;
 }
 
-/* The lowest level of which the lap of `from` or the next one reaches it. */
+/* The lowest level whose lap of `from`, or next lap, reaches the tick. */
 static inline unsigned level_of(uint64_t tick, uint64_t from)
 {
 	unsigned level;
@@ -78,8 +79,8 @@ static inline unsigned index_of(uint64_t tick, unsigned level)
 	return level * WEFT__WHEEL_RING + slot;
 }
 
-/* How many slots after the wheel's tick the first occupied one of a level is;
- * WEFT__WHEEL_RING: none. */
+/* The distance in slots from the wheel's tick to the first occupied slot of a
+ * level; WEFT__WHEEL_RING: none is occupied. */
 static inline unsigned first_slot(const struct weft__wheel *wheel,
 				  unsigned level)
 {
@@ -99,8 +100,8 @@ static inline unsigned first_slot(const struct weft__wheel *wheel,
 	return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
 }
 
-/* Those above 0 that have a timer, less "never"; and the lowest of them, taken
- * out. */
+/* The levels above 0 that have a timer, without "never".  The next function
+ * takes the lowest of them out. */
 static inline uint64_t levels_above(const struct weft__wheel *wheel)
 {
 	return wheel->levels & (((uint64_t)1 << WEFT__WHEEL_LEVELS) - 2u);
@@ -114,7 +115,7 @@ static inline unsigned level_take(uint64_t *levels)
 	return level;
 }
 
-/* The first tick of the slot so many after the wheel's. */
+/* The first tick of the slot that is `distance` after the wheel's. */
 static inline uint64_t slot_start(const struct weft__wheel *wheel,
 				  unsigned level, unsigned distance)
 {
@@ -128,8 +129,8 @@ static bool is_crowded(const struct weft__wheel *wheel, unsigned index)
 	return wheel->put[index] >= WEFT__WHEEL_CROWD;
 }
 
-/* From when on a crowded slot that starts then may be emptied: one slot before,
- * or now. */
+/* The tick from which a crowded slot that starts at `start` may be emptied: one
+ * slot before, or now. */
 static inline uint64_t may_begin(const struct weft__wheel *wheel,
 				 unsigned level, uint64_t start)
 {
@@ -157,7 +158,7 @@ static inline void slot_vacate(struct weft__wheel *wheel, uint64_t index)
 		wheel->levels &= ~((uint64_t)1 << level);
 }
 
-/* Links a timer; does not look at what it was before. */
+/* Links a timer; ignores its former links. */
 static inline void slot_insert(struct weft__wheel *wheel,
 			       struct weft__timer *timer, unsigned index)
 {
@@ -204,7 +205,7 @@ uint64_t weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
 	return ns_of(may_begin(wheel, level, tick >> shift << shift));
 }
 
-/* Whose `next` that is. */
+/* The timer whose `next` the link points at. */
 static inline struct weft__timer *timer_before(struct weft__timer **link)
 {
 	return (struct weft__timer *)((uintptr_t)link -
@@ -225,7 +226,7 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 	offset = (uintptr_t)link - (uintptr_t)wheel->slots;
 	if (offset >= sizeof(wheel->slots))
 		/* Deadlines are often cancelled in the order in which they were
-		 * armed: then that of the link is the next of its slot. */
+		 * armed: then the timer before is cancelled next. */
 		__builtin_prefetch(timer_before(link)->link, 1);
 	else if (next == NULL)
 		slot_vacate(wheel, offset / sizeof(wheel->slots[0]));
@@ -236,8 +237,8 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 
 /* --- time --- */
 
-/* When a slot of a level above 0 must be empty, the first to be so; UINT64_MAX:
- * all are. */
+/* The first time at which a slot of a level above 0 must be empty; UINT64_MAX:
+ * all are empty. */
 static inline uint64_t first_must(const struct weft__wheel *wheel,
 				  unsigned *ret_level)
 {
@@ -285,7 +286,7 @@ static uint64_t wheel_cascade(struct weft__wheel *wheel, unsigned index,
 	return moves;
 }
 
-/* Begins to empty crowded slots that may be, or goes on. */
+/* Begins, or continues, to empty crowded slots that may be emptied. */
 static void wheel_go_ahead(struct weft__wheel *wheel, uint64_t moves)
 {
 	uint64_t levels = levels_above(wheel);
@@ -331,8 +332,8 @@ static unsigned wheel_expire(struct weft__wheel *wheel, unsigned slot,
 	return count;
 }
 
-/* Expires what is due, and empties what must be empty.  Returns how many have
- * expired. */
+/* Expires due timers, and empties the slots that must be empty.  Returns how
+ * many timers have expired. */
 static unsigned wheel_run(struct weft__wheel *wheel, uint64_t now, unsigned max,
 			  struct weft__timer **tail)
 {
@@ -350,7 +351,7 @@ static unsigned wheel_run(struct weft__wheel *wheel, uint64_t now, unsigned max,
 			break;
 		if (count == max || moves == 0)
 			return count;
-		/* W5: up to here nothing was passed over, and no further. */
+		/* W5: nothing before this tick was passed over. */
 		assert(must >= wheel->tick);
 		if (must <= expires) {
 			wheel->tick = must;
@@ -381,7 +382,7 @@ unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
 }
 
 /* The earliest time at which a level above 0 that has a timer gives advance
- * something to do. */
+ * some work. */
 static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 {
 	unsigned distance = first_slot(wheel, level);
@@ -389,8 +390,8 @@ static uint64_t level_next(const struct weft__wheel *wheel, unsigned level)
 	uint64_t after = slot_start(wheel, level, distance + 1);
 	unsigned index = index_of(start, level);
 
-	/* One that is alone in its slot needs no wake-ups to cascade; but after
-	 * its slot begins there may be others to go ahead with. */
+	/* A timer alone in its slot needs no wake-up to cascade; but after its
+	 * slot begins, others may be ready to be moved ahead. */
 	if (wheel->slots[index]->next == NULL &&
 	    !is_crowded(wheel, index_of(after, level)))
 		return ns_of(tick_of(wheel->slots[index]->deadline_ns));
@@ -415,7 +416,7 @@ uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel)
 
 /* --- invariants --- */
 
-/* Not assert(): it works where NDEBUG is defined. */
+/* Instead of assert(): works with NDEBUG too. */
 static void require(bool holds, const char *what)
 {
 	if (holds)

@@ -15,31 +15,31 @@
  *	level            0       1       2       3       4       5..7
  *	slot spans   65 us  4.2 ms  268 ms  17.2 s  18.3 min  19.5 h..9 y
  *
- * Slots are absolute: the slot of a timer is the part of its own tick that
- * counts the level's slots, never a distance from now.  Its level is the lowest
- * of which the lap of now or the next one has that slot.  So above level 0 a
- * timer is armed at least two slots away: what is armed and cancelled again and
- * again does not come into a slot that is being emptied.
+ * Slots are absolute: a timer's slot is the digit of its tick that counts the
+ * slots of the level, never a distance from now.  Its level is the lowest one
+ * whose current or next lap has that slot.  So above level 0 a timer is armed
+ * at least two slots away: a timer that is armed and cancelled repeatedly does
+ * not enter a slot that is being emptied.
  *
- * Slot k of a level above 0 is emptied into lower levels, it cascades.  It must
- * before time comes to it:
+ * Slot k of a level above 0 is emptied into lower levels: it cascades.  It must
+ * be empty before time reaches it:
  *
  *	... now ][ slot k - 1 . . . . ][ slot k
  *	          ^ may                 ^ must
  *
- * A crowded one may be emptied from one slot before on, a little at each
- * advance and after what has expired: else all that is due in it would wait for
- * its last timer to be moved (46,000 timers: 0.9 ms).  That is what the second
- * lap is for.
+ * A crowded slot may be emptied from the start of the slot before it, a little
+ * at each advance, after the expired timers.  Otherwise all timers due in it
+ * would wait until its last timer was moved (46,000 timers: 0.9 ms).  The
+ * second lap exists for this.
  *
  * A deadline is rounded up to a tick and so never fires early, and at most one
  * tick late.  A deadline that rounds up to the end of 64-bit time (UINT64_MAX
- * is "never") gets tick 2^48: a list that is never looked at.
+ * is "never") gets tick 2^48: it is in a list that no advance reads.
  *
  * Invariants
  *   W1  A bit of occupied[] is set if and only if its slot has a timer.
  *   W2  An armed timer is in the slot that weft__wheel_arm() would choose for
- *       it now, or in one of a higher level whose slot before has begun.
+ *       it now, or in one of a higher level whose preceding slot has begun.
  *   W3  A ring holds nothing beyond the lap of now and the next: the first
  *       occupied slot of a level is the first bit of its bitmap from now on.
  *   W4  *timer->link == timer for every armed timer; link is NULL for others.
@@ -59,8 +59,8 @@
  *   - A level and slot stored in the timer: the last timer of a slot is the
  *     one whose link points into slots[], which names the slot as well.
  *   - A cascade in one piece: at a million timers it is a stall of many ms.
- *   - A cascade in pieces when time has come to the slot: no stall for who
- *     calls, but for all whose timers are in it.
+ *   - A cascade in pieces when time reaches the slot: no stall for the caller,
+ *     but one for all timers of the slot.
  */
 
 #include <stdbool.h>
@@ -73,7 +73,7 @@
 #define WEFT__WHEEL_LEVELS 8u
 #define WEFT__WHEEL_RING 128u
 
-/* A slot is crowded when so many were put there since it was empty. */
+/* A slot is crowded if this many timers were put there since it was empty. */
 #define WEFT__WHEEL_CROWD 256u
 
 /* Embedded in the caller's object; all zero is a timer that is not armed. */
@@ -81,7 +81,7 @@ struct weft__timer {
 	/* The next in its slot, or in the list returned by advance. */
 	struct weft__timer *next;
 	struct weft__timer *ahead; /* see runtime/base/ahead.h */
-	/* The pointer that points at us; NULL: not armed. */
+	/* The pointer that points at this timer; NULL: not armed. */
 	struct weft__timer **link;
 	uint64_t deadline_ns;
 };
@@ -96,7 +96,7 @@ struct weft__wheel {
 	uint64_t occupied[2u * (WEFT__WHEEL_LEVELS + 1u)];
 	/* Slot s of level L is at 128 * L + s; the last is "never". */
 	struct weft__timer *slots[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
-	/* How many were put there since it was empty. */
+	/* Timers put there since the slot was empty. */
 	uint32_t put[WEFT__WHEEL_RING * WEFT__WHEEL_LEVELS + 1u];
 };
 
@@ -106,12 +106,12 @@ void weft__wheel_init(struct weft__wheel *wheel, uint64_t now_ns);
 /*
  * Arms a timer that must not be armed.  A deadline in the past expires at the
  * next advance.  The timer must stay where it is until it expires or is
- * cancelled.  Overwrites timer->next: whoever re-arms the timers of a returned
- * list reads next first.
+ * cancelled.  Overwrites timer->next: to re-arm the timers of a returned list,
+ * read next first.
  *
- * Returns a time before which this one gives advance nothing to do: the rounded
- * deadline, or for the one that makes a slot crowded the time from which on
- * that may be emptied.
+ * Returns a time before which this timer gives advance nothing to do: the
+ * rounded deadline, or, if the timer makes its slot crowded, the time from
+ * which the slot may be emptied.
  */
 uint64_t weft__wheel_arm(struct weft__wheel *wheel, struct weft__timer *timer,
 			 uint64_t deadline_ns);
@@ -131,14 +131,15 @@ static inline bool weft__timer_armed(const struct weft__timer *timer)
  * Moves time to now_ns and unlinks at most max expired timers, in the order of
  * their ticks (any order within a tick), into the list *ret_list, which ends
  * with NULL.  Returns how many.  A now_ns before the wheel's time expires
- * nothing: callers may have read their clocks in another order than they come.
+ * nothing: callers may arrive in another order than they read their clocks.
  *
  * Work is bounded by max: a call also stops after 64 * max moves of cascades
- * that must be, even if it then returns fewer than max, and after 4 * max moves
- * of those that may.  There is more to do if and only if
- * next_ns is at or before now_ns (and not UINT64_MAX).  So one who calls again
- * while max comes back, and then waits until next_ns, does not wait, comes
- * again, and leaves no timer behind; one who must have all asks next_ns.
+ * that must happen, even if it then returns fewer than max, and after 4 * max
+ * moves of cascades that may.  There is more to do if and only if next_ns is at
+ * or before now_ns (and not UINT64_MAX).  A caller that repeats the call while
+ * it returns max, and then waits until next_ns, leaves no timer behind: next_ns
+ * has passed if there is more.  A caller that needs all timers now checks
+ * next_ns.
  */
 unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
 			     unsigned max, struct weft__timer **ret_list);

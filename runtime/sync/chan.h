@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channel - a ring of values under a lock, who waits for room, and who waits
+ * Channel - a ring of values under a lock, with waiters for room and waiters
  * for a value.
  *
- * A value that meets a waiting receiver is copied to where that wants it; room
- * that is made while senders wait is filled from where the oldest has its
- * value: all under the lock, so what is handed over is in nobody's hands for no
- * moment, and a wait that is interrupted either still has its turn to lose or
- * has it (W1 in waiter.h).
+ * A value that meets a waiting receiver is copied to the receiver's
+ * destination.  Room that is made while senders wait is filled with the oldest
+ * sender's value.  Both happen under the lock.  So each value has an owner at
+ * every moment, and an interrupted wait either is still queued or has its value
+ * (W1 in waiter.h).
  *
  * Invariants, whenever the lock is free
- *   C1  Who waits to receive finds no values in the ring, and no sender that
- *       waits.
- *   C2  Who waits to send finds the ring full.
- *   C3  Nobody waits at a closed channel.
+ *   C1  If a receiver waits, the ring has no value and no sender waits.
+ *   C2  If a sender waits, the ring is full.
+ *   C3  No task waits at a closed channel.
  * (Waiters that are in several queues, and were granted in another, do not
  * count.)
  */
@@ -31,11 +30,11 @@ struct weft__chan {
 	uint32_t item_bytes;	   /* immutable */
 	uint32_t capacity;	   /* immutable */
 	struct weft__lock lock;
-	bool closed;		   /* all that follow: under lock */
+	bool closed;		   /* this and all that follow: under lock */
 	uint32_t count;		   /* values in the ring */
-	uint32_t first;		   /* where the oldest is */
+	uint32_t first;		   /* place of the oldest value */
 	struct weft__waiters senders;	/* item: the value */
-	struct weft__waiters receivers; /* item: where it goes */
+	struct weft__waiters receivers; /* item: the destination */
 	uint64_t reserved[4];
 } __attribute__((may_alias));
 
@@ -49,15 +48,16 @@ static inline struct weft__chan *weft__chan(const struct weft_chan *chan)
 	return (struct weft__chan *)(uintptr_t)chan;
 }
 
-/* What a call that cannot be done at once comes to. */
+/* The result of a call that cannot be done now. */
 #define WEFT__CHAN_WAITS 1
 
-/* What a granted wait comes to. */
+/* The outcome of a granted wait. */
 enum { WEFT__CHAN_DONE, WEFT__CHAN_CLOSED };
 
-/* Sends or receives if that can be done now, or says -EPIPE or
- * WEFT__CHAN_WAITS; under the lock.  *ret_worker is who waited and has what he
- * waited for: to be granted when the lock is free. */
+/* Sends or receives if that can be done now; otherwise returns -EPIPE or
+ * WEFT__CHAN_WAITS.  Called under the lock.  *ret_worker is the waiter that now
+ * has what it waited for: the caller grants it after it has dropped the
+ * lock. */
 int weft__chan_send_now(struct weft__chan *c, const void *item,
 			struct weft__waiter **ret_worker);
 int weft__chan_recv_now(struct weft__chan *c, void *item,

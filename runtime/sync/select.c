@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Select - the locks of all channels, the look under them, and the wait.  The
+ * header has the model and S1 to S4; select_cases.c has the other cases.
+ */
 #include "runtime/sync/select.h"
 
 static struct weft__waiter *waiter_of(struct weft_case *which)
@@ -94,7 +98,7 @@ static int case_now(struct weft__select *s, struct weft_case *which)
 	return WEFT__CHAN_WAITS;
 }
 
-/* Does the first case of a channel that can be done; its index, or -EAGAIN. */
+/* Does the first channel case that can be done; its index, or -EAGAIN. */
 static int select_now(struct weft__select *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -129,7 +133,7 @@ static void select_queue(struct weft__select *s, struct weft__worker *worker)
 
 /* ---- Waiting ------------------------------------------------------------ */
 
-/* Takes the waiters out of the queues that nobody has met. */
+/* Takes the waiters that are still queued out of their queues. */
 static void select_leave(struct weft__select *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
@@ -147,7 +151,7 @@ static void select_leave(struct weft__select *s)
 	}
 }
 
-/* Who granted the wait has done a case. */
+/* The task that granted the wait has done a case. */
 static int select_granted(struct weft__select *s, int outcome)
 {
 	struct weft_case *which = &s->cases[s->wait.won];
@@ -157,19 +161,19 @@ static int select_granted(struct weft__select *s, int outcome)
 	return (int)s->wait.won;
 }
 
-/* Channels alone. */
+/* Waits if all cases are channels. */
 static int wait_for_channels(struct weft__select *s)
 {
 	int r = weft__wait(&s->wait, true);
 
-	/* Interrupted; unless somebody else was quicker. */
+	/* Interrupted, unless another task has claimed the wait before. */
 	if (r < 0 && !weft__wait_claim(&s->wait)) /* mutate: recheck=false */
 		r = weft__wait(&s->wait, false);
 	return r < 0 ? r : select_granted(s, r);
 }
 
-/* Until the wait is somebody's (-EAGAIN), or a case that is no channel has
- * come: its index; or why the task is to give up. */
+/* Waits until another task has claimed the wait (-EAGAIN), or a case without a
+ * channel has come (its index), or an interruption (its error). */
 static int select_watch(struct weft__select *s, struct weft__task *task)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -208,7 +212,7 @@ static int wait_for_all(struct weft__select *s, struct weft__worker *worker)
 
 /* ---- Calls -------------------------------------------------------------- */
 
-/* Does what can be done at once; or queues a select that waits. */
+/* Does a case that can be done now, or queues a select that waits. */
 static int select_step(struct weft__select *s, struct weft__worker *worker,
 		       bool waits)
 {

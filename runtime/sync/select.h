@@ -3,26 +3,26 @@
  * Select - one wait, with a waiter in the queue of each channel, and cases of
  * other kinds beside them.
  *
- * Channels.  Whether something can be done at once is looked at with the locks
- * of all of them held, and so is queueing: nothing can come in between.  They
- * are taken in the order of their addresses.  Once queued the wait goes to the
- * one who claims it, under the lock of his channel; the rest of the waiters is
- * stale from then on, and is taken out of the queues by whoever meets them, or
- * by the task itself before it returns.
+ * Channels.  The task holds the locks of all channels, taken in the order of
+ * their addresses, while it looks for a case that can be done now and while it
+ * queues its waiters: nothing can come in between.  Once queued, the wait goes
+ * to the task that claims it under its channel's lock.  From then on the other
+ * waiters are stale; a task that meets one takes it out of its queue, or the
+ * selecting task does so before it returns.
  *
- * Others.  The task looks at them whenever it is woken, and claims its own wait
- * if one has come: an alarm and the end of a task wake it, and for a descriptor
- * a task of its own waits, which claims the wait itself.  What came without
- * having been claimed is still there: a task that has ended, a descriptor that
- * is ready.
+ * Others.  The task looks at the other cases whenever it is woken, and claims
+ * its own wait if one has come.  An alarm or the end of a task wakes it.  For a
+ * descriptor a task of its own waits, which claims the wait itself.  An event
+ * that came without a claim is still there: a task that has ended, a descriptor
+ * that is ready.
  *
  *   S1  A waiter is looked at under its channel's lock alone, and the task
  *       takes each of those locks before it returns.
- *   S2  Who has claimed the wait, and no other, writes `won`.
+ *   S2  Only the task that has claimed the wait writes `won`.
  *   S3  The task suspends only after it has looked at the others once more,
- *       marked and armed as they are by then, and has found the wait open; and
- *       before it returns with one of them it has claimed the wait, so that no
- *       value is on its way to it.
+ *       when they were marked and armed, and has found the wait open.  Before
+ *       it returns with one of them it has claimed the wait, so that no value
+ *       is on its way to it.
  *   S4  When the call returns no task is marked for it, no alarm is armed, and
  *       none of its waiters is in a queue.
  *
@@ -40,26 +40,26 @@ struct weft__select {
 	uint32_t count;
 	uint32_t channels;
 	struct weft__chan *order[WEFT_CASES_MAX]; /* by address, each once */
-	uint64_t first;		  /* where to begin to look */
-	struct weft__waiter *met; /* who had waited for what was done */
-	bool others;		  /* cases that are no channels */
+	uint64_t first;		  /* the case to look at first */
+	struct weft__waiter *met; /* the other side of the case that was done */
+	bool others;		  /* there are cases without a channel */
 	struct weft__wait wait;
-	/* Of the others, while they are waited for. */
+	/* For the others, while the task waits for them. */
 	struct weft__alarm alarm;
-	/* A scope's words, but not its alignment, which a stack that a
-	 * sanitizer fakes does not have. */
+	/* A scope's words without its alignment: a stack that a sanitizer fakes
+	 * is not aligned for it. */
 	uint64_t polls[sizeof(struct weft_scope) / sizeof(uint64_t)];
 	bool polls_open;
 };
 
-/* Has one come that is no channel?  Its index, with its result set; or -EAGAIN.
- * Descriptors are looked at by a system call, or, once others wait for them,
- * not at all. */
+/* Looks for an other case that has come.  Returns its index, with its result
+ * set, or -EAGAIN.  Looks at descriptors with a system call, or, once tasks
+ * wait for them, not at all. */
 int weft__cases_look(struct weft__select *select, struct weft__worker *worker,
 		     bool descriptors);
 
-/* Sees to it that the task is woken when one comes.  -errno from starting a
- * task; end is to be called all the same. */
+/* Makes the other cases wake the task when they come.  -errno from starting a
+ * task; call end in either case. */
 int weft__cases_begin(struct weft__select *select,
 		      struct weft__worker *worker);
 void weft__cases_end(struct weft__select *select);

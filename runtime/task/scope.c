@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Scope - cancelling, races, flags, and the life of a scope.  The header has
+ * the model and the ordering.
+ */
 #include "runtime/task/scope.h"
 
 #include <errno.h>
@@ -130,7 +134,7 @@ static void race_prepare(struct weft__scope *s)
 	weft__store(&s->error, (int64_t)-ECHILD, relaxed);
 }
 
-/* True for one result of a race. */
+/* Records a result of a race.  True for the one that wins. */
 static bool race_won(struct weft__scope *s, int64_t result)
 {
 	/* relaxed: decided by the CAS; read after the scope's end. */
@@ -147,7 +151,7 @@ static bool race_won(struct weft__scope *s, int64_t result)
 static void race_drop(weft_drop_fn drop, int64_t result)
 {
 	if (!weft__running(weft__worker_self())) {
-		drop(result); /* by a future, whose calls do not wait */
+		drop(result); /* in a future, whose calls do not wait */
 		return;
 	}
 	WEFT_SHIELD
@@ -167,7 +171,7 @@ int weft_race_drop(struct weft_scope *race, weft_drop_fn drop)
 }
 
 /*
- * What a scope with flags wants to know.
+ * Scopes with flags.
  */
 
 int weft__scope_admit(struct weft__scope *s)
@@ -220,7 +224,7 @@ static int scope_begin(struct weft_scope *scope, enum weft__scope_kind kind)
 	if (!task)
 		return -EPERM;
 	check_not_open(task, scope);
-	/* So that its own cancellation finds it, and these children. */
+	/* So that its own cancellation reaches it, and these children. */
 	if (!weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_link(task);
 	weft__scope_init(scope, kind, worker->runtime, task);
@@ -263,7 +267,7 @@ bool weft__scope_count_end(struct weft__worker *worker,
 	return left == WEFT__SCOPE_WAITING;
 }
 
-/* Waits until all tasks of the scope have ended; in full, whatever happens. */
+/* Waits until all tasks of the scope have ended; cannot be interrupted. */
 static void scope_wait(struct weft__worker *worker, struct weft__task *task,
 		       struct weft__scope *s)
 {
@@ -273,7 +277,7 @@ static void scope_wait(struct weft__worker *worker, struct weft__task *task,
 		       s->started;
 
 	while (left) {
-		/* A cancellation goes on to the children, at once. */
+		/* Passes a cancellation on to the children immediately. */
 		(void)weft__interrupted(worker, task);
 		worker = weft__suspend(worker,
 				       weft__reason(WEFT__REASON_SCOPE, s));
@@ -327,7 +331,7 @@ size_t weft_scope_count(const struct weft_scope *scope)
 
 	weft__assert(s->owner == weft__running(weft__worker_self()),
 		     "a scope was counted by a task that did not begin it");
-	/* relaxed: a moment's figure. */
+	/* relaxed: a momentary value. */
 	return (size_t)(weft__load(&s->pending, relaxed) + s->started);
 }
 

@@ -2,37 +2,37 @@
 /*
  * Scope - the tasks that one block of a task has started, and that it joins.
  *
- * Counting is biased towards the owner, which starts nearly all tasks: it
- * counts what it started in a word of its own, and only ends count in the
- * shared one:
+ * Counting is biased towards the owner, which starts nearly all tasks.  The
+ * owner counts the tasks that it started in a word of its own; only ends count
+ * in the shared word:
  *
  *	pending = (started by others) - (ended)			until the end
  *	pending = WAITING + (started by all) - (ended)		from then on
  *
  * The end that brings it to WAITING wakes the owner; before WAITING is added no
- * end can.  So starting a task costs no atomic operation, and the end of one
- * costs one.
+ * end can.  So starting a task costs no atomic operation, and its end costs
+ * one.
  *
  * Finding.  A task is linked to its scope when it first waits (or opens a scope
  * of its own), not when it is started: until then no cancellation has anything
- * to wake, and it reads CANCELLED when it links itself, under the same lock.
- * Most short tasks never link.
+ * to wake, and the task reads CANCELLED when it links itself, under the same
+ * lock.  Most short tasks never link.
  *
- * Nested scopes belong to the task that opened them and are cancelled by it, on
- * its way out of the wait that its own cancellation ended (weft__interrupted).
+ * Nested scopes belong to the task that opened them.  That task cancels them
+ * when its own cancellation has ended its wait (weft__interrupted).
  *
  * The owner's words are touched by the owner alone.  After the
  * read-modify-write of `pending` that ends a task, the scope may be gone.
  *
- * A scope that has any of `flags` set is a rare one, and whoever starts a task
- * in it looks closer: it may be cancelled, or want to hear of each end, as a
- * race does and one with a limit (scope_limit.h).  Its tasks are marked
- * (WEFT__TASK_TOLD), so that in all others neither a start nor an end has
- * anything more to ask.
+ * Few scopes have any of `flags` set.  A task that starts another in such a
+ * scope checks more: the scope may be cancelled, or may need to handle each
+ * end, as a race or a scope with a limit does (scope_limit.h).  The tasks of
+ * such a scope are marked (WEFT__TASK_TOLD), so that in all others neither a
+ * start nor an end has anything more to check.
  *
- * A race has its winner in `error`, which goes from -ECHILD (nobody ended) to
- * the first failure, or from either to the first result that is none.  The last
- * step is made once: whose CAS finds no winner is the winner.
+ * A race has its winner in `error`, which goes from -ECHILD (no task has ended)
+ * to the first failure, or from either to the first success.  The last step
+ * happens once: the task whose CAS finds no success wins.
  *
  * Orderings
  *   [scope.end]  pending sub acq_rel -> the owner's add or load acquire: all
@@ -61,7 +61,7 @@ enum weft__scope_kind {
 #define WEFT__SCOPE_LIMITED (1u << 2) /* see scope_limit.h */
 
 struct weft__scope {
-	/* The owner's.  NULL: the runtime's own root scope. */
+	/* Of the owner.  `owner` is NULL in the runtime's own root scope. */
 	struct weft__task *owner;
 	uint64_t owner_id;
 	struct weft_scope *outer;
@@ -70,14 +70,14 @@ struct weft__scope {
 	struct weft_runtime *runtime;
 	uint32_t kind; /* enum weft__scope_kind; immutable while open */
 	weft__atomic(uint32_t) flags; /* WEFT__SCOPE_*; written under lock */
-	weft_drop_fn drop; /* race: of results that come too late, or NULL */
+	weft_drop_fn drop; /* race: for results that come too late, or NULL */
 
 	/* Shared. */
 	weft__atomic(int64_t) pending;
 	struct weft__lock lock;
 	uint32_t reserved2;
 	struct weft__task *linked;	/* under lock */
-	weft__atomic(int64_t) failures; /* supervisor: how many */
+	weft__atomic(int64_t) failures; /* supervisor: their number */
 	weft__atomic(int64_t) error;	/* group: the first; race: see above */
 	uint64_t limit_words[3];	/* under lock; see scope_limit.h */
 } __attribute__((may_alias));
@@ -109,39 +109,41 @@ static inline struct weft__scope *weft__scope_open(struct weft_scope *scope)
 
 static inline bool weft__scope_is(struct weft__scope *s, uint32_t flags)
 {
-	/* relaxed: a look; who relies on it has the lock, or is woken. */
+	/* relaxed: a look; a caller that relies on it has the lock or is
+	 * woken. */
 	return weft__load(&s->flags, relaxed) & flags;
 }
 
 void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 		      struct weft_runtime *runtime, struct weft__task *owner);
 
-/* A linked task returns: the scope forgets it. */
+/* A linked task returns: takes it out of the scope. */
 void weft__scope_unlink(struct weft__task *task);
 
 /* Under the lock, or before the scope is shared. */
 static inline void weft__scope_mark(struct weft__scope *s, uint32_t flags)
 {
-	/* relaxed: one writer at a time; who starts a task only looks. */
+	/* relaxed: one writer at a time; a task that starts another only
+	 * looks. */
 	weft__store(&s->flags, weft__load(&s->flags, relaxed) | flags,
 		    relaxed);
 }
 
-/* Lets the running task start another in a scope that has flags.  0, or -errno:
- * nothing is to be started.  May suspend. */
+/* Admits a task that the running task is about to start in a scope with flags.
+ * 0, or -errno: do not start it.  May suspend. */
 int weft__scope_admit(struct weft__scope *s);
 
-/* What was admitted has ended, or was not started after all. */
+/* An admitted task has ended, or was not started after all. */
 void weft__scope_dismiss(struct weft__scope *s);
 
-/* The running task, which is TOLD, has returned.  May suspend. */
+/* The running task, which is marked TOLD, has returned.  May suspend. */
 void weft__scope_hear(struct weft__task *task, int64_t result);
 
-/* A task of the scope has failed: recorded; a group is cancelled. */
+/* A task of the scope has failed: records that, and cancels a group. */
 void weft__scope_child_failed(struct weft__worker *worker,
 			      struct weft_scope *scope, int64_t result);
 
-/* Counts an end; after it the scope may be gone.  True: it was the last one,
+/* Counts an end; afterwards the scope may be gone.  True: it was the last end,
  * and the owner waits. */
 bool weft__scope_count_end(struct weft__worker *worker,
 			   struct weft_scope *scope);

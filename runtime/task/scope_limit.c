@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* Scope limit - see the header for the model and M1 to M3. */
 #include "runtime/task/scope_limit.h"
 
 #include <errno.h>
 
-/* What is granted to who waits. */
+/* What a waiter is granted. */
 enum { PLACE, REFUSAL };
 
-/* Whether the task is one of the scope's, or below one.  Those above it stay
- * where they are while it runs. */
+/* Whether the task is in the scope, or below it.  The scopes and tasks above
+ * the task stay in place while it runs. */
 static bool scope_holds(struct weft__scope *s, struct weft__task *task)
 {
 	for (; task; task = weft__scope(task->scope)->owner)
@@ -32,7 +33,7 @@ int weft__limit_enter(struct weft__scope *s)
 		r = weft__sync_enter(&worker);
 	if (r < 0)
 		return r;
-	/* A future cannot wait for a place, either. */
+	/* A future cannot wait for a place either. */
 	inside = self != worker->current ||
 		 (s->owner != self && scope_holds(s, self));
 	weft__lock_take(&s->lock);
@@ -54,7 +55,7 @@ int weft__limit_enter(struct weft__scope *s)
 	return r == REFUSAL ? -ECANCELED : r;
 }
 
-/* Under the lock: who gets a place that is free now, or NULL. */
+/* The waiter that gets a place that is free now, or NULL; under the lock. */
 static struct weft__waiter *limit_next(struct weft__limit *limit)
 {
 	struct weft__waiter *w = NULL;
@@ -91,14 +92,14 @@ void weft__limit_refuse(struct weft__worker *worker,
 	weft__waiters_grant(worker, first, REFUSAL); /* mutate: wake */
 }
 
-/* 0, or why the running task may not set a limit. */
+/* 0, or the reason why the running task may not set a limit. */
 static int limit_settable(struct weft__scope *s, unsigned tasks_max)
 {
 	if (s->owner != weft__running(weft__worker_self()))
 		return -EPERM;
 	if (tasks_max == 0)
 		return -EINVAL;
-	/* relaxed: nobody else starts any meanwhile. */
+	/* relaxed: no other task starts one meanwhile. */
 	if (!weft__scope_is(s, WEFT__SCOPE_LIMITED) &&
 	    weft__load(&s->pending, relaxed) + s->started != 0)
 		return -EBUSY;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Limit - how many tasks of a scope there may be at once.
+ * Scope limit - the limit of a scope's tasks at any time.
  *
  * Each task of a limited scope has a place from before it is started until it
- * has returned.  Who finds none waits in turn, and is given the place of one
- * that ends: it is not free in between, so nobody overtakes who waits.
+ * has returned.  A task that finds no free place waits in turn, and is given
+ * the place of a task that ends.  That place is not free in between, so no task
+ * overtakes a waiter.
  *
  *	weft_go() --- a place is free ---------> started
  *	    |                                      ^
@@ -13,10 +14,10 @@
  *	                     '--- interrupted, scope cancelled --> error
  *
  *   M1  `tasks` counts the tasks that have a place and those about to be
- *       started, all of which are TOLD.
- *   M2  While anybody waits no place is free.
- *   M3  Nobody waits in a cancelled scope, and nobody waits for himself: a task
- *       that is in the scope, or below it, is refused.
+ *       started, all of which are marked TOLD.
+ *   M2  While a task waits no place is free.
+ *   M3  No task waits in a cancelled scope, and no task waits for itself: a
+ *       task that is in the scope, or below it, is refused.
  *
  * All of it is under the scope's lock.
  */
@@ -39,15 +40,16 @@ static inline struct weft__limit *weft__limit(struct weft__scope *s)
 	return (void *)s->limit_words;
 }
 
-/* The running task wants to start one, and waits for a place.  0, -EAGAIN,
- * -ECANCELED, -ETIMEDOUT. */
+/* Takes a place for a task that the running task is about to start; waits for
+ * one if necessary.  0, -EAGAIN, -ECANCELED, -ETIMEDOUT. */
 int weft__limit_enter(struct weft__scope *s);
 
-/* A place is given on, or back. */
+/* Passes a place on to a waiter, or frees it. */
 void weft__limit_leave(struct weft__scope *s);
 
-/* The scope is cancelled: those that wait, for weft__limit_refuse() once its
- * lock, which is held now, was dropped. */
+/* The scope is cancelled: returns its waiters.  The caller holds the scope's
+ * lock, and calls weft__limit_refuse() for them after it has dropped the
+ * lock. */
 struct weft__waiter *weft__limit_clear(struct weft__scope *s);
 void weft__limit_refuse(struct weft__worker *worker,
 			struct weft__waiter *first);

@@ -16,7 +16,7 @@
 _Static_assert((int)WEFT__AWAITS_MANY <= (int)WEFT__STACK_CLASS_FIRST,
 	       "what a future awaits is no class of a stack");
 
-/* A task that was just made ready and is to run at once, if the tick allows. */
+/* A task that was just made ready and should run now, if the tick allows. */
 static struct weft__task *run_next(struct weft__worker *worker,
 				   struct weft__task *task)
 {
@@ -28,15 +28,15 @@ static struct weft__task *run_next(struct weft__worker *worker,
 	return task;
 }
 
-/* The worker of who has returned from a task: a child has none. */
+/* Ends a child of fork() that returned from a task: it has no worker. */
 static inline void assert_no_child(struct weft__worker *worker)
 {
 	weft__assert(worker != NULL, "a child of fork() returned from its "
 				     "task: end it by _exit()");
 }
 
-/* A task of the root scope has its result: for a thread that waits, or
- * nobody. */
+/* A task of the root scope has its result: wakes a thread that waits for it, if
+ * there is one. */
 static void root_end(struct weft__worker *worker, struct weft__task *task)
 {
 	struct weft_scope *scope = task->scope;
@@ -47,12 +47,12 @@ static void root_end(struct weft__worker *worker, struct weft__task *task)
 	if (state & WEFT__DROPPED)
 		weft__task_free(worker->runtime, worker, task);
 	else if (state & WEFT__JOINED)
-		/* The record may be somebody else's by now: a hint at worst. */
+		/* The record may be another task's by now: a useless hint. */
 		weft__task_wake_threads(task); /* mutate: wake */
 	weft__scope_count_end(worker, scope);
 }
 
-/* The result is there.  True: the owner of the scope waits for it.  Afterwards
+/* Publishes the result.  True: the owner of the scope waits for it.  Afterwards
  * neither the record nor the scope may be touched. */
 static inline bool task_publish(struct weft__worker *worker,
 				struct weft__task *task,
@@ -68,7 +68,7 @@ static inline bool task_publish(struct weft__worker *worker,
 	return weft__scope_count_end(worker, scope);
 }
 
-/* What most short tasks do not have.  May suspend. */
+/* The end of a task with extras, which most short tasks lack.  May suspend. */
 static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 						      int64_t result)
 {
@@ -98,8 +98,8 @@ static inline void task_returned(struct weft__task *task, int64_t result)
 		task_end_extras(task, result);
 }
 
-/* The running task has returned, and is a task no more.  Returns the owner of
- * its scope if that waits for it and is the caller's to run. */
+/* The running task has returned, and ends here.  Returns the owner of its scope
+ * if the owner waits for that and the caller must run it. */
 static struct weft__task *task_end(struct weft__worker *worker,
 				   struct weft__task *task, int64_t result)
 {
@@ -129,7 +129,7 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 {
 	struct weft__task *owner;
 
-	/* What is called now is still called by the future. */
+	/* These calls still count as the future's. */
 	task_returned(task, result);
 	assert_no_child(weft__worker_self());
 	worker->polled = NULL;
@@ -139,7 +139,7 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 		weft__push_next(worker, owner); /* mutate: wake */
 }
 
-/* The deadline that a task inherited is a block around all of it. */
+/* A task that inherited a deadline runs as a whole in a block with it. */
 static __attribute__((noinline)) int64_t run_within(struct weft__task *task,
 						    void *arg)
 {
@@ -205,8 +205,8 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 			break;
 		}
 		worker->current = next;
-		/* Before it has a stack, for who looks at both
-		 * (dump/still.h); no instruction. */
+		/* Before it has a stack, for the optimistic read of both
+		 * (optimistic_read.h).  Emits no instruction. */
 		__asm__ volatile("" ::: "memory");
 		next->stack = stack;
 		stack->task = next;
