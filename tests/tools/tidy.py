@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: MIT
 """Look for what a compiler does not see: one rule, one test case (TAP).
 
-Findings go to stderr as file:line: text.  The rules are the functions below
-whose names begin with rule_; their first line is their name in the report.
+Findings go to stderr as file:line: text.  The rules are the functions here and
+in tidy_prose.py whose names begin with rule_; their first line is their name in
+the report.
 """
 
 import os
 import pathlib
 import re
 import sys
+
+sys.dont_write_bytecode = True
+
+import tidy_prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -415,7 +420,8 @@ def ledger_code(row, words):
 
 def main():
     files = list(walk())
-    rules = [r for name, r in globals().items() if name.startswith("rule_")]
+    rules = [r for name, r in (globals() | vars(tidy_prose)).items()
+             if name.startswith("rule_")]
     failed = 0
     print(f"1..{len(rules)}")
     for number, rule in enumerate(rules, 1):
