@@ -48,7 +48,8 @@ static _Noreturn void race(uintptr_t address, const char *what,
 			 while_what);
 }
 
-/* One byte of a word: what is not known to have happened before, races. */
+/* Of one byte of a word: a conflicting access that did not happen before
+ * races. */
 static inline void byte_check(const struct datum *datum, unsigned byte,
 			      bool write, const char *what)
 {
@@ -121,7 +122,7 @@ static void data_initialise(uintptr_t address, size_t size, const char *what)
 	}
 }
 
-/* An atomic operation: after any plain store to its location. */
+/* An atomic operation happens after any plain store to its location. */
 void data_check_atomic(uintptr_t address)
 {
 	const struct datum *datum;
@@ -158,7 +159,7 @@ void model_data_write_at(const volatile void *p, size_t size, const char *where)
 	data_access((uintptr_t)p, size, true);
 }
 
-/* A violation if the address lies in freed memory. */
+/* It is a violation if the address lies in freed memory. */
 void data_check_alive(uintptr_t address)
 {
 	for (unsigned i = 0; i < engine.dead_n; i++)
@@ -193,7 +194,7 @@ void model_free_at(const volatile void *p, size_t size, const char *where)
 	engine.dead[engine.dead_n++] = (struct dead){ start, start + size };
 }
 
-/* Memory in the range is in use again, and its past forgotten. */
+/* The memory in the range is in use again, and its past is forgotten. */
 void model_renew(const volatile void *p, size_t size)
 {
 	uintptr_t start = (uintptr_t)p, end = start + size;
@@ -220,7 +221,7 @@ void model_renew(const volatile void *p, size_t size)
 	}
 }
 
-/* --- What the compiler calls with -fsanitize=thread ---------------------- */
+/* --- The functions that the compiler calls with -fsanitize=thread -------- */
 
 #define ACCESSES(size)                                                       \
 	void __tsan_read##size(void *p);                                     \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ends - runtime/runtime.c for models in which a runtime ends.  Threads end
- * when the model's do, and memory stays.  To be included last, with TASKS_DRAIN
- * defined.
+ * Ends - runtime/runtime.c for models in which a runtime ends.  Its threads end
+ * when the model's threads end, and memory is not freed.  A model includes this
+ * file last, with TASKS_DRAIN defined.
  */
 #ifndef WEFT_TESTS_MODEL_ENDS_H
 #define WEFT_TESTS_MODEL_ENDS_H
@@ -17,7 +17,7 @@
 #undef pthread_join
 
 /*
- * What the rest of runtime/runtime.c asks for.
+ * Stand-ins for the rest of what runtime/runtime.c calls.
  */
 
 void weft__overflow_report_init(weft__overflow_name_fn *name)

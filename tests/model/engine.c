@@ -141,7 +141,7 @@ static void host_check_end(void)
 	fiber_switch(&thread_current()->fiber, &engine.main);
 }
 
-/* On a stack of its own, so that a violation can abandon it. */
+/* Runs on a stack of its own, so that a violation can abandon it. */
 static void host_run(void (*entry)(void), const char *where)
 {
 	engine.threads[HOST].where = where;
@@ -170,7 +170,7 @@ static void execute(void)
 		host_run(host_check_end, "check_end");
 }
 
-/* To the next path, depth first; false when there is none. */
+/* Goes to the next path, depth first; false when there is none. */
 static bool path_advance(void)
 {
 	while (engine.depth > 0) {
@@ -193,7 +193,7 @@ static void path_print(char *text, size_t size)
 
 	for (size_t i = 0; i < n; i++)
 		text[i] = digits[engine.path[i].taken];
-	/* What follows the last given choice is zeroes anyway. */
+	/* The choices behind the last given one are zeroes anyway. */
 	while (n > 0 && text[n - 1] == '0')
 		n--;
 	text[n] = '\0';
@@ -262,7 +262,7 @@ static void explore(const struct model_opts *opts, const char *name)
 	result->complete = true;
 }
 
-/* What was forced from outside, else what was given, else the default. */
+/* The value forced from outside, else the given one, else the default. */
 static int bound(const char *forced, int given, int otherwise)
 {
 	if (forced)

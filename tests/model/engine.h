@@ -50,14 +50,14 @@ __extension__ typedef unsigned __int128 order_set;
 struct store {
 	/* When each thread first met this store, or NEVER. */
 	clock16 met;
-	/* What an acquire load of it joins. */
+	/* The clock that an acquire load of it joins. */
 	clock16 message;
 	uint64_t value;
 	/* The seq_cst loads that returned it; numbers as of order.c. */
 	order_set loads;
 	/* Place in the order of execution; the initial store has 0. */
 	uint32_t serial;
-	/* An RMW, that reads the store before it in the history. */
+	/* An RMW, which reads the store before it in the history. */
 	bool rmw;
 	bool seq_cst;
 	/* Its number, if it is seq_cst. */
@@ -85,16 +85,16 @@ struct ordered {
 	uint8_t thread;
 };
 
-/* Eight bytes of plain data: of each, who read it and who wrote it last. */
+/* Eight bytes of plain data: for each byte, its last readers and writer. */
 struct datum {
 	clock16 reads[8];
 	uintptr_t word;
 	int16_t write_time[8];
-	/* Index and one; 0: nobody. */
+	/* The thread's index and one; 0: no thread. */
 	uint8_t writer[8];
 };
 
-/* Hash table entry; that of another generation, of executions, is empty. */
+/* Hash table entry; one of another generation (of executions) is empty. */
 struct entry {
 	uint32_t generation;
 	uint16_t index;
@@ -109,7 +109,7 @@ enum state {
 	DONE,
 };
 
-/* What an operation does to its location; everything: to all of them. */
+/* The effect of an operation on its location; everything: on all of them. */
 enum effect {
 	READS,
 	WRITES,
@@ -146,9 +146,11 @@ struct thread {
 	uint64_t slept_at;
 	struct read reads[READS_MAX];
 	unsigned reads_n;
-	/* More was read than fits: go on at the next spin without waiting. */
+	/* It read more locations than fit: the next spin goes on without
+	 * waiting. */
 	bool reads_many;
-	/* Stores by anybody at the time of the spin hint. */
+	/* The number of stores, by all threads, at the time of the spin
+	 * hint. */
 	uint32_t spun_at;
 	const char *where;
 	struct fiber fiber;
@@ -186,7 +188,7 @@ struct engine {
 	unsigned current;
 	unsigned threads_n;
 	int preemptions, weak, steps;
-	/* Stores so far. */
+	/* The number of stores so far. */
 	uint32_t stores;
 	clock16 fences;
 	struct ordered order[ORDER_MAX];
@@ -202,7 +204,8 @@ struct engine {
 	struct entry table[1u << TABLE_SHIFT];
 	struct entry data_table[1u << DATA_SHIFT];
 	struct location locations[LOCATIONS_MAX];
-	/* Theirs, apart: every write of plain data looks through them. */
+	/* The plain data among them: every write of plain data searches
+	 * these. */
 	uintptr_t addresses[LOCATIONS_MAX];
 	struct datum data[DATA_MAX];
 	struct name names[NAMES_MAX];

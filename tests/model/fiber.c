@@ -11,8 +11,9 @@
 #define GUARD_SIZE (64u << 10)
 
 /*
- * Pushes what the ABI lets a callee expect, stores the stack pointer through
- * the first argument, loads the second and returns on the other stack.
+ * Pushes the registers that the ABI lets a callee expect, stores the stack
+ * pointer through the first argument, loads the second and returns on the other
+ * stack.
  */
 void model__fiber_switch(void **save_sp, void *load_sp);
 

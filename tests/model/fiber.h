@@ -2,7 +2,8 @@
 /*
  * Fiber - a model thread's stack, and the switch to it.
  *
- * Not runtime/stack/context.h: the checker must not depend on what it checks.
+ * It is not runtime/stack/context.h: the checker must not depend on what it
+ * checks.
  */
 #ifndef WEFT_TESTS_MODEL_FIBER_H
 #define WEFT_TESTS_MODEL_FIBER_H

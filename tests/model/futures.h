@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futures - as a model: the record of task i is that of a future, and a thread
- * polls it whenever it is queued; or several do, as workers that steal from
- * each other.  To be included behind tasks.h.
+ * Futures - tasks without a stack as a model: record i is that of a future, and
+ * a thread polls the future whenever it is queued.  Several threads may do so,
+ * as workers that steal from each other.  A model includes this file after
+ * tasks.h.
  *
- * What a future has beside its record is used for something else when it has
- * ended, so that whoever still touches it is found.
+ * The room of a future (struct future) is overwritten when the future has
+ * ended, so that a later access to it is found.
  */
 #ifndef WEFT_TESTS_MODEL_FUTURES_H
 #define WEFT_TESTS_MODEL_FUTURES_H
 
 #include "tests/model/tasks.h"
 
-/* One step of it, which returns WEFT_PENDING or a result. */
+/* One step of a future, which returns WEFT_PENDING or a result. */
 typedef int64_t future_step(void);
 
 static struct future {
@@ -28,7 +29,7 @@ static struct weft__task *future_self(void)
 	return weft__worker_self()->polled;
 }
 
-/* What they all do; the state is the number of the future. */
+/* The poll function of all futures; the state is the number of the future. */
 static int64_t future_poll(void *state)
 {
 	struct future *f = &futures[*(const unsigned *)state];
@@ -66,18 +67,18 @@ static void future_make(struct weft__task *task, unsigned i, future_step *step)
 	task->room = &futures[i].room;
 }
 
-/* Instead of task i, which thread i would run, there is a future, queued. */
+/* Puts a queued future in the place of task i, which thread i would run. */
 static void future_setup(unsigned i, future_step *step)
 {
 	future_make(&records[i], i, step);
 	pool[i].current = NULL;
-	/* As if it had awaited something before. */
+	/* As if the future had awaited something before. */
 	if (!(records[i].flags & WEFT__TASK_LINKED))
 		weft__scope_link(&records[i]);
 	runs[i].count = 1;
 }
 
-/* Whom its end has woken, runs. */
+/* The task or future that its end has woken runs. */
 static void future_run_next(struct weft__worker *worker)
 {
 	struct weft__task *next = weft__lifo_take(worker);
@@ -91,14 +92,14 @@ static void future_turn(unsigned i)
 	struct weft__worker *worker = weft__worker_self();
 
 	model_assert(model_wait(&runs[i]) == 1, "a future was queued twice");
-	/* relaxed: nobody else changes it while the future is queued. */
+	/* relaxed: no other thread changes it while the future is queued. */
 	model_assert(!(weft__load(&records[i].state, relaxed) & WEFT__PARKED),
 		     "a future is polled that is parked");
 	weft__future_poll(worker, &records[i]);
 	future_run_next(worker);
 }
 
-/* A worker that polls it, whenever it is its turn. */
+/* A worker that polls the future whenever it is queued. */
 static void future_serve(unsigned i)
 {
 	model_daemon();

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernel - what threads ask the operating system for.
+ * Kernel - the operating system's part: futex, eventfd, mutex, membarrier.
+ *
+ * A call that waits takes its thread out of the schedule until another thread
+ * wakes it (schedule.c).  A park compares the futex word with a value that the
+ * memory model allows, but never with one older than a store that was met
+ * before the last unpark.  An eventfd and a mutex synchronise as the kernel's
+ * locks do:
+ * each carries the clocks of the threads that posted or unlocked it.
  */
 #include "tests/model/engine.h"
 
@@ -155,7 +162,8 @@ void model_unlock_at(struct model_mutex *mutex, const char *where)
 				 engine.current, trace_name((uintptr_t)mutex));
 	mutex->owner = 0;
 	clock_put(mutex->clock, thread_current()->now);
-	/* All of them: which one gets it is a choice, not a queue. */
+	/* Wakes all of them: the next holder is a choice, not the first of a
+	 * queue. */
 	while (schedule_wake(LOCKING, mutex))
 		;
 }
@@ -195,7 +203,8 @@ void model_heavy_barrier_at(const char *where)
 	for (unsigned i = 0; i < engine.threads_n; i++) {
 		if (i == engine.current)
 			continue;
-		/* The others stop for it one by one, not together. */
+		/* The other threads take part in it one by one, not
+		 * together. */
 		if (engine.threads[i].state != DONE)
 			schedule_point(where, NULL, EVERYTHING);
 		fence(&engine.threads[i]);

@@ -3,15 +3,16 @@
  * Kit - what the models share: how one is declared and run, and the futex.
  *
  * A model includes the real sources, .c files too where functions are static.
- * All is compiled with -fsanitize=thread and linked without, so that every
- * access to plain data is checked (data.c).  Functions of the model itself that
- * touch what its threads share outside of the protocol are MODEL_UNSEEN.
+ * All of them are compiled with -fsanitize=thread and linked without, so that
+ * every access to plain data is checked (data.c).  A function of the model
+ * itself is MODEL_UNSEEN if it touches data that its threads share outside of
+ * the protocol.
  */
 #ifndef WEFT_TESTS_MODEL_KIT_H
 #define WEFT_TESTS_MODEL_KIT_H
 
-/* The instrumentation alone is used, for data.c: there is no ThreadSanitizer
- * to be told of switches. */
+/* Only the instrumentation is used, for data.c: there is no ThreadSanitizer
+ * that must be informed of switches. */
 #undef __SANITIZE_THREAD__
 
 #include <check.h>
@@ -37,9 +38,9 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads)
 
 #ifdef KIT_HINTS
 /*
- * Words of which whatever they hold is right, such as those that are compared
- * with a clock; and those that one thread alone uses in the model.  They are
- * left out of the search.
+ * Words for which any value is right, such as those that are compared with a
+ * clock; and words that one thread alone uses in the model.  The search leaves
+ * them out.
  */
 static bool is_hint(const volatile void *p);
 MODEL_UNSEEN static uint64_t hint_load(const volatile void *p, size_t size)
@@ -102,7 +103,7 @@ struct kit_model {
 
 /*
  * A test case that explores one model in full (with MODEL_ONLY=text in the
- * environment, those alone whose names contain it):
+ * environment, only a model whose name contains the text):
  *	MODEL(name, setup, check_end, OPTIONS(.preemptions = 2), thread, ...)
  */
 #define OPTIONS(...) __VA_ARGS__

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Litmus - what the tests of the model checker itself share.
+ * Litmus - the parts that the tests of the model checker itself share.
  */
 #ifndef WEFT_TESTS_MODEL_LITMUS_H
 #define WEFT_TESTS_MODEL_LITMUS_H
@@ -18,7 +18,8 @@
 		__VA_ARGS__                                                  \
 	}
 
-/* What the threads of a litmus test share, and what their loads returned. */
+/* The words that the threads of a litmus test share, and the results of their
+ * loads. */
 static struct {
 	weft__atomic(uint32_t) x, y, z;
 	int data;

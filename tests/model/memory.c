@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory - the history of each location, and which of it a thread may see.
+ * Memory - the history of each location, and the part that a thread may see.
  *
  *	oldest                                            newest
  *	[ initial ] [ T0: 1 ] [ T1: 2, rmw ] [ T0: 3 ] [ T2: 4, seq_cst ]
  *	                ^ floor of T1
  *
- * The floor of a thread is the newest store that somebody met before, in
- * happens-before, what the thread does now.  Loads return the floor or anything
- * newer; stores go after the floor, but never between an RMW and the store that
- * it replaced.  For seq_cst operations the floor is also not below what was met
- * before the last fence, and order.c has a say.
+ * The floor of a thread is the newest store that any thread met before, in
+ * happens-before, the thread's current operation.  Loads return the floor or
+ * anything newer; stores go after the floor, but never between an RMW and the
+ * store that it replaced.  For seq_cst operations the floor is also not below a
+ * store that was met before the last fence, and order.c may refuse a place.
  */
 #include "tests/model/engine.h"
 
@@ -48,7 +48,7 @@ void memory_write(volatile void *p, size_t size, uint64_t value)
 	}
 }
 
-/* Forgets its past; it begins with what the memory then holds. */
+/* Forgets the past of the location, which begins with its plain value then. */
 void location_renew(struct location *location)
 {
 	location->stores_n = 0;
@@ -136,8 +136,8 @@ bool location_open_after(const struct location *location, unsigned i)
 }
 
 /*
- * Makes room for a store.  What is below the floor of every thread cannot be
- * seen any more, and goes.
+ * Makes room for a store: forgets the stores below the floor of every thread,
+ * which no thread can see any more.
  */
 void location_reserve(struct location *location)
 {
@@ -180,7 +180,7 @@ struct store *location_insert(struct location *location, unsigned i,
 	return store;
 }
 
-/* Makes the thread meet a store: from now on it sees nothing older. */
+/* Makes the thread meet a store: from then on it sees nothing older. */
 void thread_meet(const struct thread *thread, struct store *store)
 {
 	size_t index = (size_t)(thread - engine.threads);
@@ -221,7 +221,7 @@ bool thread_has_news(const struct thread *thread)
 	return thread->reads_n == 0 && engine.stores != thread->spun_at;
 }
 
-/* Stores arrive in finite time: those that it spun on have arrived. */
+/* Stores arrive in finite time: those that the thread spun on have arrived. */
 void thread_meet_news(struct thread *thread)
 {
 	for (unsigned i = 0; i < thread->reads_n; i++) {

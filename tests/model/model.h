@@ -10,26 +10,26 @@
  *
  * Memory model.  Stores of a location form its history, in modification order.
  * Every thread has a vector clock; a store remembers when each thread first met
- * it.  A load may return any store that is not hidden: one is hidden when some
- * newer store was met, by anybody, before the load in happens-before.  That is
- * C11's coherence exactly.  A release store carries its thread's clock, an
- * acquire load joins it; an RMW passes on the clock of what it replaced, so
+ * it.  A load may return any store that is not hidden: one is hidden when any
+ * thread met some newer store before the load in happens-before.  That is C11's
+ * coherence exactly.  A release store carries its thread's clock, an acquire
+ * load joins it; an RMW passes on the clock of the store it replaced, so
  * release sequences run through RMWs.  A store may also enter the history
  * before stores that its thread has not met (modification order need not be
- * execution order), but never between an RMW and what it read.
+ * execution order), but never between an RMW and the store that it read.
  *
  * Sequential consistency: the seq_cst operations have a total order that agrees
  * with happens-before, modification order and reads-before, but not with the
  * order of execution (order.c).  It does not synchronise more than acquire and
  * release do: a seq_cst load may miss a newer release store.
  *
- * What is approximate
+ * Approximations
  *   - Load buffering (a load that returns a store later in program order of
  *     another thread's dependency cycle) is never produced.  So the RMWs of a
- *     location take place in the order in which they execute: that one may be
- *     overtaken, if nothing but relaxed operations orders it, is overlooked.
+ *     location take place in the order in which they execute: the checker
+ *     overlooks that one may be overtaken, if only relaxed operations order it.
  *   - A release sequence is not continued by plain stores of its own thread;
- *     C11 says it is, C++20 says it is not.  Stricter for us.
+ *     C11 continues it, C++20 does not.  Stricter for us.
  *   - A compare-and-swap does not fail spuriously, but may on an old value.
  *   - consume, standalone fences and mixed-size access do not exist.
  *   - After weft__spin_hint() a thread sees the newest store of each location
@@ -43,7 +43,7 @@
  *     model_park() does not, except for the word that it waits on.
  *   - Plain data is not reordered or delayed: a race on it is reported, if its
  *     accesses are announced with model_data_read() and model_data_write().
- *     What a model's threads share without announcing it (a count of items
+ *     Data that a model's threads share without announcing it (a count of items
  *     taken) must not depend on the order of their accesses.
  *   - A location first used after another thread initialised it with plain
  *     stores that were not announced counts as initialised at the beginning.
@@ -113,7 +113,8 @@ struct model_result model_run(const struct model_opts *opts, model_fn *setup,
 			      model_fn *const threads[], size_t n,
 			      model_fn *check_end);
 
-/* Ends the execution with a violation unless cond.  Sentence is what broke. */
+/* Ends the execution with a violation unless cond.  Sentence is the claim that
+ * broke. */
 #define model_assert(cond, sentence)                                         \
 	((cond) ? (void)0 : model_fail(sentence, MODEL__WHERE))
 void model_fail(const char *sentence, const char *where);
@@ -139,13 +140,14 @@ void model_data_write_at(const volatile void *p, size_t size,
 
 /*
  * Sources compiled with -fsanitize=thread, and linked without, announce every
- * access themselves.  This is for what a model keeps about its threads.
+ * access themselves.  This is for the data that a model keeps about its
+ * threads.
  */
 #define MODEL_UNSEEN __attribute__((no_sanitize("thread")))
 
 /*
- * The memory was freed: a violation, unless all that any thread did there
- * happened before, and nothing comes after.
+ * The memory was freed: a violation, unless every access of every thread to it
+ * happened before, and none comes after.
  */
 #define model_free(p, size) model_free_at((p), (size), MODEL__WHERE)
 void model_free_at(const volatile void *p, size_t size, const char *where);
@@ -157,9 +159,9 @@ void model_free_at(const volatile void *p, size_t size, const char *where);
 void model_renew(const volatile void *p, size_t size);
 
 /*
- * Futex: sleeps if *p, which must be an atomic 32-bit word, is expected, until
- * model_unpark().  The comparison is a relaxed load, but one that sees what
- * came before an unpark.  Returns whether it slept.
+ * Futex: sleeps until model_unpark() if *p, an atomic 32-bit word, is
+ * expected.  The comparison is a relaxed load, but one that sees the stores
+ * before an unpark.  Returns whether it slept.
  */
 #define model_park(p, expected) model_park_at((p), (expected), MODEL__WHERE)
 #define model_unpark(p, n) model_unpark_at((p), (n), MODEL__WHERE)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of accepting (io/listen/accept.c, io/listen/listener.c,
- * io/listen/multishot_accept.c): connections meet futures or a task that wait,
- * are cancelled, and a close.  Each is taken once, is kept for the next, or is
- * closed with the listener; who was given one has it, however it was
- * interrupted; nobody is left asleep.
+ * io/listen/multishot_accept.c).  Connections meet waiting futures or a waiting
+ * task, cancellations and a close.  Each connection is taken once, is kept for
+ * the next call, or is closed with the listener.  A call that was given a
+ * connection returns it, however it was interrupted.  No task is left asleep.
  *
  * The request of the listener is armed from the start.  Thread 0 is a task, or
  * polls a future; thread 2 polls another.
@@ -28,7 +28,7 @@ enum { FIRST = 1, SECOND = 2 };
 static struct weft__listener listener;
 static unsigned arrived, taken[FD], discarded[FD];
 static bool closed;
-/* What is known of a connection when it is given. */
+/* The facts about a connection that are known when it is given. */
 static uint64_t known[FD];
 
 /*
@@ -110,7 +110,7 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return 0;
 }
 
-/* Nobody has a deadline, nor pauses. */
+/* There is no deadline, and no pause. */
 static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
@@ -189,7 +189,7 @@ static void setup_two(void *arg)
 	future_setup(2, accepts);
 }
 
-/* Is it kept for the next? */
+/* Whether the connection is kept for the next call. */
 static unsigned kept(int fd)
 {
 	int at = listener.accepted_first;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of accepting on a socket that nothing was accepted on before, while it
- * is closed (io/listen/accept.c, io/listen/listener.c,
- * io/listen/multishot_accept.c, io/request/close.c): the request is refused, or
- * is cancelled before the kernel closes the socket.  One that came between
- * would keep the socket open, and never end.  A task that accepts later leaves
- * no listener behind.
+ * Model of the first accept on a socket while the socket is closed
+ * (io/listen/accept.c, io/listen/listener.c, io/listen/multishot_accept.c,
+ * io/request/close.c).  The request is refused, or is cancelled before the
+ * kernel closes the socket: a request between the two would keep the socket
+ * open, and never end.  A task that accepts later leaves no listener behind.
  *
  * Thread 0 is a task, or polls a future, that accepts; thread 2 is a task that
- * closes.  The number stays nobody's.
+ * closes.  No new file gets the number.
  */
 #include "tests/model/requests.h"
 
@@ -52,7 +51,7 @@ static struct model_mutex kernel;
 static bool is_open, armed, has_ended;
 static uint64_t armed_data;
 static unsigned submissions;
-/* The task that lets time pass, or 0: until something happens. */
+/* The task that waits for time to pass, or 0: until something happens. */
 static uint64_t paused[RECORDS];
 
 /*
@@ -83,7 +82,7 @@ static void time_passes(void)
 					 ids[i]);
 }
 
-/* Of the thread that submits; no other has them. */
+/* Of the thread that submits; the other threads have none. */
 static struct io_uring_sqe *entry_of(const struct weft__shard *shard)
 {
 	return &sqes[shard - shards][0];
@@ -184,7 +183,7 @@ int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 	return -EINVAL;
 }
 
-/* Nobody connects. */
+/* There are no connections. */
 void weft__fd_discard(struct weft__fd_table *of, int fd)
 {
 	(void)of;
@@ -192,7 +191,7 @@ void weft__fd_discard(struct weft__fd_table *of, int fd)
 }
 
 /*
- * Time: until the request is submitted, or the close has ended.
+ * Time passes until the request is submitted, or the close has ended.
  */
 
 static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,

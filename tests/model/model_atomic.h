@@ -6,8 +6,8 @@
  * WEFT__MODEL is defined, so that the real sources compile against the engine
  * unchanged.  weft__atomic(type) is the plain type; the engine knows a location
  * by its address and keeps the history of its stores.  The plain memory always
- * holds the newest value in modification order, which is what setup and
- * check_end functions, and a debugger, see.
+ * holds the newest value in modification order: setup and check_end functions,
+ * and a debugger, see this value.
  *
  * An order that an operation does not allow (a release load) does not compile:
  * each kind of operation has its own set of enumerator names.
@@ -70,8 +70,8 @@ bool model_cas(volatile void *p, void *expected, uint64_t desired,
 void model_spin(const char *where);
 
 /*
- * membarrier(): a seq_cst fence in the caller, and one in every other thread
- * at some moment during the call.
+ * membarrier(): a seq_cst fence in the caller, and one in every other thread at
+ * some moment during the call.
  */
 void model_heavy_barrier_at(const char *where);
 #define model_heavy_barrier() model_heavy_barrier_at(MODEL__WHERE)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that await a channel, an event or permits (runtime/sync:
- * await.c, chan.c, event.c, sem.c): what is granted meets a cancellation, a
- * deadline and a close; the value is had by one, and nothing that a future had
- * is touched when it has ended.
+ * Model of futures that await a channel, an event or permits
+ * (runtime/sync/await_grant.c, chan.c, event.c, sem.c).  A grant meets a
+ * cancellation, a deadline and a close.  One receiver gets each value.  No
+ * memory of a future is touched when the future has ended.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
@@ -17,7 +17,7 @@
 #include "tests/model/values.h"
 
 /*
- * Time: under its lock, as alarms are under that of their lane.
+ * Time passes under its lock, as alarms are under the lock of their shard.
  */
 
 enum { DEADLINE_NS = 1000 };
@@ -83,14 +83,14 @@ static void time_passes(void)
 }
 
 /*
- * What futures do.
+ * The steps of futures.
  */
 
 static struct weft_chan chan;
 static struct weft_event event;
 static struct weft_sem sem;
 static uint64_t room[1];
-/* By future: the value that is the channel's to touch, and how many are to
+/* By future: the value that the channel may touch, and the number of values to
  * come. */
 static uint64_t items[RECORDS];
 static unsigned left[RECORDS];
@@ -100,14 +100,14 @@ static bool is_end(int r)
 	return r == -EPIPE || r == -ECANCELED || r == -ETIMEDOUT;
 }
 
-/* The await is over: what it waited with is used for something else. */
+/* The await is over: the memory that it waited with is overwritten. */
 static void await_over(unsigned i)
 {
 	model_data_write(&futures[i].room.wait);
 	model_data_write(&futures[i].room.waiter);
 }
 
-/* Values from the number of the future on. */
+/* The values from the number of the future on. */
 static int64_t sends(unsigned i)
 {
 	int r;
@@ -161,7 +161,7 @@ static int64_t receives_1(void)
 	return receives(1);
 }
 
-/* What is done before the event is set. */
+/* Work that is done before the event is set. */
 static uint64_t published;
 
 static int64_t awaits_event(void)
@@ -177,7 +177,7 @@ static int64_t awaits_event(void)
 	return 0;
 }
 
-/* By future: the permits that it wants. */
+/* By future: the number of permits that it wants. */
 static unsigned wants[RECORDS];
 
 static int64_t acquires(unsigned i)
@@ -259,7 +259,8 @@ static void permits(unsigned n)
 	sem = (struct weft_sem)WEFT_SEM_INIT(n);
 }
 
-/* How it differs: who is a future, and the channel's room. */
+/* The variants of the setup: which thread polls a future, and the channel's
+ * room. */
 #define SETUP(name, capacity, ...)  \
 	static void name(void *arg) \
 	{                           \
@@ -303,7 +304,7 @@ static void check_sem(void *arg)
 }
 
 /*
- * What tasks and threads do.
+ * The tasks and threads.
  */
 
 VALUE_CALL(chan_send, weft_chan_send(&chan, value))
@@ -367,7 +368,7 @@ THREAD(passes_and_closes, time_passes(); weft_chan_close(&chan);)
 THREAD(sets, published = 1; weft_event_set(&event);)
 THREAD(releases, weft_sem_release(&sem, 1);)
 
-/* One that receives. */
+/* One future that receives. */
 MODEL(recv_meets_send, setup_receiver_0, check, WAITS(2), polls_0,
       sends_both_and_closes, polls_0)
 MODEL(recv_meets_send_with_room, setup_receiver_1, check, WAITS(2), polls_0,
@@ -387,7 +388,7 @@ MODEL(recv_until_deadline, setup_receiver_within_1, check, WAITS(2), polls_0,
 MODEL(recv_meets_deadline_and_cancel, setup_receiver_within_1, check, WAITS(2),
       polls_0, passes, cancels)
 
-/* One that sends. */
+/* One future that sends. */
 MODEL(send_meets_recv, setup_sender_1, check, WAITS(2), polls_0, receives_all,
       closes)
 MODEL(send_meets_cancel, setup_sender_0, check, WAITS(2), polls_0,
@@ -395,12 +396,12 @@ MODEL(send_meets_cancel, setup_sender_0, check, WAITS(2), polls_0,
 MODEL(send_meets_deadline, setup_sender_within, check, WAITS(2), polls_0,
       receives_all, passes_and_closes)
 
-/* Both. */
+/* Both are futures. */
 MODEL(futures_meet, setup_both_0, check, WAITS(2), polls_0, polls_1, closes)
 MODEL(futures_meet_with_room, setup_both_1, check, WAITS(2), polls_0, polls_1,
       cancels_and_closes)
 
-/* What stays, and what is taken. */
+/* Checks of what is left over, and of what was taken. */
 MODEL(event_meets_set, setup_event, check, WAITS(2), polls_0, sets, polls_0)
 MODEL(event_meets_cancel, setup_event, check, WAITS(2), polls_0, sets, cancels)
 MODEL(event_meets_deadline, setup_event_within, check, WAITS(2), polls_0,

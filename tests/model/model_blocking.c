@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the pool for blocking work (runtime/blocking/blocking.c, jobs.c): a
- * job is run once, by one thread, and its task has the result; or it is
- * cancelled and never begins.  A lane's jobs keep its limit.  No job waits for
- * a thread that does not come; all threads are joined, and nobody touches the
- * pool after its end.
+ * Model of the pool for blocking work (runtime/blocking/blocking.c,
+ * job_queue.c).  A job runs once, on one thread, and its task gets the result;
+ * or the job is cancelled and never begins.  The jobs of a lane keep the lane's
+ * limit.  No job waits for a thread that does not come.  All threads are
+ * joined, and no thread touches the pool after its end.
  */
 #define TASKS_CLOCK
 #include "tests/model/waits.h"
@@ -16,13 +16,13 @@
 enum { TASKS = 3, IDLE_NS = 1000 };
 
 /*
- * Threads: those of the model from `threads_first` on become the pool's, one
+ * Threads: the model's threads from `threads_first` on become the pool's, one
  * after the other, each once.
  */
 
 static struct model_mutex threads_lock;
 static unsigned threads_first, threads_begun; /* under threads_lock */
-static unsigned refusals;		      /* likewise: how many more */
+static unsigned refusals;		      /* likewise; still to come */
 static struct model_event start[MODEL_THREADS], end[MODEL_THREADS];
 static void *start_arg[MODEL_THREADS];
 static bool joined[MODEL_THREADS];
@@ -54,7 +54,7 @@ static void thread_joined(pthread_t thread)
 	joined[thread] = true;
 }
 
-/* Memory for a pool each. */
+/* Memory for one pool per task. */
 static _Alignas(64) unsigned char memory[TASKS][512];
 
 static void *memory_new(size_t bytes)
@@ -72,7 +72,7 @@ static void print_nothing(FILE *file, const char *format, ...)
 	(void)file, (void)format;
 }
 
-/* Each thread's own: time passes when it has been idle for long. */
+/* Each thread's own: time passes when the thread has been idle for long. */
 static uint64_t clock_ns[MODEL_THREADS];
 
 static uint64_t driver_now(struct weft_runtime *of)
@@ -81,8 +81,8 @@ static uint64_t driver_now(struct weft_runtime *of)
 	return clock_ns[model_self()];
 }
 
-/* Until it is woken; or for so long, in which anything may happen, unless it is
- * for ever. */
+/* Waits until a wake, or for the time given, in which anything may happen,
+ * unless that is for ever. */
 static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 		     uint64_t wait_ns)
 {
@@ -94,7 +94,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 
 #define calloc(n, bytes) memory_new((n) * (bytes))
 #define free memory_free
-#undef fprintf /* of a library that is checked */
+#undef fprintf /* of the C library, with checked calls */
 #define fprintf print_nothing
 #define pthread_attr_init(attr) ((void)(attr), 0)
 #define pthread_attr_setstacksize(attr, bytes) \
@@ -115,7 +115,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #undef fprintf
 #undef weft__futex_wait_for
 
-/* Is one of the pool's, if it is started. */
+/* Becomes one of the pool's threads, if the pool starts it. */
 static void pool_thread(void *arg)
 {
 	unsigned self = model_self();
@@ -128,15 +128,15 @@ static void pool_thread(void *arg)
 }
 
 /*
- * Setting up: the first threads are tasks, and the others the pool's.
+ * Setting up: the first threads are tasks, and the others are the pool's.
  */
 
 static struct weft_lane lane;
-/* Each task tells the one that ends the pool. */
+/* Each task reports to the one that ends the pool. */
 static struct model_event is_done[MODEL_THREADS];
-/* Tells a job that its lane was seen to be bound. */
+/* Informs a job that its lane was seen to be bound. */
 static struct model_event seen;
-/* By thread: what its call came to, and how often its job ran. */
+/* By thread: the result of its call, and how often its job ran. */
 static int64_t outcome[MODEL_THREADS];
 static unsigned ran[MODEL_THREADS];
 
@@ -189,7 +189,7 @@ static void setup_3(void *arg)
 	setup_tasks(3, 1, WEFT_NEVER);
 }
 
-/* Task 1 is one of another runtime, which has a thread, too. */
+/* Task 1 belongs to another runtime, which has a thread too. */
 static void setup_elsewhere(void *arg)
 {
 	setup_2_threads(arg);
@@ -208,7 +208,7 @@ static void setup_2_refused(void *arg)
 	refusals = 1;
 }
 
-/* What a job is about, on the stack of its task. */
+/* The argument of a job, on the stack of its task. */
 struct work {
 	unsigned thread;
 	int64_t before, after;
@@ -217,7 +217,7 @@ struct work {
 
 static bool shard_is_bound(void)
 {
-	/* relaxed: tells nothing else. */
+	/* relaxed: publishes nothing else. */
 	return weft__load(&((struct weft__job_lane *)(void *)&lane)->jobs,
 			  relaxed);
 }
@@ -228,7 +228,7 @@ static int64_t job_fn(void *arg)
 
 	model_assert(w->before == 5, "what its task wrote is seen");
 	model_assert(ran[w->thread]++ == 0, "a job runs once");
-	/* Who is not alone would race here. */
+	/* A second job at the same time would race here. */
 	if (w->alone)
 		guarded++;
 	model_assert(!w->alone || shard_is_bound(),
@@ -267,7 +267,7 @@ static void call_job(struct weft_lane *in)
 	call_job_of(job_fn, in);
 }
 
-/* When no job is left. */
+/* Runs when no job is left. */
 static void end_pool(unsigned tasks)
 {
 	for (unsigned i = 0; i < tasks; i++)
@@ -275,7 +275,7 @@ static void end_pool(unsigned tasks)
 	weft__blocking_end(&runtime);
 	if (pool[1].runtime == &other_runtime)
 		weft__blocking_end(&other_runtime);
-	/* Nobody is there who could look at it. */
+	/* No thread is left that could look at it. */
 	for (unsigned i = 0; i < threads_begun; i++)
 		model_assert(joined[threads_first + i],
 			     "all threads are joined");
@@ -311,8 +311,8 @@ static int64_t job_seen(void *arg)
 	return job_fn(arg);
 }
 
-/* A runtime has jobs in the lane after the other one.  Nothing but the lane
- * itself says so. */
+/* A runtime has jobs in the lane after the other runtime had.  Only the word of
+ * the lane orders the two. */
 static void blocks_in_lane_after_other(void *arg)
 {
 	(void)arg;
@@ -331,7 +331,7 @@ THREAD(blocks_in_lane_until_seen, call_job_of(job_until_seen, &lane);
 THREAD(blocks_until_seen, call_job_of(job_until_seen, NULL); end_pool(2);)
 THREAD(blocks_and_is_seen, call_job_of(job_seen, NULL);)
 
-/* Two make the pool, and use it at once. */
+/* Two tasks make the pool, and use it immediately. */
 static void makes_pool(void *arg)
 {
 	struct weft__blocking *made = pool_make(&runtime);

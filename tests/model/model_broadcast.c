@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of broadcasts and watches (runtime/sync/broadcast.c, watch.c): a
- * subscriber gets what is sent, in the order of its numbers, or is told how
- * many it missed; who looks at a watch gets a value that is whole, and never an
- * older one than before; what the sender wrote before is seen; nobody is left
- * asleep.
+ * Model of broadcasts and watches (runtime/sync/broadcast.c, watch.c).  A
+ * subscriber gets the values that are sent, in the order of their numbers, or
+ * learns how many it missed.  A read of a watch returns a whole value, and
+ * never an older one than the read before.  The reader sees what the sender
+ * wrote before.  No task is left asleep.
  */
 #include "tests/model/waits.h"
 
@@ -15,7 +15,7 @@
 
 enum { VALUES = 4 };
 
-/* Its second word tells whether it is whole. */
+/* Its second word shows whether it is whole. */
 struct value {
 	uint64_t number, copy;
 };
@@ -24,12 +24,12 @@ static struct weft_broadcast news;
 static struct value room[2];
 static struct weft_watch watch;
 static struct value watched;
-/* By value: what its sender wrote before; whether it was sent. */
+/* By value: the data that its sender wrote before; whether it was sent. */
 static int64_t payload[VALUES];
 static bool was_sent[VALUES];
-/* Tells whose wait was cancelled. */
+/* Reports to the task whose wait was cancelled. */
 static struct model_event closed;
-/* By thread: its subscriber, and what came, and how often in all. */
+/* By thread: its subscriber, the values that came, and how often in all. */
 static struct weft_subscriber subscribers[MODEL_THREADS];
 static uint64_t came[MODEL_THREADS][VALUES];
 static unsigned came_count[MODEL_THREADS], missed_count[MODEL_THREADS];
@@ -122,7 +122,7 @@ static __attribute__((noinline)) int64_t recv_call(struct value *v)
 	return weft_broadcast_recv(&subscribers[model_self()], v);
 }
 
-/* What it returned, if it has no value. */
+/* The result of the call, if it returned no value. */
 static int64_t take(int64_t r, const struct value *v)
 {
 	unsigned self = model_self();
@@ -158,7 +158,7 @@ static int64_t try_once(void)
 	return take(r, &v);
 }
 
-/* Until it is closed; if its waits are cancelled, what there is then. */
+/* Receives until it is closed; if its waits are cancelled, what is there. */
 static void recv_all(void)
 {
 	int64_t r = 0;
@@ -211,7 +211,8 @@ static unsigned sent_count(void)
 	return sum;
 }
 
-/* This thread was told of each that was sent; numbers of one sender rise. */
+/* Each value that was sent came to this thread, or was counted as missed.  The
+ * numbers of one sender rise. */
 static void check_had_all(unsigned thread)
 {
 	unsigned n = came_count[thread];
@@ -242,7 +243,7 @@ static void check_0_2(void *arg)
 	check_rises(2);
 }
 
-/* Thread 2 came later, and what it has are the last ones. */
+/* Thread 2 subscribed later, and got the last values. */
 static void check_late(void *arg)
 {
 	unsigned n = came_count[2];
@@ -257,7 +258,7 @@ static void check_late(void *arg)
 		     "none is left out without a word");
 }
 
-/* Of two senders, and there was room for all. */
+/* There are two senders, and there was room for all values. */
 static void check_same(void *arg)
 {
 	check_quiet(arg);
@@ -326,7 +327,7 @@ static __attribute__((noinline)) int wait_call(uint64_t *version,
 	return weft_watch_wait(&watch, version, v);
 }
 
-/* Until it is closed, or the wait is cancelled: the last version. */
+/* Reads until it is closed, or the wait is cancelled: the last version. */
 static int see_all(uint64_t *version)
 {
 	struct value v;
@@ -379,7 +380,7 @@ static void looks(void *arg)
 THREAD(sets_2, set_2_and_close();)
 THREAD(cancels_and_sets_2, cancel(0); set_2_and_close();)
 
-/* Two who set: one of them, or both, before it is closed. */
+/* Two tasks set: one of them, or both, before it is closed. */
 static void waits_for_any(void *arg)
 {
 	uint64_t version = 0;

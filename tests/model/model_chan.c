@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of channels (runtime/sync/chan.c): what was sent is received once, or
- * the sender is told that it was not; what the sender wrote before is seen;
- * nobody is left asleep.  The runtime of a task that received from a thread may
- * end at once.
+ * Model of channels (runtime/sync/chan.c).  A value that was sent is received
+ * once, or the sender learns that it was not.  The receiver sees what the
+ * sender wrote before.  No task is left asleep.  The runtime of a task that
+ * received from a thread may end immediately after.
  */
 #define TASKS_DRAIN
 #define TASKS_PUSHED memory_look
@@ -147,7 +147,7 @@ MODEL(two_receive, setup_0, check_chan, WAITS(2), sends_1_and_2, receives_1,
 MODEL(two_receive_with_room, setup_1, check_chan, WAITS(2), sends_1_and_2,
       receives_1, receives_1)
 
-/* A cancelled sender, or receiver. */
+/* A cancelled sender, or a cancelled receiver. */
 MODEL(send_meets_cancel, setup_0, check_chan, WAITS(2), sends_1, receives_all,
       cancels_and_closes)
 MODEL(send_meets_cancel_with_room, setup_1, check_chan, WAITS(2), sends_1_and_2,
@@ -169,7 +169,7 @@ MODEL(close_meets_senders, setup_1, check_chan, WAITS(2), sends_1, sends_2,
 MODEL(close_meets_receivers, setup_1, check_chan, WAITS(2), receives_all,
       receives_all, sends_2_and_closes)
 
-/* Threads of the outside, and another runtime. */
+/* Threads from outside, and another runtime. */
 MODEL(thread_sends, setup_0_foreign_0, check_chan, WAITS(3), sends_1_and_2,
       receives_2)
 MODEL(thread_sends_with_room, setup_1_foreign_0, check_chan, WAITS(3),
@@ -184,7 +184,7 @@ MODEL(runtimes_meet, setup_1_elsewhere, check_chan, WAITS(3), sends_1_and_2,
       receives_2)
 
 /*
- * What does not wait.
+ * Calls that do not wait.
  */
 
 static void push(uint64_t value)
@@ -234,7 +234,7 @@ MODEL(tries_meet_them_with_room, setup_1, check_chan, WAITS(2), sends_1,
  * The end of the runtime of a task that met a thread.
  */
 
-/* What a thread that pushes a task still looks at. */
+/* The word that a thread that pushes a task still looks at. */
 static void memory_look(void)
 {
 	model_data_read(&runtime.inject);

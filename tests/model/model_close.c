@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of closing a descriptor while somebody begins to read from it
- * (io/request/fd_table.h, io/request/close.c, io/request/op.c), each by a task
- * or by a future: the read ends, whenever it came.  Before, it is cancelled,
- * and the kernel closes nothing that is in use; meanwhile, it is refused;
- * later, the kernel says what the number is by then.
+ * Model of closing a descriptor while a task or a future begins to read from it
+ * (io/request/fd_table.h, io/request/close.c, io/request/op.c).  The closer is
+ * a task or a future, too.  The read ends, whenever it began.  A read that
+ * began before the close is cancelled, and the kernel closes nothing that is in
+ * use.  A read during the close is refused.  A later read gets the kernel's
+ * answer for the number as it is by then.
  *
- * The old file stays open while a request is on it, and never has data: who
- * waits for it waits until he is cancelled.  As it is closed, the number may
- * become that of a new file, which has data when the close has returned: that
- * one must not wait for who reads the new file.
+ * The old file stays open while a request is on it, and never has data: a read
+ * of it waits until it is cancelled.  When the old file is closed, the number
+ * may become that of a new file, which has data when the close has returned.
+ * The close must not wait for a reader of the new file.
  */
 #include "tests/model/requests.h"
 
@@ -33,9 +34,9 @@ static bool data_came; /* to the new file */
 static struct weft__completion completions[COMPLETIONS];
 static unsigned completed, reaped;
 static uint64_t paused[RECORDS]; /* the tasks that let time pass, or 0 */
-static bool armed[RECORDS]; /* they have an alarm, which may have gone off */
+static bool armed[RECORDS]; /* tasks with an alarm, which may have gone off */
 static unsigned refusals;
-static bool several_close; /* and nobody reads */
+static bool several_close; /* and there is no reader */
 
 static struct model_event news; /* for the reaper */
 
@@ -52,7 +53,7 @@ static void complete(uint64_t user_data, int32_t result)
 	model_post(&news);
 }
 
-/* What waits for the old file came too late to be cancelled before. */
+/* A request on the old file came too late to be cancelled before the close. */
 static void carry_out_close(const struct io_uring_sqe *sqe)
 {
 	model_assert(file == FILE_OLD || several_close, "it is closed once");
@@ -90,7 +91,7 @@ static void data_comes(void)
 	model_unlock(&kernel);
 }
 
-/* Under the lock, by any thread. */
+/* Under the lock; any thread may call it. */
 static void submit_all(struct weft__shard *shard)
 {
 	struct io_uring_sq *sq = &shard->ring.uring.sq;
@@ -116,13 +117,13 @@ void weft__shard_flush(struct weft__shard *shard)
 	model_unlock(&kernel);
 }
 
-/* All is submitted at once; a worker does so when it parks. */
+/* All is submitted immediately; a worker does so when it parks. */
 void weft__shard_relieve(struct weft__shard *shard)
 {
 	weft__shard_flush(shard);
 }
 
-/* It may say once that there is nothing to be cancelled, whatever happens. */
+/* It may answer once that there is nothing to cancel, whatever happens. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 {
 	int r = -ENOENT;
@@ -211,7 +212,7 @@ bool weft__listener_is_idle(const struct weft__listener *of)
 	return of->state == WEFT__LISTENER_IDLE;
 }
 
-/* True: nobody will wake the closer for it, or its accept was cancelled. */
+/* True: no wake of the closer will come for it, or its accept was cancelled. */
 bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
 {
 	(void)worker;
@@ -237,7 +238,7 @@ bool weft__syscall_lingers(int fd)
 	return false;
 }
 
-/* By streams alone. */
+/* Only streams call it. */
 int weft__syscall_close(int fd)
 {
 	(void)fd;
@@ -277,7 +278,7 @@ static void setup_refused(void *arg)
 	refusals = 1;
 }
 
-/* Something listens on the descriptor, and accepts nothing just now. */
+/* A listener is on the descriptor, and accepts nothing just now. */
 static void setup_listener(void *arg)
 {
 	setup(arg);
@@ -347,12 +348,12 @@ MODEL(close_meets_read_and_cancel, setup, check_end,
 MODEL(close_of_idle_listener, setup_listener, check_end, OPTIONS(),
       nothing, reap, close_it)
 
-/* Nobody closes it: the cancellation alone ends the read. */
+/* There is no closer: the cancellation alone ends the read. */
 MODEL(cancel_meets_read, setup_refused, check_open,
       OPTIONS(.preemptions = 2, .weak = 1), read_cancelled, reap, cancel_0)
 
 /*
- * By futures: 0 reads, 2 closes.
+ * With futures: 0 reads, 2 closes.
  */
 
 static int64_t await_read(bool cancelled)
@@ -386,7 +387,7 @@ static int64_t await_close_it(void)
 	return 0;
 }
 
-/* One of two: the other is at it, or has done it. */
+/* One of two closers: the other is closing, or has closed. */
 static int64_t await_close_too(void)
 {
 	int r = weft_await_close(FD);
@@ -460,7 +461,7 @@ static void setup_task_closes_too(void *arg)
 	closer_setup(await_close_too);
 }
 
-/* A task that closes it, too. */
+/* A task that closes the descriptor too. */
 static void close_too(void *arg)
 {
 	int r = weft_close(FD);
