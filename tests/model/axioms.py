@@ -5,10 +5,10 @@
     axioms.py build/tests/model/test_model_reduction [programs [seed]]
 
 The program given, run with "print", prints small random programs and every
-outcome that the engine reaches.  For each, this enumerates what each load reads
-from and every modification order, keeps the candidates that the axioms accept,
-and demands the same set of outcomes: none missing (the engine would overlook
-errors), none extra (it would report false ones).
+outcome that the engine reaches. For each, this enumerates the store that each
+load reads from and every modification order, keeps the candidates that the
+axioms accept, and demands the same set of outcomes: none missing (the engine
+would overlook errors), none extra (it would report false ones).
 
 Axioms  happens-before: program order and release/acquire, through release
 sequences of RMWs (as C++20 has them); coherence; RMWs read what they directly
@@ -61,7 +61,7 @@ def close(relation, n):
 
 
 class Candidate:
-    """Events, what each reads from, and the place of each write."""
+    """Events, the write each reads from, and the place of each write."""
 
     def __init__(self, events, orders, reads_from):
         self.events = events
@@ -75,7 +75,7 @@ class Candidate:
                  for j in range(self.n)] for i in range(self.n)]
 
     def values(self):
-        """What each event reads and each write stores, or None."""
+        """The values that events read and writes store, or None."""
         causes = self.program_order()
         for read, write in self.reads_from.items():
             if write != INITIAL:
@@ -177,7 +177,7 @@ def expected(ops):
 
 
 def compare(line, reached):
-    """Whether the outcomes are those of the axioms; says how they differ."""
+    """Whether the outcomes are those of the axioms; prints how they differ."""
     ops = [tuple(map(int, op.split(":"))) for op in line.split()[1:]]
     axioms = expected(ops)
     if axioms == reached:

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of how a worker sleeps in its ring and is woken (io/driver.c, shard.c,
- * ring.c, under runtime/sched/sched.c and dispatch.c).
+ * Model of how a worker sleeps in its ring and is woken (io/driver.c,
+ * io/request/shard.c, io/ring/uring/uring.c, under runtime/sched/sched.c and
+ * dispatch.c).
  *
- *   W1  Who made a worker's word NOTIFIED, and found that it sleeps, ends that
- *       sleep: with a message, or with the eventfd where that is refused or
- *       fails.  (Who is to see to a failure: who reaps the waker's ring.)
- *   W2  Nobody sleeps for ever with a completion in the ring or kept aside, or
- *       with an entry that was not submitted.
+ *   W1  A waker that made a worker's word NOTIFIED, and found that the worker
+ *       sleeps, ends that sleep: with a message, or with the eventfd where the
+ *       message is refused or fails.  (The worker that reaps the waker's ring
+ *       handles the failure.)
+ *   W2  No worker sleeps for ever with a completion in the ring or kept aside,
+ *       or with an entry that was not submitted.
  *   W3  While a worker sleeps for ever its eventfd is polled, or the end of
- *       that poll is a completion of its ring (W2).  It does not sleep for a
- *       while only, but after the poll was refused.
- *   W4  What a worker that computes has asked for, others submit and take.
+ *       that poll is a completion of its ring (W2).  A worker with nothing to
+ *       do sleeps for a bounded time only after the poll was refused.
+ *   W4  Other workers submit the requests of a worker that computes, and take
+ *       their completions.
  *
- * A sleep that nobody ends is a deadlock.  Worker 0 sleeps, worker 1 wakes it,
- * worker 2 helps at any time, late or not; thread 3 is one of the outside.
+ * A sleep that no waker ends is a deadlock.  Worker 0 sleeps, worker 1 wakes
+ * it, worker 2 helps at any time, late or not; thread 3 is a thread from
+ * outside.
  */
 #include "tests/model/rings.h"
 
@@ -50,11 +54,11 @@ enum { SLEEPER = 0, WAKER = 1, HELPER = 2 };
 
 static struct weft__reactor reactor;
 static struct weft__shard shards[WORKERS_MAX];
-/* Why the sleeper is to wake: how often it was told.  relaxed: the word orders
- * it. */
+/* The reason to wake, as a count: how often the sleeper was informed.  relaxed:
+ * the word orders it. */
 static weft__atomic(uint32_t) told;
 static weft__atomic(uint32_t) heard;
-/* A request of the sleeper's. */
+/* A request of the sleeper. */
 static struct model_event ended;
 
 unsigned weft__op_complete(struct weft__worker *here,
@@ -106,7 +110,8 @@ static void setup_shard(unsigned i)
 	pool[i].ops = weft__driver_default();
 }
 
-/* Somebody searches: who parks does not look through the queues. */
+/* One worker counts as searching: a worker that parks does not look through the
+ * queues. */
 static void setup(void *arg)
 {
 	(void)arg;
@@ -203,7 +208,7 @@ static void check_submitted(void *arg)
 		     "what was asked for is submitted");
 }
 
-/* ---- What the threads do ------------------------------------------------ */
+/* ---- The threads -------------------------------------------------------- */
 
 /* A sleep that was not for ever is not repeated without end. */
 static void sleep_until_told(uint32_t times)
@@ -218,7 +223,7 @@ static void sleep_until_told(uint32_t times)
 	weft__store(&heard, times, relaxed);
 }
 
-/* The sleeper, by a worker or from outside. */
+/* Informs the sleeper; a worker or a thread from outside calls it. */
 static void tell(uint32_t times)
 {
 	weft__store(&told, times, relaxed);
@@ -279,7 +284,7 @@ static unsigned help_with(unsigned late)
 	return uring_help(weft__worker_self(), &pool[late], time_ns);
 }
 
-/* Again and again, until the sleeper has heard. */
+/* Helps again and again, until the sleeper has heard. */
 static void help_on(unsigned late)
 {
 	while (!weft__load(&heard, relaxed))
@@ -287,7 +292,7 @@ static void help_on(unsigned late)
 			weft__spin_hint();
 }
 
-/* A worker that computes, where the thread after it is one of the outside. */
+/* A worker that computes; the thread after it is one from outside. */
 THREAD(nothing, )
 
 /* ---- One sleeps, one wakes ---------------------------------------------- */
@@ -346,8 +351,9 @@ MODEL(refusals_meet_helper, setup_refusing, check,
 
 /* ---- The poll of the eventfd ends --------------------------------------- */
 
-/* It finds no room in the ring: what the worker has asked for is in its place.
- * The next sleep, if it is for ever, has it begun anew. */
+/* The poll finds no room in the ring: the completion of the worker's own
+ * request takes the place.  The next sleep, if it is for ever, begins the poll
+ * again. */
 THREAD(tell_2_in_turn, tell(1); while (weft__load(&heard, relaxed) < 1)
        weft__spin_hint(); tell(2);)
 THREAD(sleep_twice, ask(IORING_OP_NOP); sleep_until_told(1);
@@ -363,8 +369,8 @@ MODEL(message_is_kept_aside, setup_narrow, check, OPTIONS(), ask_and_sleep_2,
 
 /* ---- Requests ----------------------------------------------------------- */
 
-/* A read that ends, and whose completion the thread has to post that has
- * submitted it: the owner, or a helper that sleeps itself by then. */
+/* A read that ends.  The thread that submitted it has to post its completion:
+ * the owner, or a helper that itself sleeps by then. */
 THREAD(read_and_sleep, ask(IORING_OP_READ); sleep_for_ever();)
 THREAD(help_and_sleep, (void)help_with(SLEEPER); sleep_for_ever();)
 THREAD(end_and_wait, end_read(); wait_for_ends(1);)
@@ -375,7 +381,7 @@ MODEL(read_meets_sleep_and_helper, setup, check,
       OPTIONS(.preemptions = 2, .weak = 1),
       read_and_sleep, help_and_sleep, nothing, end_and_wait)
 
-/* The worker computes until what it has asked for is done. */
+/* The worker computes until its requests are done. */
 static void compute_until(unsigned n)
 {
 	wait_for_ends(n);
@@ -398,16 +404,16 @@ MODEL(completion_is_taken_by_helper, setup, check, OPTIONS(), ask_and_compute,
 MODEL(what_is_kept_aside_is_taken_by_helper, setup_narrow, check,
       OPTIONS(.preemptions = 2),
       ask_2_and_compute, help_computer)
-/* The helper has the lock, for the first one: it looks once more. */
+/* The helper has the lock, for the first request: it looks once more. */
 MODEL(flush_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_flush,
       help_sleeper)
 MODEL(tick_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_tick,
       help_sleeper)
 
-/* A stream is told, and its reader woken. */
+/* A stream gets its completion, and its reader is woken. */
 static bool is_parked(const struct weft__task *task)
 {
-	/* relaxed: it is only looked at. */
+	/* relaxed: the test only looks at it. */
 	return weft__load(&task->state, relaxed) & WEFT__PARKED;
 }
 
@@ -462,7 +468,7 @@ static void work_for_ever(void *arg)
 		(void)weft__worker_step(weft__worker_self());
 }
 
-/* The first needs the second to be run meanwhile, by the other worker. */
+/* Task 0 needs task 1 to run meanwhile, on the other worker. */
 static int64_t needs_1(void *arg)
 {
 	(void)arg;

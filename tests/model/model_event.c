@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of what tasks wait for (runtime/sync: events, notifications, counts,
- * barriers, what is done once): it is not missed, by whoever comes when, nor
- * lost by a wait that is interrupted; what came before it is seen; who has
- * waited may free it.
+ * Model of the objects that tasks wait for (runtime/sync): events,
+ * notifications, wait groups, barriers, and functions that run once.  A waiter
+ * does not miss what it waits for, in any order of arrival.  An interrupted
+ * wait loses nothing.  The waiter sees what was written before.  A task that
+ * has waited may free the object.
  */
 #define TASKS_CLOCK
 #include "tests/model/waits.h"
@@ -26,7 +27,7 @@ static struct weft_notify notify;
 static struct weft_once once;
 static struct weft_wait_group count;
 static struct weft_barrier barrier;
-/* Each thread's own, published by what it does. */
+/* Each thread's own, published by its call. */
 static int64_t written[MODEL_THREADS];
 
 static void setup_n(unsigned tasks)
@@ -84,7 +85,7 @@ static void see_event(void)
 	model_assert(guarded == 5, "what came before the event is seen");
 }
 
-/* Who has waited may use its memory for something else. */
+/* A task that has waited may use the event's memory for something else. */
 
 static void wait_and_free(void *arg)
 {
@@ -127,7 +128,7 @@ MODEL(event_set_meets_waits, setup, check_event, WAITS(2), wait_for_event,
 MODEL(event_set_meets_cancel, setup, check_event, WAITS(3), wait_for_event,
       set_event, cancel_0)
 
-/* A deadline. */
+/* A deadline passes. */
 static struct weft_within within;
 
 static void setup_deadline(void *arg)
@@ -192,7 +193,7 @@ MODEL(notify_of_threads, setup_foreign_0, check_notify, WAITS(3),
  * Once.
  */
 
-/* How many tries fail. */
+/* The number of tries that fail. */
 static unsigned failures;
 
 static int64_t once_body(void *arg)
@@ -261,7 +262,7 @@ MODEL(once_of_threads, setup_once_foreign, check_once, WAITS(2), call_once,
       call_once, call_once)
 
 /*
- * Count and barrier.
+ * Wait group and barrier.
  */
 
 CALL(int, count_wait, weft_wait_group_wait(&count))
@@ -308,7 +309,7 @@ MODEL(count_done_meets_wait, setup_count, check_tasks, WAITS(3), wait_for_both,
 MODEL(count_done_meets_cancel, setup_count, check_count, WAITS(2),
       wait_for_both_or_cancel, one_is_done, one_is_done_and_cancel_0)
 
-/* What came of a wait is told. */
+/* Reports the result of a wait. */
 static struct model_event came_in;
 
 static void setup_barrier(void *arg)
@@ -318,7 +319,7 @@ static void setup_barrier(void *arg)
 	memset(&came_in, 0, sizeof(came_in));
 }
 
-/* Twice: the second time what the other had the first time is written anew. */
+/* Twice: the second turn overwrites what the other task read in the first. */
 static void come_twice(void *arg)
 {
 	unsigned self = model_self();
@@ -339,7 +340,7 @@ static void come_twice(void *arg)
 	}
 }
 
-/* What comes of it tells another whether to come in its place. */
+/* Its result shows another task whether to come in its place. */
 static void come_unless_cancelled(void *arg)
 {
 	int r = barrier_come();

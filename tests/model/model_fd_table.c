@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the table of descriptors (io/fd.[ch]): two who use a number for the
- * first time get one entry, which is blank.
+ * Model of the table of descriptors (io/request/fd_table.[ch]): two threads
+ * that use a number for the first time get the same entry, which is blank.
  */
 #include "tests/model/kit.h"
 
@@ -43,7 +43,7 @@ int weft__syscall_close(int fd)
 	return 0;
 }
 
-/* The thread's own; of it only one entry is looked at. */
+/* The thread's own; the model looks at one entry of it. */
 static void *chunk_new(void)
 {
 	struct weft__fd *chunk = made[model_self()];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures (runtime/future/future.c, runtime/future/await.c): one is
- * polled by one at a time, and again whenever it was woken; its end is counted,
- * and is the end of all that it had.
+ * Model of futures (runtime/future/future.c, runtime/future/await.c).  One
+ * thread at a time polls a future, and one polls it again after each wake.  The
+ * end of a future is counted, and everything that the future had ends with it.
  */
 #define TASKS_WAITS
 #define TASKS_DRAIN
@@ -12,7 +12,7 @@ static void memory_look(void);
 
 #include "tests/model/ends.h"
 
-/* What a future waits for.  relaxed: passed on by the wake. */
+/* The news that a future waits for.  relaxed: passed on by the wake. */
 static weft__atomic(uint32_t) news[2];
 
 static bool has(unsigned i)
@@ -75,7 +75,7 @@ static int64_t waits_for_0_and_cancel(void)
 	return has(0) && interrupted() ? 0 : WEFT_PENDING;
 }
 
-/* Two workers, and a thread of the outside. */
+/* Two workers, and a thread from outside. */
 static void setup_foreign(future_step *step)
 {
 	setup(step);
@@ -106,7 +106,7 @@ static void setup_0_and_cancel(void *arg)
 	setup(waits_for_0_and_cancel);
 }
 
-/* It may have ended by an earlier one. */
+/* An earlier wake may have ended it. */
 static void wake_future(unsigned i)
 {
 	int r = weft_future_wake(&runtime, handle_of(i));
@@ -135,7 +135,7 @@ MODEL(cancel_meets_wake_and_poll, setup_0_and_cancel, check,
       cancels_only)
 
 /*
- * A turn that it asks for itself.
+ * A turn that the future asks for itself.
  */
 
 static int64_t yields_then_waits(void)
@@ -159,7 +159,7 @@ static int64_t yields_until_cancelled(void)
 		     "a turn comes, or the future is cancelled");
 	if (r == -ECANCELED)
 		return 0;
-	/* So that there are not too many. */
+	/* Bounds the number of polls. */
 	return r == 0 && interrupted() ? 0 : WEFT_PENDING;
 }
 
@@ -187,7 +187,7 @@ MODEL(yield_meets_cancel, setup_yields, check, OPTIONS(), polls, polls,
       cancels_only)
 
 /*
- * Those who wait for it, task 1 in its scope.
+ * The tasks that wait for it: task 1 in its scope.
  */
 
 static struct weft_scope scope;
@@ -204,7 +204,7 @@ static void setup_joined(bool handle, future_step *step)
 	setup(step);
 	written = 0;
 	open_scope(&scope, 1, WEFT__SCOPE_SUPERVISOR);
-	/* It is linked in the scope where it belongs. */
+	/* It is linked in its own scope. */
 	weft__scope_unlink(&records[0]);
 	records[0].flags &= (uint8_t)~WEFT__TASK_LINKED;
 	start_in(&scope, 0, handle);
@@ -223,8 +223,8 @@ static void setup_handle(void *arg)
 	setup_joined(true, writes_and_ends);
 }
 
-/* What it waits for comes never; its scope gets to know it by the first await.
- */
+/* It waits for something that never comes; its scope learns of it by the first
+ * await. */
 static int64_t waits_in_vain(void)
 {
 	int r = futures[0].polls > 2 ? 0 : weft_await_yield();
@@ -272,7 +272,7 @@ MODEL(scope_cancelled_meets_poll, setup_vain, check, OPTIONS(), polls,
  * A wake that comes late.
  */
 
-/* The record has a second life at once, on the same worker. */
+/* The record has a second life immediately, on the same worker. */
 static void polls_and_starts_another(void *arg)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -318,7 +318,7 @@ MODEL(late_wake, setup_late, check_late, OPTIONS(), polls_and_starts_another,
  * A wake by a thread, and the end of the runtime.
  */
 
-/* What a thread that pushes a task still looks at. */
+/* The word that a thread that pushes a task still looks at. */
 static void memory_look(void)
 {
 	model_data_read(&runtime.inject);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `lifo` (runtime/sched/handoff_slot.h): its owner fills it
- * and takes out of it, and whoever helps a late worker takes out of it too.  A
- * task comes out once, on one side, and with all that was written before it was
- * made ready.
+ * Model of the hand-off slot `lifo` (runtime/sched/handoff_slot.h): its owner
+ * fills and empties it, and a helper of a late worker takes from it too.  A
+ * task comes out once, on one side, with everything that was written before it
+ * was made ready.
  */
 #include "tests/model/workers.h"
 
@@ -17,7 +17,7 @@ static void setup(void *arg)
 		model_name(&pool[i].lifo, "slot");
 }
 
-/* Task 0 is in the slot. */
+/* Task 0 is in the hand-off slot. */
 static void setup_full(void *arg)
 {
 	setup(arg);
@@ -38,7 +38,7 @@ MODEL_UNSEEN static void run_one(struct weft__task *task)
 	model_assert(task_runs[task - tasks]++ == 0, "a task was run twice");
 }
 
-/* What a worker has, to the last task. */
+/* Runs all tasks of the worker. */
 static void run_all(void)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -64,7 +64,7 @@ static void help_owner(void *arg)
 	run_all();
 }
 
-/* Nobody else takes it the first time. */
+/* No other worker takes it the first time. */
 static void help_owner_twice(void *arg)
 {
 	help_owner(arg);
@@ -74,7 +74,7 @@ static void help_owner_twice(void *arg)
 	help_owner(arg);
 }
 
-/* The owner has not learnt yet that it is gone. */
+/* The owner has not learnt yet that the task is gone. */
 static void make_again(void *arg)
 {
 	(void)arg;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/idle.[ch] as the scheduler uses it: no push is missed.  All
- * parks are for ever, so a lost wake-up is a deadlock.
+ * Model of runtime/sched/idle.[ch] as the scheduler uses it: no push is
+ * missed.  All parks are for ever, so a lost wake-up is a deadlock.
  */
 #include "tests/model/workers.h"
 
@@ -35,7 +35,7 @@ MODEL(one_worker_and_two_foreign_threads, setup_1, workers_check,
 MODEL(two_workers_and_a_foreign_thread, setup_2, workers_check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_0)
 
-/* The first needs the second to be run meanwhile, by the other worker. */
+/* Task 0 needs task 1 to run meanwhile, on the other worker. */
 static int64_t needs_1(void *arg)
 {
 	(void)arg;
@@ -69,7 +69,8 @@ MODEL(the_last_searcher_wakes_the_next, setup_chain, workers_check,
 MODEL(the_last_searcher_wakes_a_sleeper, setup_chain_parked, workers_check,
       OPTIONS(.preemptions = 2, .weak = 2), work, work, submit_both)
 
-/* Worker 1 wakes by itself, by a completion say, while it is claimed. */
+/* Worker 1 wakes by itself, for example for a completion, while it is
+ * claimed. */
 static void setup_parked(void *arg)
 {
 	setup_2(arg);
@@ -81,8 +82,8 @@ MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, complete_1, submit_0)
 
 /*
- * A claim alone.  The engine never lets a relaxed addition be overtaken, so
- * this is about what comes before it, by the same order.
+ * A claim alone.  The engine never lets a relaxed addition be overtaken: so
+ * this checks writes before the claim, which the same order passes on.
  */
 
 static uint32_t before_claim;
@@ -100,7 +101,7 @@ static void claim(void *arg)
 	(void)weft__idle_claim_any(&runtime.idle);
 }
 
-/* By itself: it met no park word. */
+/* It wakes by itself: it met no park word. */
 static void unpark_1(void *arg)
 {
 	(void)arg;
@@ -147,7 +148,7 @@ static void setup_push(void *arg)
 	weft__runq_push(&pool[0].runq, &tasks[0]);
 }
 
-/* The one that waits comes first. */
+/* The task that waits comes first. */
 static void setup_push_turned(void *arg)
 {
 	setup_push(arg);
@@ -161,8 +162,8 @@ MODEL(an_own_push_is_told_before_the_next_task, setup_push_turned,
       workers_check, OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
 
 /*
- * One worker too many: number 1 leaves what it has to number 0, which may be
- * about to go to sleep.
+ * One worker over the limit: worker 1 leaves its task to worker 0, which may be
+ * about to sleep.
  */
 
 static void setup_crowd(void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of a worker's inbox (runtime/sched/dispatch.c) and of its park word
- * (runtime/sched/sched.c): pinned tasks that others make ready are run by their
- * worker, in the order in which they came, wherever in its park the wake meets
- * it.
+ * (runtime/sched/sched.c): a worker runs the pinned tasks that others make
+ * ready for it, in the order in which they came, wherever in its park the wake
+ * meets it.
  */
 #include "tests/model/workers.h"
 
@@ -64,7 +64,7 @@ MODEL(two_push, setup, workers_check, OPTIONS(.preemptions = 2, .weak = 2),
 MODEL(two_push_to_a_sleeper, setup_parked, workers_check,
       OPTIONS(.preemptions = 2, .weak = 2), work, submit_0, submit_1)
 
-/* A task of worker 1 makes one ready that is pinned to worker 0. */
+/* A task of worker 1 makes a task ready that is pinned to worker 0. */
 static int64_t push_pinned(void *arg)
 {
 	(void)arg;

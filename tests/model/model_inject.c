@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/sched/inject.c and of its lock, runtime/base/lock.[ch]: each
- * task is taken once, in the order of pushes; the lock excludes, hands on what
- * was written under it, and is free in the end.
+ * Model of runtime/sched/inject.c and of its lock, runtime/base/lock.[ch].
+ * Each task is taken once, in the order of pushes.  The lock excludes, passes
+ * on the data that was written under it, and is free in the end.
  */
 #include "tests/model/kit.h"
 
 #include "runtime/base/lock.c"
 #include "runtime/sched/inject.c"
 
-/* Nobody is to be woken. */
+/* There is no worker to wake. */
 int weft__idle_claim(struct weft__idle *idle)
 {
 	(void)idle;
@@ -92,7 +92,7 @@ MODEL(two_push_one_takes, setup, check_end, OPTIONS(.preemptions = 2), push_2,
 MODEL(one_pushes_two_take, setup, check_end, OPTIONS(.preemptions = 2), push_2,
       take_one, take_one)
 
-/* Who sees the length finds the tasks. */
+/* A thread that sees the length finds the tasks. */
 THREAD(wait_for_length, while (!weft__inject_length(&inject)) weft__spin_hint();
        model_assert(take(2) > 0, "a length is of tasks that are there");)
 MODEL(length_tells, setup, check_end, OPTIONS(), push_2, wait_for_length)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the slot `joining` (runtime/sched/switch.h): a joiner that has
- * switched to what it joins is taken out by the end of that, by its suspension,
- * or by the helper of a late worker, who parks it; it may be interrupted
- * meanwhile.  It runs on once, and is never lost.
+ * Model of the hand-off slot `joining` (runtime/sched/switch.h).  A joiner that
+ * has switched to the task it joins is taken out by the end of that task, by
+ * its suspension, or by the helper of a late worker, which parks the joiner.
+ * The joiner may be interrupted meanwhile.  It runs on once, and is never lost.
  */
 #define TASKS_JOINING
 #include "tests/model/tasks.h"
@@ -19,7 +19,7 @@ static int64_t written_by_child;
 static weft__atomic(uint32_t) news;
 
 /*
- * What the scheduler asks for, and the model does not need.
+ * Stand-ins for the calls of the scheduler that the model does not need.
  */
 
 void weft__stacks_trim(struct weft__stacks *of)
@@ -46,7 +46,8 @@ static unsigned help_nothing(struct weft__worker *worker,
 	return 0;
 }
 
-/* Task 0 joins task 1, which is in the slot of worker 0, and so runs there. */
+/* Task 0 joins task 1, which is in the hand-off slot of worker 0, and so runs
+ * there. */
 static void setup(void *arg)
 {
 	static struct weft__driver_ops ops;
@@ -94,7 +95,7 @@ static void join_and_end(void *arg)
 	model_free(&scope, sizeof(scope));
 }
 
-/* It runs when it is switched to, or when a thief has taken it. */
+/* Runs when the joiner switched to it, or when a thief has taken it. */
 static void child_begin(void)
 {
 	model_assert(model_wait(&runs[1]) == 1, "a task was queued twice");
@@ -132,8 +133,8 @@ MODEL(child_waits_meets_cancel, setup, check_end,
       OPTIONS(.preemptions = 2, .weak = 1),
       join_and_end, child_that_waits, wake_child, cancel_0)
 
-/* The helper may take the child itself out of the slot: it then runs on a
- * worker of its own, and the joiner parks. */
+/* The helper may take the child itself out of its hand-off slot: then the child
+ * runs on the helper's worker, and the joiner parks. */
 MODEL(child_ends_meets_helper, setup, check_end, OPTIONS(),
       join_and_end, child, helper)
 MODEL(child_ends_meets_helper_and_cancel, setup, check_end,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of a scope's limit (runtime/task/scope_limit.c): who waits to start a
- * task gets the place of one that ends, or learns why not; no wake and no place
- * is lost.
+ * Model of a scope's limit (runtime/task/scope_limit.c).  A task that waits to
+ * start another gets the place of a task that ends, or learns why not.  No wake
+ * and no place is lost.
  */
 #include "tests/model/tasks.h"
 
 /*
- * Task 0 owns the scope, in which task 1 runs, and one at most.  Task 2 may be
- * one beside the owner, in the root scope, that starts tasks in it too.  What
- * they start gets the last two records.
+ * Task 0 owns the scope, whose limit is one task; task 1 runs in it.  Task 2,
+ * if there is one, is in the root scope and starts tasks in the scope too.  The
+ * tasks that they start get the last two records.
  */
 enum { OTHER = 2, NEW = 4, NEW_TOO = 5 };
 
@@ -71,7 +71,7 @@ static void check_end(void *arg)
 	model_assert(records[0].scopes == NULL, "the scope was left");
 }
 
-/* Who was made ready to run next here does run. */
+/* Runs the task that was made ready to run next here. */
 static void run_next_here(void)
 {
 	struct weft__task *next = weft__lifo_take(weft__worker_self());
@@ -95,7 +95,7 @@ static int start_one(void)
 	return error;
 }
 
-/* The owner's last deed. */
+/* The last action of the owner. */
 static void end_scope(int64_t expected)
 {
 	model_assert(weft_scope_end(&scope) == expected,
@@ -115,8 +115,8 @@ static void must_start(void)
 
 THREAD(start_and_end, must_start(); end_scope(0);
        model_assert(written[NEW] + written[NEW_TOO] == 1, "it has run");)
-/* On a part of the stack of its own: where a waiter has been there is nothing
- * new in one execution. */
+/* On another part of the stack: within one execution, no waiter may lie where
+ * another has been. */
 static __attribute__((noinline)) void must_start_too(void)
 {
 	volatile char apart[512] = { 0 };
@@ -158,7 +158,7 @@ THREAD(first, end_here(0);)
 THREAD(first_fails, end_here(-EIO);)
 THREAD(first_cancels, weft_scope_cancel(&scope); end_here(0);)
 
-/* What was started, if it was. */
+/* Runs the new task, if it was started. */
 static void run_new(unsigned i)
 {
 	model_daemon();
@@ -222,7 +222,7 @@ static void other_or_not(void *arg)
 	other_done();
 }
 
-/* The place that the other was given, or not, is there. */
+/* The place that the other task got, or did not get, is free again. */
 THREAD(start_after, wait_for_other(); must_start(); end_scope(0);
        model_assert(written[NEW] == 1, "it has run");)
 THREAD(cancel_other, (void)weft_cancel(handle_of(OTHER));)
@@ -234,8 +234,8 @@ MODEL(two_starters_meet_cancel, setup_two, check_end,
       OPTIONS(.preemptions = 1, .weak = MODEL_NONE), start_after, first,
       other_or_not, new, new_too, cancel_other)
 
-/* The first one ends when the other has started, for which there is to be
- * another place. */
+/* Task 1 ends only when the other task has started, so there must be another
+ * place. */
 THREAD(raise, model_assert(weft_scope_limit(&scope, 2) == 0,
 			   "the owner may raise the limit");
        wait_for_other(); wake(1); end_scope(0);)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of the monitor (runtime/sched/monitor.c): while a worker computes and
- * the others sleep, one of them looks up.  So what a computing worker keeps in
- * its queue, and needs, is run all the same.
+ * the others sleep, one of them wakes up from time to time.  So it runs the
+ * task that a computing worker keeps in its queue and waits for.
  *
- * Nothing but the monitor's looks takes time: each as much as makes others
- * late; two of them are a quiet time.  While nobody computes it waits in the
- * first.
+ * Only the monitor's waits take time: each takes long enough to make others
+ * late, and two of them are a quiet time.  While no worker computes, the
+ * monitor stays in the first wait.
  */
 #define WORKERS_PARK
 #include "tests/model/workers.h"
@@ -16,7 +16,7 @@ enum { STEP_NS = 60000000 };
 /* Under the lock. */
 static struct model_mutex clock_lock;
 static bool computes, computed;
-static bool bounded[2]; /* waits for the clock too */
+static bool bounded[2]; /* it waits for the clock too */
 
 MODEL_UNSEEN static void time_pass(void)
 {
@@ -65,7 +65,7 @@ static void compute(void)
 	wait_for(1);
 }
 
-/* Starts task 1, and computes until that has run. */
+/* Starts task 1, and computes until task 1 has run. */
 static int64_t computes_until_1(void *arg)
 {
 	(void)arg;
@@ -74,7 +74,7 @@ static int64_t computes_until_1(void *arg)
 	return 0;
 }
 
-/* As a task that was made ready, and is to be run next. */
+/* The same with a task that was made ready to run next. */
 static int64_t computes_until_1_in_slot(void *arg)
 {
 	(void)arg;
@@ -92,15 +92,15 @@ static int64_t is_computed(void *arg)
 	return 0;
 }
 
-/* At the end all sleep, and who has the place is there. */
+/* At the end all sleep, and the worker that has the place is there. */
 static void check(void *arg)
 {
 	uint32_t holder = weft__load(&runtime.monitor, relaxed);
 
 	workers_check(arg);
 	model_assert(holder <= runtime.workers_count, "nobody is on its way");
-	/* Others may too, who stood in for one that was on its way. */
-	model_assert(!holder || pool[holder - 1].wake.watches,
+	/* Others may watch too: workers that stood in for one on its way. */
+	model_assert(!holder || pool[holder - 1].watches,
 		     "who has the place watches");
 }
 
@@ -121,7 +121,7 @@ static void setup(void *arg)
 	model_name(&clock_lock, "the clock");
 }
 
-/* Worker 0 sleeps; worker 1 looked up, and is about to retire. */
+/* Worker 0 sleeps; worker 1 watched, and is about to retire. */
 static void setup_retires(void *arg)
 {
 	setup(arg);
@@ -136,14 +136,14 @@ static void setup_retires_in_slot(void *arg)
 	tasks[0].fn = computes_until_1_in_slot;
 }
 
-/* Worker 1 is woken for what it computes as it goes to sleep again. */
+/* As worker 1 goes to sleep again, it is woken for the task that computes. */
 static void setup_claimed(void *arg)
 {
 	setup_retires(arg);
 	tasks[0].pin = 0;
 }
 
-/* Worker 0 has looked up, and finds what to compute as the other parks. */
+/* Worker 0 has watched, and finds the task that computes as the other parks. */
 static void setup_leaves(void *arg)
 {
 	setup(arg);
@@ -152,7 +152,7 @@ static void setup_leaves(void *arg)
 	weft__chain_add(&pool[0].pinned, &tasks[0]);
 }
 
-/* Both sleep, nobody looks up. */
+/* Both sleep, and neither watches. */
 static void setup_retired(void *arg)
 {
 	setup(arg);
@@ -160,8 +160,8 @@ static void setup_retired(void *arg)
 	start_parked(1);
 }
 
-/* Both sleep, nobody looks up, and each wakes by itself: whom the other
- * appoints may be awake. */
+/* Both sleep, neither watches, and each wakes by itself: the worker that the
+ * other appoints may be awake. */
 static void setup_both(void *arg)
 {
 	setup_retired(arg);

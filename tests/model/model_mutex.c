@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of mutexes and conditions (runtime/sync): who holds one holds it alone
- * and sees what the one before did; a wait that is interrupted leaves nothing
- * behind and takes nothing along that others wait for; nobody is left asleep;
- * who holds it last may free it.
+ * Model of mutexes and conditions (runtime/sync).  The holder is alone and sees
+ * what the holder before it did.  An interrupted wait leaves nothing behind and
+ * takes no grant along that others wait for.  No task is left asleep.  The last
+ * holder may free the object.
  */
 #include "tests/model/waits.h"
 
@@ -12,7 +12,7 @@
 
 static struct weft_mutex mutex;
 static struct weft_cond cond;
-/* What conditions are about; under the mutex. */
+/* The state that conditions are about; under the mutex. */
 static unsigned items;
 
 static void setup_n(unsigned tasks)
@@ -37,7 +37,7 @@ static void setup_4(void *arg)
 	setup_n(4);
 }
 
-/* Each has done so much without waiting that it yields first. */
+/* Each task has run so many calls without a wait that it yields first. */
 static void setup_spent(void *arg)
 {
 	setup(arg);
@@ -59,7 +59,8 @@ static void setup_elsewhere(void *arg)
 }
 
 /*
- * Mutex.  Who is suspended while he holds it hands it over, others let it go.
+ * Mutex.  A task that is suspended while it holds the mutex hands it over;
+ * others release it.
  */
 
 CALL(int, mutex_lock, weft_mutex_lock(&mutex))
@@ -97,7 +98,8 @@ static void try_section(void *arg)
 	}
 }
 
-/* Those who were woken in vain are first in the queue.  Are there any? */
+/* The waiters that were woken in vain are first in the queue.  Are there
+ * any? */
 static bool somebody_passed_over(void)
 {
 	struct weft__mutex *m = mutex_of(&mutex);
@@ -183,8 +185,8 @@ MODEL(mutex_of_threads, setup_foreign_1_2, check_mutex, WAITS(2), long_section,
 MODEL(mutex_of_runtimes, setup_elsewhere, check_mutex, WAITS(2), short_sections,
       long_section)
 
-/* M3: who is the last to hold the mutex frees it, as soon as he has unlocked
- * it.  One who gave up does not hold it; he has to be out of his call. */
+/* M3: the last holder of the mutex frees it, as soon as it has unlocked it.  A
+ * task that gave up does not hold it; but it must have left its call. */
 static unsigned users;
 static weft__atomic(uint32_t) refs;
 

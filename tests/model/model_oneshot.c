@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of oneshots (runtime/sync/oneshot.c): the value is received, or the
- * receiver is told that none comes, or has left; the last of the two to leave
- * frees the memory, once, and nobody touches it after that; nobody is left
+ * Model of oneshots (runtime/sync/oneshot.c).  The value is received, or the
+ * receiver learns that none comes, or has left.  The last of the two to leave
+ * frees the memory, once, and no thread touches it after that.  No task is left
  * asleep.
  */
 #include "tests/model/waits.h"
 
 enum { BYTES = 64, NOT_YET = 1 };
 
-/* The one that there is. */
+/* The memory of the only oneshot. */
 static _Alignas(max_align_t) unsigned char memory[BYTES];
 static unsigned freed;
 
@@ -36,7 +36,7 @@ MODEL_UNSEEN static void memory_free(void *freed_memory)
 static struct weft_oneshot *oneshot;
 static struct model_event left;
 static int64_t payload;
-/* What the calls returned. */
+/* The results of the calls. */
 static int send_result, recv_result;
 
 static void setup(void *arg)
@@ -100,14 +100,14 @@ static int recv_by(int (*call)(uint64_t *value))
 	return recv_result;
 }
 
-/* Until it has it, or is told to give up. */
+/* Receives until it has the value, or is cancelled. */
 static void recv_or_abandon(void)
 {
 	if (recv_by(recv_call) == -ECANCELED)
 		weft_oneshot_abandon(oneshot);
 }
 
-/* It may have come meanwhile. */
+/* The value may have come meanwhile. */
 static void recv_or_try(void)
 {
 	if (recv_by(recv_call) == -ECANCELED && recv_by(try_call) == -EAGAIN)
@@ -143,7 +143,7 @@ THREAD(sends, send();)
 THREAD(drops, weft_oneshot_drop(oneshot);)
 THREAD(cancels_and_sends, cancel(0); send();)
 THREAD(cancels_and_drops, cancel(0); weft_oneshot_drop(oneshot);)
-/* Nothing comes before the receiver has left. */
+/* The value comes only after the receiver has left. */
 THREAD(cancels_and_sends_late, cancel(0); (void)model_wait(&left); send();)
 
 static void check_freed(void *arg)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the hand-over of completions (io/op.[ch]): a call returns with its
- * result after its completion, however it was woken meanwhile, and its memory
- * is then its own; a stale completion ends nothing.
+ * Model of the hand-over of completions (io/request/op.[ch]): a call returns
+ * with its result after its completion, however it was woken meanwhile, and its
+ * memory is then its own; a stale completion ends nothing.
  *
  * One thread is the kernel and the worker that reaps: it carries out a request
- * as soon as that was submitted, which here is at once.
+ * as soon as the request is submitted, which is immediately here.
  */
 #include "tests/model/requests.h"
 
@@ -35,7 +35,7 @@ void weft__shard_relieve(struct weft__shard *shard)
 	weft__shard_flush(shard);
 }
 
-/* It may say once that there is nothing to be cancelled, whatever happens. */
+/* It may answer once that there is nothing to cancel, whatever happens. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 {
 	(void)shard, (void)user_data;
@@ -47,7 +47,7 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return 0;
 }
 
-/* Pauses are over at once. */
+/* Pauses end immediately. */
 static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
@@ -113,7 +113,7 @@ static void read_twice(void *arg)
 	model_assert(operate(0) == 4 && buffer == 5, "the second one ends");
 }
 
-/* What the kernel does with a request, and the reaper with its completion. */
+/* The kernel's work on a request, and the reaper's work on its completion. */
 static struct weft__completion carry_out(unsigned i)
 {
 	const struct io_uring_sqe *sqe = &sqes[submitted_to - shards][i];
@@ -179,7 +179,7 @@ MODEL(operation_on_descriptor, setup, requests_check, OPTIONS(),
       read_on_fd, serve, wake_0)
 
 /*
- * By a future, which two workers poll.
+ * A future, which two workers poll.
  */
 
 static unsigned awaited;
@@ -246,7 +246,7 @@ static void setup_shielded(void *arg)
 	future_setup(0, await_shielded);
 }
 
-/* One that has a deadline, which is far off. */
+/* A read with a deadline, which is far off. */
 static void setup_plain_refused(void *arg)
 {
 	setup_plain(arg);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Model of parking against the end of a runtime (runtime/sched/sched.c,
- * runtime.c): a worker that is about to park, or parks, leaves its loop when
- * the runtime stops; the driver is closed when all have left, and no thread
- * ends sooner.
+ * runtime/runtime.c).  A worker that is about to park, or parks, leaves its
+ * loop when the runtime stops.  The driver is closed when all workers have
+ * left, and no thread ends before that.
  */
 #define WORKERS_STOP
 #include <pthread.h>
@@ -11,8 +11,8 @@
 
 #include "tests/model/workers.h"
 
-/* Threads end when the model's do; nothing is printed (the C library, with
- * checked calls on, may have a macro of that name). */
+/* Threads end when the model's threads end.  Nothing is printed; the C library,
+ * with checked calls on, may have a macro of that name. */
 #undef fprintf
 #define pthread_join(thread, ret) ((void)(thread))
 #define pthread_detach(thread) ((void)(thread))
@@ -24,7 +24,7 @@
 #undef pthread_detach
 #undef fprintf
 
-/* What each worker did last, for the close to see. */
+/* By worker: whether it has left the loop, for the close to see. */
 static uint32_t worked[WORKERS_MAX];
 static uint32_t is_closed;
 
@@ -80,13 +80,13 @@ MODEL(one_worker_stops, setup_1, NULL, OPTIONS(), work_and_end, stop_and_close)
 MODEL(two_workers_stop, setup_2, NULL, OPTIONS(.preemptions = 2, .weak = 1),
       work_and_end, work_and_end, stop_and_close)
 
-/* Unparks for nothing, at any time, take no token from the stop. */
+/* Unparks without a reason, at any time, take no token from the stop. */
 THREAD(unpark_0, weft__unpark(NULL, &pool[0]); weft__unpark(NULL, &pool[0]);)
 MODEL(stop_meets_unparks, setup_1, NULL, OPTIONS(.preemptions = 2, .weak = 1),
       work_and_end, stop_and_close, unpark_0)
 
-/* Another thread's call made the last task ready, which has ended since; it has
- * yet to wake a worker. */
+/* Another thread's call made the last task ready, which has ended since; the
+ * call has not woken a worker yet. */
 static void setup_visited(void *arg)
 {
 	setup_1(arg);
@@ -122,8 +122,8 @@ MODEL(drained_by_a_worker, setup_drained, NULL,
       OPTIONS(.preemptions = 2, .weak = 1), work_and_end, work_and_end,
       close_only)
 
-/* The time to stop is up, and worker 1 computes for ever: who stops the runtime
- * does not wait for it. */
+/* The time to stop is up, and worker 1 computes for ever: the caller that stops
+ * the runtime does not wait for it. */
 static void setup_abandoned(void *arg)
 {
 	static pthread_t threads[2];
@@ -158,7 +158,7 @@ MODEL(abandoned_by_worker_0, setup_abandoned, NULL, OPTIONS(),
       leave_for_ever, compute_for_ever, stop_in_time)
 
 /*
- * What the rest of runtime/runtime.c asks for.
+ * Stand-ins for the rest of what runtime/runtime.c calls.
  */
 
 int weft__tasks_init(struct weft_runtime *of, unsigned tasks_max)

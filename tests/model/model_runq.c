@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/sched/runq.h, with four slots: whatever the owner pushes is
- * taken once, by whom a CAS gave it, and what was written before the push is
- * seen.
+ * Model of runtime/sched/runq.h, with four slots: each task that the owner
+ * pushes is taken once, by the thread whose CAS succeeded, and that thread sees
+ * what was written before the push.
  */
 #define WEFT__RUNQ_SLOTS 4u
 #define WEFT__RUNQ_SHORT 4u
@@ -20,9 +20,9 @@ static struct item {
 	uint32_t taken;
 } items[ITEMS];
 
-/* Written as the thief has read a slot, read as the owner has written to it
- * again: the engine lets no load return a store that comes later, but finds
- * that the two are not ordered. */
+/* Written when the thief has read a slot, read when the owner has written to
+ * the slot again.  The engine lets no load return a store that comes later, but
+ * it finds that the two are not ordered. */
 static uint32_t slots[4 * WEFT__RUNQ_SLOTS];
 
 static uint32_t *slot_use(uint32_t index)
@@ -38,7 +38,7 @@ static struct weft__task *task_of(uint32_t i)
 	return (struct weft__task *)(void *)&items[i];
 }
 
-/* Two who took the same would race here. */
+/* Two threads that took the same task would race here. */
 static void take(struct weft__task *task)
 {
 	struct item *item = (struct item *)(void *)task;
@@ -138,7 +138,7 @@ MODEL(few_tasks_and_two_thieves, setup, check_end,
       OPTIONS(.arg = &two, .preemptions = 2), owner_of_few, thief,
       thief_once)
 
-/* Slots are written again as soon as the thief gave them back, not sooner. */
+/* Slots are written again as soon as the thief returned them, not sooner. */
 THREAD(owner_who_fills, push(); push(); pop(); push(); push();)
 MODEL(full_ring, setup, check_end, OPTIONS(.arg = &three), owner_who_fills,
       thief)
@@ -146,7 +146,7 @@ MODEL(full_ring_and_two_thieves, setup, check_end,
       OPTIONS(.arg = &four, .preemptions = 2), owner_who_fills, thief_once,
       thief_once)
 
-/* As the owner refills from, and spills out of, its outbound ring. */
+/* As the owner refills from its outbound ring, and spills into it. */
 THREAD(owner_who_claims, push(); steal(1, MOST); push(); pop();)
 MODEL(owner_claims_all, setup, check_end, OPTIONS(.arg = &two),
       owner_who_claims, thief)

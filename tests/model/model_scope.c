@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of scopes (runtime/task/scope.c): the owner is woken by the last end
- * and sees what all tasks wrote; nobody touches the scope after that; a
+ * Model of scopes (runtime/task/scope.c).  The last end wakes the owner, which
+ * sees what all tasks wrote.  No thread touches the scope after that.  A
  * cancellation finds every task that waits, or that is about to.
  */
 #include "tests/model/tasks.h"
@@ -80,7 +80,7 @@ static void child_that_fails(void *arg)
 	end_with(-EIO);
 }
 
-/* It waits for what only a cancellation ends. */
+/* The task waits for something that only a cancellation ends. */
 static void child_that_waits(void *arg)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -94,7 +94,7 @@ static void child_that_waits(void *arg)
 	end_with(-ECANCELED);
 }
 
-/* Task 1 starts another, task 2, in the scope that it is in itself. */
+/* Task 1 starts another, task 2, in the scope that task 1 runs in. */
 static int64_t ignored(void *arg)
 {
 	(void)arg;
@@ -130,7 +130,7 @@ static void setup_start(void *arg)
 }
 
 
-/* The owner has its own way to the children. */
+/* A cancellation of the owner, or by the owner, reaches the children. */
 THREAD(cancel_owner, (void)weft_cancel(handle_of(0));)
 THREAD(cancel_and_end, weft_scope_cancel(&scope); end_scope(1, false);)
 THREAD(wake_owner, wake(0);)
@@ -151,11 +151,12 @@ MODEL(cancel_reaches_the_children, setup_2, check_end,
       cancel_owner)
 
 /*
- * Races: one winner, however many succeed; what the others have is dropped.
+ * Races: one winner, however many succeed; the results of the others are
+ * dropped.
  */
 
 static int dropped[TASKS];
-/* What each task has to offer. */
+/* The result that each task has to offer. */
 static int64_t offer[TASKS];
 
 static void drop_offer(int64_t result)
@@ -247,7 +248,7 @@ MODEL(race_all_fail, setup_race_lost, check_end, OPTIONS(), end_race_lost,
 MODEL(race_cancels_the_other, setup_race_cancels, check_end,
       OPTIONS(.preemptions = 2), end_race, runner, child_that_waits)
 
-/* Tasks of the root scope that nobody holds. */
+/* Tasks of the root scope without a handle. */
 static void setup_root(void *arg)
 {
 	(void)arg;

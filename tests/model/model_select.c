@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of select over channels (runtime/sync/select.c): of several calls one
- * is done, by one peer; no value is lost between them, and when the call
- * returns none of its waiters is left in a channel.
+ * Model of select over channels (runtime/sync/select.c).  One of several calls
+ * is done, with one peer.  No value is lost between them.  When the call
+ * returns, none of its waiters is left in a channel.
  */
 #include "tests/model/waits.h"
 
 #include "runtime/sync/chan.c"
 
-/* Which of two ready ones is taken is up to the model. */
+/* The model chooses which of two ready cases is taken. */
 #define weft__random(worker) ((void)(worker), model_choose(2) << 1)
 #define weft_now() ((uint64_t)model_choose(2) << 7)
 #include "runtime/sync/select.c"
@@ -21,7 +21,7 @@ enum { A, B, CHANS };
 
 static struct weft_chan chans[CHANS];
 static uint64_t rooms[CHANS];
-/* Each thread's own: what its select came to. */
+/* Each thread's own: the result of its select. */
 static int outcome[MODEL_THREADS];
 
 static void setup_chans(unsigned capacity)
@@ -112,7 +112,7 @@ static __attribute__((noinline)) int select_call(struct weft_case *cases)
 	return weft_select(cases, 2);
 }
 
-/* Of these two; afterwards they are something else. */
+/* Selects one of these two; afterwards their memory is overwritten. */
 static int select_of(struct weft_case (*cases)[2])
 {
 	int r = select_call(*cases);
@@ -128,7 +128,8 @@ static int select_of(struct weft_case (*cases)[2])
 	return r;
 }
 
-/* Receives from one of two.  The index, if it was closed + 2, or -errno. */
+/* Receives from one of two.  Returns the index, plus 2 if it was closed, or
+ * -errno. */
 static int recv_either(void)
 {
 	uint64_t values[2] = { 0 };
@@ -241,7 +242,7 @@ MODEL(select_meets_select_on_one, setup_0, check_met, WAITS(3),
 MODEL(thread_selects_too, setup_0_foreign_0, check_met, WAITS(3),
       sends_a_or_receives_b, receives_a_or_sends_b)
 
-/* The third one meets nobody, or instead of one. */
+/* The third select meets no other, or takes the place of one. */
 THREAD(selects_until_closed, send_or_recv(A, 1, B, false); close_both();)
 THREAD(other_until_closed, send_or_recv(B, 2, A, true); close_both();)
 THREAD(third_until_closed, send_or_recv(B, 3, A, false); close_both();)
@@ -255,7 +256,7 @@ MODEL(three_select, setup_0, check_chans, WAITS_NEWEST(2), selects_until_closed,
 
 THREAD(cancels_and_sends_to_b, cancel(0); send_by(send_b, 2);)
 
-/* One is closed, and something comes from the other. */
+/* One is closed, and a value comes from the other. */
 static void selects_recv_until_b(void *arg)
 {
 	uint64_t value = 0;
@@ -313,7 +314,7 @@ MODEL(try_select_meets_senders, setup_0, check_chans, WAITS_NEWEST(2),
       tries_both_and_closes, sends_1_to_a, sends_2_to_b)
 
 /*
- * Cases that are no channels are not modelled.
+ * Cases that are not channels are not modelled.
  */
 
 int weft__cases_look(struct weft__select *select, struct weft__worker *worker,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of select over what is no channel (runtime/sync/select_cases.c): ends
- * of tasks, points in time and descriptors, beside channels.  One case comes,
- * and a value that was received is not lost to another; whatever comes first
- * wakes the task; when the call returns no task is marked, no alarm armed, and
- * nothing of it left in a channel.
+ * Model of select over cases that are not channels
+ * (runtime/sync/select_cases.c): ends of tasks, points in time and descriptors,
+ * beside channels.  One case comes, and a received value is not lost to another
+ * case.  The case that comes first wakes the task.  When the call returns, no
+ * task is marked, no alarm is armed, and no waiter is left in a channel.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
@@ -14,7 +14,7 @@
 
 #include "runtime/sync/chan.c"
 
-/* Which of two ready ones is taken is up to the model. */
+/* The model chooses which of two ready cases is taken. */
 #define weft__random(worker) ((void)(worker), model_choose(4))
 #include "runtime/sync/select_cases.c"
 #include "runtime/sync/select.c"
@@ -26,13 +26,13 @@ enum { LATE_NS = 1000, CASES_MAX = 3 };
 
 /*
  * Time: an alarm goes off once it is armed and its time has come, under a lock
- * as that of the timers' lanes.
+ * like the lock of a timer shard.
  */
 
 /* relaxed: looked at again whenever the task is woken. */
 static weft__atomic(uint64_t) clock_ns;
 static struct model_mutex shard;
-static struct weft__alarm *armed; /* under lane, as what follows */
+static struct weft__alarm *armed; /* under shard, like the rest */
 static bool is_late;
 static struct model_event due;
 static uint64_t due_task;
@@ -78,7 +78,7 @@ static void wake_due(uint64_t id)
 		weft__push(weft__worker_self(), &records[0]);
 }
 
-/* Time passes; then alarms that are armed too late go off at once. */
+/* Time passes; alarms that are armed too late then go off immediately. */
 static void time_passes(void *arg)
 {
 	uint64_t id = 0;
@@ -109,7 +109,7 @@ static struct weft_chan chan;
 static uint64_t room;
 static struct weft_scope scope;
 static int64_t written_by_child;
-/* Tells the child. */
+/* Informs the child. */
 static struct model_event chosen;
 
 static void setup_room(unsigned capacity)
@@ -190,7 +190,7 @@ static __attribute__((noinline)) int select_call(struct weft_case *cases,
 	return weft_select(cases, count);
 }
 
-/* Of these, which are something else afterwards. */
+/* Selects one of these, whose memory is overwritten afterwards. */
 static int select_of(struct weft_case *cases, size_t count, bool tries)
 {
 	int r = tries ? weft_try_select(cases, count) :
@@ -207,7 +207,7 @@ static int select_of(struct weft_case *cases, size_t count, bool tries)
 	return r < 0 ? r : result < 0 ? result : r;
 }
 
-/* The child's end came: a join does not wait, and has its result. */
+/* The child's end came: a join does not wait, and gets its result. */
 static void join_ended(void)
 {
 	int64_t result = 0;
@@ -220,7 +220,7 @@ static void join_ended(void)
 	model_assert(written_by_child == 5, "what it wrote is seen");
 }
 
-/* The scope waits for a child that nobody joined. */
+/* The scope waits for a child that no task joined. */
 static void end_scope(void)
 {
 	model_assert(weft_scope_end(&scope) == 0, "nobody failed");
@@ -278,7 +278,7 @@ THREAD(selects_child,
 THREAD(selects_once, (void)value_or_child(false); close_chan(); end_scope();)
 THREAD(tries_once, (void)value_or_child(true); close_chan(); end_scope();)
 
-/* The other one too. */
+/* The other value too. */
 static void selects_both(void *arg)
 {
 	int r = value_or_child(false);
@@ -297,7 +297,7 @@ static void selects_both(void *arg)
 	end_scope();
 }
 
-/* Nothing, or the end of the child, comes of a cancelled wait. */
+/* A cancelled wait returns nothing, or the end of the child. */
 static void selects_until_cancelled(void *arg)
 {
 	int r = value_or_child(false);
@@ -338,7 +338,7 @@ MODEL(cancel_meets_child_and_sender, setup_0, check_child, WAITS_NEWEST(2),
 MODEL(try_meets_child_and_sender, setup_0, check_child, WAITS(2), tries_once,
       child_ends, sends_1)
 
-/* A value alone wakes it. */
+/* Only a value wakes it. */
 static void selects_value(void *arg)
 {
 	(void)arg;
@@ -347,7 +347,7 @@ static void selects_value(void *arg)
 	end_scope();
 }
 
-/* Who does not wait looks at everything. */
+/* A call that does not wait looks at every case. */
 static void tries_when_ended(void *arg)
 {
 	(void)arg;
@@ -427,7 +427,7 @@ MODEL(time_meets_close, setup_alone, check_end, WAITS(2), selects_time_once,
 
 /*
  * Descriptors: task 3, which the select starts, waits for one.  Thread 0 then
- * has the worker of thread 2, which is none.
+ * has the worker of thread 2, which runs no task.
  */
 
 enum { POLLER = 3 };
@@ -467,7 +467,7 @@ static int poll_in_model(int fd, short events)
 	return POLLIN;
 }
 
-/* It may not be started at all. */
+/* The select may not start it at all. */
 static void poller(void *arg)
 {
 	(void)arg;
@@ -513,7 +513,7 @@ THREAD(selects_ready, model_assert(value_or_ready() == 1, "it is ready");)
 THREAD(selects_ready_once, (void)value_or_ready(); close_chan();)
 THREAD(sends_nothing, (void)arg;)
 
-/* What is no descriptor's is not ready, and ends the poll. */
+/* The descriptor's case is not ready, and the value ends the poll. */
 static void selects_value_not_ready(void *arg)
 {
 	(void)arg;
@@ -565,7 +565,7 @@ int main(void)
 	};
 	int ends[2];
 
-	/* Nobody writes to it. */
+	/* Nothing is written to it. */
 	if (pipe(ends) < 0)
 		return EXIT_FAILURE;
 	never_ready = ends[0];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of futures that sleep (timer/await_sleep.c), with the real lanes: the
- * alarm lies in the record, which another worker reads when it goes off.
- * Whatever ends the sleep, nobody looks at it afterwards, and a later life of
- * the record is not disturbed.
+ * Model of futures that sleep (timer/await_sleep.c), with the real timer
+ * shards: the alarm lies in the record, which another worker reads when the
+ * alarm goes off.  Whatever ends the sleep, no worker looks at the alarm
+ * afterwards, and a later life of the record is not disturbed.
  */
 #define TASKS_CLOCK
 #define TASKS_TIME
@@ -13,7 +13,7 @@
 
 #include "timer/timer_shard.c"
 
-/* What the alarm was in is something else from here on. */
+/* The memory of the alarm is overwritten from here on. */
 static void alarm_over(void *alarm, size_t bytes)
 {
 	model_free(alarm, bytes);
@@ -34,9 +34,9 @@ static struct weft__timer_shards *const shards = (void *)shards_bytes;
 
 /* relaxed: passed on by the wake, as far as it is. */
 static weft__atomic(uint64_t) clock_ns;
-/* For those who turn: the alarm is armed, or will not be. */
+/* For the workers that turn: the alarm is armed, or will not be. */
 static struct model_event asleep[2];
-/* What a sleep came to. */
+/* The result of a sleep. */
 static int outcome;
 
 static uint64_t driver_now(struct weft_runtime *of)
@@ -58,7 +58,7 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 }
 
 /*
- * What the future does.
+ * The steps of the future.
  */
 
 static int64_t sleep_once(uint64_t until_ns)
@@ -151,7 +151,7 @@ static void setup_twice(void *arg)
 	setup(sleeps_twice);
 }
 
-/* A deadline that comes before. */
+/* A deadline that comes before the sleep ends. */
 static void setup_within(void *arg)
 {
 	(void)arg;
@@ -237,7 +237,7 @@ MODEL(sleep_again_meets_turn, setup_twice, check_slept,
       OPTIONS(.preemptions = 2, .weak = 1), polls, turns_twice, polls)
 
 /*
- * The record has a second life at once, which is another sleep.
+ * The record has a second life immediately, which is another sleep.
  */
 
 static void polls_and_starts_another(void *arg)

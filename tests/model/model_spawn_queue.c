@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of runtime/fresh.[ch]: each task that never ran is had by one, whoever
- * takes it, with all that was written before it was pushed; the list's count is
- * right whenever the lock is free; and nobody parks past what is in the list.
+ * Model of runtime/sched/spawn_queue.[ch].  Each task that never ran is taken
+ * once, by the owner or a thief, with everything that was written before it was
+ * pushed.  The count of the list is right whenever the lock is free.  No worker
+ * parks past a task in the list.
  */
 #define WORKERS_FRESH
 #include "tests/model/workers.h"
 
 enum { ALL = TASKS };
 
-/* How many were pushed; the owner's. */
+/* The number of pushed tasks; the owner's. */
 static uint32_t pushed;
 
 static void setup_list(void *arg)
@@ -58,8 +59,9 @@ MODEL_UNSEEN static void run_one(struct weft__task *task)
 	model_assert(task_runs[task - tasks]++ == 0, "a task was had twice");
 }
 
-/* The first of some, which are neighbours in the list, and the others in the
- * ring; each is so much younger than the one before.  How many. */
+/* Runs the first of some tasks, and the others, which are in the ring.  They
+ * are neighbours in the list; each is `younger` places younger than the one
+ * before.  Returns how many. */
 static uint32_t run_some(struct weft__task *task, int younger)
 {
 	struct weft__task *before = NULL;
@@ -86,7 +88,7 @@ static void turn(void)
 	(void)run_some(weft__spawn_queue_turn(&pool[0], ALL), 1);
 }
 
-/* To the end of a chain that is not empty. */
+/* Appends the list to a chain that is not empty. */
 static void empty(void)
 {
 	struct weft__chain chain = { 0 };
@@ -123,7 +125,7 @@ static void check_list(void *arg)
 	(void)arg;
 	for (struct weft__task *t = queue->newest; t; t = t->older, n++)
 		run_one(t);
-	/* relaxed: in the end. */
+	/* relaxed: all threads have ended. */
 	model_assert(weft__load(&queue->count, relaxed) == n,
 		     "the count is that of the list");
 	model_assert(!queue->lock.held, "the lock is free");
@@ -157,8 +159,8 @@ MODEL(emptying_meets_two_thieves, setup_2, check_list, FRESH(2), empties,
 MODEL(alone_without_a_lock, setup_alone, check_list, FRESH(3), does_all)
 
 /*
- * In the scheduler.  Its parks are for ever, so that who parks past a task that
- * another waits for is found as a deadlock.
+ * In the scheduler.  Its parks are for ever: so a worker that parks past a task
+ * that another task waits for is found as a deadlock.
  */
 
 static int64_t needs_1(void *arg)
@@ -188,7 +190,7 @@ static int64_t starts_two(void *arg)
 	return 0;
 }
 
-/* Starts 1, and 2 that runs next here and waits for 1. */
+/* Starts 1, and 2, which runs next here and waits for 1. */
 static int64_t starts_one(void *arg)
 {
 	struct weft__worker *worker = weft__worker_self();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of the end of a runtime against those who submit to it
- * (runtime/runtime.c, join.c, scope.c): workers are told to leave their loops
- * once nothing is left, and not while a task that was submitted has not ended;
- * then it is freed.
+ * Model of the end of a runtime against threads that submit to it
+ * (runtime/runtime.c, runtime/task/join.c, runtime/task/scope.c).  The workers
+ * leave their loops once nothing is left, and not before every submitted task
+ * has ended.  Then the runtime is freed.
  */
 #define TASKS_DRAIN
 #define TASKS_PUSHED memory_look
@@ -12,8 +12,8 @@ static void memory_look(void);
 
 static struct weft_task_opts submit_opts = WEFT_TASK_OPTS_INIT;
 
-/* What tasks used, and is freed with the runtime.  The last is what a call that
- * submits still reads when others may run its task. */
+/* Memory that tasks used, and that is freed with the runtime.  The last word is
+ * the one that a submitting call still reads when others may run its task. */
 static uint32_t shared[3];
 
 static void memory_look(void)
@@ -68,7 +68,7 @@ static void look_at_time(struct weft__worker *worker)
 		     "the time to stop is seen");
 }
 
-/* A step of worker 0: all but its tasks. */
+/* A step of worker 0, without its tasks. */
 bool weft__worker_step(struct weft__worker *worker)
 {
 	look_at_time(worker);
@@ -108,7 +108,7 @@ static void submit(void *arg)
 		     "it is accepted, or the runtime ends");
 }
 
-/* The worker that runs what was submitted. */
+/* The worker that runs the submitted task. */
 static void run_submitted(void *arg)
 {
 	(void)arg;
@@ -127,7 +127,7 @@ static void stop(void *arg)
 	model_free(shared, sizeof(shared));
 }
 
-/* The rest of a thread's call that began before. */
+/* The rest of a thread's call that began before the stop. */
 static void setup_visited(void *arg)
 {
 	setup(arg);

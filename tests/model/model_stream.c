@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of streams and their buffers (io/stream.[ch], io/stream/stream_send.c,
- * io/pool.[ch]): who reaps tells a stream of its completions, under the shard's
- * lock, while the task that reads peeks, waits, is woken for other reasons,
- * asks anew and closes.
+ * Model of streams and their buffers (io/stream/stream.[ch],
+ * io/stream/stream_send.c, io/stream/stream_complete.c,
+ * io/request/recv_buffers.[ch]).  The worker that reaps passes completions to
+ * the stream under the shard's lock, while the task that reads peeks, waits, is
+ * woken for other reasons, asks again and closes.
  *
- *   - All that was sent is read, in order, and once.
- *   - Nobody sleeps for ever who could read, or is cancelled.
+ *   - All bytes that were sent are read, in order, and once.
+ *   - No task sleeps for ever that could read, or is cancelled.
  *   - The stream is closed when its request has ended, and its memory is not
  *     touched after that (M2).
- *   - Each buffer is in one place (P1); the pool's owner gets those back that
- *     others are done with (P2), and nobody writes into one that is being read.
+ *   - Each buffer is in one place (P1).  The pool's owner gets the buffers back
+ *     that others are done with (P2), and no thread writes into a buffer that
+ *     is being read.
  */
 #include "tests/model/streams.h"
 
@@ -26,7 +28,7 @@ static void setup_two_pieces(void *arg)
 	to_send = 2;
 }
 
-/* Of three pieces one may be the last. */
+/* One of three pieces may be the last. */
 static void setup_dying(void *arg)
 {
 	setup_armed(arg);
@@ -63,7 +65,7 @@ static void setup_poolless(void *arg)
 }
 
 /* The kernel may refuse the request when all buffers are in use, and then there
- * may be no memory for another. */
+ * may be no memory for another buffer. */
 static void setup_hopeless(void *arg)
 {
 	(void)arg;
@@ -76,7 +78,7 @@ static void setup_hopeless(void *arg)
 	refusals = failures = 1;
 }
 
-/* Four that fill their buffers, and larger ones are asked for. */
+/* Four pieces fill their buffers, and larger buffers are asked for. */
 static void setup_misfits(void *arg)
 {
 	(void)arg;
@@ -88,7 +90,8 @@ static void setup_misfits(void *arg)
 	arm(&pool[0]);
 }
 
-/* The request is in the ring of another, who has a piece of his own. */
+/* The request is in the ring of another worker, which has a piece of its
+ * own. */
 static void setup_elsewhere(void *arg)
 {
 	(void)arg;
@@ -251,8 +254,8 @@ MODEL(pieces_meet_owner, setup_elsewhere, check_all_read,
       OPTIONS(.preemptions = 2, .weak = 1), read_and_close, reap,
       collect_and_give)
 
-/* Two have a buffer each, and are done with it; the owner, who is the kernel as
- * well, may have it again at once. */
+/* Two threads have a buffer each, and are done with it.  The owner, which is
+ * the kernel as well, may have the buffer again immediately. */
 static struct model_event again;
 
 static void setup_returning(void *arg)
@@ -277,7 +280,8 @@ static void read_and_return(uint32_t piece)
 	weft__pool_give_back(buffers, piece);
 }
 
-/* Writes over what is in the ring, and keeps the first.  Was it there? */
+/* Writes over the buffers in the ring, and keeps the first one.  Was it
+ * there? */
 static bool use_again(void)
 {
 	struct weft__pool *buffers = pool_of(WEFT__POOL_SMALL);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of what is put into streams (io/stream/stream_put.c, io/out.[ch], and
- * the rest of io/stream.[ch], io/stream/stream_complete.c,
- * io/stream/stream_send.c): who reaps tells a stream of what was sent, in full
- * or not, while the task that reads puts, peeks, flushes, writes, is woken for
- * other reasons, and closes.
+ * Model of bytes that are put into streams (io/stream/stream_put.c,
+ * io/request/send_buffer.[ch], and the rest of io/stream/stream.[ch],
+ * io/stream/stream_complete.c, io/stream/stream_send.c).  The worker that reaps
+ * reports to the stream the bytes that were sent, in full or in part, while the
+ * task that reads puts, peeks, flushes, writes, is woken for other reasons, and
+ * closes.
  *
- *   - All that was put is sent, in order, and once (M5); unless the task was
- *     told why not.
- *   - Nobody sleeps for ever while there is something that could be sent.
+ *   - All bytes that were put are sent, in order, and once (M5); unless the
+ *     task learns why not.
+ *   - No task sleeps for ever while there is something that could be sent.
  *   - The stream is closed when its requests have ended, and its memory is not
  *     touched after that (M2).
  *   - Each buffer is the stream's or in a worker's store, and freed once.
@@ -34,7 +35,7 @@ static void check_put_and_read(void *arg)
 }
 
 /*
- * What threads do.
+ * The steps of the threads.
  */
 
 static bool is_known(int r)
@@ -72,7 +73,7 @@ static int flush(void)
 	return r;
 }
 
-/* By the task that put. */
+/* Called by the task that put. */
 static int write_behind(unsigned n)
 {
 	uint8_t bytes[FULL + 1];
@@ -90,7 +91,7 @@ static int write_behind(unsigned n)
 	return r;
 }
 
-/* By another. */
+/* Called by another task. */
 static void write_beside(void)
 {
 	static const char bytes[3];
@@ -130,7 +131,7 @@ static void read_until_interrupted(void)
 		     "who is cancelled does not wait");
 }
 
-/* As if it was not cancelled. */
+/* Runs as if the task was not cancelled. */
 static void shielded(void (*what)(void))
 {
 	struct weft__shield shield;
@@ -180,7 +181,7 @@ static void setup_failing(void *arg)
 	breaks = 1;
 }
 
-/* Nothing is received, and the request for that does not end of itself. */
+/* Nothing is received, and the request to receive does not end by itself. */
 static void setup_taking(void *arg)
 {
 	setup_silent(arg);
@@ -218,8 +219,8 @@ MODEL(put_fails, setup_failing, check_put, OPTIONS(.preemptions = 2, .weak = 1),
 
 /* ---- One is sent, and there is more ------------------------------------- */
 
-/* The send that is under way leaves some, or fails, and the reader only waits
- * for the end. */
+/* The send that is under way leaves some bytes, or fails, and the reader only
+ * waits for the end. */
 static void setup_two_left(void *arg)
 {
 	setup_silent(arg);
@@ -334,7 +335,7 @@ MODEL(close_cancels, setup_deaf, check_put,
 
 /* ---- Two rings, and two readers ----------------------------------------- */
 
-/* What it receives is in another ring. */
+/* The request to receive is in another ring. */
 static void setup_apart(void *arg)
 {
 	(void)arg;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of semaphores and reader-writer locks (runtime/sync): whoever holds
- * something sees what the one before did; a wait that is interrupted leaves
- * nothing behind and takes nothing along that others wait for; nobody is left
- * asleep; who takes what a semaphore was given last may free it.
+ * Model of semaphores and reader-writer locks (runtime/sync).  A holder sees
+ * what the holder before it did.  An interrupted wait leaves nothing behind and
+ * takes no grant along that others wait for.  No task is left asleep.  The task
+ * that takes the last permits given to a semaphore may free it.
  */
 #include "tests/model/waits.h"
 
@@ -67,7 +67,7 @@ THREAD(release_1_1, weft_sem_release(&sem, 1); weft_sem_release(&sem, 1);)
 THREAD(release_2_cancel_0, weft_sem_release(&sem, 2); cancel(0);)
 THREAD(release_1_cancel_0, weft_sem_release(&sem, 1); cancel(0);)
 
-/* Gives the second one, after a look whether it can have the first one. */
+/* Gives the second permit, after it tried to take the first one. */
 static void try_past_waiters(void *arg)
 {
 	struct sem *s = sem_of(&sem);
@@ -109,7 +109,8 @@ static void check_2_permits(void *arg)
 
 MODEL(sem_of_one, setup_sem_1, check_1_permit, WAITS(2), use_1_alone,
       use_1_alone, use_1_alone)
-/* P1: who waits for more than there is leaves, and others wait behind. */
+/* P1: a task that waits for more than there is leaves, and others wait behind
+ * it. */
 MODEL(sem_first_leaves, setup_sem_1, check_1_permit, WAITS(2), use_2,
       use_1_alone, cancel_0)
 MODEL(sem_release_meets_cancel, setup_sem_0, check_2_permits, WAITS(2), use_2,
@@ -123,7 +124,7 @@ MODEL(sem_in_turn, setup_sem_1, check_2_permits, WAITS(3), use_2,
 MODEL(sem_of_threads, setup_sem_0_foreign, check_2_permits, WAITS(2), use_2,
       use_1, release_2)
 
-/* Each permit tells of a half. */
+/* Each permit stands for one half. */
 static int64_t halves[2];
 
 static void give_half(unsigned i)
@@ -174,8 +175,8 @@ MODEL(sem_of_two_halves, setup_halves, check_no_permit, WAITS(3), take_both,
 MODEL(sem_of_one_half_each, setup_halves, check_no_permit, WAITS(3),
       take_one_and_one, give_half_0, give_half_1)
 
-/* P3: who takes the last permits frees the semaphore.  One who gave up has
- * none; he has to be out of his call. */
+/* P3: the task that takes the last permits frees the semaphore.  A task that
+ * gave up has none; but it must have left its call. */
 static weft__atomic(uint32_t) refs;
 
 static void setup_freed(void *arg)
@@ -222,7 +223,7 @@ MODEL(sem_freed_after_one_gave_up, setup_freed_visited, check_tasks, WAITS(2),
 CALL(int, rwlock_read, weft_rwlock_read(&rwlock))
 CALL(int, rwlock_write, weft_rwlock_write(&rwlock))
 
-/* It may be read while others do. */
+/* Others may read at the same time. */
 static int64_t seen[MODEL_THREADS];
 
 static void read_guarded(void)

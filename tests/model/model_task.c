@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of a task's state word (runtime/sched/task.h), and of those who wait
- * for a task (runtime/task/join.c): no wake is lost, none runs a task twice,
- * each end is counted once, each record freed once, and results are seen.
+ * Model of a task's state word (runtime/sched/task.h), and of the waiters for a
+ * task (runtime/task/join.c).  No wake is lost, none runs a task twice, each
+ * end is counted once, each record is freed once, and results are seen.
  */
 #define TASKS_CLOCK
 #include "tests/model/tasks.h"
@@ -16,7 +16,7 @@ static uint64_t driver_now(struct weft_runtime *of)
 	return weft__load(&clock_ns, relaxed);
 }
 
-/* What a task waits for.  relaxed: passed on by the wake. */
+/* The news that a task waits for.  relaxed: passed on by the wake. */
 static weft__atomic(uint32_t) news[3];
 
 static bool has(unsigned i)
@@ -65,7 +65,7 @@ MODEL(two_wakes_meet_park, setup_wait, check_wait, OPTIONS(), wait_for_0_1,
 MODEL(one_wakes_twice, setup_wait, check_wait, OPTIONS(.preemptions = 2),
       wait_for_0_1, wake_with_0_1, wake_for_nothing)
 
-/* A waker from outside of the runtime. */
+/* A waker from outside the runtime. */
 static void setup_wait_foreign(void *arg)
 {
 	setup_wait(arg);
@@ -86,7 +86,7 @@ static bool interrupted(void)
 	return weft__interrupted(weft__worker_self(), task_self()) < 0;
 }
 
-/* What the canceller wrote is seen by who found out that it was cancelled. */
+/* A task that finds out that it was cancelled sees what the canceller wrote. */
 THREAD(wait_for_cancel, while (!interrupted()) wait_for_news();
        model_assert(has(2), "a cancellation carries what came before it");)
 THREAD(wait_for_both, while (!(has(0) && interrupted())) wait_for_news();)
@@ -100,7 +100,8 @@ MODEL(cancel_meets_wake_and_park, setup_wait, check_wait, OPTIONS(),
 MODEL(cancel_meets_cancel, setup_wait, check_wait, OPTIONS(), wait_for_cancel,
       cancel_0, cancel_0)
 
-/* An alarm goes off while the task deals with one that means nothing now. */
+/* An alarm goes off while the task deals with a deadline that means nothing
+ * now. */
 static struct weft_within within;
 
 static void setup_deadline(void *arg)
@@ -207,7 +208,7 @@ MODEL(scope_ends_with_handle, setup_join, check_join, OPTIONS(), end_only,
       child)
 
 /*
- * Threads that wait for a task, or want to hear no more of it.
+ * Threads that wait for a task, or drop its handle.
  */
 
 static void setup_root(void *arg)
@@ -229,7 +230,7 @@ static void wait_from_thread(void *arg)
 		     "the result is seen");
 }
 
-/* A record that it frees may be used anew. */
+/* A record that it frees may be used again. */
 static void detach(void *arg)
 {
 	(void)arg;
@@ -239,7 +240,7 @@ static void detach(void *arg)
 		runtime.tasks.free->result = 0;
 }
 
-/* The task waits itself before it ends. */
+/* The task itself waits before it ends. */
 static void child_that_waits(void *arg)
 {
 	while (!has(0))
@@ -257,7 +258,7 @@ MODEL(thread_waits_for_one_that_waits, setup_root, check_join,
       wake_waiting_child)
 MODEL(thread_detaches, setup_root, check_join, OPTIONS(), detach, child)
 
-/* One that does not wait for long, and then does. */
+/* A thread that first waits for no time, and then for the end. */
 static void look_and_wait(void *arg)
 {
 	int64_t result = 0;
@@ -287,8 +288,8 @@ MODEL(thread_looks_and_waits, setup_root, check_join, OPTIONS(), look_and_wait,
 MODEL(thread_looks_and_detaches, setup_root, check_join, OPTIONS(),
       look_and_detach, child)
 
-/* Two of them: what the first has taken is no longer there for the second, or
- * the first has it. */
+/* Two threads: the result that the first has taken is no longer there for the
+ * second, or the first has it. */
 static void look_or_find_nothing(void *arg)
 {
 	int64_t result = 0;
@@ -315,7 +316,7 @@ static void check_looked(void *arg)
 MODEL(two_threads_look, setup_root, check_looked, OPTIONS(.preemptions = 2),
       look_or_find_nothing, child, look_or_find_nothing)
 
-/* Two threads wait for one task, which ends when one of them was refused. */
+/* Two threads wait for one task, which ends when one of the two was refused. */
 static void wait_or_let_end(void *arg)
 {
 	int r = weft_wait(&runtime, handle_of(1), NULL);
@@ -331,8 +332,8 @@ static void wait_or_let_end(void *arg)
 MODEL(two_threads_wait, setup_root, check_join, OPTIONS(.preemptions = 2),
       wait_or_let_end, child_that_waits, wait_or_let_end)
 
-/* The runtime ends without the task, which waits on until the thread was let
- * go; or which ends at that moment. */
+/* The runtime ends without the task, which waits until the thread was released;
+ * or the task ends at that moment. */
 static void wait_until_given_up(void *arg)
 {
 	(void)arg;
@@ -424,7 +425,7 @@ MODEL(late_cancel, setup_stale_given, check_untouched, OPTIONS(), cancel_child,
       child_and_another)
 
 /*
- * Records that are new, and ids that somebody made up.
+ * Records that are new, and ids that were made up.
  */
 
 static void setup_new(void *arg)

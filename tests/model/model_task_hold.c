@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of looking at a task that waits (runtime/sched/task_hold.h): no wake is
- * lost, none runs a task twice, nobody runs it while it is held, and who holds
- * it sees what it wrote before it waited.
+ * Model of looking at a task that waits (runtime/sched/task_hold.h).  No wake
+ * is lost, none runs a task twice, and no worker runs the task while it is
+ * held.  The holder sees what the task wrote before it waited.
  */
 #include "tests/model/tasks.h"
 
 #include "runtime/sched/task_hold.h"
 
-/* What the task waits for.  relaxed: passed on by the wake. */
+/* The news that the task waits for.  relaxed: passed on by the wake. */
 static weft__atomic(uint32_t) news[2];
 
-/* Its stack, so to speak: written by the task alone, while it runs. */
+/* The stack of the task: only the task writes it, while it runs. */
 static uint64_t frame;
 static unsigned held;
 
@@ -29,7 +29,7 @@ static void setup(void *arg)
 {
 	(void)arg;
 	setup_n(3);
-	/* Who looks is a thread. */
+	/* The threads that look are not workers. */
 	foreign[1] = true;
 	foreign[2] = true;
 }
@@ -62,7 +62,7 @@ static void frame_write(void)
 	frame++;
 }
 
-/* What it waits for is told, as by every call that waits. */
+/* The wait has a reason, as with every call that waits. */
 static void wait_in_frame(void)
 {
 	frame_write();
@@ -115,7 +115,7 @@ MODEL(hold_meets_two_wakes, setup_task, check, OPTIONS(.preemptions = 2),
 MODEL(hold_meets_cancel, setup_task, check, OPTIONS(), wait_for_cancel,
       look_once, cancel_0)
 
-/* Two look, and one of them wakes. */
+/* Two threads look, and one of them wakes. */
 THREAD(look_and_give_0, look(); give(0);)
 MODEL(hold_meets_hold, setup, check, OPTIONS(), wait_for_0, look_once,
       look_and_give_0)
@@ -153,7 +153,7 @@ static void look_at_joiner(void *arg)
 			     records[0].reason ==
 				     weft__reason(WEFT__REASON_SCOPE, &scope),
 		     "it joins, or ends its scope");
-	/* Those it waits for are there. */
+	/* The objects it waits for are there. */
 	model_assert(!(weft__load(&records[1].state, relaxed) & WEFT__FREE) ||
 			     weft__reason_kind(records[0].reason) ==
 				     WEFT__REASON_SCOPE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of timer/timer_shard.c: worker 0 does not sleep past an alarm that
- * another worker arms; who disarms has the alarm's memory to himself; each
- * alarm goes off once or is disarmed, however many turn.
+ * Model of timer/timer_shard.c.  Worker 0 does not sleep past an alarm that
+ * another worker arms.  A thread that disarms an alarm owns the alarm's memory
+ * alone.  Each alarm goes off once or is disarmed, however many workers turn.
  */
 #include "tests/model/kit.h"
 
@@ -15,7 +15,7 @@ static void task_ready(struct weft__task *task);
 
 #include "runtime/sched/task_pool.h"
 
-static struct weft__task tasks[2]; /* that of `soon`, and of `far_off` */
+static struct weft__task tasks[2]; /* the tasks of `soon` and of `far_off` */
 #define weft__record_at(runtime, id) (&tasks[(uint32_t)(id)])
 
 #include "runtime/base/lock.c"
@@ -62,7 +62,7 @@ MODEL_UNSEEN static void task_ready(struct weft__task *task)
 	model_post(&ready[i]);
 }
 
-/* At address `lanes`, for its last member has no room of its own. */
+/* At the address of `shards`, whose last member has no room of its own. */
 static void setup(void *arg)
 {
 	(void)arg;
@@ -110,7 +110,7 @@ static void setup_far(void *arg)
 	weft__timer_shards_arm(&pool[1], &far_off, LATE_NS);
 }
 
-/* Due as soon as the one that will be armed. */
+/* Due as soon as the alarm that will be armed. */
 static void setup_alike(void *arg)
 {
 	setup(arg);
@@ -123,7 +123,7 @@ static void setup_armed(void *arg)
 	weft__timer_shards_arm(&pool[1], &soon, SOON_NS);
 }
 
-/* When a lock is free, its lane says when it must turn (A1). */
+/* When a lock is free, `next` gives the time when its shard must turn (A1). */
 static void check_lanes(void *arg)
 {
 	(void)arg;
@@ -153,7 +153,7 @@ MODEL_UNSEEN static bool has_fired(void)
  * Worker 0's sleep.
  */
 
-/* Sleeps until the alarm has gone off; a time that is far off is never. */
+/* Sleeps until the alarm has gone off; a time that is far off never comes. */
 static void sleep_as_worker_0(void *arg)
 {
 	uint64_t now_ns = 0;
@@ -187,7 +187,8 @@ MODEL(arm_before_another_meets_sleep, setup_far, check_lanes, OPTIONS(),
       sleep_as_worker_0, arm_soon)
 MODEL(disarm_and_arm_meet_sleep, setup_far, check_lanes, OPTIONS(),
       sleep_as_worker_0, disarm_far_and_arm)
-/* Worker 0 sleeps no longer than it says, though nothing is armed meanwhile. */
+/* Worker 0 sleeps no longer than announced, though nothing is armed
+ * meanwhile. */
 MODEL(disarm_and_arm_alike_meet_sleep, setup_alike, check_lanes, OPTIONS(),
       sleep_as_worker_0, disarm_far_and_arm)
 MODEL(disarm_of_one_meets_arm_and_sleep, setup_far, check_lanes,
@@ -201,7 +202,7 @@ MODEL(disarm_of_one_meets_arm_and_sleep, setup_far, check_lanes,
 THREAD(turn, (void)weft__timer_shards_turn(&runtime, &pool[0], SOON_NS);)
 THREAD(turn_as_2, (void)weft__timer_shards_turn(&runtime, &pool[2], SOON_NS);)
 
-/* Its memory is used for something else at once. */
+/* The memory of the alarm is overwritten immediately. */
 static void disarm(void *arg)
 {
 	(void)arg;
@@ -222,7 +223,8 @@ static void wait_and_disarm(void *arg)
 	(void)arg;
 }
 
-/* One that was woken for something else finds that it has gone off. */
+/* A task that was woken for something else finds that the alarm has gone
+ * off. */
 static void look_and_reuse(void *arg)
 {
 	(void)arg;

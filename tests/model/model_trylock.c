@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Model of io/request/trylock.h: one holder at a time; and whatever a refused
- * one wrote before is looked at, by the holder, or by whoever holds the lock
- * next.
+ * Model of io/request/trylock.h.  There is one holder at a time.  The holder,
+ * or the next one, looks at everything that a refused thread wrote before.
  */
 #include "io/request/trylock.h"
 #include "tests/model/kit.h"
@@ -10,7 +9,7 @@
 static struct {
 	struct weft__trylock lock;
 	weft__atomic(uint32_t) work[3]; /* relaxed: passed on by the lock */
-	uint32_t held; /* by the holder */
+	uint32_t held; /* the holder's */
 	uint32_t looks[3]; /* likewise: how much work was seen */
 } m;
 
@@ -22,7 +21,7 @@ static void setup(void *arg)
 	model_name(m.work, "work");
 }
 
-/* What a holder does: it races if there are two. */
+/* The work of a holder: it races if there are two. */
 static void look(void)
 {
 	model_assert(m.held++ == 0, "one holds the lock");
@@ -41,7 +40,7 @@ static void serve(void)
 		if (!weft__trylock_try(&m.lock))
 			return;
 		look();
-	} while (weft__trylock_drop(&m.lock)); /* somebody was refused */
+	} while (weft__trylock_drop(&m.lock)); /* a thread was refused */
 }
 
 static void make_and_serve(void *arg)
@@ -66,7 +65,8 @@ MODEL(two_serve, setup, check_all_seen, OPTIONS(), make_and_serve,
 MODEL(three_serve, setup, check_all_seen, OPTIONS(.preemptions = 2),
       make_and_serve, make_and_serve, make_and_serve)
 
-/* As weft__shard_busy(): an estimate, but not for one who was told. */
+/* As weft__shard_busy(): an estimate, but exact for a thread that was informed
+ * of a refusal. */
 static bool busy(void)
 {
 	for (unsigned i = 0; i < 3; i++)
@@ -75,7 +75,8 @@ static bool busy(void)
 	return false;
 }
 
-/* The owner parks under the lock, and takes it however long that takes. */
+/* The owner parks under the lock, and takes the lock however long that
+ * takes. */
 static void park_and_look(void *arg)
 {
 	(void)arg;
@@ -94,8 +95,9 @@ MODEL(owner_parks_two_serve, setup, check_all_seen, OPTIONS(.preemptions = 2),
 MODEL(two_take, setup, check_all_seen, OPTIONS(), park_and_look,
       park_and_look)
 
-/* One who flushes says that he will look later, and does not serve the refused:
- * they are not to lose the lock for good, nor two to hold it. */
+/* A thread that flushes will look later, and does not serve the refused
+ * threads: they must not lose the lock for good, and no two threads may hold
+ * it. */
 static void flush(void *arg)
 {
 	(void)arg;

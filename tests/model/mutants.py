@@ -5,14 +5,14 @@
   failure  a weft__cas_acquire() that does not acquire on failure
   barrier  a weft__heavy_barrier() removed
   recheck  the condition at a comment "mutate: recheck", "recheck=false" or
-           "recheck=true", replaced by that value (false); it is not evaluated
+           "recheck=true", replaced with that value (false); it is not evaluated
   wake     the statement at a comment "mutate: wake" removed
   retry    the loop at a comment "mutate: retry" tries once
 
-A tag stands before its statement, or after it on the line where it ends; that
-of a recheck may also stand inside the condition, all of which is meant.  A tag
-of a retry may also be the last thing in the body of its loop, where giving up
-is the first return statement of that loop, or else a break.
+A tag stands before its statement, or after it on the line where it ends.  The
+tag of a recheck may also stand inside the condition, and means all of it.  The
+tag of a retry may also be the last thing in the body of its loop; to give up is
+then the first return statement of that loop, or else a break.
 """
 
 import os

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Mutation test of the models: do they notice when the sources are wrong?
 
-models.txt says which program models which sources.  Of every source that is
-modelled mutants.py makes mutants, each wrong in one place.  One is killed when a
-program that models its source exits nonzero; running out of time does not count
-as that.  equivalent.txt lists mutants that change nothing, one per line: the id,
-" :: ", and the reason.
+models.txt lists the sources that each program models.  mutants.py makes mutants
+of each of these sources, each wrong in one place.  A mutant is killed when a
+program that models its source exits nonzero; running out of time does not count.
+equivalent.txt lists mutants that change nothing, one per line: the id, " :: ",
+and the reason.
 
-With --memory what was found out is kept, as soon as it is: a run that was ended
-goes on where it was.  What depends on a file that has changed is judged anew,
-beginning with the test case that killed the mutant last time.
+With --memory each verdict is kept as soon as it is found: a run that was ended
+early continues there.  A mutant that depends on a changed file is judged again,
+beginning with the test case that killed it last time.
 
 Exit status 1: fewer than 95 % of the mutants that are not equivalent were
 killed, a survivor is not listed, or a listed mutant was killed or is not there.
@@ -41,7 +41,7 @@ FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DWEFT__MODEL", "-O1", "-w"]
 
 class Death(collections.namedtuple("Death", "program case what",
                                    defaults=("", "", ""))):
-    """Which test case of which program found what."""
+    """The program, its test case, and the claim that failed."""
 
     def __str__(self):
         return ": ".join(part for part in self if part)
@@ -59,7 +59,7 @@ class Model:
         self.files = {}
 
     def files_read(self, args):
-        """All that it is compiled from, by name."""
+        """All files that it is compiled from, by name."""
         rule = subprocess.run(
             [args.cc, *FLAGS, *args.cflags, "-I.", "-Iinclude", "-MM",
              self.program, *self.links], cwd=ROOT, check=True, text=True,
@@ -93,7 +93,7 @@ def equivalents_read(path):
 
 
 class Memory:
-    """What earlier runs found out: a line of JSON each, the last one counts."""
+    """The verdicts of earlier runs: a line of JSON each, the last one counts."""
 
     def __init__(self, path, args):
         self.path = path
@@ -121,7 +121,7 @@ class Memory:
             self.killers[subject] = Death(*how)
 
     def digest(self, models, path="", text=""):
-        """Of all that what these models find depends on."""
+        """Of everything that the verdicts of these models depend on."""
         digest = hashlib.sha256(self.common.encode())
         for model in models:
             for name, content in sorted(model.files.items()):
@@ -169,7 +169,7 @@ class Tree:
         return None
 
     def run(self, model, seconds, only=""):
-        """What the program ended with, and the death of a mutant by it."""
+        """The result of the program, and how it killed the mutant."""
         environment = dict(os.environ, CK_FORK="no", MODEL_STOP="yes",
                            MODEL_ONLY=only)
         environment.pop("MODEL_REPLAY", None)
@@ -207,7 +207,7 @@ def library_build(directory, args):
 
 
 def baseline(models, directory, library, memory, args):
-    """How long each takes without a mutant, by which nothing is found."""
+    """Runs each model without a mutant: it must pass; keeps its time."""
     tree = Tree(directory, args)
     for model in models:
         subject, digest = "baseline " + model.name, memory.digest([model])
@@ -283,9 +283,9 @@ def judge_all(mutants, models, directory, library, memory, args):
 
 
 def remember(mutants, models, memory):
-    """Those that are not judged yet."""
+    """The mutants that are not judged yet."""
     for mutant in mutants:
-        # In the order of models.txt, whatever time each took.
+        # In the order of models.txt, not of their times.
         mutant.digest = memory.digest(
             [model for model in models if mutant.source.path in model.covers],
             mutant.source.path, mutant.text())
@@ -296,7 +296,7 @@ def remember(mutants, models, memory):
 
 
 def table(mutants, equivalents):
-    """A line a source: mutants, killed, equivalent, what is left."""
+    """One line per source: mutants, killed, equivalent, left."""
     rows = collections.defaultdict(list)
     for mutant in mutants:
         rows[mutant.source.path].append(mutant)

@@ -70,7 +70,7 @@ uint8_t operation_choose(const uint8_t candidates[STORES_MAX], unsigned n)
 	return candidates[taken];
 }
 
-/* What a load of this store does to the current thread. */
+/* The effect of a load of this store on the current thread. */
 void operation_load(struct location *location, struct store *store, int order)
 {
 	struct thread *thread = thread_current();

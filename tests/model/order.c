@@ -13,8 +13,8 @@
  *	T0: x = 1 seq_cst, y = 1 relaxed
  *	T1: y == 1 relaxed, x == 0 seq_cst
  *
- * is allowed, though T0 executes first: nothing but execution puts its store
- * before the load in S.  Processors do that.
+ * is allowed, though T0 executes first: only the order of execution puts its
+ * store before the load in S.  Processors do that.
  */
 #include "tests/model/engine.h"
 
@@ -75,7 +75,7 @@ static order_set order_older(const struct location *location, unsigned i)
 /*
  * Whether a seq_cst operation of the current thread may go between place - 1
  * and place of the history: a load that returns the store at place - 1, or a
- * store there.  Message is what it acquires.
+ * store there.  Message is the clock that it acquires.
  */
 bool order_allows(const struct location *location, unsigned place,
 		  clock16 message, bool stores)

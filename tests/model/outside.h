@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Outside - what io/driver.c asks of the rest of io/ and of timer/, and its
+ * Outside - the functions of io/ and timer/ that io/driver.c calls and its
  * model does not need: there are no alarms, listeners, pools or signals.
  */
 #ifndef WEFT_TESTS_MODEL_OUTSIDE_H

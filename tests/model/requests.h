@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests - the rings of two workers, for the models of operations: thread 0
+ * Requests - the rings of two workers, for the models of operations.  Thread 0
  * is a task, or polls a future, that reads from descriptor FD; its request goes
- * through ring 0.  Ring 1 is that of thread 2.  What submits and completes is
- * the model's own.
+ * through ring 0.  Ring 1 is that of thread 2.  Each model has its own code to
+ * submit and to complete requests.
  */
 #ifndef WEFT_TESTS_MODEL_REQUESTS_H
 #define WEFT_TESTS_MODEL_REQUESTS_H
@@ -87,7 +87,7 @@ static int32_t operate(unsigned flags)
 	return weft__op_run(&sqe, flags | WEFT__OP_AT_ONCE);
 }
 
-/* The same by a future. */
+/* The same for a future. */
 static int32_t operate_await(unsigned flags)
 {
 	struct io_uring_sqe sqe = read_request();
@@ -101,7 +101,7 @@ static int32_t operate_await(unsigned flags)
 }
 
 /*
- * What is not modelled.
+ * Stand-ins for functions that are not modelled.
  */
 
 unsigned weft__shard_serve(struct weft__worker *worker,

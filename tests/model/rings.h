@@ -2,19 +2,20 @@
 /*
  * Rings - the kernel's side of io_uring, for the model of the driver: a ring
  * and an eventfd for each worker.  The kernel does one thing at a time, under a
- * lock of its own; its orders are not what is modelled.
+ * lock of its own; its memory orders are not modelled.
  *
- *   K1  A request ends as it is submitted, or when the model says so (a read).
- *       Then its completion is posted by the thread that submitted it: as that
- *       enters the kernel, or sleeps there, or is interrupted.  Until then the
- *       ring is flagged (TASKRUN), unless that thread had work before.
- *   K2  So is a poll's.  A poll that finds its eventfd written to completes.
+ *   K1  A request ends when it is submitted; a read, when the model ends it.
+ *       Then the thread that submitted it posts its completion: when that
+ *       thread enters the kernel, sleeps there, or is interrupted.  Until then
+ *       the ring is flagged (TASKRUN), unless that thread had work before.
+ *   K2  The same holds for a poll.  A poll that finds its eventfd written to
+ *       completes.
  *   K3  Completions for which there is no room are kept aside, and the ring is
- *       flagged, until somebody enters it to wait.  A poll then ends.
- *   K4  A message is posted as it is submitted, or fails; a submission may be
- *       refused, with all its entries.  As often as the model allows.
- *   K5  Who sleeps for ever wakes when a completion is posted, and for work of
- *       its thread.  Any other sleep is over at once.
+ *       flagged, until a thread enters it to wait.  A poll then ends.
+ *   K4  A message is posted when it is submitted, or fails; a submission may be
+ *       refused, with all its entries.  The model sets how often.
+ *   K5  A thread that sleeps for ever wakes when a completion is posted, and
+ *       for work of its own.  Any other sleep ends immediately.
  */
 #ifndef WEFT_TESTS_MODEL_RINGS_H
 #define WEFT_TESTS_MODEL_RINGS_H
@@ -49,7 +50,7 @@ struct work {
 	bool polls;
 };
 
-/* What is not the user's as well is the kernel's own, under its lock. */
+/* Words that only the kernel uses are under its lock. */
 struct kernel_ring {
 	unsigned sq_head, sq_tail, sq_flags, cq_head, cq_tail;
 	unsigned sq_mask, cq_mask; /* immutable */
@@ -62,7 +63,7 @@ struct kernel_ring {
 	/* The eventfd. */
 	unsigned count;
 	bool polled;
-	/* A request that the model ends, and who submitted it. */
+	/* A request that the model ends, and the thread that submitted it. */
 	uint64_t reading;
 	unsigned reader;
 };
@@ -71,10 +72,10 @@ static struct kernel_ring kernel_rings[WORKERS_MAX];
 static struct model_mutex kernel_lock;
 static struct work works[MODEL_THREADS][WORKS];
 static unsigned works_n[MODEL_THREADS];
-static struct model_event kernel_reads; /* were submitted */
+static struct model_event kernel_reads; /* reads that were submitted */
 /* For completions, in each ring. */
 static unsigned room;
-/* That may yet be. */
+/* The number of failures that may yet come. */
 static unsigned refusals, message_failures;
 /* So far: submissions that were refused, and sleeps that were not for ever. */
 static unsigned refused, naps;
@@ -107,7 +108,7 @@ MODEL_UNSEEN static bool kernel_has_room(struct kernel_ring *ring)
 	return ring->cq_tail - weft__load(&ring->cq_head, acquire) < room;
 }
 
-/* False: it was kept aside, or was not to be. */
+/* False: there was no room; with `keep`, it was kept aside. */
 MODEL_UNSEEN static bool kernel_post(struct kernel_ring *ring,
 				     struct weft__completion completion,
 				     bool keep)
@@ -332,7 +333,7 @@ static long kernel_membarrier(void)
 	return 0;
 }
 
-/* What was submitted to read from ring i has been read. */
+/* The read of ring i ends, whichever thread submitted it. */
 static void kernel_read_ends(unsigned i)
 {
 	struct kernel_ring *ring = &kernel_rings[i];

@@ -9,8 +9,8 @@
  * or three, and keeps the tree polynomial in the number of operations.
  *
  * A thread that was chosen performs its next operation without another choice:
- * between being chosen and that operation nothing happened that others see, so
- * choosing differently there is choosing differently before.
+ * between the choice and that operation nothing happened that others see, so
+ * another choice there is another choice before.
  *
  * Reduction.  A preempted thread sleeps until another thread does something
  * that conflicts with the operation before which it was preempted: uses the
@@ -18,10 +18,10 @@
  * to let it perform that operation first and to preempt it before the next one,
  * which is another branch, with no more preemptions.  For the same reason a
  * load before which its thread was preempted returns only stores that came
- * since.  What a thread does between two points is not part of this: memory
+ * since.  Accesses of a thread between two points are not part of this: memory
  * that the threads of a model share must be atomic, announced (data.c), or used
  * so that the order does not matter.  opts.unreduced turns this off, and
- * test_model_engine.c compares the outcomes of random programs.
+ * test_model_reduction.c compares the outcomes of random programs.
  */
 #include "tests/model/engine.h"
 
@@ -56,7 +56,7 @@ static const char *state_text(enum state state)
 	return texts[state];
 }
 
-/* Nobody can run: the end, if only daemons are left, and they sleep. */
+/* No thread can run: the end, if only daemons are left, and they sleep. */
 static _Noreturn void schedule_exhausted(void)
 {
 	for (unsigned i = 0; i < engine.threads_n; i++)
@@ -91,7 +91,7 @@ static void schedule_switch(unsigned next)
 		fiber_switch(&from->fiber, &to->fiber);
 }
 
-/* Who can run, other than except. */
+/* The threads that can run, other than except. */
 static unsigned schedule_candidates(uint8_t candidates[LANES], unsigned except)
 {
 	unsigned n = 0;
@@ -103,8 +103,8 @@ static unsigned schedule_candidates(uint8_t candidates[LANES], unsigned except)
 }
 
 /*
- * Chooses who runs until the next point, where the current thread yields or
- * cannot go on; so this is no preemption.
+ * Chooses the thread that runs until the next point, where the current thread
+ * yields or cannot go on; so this is no preemption.
  */
 void schedule_next(void)
 {
@@ -156,7 +156,8 @@ static void schedule_count(const char *where)
 			 "operations", engine.current, engine.steps_max);
 }
 
-/* Wakes who was preempted before an operation that conflicts with this. */
+/* Wakes the threads that were preempted before an operation that conflicts with
+ * this one. */
 void schedule_touch(const volatile void *p, enum effect effect)
 {
 	for (unsigned i = 0; i < engine.threads_n; i++) {
@@ -198,7 +199,7 @@ void schedule_sleep(enum state state, const volatile void *on)
 	schedule_next();
 }
 
-/* Makes ready the one that slept first; false if nobody sleeps so. */
+/* Makes the thread ready that slept first; false if none sleeps so. */
 bool schedule_wake(enum state state, const volatile void *on)
 {
 	struct thread *first = NULL;
@@ -256,7 +257,7 @@ static void thread_reset(struct thread *thread)
 	fiber_reset(&thread->fiber, thread_main);
 }
 
-/* Starts the threads, with the choice of who begins. */
+/* Starts the threads, with a choice of the first one. */
 void schedule_begin(void)
 {
 	for (unsigned i = 0; i < engine.threads_n; i++)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets - a connection as a model, and what else streams ask of io/.
+ * Sockets - a connection as a model, and the functions of io/ that streams
+ * call.
  *
- * The kernel has a stream's request to receive, one to send what was put, and
- * one of who waits until he has sent; and whoever reaps a ring carries out
- * those in it under the shard's lock, one completion at a time.  What it says
- * is in the model's hand.
+ * The kernel has up to three requests of a stream: to receive, to send the
+ * bytes that were put, and to send for a task that waits until it has sent.  A
+ * worker that reaps a ring carries out the requests in it under the shard's
+ * lock, one completion at a time.  The model chooses the results.
  *
- * The peer looks at what it gets: what was put is 1, 2, 3, ...; zeroes are of
- * no interest to it.
+ * The peer looks at the bytes it gets: the bytes that were put are 1, 2, 3,
+ * ...; zeroes are of no interest to it.
  */
 #ifndef WEFT_TESTS_MODEL_SOCKETS_H
 #define WEFT_TESTS_MODEL_SOCKETS_H
@@ -32,7 +33,7 @@ static void memory_free(void *memory);
 #include "io/request/send_buffer.c"
 #include "io/stream/stream.c"
 #include "io/stream/stream_file.c"
-/* So small that it is full. */
+/* Small enough to be full. */
 #define WEFT__SEND_BUFFER_BYTES 2u
 #define memcpy copy_announced
 #include "io/stream/stream_put.c"
@@ -68,7 +69,8 @@ enum { RECEIVES, SENDS, PUTS, REQUESTS };
 static struct request {
 	struct io_uring_sqe sqe;
 	bool live;
-	/* By anybody.  relaxed: the kernel's orders are not modelled. */
+	/* Any thread sets it.  relaxed: the kernel's orders are not
+	 * modelled. */
 	weft__atomic(uint32_t) cancelled;
 } in_kernel[2][REQUESTS];
 static uint16_t taken[WEFT__POOLS];
@@ -78,23 +80,23 @@ static bool failed;  /* to send, once */
 static unsigned no_completions[3];
 static struct model_event due[2]; /* something to reap, perhaps */
 
-/* What each model chooses. */
+/* The choices of each model. */
 static uint8_t to_send;
 static uint32_t piece_bytes;
-static int32_t end;	    /* what comes behind that */
-static bool end_has_buffer; /* that is named, with nothing in it */
-static int32_t fault;	    /* what the first completion says, if it is not 0 */
+static int32_t end;	    /* the end, behind the bytes */
+static bool end_has_buffer; /* the end names an empty buffer */
+static int32_t fault;	    /* the first completion's result, if not 0 */
 static unsigned deaths;	    /* requests that may end with a piece */
 static unsigned refusals;   /* to cancel, or to take a request */
 static unsigned failures;   /* to have memory */
-static uint8_t end_after;   /* so many bytes were put, and got */
+static uint8_t end_after;   /* bytes put, and got, before the end */
 static bool deaf;	    /* the peer takes nothing, */
 static unsigned shorts;	    /* or not all, */
 static unsigned blocks;	    /* or nothing now, */
 static unsigned breaks;	    /* or it fails */
 static unsigned directs;      /* sends that need not wait */
 
-/* The reader's, whoever it is. */
+/* The reader's, whichever task reads. */
 static uint8_t read_so_far;
 static uint8_t put_so_far;
 static unsigned closed;
@@ -159,7 +161,7 @@ static void kernel_ends(const struct io_uring_sqe *sqe,
 	completion->result = end;
 }
 
-/* So many of the bytes. */
+/* The peer takes n bytes. */
 static int32_t peer_takes(const void *bytes, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -182,7 +184,7 @@ static int32_t kernel_sends(const void *bytes, uint32_t n)
 	return peer_takes(bytes, n > 1 && happens(&shorts) ? n - 1 : n);
 }
 
-/* It may have sent some before. */
+/* The kernel may have sent a part before. */
 static int32_t kernel_gives_up(unsigned i, const struct io_uring_sqe *sqe)
 {
 	if (i == PUTS && sqe->opcode == IORING_OP_SEND && sqe->len > 1 &&
@@ -232,7 +234,7 @@ static void kernel_carries_out(unsigned ring, unsigned i,
 	request->live = completion->flags & IORING_CQE_F_MORE;
 }
 
-/* One of those that it can.  False: nothing now. */
+/* Carries out one of the requests that are able to.  False: none is now. */
 static bool kernel_completes(unsigned ring, struct weft__completion *completion)
 {
 	unsigned able[REQUESTS], n = 0;
@@ -280,7 +282,7 @@ static void kernel_submits(struct weft__shard *shard)
 	io_uring_smp_store_release(sq->khead, head);
 }
 
-/* It may say that there is nothing to be cancelled, whatever happens. */
+/* It may answer that there is nothing to cancel, whatever happens. */
 static int kernel_cancels(unsigned ring, uint64_t user_data)
 {
 	if (happens(&refusals))
@@ -321,7 +323,7 @@ void weft__shard_flush(struct weft__shard *shard)
 	(void)weft__trylock_drop(&shard->lock);
 }
 
-/* All is submitted at once; a worker does so when it parks. */
+/* All is submitted immediately; a worker does so when it parks. */
 void weft__shard_relieve(struct weft__shard *shard)
 {
 	weft__shard_flush(shard);
@@ -345,7 +347,7 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return kernel_cancels(ring_of(shard), user_data);
 }
 
-/* Pauses are over at once. */
+/* Pauses end immediately. */
 static void driver_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		       uint64_t deadline_ns)
 {
@@ -360,10 +362,10 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
 }
 
 /*
- * What else a stream asks for.
+ * Stand-ins for the other functions that a stream calls.
  */
 
-/* For who writes; it is ready when the task runs again. */
+/* For a task that writes; the socket is ready when the task runs again. */
 int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
 {
 	struct weft__worker *worker;
@@ -382,7 +384,7 @@ bool weft__syscall_is_tcp(int fd)
 	return true;
 }
 
-/* It is full, but for so many times. */
+/* The socket is full, but `directs` sends may go through. */
 ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes, int flags)
 {
 	(void)fd, (void)flags;
@@ -405,7 +407,7 @@ void weft__fixed_files_leave(struct weft__fixed_files *files,
 	(void)files, (void)ring, (void)place;
 }
 
-/* What the last completion said was told before. */
+/* The stream has learnt the results of all requests before. */
 int weft__socket_close(int fd)
 {
 	model_assert(fd == FD && closed++ == 0, "a descriptor is closed once");
@@ -462,8 +464,7 @@ static void memory_free(void *freed)
 					  sizeof(own));
 }
 
-/* The lock was dropped before the wake-up; then another may be the next to
- * reap. */
+/* The lock is dropped before the wake-up; then another thread may reap next. */
 static void reap_one(unsigned ring)
 {
 	struct weft__worker *worker = weft__worker_self();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks of models, of which there are always enough, and which come back to
- * nobody.
+ * Stacks of models: there are always enough, and no pool gets them back.
  */
 #ifndef WEFT_TESTS_MODEL_STACKS_H
 #define WEFT_TESTS_MODEL_STACKS_H

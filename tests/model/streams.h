@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams - what their models are made of.
+ * Streams - the parts that the models of streams share.
  *
  * Thread 0 is a task that has the stream, and goes on with another worker, of
  * the same ring, whenever it was suspended.  Worker 2 has a ring of its own;
- * worker 1 reaps, and keeps what it has no use for.
+ * worker 1 reaps, and keeps buffers that it has no use for.
  */
 #ifndef WEFT_TESTS_MODEL_STREAMS_H
 #define WEFT_TESTS_MODEL_STREAMS_H
@@ -29,7 +29,7 @@ static void pool_setup(struct weft__shard *shard, unsigned kind, unsigned made)
 		weft__pool_give(buffers, buffers->made++);
 }
 
-/* A stream that was not used yet, and so many buffers for it. */
+/* A stream that was not used yet, and as many buffers for it as given. */
 static void setup_stream(unsigned buffers)
 {
 	requests_setup();
@@ -75,7 +75,7 @@ static void setup_stream(unsigned buffers)
 	model_name(due, "due");
 }
 
-/* The kernel has the request, one for all that comes. */
+/* The kernel has the request, a single one for all bytes that come. */
 static void arm(struct weft__worker *home)
 {
 	struct weft__stream *s = weft__stream(&stream);
@@ -91,7 +91,7 @@ static void arm(struct weft__worker *home)
 	due[ring_of(served)].count = 1;
 }
 
-/* Where is it, of the pool's buffers? */
+/* In how many places of the pool is the buffer? */
 static unsigned places(unsigned kind, uint32_t piece)
 {
 	const struct weft__pool *buffers = pool_of(kind);
@@ -163,10 +163,10 @@ static void check_all_read(void *arg)
 }
 
 /*
- * What threads do.
+ * The steps of the threads.
  */
 
-/* What came next, or nothing. */
+/* Reads and skips the next piece, if one came. */
 static ssize_t read_piece(void)
 {
 	const void *data;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tasks - the real protocols of tasks as a model: each model thread is a task
- * with a worker of its own, or is a thread of the outside.
+ * with a worker of its own, or is a thread from outside.
  *
- * What is not real: the queues.  A task that was left waits for an event, and
- * who queues it posts that; twice would be found.  Time stands still.
+ * The queues are not real.  A task that was left waits for an event, and the
+ * thread that queues the task posts that event; a second post would be found.
+ * Time stands still.
  */
 #ifndef WEFT_TESTS_MODEL_TASKS_H
 #define WEFT_TESTS_MODEL_TASKS_H
@@ -54,7 +55,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #undef weft__worker_self
 #undef weft__worker_set
 
-/* Memory stays. */
+/* Memory stays: nothing is freed. */
 #define free(memory) ((void)(memory))
 #include "runtime/sched/switch.c"
 #include "runtime/task/task_main.c"
@@ -73,7 +74,7 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #include "runtime/sched/task.c"
 #include "runtime/task/within.c"
 
-/* Who is to run next here may run at once elsewhere. */
+/* A task that is to run next here may run immediately elsewhere. */
 static void push_here(struct weft__worker *worker, struct weft__task *task)
 {
 	model_assert(worker == weft__worker_self(),
@@ -109,8 +110,8 @@ static struct model_event runs[RECORDS];
 static bool foreign[MODEL_THREADS];
 static unsigned worker_of[MODEL_THREADS];
 
-/* In these models nobody but its owner looks at a worker, except at the slot of
- * a joiner where that is what is modelled. */
+/* In these models only its owner looks at a worker, except at the hand-off slot
+ * of a joiner where the model is about that. */
 static bool is_hint(const volatile void *p)
 {
 	size_t offset = (size_t)((uintptr_t)p - (uintptr_t)pool);
@@ -139,8 +140,8 @@ void weft__worker_set(struct weft__worker *worker)
 	(void)worker;
 }
 
-/* Whoever runs it uses its stack, or the link by which it was queued if it has
- * none, and knows what the one knows who queued it. */
+/* The thread that runs the task uses its stack, or the link by which it was
+ * queued if it has none, and sees what the thread saw that queued it. */
 static void task_ready(struct weft__task *task)
 {
 	if (task->stack)
@@ -150,11 +151,11 @@ static void task_ready(struct weft__task *task)
 	model_post(&runs[task - records]);
 }
 
-/* The worker that it goes on with. */
+/* The worker that the task goes on with. */
 static struct weft__worker *task_moved(struct weft__worker *worker)
 {
 #ifdef TASKS_WAITS
-	/* Each of the first three has two, and takes the other. */
+	/* Each of the first three has two workers, and takes the other. */
 	if (model_self() < 3) {
 		worker_of[model_self()] ^= 4;
 		return weft__worker_self();
@@ -163,7 +164,7 @@ static struct weft__worker *task_moved(struct weft__worker *worker)
 	return worker;
 }
 
-/* On the other side of a switch, and back. */
+/* Goes to the other side of a switch, and back. */
 static struct weft__worker *task_left(struct weft__worker *worker)
 {
 	struct weft__task *self = worker->left, *next = worker->current;
@@ -171,7 +172,8 @@ static struct weft__worker *task_left(struct weft__worker *worker)
 	self->sp = worker;
 	weft__arrive(worker);
 	if (next) {
-		/* It runs here; whoever resumes us has another worker. */
+		/* It runs here; the thread that resumes this task has another
+		 * worker. */
 		worker_of[next - records] = worker->index;
 		worker_of[model_self()] = MODEL_THREADS - 1;
 		task_ready(next);
@@ -188,9 +190,9 @@ static struct weft__worker *task_left(struct weft__worker *worker)
 }
 
 /*
- * The futex, of locks, and of the flags' half of a state word and others that
- * may be gone when they are woken: the kernel compares and sleeps under a lock,
- * which who wakes takes too.
+ * The futex, for locks, and for words that may be gone when their waiter is
+ * woken, such as the half of a state word that holds the flags.  The kernel
+ * compares and sleeps under a lock, which a waker takes too.
  */
 static struct model_mutex futex_lock;
 static struct model_event futex_event[MODEL_THREADS];
@@ -396,7 +398,7 @@ static void open_scope(struct weft_scope *scope, unsigned owner,
 	records[owner].scopes = scope;
 }
 
-/* The task of this thread returns.  Whom it resumes runs at once. */
+/* The task of this thread returns.  A task that it resumes runs immediately. */
 static void end_with(int64_t result)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -419,7 +421,7 @@ static void wake(unsigned i)
 	(void)weft__wake(weft__worker_self(), &records[i], handle_of(i).id);
 }
 
-/* Nothing is queued that did not run. */
+/* No task is queued that did not run. */
 static void tasks_check(void)
 {
 	for (unsigned i = 0; i < RECORDS; i++)
@@ -435,7 +437,8 @@ static void check_freed_once(unsigned i)
 }
 
 /*
- * What the tasks ask of the rest of runtime/, and the models do not need.
+ * Stand-ins for the other functions of runtime/ that tasks call and the models
+ * do not need.
  */
 
 struct weft__stack *weft__stack_fetch(struct weft__stacks *of,

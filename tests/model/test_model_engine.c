@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search of the model checker: one planted error of each kind, which it
- * must find, and the sound twin, in which it must find nothing.
+ * Tests of the checker's search: it must find one planted error of each kind,
+ * and nothing in the correct twin of each.
  */
 #include <stdlib.h>
 #include <stdio.h>

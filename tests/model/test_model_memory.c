@@ -109,7 +109,7 @@ START_TEST(failed_cas_is_a_load_of_its_failure_order)
 }
 END_TEST
 
-/* Reads y, tells a third thread, which then knows what both knew. */
+/* Reads y and passes it to a third thread, which then knows what both knew. */
 THREAD(relay, if (weft__load(&m.y, acquire)) weft__store(&m.z, 1, release);)
 THREAD(relayed, m.r[0] = weft__load(&m.z, acquire);
        m.r[1] = weft__load(&m.x, relaxed);)
@@ -215,7 +215,7 @@ START_TEST(seq_cst_forbids_store_buffering)
 }
 END_TEST
 
-/* Each of the four orders is needed, so weakening one is found. */
+/* Each of the four orders is needed, so a weaker one is found. */
 START_TEST(anything_less_allows_store_buffering)
 {
 	ck_assert_uint_gt(COUNT(both_zero, sb_x_release, sb_y_release), 0);
@@ -231,7 +231,7 @@ START_TEST(heavy_barrier_is_a_fence_for_both_sides)
 }
 END_TEST
 
-/* x is seq_cst, but what tells of it is not. */
+/* x is seq_cst, but the word that publishes it is not. */
 THREAD(tell_relaxed, weft__store(&m.x, 1, seq_cst);
        weft__store(&m.y, 1, relaxed);)
 THREAD(told_relaxed, m.r[0] = weft__load(&m.y, relaxed);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reduction of the model checker (schedule.c) loses no outcome: for random
- * small programs, the set of what their loads return, and of what memory holds
- * at the end, is the same with it as without it, at every preemption bound.
+ * small programs, the results of the loads and the memory at the end form the
+ * same set with the reduction as without it, at every preemption bound.
  *
- * MODEL_SEED=n MODEL_PROGRAMS=n in the environment try others, and more.  With
- * the argument "print" the programs, smaller, and their outcomes are printed
- * instead, for axioms.py, which knows C11 and nothing of this engine.
+ * MODEL_SEED=n MODEL_PROGRAMS=n in the environment try other programs, and
+ * more.  With the argument "print" the programs, smaller, and their outcomes
+ * are printed instead, for axioms.py, which knows C11 and nothing of this
+ * engine.
  */
 #include <check.h>
 #include <stdio.h>
@@ -254,7 +255,7 @@ START_TEST(reduction_loses_no_outcome)
 }
 END_TEST
 
-/* A program without what C11 has no rules for, and half seq_cst. */
+/* A program within the rules that C11 has, half of it seq_cst. */
 static void program_make_small(uint64_t seed)
 {
 	static const enum kind seq_cst[] = { LOAD_SEQ_CST, STORE_SEQ_CST,

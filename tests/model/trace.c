@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace - the schedule of one execution, for people.
+ * Trace - prints the schedule of one execution, for people.
+ *
+ * An execution is printed when it ends with a violation, or is replayed.  Each
+ * operation is a line: the thread, the operation, the location and its value,
+ * the order, and the place in the source.  A location is printed as the name
+ * that model_name() gave it, or one less than 256 bytes below it, and otherwise
+ * as an address.
  */
 #include "tests/model/engine.h"
 
@@ -31,7 +37,7 @@ static const struct name *name_find(uintptr_t address)
 	return best;
 }
 
-/* For messages; valid until the next but three calls. */
+/* For messages; valid during three more calls. */
 const char *trace_name(uintptr_t address)
 {
 	static char texts[4][64];

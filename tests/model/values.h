@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values - what models send through channels: each is received once, or its
- * sender knows that it was not sent.
+ * Values - the values that models send through channels: each is received once,
+ * or its sender knows that it was not sent.
  */
 #ifndef WEFT_TESTS_MODEL_VALUES_H
 #define WEFT_TESTS_MODEL_VALUES_H
@@ -11,14 +11,14 @@
 /* They are numbered from 1. */
 enum { VALUES = 4 };
 
-/* By value: who sends it, and what that wrote before. */
+/* By value: its sender, and what the sender wrote before. */
 static int64_t payload[VALUES];
 static unsigned sender_of[VALUES];
-/* What became of it. */
+/* The fate of each value. */
 static bool was_sent[VALUES];
 static bool was_dropped[VALUES];
 static unsigned received[VALUES];
-/* Each thread's own: what it has received. */
+/* Each thread's own: the values that it has received. */
 static bool mine[MODEL_THREADS][VALUES];
 
 static void values_setup(void)
@@ -33,14 +33,14 @@ static void values_setup(void)
 	model_name(received, "received");
 }
 
-/* Before it is sent. */
+/* Called before it is sent. */
 static void value_make(uint64_t value)
 {
 	payload[value] = 5;
 	sender_of[value] = model_self();
 }
 
-/* When it was received. */
+/* Called when it was received. */
 static void value_take(uint64_t value)
 {
 	bool *had = mine[model_self()];
@@ -55,8 +55,8 @@ static void value_take(uint64_t value)
 	received[value]++;
 }
 
-/* C1 to C3 in runtime/sync/chan.h, when nothing is under way; and how often the
- * channel, with room for one, holds that value. */
+/* Checks C1 to C3 in runtime/sync/chan.h, when nothing is under way.  Returns
+ * how often the channel, with room for one, holds that value. */
 static unsigned chan_holds(const struct weft__chan *c, uint64_t value)
 {
 	model_assert(queue_empty(&c->senders) && queue_empty(&c->receivers),
@@ -64,7 +64,7 @@ static unsigned chan_holds(const struct weft__chan *c, uint64_t value)
 	return c->count && *(const uint64_t *)(const void *)c->room == value;
 }
 
-/* Is it all there?  `held` times in channels. */
+/* Checks that no value is missing; channels hold it `held` times. */
 static void value_check(uint64_t value, unsigned held)
 {
 	model_assert(received[value] + was_dropped[value] + held ==

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waits - the real queues of runtime/sync as a model: tasks, and threads of the
+ * Waits - the real queues of runtime/sync as a model: tasks, and threads from
  * outside, that wait for what others have.
  *
- * A task that was suspended goes on with another worker, so that what it still
- * knows of the one before is wrong.  What a call had on the stack is written
- * over when it has returned, so that whoever still touches a waiter there is
- * found.
+ * A task that was suspended goes on with another worker: a use of what it knew
+ * of the old worker is wrong, and found.  The stack of a call is overwritten
+ * when the call has returned: a later access to a waiter there is found.
  */
 #ifndef WEFT_TESTS_MODEL_WAITS_H
 #define WEFT_TESTS_MODEL_WAITS_H
@@ -28,7 +27,7 @@
 		return r;                                \
 	}
 
-/* What calls had on the stack is used for something else. */
+/* The stack that calls used is overwritten. */
 static __attribute__((noinline)) void call_over(void)
 {
 	uint64_t words[64];
@@ -36,7 +35,7 @@ static __attribute__((noinline)) void call_over(void)
 	model_data_write(&words);
 }
 
-/* The compiler does not announce what is copied by a length in a variable. */
+/* The compiler does not announce a copy whose length is in a variable. */
 static void *copy_announced(void *to, const void *from, size_t bytes)
 {
 	model_data_read_at(from, bytes, MODEL__WHERE);
@@ -44,10 +43,10 @@ static void *copy_announced(void *to, const void *from, size_t bytes)
 	return memcpy(to, from, bytes);
 }
 
-/* What is held alone, or published. */
+/* The data that the holder has alone, or that is published. */
 static int64_t guarded;
 static bool inside;
-/* Each thread's own: how often it had what it asked for. */
+/* Each thread's own: how often it got what it asked for. */
 static unsigned had[MODEL_THREADS];
 
 static void waits_setup(unsigned tasks)
@@ -59,7 +58,7 @@ static void waits_setup(unsigned tasks)
 	model_name(&guarded, "guarded");
 	for (unsigned i = 0; i < MODEL_THREADS; i++)
 		pool[i].ops_left = WEFT__OPS_BUDGET;
-	/* They have waited before. */
+	/* The tasks have waited before. */
 	for (unsigned i = 0; i < tasks; i++)
 		weft__scope_link(&records[i]);
 }
@@ -70,7 +69,7 @@ static void waits_foreign(unsigned i)
 	foreign[i] = true;
 }
 
-/* The task of this thread is one of another runtime. */
+/* The task of this thread belongs to another runtime. */
 static struct weft_runtime other_runtime;
 
 static void waits_elsewhere(unsigned i)
@@ -113,7 +112,7 @@ static void suspend_shortly(void)
 		(void)weft__give_way(worker);
 }
 
-/* Alone with what is guarded. */
+/* Uses the guarded data alone. */
 static void hold(bool suspends)
 {
 	model_assert(!inside, "one alone holds it");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Workers - the real scheduler as a model: each model thread is the thread of a
- * worker and calls weft__worker_step(), or is a thread of the outside.
+ * worker and calls weft__worker_step(), or is a thread from outside.
  *
- * What is not real: tasks have no stacks and do not suspend (a switch to a task
- * calls its function); the driver completes nothing, and its park waits for an
- * eventfd, for ever; time stands still unless the model moves it.
+ * Tasks have no stacks and do not suspend here (a switch to a task calls its
+ * function).  The driver completes nothing, and its park waits for an eventfd,
+ * for ever.  Time stands still unless the model moves it.
  */
 #ifndef WEFT_TESTS_MODEL_WORKERS_H
 #define WEFT_TESTS_MODEL_WORKERS_H
@@ -90,8 +90,8 @@ static bool is_hint(const volatile void *p)
 	    offset < sizeof(pool[0]))
 		return false;
 #endif
-	/* Nothing overflows, and so the outbound rings stay empty; and but for
-	 * the models of fresh tasks there are none. */
+	/* Nothing overflows, so the outbound rings stay empty; only the models
+	 * of the spawn queue have tasks in it. */
 	return (offset >= offsetof(struct weft__worker, seen_ns) &&
 		offset < offsetof(struct weft__worker, park_word)) ||
 	       (offset >= offsetof(struct weft__worker, outbound) &&
@@ -182,7 +182,7 @@ static void driver_wake(struct weft__worker *from, struct weft__worker *to)
 	model_post(&events[to->index]);
 }
 
-/* Nobody waits for a processor. */
+/* No worker waits for a processor. */
 static uint64_t driver_waited(struct weft__worker *worker)
 {
 	(void)worker;
@@ -300,7 +300,7 @@ static void workers_setup(uint32_t count)
 	model_name(task_ran, "a task's end");
 }
 
-/* The worker announced that it parks, and nobody woke it since. */
+/* The worker announced that it parks, and no thread woke it since. */
 static void start_parked(uint32_t i)
 {
 	pool[i].wake.parked = true;
@@ -331,7 +331,7 @@ static void submit(uint32_t i)
 	weft__enqueue(&runtime, weft__worker_self(), &tasks[i]);
 }
 
-/* All workers sleep, are known to, and have left nothing. */
+/* All workers sleep, are known to sleep, and have left nothing. */
 static void workers_check(void *arg)
 {
 	uint64_t counts = weft__load(&runtime.idle.counts, relaxed);
@@ -352,7 +352,8 @@ static void workers_check(void *arg)
 }
 
 /*
- * What the scheduler asks of the rest of runtime/, and the models do not need.
+ * Stand-ins for the other functions of runtime/ that the scheduler calls and
+ * the models do not need.
  */
 
 struct weft__stack *weft__stack_fetch(struct weft__stacks *of,
