@@ -5,7 +5,7 @@
     axioms.py build/tests/model/test_model_reduction [programs [seed]]
 
 The program given, run with "print", prints small random programs and every
-outcome that the engine reaches. For each, this enumerates the store that each
+outcome that the engine reaches.  For each, this enumerates the store that each
 load reads from and every modification order, keeps the candidates that the
 axioms accept, and demands the same set of outcomes: none missing (the engine
 would overlook errors), none extra (it would report false ones).

@@ -37,7 +37,7 @@ static void setup_4(void *arg)
 	setup_n(4);
 }
 
-/* Each task has run so many calls without a wait that it yields first. */
+/* Each worker's budget of operations is nearly spent: its task yields first. */
 static void setup_spent(void *arg)
 {
 	setup(arg);

@@ -54,7 +54,7 @@ enum {
 };
 
 static struct weft_stream stream;
-static struct weft__shard *served; /* what it receives is in this ring */
+static struct weft__shard *served; /* has the ring that receives */
 static struct weft__shard reapers; /* worker 1's own */
 static char memory[WEFT__POOLS][BUFFERS * (BUFFER_BYTES + WEFT__LINE_BYTES)];
 static char own[1];
@@ -74,8 +74,8 @@ static struct request {
 	weft__atomic(uint32_t) cancelled;
 } in_kernel[2][REQUESTS];
 static uint16_t taken[WEFT__POOLS];
-static uint8_t sent; /* by the peer, */
-static uint8_t got;  /* and by us, of what was put */
+static uint8_t sent; /* by the peer */
+static uint8_t got;  /* by the peer, of the bytes put */
 static bool failed;  /* to send, once */
 static unsigned no_completions[3];
 static struct model_event due[2]; /* something to reap, perhaps */

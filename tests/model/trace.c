@@ -22,7 +22,7 @@ void model_name(const volatile void *p, const char *name)
 			(struct name){ (uintptr_t)p, name };
 }
 
-/* The name of the address, or of what begins less than 256 bytes below. */
+/* The name of the address, or the nearest less than 256 bytes below it. */
 static const struct name *name_find(uintptr_t address)
 {
 	const struct name *best = NULL;

@@ -3,8 +3,8 @@
  * Waits - the real queues of runtime/sync as a model: tasks, and threads from
  * outside, that wait for what others have.
  *
- * A task that was suspended goes on with another worker: a use of what it knew
- * of the old worker is wrong, and found.  The stack of a call is overwritten
+ * A task that was suspended goes on with another worker: a use of the old
+ * worker afterwards is wrong, and is found.  The stack of a call is overwritten
  * when the call has returned: a later access to a waiter there is found.
  */
 #ifndef WEFT_TESTS_MODEL_WAITS_H
