@@ -19,7 +19,7 @@ OVERVIEW_FOLDERS = ("runtime", "timer", "io", "net", "tests")
 SPDX = re.compile(r"/\* SPDX-License-Identifier: MIT \*/\s*")
 # A bullet, a number, a ruler, a label of an invariant or the tag of an order.
 ITEM = re.compile(
-    r"\s*(?:(?:[-*+]|-{2,}|\d+[.)]|[A-Z]{2,}\d+[.:]?|\[[a-z0-9_.]+\])\s+)")
+    r"\s*(?:(?:[-*+]|-{2,}|\d+[.)]|\[[a-z0-9_.]+\])\s+|[A-Z]+\d+[.:]?\s{2,})")
 HEADING = re.compile(r"\s*#+\s+")
 QUOTED = re.compile(r"\"[^\"\n]{1,80}\"")
 CODE_SPAN = re.compile(r"(`+)[^`]+\1")
