@@ -100,7 +100,7 @@ static void check(void *arg)
 	workers_check(arg);
 	model_assert(holder <= runtime.workers_count, "nobody is on its way");
 	/* Others may watch too: workers that stood in for one on its way. */
-	model_assert(!holder || pool[holder - 1].watches,
+	model_assert(!holder || pool[holder - 1].wake.watches,
 		     "who has the place watches");
 }
 
