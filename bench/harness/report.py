@@ -5,7 +5,7 @@ from . import machine
 from .bars import MET, MISSED
 from .results import WEFT, Row
 
-# What a reader of the table must know of a row; marked with * there.
+# Notes that a reader of the table needs for a row, which has a * there.
 NOTES = {
     "yield_1": "one task alone: weft's yield returns to it without a switch of tasks;"
                " Tokio and Go pass through their schedulers",
