@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Cycles - a depth-first search over the sorted edges; see the header. */
 #include "runtime/dump/cycles.h"
 
 #include <errno.h>
@@ -7,19 +8,19 @@
 
 struct node {
 	uint64_t id;
-	size_t next; /* the edge to be followed next */
+	size_t next; /* the edge to follow next */
 	size_t end;
 	bool begun, on_path;
-	bool told; /* in a cycle */
+	bool told; /* it was in a reported cycle */
 };
 
 struct search {
 	const struct weft__edge *edges;
 	struct node *nodes; /* by id */
 	size_t nodes_count;
-	struct node **path; /* that is being followed */
+	struct node **path; /* the path to the current node */
 	size_t length;
-	uint64_t *ids; /* of a cycle */
+	uint64_t *ids; /* of the reported cycle */
 };
 
 static int compare(uint64_t a, uint64_t b)
@@ -43,7 +44,8 @@ static int nodes_compare(const void *id, const void *node)
 	return compare(*(const uint64_t *)id, ((const struct node *)node)->id);
 }
 
-/* Drops what does not hold; returns how many are left. */
+/* Drops edges whose owner does not wait for the scope; returns how many are
+ * left. */
 static size_t edges_settle(struct weft__edge *edges, size_t count)
 {
 	uint64_t from = 0, ends = 0;
@@ -89,7 +91,7 @@ static void path_add(struct search *s, struct node *node)
 	s->path[s->length++] = node;
 }
 
-/* The path has come back to a node of its own. */
+/* Reports the cycle that ends the path, unless a node of it was reported. */
 static void cycle_close(struct search *s, const struct node *first,
 			weft__cycle_fn *tell, void *arg)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Dump - prints a collection: workers, groups of tasks, cycles.  It gathers the
+ * text first and writes it afterwards (text_buffer.h).
+ */
 #include <weft/dump.h>
 
 #include <errno.h>
@@ -16,8 +20,8 @@ enum about { ABOUT_ALL, ABOUT_A_WORKER, ABOUT_STANDSTILL };
 
 struct dump {
 	enum about about;
-	uint32_t worker;     /* that has */
-	uint64_t stalled_ns; /* not been between two tasks */
+	uint32_t worker;     /* the stalled worker */
+	uint64_t stalled_ns; /* time since it was last between two tasks */
 	struct weft__collection collection;
 	struct weft__text_buffer out;
 };
@@ -81,7 +85,7 @@ static void print_worker(struct dump *d, uint32_t number)
 				format.text);
 }
 
-/* As the compiler was told it, less the way out of its directory. */
+/* As given to the compiler, without the way out of its directory. */
 static const char *file_shown(const char *file)
 {
 	while (strncmp(file, "../", 3) == 0)
@@ -132,7 +136,7 @@ static void print_group(struct dump *d, const struct weft__group *group)
 
 /* ---- Tasks that wait for each other ------------------------------------- */
 
-/* Whether the task still waits for the other one, as it did in the survey. */
+/* Whether the task still waits for the other one, as in the collection. */
 static bool waits_for(const struct weft__task_info *task,
 		      const struct weft__task_info *other)
 {
@@ -142,7 +146,8 @@ static bool waits_for(const struct weft__task_info *task,
 	return task->other == other->id;
 }
 
-/* Each was looked at at another time: it is a cycle if it is still there. */
+/* The tasks were looked at one after another: a cycle counts if it still
+ * exists. */
 static bool cycle_holds(struct weft_runtime *runtime, const uint64_t *ids,
 			size_t count)
 {
@@ -219,8 +224,8 @@ static void print(struct dump *d, const char *why)
 		return;
 	}
 	if (d->about == ABOUT_STANDSTILL) {
-		/* One that was seen waiting may have been woken since, by one
-		 * that was seen later. */
+		/* A task that was seen waiting may have been woken since, by a
+		 * task that was seen later. */
 		if (s->runs || s->ready || s->unbegun || s->hopeful ||
 		    !s->waits ||
 		    s->runs_before != weft__collect_runs(s->speaker.runtime))
@@ -239,7 +244,7 @@ static void print(struct dump *d, const char *why)
 					"weft: no memory to find cycles\n");
 }
 
-/* libdw is for one thread at a time, and so is the signal. */
+/* libdw and the signal are for one thread at a time. */
 static pthread_mutex_t dumping = PTHREAD_MUTEX_INITIALIZER;
 
 static int gather(struct dump *d, struct weft_runtime *runtime)
@@ -262,7 +267,7 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 	return error;
 }
 
-/* On a thread with the stack that libdw wants. */
+/* Called on a thread with the stack that libdw needs. */
 static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd,
 		    int max_ms)
 {
@@ -301,7 +306,7 @@ int weft__dump_standstill(struct weft_runtime *runtime, int fd)
 	return dump_run(&d, runtime, fd, WEFT__TEXT_BUFFER_PATIENT);
 }
 
-/* A task's, on its stack. */
+/* The call of a task, on its stack. */
 struct call {
 	struct weft__waiter waiter;
 	struct weft__wait wait;
@@ -322,7 +327,7 @@ static void *call_run(void *arg)
 	return NULL;
 }
 
-/* On a thread of its own, for those of the pool may all hang. */
+/* Uses a thread of its own, since all threads of the pool may hang. */
 static int dump_from_task(struct weft__worker *worker,
 			  struct weft_runtime *runtime, int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dump - weft_dump() for a thread that has the stack for it, WEFT__DUMP_BYTES,
- * and runs no task; and what the watchdog says.  0 or -errno.
+ * Dump - weft_dump() for a thread that runs no task and has enough stack,
+ * WEFT__DUMP_BYTES; and the watchdog's reports.  All return 0 or -errno.
  */
 #ifndef WEFT_RUNTIME_DUMP_DUMP_H
 #define WEFT_RUNTIME_DUMP_DUMP_H
@@ -16,11 +16,12 @@ struct weft_runtime;
 /* `max_ms` as in text_buffer.h. */
 int weft__dump_all(struct weft_runtime *runtime, int fd, int max_ms);
 
-/* That a worker has been in one task for so long, and where. */
+/* Reports that a worker has been in one task for that time, and where. */
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
 		     uint64_t stalled_ns, int fd);
 
-/* If there are tasks, and all of them wait for others: that, and all. */
+/* If there are tasks and all wait for other tasks: reports that, with a
+ * dump. */
 int weft__dump_standstill(struct weft_runtime *runtime, int fd);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Dump socket - binds the path, replaces a stale file, and accepts only the
+ * owner of the process and root.
+ */
 #include "runtime/dump/dump_socket.h"
 
 #include <errno.h>
@@ -36,7 +40,7 @@ static int place_of(const char *path, struct place *ret_place)
 	return 0;
 }
 
-/* A file that was left behind: a socket, at which nobody listens. */
+/* Replaces the file if it is a socket that no process listens at. */
 static int take_over(int fd, const struct place *place)
 {
 	const char *path = place->address.sun_path;
@@ -66,8 +70,8 @@ static int dump_socket_bind(int fd, const struct place *place)
 	const char *path = place->address.sun_path;
 	int error = 0;
 
-	/* The file will have that mode: it has no other one for a moment, and
-	 * nobody can put another file in its place meanwhile. */
+	/* Gives the file its mode.  It never has another mode, and no process
+	 * can replace the file meanwhile. */
 	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0)
 		return -errno;
 	if (bind(fd, (const void *)&place->address, place->bytes) < 0)
@@ -98,7 +102,7 @@ int weft__dump_socket_open(const char *path)
 	return error < 0 ? error : fd;
 }
 
-/* Others may know of a name without a file. */
+/* Other users may know a name without a file, too. */
 static int check_who(int fd)
 {
 	struct ucred who;

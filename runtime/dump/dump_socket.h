@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Door - a Unix stream socket at a path, at which the owner of the process may
- * knock.  A path that begins with @ is a name without a file.
+ * Dump socket - a Unix stream socket at a path, to which the owner of the
+ * process may connect.  A path that begins with @ is a name without a file.
  */
 #ifndef WEFT_RUNTIME_DUMP_DUMP_SOCKET_H
 #define WEFT_RUNTIME_DUMP_DUMP_SOCKET_H
 
-/* A listener that does not block.  A socket's file that nobody listens at is
- * taken over.  -EADDRINUSE, -EINVAL (the path is too long), or as socket(2) and
- * bind(2) say. */
+/* A non-blocking listener.  Replaces a socket's file if no process listens at
+ * it. -EADDRINUSE, -EINVAL (the path is too long), or an error of socket(2) or
+ * bind(2). */
 int weft__dump_socket_open(const char *path);
 
-/* Who knocks, and is to be written to without blocking; or -errno. */
+/* Accepts a client.  Returns a non-blocking descriptor to write to, or
+ * -errno. */
 int weft__dump_socket_answer(int door);
 
 void weft__dump_socket_close(int door, const char *path);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Format - words for objects, times, tasks and waits; see the header. */
 #include "runtime/dump/format.h"
 
 #include <stdarg.h>
@@ -7,7 +8,7 @@
 
 #include "runtime/sched/task_pool.h"
 
-/* Words before the object's address; what has none is told elsewhere. */
+/* Words before the object's address; kinds without words are handled below. */
 static const char *const objects[WEFT__ON_KINDS] = {
 	[WEFT__ON_MUTEX] = "to lock mutex",
 	[WEFT__ON_READ_LOCK] = "to read-lock",
@@ -108,7 +109,7 @@ void weft__format_id(struct weft__format *format,
 		weft__format_add(format, "task %llx", (unsigned long long)id);
 }
 
-/* Of a lock, or what is done once. */
+/* The owner of a lock, or of a once. */
 static void words_owner(struct weft__format *format,
 			const struct weft__format_context *speaker,
 			const struct weft__task_info *info)
@@ -124,7 +125,7 @@ static void words_owner(struct weft__format *format,
 	}
 }
 
-/* How full it is, as far as that tells more than that somebody waits. */
+/* The object's state, if it says more than that a task waits. */
 static void words_state(struct weft__format *format, enum weft__on on,
 			uint64_t have, uint64_t max)
 {
@@ -147,7 +148,7 @@ static void words_state(struct weft__format *format, enum weft__on on,
 		weft__format_add(format, " (%llu of %llu values)", n, of);
 }
 
-/* The variable that it is, or is part of, if that is a static one. */
+/* The static variable that the object is, or is part of, if there is one. */
 static void words_variable(struct weft__format *format,
 			   const struct weft__format_context *speaker,
 			   const void *object)
@@ -163,7 +164,7 @@ static void words_variable(struct weft__format *format,
 	offset = (uint64_t)(uintptr_t)object - symbol->begins;
 	if (offset == 0)
 		weft__format_add(format, " <%.*s>", bytes, symbol->name);
-	else if (offset < symbol->bytes) /* and not just the nearest */
+	else if (offset < symbol->bytes) /* in it, not merely near it */
 		weft__format_add(format, " <%.*s+%llu>", bytes, symbol->name,
 				(unsigned long long)offset);
 }

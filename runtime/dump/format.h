@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Words - what a glance has found, as people read it.
+ * Format - task info as text for people.
  */
 #ifndef WEFT_RUNTIME_DUMP_FORMAT_H
 #define WEFT_RUNTIME_DUMP_FORMAT_H
@@ -10,14 +10,14 @@
 
 enum { WEFT__FORMAT_BYTES = 1024 };
 
-/* What the words are made with. */
+/* What the texts refer to. */
 struct weft__format_context {
 	struct weft_runtime *runtime;
 	struct weft__unwinder *unwinder; /* or NULL */
 	uint64_t now_ns;
 };
 
-/* Text that is put together, and cut off where its room ends. */
+/* A text under construction; it is cut off where its room ends. */
 struct weft__format {
 	size_t used;
 	char text[WEFT__FORMAT_BYTES];
@@ -30,16 +30,15 @@ weft__format_add(struct weft__format *format, const char *words, ...);
 void weft__format_task(struct weft__format *format,
 		      const struct weft__format_context *speaker,
 		      const struct weft__task_info *info);
-/* The same of an id. */
+/* The same for an id. */
 void weft__format_id(struct weft__format *format,
 		    const struct weft__format_context *speaker, uint64_t id);
 /* "1.52 s" */
 void weft__format_span(struct weft__format *format, uint64_t length_ns);
-/* The same of what is between two points in time; 0 if they come the other way
- * round. */
+/* The span between two points in time; 0 if they are in reverse order. */
 void weft__format_from_to(struct weft__format *format, uint64_t from_ns,
 			 uint64_t to_ns);
-/* "waits to lock mutex 0x7ffd12 held by task ..."; of one that waits. */
+/* "waits to lock mutex 0x7ffd12 held by task ..."; for a task that waits. */
 void weft__format_wait(struct weft__format *format,
 		      const struct weft__format_context *speaker,
 		      const struct weft__task_info *info);
@@ -47,8 +46,8 @@ void weft__format_wait(struct weft__format *format,
 /* The last part of a path. */
 const char *weft__module_shown(const char *module);
 
-/* How much of a name is the program's: up to what the compiler made of it
- * ("move.constprop.0", "places.lto_priv.0"). */
+/* The length of the part of a name that the program gave: without the suffix of
+ * the compiler ("move.constprop.0", "places.lto_priv.0"). */
 int weft__name_shown_bytes(const char *name);
 
 #endif

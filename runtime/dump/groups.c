@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Groups - an array in order of arrival, with a hash table; see the header. */
 #include "runtime/dump/groups.h"
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ static bool is_same(const struct weft__group *group, uint64_t what,
 		      trace->count * sizeof(trace->pc[0])) == 0;
 }
 
-/* False: there is no memory. */
+/* False: no memory. */
 static bool groups_grow(struct weft__groups *g)
 {
 	size_t room = g->room ? 2 * g->room : ROOM_FIRST;

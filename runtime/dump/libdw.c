@@ -8,7 +8,7 @@
 #define LIBRARY "libdw.so.1"
 
 static struct weft__libdw libdw;
-static const char *missing; /* NULL: all is there */
+static const char *missing; /* NULL: nothing is missing */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void symbol_load(void *library, const char *name, void *ret_function,
@@ -23,7 +23,7 @@ static void symbol_load(void *library, const char *name, void *ret_function,
 
 static void load(void)
 {
-	/* It stays loaded. */
+	/* The library stays loaded. */
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
 #define LOAD(name) \
@@ -31,8 +31,8 @@ static void load(void)
 	WEFT__LIBDW(LOAD)
 #undef LOAD
 	/*
-	 * What failed is kept for dlerror(), of this thread: its second call
-	 * frees it. The thread of a dump may end with the process.
+	 * glibc keeps the error for this thread's dlerror(); the second call
+	 * frees it.  The thread of a dump may end with the process.
 	 */
 	if (missing) {
 		dlerror();

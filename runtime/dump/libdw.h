@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libdw - what is used of elfutils' library, which is loaded when it is first
- * needed: so that libweft does not depend on it.
+ * libdw - the functions of elfutils' library that weft uses.  The library is
+ * loaded when it is first needed, so that libweft does not depend on it.
  */
 #ifndef WEFT_RUNTIME_DUMP_LIBDW_H
 #define WEFT_RUNTIME_DUMP_LIBDW_H
@@ -39,7 +39,7 @@ struct weft__libdw {
 #undef WEFT__LIBDW_FIELD
 };
 
-/* NULL: it cannot be loaded, and *ret_why says why. */
+/* NULL: the library cannot be loaded; *ret_why has the reason. */
 const struct weft__libdw *weft__libdw(const char **ret_why);
 
 #endif

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Snapshot - of tasks that wait or are ready, from their stacks; and of tasks
+ * that run, through a signal.  The header has the protocol and the orderings.
+ */
 #include "runtime/dump/snapshot.h"
 
 #include <errno.h>
@@ -11,13 +15,14 @@
 
 #define ANSWER_NS 200000000u
 
-/* Ignored by default: one that comes when the handler has gone does nothing. */
+/* Ignored by default: one that comes after the handler was removed does
+ * nothing. */
 #define SIGNAL SIGURG
 
-/* The word, if it is no thread id, of which there are 2^22. */
+/* Values of the word that are no thread ids; those are below 2^22. */
 enum { NOBODY = 0, FILLING = 1 << 30, DONE };
 
-/* The sanitizers do not know that it may be looked at. */
+/* The sanitizers do not know that the stack may be read. */
 static __attribute__((noinline, no_sanitize("address", "thread"))) void
 stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
 {
@@ -36,7 +41,7 @@ stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
 }
 
 /*
- * Of one that waits.
+ * Tasks that wait, or are ready.
  */
 
 static void registers_held(struct weft__registers *at, uint64_t sp,
@@ -47,7 +52,7 @@ static void registers_held(struct weft__registers *at, uint64_t sp,
 	weft__register_set(at, WEFT__REGISTER_SP,
 			   sp + WEFT__CONTEXT_WORDS * sizeof(uint64_t));
 #if defined(__x86_64__)
-	/* The switch is in line: the frame is that of its function. */
+	/* The switch is inlined: the frame is that of its function. */
 	at->returns = false;
 	weft__register_set(at, WEFT__REGISTER_FRAME,
 			   format[WEFT__CONTEXT_FRAME]);
@@ -67,7 +72,7 @@ void weft__snapshot_held(const struct weft__task *task,
 	registers_held(&snapshot->at, sp, snapshot->stack);
 }
 
-/* What of its stack is in use; or nothing. */
+/* The size of the used part of the task's stack; 0: none. */
 static __attribute__((noinline, no_sanitize("thread"))) uint64_t
 frames_of(const struct weft__task *task, uint64_t *ret_sp)
 {
@@ -96,7 +101,7 @@ bool weft__snapshot_loose(const struct weft__task *task,
 }
 
 /*
- * Of one that runs.
+ * Tasks that run.
  */
 
 static struct {
@@ -108,8 +113,8 @@ static struct {
 static struct sigaction before; /* immutable while the handler is set */
 
 #if defined(__x86_64__)
-/* `notrack jmp *%rcx`, of which a switch consists when it is on the other stack
- * (context.h): as if it were done. */
+/* A switch that is on the other stack already still has `notrack jmp *%rcx` to
+ * run (context.h).  Returns the pc as if the jump were done. */
 static uint64_t pc_behind_jump(const mcontext_t *m)
 {
 	uint64_t pc = (uint64_t)m->gregs[REG_RIP];
@@ -146,10 +151,10 @@ static void registers_running(struct weft__registers *at,
 #endif
 }
 
-/* A function that is about to return has taken its caller's registers back, and
- * its table may say all the same that they are on the stack, where they still
- * are: below the stack pointer, in what a signal leaves alone (System V ABI,
- * AMD64, 3.2.2).  The page that the stack pointer is in is there. */
+/* A function that is about to return has restored its caller's registers.  Its
+ * table may still say that they are on the stack.  They still are: below the
+ * stack pointer, in the area that a signal leaves alone (System V ABI, AMD64,
+ * 3.2.2).  Only the page of the stack pointer is known to be mapped. */
 static uint64_t with_red_zone(uint64_t sp)
 {
 #if defined(__x86_64__)
@@ -161,8 +166,9 @@ static uint64_t with_red_zone(uint64_t sp)
 #endif
 }
 
-/* The task of this thread, and where its frames begin; if it runs on its own
- * stack: not in the midst of a switch.  A future has the thread's. */
+/* The task of this thread, and the end of its frames; NULL if the thread is not
+ * on the task's own stack, as within a switch.  A future uses the thread's
+ * stack. */
 static struct weft__task *task_interrupted(uint64_t sp, uint64_t *ret_top)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -237,7 +243,7 @@ void weft__snapshot_end(void)
 	sigaction(SIGNAL, &before, NULL);
 }
 
-/* False: the thread does not answer. */
+/* False: the thread did not answer. */
 static bool await_answer(uint32_t thread, uint64_t now_ns,
 			 const struct weft__driver_ops *ops)
 {
@@ -252,7 +258,7 @@ static bool await_answer(uint32_t thread, uint64_t now_ns,
 					     by_ns - now_ns);
 		else if (word == FILLING)
 			weft__futex_wait(&request.word, word);
-		/* relaxed: nothing was done. */
+		/* relaxed: the handler has not begun. */
 		else if (weft__cas(&request.word, &expected, (uint32_t)NOBODY,
 				   relaxed))
 			return false;
@@ -270,14 +276,14 @@ enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 	/* relaxed: a look. */
 	uint32_t thread = weft__load(&worker->thread, relaxed);
 
-	/* relaxed: a look; one that sleeps is not disturbed. */
+	/* relaxed: a look; a worker that sleeps is not disturbed. */
 	if (!thread || !weft__load(&worker->seen_ns, relaxed))
 		return WEFT__DOING_PARKS;
 	request.snapshot = snapshot;
 	/* pairs: [snapshot.ask] */
 	weft__store(&request.word, thread, release);
 	if (syscall(SYS_tgkill, getpid(), thread, SIGNAL) < 0) {
-		/* relaxed: nobody was asked. */
+		/* relaxed: no thread was asked. */
 		weft__store(&request.word, (uint32_t)NOBODY, relaxed);
 		return WEFT__DOING_SILENT;
 	}

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshot - the registers and the live part of the stack of a task, copied, to
- * be unwound when it has gone on.
+ * Snapshot - a copy of a task's registers and of the used part of its stack, to
+ * be unwound after the task has gone on.
  *
- * A task that waits is held meanwhile (task_hold.h), and its registers lie on
- * its stack, as do those of one that is ready (optimistic_read.h).  One that
- * runs cannot be held: a signal interrupts its worker, and the handler copies.
+ * A task that waits is held meanwhile (task_hold.h); its registers lie on its
+ * stack.  So do those of a ready task (optimistic_read.h).  A task that runs
+ * cannot be held: a signal interrupts its worker, and the handler copies.
  *
- *	who looks			    the worker's thread
- *	---------			    -------------------
+ *	the dumping thread		    the worker's thread
+ *	------------------		    -------------------
  *	[word] = its thread id; signal
  *					    [word] thread id -> FILLING
  *					    copies
- *	[word] == DONE: has it		    [word] = DONE
- *	or, when it takes too long,
+ *	[word] == DONE: has the copy	    [word] = DONE
+ *	or, after too long,
  *	[word] thread id -> NOBODY
  *
- *   S1  The buffer belongs to the one whose CAS takes the word from the thread
- *       id on.  A signal that comes late finds another word, and does nothing.
- *   S2  One at a time asks, in the whole process; that is the caller's affair.
+ *   S1  The buffer belongs to the thread whose CAS replaces the thread id in
+ *       the word.  A signal that comes late finds another word, and does
+ *       nothing.
+ *   S2  Only one thread of the process asks at a time; the caller ensures that.
  *
  * Orderings
- *   [snapshot.ask]  thread id store release -> handler's CAS acquire: where to
- *       copy to.
+ *   [snapshot.ask]  thread id store release -> handler's CAS acquire: the
+ *       destination of the copy.
  *   [snapshot.done]  DONE store release -> load acquire: the copy.
  */
 #ifndef WEFT_RUNTIME_DUMP_SNAPSHOT_H
@@ -35,7 +36,7 @@
 struct weft__task;
 struct weft__worker;
 
-/* By the numbers that DWARF has for them. */
+/* Numbered as in DWARF. */
 enum {
 #if defined(__x86_64__)
 	WEFT__REGISTER_FRAME = 6,
@@ -51,7 +52,7 @@ enum {
 struct weft__registers {
 	uint64_t value[WEFT__REGISTERS];
 	uint32_t known; /* bits */
-	bool returns; /* pc is where a call returns to, not what runs next */
+	bool returns; /* pc is a return address, not the next instruction */
 	uint64_t pc;
 };
 
@@ -59,7 +60,7 @@ struct weft__registers {
 
 struct weft__snapshot {
 	struct weft__registers at;
-	uint64_t base; /* address of what `stack` begins with */
+	uint64_t base; /* address of the first copied word */
 	size_t bytes;
 	uint64_t stack[WEFT__SNAPSHOT_BYTES / sizeof(uint64_t)];
 };
@@ -71,27 +72,28 @@ static inline void weft__register_set(struct weft__registers *at,
 	at->known |= (uint32_t)1 << which;
 }
 
-/* Of a task that is held, and has a stack. */
+/* Copies a task that is held and has a stack. */
 void weft__snapshot_held(const struct weft__task *task,
 			 struct weft__snapshot *ret_snapshot);
 
-/* Of one that may run and end meanwhile: it counts if that one stood still
- * (optimistic_read.h).  False: there is nothing to be copied. */
+/* Copies a task that may run and end meanwhile: the copy counts if the
+ * optimistic read around it succeeds (optimistic_read.h).  False: nothing to
+ * copy. */
 bool weft__snapshot_loose(const struct weft__task *task,
 			  struct weft__snapshot *ret_snapshot);
 
-/* Around any number of the next. */
+/* Enclose any number of the calls below. */
 void weft__snapshot_begin(void);
 void weft__snapshot_end(void);
 
 enum weft__doing {
-	WEFT__DOING_PARKS,   /* nothing */
+	WEFT__DOING_PARKS,   /* runs nothing */
 	WEFT__DOING_BETWEEN, /* runs, but no task just now */
-	WEFT__DOING_RUNS,    /* a task */
+	WEFT__DOING_RUNS,    /* runs a task */
 	WEFT__DOING_SILENT,  /* does not answer */
 };
 
-/* What the worker does; of a task that runs its id, and the snapshot. */
+/* What the worker does; if it runs a task, also the task's id and snapshot. */
 enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 				       uint64_t *ret_id,
 				       struct weft__snapshot *ret_snapshot);

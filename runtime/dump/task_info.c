@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Task info - first of tasks that are held, then of any; see the header. */
 #include "runtime/dump/task_info.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@
 
 enum { PAGE_BYTES = 4096 }; /* at least */
 
-/* ---- Of one that is held ------------------------------------------------ */
+/* ---- Tasks that are held ------------------------------------------------- */
 
 static void name_copy(char *to, const char *from)
 {
@@ -23,7 +24,7 @@ static void name_copy(char *to, const char *from)
 	to[WEFT__NAME_BYTES - 1] = '\0';
 }
 
-/* The id of a task by its address; 0: it is none of this runtime's. */
+/* The id of the task at that address; 0: no task of this runtime. */
 static uint64_t id_of(struct weft_runtime *runtime, uint64_t address)
 {
 	struct weft__task_slabs *slabs = &runtime->tasks;
@@ -41,7 +42,7 @@ static uint64_t id_of(struct weft_runtime *runtime, uint64_t address)
 	return 0;
 }
 
-/* Who owns it does not end meanwhile: at most it lets go of it. */
+/* The owner does not end meanwhile: at most it releases the object. */
 static void glance_owner(struct weft_runtime *runtime,
 			 struct weft__task_info *info, uint64_t owner)
 {
@@ -64,8 +65,9 @@ static void case_look(struct weft__task_info_case *to,
 	to->max = weft__chan(from->chan)->capacity;
 }
 
-/* The select lies in the frame of its call, and the cases stay until that
- * returns.  Who grants one writes to its result alone, which is not read. */
+/* The select lies in the frame of its call, and the cases stay until the call
+ * returns.  A task that grants a case writes only its result, which is not
+ * read. */
 static void glance_select(struct weft__task_info *info,
 			  const struct weft__select *s)
 {
@@ -83,8 +85,8 @@ static void glance_select(struct weft__task_info *info,
 	}
 }
 
-/* How full it is.  Its lock may be taken: it stays while a call for it is under
- * way, and the held task's is. */
+/* Reads the object's state.  Taking its lock is safe: the object exists while a
+ * call on it is under way, and the held task is in such a call. */
 static void glance_object(struct weft__task_info *info)
 {
 	const void *object = info->object;
@@ -155,7 +157,7 @@ static void glance_reason(struct weft_runtime *runtime,
 		break;
 	case WEFT__REASON_SCOPE:
 		info->object = object;
-		/* relaxed: a moment's figure. */
+		/* relaxed: a momentary value. */
 		info->count = (uint64_t)(weft__load(
 			&((struct weft__scope *)object)->pending, relaxed) -
 			WEFT__SCOPE_WAITING);
@@ -188,9 +190,9 @@ void weft__task_info_held(struct weft_runtime *runtime, struct weft__task *task,
 	}
 }
 
-/* ---- Of any ------------------------------------------------------------- */
+/* ---- Any tasks ----------------------------------------------------------- */
 
-/* Of memory that may be gone, or end before a name could. */
+/* Copies a name whose memory may be gone, or may end before the name would. */
 static void name_peek(char *to, const char *from)
 {
 	struct iovec local = { to, WEFT__NAME_BYTES - 1 };
@@ -207,7 +209,7 @@ static void name_peek(char *to, const char *from)
 	to[n < 0 ? 0 : n] = '\0';
 }
 
-/* The task may write to it, or end, meanwhile. */
+/* The task may write to the record, or end, meanwhile. */
 static __attribute__((noinline, no_sanitize("thread"))) const char *
 record_read(const struct weft__task *task, struct weft__task_info *info,
 	    void **ret_arg)
@@ -238,7 +240,7 @@ bool weft__task_info(struct weft__task *task, struct weft__task_info *info)
 	info->state = state;
 	info->deadline_ns = WEFT_NEVER;
 	name_peek(info->name, record_read(task, info, &arg));
-	/* A read-modify-write: what was read before it is not read after.
+	/* A read-modify-write, so that no read above moves below it.
 	 * pairs: [task.done] */
 	state = weft__or(&task->state, (uint64_t)0, acq_rel);
 	if (!weft__state_is(state, info->id) ||

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Glance - what a task is, and what it waits for, copied out of its record.
+ * Task info - what a task is and what it waits for, copied from its record.
  *
- * Of one that is held all of it (task_hold.h).  Others may run and end
- * meanwhile: of them only what is in memory that stays while the runtime does,
- * and it counts if the generation is the same afterwards.
+ * If the task is held, everything is copied (task_hold.h).  Other tasks may run
+ * and end meanwhile: only what lies in memory that lives as long as the runtime
+ * is copied, and it counts if the generation is the same afterwards.
  */
 #ifndef WEFT_RUNTIME_DUMP_TASK_INFO_H
 #define WEFT_RUNTIME_DUMP_TASK_INFO_H
@@ -13,13 +13,13 @@
 
 #include "runtime/sched/waiter.h"
 
-/* Of a select's cases so many are copied. */
+/* At most this number of a select's cases is copied. */
 enum { WEFT__NAME_BYTES = 40, WEFT__CASES_TOLD = 8 };
 
 struct weft__task_info_case {
 	enum weft_case_kind kind;
 	const void *chan;
-	uint64_t have, max; /* values that the channel has, and has room for */
+	uint64_t have, max; /* the channel's values, and its capacity */
 	uint64_t number;     /* as in weft/select.h */
 	short events;
 };
@@ -33,33 +33,33 @@ struct weft__task_info {
 	uint64_t since_ns;    /* when it began */
 	char name[WEFT__NAME_BYTES];
 
-	/* Of one that waits. */
+	/* Of a task that waits. */
 	uint64_t reason;      /* see wait_reason.h */
 	enum weft__on on;
 	const void *object;   /* or a scope that it waits for */
 	uint64_t have, max;  /* of the object: values, permits, readers ... */
-	uint64_t until_ns;    /* a point in time that it waits for */
+	uint64_t until_ns;    /* the time that it waits for */
 	uint64_t deadline_ns; /* when the wait is given up, or WEFT_NEVER */
 	uint64_t count;	      /* tasks that a scope waits for */
 	uint64_t other;	      /* the task that has the object, or is joined */
-	bool taken;	      /* somebody has it, who may be no task of ours */
+	bool taken;	      /* it has an owner, maybe not one of ours */
 	weft_fn job;	      /* of blocking work */
 	char lane[WEFT__NAME_BYTES];
 
 	/* Of a select. */
-	uint32_t cases_count; /* less those that are left out */
+	uint32_t cases_count; /* without those that are left out */
 	struct weft__task_info_case cases[WEFT__CASES_TOLD]; /* the first */
-	bool cases_hope; /* one of them is for no task to bring about */
+	bool cases_hope; /* one of them needs no task to happen */
 
-	/* The scope that it is in, if that is a task's. */
+	/* The scope that the task is in, if a task owns it. */
 	const void *scope;
 	uint64_t owner; /* that task */
 };
 
-/* False: it is no task now. */
+/* False: the record is no task now. */
 bool weft__task_info(struct weft__task *task, struct weft__task_info *ret_info);
 
-/* Of one that is held since it had that state. */
+/* For a task that is held since it had that state. */
 void weft__task_info_held(struct weft_runtime *runtime, struct weft__task *task,
 		       uint64_t state, struct weft__task_info *ret_info);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Text buffer - see the header. */
 #include "runtime/dump/text_buffer.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ void weft__text_buffer_print(struct weft__text_buffer *out, const char *format,
 	}
 }
 
-/* How much of it goes in one write. */
+/* The size of the next write. */
 static size_t chunk_of(const char *text, size_t bytes)
 {
 	const char *end;
@@ -68,7 +69,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* False: it cannot be written to by then. */
+/* False: the time is up. */
 static bool await_room(int fd, int64_t by_ms)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
@@ -80,7 +81,7 @@ static bool await_room(int fd, int64_t by_ms)
 	return true;
 }
 
-/* Retries whatever may go better then. */
+/* Retries after EINTR, and after EAGAIN until by_ms. */
 static int write_all(int fd, const char *text, size_t bytes, int64_t by_ms)
 {
 	while (bytes) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Out - text that is gathered first, and written when nobody waits for the one
- * who writes: a descriptor may take its time.
+ * Text buffer - text that is gathered first and written later, when no task
+ * waits for the writing thread: a descriptor may be slow.
  */
 #ifndef WEFT_RUNTIME_DUMP_TEXT_BUFFER_H
 #define WEFT_RUNTIME_DUMP_TEXT_BUFFER_H
@@ -13,16 +13,16 @@ enum { WEFT__TEXT_BUFFER_PATIENT = -1 };
 struct weft__text_buffer {
 	char *text;
 	size_t used, room;
-	int error; /* -ENOMEM: nothing was added since */
+	int error; /* -ENOMEM: the text is cut off there */
 };
 
 __attribute__((format(printf, 2, 3))) void
 weft__text_buffer_print(struct weft__text_buffer *out, const char *format, ...);
 
-/* In whole lines as far as they fit into what a pipe takes at once: there none
- * is torn, whoever else writes to it.  0 or -errno.  A descriptor that does not
- * block is given so much time in all, and -ETIMEDOUT says that it was too
- * little; WEFT__TEXT_BUFFER_PATIENT has any time. */
+/* Writes the text: in whole lines as far as they fit into one atomic write to a
+ * pipe, so that lines of several writers do not mix.  0 or -errno.  For a
+ * non-blocking descriptor `max_ms` limits the total time, and -ETIMEDOUT
+ * reports its end; WEFT__TEXT_BUFFER_PATIENT is no limit. */
 int weft__text_buffer_write(const struct weft__text_buffer *out, int fd,
 			    int max_ms);
 

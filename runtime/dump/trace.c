@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Trace - unwinds, and cuts the library's frames off at both ends. */
 #include "runtime/dump/trace.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static bool begins(const char *name, const char *with)
 
 /* ---- Where the program's own calls begin -------------------------------- */
 
-/* Is the source one of the library's, as this one is? */
+/* Whether the symbol's source is one of the library's, as this one is. */
 static bool is_ours(const struct weft__symbol *symbol,
 		    const struct weft__symbol *self)
 {
@@ -38,8 +39,8 @@ static bool is_ours(const struct weft__symbol *symbol,
 	return false;
 }
 
-/* By the sources.  A call of weft's may have left its own frame to what it
- * called last, and then it is that one's. */
+/* Finds the weft call by source files.  If a weft call ended in a tail call,
+ * its frame is gone, and the called function stands for it. */
 static uint32_t first_by_file(struct weft__unwinder *unwinder,
 			      const struct weft__trace *trace,
 			      const struct weft__symbol *self)
@@ -57,15 +58,15 @@ static bool is_inner(const char *name)
 	return begins(name, "weft__");
 }
 
-/* Functions of the program may be called by these. */
+/* Whether the weft function calls functions of the program. */
 static bool calls_back(const char *name)
 {
 	return strcmp(name, "weft_once_run") == 0 ||
 	       strcmp(name, "weft_deferred_run") == 0;
 }
 
-/* By names: the outermost call of weft's; but calls that the program makes
- * inside of another one count for themselves. */
+/* Finds the weft call by names: the outermost one.  But a call that the program
+ * makes from inside another weft call counts for itself. */
 static uint32_t first_by_name(struct weft__unwinder *unwinder,
 			      const struct weft__trace *trace)
 {
@@ -89,7 +90,7 @@ static uint32_t first_frame(struct weft__unwinder *unwinder,
 	const struct weft__symbol *self = weft__unwinder_symbol(
 		unwinder, (uint64_t)(uintptr_t)weft__trace_take);
 
-	/* Where paths are rewritten, it may not know its own. */
+	/* If paths are rewritten, this source may not be recognized. */
 	if (self && self->directory && is_ours(self, self))
 		return first_by_file(unwinder, trace, self);
 	return first_by_name(unwinder, trace);
@@ -99,7 +100,7 @@ static uint32_t first_frame(struct weft__unwinder *unwinder,
 
 enum { ENTRY_BYTES = 64 }; /* at most */
 
-/* Below all others: there is nothing left that was not copied. */
+/* The trace reaches the bottom frame: all frames were copied. */
 static bool is_bottom(const struct weft__trace *trace)
 {
 	uint64_t entry = (uint64_t)(uintptr_t)weft__context_entry;
@@ -108,7 +109,7 @@ static bool is_bottom(const struct weft__trace *trace)
 	       trace->pc[trace->count - 1] - entry < ENTRY_BYTES;
 }
 
-/* Behind the last frame that is the task's. */
+/* The index after the last frame of the task. */
 static uint32_t end_frame(struct weft__unwinder *unwinder,
 			  const struct weft__trace *trace, uint64_t fn)
 {
@@ -121,7 +122,7 @@ static uint32_t end_frame(struct weft__unwinder *unwinder,
 		if (symbol && symbol->name && symbol->begins == fn)
 			return i;
 	}
-	/* Without the entry and what it calls, weft__task_main(). */
+	/* Leaves out the entry and weft__task_main(), which it calls. */
 	return trace->count - (is_bottom(trace) ? 2 : 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace - a task's calls, from the one of weft's that it is in to its function;
- * without what is below that function, and what is inside of that call.
+ * Trace - a task's calls, from the weft call that it is in to its function;
+ * without the frames below that function, and those inside that call.
  */
 #ifndef WEFT_RUNTIME_DUMP_TRACE_H
 #define WEFT_RUNTIME_DUMP_TRACE_H
@@ -21,7 +21,7 @@ struct weft__trace {
 	uint64_t pc[WEFT__TRACE_MAX];
 };
 
-/* `fn` is the task's function.  Without an unwinder there are none. */
+/* `fn` is the task's function.  Without an unwinder the trace is empty. */
 void weft__trace_take(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t fn,
 		      struct weft__trace *ret_trace);

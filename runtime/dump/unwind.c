@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Unwinder - modules and symbols from libdw, cached by address; expressions of
+ * the unwind tables; and the steps from frame to frame.
+ */
 #include "runtime/dump/unwind.h"
 
 #include <dlfcn.h>
@@ -12,9 +16,9 @@
 
 enum { PLACES_FIRST = 1024, STACK_MAX = 8 };
 
-/* What is known of an address in the code. */
+/* What is known of an address in the code; in the hash table `slots`. */
 struct place {
-	uint64_t pc; /* 0: a slot that is free */
+	uint64_t pc;
 	Dwarf_Frame *frame; /* how to step from here; or NULL */
 	bool stepped;	    /* frame was looked up */
 	bool named;	    /* symbol was */
@@ -100,7 +104,7 @@ static struct place **slot_of(struct place **slots, size_t count, uint64_t pc)
 	return &slots[i];
 }
 
-/* False: there is no memory. */
+/* False: no memory. */
 static bool slots_grow(struct weft__unwinder *u)
 {
 	size_t count = u->slots_count * 2;
@@ -156,8 +160,8 @@ static void place_frame(struct weft__unwinder *u, struct place *place)
 		place->frame = NULL;
 }
 
-/* The compilation unit of an address.  The table that libdw looks into is not
- * written by every compiler. */
+/* The compilation unit of an address.  Not every compiler writes the table that
+ * libdw looks into. */
 static Dwarf_Die *unit_of(struct weft__unwinder *u, Dwfl_Module *module,
 			  uint64_t pc, Dwarf_Addr *ret_bias)
 {
@@ -189,8 +193,8 @@ static void place_line(struct weft__unwinder *u, Dwfl_Module *module,
 		symbol->directory = u->dw->dwarf_formstring(&attribute);
 }
 
-/* Variables that are zero at first lie behind what is mapped from the file, and
- * that is all that libdw knows of a module. */
+/* The module of an address.  libdw knows only what is mapped from the file;
+ * variables that are zero at first lie behind that. */
 static Dwfl_Module *module_of(struct weft__unwinder *u, uint64_t address)
 {
 	Dwfl_Module *module = u->dw->dwfl_addrmodule(u->modules, address);
@@ -236,14 +240,14 @@ weft__unwinder_symbol(struct weft__unwinder *u, uint64_t pc)
 
 /* ---- Expressions -------------------------------------------------------- */
 
-/* What one is evaluated with. */
+/* The state of an evaluation. */
 struct scene {
 	const struct weft__snapshot *snapshot;
 	const struct weft__registers *at;
 	uint64_t cfa; /* the frame's canonical address */
 	uint64_t stack[STACK_MAX];
 	unsigned height;
-	bool value; /* what is left is the value, not where it lies */
+	bool value; /* the result is the value, not its address */
 };
 
 static bool read_word(const struct weft__snapshot *snapshot, uint64_t address,
@@ -289,7 +293,7 @@ static bool push_register(struct scene *s, uint64_t number, uint64_t offset)
 	return read_register(s->at, number, &word) && push(s, word + offset);
 }
 
-/* Two words become one. */
+/* Combines the two topmost words into one. */
 static bool combine(struct scene *s, unsigned atom)
 {
 	uint64_t a, b;
@@ -314,7 +318,7 @@ static bool combine(struct scene *s, unsigned atom)
 	}
 }
 
-/* What compilers and linkers write into unwind tables. */
+/* Handles the operators that compilers and linkers write into unwind tables. */
 static bool operate(struct scene *s, const Dwarf_Op *op)
 {
 	uint64_t *top = s->height ? &s->stack[s->height - 1] : NULL;
@@ -384,7 +388,7 @@ static bool step_register(const struct weft__libdw *dw, Dwarf_Frame *frame,
 	return s->value || read_word(s->snapshot, *ret_word, ret_word);
 }
 
-/* Registers that a call preserves, but for the stack pointer. */
+/* Whether a call preserves the register; not the stack pointer. */
 static bool is_preserved(unsigned number)
 {
 #if defined(__x86_64__)
@@ -394,7 +398,7 @@ static bool is_preserved(unsigned number)
 #endif
 }
 
-/* To the caller of *at; false: it has none, or it cannot be found. */
+/* Steps to the caller of *at; false: there is none, or it cannot be found. */
 static bool step_by_table(const struct weft__libdw *dw, Dwarf_Frame *frame,
 			  const struct weft__snapshot *snapshot,
 			  struct weft__registers *at)
@@ -422,7 +426,7 @@ static bool step_by_table(const struct weft__libdw *dw, Dwarf_Frame *frame,
 	return true;
 }
 
-/* Code without a table, as a program may generate it. */
+/* Steps through code without a table, as a program may generate it. */
 static bool step_by_frame(const struct weft__snapshot *snapshot,
 			  struct weft__registers *at)
 {
@@ -451,7 +455,7 @@ static bool step(struct weft__unwinder *u, struct place *place,
 		       step_by_frame(snapshot, at);
 }
 
-/* aarch64: less what signs it (PAC). */
+/* The address without its signature (PAC, aarch64). */
 static uint64_t pc_plain(uint64_t pc)
 {
 #if defined(__x86_64__)
@@ -471,7 +475,7 @@ unsigned weft__unwind(struct weft__unwinder *u,
 
 	while (u && count < max && at.pc) {
 		at.pc = pc_plain(at.pc);
-		/* A call may be the last instruction of its function. */
+		/* The call may be the last instruction of its function. */
 		ret_pcs[count] = at.pc - at.returns;
 		place = place_at(u, ret_pcs[count++]);
 		if (!place || !step(u, place, snapshot, &at))

@@ -2,11 +2,11 @@
 /*
  * Unwinder - the frames of a snapshot, and their names.
  *
- * libdw finds the modules of the process, their unwind tables and symbols; the
- * steps from frame to frame are done here, so that what is known of a place in
- * the code is looked up once, however many tasks wait there.
+ * libdw finds the modules of the process, their unwind tables and symbols.  The
+ * steps from frame to frame are made here, so that an address is looked up
+ * once, even if many tasks wait there.
  *
- * For one thread.
+ * For use by one thread.
  */
 #ifndef WEFT_RUNTIME_DUMP_UNWIND_H
 #define WEFT_RUNTIME_DUMP_UNWIND_H
@@ -17,29 +17,29 @@
 struct weft__snapshot;
 struct weft__unwinder;
 
-/* Names are there as long as the unwinder. */
+/* The names live as long as the unwinder. */
 struct weft__symbol {
 	const char *name;   /* of the function or variable, or NULL */
-	const char *file;   /* or NULL; as it was compiled */
-	const char *directory; /* in that one */
+	const char *file;   /* or NULL; as given to the compiler */
+	const char *directory; /* that `file` is relative to */
 	const char *module; /* or NULL */
 	int line;
-	uint64_t begins; /* the function; or the module if it has no name */
-	uint64_t bytes;	 /* of the function or variable; 0: not told */
+	uint64_t begins; /* of the function; of the module if it has no name */
+	uint64_t bytes;	 /* of the function or variable; 0: unknown */
 };
 
-/* NULL: *ret_why says why. */
+/* NULL: *ret_why has the reason. */
 struct weft__unwinder *weft__unwinder_new(const char **ret_why);
-/* Of NULL nothing. */
+/* `unwinder` may be NULL. */
 void weft__unwinder_free(struct weft__unwinder *unwinder);
 
-/* Addresses within the instruction that runs or calls, the innermost first.
- * Returns how many; more than `most` are cut off. */
+/* Stores addresses within the instruction that runs or calls, the innermost
+ * first.  Returns their number; those beyond `max` are cut off. */
 unsigned weft__unwind(struct weft__unwinder *unwinder,
 		      const struct weft__snapshot *snapshot, uint64_t *ret_pcs,
 		      unsigned max);
 
-/* Of such an address, or of a function's, or of static data. */
+/* The symbol of such an address, of a function's, or of static data. */
 const struct weft__symbol *weft__unwinder_symbol(
 	struct weft__unwinder *unwinder, uint64_t pc);
 
