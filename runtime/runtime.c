@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starting and ending a runtime.
+ * Runtime - starting and ending one.
  *
- *	main returns --> DRAINS: what was submitted is cancelled and waited for
- *	the root scope is empty, or the time is up --> NOW: workers leave their
- *	loops all have left, refs too --> the driver is closed
- *	--> threads end
+ *	main returns
+ *	  --> DRAINS: submitted tasks are cancelled and waited for
+ *	the root scope is empty, or the time is up
+ *	  --> NOW: workers leave their loops
+ *	all have left, and all references are gone
+ *	  --> the driver is closed
+ *	  --> threads end
  *
- * No thread ends before the driver is closed: the kernel cancels what a thread
- * that exits had submitted, on whatever ring.
+ * No thread ends before the driver is closed: when a thread exits, the kernel
+ * cancels everything that it has submitted, on any ring.
  *
  * Orderings
- *   [runtime.stop]  `stopping` is stored before workers are unparked, and who
- *       runs acquires it once a tick; one that parks learns of it by its park
- *       word. Whoever ends a runtime stores `stopping`, then counts itself down
- *       in the root scope, release; who submits counts itself first, acquire.
- *       So what is counted later sees it, and what was counted sooner is waited
- *       for. Modelled in tests/model/model_stop.c and model_park.c.
- *   [runtime.left]  `left` add release -> load acquire of who closes the
- *       driver: all that the worker did.
- *   [runtime.ref]  `refs` sub release -> or and load acquire of who
- *       closes the driver, then frees the runtime: the calls of other threads
- *       are done with both.
+ *   [runtime.stop]  `stopping` is stored before workers are unparked.  A worker
+ *       that runs acquires it once a tick; one that parks learns of it through
+ *       its park word.  The thread or task that ends a runtime stores
+ *       `stopping`, then counts itself down in the root scope, release; a
+ *       submitter counts itself first, acquire.  So a submitter that is counted
+ *       later sees `stopping`, and one that was counted before is waited for.
+ *       Modelled in tests/model/model_stop.c and model_park.c.
+ *   [runtime.left]  `left` add release -> load acquire of the thread that
+ *       closes the driver: all that the worker did.
+ *   [runtime.ref]  `refs` sub release -> or and load acquire of the thread that
+ *       closes the driver, then frees the runtime: calls of other threads no
+ *       longer use either.
  *   [runtime.closed]  `closed` store release -> load acquire of the threads:
  *       the driver is closed.
  */
@@ -65,7 +69,7 @@ static void wake_all(struct weft_runtime *runtime)
 
 static void stop_now(struct weft_runtime *runtime)
 {
-	/* relaxed: who leaves its loop for it looks at nothing else. */
+	/* relaxed: a worker that leaves its loop for it reads nothing else. */
 	weft__store(&runtime->stopping, (uint32_t)WEFT__STOP_NOW, relaxed);
 	wake_all(runtime);
 }
@@ -80,7 +84,7 @@ void weft__runtime_drained(struct weft_runtime *runtime)
 		wake_all(runtime);
 }
 
-/* Until when tasks are waited for. */
+/* The time until which tasks are waited for. */
 static uint64_t drain_by_ns(struct weft_runtime *runtime)
 {
 	uint64_t now_ns = runtime->ops->now(runtime);
@@ -90,8 +94,8 @@ static uint64_t drain_by_ns(struct weft_runtime *runtime)
 	return now_ns + runtime->shutdown_ns;
 }
 
-/* From here on nothing is submitted, and what runs is cancelled.  Worker 0
- * stops the runtime at by_ns. */
+/* From here on no submission succeeds, and running tasks are cancelled.  Worker
+ * 0 stops the runtime at by_ns. */
 static void drain(struct weft_runtime *runtime, uint64_t by_ns)
 {
 	/* relaxed: published by `stopping`. */
@@ -127,7 +131,7 @@ unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
 	return count;
 }
 
-/* The time is up.  False: nothing is left but calls of threads, which end. */
+/* The time is up.  False: only calls of threads are left, and they end. */
 static bool abandon(struct weft_runtime *runtime)
 {
 	if (weft__runtime_name_survivors(runtime) == 0)
@@ -139,7 +143,7 @@ static bool abandon(struct weft_runtime *runtime)
 	return true;
 }
 
-/* A worker's part in stopping, once a tick.  False: leave the loop. */
+/* A worker's part in stopping, once a tick.  False: it leaves its loop. */
 bool weft__stop_step(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -155,7 +159,7 @@ bool weft__stop_step(struct weft__worker *worker)
 		return true;
 	if (abandon(runtime))
 		return false;
-	/* relaxed: this worker's own from here on. */
+	/* relaxed: from here on only this worker uses it. */
 	weft__store(&runtime->stop_by_ns, WEFT_NEVER, relaxed);
 	return true;
 }
@@ -182,7 +186,7 @@ uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
  * Threads.
  */
 
-/* A thread's life as a worker; returns when the driver may be closed. */
+/* A thread's life as a worker.  Returns when the driver may be closed. */
 static void worker_loop(struct weft__worker *worker)
 {
 	struct weft__worker *outer = weft__worker_self();
@@ -190,11 +194,11 @@ static void worker_loop(struct weft__worker *worker)
 
 	weft__worker_set(worker);
 	weft__fiber_thread_init(&worker->own);
-	/* relaxed: a number. */
+	/* relaxed: a number that publishes nothing. */
 	weft__store(&worker->thread, (uint32_t)syscall(SYS_gettid), relaxed);
 	while (weft__worker_step(worker))
 		;
-	/* relaxed: nobody helps it any more. */
+	/* relaxed: no worker helps this one any more. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	weft__store(&worker->thread, 0u, relaxed);
 	worker->ops->watch(worker, false);
@@ -217,8 +221,8 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
-/* Waits for another worker to leave; once the time is up, no longer if one
- * runs a task. */
+/* Waits for another worker to leave.  After the time is up, does not wait for a
+ * worker that runs a task. */
 static void close_wait(struct weft_runtime *runtime, uint32_t left,
 		       uint64_t *by_ns)
 {
@@ -230,15 +234,15 @@ static void close_wait(struct weft_runtime *runtime, uint32_t left,
 		weft__futex_wait_for(&runtime->left, left, *by_ns - now_ns);
 	} else {
 		*by_ns = WEFT_NEVER;
-		/* relaxed: who stops it has stored that, or seen it. */
+		/* relaxed: this thread has stored or seen DRAINS before. */
 		if (weft__load(&runtime->stopping, relaxed) ==
 		    WEFT__STOP_DRAINS)
 			(void)abandon(runtime);
 	}
 }
 
-/* Calls of other threads that are under way, and have no task to wait for: they
- * may have yet to wake a worker, by the driver. */
+/* Waits for calls of other threads that are under way and have no task to wait
+ * for: they may still have to wake a worker, through the driver. */
 static void refs_wait(struct weft_runtime *runtime)
 {
 	/* pairs: [runtime.ref] */
@@ -262,8 +266,8 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 		/* pairs: [runtime.left] */
 		uint32_t left = weft__load(&runtime->left, acquire);
 
-		/* relaxed: found out by this thread, or by worker 0, which has
-		 * left since. */
+		/* relaxed: set by this thread, or by worker 0, which has left
+		 * since. */
 		if (weft__load(&runtime->abandoned, relaxed)) {
 			/* Some may compute for ever; and none may end, since
 			 * tasks that are left may have operations in flight. */
@@ -287,7 +291,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 		pthread_join(runtime->threads[i], NULL);
 }
 
-/* Threads for the workers from `first` on.  On failure all are ended again. */
+/* Starts threads for the workers from `first` on.  On failure ends them all. */
 static int threads_start(struct weft_runtime *runtime, uint32_t first)
 {
 	int error = 0;
@@ -306,7 +310,7 @@ static int threads_start(struct weft_runtime *runtime, uint32_t first)
 	return -error;
 }
 
-/* What the calling thread gets in the end. */
+/* The result that the calling thread gets. */
 static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
 {
 	/* relaxed: see close_and_join. */
@@ -406,7 +410,8 @@ int weft_stop(struct weft_runtime *runtime)
 		return -EINVAL;
 	if (here && here->runtime == runtime)
 		return -EDEADLK;
-	/* One worker is the thread of weft_run(), which ends it. */
+	/* One worker is the thread of weft_run(), and that call ends the
+	 * runtime. */
 	if (runtime->threads_count < runtime->workers_count)
 		return -EINVAL;
 	/* This thread keeps the time: any worker may be computing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making a runtime with its workers, without threads, and freeing it.
+ * Runtime - making one with its workers, without threads, and freeing it.
  */
 #include "runtime/sched/runtime.h"
 
@@ -101,14 +101,14 @@ void weft__runtime_free(struct weft_runtime *runtime)
 }
 
 /*
- * Safeguards that a test switches off, to see that they are missed:
+ * Safeguards that a test switches off, to show that they are needed:
  *
- *	WEFT_TEST_HELP=off	nobody looks after a worker that computes
- *	WEFT_TEST_MONITOR=off	nobody looks up who was not woken
- *	WEFT_TEST_TIMER_SHARDS=off	only worker 0 turns shards, in its turn:
- *				not their owners, nor who helps, and arming
- *				does not cut its sleep short
- *	WEFT_TEST_TURN=off	the injection queue and what overflowed have no
+ *	WEFT_TEST_HELP=off	no worker helps one that computes
+ *	WEFT_TEST_MONITOR=off	no idle worker looks up unless it is woken
+ *	WEFT_TEST_TIMER_SHARDS=off	only worker 0 turns shards, in its tick:
+ *				not their owners, nor a helper, and arming
+ *				does not shorten its sleep
+ *	WEFT_TEST_TURN=off	the injection queue and overflowed tasks have no
  *				turn while there is other work
  */
 static bool test_switch_off(const char *name)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Await - what the waits of futures have in common.
+ * Await - what all waits of futures share: deadlines, interruption, turns.
  */
 #include "runtime/future/future.h"
 
@@ -13,7 +13,7 @@ _Static_assert(offsetof(struct weft__task, sleep) % _Alignof(struct weft__alarm)
 		       == 0,
 	       "an alarm fits into the record");
 
-/* ---- Its own deadline ---------------------------------------------------- */
+/* ---- The future's own deadline ------------------------------------------- */
 
 int weft_future_within(weft_nsec length_ns)
 {
@@ -60,7 +60,7 @@ void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 		(void)worker->ops->disarm(worker->runtime, &task->room->alarm);
 }
 
-/* The next of its deadlines that it was not told of. */
+/* The next of its deadlines that was not reported to it yet. */
 static uint64_t deadline_untold(const struct weft__task *task)
 {
 	const struct weft__future_room *room = task->room;
@@ -74,7 +74,8 @@ static uint64_t deadline_untold(const struct weft__task *task)
 	return next_ns;
 }
 
-/* Has it polled when its deadline passes, or once more if it has passed. */
+/* Makes the future be polled at its deadline, or once more if that has
+ * passed. */
 static void keep_deadline(struct weft__worker *worker, struct weft__task *task)
 {
 	uint64_t deadline_ns = deadline_untold(task);
@@ -127,8 +128,9 @@ int weft__future_interrupted(struct weft__worker *worker,
 	return now_ns >= task->room->own_ns ? -ETIMEDOUT : 0;
 }
 
-/* What it asked for is kept until it has begun; of a grant, until that comes,
- * as nothing else is in those words then. */
+/* Checks that the await is the same as before.  The words keep `on` and `with`
+ * until the wait has begun; for a grant, until that comes, as nothing else uses
+ * them then. */
 static void assert_same(const struct weft__task *task, const void *on,
 			uint64_t with)
 {
@@ -137,7 +139,7 @@ static void assert_same(const struct weft__task *task, const void *on,
 		     WEFT__AWAITS_ANOTHER);
 }
 
-/* It has done enough, and begins in its next turn. */
+/* The future has done enough for this turn; it begins the wait in the next. */
 static int put_off(struct weft__task *task, enum weft__awaits what)
 {
 	task->awaits = WEFT__AWAITS_LATER;
@@ -210,7 +212,7 @@ int weft__await_end(struct weft__worker *worker, struct weft__task *task, int r)
 
 int weft__await_turn(struct weft__task *task)
 {
-	/* As if somebody had woken it.  relaxed: it is the next to look. */
+	/* As if the future was woken.  relaxed: this worker looks next. */
 	weft__or(&task->state, WEFT__NOTIFIED, relaxed); /* mutate: wake */
 	return WEFT_PENDING;
 }

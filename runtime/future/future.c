@@ -15,7 +15,7 @@ static void begin(struct weft__worker *worker, struct weft__task *task)
 	task->state_at = on_heap ? task->arg_heap : task->state_inline;
 }
 
-/* For whoever looks at it while it is parked. */
+/* The wait reason, for threads that look at the future while it is parked. */
 static uint64_t reason_of(struct weft__task *task)
 {
 	switch (task->awaits) {
@@ -66,8 +66,8 @@ void weft__future_poll(struct weft__worker *worker, struct weft__task *task)
 	weft__future_end(worker, task, result);
 }
 
-/* The future may be the last of another runtime, which ends when it has gone
- * on. */
+/* The future may be the last task of another runtime, which ends after that
+ * task has gone on: so a reference keeps the runtime. */
 static void future_notify(struct weft_runtime *runtime,
 			  struct weft__worker *here, struct weft__task *task,
 			  uint64_t id)

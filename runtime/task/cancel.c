@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancel - asking tasks to end: by tasks of their runtime, and by others.
+ * Cancel - asks tasks to end: from tasks of their runtime, and from other
+ * threads.
  */
 #include <errno.h>
 
@@ -43,7 +44,7 @@ int weft_cancel_in(struct weft_runtime *runtime, struct weft_task handle)
 
 void weft_cancel_all(struct weft_runtime *runtime)
 {
-	/* What is cancelled may end, and the runtime with it. */
+	/* The cancelled tasks may end, and the runtime with them. */
 	weft__runtime_ref(runtime);
 	weft_scope_cancel(&runtime->root);
 	weft__runtime_unref(runtime);

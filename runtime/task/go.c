@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Go - starting tasks, from tasks and from other threads; and what a task may
+ * Go - starting tasks, from tasks and from other threads; and what a task can
  * ask about itself.
  */
 #include <errno.h>
@@ -73,7 +73,7 @@ static inline void go_options(struct weft_runtime *runtime,
 		weft__task_mark(task, WEFT__TASK_HANDLE);
 }
 
-/* A task that is ready to be queued, blank but for what it is to do. */
+/* A task that is ready to be queued, blank except for its work. */
 static inline struct weft__task *go_new(struct weft_runtime *runtime,
 					struct weft__worker *here,
 					struct weft_scope *scope, weft_fn fn,
@@ -84,7 +84,7 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 
 	if (weft__unlikely(weft__task_error(task)))
 		return task;
-	/* relaxed: nobody else knows the task. */
+	/* relaxed: no other thread knows the task. */
 	generation = weft__load(&task->state, relaxed) &
 		     ~(WEFT__GENERATION - 1);
 	/* relaxed: published by the queue that it enters. */
@@ -97,7 +97,7 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 	return task;
 }
 
-/* It inherits that of who starts it. */
+/* The task inherits the deadline of the task that starts it. */
 static __attribute__((noinline)) int go_deadline(struct weft__task *task)
 {
 	if (weft__task_is_future(task))
@@ -152,7 +152,8 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 		     "a task was started in a scope that is not open");
 	if (weft__unlikely(opts->ret_task && s->owner != self))
 		return -EPERM;
-	/* A cancellation that comes now meets the task when it first waits. */
+	/* A cancellation that comes now reaches the task when it first
+	 * waits. */
 	if (weft__unlikely(weft__scope_is(s, ~0u))) {
 		error = weft__scope_admit(s);
 		if (error < 0)
@@ -246,7 +247,7 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		opts->ret_task->id = weft__running_id(task);
 	/* relaxed: the caller keeps the runtime from ending meanwhile. */
 	weft__add(&s->pending, (int64_t)1, relaxed);
-	/* relaxed: counts. */
+	/* relaxed: a counter. */
 	weft__add(&runtime->roots_begun, (uint64_t)1, relaxed);
 	weft__enqueue(runtime, here, task);
 	return 0;
@@ -259,23 +260,24 @@ int weft_yield(void)
 
 	if (weft__unlikely(!self))
 		return -EPERM;
-	/* Or a task that only yields would not be told of it. */
+	/* Otherwise a task that only yields would not notice its deadline. */
 	weft__deadline_arm(worker, self);
 	if (!weft__turn_at_once(worker)) {
-		/* The slot's task, too, goes before the one that yields, and
-		 * must not fall behind it when the slot's cap is reached.
-		 * (weft__give_way(), in line: nothing else is done here.) */
+		/* The task in the hand-off slot, too, goes before the one that
+		 * yields, and must not fall behind it when the slot's cap is
+		 * reached.  (weft__give_way(), inlined: nothing else is
+		 * done.) */
 		weft__lifo_queue(worker);
 		worker = weft__switch_to(worker, weft__pick(worker),
 					 WEFT__LEFT_YIELD);
 	}
-	/* A task that only yields need not be found to be cancelled: it looks,
-	 * and has it made good when it links itself. */
+	/* A cancellation need not find a task that only yields: the task looks
+	 * here, and links itself, which sets its CANCELLED. */
 	if (weft__unlikely(weft__scope_is(weft__scope(self->scope),
 					  WEFT__SCOPE_CANCELLED)) &&
 	    !weft__task_is(self, WEFT__TASK_LINKED))
 		weft__scope_link(self);
-	/* Its alarm may have yet to go off. */
+	/* Its alarm may not have fired yet. */
 	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
 		weft__within_look(worker, self);
 	return weft__interrupted(worker, self);

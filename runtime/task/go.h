@@ -4,11 +4,11 @@
 
 #include "runtime/sched/runtime.h"
 
-/* Is a task to be started with arguments or options that make no sense? */
+/* Whether the arguments or options for a task make no sense. */
 bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
 		    const struct weft_task_opts *opts);
 
-/* Starts a task in the root scope; here may be NULL. */
+/* Starts a task in the root scope; `here` may be NULL. */
 int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		  weft_fn fn, const void *arg, size_t arg_bytes,
 		  const struct weft_task_opts *opts, bool raw_arg);

@@ -3,9 +3,9 @@
  * Join - waiting for a task's result: by the task that started it, which
  * suspends, and by foreign threads, which sleep on a futex.
  *
- * A task that is joined while it still sits in the LIFO slot is switched to at
- * once.  The joiner never runs others on its own stack: that nests without
- * bound and deadlocks when the helped task waits for the joiner.
+ * A task that is joined while it is still in the hand-off slot is switched to
+ * immediately.  The joiner never runs other tasks on its own stack: that nests
+ * without bound, and deadlocks when the helped task waits for the joiner.
  */
 #include <errno.h>
 
@@ -30,8 +30,8 @@ static int join_take(struct weft__worker *worker, struct weft__task *task,
 	return 0;
 }
 
-/* Takes what the joiner waits for out of this worker's slot, if it sits there
- * and may be switched to. */
+/* Takes the task that the joiner waits for out of this worker's hand-off slot,
+ * if it is there and may be switched to. */
 static inline bool join_claim(struct weft__worker *worker,
 			      struct weft__task *self, struct weft__task *task)
 {
@@ -147,8 +147,8 @@ void weft__join_unmark(struct weft__worker *worker, struct weft_task handle)
  * Foreign threads.
  */
 
-/* Takes a submitter's count off the root scope.  The last one ends the runtime,
- * and others may then, too. */
+/* Takes a submitter's count off the root scope.  The last one ends the runtime.
+ * From then on other threads may end it too, so a reference keeps it. */
 static void submit_end(struct weft_runtime *runtime)
 {
 	weft__atomic(int64_t) *pending = &weft__scope(&runtime->root)->pending;
@@ -185,7 +185,8 @@ void weft__task_wake_threads(struct weft__task *task)
 	weft__futex_wake(state_flags(task), INT32_MAX);
 }
 
-/* A handle of a scope's is its owner's alone. */
+/* Finds a task of the root scope.  The handles of another scope belong to its
+ * owner alone. */
 static struct weft__task *foreign_find(struct weft_runtime *runtime,
 				       struct weft_task handle)
 {
@@ -204,8 +205,8 @@ static struct weft__task *foreign_find(struct weft_runtime *runtime,
 	return task;
 }
 
-/* Spends a handle: who sets `mark` frees the record, or has it freed.  0 and
- * the state before, or -EBUSY: another thread waits; or -ESRCH. */
+/* Spends a handle: the thread that sets `mark` frees the record, or the task
+ * does.  0 and the state before; -EBUSY: another thread waits; -ESRCH. */
 static int foreign_claim(struct weft__task *task, struct weft_task handle,
 			 uint64_t mark, uint64_t *ret_state)
 {
@@ -239,7 +240,7 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 	/* Counted first, so that the runtime cannot end in between.
 	 * pairs: [runtime.stop] */
 	weft__add(&root->pending, (int64_t)1, acquire);
-	/* relaxed: acquired by the count, if need be. */
+	/* relaxed: the count acquires it, if need be. */
 	if (weft__load(&runtime->stopping, relaxed) != WEFT__STOP_NOT)
 		error = -ESHUTDOWN;
 	else
@@ -250,11 +251,11 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 }
 
 /*
- * A thread that waits looks for a while before it sleeps: for a short task the
- * two wakes, of the worker and of the thread, take longer than all else, and
- * the second is spared.  When that does not pay the while is halved, and then
- * left out; `spin_ns` below SPIN_NS_MIN counts the waits until the next try.
- * Who has one processor only needs it for the task.
+ * A thread that waits spins for a while before it sleeps.  For a short task the
+ * two wakes, of the worker and of the thread, take longer than everything else,
+ * and spinning saves the second.  When that does not pay, the while is halved,
+ * and finally skipped; `spin_ns` below SPIN_NS_MIN counts the waits until the
+ * next try.  A machine with one processor needs it for the task.
  */
 #define SPIN_NS_MIN 1000u
 
@@ -280,10 +281,10 @@ static void spin(struct weft_runtime *runtime, struct weft__task *task,
 	if (!runtime->spins)
 		return;
 	now_ns = runtime->ops->now(runtime);
-	/* A wait as short as that teaches nothing. */
+	/* Such a short wait shows nothing. */
 	if (deadline_ns < now_ns + WEFT__SPIN_NS)
 		return;
-	/* relaxed: threads that meet here only learn less. */
+	/* relaxed: concurrent threads only lose an update. */
 	spin_ns = weft__load(&runtime->spin_ns, relaxed);
 	if (spin_ns < SPIN_NS_MIN)
 		spin_ns = spin_ns + 1 < SPIN_NS_MIN ? spin_ns + 1 :
@@ -292,12 +293,12 @@ static void spin(struct weft_runtime *runtime, struct weft__task *task,
 		spin_ns = WEFT__SPIN_NS;
 	else
 		spin_ns = spin_ns / 2 < WEFT__SPIN_NS / 8 ? 0 : spin_ns / 2;
-	/* relaxed: as above. */
+	/* relaxed: the same. */
 	weft__store(&runtime->spin_ns, spin_ns, relaxed);
 }
 
-/* Sleeps while the state is that, until the deadline at most.  False: that has
- * passed. */
+/* Sleeps while the state is that, until the deadline at most.  False: the
+ * deadline has passed. */
 static bool foreign_sleep(struct weft_runtime *runtime, struct weft__task *task,
 			  uint64_t state, uint64_t deadline_ns)
 {
@@ -315,7 +316,7 @@ static bool foreign_sleep(struct weft_runtime *runtime, struct weft__task *task,
 	return true;
 }
 
-/* The thread waits no longer, unless the task has ended.  Returns the state
+/* The thread stops waiting, unless the task has ended.  Returns the state
  * before. */
 static uint64_t foreign_unclaim(struct weft__task *task)
 {
@@ -326,7 +327,7 @@ static uint64_t foreign_unclaim(struct weft__task *task)
 		state = weft__load(&task->state, acquire);
 		if (state & WEFT__DONE)
 			break;
-		/* relaxed: the handle is as it was before the wait. */
+		/* relaxed: publishes nothing; the handle is valid again. */
 	} while (!weft__cas(&task->state, &state, state & ~WEFT__JOINED,
 			    relaxed)); /* mutate: retry */
 	return state;
@@ -352,7 +353,7 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 		state = weft__load(&task->state, acquire);
 	if (!(state & WEFT__DONE))
 		state = foreign_unclaim(task);
-	/* It may still run: its record stays. */
+	/* The task may still run: its record stays. */
 	if (!(state & WEFT__DONE))
 		return -ETIMEDOUT;
 	if (ret_result)
@@ -361,7 +362,7 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 	return 0;
 }
 
-/* False: it has ended. */
+/* False: the task has ended. */
 static bool give_up(struct weft__task *task)
 {
 	/* relaxed: decided by the CAS. */
@@ -370,7 +371,7 @@ static bool give_up(struct weft__task *task)
 	do {
 		if (state & (WEFT__DONE | WEFT__FREE))
 			return false;
-		/* relaxed: it says all there is to say. */
+		/* relaxed: the flag carries no other data. */
 	} while (!weft__cas(&task->state, &state, state | WEFT__GIVEN_UP,
 			    relaxed)); /* mutate: retry */
 	return true;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local - what a task has of its own beyond its stack: values by keys, and what
- * is to be done at its end.  One list, newest first.
+ * Task-locals - what a task has of its own beyond its stack: values with keys,
+ * and deferred calls for its end.  One list, newest first.
  *
- * Few tasks have any, so their record has a flag for it and no more
- * (WEFT__TASK_LOCALS); the list begins in the header of the stack, in the word
- * that links stacks which no task has.
+ * Few tasks have any, so a record has only a flag for it (WEFT__TASK_LOCALS).
+ * The list begins in the header of the stack, in the word that links free
+ * stacks.
  *
- * The memory of an entry is the heap's: what is called at the end of a task
- * outlives the frames of its functions, and so cannot lie in them.
+ * An entry is allocated on the heap: a call deferred to the end of the task
+ * outlives the frames of its functions, so the entry cannot lie in them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +20,9 @@
 #include "runtime/task/task_local.h"
 
 struct weft__task_local {
-	struct weft__task_local *next;	  /* the one before */
+	struct weft__task_local *next;	  /* added before this one */
 	const struct weft_task_local_key *key; /* NULL: deferred */
-	weft_defer_fn fn;		  /* of what was deferred */
+	weft_defer_fn fn;		  /* the deferred call */
 	void *value;
 };
 
@@ -100,7 +100,7 @@ int weft_defer(weft_defer_fn fn, void *arg)
 	return fn ? local_add(task, NULL, fn, arg) : -EINVAL;
 }
 
-/* Takes an entry off, and does what is to be done for it; that may add more. */
+/* Removes an entry, and runs its call or destructor, which may add entries. */
 static void local_end(struct weft__task *task)
 {
 	struct weft__task_local local = *task->stack->locals;
@@ -121,7 +121,7 @@ void weft__task_locals_end(struct weft__task *task)
 }
 
 /*
- * Of blocks.
+ * Blocks.
  */
 
 void weft_deferred_run(struct weft_deferred *deferred)

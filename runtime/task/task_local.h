@@ -4,8 +4,8 @@
 
 #include "runtime/sched/task.h"
 
-/* The running task returns, and has LOCALS: runs what it deferred, and destroys
- * its values.  May suspend. */
+/* The running task returns, and has LOCALS: runs its deferred calls and
+ * destroys its values.  May suspend. */
 void weft__task_locals_end(struct weft__task *task);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Within - deadlines that hold for a block, and why a wait is to be given up.
+ * Within - deadlines that hold for a block, and the reason to end a wait early.
  *
  *	task->within --> [inner] --outer--> [outer] --outer--> [inherited]
  *
- * Each block knows the earliest deadline of itself and what encloses it.  Only
- * the innermost block has its alarm armed, for that time, and not before the
- * first real suspension inside it.  When it goes off the task gets EXPIRED;
- * which block that means is decided by the clock when the task looks.
+ * Each block knows the earliest deadline of itself and the blocks around it.
+ * Only the innermost block has its alarm armed, for that time, and not before
+ * the first real suspension inside it.  When the alarm fires, the task gets
+ * EXPIRED; the task then reads the clock to find the block whose deadline has
+ * passed.
  *
- * A shield puts a wall in front of the chain: blocks inside it are looked at,
- * those outside are not.
+ * A shield hides the blocks outside it: only blocks inside it are looked at.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ struct weft__within {
 	uint64_t earliest_ns; /* of this block and those around it */
 	struct weft_within *outer;
 	struct weft__task *task;
-	uint64_t inherited; /* the block of a task's whole life */
+	uint64_t inherited; /* this block spans the task's whole life */
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__within) <= sizeof(struct weft_within),
@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct weft__within) <= sizeof(struct weft_within),
 
 struct weft__shield_words {
 	struct weft_within *within; /* what the shield hides */
-	uint64_t hides;		    /* whether cancellation: not an outer one */
+	uint64_t hides;		    /* cancellation, and no outer one does */
 } __attribute__((may_alias));
 
 _Static_assert(sizeof(struct weft__shield_words) ==
@@ -46,7 +46,7 @@ static struct weft__within *block(struct weft_within *within)
 	return (struct weft__within *)(void *)within;
 }
 
-/* Makes it the task's innermost block; NULL: it has none. */
+/* Sets the task's innermost block; NULL: none. */
 static void within_set(struct weft__task *task, struct weft_within *within)
 {
 	unsigned flags = weft__task_flags(task, ~WEFT__TASK_WITHIN);
@@ -171,11 +171,11 @@ int weft__interrupted_slow(struct weft__worker *worker,
 	}
 	if (!(state & WEFT__EXPIRED))
 		return 0;
-	/* Cleared before the clock is read: an alarm that goes off in between
+	/* Cleared before the clock is read: an alarm that fires in between
 	 * sets it again.  pairs: [task.wake] */
 	weft__and(&task->state, ~WEFT__EXPIRED, acquire);
 	error = within_passed(worker, task);
-	/* Whom the task has started under that deadline has inherited it. */
+	/* Tasks started under that deadline have inherited it. */
 	if (error < 0)
 		/* relaxed: level-triggered, until the block ends. */
 		weft__or(&task->state, WEFT__EXPIRED, relaxed);
@@ -253,7 +253,7 @@ void weft__shield_leave(struct weft__shield *shield)
 	/* relaxed: the task's own flags. */
 	if (words->hides)
 		weft__and(&task->state, ~WEFT__SHIELDED, relaxed);
-	/* An alarm that went off meanwhile was ignored. */
+	/* An alarm that fired meanwhile was ignored. */
 	if (within_passed(worker, task) < 0)
 		weft__or(&task->state, WEFT__EXPIRED, relaxed);
 }

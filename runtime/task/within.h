@@ -7,7 +7,7 @@
 /* Opens a block for the deadline that the running task has inherited. */
 void weft__within_inherit(struct weft_within *within, struct weft__task *task);
 
-/* When the waits of a task that is held are given up, or WEFT_NEVER. */
+/* The time at which the waits of a held task end early, or WEFT_NEVER. */
 uint64_t weft__within_deadline(struct weft__task *task);
 
 #endif
