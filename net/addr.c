@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Socket addresses to and from text.
+ * Address - socket addresses to and from text.
  *
- * Every way in (parse, from_sockaddr) ends in one canonical form, so that
- * equal addresses have equal bytes, but for the flow label of IPv6:
+ * Every input (parse, from_sockaddr) ends in one canonical form, so that equal
+ * addresses have equal bytes, except for the flow label of IPv6:
  *
  *   I1  The length is exact for the family: that of sockaddr_in, that of
  *       sockaddr_in6, or for Unix as unix_bytes() says.
- *   I2  All of storage that does not belong to the address is zero.
- *   I3  Hence a Unix path of the full 108 bytes, which has no NUL within its
+ *   I2  All bytes of storage that do not belong to the address are zero.
+ *   I3  So a Unix path of the full 108 bytes, which has no NUL within its
  *       length, still has one behind it.
  *
- * Typed addresses are built aside and copied by memcpy: storage may not be
+ * Typed addresses are built separately and copied by memcpy: storage may not be
  * accessed through another struct's type.
  *
  * Rejected: scopes formatted by name.  That takes a system call per format, its
- * result changes when an interface is renamed, and a descriptor for it may not
- * be free just when an error is to be logged.
+ * result changes when an interface is renamed, and it needs a descriptor, which
+ * may not be free when an error must be logged.
  */
 #include <weft/addr.h>
 
@@ -73,7 +73,8 @@ static size_t unix_bytes(const struct sockaddr_un *un, size_t name_bytes)
 
 /* ---- Parse ------------------------------------------------------------ */
 
-/* All of @text is a decimal number up to @max, without a leading zero. */
+/* Parses @text, all of it, as a decimal number up to @max without leading
+ * zeros. */
 static int decimal_parse(const char *text, uint32_t max, uint32_t *ret_value)
 {
 	uint64_t value = 0;
@@ -104,7 +105,7 @@ static int port_parse(const char *text, in_port_t *ret_port)
 	return 0;
 }
 
-/* Copies what stands before @end, or fails if the copy has no room for it. */
+/* Copies the text before @end, or fails if the copy has no room for it. */
 static int part_copy(const char *text, const char *end, char *copy,
 		     size_t copy_bytes)
 {
@@ -117,8 +118,8 @@ static int part_copy(const char *text, const char *end, char *copy,
 	return 0;
 }
 
-/* As if_nametoindex(), which does not tell a lack of descriptors from a lack of
- * anything else. */
+/* As if_nametoindex(), which does not distinguish a lack of descriptors from
+ * other errors. */
 static int interface_index(const char name[IF_NAMESIZE], uint32_t *ret_index)
 {
 	struct ifreq request = { 0 };
@@ -136,9 +137,9 @@ static int interface_index(const char name[IF_NAMESIZE], uint32_t *ret_index)
 }
 
 /*
- * What stands before @end is a scope.  All digits are an index, so that what
- * format writes never becomes a name.  The kernel would cut a name at a colon
- * and take what is left for the name of another interface.
+ * Parses the text before @end as a scope.  All digits are an index, so that the
+ * output of format is never taken for a name.  The kernel would cut a name at a
+ * colon and take the rest for the name of another interface.
  */
 static int scope_parse(const char *text, const char *end, uint32_t *ret_scope)
 {
@@ -159,12 +160,12 @@ static int scope_parse(const char *text, const char *end, uint32_t *ret_scope)
 	return interface_index(scope, ret_scope);
 }
 
-/* @text is "[host]:port" or "[host%scope]:port". */
+/* Parses @text as "[host]:port" or "[host%scope]:port". */
 static int in6_parse(const char *text, struct weft_addr *addr)
 {
 	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
 	char host[INET6_ADDRSTRLEN];
-	/* The last one, for the name of an interface may contain it. */
+	/* The last one, since the name of an interface may contain it. */
 	const char *end = strrchr(text, ']');
 	const char *scope, *host_end;
 	int r;
@@ -334,7 +335,7 @@ static size_t in6_format(const struct weft_addr *addr, char *text)
 				scope, (unsigned int)ntohs(in6.sin6_port));
 }
 
-/* @at_start: an @ here would make an abstract name of a path. */
+/* @at_start: an @ here would turn a path into an abstract name. */
 static size_t byte_format(char byte, bool at_start, char *text)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -372,7 +373,7 @@ static size_t unix_format(const struct weft_addr *addr, char *text)
 	return at;
 }
 
-/* A caller may have filled in the struct; the length must not lead astray. */
+/* A caller may have filled in the struct, so the length is checked. */
 static bool unix_bytes_valid(size_t bytes)
 {
 	return bytes >= UNIX_HEAD_BYTES && bytes <= sizeof(struct sockaddr_un);
@@ -426,8 +427,8 @@ static int in6_take(const void *from, size_t bytes, struct weft_addr *ret_addr)
 }
 
 /*
- * The kernel returns a path of the full 108 bytes with a NUL behind it, in a
- * length that is one more than it takes.
+ * For a path of the full 108 bytes the kernel returns a NUL behind it, and a
+ * length that is one more than it accepts.
  */
 static int unix_take(const void *from, size_t bytes, struct weft_addr *ret_addr)
 {
@@ -451,7 +452,7 @@ static int unix_take(const void *from, size_t bytes, struct weft_addr *ret_addr)
 int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 			    struct weft_addr *ret_addr)
 {
-	/* Built aside, for @sockaddr may point into *@ret_addr. */
+	/* Built separately, since @sockaddr may point into *@ret_addr. */
 	struct weft_addr addr;
 	sa_family_t family;
 	int r;
@@ -460,7 +461,7 @@ int weft_addr_from_sockaddr(const struct sockaddr *sockaddr, socklen_t bytes,
 		      "the family comes first");
 	if (!sockaddr || !ret_addr || bytes < sizeof(family))
 		return -EINVAL;
-	/* By bytes, for @sockaddr need not be aligned. */
+	/* Copied, since @sockaddr need not be aligned. */
 	memcpy(&family, (const void *)sockaddr, sizeof(family));
 	if (family == AF_INET)
 		r = in_take(sockaddr, bytes, &addr);
@@ -527,7 +528,7 @@ bool weft_addr_equal(const struct weft_addr *a, const struct weft_addr *b)
 		return false;
 	if (weft_addr_family(a) == AF_INET6)
 		return in6_equal(a, b);
-	/* By I1 and I2 the rest is equal if all of its bytes are. */
+	/* By I1 and I2 equal addresses have equal bytes. */
 	return a->bytes == b->bytes &&
 	       memcmp(&a->storage, &b->storage, sizeof(a->storage)) == 0;
 }

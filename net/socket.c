@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Socket - makes stream sockets that listen or are connected; see the header.
+ */
 #include "net/socket.h"
 
 #include <errno.h>
@@ -35,7 +38,7 @@ static int opts_check(const struct weft_socket_opts *opts)
 	return 0;
 }
 
-/* A socket with its options set. */
+/* Opens a socket and sets its options. */
 static int socket_open(const struct weft_addr *addr,
 		       const struct weft_socket_opts *opts,
 		       weft__socket_set set)
@@ -71,7 +74,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 	fd = socket_open(addr, opts, set);
 	if (fd < 0)
 		return fd;
-	/* A Unix path must not come to life by accident of SO_REUSEADDR. */
+	/* Not for a Unix path: SO_REUSEADDR must not decide if it is bound. */
 	if (weft_addr_family(addr) != AF_UNIX)
 		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (r == 0)

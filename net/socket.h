@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Making stream sockets of any family.
+ * Socket - makes stream sockets of any family.
  */
 #ifndef WEFT_NET_SOCKET_H
 #define WEFT_NET_SOCKET_H
@@ -8,16 +8,16 @@
 #include <weft/addr.h>
 #include <weft/net.h>
 
-/* What is done to a socket before it is bound or connected.  0 or -errno. */
+/* Sets options of a socket before it is bound or connected.  0 or -errno. */
 typedef int (*weft__socket_set)(int fd, const struct weft_addr *addr,
 				const struct weft_socket_opts *opts);
 
-/* A socket that is bound and listens.  opts may be NULL. */
+/* Returns a socket that is bound and listens.  opts may be NULL. */
 int weft__socket_listen(const struct weft_addr *addr,
 			const struct weft_socket_opts *opts,
 			weft__socket_set set);
 
-/* A socket that is connected; suspends. */
+/* Returns a connected socket; suspends. */
 int weft__socket_connect(const struct weft_addr *addr,
 			 const struct weft_socket_opts *opts,
 			 weft__socket_set set);

@@ -8,7 +8,7 @@
 
 #include "net/socket.h"
 
-/* "[::]" takes IPv4 too, whatever the system's default is. */
+/* "[::]" takes IPv4 too, regardless of the system's default. */
 static int tcp_set(int fd, const struct weft_addr *addr,
 		   const struct weft_socket_opts *opts)
 {
@@ -18,7 +18,7 @@ static int tcp_set(int fd, const struct weft_addr *addr,
 	if (weft_addr_family(addr) == AF_INET6)
 		r = weft__socket_set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY,
 					 only_ipv6);
-	/* Connections inherit it from their listener. */
+	/* Connections inherit the option from their listener. */
 	if (r == 0 && !opts->delay)
 		r = weft__socket_set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 	return r;
@@ -33,7 +33,7 @@ static int tcp_parse(const char *address, struct weft_addr *ret_addr)
 	return weft_addr_family(ret_addr) == AF_UNIX ? -EAFNOSUPPORT : 0;
 }
 
-/* Where there is no IPv6, any address is any of IPv4. */
+/* On a system without IPv6, the wildcard address means IPv4's. */
 static int listen_ipv4(const char *address, const struct weft_socket_opts *opts)
 {
 	char text[sizeof("0.0.0.0:65535")];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping by a future: its alarm is in its record.  One that has a deadline,
- * too, sets it for whichever is earlier.
+ * Await sleep - a future sleeps: the alarm is in its record, and is set for its
+ * deadline if that is earlier.
  */
 #include <string.h>
 
@@ -39,7 +39,8 @@ static int sleep_end(struct weft__worker *worker, struct weft__task *task,
 
 	if (alarm->armed) /* mutate: recheck=false */
 		(void)worker->ops->disarm(worker->runtime, alarm);
-	/* A record that goes has no scopes. */
+	/* A record has its scopes in the same words, and none when it is
+	 * freed. */
 	memset(alarm, 0, WEFT__ALARM_FUTURE_BYTES);
 	task->awaits = WEFT__AWAITS_NOTHING;
 	return r;
@@ -76,7 +77,7 @@ int weft_await_sleep(weft_nsec length_ns)
 	struct weft__task *task = weft__polled(weft__worker_self());
 	uint64_t until_ns = WEFT_NEVER;
 
-	/* Only the call that begins it asks for the time. */
+	/* Only the call that begins the wait reads the clock. */
 	if (task && task->awaits != WEFT__AWAITS_TIME)
 		until_ns = weft__deadline_after(length_ns);
 	return weft_await_sleep_until(until_ns);

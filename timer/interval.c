@@ -5,8 +5,8 @@
 
 #include "runtime/base/assert.h"
 
-/* A tick so much later than its time, or by a whole period, was missed; less is
- * what a timer and a busy worker always cost. */
+/* A tick was missed if it is this late, or late by a whole period.  A timer and
+ * a busy worker always cost a smaller delay. */
 #define LATE_NS 1000000u
 
 static weft_nsec plus(weft_nsec time_ns, weft_nsec length_ns)
@@ -30,7 +30,8 @@ int weft_interval_init(struct weft_interval *interval, weft_nsec period_ns,
 	return 0;
 }
 
-/* Sets the next tick; returns how many the one just met stands for. */
+/* Sets the next tick; returns the number of ticks that the last one stands
+ * for. */
 static int64_t interval_step(struct weft_interval *interval, weft_nsec now_ns)
 {
 	weft_nsec late_ns = now_ns - interval->next_ns;

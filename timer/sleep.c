@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Sleep - a task that waits for an alarm on its stack, under the deadlines and
+ * cancellations that hold for it.
+ */
 #include "timer/sleep.h"
 
 #include <weft/time.h>
@@ -7,15 +11,15 @@
 
 enum { GO_ON = 1 };
 
-/* What has come of the wait: 0, -errno, or GO_ON. */
+/* The state of the wait: 0, -errno, or GO_ON. */
 static int wait_state(struct weft__worker *worker, struct weft__task *task,
 		      const struct weft__alarm *alarm, uint64_t deadline_ns)
 {
 	uint64_t block_ns, now_ns;
 	int error;
 
-	/* An alarm is never early: only if something else may decide is the
-	 * clock asked, which takes longer than the switch. */
+	/* An alarm is never early.  So the clock is read only if a deadline
+	 * may decide; reading it takes longer than the switch. */
 	if (weft__likely(!weft__task_is(task, WEFT__TASK_WITHIN))) {
 		if (weft__timer_shards_fired(alarm))
 			return 0;
@@ -24,8 +28,8 @@ static int wait_state(struct weft__worker *worker, struct weft__task *task,
 	}
 	block_ns = task->within ? weft_deadline() : WEFT_NEVER;
 	now_ns = worker->ops->now(worker->runtime);
-	/* Both may have passed before the task came to run: the earlier one
-	 * decides, whether or not its alarm has gone off yet. */
+	/* Both times may have passed before the task ran: the earlier one
+	 * decides, even if its alarm has not fired yet. */
 	if (now_ns >= block_ns && block_ns < deadline_ns)
 		/* relaxed: the task reads its own word. */
 		weft__or(&task->state, WEFT__EXPIRED, relaxed);
@@ -40,8 +44,8 @@ int weft__sleep_wait(struct weft__worker *worker, struct weft__task *task,
 {
 	int state = weft__interrupted(worker, task);
 
-	/* What has ended by now is not even begun: a loop of the shortest
-	 * sleeps is to end, too. */
+	/* A wait that has ended already is not begun: a loop of very short
+	 * sleeps must end, too. */
 	if (weft__unlikely(state < 0))
 		return state;
 	weft__wait_begin(worker, task);
@@ -64,8 +68,8 @@ static int sleep_until(struct weft__worker *worker, struct weft__task *task,
 	if (deadline_ns != WEFT_NEVER)
 		worker->ops->arm(worker, &alarm, deadline_ns);
 	error = weft__sleep_wait(worker, task, &alarm, deadline_ns);
-	/* It lies on this stack.  Through the runtime: the worker may be
-	 * another one by now. */
+	/* The alarm lies on this stack.  Disarmed through the runtime: the
+	 * worker may be another one by now. */
 	if (alarm.armed)
 		(void)runtime->ops->disarm(runtime, &alarm);
 	return error;

@@ -6,8 +6,8 @@
  *	  ^             |                 |
  *	  '--- clear ---'<- wait, clear --'
  *
- * `armed` of the alarm means SET or OFF.  An alarm that goes off while its task
- * does something else wakes it for nothing, which every wait allows for.
+ * `armed` of the alarm means SET or OFF.  An alarm that fires while its task
+ * does something else wakes the task needlessly; every wait allows for that.
  */
 #include <errno.h>
 
@@ -77,7 +77,7 @@ int weft_timer_wait(struct weft_timer *timer)
 	if (!t->alarm.armed)
 		return -EINVAL;
 	runtime = worker->runtime;
-	/* Another task has set it: from now on it is for this one. */
+	/* Another task has set the timer: from now on it is for this one. */
 	if (t->alarm.task != weft__running_id(task)) {
 		(void)timer_disarm(runtime, t);
 		timer_arm(worker, task, t);

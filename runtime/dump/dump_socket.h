@@ -7,7 +7,7 @@
 #define WEFT_RUNTIME_DUMP_DUMP_SOCKET_H
 
 /* A non-blocking listener.  Replaces a socket's file if no process listens at
- * it. -EADDRINUSE, -EINVAL (the path is too long), or an error of socket(2) or
+ * it.  -EADDRINUSE, -EINVAL (the path is too long), or an error of socket(2) or
  * bind(2). */
 int weft__dump_socket_open(const char *path);
 

@@ -28,7 +28,7 @@ struct weft__waiter *weft__await_in(struct weft__worker *worker,
 	return &room->waiter;
 }
 
-/* True: it was in the queue still, and nothing is granted to it any more. */
+/* True: it was still in the queue, and no grant can come any more. */
 static bool leave(struct weft__task *task, struct weft__waiters *waiters,
 		  struct weft__lock *lock)
 {

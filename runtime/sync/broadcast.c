@@ -3,16 +3,17 @@
  * Broadcast - the last values that were sent, each with a number, and
  * subscribers that know the number they want next.
  *
- * Who waits is woken to look again: nothing is handed over, so a wait that is
- * interrupted has nothing to give back.
+ * A waiter is woken to look again.  No value is handed over, so an interrupted
+ * wait has nothing to give back.
  *
  * Invariants
  *   R1  Value n lies in place n % capacity until n + capacity is sent; it is
  *       written and copied under the lock, so it is whole.
- *   R2  A subscriber's `next` goes up by one for each value that it gets or is
- *       told to have missed.
- *   R3  Who waits has found, under the lock, that its next value was not sent;
- *       whoever sends it, or closes, takes all out of the queue and wakes them.
+ *   R2  A subscriber's `next` goes up by one for each value that it gets, or
+ *       that a call reports as missed.
+ *   R3  A waiter has found, under the lock, that its next value was not sent
+ *       yet. A send or a close takes all waiters out of the queue and wakes
+ *       them.
  *
  * Modelled in tests/model/model_broadcast.c.
  */
@@ -30,7 +31,7 @@ struct broadcast {
 	uint32_t capacity;   /* immutable */
 	struct weft__lock lock;
 	bool closed;		      /* under lock */
-	uint64_t sent;		      /* under lock: how many so far */
+	uint64_t sent;		      /* under lock: values so far */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved[2];
 } __attribute__((may_alias));
@@ -40,7 +41,7 @@ _Static_assert(sizeof(struct broadcast) == sizeof(struct weft_broadcast),
 
 struct subscriber {
 	struct broadcast *from;
-	uint64_t next; /* the number of the value it wants */
+	uint64_t next; /* the number of the next value */
 	uint64_t reserved[2];
 } __attribute__((may_alias));
 
@@ -108,7 +109,7 @@ int weft_broadcast_send(struct weft_broadcast *broadcast, const void *item)
 	return 0;
 }
 
-/* Under the lock: how many were missed, or -EPIPE, -EAGAIN. */
+/* Under the lock: the number of missed values, or -EPIPE, -EAGAIN. */
 static int64_t recv_now(struct broadcast *b, struct subscriber *s,
 			void *ret_item)
 {

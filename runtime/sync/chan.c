@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Channel - sends and receives, by tasks and by futures.  The header has the
+ * model and the invariants C1 to C3.
+ */
 #include "runtime/sync/chan.h"
 
 #include "runtime/sync/await_grant.h"
@@ -7,7 +11,7 @@
 
 /* ---- The ring; under the lock ------------------------------------------ */
 
-/* Most values are a word, or two. */
+/* Most values are one or two words. */
 static inline void item_copy(void *to, const void *from, uint32_t bytes)
 {
 	if (weft__likely(bytes == 8))
@@ -44,7 +48,7 @@ static inline void ring_take(struct weft__chan *c, void *item)
 
 /* ---- One step; under the lock ------------------------------------------ */
 
-/* Looked at here alone: whatever is handed over, one side first had to wait. */
+/* Checked here only: before any value is passed, one side has to wait. */
 static int chan_waits(const struct weft__chan *c)
 {
 	weft__assert(c->item_bytes,
@@ -75,7 +79,7 @@ static inline int send_now(struct weft__chan *c, const void *item,
 	return 0;
 }
 
-/* The ring is empty. */
+/* Receives while the ring is empty. */
 static int recv_from_sender(struct weft__chan *c, void *item,
 			    struct weft__waiter **ret_worker)
 {
@@ -136,7 +140,7 @@ int weft_chan_init(struct weft_chan *chan, void *room, size_t capacity,
 	return 0;
 }
 
-/* Queues the caller, and drops the lock. */
+/* Queues the caller, drops the lock, and waits. */
 static __attribute__((noinline)) int chan_wait(struct weft__chan *c,
 					       struct weft__waiters *queue,
 					       struct weft__worker *worker,
@@ -156,7 +160,7 @@ static __attribute__((noinline)) int chan_wait(struct weft__chan *c,
 	return r == WEFT__CHAN_CLOSED ? -EPIPE : r;
 }
 
-/* Drops the lock, and tells who waited and was met. */
+/* Drops the lock, and grants the other side's wait, if there was one. */
 static inline void chan_leave(struct weft__chan *c,
 			      struct weft__worker *worker,
 			      struct weft__waiter *met)
@@ -202,7 +206,7 @@ int weft_chan_recv(struct weft_chan *chan, void *ret_item)
 	return r;
 }
 
-/* The end of a call that does not wait. */
+/* Ends a call that does not wait. */
 static int chan_tried(struct weft__chan *c, struct weft__waiter *met, int r)
 {
 	chan_leave(c, weft__sync_worker(), met);
@@ -243,8 +247,8 @@ int weft_chan_push(struct weft_chan *chan, const void *item,
 	weft__lock_take(&c->lock);
 	r = send_now(c, item, &met);
 	if (r == WEFT__CHAN_WAITS && c->capacity) {
-		/* Full: the place of the oldest.  Senders that wait go on
-		 * waiting, for it is full again. */
+		/* The ring is full: takes the place of the oldest value.  The
+		 * ring stays full, so senders that wait go on waiting. */
 		ring_take(c, ret_dropped);
 		ring_put(c, item);
 		weft__lock_drop(&c->lock);
@@ -283,7 +287,7 @@ size_t weft_chan_count(const struct weft_chan *chan)
 }
 
 /*
- * By a future.
+ * Futures.
  */
 
 static int await_begin(struct weft__worker *worker, struct weft__task *task,

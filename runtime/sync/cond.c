@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Condition - a waiter is queued before its mutex is let go: who changes, under
- * that mutex, what it waits for finds it.
+ * Condition - a waiter is queued before its mutex is unlocked: a task that
+ * changes the condition under that mutex finds it.
  */
 #include "runtime/sync/mutex.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event and notification - a flag, and who waits for it.  An event's stays
- * until it is cleared; a notification's is taken by who does not have to wait.
+ * Event and notification - a flag, and waiters for it.  An event's flag stays
+ * set until it is cleared; a notification's is taken by one call that need not
+ * wait.
  */
 #include <weft/sync.h>
 
@@ -45,7 +46,7 @@ static int flag_wait(struct flag *f, bool stays)
 			     stays ? WEFT__ON_EVENT : WEFT__ON_NOTIFICATION, f);
 }
 
-/* Lets all go on that wait, and sets the flag, or leaves it. */
+/* Releases all waiters, and sets the flag or leaves it as it is. */
 static void flag_release(struct flag *f, bool set)
 {
 	weft__lock_take(&f->lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Once - the first to come runs the function; who comes meanwhile waits, and
- * looks again.  A failure lets one of those try.
+ * Once - the first caller runs the function; callers that come meanwhile wait,
+ * and look again.  After a failure one of them runs it.
  */
 #include <weft/sync.h>
 
@@ -12,7 +12,7 @@ enum { NOT_YET, RUNS, DONE };
 struct once {
 	struct weft__lock lock;
 	uint32_t state; /* under lock */
-	uint64_t owner; /* under lock: who runs it */
+	uint64_t owner; /* under lock: the task that runs it */
 	int64_t result; /* under lock */
 	struct weft__waiters waiters; /* under lock */
 	uint64_t reserved;

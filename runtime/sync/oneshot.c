@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Oneshot - one value, from one sender to one receiver, and memory that belongs
- * to both: whoever is the second to let go frees it.
+ * Oneshot - one value, from one sender to one receiver, in memory that belongs
+ * to both: the second side to leave frees it.
  *
  *	      send, drop		      send, drop
  *	EMPTY ----------> FULL, DROPPED	<----------- waiter
@@ -12,16 +12,17 @@
  *	  '------> GONE ---> freed, by the sender, by the receiver
  *
  * Invariants
- *   O1  Each side leaves once, by its last call; who finds that the other has
- *       left frees the memory, and who does not touches it no more.
+ *   O1  Each side leaves once, with its last call.  The side that finds that
+ *       the other has left frees the memory; the other side no longer touches
+ *       it.
  *   O2  A waiter that the sender finds is granted once, after the value is
- *       there, and is not touched after that.  One that is interrupted takes
- *       its waiter back first; if it cannot, the value or the end is coming,
+ *       there, and is not touched after that.  An interrupted receiver takes
+ *       its waiter back first.  If it cannot, the value or the end is coming,
  *       and it waits for that.
  *
  * Orderings
- *   [oneshot.pass]  each leave acq_rel, the waiter's address release, looks
- *       acquire: the value, the waiter, and that the other side is through with
+ *   [oneshot.pass]  each leave acq_rel, the waiter's address release, loads
+ *       acquire: the value, the waiter, and that the other side no longer uses
  *       the memory.
  *
  * Modelled in tests/model/model_oneshot.c.
@@ -33,13 +34,13 @@
 
 #include "runtime/sched/waiter.h"
 
-/* The word; or the address of the waiter. */
+/* Values of the word, which otherwise holds the address of the waiter. */
 enum { EMPTY, FULL, DROPPED, GONE };
 
 struct weft_oneshot {
 	weft__atomic(uintptr_t) word;
 	size_t item_bytes; /* immutable */
-	/* The sender's, then the receiver's. */
+	/* Of the sender, then of the receiver. */
 	_Alignas(max_align_t) unsigned char item[];
 };
 
@@ -52,14 +53,14 @@ int weft_oneshot_new(size_t item_bytes, struct weft_oneshot **ret_oneshot)
 	o = malloc(sizeof(*o) + item_bytes);
 	if (!o)
 		return -ENOMEM;
-	/* relaxed: nobody else knows it. */
+	/* relaxed: no other task knows it. */
 	weft__store(&o->word, (uintptr_t)EMPTY, relaxed);
 	o->item_bytes = item_bytes;
 	*ret_oneshot = o;
 	return 0;
 }
 
-/* The sender's last step. */
+/* The sender's last access. */
 static int sender_leave(struct weft_oneshot *o, uintptr_t how)
 {
 	/* pairs: [oneshot.pass] */
@@ -89,7 +90,7 @@ void weft_oneshot_drop(struct weft_oneshot *oneshot)
 	(void)sender_leave(oneshot, DROPPED);
 }
 
-/* The sender has left. */
+/* Called after the sender has left. */
 static int receiver_leave(struct weft_oneshot *o, uintptr_t word,
 			  void *ret_item)
 {
@@ -99,7 +100,8 @@ static int receiver_leave(struct weft_oneshot *o, uintptr_t word,
 	return word == FULL ? 0 : -EPIPE;
 }
 
-/* Until the sender has left; or why the wait was interrupted. */
+/* Waits until the sender has left.  Returns the error of an interrupted
+ * wait. */
 static int oneshot_wait(struct weft_oneshot *o, struct weft__worker *worker)
 {
 	struct weft__wait wait;
@@ -109,17 +111,17 @@ static int oneshot_wait(struct weft_oneshot *o, struct weft__worker *worker)
 
 	weft__waiter_init(&w, &wait, worker, NULL, 0);
 	weft__wait_on(&wait, WEFT__ON_ONESHOT, o);
-	/* pairs: [oneshot.pass]; of a failure the caller looks again. */
+	/* pairs: [oneshot.pass]; after a failure the caller loads again. */
 	if (!weft__cas(&o->word, &expected, (uintptr_t)&w, release))
 		return 0;
 	r = weft__wait(&wait, true);
 	if (weft__likely(r == 0))
 		return 0;
 	expected = (uintptr_t)&w;
-	/* relaxed: takes back what nobody has seen; mutate: recheck=true */
+	/* relaxed: the sender has not seen the waiter; mutate: recheck=true */
 	if (weft__cas(&o->word, &expected, (uintptr_t)EMPTY, relaxed))
 		return r;
-	/* The sender has the waiter in its hands. */
+	/* The sender has found the waiter and will grant it. */
 	return weft__wait(&wait, false);
 }
 

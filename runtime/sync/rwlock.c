@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader-writer lock - handed over in the order in which it was asked for: who
- * waits at the head is served when it can be, with the readers right behind a
- * reader.
+ * Reader-writer lock - granted in the order of requests: the waiter at the head
+ * gets the lock as soon as possible; if it is a reader, so do the readers
+ * directly behind it.
  *
- *   R1  The oldest that waits cannot have the lock: it is a writer while
- *       somebody holds it, or a reader while a writer does.  Whatever changes
- *       that, an unlock or a waiter that leaves, serves the head.
+ *   R1  The oldest waiter cannot have the lock: it is a writer while any task
+ *       holds the lock, or a reader while a writer holds it.  A call that
+ *       changes that, an unlock or a waiter that leaves, serves the head.
  */
 #include <weft/sync.h>
 
@@ -43,7 +43,8 @@ uint64_t weft__rwlock_writer(const void *rwlock, uint64_t *ret_readers)
 	return writer;
 }
 
-/* For that task, or a thread; to a reader it is the same. */
+/* Takes the lock for that task; NULL: for a thread.  A reader's task is
+ * ignored. */
 static bool rwlock_take(struct rwlock *l, uint32_t want,
 			struct weft__task *task)
 {
@@ -56,7 +57,8 @@ static bool rwlock_take(struct rwlock *l, uint32_t want,
 	return true;
 }
 
-/* Takes out of the queue who can have the lock; under the inner one. */
+/* Takes the waiters that can have the lock out of the queue; under the inner
+ * lock. */
 static struct weft__waiter *rwlock_serve(struct rwlock *l)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
@@ -105,7 +107,7 @@ static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
 	r = weft__waiter_wait(&w, &l->waiters, &l->lock);
 	if (weft__likely(r == 0))
 		return 0;
-	/* R1: a writer that leaves makes way for readers. */
+	/* R1: if a writer leaves, readers behind it may have the lock. */
 	weft__lock_take(&l->lock);
 	rwlock_serve_and_grant(l);
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cases of a select that are no channels: points in time, ends of tasks,
- * descriptors.
+ * Select cases - those without a channel: points in time, ends of tasks,
+ * descriptors.  select.h has the model and S3 and S4.
  */
 #include <poll.h>
 
@@ -16,7 +16,7 @@ static struct weft_task task_of(const struct weft_case *which)
 
 /* ---- Looking ------------------------------------------------------------- */
 
-/* A system call that does not wait. */
+/* Asks with a system call that does not wait. */
 static int look_at_descriptor(const struct weft_case *which)
 {
 	struct pollfd p = {
@@ -69,7 +69,7 @@ struct poll_arg {
 	uint32_t index;
 };
 
-/* A task of its own, which ends before the select does. */
+/* The task that waits for a descriptor; it ends before the select does. */
 static int64_t poll_body(void *arg)
 {
 	struct poll_arg *a = arg;
@@ -79,7 +79,8 @@ static int64_t poll_body(void *arg)
 	int r = which->poll((int)which->number, which->events);
 	struct weft__worker *worker = weft__worker_self();
 
-	/* Not if it was the descriptor that was closed. */
+	/* The select has ended, unless it was the descriptor that was
+	 * closed. */
 	if (r == -ECANCELED && weft__interrupted(worker, worker->current))
 		return 0;
 	if (!weft__wait_claim(&s->wait)) /* mutate: recheck=false */
@@ -130,7 +131,7 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 	worker->ops->arm(worker, &s->alarm, earliest_ns); /* mutate: wake */
 }
 
-/* By an earlier case, for the same task. */
+/* Whether an earlier case has marked the same task. */
 static bool is_marked(struct weft__select *s, const struct weft_case *which)
 {
 	for (struct weft_case *other = s->cases; other != which; other++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Count and barrier - who waits goes on when a number is reached.
+ * Count and barrier - waiters go on when a number is reached.
  */
 #include <weft/sync.h>
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Watch - a value and how often it was changed; who waits is woken to look
+ * Watch - a value and the number of its changes.  A waiter is woken to look
  * again.
  *
  * Invariants
  *   T1  The value and its version change together, under the lock: a copy is
- *       whole, and of the version that it is said to be.
- *   T2  Who waits has found, under the lock, that its version is the last one;
- *       whoever changes it, or closes, takes all out of the queue and wakes
- *       them.
+ *       whole, and belongs to the version returned with it.
+ *   T2  A waiter has found, under the lock, that its version is the last one.
+ *       A change or a close takes all waiters out of the queue and wakes them.
  *
  * Modelled in tests/model/model_broadcast.c.
  */
@@ -19,7 +18,7 @@
 #include "runtime/sched/waiter.h"
 
 struct watch {
-	char *value;	     /* immutable; what it points to: under lock */
+	char *value;	     /* immutable; its bytes: under lock */
 	uint32_t item_bytes; /* immutable */
 	uint32_t reserved;
 	struct weft__lock lock;
