@@ -38,7 +38,7 @@ enum {
 	ESCAPE_BYTES = 4,
 };
 
-static_assert(UNIX_PATH_BYTES_MAX == 108, "the header says so");
+static_assert(UNIX_PATH_BYTES_MAX == 108, "the header names it");
 static_assert(sizeof("unix:") + ESCAPE_BYTES * UNIX_PATH_BYTES_MAX <=
 		      WEFT_ADDR_TEXT_BYTES,
 	      "a Unix path fits");
@@ -71,7 +71,7 @@ static size_t unix_bytes(const struct sockaddr_un *un, size_t name_bytes)
 	return UNIX_HEAD_BYTES + name_bytes;
 }
 
-/* ---- Parse ------------------------------------------------------------ */
+/* ---- Parse --------------------------------------------------------------- */
 
 /* Parses @text, all of it, as a decimal number up to @max without leading
  * zeros. */
@@ -307,7 +307,7 @@ int weft_addr_parse(const char *text, struct weft_addr *ret_addr)
 	return 0;
 }
 
-/* ---- Format ----------------------------------------------------------- */
+/* ---- Format -------------------------------------------------------------- */
 
 static size_t in_format(const struct weft_addr *addr, char *text)
 {
@@ -401,7 +401,7 @@ int weft_addr_format(const struct weft_addr *addr, char *text,
 	return bytes > 0 ? (int)bytes : -EINVAL;
 }
 
-/* ---- Sockaddr --------------------------------------------------------- */
+/* ---- Sockaddr ------------------------------------------------------------ */
 
 static int in_take(const void *from, size_t bytes, struct weft_addr *ret_addr)
 {
@@ -487,7 +487,7 @@ socklen_t weft_addr_sockaddr_bytes(const struct weft_addr *addr)
 	return addr->bytes;
 }
 
-/* ---- Questions -------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------- */
 
 int weft_addr_family(const struct weft_addr *addr)
 {

@@ -51,9 +51,7 @@
 #include "runtime/task/join.h"
 #include "runtime/task/scope.h"
 
-/*
- * Stopping.
- */
+/* ---- Stopping ------------------------------------------------------------ */
 
 static void wake_all(struct weft_runtime *runtime)
 {
@@ -182,9 +180,7 @@ uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
 	return by_ns - now_ns < wait_ns ? by_ns - now_ns : wait_ns;
 }
 
-/*
- * Threads.
- */
+/* ---- Threads ------------------------------------------------------------- */
 
 /* A thread's life as a worker.  Returns when the driver may be closed. */
 static void worker_loop(struct weft__worker *worker)

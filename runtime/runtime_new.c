@@ -41,9 +41,7 @@ static int opts_check(const struct weft_opts *opts)
 	return opts->reserved ? -EINVAL : 0;
 }
 
-/*
- * Making and freeing.
- */
+/* ---- Making and freeing -------------------------------------------------- */
 
 static struct weft__worker *worker_new(struct weft_runtime *runtime,
 				       uint32_t index, bool alone)

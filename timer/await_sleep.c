@@ -10,7 +10,7 @@
 
 _Static_assert(offsetof(struct weft__timer, deadline_ns) ==
 		       WEFT__SLEEP_UNTIL * sizeof(uint64_t),
-	       "who looks at a future that sleeps finds until when");
+	       "a look at a sleeping future finds its time there");
 
 static int sleep_begin(struct weft__worker *worker, struct weft__task *task,
 		       uint64_t until_ns)

@@ -40,9 +40,7 @@ static inline struct weft__timer_shards *shards_of(struct weft_runtime *runtime)
 	return shard_of(runtime, 0)->all;
 }
 
-/*
- * Life cycle.
- */
+/* ---- Life cycle ---------------------------------------------------------- */
 
 static void *zeroed(size_t bytes)
 {
@@ -91,9 +89,7 @@ void weft__timer_shards_close(struct weft_runtime *runtime)
 	free(all);
 }
 
-/*
- * Arming and disarming.
- */
+/* ---- Arming and disarming ------------------------------------------------ */
 
 void weft__timer_shards_arm(struct weft__worker *worker,
 			    struct weft__alarm *alarm, uint64_t deadline_ns)
@@ -147,9 +143,7 @@ bool weft__timer_shards_disarm(struct weft_runtime *runtime,
 	return was_armed;
 }
 
-/*
- * Turning.
- */
+/* ---- Turning ------------------------------------------------------------- */
 
 /* The task that a fired alarm was for; the alarm itself may be gone. */
 struct fired {
@@ -311,9 +305,7 @@ unsigned weft__timer_shards_turn_own(struct weft__worker *here, uint64_t now_ns)
 	return total;
 }
 
-/*
- * Worker 0's sleep.
- */
+/* ---- Worker 0's sleep ---------------------------------------------------- */
 
 /* The shard that is due first, NULL if none has an alarm. */
 static struct weft__timer_shard *shards_first(struct weft__timer_shards *all,

@@ -29,7 +29,7 @@ static_assert(WEFT__WHEEL_RING == 2u << DIGIT_BITS, "a ring has two laps");
 static_assert(WEFT__WHEEL_TICK_BITS + WEFT__WHEEL_LEVELS * DIGIT_BITS == 64,
 	      "digits and ticks make a time");
 
-/* --- where a timer belongs --- */
+/* ---- Where a timer belongs ----------------------------------------------- */
 
 static inline uint64_t tick_of(uint64_t deadline_ns)
 {
@@ -176,7 +176,7 @@ static inline void slot_insert(struct weft__wheel *wheel,
 		slot_occupy(wheel, index);
 }
 
-/* --- arm and cancel --- */
+/* ---- Arm and cancel ------------------------------------------------------ */
 
 void weft__wheel_init(struct weft__wheel *wheel, uint64_t now_ns)
 {
@@ -235,7 +235,7 @@ bool weft__wheel_cancel(struct weft__wheel *wheel, struct weft__timer *timer)
 	return true;
 }
 
-/* --- time --- */
+/* ---- Time ---------------------------------------------------------------- */
 
 /* The first time at which a slot of a level above 0 must be empty; UINT64_MAX:
  * all are empty. */
@@ -414,7 +414,7 @@ uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel)
 	return first_ns;
 }
 
-/* --- invariants --- */
+/* ---- Invariants ---------------------------------------------------------- */
 
 /* Instead of assert(): works with NDEBUG too. */
 static void require(bool holds, const char *what)

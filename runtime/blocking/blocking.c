@@ -55,9 +55,7 @@ static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
 	return threads;
 }
 
-/*
- * Being idle.
- */
+/* ---- Being idle ---------------------------------------------------------- */
 
 /* The caller holds the lock.  When the pool ends, the thread counts as
  * called. */
@@ -111,9 +109,7 @@ static void idle_sleep(struct weft__blocking *pool, struct idler *self)
 	}
 }
 
-/*
- * A thread's life.
- */
+/* ---- A thread's life ----------------------------------------------------- */
 
 /* Ends `done`, if it is not NULL, and returns the next job.  If there is none,
  * adds the thread to the idle ones and returns NULL. */
@@ -192,9 +188,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-/*
- * Making threads.
- */
+/* ---- Making threads ------------------------------------------------------ */
 
 static int thread_new(struct weft__blocking *pool)
 {
@@ -252,9 +246,7 @@ static void thread_make(struct weft__blocking *pool,
 	weft__waiters_grant(weft__sync_worker(), failed, HAS_NO_THREAD);
 }
 
-/*
- * The pool.
- */
+/* ---- The pool ------------------------------------------------------------ */
 
 static struct weft__blocking *pool_get(struct weft_runtime *runtime)
 {
@@ -331,9 +323,7 @@ void weft__blocking_name_survivors(struct weft_runtime *runtime)
 	weft__lock_drop(&pool->lock);
 }
 
-/*
- * Calls.
- */
+/* ---- Calls --------------------------------------------------------------- */
 
 /* Queues the job, and calls or makes a thread for it (B1). */
 static void job_queue(struct weft__blocking *pool, struct weft__job *job)

@@ -60,7 +60,7 @@ static struct weft__group *group_of(struct weft__collection *s, uint64_t what,
 	return group;
 }
 
-/* ---- Workers ------------------------------------------------------------ */
+/* ---- Workers ------------------------------------------------------------- */
 
 static void worker_meet(struct weft__collection *s, struct weft__worker *worker,
 			struct weft__worker_info *met)
@@ -102,7 +102,7 @@ static struct weft__worker_info *met_with(struct weft__collection *s,
 	return NULL;
 }
 
-/* ---- Tasks that wait ---------------------------------------------------- */
+/* ---- Tasks that wait ----------------------------------------------------- */
 
 static void edge_add(struct weft__collection *s, struct weft__edge edge)
 {
@@ -218,7 +218,7 @@ bool weft__collect_waits(struct weft_runtime *runtime, uint64_t id,
 	       ret_info->id == id;
 }
 
-/* ---- Other tasks -------------------------------------------------------- */
+/* ---- Other tasks --------------------------------------------------------- */
 
 static void running_add(struct weft__collection *s,
 			const struct weft__task_info *info,
@@ -329,7 +329,7 @@ static void look_at(struct weft__collection *s, struct weft__task *task)
 		ready_add(s, &info);
 }
 
-/* ------------------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 uint64_t weft__collect_runs(struct weft_runtime *runtime)
 {

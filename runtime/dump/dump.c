@@ -26,7 +26,7 @@ struct dump {
 	struct weft__text_buffer out;
 };
 
-/* ---- Printing ----------------------------------------------------------- */
+/* ---- Printing ------------------------------------------------------------ */
 
 static void print_why(struct dump *d, const char *why)
 {
@@ -51,7 +51,7 @@ static void print_head(struct dump *d)
 		s->speaker.runtime->workers_count == 1 ? "worker" : "workers");
 	if (s->incomplete)
 		weft__text_buffer_print(&d->out,
-				"weft: memory ran out: not all is told\n");
+				"weft: no memory: the dump is incomplete\n");
 }
 
 static void print_worker(struct dump *d, uint32_t number)
@@ -134,7 +134,7 @@ static void print_group(struct dump *d, const struct weft__group *group)
 		weft__text_buffer_print(&d->out, "    ...\n");
 }
 
-/* ---- Tasks that wait for each other ------------------------------------- */
+/* ---- Tasks that wait for each other -------------------------------------- */
 
 /* Whether the task still waits for the other one, as in the collection. */
 static bool waits_for(const struct weft__task_info *task,
@@ -193,7 +193,7 @@ static void print_cycle(void *arg, const uint64_t *ids, size_t count)
 		print_link(d, ids[i], ids[(i + 1) % count]);
 }
 
-/* ---- The call ----------------------------------------------------------- */
+/* ---- The call ------------------------------------------------------------ */
 
 static void print_groups(struct dump *d)
 {

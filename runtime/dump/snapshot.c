@@ -40,9 +40,7 @@ stack_copy(struct weft__snapshot *snapshot, uint64_t from, uint64_t to)
 	snapshot->bytes = format * sizeof(*at);
 }
 
-/*
- * Tasks that wait, or are ready.
- */
+/* ---- Tasks that wait, or are ready --------------------------------------- */
 
 static void registers_held(struct weft__registers *at, uint64_t sp,
 			   const uint64_t *format)
@@ -100,9 +98,7 @@ bool weft__snapshot_loose(const struct weft__task *task,
 	return true;
 }
 
-/*
- * Tasks that run.
- */
+/* ---- Tasks that run ------------------------------------------------------ */
 
 static struct {
 	weft__atomic(uint32_t) word; /* a futex */

@@ -18,7 +18,7 @@ static bool begins(const char *name, const char *with)
 	return strncmp(name, with, strlen(with)) == 0;
 }
 
-/* ---- Where the program's own calls begin -------------------------------- */
+/* ---- Where the program's own calls begin --------------------------------- */
 
 /* Whether the symbol's source is one of the library's, as this one is. */
 static bool is_ours(const struct weft__symbol *symbol,

@@ -33,7 +33,7 @@ struct weft__unwinder {
 	size_t places_count;
 };
 
-/* ---- Modules ------------------------------------------------------------ */
+/* ---- Modules ------------------------------------------------------------- */
 
 /* Not dwfl_standard_find_debuginfo(), which may ask servers. */
 static Dwfl *modules_find(const struct weft__libdw *dw)
@@ -93,7 +93,7 @@ void weft__unwinder_free(struct weft__unwinder *u)
 	free(u);
 }
 
-/* ---- Places ------------------------------------------------------------- */
+/* ---- Places -------------------------------------------------------------- */
 
 static struct place **slot_of(struct place **slots, size_t count, uint64_t pc)
 {
@@ -238,7 +238,7 @@ weft__unwinder_symbol(struct weft__unwinder *u, uint64_t pc)
 	return &place->symbol;
 }
 
-/* ---- Expressions -------------------------------------------------------- */
+/* ---- Expressions --------------------------------------------------------- */
 
 /* The state of an evaluation. */
 struct scene {
@@ -369,7 +369,7 @@ static bool evaluate(struct scene *s, const Dwarf_Op *ops, size_t count,
 	return true;
 }
 
-/* ---- Steps -------------------------------------------------------------- */
+/* ---- Steps --------------------------------------------------------------- */
 
 /* The caller's value of a register; false: it is lost. */
 static bool step_register(const struct weft__libdw *dw, Dwarf_Frame *frame,

@@ -33,7 +33,7 @@ int weft_future_within(weft_nsec length_ns)
 	return 0;
 }
 
-/* ---- Waiting for something of its own ----------------------------------- */
+/* ---- Waiting for something of its own ------------------------------------ */
 
 static void link_late(struct weft__task *task)
 {

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Future - one poll of a future, and wakes of futures from anywhere.  The
+ * header has the model, U1 and U2; await.c has what their waits share.
+ */
 #include "runtime/future/future.h"
 
 #include <errno.h>

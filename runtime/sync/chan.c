@@ -9,7 +9,7 @@
 
 #define CAPACITY_MAX ((size_t)1 << 31)
 
-/* ---- The ring; under the lock ------------------------------------------ */
+/* ---- The ring; under the lock -------------------------------------------- */
 
 /* Most values are one or two words. */
 static inline void item_copy(void *to, const void *from, uint32_t bytes)
@@ -46,7 +46,7 @@ static inline void ring_take(struct weft__chan *c, void *item)
 	c->count--;
 }
 
-/* ---- One step; under the lock ------------------------------------------ */
+/* ---- One step; under the lock -------------------------------------------- */
 
 /* Checked here only: before any value is passed, one side has to wait. */
 static int chan_waits(const struct weft__chan *c)
@@ -123,7 +123,7 @@ int weft__chan_recv_now(struct weft__chan *c, void *item,
 	return recv_now(c, item, ret_worker);
 }
 
-/* ---- Calls -------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 int weft_chan_init(struct weft_chan *chan, void *room, size_t capacity,
 		   size_t item_bytes)
@@ -286,9 +286,7 @@ size_t weft_chan_count(const struct weft_chan *chan)
 	return count;
 }
 
-/*
- * Futures.
- */
+/* ---- Futures ------------------------------------------------------------- */
 
 static int await_begin(struct weft__worker *worker, struct weft__task *task,
 		       struct weft__chan *c, struct weft__waiters *waiters,

@@ -85,7 +85,7 @@ static void unlock_all(struct weft__select *s)
 		weft__lock_drop(&s->order[i]->lock);
 }
 
-/* ---- Under the locks ---------------------------------------------------- */
+/* ---- Under the locks ----------------------------------------------------- */
 
 static int case_now(struct weft__select *s, struct weft_case *which)
 {
@@ -131,7 +131,7 @@ static void select_queue(struct weft__select *s, struct weft__worker *worker)
 	}
 }
 
-/* ---- Waiting ------------------------------------------------------------ */
+/* ---- Waiting ------------------------------------------------------------- */
 
 /* Takes the waiters that are still queued out of their queues. */
 static void select_leave(struct weft__select *s)
@@ -210,7 +210,7 @@ static int wait_for_all(struct weft__select *s, struct weft__worker *worker)
 	return r;
 }
 
-/* ---- Calls -------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 /* Does a case that can be done now, or queues a select that waits. */
 static int select_step(struct weft__select *s, struct weft__worker *worker,

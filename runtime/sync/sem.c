@@ -44,7 +44,7 @@ static struct sem *sem_of(const struct weft_sem *sem)
 	return (struct sem *)(uintptr_t)sem;
 }
 
-/* ---- In one step, while nobody is queued --------------------------------- */
+/* ---- In one step, while no task is queued -------------------------------- */
 
 static inline bool sem_take(struct sem *s, uint32_t n)
 {

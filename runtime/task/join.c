@@ -143,9 +143,7 @@ void weft__join_unmark(struct weft__worker *worker, struct weft_task handle)
 		weft__scope(task->scope)->started--; /* mutate: wake */
 }
 
-/*
- * Foreign threads.
- */
+/* ---- Foreign threads ----------------------------------------------------- */
 
 /* Takes a submitter's count off the root scope.  The last one ends the runtime.
  * From then on other threads may end it too, so a reference keeps it. */
@@ -379,7 +377,8 @@ static bool give_up(struct weft__task *task)
 
 void weft__waits_give_up(struct weft_runtime *runtime)
 {
-	/* relaxed: long ago; who was submitted is waited for, or given up. */
+	/* relaxed: submissions ended long ago; each is waited for or given
+	 * up. */
 	uint32_t used = weft__load(&runtime->tasks.used, relaxed);
 
 	for (uint32_t i = 0; i < used; i++)

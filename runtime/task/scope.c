@@ -25,9 +25,7 @@ void weft__scope_init(struct weft_scope *scope, enum weft__scope_kind kind,
 	s->owner_id = owner ? weft__running_id(owner) : 0;
 }
 
-/*
- * Cancelling.
- */
+/* ---- Cancelling ---------------------------------------------------------- */
 
 void weft__scope_link(struct weft__task *task)
 {
@@ -123,9 +121,7 @@ void weft__scope_child_failed(struct weft__worker *worker,
 		scope_cancel(worker, s);
 }
 
-/*
- * Races.
- */
+/* ---- Races --------------------------------------------------------------- */
 
 static void race_prepare(struct weft__scope *s)
 {
@@ -170,9 +166,7 @@ int weft_race_drop(struct weft_scope *race, weft_drop_fn drop)
 	return 0;
 }
 
-/*
- * Scopes with flags.
- */
+/* ---- Scopes with flags --------------------------------------------------- */
 
 int weft__scope_admit(struct weft__scope *s)
 {
@@ -203,9 +197,7 @@ void weft__scope_hear(struct weft__task *task, int64_t result)
 		race_drop(s->drop, result);
 }
 
-/*
- * Beginning and ending.
- */
+/* ---- Beginning and ending ------------------------------------------------ */
 
 static void check_not_open(struct weft__task *task,
 			   const struct weft_scope *scope)
@@ -335,9 +327,7 @@ size_t weft_scope_count(const struct weft_scope *scope)
 	return (size_t)(weft__load(&s->pending, relaxed) + s->started);
 }
 
-/*
- * The block macros.
- */
+/* ---- The block macros ---------------------------------------------------- */
 
 struct weft_scope *weft__scope_enter(struct weft__scope_block *block,
 				     struct weft_scope *scope,

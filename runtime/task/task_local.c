@@ -120,9 +120,7 @@ void weft__task_locals_end(struct weft__task *task)
 			local_end(task);
 }
 
-/*
- * Blocks.
- */
+/* ---- Blocks -------------------------------------------------------------- */
 
 void weft_deferred_run(struct weft_deferred *deferred)
 {

@@ -221,9 +221,7 @@ weft_nsec weft_now(void)
 	return worker->ops->now(worker->runtime);
 }
 
-/*
- * Shields.
- */
+/* ---- Shields ------------------------------------------------------------- */
 
 struct weft__shield *weft__shield_enter(struct weft__shield *shield)
 {
