@@ -133,8 +133,8 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 	return next;
 }
 
-/* The caller holds the lock; this drops it.  The pool stays valid until this
- * thread has been joined, so it may be used after that. */
+/* The caller holds the lock; this drops it.  The pool may be used after that
+ * too: it exists until this thread has been joined. */
 static void thread_leave(struct weft__blocking *pool)
 {
 	pthread_t before = pool->left;

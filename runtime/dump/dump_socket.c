@@ -70,8 +70,8 @@ static int dump_socket_bind(int fd, const struct place *place)
 	const char *path = place->address.sun_path;
 	int error = 0;
 
-	/* Gives the file its mode.  It never has another mode, and no process
-	 * can replace the file meanwhile. */
+	/* The file has this mode from its start.  A chmod() of the path after
+	 * bind() would leave a gap, and could meet another file. */
 	if (fchmod(fd, S_IRUSR | S_IWUSR) < 0)
 		return -errno;
 	if (bind(fd, (const void *)&place->address, place->bytes) < 0)
