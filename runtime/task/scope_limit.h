@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scope limit - the limit of a scope's tasks at any time.
+ * Scope limit - a limit on the number of tasks that a scope has at one time.
  *
  * Each task of a limited scope has a place from before it is started until it
  * has returned.  A task that finds no free place waits in turn, and is given
