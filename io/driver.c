@@ -101,7 +101,7 @@ static int shards_refused(int error, const char *reason)
 }
 
 /* The last pause before a lack of memory is an error. */
-enum { PAUSE_MOST_MS = 320 };
+enum { PAUSE_MOST_MS = 1280 };
 
 static int shards_try(struct weft_runtime *runtime, unsigned entries)
 {
@@ -128,8 +128,8 @@ static int shards_try(struct weft_runtime *runtime, unsigned entries)
  * Where little memory may be locked.  What the first rings have locked may
  * leave none for the last: then all of them get fewer entries.  The limit is
  * the user's, and the kernel gives back what a ring had locked some 20 ms after
- * that was closed, or refused.  So a runtime that follows another may have to
- * wait, for 0.6 s in all.
+ * that was closed, or refused; on a busy machine up to 2 s.  So a runtime that
+ * follows another may have to wait, for 2.6 s in all.
  */
 static int shards_open(struct weft_runtime *runtime, unsigned entries)
 {
