@@ -3,7 +3,8 @@
  * Suite io/stream_put: what is put goes out when the stream waits and not
  * before, in its order and once; and the stream says when it cannot.
  */
-#include "tests/support/stream_ways.h"
+#include "tests/stream_ways.h"
+#include "tests/test_needs.h"
 
 /* ---- When ---------------------------------------------------------------- */
 
@@ -572,12 +573,16 @@ int main(void)
 	stream_add_test(others, write_follows_what_its_task_has_put);
 	stream_add_test(others, others_write_beside_what_is_put);
 	stream_add_test(others, others_do_not_send_what_is_put);
-	stream_add_test(buffers, few_buffers_are_kept);
+	if (test_needs(test_has_descriptors(500), "few_buffers_are_kept",
+		       "500 descriptors"))
+		stream_add_test(buffers, few_buffers_are_kept);
 	tcase_add_test(buffers, last_buffer_is_the_next);
 	stream_add_test(none, nothing_may_be_put);
 	stream_add_test(none, what_is_no_socket_is_told);
 	tcase_add_test(none, outside_a_task_all_is_refused);
-	tcase_add_test(many, sends_do_not_pile_up);
+	if (test_needs(test_has_descriptors(500), "sends_do_not_pile_up",
+		       "500 descriptors"))
+		tcase_add_test(many, sends_do_not_pile_up);
 	suite_add_tcase(suite, when);
 	suite_add_tcase(suite, much);
 	suite_add_tcase(suite, others);
