@@ -575,7 +575,9 @@ int main(void)
 	tcase_add_loop_test(life, where_io_uring_is_forbidden_the_error_says_so,
 			    0, 2);
 #ifndef WEFT__TSAN
-	tcase_add_test(life, forked_child_may_start_its_own_runtime);
+	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
+		       "forked_child_may_start_its_own_runtime", NEEDS_LOCKED))
+		tcase_add_test(life, forked_child_may_start_its_own_runtime);
 #endif
 	if (test_needs(test_has_descriptors(12346), "table_finds_what_it_made",
 		       "12346 descriptors"))

@@ -2,8 +2,9 @@
 /*
  * Tables of files: places, and what has one.
  */
-#include "io/request/fixed_files.h"
-#include "tests/support/stream_kit.h"
+#include "io/files.h"
+#include "tests/stream_kit.h"
+#include "tests/test_needs.h"
 
 /* ---- The table ----------------------------------------------------------- */
 
@@ -295,6 +296,9 @@ int main(void)
 	TCase *table = tcase_create("table");
 	TCase *streams = tcase_create("streams");
 
+	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/files",
+			NEEDS_LOCKED))
+		return 77;
 	tcase_add_test(table, place_is_used_again);
 	tcase_add_test(table, file_that_left_is_closed_by_close);
 	tcase_add_test(table, file_that_stays_is_closed_with_its_table);

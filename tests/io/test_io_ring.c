@@ -512,6 +512,9 @@ int main(void)
 {
 	Suite *suite = suite_create("io/ring");
 
+	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/ring",
+			NEEDS_LOCKED))
+		return 77;
 	add_tests(suite, "helped", be_helped);
 	add_tests(suite, "alone", be_alone);
 	return io_tests_run(suite);

@@ -6,8 +6,9 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
-#include "io/ring/uring/probe.h"
-#include "tests/support/stream_ways.h"
+#include "io/kernel.h"
+#include "tests/stream_ways.h"
+#include "tests/test_needs.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
 
@@ -452,7 +453,9 @@ int main(void)
 	stream_add_test(without, kernel_may_have_no_such_buffers);
 	stream_add_test(without, kernel_may_take_no_request_now);
 	tcase_add_test(without, kernel_is_tried);
-	stream_add_test(without, kernel_may_not_tell_of_ends);
+	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
+		       "kernel_may_not_tell_of_ends", NEEDS_LOCKED))
+		stream_add_test(without, kernel_may_not_tell_of_ends);
 	stream_add_test(without, kernel_may_not_wait_for_a_socket);
 	stream_add_test(without, kernel_may_not_wait_to_send);
 	stream_add_test(without, reader_waits_for_room_and_input);

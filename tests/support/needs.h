@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,22 @@ static inline bool test_has_descriptors(rlim_t count)
 		limit.rlim_cur = count;
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
+
+/* May the user lock that much memory?  Buffers that the kernel picks from are
+ * locked too; a stream that gets none does without. */
+static inline bool test_may_lock(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool may = memory != MAP_FAILED && mlock(memory, bytes) == 0;
+
+	if (memory != MAP_FAILED)
+		munmap(memory, bytes);
+	return may;
+}
+
+#define NEEDS_LOCKED_BYTES ((size_t)1 << 20)
+#define NEEDS_LOCKED "1 MiB of locked memory (RLIMIT_MEMLOCK)"
 
 /* A user that no other process has: some limits count all that a user has. */
 static inline bool become_another_user(void)
