@@ -2,9 +2,9 @@
 /*
  * Tables of files: places, and what has one.
  */
-#include "io/files.h"
-#include "tests/stream_kit.h"
-#include "tests/test_needs.h"
+#include "io/request/fixed_files.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- The table ----------------------------------------------------------- */
 

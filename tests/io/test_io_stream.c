@@ -6,8 +6,8 @@
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 
-#include "tests/stream_kit.h"
-#include "tests/test_needs.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_kit.h"
 
 /* ---- Showing ------------------------------------------------------------- */
 

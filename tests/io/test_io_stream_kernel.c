@@ -6,9 +6,9 @@
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
-#include "io/kernel.h"
-#include "tests/stream_ways.h"
-#include "tests/test_needs.h"
+#include "io/ring/uring/probe.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_ways.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
 

@@ -3,9 +3,9 @@
  * Suite io/stream_misuse: a program that breaks the rules of streams is told
  * which, in a sentence, and ends.
  */
-#include "tests/misuse_kit.h"
-#include "tests/stream_kit.h"
-#include "tests/test_needs.h"
+#include "tests/support/misuse_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_kit.h"
 
 /* What was skipped: more than was shown, though more is there; and before any
  * peek. */

@@ -3,8 +3,8 @@
  * Suite io/stream_put: what is put goes out when the stream waits and not
  * before, in its order and once; and the stream says when it cannot.
  */
-#include "tests/stream_ways.h"
-#include "tests/test_needs.h"
+#include "tests/support/needs.h"
+#include "tests/support/stream_ways.h"
 
 /* ---- When ---------------------------------------------------------------- */
 
