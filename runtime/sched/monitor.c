@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Monitor - its appointment, its sleep, and its look at the other workers.
+ *
+ * The word `monitor` of the runtime names the worker that has the place.  A
+ * worker that parks takes the place if it is free.  A worker that runs again
+ * after a sleep gives the place up and appoints a sleeper.  The monitor sleeps
+ * with a bound; when it wakes by the clock it looks at all other workers, helps
+ * those that are late (steal.h), and checks the injection queue for a task that
+ * no worker was woken for.  The orderings are in monitor.h.
+ */
 #include "runtime/sched/monitor.h"
 
 #include "runtime/sched/steal.h"
@@ -17,8 +27,8 @@ void weft__monitor_resign(struct weft_runtime *runtime, uint32_t index)
 
 static bool is_monitor(struct weft__worker *worker)
 {
-	/* relaxed: only this worker puts its own number there; who takes it
-	 * away has claimed it, and wakes it unless it is awake. */
+	/* relaxed: only this worker puts its own number there.  A worker that
+	 * removes it has claimed this one, and wakes it unless it is awake. */
 	return weft__load(&worker->runtime->monitor, relaxed) ==
 	       worker->index + 1;
 }
@@ -38,8 +48,8 @@ static bool quiet(struct weft__worker *worker, uint64_t now_ns)
 	return now_ns > active_ns + WEFT__QUIET_NS;
 }
 
-/* Until the first of the others will be late, unless it is seen before.  (One
- * that sleeps now will not be earlier.) */
+/* The time until the first of the other workers will be late, unless it is seen
+ * before then. (A worker that sleeps now will not be late earlier.) */
 static uint64_t watch_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -68,9 +78,9 @@ static void set_watches(struct weft__worker *worker, bool watches)
 	worker->ops->watch(worker, watches);
 }
 
-/* It has been quiet for long.  True: this worker no longer watches, and may
- * sleep without end.  Either it sees one that runs, or that one sees that there
- * is no monitor and appoints one: [monitor.retire]. */
+/* The runtime has been quiet for long.  True: this worker no longer watches,
+ * and may sleep without end.  Either this worker sees one that runs, or that
+ * one sees that there is no monitor and appoints one: [monitor.retire]. */
 static bool retire(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -88,7 +98,7 @@ static bool retire(struct weft__worker *worker)
 	       !(nobody & WEFT__MONITOR_COMES);
 }
 
-/* Returns who has the place now: this worker, if nobody had. */
+/* Returns the holder of the place: this worker, if the place was free. */
 static uint32_t take_place(struct weft__worker *worker)
 {
 	weft__atomic(uint32_t) *place = &worker->runtime->monitor;
@@ -99,7 +109,8 @@ static uint32_t take_place(struct weft__worker *worker)
 		/* pairs: [monitor.retire] */
 		if (weft__cas(place, &holder, self, seq_cst))
 			return self;
-		/* relaxed: he who appoints wakes it, or takes that back. */
+		/* relaxed: the worker that appoints this one wakes it, or takes
+		 * the mark back. */
 	} while (holder == (WEFT__MONITOR_COMES | self) &&
 		 !weft__cas(place, &holder, self, relaxed));
 	return holder == (WEFT__MONITOR_COMES | self) ? self : holder;
@@ -119,24 +130,25 @@ uint64_t weft__monitor_wait_ns(struct weft__worker *worker)
 		    quiet(worker, worker->ops->now(runtime)) && retire(worker))
 			return WEFT_NEVER;
 	} else if (!(holder & WEFT__MONITOR_COMES)) {
-		/* Once more, if the driver could not do it before. */
+		/* Again, in case the driver could not do it before. */
 		set_watches(worker, false);
 		return WEFT_NEVER;
 	}
-	/* Who has the place; or who stands in for one that is on its way, whose
-	 * thread may have no processor. */
+	/* This worker has the place; or it stands in for a worker that is on
+	 * its way, whose thread may have no processor. */
 	set_watches(worker, true);
 	return watch_ns(worker);
 }
 
 /*
- * This worker runs again after a sleep: somebody must look after it.  A sleeper
- * has the place before he is woken for it: else this worker, if it sleeps again
- * before he is awake, takes it, and has to wake him anew when it runs.
+ * This worker runs again after a sleep, so another worker must be the monitor.
+ * A sleeper gets the place before it is woken.  Otherwise this worker, if it
+ * sleeps again before the sleeper is awake, would take the place, and would
+ * have to wake the sleeper again when it runs.
  *
- * If he slept he sees the mark when he has swapped his park word.  If not he
- * may be awake already, and it is taken back: he might compute with the place,
- * and nobody would look up.
+ * If the sleeper did sleep, it sees the mark after it has swapped its park
+ * word.  If not, it may be awake already, and the mark is taken back: it might
+ * compute while it has the place, and no worker would look after the others.
  */
 static void appoint_monitor(struct weft__worker *worker)
 {
@@ -181,7 +193,8 @@ bool weft__monitor_came(struct weft__worker *worker)
 	uint32_t self = worker->index + 1, holder = weft__load(place, relaxed);
 
 	if (holder == (WEFT__MONITOR_COMES | self)) {
-		/* relaxed: likewise.  Or it was taken back. */
+		/* relaxed: the mark goes with the wake.  Or the mark was taken
+		 * back. */
 		if (!weft__cas(place, &holder, self, relaxed))
 			return false;
 	} else if (holder != self || !worker->wake.claimed) {
@@ -191,10 +204,10 @@ bool weft__monitor_came(struct weft__worker *worker)
 	return true;
 }
 
-/* Is there a task in the shared queue, while all others sleep and nobody is on
- * the way?  Somebody should have been woken for it.  (Who has been woken counts
- * as searching until it is awake and has found something; who has not looked a
- * last time does not sleep yet.) */
+/* Is there a task in the injection queue, while all other workers sleep and
+ * none is on its way? One should have been woken for it. (A worker that was
+ * woken counts as searching until it is awake and has found something.  A
+ * worker that has not yet looked a last time does not sleep yet.) */
 static bool is_overlooked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -208,8 +221,8 @@ static bool is_overlooked(struct weft__worker *worker)
 		     !weft__idle_searching(
 			     weft__load(&runtime->idle.counts, acquire));
 	for (uint32_t i = 1; i < runtime->workers_count; i++)
-		/* relaxed: who has found a task and left the search is awake
-		 * for whoever acquired the counts. */
+		/* relaxed: the counts were acquired, so a worker that has found
+		 * a task and left the search is seen awake. */
 		overlooked &= weft__load(&weft__peer(worker, worker->index + i)
 						  ->park_word,
 					 relaxed) == WEFT__PARK_SLEEPS;

@@ -32,8 +32,8 @@ int weft__wait(struct weft__wait *wait, bool heeds)
 	weft__wait_begin(worker, task);
 	/* mutate: retry */
 	while (!granted(wait, &word)) {
-		/* Who does not heed it passes a cancellation on to his scopes:
-		 * he may wait for what one of their tasks holds. */
+		/* A task that does not heed the cancellation passes it on to
+		 * its scopes: it may wait for what one of their tasks holds. */
 		error = weft__interrupted(worker, task);
 		if (weft__unlikely(error < 0) && heeds)
 			return error;
@@ -77,11 +77,12 @@ static void grant_thread(struct weft__wait *wait, uint32_t word)
 {
 	/* pairs: [waiter.grant] */
 	weft__store(&wait->word, word, release);
-	/* By its address alone: the thread may have gone on. */
+	/* Uses the word's address alone: the thread may have gone on. */
 	weft__futex_wake(&wait->word, 1); /* mutate: wake */
 }
 
-/* From outside of the runtime, which may end when the task has gone on. */
+/* The caller is outside the task's runtime, which may end when the task has
+ * gone on. */
 static void grant_with_ref(struct weft__worker *here, struct weft__wait *wait,
 			   uint32_t word)
 {
@@ -97,7 +98,7 @@ static void grant_with_ref(struct weft__worker *here, struct weft__wait *wait,
 	weft__runtime_unref(runtime);
 }
 
-/* What was granted runs next here, or behind what is ready here. */
+/* The granted task runs next here, or behind what is ready here. */
 static inline void grant(struct weft__worker *here, struct weft__wait *wait,
 			 uint32_t word, bool runs_next)
 {
@@ -166,8 +167,8 @@ int weft__sync_charge_slow(struct weft__worker *worker)
 	struct weft__task *task = worker->current;
 
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
-	/* As good as a suspension: a loop of these meets its deadline, and a
-	 * cancellation finds it. */
+	/* Counts as a suspension: a loop of such calls meets its deadline, and
+	 * a cancellation finds it. */
 	weft__wait_begin(worker, task);
 	worker = weft__give_way(worker);
 	return weft__interrupted(worker, task);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiter - one that waits in the queue of a mutex, a channel and their like: a
- * task, or a thread that is no worker.  It lies on the stack of who waits, so
- * no wait allocates.
+ * Waiter - a task, or a thread that is no worker, in the queue of a mutex, a
+ * channel or the like.  The waiter lies on the stack of the task or thread that
+ * waits, so no wait allocates.
  *
  *	who waits		    who has something for it
  *	---------		    ------------------------
@@ -16,18 +16,21 @@
  * struct weft__wait for all of them, which is claimed before it is granted.
  *
  * Invariants
- *   W1  Who takes a waiter out of its queue, under the object's lock, grants it
- *       once, and what it grants belongs to the waiter from then on.  So a wait
- *       that is interrupted either finds itself queued, and leaves with the
- *       error and nothing; or something is coming, and it waits for that and
- *       has it: success wins, and nothing that was granted is lost.
- *   W2  After the store of the grant nothing of the waiter is touched, nor of
- *       the object: who waited may have returned, and freed both.
- *   W3  Until the grant who waits does not return, so its runtime does not end.
+ *   W1  The caller that takes a waiter out of its queue, under the object's
+ *       lock, grants it once, and what it grants belongs to the waiter from
+ *       then on.  So a wait that is interrupted either finds itself queued, and
+ *       leaves with the error and nothing; or a grant is coming, and the wait
+ *       continues until it has it.  Success wins, and nothing that was granted
+ *       is lost.
+ *   W2  After the store of the grant the granting caller touches neither the
+ *       waiter nor the object: the task that waited may have returned, and
+ *       freed both.
+ *   W3  A task that waits does not return before the grant, so its runtime does
+ *       not end before.
  *
  * Orderings
  *   [waiter.grant]  grant store release -> wait load acquire: what was granted,
- *       and what the one before did with it.
+ *       and what the holder before did with it.
  */
 #ifndef WEFT_RUNTIME_SCHED_WAITER_H
 #define WEFT_RUNTIME_SCHED_WAITER_H
@@ -38,11 +41,11 @@
 /* The word of a wait: one of these, or WEFT__WAIT_GRANTED + an outcome. */
 enum {
 	WEFT__WAIT_OPEN,
-	WEFT__WAIT_CLAIMED, /* out of several queues; granted soon */
+	WEFT__WAIT_CLAIMED, /* in one of several queues; granted soon */
 	WEFT__WAIT_GRANTED,
 };
 
-/* What is waited for; for messages. */
+/* The kind of object that is waited for; for messages. */
 enum weft__on {
 	WEFT__ON_UNTOLD,
 	WEFT__ON_MUTEX,
@@ -78,11 +81,11 @@ struct weft__wait {
 };
 
 struct weft__waiter {
-	struct weft__waiter *next; /* under the lock; of one that was taken, */
-	struct weft__waiter *prev; /* whatever the taker likes */
+	struct weft__waiter *next; /* under the lock; once it was taken, */
+	struct weft__waiter *prev; /* the taker's to use */
 	struct weft__wait *wait;
-	void *item;	  /* the object's: where a value is, or goes */
-	uint32_t want;	  /* the object's: how much, or which */
+	void *item;	  /* the object's: the place of a value */
+	uint32_t want;	  /* the object's: an amount, or a case */
 	bool queued;	  /* under the object's lock */
 	bool one_of_many; /* to be claimed */
 };
@@ -102,7 +105,7 @@ static inline void weft__waiters_add(struct weft__waiters *queue,
 	w->queued = true;
 }
 
-/* Before all others: for one that had its turn, and lost it. */
+/* Before all others: for a waiter that had its turn, and lost it. */
 static inline void weft__waiters_add_first(struct weft__waiters *queue,
 					   struct weft__waiter *w)
 {
@@ -121,25 +124,26 @@ static inline void weft__waiters_remove(struct weft__waiters *queue,
 	w->queued = false;
 }
 
-/* True: who calls this, and no other, grants the wait. */
+/* True: the caller, and no other, grants the wait. */
 static inline bool weft__wait_claim(struct weft__wait *wait)
 {
 	uint32_t open = WEFT__WAIT_OPEN;
 
-	/* relaxed: one alone has it; what he does then is passed on by the
+	/* relaxed: only one caller wins.  What it does then is passed on by the
 	 * grant, and by the locks of the objects. */
 	return weft__cas(&wait->word, &open, (uint32_t)WEFT__WAIT_CLAIMED,
 			 relaxed);
 }
 
-/* False: somebody has claimed it. */
+/* False: it has been claimed. */
 static inline bool weft__wait_is_open(struct weft__wait *wait)
 {
-	/* relaxed: who sees that it is not waits for the grant. */
+	/* relaxed: a caller that sees it claimed waits for the grant. */
 	return weft__load(&wait->word, relaxed) == WEFT__WAIT_OPEN;
 }
 
-/* Takes the oldest that can still be granted out of the queue; or NULL. */
+/* Takes the oldest waiter that can still be granted out of the queue; or
+ * NULL. */
 static inline struct weft__waiter *
 weft__waiters_take(struct weft__waiters *queue)
 {
@@ -157,7 +161,8 @@ weft__waiters_take(struct weft__waiters *queue)
 	return NULL;
 }
 
-/* For the calling task, whose worker that is; NULL: for the calling thread. */
+/* For the calling task, which runs on `worker`; NULL: for the calling
+ * thread. */
 static inline void weft__wait_init(struct weft__wait *wait,
 				   struct weft__worker *worker)
 {
@@ -171,7 +176,7 @@ static inline void weft__wait_init(struct weft__wait *wait,
 	};
 }
 
-/* Says what it is for, which stays until the call returns. */
+/* Notes what the wait is for; `object` lives until the call returns. */
 static inline void weft__wait_on(struct weft__wait *wait, enum weft__on on,
 				 const void *object)
 {
@@ -179,7 +184,7 @@ static inline void weft__wait_on(struct weft__wait *wait, enum weft__on on,
 	wait->object = object;
 }
 
-/* One that waits in one queue. */
+/* A waiter that waits in one queue. */
 static inline void weft__waiter_init(struct weft__waiter *w,
 				     struct weft__wait *wait,
 				     struct weft__worker *worker, void *item,
@@ -192,45 +197,47 @@ static inline void weft__waiter_init(struct weft__waiter *w,
 	w->one_of_many = false;
 }
 
-/* Suspends the task, or blocks the thread, until it is granted: the outcome.
- * Or, for a task that `heeds` them: -ECANCELED, -ETIMEDOUT, still open. */
+/* Suspends the task, or blocks the thread, until the wait is granted.  Returns
+ * the outcome.  A task that `heeds` interruptions may also get -ECANCELED or
+ * -ETIMEDOUT, with the wait still open. */
 int weft__wait(struct weft__wait *wait, bool heeds);
 
-/* The same for one that is in one queue, and has left it if it was
- * interrupted. */
+/* The same for a waiter in one queue.  If the wait was interrupted, the waiter
+ * has left the queue. */
 int weft__waiter_wait(struct weft__waiter *w, struct weft__waiters *queue,
 		      struct weft__lock *lock);
 
-/* For who only wants to be told: queues the caller, drops the lock, and waits;
- * 0, -ECANCELED, -ETIMEDOUT. */
+/* For a wait that receives nothing but the wake: queues the caller, drops the
+ * lock, and waits.  Returns 0, -ECANCELED or -ETIMEDOUT. */
 int weft__wait_in(struct weft__waiters *queue, struct weft__lock *lock,
 		  struct weft__worker *worker, enum weft__on kind,
 		  const void *object);
 
-/* Wakes what was taken out of a queue, after that was unlocked; it runs next
- * here.  `here` is the calling worker, or NULL. */
+/* Wakes a waiter that was taken out of a queue, after the lock was dropped; it
+ * runs next here. `here` is the calling worker, or NULL. */
 void weft__waiter_grant(struct weft__worker *here, struct weft__waiter *w,
 			unsigned outcome);
 
-/* The same for any number, linked by `next`, oldest first.  Of several each
- * runs in its turn. */
+/* The same for any number, linked by `next`, oldest first.  If there are
+ * several, each runs in its turn. */
 void weft__waiters_grant(struct weft__worker *here, struct weft__waiter *first,
 			 unsigned outcome);
 
-/* Takes all of a queue, for that. */
+/* Takes all waiters of a queue, for weft__waiters_grant(). */
 struct weft__waiter *weft__waiters_take_all(struct weft__waiters *queue);
 
-/* The other side of weft__wait_in(): takes all of a queue, drops the lock, and
- * wakes them. */
+/* The other side of weft__wait_in(): takes all waiters of a queue, drops the
+ * lock, and wakes them. */
 void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock);
 
 int weft__sync_charge_slow(struct weft__worker *worker);
 
 /*
- * The start of a call that may wait: its worker, or NULL in a thread that runs
- * no task.  -ECANCELED, -ETIMEDOUT, or -EPERM in a future: nothing was done.  A
- * call that does not wait counts as a ready operation; after 128 of them in a
- * run the task yields, before it has what it is about to get.
+ * The start of a call that may wait. *ret_worker is the caller's worker, or
+ * NULL in a thread that runs no task. -ECANCELED, -ETIMEDOUT, or -EPERM in a
+ * future: nothing was done.  A call that does not wait counts as a ready
+ * operation.  After 128 of them in a run the task yields, before the call does
+ * its work.
  */
 static inline int weft__sync_enter(struct weft__worker **ret_worker)
 {
@@ -253,16 +260,17 @@ static inline int weft__sync_enter(struct weft__worker **ret_worker)
 }
 
 /*
- * The same for calls that take as long as their preamble: the worker of a task
- * that may go on, which is charged for it; or NULL, and weft__sync_enter()
- * tells why.  Nothing is called, so the caller needs no frame.
+ * The same for calls that are as short as this preamble.  Returns the worker of
+ * a task that may go on, which is charged for the call.  NULL:
+ * weft__sync_enter() finds the reason.  Nothing is called, so the caller needs
+ * no frame.
  */
 static inline struct weft__worker *weft__sync_enter_quick(void)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
 
-	/* relaxed: if it says anything, that is looked at again. */
+	/* relaxed: if a flag is set, weft__sync_enter() looks again. */
 	if (weft__unlikely(!task || worker->ops_left <= 1 ||
 			   (weft__load(&task->state, relaxed) &
 			    (WEFT__CANCELLED | WEFT__EXPIRED))))
@@ -272,8 +280,8 @@ static inline struct weft__worker *weft__sync_enter_quick(void)
 	return worker;
 }
 
-/* The worker of the calling task, also of a future; or NULL in a thread that
- * runs none. */
+/* The worker of the calling task or future; NULL in a thread that runs
+ * neither. */
 static inline struct weft__worker *weft__sync_worker(void)
 {
 	struct weft__worker *worker = weft__worker_self();
