@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite blocking/blocking: functions that block, on threads of their own.
+ * Suite runtime/blocking: weft_blocking(), which runs a function that blocks on
+ * a thread of the pool while the calling task waits.
+ *
+ * Covered: what the job's thread may do and which signals it has blocked, the
+ * number of threads and how long an idle one stays, cancellation and deadlines
+ * of waiting jobs, and a storm with random interruptions.
  */
 #include <signal.h>
 #include <sys/syscall.h>
@@ -48,12 +53,12 @@ POOL_TEST(function_runs_on_a_thread_beside_the_workers, 0, 0)
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGINT), 1);
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGALRM), 1);
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGSEGV), 0);
-	/* No task runs there. */
+	/* The thread of a job runs no task. */
 	ck_assert_int_eq(seen.sleeps, -EPERM);
 	ck_assert_int_eq(seen.blocks, -EPERM);
 	ck_assert_int_eq(seen.scope, -EPERM);
 	ck_assert_ptr_null(seen.runtime);
-	/* And the worker's own mask is as it was. */
+	/* The worker's own signal mask is unchanged. */
 	ck_assert_int_eq(pthread_sigmask(SIG_SETMASK, NULL, &seen.blocked), 0);
 	ck_assert_int_eq(sigismember(&seen.blocked, SIGALRM), 0);
 	return 0;
@@ -77,7 +82,7 @@ START_TEST(outside_of_a_task_it_is_refused)
 }
 END_TEST
 
-/* On one worker: the task that opens the gate. */
+/* The runtime has one worker, and the other task opens the gate. */
 POOL_TEST(others_run_while_a_task_waits_for_its_job, 0, 0)
 {
 	struct gate gate = { 0 };
@@ -114,7 +119,7 @@ POOL_TEST(jobs_run_at_once_up_to_the_limit_of_threads, 8, 0)
 	return 0;
 }
 
-#ifndef WEFT_VALGRIND /* which has 500 threads at most */
+#ifndef WEFT_VALGRIND /* Valgrind allows at most 500 threads */
 POOL_TEST(limit_is_512_by_default, 0, 0)
 {
 	struct gate gate = { 0 };
@@ -131,7 +136,7 @@ POOL_TEST(limit_is_512_by_default, 0, 0)
 }
 #endif
 
-/* A thread is idle before the task hears of its job's end. */
+/* A thread counts as idle before the task learns that its job ended. */
 POOL_TEST(one_job_after_the_other_needs_one_thread, 0, 0)
 {
 	for (int i = 0; i < 1000; i++)
@@ -177,7 +182,8 @@ POOL_TEST(threads_that_left_keep_no_stack, 0, WEFT_MS(1))
 	return 0;
 }
 
-/* Were they called in turn, each would be needed within its time. */
+/* If the threads were used in turn, each would be needed within its idle
+ * time. */
 POOL_TEST(threads_that_are_not_needed_leave_under_work, 0, WEFT_MS(300))
 {
 	weft_nsec by = weft_now() + WEFT_SEC(20);
@@ -192,7 +198,7 @@ POOL_TEST(threads_that_are_not_needed_leave_under_work, 0, WEFT_MS(300))
 	return 0;
 }
 
-/* A time of nearly nothing: threads leave while they are called. */
+/* With an idle time near zero, threads exit while jobs are handed to them. */
 POOL_TEST(no_job_is_lost_to_a_thread_that_leaves, 4, 1)
 {
 	for (int round = 0; round < 100; round++) {
@@ -209,7 +215,7 @@ POOL_TEST(no_job_is_lost_to_a_thread_that_leaves, 4, 1)
 
 /* ---- Interruption ------------------------------------------------------- */
 
-/* With one thread, which is busy. */
+/* The pool has one thread, and it is busy. */
 static void cancel_queued(bool by_deadline)
 {
 	struct gate gate = { 0 };
@@ -276,7 +282,7 @@ POOL_TEST(job_that_runs_is_waited_for_and_then_the_cancellation_told, 0, 0)
 		for (int i = 0; i < 20; i++)
 			ck_assert_int_eq(weft_yield(), 0);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
-		/* Its arg is there still. */
+		/* The job's arg still exists: the task has not ended. */
 		ck_assert_uint_eq(weft_scope_count(all), 1);
 		gate_open(&late.gate);
 	}
@@ -305,7 +311,8 @@ POOL_TEST(job_that_runs_outlasts_a_deadline, 0, 0)
 			ck_assert_int_eq(weft_blocking(gate_pass, &gate), 7);
 			ck_assert_uint_ge(weft_now() - start, WEFT_MS(250));
 			ck_assert_int_eq(weft_yield(), -ETIMEDOUT);
-			/* From the start: it does not run. */
+			/* The deadline has passed before the call: the job does
+			 * not run. */
 			ck_assert_int_eq(weft_blocking(gate_pass, &gate),
 					 -ETIMEDOUT);
 		}
@@ -314,7 +321,7 @@ POOL_TEST(job_that_runs_outlasts_a_deadline, 0, 0)
 	return 0;
 }
 
-/* ---- All of it ---------------------------------------------------------- */
+/* ---- All together ------------------------------------------------------- */
 
 enum { STORM_TASKS = 24, STORM_CALLS = 200, STORM_LANES = 3 };
 
@@ -376,8 +383,8 @@ static int64_t storm_task(void *arg)
 	return 0;
 }
 
-/* Each job has its own result, or did not run; limits hold; all threads
- * leave. */
+/* Each job either returns its own result or did not run; the limits hold; all
+ * threads exit. */
 POOL_TEST(storm_of_jobs_and_deadlines_loses_none, 6, WEFT_US(200))
 {
 	memset(&storm, 0, sizeof(storm));

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite blocking/lanes: who of the blocking jobs that wait is next.
+ * Suite runtime/lanes: lanes of blocking jobs.
+ *
+ * A lane is a queue of blocking jobs with a limit on how many of them run at a
+ * time.  The pool's threads serve the lanes in turn.  Covered: the limit, the
+ * order of lanes and of jobs within a lane, jobs that leave a queue because
+ * they were cancelled or ran out of time, and a lane that two runtimes use.
  */
 #include "tests/support/blocking_scene.h"
 #include "tests/support/death.h"
@@ -16,7 +21,8 @@ POOL_TEST(lane_has_no_more_than_its_limit, 0, 0)
 		pass_start_many(all, 100, &gate, &lane);
 		wait_until(pool_stats().queued == 98 &&
 			   weft__load(&gate.came, acquire) == 2);
-		/* No thread is made for those that must wait all the same. */
+		/* No thread is made for jobs that the lane's limit keeps
+		 * waiting. */
 		ck_assert_uint_eq(pool_stats().threads, 2);
 		gate_open(&gate);
 	}
@@ -26,7 +32,7 @@ POOL_TEST(lane_has_no_more_than_its_limit, 0, 0)
 	return 0;
 }
 
-/* F18: names that are looked up for ever do not keep files waiting. */
+/* F18: name lookups that never end do not delay work on files. */
 POOL_TEST(full_lane_delays_no_other, 40, 0)
 {
 	struct weft_lane slow = WEFT_LANE_INIT("slow", 32);
@@ -78,7 +84,7 @@ static struct {
 	weft__atomic(unsigned) length;
 } book;
 
-/* One at a time. */
+/* Only one job runs at a time. */
 static int64_t sign(void *arg)
 {
 	struct entry *entry = arg;
@@ -96,7 +102,7 @@ static int64_t enter(void *arg)
 	return weft_blocking_lane(entry->lane, sign, entry);
 }
 
-/* Queues a job for each letter, one after the other. */
+/* Queues a job for each letter, in the order of the letters. */
 static void queue_letters(struct weft_scope *scope, struct weft_lane *lane,
 			  const char *letters)
 {
@@ -109,7 +115,7 @@ static void queue_letters(struct weft_scope *scope, struct weft_lane *lane,
 	}
 }
 
-/* The only thread waits at a gate until all are queued. */
+/* The pool's only thread waits at a gate until all jobs are queued. */
 static void expect_order(struct weft_lane *lanes, const char *const *letters,
 			 int count, const char *order)
 {
@@ -136,7 +142,7 @@ POOL_TEST(lanes_take_turns, 1, 0)
 	const char *const letters[] = { "abcdefgh", "ABC", "12345" };
 
 	expect_order(lanes, letters, 3, "aA1bB2cC3d4e5fgh");
-	/* And so they do again. */
+	/* The lanes take turns in a second round, too. */
 	expect_order(lanes, letters, 2, "aAbBcCdefgh");
 	return 0;
 }
@@ -150,7 +156,8 @@ POOL_TEST(lane_is_served_in_the_order_of_asking, 1, 0)
 	return 0;
 }
 
-/* A lane at its limit loses its turn, and gets it again with a job's end. */
+/* A lane at its limit loses its turn, and gets a turn when one of its jobs
+ * ends. */
 POOL_TEST(lane_at_its_limit_is_passed_over, 2, 0)
 {
 	struct weft_lane lanes[2] = {
@@ -213,7 +220,8 @@ static struct weft_task queue_one(struct weft_scope *scope,
 	return task;
 }
 
-/* First, last or between others, one or two: the others keep their order. */
+/* Each '!' is a job that is cancelled while it is queued: one or two, at the
+ * front, at the end or between others.  The other jobs keep their order. */
 static void give_up(struct weft_lane *lane, const char *letters,
 		    const char *order)
 {
@@ -251,7 +259,8 @@ POOL_TEST(who_gives_up_is_taken_out_of_the_lane, 1, 0)
 	return 0;
 }
 
-/* A lane that is left by the last that wait is out of turn; it may go. */
+/* When its last queued job leaves, a lane is taken out of the turn: its memory
+ * may be freed. */
 POOL_TEST(lane_may_go_when_all_have_left_it, 1, 0)
 {
 	struct gate gate = { 0 };
@@ -290,13 +299,13 @@ static int64_t use_shared(void *arg)
 	return weft_blocking_lane(&shared, nothing_to_do, NULL);
 }
 
-/* A job in which another runtime uses the lane. */
+/* A job that starts a second runtime, which uses the lane. */
 static int64_t run_another(void *arg)
 {
 	return weft_run(use_shared, arg, NULL);
 }
 
-/* One runs in it; one has been queued, and has left it. */
+/* One job runs in the lane; a second one was queued and has left the queue. */
 static int64_t use_shared_twice(void *arg)
 {
 	struct gate gate = { 0 };

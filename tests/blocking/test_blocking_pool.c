@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite blocking/pool: how the threads of blocking work end, and what becomes
- * of jobs when there are none.
+ * Suite runtime/pool: the pool of threads for blocking jobs at its edges.
+ *
+ * Covered: how the threads end with the runtime, many runtimes side by side and
+ * one after the other, and what happens to jobs when no thread can be made.
  */
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -33,7 +35,8 @@ static void *open_soon(void *arg)
 	return arg;
 }
 
-/* With one thread: what runs is waited for, what is queued is cancelled. */
+/* The pool has one thread: the end waits for the job that runs, and cancels the
+ * jobs that are queued. */
 START_TEST(end_waits_for_what_runs_and_cancels_what_is_queued)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -74,7 +77,7 @@ static void expect_named(const char *text)
 	ck_assert_msg(strstr(text, "task 'resolver'") && strstr(text, fn) &&
 			      strstr(text, "lane 'default'"),
 		      "it said: %s", text);
-	/* What has not begun is no job that outlives its runtime. */
+	/* A job that has not begun is not listed as outliving its runtime. */
 	ck_assert_msg(!strstr(text, "task 'waits'"), "it said: %s", text);
 }
 
@@ -106,7 +109,8 @@ START_TEST(jobs_that_outlive_run_are_named)
 }
 END_TEST
 
-/* They meet a runtime without workers when they end, and their threads end. */
+/* The jobs end after the runtime's workers have gone; their threads still
+ * exit. */
 START_TEST(jobs_that_outlive_stop_are_named_and_may_end)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -133,7 +137,7 @@ END_TEST
 
 /* ---- Many runtimes ------------------------------------------------------ */
 
-/* In a sanitizer's build each takes long. */
+/* A cycle takes long in a sanitizer's build. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
 enum { CYCLES = 100 };
 #else
@@ -177,7 +181,8 @@ static int64_t give_up_at_once(void *arg)
 	return 0;
 }
 
-/* It comes to an end of the runtime in place of its job. */
+/* The pool's thread starts late: in place of its job it finds the end of the
+ * runtime. */
 START_TEST(thread_that_comes_too_late_leaves_at_once)
 {
 	weft_nsec start = weft_now();
@@ -191,7 +196,8 @@ END_TEST
 
 /* ---- Threads that cannot be made ---------------------------------------- */
 
-/* No thread can be made any more in this process: as at a limit. */
+/* From here on the process can make no more threads, as if a limit were
+ * reached. */
 static void refuse_threads(void)
 {
 	struct sock_filter code[] = {
@@ -202,7 +208,8 @@ static void refuse_threads(void)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
 			 offsetof(struct seccomp_data, args[0])),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 2),
-		/* Whose flags are out of sight: try the other. */
+		/* clone3() keeps its flags in memory that the filter cannot
+		 * read: make the C library fall back to clone(). */
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
@@ -242,8 +249,8 @@ static int64_t fail_often(void *arg)
 	return 0;
 }
 
-/* On two workers one waits for a thread that the other fails to make; and in
- * the lane jobs wait that made no thread at all. */
+/* There are two workers.  A task on one waits for a thread that the other fails
+ * to make; and jobs wait in a lane for which no thread was made. */
 POOL_TEST(no_job_waits_for_a_thread_that_is_not_made, 0, 0)
 {
 	struct weft_lane *lanes[] = { NULL, &dns };
@@ -287,7 +294,7 @@ POOL_TEST(job_that_gets_no_thread_waits_for_those_there_are, 0, 0)
 			wait_until(pool_stats().threads_refused == i);
 		}
 		text = said_end();
-		/* Said once. */
+		/* The message is printed once. */
 		text = count_and_find(text, "no more threads", 1);
 		ck_assert_msg(strstr(text, "task 'unnamed'") &&
 				      strstr(text, "in lane 'dns' waits"),
@@ -328,7 +335,7 @@ static TCase *refused(void)
 	return tcase;
 }
 
-/* Valgrind knows no filter for all threads. */
+/* Valgrind does not support a seccomp filter for all threads. */
 #ifdef WEFT_VALGRIND
 enum { HAS_FILTERS = 0 };
 #else

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/cycles: cycles are found, of tasks that wait for one or for all of
- * a scope.
+ * Suite dump/cycles: the search for cycles of waits.
+ *
+ * The input is a list of tasks: the task's id, the task that it waits for, and
+ * the task that owns its scope.  A task waits for one other task, or, at the
+ * end of its scope, for all tasks of that scope.  The search reports each
+ * cycle, as ids in the order in which they wait.  Hand-made cases come first;
+ * then random ones are compared with a second, simpler search.
  */
 #include <check.h>
 #include <stdbool.h>
@@ -14,9 +19,9 @@ enum { MOST = 64, GRAPHS = 2000, TASKS = 9 };
 
 static struct {
 	unsigned cycles;
-	size_t length;	    /* of all together */
-	uint64_t ids[MOST]; /* of all, one after the other */
-	size_t first[MOST]; /* of each, in ids */
+	size_t length;	    /* of all cycles together */
+	uint64_t ids[MOST]; /* of all cycles, one after the other */
+	size_t first[MOST]; /* of each cycle, an index into ids */
 } told;
 
 static void tell(void *arg, const uint64_t *ids, size_t count)
@@ -68,7 +73,7 @@ START_TEST(two_wait_for_each_other)
 }
 END_TEST
 
-/* In the order in which they wait. */
+/* The ids come in the order in which the tasks wait. */
 START_TEST(cycle_is_told_in_order)
 {
 	FIND({ 1, 4, 0 }, { 4, 2, 0 }, { 2, 3, 0 }, { 3, 1, 0 });
@@ -90,7 +95,8 @@ START_TEST(cycles_apart_are_told_each)
 }
 END_TEST
 
-/* The owner waits for all of its scope, and one of those for the owner. */
+/* The owner waits for all tasks of its scope, and one of them waits for the
+ * owner. */
 START_TEST(scope_may_be_part_of_a_cycle)
 {
 	FIND({ 1, 2, 77 }, { 1, 3, 77 }, { 3, 1, 0 }, { 1, 0, 77 });
@@ -100,7 +106,8 @@ START_TEST(scope_may_be_part_of_a_cycle)
 }
 END_TEST
 
-/* It waits for something else: for that, or for another scope's end. */
+/* The owner does not wait for the end of this scope: it waits for a task, or
+ * for the end of another scope. */
 START_TEST(scope_whose_end_is_not_awaited_is_none)
 {
 	FIND({ 1, 2, 77 }, { 2, 1, 0 });
@@ -109,13 +116,14 @@ START_TEST(scope_whose_end_is_not_awaited_is_none)
 	ck_assert_uint_eq(told.cycles, 0);
 	FIND({ 1, 2, 77 }, { 2, 1, 0 }, { 1, 9, 0 });
 	ck_assert_uint_eq(told.cycles, 0);
-	/* That of one task does not stand for another's. */
+	/* A wait of one task is not taken for a wait of another task in the
+	 * scope. */
 	FIND({ 1, 0, 77 }, { 2, 3, 77 }, { 3, 2, 0 });
 	ck_assert_uint_eq(told.cycles, 0);
 }
 END_TEST
 
-/* ---- Against another way to find out ------------------------------------- */
+/* ---- Compared with a second algorithm ------------------------------------ */
 
 static bool edge[TASKS][TASKS], reaches[TASKS][TASKS];
 
@@ -150,7 +158,7 @@ static void graph_find(void)
 	find(edges, count);
 }
 
-/* Each of those told waits for the next, and none is told twice. */
+/* Each reported task waits for the next one, and no task is reported twice. */
 static void expect_cycles(bool *is_told)
 {
 	for (unsigned c = 0; c < told.cycles; c++) {

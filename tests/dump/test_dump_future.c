@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/future: what weft_dump() tells of futures.
+ * Suite dump/future: how weft_dump() reports futures.
+ *
+ * Each test makes futures wait in one way (time, descriptors, channels,
+ * semaphores, connecting), or run, and looks for the line of the future in the
+ * dump.
  */
 #include "tests/support/dump_scene.h"
 
@@ -14,7 +18,7 @@ static void future_named(struct weft_scope *scope, const char *name,
 	ck_assert_int_eq(weft_go_opts(scope, poll, state, bytes, &opts), 0);
 }
 
-/* The line of that future says so, once it has come to wait. */
+/* Waits until a dump shows this line for the future. */
 static void expect_line(const char *name, const char *says)
 {
 	char *text = dump_until(says), line[512];
@@ -186,8 +190,8 @@ static int64_t make_connection(void *state)
 	return weft_await_connect(c->fd, &c->addr);
 }
 
-/* The listener has no room: one that blocks waits, the other is to be asked
- * again and again. */
+/* The listener's backlog is full: a connect on a blocking socket waits; one on
+ * a non-blocking socket is tried again and again. */
 IO_TEST(connecting_is_told)
 {
 	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
@@ -233,7 +237,7 @@ IO_TEST(wake_of_its_own_is_told)
 	return 0;
 }
 
-/* Runs until it is told to end, on a worker of its own. */
+/* Runs on a worker of its own until the flag is set. */
 static int64_t compute(void *state)
 {
 	weft__atomic(int) *stop = *(weft__atomic(int) **)state;
@@ -247,7 +251,8 @@ static int64_t compute(void *state)
 
 START_TEST(one_that_runs_is_told)
 {
-	/* Its own runtime: this thread looks at it. */
+	/* The test has a runtime of its own, so that this thread can dump it
+	 * from outside. */
 	struct weft_task_opts task = WEFT_TASK_OPTS_INIT;
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	weft__atomic(int) stop = 0, *at = &stop;

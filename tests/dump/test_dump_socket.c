@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/socket: dumps to who connects to a socket.
+ * Suite dump/door: the dump socket (weft_opts.dump_path).
+ *
+ * Each connection to the socket is answered with a dump.  Covered: clients that
+ * leave early or do not read, a process without free descriptors, paths that
+ * exist already, and options that are refused.
  */
 #include <signal.h>
 #include <sys/resource.h>
@@ -29,7 +33,7 @@ static struct sockaddr_un place_of(const char *path)
 	return place;
 }
 
-/* What the socket says; to be freed. */
+/* Connects and returns the text that comes back; the caller frees it. */
 static char *ask(const char *path)
 {
 	struct sockaddr_un place = place_of(path);
@@ -80,8 +84,8 @@ START_TEST(socket_gives_a_dump)
 }
 END_TEST
 
-/* Who leaves, or does not read, holds nobody up for long, and the process does
- * not end of it. */
+/* A client that leaves, or does not read, delays other clients only briefly,
+ * and does not end the process (no SIGPIPE). */
 START_TEST(who_asks_may_leave)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -105,8 +109,8 @@ START_TEST(who_asks_may_leave)
 }
 END_TEST
 
-/* Tasks of many kinds with much to be told of each: more than a socket takes
- * that nobody reads. */
+/* Makes tasks of many kinds with long descriptions: the dump is larger than the
+ * buffers of a socket that is not read. */
 static int64_t select_many(void)
 {
 	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
@@ -219,7 +223,7 @@ START_TEST(watchdog_waits_for_descriptors)
 	thread_pause_ns(500000000);
 	used_ns = processor_ns() - used_ns;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	/* It is answered after all. */
+	/* The connection is answered after all. */
 	ck_assert_uint_gt(read_to_end(fd), 0);
 	ck_assert_msg(used_ns < 50000000, "%llu ns",
 		      (unsigned long long)used_ns);
@@ -238,7 +242,7 @@ START_TEST(places_are_taken_over_from_the_dead_alone)
 
 	path_new(path, sizeof(path));
 	place = place_of(path);
-	/* Left behind by one that was killed. */
+	/* A socket file that a killed process left behind. */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(bind(fd, (void *)&place, sizeof(place)), 0);
 	close(fd);
@@ -247,7 +251,7 @@ START_TEST(places_are_taken_over_from_the_dead_alone)
 	ck_assert_int_eq(weft_start(&opts, &second), -EADDRINUSE);
 	free(ask(path));
 	ck_assert_int_eq(weft_stop(runtime), 0);
-	/* A file of somebody's. */
+	/* A regular file at the path: it is not replaced. */
 	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 	ck_assert_int_ge(fd, 0);
 	close(fd);
@@ -258,7 +262,7 @@ END_TEST
 
 START_TEST(bad_options_are_refused)
 {
-	/* The runtime asks its workers by SIGURG. */
+	/* The runtime itself uses SIGURG, to interrupt its workers. */
 	static const int refused[] = { -1,	SIGKILL, SIGSEGV, SIGBUS,
 				       SIGFPE, SIGILL,	SIGTRAP, SIGURG };
 	struct weft_opts opts = WEFT_OPTS_INIT;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/states: tasks that do not wait, and what is told of them.
+ * Suite dump/states: how a dump reports tasks that do not wait.
+ *
+ * Such a task runs, is ready to run, or has ended and is not joined yet.  A
+ * running task is interrupted with a signal so that its stack can be unwound;
+ * several tests make that hard.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +23,8 @@ static __attribute__((noinline)) int64_t spin(void *arg)
 {
 	(void)arg;
 	weft__store(&spun, true, release);
-	/* A call now and then: where a tool sees to it that signals come. */
+	/* Makes a library call now and then: some tools deliver signals only
+	 * there. */
 	while (weft__load(&spins, acquire))
 		(void)getppid();
 	return 0;
@@ -30,8 +35,8 @@ static void *dump_from_thread(void *arg)
 	return dump_text(arg);
 }
 
-/* Of a thread that dumps meanwhile, while this task keeps its worker; to be
- * freed. */
+/* Dumps from another thread while this task keeps its worker; the caller frees
+ * the text. */
 static char *dump_beside(void)
 {
 	pthread_t thread;
@@ -44,7 +49,7 @@ static char *dump_beside(void)
 	return result;
 }
 
-/* On all of the workers there are. */
+/* There is one such task for every worker. */
 IO_TEST(tasks_that_compute_are_told_of)
 {
 	unsigned workers = weft_runtime_self()->workers_count;
@@ -53,16 +58,17 @@ IO_TEST(tasks_that_compute_are_told_of)
 	weft__store(&spins, true, relaxed);
 	weft__store(&spun, false, relaxed);
 	text = dump_beside();
-	/* This one runs, in pthread_join(). */
+	/* This task runs: it is in pthread_join(). */
 	snprintf(head, sizeof(head), "weft: 1 task (1 run, 0 wait");
-#ifndef WEFT__TSAN /* in which a signal waits for what interrupts it */
+#ifndef WEFT__TSAN /* TSan delays a signal until an interceptor returns */
 	ck_assert_msg(strstr(text, head), "%s", text);
 	if (dump_has_backtraces(text))
 		ck_assert_msg(strstr(text, "tasks_that_compute_are_told_of"),
 			      "%s", text);
 #endif
 	free(text);
-	/* Where this one gives way to it, the other worker is to take this. */
+	/* This task's yield hands its worker to the spinner, so the other
+	 * worker must then steal this task. */
 	if (workers == 1 || weft_runtime_self()->monitor_off)
 		return 0;
 	WEFT_SUPERVISE(all) {
@@ -82,9 +88,11 @@ IO_TEST(tasks_that_compute_are_told_of)
 }
 
 #if defined(__x86_64__)
-/* Spins where it has taken a register of its caller's back from its stack, and
- * its table says that it is there still, as compilers have it at the end of a
- * function: a signal leaves that alone. */
+/* Spins at a point where the function has already restored a callee-saved
+ * register from its stack while its unwind table still says that the register
+ * is on the stack.  Compilers leave tables like this at the end of functions.
+ * The saved value is then just below the stack pointer, where a signal's frame
+ * does not overwrite it. */
 void spin_at_end(weft__atomic(bool) *while_true);
 __asm__("	.text\n"
 	"	.type	spin_at_end, @function\n"
@@ -102,7 +110,8 @@ __asm__("	.text\n"
 	"	.cfi_endproc\n"
 	"	.size	spin_at_end, .-spin_at_end\n");
 
-/* It needs that register to find its own caller: its frame's size varies. */
+/* The unwinder needs that register to find this function's caller, because the
+ * frame's size varies. */
 static __attribute__((noinline)) void spin_in_frame(size_t bytes)
 {
 	volatile char room[bytes];
@@ -192,14 +201,14 @@ IO_TEST(tasks_that_are_ready_are_told_of)
 		return 0;
 	WEFT_SUPERVISE(all) {
 		named(all, "polite", give_way_once, NULL);
-		/* It runs, and gives way to this one. */
+		/* The child runs, and yields to this task. */
 		ck_assert_int_eq(weft_yield(), 0);
 		text = dump_beside();
 		at = after(text, " polite (");
 		at = after(at, " old: is ready to run\n");
 		if (dump_has_calls_of_ready(text)) {
-			/* And before it weft_yield(), if it was not taken into
-			 * its caller at link time. */
+			/* The line before names weft_yield(), unless link-time
+			 * optimization inlined it into its caller. */
 			at = after(at, "    give_way  ");
 			at = after(at, "    give_way_once  ");
 			at = after(at, "\n");
@@ -210,7 +219,8 @@ IO_TEST(tasks_that_are_ready_are_told_of)
 	return 0;
 }
 
-/* In Valgrind all runs are long, and a long one is not switched to. */
+/* Under Valgrind every run is long, and a direct switch is not made to a task
+ * with long runs. */
 #ifndef WEFT_VALGRIND
 
 static char *joined_text;
@@ -230,7 +240,7 @@ static __attribute__((noinline)) int64_t join_switched(struct weft_task task)
 	return r;
 }
 
-/* What a dump tells that a task makes while this one joins it. */
+/* Returns the dump that a child makes while this task joins it. */
 static char *dump_while_joining(void)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -252,11 +262,11 @@ IO_TEST(task_that_joins_one_that_runs_is_told_of)
 	const char *at;
 	char *text;
 
-	/* A helper may park it. */
+	/* With two workers, a helper may park the child. */
 	if (weft_runtime_self()->workers_count > 1)
 		return 0;
-	/* It is not switched to where the clock is looked at after every run,
-	 * as they were long. */
+	/* No direct switch is made where the clock is read after every run,
+	 * which happens when runs were long. */
 	while (!strstr(text = dump_while_joining(), " old: joins task ")) {
 		ck_assert_msg(weft_now() < by, "%s", text);
 		free(text);

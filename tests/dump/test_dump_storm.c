@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/storm: tasks that talk, sleep, are cancelled, begin and end go on
- * as ever while threads and tasks dump all of them again and again.
+ * Suite dump/storm: dumps under load.
+ *
+ * Tasks talk, sleep, are cancelled, start and end, while threads and tasks dump
+ * all of them again and again.  Dumps must not disturb the tasks, and every
+ * line of a dump must be whole.
  */
 #include <pthread.h>
 
@@ -30,7 +33,7 @@ static void *dump_again(void *arg)
 	return NULL;
 }
 
-/* Holds one task after the other, and no more: a dump does that seldom. */
+/* Holds one task at a time.  A dump holds a task like this, but rarely. */
 static void *hold_again(void *arg)
 {
 	struct weft_runtime *runtime = arg;
@@ -108,7 +111,8 @@ static int64_t end_soon(void *arg)
 	return number;
 }
 
-/* Joins each, which runs as a rule when it is joined. */
+/* Starts and joins tasks one after the other; a task usually runs while it is
+ * joined. */
 static int64_t start_many(void *arg)
 {
 	(void)arg;
@@ -165,8 +169,8 @@ static int64_t dump_myself(void *arg)
 	for (int i = 0; i < 3; i++) {
 		char *text = dump_text(NULL);
 
-		/* One that hold_again() holds just then is no task that
-		 * waits. */
+		/* A task that hold_again() holds at this moment is not listed
+		 * as waiting. */
 		ck_assert_msg(strstr(text, " (dump_myself), ") ||
 				      !dump_has_backtraces(text),
 			      "%s", text);
@@ -222,11 +226,11 @@ IO_TEST(nothing_is_lost_while_threads_dump)
 	return 0;
 }
 
-/* ---- Calls of tasks that nobody holds ------------------------------------ */
+/* ---- Call chains of tasks that are not held ------------------------------ */
 
 enum { WALKERS = 6, LOOKS_S = 2, LOOKS_LONG_S = 30 };
 
-/* To give way now, and at other times at another depth of other calls. */
+/* Suspends at this depth of calls, and at a different depth at other times. */
 #define GOES(name, to, wide)                                 \
 	static __attribute__((noinline)) void name(void)     \
 	{                                                    \
@@ -257,7 +261,7 @@ static int64_t walk(void *arg)
 	return 0;
 }
 
-/* The next line is of the call that is the caller. */
+/* The line after the callee's line names the caller. */
 static void expect_caller(const char *text, const char *callee,
 			  const char *caller, unsigned *count)
 {
@@ -270,8 +274,8 @@ static void expect_caller(const char *text, const char *callee,
 }
 
 #ifdef WEFT__TSAN
-/* The calls of those that run, which may be in the tool's own code, of which
- * there are no tables. */
+/* The innermost calls of running tasks may be in a tool's own code, which has
+ * no unwind tables. */
 static void leave_out_running(char *text)
 {
 	for (char *at = text; (at = strstr(at, ": runs on worker"));) {
@@ -304,8 +308,8 @@ static void *look_at_walkers(void *arg)
 
 		traced = dump_has_calls_of_ready(text);
 		if (traced) {
-			/* None is cut: not even those of a task that is
-			 * interrupted in the midst of a switch. */
+			/* No call chain is cut short, not even for a task that
+			 * is interrupted in the middle of a switch. */
 			leave_out_running(text);
 			ck_assert_msg(!strstr(text, "\n    ...\n"), "%s",
 				      text);

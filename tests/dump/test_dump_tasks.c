@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/tasks: what weft_dump() tells of tasks, and the call.
+ * Suite runtime/dump: what weft_dump() reports about tasks, and the call
+ * itself.
+ *
+ * Covered: owners and states, names and backtraces, deadlines and counts,
+ * cycles of waits that are found and cancelled, and the errors of the call.
  */
 #include <pthread.h>
 
@@ -122,7 +126,8 @@ IO_TEST(readers_are_counted)
 
 /* ---- Names and calls ----------------------------------------------------- */
 
-/* Of its own, and not the last call: its frame is there. */
+/* Not inlined, and its call is not in tail position: the function has a frame
+ * of its own. */
 static __attribute__((noinline)) int64_t deep(unsigned levels)
 {
 	int64_t r = levels ? deep(levels - 1) : weft_sleep(WEFT_SEC(1000));
@@ -155,7 +160,7 @@ IO_TEST(calls_are_told_with_file_and_line)
 			at = after(at, "test_dump_tasks.c:");
 			at = after(at, "    dive  ");
 			at = after(at, "test_dump_tasks.c:");
-			/* It is the last. */
+			/* This frame is the outermost one. */
 			at = after(at, "\n");
 			ck_assert_msg(strncmp(at, "    ", 4) != 0, "%s", text);
 			ck_assert_msg(!strstr(text, "weft__task_main"), "%s",
@@ -219,7 +224,7 @@ IO_TEST(many_of_a_kind_are_told_together)
 	return 0;
 }
 
-/* ---- What else is told -------------------------------------------------- */
+/* ---- What else is reported ---------------------------------------------- */
 
 static int64_t sleep_within(void *arg)
 {
@@ -274,7 +279,8 @@ static int64_t lock_both(struct weft_mutex *a, struct weft_mutex *b)
 	weft__add(&have, 1u, acq_rel);
 	wait_until(weft__load(&have, acquire) == 2);
 	r = weft_mutex_lock(b);
-	/* Who is cancelled first lets the other one have it. */
+	/* The task that is cancelled first lets the other one have the
+	 * mutex. */
 	if (r == 0)
 		weft_mutex_unlock(b);
 	else
@@ -381,7 +387,7 @@ static int64_t lock_outer(void *arg)
 	return 0;
 }
 
-/* Waits for a task of its scope, which wants what it holds itself. */
+/* Waits for a task of its scope, which wants the mutex that this task holds. */
 static int64_t hold_and_end(void *arg)
 {
 	(void)arg;
@@ -458,7 +464,8 @@ IO_TEST(handler_of_the_program_is_left_as_it_was)
 	return 0;
 }
 
-/* More than a pipe holds, which does not block: none of it is lost. */
+/* The dump is larger than the capacity of a non-blocking pipe: no byte of it is
+ * lost. */
 static int64_t pipe_read_all(void *arg)
 {
 	int fd = *(int *)arg;

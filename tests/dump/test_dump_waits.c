@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/waits: each kind of wait is told rightly.
+ * Suite dump/waits: the dump describes each kind of wait correctly.
+ *
+ * The table below has one task for each kind of wait, with the words, object,
+ * descriptor and state that its line in the dump must show.
  */
 #include "tests/support/dump_scene.h"
 
@@ -23,13 +26,13 @@ static struct weft_lane lane = WEFT_LANE_INIT("slow", 1);
 static int pipe_fds[2], listener_fd, socket_fds[2];
 static weft__atomic(bool) job_ends;
 
-/* A task that waits, as the dump is to tell of it. */
+/* A task that waits, and how the dump must describe it. */
 struct waiting {
 	const char *name;
 	weft_fn fn;
 	const char *words;
-	const void *object; /* whose address follows the words, or NULL */
-	const int *fd;	    /* whose number does */
+	const void *object; /* its address follows the words; or NULL */
+	const int *fd;	    /* its number follows; or NULL */
 	const char *state;  /* of the object, or NULL */
 };
 
@@ -124,7 +127,8 @@ static int64_t await_child(void)
 	WEFT_SUPERVISE(all) {
 		ck_assert_int_eq(weft_go_opts(all, once_again, NULL, 0, &opts),
 				 0);
-		/* Not in the slot, whence it would be switched to. */
+		/* Moves the child out of the hand-off slot, from which it would
+		 * be switched to directly. */
 		(void)weft_yield();
 		r = weft_join(child, NULL);
 	}
@@ -230,7 +234,7 @@ static void waiting_start(struct weft_scope *scope,
 	ck_assert_int_eq(weft_go_opts(scope, waiting->fn, NULL, 0, &opts), 0);
 }
 
-/* What its line says behind its age. */
+/* Builds the words that follow the age on the task's line. */
 static void words_of(const struct waiting *waiting, char *ret, size_t bytes)
 {
 	if (waiting->object)
@@ -274,7 +278,7 @@ static void expect_all_told(void)
 	free(text);
 }
 
-/* What they wait for is somebody's, or empty. */
+/* The objects that the tasks wait for are held, full or empty. */
 static void scene_open(void)
 {
 	char address[WEFT_ADDR_TEXT_BYTES];

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/watchdog: dumps that nobody calls for: by a signal, when a
- * task does not pause, and when none can go on.
+ * Suite dump/watchdog: dumps without a call of weft_dump().
+ *
+ * Such a dump is made on a signal (dump_signal), when a task runs for too long
+ * without a pause (a stall), and when no task of the runtime can go on (a
+ * standstill).  Each test runs a program in a child process and reads its
+ * stderr.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -9,10 +13,10 @@
 
 #include "tests/support/dump_scene.h"
 
-/* ---- What is said on stderr ---------------------------------------------- */
+/* ---- The output on stderr ------------------------------------------------ */
 
-/* Of a child that runs a program and is killed when the text has come; up to
- * its end, if it ends by itself. */
+/* Runs a program in a child and kills it when the text has appeared; if the
+ * child ends by itself, the output is read to its end. */
 struct said {
 	int from;
 	pid_t child;
@@ -37,7 +41,7 @@ static void said_begin(struct said *said, void (*program)(void))
 	said->from = fds[0];
 }
 
-/* False: the child has ended before it said so. */
+/* Returns false if the child ended before the text appeared. */
 static bool said_until(struct said *said, const char *what)
 {
 	said->text[said->used] = '\0';
@@ -53,7 +57,8 @@ static bool said_until(struct said *said, const char *what)
 	return true;
 }
 
-/* The same, and asks again and again: it may be too early. */
+/* Like said_until(), but asks again and again: a first request may come too
+ * early. */
 static void said_when_asked(struct said *said, const char *what, int number)
 {
 	struct pollfd more = { .fd = said->from, .events = POLLIN };
@@ -89,7 +94,7 @@ static int run_with(weft_fn fn, struct weft_opts *opts)
 	return (int)weft_run(fn, NULL, opts);
 }
 
-/* ---- By a signal --------------------------------------------------------- */
+/* ---- On a signal --------------------------------------------------------- */
 
 static int64_t wait_for_ever(void *arg)
 {
@@ -102,7 +107,7 @@ static void dumps_at_usr1(void)
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	sigset_t set;
 
-	/* Blocked in all threads of the program's. */
+	/* The signal is blocked in all of the program's own threads. */
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	opts.dump_signal = SIGUSR1;
@@ -176,7 +181,8 @@ static int64_t has_a_hog(void *arg)
 	opts.name = "the hog";
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(weft_go_opts(scope, hog, NULL, 0, &opts), 0);
-		/* Others go on meanwhile, and are none. */
+		/* Other tasks go on meanwhile, and are not reported as
+		 * stalls. */
 		for (int i = 0; i < 100; i++)
 			ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
 	}
@@ -201,21 +207,21 @@ START_TEST(task_that_does_not_pause_is_named)
 	ck_assert_msg(said_until(&said, " the hog ("), "%s", said.text);
 	at = strstr(said.text, "has been in one task for 0.");
 	ck_assert_ptr_nonnull(at);
-	/* Else the next line says why. */
+	/* Without backtraces the next line gives the reason. */
 	if (dump_has_backtraces(said.text))
 		ck_assert_ptr_nonnull(strstr(at, " the hog (hog), "));
 	else
 		ck_assert_ptr_eq(strstr(at, "\nweft: no backtraces: "),
 				 strchr(at, '\n'));
 	(void)said_until(&said, "never said");
-	/* Once. */
+	/* The stall is reported once. */
 	at = strstr(said.text, "has been in one task");
 	ck_assert_ptr_null(strstr(at + 1, "has been in one task"));
 	ck_assert_int_eq(said_end(&said, 0), 0);
 }
 END_TEST
 
-/* One that blocks the signal by which it would be asked. */
+/* A task that blocks the signal with which its worker would be interrupted. */
 static int64_t hog_deaf(void *arg)
 {
 	weft_nsec until_ns = weft_now() + WEFT_SEC(2);
@@ -298,7 +304,7 @@ START_TEST(deadlock_is_told_with_its_cycle)
 }
 END_TEST
 
-/* A select waits for nothing else if no case of it does. */
+/* A select stands still if none of its cases can be done from outside. */
 static int64_t select_channels(void *arg)
 {
 	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
@@ -330,7 +336,7 @@ START_TEST(select_of_what_no_one_does_is_a_standstill)
 }
 END_TEST
 
-/* One that waits for a descriptor, or for time, is none. */
+/* A task that waits for a descriptor or for time does not stand still. */
 static int select_for_a_while(int fd)
 {
 	struct weft_case cases[] = {

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/budget: how long a tick and a run are, and how often what is
- * looked at (ledger V29 to V34, V50, L7, L8).
+ * Suite sched/budget: the limits of a tick and of a run, and how often a worker
+ * looks at its other sources of work (ledger V29 to V34, V50, L7, L8).
+ *
+ * A tick runs at most WEFT__TICK_BUDGET tasks and ends after a given time; a
+ * run ends after a number of operations; the interval between two looks at the
+ * injection queue follows the measured time of a run.  All tests run on the
+ * fake driver, so times are exact.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -66,8 +71,8 @@ START_TEST(tick_runs_128_tasks)
 }
 END_TEST
 
-/* L28: a tick ends after 200 us too.  Its clock is looked at when about 25 us
- * have gone by, or after each run if one takes longer. */
+/* L28: a tick also ends after 200 us.  The worker reads the clock when about 25
+ * us have passed, or after each run if a run takes longer. */
 static uint64_t run_ns, tick_max_ns, ticks_in_full;
 
 static void time_tick(struct weft_runtime *runtime, void *arg)
@@ -76,7 +81,8 @@ static void time_tick(struct weft_runtime *runtime, void *arg)
 	uint64_t ns = worker->tick.ended_ns - worker->tick.began_ns;
 
 	(void)arg;
-	/* The first ticks have yet to find out how long a run takes. */
+	/* In its first ticks the worker does not know yet how long a run
+	 * takes. */
 	/* relaxed: one thread. */
 	if (!worker->tick.ended_ns ||
 	    weft__load(&worker->counts[WEFT__N_TICKS], relaxed) < 200)
@@ -190,13 +196,14 @@ START_TEST(interval_follows_the_time_of_a_run)
 }
 END_TEST
 
-/* V33: a step settles in 10 to 20 samples.  A sample is a tick's worth of 16
- * runs; a tick of fewer counts as a part of one. */
+/* V33: the average follows a step within 10 to 20 samples.  A sample is a
+ * tick of at least 16 runs; a tick with fewer runs counts as a fraction of a
+ * sample. */
 static struct {
-	uint64_t from_ns, to_ns; /* a run, before and after */
+	uint64_t from_ns, to_ns; /* length of a run, before and after */
 	uint64_t polls;
 	double samples;
-	double left_1, left_10, left_20; /* of the step, after so many */
+	double left_1, left_10, left_20; /* of the step, after n samples */
 } step;
 
 static void note_average(struct weft_runtime *runtime, void *arg)
@@ -260,9 +267,9 @@ static int64_t look_at_average(void *arg)
 	(void)arg;
 	run_ns = 100000;
 	(void)interval_after(5000);
-	average_ns = worker->tick.average_ns;
-	/* Sleeps between runs that take no time: the ticks in which nothing
-	 * runs do not count, nor does the sleep. */
+	average_ns = worker->average_ns;
+	/* Tasks sleep between runs that take no time: ticks in which nothing
+	 * runs do not count as samples, and neither does the time asleep. */
 	EXPECT(average_ns > 95000 && average_ns < 101000);
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 	EXPECT(worker->tick.average_ns <= average_ns);
@@ -278,7 +285,7 @@ START_TEST(tick_that_runs_nothing_is_no_sample)
 }
 END_TEST
 
-/* L7: a task that never has to wait gives way after 128 operations. */
+/* L7: a task whose calls never have to wait yields after 128 operations. */
 static unsigned others_ran;
 
 static int64_t run_beside(void *arg)
@@ -314,8 +321,8 @@ START_TEST(ready_operations_give_way_after_128)
 }
 END_TEST
 
-/* V34, V54: others' tasks come to run within about a millisecond, although this
- * worker's own never end. */
+/* V34, V54: tasks that other threads push run within about a millisecond, even
+ * if this worker's own tasks never end. */
 static uint64_t submitted_ns, injected_ns;
 static unsigned spinners;
 static bool noted;
@@ -368,8 +375,8 @@ START_TEST(task_from_outside_runs_within_a_millisecond)
 
 	noted = false;
 	run_ns = ns[_i % 4];
-	/* 200 fit into the ring.  500 do not: what overflows is in the same
-	 * queue, and older; then it is the others' turn first. */
+	/* 200 tasks fit into the ring.  500 do not: tasks that overflowed are
+	 * in the injection queue before the pushed task, so they run first. */
 	spinners = _i / 4 % 2 ? 500 : 200;
 	if (spinners == 500 && 500 * run_ns > max_ns)
 		max_ns = 500 * run_ns;
@@ -378,8 +385,8 @@ START_TEST(task_from_outside_runs_within_a_millisecond)
 }
 END_TEST
 
-/* Whoever computes for long is told of, be it alone between two sleeps or
- * among others that run for a short while. */
+/* A task that computes for long is reported, whether it is alone between two
+ * sleeps or among others with short runs. */
 #define LONG_RUN_NS 5000000u
 #define SHORT_RUN_NS 3000u
 
@@ -417,7 +424,7 @@ static int64_t compute_among(void *arg)
 			EXPECT(WEFT_GO(all, run_for, runs) == 0);
 		EXPECT(WEFT_GO(all, compute_once, others) == 0);
 	}
-	/* The end of its tick is the end of the run, too. */
+	/* The end of its tick ends the run as well. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 	return (int64_t)longest_run_ns();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Starting a runtime and stopping it with work in flight leaves nothing behind:
- * no descriptor, no thread, no mapping, no memory.
+ * Starting a runtime and stopping it with work in flight leaves no descriptor,
+ * thread, mapping or memory behind.
  *
- * 10,000 cycles; 1000 where a tool makes all of it slow (WEFT_TEST_FEW), or
- * where less than 64 MiB may be locked.
+ * The test runs 10,000 cycles and compares the process before and after.  It
+ * runs 1000 cycles where a tool makes each of them slow (WEFT_TEST_FEW).
  */
 #include <sys/socket.h>
 
@@ -12,11 +12,11 @@
 #include "tests/support/needs.h"
 
 enum {
-	WARM_UP = 50, /* until allocators and caches have what they keep */
+	WARM_UP = 50, /* until allocators and caches are filled */
 	CYCLES = 10000,
 	CYCLES_FEW = 1000,
 	MAPS_MAX = 8,	     /* an allocator may map a little more */
-	GROWTH_MAX_KB = 1024, /* of all cycles together */
+	GROWTH_MAX_KB = 1024, /* in all cycles together */
 };
 
 /* ---- What the process has ------------------------------------------------ */
@@ -162,7 +162,7 @@ static void flight_close(struct flight *f)
 	}
 }
 
-/* Odd cycles are stopped as soon as all tasks run, even ones at once. */
+/* Odd cycles are stopped when all tasks run, even cycles immediately. */
 static void cycle(int i)
 {
 	static const weft_fn works[] = {
@@ -203,7 +203,7 @@ START_TEST(stopping_with_work_in_flight_leaves_nothing)
 	ck_assert_int_eq(after.fds, before.fds);
 	ck_assert_int_eq(after.threads, before.threads);
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
-	/* A sanitizer keeps what was freed for a while. */
+	/* A sanitizer keeps freed memory for a while. */
 	ck_assert_int_le(after.maps, before.maps + MAPS_MAX);
 	ck_assert_int_le(after.resident_kb,
 			 before.resident_kb + GROWTH_MAX_KB);
@@ -219,8 +219,9 @@ static int64_t do_nothing(void *arg)
 	return 0;
 }
 
-/* It gives back what a ring had locked some time after the ring was closed.
- * Four rings of the usual size have no room side by side. */
+/* The kernel gives back a ring's locked memory some time after the ring was
+ * closed.  The limit is too small for four rings of the usual size at a
+ * time. */
 START_TEST(runtimes_follow_each_other_where_little_may_be_locked)
 {
 	struct rlimit limit = { 64 << 10, 64 << 10 };

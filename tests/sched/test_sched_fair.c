@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/fair: whoever can run comes to run, soon (ledger Z10 to Z12, V22
- * to V24, V54).
+ * Suite sched/fair: each task that can run does so within a bounded number of
+ * runs of other tasks (ledger Z10 to Z12, V22 to V24, V54).
+ *
+ * Tasks that spin, yield or hand over to each other try to keep a worker; the
+ * tests count how many runs pass before the other tasks get their turn, on the
+ * fake driver.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -14,9 +18,9 @@
 #include "tests/fake/fake_check.h"
 
 /*
- * The program of Cats Effect that hung: tasks that spin until a flag is set,
- * and the one that sets it somewhere behind them (Z10).  Its sweep: ways to
- * spin, ways to deliver the setter, its place (Z11).
+ * The program that hung in Cats Effect: tasks that spin until a flag is set,
+ * and a task somewhere behind them that sets it (Z10).  The tests vary the way
+ * to spin, the way in which the setter becomes ready, and its place (Z11).
  */
 
 enum spin {
@@ -33,7 +37,7 @@ enum { NOOPS_BEFORE = 200, NOOPS = 1200 };
 
 struct program {
 	unsigned spinners;
-	int setter_at; /* so many no-ops are started before it */
+	int setter_at; /* number of no-ops started before it */
 	enum spin spin;
 	enum deliver deliver;
 	bool flag;
@@ -70,7 +74,8 @@ static int64_t nothing(void *arg)
 	return 0;
 }
 
-/* The child is in the slot, and is switched to; its end switches back. */
+/* The child is in the hand-off slot and is switched to; its end switches
+ * back. */
 static void spin_by_join(void)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -88,7 +93,7 @@ struct pair {
 	uint64_t id[2];
 };
 
-/* Wakes the other through the slot, and waits to be woken by it. */
+/* Wakes the other task through the hand-off slot, then waits for its wake. */
 static void hand_over(struct pair *pair, int me)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -253,8 +258,9 @@ START_TEST(program_that_spins_until_a_later_task_sets_a_flag_ends)
 
 	program = (struct program){ .setter_at = NOOPS_BEFORE };
 	result = run_program(seed_of(_i), workers, spinners);
-	/* No task waits for more than 2 runs of each that can run: twice for
-	 * the setter, and as much for who is to see it. */
+	/* No task waits for more than 2 runs of each runnable task.  That
+	 * counts twice for the setter, and once more for the task that must see
+	 * the flag. */
 	ck_assert_uint_le(result.stats.total.polls,
 			  6 * (uint64_t)(NOOPS + spinners + 2));
 }
@@ -277,7 +283,8 @@ START_TEST(setter_at_every_place_ends_the_spinning)
 		};
 		result = run_program(seed, workers, spinners);
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
-		/* A timer's millisecond is spun away. */
+		/* The tasks spin for the timer's millisecond, so there is no
+		 * bound. */
 		if (program.deliver == BY_TIMER)
 			continue;
 		/* A chain of direct switches goes on until the tick ends. */
@@ -288,9 +295,7 @@ START_TEST(setter_at_every_place_ends_the_spinning)
 }
 END_TEST
 
-/*
- * The longest wait of a task that can run, in runs of tasks on all workers.
- */
+/* The longest wait of a runnable task, in runs of tasks on all workers. */
 
 struct yielder {
 	uint64_t since; /* the count when it became ready */
@@ -320,7 +325,7 @@ static int64_t yield_for_ever(void *arg)
 
 static int64_t start_yielders(void *arg)
 {
-	/* Until the injection queue's turn is as rare as it gets. */
+	/* Settles until the injection queue's turns are as rare as they get. */
 	for (unsigned i = 0; i < *(unsigned *)arg; i++)
 		EXPECT(weft_yield() == 0);
 	WEFT_SCOPE(all, NULL)
@@ -331,7 +336,7 @@ static int64_t start_yielders(void *arg)
 	return 0;
 }
 
-/* Between two turns of the injection queue something comes from outside. */
+/* A task comes from outside between two turns of the injection queue. */
 static void submit_one(struct weft_runtime *runtime, void *arg)
 {
 	(void)arg;
@@ -342,9 +347,10 @@ static void submit_one(struct weft_runtime *runtime, void *arg)
 static const unsigned crowds[] = { 200, 400, 1000, 1500, 10000 };
 enum { CROWDS = sizeof(crowds) / sizeof(crowds[0]) };
 
-/* Twice the number; but who never ran, and finds the ring full of others that
- * yield for ever, gets in when it is the injection queue's turn: while those
- * are rare that takes longer (docs/decisions/0008). */
+/* The bound is twice the number of tasks.  One case takes longer: a task that
+ * never ran, and finds the ring full of tasks that yield for ever, gets in when
+ * it is the injection queue's turn, and these turns may be rare
+ * (docs/decisions/0008). */
 START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 {
 	struct fake_config config = {
@@ -361,7 +367,8 @@ START_TEST(longest_wait_is_twice_the_number_of_runnable_tasks)
 	gap.count = crowds[_i / 2 % CROWDS];
 	gap.max = 30 * gap.count;
 	(void)must_run(&config, start_yielders, &settle);
-	/* A step of one worker is a tick while the other stands still. */
+	/* While one worker takes a step, which is a tick, the other stands
+	 * still. */
 	if (config.workers > 1)
 		slack = 2 * WEFT__TICK_BUDGET;
 	if (getenv("WEFT_TEST_VERBOSE"))
@@ -406,9 +413,7 @@ START_TEST(yield_goes_behind_all_that_can_run)
 }
 END_TEST
 
-/*
- * The slot for the newest task.
- */
+/* The hand-off slot, for the newest task. */
 
 static unsigned in_a_row, longest_row;
 
@@ -443,7 +448,7 @@ static int64_t second_counted(void *arg)
 	return 0;
 }
 
-/* Beside so many that yield. */
+/* Starts the pair beside the tasks that yield. */
 static int64_t start_pair(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -458,14 +463,16 @@ static int64_t start_pair(void *arg)
 		EXPECT(weft_go_opts(all, second_counted, &pointer,
 				    sizeof(pointer), &opts) == 0);
 		pair.id[1] = other.id;
-		/* The other one begins: who runs is not woken. */
+		/* The other task begins: only a task that waits can be
+		 * woken. */
 		(void)weft__suspend(weft__worker_self(), WEFT__REASON_UNTOLD);
 		hand_over_counted(&pair, 0);
 	}
 	return 0;
 }
 
-/* V22 to V24: three out of the slot, and then one of the queue. */
+/* V22 to V24: after three runs from the hand-off slot the queue has its
+ * turn. */
 START_TEST(two_tasks_that_wake_each_other_starve_nobody)
 {
 	struct fake_config config = { .workers = 1, .look_ns = 100 };
@@ -475,15 +482,15 @@ START_TEST(two_tasks_that_wake_each_other_starve_nobody)
 	program.flag = false;
 	in_a_row = longest_row = 0;
 	result = must_run(&config, start_pair, &beside);
-	/* One that came out of the queue, and three out of the slot. */
+	/* One run from the queue, then three from the hand-off slot. */
 	ck_assert_uint_le(longest_row, 4);
 	ck_assert_uint_ge(longest_row, 3);
 	ck_assert_uint_ge(result.stats.total.lifo_hits, 1000);
 }
 END_TEST
 
-/* There is nobody whom they could starve: all of their 4000 runs but the first
- * ones come out of the slot. */
+/* No other task could be delayed, so all of the pair's 4000 runs but the first
+ * ones come from the hand-off slot. */
 START_TEST(two_tasks_that_are_alone_keep_to_the_slot)
 {
 	struct fake_config config = { .workers = 1, .look_ns = 100 };
@@ -496,9 +503,9 @@ START_TEST(two_tasks_that_are_alone_keep_to_the_slot)
 }
 END_TEST
 
-/* Whom a task starts, too, even when the slot has had its runs in a row, the
- * tick ends or the injection queue has its turn: with a clock that moves at
- * each look all of them come about. */
+/* The same holds for a task that was just started, even when the slot has used
+ * up its runs in a row, the tick ends, or the injection queue has its turn.
+ * The clock moves at each look, so that all of these cases occur. */
 static int64_t run_flagged(void *arg)
 {
 	**(bool **)arg = true;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/handoff_slot: a slot between real threads.  Its owner fills it,
- * fills it over and empties it, while two helpers take from it: each thing that
- * went in comes out once, on one side, with what was written before.
+ * Suite runtime/slot: the hand-off slot between real threads.
  *
- * With WEFT_TEST_LONG in the environment thirty times as often.
+ * The owner fills the slot, fills it again while it is full, and empties it,
+ * while two helpers take from it.  Each item that was put in must come out
+ * exactly once, on one side, with the contents that were written before.
+ *
+ * With WEFT_TEST_LONG in the environment it runs thirty times as often.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,9 +16,9 @@
 
 enum { HELPERS = 2, THINGS = 64, STOLEN = 2000, STOLEN_LONG = 60000 };
 
-/* In the place of a task. */
+/* Stands in for a task. */
 struct thing {
-	_Alignas(16) uint64_t written; /* its owner's, then of who has it */
+	_Alignas(16) uint64_t written; /* the owner's, then its taker's */
 	weft__atomic(bool) in_use;
 };
 
@@ -26,7 +28,7 @@ static weft__atomic(uint64_t) stolen, wrong;
 static weft__atomic(bool) over;
 static bool fenced;
 
-/* Who takes a thing has it alone, and sees what was written last. */
+/* The thread that takes an item owns it, and sees the value written last. */
 static void have(struct weft__task *task, uint64_t *ret_sum)
 {
 	struct thing *thing = (void *)task;
@@ -42,12 +44,13 @@ static void have(struct weft__task *task, uint64_t *ret_sum)
 
 static void *help(void *arg)
 {
-	/* Only told apart. */
+	/* Its address identifies the helper; nothing else is used. */
 	const struct weft__worker *self = arg;
 	struct weft__task *task;
 	uint64_t sum = 0;
 
-	/* relaxed: it ends at some time. */
+	/* relaxed: the helper sees the flag eventually; nothing depends on
+	 * it. */
 	while (!weft__load(&over, relaxed)) {
 		task = weft__handoff_slot_steal(&slot, self, fenced);
 		if (!task) {
@@ -65,18 +68,18 @@ static struct weft__task *new_thing(uint64_t n)
 {
 	struct thing *thing;
 
-	/* Helpers hold two at most, and the slot may hold one. */
+	/* The helpers hold at most two items, and the slot at most one. */
 	do
 		thing = &things[n++ % THINGS];
 	/* pairs: have() */
 	while (weft__load(&thing->in_use, acquire));
-	/* relaxed: its own. */
+	/* relaxed: the item is the owner's. */
 	weft__store(&thing->in_use, true, relaxed);
 	return (void *)thing;
 }
 
-/* As long as a heavy barrier takes, more or less: an owner in a hurry has its
- * thing back before any helper has got it.  And the helpers may have no
+/* Spins for about as long as a heavy barrier takes: otherwise the owner would
+ * take each item back before a helper gets it.  The helpers may also have no
  * processor of their own. */
 static void dawdle(uint64_t n)
 {
@@ -142,12 +145,12 @@ static void race(void)
 		sum += (uintptr_t)part;
 	}
 	empty(&sum);
-	/* relaxed: likewise. */
+	/* relaxed: the helpers were joined. */
 	errors = weft__load(&wrong, relaxed);
 	ck_assert_uint_eq(errors, 0);
 	ck_assert_uint_eq(sum, given);
 	ck_assert_ptr_null(weft__handoff_slot_has(&slot));
-	/* relaxed: likewise. */
+	/* relaxed: the helpers were joined. */
 	claim = weft__load(&slot.claim, relaxed);
 	ck_assert_uint_eq(claim, 0);
 }

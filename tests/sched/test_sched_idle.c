@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/idle: who sleeps, who is woken, and who looks after a worker that
- * is late (ledger V35 to V49, L10 to L18, L25).
+ * Suite sched/idle: which workers sleep, which are woken, and which one watches
+ * for a worker that is late (ledger V35 to V49, L10 to L18, L25).
+ *
+ * The first tests use the map of sleepers alone, the others the fake driver.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -28,13 +30,13 @@ static void all_park(uint32_t workers)
 	memset(&idle, 0, sizeof(idle));
 	weft__idle_init(&idle, workers);
 	for (uint32_t i = 0; i < workers; i++)
-		/* Nobody searches: each looks once more. */
+		/* No worker searches, so each must look once more. */
 		EXPECT(weft__idle_park(&idle, i, false));
 	EXPECT(weft__idle_parked(idle.counts) == workers);
 	weft__idle_invariants(&idle);
 }
 
-/* V43, L14: any number of workers; the owner of the timers is woken last. */
+/* V43, L14: the worker that keeps the timers is always woken last. */
 START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 {
 	uint32_t workers = sizes[_i];
@@ -48,7 +50,7 @@ START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 		EXPECT(!seen[index]);
 		EXPECT((index == 0) == (i == workers - 1));
 		seen[index] = true;
-		/* It counts as searching until it says that it has found. */
+		/* It counts as searching until it reports a find. */
 		EXPECT(weft__idle_searching(idle.counts) == 1);
 		EXPECT(weft__idle_claim(&idle) == -1);
 		EXPECT(weft__idle_unpark(&idle, (uint32_t)index));
@@ -60,8 +62,8 @@ START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 }
 END_TEST
 
-/* V48, L10: who wakes by itself takes itself off the list, and is not counted
- * as a searcher. */
+/* V48, L10: a worker that wakes by itself is taken off the list, and does not
+ * count as a searcher. */
 START_TEST(sleeper_that_wakes_by_itself_is_off_the_list)
 {
 	uint32_t workers = sizes[_i];
@@ -86,7 +88,7 @@ START_TEST(half_of_the_workers_may_search)
 	while (weft__idle_search(&idle))
 		searching++;
 	EXPECT(searching == (workers + 1) / 2);
-	/* V40: only the last to give up has to look once more. */
+	/* V40: only the last searcher to give up has to look once more. */
 	for (uint32_t i = 0; i < searching; i++)
 		EXPECT(weft__idle_park(&idle, i, true) == (i == searching - 1));
 	EXPECT(weft__idle_searching(idle.counts) == 0);
@@ -141,8 +143,8 @@ static int64_t sleep_for_long(void *arg)
 	return 0;
 }
 
-/* V42: one task for 8 sleepers wakes one of them; that one finds it and, being
- * the last to search, would wake a second if there were anything else. */
+/* V42: one task wakes one of 8 sleepers, which finds it.  As the last searcher
+ * that worker would wake another one only if there were more tasks. */
 START_TEST(one_task_wakes_one_of_eight_sleepers)
 {
 	struct fake_config config = {
@@ -155,14 +157,14 @@ START_TEST(one_task_wakes_one_of_eight_sleepers)
 	done = false;
 	result = must_run(&config, sleep_for_long, NULL);
 	ck_assert(done);
-	/* Each that is woken may appoint a monitor. */
+	/* Each woken worker may appoint a monitor. */
 	ck_assert_uint_le(result.stats.total.wakes_sent, _i % 2 ? 0 : 8);
 }
 END_TEST
 
-/* V39: a worker that was woken to search, and finds work of its own first, does
- * not count as a searcher while it runs that: else nobody is woken for the task
- * that it was woken for, however long its own takes. */
+/* V39: a worker is woken to search, but finds work of its own first.  It must
+ * not count as a searcher while it runs that work: otherwise no other worker is
+ * woken for the task that it was woken for. */
 static uint64_t hog_id, pushed_at;
 
 static int64_t hog_when_woken(void *arg)
@@ -257,8 +259,8 @@ START_TEST(burst_is_shared_by_all_workers)
 }
 END_TEST
 
-/* 2000 tasks that are handed over one by one, through sleeps and the injection
- * queue; parks are for ever, so that a lost wake-up is a deadlock. */
+/* 2000 tasks are handed over one by one, through sleeps and the injection
+ * queue.  Parks have no timeout, so a lost wake-up is a deadlock. */
 static unsigned handed;
 
 static int64_t hand_on(void *arg)
@@ -296,7 +298,7 @@ START_TEST(no_wake_up_is_lost_without_a_monitor)
 }
 END_TEST
 
-/* V66, "idle": nobody is stepped while there is nothing to do. */
+/* V66, "idle": no worker takes a step while there is nothing to do. */
 static uint64_t steps_of_idling;
 
 static void count_step(struct weft_runtime *runtime, void *arg)
@@ -312,7 +314,7 @@ static int64_t idle_for_an_hour(void *arg)
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 	steps_of_idling = 0;
 	EXPECT(weft_sleep(WEFT_SEC(3600)) == 0);
-	/* To sleep, to wake once or twice on the way, the monitor's watch. */
+	/* Steps to sleep, to wake once or twice, and of the monitor. */
 	EXPECT(steps_of_idling < 500);
 	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 	return 0;
@@ -332,12 +334,10 @@ START_TEST(idle_runtime_does_nothing)
 }
 END_TEST
 
-/*
- * A worker that is late (L25): one task computes for a second.
- */
+/* L25: a worker is late, as one of its tasks computes for a second. */
 
 enum { HOG_MS = 1000 };
-/* p99 and the worst, as hog_timer's in bench/bars.json. */
+/* p99 and maximum, as the bars of hog_timer in bench/bars.json. */
 #define LATE_P99_NS WEFT_MS(5)
 #define LATE_MAX_NS WEFT_MS(15)
 
@@ -379,7 +379,7 @@ static int64_t hog_everybodys_timers(void *arg)
 		for (int i = 0; i < 10; i++)
 			EXPECT(WEFT_GO(all, nap, length_ns) == 0);
 		EXPECT(weft_sleep(WEFT_MS(20)) == 0);
-		/* On worker 0 or another, as it comes. */
+		/* The worker is 0 or another one, depending on the seed. */
 		EXPECT(weft_go_opts(all, hog, NULL, 0, &opts) == 0);
 	}
 	return 0;
@@ -400,7 +400,7 @@ START_TEST(timers_go_on_while_a_task_computes)
 }
 END_TEST
 
-/* Made ready just before: it lies in the slot, which nobody steals from. */
+/* The newest ready task lies in the hand-off slot, which is not stolen from. */
 static int64_t hog_the_slot(void *arg)
 {
 	(void)arg;
@@ -427,7 +427,7 @@ START_TEST(task_in_the_slot_starts_elsewhere)
 }
 END_TEST
 
-/* L27: who helps has a full ring itself, and what it steals does not fit. */
+/* L27: the helper has a full ring itself, and what it steals does not fit. */
 enum { CROWD_FIRST = 230, CROWD_SECOND = 150 };
 
 static struct {
@@ -436,7 +436,7 @@ static struct {
 } crowd;
 
 /* After each step: did a worker take more than it had room for?  With most
- * seeds one does. */
+ * seeds, one does. */
 static void watch_thieves(struct weft_runtime *runtime, void *arg)
 {
 	(void)arg;
@@ -458,7 +458,7 @@ static int64_t crowd_member(void *arg)
 	return crowd.runs++, 0;
 }
 
-/* One on each worker: a crowd each, and then one of them computes. */
+/* Each worker runs one, which starts many tasks; then one of them computes. */
 static int64_t crowd_leader(void *arg)
 {
 	struct weft_scope *all = *(struct weft_scope **)arg;
@@ -466,12 +466,12 @@ static int64_t crowd_leader(void *arg)
 
 	if (turn >= 2)
 		return 0;
-	/* The second worker has come and taken some of the first one's. */
+	/* Waits until the second worker has stolen some tasks. */
 	for (int i = 0; i < (turn ? CROWD_SECOND : CROWD_FIRST); i++)
 		EXPECT(weft_go(all, crowd_member, NULL, 0) == 0);
 	while (crowd.crews < 2)
 		fake_compute(WEFT_US(10));
-	/* Until those that never ran are in the rings too. */
+	/* Waits until the tasks that never ran are in the rings, too. */
 	EXPECT(weft_sleep(WEFT_MS(5)) == 0);
 	if (turn == 0)
 		fake_compute(WEFT_MS(20));
@@ -510,7 +510,7 @@ START_TEST(theft_into_a_full_ring_loses_nothing)
 }
 END_TEST
 
-/* Timers while all others are busy, with tasks that yield. */
+/* Timers go off while all other workers are busy with tasks that yield. */
 static int64_t yield_until_done(void *arg)
 {
 	(void)arg;

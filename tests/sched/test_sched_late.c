@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/late: what a helper does with the tasks of a worker that is late.
+ * Suite sched/late: how a helper treats the tasks of a worker that is late.
  */
 #include <string.h>
 
@@ -9,13 +9,14 @@
 #include "runtime/sched/worker.h"
 #include "tests/fake/fake_check.h"
 
-/* A task computes; the oldest that its worker keeps waiting is taken by another
- * with a thousand of its own, and not put behind those. */
+/* A task computes.  A helper, which has a thousand tasks itself, takes the
+ * oldest task that the late worker keeps waiting, and does not queue it behind
+ * its own. */
 static struct {
 	bool computes;
 	unsigned oldest;
-	unsigned runs; /* of helpers, since they have helped; */
-	unsigned ran;  /* and when it had its turn */
+	unsigned runs; /* runs of helpers since they began to help */
+	unsigned ran;  /* the value of runs when the oldest task ran */
 } late;
 
 static int64_t yield_and_help(void *arg)

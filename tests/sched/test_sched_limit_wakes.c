@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/limit_wakes: one worker may run, and what completes while it
- * sleeps wakes no other; counted on the fake driver, whose time is virtual.
+ * Suite sched/crowd/wakes: the worker limit is 1.  Completions that arrive
+ * while that worker sleeps must wake no other worker; this is counted on the
+ * fake driver, whose time is virtual.
  */
 #include <weft/weft.h>
 
@@ -24,8 +25,8 @@ static uint64_t wakes_sent(void)
 	return stats.total.wakes_sent;
 }
 
-/* All wait through the ring of number 0 for the same moment, long after all
- * workers have gone to sleep. */
+/* All tasks wait through the ring of worker 0 for the same moment, long after
+ * all workers went to sleep. */
 static void wait_together(void)
 {
 	uint64_t until_ns = weft_now() + WEFT_MS(1);
@@ -35,7 +36,7 @@ static void wait_together(void)
 			EXPECT(WEFT_GO(all, receive_with_all, until_ns) == 0);
 }
 
-/* The limit is 1, whatever the workers find. */
+/* Sets the limit to 1, whatever the workers measure. */
 static int64_t wait_together_often(void *arg)
 {
 	struct weft_runtime *runtime = fake_runtime();
@@ -44,7 +45,7 @@ static int64_t wait_together_often(void *arg)
 	(void)arg;
 	/* relaxed: one thread. */
 	weft__store(&runtime->worker_limit.max, 1u, relaxed);
-	/* relaxed: likewise. */
+	/* relaxed: one thread. */
 	weft__store(&runtime->worker_limit.changed_ns, UINT64_MAX, relaxed);
 	wait_together();
 	before = wakes_sent();
@@ -54,8 +55,8 @@ static int64_t wait_together_often(void *arg)
 	return 0;
 }
 
-/* The tick before is long over when the 32nd of them is pushed, and number 0
- * does not count as awake; but it runs them at once. */
+/* The previous tick ended long before the 32nd task is pushed, and worker 0
+ * does not count as awake; but it runs the tasks immediately. */
 START_TEST(completions_that_end_a_sleep_wake_no_peer)
 {
 	struct fake_config config = {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/runs: what is started runs, once, and the same seed gives the
- * same run.
+ * Suite sched/runs: each task that is started runs exactly once, and the same
+ * seed gives the same run.
+ *
+ * Covered: tasks from inside and from outside, full queues and overflow, the
+ * share of the injection queue, pinned tasks, and the limits of the calls that
+ * start tasks.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -32,7 +36,7 @@ static int64_t mark(void *arg)
 	return 0;
 }
 
-/* Yields and sleeps between, by its number. */
+/* Yields and sleeps in between; how often depends on the number. */
 static int64_t mark_slowly(void *arg)
 {
 	uint32_t i = *(uint32_t *)arg;
@@ -73,7 +77,7 @@ static struct fake_result run_all_once(int i, weft_fn fn)
 	result = must_run(&config, start_all, &fn);
 	EXPECT(checksum == (uint64_t)TASKS * (TASKS - 1) / 2);
 	EXPECT(result.stats.total.spawned == TASKS);
-	/* main is not counted as started by a task. */
+	/* No task started main, so it is not in `spawned`. */
 	EXPECT(result.stats.total.ended == TASKS + 1);
 	return result;
 }
@@ -82,7 +86,7 @@ START_TEST(every_task_runs_exactly_once)
 {
 	struct fake_result result = run_all_once(_i, mark);
 
-	/* Each runs through at once, and main twice at least. */
+	/* Each task runs once without a pause, and main at least twice. */
 	ck_assert_uint_ge(result.stats.total.polls, TASKS + 2);
 	ck_assert_uint_le(result.stats.total.polls, TASKS + 300);
 }
@@ -96,7 +100,7 @@ START_TEST(every_task_that_waits_runs_exactly_once)
 }
 END_TEST
 
-/* A worker that has nothing takes half of what another has. */
+/* A worker without tasks takes half of another worker's tasks. */
 START_TEST(idle_workers_take_their_share)
 {
 	struct fake_result result = run_all_once(_i * 4 + 3, mark_slowly);
@@ -162,7 +166,7 @@ START_TEST(same_seed_gives_the_same_trace)
 }
 END_TEST
 
-/* One run a tick at the least, whatever the budget. */
+/* At least one task runs in each tick, whatever the budget. */
 START_TEST(smallest_budget_suffices)
 {
 	struct fake_config config = {
@@ -211,11 +215,12 @@ static int64_t overflow_step_by_step(void *arg)
 	WEFT_SCOPE(all, NULL) {
 		for (uint32_t i = 0; i < 5000; i++)
 			EXPECT(WEFT_GO(all, mark_behind_the_gate, i) == 0);
-		/* Till all of them wait. */
+		/* Waits until all of them wait. */
 		EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
 		for (uint32_t i = 0; i < 5000; i++) {
-			/* One in the slot, the ring, the ring for overflow:
-			 * each 128 that follow push 128 out at once. */
+			/* One task in the hand-off slot, the others in the ring
+			 * and its overflow buffer: each further 128 push out
+			 * 128 together. */
 			uint64_t beyond = i > slots ? i - slots : 0;
 
 			EXPECT(overflowed() == (beyond + 127) / 128 * 128);
@@ -225,7 +230,7 @@ static int64_t overflow_step_by_step(void *arg)
 	return 0;
 }
 
-/* V14: a lock is taken once for 128 tasks. */
+/* V14: the lock is taken once for 128 tasks. */
 START_TEST(full_queue_moves_128_at_once)
 {
 	struct fake_config config = { .workers = 1 };
@@ -237,8 +242,9 @@ START_TEST(full_queue_moves_128_at_once)
 }
 END_TEST
 
-/* Those that never ran take no part in that: newest first, so that few stacks
- * are needed.  Breadth first 11,111 tasks would wait at once. */
+/* Tasks that never ran are not part of the queue's order: the newest starts
+ * first, so that few stacks are needed.  In breadth-first order 11,111 tasks
+ * would wait at a time. */
 static int64_t tree(void *arg)
 {
 	uint32_t depth = *(uint32_t *)arg, next = depth - 1;
@@ -266,7 +272,7 @@ START_TEST(tree_of_tasks_needs_few_stacks)
 }
 END_TEST
 
-/* V27: a fair share, from 4 to 64. */
+/* V27: the share is fair, and between 4 and 64. */
 START_TEST(share_of_the_injection_queue_is_4_to_64)
 {
 	ck_assert_uint_eq(weft__inject_share(1, 1), 4);
@@ -390,7 +396,8 @@ static int64_t reach_the_limit(void *arg)
 {
 	unsigned max = *(unsigned *)arg;
 
-	/* Whichever workers ran those of the round before. */
+	/* The records are those of the round before, whichever workers ran
+	 * it. */
 	for (int round = 0; round < 3; round++) {
 		unsigned started = 0;
 		int error = 0;
@@ -401,7 +408,7 @@ static int64_t reach_the_limit(void *arg)
 				started += error == 0;
 			}
 			EXPECT(error == -EAGAIN);
-			/* The other is main. */
+			/* main is the other task. */
 			EXPECT(started == max - 1);
 		}
 	}

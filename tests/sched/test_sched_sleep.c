@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/sleep: workers that go to sleep, on the fake driver.
+ * Suite sched/sleep: how workers go to sleep, who takes the monitor's place,
+ * and which wakes that saves; on the fake driver.
  */
 #include <weft/weft.h>
 
@@ -37,7 +38,7 @@ static void submit_to_the_monitor(void *arg)
 	EXPECT(monitor() == 0);
 }
 
-/* One computes, the other looks up now and then, and is woken. */
+/* One worker computes; the other is woken, and then looks now and then. */
 static int64_t compute_beside_the_monitor(void *arg)
 {
 	(void)arg;
@@ -47,8 +48,8 @@ static int64_t compute_beside_the_monitor(void *arg)
 	return 0;
 }
 
-/* Who sleeps when a monitor has been woken takes its place, and is not woken
- * for that. */
+/* The monitor leaves its place when it is woken.  The next worker to sleep
+ * takes the place, and need not be woken for that. */
 START_TEST(monitor_that_is_woken_has_left_its_place)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
@@ -59,8 +60,8 @@ START_TEST(monitor_that_is_woken_has_left_its_place)
 }
 END_TEST
 
-/* Who sleeps again before the one it has woken to watch is there does not take
- * that one's place, and so need not wake it each time. */
+/* A worker may sleep again before the monitor that it woke has come.  It leaves
+ * the place to that monitor, and so need not wake it each time. */
 static int64_t nap_at_once(void *arg)
 {
 	(void)arg;
@@ -82,7 +83,7 @@ START_TEST(monitor_is_woken_once)
 }
 END_TEST
 
-/* Wakes number 2 a few times. */
+/* Wakes worker 2 a few times. */
 static int64_t receive_by_2(void *arg)
 {
 	(void)arg;
@@ -91,7 +92,7 @@ static int64_t receive_by_2(void *arg)
 	return 0;
 }
 
-/* All sleep then, and nobody watches. */
+/* Called when all workers sleep and there is no monitor. */
 static void hold_number_1(void *arg)
 {
 	(void)arg;
@@ -99,9 +100,9 @@ static void hold_number_1(void *arg)
 	fake_hold(1, true);
 }
 
-/* Number 1 is appointed, and its thread has no processor: number 2, which goes
- * to sleep after that, looks up, and so finds what number 0 has in its ring as
- * it computes. */
+/* Worker 1 is appointed monitor, but its thread gets no processor.  Worker 2
+ * goes to sleep later, looks in its place, and finds what worker 0 has in its
+ * ring while that one computes. */
 static int64_t compute_beside_one_that_is_held(void *arg)
 {
 	(void)arg;
@@ -126,7 +127,7 @@ START_TEST(monitor_that_does_not_come_is_stood_in_for)
 }
 END_TEST
 
-/* A task that gets into the shared queue, and nobody is woken for it. */
+/* A task is put into the injection queue, and no worker is woken for it. */
 static struct weft__task *forgotten;
 
 static void push_and_wake_nobody(void *arg)
@@ -141,7 +142,7 @@ static void push_and_wake_nobody(void *arg)
 static int64_t forget_one(void *arg)
 {
 	(void)arg;
-	/* Somebody looks up for a while after somebody has woken. */
+	/* The monitor keeps looking for a while after a worker has woken. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 	WEFT_SCOPE (all, NULL) {
 		EXPECT(weft_go(all, note_run, NULL, 0) == 0);
@@ -154,7 +155,7 @@ static int64_t forget_one(void *arg)
 	return 0;
 }
 
-/* Else the zero that other tests ask for would mean nothing. */
+/* Shows that the counter works: other tests require it to be zero. */
 START_TEST(task_that_nobody_was_woken_for_is_rescued_and_counted)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 3 };
@@ -179,7 +180,7 @@ static int64_t nap_often(void *arg)
 	return 0;
 }
 
-/* A turn in which all there is runs ends in the sleep. */
+/* A worker that runs all there is in a tick goes to sleep in the same turn. */
 START_TEST(worker_that_has_run_everything_sleeps_at_once)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/stack_wait: tasks for which there is no stack wait for one, and
- * nobody spins meanwhile.
+ * Suite sched/starved: tasks that wait for a stack.
+ *
+ * When no stack can be mapped, a task that never ran waits until another task
+ * ends and leaves its stack.  Meanwhile no worker spins.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -35,7 +37,7 @@ static int64_t count_slowly(void *arg)
 	return 0;
 }
 
-/* Main has one of the stacks. */
+/* main has one of the stacks. */
 static int64_t start_more_than_stacks(void *arg)
 {
 	(void)arg;
@@ -54,8 +56,8 @@ START_TEST(each_gets_a_stack_in_the_end)
 	struct fake_result result =
 		must_run(&config, start_more_than_stacks, NULL);
 
-	/* Two at a time sleep for 9.5 ms on average; and a stack that was
-	 * left is taken at once, or when somebody looks again. */
+	/* Two tasks at a time sleep, for 9.5 ms on average.  A free stack is
+	 * taken immediately, or when a worker looks again. */
 	EXPECT(result.end_ns - 1000000000u < TASKS * WEFT_MS(15) / 2);
 }
 END_TEST
@@ -78,7 +80,8 @@ static int64_t take_turns(void *arg)
 	return 0;
 }
 
-/* Its worker has nothing else to do, and does not sleep beside it. */
+/* The task's worker has nothing else to do; it must not sleep while a stack is
+ * free. */
 START_TEST(stack_that_was_left_is_taken_at_once)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };
@@ -109,7 +112,7 @@ START_TEST(nobody_spins_meanwhile)
 	struct fake_config config = config_of(_i);
 	struct fake_result result = must_run(&config, start_sleepers, NULL);
 
-	/* Each looks every 5 ms, and may wake the others. */
+	/* Each worker looks every 5 ms, and may wake the others. */
 	EXPECT(result.end_ns - 1000000000u >= WEFT_SEC(2));
 	EXPECT(result.steps < 2000 * config.workers * config.workers);
 }
@@ -151,8 +154,8 @@ START_TEST(memory_is_asked_for_again)
 END_TEST
 
 /*
- * A task joins one that starves: it is not to be taken for the joiner of
- * whatever else ends on its worker.
+ * A task joins one that waits for a stack.  The end of another task on its
+ * worker must not be taken for the end of the joined task.
  */
 
 static int64_t wait_for_another(void *arg)
@@ -184,7 +187,8 @@ static int64_t join_who_starves(void *arg)
 		EXPECT(weft_go(all, wait_for_another, NULL, 0) == 0);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		limit_stacks(3);
-		/* With runs as short as these it would be switched to. */
+		/* With short runs like these, join switches to the child
+		 * directly. */
 		for (int i = 0; i < 1000; i++)
 			EXPECT(weft_yield() == 0);
 		EXPECT(weft_go_opts(all, seven, NULL, 0, &opts) == 0);

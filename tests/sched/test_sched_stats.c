@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/stats: the counters say what happened (ledger V56, V57).  The
- * driver counts parks and turns itself, and the tasks where they were started,
- * ran and ended.
+ * Suite runtime/stats: the counters match what happened (ledger V56, V57).
+ *
+ * The driver counts parks and turns itself, and the tasks count where they were
+ * started, ran and ended; the sums must agree with weft_stats.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -14,7 +15,7 @@
 #include "runtime/sched/worker.h"
 #include "tests/fake/fake_check.h"
 
-/* By worker, as the tasks saw it. */
+/* Counts per worker, as the tasks saw them. */
 static struct {
 	uint64_t spawned[8], ended[8], moved[8];
 } seen;
@@ -138,7 +139,7 @@ static void submit_some(void *arg)
 static int64_t count_alive(void *arg)
 {
 	(void)arg;
-	EXPECT(stats_now().tasks == 1); /* this one */
+	EXPECT(stats_now().tasks == 1); /* this task */
 	WEFT_SUPERVISE(all)
 		for (unsigned i = 1; i <= 5; i++) {
 			EXPECT(weft_go(all, doze, NULL, 0) == 0);
@@ -164,8 +165,8 @@ START_TEST(tasks_that_are_alive_are_counted)
 }
 END_TEST
 
-/* What ran elsewhere than where it was started was stolen there; a thief may
- * lose some of it again. */
+/* A task that ran on another worker than the one that started it was stolen
+ * there.  A thief may lose some of its loot to another thief. */
 static int64_t note_place(void *arg)
 {
 	if (here() != *(uint32_t *)arg)
@@ -214,7 +215,7 @@ static int64_t sleep_a_while(void *arg)
 	return weft_sleep(WEFT_SEC(1));
 }
 
-/* A task has a stack from its first run to its end, main too. */
+/* Each task, including main, has a stack from its first run to its end. */
 static int64_t count_stacks(void *arg)
 {
 	static const size_t bytes[] = { 0, 16 << 10, 1 << 20 };

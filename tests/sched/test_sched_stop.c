@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/stop: how a runtime ends (ledger L20).
+ * Suite runtime/stop: what an ending runtime cancels, awaits, gives up (L20).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/stderr_capture.h"
 
-/* ---- What still waits is cancelled ------------------------------------- */
+/* ---- Waiting tasks are cancelled --------------------------------------- */
 
 enum { KINDS = 6 };
 
@@ -33,7 +33,7 @@ static int64_t join_for_long(void)
 
 	opts.ret_task = &child;
 	WEFT_SUPERVISE(scope) {
-		/* Nothing is started any more if that came first. */
+		/* If the stop came first, no task is started. */
 		r = weft_go_opts(scope, sleep_for_long, NULL, 0, &opts);
 		if (r == 0)
 			r = weft_join(child, NULL);
@@ -101,7 +101,7 @@ static void left_begin(struct weft_runtime *runtime)
 				 0);
 }
 
-/* All have ended, each by having been told that it is cancelled. */
+/* All tasks have ended, each one because it was cancelled. */
 static void left_end(void)
 {
 	ck_assert_uint_eq(weft__load(&left.ended, relaxed), KINDS);
@@ -121,7 +121,7 @@ static int64_t leave_waiters(void *arg)
 	return 7;
 }
 
-/* L20: what was submitted and waits, for I/O or for time, does not leak. */
+/* L20: submitted tasks that wait for I/O or for time do not leak. */
 START_TEST(submitted_tasks_that_wait_are_cancelled_at_the_end)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -156,7 +156,7 @@ START_TEST(stop_cancels_what_waits)
 }
 END_TEST
 
-/* The same without an end: the runtime goes on. */
+/* The same without a stop: the runtime goes on. */
 START_TEST(cancel_all_reaches_every_task)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -176,7 +176,7 @@ START_TEST(cancel_all_reaches_every_task)
 }
 END_TEST
 
-/* ---- Nothing comes in any more ----------------------------------------- */
+/* ---- No more tasks come in --------------------------------------------- */
 
 static struct {
 	struct weft_runtime *runtime;
@@ -189,7 +189,7 @@ static int64_t nothing(void *arg)
 	return 0;
 }
 
-/* Its wait is shielded, so the end waits for it. */
+/* The task's wait is shielded, so the stop waits for it. */
 static int64_t submit_late(void *arg)
 {
 	(void)arg;
@@ -202,7 +202,7 @@ static int64_t submit_late(void *arg)
 	return 0;
 }
 
-/* A thread: submits until it is refused. */
+/* The body of a thread: submits tasks until it is refused. */
 static void *submit_on(void *arg)
 {
 	int r;
@@ -252,7 +252,7 @@ static struct {
 	weft__atomic(unsigned) begun;
 } awaited;
 
-/* It comes to run when nobody else does, and so late. */
+/* The thread runs only when no other thread does, and so it is late. */
 static void *wait_in_thread(void *arg)
 {
 	const struct sched_param none = { 0 };
@@ -290,13 +290,13 @@ static void stop_beside_waiters(void)
 	}
 	while (weft__load(&awaited.begun, relaxed) < WAITING_THREADS)
 		thread_pause_ns(100000);
-	thread_pause_ns(1000000); /* they wait now */
+	thread_pause_ns(1000000); /* by now all threads wait */
 	ck_assert_int_eq(weft_stop(awaited.runtime), 0);
 	for (int i = 0; i < WAITING_THREADS; i++)
 		pthread_join(threads[i], NULL);
 }
 
-/* A runtime is not freed before they have what they waited for. */
+/* The runtime is not freed before the waiting threads have their results. */
 START_TEST(threads_that_wait_are_let_go)
 {
 	cpu_set_t first;
@@ -309,7 +309,7 @@ START_TEST(threads_that_wait_are_let_go)
 }
 END_TEST
 
-/* ---- The time for ending ----------------------------------------------- */
+/* ---- The shutdown time ------------------------------------------------- */
 
 #define SHUTDOWN_NS WEFT_MS(200)
 
@@ -324,8 +324,7 @@ static _Noreturn int64_t stubborn(void *arg)
 			weft_sleep(WEFT_SEC(3600));
 }
 
-/* Not on worker 0, which keeps the time for ending: there it lets the other
- * worker come and take the next. */
+/* Stays off worker 0, which measures the time: submits another from there. */
 static int64_t computes(void *arg)
 {
 	if (weft__worker_self()->index == 0) {
@@ -341,7 +340,7 @@ static int64_t computes(void *arg)
 	(void)arg;
 	weft__add(&stubborn_begun, 1u, relaxed);
 	for (;;)
-		thread_pause_ns(10000000); /* to the runtime no pause */
+		thread_pause_ns(10000000); /* no pause for the runtime */
 }
 
 static int64_t obedient(void *arg)
@@ -371,8 +370,7 @@ static int64_t leave_stubborn(void *arg)
 	return 5;
 }
 
-/* Three tasks are left, one of them in the middle of something; the fourth has
- * ended. */
+/* Three tasks are left, and one of them is running; the fourth has ended. */
 static void expect_survivors(const char *text, int64_t result,
 			     weft_nsec took_ns)
 {
@@ -425,9 +423,9 @@ START_TEST(survivors_of_stop_are_named)
 }
 END_TEST
 
-/* ---- Who waits for one that is given up -------------------------------- */
+/* ---- Waiting for a task that is given up ------------------------------- */
 
-enum { WAITED = 3 }; /* the last by nobody, until all is over */
+enum { WAITED = 3 }; /* no thread waits for the last one until the end */
 static struct {
 	struct weft_runtime *runtime;
 	struct weft_task tasks[WAITED];
@@ -494,7 +492,7 @@ START_TEST(who_waits_for_one_that_is_given_up_is_let_go)
 		ck_assert_int_eq(weft_run(leave_waited, NULL, &opts),
 				 -ETIMEDOUT);
 	}
-	/* They are named as their handles have it. */
+	/* The message shows the ids of the tasks' handles. */
 	snprintf(id, sizeof(id), "'unnamed' (%llx)",
 		 (unsigned long long)waited.tasks[1].id);
 	ck_assert(strstr(said_end(), id));
@@ -508,10 +506,10 @@ static _Noreturn int64_t compute(void *arg)
 	(void)arg;
 	weft__add(&stubborn_begun, 1u, relaxed);
 	for (;;)
-		thread_pause_ns(10000000); /* to the runtime no pause */
+		thread_pause_ns(10000000); /* no pause for the runtime */
 }
 
-/* On every worker: the thread that stops the runtime keeps the time. */
+/* All workers compute: the thread that stops the runtime measures the time. */
 START_TEST(stop_is_in_time_though_all_workers_compute)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -559,7 +557,7 @@ static int64_t leave_one_that_cleans_up(void *arg)
 	return 3;
 }
 
-/* Who needs less than that is waited for, and nobody is named. */
+/* The stop waits for tasks that need less time, and names none of them. */
 START_TEST(clean_up_within_the_time_is_waited_for)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/storm: programs by chance.  Tasks start others in groups and
- * under supervisors, join, cancel, wait and compute, with deadlines and
- * shields, on several workers with and without a monitor; other threads push
- * tasks.  What must hold: it ends, every task ends once, and none outlives its
- * scope.
+ * Suite sched/storm: random programs.
+ *
+ * Tasks start others in groups and under supervisors, join, cancel, wait and
+ * compute, with deadlines and shields, on several workers, with and without a
+ * monitor; other threads push tasks.  Three things must hold: the program ends,
+ * every task ends exactly once, and no task outlives its scope.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -22,7 +23,7 @@ static unsigned started, ended;
 
 struct plan {
 	int depth;
-	unsigned *alive; /* of the scope that it belongs to */
+	unsigned *alive; /* in the scope that it belongs to */
 };
 
 static int64_t act_task(void *arg);
@@ -201,7 +202,8 @@ START_TEST(storm_abates)
 	started = ended = 0;
 	result = must_run(&config, storm, NULL);
 	ck_assert_uint_eq(started, ended);
-	/* Those that other threads pushed, and main, count as ended only. */
+	/* Tasks that other threads pushed, and main, are counted only at their
+	 * end. */
 	ck_assert_uint_ge(result.stats.total.ended, started + 1);
 }
 END_TEST

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/threads: many tasks on real threads, many threads, and what
- * becomes of a task that outgrows its stack (ledger Z01, Z02, V56).
+ * Suite runtime/threads: many tasks on real threads, many workers, and what
+ * happens when a task outgrows its stack or memory is short (ledger Z01, Z02,
+ * V56).
  *
- * With WEFT_TEST_LONG in the environment ten million tasks instead of one.
+ * With WEFT_TEST_LONG in the environment it starts ten million tasks instead of
+ * one million.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -14,14 +16,14 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
-/* Sanitizers keep more of each task than its stack. */
+/* A sanitizer keeps more for each task than its stack. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
 enum { SLOWLY = 10 };
 #else
 enum { SLOWLY = 1 };
 #endif
 
-/* Threads of the process, but for the kernel's of io_uring. */
+/* Threads of the process, without the kernel's own io_uring threads. */
 static int threads_now(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -47,7 +49,7 @@ static int threads_now(void)
 	return count;
 }
 
-/* A thread that was joined is listed until the kernel has taken it apart. */
+/* A joined thread stays listed until the kernel has removed it. */
 static void threads_become(int count)
 {
 	weft_nsec until_ns = weft_now() + WEFT_SEC(10);
@@ -73,7 +75,7 @@ static int64_t add_one(void *arg)
 	return 1;
 }
 
-/* Z01: as many as 100,000 at once, each joined by its handle. */
+/* Z01: as many as 100,000 tasks at a time, each joined by its handle. */
 static int64_t count_many(void *arg)
 {
 	static struct weft_task tasks[MANY];
@@ -97,8 +99,8 @@ static int64_t count_many(void *arg)
 	}
 	ck_assert_int_eq(sum, MANY);
 	ck_assert_uint_eq(weft__load(&cell, relaxed), MANY);
-	/* None of them had a thread to itself, nor was one added for those
-	 * that wait. */
+	/* No task had a thread to itself, and no thread was added for waiting
+	 * tasks. */
 	ck_assert_int_eq(threads_now(), before);
 	return 0;
 }
@@ -153,7 +155,7 @@ static void *count_threads(void *ret_count)
 	return NULL;
 }
 
-/* A sanitizer's own thread comes with the first one. */
+/* The first thread also starts a sanitizer's own thread. */
 static void first_thread(void)
 {
 	pthread_t thread;
@@ -165,7 +167,8 @@ static void first_thread(void)
 	threads_become(count - 1);
 }
 
-/* Z02: more than one word's bits, and more than one word of those. */
+/* Z02: more workers than one word has bits, and more than one word of such
+ * words. */
 START_TEST(runtime_of_many_workers_runs_and_ends)
 {
 	static const unsigned workers[] = { 64, 200 };
@@ -194,8 +197,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Half of them wait till all of those do: far more than a ring holds are woken
- * at once. */
+/* Half of the tasks wait until all of those do: far more tasks than fit into a
+ * ring are then woken together. */
 struct burst {
 	uint64_t first;
 	struct weft_wait_group waiting;
@@ -261,10 +264,10 @@ static int64_t all_bursts(void *arg)
 	ck_assert_uint_eq(weft__load(&mixed, relaxed), expected);
 	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_eq(stats.total.spawned, count + count / BURST);
-	/* All but main. */
+	/* All tasks but main. */
 	ck_assert_uint_eq(stats.total.ended, count + count / BURST);
 	ck_assert_uint_gt(stats.total.overflowed, count / 10);
-	/* What overflowed came back out of the injection queue. */
+	/* Tasks that overflowed came back through the injection queue. */
 	ck_assert_uint_ge(stats.total.injected, stats.total.overflowed);
 	return 0;
 }
@@ -289,7 +292,8 @@ static int64_t sleep_for_long(void *arg)
 	return weft_sleep(WEFT_SEC(3600)) == -ECANCELED ? 0 : -EPROTO;
 }
 
-/* Needs a page a call, and more than the compiler can do without. */
+/* Each call needs a page, and more stack than the compiler can optimize
+ * away. */
 static __attribute__((noinline)) int64_t fall(int64_t depth)
 {
 	volatile char page[4096];
@@ -302,7 +306,8 @@ static __attribute__((noinline)) int64_t fall(int64_t depth)
 static int64_t fall_deeply(void *arg)
 {
 	(void)arg;
-	/* The others sleep, on both sides of this one's stack. */
+	/* The other tasks sleep; their stacks are on both sides of this task's
+	 * stack. */
 	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 	return fall(1 << 20);
 }
@@ -337,7 +342,7 @@ static void fall_in_runtime(void *arg)
 	weft_run(fall_among_sleepers, arg, &opts);
 }
 
-/* It dies of it, by the signal, and has said who it was. */
+/* The process dies from the signal, and the message names the task. */
 static void expect_fall(unsigned sleepers)
 {
 	struct death death = death_of(fall_in_runtime, &sleepers);
@@ -371,7 +376,7 @@ static int64_t crowd_of_sleepers(void *arg)
 	(void)arg;
 	WEFT_SUPERVISE(scope) {
 		start_sleepers(scope, count);
-		/* Until all of them have run, and sleep. */
+		/* Waits until all of them have run and sleep. */
 		do {
 			ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
 			ck_assert_int_eq(
@@ -381,7 +386,7 @@ static int64_t crowd_of_sleepers(void *arg)
 		ck_assert_uint_ge(stats.tasks, count);
 		weft_scope_cancel(scope);
 	}
-	/* Main is left; and perhaps one that is on its way back. */
+	/* main is left, and perhaps one task that is on its way back. */
 	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
 	ck_assert_uint_le(stats.stacks, 2);
 	return 0;
@@ -403,8 +408,8 @@ static int64_t run_at_all(void *arg)
 	return 1;
 }
 
-/* Enough for all but the stacks, of which 64 are mapped at once.  To wait for
- * one would be to wait for ever. */
+/* The memory suffices for all but the stacks, which are mapped 64 at a time.
+ * If the task waited for a stack, it would wait for ever. */
 START_TEST(without_memory_for_a_stack_it_does_not_start)
 {
 	enum { ENOUGH_BYTES = 12 << 20 };
@@ -448,8 +453,8 @@ static void wait_for_one(struct weft_runtime *runtime, weft_fn fn, int64_t is)
 	ck_assert_int_eq(r, is);
 }
 
-/* A thread looks before it sleeps while that spares it a sleep, and now and
- * then tries whether it would. */
+/* A thread spins before it sleeps while that saves sleeps, and tries spinning
+ * again now and then. */
 START_TEST(thread_that_waits_long_no_longer_looks)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -460,12 +465,12 @@ START_TEST(thread_that_waits_long_no_longer_looks)
 	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
 	for (int i = 0; i < 8; i++)
 		wait_for_one(runtime, takes_long, 0);
-	/* relaxed: this thread alone waits. */
+	/* relaxed: only this thread waits. */
 	ck_assert(!runtime->spins ||
 		  weft__load(&runtime->spin_ns, relaxed) < 8);
 	for (int i = 0; i < 1000; i++) {
 		wait_for_one(runtime, add_one, 1);
-		/* relaxed: as above. */
+		/* relaxed: only this thread waits. */
 		tries |= weft__load(&runtime->spin_ns, relaxed) >= 1000;
 	}
 	ck_assert(!runtime->spins || tries);

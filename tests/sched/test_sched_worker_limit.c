@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/worker_limit: more workers than processors, on the fake driver.
+ * Suite sched/crowd: the limit of running workers, where there are more workers
+ * than processors; on the fake driver.
  *
- * Some tasks wake all the time, as if by completions, so that without a limit
- * every worker runs.
+ * Background tasks wake all the time, as if through completions, so that
+ * without a limit every worker would run.  The tests look at how many workers
+ * run, who handles which completions, and when the limit rises again.
  */
 #include <weft/weft.h>
 
@@ -19,13 +21,14 @@ static int64_t nap_on(void *arg)
 	(void)arg;
 	while (!over) {
 		EXPECT(weft_sleep(1 + fake_random(WEFT_US(200))) == 0);
-		/* Meanwhile others may take what else is ready. */
+		/* While this task computes, other workers may take other ready
+		 * tasks. */
 		fake_compute(WEFT_US(2));
 	}
 	return 0;
 }
 
-/* Its completions come through either ring. */
+/* The completions come through either ring. */
 static int64_t receive_and_compute(uint64_t receive_ns, uint64_t compute_ns)
 {
 	while (!over) {
@@ -43,16 +46,16 @@ static int64_t receive_on(void *arg)
 	return receive_and_compute(WEFT_US(200), WEFT_US(2));
 }
 
-/* More of that than one worker can do: its ticks end before it has come to the
- * end of it. */
+/* More work than one worker can do: each tick ends before the worker has run
+ * all of it. */
 static int64_t receive_much(void *arg)
 {
 	(void)arg;
 	return receive_and_compute(WEFT_US(10), WEFT_US(60));
 }
 
-/* Now and then, so that everybody sleeps between, and through the ring of the
- * last. */
+/* Wakes rarely, so that all workers sleep in between, through the ring of the
+ * last worker. */
 static int64_t receive_little(void *arg)
 {
 	(void)arg;
@@ -94,7 +97,7 @@ static uint64_t given_way(void)
 	return stats.total.given_way;
 }
 
-/* Runs of tasks on the workers from `first` on, for so long. */
+/* Counts the runs on workers `first` and up during length_ns. */
 static uint64_t polls_from(unsigned first, uint64_t length_ns)
 {
 	uint64_t before = 0, after = 0;
@@ -125,7 +128,7 @@ static void run_crowd(int i, unsigned workers, unsigned processors,
 	(void)must_run(&config, main_fn, NULL);
 }
 
-/* The body of a test, while others do the same all the time. */
+/* Defines the body of a test that runs among OTHERS background tasks. */
 #define AMONG(others, name)                                                \
 	static void name##_body(void);                                     \
 	static int64_t name##_main(void *arg)                              \
@@ -148,7 +151,7 @@ AMONG(nap_on, few_run)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
 	EXPECT(most() == 1);
-	/* All the work is done by number 0, and others do not wake for it. */
+	/* Worker 0 does all the work, and no other worker wakes for it. */
 	EXPECT(polls_from(0, WEFT_MS(20)) > 100);
 	EXPECT(polls_from(1, WEFT_MS(20)) == 0);
 }
@@ -159,8 +162,8 @@ START_TEST(fewer_run_where_processors_are_few)
 }
 END_TEST
 
-/* Number 1 wakes for its completions all the same, and while number 0 runs it
- * hands over what they make ready. */
+/* Worker 1 still wakes for its own completions; while worker 0 runs, it hands
+ * the tasks over that they make ready. */
 AMONG(receive_on, one_gives_way)
 {
 	uint64_t before;
@@ -178,8 +181,9 @@ START_TEST(what_completes_elsewhere_is_handed_over)
 }
 END_TEST
 
-/* Even if number 0 always has more to do than it can.  (Here, too, two get more
- * done than one; but then nobody waited for a thread.) */
+/* The limit stays even if worker 0 always has more to do than it can.  (Two
+ * workers would get more done than one; but then no task waited for a
+ * thread.) */
 AMONG(receive_much, one_serves)
 {
 	uint64_t all, others;
@@ -217,8 +221,8 @@ START_TEST(sleepers_are_woken_from_the_lowest_on)
 }
 END_TEST
 
-/* What completes while number 0 sleeps is handed over to it all the same: else
- * the tasks would stay where they are. */
+/* Completions that arrive while worker 0 sleeps are handed over to it as well:
+ * otherwise the tasks would stay where they are. */
 static int64_t sleepers_serve(void *arg)
 {
 	uint64_t before;
@@ -279,7 +283,7 @@ START_TEST(all_run_where_processors_suffice)
 }
 END_TEST
 
-/* Nobody could be there for one that is late. */
+/* Without a monitor no worker could help one that is late, so all run. */
 START_TEST(all_run_without_a_monitor)
 {
 	struct fake_config config = crowd(_i, 3, 1);
@@ -297,7 +301,8 @@ static uint64_t parks_of(unsigned worker)
 	return stats.parks;
 }
 
-/* Number 1 looks whether number 0 is late, no oftener than that may be. */
+/* Worker 1 looks whether worker 0 is late, at most as often as lateness
+ * allows. */
 AMONG(nap_on, looks_seldom)
 {
 	uint64_t before;
@@ -316,7 +321,7 @@ START_TEST(who_watches_looks_seldom_in_a_crowd)
 }
 END_TEST
 
-/* ---- And more again -------------------------------------------------- */
+/* ---- The limit rises again ------------------------------------------- */
 
 AMONG(nap_on, one_more)
 {
@@ -353,7 +358,8 @@ START_TEST(one_that_is_not_wanted_is_tried_less_and_less_often)
 }
 END_TEST
 
-/* While others use all there is another worker could only take it from them. */
+/* While other programs use all processors, another worker could only take time
+ * from them, so no trial is made. */
 AMONG(nap_on, no_trial)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
@@ -361,7 +367,7 @@ AMONG(nap_on, no_trial)
 		EXPECT(most() == 1);
 		EXPECT(weft_sleep(WEFT_MS(20)) == 0);
 	}
-	/* After 4 s it is tried all the same. */
+	/* When processors are idle after 4 s, a trial is made. */
 	fake_processors(0);
 	EXPECT(weft_sleep(WEFT_MS(400)) == 0);
 	EXPECT(most() == 2);
@@ -377,9 +383,9 @@ START_TEST(none_is_tried_while_no_processor_is_idle)
 }
 END_TEST
 
-/* ---- What the limit does not hold up --------------------------------- */
+/* ---- What the limit must not delay ----------------------------------- */
 
-/* Number 0 computes with something in its ring: that is taken. */
+/* Worker 0 computes with a task in its ring: another worker takes that task. */
 AMONG(nap_on, late_one)
 {
 	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
@@ -396,7 +402,7 @@ END_TEST
 
 static uint64_t ran_ns;
 
-/* One task receives, by way of worker `ring`, in 5 ms. */
+/* A task receives through the ring of worker `ring` after 5 ms. */
 static int64_t receive_once(void *arg)
 {
 	unsigned ring = *(unsigned *)arg;
@@ -406,8 +412,8 @@ static int64_t receive_once(void *arg)
 	return 0;
 }
 
-/* The limit is 1, number 0 has served, the rest sleeps, and this task runs on
- * number 0. */
+/* The limit is 1, worker 0 serves the rings, the other workers sleep, and this
+ * task runs on worker 0. */
 static void serve_for_a_while(void)
 {
 	WEFT_SCOPE(many, NULL) {
@@ -423,7 +429,8 @@ static void serve_for_a_while(void)
 	EXPECT(most() == 1);
 }
 
-/* It serves, and then computes: what completes elsewhere runs all the same. */
+/* Worker 0 serves and then computes: tasks whose completions arrive elsewhere
+ * run nevertheless. */
 static int64_t serve_and_compute(void *arg)
 {
 	unsigned ring = fake_runtime()->workers_count - 1;
@@ -455,7 +462,7 @@ static void hold_number_0(void *arg)
 	fake_hold(0, arg != NULL);
 }
 
-/* Number 0 is woken for what completes elsewhere, and does not come. */
+/* Worker 0 is woken for completions elsewhere, but does not come. */
 static int64_t serve_and_be_held(void *arg)
 {
 	unsigned ring = 1;
@@ -479,7 +486,8 @@ START_TEST(who_is_woken_and_has_no_processor_holds_up_nobody)
 }
 END_TEST
 
-/* Who computes gets more of the processors with two threads than with one. */
+/* Tasks that compute get more of the processors with two threads than with
+ * one. */
 static int64_t compute_together(void *arg)
 {
 	(void)arg;
