@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting: in turn, without end, without descriptors, and while closing.
+ * Accepting connections: in the order of asking, with a multishot request,
+ * without free descriptors, and while the listener is closed.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -53,8 +54,8 @@ static int64_t take_many(void *arg)
 	return fd;
 }
 
-/* Many wait, many come; each connection is taken once, and closing ends all
- * waits. */
+/* Many tasks wait and many clients connect; each connection is taken once, and
+ * closing the listener ends all waits. */
 IO_TEST(every_connection_is_taken_once)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -86,7 +87,7 @@ IO_TEST(every_connection_is_taken_once)
 			int64_t r = 0;
 
 			ck_assert_int_eq(weft_join(tasks[i], &r), 0);
-			/* It waited, or was about to. */
+			/* The task waited, or was about to wait. */
 			ck_assert(r == -ECANCELED || r == -EBADF);
 		}
 	}
@@ -132,14 +133,14 @@ START_TEST(who_waits_longest_is_served_first)
 }
 END_TEST
 
-/* Taken while nobody waited: the connections are kept. */
+/* Connections that arrive while no task waits are kept. */
 IO_TEST(connections_wait_for_tasks)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int listener = tcp_listener(text);
 	int clients[40];
 
-	/* The request is armed by the first accept. */
+	/* The first accept arms the request. */
 	clients[0] = connect_to(text);
 	ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
 	close(clients[0]);
@@ -157,8 +158,9 @@ IO_TEST(connections_wait_for_tasks)
 	return 0;
 }
 
-/* Nobody takes them: the request is stopped, the kernel keeps the rest, and
- * nothing is lost; what is left over is closed with the listener. */
+/* No task takes the connections: the request is stopped, the kernel keeps the
+ * rest, and no connection is lost.  Those left over are closed with the
+ * listener. */
 IO_TEST(backlog_does_not_become_descriptors_without_end)
 {
 	enum { MANY = 160, AT_ONCE = 10 }; /* a backlog may be 128 */
@@ -181,14 +183,14 @@ IO_TEST(backlog_does_not_become_descriptors_without_end)
 		ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
 	ck_assert_int_eq(weft_close(listener), 0);
 	for (int i = 0; i < MANY; i++) {
-		/* The peer is gone, each time. */
+		/* Every connection has lost its peer. */
 		ck_assert_int_le(recv(clients[i], &(char){ 0 }, 1, 0), 0);
 		close(clients[i]);
 	}
 	return 0;
 }
 
-/* A runtime that ends with a listener open leaves no connection behind. */
+/* A runtime that ends with an open listener leaves no connection behind. */
 static int64_t leave_open(void *arg)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -249,7 +251,7 @@ static int64_t accept_one(void *arg)
 	return weft_accept(*(int *)arg, NULL);
 }
 
-/* Closing and arming at the same time. */
+/* A listener is closed and armed at the same time. */
 IO_TEST(listener_is_closed_at_any_moment)
 {
 	for (int i = 0; i < 300; i++) {
@@ -275,7 +277,7 @@ IO_TEST(listener_is_closed_at_any_moment)
 			ck_assert_int_eq(weft_close(listener), 0);
 			ck_assert_int_eq(weft_join(task, &r), 0);
 		}
-		/* It may even not have begun. */
+		/* The accept may not even have begun. */
 		ck_assert_msg(r >= 0 || r == -ECANCELED || r == -EBADF,
 			      "%ld", (long)r);
 		if (r >= 0)
@@ -323,7 +325,7 @@ static void make_single(struct weft__listener *listener)
 	wait_until(listener_now(listener->fd).state == WEFT__LISTENER_IDLE);
 }
 
-/* A kernel that knows no multishot: one at a time. */
+/* On a kernel without multishot accept, each request accepts one connection. */
 IO_TEST(single_shots_do_as_well)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -350,7 +352,7 @@ IO_TEST(single_shots_do_as_well)
 	return 0;
 }
 
-/* The connection is reset before anybody asks who it is. */
+/* The connection is reset before its peer's address is asked for. */
 IO_TEST(connection_that_is_gone_is_skipped)
 {
 	struct linger now = { 1, 0 };
@@ -393,8 +395,9 @@ static int64_t wait_for_one(void *arg)
 	return 0;
 }
 
-/* How long an acceptor goes on waiting after a descriptor was closed, by weft
- * or by others.  Meanwhile next to nothing is spent. */
+/* Returns how long an acceptor without descriptors goes on waiting after one
+ * was closed, by weft or by other code.  The wait must use almost no CPU
+ * time. */
 static uint64_t starve(bool by_weft)
 {
 	struct waiter waiter = { .fd = -1 }, *pointer = &waiter;
@@ -425,7 +428,7 @@ static uint64_t starve(bool by_weft)
 	return waiter.accepted_ns - start_ns;
 }
 
-/* The best of a few: the machine may have other things to do. */
+/* Takes the best of a few attempts: the machine may have other things to do. */
 static void must_resume_within(bool by_weft, uint64_t limit_ns)
 {
 	uint64_t best_ns = UINT64_MAX;
@@ -438,8 +441,8 @@ static void must_resume_within(bool by_weft, uint64_t limit_ns)
 	ck_assert_msg(best_ns < limit_ns, "%lu us", best_ns / 1000);
 }
 
-/* After weft_close() at once; after a close() that weft knows nothing of within
- * 50 ms and a little. */
+/* The wait ends immediately after weft_close(), and within little more than 50
+ * ms after a close() that weft does not see. */
 IO_TEST(starved_listener_goes_on_after_a_close)
 {
 	limit_fds(64);
@@ -449,7 +452,7 @@ IO_TEST(starved_listener_goes_on_after_a_close)
 	return 0;
 }
 
-/* Who keeps the time gives up: another must. */
+/* The task that keeps the retry timer gives up: another one must take over. */
 IO_TEST(starved_listener_survives_its_oldest_task)
 {
 	struct waiter waiter = { .fd = -1 }, *pointer = &waiter;

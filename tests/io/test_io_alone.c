@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker that has nobody to help it: its ring is for its thread alone, and
- * the kernel does nothing for it but when that enters.
+ * A worker that no other worker helps: its ring belongs to its thread alone
+ * (IORING_SETUP_SINGLE_ISSUER and IORING_SETUP_DEFER_TASKRUN), and the kernel
+ * does work for it only when the thread enters the kernel.
+ *
+ * Covered: which runtimes have such rings, more completions than one batch,
+ * runtimes in several threads, the end of a runtime, a kernel that refuses
+ * requests, and tasks that compute.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -28,7 +33,8 @@ static int64_t flags_of_run(unsigned workers)
 	return weft_run(ring_flags, NULL, &opts);
 }
 
-/* What a thread has started, another ends. */
+/* A runtime of weft_start() is started by one thread, and may be stopped by
+ * another. */
 static int64_t flags_of_start(void)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -57,7 +63,7 @@ START_TEST(one_worker_of_the_caller_s_is_alone)
 }
 END_TEST
 
-/* ---- More at once than the kernel does at a time ------------------------- */
+/* ---- More than the kernel does at a time --------------------------------- */
 
 enum { MANY = 300 };
 
@@ -82,7 +88,8 @@ static int64_t wake_many(void *arg)
 		while (weft_scope_count(readers) < MANY)
 			EXPECT(weft_yield() == 0);
 		EXPECT(weft_yield() == 0);
-		/* Past weft: all are there when the worker looks next. */
+		/* Written with write(2), not by weft: all bytes are there at
+		 * the worker's next look. */
 		for (int i = 0; i < MANY; i++)
 			EXPECT(write(pairs[i][1], "x", 1) == 1);
 	}
@@ -93,8 +100,8 @@ static int64_t wake_many(void *arg)
 
 /* ---- Other threads ------------------------------------------------------- */
 
-/* Two runtimes that are alone, each in a thread, talk to each other, and the
- * main thread writes to both. */
+/* Two such runtimes, each in a thread, talk to each other, and the main thread
+ * writes to both. */
 struct party {
 	pthread_t thread;
 	int from_other, to_other, from_main;
@@ -137,7 +144,8 @@ static int64_t take_part(void *arg)
 	return 0;
 }
 
-/* The descriptors of the process come and go with the other's. */
+/* The other runtime opens and closes descriptors, too, so they are not counted
+ * here. */
 static void *party_thread(void *arg)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -178,7 +186,7 @@ END_TEST
 
 /* ---- Ending -------------------------------------------------------------- */
 
-/* A listener and a stream that nobody closes. */
+/* A listener and a stream that are left open. */
 struct left {
 	struct weft_stream stream;
 	int listener;
@@ -218,17 +226,18 @@ START_TEST(what_is_left_open_ends_with_it)
 }
 END_TEST
 
-/* ---- A kernel that takes nothing ----------------------------------------- */
+/* ---- A kernel that refuses requests -------------------------------------- */
 
 static weft__atomic(bool) refuses;
 
-/* Without memory for a request it does not come to the rest of the call. */
+/* A kernel without memory for a request fails the call, and does not do the
+ * rest of it either. */
 int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 		    unsigned flags, sigset_t *sig, size_t sz)
 {
 	long r;
 
-	/* relaxed: of the thread itself. */
+	/* relaxed: only this thread uses it. */
 	if (to_submit && weft__load(&refuses, relaxed))
 		return -EAGAIN;
 	r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete, flags, sig,
@@ -242,7 +251,7 @@ static int64_t end_refusal(void *arg)
 	char byte;
 
 	EXPECT(weft_read(fds[0], &byte, 1) == 1);
-	/* relaxed: likewise. */
+	/* relaxed: only this thread uses it. */
 	weft__store(&refuses, false, relaxed);
 	EXPECT(write(fds[3], "x", 1) == 1);
 	return 0;
@@ -250,7 +259,7 @@ static int64_t end_refusal(void *arg)
 
 static uint64_t requests(void)
 {
-	/* relaxed: the worker's own. */
+	/* relaxed: only the worker uses it. */
 	return weft__load(&weft__worker_self()->counts[WEFT__N_OPS], relaxed);
 }
 
@@ -259,7 +268,7 @@ static uint32_t unsubmitted(void)
 	return weft__ring_unsubmitted(&weft__shard(weft__worker_self())->ring);
 }
 
-/* It takes something when what it has done was seen. */
+/* The kernel takes requests again after its completions were reaped. */
 static int64_t wait_for_refusal(void *arg)
 {
 	int fds[4];
@@ -273,10 +282,10 @@ static int64_t wait_for_refusal(void *arg)
 		uint64_t before = requests();
 
 		EXPECT(WEFT_GO(scope, end_refusal, pointer) == 0);
-		/* Until the kernel has its request. */
+		/* Waits until the kernel has the request. */
 		while (requests() == before || unsubmitted())
 			EXPECT(weft_yield() == 0);
-		/* relaxed: likewise. */
+		/* relaxed: only this thread uses it. */
 		weft__store(&refuses, true, relaxed);
 		EXPECT(write(fds[1], "x", 1) == 1);
 		EXPECT(weft_read(fds[2], &byte, 1) == 1);
@@ -316,7 +325,7 @@ static void compute(void)
 		;
 }
 
-/* What comes meanwhile is seen when the worker is between two tasks. */
+/* Events that arrive during a run are seen between two tasks. */
 static int64_t compute_beside(void *arg)
 {
 	int fds[2];
@@ -350,7 +359,7 @@ START_TEST(who_computes_is_followed_by_what_came)
 }
 END_TEST
 
-/* ---- A number that nobody has -------------------------------------------- */
+/* ---- A number that is not open ------------------------------------------- */
 
 static int64_t accept_one(void *arg)
 {
@@ -369,8 +378,9 @@ static int connect_past_weft(int listener)
 }
 
 /* A task accepts at a number that was closed, and its scope is cancelled in the
- * same tick, before the kernel has any request.  Another listener gets the
- * number.  No task has accepted there: connections are the kernel's to keep. */
+ * same tick, before the kernel has a request.  Another listener gets the
+ * number.  No task has accepted there, so the kernel must keep that listener's
+ * connections. */
 static int64_t accept_nowhere(void *arg)
 {
 	char address[WEFT_ADDR_TEXT_BYTES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * More completions of a worker that computes than its ring has room for: the
- * kernel keeps the others aside until somebody asks for them.
+ * A worker that computes gets more completions than its ring has room for: the
+ * kernel keeps the others aside until a thread asks for them.
  */
 #include <pthread.h>
 
@@ -28,7 +28,7 @@ static int64_t read_one(void *arg)
 	return 0;
 }
 
-/* The readers are to begin on one worker. */
+/* The readers must begin on one worker. */
 static int64_t keep_worker_busy(void *arg)
 {
 	struct many *many = *(struct many **)arg;
@@ -88,7 +88,7 @@ static int64_t many_task(void *arg)
 	return 0;
 }
 
-/* A helper has the kernel post what it kept aside. */
+/* A helper makes the kernel post the completions that it kept aside. */
 START_TEST(completions_beyond_the_ring_of_a_busy_worker_are_delivered)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls on descriptors: arguments that make no sense, places where nothing may
- * wait, signals, descriptors that do not block.
+ * Calls on descriptors: invalid arguments, places where no wait is allowed,
+ * signals, and non-blocking descriptors.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ IO_TEST(no_descriptor_is_ebadf)
 	return 0;
 }
 
-/* Valgrind's own report of the same is left out meanwhile. */
+/* Silences Valgrind's own report about the same arguments. */
 static void silence_valgrind(bool silent)
 {
 #ifdef WEFT_VALGRIND
@@ -102,10 +102,11 @@ IO_TEST(counts_and_offsets_out_of_range_are_einval)
 	ck_assert_int_eq(weft_sendfile(scene.quiet, 0, -1, 1, NULL), -EINVAL);
 	ck_assert_int_eq(weft_connect(scene.quiet, NULL), -EINVAL);
 	ck_assert_int_eq(weft_shutdown(scene.quiet, 77), -EINVAL);
-	/* And what is no file has no offsets. */
+	/* A descriptor that is not a file has no offsets. */
 	ck_assert_int_eq(weft_pread(scene.empty, buffer, 1, 0), -ESPIPE);
 	ck_assert_int_eq(weft_pwrite(scene.quiet, buffer, 1, 0), -ESPIPE);
-	/* A count that is no length is a short transfer, or none. */
+	/* A count that is too large for a length makes a short transfer, or an
+	 * error. */
 	ck_assert_int_eq(write(scene.others[0], "abc", 3), 3);
 	ck_assert_int_eq(weft_read(scene.empty, buffer, 0), 0);
 	ck_assert_int_eq(weft_readv(scene.empty, pieces(), 0), 0);
@@ -147,7 +148,7 @@ START_TEST(outside_a_task_every_call_is_eperm)
 }
 END_TEST
 
-/* The rings are the parent's; it goes on as if nothing had been. */
+/* The rings belong to the parent, which goes on undisturbed. */
 IO_TEST(in_a_forked_child_every_call_is_eperm)
 {
 	int fds[2], status;
@@ -199,13 +200,13 @@ static int64_t write_full(void *arg)
 {
 	ssize_t n;
 
-	/* The first may fill what room is left in the last page. */
+	/* The first write may only fill the room in the pipe's last page. */
 	while ((n = weft_write(*(int *)arg, buffer, 10000)) > 0)
 		;
 	return n;
 }
 
-/* The write waits in the kernel when the reader goes. */
+/* The write waits in the kernel when the reader closes. */
 IO_TEST(pipe_that_breaks_while_writing_is_epipe_and_no_signal)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -234,7 +235,7 @@ static int64_t break_pipe_unaided(void *arg)
 	int fds[2];
 
 	(void)arg;
-	/* As on a kernel without RWF_NOSIGNAL. */
+	/* Behaves like a kernel without RWF_NOSIGNAL. */
 	weft__reactor(weft_runtime_self())->nosignal = false;
 	weft_yield();
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
@@ -245,7 +246,7 @@ static int64_t break_pipe_unaided(void *arg)
 	return 0;
 }
 
-/* And the thread gets its mask back, with nothing pending. */
+/* The thread gets its signal mask back, and no signal is pending. */
 START_TEST(older_kernels_raise_no_sigpipe_either)
 {
 	sigset_t mask;
@@ -262,7 +263,7 @@ static void ignore(int signal)
 	(void)signal;
 }
 
-/* A storm of signals that interrupt system calls: no call sees EINTR. */
+/* Signals interrupt system calls all the time: no call returns EINTR. */
 IO_TEST(signals_do_not_end_calls)
 {
 	struct sigaction action = { .sa_handler = ignore }; /* no SA_RESTART */
@@ -367,7 +368,8 @@ static void send_alone_and_in_company(ssize_t (*send)(int fd))
 	int fds[2], tries = 0;
 
 	socket_pair(fds);
-	/* In a tick that has just begun; with Valgrind it may be over. */
+	/* The send must come at the start of a tick; under Valgrind the tick
+	 * may be over. */
 	do {
 		ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
 		before = ops();
@@ -390,7 +392,7 @@ static int64_t both_sends(void *arg)
 	return 0;
 }
 
-/* One worker: nobody takes the company away. */
+/* There is one worker, so no other worker takes the second task away. */
 START_TEST(send_that_is_alone_is_a_call)
 {
 	io_run(both_sends, NULL, 1);
@@ -419,7 +421,7 @@ static int64_t send_now_and_then(void *arg)
 	int *fds = *(int **)arg, sent = 0;
 	ssize_t r;
 
-	/* It is cancelled while it has not waited for anything yet. */
+	/* The task is cancelled before it has waited for anything. */
 	while (sent < 1000 && (r = weft_send(fds[0], "x", 1, 0)) > 0) {
 		compute(WEFT_US(300));
 		sent++;
@@ -453,7 +455,7 @@ static int64_t send_on(void *arg)
 		}
 	}
 	ck_assert_int_lt(sent, 100);
-	/* and whoever is to end does. */
+	/* and a cancelled task ends. */
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(WEFT_GO(scope, send_now_and_then, pair), 0);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
@@ -464,7 +466,7 @@ static int64_t send_on(void *arg)
 	return 0;
 }
 
-/* Nobody else is ready all the while, on one worker. */
+/* No other task is ready all the while, on one worker. */
 START_TEST(sends_that_are_alone_hold_up_nothing)
 {
 	io_run(send_on, NULL, 1);
@@ -484,7 +486,7 @@ static int64_t put_on(void *arg)
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(WEFT_GO(scope, note_time, where), 0);
 		weft_yield();
-		/* There is room for more than these. */
+		/* The socket has room for more than these. */
 		for (; puts < 12 && !ran_ns; puts++) {
 			ck_assert_int_eq(weft_stream_put(&stream, page,
 							 sizeof(page)),
@@ -498,7 +500,7 @@ static int64_t put_on(void *arg)
 	return 0;
 }
 
-/* A buffer each, that goes out when the next is put. */
+/* Each put fills a buffer, which is sent at the next put. */
 START_TEST(puts_that_are_alone_hold_up_nothing)
 {
 	io_run(put_on, NULL, 1);
@@ -523,7 +525,8 @@ IO_TEST(send_that_is_alone_waits_for_room)
 	fill(fds[0]);
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(WEFT_GO(scope, empty_later, fds[1]), 0);
-		/* So that nobody is ready when it is sent. */
+		/* Makes sure that no other task is ready when the byte is
+		 * sent. */
 		ck_assert_int_eq(weft_yield(), 0);
 		ck_assert_int_eq(weft_send(fds[0], "x", 1, 0), 1);
 	}

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite io/cancel: each call of tests/support/io_calls.h in each state of
- * tests/support/io_states.h: cancelled, out of time, closed, shut down and
- * shielded; before it waits, while it does, in the moment in which it is let go
- * on, and after that.  It has exactly one outcome, no byte, connection or
- * descriptor is lost, and the next call finds the place whole.
+ * tests/support/io_states.h.
  *
- * A test case a call, a test a state: CK_RUN_CASE=accept.
+ * The call is cancelled, out of time, closed, shut down or shielded: before it
+ * waits, while it waits, at the moment at which its wait ends, and after that.
+ * It must have exactly one outcome; no byte, connection or descriptor may be
+ * lost; and the next call must find the descriptor in order.  There is one test
+ * case for each call, and one test for each state: CK_RUN_CASE=accept.
  */
 #include "tests/support/io_not_here.h"
 #include "tests/support/io_states.h"
@@ -27,7 +28,7 @@ static struct {
 	weft_nsec made_ns;
 	bool closed;
 	weft_nsec soon_ns;
-	bool missed; /* time has let it go on before it was interrupted */
+	bool missed; /* the clock ended the call before the interruption */
 } cell;
 
 #define CELL_EXPECT(holds, ...)                                            \
@@ -39,9 +40,9 @@ static struct {
 				     cell.after);                          \
 	} while (0)
 
-/* ---- Who makes the call -------------------------------------------------- */
+/* ---- The task that makes the call ---------------------------------------- */
 
-/* A close lets calls go before it is done. */
+/* A close ends the waiting calls before it returns. */
 static bool is_held(void)
 {
 	return cell.state->guard == HELD || does(cell.state, CLOSE);
@@ -144,7 +145,7 @@ static void start_victim(void)
 		       0);
 }
 
-/* ---- What is done to it -------------------------------------------------- */
+/* ---- The interruption ---------------------------------------------------- */
 
 static bool is_parked(void)
 {
@@ -155,8 +156,8 @@ static bool is_parked(void)
 	return weft__load(&task->state, acquire) & WEFT__PARKED;
 }
 
-/* With its request in the ring still, or in the kernel.  What waits for the
- * time may not wait any more. */
+/* The request may still be in the ring, or be in the kernel.  A call that waits
+ * for time may have ended its wait. */
 static void await_waiting(void)
 {
 	wait_until(weft__load(&cell.called, acquire) &&
@@ -168,7 +169,7 @@ static void await_waiting(void)
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 }
 
-/* Until it waits for the rest, or its time is up. */
+/* Waits until the call waits for the rest, or its time is up. */
 static void let_some(void)
 {
 	struct place *place = &cell.place;
@@ -215,7 +216,7 @@ static void cancel(void)
 
 	if (cell.state->guard == SHIELD && cell.call->is & CLOCK)
 		cell.missed |= weft__load(&cell.made, acquire);
-	/* -ESRCH: it has ended. */
+	/* -ESRCH: the task has ended. */
 	CELL_EXPECT(r == 0 || (r == -ESRCH &&
 			       (cell.state->either || cell.missed)));
 }
@@ -259,9 +260,9 @@ static void act(enum act act)
 	}
 }
 
-/* ---- What has come of it ------------------------------------------------- */
+/* ---- The outcome --------------------------------------------------------- */
 
-/* The interruption finds something that is waited for in full. */
+/* The interruption meets an operation that is always waited for in full. */
 static bool insists(void)
 {
 	enum guard guard = cell.state->guard;
@@ -284,7 +285,8 @@ static int expected(int result)
 	return insists() ? 0 : result;
 }
 
-/* Of two that came at once, the one that is not in the table. */
+/* Two events came together: accepts the outcome that the table does not
+ * name. */
 static bool may_be(ssize_t result)
 {
 	return cell.state->either &&
@@ -300,7 +302,7 @@ static bool is_late(void)
 	       (guard == WITHIN || guard == ENCLOSED || guard == INHERITED);
 }
 
-/* A select waits for a descriptor by a task of its own, which may not have
+/* A select waits for a descriptor with a task of its own, which may not have
  * begun when the descriptor is closed. */
 static bool is_closed_early(void)
 {
@@ -315,13 +317,15 @@ static void expect_results(void)
 
 	if (state->guard == HELD || cell.result < 0)
 		again = expected(again);
-	/* What succeeds is followed by a yield, if it is not held. */
+	/* A call that succeeds is followed by a yield, unless the task is
+	 * held. */
 	else if (again == -EBADF || again == AS_SHUT)
 		again = 0;
 	if (!may_be(cell.result) && !is_closed_early()) {
 		CELL_EXPECT(cell.result == result ||
 			    (cell.result >= 0 && result == 0));
-		/* Nobody keeps the time of a block for what is exempt. */
+		/* No deadline of a block applies to calls that are exempt from
+		 * it. */
 		if (!insists() || state->guard == PLAIN)
 			CELL_EXPECT(again == (cell.again < 0 ? cell.again :
 							       0));
@@ -332,14 +336,14 @@ static void expect_results(void)
 		CELL_EXPECT(cell.made_ns >= cell.begun_ns + DEADLINE_NS);
 }
 
-/* What was received is what is there still: nobody writes there later. */
+/* The received bytes are unchanged: nothing writes to the buffer later. */
 static void expect_untouched(void)
 {
 	if (cell.result < 0 && !(cell.call->is & LOOPS))
 		fenced_check(&cell.place.in[0], 0);
 }
 
-/* The place works on, and all that went in has come out. */
+/* The descriptor still works, and all bytes that went in have come out. */
 static void settle(void)
 {
 	struct place *place = &cell.place;
@@ -351,7 +355,7 @@ static void settle(void)
 	if (!cell.closed && !shut && cell.state != &states[STOPPED]) {
 		if (place->bytes == LONG_BYTES)
 			place->bytes = SHORT_BYTES;
-		/* It would try again too late. */
+		/* The connect would be tried again too late. */
 		if (cell.call->is & SLOW && place->fd >= 0) {
 			EXPECT(weft_close(place->fd) == 0);
 			place->fd = -1;
@@ -360,7 +364,7 @@ static void settle(void)
 		WEFT_WITHIN(WEFT_SEC(20))
 			CELL_EXPECT(cell.call->make(place) >= 0);
 	}
-	/* Who came before was turned away by the shutdown. */
+	/* The shutdown turned away the connections that came before. */
 	if (cell.call->settle &&
 	    !(shut && cell.call->settle == listener_settle))
 		cell.call->settle(place);
@@ -432,7 +436,7 @@ static int64_t play(void *arg)
 	return 0;
 }
 
-/* The runtime is stopped by the thread that started it. */
+/* The thread that started the runtime stops it. */
 static int64_t play_until_stopped(void *arg)
 {
 	(void)arg;
@@ -470,7 +474,7 @@ static void run_until_stopped(const struct weft_opts *opts)
 	EXPECT(weft__load(&cell.over, acquire) && fds_open() == before);
 }
 
-/* False: the machine was too slow for a wait that ends so soon. */
+/* Returns false if the machine was too slow for a wait that ends so soon. */
 static bool run_cell(int i, unsigned workers, weft_nsec soon_ns)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -488,7 +492,7 @@ static bool run_cell(int i, unsigned workers, weft_nsec soon_ns)
 	return !cell.missed;
 }
 
-/* What may end in one way or the other is tried more often. */
+/* A call with two possible outcomes is tried more often. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
 enum { EITHER_ROUNDS = 2 };
 #else

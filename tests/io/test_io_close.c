@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing: every call on the descriptor ends, the peer learns of it at once,
- * and the number may be somebody else's right away.
+ * Closing a descriptor: every call on it ends, the peer sees the end
+ * immediately, and the number may be reused right away.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -45,8 +45,8 @@ static int64_t wait_on(void *arg)
 
 enum { KINDS = 6, READERS = 50 };
 
-/* All of them have begun, and what they asked for is in the kernel if
- * `submitted`; else some of it is still in a ring. */
+/* All readers have begun.  If `submitted`, their requests are in the kernel;
+ * otherwise some are still in a ring. */
 static void close_under(int count, bool submitted)
 {
 	weft__atomic(int) waiting = 0;
@@ -74,15 +74,16 @@ static void close_under(int count, bool submitted)
 		else
 			weft_yield();
 		ck_assert_int_eq(weft_close(fds[0]), 0);
-		/* The end is there; but the thread that has ended a call may
-		 * still be about to let go of the file. */
+		/* The end has arrived; but the thread that ended a call may be
+		 * about to drop its reference to the file. */
 		ck_assert_int_eq(poll(&end, 1, 1000), 1);
 		ck_assert_int_eq(recv(fds[1], &byte, 1, MSG_DONTWAIT), 0);
 		for (int i = 0; i < count; i++) {
 			int64_t r = 0;
 
 			ck_assert_int_eq(weft_join(tasks[i], &r), 0);
-			/* One that had not begun yet finds it closing. */
+			/* A reader that had not begun finds the descriptor
+			 * closing. */
 			ck_assert_msg(r == -ECANCELED ||
 					      (!submitted && r == -EBADF),
 				      "%d: %ld", i, (long)r);
@@ -122,8 +123,8 @@ static void *wait_for_end(void *arg)
 	return NULL;
 }
 
-/* Without cancelling the receive the kernel would keep the socket open, and the
- * peer would never see its end. */
+/* If the receive were not cancelled, the kernel would keep the socket open, and
+ * the peer would never see its end. */
 IO_TEST(peer_sees_the_end_within_10_ms)
 {
 	int late = 0;
@@ -173,7 +174,8 @@ static int64_t close_it(void *arg)
 	return weft_close(*(int *)arg);
 }
 
-/* One of them wins; none closes what somebody else opened meanwhile. */
+/* One of the two closers wins; neither closes a descriptor that was opened in
+ * the meantime. */
 IO_TEST(two_closers_close_once)
 {
 	for (int i = 0; i < 200; i++) {
@@ -209,9 +211,9 @@ IO_TEST(two_closers_close_once)
 }
 
 /*
- * A call that begins while the kernel closes the descriptor ends, too.  The
- * closer's worker is kept busy between its request to close and the kernel's
- * look at it; the reader is on the other one.
+ * A call that begins while the kernel closes the descriptor must end, too.  The
+ * closer's worker is kept busy between the closer's request and the kernel's
+ * look at it; the reader is on the other worker.
  */
 struct late {
 	int fds[2];
@@ -231,18 +233,19 @@ static int64_t read_late(void *arg)
 	return weft_read(late->fds[0], &byte, 1);
 }
 
-/* Runs as soon as the closer waits, on its worker. */
+/* Runs on the closer's worker as soon as the closer waits. */
 static int64_t keep_busy(void *arg)
 {
 	struct late *late = *(struct late **)arg;
-	/* Valgrind lets the other thread run when it likes. */
+	/* Valgrind decides when the other thread runs, so the wait has a
+	 * limit. */
 	weft_nsec by = weft_now() + WEFT_MS(20);
 
 	weft__store(&late->closing, true, release);
 	while (!weft__load(&late->reading, acquire) && weft_now() < by)
 		;
 	late->met += weft__load(&late->reading, acquire);
-	/* Until its request is in the kernel. */
+	/* Waits until the reader's request is in the kernel. */
 	by = weft_now() + WEFT_US(200);
 	while (weft_now() < by)
 		;
@@ -264,7 +267,7 @@ static void close_while_reading_begins(struct late *late)
 		ck_assert_int_eq(weft_go_opts(scope, read_late, &late,
 					      sizeof(late), &opts),
 				 0);
-		/* Time to be taken by the other worker. */
+		/* Gives the other worker time to steal the reader. */
 		weft_sleep(WEFT_US(100));
 		ck_assert_int_eq(WEFT_GO(scope, keep_busy, late), 0);
 		ck_assert_int_eq(weft_close(late->fds[0]), 0);
@@ -292,8 +295,9 @@ START_TEST(call_that_begins_during_the_close_ends)
 END_TEST
 
 /*
- * A call of several steps that is overtaken by a close between two of them does
- * not go on with what has the number then.  Its worker is busy meanwhile.
+ * A call has several steps, and the descriptor is closed between two of them.
+ * The call must not go on with the descriptor that has the number then.  Its
+ * worker is busy in the meantime.
  */
 struct overtaken {
 	int fds[2];
@@ -329,9 +333,9 @@ static int64_t read_beside(void *arg)
 			weft_yield();
 		o->together = weft__load(&o->reader_at, acquire) ==
 			      weft__worker_self()->index + 1;
-		weft_sleep(WEFT_MS(1)); /* until it waits in the kernel */
+		weft_sleep(WEFT_MS(1)); /* until the kernel has the read */
 		weft__store(&o->busy, true, release);
-		/* Not for ever: without the monitor nobody helps. */
+		/* The loop has a limit: without the monitor no worker helps. */
 		by = weft_now() + WEFT_MS(200);
 		while (o->together && !weft__load(&o->over, acquire) &&
 		       weft_now() < by)
@@ -357,11 +361,12 @@ static bool overtake(struct overtaken *o)
 		while (!weft__load(&o->busy, acquire))
 			weft_sleep(WEFT_US(100));
 		ck_assert_int_eq(write(o->fds[1], "x", 1), 1);
-		/* Until the worker that computes was helped with it. */
+		/* Waits until another worker has helped the one that
+		 * computes. */
 		weft_sleep(WEFT_MS(5));
 		ck_assert_int_eq(weft_close(old), 0);
 		socket_pair(next);
-		/* Another thread may have had a lower one for a moment. */
+		/* Another thread may have held a lower number for a moment. */
 		if (next[1] == old) {
 			next[1] = next[0];
 		} else if (next[0] != old) {
@@ -400,7 +405,8 @@ START_TEST(call_of_many_steps_keeps_to_its_descriptor)
 }
 END_TEST
 
-/* The number is used again at once, and nothing of the old one clings to it. */
+/* The number is reused immediately, and no state of the old descriptor is
+ * left. */
 IO_TEST(number_is_reused_at_once)
 {
 	for (int i = 0; i < 500; i++) {
@@ -420,8 +426,8 @@ IO_TEST(number_is_reused_at_once)
 	return 0;
 }
 
-/* Two tasks open, use and close as fast as they can: numbers go back and forth
- * between them, and neither ever meets the other's data or an error. */
+/* Two tasks open, use and close as fast as they can: numbers pass between them,
+ * and neither task ever sees the other's data or an error. */
 static int64_t churn(void *arg)
 {
 	char mine = *(char *)arg;
@@ -454,7 +460,7 @@ IO_TEST(numbers_go_back_and_forth_between_tasks)
 	return 0;
 }
 
-/* Cancelled, out of time: it is done all the same. */
+/* Cancelled or out of time, a close is carried out in full. */
 IO_TEST(close_is_done_in_full_whatever_happens)
 {
 	int fds[2];
@@ -478,8 +484,8 @@ static int64_t read_and_write(void *arg)
 	return weft_write(fds[1], "x", 1);
 }
 
-/* Its own end is not all that a socket is: operations on other descriptors that
- * lead to the same file are not ended. */
+/* A close ends the calls on its own descriptor.  Calls on other descriptors of
+ * the same file go on. */
 IO_TEST(duplicates_are_not_closed)
 {
 	int fds[2], copy;
@@ -513,7 +519,7 @@ static int64_t read_disk(void *arg)
 	weft__store(reader->waiting, 1, release);
 	n = weft_pread(reader->fd, buf, 1 << 20, 0);
 	free(buf);
-	/* It came in time, was caught, or came too late. */
+	/* The read was complete, was cancelled, or began too late. */
 	ck_assert_msg(n == 1 << 20 || n == -ECANCELED || n == -EBADF, "%zd",
 		      n);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver: wakes reach parked workers, helpers do the work of busy ones, and
- * a runtime that has nothing to do does nothing.
+ * The driver: wakes reach parked workers, helpers do the work of busy workers,
+ * and an idle runtime uses no CPU time.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -33,7 +33,7 @@ static int64_t answer(void *arg)
 	return *(int64_t *)arg + 1;
 }
 
-/* A parked runtime is woken from a thread that is none of its own: by eventfd,
+/* A thread outside the runtime wakes it through the eventfd while it is parked,
  * again and again. */
 START_TEST(foreign_thread_wakes_a_parked_runtime)
 {
@@ -53,7 +53,7 @@ START_TEST(foreign_thread_wakes_a_parked_runtime)
 				 0);
 		ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
 		ck_assert_int_eq(r, i + 1);
-		/* Long enough to park, now and then. */
+		/* Now and then pauses long enough for the workers to park. */
 		if (i % 100 == 0)
 			thread_pause_ns(3000000);
 	}
@@ -66,8 +66,8 @@ struct volley {
 	int64_t left;
 };
 
-/* One byte to and fro between two tasks, on two workers: each waits in its own
- * ring, and no look-out makes up for a wake that is lost. */
+/* One byte goes to and fro between two tasks on two workers.  Each waits in its
+ * own ring, and there is no monitor that would make up for a lost wake. */
 static int64_t volley_return(void *arg)
 {
 	int fd = *(int *)arg;
@@ -103,7 +103,7 @@ START_TEST(volleys_without_a_monitor)
 }
 END_TEST
 
-/* The message to the peer's ring is refused: the eventfd is used after all. */
+/* The message to the peer's ring is refused: the eventfd is used instead. */
 static int64_t spoil_message(void *arg)
 {
 	struct weft_runtime *runtime = weft_runtime_self();
@@ -117,7 +117,7 @@ static int64_t spoil_message(void *arg)
 	theirs = weft__shard(there);
 	weft__shard_lock(mine);
 	sqe = weft__shard_entry(mine);
-	/* Not a ring. */
+	/* The eventfd is not a ring, so the message fails. */
 	io_uring_prep_msg_ring(sqe, theirs->wake_fd, 0, 0, 0);
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_SENT, 0, there->index);
@@ -203,7 +203,7 @@ static int64_t spin_politely(void *arg)
 	return 0;
 }
 
-/* The other worker is parked (0), or busy itself but polite (1). */
+/* The other worker is parked (0), or busy with tasks that yield (1). */
 static int64_t help_task(void *arg)
 {
 	struct busy busy = { .fd = -1 }, *pointer = &busy;
@@ -235,7 +235,7 @@ START_TEST(completion_of_a_busy_worker_is_delivered_by_another)
 }
 END_TEST
 
-/* A listener whose worker computes: others take its connections. */
+/* The worker of a listener computes: others take its connections. */
 static int64_t accept_for(void *arg)
 {
 	struct busy *busy = *(struct busy **)arg;
@@ -293,7 +293,7 @@ START_TEST(listener_of_a_busy_worker_is_served_by_another)
 }
 END_TEST
 
-/* Worker 0 computes: the timers go off all the same. */
+/* Worker 0 computes: timers go off nevertheless. */
 static int64_t sleep_and_count(void *arg)
 {
 	struct busy *busy = *(struct busy **)arg;
@@ -318,7 +318,7 @@ static int64_t timers_task(void *arg)
 	struct busy busy = { .fd = -1 }, *pointer = &busy;
 
 	(void)arg;
-	/* Whichever worker computes, the other turns time. */
+	/* Whichever worker computes, the other one advances the timers. */
 	for (int i = 0; i < 5; i++) {
 		weft__store(&busy.stage, 0, release);
 		WEFT_SUPERVISE(scope) {
@@ -342,7 +342,7 @@ END_TEST
 
 /* ---- Rest ------------------------------------------------------------- */
 
-/* From outside, since a task that looked would be something to do. */
+/* Observed from outside, because a task that looks would be work itself. */
 static void *watch(void *arg)
 {
 	unsigned before;
@@ -389,7 +389,7 @@ static int64_t yield_task(void *arg)
 	before = weft__load(&enters, relaxed);
 	for (int i = 0; i < 10000; i++)
 		weft_yield();
-	/* Nothing is queued, nothing completes: a look at the ring will do. */
+	/* Nothing is queued or completes: a look at the ring suffices. */
 	ck_assert_uint_le(weft__load(&enters, relaxed) - before, 3);
 	return 0;
 }
@@ -464,7 +464,7 @@ START_TEST(limit_of_descriptors_is_an_error)
 	struct rlimit limit = { 0, 64 };
 	int opened = 0;
 
-	/* With each number of free descriptors, until it works. */
+	/* Starts with each number of free descriptors, until it works. */
 	for (limit.rlim_cur = (rlim_t)fds_open() + 1; limit.rlim_cur < 64;
 	     limit.rlim_cur++) {
 		struct weft_opts opts = WEFT_OPTS_INIT;
@@ -495,8 +495,8 @@ START_TEST(where_io_uring_is_forbidden_the_error_says_so)
 }
 END_TEST
 
-#ifndef WEFT__TSAN /* which lets a forked child start no threads */
-/* A child may have a runtime of its own; the parent's goes on. */
+#ifndef WEFT__TSAN /* TSan lets a forked child start no threads */
+/* A forked child may start its own runtime; the parent's goes on. */
 static int64_t fork_task(void *arg)
 {
 	int status;
@@ -536,7 +536,7 @@ START_TEST(table_finds_what_it_made)
 		ck_assert_ptr_null(entry->waiting);
 	}
 	ck_assert_ptr_ne(weft__fd_find(&fds, 4095), weft__fd_find(&fds, 4096));
-	/* What is no descriptor costs nothing. */
+	/* Numbers beyond any descriptor cost no memory. */
 	ck_assert_int_eq(weft__fd_get(&fds, 200000, &entry), -EBADF);
 	ck_assert_int_eq(weft__fd_get(&fds, INT32_MAX, &entry), -EBADF);
 	ck_assert_int_eq(weft__fd_get(&fds, -1, &entry), -EBADF);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: what the page cache has, what it has not, what does not fit.
+ * Files: reads and writes that the page cache serves, those that it does not
+ * serve, opening files, and filesystems without room.
  */
 #include <linux/openat2.h>
 #include <signal.h>
@@ -22,7 +23,7 @@ static void fill_expected(void)
 		expected[i] = (char)(i * 7 + i / 4096);
 }
 
-/* A file of a megabyte on a disk, without a name. */
+/* Returns an unnamed file of one megabyte on a disk. */
 static int file_new(int flags)
 {
 	char name[] = "/var/tmp/weft-file-XXXXXX";
@@ -77,9 +78,8 @@ IO_TEST(uncached_reads_are_waited_for)
 	size_t done;
 
 	before = stats();
-	/* A disk may be quick enough, or this thread be kept away for long
-	 * enough, for the kernel to have the pages by the end of the try that
-	 * asks for them. */
+	/* A fast disk, or a long pause of this thread, may let the kernel have
+	 * the pages at the end of the attempt that requests them. */
 	for (int i = 0; i < 100 && stats().ops == before.ops; i++) {
 		sync_and_evict(fd);
 		ck_assert_int_eq(
@@ -131,7 +131,7 @@ IO_TEST(position_moves_with_read_and_write)
 	ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 136);
 	ck_assert_int_eq(weft_pread(fd, got, 6, 130), 6);
 	ck_assert_mem_eq(got, "newabc", 6);
-	/* And so when the ring has to be used. */
+	/* The position also moves when the ring is used. */
 	sync_and_evict(fd);
 	ck_assert_int_eq(weft_read(fd, got, 10), 10);
 	ck_assert_mem_eq(got, expected + 136, 10);
@@ -153,7 +153,7 @@ IO_TEST(end_of_file_is_0_and_nothing_else_is)
 	ck_assert_uint_eq(done, 4);
 	ck_assert_int_eq(weft_read_all(fd, got, FILE_BYTES, &done), 0);
 	ck_assert_int_eq(weft_read(fd, got, 1), 0);
-	/* Half of it in the cache: never 0 in the middle. */
+	/* Half of the file is cached: a read never returns 0 in the middle. */
 	sync_and_evict(fd);
 	ck_assert_int_eq(weft_pread(fd, got, 4096, 0), 4096);
 	for (off_t at = 0; at < FILE_BYTES; at += 65536)
@@ -162,7 +162,7 @@ IO_TEST(end_of_file_is_0_and_nothing_else_is)
 	return 0;
 }
 
-/* More than the kernel moves in one call is a short transfer. */
+/* More than the kernel moves in one call makes a short transfer. */
 IO_TEST(huge_lengths_are_cut)
 {
 	int fd = file_new(0);
@@ -224,7 +224,7 @@ START_TEST(full_disk_is_enospc_after_what_fitted)
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	if (mount("weft", dir, "tmpfs", 0, "size=64k") < 0) {
 		rmdir(dir);
-		return; /* not allowed to here */
+		return; /* mounting is not allowed here */
 	}
 	io_run(fill_tmpfs, dir, _i ? 2 : 1);
 	ck_assert_int_eq(umount(dir), 0);
@@ -274,7 +274,7 @@ IO_TEST(mode_of_opening_is_obeyed)
 	return 0;
 }
 
-/* A device has positions, or none, or any. */
+/* A device has a position, no position, or accepts any position. */
 IO_TEST(devices_are_read_and_written)
 {
 	int zero = weft_open("/dev/zero", O_RDWR, 0);
@@ -326,8 +326,8 @@ IO_TEST(opening_fails_as_open_does)
 	return 0;
 }
 
-/* Neither "..", nor a link, nor an absolute path leads out of a directory; and
- * so whether the names are in the kernel's cache or not. */
+/* Neither "..", nor a link, nor an absolute path leads out of a directory,
+ * whether or not the names are in the kernel's cache. */
 static void open_beneath(int dir, uint64_t flags)
 {
 	static const struct {
@@ -396,7 +396,7 @@ IO_TEST(openat2_is_strict)
 	fd = weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(weft_close(fd), 0);
-	/* What is in the cache does not visit the ring. */
+	/* A name in the kernel's cache is opened without a request. */
 	before = stats();
 	fd = weft_openat2(AT_FDCWD, "/dev/null", &how, sizeof(how));
 	ck_assert_uint_eq(stats().ops, before.ops);
@@ -408,7 +408,7 @@ IO_TEST(openat2_is_strict)
 	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &newer.how,
 				      sizeof(newer)),
 			 -E2BIG);
-	/* It does not look at what may not be there. */
+	/* The call rejects these sizes without reading the struct. */
 	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &how, SIZE_MAX), -E2BIG);
 	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", &how, 8), -EINVAL);
 	ck_assert_int_eq(weft_openat2(AT_FDCWD, "/", NULL, sizeof(how)),
@@ -442,7 +442,7 @@ static int64_t open_other_end(void *arg)
 	return weft_close(fd);
 }
 
-/* As with open(2): each end waits for the other. */
+/* As with open(2), each end waits until the other one is opened. */
 IO_TEST(fifo_waits_for_its_other_end)
 {
 	char path[64], *pointer = path;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of files: places, and what has one.
+ * Tables of fixed files: how places in a ring's table are given out, and which
+ * streams have one.
  */
 #include "io/request/fixed_files.h"
 #include "tests/support/needs.h"
@@ -25,7 +26,7 @@ static void close_it(void)
 	weft__ring_close(&ring);
 }
 
-/* Kernels before 6.14 have none that would do. */
+/* Kernels before 6.14 have no table of the required kind. */
 static bool has_table(const struct weft__ring *of)
 {
 	return of->uring.features & (1u << 16);
@@ -76,7 +77,8 @@ START_TEST(file_that_left_is_closed_by_close)
 }
 END_TEST
 
-/* Not when the kernel comes to the ring, which takes it a while. */
+/* The file is closed with its table; the kernel would take a while to close it
+ * with the ring. */
 START_TEST(file_that_stays_is_closed_with_its_table)
 {
 	int fds[2];
@@ -93,11 +95,12 @@ START_TEST(file_that_stays_is_closed_with_its_table)
 }
 END_TEST
 
-/* A kernel makes no more than the process may have descriptors. */
+/* The kernel makes a table no larger than the process's limit of
+ * descriptors. */
 static uint32_t places_made(void)
 {
 	uint32_t places = WEFT__FIXED_FILES_MAX;
-#ifndef WEFT_VALGRIND /* which keeps limits to itself */
+#ifndef WEFT_VALGRIND /* Valgrind keeps limits to itself */
 	struct rlimit limit;
 
 	EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -134,7 +137,7 @@ START_TEST(full_table_refuses)
 			ck_assert_int_eq(enter(fds[0]), i++);
 		while (files.free_count);
 #ifndef WEFT_VALGRIND
-		/* It keeps limits to itself. */
+		/* Valgrind keeps limits to itself. */
 		ck_assert_int_eq(i, 128);
 #endif
 		ck_assert_int_eq(enter(fds[0]), -1);
@@ -160,7 +163,7 @@ START_TEST(old_kernel_has_none)
 }
 END_TEST
 
-/* ---- Streams that are busy ----------------------------------------------- */
+/* ---- Busy streams -------------------------------------------------------- */
 
 static void exchange(struct weft_stream *stream, int peer, unsigned count,
 		     bool puts)
@@ -182,7 +185,7 @@ static void exchange(struct weft_stream *stream, int peer, unsigned count,
 
 static bool is_entered(struct weft_stream *stream)
 {
-	/* relaxed: nobody changes it. */
+	/* relaxed: no other thread changes it. */
 	return weft__load(&weft__stream(stream)->file, relaxed) != 0;
 }
 
@@ -211,7 +214,8 @@ static void be_busy(bool tcp, bool puts)
 		exchange(&stream, fds[1], 8, puts);
 		EXPECT(!is_entered(&stream));
 		exchange(&stream, fds[1], 100, puts);
-		/* Of several workers perhaps another has it, each time. */
+		/* With several workers, the stream may be on another one each
+		 * time. */
 		if (weft_runtime_self()->workers_count == 1)
 			ck_assert_int_eq(is_entered(&stream),
 					 has_table(&shard->ring));
@@ -229,7 +233,8 @@ STREAM_TEST(who_is_busy_has_a_place)
 	return 0;
 }
 
-/* From all workers, while the stream is entered and goes on. */
+/* Tasks on all workers send on the stream while it gets its place and uses
+ * it. */
 enum { SENDERS = 4, EACH = 300 };
 
 static int64_t send_each(void *arg)

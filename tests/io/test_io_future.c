@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futures on sockets: bytes, deadlines, cancelling, closing; nothing is lost,
- * and no descriptor leaks.
+ * Futures on sockets: transfers, deadlines, cancellation and closing lose no
+ * byte and leak no descriptor.
  */
 #include <pthread.h>
 #include <sched.h>
 
 #include "tests/support/io_future.h"
 
-/* Valgrind takes fifty times as long. */
+/* Valgrind makes these tests fifty times as slow. */
 #ifdef WEFT_VALGRIND
 enum { PAIRS = 3, BYTES = 40000, REUSES = 10, CLOSES = 3 };
 #else
@@ -17,8 +17,8 @@ enum { PAIRS = 8, BYTES = 300000, REUSES = 60, CLOSES = 20 };
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Sends back what it receives, and closes at the end.  Its result is how many
- * bytes. */
+/* A future that sends back what it receives and closes at the end.  Its result
+ * is the number of bytes. */
 struct echo {
 	WEFT_FUTURE_STATE;
 	int fd;
@@ -101,7 +101,7 @@ static int64_t hear(void *arg)
 	return 0;
 }
 
-/* The buffers of the sockets are small, so that sends wait, too. */
+/* The sockets' buffers are small, so that sends wait, too. */
 IO_TEST(bytes_go_through_in_order)
 {
 	struct weft_task futures[PAIRS];
@@ -134,7 +134,7 @@ IO_TEST(bytes_go_through_in_order)
 	return 0;
 }
 
-/* ---- Giving up ----------------------------------------------------------- */
+/* ---- Deadlines and cancellation ------------------------------------------ */
 
 struct wait {
 	WEFT_FUTURE_STATE;
@@ -222,7 +222,7 @@ IO_TEST(deadlines_end_what_waits)
 			ck_assert_int_eq(join(tasks[i]), -ETIMEDOUT);
 	}
 	ck_assert_uint_ge(weft_now() - before_ns, WEFT_MS(5));
-	/* One that is inherited. */
+	/* The deadline is inherited. */
 	weft__store(&waiting, 0, relaxed);
 	WEFT_SUPERVISE(scope) {
 		WEFT_WITHIN(WEFT_MS(5))
@@ -235,8 +235,8 @@ IO_TEST(deadlines_end_what_waits)
 	return 0;
 }
 
-/* What was ready has been received by another meanwhile: it waits anew, and is
- * cancelled all the same. */
+/* Another reader takes the byte after the future was woken: the future waits
+ * again, and can still be cancelled. */
 static void cancel_when_ready(int how)
 {
 	weft__atomic(int) waiting = 0;
@@ -258,7 +258,7 @@ static void cancel_when_ready(int how)
 		before_ns = weft_now();
 		if (how & 1)
 			weft_cancel(task);
-		/* The worker looks at nothing meanwhile. */
+		/* The worker looks at nothing while this loop spins. */
 		while (weft_now() - before_ns < WEFT_US(10) * (unsigned)how)
 			;
 		if (recv(fds[0], &byte, 1, MSG_DONTWAIT) == 1 && !(how & 1))
@@ -296,7 +296,7 @@ static void close_under(bool submitted, bool by_future)
 		if (by_future) {
 			struct echo e = { .fd = fds[0], .buf = { 0 } };
 
-			/* It closes when its receive is refused. */
+			/* The future closes when its receive is refused. */
 			(void)weft_shutdown(fds[1], SHUT_WR);
 			ck_assert_int_eq(join(start_future(scope, echo, &e,
 							   sizeof(e))),
@@ -309,7 +309,8 @@ static void close_under(bool submitted, bool by_future)
 		for (int i = 0; i < WAITERS; i++) {
 			int64_t r = join(tasks[i]);
 
-			/* By its future the end of the stream came first. */
+			/* A future closes the socket: the readers may see the
+			 * end of the stream first. */
 			ck_assert_msg(r == -ECANCELED || r == -EBADF ||
 					      (by_future && r >= 0),
 				      "%d: %ld", i, (long)r);
@@ -340,7 +341,7 @@ static int64_t close_it(void *state)
 	return weft_await_close(c->fd);
 }
 
-/* Tasks that wait on what a future closes. */
+/* Tasks wait on a descriptor that a future closes. */
 static int64_t read_it(void *arg)
 {
 	char byte;
@@ -373,7 +374,8 @@ IO_TEST(future_closes_what_tasks_wait_on)
 			else
 				weft_yield();
 			closer = start_future(scope, close_it, &c, sizeof(c));
-			/* In full, also if it is cancelled. */
+			/* The close is carried out in full, even if it is
+			 * cancelled. */
 			if (round % 4 > 1)
 				ck_assert_int_eq(weft_cancel(closer), 0);
 			ck_assert_int_eq(join(closer), 0);
@@ -392,7 +394,7 @@ IO_TEST(future_closes_what_tasks_wait_on)
 	return 0;
 }
 
-/* Numbers that are closed and had again at once, by many. */
+/* Many futures close and reuse numbers as fast as they can. */
 struct reuse {
 	WEFT_FUTURE_STATE;
 	int fds[2];
@@ -444,7 +446,7 @@ IO_TEST(numbers_are_had_again)
 	return 0;
 }
 
-/* ---- Bad input ----------------------------------------------------------- */
+/* ---- Invalid arguments --------------------------------------------------- */
 
 static int64_t wrong(void *state)
 {
@@ -476,7 +478,7 @@ IO_TEST(bad_descriptors_are_refused)
 	return 0;
 }
 
-/* From a thread that has nothing to do with the runtime. */
+/* Submitted by a thread outside the runtime. */
 static int64_t end_submitted(void *state)
 {
 	return *(int64_t *)state;
@@ -494,14 +496,14 @@ IO_TEST(futures_are_submitted)
 	return 0;
 }
 
-/* A runtime ends when the future has that a thread has just woken. */
+/* The runtime ends when its last future does, which a thread has just woken. */
 struct last {
 	struct weft_runtime *runtime;
 	struct weft_task task;
 	weft__atomic(int) polls;
 };
 
-/* Only a wake has it polled again. */
+/* Only a wake polls the future again. */
 static int64_t wait_last(void *state)
 {
 	struct last *last = *(struct last **)state;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/future_accept: futures that accept stand in one queue with tasks
- * that do, and no connection is lost to what interrupts them.
+ * Suite io/future_accept: futures and tasks that accept share one queue of a
+ * listener, and no connection is lost when a future is interrupted.
  */
 #include "tests/support/accept_scene.h"
 #include "tests/support/io_future.h"
 
-/* How many stand in the queue of a listener. */
+/* Returns the number of waiters in the queue of a listener. */
 static int waiting(int fd)
 {
 	struct weft__fd *entry =
@@ -36,7 +36,7 @@ static int64_t accept_by_future(void *state)
 {
 	struct acceptor *a = *(struct acceptor **)state;
 
-	/* Only when it begins. */
+	/* The deadline is set only at the first poll. */
 	if (a->within_ns)
 		ck_assert_int_eq(weft_future_within(a->within_ns), 0);
 	a->within_ns = 0;
@@ -64,7 +64,8 @@ IO_TEST(accepted_descriptor_is_closed_on_exec_and_knows_its_peer)
 	struct weft_addr peer, local;
 	struct acceptor a = { listener, 0, &peer };
 
-	/* One that waits for it, and one that is waited for. */
+	/* In the first round the future waits for the client; in the second
+	 * round the client waits for it. */
 	for (int i = 0; i < 2; i++)
 		WEFT_SUPERVISE(scope) {
 			int client = i ? connect_to(text) : -1, fd;
@@ -101,7 +102,7 @@ IO_TEST(who_waits_longest_is_served_first)
 		for (int i = 0; i < ACCEPTORS; i++) {
 			int client = connect_to(text);
 
-			/* All behind it wait on. */
+			/* All later acceptors go on waiting. */
 			close_both((int[]){ (int)join(tasks[i]), client });
 			ck_assert_int_eq(waiting(a.listener),
 					 ACCEPTORS - 1 - i);
@@ -111,7 +112,8 @@ IO_TEST(who_waits_longest_is_served_first)
 	return 0;
 }
 
-/* Taken ahead, of which the readiness of a listener says nothing. */
+/* Connections that weft accepted ahead; the listener's readiness does not show
+ * them. */
 IO_TEST(connections_wait_for_futures)
 {
 	enum { AHEAD = 30 };
@@ -119,7 +121,7 @@ IO_TEST(connections_wait_for_futures)
 	struct acceptor a = { .listener = tcp_listener(text) };
 	int clients[AHEAD];
 
-	/* The request is armed by the first accept. */
+	/* The first accept arms the request. */
 	clients[0] = connect_to(text);
 	close_both((int[]){ weft_accept(a.listener, NULL), clients[0] });
 	for (int i = 0; i < AHEAD; i++)
@@ -140,7 +142,7 @@ IO_TEST(connections_wait_for_futures)
 	return 0;
 }
 
-/* The connection is reset before anybody asks who it is. */
+/* The connection is reset before its peer's address is asked for. */
 IO_TEST(connection_that_is_gone_is_skipped)
 {
 	struct linger now = { 1, 0 };
@@ -193,7 +195,7 @@ IO_TEST(needless_wakes_end_no_await)
 
 /* ---- Interrupted ------------------------------------------------------- */
 
-/* Takes what comes, some by deadlines that pass often. */
+/* Takes connections; some takers have short deadlines that often pass. */
 struct taker {
 	WEFT_FUTURE_STATE;
 	int fd;
@@ -224,7 +226,8 @@ static int64_t take_many(void *state)
 	WEFT_FUTURE_END(t);
 }
 
-/* Of these some are cancelled as connections come.  Each is taken once. */
+/* Some acceptors are cancelled while connections come.  Each connection is
+ * taken once. */
 IO_TEST(no_connection_is_lost_to_deadlines_and_cancels)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -245,7 +248,7 @@ IO_TEST(no_connection_is_lost_to_deadlines_and_cancels)
 			ck_assert_int_ge(fd, 0);
 			if (i % 30 == 29 && i / 30 < ACCEPTORS - 1)
 				ck_assert_int_eq(weft_cancel(tasks[i / 30]), 0);
-			/* Until somebody has closed the other end. */
+			/* Waits until a taker has closed the other end. */
 			ck_assert_int_eq(weft_read(fd, &(char){ 0 }, 1), 0);
 			ck_assert_int_eq(weft_close(fd), 0);
 		}
@@ -307,7 +310,7 @@ IO_TEST(listener_is_closed_at_any_moment)
 			ck_assert_int_eq(weft_close(a.listener), 0);
 			r = join(task);
 		}
-		/* It may even not have begun. */
+		/* The future may not even have begun. */
 		ck_assert_msg(r >= 0 || r == -ECANCELED || r == -EBADF, "%ld",
 			      (long)r);
 		if (r >= 0)
@@ -325,8 +328,8 @@ static void set_going(struct weft__fd *entry, bool going)
 	weft__lock_drop(&entry->lock);
 }
 
-/* The kernel is about to close what had the number: it is not taken for the
- * next that has it. */
+/* While the kernel is closing the old descriptor with this number, an accept
+ * waits: it must not take the old one for the new one. */
 IO_TEST(number_that_is_being_closed_is_waited_for)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -416,8 +419,8 @@ static void starve_end(struct starved *s, int fd)
 	ck_assert_int_eq(weft_close(s->a.listener), 0);
 }
 
-/* A close() that weft knows nothing of, and weft's.  Meanwhile next to nothing
- * is spent. */
+/* Closes a descriptor with close(), which weft does not see, or with
+ * weft_close().  The wait must use almost no CPU time. */
 IO_TEST(starved_listener_goes_on_after_a_close)
 {
 	static struct starved s;
@@ -445,8 +448,8 @@ IO_TEST(starved_listener_goes_on_after_a_close)
 	return 0;
 }
 
-/* Who keeps the time gives up, by a deadline that passes before the time that
- * it keeps, or is cancelled: another must, future or task. */
+/* The waiter that keeps the retry timer gives up: its deadline passes first, or
+ * it is cancelled.  Another one, future or task, must take over. */
 IO_TEST(starved_listener_survives_its_oldest)
 {
 	static struct starved s;
@@ -482,7 +485,8 @@ IO_TEST(starved_listener_survives_its_oldest)
 	return 0;
 }
 
-/* A deadline that passes after the time that it keeps: its alarm is back. */
+/* The future's deadline is later than the retry timer: its alarm is armed
+ * again. */
 IO_TEST(deadline_holds_behind_a_starved_listener)
 {
 	static struct starved s;
@@ -496,8 +500,8 @@ IO_TEST(deadline_holds_behind_a_starved_listener)
 		s.a.within_ns = WEFT_MS(120);
 		task = start_acceptor(scope, &s.a, true);
 		wait_until(is_starved(&s));
-		/* The one connection goes to somebody else, and there is room
-		 * for another. */
+		/* Other code takes the only connection, and there is room for
+		 * one more descriptor. */
 		close(s.fds[--s.count]);
 		close(s.fds[--s.count]);
 		fd = accept4(s.a.listener, NULL, NULL,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/future_calls: in a future each call that may suspend is refused, and
- * leaves the worker be; those that never wait do what they do in a task.
+ * Suite io/future_calls: calls that may suspend are refused inside a future,
+ * and do not disturb the worker; calls that never wait work as in a task.
  */
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -65,7 +65,7 @@ static void sockets(int fd)
 	REFUSED(weft_send_all(fd, &byte, 1, 0, NULL));
 	REFUSED(weft_recvmsg(fd, &msg, 0));
 	REFUSED(weft_sendmsg(fd, &msg, 0));
-	/* It never waits. */
+	/* weft_shutdown() never waits. */
 	ck_assert_int_eq(weft_shutdown(fd, SHUT_WR), 0);
 }
 
@@ -128,7 +128,7 @@ static void tasks(struct weft_scope *scope)
 			 0);
 	REFUSED(weft_interval_wait(&interval));
 	REFUSED(weft_select(cases, 2));
-	/* It does not wait for itself. */
+	/* The case of joining itself fails. */
 	ck_assert_int_eq(weft_try_select(cases, 1), 0);
 	ck_assert_int_eq(cases[0].result, -EDEADLK);
 	ck_assert_int_eq(weft_run(zero, NULL, NULL), -EDEADLK);
@@ -152,7 +152,7 @@ static int64_t call_all(void *state)
 	return weft_await_sleep(1);
 }
 
-/* A timer of a task's is cleared by whom it is told of. */
+/* A future clears the timer of a task that gave it the pointer. */
 static int64_t clear_timer(void *state)
 {
 	ck_assert(weft_timer_clear(*(struct weft_timer **)state));

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/future_connect: futures connect as tasks do: to who takes them, who
- * refuses, and who has no room yet; and are interrupted in each of these.
+ * Suite io/future_connect: futures connect as tasks do.
+ *
+ * The peer accepts, refuses, or has no room yet; in each case the future is
+ * also cancelled, closed or out of time.
  */
 #include "io/request/op.h"
 #include "runtime/future/future.h"
@@ -37,7 +39,7 @@ static struct weft_task start_client(struct weft_scope *scope, int fd,
 	return start_future(scope, connect_it, &c, sizeof(c));
 }
 
-/* It waits, or has ended. */
+/* Returns whether the future waits or has ended. */
 static bool is_parked(struct weft_task task)
 {
 	struct weft__task *record = weft__task_at(weft_runtime_self(), task.id);
@@ -57,7 +59,7 @@ static int stream(int family, int flags)
 
 /* ---- Answered ------------------------------------------------------------ */
 
-/* On sockets that block, and on those that do not. */
+/* The sockets are blocking and non-blocking ones. */
 IO_TEST(it_is_connected)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -105,8 +107,9 @@ IO_TEST(it_is_refused)
 	return 0;
 }
 
-/* What older kernels say of a socket that does not block is not taken for a
- * future's own.  -EINVAL, or 0: this one cannot be asked to say it. */
+/* An older kernel's result for a non-blocking socket, -EINPROGRESS, must not be
+ * taken for the future's own WEFT_PENDING.  The result is -EINVAL or 0 if this
+ * kernel cannot be made to return -EINPROGRESS. */
 static int64_t ask_for_progress(void *state)
 {
 	struct io_uring_sqe sqe = { .opcode = IORING_OP_NOP, .fd = -1 };
@@ -154,8 +157,8 @@ IO_TEST(no_address_is_refused)
 
 /* ---- Waited for ---------------------------------------------------------- */
 
-/* A TCP listener drops what comes while it is full, a Unix one says so.  And
- * sockets that block, or do not: those say what they meet. */
+/* A full TCP listener drops connections, a full Unix listener refuses them with
+ * an error.  Non-blocking sockets return to weft what they meet. */
 enum { BY_TCP, BY_UNIX, FAMILIES };
 
 static void full_open(struct place *place, int family, bool blocks)
@@ -169,7 +172,7 @@ static void full_open(struct place *place, int family, bool blocks)
 		ck_assert_int_eq(fcntl(place->fd, F_SETFL, O_NONBLOCK), 0);
 }
 
-/* Given up twice, it goes on; and when it is polled for nothing. */
+/* Interrupted twice, and polled without a reason, the connect goes on. */
 static struct weft_task start_patient(struct weft_scope *scope,
 				      struct place *place)
 {
@@ -210,7 +213,7 @@ static void connect_once_there_is_room(bool blocks)
 		place_close(&place[i]);
 }
 
-/* The kernel's next try is after a second only. */
+/* The kernel's next attempt comes only after a second. */
 IO_TEST(it_is_connected_once_there_is_room)
 {
 	connect_once_there_is_room(true);
@@ -218,7 +221,7 @@ IO_TEST(it_is_connected_once_there_is_room)
 	return 0;
 }
 
-/* Each costs no more than the look that it takes every millisecond. */
+/* The wait costs no more than one look each millisecond. */
 static void wait_without_spinning(bool blocks)
 {
 	struct place place[FAMILIES];
@@ -282,7 +285,7 @@ static void interrupt(int way, enum how how, weft_nsec after_ns)
 			place.fd = -1;
 		}
 		r = join(task);
-		/* It may not have begun when it was closed. */
+		/* The connect may not have begun when the socket was closed. */
 		ck_assert_msg(r == results[how] || (how == CLOSES && after_ns &&
 						    r == -EBADF),
 			      "%d, %d: %ld", way, how, (long)r);

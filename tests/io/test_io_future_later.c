@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/future_later: a future that awaits something on a descriptor, and
- * can begin only in its next turn, ends when that is closed before: it does not
- * take from, or give to, whoever has the number then.
+ * Suite io/future_later: a future awaits an operation on a descriptor that can
+ * begin only in the future's next turn.  If the descriptor is closed before,
+ * the await ends: it must not act on the descriptor that has the number then.
  */
 #include "io/request/call.h"
 #include "tests/support/io_future.h"
 
-/* It has done enough in this turn; or all entries of the ring are in use, and a
- * helper is about it. */
+/* Why the operation must wait: the future has used up its turn; or all entries
+ * of the ring are in use, and a helper holds the ring. */
 enum why { ENOUGH, FULL_RING };
 
 enum way { READIES, RECEIVES, SENDS, CONNECTS, ACCEPTS, WAYS };
@@ -53,7 +53,7 @@ static void fill_ring(struct weft__shard *shard)
 	}
 }
 
-/* As a close does that begins now. */
+/* Does what a close does at its start. */
 static void begin_to_close(int fd)
 {
 	struct weft__reactor *reactor =
@@ -83,7 +83,7 @@ static void empty(int fd)
 	ck_assert_int_eq(errno, EAGAIN);
 }
 
-/* From here on it could be done. */
+/* Makes the operation possible. */
 static void let(struct late *l)
 {
 	if (l->way == SENDS)
@@ -162,7 +162,7 @@ IO_TEST(who_has_done_enough_forgets_no_close)
 	return 0;
 }
 
-/* Connections are taken without an entry of a future's own. */
+/* Accepting a connection needs no entry of the future's own. */
 IO_TEST(who_finds_no_entry_forgets_no_close)
 {
 	for (unsigned i = 0; i < 2 * ACCEPTS; i++)

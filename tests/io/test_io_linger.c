@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing a socket that lingers: close(2) waits for the peer then, and a thread
- * of the kernel's has to do that, not a worker.
+ * Closing a socket with SO_LINGER: close(2) waits for the peer then, so a
+ * kernel thread must do that, not a worker.
  */
 #include <linux/sockios.h>
 
@@ -14,8 +14,9 @@ struct scene {
 	unsigned turns; /* of the task beside it, during the close */
 };
 
-/* The peer does not read: whatever a kernel keeps of it, there is an end.  It
- * takes more whenever an acknowledgement comes, which may be 200 ms late. */
+/* The peer does not read, so at some point the kernel takes no more bytes.  The
+ * kernel takes more whenever an acknowledgement comes, which may be 200 ms
+ * late. */
 static void stuff(int fd)
 {
 	static const char zeros[1 << 16];
@@ -52,9 +53,9 @@ static int64_t stuff_and_close(void *arg)
 	return 0;
 }
 
-/* There is one worker: a close that waits in it leaves the other task no turn.
- * One that the kernel answers early may leave it none either, but is over long
- * before the time; however busy the machine is. */
+/* There is one worker, so a close that waited in it would leave the other task
+ * no turn.  A close that the kernel answers early may leave it none either, but
+ * that one is over long before the linger time, however busy the machine is. */
 static int64_t close_beside_another(void *arg)
 {
 	struct scene scene = { 0 };
