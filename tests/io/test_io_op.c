@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations: each ends when it is done, when its deadline passes, when its
- * task is cancelled, and not before the kernel is done with its memory.
+ * Operations: each ends when it is done, when its deadline passes or when its
+ * task is cancelled, and never before the kernel is done with its memory.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -83,8 +83,8 @@ IO_TEST(loop_of_ready_operations_meets_its_deadline)
 	return 0;
 }
 
-/* A megabyte that is read again and again, or written.  Returns how many calls
- * began after the deadline and still moved bytes. */
+/* Reads or writes one megabyte again and again.  Returns how many calls began
+ * after the deadline and still moved bytes. */
 static int count_late(int fd, bool writes)
 {
 	static char megabyte[1 << 20];
@@ -110,14 +110,14 @@ static int64_t read_and_write_long(void *arg)
 	(void)arg;
 	ck_assert_int_ge(fd, 0);
 	unlink(name);
-	/* Its time may be over before the first write. */
+	/* The time of the first write may be over before it begins. */
 	ck_assert_int_eq(ftruncate(fd, 1 << 20), 0);
 	ck_assert_int_le(count_late(fd, true), 8);
 	ck_assert_int_le(count_late(fd, false), 8);
 	return weft_close(fd);
 }
 
-/* 128 of them in a row would take longer than the deadline allows. */
+/* 128 runs in a row would take longer than the deadline allows. */
 START_TEST(long_ready_operations_count_for_several)
 {
 	io_run(read_and_write_long, NULL, 1);
@@ -137,7 +137,8 @@ static int64_t be_victim(void *arg)
 
 	weft__store(victim->began, 1, release);
 	r = victim->fn(victim->scene);
-	/* Level-triggered. */
+	/* Cancellation is level-triggered: the next call returns -ECANCELED,
+	 * too. */
 	ck_assert_int_eq(victim->fn(victim->scene), -ECANCELED);
 	return r;
 }
@@ -160,7 +161,8 @@ IO_TEST(cancelling_the_task_ends_every_call)
 						      &victim, sizeof(victim),
 						      &opts),
 					 0);
-			/* Sometimes before, sometimes after it waits. */
+			/* Cancels the task sometimes before and sometimes after
+			 * it waits. */
 			wait_until(weft__load(&began, acquire));
 			if (i % 2)
 				weft_sleep(WEFT_MS(1));
@@ -187,7 +189,7 @@ static int64_t clean_up(void *arg)
 	return 0;
 }
 
-/* What a cancelled task must still be able to do. */
+/* These calls must work in a cancelled task. */
 IO_TEST(cancelled_task_can_say_goodbye_and_close)
 {
 	int fds[2];
@@ -202,9 +204,9 @@ IO_TEST(cancelled_task_can_say_goodbye_and_close)
 }
 
 /*
- * A task waits in the ring of a worker that computes; it is cancelled by
- * another. Its request is in a ring whose owner does not look, and the kernel
- * holds its completion back until that thread enters it.
+ * A task waits in the ring of a worker that computes, and another task cancels
+ * it.  The owner of the ring does not look at it, and the kernel holds the
+ * request's completion back until the owner's thread enters the kernel.
  */
 struct hog {
 	int fd;
@@ -237,7 +239,8 @@ static int64_t hog_body(void *arg)
 				 0);
 		while (!weft__load(&hog->waits, acquire))
 			weft_yield();
-		/* With flush its request goes to the kernel, else it stays. */
+		/* With flush, the request goes to the kernel; otherwise it
+		 * stays in the ring. */
 		if (hog->flush)
 			weft_sleep(WEFT_MS(1));
 		weft__store(&hog->waits, 2, release);
@@ -265,7 +268,7 @@ static void hog_cancelled(bool flush)
 		task = weft__task_at(weft_runtime_self(), hog.reader.id);
 		start = weft_now();
 		ck_assert_int_eq(weft_cancel(hog.reader), 0);
-		/* DONE: while its worker still computes. */
+		/* The task must be DONE while its worker still computes. */
 		while (!(weft__load(&task->state, acquire) & WEFT__DONE)) {
 			ck_assert(weft_now() - start < WEFT_SEC(20));
 			weft_yield();
@@ -303,7 +306,7 @@ static void *drip(void *arg)
 	for (int i = 0; i < BYTES; i++) {
 		unsigned char byte = (unsigned char)i;
 
-		/* However slow the reader is: it is to wait for each. */
+		/* The reader must wait for each byte, however slow it is. */
 		while (weft__load(&drips_read, relaxed) < (unsigned)i)
 			thread_pause_ns(1000);
 		thread_pause_ns(rand_r(&seed) % 60000);
@@ -313,7 +316,7 @@ static void *drip(void *arg)
 	return NULL;
 }
 
-/* Deadlines fall at any moment of a read; no byte may vanish with one. */
+/* Deadlines pass at random moments of a read; none may cost a byte. */
 static void count_drips(int kind)
 {
 	unsigned got = 0, timeouts = 0;
@@ -353,7 +356,7 @@ IO_TEST(no_byte_is_lost_to_deadlines)
 	return 0;
 }
 
-/* After a call returned nobody writes to its buffer. */
+/* After a call has returned, nothing writes to its buffer. */
 IO_TEST(buffer_is_the_callers_again_after_a_deadline)
 {
 	int fds[2];
@@ -403,7 +406,7 @@ IO_TEST(all_calls_tell_how_far_they_came)
 	return 0;
 }
 
-/* ---- Many at once, and little room -------------------------------------- */
+/* ---- Many operations, few entries --------------------------------------- */
 
 enum { PAIRS = 100, ROUNDS = 20 };
 
@@ -479,7 +482,7 @@ static int64_t accept_one(void *arg)
 	return weft_close(fd);
 }
 
-/* A listener whose request is refused asks again. */
+/* A listener whose request is refused submits it again. */
 static int64_t listeners_task(void *arg)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/races: random calls, interrupted at random moments.  Nothing is
- * written behind a buffer, or into it after the call; and in the end all bytes,
- * connections, descriptors, permits and messages are accounted for.
+ * Suite io/races: random calls, interrupted at random moments.
+ *
+ * Each race has a few parts, tasks that make one call each on the same object;
+ * an act cancels, closes or shuts down while they do.  No call writes behind
+ * its buffer, or into it after its return; at the end all bytes, connections,
+ * descriptors, permits and messages are accounted for.
  *
  * WEFT_TEST_SEED=n changes the choices; the moments are the machine's.  With
- * WEFT_TEST_LONG in the environment a million races on one worker, and as many
- * on two.
+ * WEFT_TEST_LONG in the environment there are a million races on one worker,
+ * and a million on two.
  */
 #include "tests/support/io_arena.h"
 
-/* ---- A part -------------------------------------------------------------- */
+/* ---- One part ------------------------------------------------------------ */
 
-/* Sends a message or receives one.  Each is a number of its own, nearly. */
+/* Sends a message or receives one.  Almost every message is a different
+ * number. */
 static void say_or_hear(struct part *part)
 {
 	uint64_t value = mix(part->random);
 
 	if (chance(&part->random, 2)) {
 		if (weft_chan_send(&shared.chan, &value) == 0) {
-			/* relaxed: sums, looked at in the end. */
+			/* relaxed: sums, which are read at the end. */
 			weft__add(&shared.said, UINT64_C(1), relaxed);
 			weft__add(&shared.said_sum, value, relaxed);
 		}
@@ -76,7 +80,7 @@ static void start_part(struct arena *arena, struct weft_scope *scope, int i)
 	       0);
 }
 
-/* ---- A race -------------------------------------------------------------- */
+/* ---- One race ------------------------------------------------------------ */
 
 static int64_t fail_at_once(void *arg)
 {
@@ -98,7 +102,7 @@ static void arena_end(struct arena *arena)
 		ARENA_EXPECT(arena, weft_shutdown(fd, SHUT_RDWR) == 0);
 		return;
 	}
-	/* The parts have the number in their hands still. */
+	/* The parts may still hold the number. */
 	ARENA_EXPECT(arena, weft_close(fd) == 0);
 	arena->rounds_left = 0;
 }
@@ -128,7 +132,7 @@ static void interrupt(struct arena *arena, struct weft_scope *scope)
 	}
 }
 
-/* The other end of what no part is at. */
+/* Acts as the peer of a call that would wait for one. */
 static void help(struct arena *arena)
 {
 	if (arena->kind == CONNECT && arena->fds[0] >= 0)
@@ -174,7 +178,7 @@ static void race(struct arena *arena)
 	bool closed;
 
 	arena->act = (enum act)chance(&arena->random, ACTS);
-	/* What ends all is not to come each time. */
+	/* An act that ends the arena is chosen less often. */
 	if (arena->act >= CLOSE && chance(&arena->random, 4))
 		arena->act = NOTHING;
 	WEFT_SCOPE(scope, &result) {
@@ -219,7 +223,7 @@ static int64_t play_arena(void *arg)
 	return 0;
 }
 
-/* ---- All of them --------------------------------------------------------- */
+/* ---- All races ----------------------------------------------------------- */
 
 static void shared_init(void)
 {
@@ -236,7 +240,7 @@ static void shared_init(void)
 	EXPECT(munmap(bytes, FILE_BYTES) == 0);
 }
 
-/* relaxed: all that counted have ended. */
+/* relaxed: all tasks that counted have ended. */
 static uint64_t count_of(weft__atomic(uint64_t) *count)
 {
 	return weft__load(count, relaxed);
@@ -248,7 +252,7 @@ static void expect_all_there(void)
 
 	ck_assert_uint_eq(weft_sem_count(&shared.permits), PERMITS);
 	while (weft_chan_try_recv(&shared.chan, &value) == 0) {
-		/* relaxed: as above. */
+		/* relaxed: all tasks that counted have ended. */
 		weft__add(&shared.heard, UINT64_C(1), relaxed);
 		weft__add(&shared.heard_sum, value, relaxed);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One ring: setting it up where the kernel is unwilling, entries that are bad
- * or too many, completions that overflow, and errors of io_uring_enter.
+ * One ring: setting it up on an unwilling kernel, invalid or too many entries,
+ * completions that overflow, and errors of io_uring_enter.
  */
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@
 static int enter_error, enter_errors_left, enters;
 static unsigned entered_with; /* flags */
 
-/* In place of liburing's: it fails as often as it is told to. */
+/* Replaces liburing's function, and fails as often as a test demands. */
 int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 		    unsigned flags, sigset_t *sig, size_t sz)
 {
@@ -35,7 +35,7 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 
 /* ---- Helpers ---------------------------------------------------------- */
 
-/* Rings are for one thread alone. */
+/* If set, each ring is opened for one thread alone. */
 static bool alone;
 
 static void be_alone(void)
@@ -95,7 +95,7 @@ START_TEST(odd_sizes_are_brought_into_range)
 }
 END_TEST
 
-/* The kernel keeps what it knows a thread's own rings by for 16 of them. */
+/* The kernel registers the rings of a thread, up to 16 of them. */
 START_TEST(thread_may_have_many_rings)
 {
 	enum { RINGS = 20 };
@@ -117,7 +117,7 @@ START_TEST(thread_may_have_many_rings)
 	ck_assert_uint_eq(known, alone ? 16 : 0);
 	for (unsigned i = 0; i < RINGS; i++)
 		weft__ring_close(&rings[i]);
-	/* What is closed is no longer kept. */
+	/* A closed ring gives its registration back. */
 	ring_open(&rings[0], 8);
 	ck_assert_int_eq(
 		rings[0].uring.enter_ring_fd != rings[0].uring.ring_fd, alone);
@@ -125,7 +125,8 @@ START_TEST(thread_may_have_many_rings)
 }
 END_TEST
 
-/* Since 6.12 or so a ring is charged to the user's limit of locked memory. */
+/* Since about Linux 6.12, a ring counts towards the user's limit of locked
+ * memory. */
 START_TEST(low_memlock_steps_down)
 {
 	struct rlimit limit = { 64 << 10, 64 << 10 };
@@ -145,7 +146,7 @@ START_TEST(low_memlock_steps_down)
 		count++;
 	}
 	ck_assert_int_ge(count, 1);
-	/* An older kernel charges nothing, and all succeed. */
+	/* An older kernel counts nothing, so all rings can be opened. */
 	if (r < 0) {
 		ck_assert_int_eq(r, -ENOMEM);
 		ck_assert_ptr_null(reason);
@@ -193,7 +194,7 @@ START_TEST(child_does_not_see_the_ring)
 	ring_open(&ring, 8);
 	child = fork();
 	if (child == 0) {
-		/* MADV_DONTFORK: there is nothing at that address. */
+		/* MADV_DONTFORK: the child has no memory at that address. */
 		signal(SIGSEGV, SIG_DFL);
 		_exit((int)*ring.uring.sq.khead);
 	}
@@ -243,7 +244,8 @@ START_TEST(indices_wrap)
 }
 END_TEST
 
-/* A kernel without SUBMIT_ALL stops there, and the rest is submitted again. */
+/* A kernel without SUBMIT_ALL stops at the bad entry; the rest is submitted
+ * again. */
 START_TEST(bad_entry_does_not_stop_the_batch)
 {
 	struct weft__completion completions[8];
@@ -268,7 +270,8 @@ END_TEST
 
 /* ---- Completions ------------------------------------------------------ */
 
-/* The kernel keeps what the ring has no room for, and posts it when asked. */
+/* The kernel keeps completions that do not fit into the ring, and posts them
+ * when asked. */
 START_TEST(overflowing_completions_are_all_delivered)
 {
 	enum { COUNT = 1000 };
@@ -279,7 +282,8 @@ START_TEST(overflowing_completions_are_all_delivered)
 	ring_open(&ring, 2); /* room for 8 */
 	for (uint64_t i = 0; i < COUNT; i++) {
 		nop(&ring, i);
-		/* -EBUSY: an old kernel wants them taken first. */
+		/* -EBUSY: an old kernel wants the completions to be reaped
+		 * first. */
 		if (weft__ring_submit(&ring) == -EBUSY)
 			break;
 	}
@@ -357,7 +361,8 @@ START_TEST(refused_submission_keeps_the_entries)
 }
 END_TEST
 
-/* Nobody else is to submit it; what was published before stays. */
+/* The refused entry must not be submitted later; entries published before
+ * stay. */
 START_TEST(refused_entry_is_withdrawn)
 {
 	struct weft__completion completions[3];
@@ -396,8 +401,8 @@ START_TEST(wait_ends_in_time)
 }
 END_TEST
 
-#ifndef WEFT_VALGRIND /* there it waits in ppoll() */
-/* Where the kernel can tell these apart (6.15). */
+#ifndef WEFT_VALGRIND /* under Valgrind, the ring waits in ppoll() */
+/* Runs where the kernel can tell these waits apart (Linux 6.15). */
 START_TEST(wait_does_not_count_as_one_for_a_disk)
 {
 	enum { FEAT_NO_IOWAIT = 1 << 17, ENTER_NO_IOWAIT = 1 << 7 };
@@ -426,7 +431,7 @@ START_TEST(wait_ends_with_a_completion)
 }
 END_TEST
 
-/* Completions that are there cost no system call. */
+/* Reaping completions that are there needs no system call. */
 START_TEST(reaping_does_not_enter)
 {
 	struct weft__completion completion;

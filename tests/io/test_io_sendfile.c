@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending files: what arrives, which way it goes, and that no thread waits.
+ * Sending files: which bytes arrive, which way they are sent, and that no
+ * thread waits.
  */
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -16,20 +17,22 @@ enum { FILE_BYTES = 1 << 20 };
 
 static char expected[FILE_BYTES], got[FILE_BYTES + 1];
 
-/* ---- sendfile(2) is looked at, and fails on demand ----------------------- */
+/* ---- A sendfile(2) that checks, and fails on demand ---------------------- */
 
-static weft__atomic(unsigned) sendfiles; /* that the library made */
+static weft__atomic(unsigned) sendfiles; /* calls by the library */
 static weft__atomic(int) sendfile_error; /* 0: none */
-static int put_in_place = -1; /* of the socket, when the first call is done */
+static int put_in_place = -1; /* a socket that takes its number after a call */
 
-/* Never for a socket that blocks, nor for what would have to be read in. */
+/* The library must not call this for a blocking socket, nor for parts of a file
+ * that are not in the page cache. */
 ssize_t sendfile(int to, int from, off_t *offset, size_t bytes)
 {
 	int error = weft__load(&sendfile_error, relaxed);
 
 	weft__add(&sendfiles, 1u, relaxed);
 	ck_assert(fcntl(to, F_GETFL) & O_NONBLOCK);
-	/* Where pages cannot be counted weft looks at samples of them. */
+	/* Where the cached pages cannot be counted, weft looks only at samples
+	 * of them. */
 	ck_assert(pages_counted(from) < 0 ||
 		  is_resident(from, *offset, bytes));
 	if (error) {
@@ -50,9 +53,9 @@ static unsigned sendfiles_taken(void)
 	return weft__swap(&sendfiles, 0u, relaxed);
 }
 
-/* ---- Scenery ------------------------------------------------------------ */
+/* ---- The scene ---------------------------------------------------------- */
 
-/* A file of a megabyte on a disk, without a name. */
+/* Returns an unnamed file of one megabyte on a disk. */
 static int file_new(void)
 {
 	char name[] = "/var/tmp/weft-sendfile-XXXXXX";
@@ -81,7 +84,7 @@ static void tcp_pair(int fds[2])
 
 enum { TCP = 1, NONBLOCK = 2, KINDS = 4 };
 
-/* A sender and a receiver, between whom there is no room for the file. */
+/* Opens a sender and a receiver whose buffers are too small for the file. */
 static void pair_open(int fds[2], int kind)
 {
 	int bytes = 65536;
@@ -148,7 +151,7 @@ IO_TEST(what_was_asked_for_is_sent)
 		send_and_check(kind, file, 12345, 200000, 200000);
 		send_and_check(kind, file, 5, 1, 1);
 		send_and_check(kind, file, 5, 0, 0);
-		/* To the end of the file, and not beyond. */
+		/* Sends to the end of the file, and not beyond. */
 		send_and_check(kind, file, FILE_BYTES - 10, SIZE_MAX, 10);
 		send_and_check(kind, file, FILE_BYTES, 10, 0);
 		send_and_check(kind, file, (off_t)1 << 62, 10, 0);
@@ -169,7 +172,7 @@ IO_TEST(cached_files_are_not_copied_to_sockets_that_do_not_block)
 			ck_assert_uint_ge(sendfiles_taken(), 4);
 		else
 			ck_assert_uint_eq(sendfiles_taken(), 0);
-		/* Which for little is not worth the while. */
+		/* A short transfer is not worth a call of sendfile(2). */
 		send_and_check(kind, file, 9999, 10000, 10000);
 		ck_assert_uint_eq(sendfiles_taken(), 0);
 	}
@@ -187,7 +190,7 @@ IO_TEST(uncached_files_arrive_too)
 		evict(file);
 		if (pages_counted(file) < 0)
 			continue;
-		/* A hole in the middle of what is cached. */
+		/* Leaves a gap in the middle of the cached pages. */
 		ck_assert_int_eq(pread(file, got, 40 * PAGE, 0), 40 * PAGE);
 		ck_assert_int_eq(pread(file, got, 20 * PAGE, 44 * PAGE),
 				 20 * PAGE);
@@ -223,8 +226,9 @@ static bool become_nobody(void)
 	return geteuid() == 0 && seteuid(65534) == 0;
 }
 
-/* Who may neither write a file nor owns it may not count its pages; to try a
- * page has it read in, which a fast disk does before the trial ends. */
+/* A user who neither owns a file nor may write it may not count its cached
+ * pages.  Weft then tries pages; a try starts reading the page, and a fast disk
+ * may finish that before the try ends. */
 IO_TEST(whoever_asks_is_told_what_is_cached)
 {
 	int fd = file_new(), reader;
@@ -270,7 +274,7 @@ IO_TEST(file_that_shrinks_ends_early)
 		r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
 	ck_assert_int_eq(r, 1000);
 	ck_assert_uint_eq(done, 1000);
-	/* Nothing is held back. */
+	/* No byte is held back. */
 	WEFT_WITHIN(WEFT_MS(150))
 		r = weft_read_all(fds[1], got, 1000, NULL);
 	ck_assert_int_eq(r, 0);
@@ -296,7 +300,7 @@ IO_TEST(deadline_tells_how_far_it_came)
 		ck_assert_int_eq(r, -ETIMEDOUT);
 		ck_assert_uint_gt(done, 0);
 		ck_assert_uint_lt(done, FILE_BYTES);
-		/* That much arrives. */
+		/* Exactly that many bytes arrive. */
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 		ck_assert_int_eq(weft_read_all(fds[1], got, FILE_BYTES,
 					       &arrived),
@@ -345,7 +349,7 @@ static int64_t send_stuck(void *arg)
 			     &stuck->done);
 }
 
-/* Until some has arrived, and the rest waits. */
+/* Waits until some bytes have arrived and the rest waits for room. */
 static void await_stuck(const int fds[2])
 {
 	struct weft_runtime *runtime = weft__worker_self()->runtime;
@@ -393,8 +397,8 @@ IO_TEST(close_ends_it)
 	return 0;
 }
 
-/* Between two steps of the call somebody closes the socket, and its number goes
- * to another: what is left must not be sent to that one. */
+/* Between two steps of the call, the socket is closed and its number goes to
+ * another socket.  The rest must not be sent to that one. */
 IO_TEST(nothing_goes_to_who_gets_the_number_next)
 {
 	int file = file_new(), fds[2], others[2];
@@ -436,8 +440,8 @@ IO_TEST(broken_connection_is_epipe_and_no_signal)
 	return 0;
 }
 
-/* The reset answers the first bytes, while sendfile(2) sends the others: so it
- * has sent some, and all the same raised the signal. */
+/* The reset answers the first bytes while sendfile(2) sends more: the call
+ * returns a count, and the kernel raises SIGPIPE nevertheless. */
 IO_TEST(connection_that_breaks_halfway_raises_no_signal)
 {
 	int file = file_new(), fds[2];
@@ -455,7 +459,7 @@ IO_TEST(connection_that_breaks_halfway_raises_no_signal)
 	return 0;
 }
 
-/* A file as one message, or none of it; never as some messages. */
+/* The file is sent as one message or not at all; it is never split. */
 IO_TEST(messages_are_not_cut)
 {
 	int file = file_new(), fds[2];

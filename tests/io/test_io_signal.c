@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals that tasks wait for, and selects over what is no channel.
+ * Signals that tasks wait for, and selects whose cases are signals,
+ * descriptors, tasks and times.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +10,8 @@
 
 #include "tests/support/io_kit.h"
 
-/* Before the runtime's threads are made, which inherit it. */
+/* Blocks the signal before the runtime's threads are made, which inherit the
+ * mask. */
 static void block(int number)
 {
 	sigset_t set;
@@ -65,7 +67,7 @@ START_TEST(task_waits_for_a_signal)
 }
 END_TEST
 
-/* The signal that comes afterwards is there for the next wait. */
+/* A signal that arrives later is there for the next wait. */
 static int64_t give_up(void *arg)
 {
 	int fd = open_signal(SIGUSR1), got = 0, r = 0;
@@ -154,7 +156,7 @@ IO_TEST(select_takes_what_comes_first)
 		cases[3].kind = WEFT_CASE_NONE;
 		ck_assert_int_eq(weft_select(cases, 4), 1);
 		ck_assert_int_eq(cases[1].result, 0);
-		/* It stays so until it is joined. */
+		/* The case stays ready until the task is joined. */
 		ck_assert_int_eq(weft_try_select(cases, 4), 1);
 		ck_assert_int_eq(weft_join(task, NULL), 0);
 		ck_assert_int_eq(weft_select(cases, 4), 1);
@@ -176,8 +178,9 @@ static int64_t write_later(void *arg)
 	return weft_write(fd, "x", 1) == 1 ? 0 : -EIO;
 }
 
-/* Of two descriptors one becomes ready while both are waited for; the other can
- * be closed afterwards, for nobody waits for it any more. */
+/* One of two descriptors becomes ready while a select waits for both.  The
+ * other one can be closed afterwards, because the select no longer waits for
+ * it. */
 IO_TEST(select_waits_for_descriptors)
 {
 	int a[2], b[2];
@@ -276,8 +279,8 @@ IO_TEST(select_tells_of_bad_descriptors_and_tasks)
 	return 0;
 }
 
-/* Many naps, of which each is selected for, joined, and selected for no more:
- * the scope's count of them stays right. */
+/* Many short tasks; each is selected for, joined, and left out of the next
+ * select.  The scope's count of tasks stays correct. */
 IO_TEST(selecting_for_tasks_and_joining_them_agree)
 {
 	WEFT_SCOPE(all, NULL)
@@ -297,7 +300,8 @@ IO_TEST(selecting_for_tasks_and_joining_them_agree)
 				ck_assert_int_eq(weft_join(task, NULL), 0);
 				cases[k].kind = WEFT_CASE_NONE;
 			}
-			/* Who has ended a task counts it a moment later. */
+			/* The worker that ends a task lowers the count a moment
+			 * later. */
 			while (weft_scope_count(all) > 0)
 				ck_assert_int_eq(weft_yield(), 0);
 		}

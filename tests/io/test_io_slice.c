@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices: the monitor's thread has a short one, who runs tasks has its own.
- * On kernels before 6.12, where no thread has any, nothing is changed.
+ * Scheduler slices: the monitor's thread has a short slice, and a thread that
+ * runs tasks has its own one.  Kernels before 6.12 have no slices per thread;
+ * on these, nothing is changed.
  */
 #include <dirent.h>
 #include <sched.h>
@@ -23,7 +24,7 @@ struct attr {
 	uint64_t slice_ns, deadline_ns, period_ns;
 };
 
-/* Of a thread; 0: the calling one. */
+/* The attributes of a thread; 0 is the calling thread. */
 static struct attr attr_of(long thread)
 {
 	struct attr attr = { 0 };
@@ -33,8 +34,8 @@ static struct attr attr_of(long thread)
 	return attr;
 }
 
-/* Gives this thread, and those that it will start, one to be recognised by.
- * Returns it; 0 where there are none. */
+/* Gives this thread, and the threads that it will start, a slice that the tests
+ * recognize.  Returns that slice, or 0 on a kernel without slices. */
 static uint64_t own_slice(void)
 {
 	struct attr attr = attr_of(0);
@@ -61,8 +62,8 @@ static unsigned threads_with_short_slices(void)
 	return count;
 }
 
-/* Sleeps, so that its worker may have been the monitor; then computes until
- * another one is. */
+/* Sleeps, so that this task's worker may have been the monitor, then computes
+ * until another worker is the monitor. */
 static int64_t compute(void *arg)
 {
 	uint64_t own_ns = *(uint64_t *)arg;
@@ -102,7 +103,7 @@ static int64_t see_worker_0_watch(void *arg)
 	uint64_t by_ns = weft_now() + WEFT_SEC(10);
 
 	ck_assert(!on_worker_0());
-	/* Its worker was the monitor, and helped. */
+	/* This task's worker was the monitor, and helped. */
 	ck_assert_uint_eq(attr_of(0).slice_ns, own_ns);
 	weft__store(&begun, true, relaxed);
 	while (own_ns && attr_of(getpid()).slice_ns != SHORT_NS)
@@ -110,7 +111,7 @@ static int64_t see_worker_0_watch(void *arg)
 	return 0;
 }
 
-/* It keeps the time, so it is where sleepers wake. */
+/* Worker 0 keeps the timers, so tasks that sleep wake there. */
 static void go_to_worker_0(void)
 {
 	do
@@ -118,7 +119,8 @@ static void go_to_worker_0(void)
 	while (!on_worker_0());
 }
 
-/* Worker 0 has nothing left when the other one has taken the child. */
+/* When the other worker has stolen the child, worker 0 has nothing left to
+ * run. */
 static int64_t run_elsewhere(weft_fn child, void *arg)
 {
 	int64_t r = 0;
@@ -138,8 +140,8 @@ static int64_t end_elsewhere(void *arg)
 	return run_elsewhere(see_worker_0_watch, arg);
 }
 
-/* Nor is the slice of the thread that called weft_run() short for ever, if it
- * is the monitor when the runtime ends. */
+/* The thread that called weft_run() gets its slice back even if it is the
+ * monitor when the runtime ends. */
 START_TEST(monitor_that_leaves_has_its_own_again)
 {
 	uint64_t own_ns = own_slice();
@@ -178,7 +180,7 @@ static int64_t change_policy_and_back(void *arg)
 	return r;
 }
 
-/* With a nice value it takes a right to leave it again. */
+/* With a nice value, a thread needs a privilege to leave SCHED_IDLE again. */
 static bool policy_can_change_back(void)
 {
 	struct sched_param param = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream: a stream shows all that was sent, in its order and once; and
- * says what it cannot do.
+ * Suite io/stream: a stream delivers all bytes that were sent, in order and
+ * exactly once; and it returns the right errors.
  */
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
@@ -36,7 +36,7 @@ STREAM_TEST(peek_shows_the_same_until_it_is_skipped)
 	return weft_close(fds[1]);
 }
 
-/* Memory that was something else before. */
+/* Init does not depend on the previous contents of the memory. */
 STREAM_TEST(init_takes_memory_as_it_is)
 {
 	struct weft_stream stream;
@@ -94,7 +94,7 @@ STREAM_TEST(peek_shows_one_buffer_after_the_other)
 		n = weft_stream_peek(&stream, (const void **)&data);
 		ck_assert_int_gt(n, 0);
 		kit_check(data, (size_t)n, (uint64_t)at);
-		/* In two parts. */
+		/* Skips the bytes in two parts. */
 		if (n > 1)
 			n /= 2;
 		weft_stream_skip(&stream, (size_t)n);
@@ -127,7 +127,7 @@ STREAM_TEST(read_all_reads_what_was_asked_for)
 		ck_assert_int_eq(weft_stream_read_all(&stream, buf, KIT_SEVERAL,
 						      &done),
 				 -ETIMEDOUT);
-	/* Those are with the caller. */
+	/* The caller has these bytes. */
 	ck_assert_uint_eq(done, KIT_SEVERAL - 5007);
 	kit_check(buf, done, 5007);
 	ck_assert_int_eq(weft_write_all(fds[1], "end", 3, NULL), 0);
@@ -164,7 +164,7 @@ STREAM_TEST(bytes_come_in_their_order)
 	return 0;
 }
 
-/* No bytes have no place either. */
+/* Zero bytes take no buffer. */
 STREAM_TEST(nothing_takes_no_buffer)
 {
 	int fds[2];
@@ -178,7 +178,8 @@ STREAM_TEST(nothing_takes_no_buffer)
 	return weft_close(fds[1]);
 }
 
-/* The kernel is not told that more follows, or it would keep it for 200 ms. */
+/* The kernel is not told that more data follows: it would hold the bytes back
+ * for 200 ms. */
 STREAM_TEST(write_of_nothing_sends_what_was_put)
 {
 	int fds[2], unsent = -1;
@@ -194,7 +195,7 @@ STREAM_TEST(write_of_nothing_sends_what_was_put)
 	return weft_close(fds[1]);
 }
 
-/* So the kernel does not wait in its place. */
+/* On a non-blocking socket the kernel does not wait, so weft does. */
 STREAM_TEST(socket_that_does_not_block_will_do)
 {
 	uint64_t bytes = kit_rounds(8) * 100000;
@@ -240,8 +241,8 @@ static int64_t compute_now_and_then(void *arg)
 	return 0;
 }
 
-/* Others compute, so the task goes from worker to worker, and gives buffers
- * back that are another's. */
+/* Other tasks compute, so the reader moves from worker to worker, and gives
+ * back buffers of other workers. */
 STREAM_TEST(reader_may_go_from_worker_to_worker)
 {
 	weft__atomic(bool) over = false;
@@ -291,7 +292,7 @@ static int64_t end_soon(void *arg)
 	return weft_close(**(int **)arg);
 }
 
-/* With the request of a stream that is new, and of one that is not. */
+/* The stream is a new one, or one whose request was armed before. */
 STREAM_TEST(end_is_told_who_waits)
 {
 	for (int i = 0; i < 4; i++) {
@@ -327,7 +328,7 @@ STREAM_TEST(half_closed_peer_still_gets_what_we_write)
 		ck_assert_int_eq(weft_write_all(fds[1], "ask", 3, NULL), 0);
 		ck_assert_int_eq(weft_shutdown(fds[1], SHUT_WR), 0);
 		ck_assert_int_eq(weft_stream_peek(&stream, &data), 3);
-		/* It may be what the peek shows. */
+		/* The bytes to write may be those that the peek shows. */
 		ck_assert_int_eq(weft_stream_write_all(&stream, data, 3, &done),
 				 0);
 		ck_assert_uint_eq(done, 3);
@@ -368,7 +369,7 @@ STREAM_TEST(reset_is_an_error_after_what_came_before)
 		ck_assert_int_eq(weft_write_all(fds[1], "last", 4, NULL), 0);
 		ck_assert_int_eq(weft_stream_peek(&stream, &data), 4);
 		reset(fds[1]);
-		/* It does not take away what was received. */
+		/* The reset does not discard the bytes that were received. */
 		ck_assert_int_eq(weft_stream_peek(&stream, &data), 4);
 		ck_assert_mem_eq(data, "last", 4);
 		weft_stream_skip(&stream, 4);
@@ -379,7 +380,7 @@ STREAM_TEST(reset_is_an_error_after_what_came_before)
 	return 0;
 }
 
-/* SIGPIPE would end the process. */
+/* A SIGPIPE would end the process. */
 STREAM_TEST(write_to_a_peer_that_is_gone_is_epipe)
 {
 	static char bytes[1 << 20];
@@ -409,7 +410,7 @@ STREAM_TEST(write_to_a_peer_that_is_gone_is_epipe)
 	return 0;
 }
 
-/* ---- What is none -------------------------------------------------------- */
+/* ---- Not a stream socket ------------------------------------------------- */
 
 static void expect_error(int fd, int error)
 {
@@ -427,8 +428,8 @@ static void expect_error(int fd, int error)
 	before = requests_made();
 	ck_assert_int_eq(weft_stream_close(&stream),
 			 error == -EBADF ? -EBADF : 0);
-	/* It may be a file, whose close takes its time; ThreadSanitizer is to
-	 * see a call. */
+	/* The descriptor may be a file, whose close can take long, so a request
+	 * closes it.  Under TSan, close(2) is called, so that it is seen. */
 #ifdef WEFT__TSAN
 	ck_assert_uint_eq(requests_made(), before);
 #else
@@ -449,7 +450,8 @@ STREAM_TEST(what_is_no_socket_is_refused)
 	return 0;
 }
 
-/* They are not what it is for: of a message comes what a buffer holds. */
+/* Streams are not made for datagrams: bytes of a message beyond the buffer are
+ * lost. */
 STREAM_TEST(datagrams_come_one_by_one)
 {
 	static unsigned char bytes[5000];

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_close: a stream is closed whatever it is at, and leaves
+ * Suite io/stream/close: a stream can be closed in any state, and leaves
  * nothing behind.
+ *
+ * The states: new, with a request in the kernel, idle after use, with unread
+ * bytes, at its end, and while it receives.
  */
 #include "tests/support/stream_kit.h"
 
-/* ---- Whatever it is at --------------------------------------------------- */
+/* ---- In any state -------------------------------------------------------- */
 
-/* What a stream is at, when it is closed. */
+/* The state of the stream when it is closed. */
 enum state { NEW, ARMED, USED, UNREAD, PARTLY_READ, ENDED, STATES };
 
 static void bring_to(enum state state, struct weft_stream *stream,
@@ -34,7 +37,8 @@ static void bring_to(enum state state, struct weft_stream *stream,
 	}
 }
 
-/* The peer learns of it at once: nobody else holds the socket. */
+/* The peer sees the end immediately: no other reference keeps the socket
+ * open. */
 static void expect_closed(enum state state, const int fds[2])
 {
 	struct pollfd end = { .fd = fds[1], .events = POLLIN };
@@ -44,7 +48,7 @@ static void expect_closed(enum state state, const int fds[2])
 	EXPECT(fcntl(fds[0], F_GETFD) < 0);
 	EXPECT(poll(&end, 1, 10000) == 1);
 	n = recv(fds[1], &byte, 1, MSG_DONTWAIT);
-	/* What it had sent, nobody has read. */
+	/* The reset shows that bytes of the peer were not read. */
 	EXPECT(n == 0 || (n < 0 && errno == ECONNRESET && state >= UNREAD));
 }
 
@@ -75,10 +79,10 @@ static int64_t count_one(void *arg)
 	return 0;
 }
 
-/* ThreadSanitizer is shown another way. */
+/* Under ThreadSanitizer, the close takes another path. */
 #ifndef WEFT__TSAN
 
-/* On its worker nobody else has run meanwhile. */
+/* No other task runs on the worker during the close. */
 static int64_t close_first(void *arg)
 {
 	unsigned others = 0;
@@ -112,7 +116,7 @@ STREAM_TEST(stream_at_its_end_is_closed_without_a_wait)
 
 enum { ENDED_ONES = 64 };
 
-/* Each takes some of what a run of the task may take. */
+/* Each close uses up a part of what one run of the task may do. */
 static int64_t close_many(void *arg)
 {
 	struct weft_stream *streams = calloc(ENDED_ONES, sizeof(*streams));
@@ -179,7 +183,7 @@ STREAM_TEST(cancelled_task_closes_in_full)
 	return 0;
 }
 
-/* The next connection has the number, and nothing of the last one. */
+/* The next connection gets the number, and no byte of the previous one. */
 STREAM_TEST(number_is_used_again_at_once)
 {
 	unsigned again = 0;
@@ -225,7 +229,8 @@ static int64_t flood(void *arg)
 	return 0;
 }
 
-/* So that it waits for more or is being told of it, maybe by another worker. */
+/* Leaves the stream waiting for more, or being completed at this moment,
+ * perhaps by another worker. */
 static void take_a_little(struct weft_stream *stream, uint64_t *random)
 {
 	const void *data;
@@ -264,7 +269,7 @@ static int64_t close_under_flood(void *arg)
 	return 0;
 }
 
-/* What comes while it is being closed is given back, too. */
+/* Buffers that arrive during the close are given back, too. */
 STREAM_TEST(close_gives_back_what_comes_meanwhile)
 {
 	WEFT_SUPERVISE (scope)

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_kernel: where the kernel refuses what streams would like they
- * do without; and nothing of theirs outlives the runtime in it.
+ * Suite io/stream/kernel: streams on a kernel that refuses some of what they
+ * ask for, and at the end of a runtime.
+ *
+ * Wrappers of liburing and of system calls play the kernel that refuses.
+ * Streams must work without the feature, and the kernel must not write to their
+ * memory after the runtime has ended.
  */
 #include <dlfcn.h>
 #include <sys/syscall.h>
@@ -13,7 +17,7 @@
 /* ---- A kernel that refuses ----------------------------------------------- */
 
 static weft__atomic(int) buffers_error; /* of their registration; 0: none */
-static weft__atomic(int) submit_error;	/* of entering just to submit */
+static weft__atomic(int) submit_error;	/* of an enter that only submits */
 static weft__atomic(unsigned) refused;
 
 int io_uring_register_buf_ring(struct io_uring *ring,
@@ -32,8 +36,8 @@ int io_uring_register_buf_ring(struct io_uring *ring,
 	return (int)(r < 0 ? -errno : r);
 }
 
-/* The kernel is not to wait for the sockets of that runtime: older ones do so
- * when they do not block. */
+/* For this runtime's sockets the kernel must not wait: older kernels do not
+ * wait on non-blocking sockets. */
 static weft__atomic(struct weft_runtime *) impatient;
 
 static void ask_at_once(const struct weft__ring *ring)
@@ -53,7 +57,7 @@ static void ask_at_once(const struct weft__ring *ring)
 	}
 }
 
-/* fd: as whoever enters names its ring. */
+/* fd: the ring's descriptor as io_uring_enter gets it. */
 static void ask_at_once_in(struct weft_runtime *runtime, unsigned fd)
 {
 	for (unsigned i = 0; i < runtime->workers_count; i++) {
@@ -83,7 +87,7 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 	return (int)(r < 0 ? -errno : r);
 }
 
-/* The kernel is not to tell of the end. */
+/* If set, the kernel does not report the end of a connection. */
 static weft__atomic(bool) endless;
 
 int shutdown(int fd, int how)
@@ -95,7 +99,8 @@ int shutdown(int fd, int how)
 
 /* ---- Refused ------------------------------------------------------------- */
 
-/* Without buffers in the kernel each stream has one of its own. */
+/* Without provided buffers in the kernel, each stream has a buffer of its
+ * own. */
 STREAM_TEST(kernel_may_have_no_such_buffers)
 {
 	int fds[2];
@@ -109,7 +114,7 @@ STREAM_TEST(kernel_may_have_no_such_buffers)
 	kit_pour(100000, kit_rounds(8) * 50000);
 	ck_assert_int_eq(peek_within(&stream, WEFT_MS(1)), -ETIMEDOUT);
 	ck_assert_int_eq(weft_stream_close(&stream), 0);
-	/* Nor is it asked again and again. */
+	/* The registration is not tried again and again. */
 	ck_assert_uint_ge(weft__load(&refused, relaxed), 1);
 	ck_assert_uint_le(weft__load(&refused, relaxed),
 			  WEFT__POOLS * weft_runtime_self()->workers_count);
@@ -118,8 +123,8 @@ STREAM_TEST(kernel_may_have_no_such_buffers)
 	return weft_close(fds[1]);
 }
 
-/* A request that the kernel does not take at this moment is made for once, and
- * when the worker waits. */
+/* A request that the kernel refuses at the moment is submitted again when the
+ * worker waits. */
 STREAM_TEST(kernel_may_take_no_request_now)
 {
 	for (int round = 0; round < 4; round++) {
@@ -137,13 +142,15 @@ STREAM_TEST(kernel_may_take_no_request_now)
 		EXPECT(weft_stream_close(&stream) == 0);
 		EXPECT(weft_close(fds[1]) == 0);
 	}
-	/* Where nobody helps it is submitted with the rest. */
+	/* Without helpers, the request is submitted together with the
+	 * others. */
 	if (weft_runtime_self()->workers_count > 1)
 		ck_assert_uint_gt(weft__load(&refused, relaxed), 0);
 	return 0;
 }
 
-/* What is refused is not known; and a try leaves nothing behind. */
+/* A probe that is refused counts as not supported, and leaves nothing
+ * behind. */
 START_TEST(kernel_is_tried)
 {
 	bool tells = weft__probe_try_ends();
@@ -162,8 +169,8 @@ START_TEST(kernel_is_tried)
 }
 END_TEST
 
-/* Receives so many bytes one by one, and the end, which may come with the last.
- * Returns how many requests that took. */
+/* Receives `count` bytes one by one, and the end, which may come with the last
+ * byte.  Returns the number of requests. */
 static uint64_t requests_to_the_end(unsigned count, bool tcp)
 {
 	uint64_t before;
@@ -188,7 +195,8 @@ static uint64_t requests_to_the_end(unsigned count, bool tcp)
 	return before;
 }
 
-/* Then each receive is one of its own, but of TCP connections. */
+/* On such a kernel each receive is a request of its own, except on TCP
+ * connections. */
 STREAM_TEST(kernel_may_not_tell_of_ends)
 {
 	struct weft__reactor *reactor = weft__reactor(weft_runtime_self());
@@ -242,7 +250,8 @@ static void answer(void)
 	free(bytes);
 }
 
-/* Then it is asked again when the socket is ready. */
+/* When the kernel does not wait, the receive is submitted again once the socket
+ * is ready. */
 STREAM_TEST(kernel_may_not_wait_for_a_socket)
 {
 	int fds[2];
@@ -262,7 +271,7 @@ STREAM_TEST(kernel_may_not_wait_for_a_socket)
 	return weft_close(fds[1]);
 }
 
-/* Nor to send what was put. */
+/* The same for sending what was put. */
 static void put_answer(void)
 {
 	unsigned char bytes[3000];
@@ -317,7 +326,7 @@ STREAM_TEST(reader_sends_the_rest)
 
 /* ---- Memory -------------------------------------------------------------- */
 
-/* What checks memory has an allocator of its own. */
+/* Memory checkers have an allocator of their own. */
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 
 static weft__atomic(bool) no_outs;
@@ -325,10 +334,10 @@ static weft__atomic(unsigned) outs_refused;
 
 extern void *__libc_malloc(size_t bytes);
 
-/* There is none for what is put. */
+/* Fails for the buffers of weft_stream_put(), while no_outs is set. */
 void *malloc(size_t bytes)
 {
-	/* relaxed: a switch. */
+	/* relaxed: a switch, which orders nothing. */
 	if (bytes == sizeof(struct weft__send_buffer) &&
 	    weft__load(&no_outs, relaxed)) {
 		weft__add(&outs_refused, 1u, relaxed);
@@ -338,7 +347,7 @@ void *malloc(size_t bytes)
 	return __libc_malloc(bytes);
 }
 
-/* Then it is sent at once; what was put before goes first. */
+/* The bytes are sent immediately then, after those that were put before. */
 STREAM_TEST(there_may_be_no_memory_for_what_is_put)
 {
 	unsigned char bytes[100], back[200];
@@ -374,7 +383,7 @@ enum { LEFT_OPEN = 10 };
 static struct weft_stream left_streams[LEFT_OPEN];
 static int left_fds[LEFT_OPEN][2];
 
-/* The last moment at which something could be received: so it comes now. */
+/* The last moment at which bytes could be received: sends some now. */
 void io_uring_queue_exit(struct io_uring *ring)
 {
 	void (*queue_exit)(struct io_uring *) =
@@ -431,7 +440,7 @@ static void expect_left_alone(struct weft_stream *stream, const int fds[2])
 	ck_assert_int_eq(close(fds[1]), 0);
 }
 
-/* The runtime ends; and nothing receives into its memory any more. */
+/* After the end of the runtime, nothing is received into its memory. */
 START_TEST(stream_may_be_left_open)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;

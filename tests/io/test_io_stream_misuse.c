@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_misuse: a program that breaks the rules of streams is told
- * which, in a sentence, and ends.
+ * Suite io/stream/misuse: a program that breaks a rule of streams ends with a
+ * message that names the rule.
  */
 #include "tests/support/misuse_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
-/* What was skipped: more than was shown, though more is there; and before any
- * peek. */
+/* Skips more bytes than were shown, though more have arrived; or skips before
+ * any peek. */
 static int64_t skip_too_much(void *arg)
 {
 	size_t bytes = *(size_t *)arg;
@@ -53,7 +53,7 @@ static int64_t receive(void *arg)
 	return weft_stream_peek(stream, &data);
 }
 
-/* The second one, while the first waits. */
+/* A second task receives while the first one waits. */
 static int64_t receive_twice(void *arg)
 {
 	int fds[2];
@@ -70,7 +70,7 @@ static int64_t receive_twice(void *arg)
 	return 0;
 }
 
-/* The peer does not read: whatever a kernel keeps of it, there is an end. */
+/* The peer does not read, so at some point the kernel takes no more bytes. */
 static int64_t send_on(void *arg)
 {
 	static const char some[1 << 16];

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_pool: the buffers of a worker's streams.  Nobody takes them
- * all by not reading; where there are none left a stream does without; and they
- * come back from wherever they were read.
+ * Suite io/stream/pool: the buffer pools of the workers.
+ *
+ * The streams of a worker share its buffers.  A stream that is not read takes
+ * only a few of them; a stream that finds none left uses a buffer of its own;
+ * and buffers return to their worker, wherever they were read.
  */
 #include "tests/support/stream_kit.h"
 
-/* ---- Held up ------------------------------------------------------------- */
+/* ---- A stream that is not read ------------------------------------------- */
 
-/* Sends what goes, until nothing goes for a while; how much that was. */
+/* Sends until the socket takes nothing for a while; returns the number of
+ * bytes. */
 static uint64_t send_until_held_up(int fd, size_t chunk_bytes)
 {
 	unsigned char chunk[60000];
@@ -47,10 +50,10 @@ static void hold_up(bool tcp, size_t chunk_bytes)
 	kit_warm_up(&stream, fds[1]);
 	sent = send_until_held_up(fds[1], chunk_bytes);
 	ck_assert_uint_lt(sent, 1 << 20);
-	/* Others are not. */
+	/* Other streams are not held up. */
 	kit_exchange(&other, others[1], 200);
 	kit_take_all(&stream, 0, sent, chunk_bytes);
-	/* And it goes on. */
+	/* The stream goes on after it was read. */
 	kit_exchange(&stream, fds[1], 200);
 	EXPECT(weft_stream_close(&stream) == 0);
 	EXPECT(weft_stream_close(&other) == 0);
@@ -67,7 +70,7 @@ STREAM_TEST(sender_that_nobody_reads_is_held_up)
 	return 0;
 }
 
-/* ---- Dry ----------------------------------------------------------------- */
+/* ---- No buffers left ----------------------------------------------------- */
 
 enum { STREAMS = 3000 };
 
@@ -112,8 +115,8 @@ static void crowd_send(struct crowd *crowd, int count, unsigned round)
 	EXPECT(weft_sleep(WEFT_MS(2)) == 0);
 }
 
-/* Who has a buffer keeps it until all have their byte.  Returns how many have
- * one of their own by then. */
+/* Each stream that has a buffer keeps it until all have their byte.  Returns
+ * the number of streams that use a buffer of their own. */
 static int crowd_receive(struct crowd *crowd, int count, unsigned round)
 {
 	unsigned char byte = 0;
@@ -141,7 +144,7 @@ static void crowd_close(struct crowd *crowd, int count)
 	}
 }
 
-/* So that it is not for want of buffers that a stream takes few. */
+/* There are many buffers, so a stream does not take few for lack of buffers. */
 static void make_many_buffers(void)
 {
 	struct crowd *crowd = malloc(sizeof(*crowd));
@@ -182,7 +185,7 @@ static int64_t take_few(void *arg)
 	return weft_close(fds[1]);
 }
 
-/* However small they are. */
+/* The buffers are few, however small the chunks are. */
 STREAM_TEST(stream_that_nobody_reads_takes_few_buffers)
 {
 	WEFT_SUPERVISE (scope)
@@ -198,8 +201,8 @@ static uint64_t ops(void)
 	return stats.total.ops;
 }
 
-/* Each has one byte, and more than a worker has buffers.  None of them asks
- * for ever. */
+/* Each stream has one byte, and there are more streams than buffers of a
+ * worker.  No stream asks the kernel again and again. */
 static int64_t run_dry(void *arg)
 {
 	struct crowd *crowd = malloc(sizeof(*crowd));
@@ -214,7 +217,7 @@ static int64_t run_dry(void *arg)
 		crowd_send(crowd, count, round);
 		own = crowd_receive(crowd, count, round);
 		ck_assert_uint_lt(ops() - before, 5 * (uint64_t)count);
-		/* What waits has a request again. */
+		/* Each waiting stream has a request again. */
 		for (int i = 0; i < count; i++)
 			EXPECT(peek_within(&crowd->streams[i], WEFT_US(1)) ==
 			       -ETIMEDOUT);
@@ -233,7 +236,7 @@ STREAM_TEST(streams_do_without_when_there_is_no_buffer)
 	return 0;
 }
 
-/* ---- Back ---------------------------------------------------------------- */
+/* ---- Buffers that come back ---------------------------------------------- */
 
 enum { READERS = 4 };
 
@@ -245,12 +248,13 @@ struct relay {
 	uint64_t at, bytes, random;
 };
 
-/* Pinned: takes some in its turn. */
+/* Each reader is pinned to a worker, and takes some bytes when it is its
+ * turn. */
 static int64_t relay_run(void *arg)
 {
 	struct relay *relay = *(struct relay **)arg;
 	int i = weft__add(&relay->next, 1, acq_rel);
-	/* Time for another to be taken by another worker. */
+	/* Time for the other worker to steal another reader. */
 	weft_nsec by = weft_now() + WEFT_MS(20);
 	bool over = false;
 
@@ -299,7 +303,7 @@ static bool relay_once(void)
 			kit_go_pinned(scope, relay_run, &relay);
 		kit_go(scope, kit_send, &sender);
 	}
-	/* There were always some for it. */
+	/* The pool always had buffers for the stream. */
 	EXPECT(stream->own == NULL);
 	EXPECT(weft_stream_close(&relay.stream) == 0);
 	EXPECT(weft_close(fds[1]) == 0);
@@ -321,7 +325,7 @@ STREAM_TEST(buffers_that_come_back_are_used_again)
 
 /* ---- Sizes --------------------------------------------------------------- */
 
-/* Large buffers for those that are full, small ones for what is small again. */
+/* A full buffer is followed by large ones, a nearly empty one by small ones. */
 STREAM_TEST(buffers_fit_what_comes)
 {
 	uint32_t small, large;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_put: what is put goes out when the stream waits and not
- * before, in its order and once; and the stream says when it cannot.
+ * Suite io/stream/put: bytes that are put are sent when the stream waits, and
+ * not before, in order and once; the call returns an error when it cannot do
+ * that.
  */
 #include "tests/support/needs.h"
 #include "tests/support/stream_ways.h"
 
 /* ---- When ---------------------------------------------------------------- */
 
-/* Gets an answer, and then asks for the next. */
+/* Reads an answer, then puts the next request. */
 static int64_t get_and_ask(void *arg)
 {
 	struct way *way = *(struct way **)arg;
@@ -56,7 +57,7 @@ static uint64_t ops_given(void)
 
 enum { REQUESTS = 10 };
 
-/* Each byte is a request, and two are the answer. */
+/* Each byte is a request; an answer is two bytes. */
 static void answer_all(struct way *way, uint64_t at)
 {
 	for (unsigned i = 0; i < REQUESTS; i++) {
@@ -91,7 +92,7 @@ STREAM_TEST(answers_leave_together)
 	return 0;
 }
 
-/* What one send sends is one message. */
+/* The bytes that one send takes arrive as one message. */
 static void answer_one_message(struct way *way)
 {
 	int fds[2];
@@ -170,7 +171,8 @@ STREAM_TEST(any_length_may_be_put)
 	return 0;
 }
 
-/* As much as the buffer has room for, and no less; then it goes. */
+/* The buffer takes as many bytes as it has room for; the next byte makes it
+ * go. */
 static void put_until_full(struct way *way)
 {
 	put_bytes(way, 1, 0);
@@ -189,7 +191,8 @@ STREAM_TEST(buffer_that_is_full_goes_out)
 	for (int busy = 0; busy < 2; busy++) {
 		struct way way = { .busy = busy };
 
-		/* TCP may keep it back for a moment: more is coming. */
+		/* TCP may hold the bytes back for a moment, because more are
+		 * coming. */
 		go_one_way(&way, put_until_full);
 	}
 	return 0;
@@ -222,7 +225,7 @@ STREAM_TEST(slow_peer_holds_up_who_puts)
 	return 0;
 }
 
-/* ---- With others --------------------------------------------------------- */
+/* ---- Beside other senders ------------------------------------------------ */
 
 static void put_and_write(struct way *way)
 {
@@ -272,7 +275,7 @@ static int64_t write_records(void *arg)
 	return 0;
 }
 
-/* Each is of one sender. */
+/* Each record comes from one sender. */
 static void expect_whole_records(struct way *way, const char *senders)
 {
 	char record[RECORD];
@@ -288,7 +291,7 @@ static void expect_whole_records(struct way *way, const char *senders)
 		EXPECT(counts[*senders & 127] == RECORDS);
 }
 
-/* There is room for all of it, so each is sent in one piece. */
+/* The socket has room for all records, so each is sent in one piece. */
 static void put_while_another_writes(struct way *way)
 {
 	char record[RECORD];
@@ -316,7 +319,7 @@ STREAM_TEST(others_write_beside_what_is_put)
 	return 0;
 }
 
-/* It is not theirs. */
+/* Other tasks' writes do not send what this task has put. */
 static void write_without_what_is_put(struct way *way)
 {
 	EXPECT(weft_stream_put(&way->stream, "p", 1) == 0);
@@ -393,7 +396,8 @@ STREAM_TEST(few_buffers_are_kept)
 	return 0;
 }
 
-/* It is the one that is warm. */
+/* The buffer that was given back last, whose memory is still in the cache, is
+ * used again first. */
 static int64_t take_again(void *arg)
 {
 	struct weft__send_buffers *outs =
@@ -431,7 +435,7 @@ START_TEST(last_buffer_is_the_next)
 }
 END_TEST
 
-/* ---- What is none -------------------------------------------------------- */
+/* ---- Invalid use --------------------------------------------------------- */
 
 static void put_nothing(struct way *way)
 {
@@ -493,7 +497,7 @@ END_TEST
 
 enum { FULL_ONES = 200 };
 
-/* Each is full, and begins to be sent, in one run of the task. */
+/* In one run the task fills each stream's buffer, and starts to send it. */
 static void fill_many(struct way *ways)
 {
 	static const unsigned char bytes[WEFT__SEND_BUFFER_BYTES + 1];
@@ -512,7 +516,7 @@ static void fill_many(struct way *ways)
 	EXPECT(max == WEFT__TICK_BUDGET - 1);
 }
 
-/* Beside one that is always ready: so all go through the ring. */
+/* Another task is always ready, so all sends go through the ring. */
 static void fill_many_beside(struct way *ways)
 {
 	weft__atomic(bool) over = false;
@@ -544,7 +548,8 @@ static int64_t send_many(void *arg)
 	return 0;
 }
 
-/* More than a tick's are submitted before it ends. */
+/* When a tick's worth of entries is waiting, they are submitted before its
+ * end. */
 START_TEST(sends_do_not_pile_up)
 {
 	kit_run(send_many, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_put_races: what is put comes in full and once, however often
- * a wait is interrupted; and the end of a stream waits for it no longer than it
- * may.
+ * Suite io/stream/put/races: bytes that are put arrive completely and once,
+ * however often a wait is interrupted; and a close waits for them no longer
+ * than its deadline.
  */
 #include "tests/support/stream_ways.h"
 
@@ -14,7 +14,7 @@ struct putting {
 	unsigned interrupted;
 };
 
-/* One call, which may be interrupted, and then is repeated some time. */
+/* One call, which may be interrupted, and is repeated later. */
 static int64_t put_some(struct putting *putting)
 {
 	struct weft_stream *stream = &putting->way->stream;
@@ -40,7 +40,7 @@ static int64_t put_some(struct putting *putting)
 	}
 }
 
-static unsigned interruptions; /* in all ways */
+static unsigned interruptions; /* in all of the ways */
 
 static void put_within(struct way *way)
 {
@@ -84,7 +84,7 @@ static int64_t put_until_cancelled(void *arg)
 	return 0;
 }
 
-/* One task puts on where the other was cancelled. */
+/* A second task goes on to put where the first one was cancelled. */
 static void put_in_turns(struct way *way)
 {
 	struct putting putting = { way, 0, 2, 0 };
@@ -114,7 +114,7 @@ STREAM_TEST(put_that_is_cancelled_loses_nothing)
 	return 0;
 }
 
-/* What was said before is said again, until there is room. */
+/* Sends the same bytes again until there is room. */
 static void wait_for_room(struct way *way)
 {
 	unsigned char buf[WEFT__SEND_BUFFER_BYTES];
@@ -164,7 +164,7 @@ STREAM_TEST(reader_sends_all_while_it_waits)
 
 /* ---- Closing ------------------------------------------------------------- */
 
-/* All that is there, up to the end; how much it was. */
+/* Reads up to the end; returns the number of bytes. */
 static uint64_t read_to_the_end(const struct way *way)
 {
 	unsigned char buf[5000];
@@ -200,7 +200,7 @@ static void put_and_close(struct way *way)
 	EXPECT(weft_close(way->peer) == 0);
 }
 
-/* The second one waits for the first. */
+/* The second put waits for the first one. */
 static void put_one_and_close(struct way *way)
 {
 	put_bytes(way, 3000, 0);
@@ -254,7 +254,8 @@ STREAM_TEST(cancelled_close_sends_what_fits)
 	return 0;
 }
 
-/* The peer takes nothing.  With what is put the kernel's, and kept back. */
+/* The peer reads nothing.  The kernel has a part of the bytes that were put,
+ * and the rest is held back. */
 static void close_while_it_waits(struct way *way)
 {
 	uint64_t bytes = stuff(way), got;
@@ -284,7 +285,7 @@ static int64_t read_some(void *arg)
 	return 0;
 }
 
-/* The peer takes it at that moment. */
+/* The peer begins to read while the stream is closed. */
 static void close_while_it_is_sent(struct way *way)
 {
 	uint64_t bytes = stuff(way), random = bytes + (uint64_t)way->fd;
@@ -305,7 +306,8 @@ static void close_while_it_is_sent(struct way *way)
 
 STREAM_TEST(close_meets_the_end_of_the_send)
 {
-	/* TCP looks for room after 200 ms only. */
+	/* TCP notices that there is room only after 200 ms, so few rounds use
+	 * it. */
 	for (unsigned i = 0; i < kit_rounds(150); i++) {
 		struct way way = { .busy = i & 1,
 				   .nonblocking = i & 2,
@@ -369,7 +371,8 @@ static int64_t leave_soon(void *arg)
 	return weft_close(way->peer);
 }
 
-/* While it is being sent: the next call tells. */
+/* The peer leaves while bytes are being sent: the next call returns the
+ * error. */
 static void peer_leaves(struct way *way)
 {
 	const void *data;
@@ -392,7 +395,7 @@ STREAM_TEST(peer_may_go_while_it_is_sent)
 	return 0;
 }
 
-/* ---- All at once --------------------------------------------------------- */
+/* ---- All together -------------------------------------------------------- */
 
 enum { CONNECTIONS = 100, MESSAGE_MAX = 9000 };
 
@@ -412,7 +415,7 @@ static int64_t echo(void *arg)
 			break;
 		if (kit_chance(&random, 3))
 			n = 1 + (ssize_t)kit_chance(&random, (unsigned)n);
-		/* What is too long is not taken back by a deadline. */
+		/* Longer puts cannot be taken back when a deadline passes. */
 		n = n < WEFT__SEND_BUFFER_BYTES ? n : WEFT__SEND_BUFFER_BYTES;
 		while (r == -ETIMEDOUT)
 			WEFT_WITHIN (1 + kit_chance(&random, WEFT_MS(1)))
@@ -455,7 +458,7 @@ static int64_t ask_often(void *arg)
 	struct weft_stream stream = WEFT_STREAM_INIT(fd);
 	uint64_t random = (uint64_t)fd;
 
-	/* Each in bytes of its own. */
+	/* Each connection has its own range of bytes. */
 	for (unsigned i = 0; i < kit_rounds(100); i++)
 		ask(&stream, random << 20, &random);
 	return weft_stream_close(&stream);

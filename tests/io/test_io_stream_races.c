@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream_races: waits that end early lose no byte, and many streams at
- * once do not meet each other's.
+ * Suite io/stream/races: waits that end early lose no byte, and many streams at
+ * a time do not mix up their bytes.
  */
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
 /* ---- Waits that end early ------------------------------------------------ */
 
-/* Sends now and then, and less than is looked for. */
+/* Sends now and then, in pieces smaller than the reader asks for. */
 static int64_t trickle(void *arg)
 {
 	struct kit_sender *sender = *(struct kit_sender **)arg;
@@ -33,7 +33,7 @@ static int64_t trickle(void *arg)
 	return 0;
 }
 
-/* Returns how many waits have ended so. */
+/* Returns how many waits a deadline ended. */
 static unsigned take_within(struct weft_stream *stream, uint64_t bytes,
 			    uint64_t random)
 {
@@ -101,7 +101,7 @@ static int64_t read_until_cancelled(void *arg)
 	return n > 0;
 }
 
-/* One task after the other reads on, each until it is cancelled. */
+/* One task after the other continues to read, until it is cancelled. */
 static int64_t read_in_turns(struct reading *reading)
 {
 	int64_t cancelled = 0;
@@ -147,7 +147,7 @@ STREAM_TEST(wait_that_is_cancelled_loses_nothing)
 	return weft_close(fds[1]);
 }
 
-/* Reads now and then, and less than is sent. */
+/* Reads now and then, in pieces smaller than the sender sends. */
 static int64_t sip(void *arg)
 {
 	struct kit_sender *receiver = *(struct kit_sender **)arg;
@@ -165,8 +165,8 @@ static int64_t sip(void *arg)
 	return 0;
 }
 
-/* Each goes on from where the last one was ended.  Returns how many were in
- * the middle of it. */
+/* Each write continues where a deadline ended the previous one.  Returns how
+ * many ended after a part of their bytes. */
 static unsigned write_within(struct weft_stream *stream, uint64_t bytes)
 {
 	static const unsigned max = 100000;
@@ -217,7 +217,8 @@ STREAM_TEST(write_that_times_out_says_how_much)
 	return 0;
 }
 
-/* At once; and it loses nothing either. */
+/* The deadline has passed before the call: it fails immediately, and loses
+ * nothing. */
 STREAM_TEST(task_that_is_too_late_is_told_so)
 {
 	const void *data;
@@ -247,7 +248,8 @@ struct early {
 	int fds[2];
 };
 
-/* The scope does not know its task yet, which never waited. */
+/* The task has not waited yet, so its scope does not know of it when it is
+ * cancelled. */
 static int64_t cancel_and_peek(void *arg)
 {
 	struct early *early = *(struct early **)arg;
@@ -317,7 +319,7 @@ static int64_t write_it_all(void *arg)
 	return 0;
 }
 
-/* One task writes while another reads. */
+/* One task writes while another task reads. */
 STREAM_TEST(stream_goes_both_ways_at_once)
 {
 	for (int tcp = 0; tcp < 2; tcp++) {
@@ -422,8 +424,8 @@ STREAM_TEST(many_connections_keep_to_themselves)
 
 /* ---- Helping ------------------------------------------------------------- */
 
-/* The worker whose ring a stream is in computes: another one sees to it, and
- * gives the buffer back. */
+/* The worker whose ring serves the stream computes: a helper takes the
+ * completion, and gives the buffer back. */
 struct hogged {
 	int fds[2];
 	weft__atomic(unsigned) at; /* worker + 1 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/worker_limit: what is known of the machine, by which workers are
- * limited.
+ * Suite io/crowd: what the driver measures on this machine for the worker
+ * limit.
  */
 #include "io/os/cpu_idle.h"
 #include "tests/support/io_kit.h"

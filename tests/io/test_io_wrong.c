@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every call on a descriptor, given one of the wrong kind, or one that is
- * closed; on disks that are full; and with no descriptors left.
+ * Each call on a descriptor of the wrong kind or on a closed one, on full
+ * disks, and with no free descriptors.
  */
 #include <linux/openat2.h>
 #include <signal.h>
 
 #include "tests/support/io_kit.h"
 
-/* A call that ends well; on what it would wait for, with the deadline. */
+/* Results in the table: the call succeeds, or it waits until the deadline. */
 #define OK 1
 #define WAITS (-ETIMEDOUT)
 
 static char buffer[64];
-static int file; /* to be sent from */
-static int peer; /* to be sent to */
+static int file; /* source of weft_sendfile() */
+static int peer; /* destination of weft_sendfile() */
 
 static struct iovec *pieces(void)
 {
@@ -165,9 +165,9 @@ static ssize_t do_peer_addr(int fd)
 
 enum { CLOSED, REGULAR, DIRECTORY, SOCKET, FULL, PIPE, KINDS };
 
-/* On a number that was closed a moment ago; a file opened to be read; a
- * directory; a TCP socket that is not connected; /dev/full; the end of a pipe
- * that is read. */
+/* The columns: a number closed a moment ago; a file opened for reading; a
+ * directory; a TCP socket without connection; /dev/full; the read end of a
+ * pipe. */
 static const struct {
 	const char *name;
 	ssize_t (*fn)(int fd);
@@ -275,7 +275,7 @@ static int kind_open(int kind, int *ret_other)
 	}
 }
 
-/* Each call gets a descriptor that nothing has been done to. */
+/* Each call gets a fresh descriptor. */
 IO_TEST(wrong_descriptors_give_one_error_each)
 {
 	int fds[2];
@@ -306,7 +306,7 @@ IO_TEST(wrong_descriptors_give_one_error_each)
 	return 0;
 }
 
-/* Sets a limit of the process; the old one is to be set again. */
+/* Sets a limit of the process, and returns the old one for a later reset. */
 static struct rlimit limit_set(__rlimit_resource_t which, rlim_t max)
 {
 	struct rlimit old, limit;
@@ -319,7 +319,7 @@ static struct rlimit limit_set(__rlimit_resource_t which, rlim_t max)
 
 /* ---- Disks ------------------------------------------------------------ */
 
-/* Each call that writes, at the limit of a file's size and beyond. */
+/* Each call that writes, at the limit of a file's size and beyond it. */
 IO_TEST(limit_of_file_size_gives_what_fits_and_then_efbig)
 {
 	static ssize_t (*const writers[])(int) = { do_write, do_writev,
@@ -417,7 +417,8 @@ static void descriptors_use_up(int fds[LIMIT], int *ret_count)
 	ck_assert_int_eq(errno, EMFILE);
 }
 
-/* Each call that makes one says so, loses none, and works again afterwards. */
+/* Each call that makes a descriptor returns the error, loses no descriptor, and
+ * works again afterwards. */
 IO_TEST(lack_of_descriptors_is_emfile)
 {
 	struct rlimit old;
@@ -448,7 +449,7 @@ IO_TEST(lack_of_descriptors_is_emfile)
 	return 0;
 }
 
-/* ---- A number that is somebody else's soon ------------------------------ */
+/* ---- A number that is reused soon --------------------------------------- */
 
 static int64_t accept_nothing(void *arg)
 {
@@ -458,8 +459,9 @@ static int64_t accept_nothing(void *arg)
 	return 0;
 }
 
-/* Who asked at a number that was nobody's has gone when the kernel says so, and
- * the number is a listener's: it is not that one's error. */
+/* A task asked at a number that was not open, and has gone when the kernel
+ * reports the error.  The number is a listener's by then: the error is not the
+ * listener's. */
 IO_TEST(error_of_a_closed_number_is_not_for_who_has_it_next)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
