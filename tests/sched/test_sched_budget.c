@@ -267,7 +267,7 @@ static int64_t look_at_average(void *arg)
 	(void)arg;
 	run_ns = 100000;
 	(void)interval_after(5000);
-	average_ns = worker->average_ns;
+	average_ns = worker->tick.average_ns;
 	/* Tasks sleep between runs that take no time: ticks in which nothing
 	 * runs do not count as samples, and neither does the time asleep. */
 	EXPECT(average_ns > 95000 && average_ns < 101000);
