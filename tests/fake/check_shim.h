@@ -130,7 +130,7 @@ static inline void srunner_run_all(SRunner *runner, enum print_output mode)
 			shim_run_case(runner->suites[i], tc);
 }
 
-/* Who gets here has passed. */
+/* A program that gets here has passed. */
 static inline int srunner_ntests_failed(SRunner *runner)
 {
 	(void)runner;

@@ -272,7 +272,7 @@ __attribute__((weak)) const struct weft__driver_ops *weft__driver_default(void)
 }
 
 /*
- * What must hold between two steps.
+ * The conditions that must hold between two steps.
  */
 
 static void check_accounts(void)
@@ -365,7 +365,7 @@ static bool may_run(uint32_t index)
 			    f->until_ns <= fake->clock_ns);
 }
 
-/* Who is stepped next; NULL: nobody can run now. */
+/* The worker that is stepped next; NULL: no worker can run now. */
 static struct weft__worker *choose(void)
 {
 	uint32_t count = fake->runtime->workers_count;
@@ -383,7 +383,7 @@ static struct weft__worker *choose(void)
 	return NULL;
 }
 
-/* When somebody can run again; UINT64_MAX: never. */
+/* When a worker can run again; UINT64_MAX: never. */
 static uint64_t next_ns(void)
 {
 	uint64_t min = UINT64_MAX;

@@ -59,8 +59,8 @@ struct fake_result {
 	const char *trouble;  /* NULL, or what went wrong */
 	struct weft_stats stats;
 	struct weft_worker_stats worker[8];
-	/* What the driver saw of them: parks that were not given up, and steps,
-	 * of which each is a turn of the loop. */
+	/* The driver's counts of each worker: parks that were not given up, and
+	 * steps, of which each is a turn of the loop. */
 	uint64_t parks[8], steps_of[8];
 };
 

@@ -250,7 +250,7 @@ void free(void *memory)
 	__libc_free(memory);
 }
 
-/* ---- What is held ------------------------------------------------------- */
+/* ---- Memory that is held ------------------------------------------------ */
 
 struct fault_held fault_held(void)
 {
@@ -399,8 +399,8 @@ static const struct {
 	{ SYS_getrandom, FAULT_ASIDE },
 };
 
-/* What the C library says of the stack of a thread that ends, with all signals
- * blocked, is not trapped: weft gives other pieces of advice. */
+/* The advice that weft gives is trapped.  The C library gives another, with all
+ * signals blocked, for the stack of a thread that ends: that is not. */
 static const int trapped_advice[] = {
 	GUARD_INSTALL,
 	MADV_NOHUGEPAGE,
@@ -420,7 +420,7 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_REGISTER_PROBE)
 		return FAULT_PROBE;
-	/* What a thread has the kernel can be told to forget. */
+	/* The kernel drops what the thread has registered: not a fault. */
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_UNREGISTER_RING_FDS)
 		return FAULT_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fault - calls of this process that fail when they are told to.
+ * Fault - calls of this process that fail on demand.
  *
  * The n-th call of one kind fails, counted from when it was asked for; or that
  * one and all that follow it within FAULT_LASTS_NS.  (Longer would tell nothing
@@ -49,7 +49,8 @@ bool fault_fired(void);
 /* Whether io_uring is forbidden, not lacking in something. */
 bool fault_forbids(void);
 
-/* What weft and the test have allocated now; what is mapped, by whomever. */
+/* The blocks that weft and the test have allocated now, and the pages that any
+ * code has mapped. */
 struct fault_held {
 	size_t blocks;
 	size_t mapped_pages;

@@ -233,7 +233,7 @@ static int64_t play(void *arg)
 	return 0;
 }
 
-/* Each player stays where he is, and wakes the other worker. */
+/* Each player stays where it is, and wakes the other worker. */
 static int64_t pinned(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;

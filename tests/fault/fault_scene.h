@@ -82,16 +82,16 @@ static inline int64_t scene_may(int64_t r, const char *call, const char *file,
 	_exit(EXIT_FAILURE);
 }
 
-/* What weft_run() and weft_start() are documented to fail with. */
+/* The errors that weft_run() and weft_start() are documented to return. */
 #define RUN_ERRORS ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSYS
 
-/* What makes a descriptor. */
+/* The errors of calls that make a descriptor. */
 #define FD_ERRORS EMFILE, ENFILE, ENOMEM
 
-/* What a transfer may fail with, and what its peer meets then. */
+/* The errors of a transfer, and those that its peer meets then. */
 #define MOVE_ERRORS ENOMEM, ENOBUFS, EIO, EPIPE, ECONNRESET, ENODATA
 
-/* What listens or connects. */
+/* The errors of calls that listen or connect. */
 #define CONNECT_ERRORS FD_ERRORS, ENOBUFS, EADDRINUSE
 
 /* Runs fn(arg) as the first task, which gives 0. */

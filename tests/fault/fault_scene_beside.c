@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of waits that are given up, of signals, and of threads beside the
- * workers.
+ * Scenes of waits that are given up, of signals, of blocking work on threads
+ * beside the workers, and of dumps.
+ *
+ * Each scene runs a small program as the first task of a runtime.  Any call
+ * that the sweep makes fail may return its documented errors (MAY), and the
+ * runtime must end all the same.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -9,7 +13,7 @@
 
 #include "tests/fault/fault_scene.h"
 
-/* ---- What waits is cancelled, or closed ---------------------------------- */
+/* ---- Waits that are cancelled, or closed --------------------------------- */
 
 static int64_t read_one(void *arg)
 {
@@ -69,7 +73,7 @@ static int64_t cancelled(void *arg)
 	return 0;
 }
 
-/* What the kernel is slow to let go of must not hold up the end. */
+/* A request that the kernel is slow to let go of must not hold up the end. */
 void scene_cancelled(unsigned workers)
 {
 	weft_nsec began_ns = weft_now();
@@ -182,7 +186,7 @@ void scene_dump(unsigned workers)
 	scene_run_file(dump, workers);
 }
 
-/* Asks by the socket; the runtime answers whom it can. */
+/* Asks by the socket; the runtime answers each that it can. */
 static int64_t knock(void *arg)
 {
 	int fd = (int)MAY(weft_unix_connect(arg, NULL), CONNECT_ERRORS);

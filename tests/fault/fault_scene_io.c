@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of pipes, files and connections.
+ * Scenes of pipes, files, connections and streams, with tasks and with futures.
+ *
+ * Each scene runs its program in one runtime.  Any call that the sweep makes
+ * fail may return its documented errors (MAY); the tasks then give up, and the
+ * runtime must end all the same.
  */
 #include <linux/openat2.h>
 #include <poll.h>

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of what tasks share, of time, and of what a task has of its own.
+ * Scenes of what tasks share (channels, semaphores, locks, broadcasts and
+ * oneshots), of time, and of what a task has of its own.
+ *
+ * A task that cannot be started, for want of memory, must not keep the others
+ * waiting: each scene ends all the same.
  */
 #include "tests/fault/fault_scene.h"
 

@@ -22,7 +22,7 @@
 
 #include "tests/fault/fault_scene.h"
 
-/* What a process ends with, if it has no complaint. */
+/* The exit status of a process that has no complaint. */
 enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };
 
 /* A runtime that is not done by then hangs. */
@@ -37,7 +37,7 @@ struct sweep {
 	bool lasts;
 };
 
-/* ---- What is left ------------------------------------------------------- */
+/* ---- Resources that are left -------------------------------------------- */
 
 struct left {
 	struct fault_held held;
@@ -135,7 +135,7 @@ static void run(const struct sweep *sweep)
 	_exit(fired ? FAILED_A_CALL : FAILED_NONE);
 }
 
-/* What is said is of no interest if all is well. */
+/* The output of the child is of no interest if all is well. */
 static int run_apart(const struct sweep *sweep)
 {
 	int status;
@@ -224,7 +224,7 @@ static void sweep_kind(enum fault_kind kind, int i)
 	};
 	unsigned step = sweep.scene->slow && !all ? 10 : 1;
 
-	/* What is made once and kept, is there. */
+	/* The first run makes what is made once and kept. */
 	sweep.scene->run(sweep.workers);
 	for (unsigned first = 0; first < (all ? errors_count(kind) : 1);
 	     first++) {

@@ -13,7 +13,7 @@
 
 enum { WAITERS = 12 };
 
-/* What one waits for, with a deadline or without. */
+/* A future that waits for a grant, with a deadline or without. */
 struct waiter {
 	WEFT_FUTURE_STATE;
 	uint32_t n;
@@ -92,14 +92,14 @@ static int64_t sets(void *arg)
 			tasks[i] = start_waiter(scope, &w, i % 3);
 		EXPECT(weft__load(&had, relaxed) == 0);
 		weft_event_set(&event);
-		/* Who waited goes on though it is cleared, and is cancelled,
-		 * before it runs. */
+		/* A future that waited goes on, though the event is cleared
+		 * and the future is cancelled before it runs. */
 		weft_event_clear(&event);
 		(void)weft_cancel(tasks[1]);
 		for (int i = 0; i < WAITERS; i++)
 			EXPECT(join(tasks[i]) >= 0);
 		EXPECT(weft__load(&had, relaxed) == WAITERS);
-		/* And who comes later waits. */
+		/* A future that comes later waits. */
 		tasks[0] = start_waiter(scope, &w, true);
 		EXPECT(weft_sleep(WEFT_US(50)) == 0);
 		EXPECT(weft__load(&had, relaxed) == WAITERS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite future/misuse: a program whose futures break the rules is told which,
+ * Suite future/misuse: a program whose futures break the rules reports which,
  * in a sentence, and ends.
  */
 #include "tests/support/io_kit.h"
@@ -149,7 +149,7 @@ static int64_t await_then_send_later(void *state)
 	return weft_await_recv(fd, &byte, 1, 0);
 }
 
-/* What a listener gives may be for this future already. */
+/* The next connection of a listener may be for this future already. */
 static int64_t await_two_listeners(void *state)
 {
 	static int fds[2] = { -1, -1 };
@@ -203,7 +203,7 @@ static int64_t await_two_closes(void *state)
 	return weft_await_close(fds[1]);
 }
 
-/* What has to wait for its turn, as those before it were many. */
+/* An await that has to wait for its turn, after many that did not. */
 static struct weft_sem many = WEFT_SEM_INIT(1000);
 
 static int await_many(void)

@@ -109,7 +109,7 @@ static int64_t be_patient(void *state)
 	WEFT_FUTURE_BEGIN(p);
 	if (p->within_ns)
 		EXPECT(weft_future_within(p->within_ns) == 0);
-	/* What it has awaited before leaves nothing behind. */
+	/* An await that has ended leaves nothing behind. */
 	WEFT_AWAIT_AS(p, r, weft_await_sleep(WEFT_US(200)));
 	EXPECT(r == 0);
 	WEFT_AWAIT_AS(p, r,
@@ -277,7 +277,7 @@ START_TEST(needless_wakes_end_no_await)
 END_TEST
 
 /*
- * What a future may do.
+ * The calls that a future may make.
  */
 
 static int64_t try_to_suspend(void *state)
@@ -335,7 +335,7 @@ START_TEST(calls_that_suspend_are_refused)
 }
 END_TEST
 
-/* What is called for the result of a future is still that future's. */
+/* The function that takes the result of a future still runs as that future. */
 static void drop_late(int64_t result)
 {
 	struct weft_mutex mutex = WEFT_MUTEX_INIT;

@@ -19,7 +19,7 @@ enum {
 	GROWTH_MAX_KB = 1024, /* in all cycles together */
 };
 
-/* ---- What the process has ------------------------------------------------ */
+/* ---- Resources of the process -------------------------------------------- */
 
 struct has {
 	int fds, threads, maps;
@@ -211,7 +211,7 @@ START_TEST(stopping_with_work_in_flight_leaves_nothing)
 }
 END_TEST
 
-/* ---- What the kernel has ------------------------------------------------- */
+/* ---- Resources in the kernel --------------------------------------------- */
 
 static int64_t do_nothing(void *arg)
 {

@@ -28,7 +28,7 @@ static weft__atomic(uint64_t) stolen, wrong;
 static weft__atomic(bool) over;
 static bool fenced;
 
-/* The thread that takes an item owns it, and sees the value written last. */
+/* The thread that takes a thing has it alone, and sees the last write to it. */
 static void have(struct weft__task *task, uint64_t *ret_sum)
 {
 	struct thing *thing = (void *)task;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/sleep: how workers go to sleep, who takes the monitor's place,
- * and which wakes that saves; on the fake driver.
+ * Suite sched/sleep: workers that go to sleep, on the fake driver.
+ *
+ * One sleeper is the monitor: it looks up now and then while others compute.
+ * The tests follow its place from worker to worker, a worker that is appointed
+ * and does not come, and the turns that a worker takes before it sleeps.
  */
 #include <weft/weft.h>
 
@@ -48,8 +51,8 @@ static int64_t compute_beside_the_monitor(void *arg)
 	return 0;
 }
 
-/* The monitor leaves its place when it is woken.  The next worker to sleep
- * takes the place, and need not be woken for that. */
+/* A worker that goes to sleep after the monitor was woken takes the monitor's
+ * place.  It is not woken for that. */
 START_TEST(monitor_that_is_woken_has_left_its_place)
 {
 	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
@@ -60,8 +63,9 @@ START_TEST(monitor_that_is_woken_has_left_its_place)
 }
 END_TEST
 
-/* A worker may sleep again before the monitor that it woke has come.  It leaves
- * the place to that monitor, and so need not wake it each time. */
+/* A worker that wakes another to watch may sleep again before the other is
+ * there.  It does not take the other's place, and so need not wake it each
+ * time. */
 static int64_t nap_at_once(void *arg)
 {
 	(void)arg;
@@ -92,7 +96,7 @@ static int64_t receive_by_2(void *arg)
 	return 0;
 }
 
-/* Called when all workers sleep and there is no monitor. */
+/* All sleep then, and no worker watches. */
 static void hold_number_1(void *arg)
 {
 	(void)arg;
@@ -127,7 +131,7 @@ START_TEST(monitor_that_does_not_come_is_stood_in_for)
 }
 END_TEST
 
-/* A task is put into the injection queue, and no worker is woken for it. */
+/* A task that gets into the shared queue, and no worker is woken for it. */
 static struct weft__task *forgotten;
 
 static void push_and_wake_nobody(void *arg)
@@ -142,7 +146,7 @@ static void push_and_wake_nobody(void *arg)
 static int64_t forget_one(void *arg)
 {
 	(void)arg;
-	/* The monitor keeps looking for a while after a worker has woken. */
+	/* A worker looks up for a while after a worker has woken. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 	WEFT_SCOPE (all, NULL) {
 		EXPECT(weft_go(all, note_run, NULL, 0) == 0);

@@ -165,8 +165,8 @@ START_TEST(tasks_that_are_alive_are_counted)
 }
 END_TEST
 
-/* A task that ran on another worker than the one that started it was stolen
- * there.  A thief may lose some of its loot to another thief. */
+/* A task that runs on another worker than the one that started it was stolen by
+ * that worker.  A thief may lose some of its tasks again. */
 static int64_t note_place(void *arg)
 {
 	if (here() != *(uint32_t *)arg)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/stop: what an ending runtime cancels, awaits, gives up (L20).
+ * Suite sched/stop: how a runtime ends (ledger L20).  Tasks that wait are
+ * cancelled, nothing comes in any more, and tasks that go on are given up.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -9,7 +10,7 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/stderr_capture.h"
 
-/* ---- Waiting tasks are cancelled --------------------------------------- */
+/* ---- Tasks that still wait are cancelled ------------------------------- */
 
 enum { KINDS = 6 };
 
@@ -101,7 +102,7 @@ static void left_begin(struct weft_runtime *runtime)
 				 0);
 }
 
-/* All tasks have ended, each one because it was cancelled. */
+/* All have ended, and each wait returned that it was cancelled. */
 static void left_end(void)
 {
 	ck_assert_uint_eq(weft__load(&left.ended, relaxed), KINDS);
@@ -252,7 +253,7 @@ static struct {
 	weft__atomic(unsigned) begun;
 } awaited;
 
-/* The thread runs only when no other thread does, and so it is late. */
+/* It comes to run when no other thread does, and so late. */
 static void *wait_in_thread(void *arg)
 {
 	const struct sched_param none = { 0 };
@@ -370,7 +371,7 @@ static int64_t leave_stubborn(void *arg)
 	return 5;
 }
 
-/* Three tasks are left, and one of them is running; the fourth has ended. */
+/* Three tasks are left, one of which runs; the fourth has ended. */
 static void expect_survivors(const char *text, int64_t result,
 			     weft_nsec took_ns)
 {
@@ -423,7 +424,7 @@ START_TEST(survivors_of_stop_are_named)
 }
 END_TEST
 
-/* ---- Waiting for a task that is given up ------------------------------- */
+/* ---- Threads that wait for a task given up ----------------------------- */
 
 enum { WAITED = 3 }; /* no thread waits for the last one until the end */
 static struct {
@@ -557,7 +558,7 @@ static int64_t leave_one_that_cleans_up(void *arg)
 	return 3;
 }
 
-/* The stop waits for tasks that need less time, and names none of them. */
+/* A task that needs less time is waited for, and no task is named. */
 START_TEST(clean_up_within_the_time_is_waited_for)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;

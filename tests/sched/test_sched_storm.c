@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/storm: random programs.
- *
- * Tasks start others in groups and under supervisors, join, cancel, wait and
- * compute, with deadlines and shields, on several workers, with and without a
- * monitor; other threads push tasks.  Three things must hold: the program ends,
- * every task ends exactly once, and no task outlives its scope.
+ * Suite sched/storm: programs by chance.  Tasks start others in groups and
+ * under supervisors, join, cancel, wait and compute, with deadlines and
+ * shields, on several workers with and without a monitor; other threads push
+ * tasks.  A program must end, every task must end once, and none may
+ * outlive its scope.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

@@ -267,7 +267,7 @@ static int64_t all_bursts(void *arg)
 	/* All tasks but main. */
 	ck_assert_uint_eq(stats.total.ended, count + count / BURST);
 	ck_assert_uint_gt(stats.total.overflowed, count / 10);
-	/* Tasks that overflowed came back through the injection queue. */
+	/* Each that overflowed came back out of the injection queue. */
 	ck_assert_uint_ge(stats.total.injected, stats.total.overflowed);
 	return 0;
 }

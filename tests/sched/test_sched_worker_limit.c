@@ -221,8 +221,8 @@ START_TEST(sleepers_are_woken_from_the_lowest_on)
 }
 END_TEST
 
-/* Completions that arrive while worker 0 sleeps are handed over to it as well:
- * otherwise the tasks would stay where they are. */
+/* A completion that comes while number 0 sleeps is handed over to it all the
+ * same: else the tasks would stay where they are. */
 static int64_t sleepers_serve(void *arg)
 {
 	uint64_t before;
@@ -383,7 +383,7 @@ START_TEST(none_is_tried_while_no_processor_is_idle)
 }
 END_TEST
 
-/* ---- What the limit must not delay ----------------------------------- */
+/* ---- Work that the limit does not hold up ---------------------------- */
 
 /* Worker 0 computes with a task in its ring: another worker takes that task. */
 AMONG(nap_on, late_one)

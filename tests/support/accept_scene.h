@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the suites that accept share: clients, a look at the listener, and want
- * of descriptors.
+ * Helpers that the suites that accept share.
+ *
+ * They make clients that connect, take a copy of a listener's state under its
+ * lock, use up the descriptors of the process or lower their limit, find the
+ * client that an accepted connection belongs to, and check that the process
+ * spends next to no processor time.
  */
 #ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 #define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H

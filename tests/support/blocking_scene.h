@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Jobs for the pool of blocking work that stay in it until a gate opens.
+ *
+ * A gate counts the jobs that came, are inside and are done.  A passer is a
+ * task that has one job at a gate.  Beside them: the pool's statistics, the
+ * count of its threads and of mappings, and tests that run with options for
+ * the pool.
  */
 #ifndef WEFT_TESTS_SUPPORT_BLOCKING_SCENE_H
 #define WEFT_TESTS_SUPPORT_BLOCKING_SCENE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the suites of channels share: a book of what was sent and what came,
- * in which every value is a number of its own; and calls by their kind.
+ * Helpers that the suites of channels share: a book of the values that were
+ * sent and that came, in which each is a number of its own; and calls by their
+ * kind.
  */
 #ifndef WEFT_TESTS_SUPPORT_CHAN_SCENE_H
 #define WEFT_TESTS_SUPPORT_CHAN_SCENE_H
@@ -36,7 +37,7 @@ static inline void book_got(struct book *book, uint32_t value)
 	book->got[value]++;
 }
 
-/* A value that nobody has sent. */
+/* A value that no task has sent. */
 static inline uint32_t book_value(struct book *book)
 {
 	EXPECT(book->next < BOOK_MAX);
@@ -53,7 +54,7 @@ static inline void book_drain(struct book *book, struct weft_chan *chan)
 	EXPECT(r == -EAGAIN || r == -EPIPE);
 }
 
-/* What was sent came, and nothing else. */
+/* Each value that was sent came, and nothing else. */
 static inline void book_close(const struct book *book)
 {
 	for (uint32_t i = 0; i < book->next; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the suites of channels on real threads share.
+ * Helpers that the suites of channels on real threads share.
  */
 #ifndef WEFT_TESTS_SUPPORT_CHAN_THREADS_H
 #define WEFT_TESTS_SUPPORT_CHAN_THREADS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of a process that does something fatal, in a child of fork().
+ * The end of a process that does something fatal, in a child of fork().
  */
 #ifndef WEFT_TESTS_SUPPORT_DEATH_H
 #define WEFT_TESTS_SUPPORT_DEATH_H

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Dumps as text, and looking for lines in it.
+ *
+ * dump_text() takes a dump of a runtime, line_with() and after() look in it,
+ * and dump_until() repeats it until a text is there.  The rest says whether a
+ * build can show the calls of a task, and starts tasks with a name.
  */
 #ifndef WEFT_TESTS_SUPPORT_DUMP_SCENE_H
 #define WEFT_TESTS_SUPPORT_DUMP_SCENE_H

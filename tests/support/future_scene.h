@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the suites of futures share.
+ * Helpers that the suites of futures share.
  */
 #ifndef WEFT_TESTS_SUPPORT_FUTURE_SCENE_H
 #define WEFT_TESTS_SUPPORT_FUTURE_SCENE_H

@@ -19,7 +19,7 @@ enum { RACES = 30000 };
 enum { ARENAS = 8, PARTS = 2, PERMITS = 11, ROOM = 4, BYTES_MAX = 256,
        WRITE_MAX = 8192, FILE_BYTES = 1 << 20 };
 
-/* The descriptors of an arena have numbers that nobody else gets: a call that
+/* The descriptors of an arena have numbers that no other code gets: a call that
  * begins after the close must find nothing there. */
 enum { FIRST_FD = 160, FDS_EACH = 8 };
 
@@ -29,7 +29,7 @@ enum act { NOTHING, CANCEL, CANCEL_ALL, FAIL, CLOSE, SHUT, ACTS };
 
 struct arena;
 
-/* Who makes a call. */
+/* A task that makes a call. */
 struct part {
 	struct arena *arena;
 	bool second;
@@ -273,7 +273,7 @@ static inline ssize_t write_part(struct part *part)
 	stream_fill(bytes, count, arena->sent);
 	r = write_somehow(part, arena->fds[1], bytes, count, &done);
 	stream_check(bytes, count, arena->sent);
-	/* What nobody reads any more: it must not come. */
+	/* The call has ended: these bytes must not come. */
 	memset(bytes, UNTOUCHED, count);
 	arena->sent += done;
 	return r;
@@ -354,7 +354,7 @@ static inline ssize_t part_call(struct part *part)
 	}
 }
 
-/* ---- What is open -------------------------------------------------------- */
+/* ---- Open descriptors ---------------------------------------------------- */
 
 static inline int take_number(struct arena *arena, int fd)
 {
@@ -403,7 +403,7 @@ static inline void arena_open(struct arena *arena)
 	arena->rounds_left = 1 + chance(&arena->random, 24);
 	arena->sent = arena->got = 0;
 	arena->offered = arena->taken = 0;
-	/* relaxed: nobody else is there. */
+	/* relaxed: no other thread is there. */
 	weft__store(&arena->connected, 0u, relaxed);
 	arena->open = true;
 	arena->ended = false;
@@ -446,7 +446,7 @@ static inline void offer_connection(struct arena *arena)
 	EXPECT(weft_close(fd) == 0);
 }
 
-/* What went in has come out; unless the end where it came out was closed. */
+/* All that went in has come out, unless the end to come out at was closed. */
 static inline void arena_account(struct arena *arena)
 {
 	struct place stream = { .got = arena->got };

@@ -223,7 +223,7 @@ static inline ssize_t make_yield(struct place *place)
 
 /* ---- Tasks, and threads -------------------------------------------------- */
 
-/* Until it is let go, or nobody waits for it any more. */
+/* Until it is let go, or no task waits for it any more. */
 struct child {
 	struct place *place;
 	weft__atomic(bool) given_up;
@@ -249,7 +249,7 @@ static inline int start_child(struct weft_scope *scope, struct child *child,
 	return weft_go_opts(scope, be_child, &child, sizeof(child), &opts);
 }
 
-/* Who gave up may ask again: the result is there still. */
+/* A caller that gave up may ask again: the result is there still. */
 static inline ssize_t wait_for_child(struct place *place, bool selects)
 {
 	struct child child = { .place = place };

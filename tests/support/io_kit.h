@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of io/ and net/ share.
+ * Helpers that the tests of io/ and net/ share.
+ *
+ * IO_TEST defines a test whose body is the first task of a runtime, on one
+ * worker and on two.  After each run as many descriptors are open as before, no
+ * completion came that no task waits for, and no task had to be rescued.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_KIT_H
 #define WEFT_TESTS_SUPPORT_IO_KIT_H
@@ -71,7 +75,7 @@ static inline void wait_for_all_workers(void)
 			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
 
-/* Nothing lay about that somebody should have been woken for.  A tool that
+/* Nothing lay about that a worker should have been woken for.  A tool that
  * runs one thread at a time makes those wait that were woken. */
 static inline void expect_no_rescues(void)
 {
@@ -84,7 +88,7 @@ static inline void expect_no_rescues(void)
 }
 
 /* A main task that begins when all workers have, and also sees to it that no
- * completion came for nobody. */
+ * completion came that no task waits for. */
 struct io_main {
 	weft_fn fn;
 	void *arg;

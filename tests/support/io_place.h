@@ -5,8 +5,8 @@
  *
  * The bytes of a stream are known by where in it they stand, so one that is
  * lost, doubled or overtaken is seen in the next.  One side of a place is the
- * caller's, the other that of whoever lets it go on; each has counts of its
- * own.
+ * caller's, the other that of the peer that lets it go on; each has counts of
+ * its own.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_PLACE_H
 #define WEFT_TESTS_SUPPORT_IO_PLACE_H
@@ -40,7 +40,7 @@ struct place {
 
 	/* Of the stream, from its first byte on. */
 	uint64_t sent, got;
-	/* What is no byte: connections, signals, counts. */
+	/* Things that are no bytes: connections, signals, counts. */
 	unsigned offered, taken;
 
 	/* Into the second one goes what is received to see whether the place
@@ -224,7 +224,7 @@ static inline void read_it_all(struct place *place)
 	drain_some(place, place->peer, (size_t)bytes_at(place->peer));
 }
 
-/* What came is in the caller's end still, or was received. */
+/* All that came was received, or is still in the caller's end. */
 static inline void reader_settle(struct place *place)
 {
 	if (place->fd >= 0) {
@@ -233,7 +233,7 @@ static inline void reader_settle(struct place *place)
 	}
 }
 
-/* What was sent has come, and nothing else. */
+/* All that was sent has come, and nothing else. */
 static inline void writer_settle(struct place *place)
 {
 	drain(place, place->peer);
@@ -284,7 +284,7 @@ static inline void fifo_make(struct place *place)
 	EXPECT(mkfifo(place->address, 0600) == 0);
 }
 
-/* Who opens it both ways waits for nobody, and is both other ends. */
+/* An open for both ways waits for no peer, and is both other ends. */
 static inline void fifo_let_go(struct place *place)
 {
 	if (place->peer >= 0)
@@ -298,7 +298,7 @@ static inline void fifo_settle(struct place *place)
 	EXPECT(unlink(place->address) == 0);
 }
 
-/* ---- What is counted ----------------------------------------------------- */
+/* ---- Counters ------------------------------------------------------------ */
 
 static inline void eventfd_make(struct place *place)
 {

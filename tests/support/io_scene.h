@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every call that can wait for ever, and something for each to wait for.
+ *
+ * scene_open() opens descriptors on which nothing happens: an empty pipe, a
+ * full one, quiet and stuffed sockets, a listener without clients.  The table
+ * calls[] has a function for each call, which waits on one of them.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_SCENE_H
 #define WEFT_TESTS_SUPPORT_IO_SCENE_H
@@ -17,7 +21,7 @@ struct scene {
 	int stuffed;   /* a socket whose peer does not read */
 	int gorged;    /* as stuffed, but O_NONBLOCK */
 	int file;
-	int listener;  /* that nobody connects to */
+	int listener;  /* that no client connects to */
 	int crowded;   /* a Unix socket whose listener's backlog is full */
 	int others[9]; /* kept open, closed in the end */
 	char fifo[64];

@@ -8,13 +8,13 @@
 
 #include "tests/support/io_calls.h"
 
-/* What is around the call. */
+/* The block that is around the call. */
 enum guard {
 	PLAIN,
-	HELD,		/* it goes on when it is told to */
+	HELD,		/* it goes on when the test lets it */
 	WITHIN,		/* a deadline that comes while it waits */
 	ENCLOSED,	/* the same, of a block around its own */
-	INHERITED,	/* the same, of whoever started the task */
+	INHERITED,	/* the same, of the task that started it */
 	NO_TIME,	/* a block of length 0 */
 	TOO_LATE,	/* the same, as a call before it has found */
 	ENCLOSED_LATE,

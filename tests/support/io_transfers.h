@@ -111,7 +111,7 @@ static inline ssize_t make_signal_wait(struct place *place)
 
 /* ---- Writing ------------------------------------------------------------- */
 
-/* What is to be sent now; freed by transmitted(). */
+/* The bytes that are to be sent now; freed by transmitted(). */
 static inline unsigned char *load(struct place *place)
 {
 	unsigned char *bytes = malloc(place->bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a test needs that not every machine has.  Such a test is left out, and
- * the program prints its name.
+ * Things that a test needs and not every machine has.  A test without them is
+ * left out, and the program prints its name.
  */
 #ifndef WEFT_TESTS_SUPPORT_NEEDS_H
 #define WEFT_TESTS_SUPPORT_NEEDS_H

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of socket addresses share.
+ * Helpers that the tests of socket addresses share.
+ *
+ * Each must_...() is one check: that a text parses, an address formats, both
+ * come back the same, or a text or sockaddr is refused or taken.  The table
+ * good[] has texts that parse.
  */
 #ifndef WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H
 #define WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process says on stderr when it goes on, and how it ends afterwards.
+ * Captures the stderr of a process that goes on, and ends it afterwards.
  */
 #ifndef WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 #define WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What goes to stderr until said_end(). */
+/* The capture of stderr until said_end(). */
 static struct {
 	int saved, fds[2];
 } said;
@@ -51,8 +51,8 @@ static inline const char *said_end(void)
 	return text;
 }
 
-/* What tasks that are left have is kept, and so is not looked through for
- * leaks. */
+/* Tasks that are left keep their memory, so the process ends without a search
+ * for leaks. */
 static inline _Noreturn void leave_memory(void)
 {
 	fflush(NULL);

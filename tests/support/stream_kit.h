@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of streams share: bytes that tell where they belong, both ends
- * of a connection, and whether all buffers are where they should be.
+ * Helpers that the tests of streams share: bytes that show where they belong,
+ * both ends of a connection, and whether all buffers are where they should be.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_KIT_H
 #define WEFT_TESTS_SUPPORT_STREAM_KIT_H
@@ -14,7 +14,7 @@
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* What is sent as the n-th byte: one that was lost, or sent before, shows. */
+/* The n-th byte that is sent: one that was lost, or sent before, shows. */
 static inline unsigned char kit_byte(uint64_t n)
 {
 	return (unsigned char)((uint32_t)n * UINT32_C(2654435761) >> 24);
@@ -100,7 +100,7 @@ static inline void kit_go_pinned(struct weft_scope *scope, weft_fn fn,
 	EXPECT(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts) == 0);
 }
 
-/* What the kernel has for the descriptor, and nobody has received. */
+/* The bytes that the kernel has for the descriptor, not yet received. */
 static inline int kit_unreceived(int fd)
 {
 	int bytes = 0;
@@ -150,7 +150,7 @@ static inline void kit_receive_several(struct weft_stream *stream,
 	ck_assert_int_eq(weft_write_all(fds[1], bytes, KIT_SEVERAL, NULL), 0);
 	ck_assert_int_gt(peek_within(stream, WEFT_SEC(20)), 0);
 	wait_until(kit_unreceived(fds[0]) == 0);
-	/* And what was received is told of. */
+	/* And the bytes that were received are reported. */
 	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
 
@@ -283,7 +283,7 @@ static inline uint32_t kit_taken(enum weft__pool_kind kind)
 /* Those that are neither in the ring nor returned, while no stream is used. */
 static inline uint32_t pool_missing(struct weft__pool *pool)
 {
-	/* relaxed: nobody takes any. */
+	/* relaxed: no other thread takes any. */
 	uint32_t there = pool->given - weft__load(&pool->taken, relaxed);
 	/* pairs: [pool.returned] */
 	uint32_t piece = weft__load(&pool->returned, acquire);

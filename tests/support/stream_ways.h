@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of what streams put share: each way that it can go out.
+ * The ways that the bytes a stream has put can go out.
+ *
+ * go_all_ways() runs a function once for each way: over either kind of socket,
+ * non-blocking or not, by a call or through the ring.  The other functions are
+ * its tools: the task puts, and the peer receives, slowly or at a time of its
+ * own.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 #define WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 
 #include "tests/support/stream_kit.h"
 
-/* A stream, and who is at the other end.  Its task is alone on its worker, and
- * then sends by a call; or beside one that is always ready, and then sends
+/* A stream, and the peer at its other end.  Its task is alone on its worker,
+ * and then sends by a call; or beside one that is always ready, and then sends
  * through the ring. */
 struct way {
 	struct weft_stream stream;

@@ -28,7 +28,7 @@ static struct {
 	int64_t first_result; /* of it */
 } shared;
 
-/* Who is cancelled in the same moment as it is let go on. */
+/* The task `victim` is cancelled in the same moment as it is let go on. */
 static enum moment { NEVER, JUST_BEFORE, JUST_AFTER } cancels;
 static struct weft_task victim;
 
@@ -155,7 +155,7 @@ static inline int barrier_wait(void)
 	return weft_barrier_wait(&shared.barrier);
 }
 
-/* Of two: if nobody waits, it waits itself until somebody comes. */
+/* Of two: if no task waits, it waits itself until one comes. */
 static inline int64_t barrier_come(void *arg)
 {
 	(void)arg;
@@ -240,7 +240,7 @@ struct call {
 	void (*open)(void);  /* what was closed, for one or all */
 	enum {
 		STAYS_OPEN, /* until it is closed */
-		FOR_ONE,    /* whoever waits, or comes */
+		FOR_ONE,    /* one task that waits, or comes */
 		FOR_WAITERS,
 	} kind;
 	bool by_helper; /* open() has another task do it */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the suites of locks, of flags and of their cancellation share.
+ * Helpers that the suites of locks, of flags and of their cancellation share.
  *
- * Who has to queue in a certain order comes a millisecond after the one before:
- * time is virtual, so everything else has been done by then.
+ * A task that has to queue in a certain order comes a millisecond after the one
+ * before: time is virtual, so everything else has been done by then.
  */
 #ifndef WEFT_TESTS_SUPPORT_SYNC_SCENE_H
 #define WEFT_TESTS_SUPPORT_SYNC_SCENE_H

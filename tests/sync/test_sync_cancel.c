@@ -127,7 +127,7 @@ static void expect_about(weft_nsec at_ns)
 }
 
 /*
- * What is left.
+ * The state that a call leaves behind.
  */
 
 static int64_t look_whether_open(void *arg)
@@ -164,7 +164,7 @@ static void expect_whole(const struct call *call, unsigned opened)
 
 	ck_assert_msg(open == wanted, "%s: %s, outcome %d", call->name,
 		      open ? "open" : "closed", caller.outcome);
-	/* What was for one, the look has had. */
+	/* The look has used up a grant for one call. */
 	if (open && call->kind == STAYS_OPEN)
 		call->close();
 	WEFT_SUPERVISE (all) {

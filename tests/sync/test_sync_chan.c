@@ -11,7 +11,7 @@
 
 enum call { SEND, TRY_SEND, PUSH, RECV, TRY_RECV, CLOSE };
 
-/* What has to wait is given up after a moment. */
+/* A call that has to wait is given up after a moment. */
 enum { WAITS = -ETIMEDOUT };
 
 /* Values are letters; what is sent is 'n'.  One letter in `moved` comes out of
@@ -367,7 +367,7 @@ static int64_t close_on_all(void *arg)
 		EXPECT(receivers[i].result == -EPIPE);
 		EXPECT(receivers[i].value == 200 + i);
 	}
-	/* What was in it is left; what was on its way in is not. */
+	/* The values in it are left; those on their way in are not. */
 	EXPECT(weft_chan_count(&full) == 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		EXPECT(weft_chan_send(&full, &i) == -EPIPE);

@@ -12,7 +12,7 @@
 
 enum call { SEND, RECV, SELECT_SEND, SELECT_RECV };
 
-/* What is around the call. */
+/* The block that is around the call. */
 enum guard {
 	OPEN,
 	WITHIN,	       /* a deadline that comes while it waits */
@@ -22,7 +22,7 @@ enum guard {
 	WITHIN_SHIELD, /* a shield inside a block whose deadline comes */
 };
 
-/* What happens to it.  All acts of a moment are done before anybody else
+/* The acts on the call.  All acts of a moment are done before any other task
  * runs. */
 enum act {
 	NOTHING,
@@ -345,8 +345,8 @@ static void act_all(const enum act acts[ACTS])
 		act(acts[i]);
 }
 
-/* The subject looks at the clock when it has been told that its time may be up.
- * What it waits for comes just then, from another thread. */
+/* The subject looks at the clock when its time may be up.  The other side of
+ * its call comes just then, from another thread. */
 static void look(void *arg)
 {
 	struct weft__worker *here = weft__worker_self();

@@ -9,7 +9,7 @@
 
 #include "tests/support/chan_threads.h"
 
-/* What the task waits for, and the runtime ends with. */
+/* The last call of the task, which the runtime ends with. */
 enum last { LAST_RECV, LAST_SEND, LAST_CLOSE, LAST_SELECT, LASTS };
 
 struct order {

@@ -150,7 +150,7 @@ static void senders_queue(size_t capacity)
 		for (uint32_t i = 0; i < held + QUEUE; i++) {
 			EXPECT(weft_chan_recv(&chan, &value) == 0);
 			EXPECT(value == i);
-			/* Who waits has the room: no other gets in between. */
+			/* The oldest sender has the room: no other is first. */
 			if (i < QUEUE)
 				EXPECT(weft_chan_count(&chan) == held);
 			if (i + 1 < QUEUE)

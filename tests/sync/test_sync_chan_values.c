@@ -9,8 +9,8 @@
 
 /* ---- The ring ------------------------------------------------------------ */
 
-/* What it must hold: values from `first` on, without those that were dropped,
- * are a range as long as nothing but the oldest goes. */
+/* The values that it must hold: those from `first` on, without the dropped.
+ * They are a range as long as only the oldest goes. */
 struct expected {
 	uint32_t first, end;
 };

@@ -117,7 +117,7 @@ static int64_t signal_each(void *arg)
 {
 	(void)arg;
 	cond_begin();
-	/* Nobody waits: nobody is told, then or later. */
+	/* No task waits: none is notified, then or later. */
 	weft_cond_signal(&cond);
 	weft_cond_broadcast(&cond);
 	WEFT_SUPERVISE (all) {
@@ -271,7 +271,8 @@ static int64_t set_and_clear(void *arg)
 	WEFT_SUPERVISE (all) {
 		EXPECT(!weft_event_is_set(&event));
 		start_waiters(all, wait_for_event, 3);
-		/* Who waits goes on, though it is cleared at once. */
+		/* The waiters go on, though the event is cleared
+		 * immediately. */
 		weft_event_set(&event);
 		EXPECT(weft_event_is_set(&event));
 		weft_event_clear(&event);
@@ -427,7 +428,7 @@ static int64_t notify_some(void *arg)
 			EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 			EXPECT(told == i + 1 && order[i] == i);
 		}
-		/* Each lets one go on while somebody waits. */
+		/* Each lets one go on while a task waits. */
 		for (int i = 0; i < 3; i++)
 			weft_notify_one(&notify);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
@@ -466,7 +467,7 @@ START_TEST(notification_of_all_is_for_nobody_to_come)
 }
 END_TEST
 
-/* What is there is left before the notification, and looked for after it. */
+/* A piece is left before the notification, and looked for after it. */
 static unsigned there;
 
 static int64_t leave_pieces(void *arg)

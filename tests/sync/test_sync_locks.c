@@ -99,7 +99,7 @@ START_TEST(mutex_held_across_suspensions_is_handed_over_in_order)
 }
 END_TEST
 
-/* Who came to the mutex, and who has had it, in order. */
+/* How many tasks came to the mutex, and which have had it, in order. */
 static int came, had[4];
 
 static int64_t lock_once(void *arg)

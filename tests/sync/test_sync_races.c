@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/races: a thread lets a task go on in the very moment in which that
- * is cancelled, or in which its runtime ends.  What is let go on once goes on
- * once, or leaves what it did not take.
+ * Suite sync/races: a thread lets a task go on in the very moment in which the
+ * task is cancelled, or in which its runtime ends.  A task that is let go on
+ * once goes on once, or leaves the grant that it did not take.
  *
  * With WEFT_TEST_LONG in the environment more rounds.
  */
@@ -55,7 +55,7 @@ static void linger(int64_t turns)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* ---- What a task waits for, and a thread lets go on -------------------- */
+/* ---- Objects that a task waits for ------------------------------------- */
 
 static struct weft_mutex mutex;
 static struct weft_rwlock rwlock;

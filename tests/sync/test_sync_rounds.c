@@ -300,7 +300,7 @@ START_TEST(failure_is_for_one_and_lets_the_next_one_try)
 }
 END_TEST
 
-/* What runs meanwhile, and asks for another, is none of its business. */
+/* The function of one once may run another once. */
 static struct weft_once inner;
 
 static int64_t ask_inside(void *arg)

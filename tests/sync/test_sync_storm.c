@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sync/storm: many tasks come to one object for a while, give up by
- * chance, by deadlines and cancellations, and some do not.  What must hold:
- * nobody has what another has, those that do not give up are served in the end,
- * and then all is free again.  A grant that is lost on one that gave up leaves
- * somebody waiting, which is a deadlock and reported.
+ * chance, by deadlines and cancellations, and some do not.  No task may have
+ * what another has, those that do not give up must be served in the end, and
+ * then all must be free again.  A grant that is lost on a task that gave up
+ * leaves another task waiting: that is a deadlock, and reported.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -89,8 +89,8 @@ static int visit_sem(void)
 	return 0;
 }
 
-/* Tokens, each signalled to one.  Who was told has to look, cancelled or not:
- * so a wait that failed was not told. */
+/* Tokens, each signalled to one.  A task that was signalled has to look,
+ * cancelled or not: so a wait that failed was not signalled. */
 static int visit_cond(void)
 {
 	int r = weft_mutex_lock(&mutex);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sync/threads: tasks of several runtimes and plain threads share locks,
- * permits, conditions and notifications.  What is added up under them is plain
- * memory: a wrong sum, or ThreadSanitizer, tells of two at once.  What gets
- * lost leaves somebody waiting, and the test runs out of time.
+ * permits, conditions and notifications.  The sums under them are plain memory:
+ * a wrong sum, or ThreadSanitizer, shows that two held one at the same time.  A
+ * grant that gets lost leaves a task waiting, and the test runs out of time.
  *
  * With WEFT_TEST_LONG in the environment more rounds.
  */

@@ -145,8 +145,8 @@ START_TEST(thread_cancels_one_of_many)
 }
 END_TEST
 
-/* What is cancelled here is the last of its runtime, which ends and goes while
- * the thread may still be in its call. */
+/* The task that is cancelled here is the last of its runtime, which ends and
+ * goes while the thread may still be in its call. */
 static struct {
 	struct weft_runtime *runtime;
 	struct weft_task task;

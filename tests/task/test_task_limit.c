@@ -325,7 +325,7 @@ START_TEST(cancelled_scope_refuses_those_that_wait)
 }
 END_TEST
 
-/* What was not started for another reason gives its place back. */
+/* A start that fails for another reason gives its place back. */
 static int64_t start_too_many(void *arg)
 {
 	static char large[200];
@@ -389,7 +389,7 @@ static int64_t raise_and_lower(void *arg)
 		}
 		wait_for_all(all);
 		expect_places(all, 4);
-		/* What runs, runs on. */
+		/* Tasks that run go on. */
 		EXPECT(weft_scope_limit(all, 2) == 0);
 		EXPECT(weft_scope_count(all) == 4);
 		alive_max = 0;

@@ -12,7 +12,7 @@
 
 #include "tests/support/sched_scene.h"
 
-/* What was done, in order, a letter each. */
+/* The calls that were made, in order, a letter each. */
 static char done[64];
 
 static void note(void *arg)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/scope_threads: races, limits, and what is done at a task's end, on
- * real threads.  What each does is in the suites sched/race, sched/limit and
- * sched/local; here it happens at the same time.
+ * Suite task/scope_threads: races, limits, and calls at the end of a task, on
+ * real threads.  The suites task/race, task/limit and task/local have each
+ * alone; here all happen at the same time.
  */
 #include <errno.h>
 #include <stdlib.h>

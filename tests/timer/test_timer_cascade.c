@@ -2,7 +2,7 @@
 
 /*
  * Suite timer/cascade: how the timers of a far slot come to nearer ones: all
- * of them, a few at a time, and nobody waits for it.
+ * of them, a few at a time, and no timer waits for it.
  */
 
 #include "timer/wheel.h"
@@ -87,8 +87,8 @@ static uint64_t crowd_arm(struct weft__wheel *wheel, struct weft__timer *timers,
 
 enum { CROWD = 4 * WEFT__WHEEL_CROWD };
 
-/* What is due at the beginning of a crowded slot does not wait for the rest of
- * it: that has been moved in the time of the slot before. */
+/* A timer that is due at the beginning of a crowded slot does not wait for the
+ * rest of the slot: that has been moved in the time of the slot before. */
 START_TEST(crowd_is_moved_ahead_of_its_time)
 {
 	static struct weft__timer timers[CROWD];
@@ -142,7 +142,7 @@ START_TEST(crowd_is_moved_after_what_is_due)
 }
 END_TEST
 
-/* Few are moved when they must be: nobody is woken for them before. */
+/* Few are moved when they must be: no worker is woken for them before. */
 START_TEST(few_are_moved_when_their_time_has_come)
 {
 	static struct weft__timer timers[2];

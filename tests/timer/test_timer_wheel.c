@@ -144,7 +144,7 @@ static void subject_arm(struct world *w, struct subject *s, uint64_t ns)
 	weft__wheel_arm(&w->wheel, &s->timer, ns);
 }
 
-/* What next_ns may be at most: the first deadline that will ever be met. */
+/* The most that next_ns may be: the first deadline that will ever be met. */
 static uint64_t oracle_next_ns(const struct world *w)
 {
 	uint64_t first = UINT64_MAX;
