@@ -420,7 +420,7 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_REGISTER_PROBE)
 		return FAULT_PROBE;
-	/* The kernel drops what the thread has registered: not a fault. */
+	/* The kernel can always forget what a thread registered. */
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_UNREGISTER_RING_FDS)
 		return FAULT_NONE;

@@ -3,8 +3,8 @@
  * Suite sched/storm: programs by chance.  Tasks start others in groups and
  * under supervisors, join, cancel, wait and compute, with deadlines and
  * shields, on several workers with and without a monitor; other threads push
- * tasks.  A program must end, every task must end once, and none may
- * outlive its scope.
+ * tasks.  A program must end, every task must end once, and none may outlive
+ * its scope.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
