@@ -110,12 +110,9 @@ enum weft__park_word {
 /* What it may do in a tick, and what the tick has taken. */
 struct weft__worker_tick {
 	int32_t budget;	      /* runs left in this tick, but for the fuse */
-	int32_t budget_max;   /* WEFT__TICK_BUDGET, but in tests */
 	int32_t until_inject; /* runs until the injection queue is looked at */
 	uint32_t inject_interval; /* what that is set to */
 	uint32_t clock_every; /* runs between looks at the clock */
-	bool runs_tasks;      /* it does not poll or sleep */
-	bool ran;	      /* something in this tick */
 	uint64_t average_ns;  /* of a run, moving */
 	uint64_t began_ns;    /* when the tick began to run tasks */
 	uint64_t polls_before; /* runs before the tick */
@@ -123,6 +120,9 @@ struct weft__worker_tick {
 				 neither */
 	uint64_t clock_ns;    /* the last look at the clock */
 	uint64_t looked_ns;   /* the last look at another worker */
+	int32_t budget_max;   /* WEFT__TICK_BUDGET, but in tests */
+	bool runs_tasks;      /* it does not poll or sleep */
+	bool ran;	      /* something in this tick */
 };
 
 /* Whether it searches, sleeps, or looks after the others. */
