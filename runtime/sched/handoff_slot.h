@@ -5,15 +5,15 @@
  * worker is late.
  *
  *	task	what is there; stored by the owner alone
- *	claim	nobody's; a helper's mark while it looks; then, if it got the
- *		task, that task, until the owner learns of it
+ *	claim	0; a helper's mark while it looks; then, if the helper got the
+ *		task, that task, until the owner finds out
  *
  *	owner				helper
  *	-----				------
- *	takes: task = other		claim: nobody -> its mark
+ *	takes: task = other		claim: 0 -> its mark
  *	(light barrier)			(heavy barrier)
  *	looks at claim			looks at task
- *	a mark? claim -> nobody		a task? claim: its mark -> that task
+ *	a mark? claim -> 0		a task? claim: its mark -> that task
  *
  * Invariants
  *   O1  Who takes a task sees the other, or the other sees that it is taken;

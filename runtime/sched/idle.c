@@ -9,13 +9,14 @@ void weft__idle_init(struct weft__idle *idle, uint32_t workers)
 	idle->words = (workers + 63) / 64;
 }
 
-/* Clears one set bit of the word, of those in `allowed`; -1 if there is
- * none. */
+/* Clears one bit of the word that is set and in `allowed`.  Returns its worker,
+ * or -1 if there is none. */
 static int idle_clear_one(struct weft__idle *idle, uint32_t word,
 			  uint64_t allowed)
 {
 	for (;;) {
-		/* relaxed: who finds nobody looks once more, in idle_any. */
+		/* relaxed: a caller that finds no bit looks again, in
+		 * idle_any. */
 		uint64_t set = weft__load(&idle->bits[word], relaxed) & allowed;
 		uint64_t bit = set & -set;
 
@@ -28,8 +29,8 @@ static int idle_clear_one(struct weft__idle *idle, uint32_t word,
 	}
 }
 
-/* Any sleeper but worker 0, from a place that moves on; worker 0 last, since it
- * owns the timers. */
+/* Any sleeper but worker 0, from a starting place that moves on; worker 0 last,
+ * since it owns the timers. */
 static int idle_clear_any(struct weft__idle *idle)
 {
 	/* relaxed: only spreads the choice. */
@@ -46,7 +47,7 @@ static int idle_clear_any(struct weft__idle *idle)
 	return idle_clear_one(idle, 0, 1);
 }
 
-/* Of all sleepers the one with the lowest number. */
+/* The sleeper with the lowest number. */
 static int idle_clear_lowest(struct weft__idle *idle)
 {
 	for (uint32_t i = 0; i < idle->words; i++) {
@@ -67,9 +68,10 @@ static bool idle_any(struct weft__idle *idle)
 	return false;
 }
 
-/* Counted first: a worker whose bit is gone may wake by itself at once, and
- * stop searching.  Others meanwhile believe that somebody searches, so one that
- * claims nobody after all, and is the last, looks once more (I3). */
+/* Counted first: a worker whose bit is cleared may immediately wake by itself,
+ * and stop searching.  Meanwhile others believe that a worker searches.  So a
+ * claimer that finds no sleeper after all, and is the last, looks again
+ * (I3). */
 static int idle_claim_by(struct weft__idle *idle,
 			 int (*clear)(struct weft__idle *))
 {
@@ -77,8 +79,8 @@ static int idle_claim_by(struct weft__idle *idle,
 		uint64_t old;
 		int worker;
 
-		/* relaxed: the bit's AND orders it before the sleeper's; who
-		 * else relies on it counts on how it is lowered. */
+		/* relaxed: the bit's AND orders it before the sleeper's; all
+		 * others that rely on it depend on how it is lowered. */
 		weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
 		worker = clear(idle);
 		if (worker >= 0)
@@ -118,7 +120,7 @@ bool weft__idle_search(struct weft__idle *idle)
 
 	if (2 * weft__idle_searching(counts) >= idle->workers)
 		return false;
-	/* relaxed: it lowers it itself; see weft__idle_claim_any. */
+	/* relaxed: the caller lowers it itself; see weft__idle_claim_any. */
 	weft__add(&idle->counts, WEFT__IDLE_SEARCHING, relaxed);
 	return true;
 }
@@ -148,15 +150,15 @@ bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching)
 	/* pairs: [idle.push] */
 	if (weft__or(&idle->bits[worker / 64], bit, seq_cst) & bit)
 		weft__assert(false, "a worker parks that is parked");
-	/* After the bit: who then still counts as searching sees the bit as it
-	 * stops, or looks through the queues.  pairs: [idle.push] */
+	/* After the bit: a worker that still counts as searching then sees the
+	 * bit when it stops, or looks through the queues. pairs: [idle.push] */
 	return weft__idle_searching(weft__load(&idle->counts, seq_cst)) == 0;
 }
 
 bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
 {
 	uint64_t bit = (uint64_t)1 << (worker % 64);
-	/* The old value decides (I1).  pairs: [idle.claim] */
+	/* The old value decides (I1). pairs: [idle.claim] */
 	bool mine = weft__and(&idle->bits[worker / 64], ~bit, acquire) & bit;
 
 	/* pairs: [monitor.retire] */

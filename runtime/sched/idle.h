@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Idle - which workers sleep, which search, and whom a push wakes.
+ * Idle - which workers sleep, which search, and which one a push wakes.
  *
- *	             claim (by who wakes it)
+ *	             claim (by its waker)
  *	   PARKED ---------------------------> SEARCHING --found work--> RUNNING
  *	    ^  ^  '--woken by its own I/O-------------------------------->  |
  *	    |  '------- gives up ---------------'   ^---- searches ---------+
@@ -14,39 +14,40 @@
  * Invariants
  *   I1  `parked` is the number of workers that announced that they park and do
  *       not run again.  Each raises it before its bit is set, and lowers it
- *       itself.  Whoever clears the bit has claimed the worker, or the worker
- *       itself: the old value that the AND returned decides.
+ *       itself.  The thread that clears the bit has claimed the worker; if the
+ *       worker clears it itself, it was not claimed.  The old value that the
+ *       AND returned decides.
  *   I2  `searching` counts the workers that look for work and those on their
- *       way to it because they were claimed.  It is raised for a sleeper by its
- *       claimer, before the bit is cleared: from then on the sleeper may wake,
- *       by itself even, and lower it.  (Found by the model.)
+ *       way to it because they were claimed.  A claimer raises it for the
+ *       sleeper before it clears the bit: from then on the sleeper may wake,
+ *       even by itself, and lower it.  (Found by the model.)  [idle.claim]
  *       [idle.claim]
- *   I3  Whoever lowers `searching` as the last sees to it that nothing is
- *       missed by those who relied on him.  A worker that found work wakes the
- *       next one; one that did not looks through all queues once more, after it
- *       has announced that it parks; a claimer that found nobody looks for
- *       sleepers once more.
+ *   I3  The thread that lowers `searching` to 0 makes sure that nothing is
+ *       missed by those that relied on the searcher.  A worker that found work
+ *       wakes the next one.  A worker that found none looks through all queues
+ *       again, after it has announced that it parks.  A claimer that found no
+ *       sleeper looks for sleepers again.
  *   I4  No push is missed.  A pusher first makes its task visible, then reads
- *       the counts; a parking worker first announces itself, then reads the
- *       queues. Both read-modify-write the counts for that, so the later of the
- *       two acquires what the earlier one did before.  [idle.push]
+ *       the counts.  A parking worker first announces itself, then reads the
+ *       queues.  Both read-modify-write the counts for that, so the later of
+ *       the two acquires what the earlier one did before.  [idle.push]
  *
- * What a push costs: a worker's own push only raises a flag; at the end of the
- * task's run the flag is met by a plain look at the counts, and by the full
- * check of I4 at the end of the tick.  (A missed look is made good within 128
+ * The cost of a push: a worker's own push only raises a flag.  At the end of
+ * the task's run a raised flag causes a plain look at the counts, and at the
+ * end of the tick the full check of I4.  (A missed look is made good within 128
  * runs or 200 us, and costs nothing meanwhile.)
  *
  * Orderings
  *   [idle.push]  counts: the pusher's add of 0, the parker's add, and whatever
  *       comes between, are read-modify-writes of one word, acquire and release:
  *       the queues themselves are read and written relaxed.
- *       seq_cst on counts and bits: a parker sets its bit, then reads the
- *       counts; who stops searching lowers the counts, then reads the bits.  A
+ *       seq_cst on counts and bits: a parker sets its bit, then reads the counts; a
+ *       worker that stops searching lowers the counts, then reads the bits.  A
  *       store followed by a load of another location: acquire and release do
  *       not order that.  Modelled in tests/model/model_idle.c.
  *   [idle.claim]  the claimer's AND of the bit, release -> the sleeper's own,
- *       acquire: that `searching` was raised, before the sleeper lowers it.
- *       One that wakes by itself has met no park word.
+ *       acquire: the claimer's raise of `searching` comes before the sleeper
+ *       lowers it.  A sleeper that wakes by itself has not read the park word.
  */
 #ifndef WEFT_RUNTIME_SCHED_IDLE_H
 #define WEFT_RUNTIME_SCHED_IDLE_H
@@ -81,7 +82,7 @@ static inline uint32_t weft__idle_searching(uint64_t counts)
 
 void weft__idle_init(struct weft__idle *idle, uint32_t workers);
 
-/* A look without order: does that worker sleep, and has nobody claimed it? */
+/* A look without order: does that worker sleep unclaimed? */
 static inline bool weft__idle_listed(struct weft__idle *idle, uint32_t worker)
 {
 	/* relaxed: a hint. */
@@ -89,7 +90,7 @@ static inline bool weft__idle_listed(struct weft__idle *idle, uint32_t worker)
 	       1;
 }
 
-/* A look without order: is there someone to wake, and nobody who searches? */
+/* A look without order: does a worker sleep, and does none search? */
 static inline bool weft__idle_wants_wake(struct weft__idle *idle)
 {
 	/* relaxed: a hint; the full check follows at the end of the tick. */
@@ -102,26 +103,26 @@ static inline bool weft__idle_wants_wake(struct weft__idle *idle)
  * wake (it counts as searching from here on), or -1. */
 int weft__idle_claim(struct weft__idle *idle);
 
-/* The same whether or not somebody searches already: to appoint a monitor. */
+/* The same whether or not a worker searches already: to appoint a monitor. */
 int weft__idle_claim_any(struct weft__idle *idle);
 
-/* Likewise, and of those that sleep it is the one with the lowest number. */
+/* The same, but claims the sleeper with the lowest number. */
 int weft__idle_claim_lowest(struct weft__idle *idle);
 
-/* Asks to search: at most half of the workers may (a brief overshoot is
- * harmless).  False: enough do already. */
+/* Begins to search: at most half of the workers may (a brief overshoot is
+ * harmless).  False: enough search already. */
 bool weft__idle_search(struct weft__idle *idle);
 
-/* Stops searching because work was found.  True: it was the last one; the
- * caller wakes another. */
+/* Stops searching because work was found.  True: the worker was the last one;
+ * the caller wakes another. */
 bool weft__idle_found(struct weft__idle *idle);
 
-/* Announces that the worker parks.  True: it searched and was the last to, or
- * nobody searches: the caller looks through all queues once more. */
+/* Announces that the worker parks.  True: it was the last that searched, or
+ * none searches: the caller looks through all queues again. */
 bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching);
 
-/* The worker runs again.  True: it had been claimed, and counts as searching;
- * false: it woke by itself and is off the list now. */
+/* The worker runs again.  True: it had been claimed, and counts as searching.
+ * False: it woke by itself, and has taken itself off the list. */
 bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker);
 
 void weft__idle_invariants(struct weft__idle *idle);

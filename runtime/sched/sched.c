@@ -25,11 +25,11 @@
 #include "runtime/sched/worker.h"
 #include "runtime/sched/worker_limit.h"
 
-/* How often a busy worker looks at another one. */
+/* The interval at which a busy worker looks at another one. */
 #define LOOK_NS 500000u
 
-/* The interval of the injection queue: its tasks wait for 1 ms at most while a
- * run takes what it takes on average. */
+/* The injection queue's tasks wait for 1 ms at most, as long as each run takes
+ * the average time. */
 enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
 #define INTERVAL_TARGET_NS 1000000u
 #define CLOCK_TARGET_NS 25000u
@@ -38,7 +38,7 @@ enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
  * The tick.
  */
 
-/* Returns the first to run if it is the injection queue's turn. */
+/* Returns the first task to run if it is the injection queue's turn. */
 static struct weft__task *tick_begin(struct weft__worker *worker)
 {
 	struct weft__task *first = NULL;
@@ -47,8 +47,8 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (worker->limit.drained)
-		/* relaxed: likewise. */
+	if (worker->drained)
+		/* relaxed: the same. */
 		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
 	if (worker->runtime->workers_count > 1 &&
@@ -62,15 +62,15 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	worker->limit.stays = false;
 	if (weft__unlikely(worker->limit.gives_way))
 		weft__worker_limit_hand_over(worker, now_ns);
-	/* The runs are timed, not the polling; who comes from a sleep has
-	 * little to poll. */
-	worker->tick.began_ns = worker->wake.woken ? now_ns :
+	/* The runs are timed, not the polling.  After a sleep there is little
+	 * to poll. */
+	worker->tick_ns = worker->woken ? now_ns :
 					  worker->ops->now(worker->runtime);
-	worker->wake.woken = false;
-	worker->tick.clock_ns = worker->tick.began_ns;
-	worker->tick.budget = worker->tick.budget_max;
-	/* A chain through the slot that has used up a tick goes behind the
-	 * others: else it would go on for ever, a tick at a time. */
+	worker->woken = false;
+	worker->clock_ns = worker->tick_ns;
+	worker->budget = worker->tick_budget;
+	/* A chain through the hand-off slot that has used up a tick goes behind
+	 * the others.  Otherwise it would go on for ever, a tick at a time. */
 	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MAX : 0;
 	worker->tick_over = false;
 	worker->tick.ran = false;
@@ -96,8 +96,9 @@ static uint32_t clamp(uint64_t value, uint32_t min, uint32_t max)
 	return value < min ? min : value > max ? max : (uint32_t)value;
 }
 
-/* Moving average of a run's time, 0.1 new and 0.9 old, weighted by how much of
- * a tick's budget the sample stands for; the intervals follow from it. */
+/* Moving average of a run's time, 0.1 new and 0.9 old, weighted with the share
+ * of a tick's budget that the sample stands for.  The intervals follow from
+ * it. */
 static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 			uint32_t runs)
 {
@@ -160,7 +161,8 @@ static void run(struct weft__worker *worker, struct weft__task *task)
 	weft__arrive(worker);
 }
 
-/* First what a task was left for that could not run it itself. */
+/* First the future for which a task was left and which that task could not run
+ * itself. */
 static struct weft__task *next(struct weft__worker *worker)
 {
 	struct weft__task *handed = worker->handed;
@@ -175,7 +177,8 @@ static struct weft__task *next(struct weft__worker *worker)
 static bool shared_work(struct weft__worker *worker)
 {
 	return weft__inject_length(&worker->runtime->inject) ||
-	       /* relaxed: who pushes there writes park_word, [park.token]. */
+	       /* relaxed: a pusher writes park_word afterwards,
+	        * [park.token]. */
 	       weft__load(&worker->inbox, relaxed);
 }
 
@@ -200,14 +203,14 @@ static bool any_work(struct weft__worker *worker)
 	return false;
 }
 
-/* A searcher that stops with work; the last one wakes the next. */
+/* A searcher stops because it found work; the last one wakes the next. */
 static void found(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	worker->wake.searching = false;
-	worker->wake.claimed = false;
-	/* Who pushed while there was a searcher has woken nobody. */
+	worker->searching = false;
+	worker->claimed = false;
+	/* A pusher that saw a searcher has woken no worker. */
 	if (weft__idle_found(&runtime->idle) &&
 	    !weft__worker_limit_suffices(worker) &&
 	    any_work(worker))			 /* mutate: recheck=false */
@@ -222,9 +225,9 @@ static void tick(struct weft__worker *worker)
 		task = weft__pick(worker);
 	else if (worker->notify)
 		weft__tell_peers(worker);
-	/* Woken to search, it found work of its own; that may take long, and
-	 * whoever pushes relies on those that search. */
-	if (task && worker->wake.searching)
+	/* Woken to search, this worker found work of its own.  That may take
+	 * long, and pushers rely on those that search. */
+	if (task && worker->searching)
 		found(worker);
 	while (task) {
 		run(worker, task);
@@ -237,7 +240,7 @@ static void tick(struct weft__worker *worker)
  * Searching and parking.
  */
 
-/* Not who gives way, nor too many at a time. */
+/* False for a worker that gives way, and when enough search already. */
 static bool begin_search(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -249,8 +252,8 @@ static bool begin_search(struct weft__worker *worker)
 	return worker->wake.searching || runtime->workers_count == 1;
 }
 
-/* One round: the shared queue, every other ring from a random one on, the
- * shared queue again. */
+/* One round: the injection queue, every other ring from a random one on, the
+ * injection queue again. */
 static struct weft__task *search(struct weft__worker *worker)
 {
 	uint32_t count = worker->runtime->workers_count;
@@ -270,14 +273,14 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 {
 	if (begin_search(worker))
 		return search(worker);
-	/* In a crowd one that counts as searching may have no processor. */
-	if (!worker->limit.gives_way &&
-	    weft__worker_limit_limits(worker->runtime))
+	/* Under a worker limit one that counts as searching may have no
+	 * processor. */
+	if (!worker->gives_way && weft__worker_limit_limits(worker->runtime))
 		return weft__take_injected(worker);
 	return NULL;
 }
 
-/* Back among the running.  True: only to be the monitor. */
+/* The worker runs again.  True: only to be the monitor. */
 static bool unparked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -293,7 +296,8 @@ static bool unparked(struct weft__worker *worker)
 	return true;
 }
 
-/* After the driver's park: was there a reason, or did the monitor look up? */
+/* After the driver's park: was the worker woken, or does the monitor look at
+ * the others? */
 static void park_end(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
@@ -312,7 +316,8 @@ static void park_end(struct weft__worker *worker)
 		weft__monitor_ran(worker, now_ns);
 }
 
-/* The same, and somebody has to ask for memory again for those who starve. */
+/* The monitor's bound.  While tasks wait for a stack, a shorter one: some
+ * worker has to ask for memory again. */
 static uint64_t sleep_ns(struct weft__worker *worker)
 {
 	uint64_t wait_ns = weft__monitor_wait_ns(worker);
@@ -324,18 +329,18 @@ static uint64_t sleep_ns(struct weft__worker *worker)
 	return weft__stop_wait_ns(worker, wait_ns);
 }
 
-/* It does not sleep after all. */
+/* The worker does not sleep after all. */
 static void park_abort(struct weft__worker *worker)
 {
 	worker->ops->park_abort(worker);
-	/* Who has seen it as one that sleeps may have retired. */
-	if (!unparked(worker) && !worker->wake.watches)
+	/* A monitor that saw this worker as asleep may have retired. */
+	if (!unparked(worker) && !worker->watches)
 		weft__monitor_ran(worker,
 				   worker->ops->now(worker->runtime));
 }
 
-/* Would nobody come to what there is, if this worker slept?  Who gives way has
- * left it to those that run; and a ring's owner, the only one who puts anything
+/* Would work be left to no worker, if this one slept? A worker that gives way
+ * has left it to those that run; and a ring's owner, which alone puts tasks
  * there, is awake. */
 static bool is_forgotten(struct weft__worker *worker)
 {
@@ -344,7 +349,7 @@ static bool is_forgotten(struct weft__worker *worker)
 	return weft__all_parked(worker->runtime) && shared_work(worker);
 }
 
-/* Announces itself, looks once more, and sleeps. */
+/* Announces that it parks, looks once more, and sleeps. */
 static void park(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -353,14 +358,14 @@ static void park(struct weft__worker *worker)
 
 	if (worker->wake.claimed)
 		weft__count(worker, WEFT__N_WAKES_WASTED, 1);
-	worker->wake.claimed = false;
-	worker->wake.searching = false;
-	/* From here on nobody else takes our completions, so none of them is
+	worker->claimed = false;
+	worker->searching = false;
+	/* From here on no other worker takes this one's completions, so none is
 	 * missed between the last look and the sleep. */
 	worker->ops->park_begin(worker);
-	worker->wake.parked = true;
-	worker->tick.ended_ns = 0;
-	/* relaxed: helpers compare it with a clock; 0: need not be helped. */
+	worker->parked = true;
+	worker->ended_ns = 0;
+	/* relaxed: helpers compare it with a clock; 0: it needs no help. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
 	if (last && is_forgotten(worker)) { /* mutate: recheck=false */
@@ -368,7 +373,7 @@ static void park(struct weft__worker *worker)
 		park_abort(worker);
 		return;
 	}
-	/* relaxed: a look; a runtime that stops then writes park_word. */
+	/* relaxed: a look; a runtime that stops later writes park_word. */
 	if (weft__load(&runtime->stopping, relaxed) == WEFT__STOP_NOW ||
 	    /* pairs: [park.token] */
 	    !weft__cas(&worker->park_word, &empty, (uint32_t)WEFT__PARK_SLEEPS,
@@ -394,11 +399,11 @@ bool weft__worker_step(struct weft__worker *worker)
 	    !weft__stop_step(worker))
 		return false;
 	tick(worker);
-	worker->limit.drained = weft__alone(worker);
-	/* Who has run all there was sleeps at once: the call that waits also
-	 * submits what the tasks have queued. */
-	if (worker->tick.ran &&
-	    (!worker->limit.drained || worker->ops->pending(worker) ||
+	worker->drained = weft__alone(worker);
+	/* A worker that has run all it had sleeps immediately: the call that
+	 * waits also submits what the tasks have queued. */
+	if (worker->ran &&
+	    (!worker->drained || worker->ops->pending(worker) ||
 	     weft__stack_wait_any(&runtime->stack_wait)))
 		return true;
 	task = look_elsewhere(worker);

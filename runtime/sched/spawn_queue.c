@@ -4,11 +4,11 @@
 #include "runtime/sched/runtime.h"
 #include "runtime/sched/worker.h"
 
-/* At the turn of the oldest if the ring has not been empty for so many runs. */
+/* FEW oldest tasks a turn if the ring has not been empty for RECENT runs. */
 enum { FEW = 8, RECENT = 4096 };
 
-/* How many are taken in one hold of the lock: by the owner, so that he meets a
- * thief there less often; by a thief, in whose cache none of them is. */
+/* Tasks taken in one hold of the lock.  By the owner: so that it meets a thief
+ * there less often.  By a thief: none of them is in its cache. */
 enum { OWNERS = 16, THIEFS = 64 };
 
 static void spawn_queue_lock(struct weft__worker *worker)
@@ -56,8 +56,8 @@ static struct weft__task *take_newest(struct weft__spawn_queue *queue)
 	return task;
 }
 
-/* Under the lock, if there is one.  Returns the first of at most so many; the
- * rest is linked behind it. */
+/* Under the lock, if there is one.  Returns the first of at most `max` tasks;
+ * the others are linked behind it. */
 static struct weft__task *take_oldest(struct weft__spawn_queue *queue,
 				      uint32_t max)
 {
@@ -75,7 +75,7 @@ static struct weft__task *take_oldest(struct weft__spawn_queue *queue,
 	return first;
 }
 
-/* Puts all but the first into the ring. */
+/* Puts all tasks but the first into the ring. */
 static void ring_rest(struct weft__worker *worker, struct weft__task *first)
 {
 	struct weft__task *task = first ? first->next : NULL;
@@ -112,9 +112,9 @@ struct weft__task *weft__spawn_queue_take(struct weft__worker *worker)
 	return task;
 }
 
-/* Did those that ran since the last turn come to their ends, or at least one in
- * eight?  Then who begins is soon done; and else who began runs again and again
- * while others have not begun. */
+/* Did at least one in eight of the runs since the last turn end a task?  Then
+ * tasks that begin are soon done.  Otherwise those that began run again and
+ * again while others have not begun. */
 static bool others_end(struct weft__worker *worker)
 {
 	struct weft__spawn_queue *queue = &worker->spawn_queue;
@@ -127,14 +127,14 @@ static bool others_end(struct weft__worker *worker)
 	return mostly_end;
 }
 
-/* How many of the oldest have their turn, where `share` could. */
+/* How many of the oldest have their turn, `share` at most. */
 static uint32_t turn_share(struct weft__worker *worker, uint32_t share)
 {
 	struct weft__spawn_queue *queue = &worker->spawn_queue;
 
 	if (!others_end(worker))
 		return share;
-	/* The ring is not empty now and then. */
+	/* The ring has not been empty for long. */
 	if (queue->polls - queue->taken > RECENT)
 		return share < FEW ? share : FEW;
 	if (worker->tick.clock_ns - queue->turn_ns < WEFT__SPAWN_TURN_NS &&

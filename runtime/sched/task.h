@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Task - one record each, in slabs that are never unmapped while the runtime
- * lives.  So a stale pointer or handle may always be looked at, and the
- * generation in its state word tells that it is stale.
+ * Task - one record for each, in slabs that are never unmapped while the
+ * runtime lives.  So a stale pointer or handle may always be read, and the
+ * generation in the state word shows that it is stale.
  *
  * The state word
  *
@@ -16,17 +16,20 @@
  *	              |  '-------- wake, cancel, expire -----'
  *	              '--- return ---> DONE ---> FREE (generation + 1)
  *
- *	PARKED	  nobody runs or links it; whoever clears the flag queues it
+ *	PARKED	  no worker runs it, no queue links it; the waker that clears
+ *		  the flag queues it
  *	NOTIFIED  a wake met it RUNNABLE; the next suspend only clears the flag
  *	DONE	  it has returned; its result is set
  *	JOINED	  the scope's owner waits for it, or for a root task a thread;
  *		  but see J2 in switch.h
- *	DROPPED	  nobody will ask for the result; with DONE the record is free
- *	CANCELLED, EXPIRED	it is to be interrupted: for good / while a
+ *	DROPPED	  no caller will ask for the result; with DONE the record is
+ *		  free
+ *	CANCELLED, EXPIRED	its waits are interrupted: for good / while a
  *			  deadline of a block has passed
- *	SHIELDED  not now
- *	GIVEN_UP  the runtime ended without it: no thread waits for it any more
- *	FUTURE	  it has no stack but a poll function; see future.h
+ *	SHIELDED  its waits are not interrupted now
+ *	GIVEN_UP  the runtime ended before the task: no thread waits for it
+ *		  any more
+ *	FUTURE	  it has a poll function instead of a stack; see future.h
  *
  *   T1  A task is queued, or runs, if and only if it is neither PARKED nor DONE
  *       nor FREE; however many wakers race, the one that clears PARKED queues
@@ -34,19 +37,19 @@
  *   T2  PARKED is set after leaving the task's stack, by the worker that left
  *       it; so no other can resume a stack still in use.
  *   T3  Every wake is a read-modify-write, even one that finds the task
- *       RUNNABLE: it leaves NOTIFIED.  A waker that merely looked could have
- *       its earlier writes missed by the suspend that follows.
- *   T4  Wakes name the generation.  A late one meets another generation and is
- *       dropped, or the same task in a later wait, which rechecks what it waits
- *       for: a wake is a hint, and every wait is a loop.
+ *       RUNNABLE: it leaves NOTIFIED.  If a waker merely looked, the suspend
+ *       that follows could miss the waker's earlier writes.
+ *   T4  Wakes name the generation.  A late wake meets another generation and is
+ *       dropped, or meets the same task in a later wait, and the task checks
+ *       again what it waits for: a wake is a hint, and every wait is a loop.
  *
  * Orderings
  *   [task.wake]  wake RMW release -> suspend RMW acquire, or -> the run that
- *       follows, through the queue: what the waker wrote is seen by the task.
+ *       follows, through the queue: the task sees what the waker wrote.
  *   [task.done]  completion RMW release -> join RMW acquire: the result.  (An
- *       owner in `joining` gets it through the slot, or the queue.)
+ *       owner in `joining` gets it through the hand-off slot, or the queue.)
  *   [task.free]  new generation, store release -> acquire of a join that meets
- *       it: what the old task left.
+ *       it: what the old task wrote.
  *   [task.chunk]  `used` store release -> load acquire: the chunk of an index,
  *       and that its records are blank.
  */
@@ -79,19 +82,21 @@ struct weft_within;
 #define WEFT__GIVEN_UP ((uint64_t)1 << 10)
 #define WEFT__GENERATION ((uint64_t)1 << 32)
 
-/* Arguments up to this size are kept in the record, and states of futures up to
- * that. */
+/* Arguments up to the first size, and states of futures up to the second, are
+ * kept in the record. */
 #define WEFT__ARG_INLINE_BYTES 32
 #define WEFT__STATE_INLINE_BYTES 24
 
-/* Owner: the worker that runs or last queued it, unless a line says other. */
+/* Owner: the worker that runs the task or last queued it, unless a line says
+ * other. */
 struct weft__task {
-	/* What a dispatch touches. */
+	/* Touched by a dispatch. */
 	weft__atomic(uint64_t) state;
 	union {
-		struct weft__task *next; /* the queue or list that links it; of
-					    one in `joining`: what it joins */
-		uint64_t reason; /* of one that is PARKED: see wait_reason.h */
+		struct weft__task *next; /* the queue or list that links it; for
+					    a task in `joining`: what it
+					    joins */
+		uint64_t reason; /* while it is PARKED: see wait_reason.h */
 	};
 	struct weft__task *ahead; /* see base/ahead.h */
 	union {
@@ -100,10 +105,10 @@ struct weft__task {
 		struct weft__task
 			*older; /* before its first; see spawn_queue.h */
 	};
-	struct weft__stack *stack; /* NULL until its first run; of a future
-				      for ever */
+	struct weft__stack *stack; /* NULL until its first run; always NULL for
+				      a future */
 	weft_fn fn;
-	struct weft_scope *scope; /* that it belongs to */
+	struct weft_scope *scope; /* the scope it belongs to */
 	uint32_t index;		  /* immutable: its place in the slabs */
 	uint16_t pin;		  /* worker + 1 it is pinned to, or 0 */
 	union {
@@ -112,13 +117,13 @@ struct weft__task {
 	};
 	weft__atomic(uint8_t) flags; /* WEFT__TASK_* */
 
-	/* What starting and ending touch. */
+	/* Touched by starting and ending. */
 	struct weft__task *handle_next; /* scope's list of handles */
 	struct weft__task **handle_link;
 	const char *name;
 	union {
 		uint64_t deadline_ns; /* inherited from where it was started */
-		uint64_t since_ns; /* of a future, whose deadlines are in its
+		uint64_t since_ns; /* for a future, whose deadlines are in its
 				      room: when it began */
 	};
 	union {
@@ -129,14 +134,15 @@ struct weft__task {
 		};
 		struct {
 			unsigned char state_inline[WEFT__STATE_INLINE_BYTES];
-			struct weft__future_room *room; /* of a future; NULL:
+			struct weft__future_room *room; /* for a future; NULL:
 							   not needed so far */
 		};
-		int64_t result; /* from its end on */
+		int64_t result; /* after its end */
 	};
 
-	/* What waiting touches, and no task that merely runs. */
-	weft__atomic(uint64_t) op; /* in flight: see io/request/op.h */
+	/* Touched by waiting, not by a task that merely runs. */
+	weft__atomic(
+		uint64_t) op; /* operation in flight: see io/request/op.h */
 	union {
 		/* The words of io/, which knows what they are: see
 		 * io/request/op_record.h.  A task has the first three. */
@@ -150,11 +156,34 @@ struct weft__task {
 		};
 		/* Of a future: what it awaits, where that is not io's. */
 		struct {
-			uint64_t await_words[3];
-			uint64_t await_call;   /* blank between two calls */
-			uint64_t await_reason; /* see wait_reason.h */
+			uint64_t op_words[3];
+			/* For a future, within one call; blank between two. */
+			union {
+				uint64_t op_call;
+				struct {
+					/* The count of closes of the number
+					 * when the call began, see
+					 * io/request/call.h; for a future that
+					 * closes: whether it has an entry. */
+					uint8_t op_closes;
+					/* The call begins in its next turn. */
+					bool op_begins;
+					/* For a future that connects: the last
+					 * step done, and the number of
+					 * tries. */
+					uint8_t connect_step;
+					union {
+						uint16_t connect_tries;
+						/* For others: the events they
+						 * wait for; see
+						 * io/await_socket.c. */
+						uint32_t op_asks;
+					};
+				};
+			};
+			uint64_t op_reason; /* see wait_reason.h */
 		};
-		/* Of a future that sleeps: an alarm, but for its last word. */
+		/* For a future that sleeps: an alarm without its last word. */
 		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];
 	};
 	struct weft__task *sibling_next; /* under the scope's lock */
@@ -163,7 +192,7 @@ struct weft__task {
 
 _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 
-/* What a future waits for; less than the class of any stack. */
+/* What a future waits for; smaller numbers than the class of any stack. */
 enum weft__awaits {
 	WEFT__AWAITS_BEGIN, /* it never ran */
 	WEFT__AWAITS_NOTHING,
@@ -173,17 +202,17 @@ enum weft__awaits {
 	WEFT__AWAITS_OP,
 	WEFT__AWAITS_ACCEPT,
 	WEFT__AWAITS_CONNECT,
-	WEFT__AWAITS_GRANT, /* in the queue of a channel or its like */
-	/* One that closes a descriptor, in this order: */
-	WEFT__AWAITS_OTHERS, /* what others wait for on it has to end; */
+	WEFT__AWAITS_GRANT, /* in the queue of a channel or the like */
+	/* A future that closes a descriptor, in this order: */
+	WEFT__AWAITS_OTHERS, /* the end of what others wait for on it; */
 	WEFT__AWAITS_NUMBER, /* the kernel's turn; */
 	WEFT__AWAITS_CLOSE,
-	WEFT__AWAITS_LATE, /* what came meanwhile has to end, too */
+	WEFT__AWAITS_LATE, /* the end of what came meanwhile */
 	WEFT__AWAITS_END,  /* nothing any more: its function has returned */
 	WEFT__AWAITS_MANY,
 };
 
-/* Its name, for messages. */
+/* The task's name, for messages. */
 static inline const char *weft__task_label(const struct weft__task *task)
 {
 	return task->name ? task->name : "unnamed";
@@ -191,26 +220,27 @@ static inline const char *weft__task_label(const struct weft__task *task)
 
 static inline bool weft__task_is_future(struct weft__task *task)
 {
-	/* relaxed: does not change while it lives. */
+	/* relaxed: the flag does not change while the task lives. */
 	return weft__load(&task->state, relaxed) & WEFT__FUTURE;
 }
 
-/* It never ran. */
+/* Has the task never run? */
 static inline bool weft__task_never_ran(const struct weft__task *task)
 {
 	return !task->stack &&
 	       (uint8_t)(task->awaits - 1) >= WEFT__AWAITS_MANY - 1;
 }
 
-/* flags; written before the task is queued, then by the task alone. */
-#define WEFT__TASK_HANDLE (1u << 0)   /* somebody holds a handle */
+/* The bits of `flags`; written before the task is queued, then by the task
+ * alone. */
+#define WEFT__TASK_HANDLE (1u << 0)   /* a handle exists */
 #define WEFT__TASK_ARG_HEAP (1u << 1) /* the argument is in arg_heap */
 #define WEFT__TASK_PIN (1u << 2)      /* stays on the worker that runs it */
 #define WEFT__TASK_RAW_ARG (1u << 3)  /* arg_heap is the argument itself */
-#define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it; who opens a
-					 scope of his own is */
+#define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it; a task that
+					 opens a scope is */
 #define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
-#define WEFT__TASK_TOLD (1u << 6)     /* its scope wants to hear of its end */
+#define WEFT__TASK_TOLD (1u << 6)     /* its scope is informed of its end */
 #define WEFT__TASK_LOCALS (1u << 7)   /* see task_local.c */
 
 static inline unsigned weft__task_flags(struct weft__task *task,
@@ -237,7 +267,7 @@ static inline void weft__task_mark(struct weft__task *task, unsigned flags)
 	weft__task_flags_set(task, weft__task_flags(task, ~0u) | flags);
 }
 
-/* What a dispatch and a start touch; of NULL nothing. */
+/* Fetches what a dispatch and a start touch; nothing for NULL. */
 static inline void weft__task_prefetch(struct weft__task *task)
 {
 	uintptr_t at = (uintptr_t)task;
@@ -246,7 +276,8 @@ static inline void weft__task_prefetch(struct weft__task *task)
 	__builtin_prefetch((void *)(at + WEFT__LINE_BYTES), 1);
 }
 
-/* Its stack: what the switch to it and the first returns read. */
+/* Fetches what the switch to the task and its first returns read of its
+ * stack. */
 static inline void weft__task_prefetch_stack(struct weft__task *task)
 {
 	char *sp = task->sp;
@@ -268,8 +299,8 @@ static inline bool weft__state_is(uint64_t state, uint64_t id)
 	return (state >> 32) == (id >> 32);
 }
 
-/* That of the next life, before it begins.  Never generation 0, with which an
- * id could be 0. */
+/* The state of the record's next life, before that begins.  Never generation 0,
+ * with which an id could be 0. */
 static inline uint64_t weft__state_next(uint64_t state)
 {
 	uint64_t next = (state & ~(WEFT__GENERATION - 1)) + WEFT__GENERATION;
@@ -277,7 +308,7 @@ static inline uint64_t weft__state_next(uint64_t state)
 	return (next ? next : WEFT__GENERATION) | WEFT__FREE;
 }
 
-/* A task whose waits are to be given up. */
+/* Are the task's waits to be given up? */
 static inline bool weft__state_interrupted(uint64_t state)
 {
 	return (state & (WEFT__CANCELLED | WEFT__EXPIRED)) &&
@@ -285,7 +316,8 @@ static inline bool weft__state_interrupted(uint64_t state)
 }
 
 /*
- * The protocol of the state word; who queues the task is up to the caller.
+ * The protocol of the state word; the caller decides which worker gets the
+ * task.
  */
 
 /* Wakes, and sets flags (CANCELLED, EXPIRED) that stay.  True: the caller
@@ -333,10 +365,10 @@ static inline bool weft__task_park(struct weft__task *task)
 	return !(old & WEFT__NOTIFIED);
 }
 
-/* The task has returned, its result is stored.  The old word tells whether
- * somebody waits (JOINED), or the record is to be freed (DROPPED).  An add sets
- * the flag, which was clear: on x86-64 it is half the price of an or whose old
- * value is wanted. */
+/* The task has returned, its result is stored.  The old word shows whether its
+ * end is waited for (JOINED), or the record is to be freed (DROPPED).  An add
+ * sets the flag, which was clear: on x86-64 it costs half as much as an or
+ * whose old value is used. */
 static inline uint64_t weft__task_finish(struct weft__task *task)
 {
 	/* pairs: [task.done] */
@@ -344,16 +376,16 @@ static inline uint64_t weft__task_finish(struct weft__task *task)
 }
 
 /* The scope's owner waits for the task from here on, and counts its end.  The
- * old word tells whether it is DONE already; then its end is counted. */
+ * old word shows whether it is DONE already; then its end is counted. */
 static inline uint64_t weft__task_join(struct weft__task *task)
 {
 	/* pairs: [task.done] */
 	return weft__add(&task->state, WEFT__JOINED, acquire);
 }
 
-/* The same for an owner that waits already: one that is switched to what it
- * joins first has nothing marked.  False: the task has ended, and was not told;
- * its end is counted. */
+/* The same for an owner that waits already: an owner that switches to the task
+ * that it joins has marked nothing before.  False: the task has ended without
+ * informing the owner; its end is counted. */
 static inline bool weft__task_join_late(struct weft__task *task)
 {
 	if (!(weft__task_join(task) & WEFT__DONE))
@@ -363,8 +395,8 @@ static inline bool weft__task_join_late(struct weft__task *task)
 	return false;
 }
 
-/* The task has returned, and its worker has the owner that waits for it in its
- * hands: nobody else asks for flags, and one that is set meanwhile may be lost.
+/* The task has returned, and its worker holds the owner that waits for it: no
+ * other thread asks for flags, and a flag that is set meanwhile may be lost.
  */
 static inline void weft__task_finish_joined(struct weft__task *task)
 {
@@ -378,16 +410,16 @@ static inline void weft__task_finish_joined(struct weft__task *task)
 		    relaxed);
 }
 
-/* The owner gives the wait up.  The old word tells whether the task is DONE;
- * then its end is the owner's to count all the same. */
+/* The owner gives the wait up.  The old word shows whether the task is DONE;
+ * then the owner counts its end all the same. */
 static inline uint64_t weft__task_unjoin(struct weft__task *task)
 {
 	/* pairs: [task.done] */
 	return weft__sub(&task->state, WEFT__JOINED, acquire);
 }
 
-/* Wakes threads that wait for DONE on the flags' half of the state word, which
- * is never unmapped. */
+/* Wakes threads that wait for DONE on the half of the state word that has the
+ * flags; it is never unmapped. */
 void weft__task_wake_threads(struct weft__task *task);
 
 void weft__task_arg_free(struct weft__task *task);
@@ -411,7 +443,7 @@ static inline struct weft__task *weft__task_living(struct weft_runtime *runtime,
 
 	if (!task)
 		return NULL;
-	/* relaxed: a look; who does something to it decides by a CAS. */
+	/* relaxed: a look; a caller that changes the state decides by a CAS. */
 	*ret_state = weft__load(&task->state, relaxed);
 	if (!weft__state_is(*ret_state, id) ||
 	    (*ret_state & (WEFT__DONE | WEFT__FREE)))
@@ -419,8 +451,9 @@ static inline struct weft__task *weft__task_living(struct weft_runtime *runtime,
 	return task;
 }
 
-/* What runtime/sched/task_pool.h cannot do from a worker's own list: a new
- * record, or -errno; one record given back; half of a full list. */
+/* The cases that a worker's own list (runtime/sched/task_pool.h) does not
+ * cover: a new record, or -errno; one record given back; half of a full list
+ * given back. */
 struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 				    struct weft__worker *worker);
 void weft__task_give_back(struct weft_runtime *runtime,

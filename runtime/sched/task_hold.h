@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hold - looking at a task that waits, while nobody can run it.
+ * Hold - looking at a task that waits, while no worker can run it.
  *
- *	who looks			    who wakes
- *	---------			    ---------
+ *	the holder			    a waker
+ *	----------			    -------
  *	clears PARKED, and so		    finds it not PARKED:
- *	has the task in his hands	    leaves NOTIFIED, goes on
+ *	holds the task			    leaves NOTIFIED, goes on
  *	  ... reads ...
  *	parks it, or, since it is
  *	NOTIFIED, queues it

@@ -4,8 +4,8 @@
  * channel or the like.  The waiter lies on the stack of the task or thread that
  * waits, so no wait allocates.
  *
- *	who waits		    who has something for it
- *	---------		    ------------------------
+ *	the waiter		    the caller that grants
+ *	----------		    ----------------------
  *	lock, cannot have it,
  *	queue itself, unlock
  *	weft__waiter_wait()	    lock, weft__waiters_take(), unlock
