@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Driver - all that the scheduler asks of the outside.
+ * Driver - everything that the scheduler needs from the outside.
  *
- * io/ provides one over io_uring, tests/ one with virtual time and no kernel.
- * The scheduler names no kernel interface but threads.
+ * io/ provides a driver over io_uring, tests/ one with virtual time and no
+ * kernel.  The scheduler names no kernel interface but threads.
  *
- * What a driver does with the scheduler: it makes tasks ready (weft__wake of
- * runtime/sched/worker.h), always from a worker, never while it holds a lock.
+ * A driver makes tasks ready (weft__wake of runtime/sched/worker.h), always on
+ * a worker, and never while it holds a lock.
  */
 #ifndef WEFT_RUNTIME_SCHED_DRIVER_H
 #define WEFT_RUNTIME_SCHED_DRIVER_H
@@ -31,19 +31,20 @@ enum weft__alarm_kind {
 
 /* One pending point in time, embedded in what waits for it. */
 struct weft__alarm {
-	uint64_t node[4]; /* the timer folder's own, under its lane's lock */
-	uint32_t shard;	  /* that holds it; set by arm */
+	uint64_t node[4]; /* the timer folder's own, under its shard's lock */
+	uint32_t shard;	  /* the shard that holds it; set by arm */
 	uint8_t kind;	  /* enum weft__alarm_kind */
-	uint8_t armed;	  /* by whom it was armed, until disarmed: owner only */
+	uint8_t armed;	  /* set while it is armed: owner only */
 	weft__atomic(uint8_t) fired; /* the timer folder's */
-	uint8_t early; /* the owner's: it is set for less than was asked for */
-	uint64_t task; /* id of the task it is for; a FUTURE's ends before it */
+	uint8_t early; /* the owner's: it is set to an earlier time than asked
+			  for */
+	uint64_t task; /* id of the task it is for; a FUTURE has no such word */
 };
 
 #define WEFT__ALARM_FUTURE_BYTES offsetof(struct weft__alarm, task)
 
 enum weft__park_result {
-	WEFT__PARK_WOKEN,   /* woken, or something completed, or time passed */
+	WEFT__PARK_WOKEN,   /* woken, something completed, or the time passed */
 	WEFT__PARK_PENDING, /* a stepping driver: step the worker again when it
 			       is due; nothing was waited for */
 };
@@ -51,38 +52,39 @@ enum weft__park_result {
 struct weft__driver_ops {
 	const char *name;
 
-	/* Once a runtime, after its workers exist and before they run; after
-	 * they have left their loops.  -errno from open. */
+	/* Each is called once for a runtime: open after its workers exist and
+	 * before they run, close after they have left their loops.  open returns
+	 * 0 or -errno. */
 	int (*open)(struct weft_runtime *runtime, const struct weft_opts *opts);
 	void (*close)(struct weft_runtime *runtime);
 
 	uint64_t (*now)(struct weft_runtime *runtime);
 
 	/* The alarm goes off at deadline_ns or later, never earlier.  disarm
-	 * returns true if it had not; after it the alarm's memory is free and
-	 * nothing refers to it. */
+	 * returns true if the alarm had not gone off; after disarm its memory
+	 * is free and nothing refers to it. */
 	void (*arm)(struct weft__worker *worker, struct weft__alarm *alarm,
 		    uint64_t deadline_ns);
 	bool (*disarm)(struct weft_runtime *runtime, struct weft__alarm *alarm);
 
-	/* The start of a tick: time (worker 0), then what the worker's tasks
-	 * queued is submitted and its completions are made ready.  Never waits.
-	 * now_ns is the time just read. */
+	/* The start of a tick: advances the timers (worker 0), submits what the
+	 * worker's tasks queued, and makes ready the tasks whose operations
+	 * completed.  Never waits.  now_ns is the time just read. */
 	void (*poll)(struct weft__worker *worker, uint64_t now_ns);
 
-	/* Would a poll make anything ready, at the time that the tick ended?
-	 * An estimate. */
+	/* Would a poll make a task ready, at the time that the tick ended?  An
+	 * estimate. */
 	bool (*pending)(struct weft__worker *worker);
 
 	/* `late` has not been seen for a while: does what its poll would do.
-	 * Returns how many tasks that made ready. */
+	 * Returns the number of tasks made ready. */
 	unsigned (*help)(struct weft__worker *worker, struct weft__worker *late,
 			 uint64_t now_ns);
 
-	/* Parking.  begin makes sure that nobody else takes this worker's
-	 * completions from here on.  Then either abort, or park: submits what
-	 * is queued, waits for a completion, a wake, or wait_ns (worker 0: or
-	 * the next alarm), and makes ready what completed. */
+	/* Parking.  park_begin makes sure that no other worker takes this
+	 * worker's completions from here on.  Then either park_abort, or park:
+	 * submits what is queued, waits for a completion, a wake, or wait_ns
+	 * (worker 0: or the next alarm), and makes ready what completed. */
 	void (*park_begin)(struct weft__worker *worker);
 	void (*park_abort)(struct weft__worker *worker);
 	enum weft__park_result (*park)(struct weft__worker *worker,
@@ -92,23 +94,24 @@ struct weft__driver_ops {
 	 * same runtime, or NULL on a foreign thread. */
 	void (*wake)(struct weft__worker *from, struct weft__worker *to);
 
-	/* The worker's thread, which calls this, is the monitor from here on:
-	 * however others compute, it should run as soon as it wakes.  Or it no
-	 * longer is, and runs tasks.  May be told what it knows. */
+	/* Called on the worker's thread, which is the monitor from here on:
+	 * however much others compute, it should run as soon as it wakes.  With
+	 * `watches` false it no longer is, and runs tasks.  The call may repeat
+	 * what the driver knows. */
 	void (*watch)(struct weft__worker *worker, bool watches);
 
-	/* How long the worker's thread, which calls this, has so far waited for
-	 * a processor while it could run.  Never less than before; 0 if that
-	 * cannot be told. */
+	/* The time for which the worker's thread, which makes this call, has so
+	 * far waited for a processor while it could run.  Never less than
+	 * before; 0 if that cannot be measured. */
 	uint64_t (*waited)(struct weft__worker *worker);
 
-	/* How long the processors of this machine have had nothing to do so
-	 * far, all together.  From a worker; 0 if that cannot be told. */
+	/* The idle time of all processors of this machine so far, added up.
+	 * Called on a worker; 0 if that cannot be measured. */
 	uint64_t (*cpu_idle)(struct weft_runtime *runtime);
 
-	/* What a task waits for that was suspended for weft__reason_number() of
-	 * that: words that follow "waits", as snprintf() writes them.  From any
-	 * thread.  NULL, if it has no such reasons. */
+	/* Describes what a task waits for whose reason is weft__reason_number()
+	 * of `number`: words that follow "waits", as snprintf() writes them.
+	 * From any thread.  NULL if the driver has no such reasons. */
 	int (*describe)(uint64_t number, char *ret_text, size_t bytes);
 
 	/* A seed for the choice of victims. */

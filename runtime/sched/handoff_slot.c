@@ -15,7 +15,7 @@ struct weft__task *weft__handoff_slot_settle(struct weft__handoff_slot *slot,
 	 * this one. */
 	if (claim != (uintptr_t)taken)
 		return taken;
-	/* relaxed: likewise. */
+	/* relaxed: the same. */
 	weft__store(&slot->claim, (uintptr_t)0, relaxed);
 	return NULL;
 }

@@ -21,7 +21,6 @@
  *       way to it because they were claimed.  A claimer raises it for the
  *       sleeper before it clears the bit: from then on the sleeper may wake,
  *       even by itself, and lower it.  (Found by the model.)  [idle.claim]
- *       [idle.claim]
  *   I3  The thread that lowers `searching` to 0 makes sure that nothing is
  *       missed by those that relied on the searcher.  A worker that found work
  *       wakes the next one.  A worker that found none looks through all queues
@@ -41,10 +40,10 @@
  *   [idle.push]  counts: the pusher's add of 0, the parker's add, and whatever
  *       comes between, are read-modify-writes of one word, acquire and release:
  *       the queues themselves are read and written relaxed.
- *       seq_cst on counts and bits: a parker sets its bit, then reads the counts; a
- *       worker that stops searching lowers the counts, then reads the bits.  A
- *       store followed by a load of another location: acquire and release do
- *       not order that.  Modelled in tests/model/model_idle.c.
+ *       seq_cst on counts and bits: a parker sets its bit, then reads the
+ *       counts; a worker that stops searching lowers the counts, then reads the
+ *       bits.  A store followed by a load of another location: acquire and
+ *       release do not order that.  Modelled in tests/model/model_idle.c.
  *   [idle.claim]  the claimer's AND of the bit, release -> the sleeper's own,
  *       acquire: the claimer's raise of `searching` comes before the sleeper
  *       lowers it.  A sleeper that wakes by itself has not read the park word.

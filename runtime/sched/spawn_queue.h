@@ -30,7 +30,6 @@
  *       announces itself by one, then reads `count`.  So either the parker
  *       reads what was written, though relaxed, or the pusher finds the parker.
  *       [idle.push]
- *       [idle.push]
  *
  * Modelled in tests/model/model_spawn_queue.c.
  */

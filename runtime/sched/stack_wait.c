@@ -3,7 +3,7 @@
 
 #include "runtime/sched/switch.h"
 
-/* Requests for memory in a go: they may be for stacks of several sizes. */
+/* Requests for memory at a time: they may be for stacks of several sizes. */
 enum { TRIES = 8 };
 
 static void wake_others(struct weft__worker *worker)
@@ -30,7 +30,8 @@ void weft__stack_wait_add(struct weft__worker *worker, struct weft__task *task)
 		wake_others(worker);
 }
 
-/* The oldest, if this worker has a stack or it is time to ask for memory. */
+/* Takes the oldest task, if this worker has a stack or it is time to ask for
+ * memory. */
 static struct weft__task *stack_wait_take(struct weft__worker *worker,
 				       uint64_t now_ns, bool *asks)
 {
@@ -59,7 +60,7 @@ void weft__stack_wait_serve(struct weft__worker *worker, uint64_t now_ns)
 
 	while (room-- && tries < TRIES &&
 	       (task = stack_wait_take(worker, now_ns, &asks)))
-		if (weft__bind(worker, task)) /* else it waits on */
+		if (weft__bind(worker, task)) /* else it waits again */
 			weft__push(worker, task);
 		else
 			tries++;

@@ -11,19 +11,20 @@
  *	NOTIFIED, queues it
  *
  * Invariants
- *   H1  As with a wake (T1), of all that want to clear PARKED one does: he, and
- *       no other, parks the task again or queues it.
- *   H2  Meanwhile its stack stays as it is, and whatever the call needs that it
- *       waits in: nothing of a wait ends but by the task's own running.
- *   H3  No wake is lost.  The one that finds the task held leaves NOTIFIED, and
- *       who holds it queues it.  So a hold must be short.
- *   H4  Who holds a task takes no more than what wakers may take: the locks of
- *       objects, under which nobody waits for a task.
+ *   H1  As with a wake (T1), exactly one of all that try to clear PARKED does
+ *       it: that one alone parks the task again or queues it.
+ *   H2  During the hold the task's stack does not change, nor does anything
+ *       that the call it waits in needs: a wait ends only when the task itself
+ *       runs.
+ *   H3  No wake is lost.  A wake that finds the task held leaves NOTIFIED, and
+ *       the holder queues the task.  So a hold must be short.
+ *   H4  The holder of a task takes only those locks that wakers may take: the
+ *       locks of objects, under which no thread waits for a task.
  *
  * Orderings
  *   [task.hold]  the park's RMW release -> hold RMW acquire: the stack, and the
- *       reason.  What is read is not written before the task runs again, which
- *       comes after the release of weft__task_park(): [task.wake].
+ *       reason.  What the holder reads is not written before the task runs
+ *       again, which comes after the release of weft__task_park(): [task.wake].
  */
 #ifndef WEFT_RUNTIME_SCHED_TASK_HOLD_H
 #define WEFT_RUNTIME_SCHED_TASK_HOLD_H
@@ -47,7 +48,7 @@ static inline bool weft__task_hold(struct weft__task *task,
 	return true;
 }
 
-/* Lets it go.  `here` is the calling worker, or NULL. */
+/* Ends the hold. `here` is the calling worker, or NULL. */
 static inline void weft__task_release(struct weft_runtime *runtime,
 				      struct weft__worker *here,
 				      struct weft__task *task)

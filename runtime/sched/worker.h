@@ -10,14 +10,14 @@
  *	                              (injection queue) --share--> ring
  *
  * One queue in age: while a worker has overflow outstanding, its new local work
- * goes to the outbound ring, behind what it has in the injection queue; its
- * ring refills from there, and from the outbound ring when the injection queue
- * is empty.  So old work is never overtaken by new, whatever overflows.
+ * goes to the outbound ring, behind the worker's tasks in the injection queue.
+ * Its ring refills from there, and from the outbound ring when the injection
+ * queue is empty.  So new work never overtakes old, whatever overflows.
  *
- * Tasks that never ran are another matter: a task that starts a hundred
- * thousand others must not put the timers and completions of those that run
- * behind all of them.  They fill half of the ring, and then a list of their
- * own: spawn_queue.h.
+ * Tasks that never ran are kept apart: a task that starts a hundred thousand
+ * others must not put the timers and completions of running tasks behind all of
+ * them.  They fill half of the ring, and then a list of their own:
+ * spawn_queue.h.
  *
  * Between two runs a worker counts down one fuse, which stands for all that is
  * looked at less often: the budget of 128 runs a tick, the interval of the
@@ -42,30 +42,31 @@ enum {
 	WEFT__TICK_BUDGET = 128, /* runs a tick */
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
 	WEFT__LIFO_MAX = 3,	 /* runs in a row out of the slot */
-	WEFT__SPILL = 128,	 /* tasks moved at once, at most */
-	WEFT__SPAWN_RING_MAX = 128,	 /* ring's length up to which tasks that
-				    never ran enter it */
+	WEFT__SPILL = 128,	 /* tasks moved at a time, at most */
+	WEFT__SPAWN_RING_MAX = 128,	 /* tasks that never ran enter a ring up
+				    to that length */
 	WEFT__HARVEST_MAX = 192,
 	WEFT__HARVEST_MIN = 16,
 	WEFT__FREE_TASKS_MAX = 512,
 	WEFT__FREE_TASKS_BATCH = 256,
-	/* A limit of tasks less than that for each worker is small: what they
-	 * would keep counts. */
+	/* A limit of fewer tasks than that for each worker is small: then the
+	 * tasks that workers would keep matter. */
 	WEFT__TASKS_SMALL = 8192,
 };
 
 #define WEFT__TICK_NS 200000u	   /* a tick ends after that */
-#define WEFT__WAKE_NS 50000u	   /* a push is told to peers after that */
-#define WEFT__LATE_NS 1000000u	   /* an owner not seen for that is helped */
+#define WEFT__WAKE_NS 50000u	   /* a push is reported to peers after that */
+#define WEFT__LATE_NS 1000000u	   /* an owner not seen for that time is
+				      helped */
 #define WEFT__QUIET_NS 100000000u  /* the monitor retires after that */
 
-/* What is to be done about the task that was left. */
+/* How the task that was left is dealt with. */
 enum weft__left {
 	WEFT__LEFT_NOTHING,
 	WEFT__LEFT_YIELD, /* queue it */
 	WEFT__LEFT_PARK,  /* it waits */
 	WEFT__LEFT_JOIN,  /* it waits for the task that runs now */
-	WEFT__LEFT_DONE,  /* only its stack is left */
+	WEFT__LEFT_DONE,  /* it has ended; its stack is freed */
 };
 
 /* The counters of weft_worker_stats, in its order.  One writer each. */
@@ -159,23 +160,24 @@ struct weft__worker_caches {
 struct weft__worker {
 	/* Owner only, touched at each switch. */
 	struct weft__task *current;	/* NULL: the scheduler itself runs */
-	struct weft__task *polled;	/* the future that runs; then there is
-					   no current */
+	struct weft__task *polled;	/* the future that runs; current is NULL
+					   then */
 	void *polled_from;		/* the frame that calls it */
-	struct weft__task *handed; /* a future that a task was to be left
-				      for: the scheduler runs it next */
+	struct weft__task *handed; /* the future for which a task was left: the
+				      scheduler runs it next */
 	struct weft__task *left;	/* the task that was just left */
-	struct weft__stack *left_stack; /* of one that is done */
+	struct weft__stack *left_stack; /* of a task that has ended */
 	uint32_t left_how;		/* enum weft__left */
 	int32_t fuse;	   /* runs until the next look around */
-	int32_t fuse_set;  /* what it was set to */
-	int32_t ops_left;  /* ready operations this run may still do */
+	int32_t fuse_set;  /* the value it was set to */
+	int32_t ops_left;  /* ready operations left in this run */
 	uint32_t lifo_run; /* runs in a row out of the slot */
-	bool notify;	   /* pushed to the ring, peers not told */
+	bool notify;	   /* pushed to the ring, not yet reported to peers */
 	bool unfenced;	   /* pushed since the last full check */
-	bool overflow;	   /* older work of ours is in the injection queue */
-	bool backlog;	   /* something of ours is there, or in outbound, or
-			      has never run and is in fresh */
+	bool overflow;	   /* older work of this worker is in the injection
+			      queue */
+	bool backlog;	   /* work of this worker is there, in outbound, or in
+			      spawn_queue */
 	bool tick_over;	   /* the budget of the tick is spent */
 	bool fenced; /* immutable: no heavy barriers; handoff_slot.h */
 	void *sched_sp;	   /* the scheduler's own stack */
@@ -186,9 +188,40 @@ struct weft__worker {
 	uint32_t pushes;
 
 	/* Owner only, touched each tick. */
-	struct weft__worker_tick tick;
+	int32_t budget;	      /* runs left in this tick, without the fuse */
+	int32_t until_inject; /* runs until the injection queue's turn */
+	uint32_t interval;    /* the value that is set to */
+	uint32_t clock_every; /* runs between looks at the clock */
+	uint64_t average_ns;  /* of a run, moving */
+	uint64_t tick_ns;     /* when the tick began to run tasks */
+	uint64_t tick_polls;  /* runs before the tick */
+	uint64_t ended_ns;    /* the end of the tick before, or of the sleep; 0:
+				 neither */
+	uint64_t clock_ns;    /* the last look at the clock */
+	uint64_t looked_ns;   /* the last look at another worker */
 	uint64_t random;
 	uint32_t next_help; /* the worker to look at next */
+	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, except in tests */
+	bool searching;
+	bool ticks; /* runs tasks, and does not poll or sleep */
+	bool claimed; /* was woken to search, not only to be the monitor, and
+			 has found nothing yet */
+	bool parked;  /* announced */
+	bool watches; /* as the monitor, or for one that is on its way; until it
+			 has made another one watch, even if it was claimed, and
+			 so is no monitor */
+	bool ran;     /* it ran a task in this tick */
+	bool woken;   /* a sleep has just ended */
+	bool drained; /* it had run all it had; see worker_limit.h */
+	bool gives_way;		  /* in this tick; see worker_limit.h */
+	bool stays;		  /* does not give way in its next tick */
+	uint64_t limit_ns;	  /* its last look at the limit, and then: */
+	uint64_t limit_waited_ns; /* the thread's waits for a processor; */
+	uint64_t limit_polls;	  /* the worker's runs */
+	uint64_t limit_completions;
+	struct weft__task *free_tasks;
+	uint32_t free_tasks_count;
+	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
 	bool alone; /* immutable: there is no other worker, and no helper */
 	struct weft__worker_wake wake;
 	struct weft__worker_limits limit;
@@ -202,16 +235,17 @@ struct weft__worker {
 
 	/* Shared. */
 	struct weft__handoff_slot lifo WEFT__APART;
-	/* A task that has switched to the one it joins, and is not yet
+	/* A task that has switched to the task that it joins, and is not yet
 	 * PARKED. */
 	struct weft__handoff_slot joining;
-	/* When it was last seen between two tasks; 0 while it parks.  Written
-	 * by the owner. */
+	/* When it was last between two tasks; 0 while it parks.  Written by the
+	 * owner. */
 	weft__atomic(uint64_t) seen_ns WEFT__APART;
 	weft__atomic(uint64_t) drained_ns; /* when it had run all it had */
 	weft__atomic(uint32_t) thread; /* its id, while it is in its loop */
 	weft__atomic(uint64_t) woken_ns;   /* when it was last claimed */
-	weft__atomic(bool) serves; /* most runs are short, for completions */
+	weft__atomic(bool) serves; /* most runs are short, and due to
+				      completions */
 	weft__atomic(uint64_t) counts[WEFT__COUNTS];
 	weft__atomic(uint32_t) park_word WEFT__APART; /* V44-V46 */
 	weft__atomic(struct weft__task *) inbox; /* pinned tasks made ready by
@@ -221,12 +255,13 @@ struct weft__worker {
 	struct weft__spawn_queue spawn_queue;
 };
 
-/* The worker that runs on this thread, or NULL.  A task resumes on another
+/* The worker that runs on this thread, or NULL.  A task may resume on another
  * thread, and compilers keep the address of a thread-local; so this is a
  * function that is never inlined, or an instruction that is never moved. */
 #if defined(__x86_64__) && !defined(WEFT__MODEL)
-/* Lies where weft__worker_local does.  Compilers do not read the instruction's
- * text, and who optimises at link time leaves out what nothing needs. */
+/* In the file that defines weft__worker_local.  Compilers do not read the
+ * instruction's text, and link-time optimisation drops what nothing refers to;
+ * so the instruction refers to this constant. */
 extern const char weft__worker_place __attribute__((visibility("hidden")));
 
 static inline __attribute__((always_inline)) struct weft__worker *
@@ -244,8 +279,7 @@ weft__worker_self(void)
 #else
 struct weft__worker *weft__worker_self(void);
 #endif
-/* Makes the calling thread that worker; for threads, and for tests that
- * step. */
+/* Makes `worker` the calling thread's; for threads, and for tests that step. */
 void weft__worker_set(struct weft__worker *worker);
 
 static inline void weft__count(struct weft__worker *worker,
@@ -261,7 +295,7 @@ static inline void weft__count(struct weft__worker *worker,
 #endif
 }
 
-/* For choices between equals.  Owner only. */
+/* A random number, for choices between equals.  Owner only. */
 static inline uint32_t weft__random(struct weft__worker *worker)
 {
 	/* xorshift64 (Marsaglia 2003). */
@@ -274,15 +308,15 @@ static inline uint32_t weft__random(struct weft__worker *worker)
 	return (uint32_t)(x >> 32);
 }
 
-/* How long the ring may be.  With something of ours outside of it not longer
- * than that of others: what is outside has waited as long, and what is woken
- * now would be behind all of it. */
+/* The limit of the ring's length.  A worker with work outside its ring has a
+ * ring no longer than workers with peers have: the work outside has waited as
+ * long, and a task woken now would be behind all of the ring. */
 static inline uint32_t weft__ring_max(struct weft__worker *worker)
 {
 	return worker->backlog ? WEFT__RUNQ_SHORT : worker->runq.max;
 }
 
-/* After a push that peers may take from. */
+/* Called after a push of a task that peers may take. */
 static inline void weft__pushed(struct weft__worker *worker)
 {
 	worker->notify = true;
@@ -290,7 +324,7 @@ static inline void weft__pushed(struct weft__worker *worker)
 		weft__tell_peers_late(worker);
 }
 
-/* Queues a ready task behind what this worker has.  Owner only. */
+/* Queues a ready task behind the tasks that this worker has.  Owner only. */
 static inline void weft__push(struct weft__worker *worker,
 			      struct weft__task *task)
 {
@@ -305,8 +339,8 @@ static inline void weft__push(struct weft__worker *worker,
 	weft__pushed(worker);
 }
 
-/* Makes a ready task the next to run here; the one before it in the slot is
- * queued.  Owner only. */
+/* Makes a ready task the next to run here; the task in the hand-off slot before
+ * it is queued.  Owner only. */
 static inline void weft__push_next(struct weft__worker *worker,
 				   struct weft__task *task)
 {
@@ -330,13 +364,13 @@ static inline void weft__push_next(struct weft__worker *worker,
 		weft__push(worker, old);
 }
 
-/* The task in the LIFO slot, taken.  Owner only. */
+/* Takes the task out of the LIFO slot.  Owner only. */
 static inline struct weft__task *weft__lifo_take(struct weft__worker *worker)
 {
 	return weft__handoff_slot_take(&worker->lifo, worker->fenced);
 }
 
-/* Puts the slot's task behind what is queued.  Owner only. */
+/* Queues the LIFO slot's task behind all others.  Owner only. */
 static inline void weft__lifo_queue(struct weft__worker *worker)
 {
 	struct weft__task *task = weft__lifo_take(worker);
@@ -345,16 +379,16 @@ static inline void weft__lifo_queue(struct weft__worker *worker)
 		weft__push(worker, task);
 }
 
-/* How many completions or timers may be made ready in a go: as many as the ring
- * has room for, and some of that is left to what they make ready in turn; but a
- * few in any case, so that a full ring does not hold them up. */
+/* How many completions or timers may be made ready at a time: as many as the
+ * ring has room for, less some room for the tasks that they make ready in turn;
+ * but a few in any case, so that a full ring does not hold them up. */
 static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
 
 	if (count < WEFT__HARVEST_MAX - WEFT__HARVEST_MIN)
 		return WEFT__HARVEST_MAX - count;
-	/* Several ask in a tick, which may be a short one. */
+	/* Called several times in a tick, which may be a short one. */
 	return count + 3 * WEFT__HARVEST_MIN < weft__ring_max(worker) ?
 		       WEFT__HARVEST_MIN :
 		       WEFT__HARVEST_MIN / 4;
@@ -369,7 +403,7 @@ static inline bool weft__alone(struct weft__worker *worker)
 	       !worker->pinned.count;
 }
 
-/* Is there anybody before whom the LIFO slot must not run on and on?  Pinned
+/* Do other tasks wait, so that the LIFO slot must not run on and on?  Pinned
  * tasks have turns of their own. */
 static inline bool weft__others_queued(struct weft__worker *worker)
 {
@@ -377,10 +411,10 @@ static inline bool weft__others_queued(struct weft__worker *worker)
 }
 
 /*
- * The next task, or NULL: nothing to run, or the tick is over.  Order: what the
- * fuse brings (the injection queue, in its turn), pinned tasks in alternation,
- * the LIFO slot, three times at most while others are queued, the ring, older
- * work that overflowed.
+ * The next task, or NULL: nothing to run, or the tick is over.  Order: what is
+ * due when the fuse has burnt down (the injection queue, in its turn), pinned
+ * tasks in alternation, the LIFO slot, three times at most while others are
+ * queued, the ring, older work that overflowed.
  */
 static inline struct weft__task *weft__pick(struct weft__worker *worker)
 {
@@ -402,7 +436,7 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 			weft__count(worker, WEFT__N_LIFO_HITS, 1);
 			return task;
 		}
-		/* The cap: behind the others. */
+		/* The cap is reached: behind the others. */
 		weft__push(worker, task);
 	}
 	worker->lifo_run = 0;
@@ -417,7 +451,7 @@ static inline bool weft__wake(struct weft__worker *here,
 {
 	if (!weft__task_notify(task, id))
 		return false;
-	/* It runs when those before it have: time enough to fetch its stack. */
+	/* It runs after those before it: time enough to fetch its stack. */
 	weft__task_prefetch_stack(task);
 	weft__push(here, task);
 	return true;

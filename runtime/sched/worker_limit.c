@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/sched/worker_limit.h"
 
-/* The share of the time spent waiting that is too much: a tenth. */
+/* Waiting for more than that share of the time is too much: a tenth. */
 enum { SHARE = 10 };
 
-/* A window longer than that was mostly sleep, and tells nothing. */
+/* A window longer than that was mostly sleep, and shows nothing. */
 #define WINDOW_MAX_NS (4 * WEFT__CROWD_WINDOW_NS)
 
-/* Whoever is tried and found one too many within that time was not wanted: the
- * next is tried later, at last after that. */
+/* A worker that is tried and found one too many within that time was not
+ * needed: the next one is tried later, at most that much later. */
 #define TRIAL_NS (16 * WEFT__CROWD_WINDOW_NS)
 #define HOLD_MAX_NS 4000000000u
 
@@ -17,8 +17,8 @@ void weft__worker_limit_init(struct weft_runtime *runtime)
 	/* relaxed: before the workers run. */
 	weft__store(&runtime->worker_limit.max, runtime->workers_count,
 		    relaxed);
-	/* relaxed: likewise.  A judge may see the first limit before it sees
-	 * how long that holds. */
+	/* relaxed: the same.  A worker that judges may see the first limit
+	 * before it sees how long that holds. */
 	weft__store(&runtime->worker_limit.hold_ns,
 		    (uint64_t)WEFT__CROWD_HOLD_NS, relaxed);
 }
@@ -30,8 +30,8 @@ static uint32_t workers_running(struct weft_runtime *runtime)
 	       weft__idle_parked(weft__load(&runtime->idle.counts, relaxed));
 }
 
-/* What a worker has found the limit to be, and the time; and what it is to be
- * from then on. */
+/* The limit as a worker has found it, and the time; and then the limit that it
+ * sets. */
 struct change {
 	uint64_t changed_ns, now_ns;
 	uint64_t hold_ns;
@@ -39,7 +39,8 @@ struct change {
 	bool tries;
 };
 
-/* One changes it at a time, and the next only after a window of its own. */
+/* One worker changes the limit at a time, and the next one only after a window
+ * of its own. */
 static void limit_change(struct weft_runtime *runtime, struct change *change)
 {
 	struct weft__worker_limit *limit = &runtime->worker_limit;
@@ -69,7 +70,8 @@ static void limit_lower(struct weft_runtime *runtime, struct change *change)
 		change->hold_ns *= 2;
 	if (change->max == 1)
 		return;
-	/* It is to be felt; but who runs now may be few by chance. */
+	/* The change must have an effect; but few workers may run now by
+	 * chance. */
 	if (running <= change->max / 2)
 		change->max = change->max / 2 + 1;
 	else if (running < change->max)
@@ -79,7 +81,8 @@ static void limit_lower(struct weft_runtime *runtime, struct change *change)
 	limit_change(runtime, change);
 }
 
-/* Since the limit was changed: half a processor, or it cannot be told. */
+/* Since the limit was changed: was half a processor idle, or can that not be
+ * measured? */
 static bool processors_were_free(struct weft_runtime *runtime,
 				 const struct change *change)
 {
@@ -97,7 +100,8 @@ static void limit_raise(struct weft_runtime *runtime, struct change *change)
 	if (change->max == runtime->workers_count ||
 	    change->now_ns - change->changed_ns < change->hold_ns)
 		return;
-	/* What one more does others could not, but for its fair share. */
+	/* Without a free processor one more worker does no more than the others
+	 * could, except for its fair share of the processors. */
 	if (change->hold_ns < HOLD_MAX_NS &&
 	    !processors_were_free(runtime, change)) {
 		/* relaxed: advice. */
@@ -105,7 +109,7 @@ static void limit_raise(struct weft_runtime *runtime, struct change *change)
 			    relaxed);
 		return;
 	}
-	if (change->tries) /* the one before was wanted */
+	if (change->tries) /* the one before was needed */
 		change->hold_ns = WEFT__CROWD_HOLD_NS;
 	change->max++;
 	change->tries = true;
@@ -128,14 +132,14 @@ static struct change limit_now(struct weft__worker_limit *limit,
 	};
 }
 
-/* Is most of what the worker has run since the last look short, and due to
+/* Are most of the worker's runs since the last look short, and due to
  * completions? */
 static bool look_at_runs(struct weft__worker *worker)
 {
 	/* relaxed: the owner's own. */
 	uint64_t polls = weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
 	uint64_t completions =
-		/* relaxed: likewise. */
+		/* relaxed: the same. */
 		weft__load(&worker->counts[WEFT__N_COMPLETIONS], relaxed);
 	bool serves = completions - worker->limit.completions >
 			      (polls - worker->limit.polls) / 2 &&
@@ -146,7 +150,8 @@ static bool look_at_runs(struct weft__worker *worker)
 	return serves;
 }
 
-/* Without the monitor nobody would be there if one that runs is late. */
+/* Without a monitor the limit stays off: no worker would help when one that
+ * runs is late. */
 void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -176,16 +181,16 @@ static bool is_recent(uint64_t at_ns, uint64_t now_ns)
 	return at_ns + WEFT__CROWD_LATE_NS >= now_ns;
 }
 
-/* Does it compute, and has had something to run for longer than a lost
- * processor costs?  Who served and is now late may compute. */
+/* Does the worker compute, and has it had something to run for longer than a
+ * lost processor costs?  A worker that served and is now late may compute. */
 static bool is_loaded(struct weft__worker *worker, uint64_t now_ns)
 {
 	/* relaxed: advice; and compared with a clock. */
 	bool serves = weft__load(&worker->serves, relaxed) &&
-		      /* relaxed: likewise. */
+		      /* relaxed: the same. */
 		      is_recent(weft__load(&worker->seen_ns, relaxed), now_ns);
 
-	/* relaxed: likewise. */
+	/* relaxed: the same. */
 	return !serves && now_ns > weft__load(&worker->drained_ns, relaxed) +
 					   WEFT__CROWD_SLICE_NS;
 }
@@ -200,9 +205,9 @@ bool weft__worker_limit_has_enough(struct weft__worker *worker)
 	       !is_loaded(worker, worker->tick.clock_ns);
 }
 
-/* Of the workers with lower numbers than this one's: who runs, and who will
- * when it is woken.  Not who is late, or was woken and has not come: it
- * computes, or has no processor. */
+/* Of the workers with numbers below this one's: those that run, and those that
+ * will run when they are woken.  Not those that are late, or were woken and
+ * have not come: they compute, or have no processor. */
 struct lower {
 	uint32_t awake, asleep;
 };
@@ -216,7 +221,7 @@ static struct lower count_lower(struct weft__worker *worker, uint64_t now_ns)
 		struct weft__worker *other = runtime->workers[i];
 		/* relaxed: advice; and compared with a clock. */
 		uint64_t seen_ns = weft__load(&other->seen_ns, relaxed);
-		/* relaxed: likewise. */
+		/* relaxed: the same. */
 		uint64_t woken_ns = weft__load(&other->woken_ns, relaxed);
 
 		if (seen_ns)
@@ -267,7 +272,7 @@ static void take_all(struct weft__runq *queue, struct weft__chain *chain)
 		weft__chain_add(chain, task);
 }
 
-/* If too few of those run that may. */
+/* Wakes a worker if too few run of those that may. */
 static void wake_lower(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;

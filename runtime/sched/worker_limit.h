@@ -1,40 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Crowd - more threads want to run than there are processors for them.
+ * Worker limit - how many workers run when more threads want to run than there
+ * are processors for them.
  *
  * A worker whose thread has lost its processor to another process waits for a
- * time slice, 3 to 4 ms as a rule, and so do the tasks whose completions come
- * through its ring: the kernel posts them in that thread.  Nobody can help, for
- * it is the thread that has to run.  (Two workers and a client on two
- * processors: the slowest of a hundred requests took 4 ms, with one worker
- * 0.8 ms, and that one worker served half as many again.)
+ * time slice, 3 to 4 ms as a rule.  So do the tasks whose completions come
+ * through its ring: the kernel posts them in that thread.  No other worker can
+ * help, since that thread itself has to run.  (Two workers and a client on two
+ * processors: the slowest of a hundred requests took 4 ms; with one worker 0.8
+ * ms, and that one worker served half as many again.)
  *
  * So when workers wait for processors, fewer of them run: those with the lowest
- * numbers.  Another one, when it had run all it had and completions bring it
- * more, hands that over, to the injection queue, wakes one of those if they
- * sleep, and goes to sleep; its tasks wait for their next completions in the
- * rings of those that run.  It takes nothing from them, and looks after them
- * only when they are late by two milliseconds; nor does it wait any longer for
- * one that was woken and does not come.  After a while one more is tried, if
- * processors were idle meanwhile, or after 4 s all the same; if that is one too
- * many again, the next time is later.
+ * numbers.  A worker beyond the limit, when it had run all it had and
+ * completions bring it more, hands those tasks over to the injection queue,
+ * wakes a worker within the limit if too many of those sleep, and goes to
+ * sleep; the tasks wait for their next completions in the rings of the workers
+ * that run.  A worker beyond the limit takes nothing from the others, and looks
+ * after them only when they are late by two milliseconds; it waits no longer
+ * than that for one that was woken and does not come.  After a while one more
+ * worker is tried, if processors were idle meanwhile, or after 4 s all the
+ * same.  If that is one too many again, the next trial comes later.
  *
- * Who computes is not limited: there a second thread gets more of the
- * processors, and nobody waits for completions.  So others are woken, and run,
- * beside one that has not come to the end of what it has for longer than a time
- * slice, unless most of what it runs is short, and due to completions: it
- * serves.
+ * Workers that compute are not limited: for them a second thread gets more of
+ * the processors, and no task waits for completions.  So other workers are
+ * woken, and run, beside a worker that has had something to run for longer than
+ * a time slice, unless it serves: most of its runs are short, and due to
+ * completions.
  *
- * What would fool it.  Short waits are no sign: whoever is woken waits a few
- * microseconds; a thousand times a second that is much, but not a tenth of the
- * time.  One worker's wait stands for all: if only the thread of worker 0 is
- * bound to a processor that it shares, others sleep beside processors that are
- * free.  A listener's connections come through the ring of the worker that was
- * first to accept there, which wakes for each of them.
+ * What would fool it.  Short waits are no sign: each wake costs a wait of a few
+ * microseconds; at a thousand wakes a second that is much, but not a tenth of
+ * the time.  One worker's wait stands for all: if only the thread of worker 0
+ * is bound to a processor that it shares, others sleep beside processors that
+ * are free.  A listener's connections come through the ring of the worker that
+ * was first to accept there, which wakes for each of them.
  *
- * All of this is advice: each word is written and read relaxed, and what is
- * read too late costs a wake or a hand-over too many.  What must hold is that
- * no task is forgotten, and that is a matter of parking; see park() in sched.c.
+ * All of this is advice: each word is written and read relaxed, and a value
+ * that is read too late costs a wake or a hand-over too many.  The one
+ * requirement is that no task is forgotten, and park() in sched.c sees to that.
  */
 #ifndef WEFT_RUNTIME_SCHED_WORKER_LIMIT_H
 #define WEFT_RUNTIME_SCHED_WORKER_LIMIT_H
@@ -42,18 +44,19 @@
 #include "runtime/sched/runtime.h"
 #include "runtime/sched/worker.h"
 
-#define WEFT__CROWD_WINDOW_NS 20000000u /* what is judged at a time */
-#define WEFT__CROWD_HOLD_NS 250000000u	/* until one more is tried, at first */
-#define WEFT__CROWD_SLICE_NS 4000000u	/* what a lost processor costs */
-#define WEFT__CROWD_LATE_NS 2000000u	/* who is not seen for that is late */
+#define WEFT__CROWD_WINDOW_NS 20000000u /* judged at a time */
+#define WEFT__CROWD_HOLD_NS 250000000u	/* until one more worker is tried, at
+					   first */
+#define WEFT__CROWD_SLICE_NS 4000000u	/* the cost of a lost processor */
+#define WEFT__CROWD_LATE_NS 2000000u	/* a worker not seen for that is late */
 
 void weft__worker_limit_init(struct weft_runtime *runtime);
 void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns);
 bool weft__worker_limit_has_enough(struct weft__worker *worker);
 bool weft__worker_limit_is_beyond(struct weft__worker *worker, uint64_t now_ns);
 
-/* Hands all that the worker has over to the others, but for what is pinned, and
- * wakes one of those that may run. */
+/* Hands all tasks of the worker over to the others, except pinned ones, and
+ * wakes a worker that may run. */
 void weft__worker_limit_hand_over(struct weft__worker *worker, uint64_t now_ns);
 
 static inline bool weft__worker_limit_limits(struct weft_runtime *runtime)
@@ -63,8 +66,9 @@ static inline bool weft__worker_limit_limits(struct weft_runtime *runtime)
 			      runtime->workers_count);
 }
 
-/* After that a worker that has not been seen is helped.  In a crowd it may have
- * no processor, or be in one long call, and its tasks should stay with it. */
+/* A worker that has not been seen for that long is helped.  Under a worker
+ * limit it may have no processor, or be in one long call, and its tasks should
+ * stay with it. */
 static inline uint64_t weft__worker_limit_late_ns(struct weft_runtime *runtime)
 {
 	return weft__worker_limit_limits(runtime) ? WEFT__CROWD_LATE_NS :
@@ -80,7 +84,7 @@ static inline void weft__worker_limit_look(struct weft__worker *worker,
 		weft__worker_limit_judge(worker, now_ns);
 }
 
-/* Do enough workers run, for what this one has to offer to another? */
+/* Do enough workers run, given what this one can offer to another? */
 static inline bool weft__worker_limit_suffices(struct weft__worker *worker)
 {
 	return weft__worker_limit_limits(worker->runtime) &&
