@@ -6,7 +6,7 @@
 #ifndef WEFT_RUNTIME_BASE_ASSERT_H
 #define WEFT_RUNTIME_BASE_ASSERT_H
 
-/* Is in runtime/sched/panic.c, for it names the task. */
+/* Defined in runtime/sched/panic.c, since it names the task. */
 __attribute__((noreturn, cold, format(printf, 3, 4))) void
 weft__panic(const char *file, int line, const char *format, ...);
 
@@ -16,7 +16,7 @@ weft__panic(const char *file, int line, const char *format, ...);
 			weft__panic(__FILE__, __LINE__, "%s", sentence); \
 	} while (0)
 
-/* Checks that cost; compiled in with -Dinvariants=true. */
+/* Checks that cost time; compiled in with -Dinvariants=true. */
 #ifdef WEFT_INVARIANTS
 #define weft__check(condition, sentence) weft__assert(condition, sentence)
 #else
@@ -27,7 +27,7 @@ weft__panic(const char *file, int line, const char *format, ...);
 #define weft__unlikely(condition) __builtin_expect(!!(condition), 0)
 
 #define WEFT__LINE_BYTES 64
-/* Two cache lines: what adjacent-line prefetch moves together. */
+/* Two cache lines, which adjacent-line prefetch moves together. */
 #define WEFT__APART __attribute__((aligned(128)))
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * Atomic operations, with the order of each spelled at its site.
  *
- * This is the only file that includes <stdatomic.h>.  Everything shared between
- * threads goes through it, so that the same sources compile against the model
+ * This is the only file that includes <stdatomic.h>. Everything shared between
+ * threads goes through it, so that the same sources compile for the model
  * checker (tests/model), which explores every value a load may return.
  *
  *	weft__load(p, order)			relaxed acquire seq_cst
@@ -15,8 +15,8 @@
  *						relaxed load of the value found
  *	weft__cas_acquire(...)			the same, but acquire on failure
  *
- * There is no standalone fence: ThreadSanitizer does not model one.  What is
- * shared with the kernel uses liburing's accessors instead.
+ * There is no standalone fence: ThreadSanitizer does not model one.  Words
+ * shared with the kernel use liburing's accessors instead.
  */
 #ifndef WEFT_RUNTIME_BASE_ATOMIC_H
 #define WEFT_RUNTIME_BASE_ATOMIC_H
@@ -54,7 +54,7 @@
 						(v), memory_order_##order, \
 						memory_order_acquire)
 
-/* Says to the core that this is a spin loop. */
+/* Hints to the core that this is a spin loop. */
 static inline void weft__spin_hint(void)
 {
 #if defined(__x86_64__)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers for two sides that each write one word and then read the other's,
- * where one side is hot and the other rare: the rare one has the kernel put a
- * barrier into every thread of the process that runs, and the hot one only
- * keeps the compiler from turning its two accesses round.  (Asymmetric Dekker
+ * Barriers for two threads that each write one word and then read the other's,
+ * where one side is hot and the other rare.  The rare side has the kernel put a
+ * barrier into every running thread of the process; the hot side only keeps the
+ * compiler from reordering its two accesses.  (Asymmetric Dekker
  * synchronization; Dice, Huang, Yang 2001.  See membarrier(2).)
  */
 #ifndef WEFT_RUNTIME_BASE_BARRIER_H
@@ -41,16 +41,16 @@ static inline void weft__light_barrier(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-/* Takes microseconds.  False: there was none, since it is refused (by a filter
- * that came after weft__heavy_barrier_prepare()). */
+/* Takes microseconds.  False: there was no barrier, since the kernel refused
+ * the call (by a filter installed after weft__heavy_barrier_prepare()). */
 static inline bool weft__heavy_barrier(void)
 {
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
 		       0) == 0;
 }
 
-/* For the process, before the first heavy barrier.  False: there are none
- * here. */
+/* Called for the process, before the first heavy barrier.  False: there are no
+ * heavy barriers here. */
 static inline bool weft__heavy_barrier_prepare(void)
 {
 	return syscall(SYS_membarrier,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting on a word, for threads that are no workers and for locks.
+ * Waits on a word, for threads that are no workers and for locks.
  */
 #ifndef WEFT_RUNTIME_BASE_FUTEX_H
 #define WEFT_RUNTIME_BASE_FUTEX_H
@@ -9,7 +9,7 @@
 
 #ifdef WEFT__MODEL
 
-/* The models' own; in them time stands still. */
+/* Defined by the models; in them time stands still. */
 static inline void weft__futex_wait(weft__atomic(uint32_t) *word,
 				    uint32_t value);
 

@@ -6,8 +6,8 @@
 #include <time.h>
 #endif
 
-/* Longer than any section takes on a running core; then as often yields; then
- * sleeps, since a yield does not let a holder of lower priority run. */
+/* The spins take longer than any section on a running core.  Yields follow, and
+ * then naps, since a yield does not let a holder of lower priority run. */
 enum { BACK_OFF = 32, SPINS = 200, YIELDS = 250, NAP_NS = 50000 };
 
 static void lock_wait(unsigned round)
@@ -27,8 +27,8 @@ static void lock_wait(unsigned round)
 #endif
 }
 
-/* The thread that has the lock has its line in its cache, and may soon want it
- * again: it is not taken away from it each time. */
+/* The holder has the lock's line in its cache, and may soon want it again: the
+ * waiter does not take the line away with every look. */
 static void back_off(unsigned round)
 {
 #ifndef WEFT__MODEL

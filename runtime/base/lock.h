@@ -2,13 +2,13 @@
 /*
  * A lock for sections of a few dozen instructions that never suspend.
  *
- * The holder runs on a core as a rule, so a waiter spins; when the holder seems
- * to have lost its core, the waiter gives its own away.  Dropping is a plain
- * store: nobody sleeps on the word, so there is nobody to wake.
+ * As a rule the holder runs on a core, so a waiter spins; when the holder seems
+ * to have lost its core, the waiter gives up its own.  Dropping is a plain
+ * store: no thread sleeps on the word, so there is none to wake.
  *
  * Orderings
- *   [lock.pass]  drop release -> take acquire: what was written under the lock
- *       is seen by the next holder.
+ *   [lock.pass]  drop release -> take acquire: the next holder sees what was
+ *       written under the lock.
  */
 #ifndef WEFT_RUNTIME_BASE_LOCK_H
 #define WEFT_RUNTIME_BASE_LOCK_H

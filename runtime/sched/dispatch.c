@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dispatch - what happens between two tasks, less often than at each switch.
+ * Dispatch - the steps between two tasks that are rarer than a switch: reports
+ * to peers that there is work, full queues, pinned tasks, tasks from other
+ * threads, and the refill of an empty ring.  The queues and their order are in
+ * worker.h.
  *
  * Orderings
  *   [inbox.push]  inbox CAS release -> swap acquire of the owner's drain: the
@@ -21,7 +24,7 @@ const char weft__worker_place = 0;
 #else
 __attribute__((noinline)) struct weft__worker *weft__worker_self(void)
 {
-	/* The compiler must not know that two calls give the same. */
+	/* The compiler must not know that two calls return the same. */
 	__asm__ volatile("" ::: "memory");
 	return weft__worker_local;
 }
@@ -34,7 +37,7 @@ __attribute__((noinline)) void weft__worker_set(struct weft__worker *worker)
 }
 
 /*
- * Telling peers.
+ * Reports to peers.
  */
 
 bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
@@ -48,7 +51,7 @@ bool weft__unpark(struct weft__worker *from, struct weft__worker *to)
 	return old == WEFT__PARK_SLEEPS;
 }
 
-/* Wakes the worker that was claimed; -1: none was. */
+/* Wakes the claimed worker; -1: none was claimed. */
 static void wake_claimed(struct weft_runtime *runtime,
 			 struct weft__worker *here, int index)
 {
@@ -58,7 +61,8 @@ static void wake_claimed(struct weft_runtime *runtime,
 		/* relaxed: advice. */
 		weft__store(&runtime->workers[index]->woken_ns,
 			    runtime->ops->now(runtime), relaxed);
-	/* Before it runs: who goes to sleep meanwhile takes the place. */
+	/* Before it runs: a worker that goes to sleep meanwhile takes the
+	 * monitor's place. */
 	weft__monitor_resign(runtime, (uint32_t)index);
 	if (here)
 		weft__count(here, WEFT__N_WAKES_SENT, 1);
@@ -85,7 +89,7 @@ static bool has_to_offer(struct weft__worker *worker)
 	       !weft__worker_limit_suffices(worker);
 }
 
-/* At the end of a task's run that pushed. */
+/* Called at the end of a task's run that pushed. */
 void weft__tell_peers(struct weft__worker *worker)
 {
 	worker->notify = false;
@@ -95,8 +99,8 @@ void weft__tell_peers(struct weft__worker *worker)
 		weft__wake_one(worker->runtime, worker);
 }
 
-/* In the middle of a task that pushes on and on.  What completions and timers
- * push before a tick is told of when it begins. */
+/* Called within the run of a task that pushes on and on.  Pushes by completions
+ * and timers before a tick are reported when it begins. */
 void weft__tell_peers_late(struct weft__worker *worker)
 {
 	if (!worker->tick.runs_tasks ||
@@ -108,7 +112,7 @@ void weft__tell_peers_late(struct weft__worker *worker)
 		weft__wake_one(worker->runtime, worker);
 }
 
-/* Before the worker ends a tick: the check that cannot be wrong. */
+/* Called before the worker ends a tick: the check that cannot be wrong. */
 void weft__tell_peers_fenced(struct weft__worker *worker)
 {
 	worker->notify = false;
@@ -118,10 +122,10 @@ void weft__tell_peers_fenced(struct weft__worker *worker)
 }
 
 /*
- * Queues that are full, pinned tasks, other threads.
+ * Full queues, pinned tasks, other threads.
  */
 
-/* To the injection queue. */
+/* Moves the chain to the injection queue. */
 static void inject_overflow(struct weft__worker *worker,
 			    struct weft__chain *chain)
 {
@@ -131,8 +135,8 @@ static void inject_overflow(struct weft__worker *worker,
 	weft__inject_push(&worker->runtime->inject, chain);
 }
 
-/* Moves the oldest of the outbound ring, half of a short one, to the injection
- * queue. */
+/* Moves the oldest half of the outbound ring, at most WEFT__SPILL tasks, to the
+ * injection queue. */
 static void spill(struct weft__worker *worker, struct weft__task *task)
 {
 	struct weft__chain chain = { 0 };
@@ -142,10 +146,10 @@ static void spill(struct weft__worker *worker, struct weft__task *task)
 		weft__chain_claimed(&chain, &worker->outbound, &claim);
 		weft__runq_release(&worker->outbound);
 	}
-	/* A thief is at work: its slots are not free yet. */
+	/* False: a thief is at work, and its slots are not free yet. */
 	if (!weft__runq_push(&worker->outbound, task))
 		weft__chain_add(&chain, task);
-	/* Nothing, if that thief has just finished. */
+	/* The chain is empty if that thief has just finished. */
 	inject_overflow(worker, &chain);
 }
 
@@ -171,7 +175,7 @@ void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
 	weft__push_backlog(worker, task);
 }
 
-/* A task that has never run, and for which the ring is too long. */
+/* Queues a task that never ran, and for which the ring is too long. */
 void weft__push_spawned(struct weft__worker *worker, struct weft__task *task)
 {
 	if (worker->overflow) {
@@ -183,7 +187,7 @@ void weft__push_spawned(struct weft__worker *worker, struct weft__task *task)
 	weft__pushed(worker); /* mutate: wake */
 }
 
-/* Behind all that is queued here, by way of the outbound ring. */
+/* Queues a task behind all others of this worker, through the outbound ring. */
 void weft__push_backlog(struct weft__worker *worker, struct weft__task *task)
 {
 	worker->backlog = true;
@@ -192,7 +196,7 @@ void weft__push_backlog(struct weft__worker *worker, struct weft__task *task)
 	weft__pushed(worker);
 }
 
-/* Newest first; the owner turns it round. */
+/* Adds the newest first; the owner reverses the order. */
 static void inbox_push(struct weft__worker *from, struct weft__worker *to,
 		       struct weft__task *task)
 {
@@ -207,7 +211,7 @@ static void inbox_push(struct weft__worker *from, struct weft__worker *to,
 	weft__unpark(from, to); /* mutate: wake */
 }
 
-/* A ready task that must run on one worker. */
+/* Queues a ready task that must run on one worker. */
 void weft__push_pinned(struct weft__worker *worker, struct weft__task *task)
 {
 	struct weft__worker *to;
@@ -280,7 +284,7 @@ bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
  * Taking.
  */
 
-/* Puts a chain behind what is in the ring, which has the room. */
+/* Puts a chain behind the ring's tasks; the ring has the room. */
 static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
 {
 	struct weft__task *task;
@@ -291,8 +295,8 @@ static void ring_add(struct weft__worker *worker, struct weft__chain *chain)
 	worker->notify = true;
 }
 
-/* How many of them the ring takes: some of it is left to what timers and
- * completions make ready, but a few are taken in any case. */
+/* How many injected tasks the ring takes: some of its room is left to tasks
+ * that timers and completions make ready, but a few are taken in any case. */
 static uint32_t injected_room(struct weft__worker *worker)
 {
 	uint32_t count = weft__runq_count(&worker->runq);
@@ -302,8 +306,8 @@ static uint32_t injected_room(struct weft__worker *worker)
 		       WEFT__SHARE_MIN;
 }
 
-/* A fair share of the injection queue: the first to run now, the rest into the
- * ring, where thieves see it. */
+/* Takes a fair share of the injection queue.  Returns the first task, to run
+ * now; the others are in the ring, where thieves see them. */
 struct weft__task *weft__take_injected(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -327,8 +331,8 @@ struct weft__task *weft__take_injected(struct weft__worker *worker)
 	return first;
 }
 
-/* How many of those in the outbound ring have their turn: a few while there is
- * older work left in the injection queue, else what fits into half of the
+/* How many tasks of the outbound ring have their turn: a few while there is
+ * older work in the injection queue, otherwise as many as fit into half of the
  * ring's room. */
 static uint32_t outbound_share(struct weft__worker *worker)
 {
@@ -340,9 +344,9 @@ static uint32_t outbound_share(struct weft__worker *worker)
 	return (WEFT__RUNQ_SHORT - used) / 2;
 }
 
-/* The turn of work that is not in the ring: what was injected, and some of what
- * waits in the outbound ring and among those that never ran, which would be
- * refilled from only when the ring is empty.  Returns the first to run. */
+/* The turn of work that is not in the ring: the injected tasks, and some of
+ * those in the outbound ring and in the spawn queue, from which the ring would
+ * otherwise be refilled only when it is empty.  Returns the first to run. */
 struct weft__task *weft__take_turn(struct weft__worker *worker)
 {
 	struct weft__task *first = weft__take_injected(worker), *task;
@@ -367,16 +371,17 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 	return first;
 }
 
-/* The ring is empty, but for what a thief still copies out of it: takes over
- * what fits of the outbound ring. */
+/* The ring is empty, except for tasks that a thief still copies out of it:
+ * moves as many tasks of the outbound ring into it as fit. */
 static void take_back(struct weft__worker *worker)
 {
 	uint32_t room = weft__runq_room(&worker->runq);
 	struct weft__task *oldest = NULL;
 	struct weft__claim claim;
 
-	/* What is woken next is behind all of these: not so many that never
-	 * ran.  (There is so much room only without thieves.) */
+	/* Tasks that are woken next are behind all of these: not that many
+	 * tasks that never ran.  (Only without thieves is there that much
+	 * room.) */
 	if (room > WEFT__RUNQ_SHORT)
 		oldest = weft__runq_peek(&worker->outbound);
 	if (oldest && weft__task_never_ran(oldest))
@@ -384,7 +389,7 @@ static void take_back(struct weft__worker *worker)
 	if (!room || !weft__runq_claim(&worker->outbound, 1, room, &claim))
 		return;
 	for (uint32_t i = 0; i < claim.count; i++)
-		/* There is room: thieves only make more. */
+		/* There is room: thieves only add to it. */
 		(void)weft__runq_push(&worker->runq,
 				      weft__runq_claimed(&worker->outbound,
 							 &claim, i));
@@ -392,7 +397,8 @@ static void take_back(struct weft__worker *worker)
 	worker->notify = true;
 }
 
-/* The ring is empty: what overflowed earlier, in age; then what never ran. */
+/* The ring is empty: takes tasks that overflowed earlier, in age; then tasks
+ * that never ran. */
 struct weft__task *weft__refill(struct weft__worker *worker)
 {
 	struct weft__task *task;
@@ -406,7 +412,7 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 		return task;
 	take_back(worker);
 	task = weft__runq_pop(&worker->runq);
-	if (!task) /* a thief copies some; the rest is ours */
+	if (!task) /* a thief copies some; the others are ours */
 		task = weft__runq_pop(&worker->outbound);
 	worker->overflow &= weft__runq_count(&worker->outbound) != 0;
 	if (!task)
@@ -416,7 +422,7 @@ struct weft__task *weft__refill(struct weft__worker *worker)
 	return task;
 }
 
-/* The fuse: as many runs as until the nearest thing to look at. */
+/* Sets the fuse to the number of runs until the nearest thing to look at. */
 void weft__fuse_set(struct weft__worker *worker)
 {
 	int32_t fuse = worker->tick.budget;
@@ -431,9 +437,9 @@ void weft__fuse_set(struct weft__worker *worker)
 	worker->fuse_set = fuse;
 }
 
-/* Of so many runs since the last look at the clock.  The time between two is
- * kept short, so if it was long, one of them was: what the others take is known
- * well enough. */
+/* Notes the longest of `runs` runs since the last look at the clock.  The time
+ * between two looks is kept short, so if it was long, one of the runs was: the
+ * time of the others is known well enough. */
 void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			int32_t runs)
 {
@@ -448,7 +454,7 @@ void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			    longest_ns, relaxed);
 }
 
-/* The fuse has burnt down.  Returns what came from the injection queue and runs
+/* The fuse has burnt down.  Returns a task from outside the ring that runs
  * before local work; or NULL, and perhaps the tick is over. */
 struct weft__task *weft__look_around(struct weft__worker *worker)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dispatch - the parts of a worker's hot path (worker.h) that are not hot, and
- * how tasks and sleeping workers are woken.
+ * Dispatch - the parts of a worker's path between two tasks (worker.h) that are
+ * not hot, and the wakes of tasks and of sleeping workers.
  */
 #ifndef WEFT_RUNTIME_SCHED_DISPATCH_H
 #define WEFT_RUNTIME_SCHED_DISPATCH_H
@@ -35,19 +35,20 @@ void weft__enqueue(struct weft_runtime *runtime, struct weft__worker *here,
 		   struct weft__task *task);
 
 /* Wakes the task of that id, which runs next here: for hand-overs between
- * tasks. Returns whether it waited. */
+ * tasks.  Returns whether it waited. */
 bool weft__wake_next(struct weft_runtime *runtime, struct weft__worker *here,
 		     uint64_t id);
 
-/* The full check after a push ([idle.push]); wakes one worker if one should be.
+/* The full check after a push ([idle.push]); wakes one worker if one is needed.
  * `here` is the calling worker, or NULL. */
 void weft__wake_one(struct weft_runtime *runtime, struct weft__worker *here);
 
-/* Wakes the sleeper with the lowest number, whoever else is on the way. */
+/* Wakes the sleeper with the lowest number, even if another worker is on its
+ * way. */
 void weft__wake_lowest(struct weft_runtime *runtime, struct weft__worker *here);
 
 /* Wakes a worker that was claimed, or one that must look at something.  True:
- * it slept; false: it is awake, or somebody else wakes it. */
+ * it slept.  False: it is awake, or another thread wakes it. */
 bool weft__unpark(struct weft__worker *from, struct weft__worker *to);
 
 #endif

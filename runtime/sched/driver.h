@@ -53,8 +53,8 @@ struct weft__driver_ops {
 	const char *name;
 
 	/* Each is called once for a runtime: open after its workers exist and
-	 * before they run, close after they have left their loops.  open returns
-	 * 0 or -errno. */
+	 * before they run, close after they have left their loops.  open
+	 * returns 0 or -errno. */
 	int (*open)(struct weft_runtime *runtime, const struct weft_opts *opts);
 	void (*close)(struct weft_runtime *runtime);
 

@@ -7,12 +7,12 @@ struct weft__task *weft__handoff_slot_settle(struct weft__handoff_slot *slot,
 	/* relaxed: decided by the CAS. */
 	uintptr_t claim = weft__load(&slot->claim, relaxed);
 
-	/* Who has got nothing yet gets nothing.  relaxed: there is nothing to
-	 * pass on. */
+	/* A helper that has got nothing yet gets nothing.  relaxed: there is
+	 * nothing to pass on. */
 	if (claim & WEFT__SLOT_MARK)
 		(void)weft__cas(&slot->claim, &claim, (uintptr_t)0, relaxed);
-	/* Whoever has come since, or has got what is there now, has not got
-	 * this one. */
+	/* A helper that has come since, or has got what is there now, has not
+	 * got this task. */
 	if (claim != (uintptr_t)taken)
 		return taken;
 	/* relaxed: the same. */
@@ -37,7 +37,7 @@ struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 	if (fenced || weft__heavy_barrier())
 		/* pairs: [slot.put], [slot.claim] */
 		task = weft__load(&slot->task, seq_cst);
-	/* relaxed: O1; what is in the task came with the load. */
+	/* relaxed: O1; the task's contents came with the load. */
 	return weft__cas(&slot->claim, &mark, (uintptr_t)task, relaxed) ? task :
 									  NULL;
 }

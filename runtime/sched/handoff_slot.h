@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slot - a place for one task that its worker alone fills and empties, as a
- * rule, and so without a read-modify-write; helpers take from it when the
+ * Hand-off slot - a place for one task.  As a rule its worker alone fills and
+ * empties it, and so without a read-modify-write; helpers take from it when the
  * worker is late.
  *
  *	task	what is there; stored by the owner alone
@@ -16,10 +16,12 @@
  *	a mark? claim -> 0		a task? claim: its mark -> that task
  *
  * Invariants
- *   O1  Who takes a task sees the other, or the other sees that it is taken;
- *       if both see each other, the one whose CAS changes the mark has it.
- *   O2  What a helper got stays in `task` until the owner takes it, finds that
- *       it is gone, and clears the claim; until then no helper gets another.
+ *   O1  Of an owner and a helper that both take the task, at least one sees the
+ *       other.  If both see each other, the one whose CAS changes the mark has
+ *       the task.
+ *   O2  A task that a helper got stays in `task` until the owner takes it,
+ *       finds that it is gone, and clears the claim; until then no helper gets
+ *       another.
  *
  * Orderings
  *   [slot.put]  store of the owner, release -> load of the helper: the task.
@@ -36,7 +38,7 @@
 struct weft__task;
 struct weft__worker;
 
-/* In the claim of a helper that has got nothing yet. */
+/* The bit of a claim whose helper has got nothing yet. */
 #define WEFT__SLOT_MARK ((uintptr_t)1)
 
 struct weft__handoff_slot {
@@ -44,18 +46,19 @@ struct weft__handoff_slot {
 	weft__atomic(uintptr_t) claim;
 };
 
-/* Somebody claims the slot: did he get what the owner has just taken?  Returns
- * it if not. */
+/* A helper has claimed the slot.  Returns what the owner has just taken, or
+ * NULL if the helper got it. */
 struct weft__task *weft__handoff_slot_settle(struct weft__handoff_slot *slot,
 				     struct weft__task *taken);
 
-/* For helpers, of whom this is one. */
+/* Takes the task out for `helper`, from any other worker; or NULL. */
 struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 				    const struct weft__worker *helper,
 				    bool fenced);
 
-/* A look from anywhere: what is there, or NULL.  One that a helper has got, and
- * that the owner learns of between the two loads, is told of once more. */
+/* A look from anywhere: the task in the slot, or NULL.  If a helper has got the
+ * task, and the owner finds out between the two loads, the task is returned
+ * once more. */
 static inline struct weft__task *
 weft__handoff_slot_look(struct weft__handoff_slot *slot)
 {
@@ -66,7 +69,8 @@ weft__handoff_slot_look(struct weft__handoff_slot *slot)
 								      task;
 }
 
-/* The owner's look: it is empty, or there may be something. */
+/* The owner's look: NULL if the slot is empty, otherwise there may be a
+ * task. */
 static inline struct weft__task *
 weft__handoff_slot_has(struct weft__handoff_slot *slot)
 {
@@ -74,7 +78,7 @@ weft__handoff_slot_has(struct weft__handoff_slot *slot)
 	return weft__load(&slot->task, relaxed);
 }
 
-/* Owner only, into an empty slot. */
+/* Owner only: puts a task into an empty slot. */
 static inline void weft__handoff_slot_put(struct weft__handoff_slot *slot,
 				  struct weft__task *task)
 {
@@ -82,8 +86,8 @@ static inline void weft__handoff_slot_put(struct weft__handoff_slot *slot,
 	weft__store(&slot->task, task, release);
 }
 
-/* Owner only: puts a task, or NULL, in the place of one.  Returns that, or
- * NULL: it was gone.  `fenced`: there are no heavy barriers. */
+/* Owner only: puts a task, or NULL, in the place of one.  Returns the task that
+ * was there, or NULL if it was gone.  `fenced`: there are no heavy barriers. */
 static inline struct weft__task *
 weft__handoff_slot_swap(struct weft__handoff_slot *slot,
 			struct weft__task *task, bool fenced)

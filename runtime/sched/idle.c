@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Idle - the claims, searches and parks of workers, on one word of counts and
+ * one bit a worker.
+ *
+ * A claim raises `searching` and then clears a sleeper's bit; a sleeper that
+ * wakes clears its own.  The old value of the bit shows which of them did it.
+ * The states, the invariants I1 to I4 and the orderings are in idle.h.
+ */
 #include "runtime/sched/idle.h"
 
 void weft__idle_init(struct weft__idle *idle, uint32_t workers)

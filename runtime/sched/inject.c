@@ -57,7 +57,7 @@ void weft__inject_take(struct weft__inject *inject, uint32_t max,
 		from->head = last->next;
 		from->count -= count;
 		last->next = NULL;
-		/* relaxed: a smaller length wakes nobody. */
+		/* relaxed: a smaller length wakes no worker. */
 		weft__store(&inject->length, from->count, relaxed);
 	}
 	weft__lock_drop(&inject->lock);

@@ -8,9 +8,9 @@
  * one hold.  The length is a word of its own, so that an empty queue costs a
  * load.
  *
- * The length is written under the lock and read anywhere: only a hint.  Who
- * must not miss a push (a parking worker) reads it after it announced itself,
- * by a read-modify-write; see [idle.push].
+ * The length is written under the lock and read anywhere: only a hint.  A
+ * parking worker, which must not miss a push, reads it after it announced
+ * itself with a read-modify-write; see [idle.push].
  */
 #ifndef WEFT_RUNTIME_SCHED_INJECT_H
 #define WEFT_RUNTIME_SCHED_INJECT_H
@@ -50,7 +50,7 @@ static inline struct weft__task *weft__chain_take(struct weft__chain *chain)
 	return task;
 }
 
-/* Adds what was claimed, before it is released. */
+/* Adds the tasks of a claim, before the claim is released. */
 static inline void weft__chain_claimed(struct weft__chain *chain,
 				       struct weft__runq *from,
 				       const struct weft__claim *claim)
@@ -75,16 +75,17 @@ struct weft__inject {
 void weft__inject_push(struct weft__inject *inject, struct weft__chain *chain);
 
 /* The same, and claims the worker that is to be woken for it, or -1, in one
- * hold of the lock: under it a task is never there before somebody is on the
- * way.  (A worker that pushes makes that good by the end of its tick.) */
+ * hold of the lock: seen under the lock, a task is never there before a worker
+ * is on its way.  (A worker that pushes makes that good by the end of its
+ * tick.) */
 int weft__inject_push_claim(struct weft__inject *inject,
 			    struct weft__chain *chain, struct weft__idle *idle);
 
-/* Takes at most `most` tasks, the oldest, into the empty chain. */
+/* Takes at most `max` tasks, the oldest, into the empty chain. */
 void weft__inject_take(struct weft__inject *inject, uint32_t max,
 		       struct weft__chain *ret_chain);
 
-/* A hint, but for the pairs of [idle.push]. */
+/* A hint, except in the pairs of [idle.push]. */
 static inline uint32_t weft__inject_length(struct weft__inject *inject)
 {
 	/* relaxed: a parker's read-modify-write of [idle.push] comes before. */
@@ -92,8 +93,9 @@ static inline uint32_t weft__inject_length(struct weft__inject *inject)
 }
 
 /*
- * A worker's fair share: as many as there are for each worker, at least 4, at
- * most 64, so that one fetch neither drains the queue nor is too small to pay.
+ * A worker's fair share: the length divided by the number of workers, at least
+ * 4, at most 64, so that one fetch neither drains the queue nor is too small to
+ * pay.
  */
 enum { WEFT__SHARE_MIN = 4, WEFT__SHARE_MAX = 64 };
 

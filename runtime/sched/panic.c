@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fail - an assertion that does not hold: the end of the process, with the name
- * of the task that was at it.
+ * Panic - an assertion does not hold: ends the process, and names the task that
+ * was running.
  */
 #include <stdarg.h>
 #include <stdio.h>

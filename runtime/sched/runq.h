@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run queue - a worker's ring of ready tasks.  One owner pushes and pops, any
+ * Run queue - a worker's ring of ready tasks.  One owner pushes and pops; any
  * number of thieves take half.
  *
  *	         steal      real                tail
@@ -17,19 +17,20 @@
  *	head = [ steal : 32 | real : 32 ]
  *
  * Invariants
- *   Q1  steal <= real <= tail <= steal + most, as distances modulo 2^32; and
- *       most <= SLOTS.
+ *   Q1  steal <= real <= tail <= steal + max, as distances modulo 2^32; and max
+ *       <= SLOTS.
  *   Q2  steal == real, unless a thief copies [steal, real).  So there is at
- *       most one thief at a time; a second sees the difference and goes
+ *       most one thief at a time; a second one sees the difference and goes
  *       elsewhere.
  *   Q3  Slots of [steal, tail) are not written.  Only the owner writes slots.
- *   Q4  Who moves `real` past an index, by CAS, owns its task.
- * Progress   push is wait-free; pop and claim retry only when somebody else
+ *   Q4  The thread that moves `real` past an index, by CAS, owns the task
+ *       there.
+ * Progress   push is wait-free; pop and claim retry only when another thread
  *   succeeded.  A release is never abandoned: its CAS fails only because the
  *   owner popped, and a thief that gave up would leave steal behind for ever.
  * Orderings
- *   [runq.publish]  push: tail release -> claim: tail acquire.  The slot and
- *       the task behind it.
+ *   [runq.publish]  push: tail release -> claim: tail acquire.  Carries the
+ *       slot and the task behind it.
  *   [runq.reuse]  release: head CAS release -> push: head acquire.  The thief
  *       has read its slots before the owner writes them again.
  *   [runq.pass]  pop and release: head CAS release -> claim: head acquire.  A
@@ -47,9 +48,9 @@
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
 
-/* A worker that is alone uses all slots, unless something waits outside its
- * ring.  Where there are others the ring is short: what is beyond it is in the
- * shared queue, where all have their turns, and that keeps their shares equal.
+/* A worker that is alone uses all slots, unless a task waits outside its ring.
+ * With other workers the ring is short: the tasks beyond it are in the shared
+ * queue, where all have their turns, and that keeps the workers' shares equal.
  */
 #ifndef WEFT__RUNQ_SLOTS
 #define WEFT__RUNQ_SLOTS 1024u
@@ -64,7 +65,7 @@ struct weft__task;
 struct weft__runq {
 	weft__atomic(uint64_t) head WEFT__APART;
 	weft__atomic(uint32_t) tail WEFT__APART;
-	uint32_t max; /* immutable: how many slots are used at once */
+	uint32_t max; /* immutable: slots used at the same time, at most */
 	bool alone;    /* immutable: there are no thieves */
 	weft__atomic(struct weft__task *) slots[WEFT__RUNQ_SLOTS] WEFT__APART;
 };
@@ -90,7 +91,7 @@ static inline uint32_t runq_real(uint64_t head)
 	return (uint32_t)head;
 }
 
-/* start: the first index; tests start near the wrap. */
+/* `start` is the first index; tests start near the wrap. */
 static inline void weft__runq_init(struct weft__runq *queue, uint32_t start,
 				   uint32_t max, bool alone)
 {
@@ -101,7 +102,7 @@ static inline void weft__runq_init(struct weft__runq *queue, uint32_t start,
 	weft__store(&queue->tail, start, relaxed);
 }
 
-/* Owner only: tasks it may pop.  From elsewhere: a moment's estimate. */
+/* Owner only: the tasks it may pop.  From other threads: an estimate. */
 static inline uint32_t weft__runq_count(struct weft__runq *queue)
 {
 	/* relaxed: the owner wrote the tail; others only estimate. */
@@ -110,16 +111,17 @@ static inline uint32_t weft__runq_count(struct weft__runq *queue)
 	return weft__load(&queue->tail, relaxed) - real;
 }
 
-/* From any thread: is there something to steal?  A parker's last look. */
+/* From any thread: is there a task to steal?  A parker's last look. */
 static inline bool weft__runq_visible(struct weft__runq *queue)
 {
-	/* relaxed: its read-modify-write of [idle.push] comes before. */
+	/* relaxed: the parker's read-modify-write of [idle.push] comes
+	 * before. */
 	uint32_t tail = weft__load(&queue->tail, relaxed);
 
 	return tail != runq_real(weft__load(&queue->head, relaxed));
 }
 
-/* Owner only: slots free for a push. */
+/* Owner only: the slots free for a push. */
 static inline uint32_t weft__runq_room(struct weft__runq *queue)
 {
 	/* relaxed: the push that follows acquires the same head, or a later
@@ -130,8 +132,8 @@ static inline uint32_t weft__runq_room(struct weft__runq *queue)
 	       (weft__load(&queue->tail, relaxed) - runq_steal(head));
 }
 
-/* Owner only.  False: full, nothing done.  Tested before the write, and against
- * steal: a slot being copied is not free (Q3). */
+/* Owner only.  False: the queue is full, nothing was done.  The test comes
+ * before the write, and uses steal: a slot being copied is not free (Q3). */
 static inline bool weft__runq_push(struct weft__runq *queue,
 				   struct weft__task *task)
 {
@@ -162,12 +164,12 @@ static inline struct weft__task *weft__runq_pop(struct weft__runq *queue)
 		/* relaxed: owner-only. */
 		if (real == weft__load(&queue->tail, relaxed))
 			return NULL;
-		/* With no thief both heads move, else the ring would look as
-		 * if it were being stolen from for ever (Q2). */
+		/* With no thief both heads move.  Otherwise the ring would look
+		 * for ever as if a thief copied from it (Q2). */
 		next = steal == real ? runq_pack(real + 1, real + 1) :
 				       runq_pack(steal, real + 1);
 		if (queue->alone) {
-			/* relaxed: nobody else reads it. */
+			/* relaxed: no other thread reads it. */
 			weft__store(&queue->head, next, relaxed);
 			break;
 		}
@@ -193,9 +195,9 @@ static inline struct weft__task *weft__runq_peek(struct weft__runq *queue)
 }
 
 /*
- * Phase 1 of a steal, from any thread: claims half (rounded up) of what is
- * ready, or all of it (`parts` is 2 or 1), but not more than `most`.  False:
- * empty, or another thief is at work.
+ * Phase 1 of a steal, from any thread: claims half (rounded up) of the ready
+ * tasks, or all of them (`parts` is 2 or 1), but not more than `max`.  False:
+ * the queue is empty, or another thief is at work.
  */
 static inline bool weft__runq_claim(struct weft__runq *queue, uint32_t parts,
 				    uint32_t max,

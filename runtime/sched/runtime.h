@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runtime - workers, the queue they share, and the records of their tasks.
+ * Runtime - workers, the queues they share, and the records of their tasks.
+ * This header has the struct; runtime/runtime.c makes and ends one.
  */
 #ifndef WEFT_RUNTIME_SCHED_RUNTIME_H
 #define WEFT_RUNTIME_SCHED_RUNTIME_H
@@ -16,8 +17,8 @@
 #include "runtime/sched/stack_wait.h"
 #include "runtime/stack/stack.h"
 
-/* Records in chunks of 4096; the table of chunks is as long as the limit
- * asks. */
+/* Records are in chunks of 4096; the limit of tasks sets the length of the
+ * table of chunks. */
 enum { WEFT__TASK_CHUNK_BITS = 12, WEFT__TASK_CHUNK = 1 << 12 };
 
 struct weft__task_slabs {
@@ -26,8 +27,9 @@ struct weft__task_slabs {
 	uint32_t chunks_max;			   /* immutable */
 	weft__atomic(uint32_t) used; /* indices handed out; under lock */
 	uint32_t max;		     /* immutable */
-	bool small; /* immutable: workers keep none, so that most is exact */
-	struct weft__task *batches;  /* under lock; full, by handle_next */
+	bool small; /* immutable: workers keep none, so that max is exact */
+	struct weft__task *batches;  /* under lock; full batches, by
+					handle_next */
 	struct weft__task *free;     /* under lock; others */
 	uint32_t free_count;	     /* under lock */
 };
@@ -37,18 +39,19 @@ struct weft__watchdog;
 
 /* How many workers run at a time; see runtime/sched/worker_limit.h. */
 struct weft__worker_limit {
-	weft__atomic(uint32_t) max; /* of all: no limit */
+	weft__atomic(uint32_t) max; /* workers_count: no limit */
 	weft__atomic(uint64_t) changed_ns;
-	weft__atomic(uint64_t) hold_ns; /* from then until it is raised */
+	weft__atomic(uint64_t) hold_ns; /* from then until the limit is
+					   raised */
 	weft__atomic(uint64_t) cpu_idle_ns; /* of the machine, at that time */
-	weft__atomic(bool) tries;	/* it was raised last */
+	weft__atomic(bool) tries;	/* the last change raised it */
 };
 
 #define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
 #define WEFT__SPIN_NS 50000u /* at first, and at most */
 
-/* In `refs`. */
+/* A bit of `refs`: its end is awaited. */
 #define WEFT__REFS_AWAITED ((uint32_t)1 << 31)
 
 struct weft_runtime {
@@ -57,9 +60,10 @@ struct weft_runtime {
 	uint32_t workers_count;		    /* immutable */
 	uint8_t stack_class;		    /* immutable */
 	uint64_t control; /* immutable: tasks' floating-point control words */
-	bool spins;			    /* immutable; see join.c */
-	bool caller_works;		    /* immutable: who made it is the
-					       thread of worker 0 */
+	bool spins;			    /* immutable; see
+					       runtime/task/join.c */
+	bool caller_works;		    /* immutable: the thread that made
+					       it is the thread of worker 0 */
 	bool monitor_off;		    /* immutable; tests */
 	bool help_off;			    /* immutable; tests */
 	bool timer_shards_off;			    /* immutable; tests */
@@ -69,14 +73,14 @@ struct weft_runtime {
 	struct weft__stacks stacks;
 	struct weft__stack_wait stack_wait;
 	struct weft_scope root; /* main and submitted tasks; no owner */
-	weft__atomic(uint64_t) roots_begun; /* how many of them */
+	weft__atomic(uint64_t) roots_begun; /* their number so far */
 
 	struct weft__inject inject;
 	struct weft__idle idle;
 
-	/* Worker + 1 that parks with a bounded wait to look after late ones,
-	 * and WEFT__MONITOR_COMES if it has only been woken for that; 0:
-	 * nobody does. */
+	/* The monitor: worker + 1 that parks with a bounded wait to look after
+	 * late ones, and WEFT__MONITOR_COMES if it has only been woken for
+	 * that; 0: none. */
 	weft__atomic(uint32_t) monitor WEFT__APART;
 	/* When a worker last went from parked to running. */
 	weft__atomic(uint64_t) active_ns;
@@ -86,9 +90,10 @@ struct weft_runtime {
 	weft__atomic(uint64_t) stop_by_ns;
 	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
-	/* Calls of threads, and whether their end is waited for; a futex. */
+	/* Calls of threads in progress, and whether their end is waited for; a
+	 * futex. */
 	weft__atomic(uint32_t) refs;
-	/* How long threads look before they sleep; see join.c. */
+	/* How long threads spin before they sleep; see runtime/task/join.c. */
 	weft__atomic(uint64_t) spin_ns;
 	uint64_t shutdown_ns;
 	uint64_t blocking_idle_ns;     /* immutable; 0: the default */
@@ -108,8 +113,8 @@ enum weft__stop {
 };
 
 /* Makes a runtime with its workers, without threads; weft__runtime_free undoes
- * it.  The halves that tests use with a driver of their own.  caller_works: it
- * is to be run, and freed, by this thread. */
+ * it.  Tests call these two with a driver of their own.  caller_works: this
+ * thread will run the runtime, and free it. */
 int weft__runtime_new(const struct weft_opts *opts,
 		      const struct weft__driver_ops *ops, bool caller_works,
 		      struct weft_runtime **ret_runtime);
@@ -118,11 +123,11 @@ void weft__runtime_free(struct weft_runtime *runtime);
 /* The driver of the programs; io/driver.c. */
 const struct weft__driver_ops *weft__driver_default(void);
 
-/* What the program calls the function of a task that has this one, and whose
- * arguments begin so. */
+/* The program's own function of a task that has `fn`, and whose arguments begin
+ * with `arg`. */
 weft_fn weft__task_function(weft_fn fn, const void *arg);
 
-/* Prints the tasks that have not ended; returns how many. */
+/* Prints the tasks that have not ended; returns their number. */
 unsigned weft__runtime_name_survivors(struct weft_runtime *runtime);
 
 #endif

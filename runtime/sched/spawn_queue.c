@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Spawn queue - a doubly linked list under a lock: the owner takes the newest
+ * tasks, thieves and the owner's turns take the oldest.
+ *
+ * One task of those taken is returned, to run now; the others go into the ring
+ * of the worker that took them.  A worker without peers takes no lock.  The
+ * reasons, the invariants F1 to F3 and the share of a turn are in
+ * spawn_queue.h.
+ */
 #include "runtime/sched/spawn_queue.h"
 
 #include "runtime/sched/runtime.h"

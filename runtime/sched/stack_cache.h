@@ -10,7 +10,7 @@
 #include "runtime/sched/worker.h"
 #include "runtime/stack/fiber.h"
 
-/* A stack for a task, NULL when there is no memory. */
+/* A stack for a task; NULL when there is no memory. */
 static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 						  uint8_t size_class)
 {
@@ -27,7 +27,8 @@ static inline struct weft__stack *weft__stack_get(struct weft__worker *worker,
 	return stack;
 }
 
-/* The stack of a task that is done, and that nobody runs on any more. */
+/* Takes back the stack of a task that has ended; no thread runs on it any
+ * more. */
 static inline void weft__stack_put(struct weft__worker *worker,
 				   struct weft__stack *stack)
 {

@@ -17,8 +17,9 @@ static void stats_read(struct weft__worker *worker, uint64_t *words)
 	}
 }
 
-/* Stacks that tasks have, at some moment of the call.  The lock keeps a stack
- * that moves between a cache and the rest from being missed or counted twice.
+/* The number of stacks that tasks have, at some moment of the call.  The lock
+ * keeps a stack that moves between a cache and the shared lists from being
+ * missed or counted twice.
  * */
 static uint64_t stacks_bound(struct weft_runtime *runtime)
 {
@@ -34,7 +35,7 @@ static uint64_t stacks_bound(struct weft_runtime *runtime)
 		free_count += weft__load(
 			&runtime->workers[i]->caches.stacks.count, relaxed);
 	weft__lock_drop(&stacks->lock);
-	/* A cache may grow while it is looked at. */
+	/* A cache may grow while it is read. */
 	return carved > free_count ? carved - free_count : 0;
 }
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Steal - half of another worker's ring, and help for a worker that is late.
+ *
+ * A thief tries the victim's ring, then its outbound ring, then its spawn
+ * queue.  A helper first empties the late worker's hand-off slots and does what
+ * its poll would do, and then steals, too.
+ */
 #include "runtime/sched/steal.h"
 
 #include "runtime/sched/wait.h"
 #include "runtime/sched/worker_limit.h"
 
-/* Half of a ring, at most so many: the oldest to run now, the rest into our own
- * ring. */
+/* Takes half of a ring, at most `max` tasks: the oldest to run now, the others
+ * into the worker's own ring. */
 static struct weft__task *steal_ring(struct weft__worker *worker,
 				     struct weft__runq *from, uint32_t max)
 {
@@ -28,7 +35,7 @@ static struct weft__task *steal_ring(struct weft__worker *worker,
 	return first;
 }
 
-/* The same of those that never ran. */
+/* The same for tasks that never ran. */
 static struct weft__task *steal_spawned(struct weft__worker *worker,
 				      struct weft__worker *victim,
 				      uint32_t max)
@@ -65,7 +72,8 @@ static bool is_late(struct weft__worker *worker, uint64_t now_ns)
 	       now_ns - seen_ns > weft__worker_limit_late_ns(worker->runtime);
 }
 
-/* Who has waited long elsewhere does not go behind all that overflows here. */
+/* A task that has waited long elsewhere does not go behind all that overflows
+ * here. */
 static void push_old(struct weft__worker *worker, struct weft__task *task)
 {
 	if (weft__runq_push(&worker->runq, task))
@@ -74,8 +82,9 @@ static void push_old(struct weft__worker *worker, struct weft__task *task)
 		weft__push_slow(worker, task);
 }
 
-/* A worker has computed for too long: its completions, its submissions, its
- * timers, and what sits in its LIFO slot.  Its ring is stolen from as usual. */
+/* A worker has computed for too long: handles its completions, its submissions,
+ * its timers, and the tasks in its hand-off slots.  Its ring is stolen from as
+ * usual. */
 static void help(struct weft__worker *worker, struct weft__worker *late,
 		 uint64_t now_ns)
 {

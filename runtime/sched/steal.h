@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steal - taking what another worker cannot run now.
+ * Steal - taking work that another worker cannot run now.
  *
- * Who has nothing to run steals half of another one's ring.  Who finds that
- * another one is late, since a task of it computes, also does what that one's
- * ticks would: help.
+ * A worker that has nothing to run steals half of another one's ring.  A worker
+ * that finds another one late, since a task of it computes, also does the work
+ * of the late worker's ticks: it helps.
  */
 #ifndef WEFT_RUNTIME_SCHED_STEAL_H
 #define WEFT_RUNTIME_SCHED_STEAL_H
@@ -20,8 +20,8 @@ static inline struct weft__worker *weft__peer(struct weft__worker *worker,
 	return runtime->workers[i % runtime->workers_count];
 }
 
-/* Half of a ring of the victim's, at most so many.  Returns the oldest, to run
- * now; the rest is in the worker's own ring. */
+/* Takes half of a ring of the victim's, at most `max` tasks.  Returns the
+ * oldest, to run now; the others are in the worker's own ring. */
 struct weft__task *weft__steal(struct weft__worker *worker,
 			       struct weft__worker *victim, uint32_t max);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switch - the switches between tasks that are called, not in line.
+ * Switch - the parts of a switch between tasks that are not in line.
  */
 #include "runtime/sched/switch.h"
 
@@ -9,7 +9,7 @@
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason)
 {
-	/* It is in no queue, nor in `joining`. */
+	/* The task is in no queue, nor in `joining`. */
 	worker->current->reason = reason;
 	return weft__switch_to(worker, weft__pick(worker), WEFT__LEFT_PARK);
 }
@@ -26,8 +26,8 @@ enum weft__left weft__left_unbound(struct weft__task *next,
 {
 	if (how != WEFT__LEFT_JOIN)
 		return how;
-	/* The slot is for who waits for the task that runs.  This one may run
-	 * by now elsewhere. */
+	/* The slot `joining` is for a joiner of the task that runs.  This
+	 * joiner's task may run by now on another worker. */
 	return weft__task_join_late(next) ? WEFT__LEFT_PARK : WEFT__LEFT_YIELD;
 }
 

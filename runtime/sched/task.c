@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Task records - where they come from and where they go.
+ *
+ * Records lie in chunks of 4096, which are mapped on demand and stay mapped
+ * while the runtime lives.  An index never changes its place: new records are
+ * carved in the order of their indices, and `used` publishes them.  A free
+ * record lies in the list of a worker (task_pool.h), or in the shared lists
+ * under the lock: as a batch that a worker gave back, or singly.
+ *
+ * Orderings: [task.chunk] in task.h.
+ */
 #include "runtime/sched/task.h"
 
 #include <errno.h>
@@ -12,8 +23,9 @@ enum { CARVE = 64 };
 
 #define CHUNK_BYTES (sizeof(struct weft__task) * WEFT__TASK_CHUNK)
 
-/* After the first so many chunks they come that many at a time, on huge pages:
- * who has tens of thousands of tasks has many more, and touches all of them. */
+/* After the first GROUP chunks, chunks come GROUP at a time, on huge pages: a
+ * program with tens of thousands of tasks has many more, and touches all of
+ * them. */
 enum { GROUP = 8 };
 #define HUGE_BYTES ((size_t)2 << 20)
 #define GROUP_BYTES (GROUP * CHUNK_BYTES)
@@ -37,7 +49,7 @@ void weft__tasks_fini(struct weft_runtime *runtime)
 	if (!slabs->chunks)
 		return;
 	for (uint32_t i = 0; i < slabs->chunks_max; i++) {
-		/* relaxed: nobody else is left. */
+		/* relaxed: no other thread is left. */
 		struct weft__task *chunk =
 			weft__load(&slabs->chunks[i], relaxed);
 
@@ -60,7 +72,7 @@ static void *memory_map(size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* A group's memory, where huge pages can begin. */
+/* Memory for a group, aligned for huge pages. */
 static char *group_map(void)
 {
 	char *memory = memory_map(GROUP_BYTES + HUGE_BYTES);
@@ -72,7 +84,7 @@ static char *group_map(void)
 	if (before)
 		munmap(memory, before);
 	munmap(memory + before + GROUP_BYTES, HUGE_BYTES - before);
-	/* A hint: without them it is slower. */
+	/* A hint: without huge pages it is slower. */
 	madvise(memory + before, GROUP_BYTES, MADV_HUGEPAGE);
 	return memory + before;
 }
@@ -96,7 +108,7 @@ static void group_new(struct weft__task_slabs *slabs, uint32_t chunk)
 	}
 }
 
-/* The chunk of an index, mapped if it is not yet; under the lock. */
+/* The chunk of an index, mapped now if need be; under the lock. */
 static struct weft__task *tasks_chunk(struct weft__task_slabs *slabs,
 				      uint32_t index)
 {
@@ -115,7 +127,7 @@ static struct weft__task *tasks_chunk(struct weft__task_slabs *slabs,
 	return weft__load(place, relaxed);
 }
 
-/* New records for the worker's list; under the lock.  -errno. */
+/* Adds new records to the worker's list; under the lock.  0 or -errno. */
 static int tasks_carve(struct weft__task_slabs *slabs,
 		       struct weft__task **list, uint32_t *count)
 {
@@ -147,7 +159,7 @@ static int tasks_carve(struct weft__task_slabs *slabs,
 	return 0;
 }
 
-/* Fills an empty list: with a batch that a worker gave back, or with single
+/* Fills an empty list with a batch that a worker gave back, or with single
  * records, or with new ones. */
 static int tasks_fetch(struct weft__task_slabs *slabs,
 		       struct weft__worker *worker)
@@ -179,7 +191,7 @@ static struct weft__task *task_none(int error)
 	return (struct weft__task *)(intptr_t)error;
 }
 
-/* One record, for who keeps no list. */
+/* One record, for a caller that keeps no list. */
 static struct weft__task *tasks_fetch_one(struct weft__task_slabs *slabs)
 {
 	struct weft__task *task;
@@ -213,8 +225,8 @@ struct weft__task *weft__task_fetch(struct weft_runtime *runtime,
 	return error < 0 ? task_none(error) : weft__task_new(runtime, worker);
 }
 
-/* Moves a batch to the shared list.  Who takes it will find it out of its
- * caches. */
+/* Moves a batch to the shared list.  The worker that takes it will not have it
+ * in its caches. */
 void weft__tasks_give_back(struct weft__worker *worker)
 {
 	struct weft__task_slabs *slabs = &worker->runtime->tasks;

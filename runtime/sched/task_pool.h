@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records - a task's record: found by its handle, taken for a task that begins,
- * given back.
+ * Task pool - the records of tasks: found by a handle, taken for a task that
+ * begins, given back.
  */
 #ifndef WEFT_RUNTIME_SCHED_TASK_POOL_H
 #define WEFT_RUNTIME_SCHED_TASK_POOL_H
@@ -26,15 +26,15 @@ static inline struct weft__task *weft__record_at(struct weft_runtime *runtime,
 	return &chunk[index & (WEFT__TASK_CHUNK - 1)];
 }
 
-/* -errno in the place of a record; 0: it is one. */
+/* The -errno that is in the place of a record; 0: it is a record. */
 static inline int weft__task_error(const struct weft__task *task)
 {
 	return (intptr_t)task < 0 ? (int)(intptr_t)task : 0;
 }
 
-/* The record is blank: no joiner, scopes, block, links.  `worker` is the
- * calling one, or NULL.  What weft__task_error() knows: the limit, or no
- * memory. */
+/* Takes a blank record: no joiner, scopes, block, links.  `worker` is the
+ * calling worker, or NULL. weft__task_error() finds the error in the result:
+ * the limit of tasks, or no memory. */
 static inline struct weft__task *weft__task_new(struct weft_runtime *runtime,
 						struct weft__worker *worker)
 {
@@ -53,7 +53,7 @@ static inline void weft__task_free(struct weft_runtime *runtime,
 				   struct weft__worker *worker,
 				   struct weft__task *task)
 {
-	/* relaxed: the generation is the caller's to change. */
+	/* relaxed: only the caller may change the generation. */
 	uint64_t state = weft__load(&task->state, relaxed);
 
 	weft__check(!task->scopes && !task->within && !task->sibling_link,

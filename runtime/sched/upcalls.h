@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Upcalls - what the scheduler calls in the rooms above it.  Each comment names
- * the file that defines the function.
+ * Upcalls - the functions that the scheduler calls in the rooms above it.  Each
+ * comment names the file that defines the function.
  */
 #ifndef WEFT_RUNTIME_SCHED_UPCALLS_H
 #define WEFT_RUNTIME_SCHED_UPCALLS_H
@@ -23,13 +23,13 @@ int weft__interrupted_slow(struct weft__worker *worker,
 void weft__deadline_arm_slow(struct weft__worker *worker,
 			     struct weft__task *task);
 
-/* For a task in a deadline block: if that deadline has passed,
- * weft__interrupted() finds it so, whether or not its alarm has gone off;
+/* For a task in a deadline block: if the deadline has passed,
+ * weft__interrupted() reports it, whether or not the alarm has gone off;
  * runtime/task/within.c. */
 void weft__within_look(struct weft__worker *worker, struct weft__task *task);
 
-/* Called when a task first waits, or opens a scope: its scope gets to know it,
- * so that a cancellation can find it; runtime/task/scope.c. */
+/* Called when a task first waits, or opens a scope: links it to its scope, so
+ * that a cancellation can find it; runtime/task/scope.c. */
 void weft__scope_link(struct weft__task *task);
 
 /* A worker's part in ending the runtime; runtime/runtime.c. */

@@ -25,7 +25,8 @@ static inline struct weft__task *weft__running(struct weft__worker *worker)
 	return worker ? worker->current : NULL;
 }
 
-/* The same, or the future that is polled: for calls that never wait. */
+/* The task that is running, or the future that is polled: for calls that never
+ * wait. */
 static inline struct weft__task *weft__self(struct weft__worker *worker)
 {
 	if (!worker)
@@ -40,8 +41,8 @@ static inline uint64_t weft__running_id(struct weft__task *task)
 	return weft__task_id(task, weft__load(&task->state, relaxed));
 }
 
-/* 0, or why the running task's waits are to be given up: -ECANCELED, or
- * -ETIMEDOUT when it is the innermost deadline block that expired. */
+/* 0, or the error with which the running task's waits are to be given up:
+ * -ECANCELED, or -ETIMEDOUT when the innermost deadline block has expired. */
 static inline int weft__interrupted(struct weft__worker *worker,
 				    struct weft__task *task)
 {
@@ -53,8 +54,8 @@ static inline int weft__interrupted(struct weft__worker *worker,
 	return weft__interrupted_slow(worker, task);
 }
 
-/* Before a real suspension that obeys deadlines: arms the innermost block's
- * alarm, once a block. */
+/* Called before a suspension that obeys deadlines: arms the innermost block's
+ * alarm, once for each block. */
 static inline void weft__deadline_arm(struct weft__worker *worker,
 				      struct weft__task *task)
 {
@@ -74,8 +75,8 @@ static inline void weft__wait_begin(struct weft__worker *worker,
 	weft__deadline_arm(worker, task);
 }
 
-/* An operation that was done without waiting.  After 128 of those in a run the
- * task yields.  Returns the worker it runs on. */
+/* Counts an operation that was done without waiting.  After 128 of those in a
+ * run the task yields.  Returns the worker that the task runs on. */
 static inline struct weft__worker *
 weft__charge_ready(struct weft__worker *worker)
 {

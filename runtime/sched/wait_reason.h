@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reason - what a task that is PARKED waits for, in a word of its record.
+ * Wait reason - what a task that is PARKED waits for, in a word of its record.
  *
  *	63                          3 2    0
  *	[ an address, or a number    ][kind ]
  *
- * weft__suspend() is told it and stores it where the record has its link: a
- * task that is PARKED is in no queue, and whoever makes it ready writes over
- * it.  So the word says nothing of a task that is not PARKED, and costs a store
- * a wait.
+ * The caller passes the word to weft__suspend(), which stores it where the
+ * record has its link: a task that is PARKED is in no queue, and the thread
+ * that makes it ready overwrites the word.  So the word means nothing for a
+ * task that is not PARKED, and costs one store a wait.
  *
- * What the address leads to lies in a frame of the task, or is kept there by
- * the call that waits for it; it may be followed while the task is held
- * (task_hold.h), and not after.
+ * The object at the address lies in a frame of the task, or is kept there by
+ * the call that waits for it.  The address may be followed while the task is
+ * held (task_hold.h), and not after.
  *
- * A task in `joining` has there what it joins, with no kind: when it is parked
- * after all, that is its reason as it stands.
+ * For a task in `joining` the word is the task that it joins, with no kind: if
+ * it is parked after all, that is its reason as it stands.
  */
 #ifndef WEFT_RUNTIME_SCHED_WAIT_REASON_H
 #define WEFT_RUNTIME_SCHED_WAIT_REASON_H
@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 enum weft__reason_kind {
-	WEFT__REASON_JOIN,   /* struct weft__task: that one's end; 0: untold */
-	WEFT__REASON_WAIT,   /* struct weft__wait, which tells more */
+	WEFT__REASON_JOIN,   /* struct weft__task: its end; 0: not given */
+	WEFT__REASON_WAIT,   /* struct weft__wait, which has the details */
 	WEFT__REASON_TIME,   /* uint64_t: a point in time */
 	WEFT__REASON_SCOPE,  /* struct weft__scope: its end */
 	WEFT__REASON_DRIVER, /* a number of the driver's, which describes it */

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Waiter - the wait of a task or a thread, and the grants that end it.
+ *
+ * A task suspends until its word is granted; a thread sleeps on the word with a
+ * futex.  A grant stores the word and then wakes.  While a worker of the task's
+ * own runtime grants, that runtime cannot end; every other grant holds a
+ * reference to the runtime (runtime_ref.h).  The invariants W1 to W3 are in
+ * waiter.h.
+ */
 #include "runtime/sched/waiter.h"
 
 #include "runtime/sched/runtime_ref.h"

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Worker limit - how the limit is judged, and which workers are beyond it.
+ *
+ * At the end of a tick, when a window has passed, a worker compares the time
+ * that its thread waited for a processor with the window.  More than a tenth
+ * lowers the limit.  Otherwise the limit is raised by one after a hold, which
+ * doubles with each trial that fails.  A worker is beyond the limit if at least
+ * that many workers with lower numbers run, or sleep and could be woken, and no
+ * other worker computes.  The reasons are in worker_limit.h.
+ *
+ * Concurrency: any worker may change the limit; the CAS of `changed_ns` admits
+ * one at a time.  Each relaxed access is advice unless its note says other.
+ */
 #include "runtime/sched/worker_limit.h"
 
 /* Waiting for more than that share of the time is too much: a tenth. */

@@ -3,16 +3,17 @@
  * Context - the switch from one stack to another.
  *
  * x86-64: in line, so that nothing is called.  A switch behind a call leaves an
- * entry in the return predictor that no return will match, and every return up
- * the resumed task's stack is then mispredicted; leaving by a return pairs it
- * with the call on the other stack.  Without a call the predictor holds the
+ * entry in the return predictor that no return will match, and then every
+ * return up the resumed task's stack is mispredicted; leaving by a return pairs
+ * it with the call on the other stack.  Without a call the predictor holds the
  * returns of the task that was left, which for tasks of one kind are the right
- * ones (docs/decisions/0002).  The compiler saves what it needs of the
- * registers; frame pointer, continuation and floating-point control words are
- * stored here, below the stack pointer, where a signal leaves them alone: the
- * files are compiled with -mno-red-zone.  The pointer moves but once, from the
- * one stack to the other, when all else but the jump is done, so that whoever
- * interrupts a switch (dump/snapshot.c) finds a frame that its table describes.
+ * ones (docs/decisions/0002).  The compiler saves the registers that it needs.
+ * Frame pointer, continuation and floating-point control words are stored here,
+ * below the stack pointer, where a signal leaves them alone: the files are
+ * compiled with -mno-red-zone.  The stack pointer moves only once, from one
+ * stack to the other, when all but the jump is done, so that a signal handler
+ * that interrupts a switch (dump/snapshot.c) finds a frame that its table
+ * describes.
  *
  *	sp + 0	 mxcsr, x87 control word
  *	sp + 8	 rbp
@@ -31,8 +32,7 @@
 
 struct weft__worker;
 
-/* What lies on the stack of a context that waits, in words from its stack
- * pointer. */
+/* The layout of a waiting context's stack, in words from its stack pointer. */
 enum {
 #if defined(__x86_64__)
 	WEFT__CONTEXT_CONTROL = 0,
@@ -47,11 +47,11 @@ enum {
 #endif
 };
 
-/* Where a task's first run begins; goes to weft__task_main(pass). */
+/* A task's first run begins here; jumps to weft__task_main(pass). */
 void weft__context_entry(void);
 
-/* The floating-point control words of the calling thread, as a context that
- * waits keeps them. */
+/* The floating-point control words of the calling thread, in the form that a
+ * waiting context keeps. */
 static inline uint64_t weft__context_control(void)
 {
 #if defined(__x86_64__)
@@ -68,9 +68,9 @@ static inline uint64_t weft__context_control(void)
 #endif
 }
 
-/* Fills the words below the top of a stack as a switch would have left them, at
- * the entry, with these control words: reading them is slow.  Returns the saved
- * stack pointer. */
+/* Fills the words below the top of a stack as a switch would have left them,
+ * with the entry as continuation.  The control words are passed in, since
+ * reading them is slow.  Returns the saved stack pointer. */
 static inline void *weft__context_prepare(void *top, uint64_t control)
 {
 	uint64_t *end = (void *)((uintptr_t)top & ~(uintptr_t)15);
@@ -85,8 +85,8 @@ static inline void *weft__context_prepare(void *top, uint64_t control)
 	return sp;
 }
 
-/* Registers that the compiler may use, and so must take for lost, when the
- * target has AVX-512; each line ends in a comma. */
+/* Registers that the compiler may use when the target has AVX-512, and must
+ * therefore treat as lost; each line ends in a comma. */
 #if defined(__AVX512F__)
 #define WEFT__CONTEXT_AVX512                                             \
 	"xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22",   \
@@ -111,9 +111,9 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 		"movzwl	-20(%%rsp), %%edx\n\t"
 		"leaq	-24(%%rsp), %%rcx\n\t"
 		"movq	%%rcx, (%%rdi)\n\t"
-		/* Reading back what was just stored costs more than loading
-		 * mxcsr.  The x87 word's load is slow on some, and needless:
-		 * it rarely differs. */
+		/* Reading back the word just stored costs more than loading
+		 * mxcsr.  The load of the x87 word is slow on some processors,
+		 * and needless: it rarely differs. */
 		"ldmxcsr (%%rsi)\n\t"
 		"cmpw	4(%%rsi), %%dx\n\t"
 		"je	2f\n\t"
@@ -121,7 +121,7 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 		"2:	movq	16(%%rsi), %%rcx\n\t"
 		"movq	8(%%rsi), %%rbp\n\t"
 		"leaq	24(%%rsi), %%rsp\n\t"
-		/* notrack: the label below is no function. */
+		/* notrack: the label below is not a function. */
 		"notrack jmp *%%rcx\n"
 		"1:\n"
 		: "+a"(pass), "+D"(save_sp), "+S"(load_sp)
@@ -135,7 +135,7 @@ weft__context_jump(void **save_sp, void *load_sp, struct weft__worker *pass)
 	return pass;
 }
 
-/* The same from a context that is not continued. */
+/* The same from a context that never continues. */
 static inline __attribute__((always_inline, noreturn)) void
 weft__context_leave(void *load_sp, struct weft__worker *pass)
 {

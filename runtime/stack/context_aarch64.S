@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The switch on aarch64.  What lies on the stack of a context that waits:
+ * The switch on aarch64.  The layout of a waiting context's stack:
  *
  *	sp + 0	 x19 x20 ... x29 x30 (12 registers)
  *	sp + 96	 d8 ... d15
@@ -75,7 +75,8 @@ weft__context_jump:
 	.cfi_restore x28
 	.cfi_restore x29
 	.cfi_restore x30
-	/* Not br: behind the call at the other end stands no landing pad. */
+	/* Not br: the instruction behind the call at the other end is no
+	 * landing pad. */
 	ret
 	.cfi_endproc
 	.size	weft__context_jump, .-weft__context_jump

@@ -8,8 +8,8 @@
 
 	/* Below the bottom frame of every task.  A jump, not a call, with a
 	 * return address that unwinders know: a call would leave an entry in
-	 * the return predictor that no return matches, and every return of
-	 * whoever runs next on this core would be mispredicted. */
+	 * the return predictor that no return matches, and every return of the
+	 * code that runs next on this core would be mispredicted. */
 	.globl	weft__context_entry
 	.hidden	weft__context_entry
 	.type	weft__context_entry, @function

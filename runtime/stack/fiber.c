@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Fiber - what AddressSanitizer, ThreadSanitizer and Valgrind are informed of:
+ * that a stack is mapped, used again or unmapped, and each switch to it.
+ *
+ * TSan has one fiber for each stack and one for each worker's thread.  ASan has
+ * the bounds of both stacks, and keeps a fake stack for the one that is left.
+ * Valgrind has the bounds of each stack that is mapped.  Without these tools
+ * the functions are empty.
+ */
 #include "runtime/stack/fiber.h"
 
 #include <pthread.h>
@@ -16,7 +25,7 @@
 #include <valgrind/valgrind.h>
 #endif
 
-/* From the lowest usable byte to the header. */
+/* The bytes from the lowest usable one to the header. */
 __attribute__((unused)) static size_t
 fiber_bytes(const struct weft__stack *stack)
 {
@@ -113,7 +122,7 @@ void weft__fiber_last_leave(struct weft__fiber_thread *thread,
 			    struct weft__stack *from, struct weft__stack *to)
 {
 	(void)from;
-	/* No place for the fake stack: it is freed. */
+	/* NULL for the fake stack's place: ASan frees the fake stack. */
 	fiber_start(thread, NULL, to);
 }
 

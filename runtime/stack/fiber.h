@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fiber - tells the sanitizers and Valgrind about switches between stacks.
- * Nothing in an ordinary build.
+ * Fiber - informs the sanitizers and Valgrind of switches between stacks.  Does
+ * nothing in an ordinary build.
  */
 #ifndef WEFT_RUNTIME_STACK_FIBER_H
 #define WEFT_RUNTIME_STACK_FIBER_H
@@ -10,7 +10,7 @@
 
 struct weft__stack;
 
-/* What a tool knows of the stack of a worker's own thread. */
+/* The record of the tools about the stack of a worker's own thread. */
 struct weft__fiber_thread {
 	void *fiber;	 /* TSan's record of it */
 	void *fake;	 /* ASan's fake stack while a task runs */
@@ -34,8 +34,9 @@ struct weft__fiber_thread {
 #endif
 #endif
 
-/* A stack was mapped / goes away / is handed to a new task / is left for good;
- * a worker's thread begins to run on its own stack. */
+/* A stack was mapped; a stack goes away; a worker's thread begins to run on its
+ * own stack.  Below: a stack is used for a new task; a switch leaves a stack,
+ * or leaves it for good; a switch arrives. */
 void weft__fiber_stack_new(struct weft__stack *stack);
 void weft__fiber_stack_free(struct weft__stack *stack);
 void weft__fiber_thread_init(struct weft__fiber_thread *thread);

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Overflow - the signal handler, and the list of slabs in which it finds the
+ * stack that a faulting address belongs to.
+ *
+ * An address in the guard of a stack in use is an overflow: the handler prints
+ * the task, and restores the default action, of which the process then dies.
+ * For every other address the previous handler is called, if there was one.
+ * Each worker's thread has a stack for the handler, since the stack on which it
+ * runs is the one that overflowed.
+ *
  * Orderings
  *   [overflow.slab]  list head store release -> load acquire of the handler, on
  *       whatever thread: the slab's fields.
@@ -19,9 +28,9 @@
 
 #define ALTSTACK_BYTES ((size_t)64 << 10)
 
-/* All slabs of the process.  Changed under the lock; read by the handler, which
- * takes no lock: links are stored whole, and a slab goes only with its runtime,
- * when none of its tasks runs. */
+/* All slabs of the process.  Changed under the lock.  The handler reads them
+ * without the lock: links are stored whole, and a slab is removed only with its
+ * runtime, when none of its tasks runs. */
 static struct weft__lock slabs_lock;
 static weft__atomic(struct weft__stack_slab *) slabs;
 
@@ -84,8 +93,8 @@ static void overflow_handler(int signal_number, siginfo_t *info, void *context)
 		before->sa_handler(signal_number);
 		return;
 	}
-	/* The instruction faults again, and this time the process dies of
-	 * it. */
+	/* The instruction faults again, and then the signal ends the
+	 * process. */
 	sigaction(signal_number, &(struct sigaction){ .sa_handler = SIG_DFL },
 		  NULL);
 }
@@ -130,7 +139,7 @@ void weft__overflow_report_remove(struct weft__stack_slab *slab)
 	/* relaxed: written under the lock. */
 	before = weft__load(&slabs, relaxed);
 	if (before == slab) {
-		/* relaxed: what remains was published before. */
+		/* relaxed: the remaining slabs were published before. */
 		weft__store(&slabs, slab->report_next, relaxed);
 	} else {
 		while (before->report_next != slab)

@@ -3,8 +3,8 @@
  * Overflow - names the task whose stack has overflowed.
  *
  * A handler for SIGSEGV and SIGBUS runs on a stack of its own.  An address in a
- * guard is an overflow: it is reported, and the process dies of the signal.
- * Any other goes to whoever handled the signal before.
+ * guard is an overflow: the handler reports it, and the signal ends the
+ * process.  For any other address the previous handler of the signal is called.
  */
 #ifndef WEFT_RUNTIME_STACK_OVERFLOW_H
 #define WEFT_RUNTIME_STACK_OVERFLOW_H
@@ -14,7 +14,8 @@
 struct weft__stack_slab;
 struct weft__task;
 
-/* What the report calls a task; called by the signal handler. */
+/* The name of a task in the report.  The function is called by the signal
+ * handler. */
 struct weft__overflow_name {
 	const char *label;
 	uint64_t id;
@@ -23,15 +24,16 @@ struct weft__overflow_name {
 typedef struct weft__overflow_name weft__overflow_name_fn(
 	struct weft__task *task);
 
-/* Installs the handler, once a process. */
+/* Installs the handler, once for each process. */
 void weft__overflow_report_init(weft__overflow_name_fn *name);
 
-/* The handler knows the slab / no longer does. */
+/* Adds a slab to those that the handler knows, or removes it. */
 void weft__overflow_report_add(struct weft__stack_slab *slab);
 void weft__overflow_report_remove(struct weft__stack_slab *slab);
 
-/* Gives the calling thread a stack for the handler, if it has none; returns
- * what to pass to the second at the thread's end, or NULL. */
+/* Gives the calling thread a stack for the handler, if it has none.  Returns
+ * the argument for weft__overflow_thread_fini() at the thread's end, or
+ * NULL. */
 void *weft__overflow_thread_init(void);
 void weft__overflow_thread_fini(void *altstack);
 

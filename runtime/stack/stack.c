@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Stacks - how slabs are mapped and carved, and the shared lists of free
+ * stacks.
+ *
+ * A slab is one mapping of up to 64 stacks of one size.  Stacks are carved from
+ * it in order, each with its guard, and never given back to it: a free stack
+ * lies in a worker's cache, or in the shared list of its size, last in first
+ * out.  Trimming gives back the pages of the shared free stacks except the
+ * hottest TRIM_KEEP.  The layout is in stack.h.
+ *
+ * Concurrency: all functions take the lock of the runtime's stacks, except the
+ * start and the end of a runtime.
+ */
 #include "runtime/stack/stack.h"
 
 #include <errno.h>
@@ -91,7 +104,7 @@ static int guard_install(struct weft__stacks *stacks, void *low)
 	return mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE);
 }
 
-/* The next stack of the slab that was never used; under the lock. */
+/* Carves the next stack of the slab that was never used; under the lock. */
 static struct weft__stack *slab_carve(struct weft__stacks *stacks,
 				      struct weft__stack_slab *slab)
 {
@@ -217,7 +230,7 @@ void weft__stack_give_back(struct weft__stacks *stacks,
 	weft__lock_drop(&stacks->lock);
 }
 
-/* All pages below the one that holds the header. */
+/* Drops all pages below the one that holds the header. */
 static void stack_drop_pages(struct weft__stack *stack)
 {
 	uintptr_t top = (uintptr_t)stack & ~(uintptr_t)(page_bytes() - 1);

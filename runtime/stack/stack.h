@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stacks - address space for tasks to run on, guarded and reused hottest first.
+ * Stacks - address space for tasks to run on, guarded, and reused hottest
+ * first.
  *
  *	slab:  [guard|... stack 0 ...^colour][guard|... stack 1 ...^colour] ...
  *	                      grows down <---'
  *
- * A stack's header lies at its top, in the page that is touched anyway.  Tops
- * are coloured: they start at different offsets of a page, since a thousand
- * tops at one offset would fight for one set of the cache.
+ * A stack's header lies at its top, in a page that its task touches anyway.
+ * Tops are coloured: they start at different offsets of a page, since a
+ * thousand tops at one offset would compete for one set of the cache.
  *
- * Guards are made without splitting the mapping where the kernel can
- * (MADV_GUARD_INSTALL, 6.13), else by mprotect while vm.max_map_count allows.
- * An overflow ends the process with a message that names the task.
+ * Guards are made with MADV_GUARD_INSTALL where the kernel has it (6.13), which
+ * does not split the mapping; otherwise with mprotect while vm.max_map_count
+ * allows.  An overflow ends the process with a message that names the task.
  */
 #ifndef WEFT_RUNTIME_STACK_STACK_H
 #define WEFT_RUNTIME_STACK_STACK_H
@@ -32,7 +33,7 @@ struct weft_runtime;
 #define WEFT__STACK_BYTES_MIN ((size_t)16 << 10)
 #define WEFT__STACK_BYTES_MAX ((size_t)64 << 20)
 #define WEFT__STACK_GUARD_BYTES ((size_t)64 << 10)
-/* log2 of the sizes that a stack may have. */
+/* log2 of the smallest size of a stack, and the number of sizes. */
 enum { WEFT__STACK_CLASS_FIRST = 14, WEFT__STACK_CLASSES = 13 };
 
 struct weft__stack {
@@ -43,31 +44,32 @@ struct weft__stack {
 	};
 	struct weft__stack *ahead; /* see base/ahead.h */
 	char *low;		  /* first usable byte */
-	struct weft__task *task;  /* that it is bound to; for messages */
-	uint64_t since_ns;	  /* when that was, about */
+	struct weft__task *task;  /* the task it is bound to; for messages */
+	uint64_t since_ns;	  /* when it was bound, about */
 	uint32_t size_class;	  /* log2 of the usable size */
 	uint32_t number;	  /* within its slab */
-	void *asan_fake;	  /* sanitizers' own records */
+	void *asan_fake;	  /* the sanitizers' records */
 	void *tsan_fiber;
 	uint64_t valgrind_id;
 };
 
-/* Stacks of a runtime that no worker caches. */
+/* The stacks of a runtime that are in no worker's cache. */
 struct weft__stacks {
 	struct weft__lock lock;
 	struct weft__stack *free[WEFT__STACK_CLASSES];	/* under lock */
 	uint32_t free_count[WEFT__STACK_CLASSES];	/* under lock */
 	struct weft__recent recent; /* under lock */
-	/* How many at the cold end have given their pages back; under lock. */
+	/* The number at the cold end that have given their pages back; under
+	 * lock. */
 	uint32_t trimmed[WEFT__STACK_CLASSES];
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
-	uint64_t max;	 /* that may be, in tests; 0: any number */
+	uint64_t max;	 /* limit of `carved`, in tests; 0: none */
 	bool guard_by_mprotect; /* under lock */
 };
 
-/* What a worker keeps of the default size.  Owner only; others look at the
- * count. */
+/* The stacks of the default size that a worker keeps.  Owner only; others read
+ * the count. */
 enum { WEFT__STACK_CACHE_MAX = 128, WEFT__STACK_CACHE_BATCH = 64 };
 
 struct weft__stack_cache {
@@ -75,29 +77,29 @@ struct weft__stack_cache {
 	weft__atomic(uint32_t) count;
 };
 
-/* Returns the new count. */
+/* Adds to the count.  Returns the new count. */
 static inline uint32_t weft__stack_cache_add(struct weft__stack_cache *cache,
 					     uint32_t more)
 {
 	/* relaxed: one writer, publishes nothing. */
 	uint32_t count = weft__load(&cache->count, relaxed) + more;
 
-	/* relaxed: see above. */
+	/* relaxed: one writer, as above. */
 	weft__store(&cache->count, count, relaxed);
 	return count;
 }
 
-/* 0, or -ENOMEM.  A task that finds no stack waits until one is given back, so
- * a first stack of `size_class` is made before there are tasks. */
+/* Makes a first stack of `size_class`, before there are tasks: a task that
+ * finds no stack waits until one is given back.  0 or -ENOMEM. */
 int weft__stacks_init(struct weft__stacks *stacks, uint8_t size_class);
 void weft__stacks_fini(struct weft__stacks *stacks);
 
-/* log2 of the smallest stack of at least that size; 0: out of range. */
+/* log2 of the smallest stack of at least `bytes`; 0: out of range. */
 uint8_t weft__stack_class(size_t bytes);
 
-/* For a worker's cache (runtime/sched/stack_cache.h): another stack, or NULL
- * when there is no memory; one of another size given back; half of a full cache
- * given back. */
+/* For a worker's cache (runtime/sched/stack_cache.h): takes another stack, or
+ * NULL when there is no memory; gives one of another size back; gives half of a
+ * full cache back. */
 struct weft__stack *weft__stack_fetch(struct weft__stacks *stacks,
 				      uint8_t size_class);
 void weft__stack_give_back(struct weft__stacks *stacks,
@@ -105,7 +107,8 @@ void weft__stack_give_back(struct weft__stacks *stacks,
 void weft__stack_cache_shrink(struct weft__stacks *stacks,
 			      struct weft__stack_cache *cache);
 
-/* Before it is handed out: its header, and where its task will begin. */
+/* Fetches a stack's header and the place where its task will begin, before the
+ * stack is handed out. */
 static inline void weft__stack_prefetch(struct weft__stack *stack)
 {
 	uintptr_t at = (uintptr_t)stack;
@@ -118,11 +121,11 @@ static inline void weft__stack_prefetch(struct weft__stack *stack)
 	__builtin_prefetch((void *)(at - 3 * WEFT__LINE_BYTES), 1);
 }
 
-/* Gives the pages of free stacks back to the kernel, but for a few. */
+/* Gives the pages of free stacks, except a few, back to the kernel. */
 void weft__stacks_trim(struct weft__stacks *stacks);
 
 /* Many stacks of one size in one mapping.  Written under the lock of the
- * runtime's stacks; the report of overflows reads it from a signal handler. */
+ * runtime's stacks; the report of overflows reads it in a signal handler. */
 struct weft__stack_slab {
 	struct weft__stack_slab *next;
 	struct weft__stack_slab *report_next; /* of all runtimes; overflow.c */

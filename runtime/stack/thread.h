@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Thread - one of the runtime's own that runs no tasks: of the pool, and those
- * that dump.
+ * Thread - a thread of the runtime that runs no tasks: in the blocking pool, or
+ * for dumps.
  */
 #ifndef WEFT_RUNTIME_STACK_THREAD_H
 #define WEFT_RUNTIME_STACK_THREAD_H
@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-/* Makes a thread with a stack of that size, and all signals blocked but those
- * of faults, which come to the thread at fault and would end the process
+/* Makes a thread with a stack of `stack_bytes`.  All signals are blocked except
+ * those of faults, which go to the faulting thread and would end the process
  * unseen.  0 or -errno. */
 int weft__thread_make(pthread_t *ret_thread, size_t stack_bytes,
 		      void *(*fn)(void *arg), void *arg);
