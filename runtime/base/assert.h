@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Assertions that stay in the release: a broken invariant ends the process with
- * a sentence that says what the caller, or weft, did wrong.
+ * a sentence that names the mistake of the caller, or of weft.
  */
 #ifndef WEFT_RUNTIME_BASE_ASSERT_H
 #define WEFT_RUNTIME_BASE_ASSERT_H

@@ -29,7 +29,7 @@ enum weft__alarm_kind {
 	WEFT__ALARM_FUTURE, /* wakes the task in whose record it lies */
 };
 
-/* One pending point in time, embedded in what waits for it. */
+/* One pending point in time, embedded in the object that waits for it. */
 struct weft__alarm {
 	uint64_t node[4]; /* the timer folder's own, under its shard's lock */
 	uint32_t shard;	  /* the shard that holds it; set by arm */
@@ -46,7 +46,7 @@ struct weft__alarm {
 enum weft__park_result {
 	WEFT__PARK_WOKEN,   /* woken, something completed, or the time passed */
 	WEFT__PARK_PENDING, /* a stepping driver: step the worker again when it
-			       is due; nothing was waited for */
+			       is due; the call did not wait */
 };
 
 struct weft__driver_ops {

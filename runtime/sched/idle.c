@@ -159,14 +159,15 @@ bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching)
 	if (weft__or(&idle->bits[worker / 64], bit, seq_cst) & bit)
 		weft__assert(false, "a worker parks that is parked");
 	/* After the bit: a worker that still counts as searching then sees the
-	 * bit when it stops, or looks through the queues. pairs: [idle.push] */
+	 * bit when it stops, or looks through the queues.
+	 * pairs: [idle.push] */
 	return weft__idle_searching(weft__load(&idle->counts, seq_cst)) == 0;
 }
 
 bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
 {
 	uint64_t bit = (uint64_t)1 << (worker % 64);
-	/* The old value decides (I1). pairs: [idle.claim] */
+	/* The old value decides (I1).  pairs: [idle.claim] */
 	bool mine = weft__and(&idle->bits[worker / 64], ~bit, acquire) & bit;
 
 	/* pairs: [monitor.retire] */

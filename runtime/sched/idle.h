@@ -46,7 +46,8 @@
  *       release do not order that.  Modelled in tests/model/model_idle.c.
  *   [idle.claim]  the claimer's AND of the bit, release -> the sleeper's own,
  *       acquire: the claimer's raise of `searching` comes before the sleeper
- *       lowers it.  A sleeper that wakes by itself has not read the park word.
+ *       lowers it.  A sleeper that wakes by itself has not synchronised through
+ *       the park word.
  */
 #ifndef WEFT_RUNTIME_SCHED_IDLE_H
 #define WEFT_RUNTIME_SCHED_IDLE_H

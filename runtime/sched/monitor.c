@@ -49,7 +49,7 @@ static bool quiet(struct weft__worker *worker, uint64_t now_ns)
 }
 
 /* The time until the first of the other workers will be late, unless it is seen
- * before then. (A worker that sleeps now will not be late earlier.) */
+ * before then.  (A worker that sleeps now will not be late earlier.) */
 static uint64_t watch_ns(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
@@ -205,7 +205,7 @@ bool weft__monitor_came(struct weft__worker *worker)
 }
 
 /* Is there a task in the injection queue, while all other workers sleep and
- * none is on its way? One should have been woken for it. (A worker that was
+ * none is on its way?  One should have been woken for it.  (A worker that was
  * woken counts as searching until it is awake and has found something.  A
  * worker that has not yet looked a last time does not sleep yet.) */
 static bool is_overlooked(struct weft__worker *worker)

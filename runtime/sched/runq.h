@@ -9,8 +9,8 @@
  *
  * First in, first out for the owner and thieves alike: this is the ring of
  * Tokio and Go, not a Chase-Lev deque.  (Source: Tokio,
- * runtime/scheduler/multi_thread/queue.rs; the three phases of a steal are
- * its.)
+ * runtime/scheduler/multi_thread/queue.rs; the three phases of a steal come
+ * from there.)
  *
  * Both heads are one word, so that a claim moves `real` and leaves `steal`:
  *

@@ -8,13 +8,13 @@
  *		retune the interval and the clock
  *	nothing ran:	search in the other queues; else park
  *
- * A step never blocks but in the driver's park, so four workers can be stepped
- * in one thread by a driver with a clock of its own.
+ * A step blocks only in the driver's park, so four workers can be stepped in
+ * one thread by a driver with a clock of its own.
  *
  * Orderings
  *   [park.token]  park_word is written by swaps and a CAS, so a token is never
- *       lost: a wake that comes before the sleep makes the sleep's CAS fail;
- *       one that comes after it ends it.
+ *       lost: a wake that comes before the sleep makes the sleep's CAS fail; a
+ *       wake that comes after the sleep has begun ends the sleep.
  */
 #include "runtime/sched/monitor.h"
 #include "runtime/sched/runtime.h"
@@ -69,8 +69,8 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	worker->woken = false;
 	worker->clock_ns = worker->tick_ns;
 	worker->budget = worker->tick_budget;
-	/* A chain through the hand-off slot that has used up a tick goes behind
-	 * the others.  Otherwise it would go on for ever, a tick at a time. */
+	/* A chain through the LIFO slot that has used up a tick goes behind the
+	 * others.  Otherwise it would go on for ever, a tick at a time. */
 	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MAX : 0;
 	worker->tick_over = false;
 	worker->tick.ran = false;
@@ -339,7 +339,7 @@ static void park_abort(struct weft__worker *worker)
 				   worker->ops->now(worker->runtime));
 }
 
-/* Would work be left to no worker, if this one slept? A worker that gives way
+/* Would work be left to no worker, if this one slept?  A worker that gives way
  * has left it to those that run; and a ring's owner, which alone puts tasks
  * there, is awake. */
 static bool is_forgotten(struct weft__worker *worker)

@@ -14,10 +14,10 @@
  *
  * So that the oldest do not wait for ever, some of them begin at each turn of
  * work that is not in the ring.  Many begin while those that began before run
- * again and again.  Fewer begin while those come to their ends: 8 a turn while
- * the ring is never empty, otherwise four at one in 8 turns, or every 0.25 ms.
- * And once tasks that run overflow, those that never ran are part of the one
- * queue in age (worker.h).
+ * again and again.  Fewer begin while those come to their ends: at most 8 a
+ * turn while the ring is never empty, otherwise four at one in 8 turns, or
+ * every 0.25 ms.  And once tasks that run overflow, those that never ran are
+ * part of the one queue in age (worker.h).
  *
  *   F1  A task in the list is in no other queue and no worker holds it: it
  *       never ran, cannot wait, and so is not woken.

@@ -3,7 +3,7 @@
 
 #include "runtime/sched/switch.h"
 
-/* Requests for memory at a time: they may be for stacks of several sizes. */
+/* Requests for memory in one call: they may be for stacks of several sizes. */
 enum { TRIES = 8 };
 
 static void wake_others(struct weft__worker *worker)

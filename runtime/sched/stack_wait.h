@@ -2,12 +2,12 @@
 /*
  * Stack wait - tasks whose turn came for the first time, and for which there
  * was no stack.  They wait, oldest first and on no queue, for a free stack, or
- * for memory: a worker that begins a tick and has a stack takes one of them,
- * and every 5 ms one worker asks for memory again.
+ * for memory: a worker that begins a tick makes ready as many as it has stacks
+ * for, and every 5 ms one worker asks for memory again.
  *
  * Free stacks lie in the caches of workers, too, where no other worker can take
  * them.  So the first task that waits for a stack wakes the workers that sleep,
- * and no worker sleeps while tasks wait for stacks and its own stacks are not
+ * and while tasks wait for stacks no worker sleeps before its own stacks are
  * used.
  *
  * Orderings `count` is stored before the workers are unparked, [park.token]: a

@@ -88,7 +88,7 @@ struct weft_within;
 #define WEFT__STATE_INLINE_BYTES 24
 
 /* Owner: the worker that runs the task or last queued it, unless a line says
- * other. */
+ * otherwise. */
 struct weft__task {
 	/* Touched by a dispatch. */
 	weft__atomic(uint64_t) state;
@@ -376,7 +376,8 @@ static inline uint64_t weft__task_finish(struct weft__task *task)
 }
 
 /* The scope's owner waits for the task from here on, and counts its end.  The
- * old word shows whether it is DONE already; then its end is counted. */
+ * old word shows whether the task is DONE already; then it has counted its end
+ * itself. */
 static inline uint64_t weft__task_join(struct weft__task *task)
 {
 	/* pairs: [task.done] */
@@ -384,8 +385,8 @@ static inline uint64_t weft__task_join(struct weft__task *task)
 }
 
 /* The same for an owner that waits already: an owner that switches to the task
- * that it joins has marked nothing before.  False: the task has ended without
- * informing the owner; its end is counted. */
+ * that it joins has marked nothing before.  False: the task ended before it was
+ * marked, and has counted its end itself. */
 static inline bool weft__task_join_late(struct weft__task *task)
 {
 	if (!(weft__task_join(task) & WEFT__DONE))
@@ -396,7 +397,8 @@ static inline bool weft__task_join_late(struct weft__task *task)
 }
 
 /* The task has returned, and its worker holds the owner that waits for it: no
- * other thread asks for flags, and a flag that is set meanwhile may be lost.
+ * other thread asks for the flags, and a flag that is set meanwhile may be
+ * lost.
  */
 static inline void weft__task_finish_joined(struct weft__task *task)
 {

@@ -13,9 +13,9 @@
  * Invariants
  *   H1  As with a wake (T1), exactly one of all that try to clear PARKED does
  *       it: that one alone parks the task again or queues it.
- *   H2  During the hold the task's stack does not change, nor does anything
- *       that the call it waits in needs: a wait ends only when the task itself
- *       runs.
+ *   H2  During the hold the task's stack does not change, and neither does
+ *       anything that its waiting call needs: a wait ends only when the task
+ *       itself runs.
  *   H3  No wake is lost.  A wake that finds the task held leaves NOTIFIED, and
  *       the holder queues the task.  So a hold must be short.
  *   H4  The holder of a task takes only those locks that wakers may take: the
@@ -48,7 +48,7 @@ static inline bool weft__task_hold(struct weft__task *task,
 	return true;
 }
 
-/* Ends the hold. `here` is the calling worker, or NULL. */
+/* Ends the hold.  `here` is the calling worker, or NULL. */
 static inline void weft__task_release(struct weft_runtime *runtime,
 				      struct weft__worker *here,
 				      struct weft__task *task)

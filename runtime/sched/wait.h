@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting - what every suspending call is made of.
+ * Waiting - the steps of every call that suspends.
  *
  *	worker = weft__worker_self();
  *	task = weft__running(worker);		NULL: not in a task

@@ -33,7 +33,7 @@ enum weft__reason_kind {
 
 #define WEFT__REASON_UNTOLD ((uint64_t)0)
 
-/* Of an address that is a multiple of 8. */
+/* The word for an object whose address is a multiple of 8. */
 static inline uint64_t weft__reason(enum weft__reason_kind kind,
 				    const void *object)
 {

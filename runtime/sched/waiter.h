@@ -76,7 +76,7 @@ struct weft__wait {
 	uint64_t id;
 	weft__atomic(uint32_t) word;
 	uint32_t won; /* the claimer's: `want` of what was granted */
-	const void *object; /* what `on` says */
+	const void *object; /* the object that `on` describes */
 	enum weft__on on;
 };
 
@@ -214,7 +214,7 @@ int weft__wait_in(struct weft__waiters *queue, struct weft__lock *lock,
 		  const void *object);
 
 /* Wakes a waiter that was taken out of a queue, after the lock was dropped; it
- * runs next here. `here` is the calling worker, or NULL. */
+ * runs next here.  `here` is the calling worker, or NULL. */
 void weft__waiter_grant(struct weft__worker *here, struct weft__waiter *w,
 			unsigned outcome);
 
@@ -233,11 +233,11 @@ void weft__wake_in(struct weft__waiters *queue, struct weft__lock *lock);
 int weft__sync_charge_slow(struct weft__worker *worker);
 
 /*
- * The start of a call that may wait. *ret_worker is the caller's worker, or
- * NULL in a thread that runs no task. -ECANCELED, -ETIMEDOUT, or -EPERM in a
- * future: nothing was done.  A call that does not wait counts as a ready
- * operation.  After 128 of them in a run the task yields, before the call does
- * its work.
+ * The start of a call that may wait.  *ret_worker is the caller's worker, or
+ * NULL in a thread that runs no task.  Returns 0, or -ECANCELED, -ETIMEDOUT, or
+ * -EPERM in a future: nothing was done.  A call that does not wait counts as a
+ * ready operation.  After 128 of them in a run the task yields, before the call
+ * does its work.
  */
 static inline int weft__sync_enter(struct weft__worker **ret_worker)
 {

@@ -41,7 +41,7 @@
 enum {
 	WEFT__TICK_BUDGET = 128, /* runs a tick */
 	WEFT__OPS_BUDGET = 128,	 /* ready operations a run */
-	WEFT__LIFO_MAX = 3,	 /* runs in a row out of the slot */
+	WEFT__LIFO_MAX = 3,	 /* runs in a row out of the LIFO slot */
 	WEFT__SPILL = 128,	 /* tasks moved at a time, at most */
 	WEFT__SPAWN_RING_MAX = 128,	 /* tasks that never ran enter a ring up
 				    to that length */
@@ -171,7 +171,7 @@ struct weft__worker {
 	int32_t fuse;	   /* runs until the next look around */
 	int32_t fuse_set;  /* the value it was set to */
 	int32_t ops_left;  /* ready operations left in this run */
-	uint32_t lifo_run; /* runs in a row out of the slot */
+	uint32_t lifo_run; /* runs in a row out of the LIFO slot */
 	bool notify;	   /* pushed to the ring, not yet reported to peers */
 	bool unfenced;	   /* pushed since the last full check */
 	bool overflow;	   /* older work of this worker is in the injection
@@ -190,9 +190,9 @@ struct weft__worker {
 	/* Owner only, touched each tick. */
 	int32_t budget;	      /* runs left in this tick, without the fuse */
 	int32_t until_inject; /* runs until the injection queue's turn */
-	uint32_t interval;    /* the value that is set to */
+	uint32_t interval;    /* the value that until_inject starts from */
 	uint32_t clock_every; /* runs between looks at the clock */
-	uint64_t average_ns;  /* of a run, moving */
+	uint64_t average_ns;  /* moving average of a run's time */
 	uint64_t tick_ns;     /* when the tick began to run tasks */
 	uint64_t tick_polls;  /* runs before the tick */
 	uint64_t ended_ns;    /* the end of the tick before, or of the sleep; 0:
@@ -206,7 +206,7 @@ struct weft__worker {
 	bool ticks; /* runs tasks, and does not poll or sleep */
 	bool claimed; /* was woken to search, not only to be the monitor, and
 			 has found nothing yet */
-	bool parked;  /* announced */
+	bool parked;  /* has announced that it parks */
 	bool watches; /* as the monitor, or for one that is on its way; until it
 			 has made another one watch, even if it was claimed, and
 			 so is no monitor */
@@ -339,8 +339,8 @@ static inline void weft__push(struct weft__worker *worker,
 	weft__pushed(worker);
 }
 
-/* Makes a ready task the next to run here; the task in the hand-off slot before
- * it is queued.  Owner only. */
+/* Makes a ready task the next to run here; the task in the LIFO slot before it
+ * is queued.  Owner only. */
 static inline void weft__push_next(struct weft__worker *worker,
 				   struct weft__task *task)
 {

@@ -10,18 +10,19 @@
  * other worker computes.  The reasons are in worker_limit.h.
  *
  * Concurrency: any worker may change the limit; the CAS of `changed_ns` admits
- * one at a time.  Each relaxed access is advice unless its note says other.
+ * one at a time.  Each relaxed access is advice unless its note says otherwise.
  */
 #include "runtime/sched/worker_limit.h"
 
-/* Waiting for more than that share of the time is too much: a tenth. */
+/* A worker that waits for more than one part in SHARE of the time waits too
+ * much. */
 enum { SHARE = 10 };
 
 /* A window longer than that was mostly sleep, and shows nothing. */
 #define WINDOW_MAX_NS (4 * WEFT__CROWD_WINDOW_NS)
 
-/* A worker that is tried and found one too many within that time was not
- * needed: the next one is tried later, at most that much later. */
+/* A worker that is tried and found one too many within TRIAL_NS was not needed:
+ * the next trial comes later, at most HOLD_MAX_NS later. */
 #define TRIAL_NS (16 * WEFT__CROWD_WINDOW_NS)
 #define HOLD_MAX_NS 4000000000u
 

@@ -47,7 +47,7 @@ enum {
 #endif
 };
 
-/* A task's first run begins here; jumps to weft__task_main(pass). */
+/* A task's first run begins here, and continues in weft__task_main(pass). */
 void weft__context_entry(void);
 
 /* The floating-point control words of the calling thread, in the form that a
