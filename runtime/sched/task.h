@@ -174,8 +174,8 @@ struct weft__task {
 					uint8_t connect_step;
 					union {
 						uint16_t connect_tries;
-						/* For others: the events they
-						 * wait for; see
+						/* For others: what they asked
+						 * for; see
 						 * io/await_socket.c. */
 						uint32_t op_asks;
 					};
