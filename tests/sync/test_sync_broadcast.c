@@ -28,7 +28,7 @@ struct listener {
 	unsigned number;
 };
 
-/* Values come in order, and those that do not are counted. */
+/* Values come in order; values that a listener missed are counted. */
 static int64_t listen_to(void *arg)
 {
 	const struct listener *l = arg;
@@ -101,7 +101,7 @@ static int64_t some_too_slow(void *arg)
 	broadcast_to_all(&s);
 	for (unsigned i = 0; i < LISTENERS; i++) {
 		EXPECT(s.heard[i] + s.missed[i] == SENT);
-		/* 16 at once do not fit. */
+		/* At most 16 values fit, so each listener misses some. */
 		EXPECT(s.missed[i] > 0);
 	}
 	return 0;
@@ -204,7 +204,7 @@ END_TEST
 
 struct reply {
 	struct weft_oneshot *oneshot;
-	uint64_t value; /* 0: it is dropped */
+	uint64_t value; /* 0: the oneshot is dropped */
 	int expected;
 };
 
@@ -262,8 +262,8 @@ START_TEST(oneshot_brings_its_value_or_says_that_none_comes)
 }
 END_TEST
 
-/* The receiver has left: the sender is told, and frees the memory (a leak
- * checker looks). */
+/* The receiver has left: the sender gets -EPIPE, and frees the memory (a leak
+ * checker sees whether it does). */
 static int64_t give_up_first(void *arg)
 {
 	uint64_t v = 0, wait_ns = *(uint64_t *)arg;
@@ -296,7 +296,8 @@ START_TEST(sender_is_told_that_nobody_waits_any_more)
 }
 END_TEST
 
-/* The same, and they meet: whoever is last frees it. */
+/* The same, but sender and receiver leave at the same time: the last one frees
+ * the memory. */
 static int64_t meet(void *arg)
 {
 	uint64_t v = 0;

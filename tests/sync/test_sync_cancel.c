@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sync/cancel: each suspending call of <weft/sync.h>, cancelled, out of
- * time and shielded, before, while and after it is let go on.  It has exactly
- * one outcome, and what it waited for is whole afterwards: neither lost nor
- * doubled, and the next one that waits is let go on.  Every test runs over
- * seeds and numbers of workers.
+ * time and shielded: before and while it waits, and after its wait has ended.
+ * It must have exactly one outcome.  Afterwards the object is in order: nothing
+ * was lost or granted twice, and the next waiter is served.  Every test runs
+ * over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -14,16 +14,14 @@
 
 #include "tests/support/sync_calls.h"
 
-/*
- * One that makes a call.
- */
+/* A task that makes a call. */
 
 enum manner {
 	PLAINLY,
 	CANCELLED_BEFORE,
 	IN_TIME,      /* there is a deadline, in 2 ms */
-	WITHOUT_TIME, /* as what would wait, does not */
-	TOO_LATE,     /* its deadline has passed, as a call before it found */
+	WITHOUT_TIME, /* time 0: -ETIMEDOUT instead of a wait */
+	TOO_LATE,     /* its deadline passed before the call */
 	SHIELDED,
 	SHIELDED_IN_TIME,
 };
@@ -95,7 +93,7 @@ static int64_t call_in_a_manner(void *arg)
 
 static struct caller caller;
 
-/* Starts the only caller, and lets it come to where it waits. */
+/* Starts the only caller, and lets it reach its wait. */
 static void begin(struct weft_scope *scope, const struct call *call,
 		  enum manner manner)
 {
@@ -126,9 +124,7 @@ static void expect_about(weft_nsec at_ns)
 		      caller.call->name, (int64_t)(caller.over_ns - at_ns));
 }
 
-/*
- * The state that a call leaves behind.
- */
+/* The object afterwards. */
 
 static int64_t look_whether_open(void *arg)
 {
@@ -154,7 +150,7 @@ static bool is_open(const struct call *call)
 	return open;
 }
 
-/* After it was opened so often, and the caller got through or not. */
+/* The object was opened `opened` times, and the caller got through or not. */
 static void expect_whole(const struct call *call, unsigned opened)
 {
 	unsigned got = caller.outcome >= 0;
@@ -164,7 +160,7 @@ static void expect_whole(const struct call *call, unsigned opened)
 
 	ck_assert_msg(open == wanted, "%s: %s, outcome %d", call->name,
 		      open ? "open" : "closed", caller.outcome);
-	/* The look has used up a grant for one call. */
+	/* If it was open for one task only, is_open() has closed it. */
 	if (open && call->kind == STAYS_OPEN)
 		call->close();
 	WEFT_SUPERVISE (all) {
@@ -176,7 +172,7 @@ static void expect_whole(const struct call *call, unsigned opened)
 	}
 }
 
-/* Each test does this with every call. */
+/* Each test makes this act with every call. */
 static void (*act)(const struct call *call, struct weft_scope *scope);
 
 static int64_t with_every_call(void *arg)
@@ -203,9 +199,7 @@ static int64_t with_every_call(void *arg)
 	END_TEST                                         \
 	static void name##_of(const struct call *call, struct weft_scope *scope)
 
-/*
- * Refused from the start.
- */
+/* Refused before the call begins. */
 
 CALLS_TEST(cancelled_one_takes_nothing_that_is_free)
 {
@@ -327,7 +321,7 @@ CALLS_TEST(wait_ends_with_its_group)
 	expect_whole(call, 0);
 }
 
-/* Keeps the mutex until it is cancelled. */
+/* Holds the mutex until it is cancelled. */
 static int64_t tell_and_hold(void *arg)
 {
 	(void)arg;
@@ -375,7 +369,8 @@ START_TEST(cancellation_reaches_a_child_that_has_the_mutex)
 END_TEST
 
 /*
- * In the same moment: success wins, and nothing is lost either way.
+ * Grant and interruption at the same moment: success wins, and nothing is lost
+ * either way.
  */
 
 CALLS_TEST(let_go_on_and_then_cancelled_has_got_it)
@@ -402,12 +397,12 @@ static int64_t cancel_soon(void *arg)
 {
 	(void)arg;
 	EXPECT(weft_sleep(WEFT_US(1900) + fake_random(WEFT_US(200))) == 0);
-	/* -ESRCH: it has ended. */
+	/* -ESRCH: the task has ended. */
 	EXPECT(weft_cancel(victim) == (caller.over ? -ESRCH : 0));
 	return 0;
 }
 
-/* Its deadline, a cancellation and what it waits for come at about 2 ms. */
+/* The deadline, a cancellation and the grant all come at about 2 ms. */
 CALLS_TEST(wait_has_one_outcome_whatever_comes_first)
 {
 	for (int i = 0; i < 8; i++) {
@@ -458,9 +453,7 @@ CALLS_TEST(shielded_wait_has_no_deadline)
 	expect_whole(call, 1);
 }
 
-/*
- * A mutex whose holder did not suspend: who is woken tries again.
- */
+/* A mutex whose holder did not suspend: a woken waiter tries again. */
 
 static int came, served[2];
 

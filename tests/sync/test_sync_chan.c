@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan: what each call does to a channel in each state
+ * Suite sync/chan: the effect of each call on a channel in each state
  * (include/weft/chan.h), on the fake driver.
+ *
+ * The tables list a call, the state before it, its result and the state after
+ * it, for channels with room and for direct ones.  Further tests cover channels
+ * of many elements, closing, yielding and threads that are not workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -11,11 +15,11 @@
 
 enum call { SEND, TRY_SEND, PUSH, RECV, TRY_RECV, CLOSE };
 
-/* A call that has to wait is given up after a moment. */
+/* A call that has to wait is given up after a short time. */
 enum { WAITS = -ETIMEDOUT };
 
-/* Values are letters; what is sent is 'n'.  One letter in `moved` comes out of
- * the call. */
+/* Values are letters, and the value to send is 'n'.  If `moved` holds a letter,
+ * the call must return that value. */
 struct cell {
 	enum call call;
 	bool closed;
@@ -26,7 +30,7 @@ struct cell {
 };
 
 static const struct cell cells[] = {
-	/* Room for two. */
+	/* Channels with room for two values. */
 	{ SEND, false, "", 0, "", "n" },
 	{ SEND, false, "a", 0, "", "an" },
 	{ SEND, false, "ab", WAITS, "", "ab" },
@@ -67,7 +71,8 @@ static const struct cell cells[] = {
 
 enum { CELLS = sizeof(cells) / sizeof(cells[0]) };
 
-/* Waits for a moment at most, if at all.  *out gets what comes out. */
+/* If the call waits, it waits for a short time only.  *out gets the value that
+ * the call returns. */
 static int do_call(struct weft_chan *chan, enum call call, char *out)
 {
 	char in = 'n';
@@ -99,7 +104,8 @@ static int do_call(struct weft_chan *chan, enum call call, char *out)
 	return r;
 }
 
-/* It holds these, in order; and is empty and closed from then on. */
+/* The channel must hold these values in order; it is empty and closed
+ * afterwards. */
 static void expect_left(struct weft_chan *chan, const char *left)
 {
 	char letter = '-';
@@ -133,7 +139,7 @@ static void cell_judge(const struct cell *cell, struct weft_chan *chan, int r,
 	expect_left(chan, cell->left);
 }
 
-/* Over all places in the ring. */
+/* Starts at each place of the ring. */
 static int64_t cell_task(void *arg)
 {
 	const struct cell *cell = arg;
@@ -164,8 +170,8 @@ START_TEST(call_does_what_the_table_says)
 }
 END_TEST
 
-/* A thread that is no worker does the same; what would wait is left out, for
- * the fake driver has no second thread. */
+/* A thread that is not a worker gets the same results.  Calls that would wait
+ * are left out, because the fake driver has no second thread. */
 struct foreign_cell {
 	const struct cell *cell;
 	struct weft_chan *chan;
@@ -203,7 +209,7 @@ START_TEST(call_of_a_thread_does_what_the_table_says)
 	struct cell cell = cells[_i];
 	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
 
-	/* WEFT_WITHIN is for tasks. */
+	/* WEFT_WITHIN needs a task. */
 	if (cell.call == SEND || cell.call == RECV)
 		return;
 	(void)must_run(&config, foreign_cell_task, &cell);
@@ -218,9 +224,9 @@ struct direct_cell {
 	enum call call;
 	enum meeting meeting;
 	int result;
-	char moved;    /* out of the call */
-	int met;       /* what the one that waited comes to */
-	char met_moved; /* and what it received */
+	char moved;    /* value that the call returns */
+	int met;       /* result of the waiting task */
+	char met_moved; /* value that it received */
 };
 
 static const struct direct_cell direct_cells[] = {
@@ -305,7 +311,7 @@ START_TEST(call_without_room_meets_who_waits)
 }
 END_TEST
 
-/* ---- Initialising -------------------------------------------------------- */
+/* ---- Initializing -------------------------------------------------------- */
 
 START_TEST(init_refuses_what_cannot_be)
 {
@@ -367,7 +373,8 @@ static int64_t close_on_all(void *arg)
 		EXPECT(receivers[i].result == -EPIPE);
 		EXPECT(receivers[i].value == 200 + i);
 	}
-	/* The values in it are left; those on their way in are not. */
+	/* The values in the ring remain; values of waiting senders are not
+	 * accepted. */
 	EXPECT(weft_chan_count(&full) == 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		EXPECT(weft_chan_send(&full, &i) == -EPIPE);
@@ -386,7 +393,7 @@ START_TEST(close_wakes_all_and_leaves_what_is_in_it)
 }
 END_TEST
 
-/* ---- Giving way ---------------------------------------------------------- */
+/* ---- Yielding ------------------------------------------------------------ */
 
 static bool others_ran;
 
@@ -397,7 +404,7 @@ static int64_t run_at_last(void *arg)
 	return 0;
 }
 
-/* Sends and receives that never wait. */
+/* Sends and receives, none of which waits. */
 static int64_t never_wait(void *arg)
 {
 	uint32_t room[1], value = 0;
@@ -424,7 +431,7 @@ START_TEST(calls_that_never_wait_let_others_run)
 }
 END_TEST
 
-/* ---- Threads that are no workers ----------------------------------------- */
+/* ---- Threads that are not workers ---------------------------------------- */
 
 static void foreign_send_two(void *arg)
 {
@@ -433,7 +440,8 @@ static void foreign_send_two(void *arg)
 	weft_chan_close(arg);
 }
 
-/* The fake driver checks that nobody had to be found: each was woken. */
+/* The fake driver checks that the workers were woken for these tasks, and did
+ * not just find them. */
 static int64_t be_served_by_a_thread(void *arg)
 {
 	struct weft_chan chan = WEFT_CHAN_DIRECT(uint32_t);

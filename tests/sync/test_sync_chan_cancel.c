@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan_cancel: what becomes of a send, a receive and a select that
- * is cancelled, meets its deadline, is shielded, or finds its channel closed,
- * before it waits, while it does, and at the very moment that it has what it
- * waits for.  Each has one outcome, and no value is lost or doubled.
+ * Suite sync/chan_cancel: a send, a receive or a select is cancelled, meets its
+ * deadline, is shielded, or finds its channel closed.
+ *
+ * That happens before the call waits, while it waits, and at the very moment at
+ * which it gets what it waits for.  Each call must have one outcome, and no
+ * value may be lost or doubled.  The table below has one row for each
+ * combination.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -12,18 +15,18 @@
 
 enum call { SEND, RECV, SELECT_SEND, SELECT_RECV };
 
-/* The block that is around the call. */
+/* The block around the call. */
 enum guard {
 	OPEN,
 	WITHIN,	       /* a deadline that comes while it waits */
-	WITHIN_OUTER,  /* the same, of a block around its own */
-	WITHIN_PASSED, /* one of length 0 */
+	WITHIN_OUTER,  /* the same, in an outer block */
+	WITHIN_PASSED, /* a block of length 0 */
 	SHIELD,
 	WITHIN_SHIELD, /* a shield inside a block whose deadline comes */
 };
 
-/* The acts on the call.  All acts of a moment are done before any other task
- * runs. */
+/* What happens to the call.  All acts of one moment are done before another
+ * task runs. */
 enum act {
 	NOTHING,
 	MEET, /* the other side of the call, if it is there */
@@ -39,14 +42,14 @@ enum { ACTS = 3 };
 struct row {
 	const char *name;
 	enum guard guard;
-	bool ready;	       /* could be done at once */
-	enum act before[ACTS]; /* while it has not begun */
-	enum act then[ACTS];   /* at one moment, while it waits */
+	bool ready;	       /* possible without a wait */
+	enum act before[ACTS]; /* before the call begins */
+	enum act then[ACTS];   /* at one moment while it waits */
 	enum act late;	       /* when it has found that its time is up, and
 				  is about to leave the queue */
-	enum act later;	       /* when all has run that could */
+	enum act later;	       /* when no task can run any more */
 	int result;
-	int next; /* of the next call, which could be done at once */
+	int next; /* result of the next call, which need not wait */
 };
 
 static const struct row rows[] = {
@@ -144,14 +147,14 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* Of a run: when its parts begin, and how long its blocks are. */
+/* The times of a run: when its parts begin, and how long its blocks are. */
 #define ACTS_BEFORE_NS WEFT_MS(1)
 #define CALL_NS WEFT_MS(2)
 #define ACTS_NS WEFT_MS(4)
 #define DEADLINE_NS WEFT_MS(8)
 #define LATER_NS WEFT_MS(40)
 
-/* One run: a row, a call, a capacity and a way to cancel. */
+/* One run: a row, a call, a capacity and a way of cancelling. */
 static struct {
 	struct row row;
 	enum call call;
@@ -173,7 +176,8 @@ static bool sends(void)
 	return run.call == SEND || run.call == SELECT_SEND;
 }
 
-/* Beside a case that never is, and one that is left out. */
+/* The select has two more cases: one that is never ready, and one that is
+ * empty. */
 static int call_select(uint32_t *value)
 {
 	uint32_t other = 77;
@@ -192,7 +196,7 @@ static int call_select(uint32_t *value)
 	return k < 0 ? k : cases[2].result;
 }
 
-/* The value is in the book if the call says so. */
+/* The value is entered in the book if the call succeeded. */
 static int call_bare(void)
 {
 	uint32_t value = sends() ? book_value(&run.book) : 99;
@@ -260,7 +264,7 @@ static int64_t subject(void *arg)
 
 /* ---- The other side ------------------------------------------------------ */
 
-/* Makes the call possible, or at least does what it can. */
+/* Makes the call possible, or does as much of that as it can. */
 static void meet(void)
 {
 	uint32_t value = 0;
@@ -280,7 +284,7 @@ static void grant_now(void *met)
 	weft__waiter_grant(NULL, met, WEFT__CHAN_DONE);
 }
 
-/* The two halves of a call, and time for others in between. */
+/* The two halves of a call, with time for other tasks in between. */
 static void take(void)
 {
 	struct weft__chan *c = weft__chan(&run.chan);
@@ -296,7 +300,7 @@ static void take(void)
 	fake_foreign(WEFT_MS(1), grant_now, met);
 }
 
-/* One that meets the call by waiting for it. */
+/* A task that meets the call by waiting for it. */
 static int64_t partner(void *arg)
 {
 	uint32_t value = 0;
@@ -345,8 +349,8 @@ static void act_all(const enum act acts[ACTS])
 		act(acts[i]);
 }
 
-/* The subject looks at the clock when its time may be up.  The other side of
- * its call comes just then, from another thread. */
+/* The subject reads the clock when it was woken because its time may be up.
+ * The act comes from another thread at this moment. */
 static void look(void *arg)
 {
 	struct weft__worker *here = weft__worker_self();
@@ -360,7 +364,7 @@ static void look(void *arg)
 	weft__worker_set(here);
 }
 
-/* Ready, or not; what is in the ring is in the book. */
+/* The call is made possible, or not; the values in the ring are in the book. */
 static void set_up(struct weft_scope *partners, size_t capacity)
 {
 	bool fill = sends() ? !run.row.ready : run.row.ready;
@@ -409,7 +413,7 @@ static int64_t play(void *arg)
 		EXPECT(run.ended);
 		weft_scope_cancel(partners);
 	}
-	/* All that is left of the calls is in the ring. */
+	/* All values that the calls left are in the ring. */
 	chan_is_forsaken(&run.never);
 	book_drain(&run.book, &run.chan);
 	if (weft_chan_try_recv(&run.chan, &value) == -EAGAIN)
@@ -445,10 +449,10 @@ START_TEST(interrupted_call_has_one_outcome_and_loses_nothing)
 }
 END_TEST
 
-/* ---- Calls that never wait ----------------------------------------------- */
+/* ---- Calls that do not wait ---------------------------------------------- */
 
-/* Each counts as an operation; after many of them the task gives way, and
- * learns. */
+/* Each call counts as an operation; after many of them the task yields, and
+ * learns that it is cancelled. */
 static int64_t go_round(void *arg)
 {
 	uint32_t room[1], value = 0;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan_ends: a runtime that ends as soon as it has what a thread, or
+ * Suite sync/chan_ends: a runtime ends as soon as it has what a thread, or
  * another runtime, handed to it over a channel.
  *
- * With WEFT_TEST_LONG in the environment thirty times as many runtimes.
+ * The other side may still be inside its call at that moment, and must not
+ * touch the channel, the task or the runtime any more.  With WEFT_TEST_LONG in
+ * the environment there are thirty times as many runtimes.
  */
 #include <pthread.h>
 
 #include "tests/support/chan_threads.h"
 
-/* The last call of the task, which the runtime ends with. */
+/* What the task waits for before the runtime ends. */
 enum last { LAST_RECV, LAST_SEND, LAST_CLOSE, LAST_SELECT, LASTS };
 
 struct order {
@@ -19,8 +21,8 @@ struct order {
 
 static struct weft_chan orders;
 
-/* By then the task may have gone on, freed the channel and returned, and its
- * runtime be gone. */
+/* When a call here returns, the task may have gone on, freed the channel and
+ * returned, and its runtime may have ended. */
 static void serve_orders(void)
 {
 	struct order order;
@@ -70,8 +72,8 @@ static int wait_for_last(struct weft_chan *chan, enum last last)
 	return r;
 }
 
-/* The channel is freed at once: who has handed over a value, or closed it, does
- * not touch it any more. */
+/* The channel is freed immediately: the side that handed over a value, or
+ * closed the channel, must not touch it any more. */
 static int64_t wait_and_end(void *arg)
 {
 	struct order order = { malloc(sizeof(struct weft_chan)),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan_order: in what order values come, and who is served.  Every
- * test runs over seeds and numbers of workers.
+ * Suite sync/chan_order: the order of values, and the order in which waiters
+ * are served.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -14,8 +14,8 @@ enum { SENDERS_MAX = 7, EACH = 600 };
 static struct {
 	struct weft_chan chan;
 	uint32_t room[ROOM_MAX];
-	uint32_t senders;	    /* that are at work */
-	uint32_t got[SENDERS_MAX]; /* of each, by all receivers */
+	uint32_t senders;	    /* senders at work */
+	uint32_t got[SENDERS_MAX]; /* of each sender, by all */
 	uint32_t sum;
 } stream;
 
@@ -24,7 +24,7 @@ static uint32_t stream_value(uint32_t sender, uint32_t n)
 	return sender << 16 | n;
 }
 
-/* The last sender closes. */
+/* The last sender to end closes the channel. */
 static int64_t stream_send(void *arg)
 {
 	uint32_t self = *(uint32_t *)arg;
@@ -57,7 +57,7 @@ static int64_t stream_recv(void *arg)
 		uint32_t sender = value >> 16, n = value & 0xffff;
 
 		EXPECT(sender < SENDERS_MAX && n < EACH);
-		/* Each one of each sender's, if nobody else receives. */
+		/* A lone receiver gets every value of each sender in order. */
 		EXPECT(alone ? n == next[sender] : n >= next[sender]);
 		next[sender] = n + 1;
 		stream.got[sender]++;
@@ -150,7 +150,8 @@ static void senders_queue(size_t capacity)
 		for (uint32_t i = 0; i < held + QUEUE; i++) {
 			EXPECT(weft_chan_recv(&chan, &value) == 0);
 			EXPECT(value == i);
-			/* The oldest sender has the room: no other is first. */
+			/* The waiting sender has the room: no other send gets
+			 * in between. */
 			if (i < QUEUE)
 				EXPECT(weft_chan_count(&chan) == held);
 			if (i + 1 < QUEUE)
@@ -189,7 +190,7 @@ static void receivers_queue(size_t capacity)
 		queue_up(all, wait_to_recv, &chan, waiting, QUEUE, 1000);
 		for (uint32_t i = 0; i < QUEUE; i++) {
 			EXPECT(weft_chan_send(&chan, &i) == 0);
-			/* It is in the oldest one's hands already. */
+			/* The oldest receiver already has the value. */
 			EXPECT(weft_chan_count(&chan) == 0);
 			EXPECT(weft_chan_try_recv(&chan, &value) == -EAGAIN);
 			yield_some(2);
@@ -213,7 +214,7 @@ START_TEST(waiting_receivers_are_served_in_turn)
 }
 END_TEST
 
-/* From the front, the middle and the end. */
+/* Waiters leave at the front, in the middle and at the end. */
 static int64_t leave_the_queue(void *arg)
 {
 	static const uint32_t leaves[] = { 4, 0, 8, 3 };
@@ -251,7 +252,7 @@ START_TEST(who_leaves_the_queue_leaves_it_whole)
 }
 END_TEST
 
-/* Pushes take the oldest values' places, not the turns of those that wait. */
+/* A push replaces the oldest value; it does not overtake waiting senders. */
 static int64_t push_past_senders(void *arg)
 {
 	struct waiting waiting[3];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan_races: two that meet at a channel again and again, so that
- * what one does between two steps of the other is met too.
+ * Suite sync/chan_races: two sides meet at a channel again and again, so that
+ * each step of one side also happens between two steps of the other.
  *
- * With WEFT_TEST_LONG in the environment thirty times as often.
+ * With WEFT_TEST_LONG in the environment it runs thirty times as often.
  */
 #include <pthread.h>
 
@@ -13,16 +13,16 @@ enum { ROOM_MAX = 64 };
 
 /* ---- Order --------------------------------------------------------------- */
 
-/* Numbers from one sender to one receiver. */
+/* One sender passes numbers to one receiver. */
 static struct {
 	struct weft_chan chan, unsent, unreceived;
 	uint64_t room[ROOM_MAX];
 	uint32_t total;
-	int put_tries, take_tries; /* before it waits */
+	int put_tries, take_tries; /* tries before it waits */
 } line;
 
-/* One tries for long, so that it comes at any moment of the other, which waits
- * at once. */
+/* One side tries many times and the other waits immediately, so that the first
+ * comes at any moment of the second. */
 enum { TRIES = 2000 };
 
 static int line_put(uint64_t number)
@@ -122,8 +122,8 @@ static void thread_with(void *(*thread_fn)(void *arg), weft_fn fn)
 	pthread_join(thread, NULL);
 }
 
-/* A value that came while the receiver was about to wait would lie there, and
- * a later one overtake it. */
+/* If a value that arrived just before the receiver's wait were left behind, a
+ * later one could overtake it. */
 START_TEST(values_come_in_order_between_threads)
 {
 	static const size_t capacities[] = { 0, 1, 64 };
@@ -155,7 +155,7 @@ enum { CHANS = 16 };
 
 static struct weft_chan crossed[CHANS];
 
-/* Nothing is there: all that is done is to lock them all and look. */
+/* The channels are empty: each call only locks all of them and looks. */
 static void cross(bool backwards)
 {
 	struct weft_case cases[CHANS];
@@ -195,7 +195,7 @@ enum { WAITERS = 24 };
 static struct weft_chan closed;
 static weft__atomic(uint32_t) waiting;
 
-/* Where it had its waiter there is something else now. */
+/* Overwrites the stack memory that held the waiter. */
 static __attribute__((noinline)) void scrub(void)
 {
 	volatile char stack[2048];
@@ -223,7 +223,7 @@ static void *close_thread(void *arg)
 	return NULL;
 }
 
-/* By a thread, whose grants are far apart. */
+/* A thread closes the channel, so that its grants are far apart in time. */
 static int64_t close_on_waiters(void *arg)
 {
 	pthread_t thread;
@@ -238,7 +238,7 @@ static int64_t close_on_waiters(void *arg)
 			for (int i = 0; i < WAITERS; i++)
 				EXPECT(weft_go(all, wait_for_close, NULL, 0) ==
 				       0);
-			/* relaxed: as above. */
+			/* relaxed: a count. */
 			while (weft__load(&waiting, relaxed) < WAITERS)
 				EXPECT(weft_yield() == 0);
 			EXPECT(pthread_create(&thread, NULL, close_thread,

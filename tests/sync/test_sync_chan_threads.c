@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/chan_threads: channels between tasks, threads that are no workers
- * and several runtimes, on real threads.  Every value is a number of its own,
- * and what was sent must have come once, whole.
+ * Suite sync/chan_threads: channels between tasks, threads that are not
+ * workers, and several runtimes, on real threads.
  *
- * With WEFT_TEST_LONG in the environment thirty times as many values.
+ * Every value is a different number.  A book records which numbers were sent
+ * and received: each sent value must arrive exactly once, and whole.
+ *
+ * With WEFT_TEST_LONG in the environment there are thirty times as many values.
  */
 #include <pthread.h>
 
@@ -15,13 +17,13 @@
 enum { VALUES_MAX = 1 << 20, ROOM_MAX = 64 };
 
 static struct {
-	uint32_t total;		  /* values of this run */
+	uint32_t total;		  /* values in this run */
 	weft__atomic(uint32_t) next;
 	weft__atomic(uint8_t) sent[VALUES_MAX];
 	weft__atomic(uint8_t) got[VALUES_MAX];
 } book;
 
-/* Half a value, or one of two, is found out. */
+/* Three words, so that a torn value or a mix of two is detected. */
 struct item {
 	uint64_t before, value, after;
 };
@@ -40,10 +42,10 @@ static void book_begin(uint32_t total)
 	book.total = total;
 }
 
-/* A number of one's own; false: they are used up. */
+/* Takes a number that no other sender has; false if there are none left. */
 static bool book_take(uint32_t *ret_value)
 {
-	/* relaxed: only that each is taken once counts. */
+	/* relaxed: the numbers only have to differ. */
 	*ret_value = weft__add(&book.next, 1u, relaxed);
 	return *ret_value < book.total;
 }
@@ -60,12 +62,13 @@ static void book_got(struct item *item)
 
 	EXPECT(item->value < book.total);
 	EXPECT(memcmp(item, &whole, sizeof(whole)) == 0);
-	/* relaxed: as above. */
+	/* relaxed: read when all have ended. */
 	EXPECT(weft__add(&book.got[item->value], (uint8_t)1, relaxed) == 0);
 	memset(item, 0xee, sizeof(*item));
 }
 
-/* Everybody has ended.  How many came. */
+/* Called when all tasks and threads have ended.  Returns the number of received
+ * values. */
 static uint32_t book_close(void)
 {
 	uint32_t count = 0;
@@ -98,9 +101,9 @@ enum { TASKS = 4, THREADS = 2 };
 
 static struct {
 	struct weft_chan chan;
-	struct weft_chan unsent, unreceived; /* nobody is at the other end */
+	struct weft_chan unsent, unreceived; /* without a peer */
 	struct item room[ROOM_MAX];
-	weft__atomic(uint32_t) senders; /* that may still send */
+	weft__atomic(uint32_t) senders; /* senders that may still send */
 } shared;
 
 static void shared_begin(size_t capacity, uint32_t senders, uint32_t total)
@@ -294,10 +297,10 @@ static bool crowd_over(void)
 	return weft__load(&crowd.over, relaxed);
 }
 
-/* One of the tasks and threads. */
+/* A task or a thread that sends and receives. */
 struct actor {
 	uint64_t random;
-	bool may_send; /* has a number */
+	bool may_send; /* it has a number to send */
 	struct item in, out;
 	struct weft_case cases[2 * CHANS];
 };
@@ -312,7 +315,7 @@ static void actor_refill(struct actor *actor)
 
 static void actor_begin(struct actor *actor)
 {
-	/* relaxed: only that they differ counts. */
+	/* relaxed: the numbers only have to differ. */
 	actor->random = 1 + weft__add(&crowd.seeds, UINT64_C(1), relaxed) *
 				    UINT64_C(0x9e3779b97f4a7c15);
 	actor_refill(actor);
@@ -323,7 +326,7 @@ static struct weft_chan *any_chan(struct actor *actor)
 	return &crowd.chans[random_below(&actor->random, CHANS)];
 }
 
-/* 1: the value was sent, 2: one was received; or an error. */
+/* Returns 1 if the value was sent, 2 if one was received, or an error. */
 static int actor_selects(struct actor *actor)
 {
 	uint32_t count = 1 + random_below(&actor->random, 2 * CHANS);
@@ -387,7 +390,7 @@ static void actor_books(struct actor *actor, int r)
 	actor_refill(actor);
 }
 
-/* Until it is cancelled, or all is over. */
+/* Runs until it is cancelled, or all is over. */
 static int64_t actor_task(void *arg)
 {
 	struct actor actor;
@@ -428,8 +431,8 @@ static struct weft_task start_actor(struct weft_scope *scope, uint32_t n)
 	return task;
 }
 
-/* Numbers that were with one that was cancelled are not sent any more: it ends
- * when most are. */
+/* The number that a cancelled task held is not sent any more, so the run ends
+ * when most of them were sent. */
 static bool crowd_goes_on(void)
 {
 	/* relaxed: counts. */

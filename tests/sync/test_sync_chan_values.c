@@ -9,8 +9,8 @@
 
 /* ---- The ring ------------------------------------------------------------ */
 
-/* The values that it must hold: those from `first` on, without the dropped.
- * They are a range as long as only the oldest goes. */
+/* The expected contents: values from `first` on, without the dropped ones, form
+ * a contiguous range as long as only the oldest values leave. */
 struct expected {
 	uint32_t first, end;
 };
@@ -72,7 +72,7 @@ START_TEST(ring_holds_what_a_queue_would)
 }
 END_TEST
 
-/* Filled and emptied, from each place on. */
+/* The ring is filled and emptied, starting at each place. */
 static int64_t ring_wrap(void *arg)
 {
 	uint32_t value, room[ROOM_MAX];
@@ -111,7 +111,7 @@ static const size_t sizes[] = { 1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 333, 4096 };
 
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), EDGE = 64, ITEM_MAX = 4096 };
 
-/* A value between two strips that nobody may write to. */
+/* A value between two strips that must not be written to. */
 struct framed {
 	unsigned char before[EDGE];
 	unsigned char value[ITEM_MAX + EDGE];
@@ -134,7 +134,7 @@ static void framed_set(struct framed *framed, size_t bytes, size_t number)
 		framed->value[i] = pattern(number, i);
 }
 
-/* All of it, and not a byte more. */
+/* All bytes of the value, and no other byte, have arrived. */
 static void framed_expect(const struct framed *framed, size_t bytes,
 			  size_t number)
 {
@@ -173,7 +173,7 @@ static void freight_end(size_t capacity)
 		EXPECT(freight.room[i] == 0xee);
 }
 
-/* Through the ring, and out of it by a push. */
+/* Values pass through the ring, and leave it at a push. */
 static void freight_ring(size_t bytes)
 {
 	freight_begin(3, bytes);
@@ -208,7 +208,8 @@ static int64_t freight_send(void *arg)
 	return 0;
 }
 
-/* To one that waits, and from one that waits: past the ring, and into it. */
+/* Values pass to a waiting receiver and from a waiting sender: past the ring,
+ * and into it. */
 static void freight_hand_over(size_t bytes)
 {
 	freight_begin(1, bytes);

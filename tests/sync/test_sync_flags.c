@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/flags: conditions, events and notifications: who is told, and that
- * nothing that is told gets lost.  Every test runs over seeds and numbers of
- * workers.
+ * Suite sync/flags: conditions, events and notifications.
+ *
+ * Covered: which waiters a signal, a set or a notification lets go on, in which
+ * order, and that no signal or notification is lost.  Every test runs over
+ * seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -12,7 +14,7 @@
 
 enum { TASKS = 6 };
 
-/* Those that were let go on, in order. */
+/* The waiters that went on, in order. */
 static int told, order[TASKS];
 
 /*
@@ -63,7 +65,7 @@ static int64_t use_pieces(void *arg)
 		shelf--;
 		used++;
 		weft_mutex_unlock(&mutex);
-		/* After the mutex is let go does as well. */
+		/* A signal after the unlock works as well. */
 		weft_cond_signal(&room);
 		if (fake_random(2))
 			dwell();
@@ -85,8 +87,8 @@ static int64_t pass_pieces_on(void *arg)
 	return 0;
 }
 
-/* A signal that came between the unlock and the wait would be missed, and in
- * the end nobody would be told. */
+/* If a signal could come between the unlock and the wait it would be missed,
+ * and at the end a waiter would be left. */
 START_TEST(no_signal_is_lost_between_unlock_and_wait)
 {
 	(void)run_main(_i, pass_pieces_on);
@@ -117,7 +119,7 @@ static int64_t signal_each(void *arg)
 {
 	(void)arg;
 	cond_begin();
-	/* No task waits: none is notified, then or later. */
+	/* There is no waiter: no task gets the signal, now or later. */
 	weft_cond_signal(&cond);
 	weft_cond_broadcast(&cond);
 	WEFT_SUPERVISE (all) {
@@ -147,7 +149,7 @@ static int64_t signal_several(void *arg)
 		for (int i = 0; i < 4; i++)
 			weft_cond_signal(&cond);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-		/* They are told, and wait for the mutex. */
+		/* The tasks have the signal, and wait for the mutex. */
 		EXPECT(told == 0);
 		weft_mutex_unlock(&mutex);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
@@ -171,7 +173,7 @@ static int64_t broadcast_twice(void *arg)
 	WEFT_SUPERVISE (all) {
 		start_waiters(all, wait_for_signal, TASKS - 1);
 		weft_cond_broadcast(&cond);
-		/* One that comes later is not told. */
+		/* A waiter that comes later does not get the broadcast. */
 		EXPECT(WEFT_GO(all, wait_for_signal, (int){ TASKS }) == 0);
 		EXPECT(weft_sleep(WEFT_MS(2 * TASKS)) == 0);
 		EXPECT(told == TASKS - 1);
@@ -187,8 +189,8 @@ START_TEST(broadcast_tells_all_that_wait_and_nobody_to_come)
 }
 END_TEST
 
-/* The mutex is held after a wait that failed, and not before it can be: another
- * has it when the wait is given up. */
+/* The task holds the mutex after a wait that failed.  Another task has the
+ * mutex when the wait is given up, so the return must wait for it. */
 static weft_nsec begun_ns;
 
 static int64_t wait_in_vain(void *arg)
@@ -202,7 +204,8 @@ static int64_t wait_in_vain(void *arg)
 		EXPECT(is_about(weft_now(), begun_ns + WEFT_MS(9)));
 		EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
 		weft_mutex_unlock(&mutex);
-		/* Held after one that fails at once, too. */
+		/* The mutex is also held after a wait that fails
+		 * immediately. */
 		EXPECT(weft_mutex_try_lock(&mutex) == 0);
 		EXPECT(weft_cond_wait(&cond, &mutex) == wanted);
 		weft_mutex_unlock(&mutex);
@@ -271,7 +274,7 @@ static int64_t set_and_clear(void *arg)
 	WEFT_SUPERVISE (all) {
 		EXPECT(!weft_event_is_set(&event));
 		start_waiters(all, wait_for_event, 3);
-		/* The waiters go on, though the event is cleared
+		/* The waiters go on, although the event is cleared
 		 * immediately. */
 		weft_event_set(&event);
 		EXPECT(weft_event_is_set(&event));
@@ -281,7 +284,7 @@ static int64_t set_and_clear(void *arg)
 		EXPECT(told == 3);
 		WEFT_WITHIN (WEFT_MS(1))
 			EXPECT(weft_event_wait(&event) == -ETIMEDOUT);
-		/* It stays set, and again makes no difference. */
+		/* The event stays set; setting it again makes no difference. */
 		weft_event_set(&event);
 		weft_event_set(&event);
 		for (int i = 0; i < 3; i++)
@@ -299,7 +302,8 @@ START_TEST(event_lets_all_go_on_until_it_is_cleared)
 }
 END_TEST
 
-/* Two that take turns, by two events each of which one clears. */
+/* Two tasks take turns with two events, each of which is cleared by its
+ * waiter. */
 static struct weft_event turn[2];
 static unsigned turns;
 
@@ -403,7 +407,7 @@ static int64_t notify_nobody(void *arg)
 	expect_none_pending();
 	weft_notify_all(&notify);
 	expect_none_pending();
-	/* It does not take away what is pending either. */
+	/* notify_all() does not take away a pending notification either. */
 	weft_notify_one(&notify);
 	weft_notify_all(&notify);
 	EXPECT(weft_notify_wait(&notify) == 0);
@@ -428,7 +432,8 @@ static int64_t notify_some(void *arg)
 			EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 			EXPECT(told == i + 1 && order[i] == i);
 		}
-		/* Each lets one go on while a task waits. */
+		/* While tasks wait, each notification lets one of them go
+		 * on. */
 		for (int i = 0; i < 3; i++)
 			weft_notify_one(&notify);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
@@ -467,7 +472,7 @@ START_TEST(notification_of_all_is_for_nobody_to_come)
 }
 END_TEST
 
-/* A piece is left before the notification, and looked for after it. */
+/* A piece is stored before the notification, and is looked for after it. */
 static unsigned there;
 
 static int64_t leave_pieces(void *arg)

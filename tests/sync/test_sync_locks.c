@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/locks: who holds a mutex or permits of a semaphore, and in what
- * order they come to it.  Every test runs over seeds and numbers of workers.
+ * Suite sync/locks: which task holds a mutex or permits of a semaphore, and in
+ * what order tasks get them.  Every test runs over seeds and numbers of
+ * workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -59,7 +60,7 @@ END_TEST
 
 static int served;
 
-/* It suspends while it holds the mutex: the next one is handed it. */
+/* The holder suspends, so the unlock hands the mutex to the next waiter. */
 static int64_t come_in_turn(void *arg)
 {
 	int number = *(int *)arg;
@@ -99,7 +100,7 @@ START_TEST(mutex_held_across_suspensions_is_handed_over_in_order)
 }
 END_TEST
 
-/* How many tasks came to the mutex, and which have had it, in order. */
+/* How many tasks came to the mutex, and which had it, in order. */
 static int came, had[4];
 
 static int64_t lock_once(void *arg)
@@ -129,13 +130,16 @@ static int64_t pass_over(void *arg)
 		queue_up(all, 1);
 		queue_up(all, 2);
 		weft_mutex_unlock(&mutex);
-		/* The section did not suspend: whoever comes first has it. */
+		/* The holder did not suspend: the first task to come gets the
+		 * mutex. */
 		EXPECT(weft_mutex_try_lock(&mutex) == 0);
-		/* The first tries in vain, and is before the second again. */
+		/* The first waiter fails to get it, and is before the second
+		 * one again. */
 		fake_compute(WEFT_MS(10));
 		EXPECT(served == 0);
 		weft_mutex_unlock(&mutex);
-		/* Now it has it, though it does not run yet. */
+		/* Now the first waiter owns the mutex, though it does not run
+		 * yet. */
 		EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
 	}
 	EXPECT(served == 2 && had[0] == 1 && had[1] == 2);
@@ -148,7 +152,7 @@ START_TEST(mutex_passes_a_waiter_over_once_at_most)
 }
 END_TEST
 
-/* As above, and the first leaves when it has been passed over. */
+/* As above, but the first waiter gives up after it was passed over. */
 static int64_t lock_within(void *arg)
 {
 	(void)arg;
@@ -276,7 +280,7 @@ static int64_t take_in_turn(void *arg)
 	return 0;
 }
 
-/* Releases so many, and then so many have been served. */
+/* Releases n permits; after that, `serves` tasks must have been served. */
 static void release_and_see(uint32_t n, int serves)
 {
 	weft_sem_release(&sem, n);
@@ -294,7 +298,7 @@ static int64_t grant_in_order(void *arg)
 		for (int i = 0; i < WANTS; i++)
 			EXPECT(WEFT_GO(all, take_in_turn, i) == 0);
 		EXPECT(weft_sleep(WEFT_MS(WANTS + 2)) == 0);
-		/* Those behind the first would do with 2. */
+		/* The tasks behind the first one need only 2 permits. */
 		release_and_see(2, 0);
 		EXPECT(weft_sem_count(&sem) == 2);
 		release_and_see(1, 1);
@@ -315,7 +319,7 @@ START_TEST(permits_are_granted_in_order_whoever_wants_fewer)
 }
 END_TEST
 
-/* Comes at 1 ms, and gives up at 5 ms, or is cancelled then. */
+/* Arrives at 1 ms; at 5 ms it gives up or is cancelled. */
 static int64_t take_in_vain(void *arg)
 {
 	bool cancelled = *(bool *)arg;

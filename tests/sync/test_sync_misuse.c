@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/misuse: a program that breaks the rules of what tasks share is
- * told which, in a sentence, and ends.
+ * Suite sync/misuse: a program that breaks a rule of the shared objects ends
+ * with a message that names the rule.
  */
 #include "tests/support/io_kit.h"
 #include "tests/support/misuse_kit.h"
@@ -25,7 +25,8 @@ static int64_t unlock_twice(void *arg)
 	return unlock_free(arg);
 }
 
-/* Main holds it, and waits for the other at the end of the block. */
+/* main holds the mutex, and at the end of the block waits for the other
+ * task. */
 static int64_t unlock_by_another(void *arg)
 {
 	(void)arg;
@@ -42,7 +43,7 @@ static int64_t relock(void *arg)
 	return weft_mutex_lock(&mutex);
 }
 
-/* As it was handed over, not taken. */
+/* The task got the mutex by a hand-over; it did not take it itself. */
 static int64_t relock_what_was_handed_over(void *arg)
 {
 	ck_assert_int_eq(weft_mutex_lock(&mutex), 0);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/races: a thread lets a task go on in the very moment in which the
- * task is cancelled, or in which its runtime ends.  A task that is let go on
- * once goes on once, or leaves the grant that it did not take.
+ * Suite sync/races: a thread lets a task go on at the very moment at which the
+ * task is cancelled, or at which its runtime ends.
  *
- * With WEFT_TEST_LONG in the environment more rounds.
+ * What is granted once is taken once, or stays with the object.
+ *
+ * With WEFT_TEST_LONG in the environment there are more rounds.
  */
 #include "tests/support/sync_threads.h"
 
-/* The two go step by step. */
+/* The thread and the task advance step by step. */
 static weft__atomic(uint32_t) step;
 
 static void step_to(uint32_t number)
@@ -24,9 +25,10 @@ static void await_step(uint32_t number)
 }
 
 /*
- * By how much the thread is ahead, in turns of an empty loop: the one that has
- * come first is held up longer the next time, and the longer, the more often in
- * a row it has.  So either is first now and then, unless one has no processor.
+ * The delay of one side, in turns of an empty loop; positive delays the thread.
+ * The side that came first is delayed longer the next time, and the more so the
+ * more often in a row it was first.  So each side is first now and then, unless
+ * one of them has no processor.
  */
 static struct {
 	weft__atomic(int64_t) turns;
@@ -37,7 +39,7 @@ static struct {
 static void lead_adjust(bool ahead)
 {
 	enum { SHIFT_MAX = 8, TURNS_MAX = 1 << 14 };
-	/* relaxed: before a step, or after one. */
+	/* relaxed: read and written between two steps. */
 	int64_t turns = weft__load(&lead.turns, relaxed);
 
 	lead.streak = ahead == lead.was_ahead ? lead.streak + 1 : 0;
@@ -55,7 +57,7 @@ static void linger(int64_t turns)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* ---- Objects that a task waits for ------------------------------------- */
+/* ---- What a task waits for, and a thread grants ------------------------ */
 
 static struct weft_mutex mutex;
 static struct weft_rwlock rwlock;
@@ -135,7 +137,7 @@ static void sem_open(void)
 	weft_sem_release(&sem, 2);
 }
 
-/* And takes what the task has not taken. */
+/* Also takes the permits that the task has not taken. */
 static bool sem_is_whole(bool got)
 {
 	return weft_sem_count(&sem) == (got ? 0 : 2) &&
@@ -177,7 +179,8 @@ static bool notify_is_whole(bool got)
 	return r == (got ? -ETIMEDOUT : 0);
 }
 
-/* Of two.  If the task was cancelled, the thread waits until main comes. */
+/* A barrier of two.  If the task was cancelled, the thread waits until main
+ * comes. */
 static int barrier_wait(void)
 {
 	return weft_barrier_wait(&barrier);
@@ -245,7 +248,7 @@ enum { PAIRS = sizeof(pairs) / sizeof(pairs[0]) };
 static const struct pair *pair;
 static uint32_t rounds_left;
 
-/* Four steps a round: closed, task waits, opened, looked at. */
+/* Each round has four steps: closed, task waits, opened, checked. */
 static void *close_and_open(void *arg)
 {
 	(void)arg;
@@ -318,7 +321,7 @@ START_TEST(cancelled_in_the_moment_nothing_is_lost)
 	io_run(cancel_each, NULL, 1);
 	pthread_join(thread, NULL);
 	if (pair->opens_late)
-		/* One in each round. */
+		/* Each round has one last one. */
 		ck_assert_uint_eq(weft__load(&lasts, relaxed), rounds_left);
 }
 END_TEST
@@ -339,8 +342,8 @@ static void *set_and_go(void *arg)
 	return NULL;
 }
 
-/* Returns as soon as it can; its runtime ends with it, while the thread may
- * still be about to wake it. */
+/* Returns as soon as it can.  Its runtime ends with it, while the thread may
+ * still be inside the wake. */
 static int64_t wait_and_end(void *arg)
 {
 	step_to(*(uint32_t *)arg);

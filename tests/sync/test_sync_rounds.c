@@ -41,7 +41,7 @@ static int64_t work_in_rounds(void *arg)
 	(void)arg;
 	count = (struct weft_wait_group)WEFT_WAIT_GROUP_INIT(0);
 	under_way = 0;
-	/* Nothing to wait for. */
+	/* The count is 0, so there is nothing to wait for. */
 	EXPECT(weft_wait_group_wait(&count) == 0);
 	WEFT_SUPERVISE (all)
 		for (int i = 0; i < ROUNDS; i++) {
@@ -89,7 +89,7 @@ static int64_t open_latch(void *arg)
 			EXPECT(ended == 0);
 			weft_wait_group_done(&count);
 		}
-		/* It is open, and stays so. */
+		/* It stays open. */
 		EXPECT(weft_wait_group_wait(&count) == 0);
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		EXPECT(ended == TASKS);
@@ -110,7 +110,7 @@ END_TEST
 static struct weft_barrier barrier;
 static unsigned arrived, last_ones;
 
-/* Nobody is in the next round before all have come to this one. */
+/* No task enters the next round before all tasks have arrived at this one. */
 static int64_t meet_often(void *arg)
 {
 	(void)arg;
@@ -178,7 +178,8 @@ static int64_t meet_in_vain(void *arg)
 	return 0;
 }
 
-/* Each round one comes first and leaves: the round needs one more then. */
+/* In each round, one task arrives first and gives up: the round needs another
+ * task then. */
 static int64_t leave_a_barrier(void *arg)
 {
 	(void)arg;
@@ -245,7 +246,7 @@ static int64_t ask_once(void *arg)
 		for (int i = 0; i < TASKS; i++)
 			EXPECT(weft_go(all, ask_for_it, NULL, 0) == 0);
 	EXPECT(results == TASKS && runs == 1);
-	/* Nor is another function run. */
+	/* A second function is not run either. */
 	EXPECT(weft_once_run(&once, ask_for_it, NULL) == 42);
 	return 0;
 }
@@ -256,7 +257,7 @@ START_TEST(once_runs_once_and_all_get_its_result)
 }
 END_TEST
 
-/* Fails thrice.  Each failure is for one alone. */
+/* Fails three times.  Each failure is returned to one task only. */
 static unsigned running, failures;
 
 static int64_t fail_thrice(void *arg)
@@ -300,7 +301,7 @@ START_TEST(failure_is_for_one_and_lets_the_next_one_try)
 }
 END_TEST
 
-/* The function of one once may run another once. */
+/* The function that runs may use another weft_once; the two are independent. */
 static struct weft_once inner;
 
 static int64_t ask_inside(void *arg)

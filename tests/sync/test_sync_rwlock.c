@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/rwlock: who holds a reader-writer lock, and in what order they
- * come to it.  Every test runs over seeds and numbers of workers.
+ * Suite sync/rwlock: which tasks hold a reader-writer lock, and in what order
+ * they get it.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -79,10 +79,10 @@ START_TEST(writer_is_alone)
 }
 END_TEST
 
-/* They come in this order while somebody writes. */
+/* The order of arrival, while a writer holds the lock. */
 static const char comers[] = "rrwrrrwwrwr";
 
-/* How many of the comers before this one are of a kind. */
+/* Counts the comers of a kind before this one. */
 static unsigned before_it(int number, char kind)
 {
 	unsigned count = 0;
@@ -92,7 +92,7 @@ static unsigned before_it(int number, char kind)
 	return count;
 }
 
-/* How many readers stand together. */
+/* Counts the readers that stand together around this one. */
 static unsigned neighbours(int number)
 {
 	int first = number, end = number;
@@ -207,7 +207,8 @@ static int64_t write_among_readers(void *arg)
 		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
 		asked_ns = weft_now();
 		EXPECT(weft_rwlock_write(&rwlock) == 0);
-		/* When those that read then are through. */
+		/* The writer gets the lock when the present readers have
+		 * left. */
 		EXPECT(weft_now() - asked_ns < WEFT_US(1500));
 		enough = true;
 		weft_rwlock_unlock(&rwlock);
@@ -234,7 +235,8 @@ static int64_t read_among_writers(void *arg)
 		EXPECT(weft_sleep(WEFT_US(5500)) == 0);
 		asked_ns = weft_now();
 		EXPECT(weft_rwlock_read(&rwlock) == 0);
-		/* One that writes, and two that waited. */
+		/* The wait is for the present writer and the two that waited
+		 * before. */
 		EXPECT(weft_now() - asked_ns < WEFT_US(4000));
 		enough = true;
 		weft_rwlock_unlock(&rwlock);
@@ -248,7 +250,7 @@ START_TEST(writers_do_not_starve_a_reader)
 }
 END_TEST
 
-/* Comes at 1 ms, and gives up at 5 ms, or is cancelled then. */
+/* Arrives at 1 ms; at 5 ms it gives up or is cancelled. */
 static int64_t write_in_vain(void *arg)
 {
 	bool cancelled = *(bool *)arg;

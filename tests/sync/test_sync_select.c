@@ -10,7 +10,7 @@
 
 enum { CHANS = 8, UNTOUCHED = 0x5a5a5a5a };
 
-/* Eight channels, a case for each, and what is sent or received by it. */
+/* Eight channels, with a case and a value for each. */
 struct board {
 	struct weft_chan chans[CHANS];
 	uint32_t rooms[CHANS][2];
@@ -106,8 +106,8 @@ START_TEST(one_value_is_sent_where_there_is_room)
 }
 END_TEST
 
-/* Between the moment that a select has what it waits for and the moment that it
- * runs, its other waiters are still queued. */
+/* The select has been granted a case but has not run yet: its other waiters are
+ * still queued. */
 static void meet_waiting_receiver(size_t capacity)
 {
 	struct board board;
@@ -119,7 +119,7 @@ static void meet_waiting_receiver(size_t capacity)
 		(void)start_select(all, &selecting);
 		let_all_wait();
 		EXPECT(weft_chan_try_send(&board.chans[winner], &winner) == 0);
-		/* Nobody receives these: they stay, if there is room. */
+		/* No task receives these: they stay if there is room. */
 		for (uint32_t i = 0; i < CHANS; i++) {
 			value = 100 + i;
 			EXPECT(weft_chan_try_send(&board.chans[i], &value) ==
@@ -185,7 +185,7 @@ START_TEST(waiter_that_is_stale_takes_and_gives_nothing)
 }
 END_TEST
 
-/* Plain receivers in front of it and behind. */
+/* Plain receivers are queued in front of the select and behind it. */
 static void select_amid(bool wins)
 {
 	uint32_t value;
@@ -298,7 +298,7 @@ static int64_t send_to_itself(void *arg)
 	bool one_sent;
 
 	(void)arg;
-	/* Alone it meets nobody, itself neither. */
+	/* Alone it meets no partner, not even itself. */
 	both_ways_begin(&one, &chan, 1);
 	WEFT_SUPERVISE(all)
 		(void)start_select(all, &one.selecting);
@@ -369,7 +369,7 @@ static void close_one(enum weft_case_kind kind)
 		(void)start_select(all, &selecting);
 		let_all_wait();
 		weft_chan_close(&board.chans[closed]);
-		/* Its other waiters are stale already. */
+		/* The select's other waiters are stale already. */
 		for (int i = 0; i < CHANS; i++)
 			weft_chan_close(&board.chans[i]);
 	}
@@ -419,7 +419,7 @@ static int64_t select_too_much(void *arg)
 	EXPECT(weft_select(cases, 2) == -EINVAL);
 	EXPECT(weft_try_select(cases, 2) == -EINVAL);
 	cases[1].chan = &never;
-	/* Nothing was done. */
+	/* The refused calls had no effect. */
 	EXPECT(weft_chan_count(&ready) == 1 && value == 1);
 	EXPECT(weft_select(cases, WEFT_CASES_MAX) == 0 && value == 5);
 	EXPECT(weft_try_select(cases, WEFT_CASES_MAX) == -EAGAIN);
@@ -432,7 +432,7 @@ START_TEST(sixty_four_cases_and_no_more)
 }
 END_TEST
 
-/* The last of the most that there may be; all at once in many queues. */
+/* The last of as many cases as allowed wins, with waiters in many queues. */
 static int64_t select_the_most(void *arg)
 {
 	static struct weft_chan chans[WEFT_CASES_MAX];
@@ -501,7 +501,7 @@ START_TEST(select_of_nothing_waits_until_it_is_interrupted)
 }
 END_TEST
 
-/* The others keep their numbers. */
+/* The other cases keep their numbers. */
 static int64_t leave_cases_out(void *arg)
 {
 	struct board board;
@@ -543,7 +543,7 @@ static int64_t select_within(void *arg)
 	WEFT_WITHIN(WEFT_MS(2)) {
 		EXPECT(weft_select(board.cases, CHANS) == -ETIMEDOUT);
 		EXPECT(weft_select(board.cases, CHANS) == -ETIMEDOUT);
-		/* It does not wait. */
+		/* try_select does not wait. */
 		EXPECT(weft_try_select(board.cases, CHANS) == -EAGAIN);
 	}
 	board_forsaken(&board);

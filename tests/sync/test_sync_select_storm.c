@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/select_storm: many tasks that select among many channels, and what
- * has a chance there.  Every test runs over seeds and numbers of workers, on
- * the fake driver.
+ * Suite sync/select_storm: many tasks select among many channels, and each
+ * ready case gets its chance.  Every test runs over seeds and numbers of
+ * workers, on the fake driver.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -10,7 +10,7 @@
 
 enum { CHANS = 6, TASKS = 12, EACH = 250 };
 
-/* Of one run. */
+/* The state of one run. */
 static struct {
 	struct book book;
 	struct weft_chan chans[CHANS];
@@ -40,10 +40,10 @@ static void storm_end(void)
 	book_close(&storm.book);
 }
 
-/* A task's own: values to send, and cases at all channels. */
+/* The state of a task: its values to send, and its cases. */
 struct party {
 	bool sends, receives; /* immutable */
-	uint32_t left;	      /* to send */
+	uint32_t left;	      /* values left to send */
 	uint32_t in, out;
 	struct weft_case cases[2 * CHANS];
 };
@@ -66,14 +66,14 @@ static void party_cases(struct party *party)
 	}
 }
 
-/* The last value was received: everybody goes home. */
+/* The last value was received: closes the channels, so that all tasks end. */
 static void storm_close(void)
 {
 	for (int i = 0; i < CHANS; i++)
 		weft_chan_close(&storm.chans[i]);
 }
 
-/* After a select: true as long as there is something to do. */
+/* Looks at the outcome of a select; true if there is more to do. */
 static bool party_enters(struct party *party, int k)
 {
 	const struct weft_case *which = &party->cases[k];
@@ -116,7 +116,7 @@ static int64_t party_task(void *arg)
 	return 0;
 }
 
-/* Two that both send and receive in one select, and those that do either. */
+/* Two tasks both send and receive in one select; others do one of the two. */
 static int64_t storm_task(void *arg)
 {
 	(void)arg;
@@ -147,7 +147,7 @@ END_TEST
 
 /* ---- With interruptions -------------------------------------------------- */
 
-/* Any of the calls, at any of the channels; their values go into the book. */
+/* Makes any call on any channel; the values go into the book. */
 static int random_select(struct party *party, uint64_t count)
 {
 	int k;
@@ -160,7 +160,8 @@ static int random_select(struct party *party, uint64_t count)
 		if (fake_random(2))
 			party->cases[i] = (struct weft_case)WEFT_SEND(
 				chan, &party->in);
-		/* Not all of them: that waits for ever. */
+		/* At least one case remains: a select without cases waits for
+		 * ever. */
 		if (i > 0 && fake_random(8) == 0)
 			party->cases[i].kind = WEFT_CASE_NONE;
 	}
@@ -174,7 +175,7 @@ static int random_select(struct party *party, uint64_t count)
 	return 2;
 }
 
-/* 1: the value was sent, 2: one was received, or an error. */
+/* Returns 1 if the value was sent, 2 if one was received, or an error. */
 static int random_call(struct party *party)
 {
 	struct weft_chan *chan = &storm.chans[fake_random(CHANS)];
@@ -209,7 +210,7 @@ static int random_within(struct party *party)
 	return r;
 }
 
-/* Until it is cancelled, or all is over. */
+/* Runs until it is cancelled, or all is over. */
 static int64_t interrupted_party(void *arg)
 {
 	struct party party = { 0 };
@@ -255,7 +256,8 @@ static void interrupt_all_the_time(struct weft_scope *scope)
 		uint64_t i = fake_random(TASKS);
 
 		EXPECT(weft_sleep(fake_random(20000)) == 0);
-		/* Before it has begun, or at whatever it does. */
+		/* Cancels the task before it has begun, or at any of its
+		 * calls. */
 		EXPECT(weft_cancel(tasks[i]) == 0);
 		if (fake_random(2))
 			EXPECT(weft_join(tasks[i], NULL) == 0);
@@ -275,7 +277,7 @@ static int64_t interrupted_storm(void *arg)
 				weft_scope_cancel(all);
 			storm_close();
 		}
-		/* They met. */
+		/* Enough values were passed on. */
 		EXPECT(storm.book.next > 200);
 		storm_end();
 	}
@@ -292,7 +294,7 @@ END_TEST
 
 enum { TRIES = 4000, MANY = WEFT_CASES_MAX };
 
-/* How often each case was picked. */
+/* Counts how often each case was picked. */
 static void count_picks(struct weft_case *cases, size_t count, unsigned *picks)
 {
 	for (int i = 0; i < TRIES; i++) {
@@ -301,7 +303,7 @@ static void count_picks(struct weft_case *cases, size_t count, unsigned *picks)
 
 		EXPECT(k >= 0 && (size_t)k < count && cases[k].result == 0);
 		picks[k]++;
-		/* As it was before. */
+		/* Restores the state before the select. */
 		EXPECT(weft_chan_try_send(cases[k].chan, cases[k].item) == 0);
 	}
 }
@@ -337,7 +339,7 @@ START_TEST(cases_that_are_ready_are_picked_alike)
 }
 END_TEST
 
-/* The first and the last, with many between them that are not ready. */
+/* The first and the last case are ready; the many between them are not. */
 static int64_t pick_the_ends(void *arg)
 {
 	static uint32_t rooms[2][1];

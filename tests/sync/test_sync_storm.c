@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sync/storm: many tasks come to one object for a while, give up by
- * chance, by deadlines and cancellations, and some do not.  No task may have
- * what another has, those that do not give up must be served in the end, and
- * then all must be free again.  A grant that is lost on a task that gave up
- * leaves another task waiting: that is a deadlock, and reported.
+ * Suite sync/storm: many tasks use one object for a while.
+ *
+ * Some give up at random, by deadlines and cancellations, others do not.  What
+ * must hold: no two tasks hold the same thing, tasks that do not give up are
+ * served in the end, and after that all is free again.  A grant that is lost on
+ * a task that gave up leaves another one waiting: that is a deadlock, which is
+ * reported.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -21,7 +23,7 @@ static struct weft_cond cond;
 static struct weft_notify notify;
 static unsigned writers, readers, taken, tokens;
 
-/* Without being interrupted. */
+/* Holds what it got for a moment, without being interrupted. */
 static void hold(void)
 {
 	WEFT_SHIELD
@@ -89,8 +91,9 @@ static int visit_sem(void)
 	return 0;
 }
 
-/* Tokens, each signalled to one.  A task that was signalled has to look,
- * cancelled or not: so a wait that failed was not signalled. */
+/* There are tokens, and each is signalled to one waiter.  A waiter that got the
+ * signal must look, cancelled or not: so a wait that failed must not have
+ * consumed a signal. */
 static int visit_cond(void)
 {
 	int r = weft_mutex_lock(&mutex);
@@ -113,7 +116,7 @@ static int visit_cond(void)
 	return 0;
 }
 
-/* One notification goes from hand to hand. */
+/* One notification passes from task to task. */
 static int visit_notify(void)
 {
 	int r = weft_notify_wait(&notify);
@@ -188,7 +191,7 @@ static int64_t visit_one_object(void *arg)
 	WEFT_SUPERVISE (all) {
 		for (int i = 0; i < TASKS; i++)
 			tasks[i] = start(all, visit_often, NULL, 0);
-		/* Half of them. */
+		/* Cancels half of the tasks. */
 		for (int i = 0; i < TASKS / 2; i++) {
 			int error;
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sync/threads: tasks of several runtimes and plain threads share locks,
- * permits, conditions and notifications.  The sums under them are plain memory:
- * a wrong sum, or ThreadSanitizer, shows that two held one at the same time.  A
- * grant that gets lost leaves a task waiting, and the test runs out of time.
+ * permits, conditions and notifications.
  *
- * With WEFT_TEST_LONG in the environment more rounds.
+ * The sums under the locks are in plain memory: a wrong sum, or
+ * ThreadSanitizer, shows that two were inside at a time.  A grant that gets
+ * lost leaves a waiter, and the test times out.
+ *
+ * With WEFT_TEST_LONG in the environment there are more rounds.
  */
 #include "tests/support/sync_threads.h"
 
-/* ---- A crowd of tasks and threads --------------------------------------- */
+/* ---- Many tasks and threads --------------------------------------------- */
 
 enum { RUNTIMES_MAX = 2, TASKS_MAX = 8, THREADS_MAX = 4 };
 
@@ -33,10 +35,10 @@ static weft_fn visit;
 static uint64_t rounds_each;
 static weft__atomic(uint32_t) refs;
 
-/* Each member has a number. */
+/* Each member gets a number. */
 static int64_t be_member(void *arg)
 {
-	/* relaxed: each gets another; nothing is published. */
+	/* relaxed: the numbers only have to differ; they publish nothing. */
 	uint32_t number = weft__add(&refs, 1u, relaxed);
 
 	(void)arg;
@@ -101,7 +103,7 @@ static void run_crowd(const struct crowd *crowd, weft_fn fn, uint64_t each)
 		end_runtime(&runtimes[k], crowd);
 }
 
-/* A task suspends; a thread does what comes closest. */
+/* A task yields; a thread calls sched_yield(). */
 static void step_aside(void)
 {
 	if (weft_self().id)
@@ -170,7 +172,8 @@ static int64_t read_and_write(void *arg)
 	return 0;
 }
 
-/* The first tasks of two runtimes have the same id. */
+/* The first tasks of two runtimes have the same id, which must not confuse
+ * them. */
 static struct weft_event held, asked;
 static struct weft_once once;
 static uint64_t holder_id;
@@ -183,7 +186,7 @@ static int64_t hold(void *arg)
 	EXPECT(weft_mutex_lock(&mutex) == 0);
 	weft_event_set(&held);
 	EXPECT(weft_event_wait(&asked) == 0);
-	/* The other one waits by now, as a rule. */
+	/* The other one usually waits by now. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 	weft_mutex_unlock(&mutex);
 	return 1;
@@ -248,7 +251,7 @@ static int64_t take_permits(void *arg)
 		uint32_t n = 1 + (uint32_t)(i + number) % PERMITS;
 
 		EXPECT(weft_sem_acquire(&sem, n) == 0);
-		/* relaxed: their sum counts. */
+		/* relaxed: only their sum counts. */
 		EXPECT(weft__add(&inside, n, relaxed) + n <= PERMITS);
 		if ((i + number) % 16 == 0)
 			step_aside();
@@ -267,7 +270,7 @@ START_TEST(no_more_permits_are_taken_than_there_are)
 }
 END_TEST
 
-/* A task gives up soon, a thread never does. */
+/* A task gives up soon; a thread never gives up. */
 static int acquire_within(uint32_t n, weft_nsec length_ns)
 {
 	int r = -EPROTO;
@@ -290,7 +293,7 @@ static int64_t give_up_often(void *arg)
 		EXPECT(r == 0 || r == -ETIMEDOUT);
 		if (r < 0)
 			continue;
-		/* relaxed: their sum counts. */
+		/* relaxed: only their sum counts. */
 		EXPECT(weft__add(&inside, n, relaxed) + n <= PERMITS);
 		if (i % 2)
 			step_aside();
@@ -311,7 +314,7 @@ END_TEST
 
 /* ---- Flags ------------------------------------------------------------- */
 
-/* Every other one makes pieces, the others use them, as many. */
+/* Every second member makes pieces, the others use the same number of them. */
 enum { SHELF = 4 };
 
 static struct weft_cond came, went;
@@ -345,7 +348,8 @@ START_TEST(no_signal_is_lost)
 }
 END_TEST
 
-/* One notification goes from hand to hand, and with it what it protects. */
+/* One notification passes from member to member, together with the right to
+ * change `total`. */
 static struct weft_notify notify;
 
 static int64_t pass_notification_on(void *arg)
@@ -379,7 +383,7 @@ END_TEST
 static struct weft_barrier barrier;
 static uint64_t places[RUNTIMES_MAX * TASKS_MAX + THREADS_MAX];
 
-/* Each looks at its neighbour's place, which is behind by no round. */
+/* Each member checks that its neighbour has reached the same round. */
 static int64_t meet(void *arg)
 {
 	uint32_t number = *(uint32_t *)arg;
