@@ -13,7 +13,7 @@
 
 enum { WAITERS = 12 };
 
-/* A future that waits for a grant, with a deadline or without. */
+/* A future that waits for one object, with a deadline or without. */
 struct waiter {
 	WEFT_FUTURE_STATE;
 	uint32_t n;
@@ -56,7 +56,7 @@ static int64_t wait_as_task(void *arg)
 	return r ? r : weft__add(w->had, 1, relaxed);
 }
 
-/* Begun, one after the other. */
+/* Starts a waiter and lets it begin before the next one. */
 static struct weft_task start_waiter(struct weft_scope *scope,
 				     const struct waiter *w, bool as_future)
 {
@@ -92,14 +92,14 @@ static int64_t sets(void *arg)
 			tasks[i] = start_waiter(scope, &w, i % 3);
 		EXPECT(weft__load(&had, relaxed) == 0);
 		weft_event_set(&event);
-		/* A future that waited goes on, though the event is cleared
-		 * and the future is cancelled before it runs. */
+		/* The waiters go on although the event is cleared, and one of
+		 * them is cancelled, before they run. */
 		weft_event_clear(&event);
 		(void)weft_cancel(tasks[1]);
 		for (int i = 0; i < WAITERS; i++)
 			EXPECT(join(tasks[i]) >= 0);
 		EXPECT(weft__load(&had, relaxed) == WAITERS);
-		/* A future that comes later waits. */
+		/* A task that comes later waits. */
 		tasks[0] = start_waiter(scope, &w, true);
 		EXPECT(weft_sleep(WEFT_US(50)) == 0);
 		EXPECT(weft__load(&had, relaxed) == WAITERS);
@@ -126,7 +126,7 @@ static void give_up(struct weft_scope *scope, struct waiter *w)
 
 	task = start_waiter(scope, w, true);
 	for (int i = 0; i < 5; i++) {
-		/* Of these none ends it. */
+		/* None of these wakes ends the wait. */
 		EXPECT(weft_future_wake(NULL, task) == 0);
 		EXPECT(weft_sleep(WEFT_US(3)) == 0);
 	}
@@ -156,7 +156,7 @@ static int64_t gives_up(void *arg)
 	}
 	EXPECT(weft__load(&had, relaxed) == 0);
 	EXPECT(weft_sem_count(&sem) == 1);
-	/* Nobody is left in a queue. */
+	/* No waiter is left in a queue. */
 	weft_sem_release(&sem, 10);
 	weft_event_set(&event);
 	EXPECT(weft_sem_count(&sem) == 11);
@@ -183,7 +183,7 @@ static int64_t acquires(void *arg)
 	(void)arg;
 	EXPECT(weft_await_sem_acquire(&sem, 1) == -EPERM);
 	WEFT_SUPERVISE(scope) {
-		/* At once. */
+		/* The permits are there, so there is no wait. */
 		w.n = 2;
 		EXPECT(join(start_waiter(scope, &w, true)) == 0);
 		EXPECT(weft_sem_count(&sem) == 0);
@@ -191,7 +191,7 @@ static int64_t acquires(void *arg)
 			w.n = 1 + (uint32_t)i % 4;
 			tasks[i] = start_waiter(scope, &w, i % 3);
 		}
-		/* In turn, and each has what it wants, or nothing. */
+		/* Each waiter in turn gets all that it wants, or nothing. */
 		for (int i = 0; i < WAITERS; i++) {
 			for (int k = 0; k < i % 4; k++) {
 				weft_sem_release(&sem, 1);
@@ -243,7 +243,7 @@ START_TEST(one_that_gives_up_lets_those_behind_go_on)
 }
 END_TEST
 
-/* Takes and gives back, by deadlines that pass often. */
+/* Takes and gives back permits; its deadlines pass often. */
 struct worker {
 	WEFT_FUTURE_STATE;
 	int left;

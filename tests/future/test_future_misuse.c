@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite future/misuse: a program whose futures break the rules reports which,
- * in a sentence, and ends.
+ * Suite future/misuse: a program whose futures break a rule ends with a message
+ * that names the rule.
+ *
+ * Most rules concern a second await while the first one is not done.  Each
+ * function below breaks one; the table at the end lists the messages.
  */
 #include "tests/support/io_kit.h"
 #include "tests/support/misuse_kit.h"
@@ -26,7 +29,7 @@ static int64_t await_two_kinds(void *state)
 	return weft_await_yield();
 }
 
-/* Of the same kind. */
+/* Two awaits of the same kind. */
 static int64_t await_two_channels(void *state)
 {
 	static struct weft_chan first = WEFT_CHAN_DIRECT(int);
@@ -92,7 +95,7 @@ static int64_t await_two_descriptors(void *state)
 	return weft_await_ready(fds[1], POLLIN);
 }
 
-/* On one descriptor. */
+/* Returns a pair of sockets for two awaits on one descriptor. */
 static int *fresh_pair(void)
 {
 	static int fds[2] = { -1, -1 };
@@ -134,7 +137,7 @@ static int64_t await_then_receive(void *state)
 	return weft_await_recv(fd, &byte, 1, 0);
 }
 
-/* It begins in its next turn, when those before it in this one were many. */
+/* So many calls came before it in this turn that it begins in the next one. */
 static int64_t await_then_send_later(void *state)
 {
 	int fd = fresh_pair()[0];
@@ -149,7 +152,7 @@ static int64_t await_then_send_later(void *state)
 	return weft_await_recv(fd, &byte, 1, 0);
 }
 
-/* The next connection of a listener may be for this future already. */
+/* A connection of the first listener may already be meant for this future. */
 static int64_t await_two_listeners(void *state)
 {
 	static int fds[2] = { -1, -1 };
@@ -183,7 +186,7 @@ static int64_t receive(void *arg)
 	return weft_recv(*(int *)arg, &byte, 1, 0);
 }
 
-/* The first waits for a task that receives. */
+/* The first close waits for a task that receives. */
 static int64_t await_two_closes(void *state)
 {
 	static int fds[2] = { -1, -1 };
@@ -203,7 +206,7 @@ static int64_t await_two_closes(void *state)
 	return weft_await_close(fds[1]);
 }
 
-/* An await that has to wait for its turn, after many that did not. */
+/* An await that must wait for the next turn, because many came before it. */
 static struct weft_sem many = WEFT_SEM_INIT(1000);
 
 static int await_many(void)

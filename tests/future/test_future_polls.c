@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite future/polls: when futures are polled, and what they may do.  Every
- * test runs over seeds and numbers of workers.
+ * Suite sched/polls: when futures are polled, and which calls they may make.
+ * Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -12,9 +12,7 @@
 
 #include "tests/support/future_scene.h"
 
-/*
- * Wakes of one's own.
- */
+/* Wakes by the program. */
 
 struct gate {
 	weft__atomic(int) open;
@@ -62,7 +60,7 @@ START_TEST(wake_has_it_polled_once_more)
 }
 END_TEST
 
-/* Ends when it is told to, or is cancelled: that any await tells. */
+/* Ends when the gate opens or when it is cancelled, which any await reports. */
 static int64_t wait_cancelled(void *state)
 {
 	struct gate *gate = *(struct gate **)state;
@@ -80,7 +78,7 @@ static int64_t cancels_what_waits_of_its_own(void *arg)
 			struct gate gate = { 0, 0 }, *at = &gate;
 			struct weft_task task;
 
-			/* Before its first poll, and after that. */
+			/* Cancelled before the first poll and after it. */
 			task = start_future(scope, wait_cancelled, &at,
 					    sizeof(at));
 			while (i % 2 && !weft__load(&gate.polls, relaxed))
@@ -99,7 +97,7 @@ struct patient {
 	int polls;
 };
 
-/* Waits for nothing but its deadline. */
+/* Waits for its deadline only. */
 static int64_t be_patient(void *state)
 {
 	struct patient *p = state;
@@ -109,7 +107,7 @@ static int64_t be_patient(void *state)
 	WEFT_FUTURE_BEGIN(p);
 	if (p->within_ns)
 		EXPECT(weft_future_within(p->within_ns) == 0);
-	/* An await that has ended leaves nothing behind. */
+	/* The awaits before this one leave nothing behind. */
 	WEFT_AWAIT_AS(p, r, weft_await_sleep(WEFT_US(200)));
 	EXPECT(r == 0);
 	WEFT_AWAIT_AS(p, r,
@@ -156,7 +154,7 @@ struct late {
 	bool heeds;
 };
 
-/* Its deadline passes after it has looked. */
+/* The deadline passes after the future has looked at it. */
 static int64_t be_late(void *state)
 {
 	struct late *l = state;
@@ -248,7 +246,7 @@ START_TEST(cancelling_wakes_what_waits_of_its_own)
 }
 END_TEST
 
-/* Of an await that was woken for nothing. */
+/* Wakes a future without a reason while it awaits something. */
 static int64_t wakes_for_nothing(void *arg)
 {
 	struct sleeper s = { .times = 1, .length_ns = WEFT_MS(5) };
@@ -276,9 +274,7 @@ START_TEST(needless_wakes_end_no_await)
 }
 END_TEST
 
-/*
- * The calls that a future may make.
- */
+/* The calls that a future may make. */
 
 static int64_t try_to_suspend(void *state)
 {
@@ -304,7 +300,7 @@ static int64_t try_to_suspend(void *state)
 	EXPECT(weft_group_begin(&scope) == -EPERM);
 	EXPECT(weft_within_begin(&within, 0) == -EPERM);
 	EXPECT(weft_task_local_set(NULL, NULL) == -EPERM);
-	/* These do not suspend. */
+	/* These calls do not suspend. */
 	EXPECT(weft_mutex_try_lock(&mutex) == 0);
 	EXPECT(weft_mutex_try_lock(&mutex) == -EBUSY);
 	EXPECT(weft_cond_wait(&cond, &mutex) == -EPERM);
@@ -335,7 +331,7 @@ START_TEST(calls_that_suspend_are_refused)
 }
 END_TEST
 
-/* The function that takes the result of a future still runs as that future. */
+/* Drops the result of a future; the function still runs as that future. */
 static void drop_late(int64_t result)
 {
 	struct weft_mutex mutex = WEFT_MUTEX_INIT;
@@ -348,7 +344,7 @@ static void drop_late(int64_t result)
 	EXPECT(weft_mutex_try_lock(&mutex) == 0);
 	weft_mutex_unlock(&mutex);
 	EXPECT(weft_deadline() != WEFT_NEVER);
-	/* It has ended, and awaits nothing any more. */
+	/* The future has ended, and can await nothing any more. */
 	EXPECT(weft_await_sleep(1) == -EPERM);
 	EXPECT(weft_await_yield() == -EPERM);
 	EXPECT(weft_future_within(1) == -EPERM);
@@ -433,7 +429,7 @@ static int64_t start_in_full(void *state)
 	struct weft_scope *scope = *(struct weft_scope **)state;
 	struct answer answer = { 0, 0, 0 };
 
-	/* It is itself one of the two that may be. */
+	/* Two tasks are allowed, and this future is one of them. */
 	EXPECT(WEFT_GO(scope, give, answer) == -EAGAIN);
 	return 0;
 }
@@ -498,7 +494,7 @@ struct greedy {
 	bool *stop;
 };
 
-/* Never waits: there is always room, and always a value. */
+/* Its calls never wait: there is always room, and always a value. */
 static int64_t be_greedy(void *state)
 {
 	struct greedy *g = state;

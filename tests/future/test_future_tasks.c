@@ -47,7 +47,8 @@ static int64_t polls_to_the_end(void *arg)
 			tasks[i] = start_future(scope, yield_steps, &s,
 						sizeof(s));
 		}
-		/* In the order of their start, and backwards. */
+		/* Joins them in the order of their start, and in reverse
+		 * order. */
 		for (int i = 0; i < 20; i++)
 			EXPECT(join(tasks[i]) == i * 3);
 		for (int i = 39; i >= 20; i--)
@@ -75,7 +76,8 @@ static int64_t check_state(void *state)
 	for (size_t i = 0; i < rest; i++)
 		EXPECT(s->rest[i] == (unsigned char)(i * 7 + s->bytes));
 	if (rest && s->rest[0] != (unsigned char)(s->bytes + 1)) {
-		/* Where it was left is what it finds. */
+		/* The state must be unchanged when the future is polled
+		 * again. */
 		int r = weft_await_sleep(WEFT_US(100));
 
 		if (r == WEFT_PENDING)
@@ -113,7 +115,7 @@ END_TEST
 
 static int64_t count_down(void *state)
 {
-	/* Ends at once, again and again. */
+	/* Ends in its first poll. */
 	return *(int *)state;
 }
 
@@ -161,7 +163,7 @@ static int64_t many_sleep(void *arg)
 		}
 	EXPECT(result == 0);
 	EXPECT(weft__load(&ended, relaxed) == 300);
-	/* The longest, with some for those before it. */
+	/* The time of the longest sleep, plus some for those before it. */
 	EXPECT(weft_now() - before_ns >= WEFT_MS(14));
 	EXPECT(weft_now() - before_ns < WEFT_MS(40));
 	return 0;
@@ -229,7 +231,7 @@ static int64_t sleep_within(void *state)
 	if (r == 0)
 		return 0;
 	EXPECT(weft_deadline_passed());
-	/* It holds for what comes after, until it is lifted. */
+	/* The deadline applies to later awaits, too, until it is lifted. */
 	EXPECT(weft_await_sleep(WEFT_US(1)) == r);
 	if (r == -ETIMEDOUT) {
 		EXPECT(weft_future_within(WEFT_NEVER) == 0);
@@ -254,7 +256,7 @@ static int64_t has_deadlines(void *arg)
 		EXPECT(join(start_future(scope, sleep_within, &holds,
 					 sizeof(holds))) == 0);
 	}
-	/* One that is inherited. */
+	/* The deadline is inherited. */
 	WEFT_WITHIN(WEFT_MS(3)) {
 		WEFT_SUPERVISE(scope) {
 			struct weft_task a, b;
@@ -349,7 +351,7 @@ START_TEST(values_go_through_futures)
 }
 END_TEST
 
-/* Values, and how often each was had. */
+/* The values, and how often each was received. */
 enum { VALUES = 400, TAKERS = 8 };
 
 struct taker {

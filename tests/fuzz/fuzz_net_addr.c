@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzzes socket addresses, as text and as a sockaddr: whatever is accepted has
- * a text that fits, is cut off cleanly and parses back into an equal address.
+ * Fuzzes socket addresses, as text and as a sockaddr.  Each address that is
+ * accepted must have a text that fits, is cut off cleanly, and parses back into
+ * an equal address.
  *
  *	clang-14 -g -O1 -fsanitize=fuzzer,address,undefined -std=c11
  *		-D_GNU_SOURCE -Iinclude -I. \
@@ -18,8 +19,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * Instead of the C library's: interfaces that are the same everywhere, and no
- * system call, for which the kernel may try to load a module.
+ * Replaces the C library's functions: the interfaces are the same everywhere,
+ * and there is no system call, which may make the kernel load a module.
  */
 unsigned int if_nametoindex(const char *name)
 {
@@ -39,7 +40,8 @@ static void must(bool holds)
 		abort();
 }
 
-/* Truncation: the same length, a prefix, a NUL, and nothing behind. */
+/* A text that is cut off returns the full length, and holds a prefix and a NUL;
+ * nothing behind them is written. */
 static void check_cut(const struct weft_addr *addr, const char *whole,
 		      size_t room)
 {
@@ -104,7 +106,8 @@ static void check_text(const uint8_t *data, size_t size, size_t room)
 static void check_sockaddr(const uint8_t *data, size_t size, size_t room)
 {
 	struct weft_addr addr, before;
-	/* Exactly so many bytes, so that reading one more is seen. */
+	/* The copy has exactly `size` bytes, so that reading one more is
+	 * detected. */
 	void *copy = malloc(size > 0 ? size : 1);
 
 	must(copy != NULL);
@@ -119,7 +122,8 @@ static void check_sockaddr(const uint8_t *data, size_t size, size_t room)
 	free(copy);
 }
 
-/* The first byte chooses: its low bit what to read, the rest where to cut. */
+/* The first byte selects: its low bit what to read, the other bits where to
+ * cut. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)

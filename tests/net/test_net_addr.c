@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Socket addresses: what parses and what does not, round trips, the length
- * limits of Unix names, and agreement with what the kernel itself returns.
+ * Socket addresses: which texts parse and which do not, round trips, the length
+ * limits of Unix names, and agreement with what the kernel returns.
  */
 #include "tests/support/net_addr_kit.h"
 
@@ -73,7 +73,7 @@ START_TEST(null_pointers_are_einval)
 }
 END_TEST
 
-/* The longest name an interface can have is one byte less than IF_NAMESIZE. */
+/* The longest name of an interface is one byte shorter than IF_NAMESIZE. */
 START_TEST(unknown_scope_is_enodev)
 {
 	must_fail("[fe80::1%nosuchdevice0]:80", -ENODEV);
@@ -85,7 +85,8 @@ START_TEST(unknown_scope_is_enodev)
 }
 END_TEST
 
-/* Checked in this order: what is written wrongly is never looked up. */
+/* The syntax is checked first: an interface of an invalid text is never looked
+ * up. */
 START_TEST(unknown_scope_of_a_bad_address_is_einval)
 {
 	must_fail("[fe80::g%nosuchdevice0]:80", -EINVAL);
@@ -143,7 +144,7 @@ START_TEST(unix_path_of_the_maximum_fits_and_one_more_does_not)
 	ck_assert_uint_eq(weft_addr_sockaddr_bytes(&addr), head + 108);
 	must_round_trip(&addr);
 
-	/* No room for a NUL within the length, but there is one behind it. */
+	/* The length leaves no room for a NUL, but a NUL follows. */
 	must_parse(long_text("unix:/", 107, 'a'), &addr);
 	ck_assert_uint_eq(weft_addr_sockaddr_bytes(&addr), head + 108);
 	path = (const char *)weft_addr_sockaddr(&addr) + head;
@@ -305,7 +306,7 @@ START_TEST(sockaddr_is_brought_into_one_form)
 	struct sockaddr_un un;
 	struct sockaddr_in in;
 
-	/* Padding, and a length beyond the end. */
+	/* Random padding, and a length beyond the end. */
 	memset(&in, 0xa5, sizeof(in));
 	in.sin_family = AF_INET;
 	in.sin_port = htons(80);
@@ -316,7 +317,7 @@ START_TEST(sockaddr_is_brought_into_one_form)
 	must_parse("1.2.3.4:80", &parsed);
 	ck_assert_mem_eq(&taken, &parsed, sizeof(taken));
 
-	/* A path with rubbish behind its NUL, or without one. */
+	/* A path with other bytes behind its NUL, or without a NUL. */
 	memset(&un, 0xa5, sizeof(un));
 	un.sun_family = AF_UNIX;
 	memcpy(un.sun_path, "/a", 3);

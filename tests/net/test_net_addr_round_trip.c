@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Socket addresses, there and back: what the kernel makes of them, and random
- * ones.
+ * addresses.
  */
 #include "tests/support/net_addr_kit.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- Kernel ----------------------------------------------------------- */
 
-/* Binds @addr and returns what the kernel calls it. */
+/* Binds @addr and returns the address as the kernel reports it. */
 static void bind_and_ask(const struct weft_addr *addr, struct weft_addr *ret)
 {
 	struct sockaddr_storage storage;
@@ -27,7 +27,8 @@ static void bind_and_ask(const struct weft_addr *addr, struct weft_addr *ret)
 	must_take(&storage, bytes, ret);
 }
 
-/* For 108 bytes the kernel answers with 111, more than it would take. */
+/* For a name of 108 bytes the kernel returns the length 111, which is more than
+ * it accepts. */
 START_TEST(kernel_returns_the_unix_path_that_was_bound)
 {
 	static const size_t lengths[] = { 40, 106, 107, 108 };
@@ -76,7 +77,7 @@ END_TEST
 
 /* ---- Random ----------------------------------------------------------- */
 
-/* xorshift64*: the same texts from the same seed, everywhere. */
+/* xorshift64*: a seed gives the same texts on every machine. */
 static uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state >> 12;
@@ -90,7 +91,7 @@ static size_t random_below(uint64_t *state, size_t limit)
 	return (size_t)((random_next(state) >> 32) % limit);
 }
 
-/* WEFT_TEST_SEED repeats a run. */
+/* WEFT_TEST_SEED=n repeats a run. */
 static uint64_t random_seed(void)
 {
 	const char *chosen = getenv("WEFT_TEST_SEED");
@@ -105,7 +106,7 @@ static uint64_t random_seed(void)
 	return seed | 1;
 }
 
-/* A good text with up to three bytes changed, or bytes out of nowhere. */
+/* A valid text with up to three changed bytes, or random bytes. */
 static void random_text(uint64_t *state, char *text, size_t text_bytes)
 {
 	static const char likely[] = "[]%:./\\@x0123456789abcdefunix\n ";
@@ -143,7 +144,7 @@ START_TEST(random_texts_that_parse_round_trip_and_no_text_crashes)
 		must_round_trip(&addr);
 		parsed++;
 	}
-	/* Else the generator would test nothing but refusals. */
+	/* Otherwise the generator would only make texts that are refused. */
 	ck_assert_int_gt(parsed, RANDOM_TEXTS / 100);
 	ck_assert_int_lt(parsed, RANDOM_TEXTS);
 }
@@ -162,7 +163,7 @@ START_TEST(random_sockaddrs_that_are_taken_round_trip)
 		for (j = 0; j < sizeof(raw); j++)
 			raw[j] = (unsigned char)(random_next(&state) >> 32);
 		memcpy(raw, &families[i % 3], sizeof(families[0]));
-		/* Abstract names and short paths, often enough. */
+		/* Makes abstract names and short paths frequent enough. */
 		if (random_below(&state, 4) == 0)
 			raw[2 + random_below(&state, 4)] = 0;
 		n = random_below(&state, sizeof(raw) + 1);

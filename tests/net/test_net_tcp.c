@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TCP: listening and connecting by text, options, refusals.
+ * TCP: listening and connecting by address text, options, and errors.
  */
 #include <netinet/tcp.h>
 
@@ -11,7 +11,7 @@
 
 static bool without_ipv6;
 
-/* A kernel without IPv6, on demand. */
+/* Acts as a kernel without IPv6 when a test asks for it. */
 int socket(int domain, int type, int protocol)
 {
 	if (without_ipv6 && domain == AF_INET6) {
@@ -138,7 +138,7 @@ START_TEST(any_address_takes_what_families_there_are)
 	ck_assert_int_eq(weft_tcp_listen(strchr(text, ':'), NULL),
 			 -EADDRINUSE);
 	close(fd);
-	/* Who asks for IPv6 gets IPv6 or nothing. */
+	/* A listener for IPv6 gets IPv6 or an error. */
 	ck_assert_int_eq(weft_tcp_listen("[::]:0", NULL), -EAFNOSUPPORT);
 	opts.only_ipv6 = true;
 	ck_assert_int_eq(weft_tcp_listen(":0", &opts), -EAFNOSUPPORT);
@@ -180,7 +180,7 @@ IO_TEST(connection_knows_both_ends)
 	text_of(client, false, one);
 	text_of(server, true, two);
 	ck_assert_str_eq(one, two);
-	/* By default, and inherited from the listener. */
+	/* The option is set by default, and inherited from the listener. */
 	ck_assert_int_ne(option(client, IPPROTO_TCP, TCP_NODELAY), 0);
 	ck_assert_int_ne(option(server, IPPROTO_TCP, TCP_NODELAY), 0);
 	close_both((int[]){ client, server });
@@ -210,8 +210,8 @@ IO_TEST(refusals_leave_nothing_open)
 	return 0;
 }
 
-/* A listener whose backlog is full: it drops what comes, and the client tries
- * on. */
+/* A listener with a full backlog: the kernel drops new connections, and the
+ * client tries again and again. */
 struct full {
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int listener;
@@ -279,7 +279,7 @@ static int connect_within(int fd, const char *text, weft_nsec length_ns)
 	return r;
 }
 
-/* On sockets that block, and on those that do not. */
+/* The sockets are blocking and non-blocking ones. */
 IO_TEST(connecting_goes_on_where_it_was_interrupted)
 {
 	struct full full;
@@ -328,8 +328,8 @@ static int64_t close_another(void *arg)
 	return 0;
 }
 
-/* The new sockets get the numbers of what was closed a moment ago, and so their
- * requests are begun anew. */
+/* The new sockets get the numbers of sockets that were closed a moment ago, so
+ * their requests start from the beginning. */
 IO_TEST(connecting_goes_on_while_others_close)
 {
 	struct full full;
@@ -349,7 +349,7 @@ IO_TEST(connecting_goes_on_while_others_close)
 	return 0;
 }
 
-/* A kernel may be without it, or an interface. */
+/* The kernel may lack IPv6, or the loopback interface. */
 static bool loopback_has_ipv6(void)
 {
 	int fd = weft_tcp_listen("[::1]:0", NULL);
@@ -432,7 +432,7 @@ static int64_t ask(void *arg)
 	return weft_close(fd);
 }
 
-/* Every connection gets its own bytes back. */
+/* Each client gets its own bytes back. */
 IO_TEST(hundred_clients_are_served)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -496,8 +496,9 @@ static bool drained(int fd)
 	return weft__fd_drained(weft__fd_find(&reactor->fds, fd));
 }
 
-/* A receive that left nothing tells the next one not to try; one that left
- * something, or may have, does not; and a hint that is wrong loses nothing. */
+/* A receive that leaves nothing sets a hint, so that the next one does not try
+ * first.  One that left something, or may have, does not set it.  A wrong hint
+ * loses nothing. */
 IO_TEST(receive_knows_whether_something_was_left)
 {
 	char text[WEFT_ADDR_TEXT_BYTES], buf[8];
@@ -513,11 +514,11 @@ IO_TEST(receive_knows_whether_something_was_left)
 		ck_assert(!drained(server));
 		ck_assert_int_eq(weft_read(server, buf, 8), 2);
 		ck_assert(drained(server));
-		/* It is there before it is asked for. */
+		/* The bytes are there before the read. */
 		ck_assert_int_eq(weft_write(client, "efgh", 4), 4);
 		ck_assert_int_eq(weft_read(server, buf, 4), 4);
 		ck_assert(!drained(server));
-		/* It is not there yet. */
+		/* The bytes are not there yet. */
 		ck_assert_int_eq(weft_write(server, buf, 1), 1);
 		ck_assert_int_eq(weft_read(client, buf, 8), 1);
 	}

@@ -53,7 +53,7 @@ IO_TEST(path_and_abstract_name_connect)
 	return 0;
 }
 
-/* It may be another server's: nothing is removed. */
+/* The path may be another server's: it is not removed. */
 START_TEST(existing_path_is_in_use)
 {
 	char text[64];
@@ -107,7 +107,7 @@ static int64_t accept_late(void *arg)
 	return 0;
 }
 
-/* Whether the socket blocks or not. */
+/* The sockets are blocking and non-blocking ones. */
 IO_TEST(full_backlog_is_waited_for)
 {
 	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
@@ -137,7 +137,7 @@ IO_TEST(full_backlog_is_waited_for)
 	return 0;
 }
 
-/* What comes with a message is not handed on to other programs. */
+/* Descriptors that arrive in a message are not inherited by other programs. */
 IO_TEST(descriptors_in_messages_are_closed_on_exec)
 {
 	union {

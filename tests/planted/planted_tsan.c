@@ -3,9 +3,9 @@
  * A planted bug, which ThreadSanitizer must report: two tasks on two workers
  * write one variable.
  *
- * Each waits for the other by relaxed operations, which order nothing, and
- * without giving its worker away; so they do run on two, and at once.  It all
- * happens in a child of fork(), as Check's test cases do.
+ * Each task waits for the other with relaxed operations, which order nothing,
+ * and does not yield; so the two run at the same time on two workers.  All of
+ * it happens in a child of fork(), as it does in Check's test cases.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int64_t race(void *arg)
 	weft_nsec deadline_ns = weft_now() + PATIENCE_NS;
 
 	(void)arg;
-	/* relaxed: nothing is to be ordered here, that is the bug. */
+	/* relaxed: nothing must be ordered here; that is the bug. */
 	weft__add(&met, 1u, relaxed);
 	while (weft__load(&met, relaxed) < TASKS)
 		if (weft_now() > deadline_ns)

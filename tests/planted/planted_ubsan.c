@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A planted bug, which UndefinedBehaviorSanitizer must report: a task adds
- * beyond the largest int.
+ * A planted bug, which UndefinedBehaviorSanitizer must report: an addition in a
+ * task overflows an int.
  */
 #include <limits.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A planted bug, which Valgrind must report: a task decides by a value that
- * nobody has set.
+ * A planted bug, which Valgrind must report: a task branches on an
+ * uninitialized value.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/stop: how a runtime ends (ledger L20).  Tasks that wait are
- * cancelled, nothing comes in any more, and tasks that go on are given up.
+ * Suite runtime/stop: a runtime cancels, awaits, gives up (ledger L20).
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite stack/context: what the compiler keeps in registers survives a
- * switch, whatever the other context does with them.  Compiled for AVX-512
- * where the machine has it.
+ * Suite runtime/context: values that the compiler keeps in registers survive a
+ * switch, whatever the other context does with the registers.  Compiled for
+ * AVX-512 where the machine has it.
  */
 #include <check.h>
 #include <stdint.h>
@@ -30,8 +30,8 @@ static inline void overwrite_registers(void)
 #endif
 }
 
-/* The other context: comes back at once, for ever.  In the place of the
- * library's own. */
+/* The other context, which replaces the library's own: it switches back
+ * immediately, again and again. */
 __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker);
 __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 {
@@ -41,7 +41,7 @@ __attribute__((noreturn)) void weft__task_main(struct weft__worker *worker)
 	}
 }
 
-/* There and back; in line, as in the library. */
+/* Switches there and back, inlined as in the library. */
 #define SWITCH() (void)weft__context_jump(&main_sp, other_sp, NULL)
 
 static void begin(void)
@@ -50,7 +50,7 @@ static void begin(void)
 					 weft__context_control());
 }
 
-/* Not to be worked out by the compiler. */
+/* Volatile, so that the compiler cannot compute the results itself. */
 static volatile int one = 1;
 
 START_TEST(long_doubles_survive)
@@ -72,7 +72,7 @@ END_TEST
 
 typedef int64_t vector __attribute__((vector_size(64)));
 
-/* As many as 16 registers do not hold. */
+/* More values than 16 registers hold. */
 #define VALUES(what)                                                       \
 	what(0) what(1) what(2) what(3) what(4) what(5) what(6) what(7)    \
 	what(8) what(9) what(10) what(11) what(12) what(13) what(14)       \

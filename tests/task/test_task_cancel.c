@@ -18,7 +18,7 @@
  * Cancelling.
  */
 
-/* Cancelling a task cancels what it has started, and so on. */
+/* Cancelling a task cancels the tasks that it has started, and so on. */
 static unsigned leaves;
 
 static int64_t tree(void *arg)
@@ -68,7 +68,7 @@ START_TEST(cancelling_a_task_cancels_its_descendants)
 }
 END_TEST
 
-/* While the tree still grows. */
+/* The tree is cut while it still grows. */
 static int64_t cut_the_growing_tree(void *arg)
 {
 	int depth = 6;
@@ -93,7 +93,7 @@ START_TEST(growing_tree_is_cancelled_in_whole)
 }
 END_TEST
 
-/* Level-triggered: every suspending call refuses, until the task ends. */
+/* Level-triggered: every suspending call fails, until the task ends. */
 static int64_t insist(void *arg)
 {
 	struct weft_timer timer = { { 0 } };
@@ -122,7 +122,8 @@ static int64_t cancel_the_insistent(void *arg)
 		EXPECT(weft_go(all, insist, NULL, 0) == 0);
 		for (int i = 0; i < 10; i++)
 			EXPECT(weft_yield() == 0);
-		/* By the scope: it never waited, and finds out by itself. */
+		/* The scope is cancelled.  The task never waited, so it finds
+		 * out by itself. */
 		weft_scope_cancel(all);
 	}
 	WEFT_SCOPE(one, NULL) {
@@ -149,7 +150,7 @@ static int64_t clean_up_shielded(void *arg)
 		WEFT_SHIELD
 			EXPECT(weft_yield() == 0);
 		EXPECT(weft_yield() == 0);
-		/* Blocks inside hold. */
+		/* Blocks inside the shield have their own deadlines. */
 		WEFT_WITHIN(WEFT_MS(1))
 			EXPECT(weft_sleep(WEFT_MS(2)) == -ETIMEDOUT);
 		WEFT_SCOPE(inner, NULL)
@@ -220,7 +221,7 @@ static int64_t yield_to_deadlines(void *arg)
 	WEFT_SUPERVISE(all) {
 		WEFT_WITHIN(WEFT_MS(2))
 			task = start(all, yield_for_ever, NULL, 0);
-		/* Meanwhile it is not alone. */
+		/* Another task runs in the meantime. */
 		WEFT_WITHIN(WEFT_MS(1))
 			EXPECT(yield_for_ever(NULL) == -ETIMEDOUT);
 		EXPECT(weft_join(task, &result) == 0);
@@ -239,19 +240,19 @@ static int64_t nested_deadlines(void *arg)
 {
 	(void)arg;
 	WEFT_WITHIN(WEFT_MS(10)) {
-		/* The innermost block's own. */
+		/* The deadline of the innermost block. */
 		WEFT_WITHIN(WEFT_MS(2))
 			EXPECT(weft_sleep(WEFT_MS(5)) == -ETIMEDOUT);
 		EXPECT(!weft_deadline_passed());
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-		/* An enclosing one, seen inside. */
+		/* The deadline of an enclosing block, as seen inside. */
 		WEFT_WITHIN(WEFT_MS(100)) {
 			EXPECT(weft_sleep(WEFT_MS(50)) == -ECANCELED);
 			EXPECT(weft_deadline_passed());
 			EXPECT(weft_sleep(WEFT_MS(50)) == -ECANCELED);
 			EXPECT(weft_yield() == -ECANCELED);
 		}
-		/* And in its own block. */
+		/* The same deadline, in its own block. */
 		EXPECT(weft_sleep(WEFT_MS(50)) == -ETIMEDOUT);
 		EXPECT(weft_yield() == -ETIMEDOUT);
 	}
@@ -314,7 +315,8 @@ START_TEST(children_inherit_the_deadline)
 }
 END_TEST
 
-/* A scope whose owner's block expires waits in full all the same. */
+/* The owner's block expires while the scope ends: the end still waits in
+ * full. */
 static int64_t expire_while_ending(void *arg)
 {
 	int64_t result = 0;
@@ -327,7 +329,7 @@ static int64_t expire_while_ending(void *arg)
 			WEFT_SCOPE(inner, NULL)
 				;
 		}
-		/* Its deadline is no longer in force. */
+		/* The block's deadline no longer applies. */
 		(void)start_give(all, 4, 0, WEFT_MS(6));
 	}
 	EXPECT(result == 0);
@@ -340,7 +342,7 @@ START_TEST(deadline_ends_with_its_block)
 }
 END_TEST
 
-/* Nothing outside of a task. */
+/* Calls outside a task are refused. */
 START_TEST(outside_of_a_task_is_eperm)
 {
 	struct weft_scope scope;
@@ -368,7 +370,7 @@ END_TEST
 
 #define ADD(tc, test) tcase_add_loop_test((tc), test, 0, seeds(SEEDS))
 
-/* A deadline ends a block, not what the task has started outside of it. */
+/* A deadline ends a block, but not tasks that were started outside it. */
 static int64_t nap_in_peace(void *arg)
 {
 	(void)arg;

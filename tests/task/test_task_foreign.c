@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/foreign: threads that wait for a task for a while, and that
- * cancel one, or all of them.
+ * Suite runtime/foreign: threads outside a runtime wait for a task with a time
+ * limit, and cancel one task or all of them.
  */
 #include <pthread.h>
 
@@ -28,7 +28,7 @@ static struct weft_task submit(struct weft_runtime *runtime, weft_fn fn,
 	return task;
 }
 
-/* ---- Waiting for a while ---------------------------------------------- */
+/* ---- Waiting with a time limit ---------------------------------------- */
 
 static int64_t when_set(void *arg)
 {
@@ -145,8 +145,8 @@ START_TEST(thread_cancels_one_of_many)
 }
 END_TEST
 
-/* The task that is cancelled here is the last of its runtime, which ends and
- * goes while the thread may still be in its call. */
+/* The task that is cancelled here is the last one of its runtime.  The runtime
+ * ends and is freed while the thread may still be inside its call. */
 static struct {
 	struct weft_runtime *runtime;
 	struct weft_task task;

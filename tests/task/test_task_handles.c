@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/handles: what threads that are none of a runtime's own may do
- * with its tasks (ledger V60).
+ * Suite runtime/handles: what threads outside a runtime can do with its tasks
+ * (ledger V60).
  */
 #include <pthread.h>
 
@@ -59,7 +59,7 @@ START_TEST(wait_gives_the_result_once)
 			submit(runtime, _i & 1 ? slow_twice : twice, i);
 
 		if (i % 3 == 0)
-			thread_pause_ns(1000000); /* it has ended */
+			thread_pause_ns(1000000); /* by now it has ended */
 		ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
 		ck_assert_int_eq(r, i * 2);
 		ck_assert_int_eq(weft_wait(runtime, task, &r), -ESRCH);
@@ -102,7 +102,7 @@ static void *wait_with_others(void *arg)
 	return NULL;
 }
 
-/* The task goes on only when one of them was refused. */
+/* The task goes on only after one of the threads was refused. */
 START_TEST(one_thread_waits_for_a_task)
 {
 	pthread_t threads[2];
@@ -137,8 +137,8 @@ static int64_t count_slowly(void *arg)
 
 enum { DETACHED = 6000, RECORDS = 64 };
 
-/* Those that run and those that have ended: no record is lost, and no worker
- * keeps one to itself. */
+/* Handles of running and of ended tasks: no record is lost, and no worker keeps
+ * one to itself. */
 START_TEST(detached_tasks_run_and_are_freed)
 {
 	struct weft_runtime *runtime = start(_i ? 2 : 1, RECORDS);
@@ -147,7 +147,7 @@ START_TEST(detached_tasks_run_and_are_freed)
 		struct weft_task task = submit(runtime, count_slowly, i);
 
 		if (i % 8 == 7)
-			thread_pause_ns(300000); /* it has ended, mostly */
+			thread_pause_ns(300000); /* usually it has ended */
 		ck_assert_int_eq(weft_detach(runtime, task), 0);
 		ck_assert_int_eq(weft_detach(runtime, task), -ESRCH);
 		ck_assert_int_eq(weft_wait(runtime, task, NULL), -ESRCH);
@@ -190,7 +190,7 @@ static int64_t lend_handle(void *arg)
 	return r;
 }
 
-/* It is its owner's to join, who would wait for ever. */
+/* Only the owner may join this task, and it would wait for ever. */
 START_TEST(handle_of_a_scope_is_none_to_a_thread)
 {
 	struct weft_runtime *runtime = start(_i ? 2 : 1, 0);
@@ -286,7 +286,8 @@ START_TEST(mistakes_of_a_thread_are_errors)
 }
 END_TEST
 
-/* Inside a task nothing may block its worker; nor end its own runtime. */
+/* Inside a task, no call may block the worker, or end the task's own
+ * runtime. */
 static int64_t mistake_inside(void *arg)
 {
 	struct weft_runtime *runtime = weft_runtime_self();
@@ -302,7 +303,7 @@ static int64_t mistake_inside(void *arg)
 
 static struct weft_runtime *its_runtime;
 
-/* Its threads are not all its own. */
+/* weft_run() lends its own thread to the runtime, so weft_stop() refuses it. */
 static void *stop_what_runs(void *arg)
 {
 	ck_assert_int_eq(weft_stop(arg), -EINVAL);
@@ -332,7 +333,7 @@ END_TEST
 
 static void *wait_wrongly(void *arg)
 {
-	/* Nobody has its handle: it was started without one. */
+	/* The main task was started without a handle, so no thread has one. */
 	struct weft_task main_task = { *(uint64_t *)arg };
 
 	ck_assert_int_eq(weft_wait(its_runtime, main_task, NULL), -ESRCH);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/limit: how many tasks of a scope there are at once, and who waits
- * for a place.  Every test runs over seeds and numbers of workers.
+ * Suite sched/limit: how many tasks of a scope there are at a time, and which
+ * starters wait for a place.  Every test runs over seeds and numbers of
+ * workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -45,7 +46,7 @@ static int go_live(struct weft_scope *scope, int64_t result, int yields,
 	return WEFT_GO(scope, live, answer);
 }
 
-/* All places are free: so many tasks can be started, and no more. */
+/* All places are free: `count` tasks can be started, and no more. */
 static void expect_places(struct weft_scope *scope, unsigned count)
 {
 	EXPECT(weft_scope_count(scope) == 0);
@@ -97,7 +98,7 @@ static int64_t start_when_full(void *arg)
 		EXPECT(weft_scope_limit(all, 3) == 0);
 		for (int i = 0; i < 3; i++)
 			EXPECT(go_live(all, 0, 0, WEFT_MS(10)) == 0);
-		/* So far without a wait. */
+		/* No start has waited so far. */
 		EXPECT(weft_now() - before_ns < WEFT_MS(1));
 		EXPECT(go_live(all, 0, 0, 0) == 0);
 		EXPECT(ended >= 1);
@@ -114,9 +115,7 @@ START_TEST(start_waits_only_when_full_and_until_one_ends)
 }
 END_TEST
 
-/*
- * Starters that are not the owner, in a scope beside it.
- */
+/* Starters that are not the scope's owner, in a scope of their own. */
 
 struct starter {
 	struct weft_scope *scope;
@@ -130,7 +129,7 @@ static int64_t take_turn(void *arg)
 {
 	int number = *(int *)arg;
 
-	/* Those that are let in together run in any order. */
+	/* Starters that get their places together run in any order. */
 	EXPECT(number < 0 || turn == number);
 	turn++;
 	return weft_sleep(turn_ns);
@@ -157,7 +156,8 @@ static int64_t wait_in_turn(void *arg)
 
 				EXPECT(WEFT_GO(starters, start_in_turn,
 					       starter) == 0);
-				/* It has asked before the next one does. */
+				/* This starter must ask before the next one
+				 * does. */
 				EXPECT(weft_sleep(WEFT_US(20)) == 0);
 			}
 		}
@@ -176,7 +176,7 @@ static int64_t start_inside(void *arg)
 {
 	struct weft_scope *scope = *(struct weft_scope **)arg;
 
-	/* There is one place more. */
+	/* There is one more place. */
 	EXPECT(go_live(scope, 0, 0, WEFT_MS(1)) == 0);
 	EXPECT(go_live(scope, 0, 0, 0) == -EAGAIN);
 	EXPECT(weft_scope_wait_room(scope) == -EAGAIN);
@@ -301,10 +301,11 @@ static int64_t fail_when_full(void *arg)
 		EXPECT(weft_scope_limit(group, 2) == 0);
 		EXPECT(go_live(group, 0, 0, WEFT_SEC(100)) == 0);
 		EXPECT(go_live(group, -EIO, 0, WEFT_MS(1)) == 0);
-		/* The place of the failed one, but in a cancelled scope. */
+		/* The place of the failed task is free, but the scope is
+		 * cancelled. */
 		error = go_live(group, 0, 0, 0);
 		EXPECT(weft_scope_wait_room(group) == -ECANCELED);
-		/* This task itself goes on. */
+		/* The owner itself is not cancelled. */
 		EXPECT(weft_yield() == 0);
 	}
 	EXPECT(result == -EIO && error == -ECANCELED && ended == 2);
@@ -382,14 +383,14 @@ static int64_t raise_and_lower(void *arg)
 				EXPECT(weft_sleep(WEFT_US(10)) == 0);
 			}
 			EXPECT(turn == 1);
-			/* Those that wait get what is new. */
+			/* The waiting starters get the new places. */
 			EXPECT(weft_scope_limit(all, 4) == 0);
 			EXPECT(weft_sleep(WEFT_US(20)) == 0);
 			EXPECT(turn == 4);
 		}
 		wait_for_all(all);
 		expect_places(all, 4);
-		/* Tasks that run go on. */
+		/* Running tasks go on. */
 		EXPECT(weft_scope_limit(all, 2) == 0);
 		EXPECT(weft_scope_count(all) == 4);
 		alive_max = 0;
@@ -439,7 +440,7 @@ START_TEST(limit_is_set_by_the_owner_of_an_empty_scope)
 }
 END_TEST
 
-/* A server at its limit: what it does not accept waits outside. */
+/* A server at its limit does not accept; the connections wait outside. */
 static int64_t wait_for_room(void *arg)
 {
 	uint64_t before_ns;
@@ -468,7 +469,7 @@ START_TEST(room_can_be_waited_for)
 }
 END_TEST
 
-/* Joins and ends by a handle free places, too. */
+/* Joins, and ends of tasks with handles, free places, too. */
 static int64_t join_for_room(void *arg)
 {
 	struct weft_task tasks[2];
@@ -496,9 +497,7 @@ START_TEST(joined_tasks_leave_their_places)
 }
 END_TEST
 
-/*
- * All at once: starters with deadlines, that are cancelled, while tasks end.
- */
+/* All together: starters with deadlines are cancelled while tasks end. */
 
 static int started, refused;
 

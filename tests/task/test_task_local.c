@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/local: what is done when a block is left and when a task ends,
- * and values of tasks.  Every test runs over seeds and numbers of workers.
+ * Suite sched/local: functions deferred to the end of a block and of a task,
+ * and task-local values.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -12,7 +12,7 @@
 
 #include "tests/support/sched_scene.h"
 
-/* The calls that were made, in order, a letter each. */
+/* The deferred calls in their order, one letter each. */
 static char done[64];
 
 static void note(void *arg)
@@ -83,7 +83,7 @@ END_TEST
 
 static void note_later(void *arg)
 {
-	/* Neither a cancellation nor a deadline ends it. */
+	/* Neither a cancellation nor a deadline ends these waits. */
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 	EXPECT(weft_yield() == 0);
 	note(arg);
@@ -216,7 +216,8 @@ START_TEST(task_ends_with_what_was_deferred)
 }
 END_TEST
 
-/* The end of a scope waits for it, and a place is free only then. */
+/* The scope's end waits for the deferred calls; the place is free only after
+ * them. */
 static int64_t defer_in_a_limit(void *arg)
 {
 	int64_t zero = 0;
@@ -240,7 +241,7 @@ START_TEST(scope_waits_for_what_was_deferred)
 {
 	memset(done, 0, sizeof(done));
 	(void)run_main(_i, defer_in_a_limit);
-	/* The first task has its own, too. */
+	/* The deferred calls of the first task run, too. */
 	EXPECT(is_done("z"));
 }
 END_TEST
@@ -282,7 +283,8 @@ static int64_t keep_values(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < KEYS; i++) {
-		/* Neither its parent's nor of the task before on this stack. */
+		/* A new task has neither its parent's values nor those of the
+		 * previous task on this stack. */
 		EXPECT(weft_task_local_get(&keys[i]) == NULL);
 		value[i] = i == 4 ? &last : number_new(i);
 		EXPECT(weft_task_local_set(&keys[i], value[i]) == 0);
@@ -291,7 +293,7 @@ static int64_t keep_values(void *arg)
 		EXPECT(weft_yield() == 0);
 		EXPECT(weft_task_local_get(&keys[i]) == value[i]);
 	}
-	/* Another one, and none. */
+	/* Sets another value, and removes one. */
 	free(weft_task_local_get(&keys[1]));
 	EXPECT(weft_task_local_set(&keys[1], number_new(0)) == 0);
 	free(weft_task_local_get(&keys[2]));
@@ -318,7 +320,7 @@ static int64_t keep_many_values(void *arg)
 			EXPECT(weft_go(all, keep_values, NULL, 0) == 0);
 			EXPECT(weft_go(all, have_no_values, NULL, 0) == 0);
 		}
-		/* The owner's are no others'. */
+		/* The other tasks do not see the owner's values. */
 		EXPECT(weft_task_local_set(&keys[0], number_new(3)) == 0);
 	}
 	EXPECT(destroyed[0] == 40 && destroyed[1] == 0 && destroyed[2] == 0);
@@ -333,7 +335,8 @@ START_TEST(each_task_has_its_own_values)
 }
 END_TEST
 
-/* While values are destroyed, the others are there; the one is not. */
+/* While the values are destroyed, the others can still be read; the one that is
+ * being destroyed cannot. */
 static struct weft_task_local_key early_key, late_key;
 
 static void look_around(void *value)
@@ -361,7 +364,7 @@ START_TEST(newest_value_goes_first)
 	memset(done, 0, sizeof(done));
 	(void)run_main(_i, destroy_in_turn);
 	EXPECT(is_done("le"));
-	/* Here is no task. */
+	/* There is no task here. */
 	EXPECT(weft_task_local_set(&early_key, "e") == -EPERM);
 	EXPECT(weft_task_local_get(&early_key) == NULL);
 	EXPECT(weft_defer(note, "e") == -EPERM);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/misuse: a program that breaks the rules is told which, in a
- * sentence, and ends.
+ * Suite runtime/misuse: a program that breaks a rule ends with a message that
+ * names the rule.
  */
 #include <pthread.h>
 
@@ -24,7 +24,7 @@ static int64_t leave_scope_open(void *arg)
 	return weft_group_begin(&scope);
 }
 
-/* A task of the scope gets to know it. */
+/* Starts a task that gets a pointer to the scope. */
 static int64_t tell_of_scope(weft_fn fn)
 {
 	struct weft_scope *scope;
@@ -78,7 +78,7 @@ static int64_t end_scope_twice(void *arg)
 	return weft_scope_end(&scope);
 }
 
-/* A cancelled one looks through its scopes. */
+/* A cancelled task goes through its scopes. */
 static int64_t begin_scope_twice(void *arg)
 {
 	struct weft_scope scope, inner;
@@ -214,7 +214,7 @@ static int64_t end_before_it_has_come(void *state)
 	return weft_await_sleep(WEFT_SEC(1)) == WEFT_PENDING ? 0 : 1;
 }
 
-/* Among many that run the same function it says which. */
+/* Many tasks run the same function: the message names the right one. */
 static int64_t start_named(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;

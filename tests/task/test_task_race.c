@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/race: the first success wins, and nothing of the others is lost.
- * Every test runs over seeds and numbers of workers.
+ * Suite sched/race: the first success wins, and no result of the other tasks is
+ * lost.  Every test runs over seeds and numbers of workers.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -52,7 +52,7 @@ static int64_t one_is_first(void *arg)
 	EXPECT(error == -ECANCELED);
 	EXPECT(cancelled_count == 20);
 	EXPECT(weft_now() - before_ns < WEFT_MS(10));
-	/* Its owner is not in it. */
+	/* The owner is not part of the race. */
 	EXPECT(weft_yield() == 0);
 	return 0;
 }
@@ -95,7 +95,8 @@ static int64_t all_fail(void *arg)
 		go_give(race, -ENOENT, 0, WEFT_MS(2));
 	}
 	EXPECT(result == -EIO);
-	/* Even this one, which stands for that nobody ran. */
+	/* The same holds for -ECHILD, which also stands for a race without
+	 * tasks. */
 	WEFT_RACE(race, &result) {
 		go_give(race, -ECHILD, 0, 0);
 		go_give(race, 5, 0, WEFT_MS(1));
@@ -132,13 +133,11 @@ START_TEST(race_without_tasks_has_no_winner)
 }
 END_TEST
 
-/*
- * Results that come too late.
- */
+/* Results that come too late. */
 
 enum { RUNNERS = 40 };
 
-/* Of each result: how often it won, or was dropped. */
+/* How often each result won or was dropped. */
 static int seen[RUNNERS];
 
 static void see(int64_t result)
@@ -147,8 +146,8 @@ static void see(int64_t result)
 	seen[result]++;
 }
 
-/* Succeeds whatever happens, as a call does that is done when it is cancelled:
- * it returns what the caller must not lose. */
+/* Succeeds although it is cancelled, like a call that is complete at that
+ * moment: the result must not be lost. */
 static int64_t succeed(void *arg)
 {
 	int number = *(int *)arg;
@@ -187,7 +186,7 @@ END_TEST
 
 static int dropped;
 
-/* As good as a weft_close(): it may take long. */
+/* As slow as a weft_close() may be. */
 static void drop_slowly(int64_t result)
 {
 	EXPECT(result == 1);
@@ -204,8 +203,8 @@ static int64_t be_late(void *arg)
 	return 1;
 }
 
-/* With all that a task may have at its end: an argument out of its record, a
- * deadline, a handle. */
+/* With all that a task may have at its end: an argument outside its record, a
+ * deadline and a handle. */
 static int64_t drop_with_all(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -263,9 +262,7 @@ START_TEST(drop_is_for_races_and_their_owners)
 }
 END_TEST
 
-/*
- * Races within others.
- */
+/* Races inside races. */
 
 static int64_t race_for_ever(void *arg)
 {

@@ -31,10 +31,10 @@ static int64_t join_results(void *arg)
 		EXPECT(weft_join(one, &result) == 0 && result == 7);
 		EXPECT(weft_join(three, &result) == 0 && result == 11);
 		EXPECT(weft_join(two, &result) == 0 && result == -9);
-		/* It has ended long ago. */
+		/* The task ended long ago. */
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		EXPECT(weft_join(four, NULL) == 0);
-		/* The handles are spent. */
+		/* The handles are used up. */
 		EXPECT(weft_join(one, &result) == -ESRCH);
 		EXPECT(weft_join(four, &result) == -ESRCH);
 		EXPECT(result == -9);
@@ -97,7 +97,7 @@ static int64_t give_up_join(void *arg)
 		WEFT_WITHIN(WEFT_MS(1))
 			error = weft_join(slow, &result);
 		EXPECT(error == -ETIMEDOUT);
-		/* It goes on, and can be joined. */
+		/* The child goes on, and can be joined. */
 		EXPECT(weft_join(slow, &result) == 0 && result == 5);
 	}
 	return 0;
@@ -123,7 +123,7 @@ static int64_t join_the_cancelled(void *arg)
 		EXPECT(weft_join(task, &result) == 0);
 		EXPECT(result == -ECANCELED);
 		EXPECT(weft_cancel(task) == -ESRCH);
-		/* Twice is as good as once. */
+		/* Cancelling twice is the same as cancelling once. */
 		EXPECT(weft_cancel(fresh) == 0);
 		EXPECT(weft_cancel(fresh) == 0);
 		EXPECT(weft_join(fresh, &result) == 0);
@@ -138,8 +138,8 @@ START_TEST(cancelled_task_ends_with_ecanceled)
 }
 END_TEST
 
-/* Cancelled while it waits for a child: the join gives up, the child goes on,
- * and the scope's end cancels it and waits. */
+/* The task is cancelled while it waits for a child: the join fails, the child
+ * goes on, and the scope's end cancels the child and waits. */
 static int64_t child_ended;
 
 static int64_t cancelled_child(void *arg)
@@ -189,7 +189,7 @@ START_TEST(cancelled_joiner_cancels_its_children_and_waits)
 }
 END_TEST
 
-/* A chain of joins without end does not nest on anybody's stack (L19). */
+/* An endless chain of joins does not nest on a stack (L19). */
 static int64_t descend(void *arg)
 {
 	int depth = *(int *)arg, next = depth - 1;
@@ -253,7 +253,7 @@ static int64_t fail_in_a_group(void *arg)
 	EXPECT(result == -EIO);
 	EXPECT(cancelled_count == 100);
 	EXPECT(weft_now() - before_ns < WEFT_MS(5));
-	/* And nobody else. */
+	/* No other task is cancelled. */
 	EXPECT(weft_yield() == 0);
 	WEFT_SCOPE(next, &result)
 		(void)start_give(next, 5, 0, 0);
@@ -267,7 +267,7 @@ START_TEST(first_failure_cancels_the_rest_of_a_group)
 }
 END_TEST
 
-/* As when one of them could not be started. */
+/* As if one of the tasks could not be started. */
 static int64_t fail_from_outside(void *arg)
 {
 	int64_t group_result = 0, failures = 0;
@@ -307,7 +307,7 @@ static int64_t go_into_a_cancelled_group(void *arg)
 	WEFT_SCOPE(group, &result) {
 		weft_scope_cancel(group);
 		error = weft_go(group, sleep_for_ever, NULL, 0);
-		/* This task itself goes on. */
+		/* The owner itself is not cancelled. */
 		EXPECT(weft_yield() == 0);
 	}
 	EXPECT(error == -ECANCELED && result == 0);
@@ -342,13 +342,13 @@ START_TEST(supervisor_goes_on_and_counts)
 }
 END_TEST
 
-/* The end waits in full: whatever happens to the task that waits. */
+/* The scope's end waits in full, whatever happens to the task that waits. */
 static int waited_for;
 
 static int64_t end_slowly(void *arg)
 {
 	(void)arg;
-	/* It is cancelled, and cleans up. */
+	/* The task is cancelled, and then cleans up. */
 	(void)weft_sleep(WEFT_SEC(100));
 	WEFT_SHIELD
 		EXPECT(weft_sleep(WEFT_MS(3)) == 0);
@@ -390,7 +390,7 @@ START_TEST(end_of_a_scope_waits_in_full)
 }
 END_TEST
 
-/* A scope is joined on every way out. */
+/* Every way out of the block joins the scope. */
 static int64_t leave_by(int way)
 {
 	WEFT_SCOPE(group, NULL) {

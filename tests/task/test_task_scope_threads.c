@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite task/scope_threads: races, limits, and calls at the end of a task, on
- * real threads.  The suites task/race, task/limit and task/local have each
- * alone; here all happen at the same time.
+ * Suite runtime/scopes: races, limits, and deferred calls at a task's end, on
+ * real threads.  The suites sched/race, sched/limit and sched/local test what
+ * each of these does; here they happen at the same time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "runtime/base/atomic.h"
 
 enum { WORKERS = 4, ROUNDS = 300, RUNNERS = 12, PLACES = 3, STARTERS = 4 };
-/* So often at most, until tasks have ended on several workers. */
+/* The highest number of rounds until tasks have ended on several workers. */
 enum { BLOCKS_MAX = 200, ENDED_MIN = 2000 };
 
 #define EXPECT(holds) weft__assert(holds, #holds)
@@ -29,7 +29,7 @@ static void count(weft__atomic(int) *counter)
 	weft__add(counter, 1, relaxed);
 }
 
-/* Long enough for other workers to be woken for what waits. */
+/* Computes long enough for other workers to be woken for waiting tasks. */
 static void compute(void)
 {
 	static weft__atomic(int) sink;
@@ -110,7 +110,7 @@ static void leave(void *arg)
 
 static struct weft_task_local_key key = WEFT_TASK_LOCAL_KEY(free);
 
-/* Alive until the end of its end. */
+/* Stays allocated until the task has ended completely. */
 static int64_t live(void *arg)
 {
 	(void)arg;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Suite timer/cascade: how the timers of a far slot come to nearer ones: all
- * of them, a few at a time, and no timer waits for it.
+ * Suite timer/cascade: the timers of a far slot of the wheel are moved to
+ * nearer slots.  All of them are moved, a few at a time, and no expiry waits
+ * for that.
  */
 
 #include "timer/wheel.h"
@@ -13,8 +14,8 @@
 #define TICK ((uint64_t)1 << WEFT__WHEEL_TICK_BITS)
 
 /*
- * A cascade is cut where it would stall its caller; what was armed and
- * cancelled meanwhile is met or not like all others.
+ * A cascade stops where it would delay its caller.  Timers that are armed or
+ * cancelled while it is stopped are treated like all others.
  */
 START_TEST(large_slot_cascades_in_pieces)
 {
@@ -47,7 +48,8 @@ START_TEST(large_slot_cascades_in_pieces)
 }
 END_TEST
 
-/* If the rest of a slot is cancelled in mid-cascade, nothing remains of it. */
+/* If the rest of a slot is cancelled in the middle of a cascade, nothing of the
+ * cascade remains. */
 START_TEST(cascade_may_be_cancelled_halfway)
 {
 	static struct weft__timer timers[200];
@@ -69,8 +71,8 @@ START_TEST(cascade_may_be_cancelled_halfway)
 }
 END_TEST
 
-/* Arms that many in the slot of ticks 192 to 255.  Returns the earliest time at
- * which one of them said that there was something to do. */
+/* Arms `count` timers in the slot of ticks 192 to 255.  Returns the earliest
+ * time at which one of the calls returned that there is work to do. */
 static uint64_t crowd_arm(struct weft__wheel *wheel, struct weft__timer *timers,
 			  unsigned count)
 {
@@ -87,8 +89,8 @@ static uint64_t crowd_arm(struct weft__wheel *wheel, struct weft__timer *timers,
 
 enum { CROWD = 4 * WEFT__WHEEL_CROWD };
 
-/* A timer that is due at the beginning of a crowded slot does not wait for the
- * rest of the slot: that has been moved in the time of the slot before. */
+/* Timers that are due at the beginning of a full slot do not wait for the rest
+ * of the slot, which was moved during the time of the previous slot. */
 START_TEST(crowd_is_moved_ahead_of_its_time)
 {
 	static struct weft__timer timers[CROWD];
@@ -108,7 +110,8 @@ START_TEST(crowd_is_moved_ahead_of_its_time)
 		weft__wheel_check(&wheel);
 		calls++;
 	}
-	/* No call moved more than 4 for each that it might have returned. */
+	/* No call moved more than 4 timers for each one that it could have
+	 * returned. */
 	ck_assert_uint_eq(calls, CROWD / 64);
 	ck_assert_uint_eq(weft__wheel_next_ns(&wheel), 200 * TICK);
 	ck_assert_uint_eq(weft__wheel_advance(&wheel, 200 * TICK, 16, &list),
@@ -116,7 +119,7 @@ START_TEST(crowd_is_moved_ahead_of_its_time)
 }
 END_TEST
 
-/* Nor does what is due before it. */
+/* Timers that are due earlier do not wait either. */
 START_TEST(crowd_is_moved_after_what_is_due)
 {
 	static struct weft__timer timers[CROWD], due[64];
@@ -133,7 +136,7 @@ START_TEST(crowd_is_moved_after_what_is_due)
 				  16);
 		weft__wheel_check(&wheel);
 	}
-	/* And all the same it has gone on meanwhile. */
+	/* The cascade has gone on in the meantime. */
 	for (unsigned i = 0; i < CROWD / 64 - 4; i++) {
 		ck_assert_uint_le(weft__wheel_next_ns(&wheel), 131 * TICK);
 		weft__wheel_advance(&wheel, 131 * TICK, 16, &list);
@@ -142,7 +145,8 @@ START_TEST(crowd_is_moved_after_what_is_due)
 }
 END_TEST
 
-/* Few are moved when they must be: no worker is woken for them before. */
+/* A few timers are moved when they must be: no worker is woken for them
+ * before. */
 START_TEST(few_are_moved_when_their_time_has_come)
 {
 	static struct weft__timer timers[2];
@@ -154,7 +158,7 @@ START_TEST(few_are_moved_when_their_time_has_come)
 }
 END_TEST
 
-/* A lone timer needs no cascade, but the crowd behind it does. */
+/* A single timer needs no cascade, but the many behind it do. */
 START_TEST(crowd_behind_a_lone_timer_is_moved_ahead)
 {
 	static struct weft__timer timers[CROWD], lone;
@@ -167,8 +171,8 @@ START_TEST(crowd_behind_a_lone_timer_is_moved_ahead)
 }
 END_TEST
 
-/* Deadlines of calls are cancelled as a rule, at whatever distance they are:
- * they give nothing to do. */
+/* Most deadlines of calls are cancelled, at any distance: they cause no
+ * work. */
 START_TEST(what_is_cancelled_before_it_is_due_is_not_moved)
 {
 	static const uint64_t length_ms[] = { 100, 300, 5000, 20000, 30000 };
@@ -192,7 +196,7 @@ START_TEST(what_is_cancelled_before_it_is_due_is_not_moved)
 						      &list),
 				  0);
 	}
-	/* Once a lap or so. */
+	/* About once each lap. */
 	ck_assert_uint_le(turns, ARMED / 10000);
 }
 END_TEST

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite timer/shard: the claims of timer/timer_shard.h, A1 to A4, one by one in
- * one thread, and two races with threads.
+ * Suite timer/lanes: the shards of timer/timer_shard.h.
+ *
+ * The claims A1 to A4 are tested one by one in one thread; then threads race to
+ * arm, disarm and expire alarms, and to sleep as worker 0 does.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -24,8 +26,8 @@ static uint64_t due_of(uint64_t deadline_ns)
 	return (deadline_ns + TICK_NS - 1) / TICK_NS * TICK_NS;
 }
 
-/* Lanes that are driven by hand, inside a task of a fake run; the alarms are
- * for a task that has ended. */
+/* The test drives the shards itself, inside a task of a fake run; the alarms
+ * belong to a task that has ended. */
 static struct {
 	struct weft_runtime *runtime;
 	struct weft__worker *here;
@@ -129,7 +131,7 @@ START_TEST(clock_may_start_anywhere)
 }
 END_TEST
 
-/* A1: what was disarmed does not wake worker 0. */
+/* A1: a disarmed alarm does not wake worker 0. */
 static int64_t disarm_all(void *arg)
 {
 	struct weft__alarm alarms[64];
@@ -142,14 +144,15 @@ static int64_t disarm_all(void *arg)
 	for (unsigned i = 0; i < 64; i++)
 		arm(i % shards, &alarms[i], now_ns + WEFT_MS(1) * (i + 1));
 	for (unsigned i = 0; i < 64; i++) {
-		/* At the first, or where its slot is split: not after it. */
+		/* next() is at the first alarm or, where its slot is split,
+		 * before it. */
 		EXPECT(next() <= due_of(now_ns + WEFT_MS(1) * (i + 1)));
 		EXPECT(disarm(&alarms[i]));
 		EXPECT(!disarm(&alarms[i]));
 	}
 	EXPECT(next() == UINT64_MAX);
 	EXPECT(turn(now_ns + WEFT_SEC(1)) == 0);
-	/* Never is never, and the past is at once. */
+	/* WEFT_NEVER never expires; a time in the past expires immediately. */
 	arm(0, &alarms[0], UINT64_MAX);
 	arm(0, &alarms[1], UINT64_MAX - 1);
 	EXPECT(next() == UINT64_MAX);
@@ -168,7 +171,8 @@ START_TEST(disarmed_alarm_neither_fires_nor_wakes)
 }
 END_TEST
 
-/* A4: as much as there is room for, from all lanes; the rest stays due. */
+/* A4: expiry returns as many alarms as there is room for, from all shards; the
+ * rest stays due. */
 enum { MANY = 3000 };
 static struct weft__alarm many[MANY];
 
@@ -202,7 +206,7 @@ START_TEST(rest_of_what_is_due_stays_due)
 }
 END_TEST
 
-/* No lane comes last for ever: each has more due at every turn than fits. */
+/* No shard is always last: each has more due alarms in every turn than fit. */
 static int64_t crowd_all_lanes(void *arg)
 {
 	uint64_t now_ns = weft_now();
@@ -219,7 +223,7 @@ static int64_t crowd_all_lanes(void *arg)
 		(void)turn(now_ns);
 		for (unsigned i = 0; i < MANY; i++) {
 			if (disarm(&many[i])) {
-				/* Kept as it was. */
+				/* The alarm is as it was before. */
 				arm(i % shards, &many[i], now_ns - TICK_NS);
 				continue;
 			}
@@ -240,7 +244,7 @@ START_TEST(no_lane_is_always_the_last)
 }
 END_TEST
 
-/* A3, from the arming side: worker 0 is woken for what is earlier than its
+/* A3, on the arming side: worker 0 is woken for an alarm earlier than its
  * sleep, and for nothing else. */
 static uint32_t park_word(void)
 {
@@ -273,7 +277,7 @@ static int64_t wake_the_sleeper(void *arg)
 	arm(last, &c, now_ns + WEFT_MS(50));
 	EXPECT(park_word() == WEFT__PARK_NOTIFIED);
 	park_word_reset();
-	/* It has been told of an earlier one. */
+	/* Worker 0 already knows of an earlier alarm. */
 	arm(last, &d, now_ns + WEFT_MS(60));
 	EXPECT(park_word() == WEFT__PARK_EMPTY);
 	EXPECT(disarm(&d));
@@ -290,9 +294,7 @@ START_TEST(arming_earlier_than_worker_0_sleeps_wakes_it)
 }
 END_TEST
 
-/*
- * Races, with threads: no tasks run, the threads stand for workers.
- */
+/* Races between threads.  No tasks run; the threads play the workers. */
 
 enum { RACE_WORKERS = 3, RACE_ROUNDS = 100000, RACE_ALARMS = 32 };
 
@@ -347,7 +349,7 @@ static void race_begin(void)
 	ck_assert_int_eq(weft__runtime_new(&opts, &race_ops, false,
 					   &race.runtime),
 			 0);
-	/* Record 0, for stale ids. */
+	/* Record 0, for ids that are no longer valid. */
 	ck_assert_int_eq(weft__root_go(race.runtime, NULL, nothing, NULL, 0,
 				       &task_opts, false), 0);
 }
@@ -358,7 +360,8 @@ static void race_end(void)
 	weft__runtime_free(race.runtime);
 }
 
-/* Arms and disarms, and makes sure that an alarm's memory is its own again. */
+/* Arms and disarms; after disarming, the alarm's memory must be its own
+ * again. */
 static void *race_armer(void *arg)
 {
 	struct weft__worker *worker = arg;
@@ -377,7 +380,7 @@ static void *race_armer(void *arg)
 				weft__timer_shards_disarm(race.runtime, alarm);
 			memset(alarm, 0x5a, sizeof(*alarm));
 		}
-		/* No task has a generation of 0. */
+		/* A task's generation is never 0. */
 		alarm->task = 0;
 		alarm->kind = random >> 50 & 1;
 		armed++;
@@ -398,7 +401,7 @@ static void *race_turner(void *arg)
 {
 	struct weft__worker *worker = arg;
 
-	/* acquire: the armers' last. */
+	/* acquire: the last writes of the arming threads. */
 	while (weft__load(&race.armers, acquire))
 		(void)weft__timer_shards_turn(race.runtime, worker,
 					      clock_ns(NULL));
@@ -406,7 +409,7 @@ static void *race_turner(void *arg)
 	return NULL;
 }
 
-/* A2: each alarm is either disarmed or fired, and then left alone. */
+/* A2: each alarm is either disarmed or fired, and is not touched after that. */
 START_TEST(race_of_arming_disarming_and_turning)
 {
 	pthread_t threads[4];
@@ -417,7 +420,7 @@ START_TEST(race_of_arming_disarming_and_turning)
 	for (int i = 0; i < 2; i++) {
 		pthread_create(&threads[i], NULL, race_armer,
 			       race.runtime->workers[1 + i]);
-		/* Worker 0, and one that helps. */
+		/* Plays worker 0 and a helper. */
 		pthread_create(&threads[2 + i], NULL, race_turner,
 			       race.runtime->workers[i]);
 	}
@@ -431,7 +434,8 @@ START_TEST(race_of_arming_disarming_and_turning)
 }
 END_TEST
 
-/* Sleeps as worker 0 does, but for ever: only a token or its alarm ends it. */
+/* Sleeps as worker 0 does, but without a timeout: only a token or its alarm
+ * ends the sleep. */
 static void *race_sleeper(void *arg)
 {
 	struct weft__worker *worker = arg;
@@ -443,7 +447,7 @@ static void *race_sleeper(void *arg)
 		       weft__swap(&worker->park_word,
 				  (uint32_t)WEFT__PARK_EMPTY, acq_rel) !=
 			       WEFT__PARK_NOTIFIED)
-			/* acquire: the armer's last. */
+			/* acquire: the last writes of the arming thread. */
 			if (!weft__load(&race.armers, acquire))
 				return NULL;
 		weft__timer_shards_wake(race.runtime);
@@ -465,7 +469,8 @@ static void *race_asker(void *arg)
 		bool late = false;
 
 		weft__timer_shards_arm(worker, &near, begun_ns + 1);
-		/* It is due within 66 us.  Seconds: it was slept through. */
+		/* The alarm is due within 66 us.  If it takes seconds, it was
+		 * slept through. */
 		while (!late && weft__timer_shards_next(race.runtime) <=
 					begun_ns + TICK_NS + 1)
 			late = clock_ns(NULL) - begun_ns > WEFT_SEC(5);
@@ -477,7 +482,8 @@ static void *race_asker(void *arg)
 	return NULL;
 }
 
-/* A3: worker 0 never sleeps through an alarm armed as it fell asleep. */
+/* A3: worker 0 never sleeps through an alarm that is armed while it falls
+ * asleep. */
 START_TEST(race_of_arming_and_falling_asleep)
 {
 	pthread_t threads[2];

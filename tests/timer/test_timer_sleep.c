@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite timer/sleep: sleeps, intervals and timers, as include/weft/time.h has
- * it, on virtual time.
+ * Suite timer/sleep: sleeps, intervals and timers as include/weft/time.h
+ * defines them, on virtual time.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -18,7 +18,7 @@
 
 enum { SEEDS = 24 };
 
-/* Steps take next to no time, so that lateness is the wheel's alone. */
+/* Steps take almost no time, so all lateness comes from the wheel. */
 static struct fake_config config_of(int i)
 {
 	return (struct fake_config){
@@ -58,10 +58,10 @@ static int64_t sleep_once(void *arg)
 	EXPECT(weft_sleep_until(deadline_ns) == 0);
 	now_ns = weft_now();
 	EXPECT(now_ns >= deadline_ns);
-	/* The end of its tick of the wheel, and the steps until it ran: of 128
-	 * tasks at most, by workers that may have been given one run each. */
+	/* The end of the wheel's tick, plus the steps until the task ran: at
+	 * most 128 tasks, on workers that may have been given one run each. */
 	EXPECT(now_ns - due_of(deadline_ns) < 8000);
-	/* One worker wakes in the order of ticks. */
+	/* One worker wakes sleepers in the order of ticks. */
 	if (fake_runtime()->workers_count == 1) {
 		EXPECT(due_of(deadline_ns) >= last_due);
 		last_due = due_of(deadline_ns);
@@ -91,8 +91,7 @@ START_TEST(sleeps_end_in_order_never_early_and_within_a_tick)
 }
 END_TEST
 
-/* A clock that starts just before a power of two: slots of all levels change.
- */
+/* The clock starts just before a power of two: slots of all levels change. */
 START_TEST(sleeps_across_powers_of_two_are_on_time)
 {
 	struct fake_config config = config_of(_i);
@@ -125,7 +124,7 @@ static int64_t sleep_zero(void *arg)
 		EXPECT(weft_sleep(0) == 0);
 		if (fake_runtime()->workers_count == 1)
 			EXPECT(others == 3);
-		/* So does a point in the past. */
+		/* A point in the past does the same. */
 		EXPECT(weft_go(all, count_other, NULL, 0) == 0);
 		EXPECT(weft_sleep_until(before_ns) == 0);
 		if (fake_runtime()->workers_count == 1)
@@ -178,7 +177,7 @@ START_TEST(long_sleeps_end_when_cancelled)
 }
 END_TEST
 
-/* Nobody runs for 20 ms; then both have passed, and the earlier one decides. */
+/* No task runs for 20 ms; then both have passed, and the earlier one decides. */
 static int64_t earlier_decides(void *arg)
 {
 	int error = 1;
@@ -196,7 +195,7 @@ static int64_t earlier_decides(void *arg)
 		WEFT_WITHIN(WEFT_MS(10)) {
 			error = weft_sleep(WEFT_MS(5));
 			EXPECT(error == 0);
-			/* The next call learns of it. */
+			/* The next call returns the error. */
 			if (weft_deadline_passed())
 				EXPECT(weft_sleep(1) == -ETIMEDOUT);
 		}
@@ -234,7 +233,7 @@ START_TEST(of_a_sleep_and_its_block_the_earlier_decides)
 }
 END_TEST
 
-/* The clock decides, whether or not the alarm has gone off. */
+/* The clock decides, whether or not the alarm went off. */
 static int64_t yield_late(void *arg)
 {
 	(void)arg;
@@ -260,17 +259,17 @@ START_TEST(yield_meets_a_deadline_that_has_just_passed)
 }
 END_TEST
 
-/* L16: worker 0 sleeps until far away, another worker arms an earlier alarm. */
+/* L16: worker 0 sleeps for long, and another worker arms an earlier alarm. */
 static int64_t arm_elsewhere(void *arg)
 {
 	uint64_t length_ns = *(uint64_t *)arg;
 
-	/* The other workers come and take the rest. */
+	/* The other workers come and take the other tasks. */
 	fake_compute(WEFT_US(5));
 	if (weft__worker_self()->index == 0)
 		return 0;
 	slept++;
-	/* Until worker 0 has done computing, and sleeps. */
+	/* Waits until worker 0 has finished computing, and sleeps. */
 	EXPECT(weft_sleep(WEFT_MS(2)) == 0);
 	for (int i = 0; i < 20; i++) {
 		uint64_t deadline_ns = weft_now() + length_ns;
@@ -305,7 +304,7 @@ START_TEST(alarm_armed_elsewhere_wakes_worker_0)
 		.seed = seed_of(_i),
 		.workers = 2 + (unsigned)_i % 3,
 		.step_ns = 1,
-		/* Nobody else would find it. */
+		/* No other worker would find it. */
 		.monitor_off = true,
 		.help_off = true,
 	};
@@ -317,7 +316,7 @@ START_TEST(alarm_armed_elsewhere_wakes_worker_0)
 }
 END_TEST
 
-/* A hundred thousand at once: the ring does not overflow by them. */
+/* A hundred thousand sleepers expire together: the ring does not overflow. */
 static int64_t sleep_to(void *arg)
 {
 	EXPECT(weft_sleep_until(*(uint64_t *)arg) == 0);
@@ -377,8 +376,8 @@ static int64_t beat(void *arg)
 		start_ns = weft_now();
 		EXPECT(weft_interval_init(&interval, WEFT_MS(10),
 					  (enum weft_missed)policy) == 0);
-		/* On the beat, whatever the policy: lateness does not add
-		 * up. */
+		/* Ticks are on the beat, whatever the policy: lateness is not
+		 * added up. */
 		for (uint64_t i = 1; i <= 100; i++) {
 			EXPECT(weft_interval_wait(&interval) == 1);
 			EXPECT(weft_now() >= start_ns + i * WEFT_MS(10));
@@ -430,7 +429,7 @@ static int64_t miss_ticks(void *arg)
 	EXPECT(weft_now() - now_ns >= WEFT_MS(9));
 	EXPECT(weft_now() - start_ns - WEFT_MS(45) < WEFT_MS(1));
 
-	/* Given up, it still stands. */
+	/* The interval goes on after a wait that was given up. */
 	start_ns = weft_now();
 	EXPECT(weft_interval_init(&interval, WEFT_MS(10),
 				  WEFT_MISSED_SKIP) == 0);
@@ -439,7 +438,7 @@ static int64_t miss_ticks(void *arg)
 	EXPECT(weft_interval_wait(&interval) == 1);
 	EXPECT(weft_now() - start_ns - WEFT_MS(10) < WEFT_MS(1));
 
-	/* A period without end. */
+	/* An interval with an endless period. */
 	EXPECT(weft_interval_init(&interval, WEFT_NEVER,
 				  WEFT_MISSED_SKIP) == 0);
 	WEFT_WITHIN(WEFT_MS(1))
@@ -465,13 +464,13 @@ static int64_t use_timer(void *arg)
 	(void)arg;
 	EXPECT(weft_timer_wait(&timer) == -EINVAL);
 	EXPECT(!weft_timer_clear(&timer));
-	/* Set, waited for, spent. */
+	/* The timer is set, waited for, and used up. */
 	EXPECT(weft_timer_set(&timer, now_ns + WEFT_MS(2)) == 0);
 	EXPECT(weft_timer_wait(&timer) == 0);
 	EXPECT(weft_now() - now_ns - WEFT_MS(2) < TICK_NS + 1000);
 	EXPECT(weft_timer_wait(&timer) == -EINVAL);
 	EXPECT(!weft_timer_clear(&timer));
-	/* Set anew: later, earlier. */
+	/* Set again: to a later time, then to an earlier one. */
 	now_ns = weft_now();
 	EXPECT(weft_timer_set(&timer, now_ns + WEFT_MS(2)) == 0);
 	EXPECT(weft_timer_set(&timer, now_ns + WEFT_MS(9)) == 0);
@@ -483,7 +482,7 @@ static int64_t use_timer(void *arg)
 	EXPECT(weft_timer_clear(&timer));
 	EXPECT(!weft_timer_clear(&timer));
 	EXPECT(weft_timer_wait(&timer) == -EINVAL);
-	/* It goes off while the task does something else. */
+	/* The timer goes off while the task does something else. */
 	EXPECT(weft_timer_set(&timer, weft_now() + WEFT_MS(2)) == 0);
 	EXPECT(weft_sleep(WEFT_MS(5)) == 0);
 	now_ns = weft_now();
@@ -492,14 +491,14 @@ static int64_t use_timer(void *arg)
 	EXPECT(weft_timer_set(&timer, weft_now() + WEFT_MS(2)) == 0);
 	EXPECT(weft_sleep(WEFT_MS(5)) == 0);
 	EXPECT(!weft_timer_clear(&timer));
-	/* A wait that is given up leaves it set. */
+	/* A wait that is given up leaves the timer set. */
 	now_ns = weft_now();
 	EXPECT(weft_timer_set(&timer, now_ns + WEFT_MS(5)) == 0);
 	WEFT_WITHIN(WEFT_MS(1))
 		EXPECT(weft_timer_wait(&timer) == -ETIMEDOUT);
 	EXPECT(weft_timer_wait(&timer) == 0);
 	EXPECT(weft_now() - now_ns - WEFT_MS(5) < TICK_NS + 1000);
-	/* Past and never. */
+	/* A time in the past, and WEFT_NEVER. */
 	EXPECT(weft_timer_set(&timer, 1) == 0);
 	EXPECT(weft_timer_wait(&timer) == 0);
 	EXPECT(weft_timer_set(&timer, WEFT_NEVER) == 0);

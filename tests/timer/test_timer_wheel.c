@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Suite timer/wheel: the wheel against an oracle that scans a plain array, and
- * the claims of its header one by one.
+ * Suite timer/wheel: the wheel is compared with an oracle that scans a plain
+ * array, and the claims of its header are tested one by one.
  *
- * WEFT_TEST_SEED=n changes the seed of the random tests; it is printed.
+ * WEFT_TEST_SEED=n changes the seed of the random tests; the seed is printed.
  */
 
 #include "timer/wheel.h"
@@ -29,7 +29,7 @@
 struct subject {
 	struct weft__timer timer;
 	uint64_t deadline_ns;
-	/* The tick at which it expires, its order among others. */
+	/* The tick at which it expires, and its order among the others. */
 	uint64_t tick;
 	bool armed;
 };
@@ -65,7 +65,7 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Of any magnitude: each number of bits is as likely as the others. */
+/* A value of any magnitude: each number of bits is equally likely. */
 static uint64_t draw_magnitude(uint64_t *state)
 {
 	unsigned shift = (unsigned)(draw(state) & 63u);
@@ -79,7 +79,7 @@ static uint64_t tick_after(uint64_t ns)
 	return ns / TICK + (ns % TICK != 0);
 }
 
-/* The first ns at which it may be gone; UINT64_MAX is never. */
+/* The first ns at which it may have expired; UINT64_MAX is never. */
 static uint64_t round_up(uint64_t ns)
 {
 	uint64_t tick = tick_after(ns);
@@ -87,7 +87,7 @@ static uint64_t round_up(uint64_t ns)
 	return tick > UINT64_MAX / TICK ? UINT64_MAX : tick * TICK;
 }
 
-/* Close to where a slot of some level begins, some time after now. */
+/* A time close to where a slot of some level begins, some time after now. */
 static uint64_t draw_edge(struct world *w)
 {
 	unsigned bits = 6u * (unsigned)(1 + draw(&w->random) % 8);
@@ -144,7 +144,7 @@ static void subject_arm(struct world *w, struct subject *s, uint64_t ns)
 	weft__wheel_arm(&w->wheel, &s->timer, ns);
 }
 
-/* The most that next_ns may be: the first deadline that will ever be met. */
+/* The upper bound of next_ns: the first deadline that will ever be reached. */
 static uint64_t oracle_next_ns(const struct world *w)
 {
 	uint64_t first = UINT64_MAX;
@@ -156,7 +156,8 @@ static uint64_t oracle_next_ns(const struct world *w)
 		if (s->armed && ns < first)
 			first = ns;
 	}
-	/* Of past deadlines it knows no more than that. */
+	/* For a deadline in the past, the bound is the time of the wheel's
+	 * tick. */
 	return first < w->wheel.tick * TICK ? w->wheel.tick * TICK : first;
 }
 
@@ -172,7 +173,8 @@ static void world_verify(const struct world *w)
 	EXPECT((next_ns == UINT64_MAX) == (first_ns == UINT64_MAX));
 }
 
-/* Takes a returned list; the last tick in it, or *last for an empty list. */
+/* Takes a returned list; returns the last tick in it, or *last if it is
+ * empty. */
 static unsigned world_take(struct world *w, struct weft__timer *list,
 			   uint64_t *last)
 {
@@ -192,7 +194,7 @@ static unsigned world_take(struct world *w, struct weft__timer *list,
 	return count;
 }
 
-/* Advances once; true if there is more to do. */
+/* Advances once; returns true if there is more to do. */
 static bool world_advance(struct world *w, unsigned max)
 {
 	struct weft__timer *list;
@@ -205,7 +207,7 @@ static bool world_advance(struct world *w, unsigned max)
 	EXPECT(world_take(w, list, &last) == count);
 	more = weft__wheel_next_ns(&w->wheel) <= w->now_ns &&
 	       weft__wheel_next_ns(&w->wheel) != UINT64_MAX;
-	/* No timer moves more often than there are levels. */
+	/* No timer is moved more often than there are levels. */
 	if (count < max && 64 * max >= WEFT__WHEEL_LEVELS * TIMERS)
 		EXPECT(w->wheel.tick == w->now_ns / TICK);
 	for (int i = 0; i < TIMERS; i++) {
@@ -234,7 +236,8 @@ static void world_step(struct world *w)
 		w->now_ns = add(w->now_ns, r / 512 % (3 * TICK));
 }
 
-/* So few timers make no slot crowded: it is told of all of them. */
+/* There are too few timers here to make a slot crowded: marks the used slots as
+ * crowded. */
 static void world_crowd(struct world *w)
 {
 	for (unsigned i = 0; i < sizeof(w->wheel.put) / sizeof(*w->wheel.put);
@@ -273,7 +276,7 @@ static void world_operate(struct world *w)
 }
 
 /*
- * A million operations of every kind, in lives that begin at any time and end
+ * A million operations of each kind, on wheels that begin at any time and end
  * near the end of time or after 4000 operations.
  */
 START_TEST(wheel_agrees_with_a_scan_of_all_timers)
@@ -295,7 +298,7 @@ END_TEST
 
 /* --- where time begins, and where it ends --- */
 
-/* Parks until next_ns, over and over; the number of wake-ups it took. */
+/* Parks until next_ns, again and again; returns the number of wake-ups. */
 static unsigned world_park(struct world *w)
 {
 	uint64_t next_ns, start_ns = w->now_ns;
@@ -319,7 +322,7 @@ static unsigned world_park(struct world *w)
 	return wakeups;
 }
 
-/* Uptime must not matter: tokio's wheel once failed after 12 days. */
+/* The uptime must not matter: tokio's wheel once failed after 12 days. */
 START_TEST(clock_may_start_at_any_power_of_two)
 {
 	struct world *w = &world;
@@ -337,7 +340,7 @@ START_TEST(clock_may_start_at_any_power_of_two)
 }
 END_TEST
 
-/* The carry into each digit, with one tick before it and one after it. */
+/* The carry into each digit, with one tick before it and one tick after it. */
 START_TEST(deadline_across_a_power_of_two_is_met_on_its_tick)
 {
 	struct world *w = &world;
@@ -361,7 +364,7 @@ START_TEST(deadline_across_a_power_of_two_is_met_on_its_tick)
 }
 END_TEST
 
-/* A walk over a century of ticks would not return before Check's timeout. */
+/* If the wheel walked over all ticks of a century, Check would time out. */
 START_TEST(century_jump_is_bounded_work)
 {
 	struct world *w = &world;
@@ -428,7 +431,7 @@ START_TEST(past_deadline_is_met_at_the_next_advance)
 	subject_arm(w, &w->subjects[1], 4096 * TICK);
 	ck_assert(weft__wheel_next_ns(&w->wheel) <= now_ns);
 	ck_assert(weft__wheel_advance(&w->wheel, now_ns, 9, &list) == 2);
-	/* A clock read before the wheel's last advance does no harm. */
+	/* Reading the clock before the wheel's last advance does no harm. */
 	subject_arm(w, &w->subjects[0], 4096 * TICK);
 	ck_assert(weft__wheel_advance(&w->wheel, now_ns - TICK, 9, &list) == 0);
 	ck_assert(weft__wheel_next_ns(&w->wheel) == 4096 * TICK);
@@ -436,7 +439,7 @@ START_TEST(past_deadline_is_met_at_the_next_advance)
 }
 END_TEST
 
-/* All that are cancelled on the very tick at which the rest expires. */
+/* Many timers are cancelled on the very tick at which the others expire. */
 START_TEST(cancelled_timer_never_fires)
 {
 	struct world *w = &world;
@@ -462,7 +465,7 @@ START_TEST(cancelled_timer_never_fires)
 }
 END_TEST
 
-/* A periodic timer re-arms itself while the list that has it is walked. */
+/* A periodic timer is armed again while the list that holds it is walked. */
 START_TEST(returned_timer_can_be_armed_before_the_list_ends)
 {
 	struct world *w = &world;
@@ -491,7 +494,7 @@ START_TEST(returned_timer_can_be_armed_before_the_list_ends)
 }
 END_TEST
 
-/* The wait of one sleeper costs one wake-up, however far it is. */
+/* One sleeper's wait costs one wake-up, however far away it is. */
 START_TEST(lone_timer_wakes_once)
 {
 	struct world *w = &world;
