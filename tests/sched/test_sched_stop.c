@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/stop: a runtime cancels, awaits, gives up (ledger L20).
+ * Suite runtime/stop: how a runtime ends its tasks and threads (ledger L20).
  */
 #include <pthread.h>
 #include <sched.h>

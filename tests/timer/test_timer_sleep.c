@@ -177,7 +177,7 @@ START_TEST(long_sleeps_end_when_cancelled)
 }
 END_TEST
 
-/* No task runs for 20 ms; then both have passed, and the earlier one decides. */
+/* No task runs for 20 ms; then both have passed: the earlier one decides. */
 static int64_t earlier_decides(void *arg)
 {
 	int error = 1;

@@ -3,11 +3,11 @@
 """conditions.py NAME COMMAND [ARGUMENT ...]: run a command under a condition.
 
 A condition is a machine that differs from this one in one respect.  Each is
-data: a wrapper command that ends in exec of what follows it, environment, and
-a probe, which runs under the wrapper and shows that the condition holds.  A
-condition whose probe fails cannot be made here; its stage is skipped by name.
-Limits and namespaces end with the command.  Where there is no namespace, a
-setting of the machine is lent: it is as before when the command has ended.
+data: a wrapper command, which ends with exec of its arguments; an environment;
+and a probe, which runs under the wrapper and shows that the condition holds.
+If its probe fails, a condition cannot be made here, and its stage is skipped by
+name.  Limits and namespaces end with the command.  A setting that has no
+namespace is changed for the whole machine, and restored when the command ends.
 """
 
 import dataclasses
@@ -24,30 +24,30 @@ LOCALES = ROOT / "build" / "locales"
 NOBODY = 65534  # Debian's user and group of that name
 
 IS_ROOT = os.geteuid() == 0
-# Root of a user namespace of its own may do the same there.
+# A user namespace in which this user is root allows the same.
 MAPPED = () if IS_ROOT else ("--map-root-user",)
 
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
     name: str
-    what: str                # for people
+    what: str                # description in the report
     wrapper: tuple = ()
-    otherwise: tuple = ()    # another wrapper, if the first makes it not
+    otherwise: tuple = ()    # a second wrapper, if the first one fails
     env: dict = dataclasses.field(default_factory=dict)
     probe: str = "true"      # a shell command
     slowness: int = 1
-    space: bool = False      # its build directory has a space in its path
-    silent: bool = False     # standard output is lost: no TAP of a script
+    space: bool = False      # the path of the build directory has a space
+    silent: bool = False     # no standard output, so no TAP of scripts
 
 
 def shell(script):
-    """What follows is run in the place of the shell."""
+    """A shell script whose arguments are then executed in its place."""
     return "sh", "-c", script.strip() + ' && exec "$@"', "sh"
 
 
 def within_network(*settings):
-    """A network of its own: loopback alone, with settings below net/."""
+    """A separate network with only a loopback, and with settings below net/."""
     words = [f"echo {shlex.quote(value)} >/proc/sys/net/{name}"
              for name, value in settings]
     return ("unshare", *MAPPED, "--net",
@@ -55,7 +55,7 @@ def within_network(*settings):
 
 
 def lent(*settings):
-    """The machine's own network."""
+    """Settings of the machine's own network, restored afterwards."""
     return ("python3", __file__, "--lend",
             *(f"{name}={value}" for name, value in settings), "--")
 
@@ -70,13 +70,13 @@ def holds(path, pattern):
 
 
 def without(*capabilities):
-    """Root has privileges by which a limit is none."""
+    """Drops privileges with which root exceeds limits."""
     lost = ",".join(f"-{name}" for name in capabilities)
     return (("setpriv", f"--bounding-set={lost}", f"--inh-caps={lost}")
             if IS_ROOT else ())
 
 
-# The loops end with the command, however that ends: the runner ends the group.
+# The loops end with the command, however it ends: the runner ends the group.
 BUSY = """
 for loop in 1 2 3 4; do
 	while :; do :; done &
@@ -149,8 +149,8 @@ CONDITIONS = [
               probe="! [ -e /proc/self/fd/2 ]"),
 ]
 
-# Programs that have failed once on a machine where nothing was wrong with weft,
-# and why: --elsewhere runs each of them many times under each condition.
+# Programs that failed once on a machine although weft was correct, and why.
+# --elsewhere runs each of them many times under each condition.
 TIMES = 20
 FRAGILE = {
     "test_dump_future": "looked for a time that was left; slow dumps took it",
@@ -181,7 +181,7 @@ def find(name):
 
 
 def prepare(condition):
-    """Makes what the condition needs, below build/."""
+    """Creates the files that the condition needs, below build/."""
     language = condition.env.get("LANG")
     if language and not (LOCALES / language).exists():
         LOCALES.mkdir(parents=True, exist_ok=True)
@@ -192,7 +192,7 @@ def prepare(condition):
 
 
 def attempt(condition, wrapper):
-    """None, or why the wrapper does not make the condition."""
+    """None, or the reason why the wrapper does not make the condition."""
     try:
         done = subprocess.run(
             [*wrapper, "sh", "-c", condition.probe],
@@ -207,7 +207,7 @@ def attempt(condition, wrapper):
 
 
 def obstacle(condition):
-    """None, or why the condition cannot be made here."""
+    """None, or the reason why the condition cannot be made here."""
     try:
         prepare(condition)
     except OSError as error:
@@ -220,8 +220,9 @@ def obstacle(condition):
 
 
 def lend(settings, command):
-    """Runs the command in this process, with settings of the machine that are
-    put back when the process has ended, however it ends.  One at a time."""
+    """Runs the command in this process with changed settings of the machine.
+    They are restored when the process ends, however it ends.  Only one such
+    command runs at a time."""
     lock = open(ROOT / "build" / "settings.lock", "w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     files = {pathlib.Path("/proc/sys/net", name): value
@@ -230,7 +231,7 @@ def lend(settings, command):
     this = os.pidfd_open(os.getpid())
     child = os.fork()
     if child == 0:
-        os.setsid()  # it is not of the group that the runner ends
+        os.setsid()  # not in the group that the runner ends
         if os.fork() == 0:
             select.select([this], [], [])
             for path, value in before.items():

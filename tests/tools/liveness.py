@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: MIT
 """liveness.py BENCH_LIVENESS CASE: the bars of fairness and liveness.  TAP.
 
-Each case is bench_liveness's own, with its limits, shortened; with
-WEFT_TEST_LONG it has its whole length.  They are limits on a real clock, and
+Each case is one of bench_liveness, with its limits, but shortened; with
+WEFT_TEST_LONG it has its full length.  The limits are on a real clock, and
 the machine may have other things to do:
 
   - A test has three attempts, of which one must keep every limit.  A fault of
-    the scheduler is no matter of luck: it shows in all three.
-  - An attempt during which others used the machine does not count if it misses
-    a limit by less than tenfold.  If none counts, in four, the test passes, and
-    says that this is all it has seen.
+    the scheduler does not depend on luck: it shows in all three.
+  - An attempt during which other programs used the machine does not count if
+    it misses a limit by less than tenfold.  If none of four attempts counts,
+    the test passes, and its output gives this reason.
 
 With a safeguard switched off (WEFT_TEST_HELP, WEFT_TEST_TIMER_SHARDS, WEFT_TEST_TURN)
-there is one attempt, of fewer turns, and only a miss by tenfold, or a program
-that does not end, is reported as a failure: no slow machine shall be taken for
-a safeguard that works.
+there is one attempt, of fewer turns.  Only a miss by tenfold, or a program that
+does not end, is reported as a failure, so that a slow machine does not look
+like a missing safeguard.
 """
 
 import os
@@ -28,13 +28,13 @@ import time
 MISSES = 3      # attempts that must fail
 ATTEMPTS = 4
 FAR = 10        # times the limit
-OTHERS = 0.05   # of a core, used by others: the attempt is blurred
+OTHERS = 0.05   # share of a core: above it the attempt is blurred
 PATIENCE = 50   # seconds; with WEFT_TEST_LONG ten times that
 
-# Of each: the numbers of workers; the options every day, for hours (--long),
-# and without a safeguard.  A turn of hog_echo and hog_timer takes a second
-# and a pause, four turns have every pattern of both.  One of hog_lifo and
-# hog_submit is over when it is answered.
+# For each case: the numbers of workers; the options for everyday runs, for
+# --long, and without a safeguard.  A turn of hog_echo and hog_timer takes a
+# second and a pause; four turns have every pattern of both.  A turn of hog_lifo
+# and hog_submit ends with the answer.
 TURNS_WHOLE = ((2,), "--reps 4", "", "--reps 2")
 TURNS_SHORT = ((2,), "--reps 20", "", "--reps 2")
 CASES = {
@@ -59,10 +59,10 @@ def say(text):
 
 
 def by_far(text):
-    """Was a limit missed that clearly, or was there another failure?"""
+    """Whether a limit was missed by FAR, or something else failed."""
     missed = [LIMIT.match(line) for line in text.splitlines()
               if line.startswith("FAILED")]
-    # gap_not_counted: the machine left it nothing to look at.
+    # gap_not_counted: the machine was too busy for a measurement.
     return not missed or any(
         not match or (match[1] != "gap_not_counted"
                       and float(match[2]) >= FAR * float(match[3]))
@@ -70,7 +70,7 @@ def by_far(text):
 
 
 def seconds_used():
-    """By everybody, and by the programs that were started here."""
+    """Seconds of all programs, and of those that were started here."""
     with open("/proc/stat") as stat:
         user, nice, system, _, _, *irqs = map(int, stat.readline().split()[1:9])
     ours = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -79,7 +79,7 @@ def seconds_used():
 
 
 def attempt(command, patience):
-    """Whether all limits were kept, what was said, how much others used."""
+    """Whether all limits were kept, the output, and what others used."""
     start, before = time.monotonic(), seconds_used()
     try:
         done = subprocess.run(command, text=True, timeout=patience,

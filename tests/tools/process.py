@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program that the runner starts: its status, its output, its CPU time."""
+"""A program that the runner starts: its status, output and CPU time."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# The programs that run now: they end when the runner is ended.
+# The programs that run now, which must end with the runner.
 running = set()
 
 
@@ -50,7 +50,7 @@ def run(command, log, env=None, timeout=None, folder=ROOT, clock=None):
     running.add(process)
     ended = wait(process, timeout)
     end_group(process)
-    # Not process.wait(), which does not tell the CPU time.
+    # Not process.wait(), which does not return the CPU time.
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     running.discard(process)
@@ -60,8 +60,8 @@ def run(command, log, env=None, timeout=None, folder=ROOT, clock=None):
 
 
 def wait(process, timeout):
-    """Whether it ended in time.  It is not reaped: its group's number stays
-    its own until the group is ended."""
+    """Returns whether the program ended in time.  It is not reaped, so that its
+    group's number is not reused before the group is ended."""
     descriptor = os.pidfd_open(process.pid)
     try:
         poll = select.poll()

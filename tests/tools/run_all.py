@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Build weft in several ways, run its tests in each, and count.
 
-A stage is one build: a compiler, options, perhaps a sanitizer or an emulator;
-tests/tools/stages.py has the table, and what of it runs every day, in CI and
-for hours.  What a stage runs is what tests/meson.build lists.  Every test case
-of every program counts once; the last line says how many passed, failed and
-were skipped, the lines before it name those that failed, each with the command
-that repeats it, and those that were skipped.  Builds and whole outputs stay in
-build/test-STAGE and build/test-logs.
+A stage is one build: a compiler, options, perhaps a sanitizer or an emulator.
+The table in tests/tools/stages.py lists the stages, and which of them run every
+day, in CI and in long runs.  A stage runs the programs that tests/meson.build
+lists.  Every test case of every program counts once.  The last line gives the
+numbers of passed, failed and skipped cases.  The lines before it name the cases
+that failed, each with the command that repeats it, and those that were skipped.
+Builds and complete outputs stay in build/test-STAGE and build/test-logs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from schedule import Schedule
 from stages import LEVELS, STAGES
 from tally import Tally
 
-# What runs alone leaves processors idle, and not every one is as fast.
+# Programs that run alone leave processors idle, and processors differ.
 SLACK = 1.4
 
 
@@ -72,7 +72,7 @@ def chosen(parser, options):
 
 
 def announce(options, slots):
-    """How long it takes, by what was measured; nothing for a choice."""
+    """The estimated time, from measurements; empty for a choice of tests."""
     seconds = sum(stage.estimate_s() for stage in options.stages)
     minutes = max(1, round(seconds * SLACK / slots / 60))
     if options.match.pattern:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One stage: its build, its programs, and how each of them is repeated."""
+"""One stage: its build, its programs, and the commands that repeat them."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tally import CHECK_LINE, TAP_LINE, Case, cases_of, last_line
 BUILD = ROOT / "build"
 LOGS = BUILD / "test-logs"
 SCRATCH = BUILD / "test-scratch"
-# What the caller chose is part of what repeats a failure.
+# The caller's choices are part of the command that repeats a failure.
 CHOSEN = {name: value for name, value in os.environ.items()
           if name.startswith(("CK_", "MODEL_", "WEFT_TEST_"))}
 SKIPPED = 77  # the exit status of a program that cannot run here
@@ -49,7 +49,7 @@ class Runner:
         return runs
 
     def figures(self):
-        """The name, the wall time from its first job to its last, CPU time."""
+        """Its name, the wall time from first to last job, and the CPU time."""
         wall = self.ended - self.began if self.began else 0
         return self.stage.name, wall, self.clock.cpu_s
 
@@ -68,7 +68,7 @@ class Runner:
         return LOGS / f"{self.stage.name}-{safe}.log"
 
     def build(self):
-        """True unless there is nothing at all to run."""
+        """True if there is anything to run."""
         start = time.monotonic()
         log = self.log("build")
         env = {"CC": self.base.cc}
@@ -122,7 +122,7 @@ endian = 'little'
         return path
 
     def built(self, program):
-        """Up to date: after a failed build, not each program is."""
+        """Whether it is up to date; after a failed build some are not."""
         if not self.broken:
             return True
         path = pathlib.Path(program)
@@ -175,24 +175,24 @@ endian = 'little'
         if "ASAN_OPTIONS" in env and "crowd" in test["suite"]:
             env.update(ASAN_CROWD)
         if "_dump" in test["name"]:
-            env["CK_MAX_MSG_SIZE"] = str(1 << 16)  # it shows the dump
+            env["CK_MAX_MSG_SIZE"] = str(1 << 16)  # shows the dump
         if not test["name"].startswith("model_"):
             env.pop("MODEL_BOUND", None)  # the checker's own tests
             env.pop("MODEL_WEAK", None)
         return env
 
     def command(self, test):
-        """What meson prefixes for a cross build is our wrapper already."""
+        """Meson's prefix for a cross build is the stage's wrapper."""
         command = test["cmd"]
         if self.stage.wrapper and command[0].endswith(self.stage.wrapper[0]):
             command = command[1:]
-        # Neither Python nor what it starts needs to be emulated or watched.
+        # Python, and programs that it starts, need no emulator or tool.
         wrapper = () if test["tap"] else self.stage.wrapper
         return [*self.stage.conditioned(), *self.placed, *wrapper, *command]
 
     def run_test(self, test, log_name):
         name = f"{self.stage.name} {test['name']}"
-        # A script looks by itself whether there is what it needs.
+        # A script checks itself whether its requirements are there.
         if not test["tap"] and not self.built(test["cmd"][-1]):
             self.tally.add(name, [Case("the program itself", "not built")],
                            repeat=lambda _: self.ninja())
@@ -244,7 +244,7 @@ endian = 'little'
                        lambda _: spelled(self.stage.env, command, ROOT))
 
     def run_fuzzer(self, path):
-        """No finding within the time; seeds: tests/corpus/NAME."""
+        """Finds nothing within the time; its seeds: tests/corpus/NAME."""
         name = f"{self.stage.name} {path.name}"
         seconds = self.stage.fuzz_seconds
         corpus = ROOT / "tests/corpus" / path.name
@@ -267,7 +267,7 @@ endian = 'little'
 
 
 def bitten(cases):
-    """Without its safeguard, each test must fail, at least once."""
+    """Without its safeguard, each test must fail at least once."""
     failed = {case.name: False for case in cases}
     for case in cases:
         failed[case.name] |= bool(case.wrong)
@@ -280,7 +280,7 @@ def bitten(cases):
 # --- How to repeat what failed ----------------------------------------------
 
 def short(path):
-    """From the top of the tree, if it is in it."""
+    """The path relative to the top of the tree, if it is inside."""
     path = pathlib.Path(path)
     return str(path.relative_to(ROOT) if ROOT in path.parents else path)
 
@@ -301,8 +301,8 @@ def spelled(env, command, folder):
 
 
 def repetition(case, env, command, folder, chooses, log):
-    """The command that runs a case again, and of a loop that turn alone; the
-    whole program if the program itself failed."""
+    """The command that runs a case again, or one turn of a loop; the whole
+    program if the program itself failed."""
     env = dict(env)
     group, _, name = case.name.partition(":")
     if chooses and name:

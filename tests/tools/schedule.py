@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """The order in which builds and programs run, and what runs beside what.
 
-Most programs with threads look at time, but no bound of theirs is tight: they
-must hold on a busy machine.  So one of them at most runs at a time, and beside
-it, on the other processors, what does not look at time: a build, a model, a
-program on virtual time.  A program that judges figures on the real clock runs
-alone, after everything else.  A build begins as early as it can, so that the
-next stage's programs are there when those before have run.
+Most programs with threads measure time, but their bounds are wide: they must
+hold on a busy machine.  So at most one of them runs at a time.  Jobs that do
+not measure time run beside it on the other processors: builds, models, programs
+on virtual time.  A program that judges figures on the real clock runs alone,
+after everything else.  A build begins as early as possible, so that the
+programs of the next stage are ready when those of the previous one have run.
 """
 
 import collections
@@ -30,7 +30,7 @@ class Schedule:
             self.changed.notify_all()
 
     def build_jobs(self):
-        """How many compilers a build may have."""
+        """The number of compilers that a build may start."""
         with self.changed:
             others = (self.running.total() > 1 or self.waiting[SINGLE]
                       or self.waiting[SHARED])

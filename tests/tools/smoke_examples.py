@@ -3,8 +3,8 @@
 """smoke_examples.py DIRECTORY: the examples, run for real.  TAP.
 
 DIRECTORY holds the built programs.  Each server listens on a port that the
-kernel chooses, and is ended by its process id.  Nothing sleeps for a fixed
-time: whatever takes time is waited for, and PATIENCE bounds the wait.
+kernel chooses, and is ended by its process id.  No test sleeps for a fixed
+time: each waits for an event, for at most PATIENCE.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ def hello_greets():
 
 
 def lookup_resolves_each_name():
-    done = run("lookup", "127.0.0.1", "::1", "x" * 64)  # nobody is asked that
+    done = run("lookup", "127.0.0.1", "::1", "x" * 64)  # not asked for
     expect(re.fullmatch(r"127.0.0.1: 127.0.0.1\n::1: ::1\nx{64}: .+\n",
                         done.stdout), "lookup said", repr(done.stdout))
 
@@ -46,8 +46,8 @@ def million_futures_sleep_and_wake():
     said = re.fullmatch(r"20000 futures sleep, (\d+) bytes each\n60000 beats\n",
                         done.stdout)
     expect(done.returncode == 0 and said, "million said", repr(done.stdout))
-    # Beside the records what any program has, and sanitizers keep; with a stack
-    # each it would be 4096 at least.
+    # The figure includes the memory of any program, and of sanitizers.  With a
+    # stack for each future it would be at least 4096.
     expect(int(said[1]) < 1000, "bytes of a future", said[1])
 
 
@@ -252,7 +252,7 @@ def all_of(make, wanted, *arguments):
     return [(make(argument), wanted) for argument in arguments]
 
 
-# What is sent, and what must come back, byte for byte but for the date.
+# The request, and the answer, which must match byte for byte, except the date.
 TABLE = [
     *all_of(get, file_answer(HTML, INDEX), "/", "/index.html?query=1",
             "http://elsewhere", "/./sub/..//index.html"),
@@ -301,7 +301,7 @@ TABLE = [
             "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT",
             "If-Modified-Since: nonsense"),
     (note('If-None-Match: "a"', f"If-Modified-Since: {CHANGED}"), NOTE_WHOLE),
-    # What is not there, and what is not for sending; ways out of the root
+    # Missing files, files that must not be sent, and paths out of the root
     *all_of(get, MISSING, "/none", "/" + "n" * 256, "/sub/note.txt/",
             "/%252e%252e/secret", "/..%2fsecret", "/..%5csecret",
             "/..\\secret", "/.../secret"),
@@ -321,14 +321,14 @@ TABLE = [
     (request("GET / HTTP/1.0", "Connection: keep-alive"),
      file_answer(HTML, INDEX)),
     (request("GET / HTTP/2.0"), last_answer("505 HTTP Version Not Supported")),
-    # Requests that are none
+    # Invalid requests
     *[(data, last_answer("400 Bad Request")) for data in (
         request(host="X: y"), request("GET / HTTP/1.1", "Host: y"),
         get("/", "X : y"), get("/", "X: y", " folded"), get("/", "\r1"),
         b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00", b"HTTP/1.1\r\n\r\n",
         get("/", "Content-Length: 1", "Content-Length: 2"),
         get("/", "Content-Length: 1", "Transfer-Encoding: chunked"))],
-    # Bodies, which nothing here wants
+    # Bodies, which the server does not use
     (request("POST / HTTP/1.1", "Content-Length: 3") + b"abc", NOT_ALLOWED),
     (note("Content-Length: 20000") + b"b" * 20000, NOTE_WHOLE),
     (note("Transfer-Encoding: chunked") + b"3\r\nabc\r\n0\r\nT: x\r\n\r\n",
@@ -338,7 +338,7 @@ TABLE = [
     (note("Transfer-Encoding: gzip"), last_answer("501 Not Implemented")),
     (note("Content-Length: 3", "Expect: 100-continue"),
      file_answer(TEXT, NOTE, keep=False)),
-    # Headers without end
+    # Endless headers
     (get("/", "X: " + "y" * 9000),
      last_answer("431 Request Header Fields Too Large")),
     (get("/" + "x" * 9000), last_answer("414 URI Too Long")),
@@ -351,7 +351,7 @@ def undated(data):
 
 
 def httpd_answers_each_request_byte_for_byte():
-    """With a second request behind, to see where the first one ended."""
+    """A second request follows, to show where the first one ended."""
     with site() as server, server.leaks_nothing():
         for data, wanted in TABLE:
             wanted += b"" if CLOSE in wanted else MISSING
@@ -386,7 +386,7 @@ def httpd_answers_what_exceeds_its_buffer_in_pieces():
 
 
 def httpd_bounds_a_header_not_an_idle_connection():
-    """The deadline is for the whole header, however steadily it trickles."""
+    """The deadline covers the whole header, even if bytes keep coming."""
     with site("--header-timeout-ms", 400) as server, \
             server.connect() as idle, server.connect() as slow:
         start = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the smoke tests of the examples share: programs, sockets, verdicts."""
+"""Shared by the smoke tests of the examples: programs, sockets, verdicts."""
 
 import concurrent.futures
 import contextlib
@@ -25,7 +25,7 @@ def expect(condition, *what):
 
 
 def expect_equal(got, wanted, what):
-    """Of two texts, shows where they begin to differ."""
+    """Shows where two texts begin to differ."""
     if got != wanted and isinstance(got, (str, bytes)):
         start = max(0, len(os.path.commonprefix([got, wanted])) - 100)
         what = f"{what}, from {start} on"
@@ -50,7 +50,7 @@ class Server:
 
     @contextlib.contextmanager
     def leaks_nothing(self):
-        exchange(self, b"")  # so that it is all set up
+        exchange(self, b"")  # so that its set-up is complete
         before = self.descriptors()
         yield
         end = time.monotonic() + PATIENCE

@@ -59,7 +59,7 @@ def talk(server):
 
 
 def slow_talk(server):
-    """One whose peer soon finds the buffers full."""
+    """A connection with small buffers, which are soon full."""
     peer = socket.socket()
     peer.settimeout(PATIENCE)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -68,7 +68,7 @@ def slow_talk(server):
 
 
 def soon(condition, what):
-    """Looks again and again."""
+    """Waits until the condition holds, looking again and again."""
     end = time.monotonic() + PATIENCE
     while not condition():
         expect(time.monotonic() < end, "not in time:", what)
@@ -114,9 +114,10 @@ TEXT = b"x" * 480
 
 
 def count_missed(client, pattern, kinds, count):
-    """Reads the numbered lines of some kinds up to the last ones; they must be
-    whole and in order, but for those it is told that it missed: how many.  The
-    pattern's groups: a kind and a number, or a kind and how many."""
+    """Reads the numbered lines of some kinds up to the last ones.  They must be
+    whole and in order, except those that the server reports as missed; returns
+    the number of these.  The pattern's groups are a kind and a number, or a
+    kind and a count of missed lines."""
     next_number, told = dict.fromkeys(kinds, 0), 0
     while kinds:
         line = client.line()
@@ -153,7 +154,7 @@ def chat_tells_a_slow_reader_what_it_missed():
 def chat_forgets_who_leaves():
     with serving("chat", ADDRESS) as server, server.leaks_nothing():
         for i in range(20):
-            # And perhaps what the one before still said.
+            # The lines of the previous client may still arrive.
             got = exchange(server, b"own\n" * i)
             expect(got.startswith(b"* welcome\n"), got)
             expect(b"own" not in got, got)
@@ -226,7 +227,7 @@ def drain_ends_at_once_when_nobody_is_there():
 
 @contextlib.contextmanager
 def start(name, *arguments):
-    """A program and its pipes; it is to end by the end of the block."""
+    """A program and its pipes; it must end before the block does."""
     with subprocess.Popen(
             [smoke_kit.PROGRAMS / name, *arguments], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -283,14 +284,14 @@ def fetch_cancels_the_rest_at_the_first_failure():
         peers[0].sendall(b"HTTP/1.0 200 OK\r\n\r\nbegun")
         peers[2].sendall(b"HTTP/1.0 500 Out of order\r\n\r\n")
         for peer in peers:
-            # Closed with bytes unread, or without.
+            # A reset if bytes were unread, else an end.
             with contextlib.suppress(ConnectionResetError):
                 expect_equal(peer.recv(1), b"", "when cancelled")
         expect(time.monotonic() - start < 1.9, "ended by the deadline")
 
 
 def fetch_has_one_deadline_for_all():
-    """However steadily it trickles."""
+    """The deadline holds even if bytes keep coming."""
     start = time.monotonic()
     with fetching(2, ".*: not all came in time") as peers:
         peers[0].sendall(b"HTTP/1.0 200 OK\r\n\r\n")
@@ -321,7 +322,7 @@ BURST, RATE = 16384, 102400
 
 
 def limiter_holds_its_rate_over_all():
-    """Idle time saves up no more than a burst."""
+    """Idle time accumulates at most one burst."""
     data = os.urandom(60_000)
     with serving("limiter", ADDRESS) as server:
         with server.connect() as idle:
@@ -356,7 +357,7 @@ def limiter_serves_in_turn():
 
 @contextlib.contextmanager
 def texts(count):
-    """Files of 0 to count - 1 words; so many, then a part of a word."""
+    """Files with 0 to count - 1 words."""
     with tempfile.TemporaryDirectory() as directory:
         paths = [pathlib.Path(directory, str(i)) for i in range(count)]
         for i, path in enumerate(paths):
@@ -411,7 +412,8 @@ def pool_ends_when_nobody_reads():
 
 
 def fill(pipe, text):
-    """Writes it again and again until nobody takes it any more; how much."""
+    """Writes the text again and again until the pipe stays full; returns the
+    number of bytes."""
     os.set_blocking(pipe.fileno(), False)
     done = 0
     while select.select([], [pipe], [], 0.3)[1]:
@@ -422,13 +424,13 @@ def fill(pipe, text):
 
 
 def let_go(fifo):
-    """Whoever reads it, or opens it to read, is at its end."""
+    """Lets all readers of the FIFO, open or opening, see its end."""
     with contextlib.suppress(OSError):
         os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
 
 
 def pool_reads_no_faster_than_it_works():
-    """All of its workers hang on a pipe: soon it takes no more names."""
+    """All workers of the pool wait for a pipe: soon it takes no more names."""
     with texts(2) as paths, start("pool") as pool:
         fifo = f"{paths[0].parent}/fifo"
         os.mkfifo(fifo)
@@ -493,7 +495,7 @@ def pubsub_gives_names_away_that_nobody_has():
     with serving("pubsub", ADDRESS) as server, server.leaks_nothing():
         for turn in range(3):
             with talk(server) as client:
-                # Once the last one's are free again.
+                # Possible once the names of the previous client are free.
                 for i in range(64):
                     def subscribed():
                         client.say(b"SUB %d-%d" % (turn, i))

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The table of stages: what is built how, and what of it runs when.
+"""The table of stages: how each is built, and which of its tests run when.
 
 Three runs, each of which does everything that the one before does:
 
-    everyday   `./run test`: the errors that are made most often, in the time of
-               a break.  It is the stages of that level, made brief.
-    all        `./run test --all`, what CI runs: every tool and every bound, in
-               the time of a meal.  No stage is brief.
+    everyday   `./run test`: finds the most frequent errors in the time of a
+               break.  It has the stages of that level, made brief.
+    all        `./run test --all`, as in CI: every tool and every bound, in the
+               time of a meal.  No stage is brief.
     long       `./run test --long`: the stages that take hours.
 
-A brief stage can only leave out: suites, seeds, a bound of a model.  So --all
-has all that an everyday run has, and runs no program twice for it.  The reasons
-for what each run leaves out stand beside the stages, and in docs/TESTING.md.
+A brief stage only leaves out suites or seeds, or lowers a bound of a model.  So
+--all includes all of an everyday run, and runs no program twice for that.  The
+reasons for each omission stand beside the stages, and in docs/TESTING.md.
 """
 
 import dataclasses
@@ -27,27 +27,27 @@ ALL_PROGRAMS = ("-Dexamples=enabled", "-Dbench=enabled")
 
 ASAN = {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
         "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-# For a crowd of suspended tasks: to find uses after a return costs 5.6 MiB and
-# several mappings for each of their stacks.
+# For thousands of suspended tasks: the detection of uses after a return costs
+# 5.6 MiB and several mappings for each stack.
 ASAN_CROWD = {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=0"}
 TSAN = {"TSAN_OPTIONS": "second_deadlock_stack=1"}
 VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite", "--num-callers=30",
             "--fair-sched=yes")
 LONG = {"WEFT_TEST_LONG": "1"}
-# One in so many seeds; all of them in the plain builds.
+# One of 4 (or 32) seeds; the plain builds run all of them.
 FEW = {"WEFT_TEST_FEW": "4"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
-# They begin first, so that none runs on alone at the end.
+# These begin first, so that none of them runs alone at the end.
 LONGEST = ("model_stream_put", "model_stream", "model_close", "model_limit",
            "model_idle", "model_joining", "model_monitor", "test_sched_worker_limit",
            "test_sched_fair")
-# Every day they have one preemption: they take 35 CPU seconds, not 136 of the
-# 225 of all models.  What takes two preemptions to find, CI finds.
+# In everyday runs these have one preemption: they take 35 CPU seconds, not 136
+# (all models take 225).  CI finds errors that need two preemptions.
 BOUNDED = ("model_stream_put", "model_stream", "model_close", "model_idle",
            "model_joining", "model_monitor")
-# Every day each safeguard is judged once, under load or without, whichever is
-# harder to keep; hand-over has its tests on virtual time besides.
+# Everyday runs judge each safeguard once, with or without load, whichever is
+# harder; hand-over also has tests on virtual time.
 SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
                    "liveness hog_lifo", "liveness hog_submit",
                    "liveness handover")
@@ -55,11 +55,11 @@ SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
 
 @dataclasses.dataclass(frozen=True)
 class Brief:
-    """What is left out of a stage every day."""
+    """What an everyday run leaves out of a stage."""
     only: frozenset = frozenset()     # suites: a test must be in one of them
     without: frozenset = frozenset()  # suites: it must be in none of them
     env: dict = dataclasses.field(default_factory=dict)
-    bounded: tuple = ()   # models of one preemption
+    bounded: tuple = ()   # models with one preemption
     skipped: tuple = ()   # tests
 
 
@@ -68,8 +68,8 @@ class Stage:
     name: str
     cc: str = "gcc"
     options: tuple = ()
-    suites: frozenset = frozenset()   # of which a test must be in one; or all
-    without: frozenset = frozenset({"teeth"})  # of which it must be in none
+    suites: frozenset = frozenset()   # a test must be in one; empty: all
+    without: frozenset = frozenset({"teeth"})  # it must be in none
     wrapper: tuple = ()
     env: dict = dataclasses.field(default_factory=dict)
     slowness: int = 1
@@ -90,7 +90,7 @@ class Stage:
         return "test in a space" if spaced else f"test-{self.name}"
 
     def conditioned(self):
-        """The words before a command that make the condition."""
+        """The words in front of a command that make the condition."""
         if not self.condition:
             return ()
         return "python3", conditions.__file__, self.condition.name
@@ -113,7 +113,7 @@ class Stage:
         return wanted and not self.without & suites
 
     def environment(self, name):
-        """Of a test of that name."""
+        """The environment of the test with that name."""
         if not self.is_brief:
             return self.env
         bound = {"MODEL_BOUND": "1"} if name in self.brief.bounded else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The results: read from TAP, counted, and printed as they come."""
+"""The results: read from TAP, counted, and printed as they arrive."""
 
 import collections
 import re
@@ -52,7 +52,7 @@ class Tally:
             print(text, flush=True)
 
     def report(self):
-        """Prints everything that did not pass; the last line counts."""
+        """Prints all cases that did not pass; the last line has the numbers."""
         for title, entries in (("failed", self.failed),
                                ("skipped", self.skipped)):
             if entries:
@@ -64,8 +64,8 @@ class Tally:
 
 
 def show_grouped(prefix, entries):
-    """A line for each name, and how to repeat it; of a test that runs in a
-    loop, the first turn that failed."""
+    """A line for each name, and the command that repeats it; for a test that
+    runs in a loop, only the first turn that failed."""
     first = {}
     for name, why, repeat in entries:
         first.setdefault(name, (why, repeat))

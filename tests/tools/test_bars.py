@@ -241,7 +241,7 @@ machine.lock = contextlib.nullcontext
 
 
 def session_of(names, figure, rounds=2):
-    """A session of one case, each entrant of which gives figure(name)."""
+    """A session of one case, in which each entrant gives figure(name)."""
     case = cases.Micro("b", 1, "tasks")
     session = Session(cases.Plan.QUICK, lambda case: [
         (name, lambda name=name: ([Sample("b", 1, figure(name), "ns/op")], 0))

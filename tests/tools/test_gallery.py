@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Does a dump alone tell why each program of examples/gallery hangs?
 
-What a dump is to say stands here as it says it, with # for a number or an
-address.  Without libdw it tells no lines of the source and no names of
-functions and variables; all else it tells.  Where weft itself is inlined into
-the programs (--inlined) the innermost line, which it tells, is one of weft's.
+The expected lines stand here as a dump prints them, with # for a number or an
+address.  Without libdw a dump has no source lines and no names of functions and
+variables, but everything else.  If weft itself is inlined into the programs
+(--inlined), the innermost source line in a dump is one of weft's.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Dump:
         return re.search(pattern(wanted, self.names), self.text)
 
     def calls(self, wanted):
-        """Those of the tasks among which that line is."""
+        """The calls of the task to which that line belongs."""
         lines = self.text[self.find(wanted).start():].split("\n")
         while lines and not lines[0].startswith("    "):
             lines.pop(0)
@@ -54,7 +54,7 @@ class Dump:
 
 
 class Hung:
-    """A program that hangs, and where to ask it."""
+    """A program that hangs, and its dump socket."""
 
     def __init__(self, name, directory):
         self.name = name
@@ -66,7 +66,7 @@ class Hung:
                 stdout=subprocess.PIPE, stderr=stderr)
 
     def repeat(self, take, found, what):
-        """What `take` gives, once that is what is looked for."""
+        """Repeats `take` until `found` accepts the result, and returns it."""
         end = time.monotonic() + LONGEST
         while True:
             got = take()
@@ -87,17 +87,17 @@ class Hung:
             return Dump(read_to_end(peer).decode())
 
     def tells(self, *wanted):
-        """The dump that tells all that."""
+        """A dump that has all these lines."""
         return self.repeat(self.dump, lambda dump: all(map(dump.find, wanted)),
                            wanted)
 
     def said(self, *wanted):
-        """What it said unasked, as soon as that is all in it."""
+        """The output on stderr, once it has all these lines."""
         return self.repeat(lambda: Dump(self.says.read_text()),
                            lambda dump: all(map(dump.find, wanted)), wanted)
 
     def expect_at(self, dump, wanted, code):
-        """The task of that line is where the source has that code."""
+        """The task of that line must be at the source line with that code."""
         if not dump.names:
             print("# no backtraces: lines of the source are not looked for")
             return
@@ -162,7 +162,7 @@ def squares_have_nobody_left_who_sends():
 
 
 def peer_of(process, descriptor):
-    """The ports of a connection, as ss -tnp has them: its own, its peer's."""
+    """The ports of a connection, its own and its peer's, as ss -tnp shows."""
     link = os.readlink(f"/proc/{process.pid}/fd/{descriptor}")
     inode = re.fullmatch(r"socket:\[(\d+)\]", link).group(1)
     for row in pathlib.Path("/proc/net/tcp").read_text().split("\n")[1:]:
@@ -216,7 +216,7 @@ def fetches_wait_for_permits_that_no_task_has():
              "(0 free)\n")
 
     def all_wait_for_permits(dump):
-        """Those that wait for them are all that there are, but for main."""
+        """All tasks but main wait for permits."""
         more = re.search(r"\.\.\. and (\d+) more like these", dump.text)
         count = re.search(r"weft: (\d+) tasks", dump.text)
         return (dump.find(main) and dump.find(fetch) and

@@ -23,7 +23,7 @@ def gdb(pid, *commands):
 
 
 def inspect(server, port):
-    """The sentences that must hold, with what gdb said where one does not."""
+    """The claims, each with gdb's output if it does not hold."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
         peer.sendall(b"x")
         peer.recv(1)  # its task has begun

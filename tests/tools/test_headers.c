@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every macro of the public headers, used once, in what is both C11 and C++17.
- * tests/tools/test_headers.py compiles it; nobody runs it.
+ * Every macro of the public headers, used once, in code that is both C11 and
+ * C++17.  tests/tools/test_headers.py compiles this file; it is never run.
  */
 #include <weft/weft.h>
 
@@ -51,7 +51,7 @@ static int64_t blocks(void *arg)
 	return result;
 }
 
-/* Two of a kind on one line, as in a macro of the program's own. */
+/* Two of a kind on one line, as a program's own macro may have them. */
 #define CLEAN_UP_TWICE(arg)        \
 	WEFT_DEFER(clean_up, arg); \
 	WEFT_DEFER(clean_up, arg)

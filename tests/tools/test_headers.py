@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Each public header compiles alone, in C11, C++11 and C++17, by gcc and clang;
-and so do the macros in use (test_headers.c).  The C of README.md compiles as
-printed, in C11.  A result that is not looked at is warned of.  TAP."""
+and so do uses of all macros (test_headers.c).  The C of README.md compiles as
+printed, in C11.  An ignored result causes a warning.  TAP."""
 
 import pathlib
 import re
@@ -15,7 +15,7 @@ ROOT = HERE.parents[1]
 INCLUDE = ROOT / "include"
 FLAGS = ["-Wall", "-Wextra", "-Wconversion", "-Werror", f"-I{INCLUDE}"]
 LOOK = ["-fsyntax-only"]
-# gcc looks for results that nobody sees only when it makes code.
+# gcc warns of ignored results only when it generates code.
 COMPILE = ["-S", "-o", "/dev/null"]
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                      "-D_GNU_SOURCE"],
@@ -24,7 +24,7 @@ LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
              "C++17": ["-x", "c++", "-std=c++17", "-Wshadow"]}
 COMPILERS = ["gcc", "clang"]
 README = ROOT / "README.md"
-# What a fragment in README.md finds around it.
+# The code around a fragment of README.md.
 AROUND = """#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ def compile_text(compiler, language, text, how=LOOK):
 
 
 def printed():
-    """The C of README.md: a program begins with an #include."""
+    """The C of README.md; a text that begins with #include is a program."""
     for number, text in enumerate(
             re.findall(r"^```c\n(.*?)^```$", README.read_text(),
                        re.M | re.S), 1):
@@ -77,7 +77,7 @@ def printed():
 def cases():
     for header in sorted(INCLUDE.glob("weft/*.h")):
         name = f"<weft/{header.name}>"
-        # Twice: the guard holds.
+        # Included twice, to test the guard.
         yield f"{name} alone", f"#include {name}\n" * 2, LANGUAGES
     macros = (HERE / "test_headers.c").read_text()
     yield "the macros in use", macros, [x for x in LANGUAGES
@@ -87,13 +87,13 @@ def cases():
 
 
 def refused(compiler, language):
-    """Why not, or nothing."""
+    """Empty if an ignored result is refused, otherwise the reason."""
     said = compile_text(compiler, language, UNSEEN, COMPILE)
     return "" if "unused-result" in said else f"not refused: {said}\n"
 
 
 def checks():
-    """Each with a function that returns what is wrong."""
+    """All checks, each with a function that returns its error messages."""
     for what, text, languages in cases():
         for language in languages:
             yield what, language, lambda *to, text=text: compile_text(*to, text)

@@ -25,7 +25,7 @@ def run(*command, **options):
 
 
 def installed(build, directory):
-    """Installs there; the environment in which pkg-config finds it."""
+    """Installs into the prefix; returns the environment for pkg-config."""
     run("meson", "install", "-C", build, "--no-rebuild", "--quiet",
         "--destdir", directory)
     found = next(pathlib.Path(directory).rglob("weft.pc")).parent

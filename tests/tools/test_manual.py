@@ -4,7 +4,7 @@
 declare it; its pages are well formed, lead to each other, and their C compiles
 as printed.  TAP.
 
-A display of a page says what it is in a comment above it:
+A comment above each display of a page names its kind:
 
     .\\" C program       a whole file
     .\\" C functions     after #include <weft/weft.h>
@@ -24,10 +24,10 @@ import test_headers
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs/man"
 HEADERS = ROOT / "include/weft"
-# What the headers use themselves.
+# Macros for the headers' own use.
 PLUMBING = {"WEFT_API", "WEFT_WARN_UNUSED", "WEFT_BEGIN_DECLS",
             "WEFT_END_DECLS"}
-# Of a display, which is indented, on a terminal of 80.
+# Columns of a display, which is indented, on a terminal with 80.
 COLUMNS = 67
 SECTIONS = {"3": ["NAME", "SYNOPSIS", "DESCRIPTION", "RETURN VALUES", "ERRORS",
                   "SEE ALSO"],
@@ -64,7 +64,7 @@ return 0;
 
 
 def plain(text):
-    """One spelling of a piece of C."""
+    """A piece of C with normalized spaces."""
     return re.sub(r"\s*([*(),;])\s*", r"\1", " ".join(text.split()))
 
 
@@ -80,10 +80,10 @@ class Group:
 
 @dataclasses.dataclass
 class Api:
-    functions: dict = dataclasses.field(default_factory=dict)  # to prototype
-    macros: dict = dataclasses.field(default_factory=dict)     # to parameters
-    types: dict = dataclasses.field(default_factory=dict)      # to declaration
-    members: dict = dataclasses.field(default_factory=dict)    # to their type
+    functions: dict = dataclasses.field(default_factory=dict)  # prototypes
+    macros: dict = dataclasses.field(default_factory=dict)     # parameters
+    types: dict = dataclasses.field(default_factory=dict)      # declarations
+    members: dict = dataclasses.field(default_factory=dict)    # their types
     groups: list = dataclasses.field(default_factory=list)     # see Group
 
     def names(self):
@@ -191,7 +191,7 @@ class Page:
                 if words[0] == "Nm"]
 
     def declarations(self):
-        """Of the SYNOPSIS: line, name, and how it is declared there."""
+        """From the SYNOPSIS: the line, the name, and its declaration there."""
         result = function = None
         for number, (macro, *words) in self.macros("SYNOPSIS"):
             if macro == "Ft":
@@ -239,7 +239,7 @@ def at(page, number, text):
     return f"docs/man/{page.path.name}:{number}: {text}"
 
 
-# ---- Rules: each gives its name and what it found -----------------------------
+# ---- Rules: each gives its name and its findings ----------------------------
 
 
 def each_name_in_one_page(api, pages):
@@ -395,7 +395,7 @@ RULES = {
 
 
 def examples(pages):
-    """What of C is in the pages, to be compiled."""
+    """The pieces of C in the pages that are compiled."""
     for page in pages:
         for number, mark, text in page.displays():
             if mark == "C functions":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_symbols.py LIBWEFT.SO LIBWEFT.A: what is exported is what the public
-headers declare and weft.map names; and the library is hardened.  TAP."""
+"""test_symbols.py LIBWEFT.SO LIBWEFT.A: the exported symbols are those that the
+public headers declare and weft.map names; and the library is hardened.  TAP."""
 
 import pathlib
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Look for what a compiler does not see: one rule, one test case (TAP).
+"""Check the rules that no compiler checks; each is a test case (TAP).
 
 Findings go to stderr as file:line: text.  The rules are the functions here and
 in tidy_prose.py whose names begin with rule_; their first line is their name in
@@ -29,7 +29,7 @@ ROOMS = """
     net
 """.split()
 ANYTHING = ["tests", "bench"]
-# The one place where the sources meet the model checker.
+# The only place where the sources refer to the model checker.
 SEAM = ("runtime/base/atomic.h", "tests/model/model_atomic.h")
 
 FUNCTION_LINES = 70
@@ -37,7 +37,7 @@ FILE_LINES = 600
 HEADER_LINES = 250
 COLUMNS = 80
 TAB = 8
-# How far above a site its comment may stand.
+# The number of lines above a site in which its comment may stand.
 NEAR = 8
 
 C = {".c", ".h", ".S"}
@@ -57,7 +57,7 @@ RAW_ATOMIC = re.compile(
 
 
 def blank(text):
-    """The same length and lines, all else spaces."""
+    """Spaces in place of the text, with the same length and line ends."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -82,7 +82,7 @@ class File:
             self.split()
 
     def split(self):
-        """code: without comments and the insides of literals."""
+        """code: the text without comments and the contents of literals."""
         def replace(match):
             found = match.group()
             if found[0] == "/":
@@ -159,7 +159,7 @@ def sites(files):
 
 
 def definitions(files):
-    """Tag to (file, line), from the Orderings of comments."""
+    """Maps tags to (file, line), from the Orderings in comments."""
     found = {}
     for file in files:
         if not file.is_library:
