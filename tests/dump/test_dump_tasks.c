@@ -22,7 +22,7 @@ static int64_t lock(void *arg)
 	return 0;
 }
 
-/* ---- Who has it ---------------------------------------------------------- */
+/* ---- The owner ----------------------------------------------------------- */
 
 static int64_t hold_mutex(void *arg)
 {
@@ -224,7 +224,7 @@ IO_TEST(many_of_a_kind_are_told_together)
 	return 0;
 }
 
-/* ---- What else is reported ---------------------------------------------- */
+/* ---- Further contents ---------------------------------------------------- */
 
 static int64_t sleep_within(void *arg)
 {
