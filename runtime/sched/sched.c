@@ -47,7 +47,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 
 	/* relaxed: helpers compare it with a clock. */
 	weft__store(&worker->seen_ns, now_ns, relaxed);
-	if (worker->drained)
+	if (worker->limit.drained)
 		/* relaxed: the same. */
 		weft__store(&worker->drained_ns, now_ns, relaxed);
 	worker->ops->poll(worker, now_ns);
@@ -64,11 +64,11 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 		weft__worker_limit_hand_over(worker, now_ns);
 	/* The runs are timed, not the polling.  After a sleep there is little
 	 * to poll. */
-	worker->tick_ns = worker->woken ? now_ns :
+	worker->tick.began_ns = worker->wake.woken ? now_ns :
 					  worker->ops->now(worker->runtime);
-	worker->woken = false;
-	worker->clock_ns = worker->tick_ns;
-	worker->budget = worker->tick_budget;
+	worker->wake.woken = false;
+	worker->tick.clock_ns = worker->tick.began_ns;
+	worker->tick.budget = worker->tick.budget_max;
 	/* A chain through the LIFO slot that has used up a tick goes behind the
 	 * others.  Otherwise it would go on for ever, a tick at a time. */
 	worker->lifo_run = worker->tick_over ? WEFT__LIFO_MAX : 0;
@@ -208,8 +208,8 @@ static void found(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
-	worker->searching = false;
-	worker->claimed = false;
+	worker->wake.searching = false;
+	worker->wake.claimed = false;
 	/* A pusher that saw a searcher has woken no worker. */
 	if (weft__idle_found(&runtime->idle) &&
 	    !weft__worker_limit_suffices(worker) &&
@@ -227,7 +227,7 @@ static void tick(struct weft__worker *worker)
 		weft__tell_peers(worker);
 	/* Woken to search, this worker found work of its own.  That may take
 	 * long, and pushers rely on those that search. */
-	if (task && worker->searching)
+	if (task && worker->wake.searching)
 		found(worker);
 	while (task) {
 		run(worker, task);
@@ -275,7 +275,7 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 		return search(worker);
 	/* Under a worker limit one that counts as searching may have no
 	 * processor. */
-	if (!worker->gives_way && weft__worker_limit_limits(worker->runtime))
+	if (!worker->limit.gives_way && weft__worker_limit_limits(worker->runtime))
 		return weft__take_injected(worker);
 	return NULL;
 }
@@ -334,7 +334,7 @@ static void park_abort(struct weft__worker *worker)
 {
 	worker->ops->park_abort(worker);
 	/* A monitor that saw this worker as asleep may have retired. */
-	if (!unparked(worker) && !worker->watches)
+	if (!unparked(worker) && !worker->wake.watches)
 		weft__monitor_ran(worker,
 				   worker->ops->now(worker->runtime));
 }
@@ -358,13 +358,13 @@ static void park(struct weft__worker *worker)
 
 	if (worker->wake.claimed)
 		weft__count(worker, WEFT__N_WAKES_WASTED, 1);
-	worker->claimed = false;
-	worker->searching = false;
+	worker->wake.claimed = false;
+	worker->wake.searching = false;
 	/* From here on no other worker takes this one's completions, so none is
 	 * missed between the last look and the sleep. */
 	worker->ops->park_begin(worker);
-	worker->parked = true;
-	worker->ended_ns = 0;
+	worker->wake.parked = true;
+	worker->tick.ended_ns = 0;
 	/* relaxed: helpers compare it with a clock; 0: it needs no help. */
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	last = weft__idle_park(&runtime->idle, worker->index, searched);
@@ -399,11 +399,11 @@ bool weft__worker_step(struct weft__worker *worker)
 	    !weft__stop_step(worker))
 		return false;
 	tick(worker);
-	worker->drained = weft__alone(worker);
+	worker->limit.drained = weft__alone(worker);
 	/* A worker that has run all it had sleeps immediately: the call that
 	 * waits also submits what the tasks have queued. */
-	if (worker->ran &&
-	    (!worker->drained || worker->ops->pending(worker) ||
+	if (worker->tick.ran &&
+	    (!worker->limit.drained || worker->ops->pending(worker) ||
 	     weft__stack_wait_any(&runtime->stack_wait)))
 		return true;
 	task = look_elsewhere(worker);

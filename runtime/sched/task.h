@@ -141,8 +141,7 @@ struct weft__task {
 	};
 
 	/* Touched by waiting, not by a task that merely runs. */
-	weft__atomic(
-		uint64_t) op; /* operation in flight: see io/request/op.h */
+	weft__atomic(uint64_t) op; /* in flight: see io/request/op.h */
 	union {
 		/* The words of io/, which knows what they are: see
 		 * io/request/op_record.h.  A task has the first three. */
@@ -156,32 +155,9 @@ struct weft__task {
 		};
 		/* Of a future: what it awaits, where that is not io's. */
 		struct {
-			uint64_t op_words[3];
-			/* For a future, within one call; blank between two. */
-			union {
-				uint64_t op_call;
-				struct {
-					/* The count of closes of the number
-					 * when the call began, see
-					 * io/request/call.h; for a future that
-					 * closes: whether it has an entry. */
-					uint8_t op_closes;
-					/* The call begins in its next turn. */
-					bool op_begins;
-					/* For a future that connects: the last
-					 * step done, and the number of
-					 * tries. */
-					uint8_t connect_step;
-					union {
-						uint16_t connect_tries;
-						/* For others: what they asked
-						 * for; see
-						 * io/await_socket.c. */
-						uint32_t op_asks;
-					};
-				};
-			};
-			uint64_t op_reason; /* see wait_reason.h */
+			uint64_t await_words[3];
+			uint64_t await_call;   /* blank between two calls */
+			uint64_t await_reason; /* see wait_reason.h */
 		};
 		/* For a future that sleeps: an alarm without its last word. */
 		uint64_t sleep[WEFT__ALARM_FUTURE_BYTES / sizeof(uint64_t)];

@@ -188,40 +188,9 @@ struct weft__worker {
 	uint32_t pushes;
 
 	/* Owner only, touched each tick. */
-	int32_t budget;	      /* runs left in this tick, without the fuse */
-	int32_t until_inject; /* runs until the injection queue's turn */
-	uint32_t interval;    /* the value that until_inject starts from */
-	uint32_t clock_every; /* runs between looks at the clock */
-	uint64_t average_ns;  /* moving average of a run's time */
-	uint64_t tick_ns;     /* when the tick began to run tasks */
-	uint64_t tick_polls;  /* runs before the tick */
-	uint64_t ended_ns;    /* the end of the tick before, or of the sleep; 0:
-				 neither */
-	uint64_t clock_ns;    /* the last look at the clock */
-	uint64_t looked_ns;   /* the last look at another worker */
+	struct weft__worker_tick tick;
 	uint64_t random;
 	uint32_t next_help; /* the worker to look at next */
-	int32_t tick_budget;	 /* WEFT__TICK_BUDGET, except in tests */
-	bool searching;
-	bool ticks; /* runs tasks, and does not poll or sleep */
-	bool claimed; /* was woken to search, not only to be the monitor, and
-			 has found nothing yet */
-	bool parked;  /* has announced that it parks */
-	bool watches; /* as the monitor, or for one that is on its way; until it
-			 has made another one watch, even if it was claimed, and
-			 so is no monitor */
-	bool ran;     /* it ran a task in this tick */
-	bool woken;   /* a sleep has just ended */
-	bool drained; /* it had run all it had; see worker_limit.h */
-	bool gives_way;		  /* in this tick; see worker_limit.h */
-	bool stays;		  /* does not give way in its next tick */
-	uint64_t limit_ns;	  /* its last look at the limit, and then: */
-	uint64_t limit_waited_ns; /* the thread's waits for a processor; */
-	uint64_t limit_polls;	  /* the worker's runs */
-	uint64_t limit_completions;
-	struct weft__task *free_tasks;
-	uint32_t free_tasks_count;
-	bool keeps_no_tasks; /* immutable: the limit of tasks is small */
 	bool alone; /* immutable: there is no other worker, and no helper */
 	struct weft__worker_wake wake;
 	struct weft__worker_limits limit;
