@@ -139,7 +139,7 @@ static void send_and_check(int kind, int file, off_t offset, size_t bytes,
 	close_both(fds);
 }
 
-/* ---- What arrives ------------------------------------------------------- */
+/* ---- The bytes that arrive ---------------------------------------------- */
 
 IO_TEST(what_was_asked_for_is_sent)
 {

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unix stream sockets: paths, abstract names, descriptors in messages.
+ *
+ * Names have the number of the process in them.  A test listens at a name,
+ * connects to it, and sends bytes or a descriptor across; others find a path
+ * that is in use or a backlog that is full.
  */
 #include <sys/stat.h>
 #include <sys/un.h>

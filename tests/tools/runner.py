@@ -132,7 +132,7 @@ endian = 'little'
         return run(["ninja", "-C", self.directory, target],
                    self.log(f"build-{path.name}"), clock=self.clock) == 0
 
-    # --- What runs ----------------------------------------------------------
+    # --- The tests that run -------------------------------------------------
 
     def tests(self):
         listed = json.loads(subprocess.run(

@@ -171,12 +171,12 @@ STAGES = [
           brief=Brief(only=suites("stress")),
           planted=(("planted_tsan", "ThreadSanitizer: data race"),)),
 
-    # What a compiler may change shows in the gcc, asan and tsan stages too;
-    # this one has clang's optimizer with no tool in between.
+    # A change that a compiler may make shows in the gcc, asan and tsan stages
+    # too; this one has clang's optimizer with no tool in between.
     Stage("clang", cc="clang", options=PLAIN + ALL_PROGRAMS, level="all",
           without=suites("source model stress teeth mutants liveness")),
     # No look finds a task that was not woken: a wake-up that is lost stays so.
-    # What tests the looking is left out; runs on the fake driver choose by
+    # The tests of the looking are left out; runs on the fake driver choose by
     # themselves.
     Stage("no-monitor", like="gcc", suites=suites("check"), level="all",
           without=suites("portable model"),
@@ -235,7 +235,7 @@ STAGES = [
     Stage("fuzz-long", like="fuzz", env=ASAN, fuzz_seconds=60, level="long"),
 ]
 
-# What a condition can matter to: the programs with threads and a kernel beneath
+# A condition can matter to these: programs with threads and a kernel beneath
 # them, and the examples.  A model and a program on virtual time ask the kernel
 # for memory alone, the sources are the same everywhere, and figures on the real
 # clock cannot hold under most conditions.

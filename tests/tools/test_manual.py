@@ -68,7 +68,7 @@ def plain(text):
     return re.sub(r"\s*([*(),;])\s*", r"\1", " ".join(text.split()))
 
 
-# ---- What the headers declare -------------------------------------------------
+# ---- Declarations in the headers ----------------------------------------------
 
 
 @dataclasses.dataclass
@@ -148,7 +148,7 @@ def declared():
     return api
 
 
-# ---- What the pages say -------------------------------------------------------
+# ---- The text of the pages ----------------------------------------------------
 
 
 def words_of(line):
