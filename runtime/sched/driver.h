@@ -22,7 +22,7 @@ struct weft__worker;
 struct weft_opts;
 struct weft_runtime;
 
-/* What an alarm does to its task when it goes off. */
+/* The effect of an alarm on its task when it goes off. */
 enum weft__alarm_kind {
 	WEFT__ALARM_WAKE,   /* wakes it: a sleep, a timer */
 	WEFT__ALARM_EXPIRE, /* interrupts it: the deadline of a block */

@@ -37,7 +37,7 @@
  * runs or 200 us, and costs nothing meanwhile.)
  *
  * Orderings
- *   [idle.push]  counts: the pusher's add of 0, the parker's add, and whatever
+ *   [idle.push]  counts: the pusher's add of 0, the parker's add, and all that
  *       comes between, are read-modify-writes of one word, acquire and release:
  *       the queues themselves are read and written relaxed.
  *       seq_cst on counts and bits: a parker sets its bit, then reads the

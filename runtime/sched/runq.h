@@ -36,7 +36,7 @@
  *   [runq.pass]  pop and release: head CAS release -> claim: head acquire.  A
  *       thief that sees a head also sees a tail at or behind it; with an older
  *       tail its count would wrap.  (Found by the model: a relaxed pop is
- *       enough on x86-64 only.)  What claim itself stores needs no release: a
+ *       enough on x86-64 only.)  The store of claim itself needs no release: a
  *       thief that sees it goes away.
  *   Modelled in tests/model/model_runq.c.
  */

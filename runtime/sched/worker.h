@@ -108,7 +108,7 @@ enum weft__park_word {
 
 /* The parts of a worker; all of them are the owner's. */
 
-/* What it may do in a tick, and what the tick has taken. */
+/* The limits of a tick, and what the tick has taken. */
 struct weft__worker_tick {
 	int32_t budget;	      /* runs left in this tick, but for the fuse */
 	int32_t until_inject; /* runs until the injection queue is looked at */
@@ -149,7 +149,7 @@ struct weft__worker_limits {
 	uint64_t completions;
 };
 
-/* What it keeps for tasks that begin here. */
+/* The caches for tasks that begin here. */
 struct weft__worker_caches {
 	struct weft__task *tasks; /* free records */
 	uint32_t tasks_count;
