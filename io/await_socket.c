@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets, awaited by futures.  What waits in the kernel is a poll, and the
- * bytes are moved by a call that does not wait: so nothing refers to a buffer
- * meanwhile, and nothing is lost when the wait is given up.
+ * Sockets, awaited by futures.  A poll waits in the kernel, and the bytes are
+ * moved by a call that does not wait: so nothing refers to a buffer meanwhile,
+ * and nothing is lost when the wait is given up.
  */
 #include <poll.h>
 
 #include "io/request/call.h"
 #include "runtime/future/future.h"
 
-/* What a call asks for, so that another is told from it: above, which call it
- * is; below, the events that are waited for. */
+/* The marks by which one call differs from another: the upper half says which
+ * call it is, the lower half the events that it waits for. */
 enum {
 	ASKS_READY = 1 << 16,
 	ASKS_RECV = 2 << 16 | POLLIN,

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connecting: asked for, and asked once more whenever it may have come to an
- * end elsewhere.
+ * Connect - weft_connect() and weft_await_connect().
+ *
+ * A call makes a connect request.  A socket that is connecting already answers
+ * -EALREADY or -EINPROGRESS: the call waits until the socket can be written to,
+ * and makes the same request once more, which tells how connecting has ended.
+ * A Unix listener with a full backlog answers -EAGAIN: the call pauses for
+ * CONNECT_AGAIN_NS, and asks again.  Both calls end with -ECANCELED if the
+ * descriptor was closed between two steps.
+ *
+ * A future keeps its step (it asks, polls or pauses) in its record, because it
+ * returns to its caller between them.
  */
 #include <weft/io.h>
 
@@ -59,7 +68,8 @@ int weft_connect(int fd, const struct weft_addr *addr)
 }
 
 /*
- * By a future.  What it does is in its record: connect_step.
+ * The steps of a future that connects; the current one is in its record, in
+ * connect_step.
  */
 enum { ASKS, POLLS, PAUSES };
 

@@ -125,7 +125,7 @@ static int shards_try(struct weft_runtime *runtime, unsigned entries)
 }
 
 /*
- * Where little memory may be locked.  What the first rings have locked may
+ * Opens the shards where little memory may be locked.  The first rings may
  * leave none for the last: then all of them get fewer entries.  The limit is
  * the user's, and the kernel gives back what a ring had locked some 20 ms after
  * that was closed, or refused; on a busy machine up to 2 s.  So a runtime that

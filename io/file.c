@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: opening, looking at, writing back.
+ * Files - opening, status and writing back, each by a request to the ring.
+ *
+ * An open first tries without waiting.  A FIFO must wait for its other end, so
+ * it is opened a second time by a thread of the kernel (IOSQE_ASYNC).  Only
+ * weft_openat2() with O_NONBLOCK looks in the kernel's cache first, by a direct
+ * system call.  All opens set O_CLOEXEC.  A new descriptor has a number whose
+ * kind was perhaps known before; an open makes it unknown.
  */
 #include <weft/io.h>
 
@@ -68,7 +74,7 @@ int weft_open(const char *path, int flags, mode_t mode)
 /* As the kernel has it: of a page at most. */
 enum { HOW_BYTES_MAX = 4096 };
 
-/* What a newer program knows must be zero. */
+/* Fields that only a newer program knows must be zero. */
 static int how_take(const struct open_how *how, size_t bytes,
 		    struct open_how *ret_how)
 {

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that loop until all is moved.
+ * All - calls that loop until all bytes are moved.
+ *
+ * Each call names a step, which moves some of the bytes, and the error for a
+ * step that moves none.  all_run() repeats the step until all is moved or a
+ * step fails; *ret_done says how much was moved either way.  A close of the
+ * descriptor between two steps ends the loop with -ECANCELED.
  */
 #include <weft/io.h>
 

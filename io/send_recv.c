@@ -13,7 +13,7 @@
 
 /* ---- At once ----------------------------------------------------------- */
 
-/* What the request asks for, as a system call that does not wait. */
+/* Does the request's work by a system call that does not wait. */
 static ssize_t direct(const struct io_uring_sqe *sqe)
 {
 	void *what = (void *)(uintptr_t)sqe->addr;

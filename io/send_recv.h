@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done in another way where the descriptor is a socket's.
+ * Calls that are done in another way where the descriptor is a socket's.
  */
 #ifndef WEFT_IO_SEND_RECV_H
 #define WEFT_IO_SEND_RECV_H

@@ -1,4 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Accept - weft_accept() and weft_await_accept(), from the side of the task.
+ *
+ * A task takes a connection that the listener has kept, or adds itself to the
+ * listener's queue and waits until its operation ends.  Tasks and futures wait
+ * in the same queue; the request and its completions are in
+ * io/listen/multishot_accept.c.  The queue and the listener's state are under
+ * the lock of the descriptor's entry, so an interrupted task looks under the
+ * lock whether its wait is over already.
+ *
+ * While the listener is starved (see io/listen/listener.h) the oldest waiting
+ * task pauses for STARVED_NS at a time, and then has the request made again.
+ * While the number is still being closed a task pauses for GOING_NS and tries
+ * again.
+ */
 #include <weft/io.h>
 
 #include <errno.h>
@@ -16,7 +31,7 @@
 /* How long to wait for the end of a close that is under way. */
 #define GOING_NS 100000u
 
-/* What became of an attempt to take a connection, if it is no error. */
+/* The outcome of an attempt to take a connection, if it is no error. */
 enum { BEGUN_TAKEN, BEGUN_WAITS };
 
 static int begin(struct weft__worker *worker, struct weft__task *task,

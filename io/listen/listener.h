@@ -59,7 +59,7 @@ struct weft__listener {
 	bool starved;
 };
 
-/* What is to be done once the entry's lock is dropped (A1). */
+/* The actions to take once the entry's lock is dropped (A1). */
 struct weft__multishot_accept {
 	struct weft__fd *entry;
 	int fd;

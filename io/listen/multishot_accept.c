@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Incoming - the request by which a listener accepts, and what becomes of its
+ * Multishot accept - the request by which a listener accepts, and its
  * completions.
+ *
+ * One request accepts connection after connection, or a single one where the
+ * kernel refuses more (EINVAL).  A completion's connection goes to the oldest
+ * waiting task, or is kept; at KEPT_MAX kept ones the request is cancelled.
+ * An error goes to the oldest waiting task only if it is the listener's; a lack
+ * of descriptors or memory makes the listener starved.
+ *
+ * Under the entry's lock a function only notes its actions in a
+ * struct weft__multishot_accept (A1).  weft__multishot_accept_do() takes them
+ * after the lock is dropped: it closes, submits, cancels and wakes.
  */
 #include <errno.h>
 
@@ -176,8 +186,8 @@ static enum blame blame(int error, bool single)
 	}
 }
 
-/* It was asked for at a number that was nobody's.  Who did has gone, if it is
- * somebody's now: then it is asked for once more. */
+/* The request was made at a number that was not open.  If the number is open
+ * now, the task that asked has gone: then the request is made once more. */
 static bool is_past(const struct weft__listener *listener, int error)
 {
 	return error == -EBADF && weft__syscall_is_open(listener->fd);

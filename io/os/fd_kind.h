@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* What a descriptor refers to; found out at its first use. */
+/* The object that a descriptor refers to; found out at its first use. */
 enum weft__fd_kind {
 	WEFT__FD_UNKNOWN,
 	WEFT__FD_SOCKET,   /* of a stream */

@@ -62,7 +62,7 @@ void weft__slice_restore(struct weft__slice *slice)
 	if (!slice->is_short || slice_get(&attr) < 0)
 		return;
 	slice->is_short = false;
-	/* Who has changed it meanwhile knows better. */
+	/* If another has changed it meanwhile, it stays as that set it. */
 	if (attr.runtime_ns == SHORTEST_NS)
 		slice->refused = !slice_set(&attr, slice->own_ns);
 }

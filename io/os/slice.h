@@ -12,10 +12,11 @@
  * there is, and gives it back before it runs tasks: all with the same slice
  * would be as before.
  *
- * Older kernels, and who may not ask, wait for the tick: nothing depends on it.
- * (A sandbox that kills for sched_setattr(2), in place of refusing it, must
- * allow it.)  What is given back is what was there, as a slice that was asked
- * for: what is changed in the system's later no longer reaches the thread.
+ * On older kernels, and where it may not ask, the monitor waits for the tick:
+ * nothing depends on the slice.  (A sandbox that kills for sched_setattr(2), in
+ * place of refusing it, must allow it.)  The thread gets back the slice that it
+ * had, as one that was asked for: a later change of the system's slice no
+ * longer reaches the thread.
  */
 #ifndef WEFT_IO_OS_SLICE_H
 #define WEFT_IO_OS_SLICE_H

@@ -146,9 +146,9 @@ static bool byte_is_cached(int fd, off_t offset)
 	return weft__syscall_readv(fd, &byte, 1, offset) > 0;
 }
 
-/* What the kernel reads ahead comes in order: if all pages are there or on
+/* Pages that the kernel reads ahead come in order: if all pages are there or on
  * their way and the last is there, so are all.  Where they cannot be counted
- * (a file of somebody else's, a kernel before 6.5) samples have to do. */
+ * (a file of another user, a kernel before 6.5) samples have to do. */
 LEAF bool weft__syscall_is_cached(int fd, off_t offset, size_t bytes)
 {
 	enum { SAMPLE_BYTES = 64 << 10 };

@@ -28,8 +28,9 @@ int weft__syscall_openat2(int dir_fd, const char *path,
 /* Whether it is a FIFO. */
 bool weft__syscall_is_fifo(int fd);
 
-/* What the page cache has, or takes, at once; else -EAGAIN, or -EOPNOTSUPP if
- * the file system cannot tell.  An offset of -1 is the file's position. */
+/* Moves the bytes that the page cache has, or takes, immediately; else -EAGAIN,
+ * or -EOPNOTSUPP if the file system cannot tell.  An offset of -1 is the file's
+ * position. */
 ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 			   off_t offset);
 ssize_t weft__syscall_writev(int fd, const struct iovec *iov, int iov_count,

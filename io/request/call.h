@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the public calls on a descriptor have in common.
+ * Call - the steps that the public calls on a descriptor share.
+ *
+ * A call that may be done without waiting begins with weft__call_begin(), or
+ * weft__call_begin_fd(), and ends with weft__call_ready(), which charges the
+ * task's budget of ready operations.  weft__call_is_lone() says whether a
+ * direct system call is less work than a request, and
+ * weft__call_wants_ring() whether its error asks for the request.
+ *
+ * A call of several steps compares weft__call_closes() before and after a step:
+ * a different count means that the descriptor was closed in between.
+ *
+ * A future begins with weft__call_await().  If it has to wait for its next
+ * turn, the count of closes is kept meanwhile.
  */
 #ifndef WEFT_IO_REQUEST_CALL_H
 #define WEFT_IO_REQUEST_CALL_H
@@ -14,7 +26,7 @@
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
-/* What the kernel moves at most in one call (MAX_RW_COUNT). */
+/* The most bytes that the kernel moves in one call (MAX_RW_COUNT). */
 #define WEFT__BYTES_MAX ((size_t)0x7ffff000)
 
 static inline unsigned weft__bytes(size_t bytes)
@@ -112,8 +124,8 @@ static inline int weft__call_await(enum weft__awaits what, int fd,
 	return r;
 }
 
-/* What a call of several steps ends with: a close that came between the last
- * look at the count and the step makes that fail with -EBADF. */
+/* The result of a call of several steps: a close that came between the last
+ * look at the count and the step makes the step fail with -EBADF. */
 static inline ssize_t weft__call_overtaken(ssize_t r, bool was_closed)
 {
 	return r == -EBADF && was_closed ? -ECANCELED : r;

@@ -18,7 +18,7 @@
 
 enum { DOOMED_MAX = 16 };
 
-/* What could not be cancelled is tried again after that. */
+/* A request that could not be cancelled is tried again after this time. */
 #define AGAIN_NS 1000000u
 
 /* How long until those that are cancelled have probably ended. */

@@ -13,16 +13,16 @@
  * Invariants
  *   D1  A task is in the list exactly while its operation is in flight: it is
  *       linked under the lock together with the publication of its request, and
- *       unlinked by whoever reaps the completion.  So a closer that holds the
- *       lock can find every request of the list in a ring, and nobody has to
- *       run for the list to become empty.
+ *       unlinked by the worker that reaps the completion.  So a closer that
+ *       holds the lock can find every request of the list in a ring, and no
+ *       task has to run for the list to become empty.
  *   D2  While `closing` no task is linked.  It is cleared before the kernel
- *       closes the descriptor, for from then on the number may be somebody
- *       else's.
- *   D3  What is linked from then until the kernel is known to have closed it
- *       (`going`) is marked as late: it may be on what was closed, or on what
- *       has the number now.  Afterwards it is cancelled and begun anew, and
- *       so the kernel says which.
+ *       closes the descriptor, for from then on the number may belong to
+ *       another descriptor.
+ *   D3  An operation that is linked from then until the kernel is known to have
+ *       closed the descriptor (`going`) is marked as late: it may be on the one
+ *       that was closed, or on the one that has the number now.  Afterwards it
+ *       is cancelled and begun again, and so the kernel says which.
  */
 #ifndef WEFT_IO_REQUEST_FD_TABLE_H
 #define WEFT_IO_REQUEST_FD_TABLE_H
@@ -102,10 +102,10 @@ void weft__fd_discard(struct weft__fd_table *fds, int fd);
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd);
 
-/* What kind it is, with the NO_QUICK flags; or -EBADF. */
+/* The descriptor's kind, with the NO_QUICK flags; or -EBADF. */
 static inline int weft__fd_kind(struct weft__fd *entry, int fd)
 {
-	/* relaxed: a hint, found out anew if it is missing. */
+	/* relaxed: a hint, found out again if it is missing. */
 	uint8_t kind = weft__load(&entry->kind, relaxed);
 
 	return weft__likely(kind != 0) ? kind & ~WEFT__FD_DRAINED :

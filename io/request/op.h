@@ -86,7 +86,8 @@ static inline bool weft__op_was_interrupted(int32_t result)
 }
 
 /* Waits until a descriptor is ready that said -EAGAIN, for the `tries`-th time
- * in a row from 0 on.  What holds, or an error as of weft__op_run. */
+ * in a row from 0 on.  Returns the events that hold, or an error as of
+ * weft__op_run. */
 int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries);
 
 /* The same for a future, which awaits it: also WEFT_PENDING.  `what` is
@@ -95,7 +96,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		       struct weft__task *task, const struct io_uring_sqe *sqe,
 		       unsigned flags);
 
-/* What a future awaited, and told a reason for, is over: returns the result. */
+/* Ends a future's wait that has a reason, and returns the result. */
 int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 			   int32_t result);
 
@@ -160,7 +161,7 @@ static inline uint64_t weft__op_reason_of(const struct io_uring_sqe *sqe)
 			       sqe->fd);
 }
 
-/* What such a reason says, in words that follow "waits"; as snprintf(). */
+/* Puts such a reason into words that follow "waits"; as snprintf(). */
 int weft__op_describe(uint64_t number, char *ret_text, size_t bytes);
 
 /* Suspends the running task until it is woken, for that long at most.  Neither

@@ -24,7 +24,7 @@ static const char *const words[256] = {
 	[WEFT__OP_SAYS_DRAIN] = "to drain and close",
 };
 
-/* What takes a path, for which the descriptor says little. */
+/* Words for operations that take a path: their descriptor says little. */
 static const char *words_path(unsigned opcode)
 {
 	switch (opcode) {

@@ -86,7 +86,7 @@ bool weft__pool_open(struct weft__pool *pool, struct weft__ring *ring,
 	return !pool->refused;
 }
 
-/* What is received into it now fails. */
+/* From now on every receive into the pool fails. */
 static void pool_wall_up(struct weft__pool *pool)
 {
 	void *at = mmap(pool->memory, memory_bytes(pool), PROT_NONE,

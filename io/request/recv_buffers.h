@@ -11,9 +11,9 @@
  *
  * Invariants
  *   P1  A buffer is in one place: in the ring, in a stream, or returned.
- *   P2  Only the owner writes to the ring.  What others give back waits on a
- *       stack; it is taken whole, so a buffer that comes and goes meanwhile
- *       does no harm.
+ *   P2  Only the owner writes to the ring.  A buffer that others give back
+ *       waits on a stack.  The stack is taken whole, so a buffer that comes and
+ *       goes meanwhile does no harm.
  *
  * Orderings
  *   [pool.returned]  give_back release -> collect acquire: `next`, and that the

@@ -132,7 +132,7 @@ static inline unsigned shard_go(struct weft__worker *worker,
 
 static void enter_own(struct weft__shard *shard)
 {
-	/* What the kernel refuses now stays for the next time. */
+	/* Entries that the kernel refuses now stay for the next time. */
 	weft__ring_turn(&shard->ring); /* mutate: wake */
 }
 

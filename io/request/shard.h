@@ -38,7 +38,7 @@ enum {
 	WEFT__BATCH_MAX = 128, /* completions reaped in a go */
 };
 
-/* What a request's user_data says: who is to know of its completion.
+/* The fields of a request's user_data say which part its completion is for.
  *
  *	63   60 59            32 31       0
  *	[ tag  ][   sequence    ][  index  ]

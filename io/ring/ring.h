@@ -7,19 +7,19 @@
  *
  * liburing sets the ring up and maps it; the rest of liburing assumes one
  * thread and keeps the tail of the entries to itself until it submits.  Here
- * the owner publishes each entry at once, so that another thread can submit it
- * while the owner computes.
+ * the owner publishes each entry immediately, so that another thread can submit
+ * it while the owner computes.
  *
- * Who may call
+ * Threads that may call
  *   R1  Entries are written and published by the owner alone.
  *   R2  Submitting, waiting and reaping are for the holder of the shard's lock
  *       (io/request/shard.h), whichever thread that is.
  *   R3  Cancelling needs no lock but the kernel's own: a parked owner holds the
  *       shard's, and its requests must be cancelled too.
  *
- * What is shared with the kernel goes through liburing's accessors, which order
- * it between our threads too: the tail of the entries is stored with release
- * and loaded with acquire.
+ * Memory that is shared with the kernel is accessed by liburing's accessors,
+ * which order it between our threads too: the tail of the entries is stored
+ * with release and loaded with acquire.
  */
 #ifndef WEFT_IO_RING_RING_H
 #define WEFT_IO_RING_RING_H
@@ -93,7 +93,7 @@ static inline bool weft__ring_held_back(const struct weft__ring *ring)
 }
 
 /* Is it a thread that has submitted requests, and has yet to enter the kernel
- * or be interrupted?  What else is held back there was no room for. */
+ * or be interrupted?  Other completions are held back for want of room. */
 static inline bool weft__ring_awaits_thread(const struct weft__ring *ring)
 {
 	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;

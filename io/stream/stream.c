@@ -229,7 +229,7 @@ static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 	return error;
 }
 
-/* ---- What was received --------------------------------------------------- */
+/* ---- Received bytes ------------------------------------------------------ */
 
 /* The pieces that have come, turned round; only when the reader has none. */
 static bool stream_take(struct weft__stream *stream)
@@ -383,7 +383,7 @@ static void stream_suspend(struct weft__stream *stream, uint64_t max_ns)
 	weft__stream_suspend(stream, waits, stream_reason(stream), max_ns);
 }
 
-/* What was received into a buffer of its own. */
+/* Notes the bytes that were received into the stream's own buffer. */
 static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 {
 	weft__memcheck_received(stream->own, bytes);

@@ -12,39 +12,41 @@
  *	[ newest piece ][ TURN ][ LEFT ][ DRAINS ][ SENDS ][ WAITS ][ ARMED ]
  *
  *	ARMED	the request is the kernel's: it is cleared with its last
- *		completion, and then the request is the reader's to make anew
- *	WAITS	the reader suspends; whoever clears it wakes him
+ *		completion, and then the reader may make the request again
+ *	WAITS	the reader suspends; the reaping worker clears it, and wakes
+ *		the reader
  *	SENDS	`going` is the kernel's, until its completion
  *	DRAINS	the reader suspends until then, perhaps as well; likewise
  *	LEFT	that completion left some of `going`, which is the reader's
- *	TURN	counts the waits: whom to wake is read before the CAS, which
+ *	TURN	counts the waits: the task to wake is read before the CAS, which
  *		must not take the next reader for that one
  *
  * Pieces are buffers of the pool that the request takes from, linked newest
  * first; the reader takes them all, and turns them round.
  *
  * Invariants
- *   M1  Completions of a stream are told to it while the shard's lock is held,
- *       and so in the order in which they came.
- *   M2  Who reaps touches the stream up to the CAS of its word and no longer:
- *       with the last completions told, it may be closed and its memory gone.
+ *   M1  Completions of a stream are reported to it while the shard's lock is
+ *       held, and so in the order in which they came.
+ *   M2  The reaping worker touches the stream up to the CAS of its word and no
+ *       longer: with the last completions reported, the stream may be closed
+ *       and its memory gone.
  *   M3  A request that completes more than once is submitted by the owner of
  *       the ring under the lock (S3).
  *   M4  A request is made when there is none and nothing is left to read; so
  *       all pieces are of one pool, and what is received is in order.
- *   M5  What was put goes from `out` to `going` when the reader has nothing to
- *       read, or `out` is full, and nothing is SENDS nor LEFT: so it is sent in
- *       order.
+ *   M5  Put bytes go from `out` to `going` when the reader has nothing to read,
+ *       or `out` is full, and neither SENDS nor LEFT is set: so they are sent
+ *       in order.
  *
  * Orderings
- *   [stream.told]  CAS of who reaps, release -> the reader's load or CAS,
- *       acquire: the pieces, and what the last completion said.
- *   [stream.waits]  the reader's CAS, release -> that of who reaps, acquire:
- *       whom to wake.
- *   [stream.sent]  store of who reaps, release -> the sender's load,
- *       acquire: the result.  After it he may be gone.
- *   [stream.armed]  the reader's or sender's store, release -> load of who
- *       reaps, acquire: what the request is of.
+ *   [stream.told]  the reaping worker's CAS, release -> the reader's load or
+ *       CAS, acquire: the pieces, and what the last completion said.
+ *   [stream.waits]  the reader's CAS, release -> the reaping worker's, acquire:
+ *       the task to wake.
+ *   [stream.sent]  the reaping worker's store, release -> the sender's load,
+ *       acquire: the result.  After it the sender may be gone.
+ *   [stream.armed]  the reader's or sender's store, release -> the reaping
+ *       worker's load, acquire: what the request is of.
  *   Modelled in tests/model/model_stream.c and model_stream_put.c.
  */
 #ifndef WEFT_IO_STREAM_STREAM_H
@@ -56,7 +58,7 @@
 #include "io/request/recv_buffers.h"
 #include "io/request/shard.h"
 
-/* What the last completion said, of no interest to the reader. */
+/* The last completion said nothing of interest to the reader. */
 #define WEFT__STREAM_SAID_NOTHING (-EINTR)
 
 #define WEFT__STREAM_ARMED ((uint64_t)1 << 0)

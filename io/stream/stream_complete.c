@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: what becomes of their completions, with the shard's lock held.
+ * Stream completions - called by the worker that reaps, with the shard's lock
+ * held.
+ *
+ * The user_data says what has completed: a send that a task waits
+ * for (weft__sending_complete), the send of the put bytes, or the receive.  The
+ * last two change the stream's word by a CAS, after which the reaping worker
+ * touches the stream no more (M2), and return the task to wake, or 0.
+ *
+ * A receive also counts: a stream whose pieces do not suit their pool, or whose
+ * reader leaves too many of them, has its request cancelled.
  */
 #include "io/os/memcheck.h"
 #include "io/request/upcalls.h"
@@ -11,7 +20,7 @@ enum {
 	STREAK_SMALL = 64, /* large ones that small would hold: vice versa */
 };
 
-/* So many pieces that nobody reads, and the kernel is to keep the rest. */
+/* With this many unread pieces the kernel is to keep the rest. */
 static const uint32_t held_max[WEFT__POOLS] = { 64, 8 };
 
 /* Is the stream better off with pieces of the other kind? */
@@ -70,8 +79,8 @@ static uint32_t stream_receive(struct weft__stream *stream,
 	return piece + 1;
 }
 
-/* The last that who reaps does with the stream (M2).  Returns whom to wake, or
- * 0. */
+/* The last step of the reaping worker with the stream (M2).  Returns the task
+ * to wake, or 0. */
 static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 			    bool last)
 {
@@ -117,8 +126,8 @@ static uint64_t stream_received(struct weft__stream *stream,
 	return stream_tell(stream, newest, last);
 }
 
-/* What was put is sent; if not all of it, whoever waits for whatever of the
- * stream is to see to the rest. */
+/* The send of the put bytes has ended.  If not all of them were sent, a task
+ * that waits for anything of the stream is to see to the rest. */
 static uint64_t stream_sent(struct weft__send_buffers *outs,
 			    struct weft__stream *stream, int32_t result)
 {

@@ -182,7 +182,8 @@ static void put_cancel(struct weft__stream *stream)
 	}
 }
 
-/* What is not the kernel's any more: as much of it as there is room for. */
+/* Sends a buffer that is no longer the kernel's, as far as there is room.  True
+ * if nothing of it is left. */
 static bool put_rest(struct weft__stream *stream,
 		     struct weft__send_buffer **out)
 {
@@ -196,7 +197,7 @@ static bool put_rest(struct weft__stream *stream,
 	return n == (ssize_t)(rest->bytes - rest->at);
 }
 
-/* Who is interrupted does not wait, but sends what can be sent at once. */
+/* An interrupted task does not wait, but sends what it can immediately. */
 static bool put_last(struct weft__stream *stream)
 {
 	put_cancel(stream); /* mutate: wake */
@@ -253,8 +254,8 @@ static int put_make_room(struct weft__stream *stream, size_t bytes)
 	return stream->out != NULL;
 }
 
-/* What a buffer is too short for, or there is none.  An error that ends it ends
- * all that is put. */
+/* Writes bytes for which a buffer is too short, or for which there is none.  An
+ * error that ends it ends all that is put. */
 static int put_through(struct weft_stream *stream, const void *buf,
 		       size_t bytes)
 {

@@ -111,12 +111,12 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	return send_wait(stream, buf, bytes, tries);
 }
 
-/* What this task has put goes out first.  more: what follows may go with it. */
+/* Sends first what this task has put.  more: what follows may go with it. */
 static int send_put(struct weft__stream *stream, bool more)
 {
 	struct weft__task *task = weft__running(weft__worker_self());
 
-	/* relaxed: who put, finds itself. */
+	/* relaxed: the task that has put finds itself. */
 	if (!task ||
 	    weft__load(&stream->putter, relaxed) != weft__running_id(task))
 		return 0;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Probe - tries what the running kernel can do; see the header.
+ *
+ * Each probe makes descriptors (and for the second one a ring) of its own, does
+ * the operation once, looks at the result, and closes them.  A probe that
+ * cannot be made answers false.  Only the second result is kept, for the
+ * process.
+ */
 #include "io/ring/uring/probe.h"
 
 #include <fcntl.h>
@@ -30,10 +38,11 @@ bool weft__probe_has_nosignal(void)
 /* ---- Ends ---------------------------------------------------------------- */
 
 /*
- * From Linux 6.17 until 7.0 (commit a68ed2df7213) who was woken twice before it
- * looked received what had come, and did not look again.  With DEFER_TASKRUN it
- * looks when it is waited for, and not before; so here it is woken twice.  Its
- * buffer is not filled: from a full one some kernels go on to the next.
+ * From Linux 6.17 until 7.0 (commit a68ed2df7213) a receive that was woken
+ * twice before it looked took what had come, and did not look again.  With
+ * DEFER_TASKRUN it looks when a thread waits for it, and not before; so here it
+ * is woken twice.  Its buffer is not filled: from a full one some kernels go on
+ * to the next.
  */
 enum { BUFFERS = 2, BUFFER_BYTES = 64, BUFFERS_AT = 1024 };
 

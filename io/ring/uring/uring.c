@@ -31,9 +31,9 @@
 #define IORING_ENTER_NO_IOWAIT (1u << 7)
 #endif
 
-/* Completions may be so many times as many as entries: a thousand connections
- * may each have something at once.  What there is no room for costs the kernel
- * an allocation each, and ends requests that would go on. */
+/* The factor by which the room for completions exceeds the entries: a thousand
+ * connections may each have something at the same time.  A completion without
+ * room costs the kernel an allocation, and ends a request that would go on. */
 enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_MIN = 2 };
 
 #define FEATURES_NEEDED                                          \
@@ -41,8 +41,8 @@ enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_MIN = 2 };
 	 IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_FAST_POLL |     \
 	 IORING_FEAT_CQE_SKIP)
 
-/* What to do without when the kernel does not know it (EINVAL), in order; the
- * first are for one thread alone. */
+/* The sets of flags to try, in order, as long as the kernel does not know one
+ * (EINVAL); the first are for one thread alone. */
 static const unsigned flag_sets[] = {
 	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 		IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
@@ -183,9 +183,9 @@ void weft__ring_close(struct weft__ring *ring)
 
 /* ---- Entering --------------------------------------------------------- */
 
-/* What a ring may answer, and not be broken: -EBADR, for one, would be that it
- * has lost completions for want of memory.  A thread's first request may lack
- * it too, and is then made again. */
+/* Checks that the ring is not broken, which any other answer would mean:
+ * -EBADR, for one, that it has lost completions for want of memory.  A thread's
+ * first request may lack memory too, and is then made again. */
 static int ring_answer(int r)
 {
 	if (r == -ENOMEM)
