@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runtime - making one with its workers, without threads, and freeing it.
+ * Runtime - makes a runtime with its workers, but without threads, and frees
+ * it.
+ *
+ * The options are checked first, and defaults stand for those that are 0.  Then
+ * come the root scope, the stacks, the tasks and the workers, and at last the
+ * driver is opened.  The memory is zero at first, so weft__runtime_free() also
+ * frees a runtime of which only a part was made.
  */
 #include "runtime/sched/runtime.h"
 

@@ -11,8 +11,8 @@
 #include "runtime/sched/task_hold.h"
 #include "runtime/sched/task_pool.h"
 
-/* What the tasks of a group do.  For WAITS, what_of() adds what they wait
- * for. */
+/* The states of the tasks of a group.  For WAITS, what_of() adds what they
+ * wait for. */
 enum { RUNS, READY, UNBEGUN, JOINS, WAITS };
 
 /* How often the copy of a ready task is tried. */

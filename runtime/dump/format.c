@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Format - words for objects, times, tasks and waits; see the header. */
+/*
+ * Format - words for objects, times, tasks and waits; see the header.
+ *
+ * Each function adds its words to the end of a text of fixed size, which is cut
+ * off when it is full.  Names of functions and variables come from the
+ * unwinder's symbols; without a symbol the address stands instead.  A wait is
+ * described by its reason: an object (with its state and its owner), a time,
+ * the tasks of a scope, a task to join, or the driver's own words.
+ */
 #include "runtime/dump/format.h"
 
 #include <stdarg.h>

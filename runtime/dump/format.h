@@ -10,7 +10,7 @@
 
 enum { WEFT__FORMAT_BYTES = 1024 };
 
-/* What the texts refer to. */
+/* The runtime, symbols and time that the texts refer to. */
 struct weft__format_context {
 	struct weft_runtime *runtime;
 	struct weft__unwinder *unwinder; /* or NULL */

@@ -93,7 +93,8 @@ enum weft__doing {
 	WEFT__DOING_SILENT,  /* does not answer */
 };
 
-/* What the worker does; if it runs a task, also the task's id and snapshot. */
+/* Returns what the worker does; if it runs a task, also the task's id and
+ * snapshot. */
 enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 				       uint64_t *ret_id,
 				       struct weft__snapshot *ret_snapshot);

@@ -16,7 +16,7 @@
 
 enum { PLACES_FIRST = 1024, STACK_MAX = 8 };
 
-/* What is known of an address in the code; in the hash table `slots`. */
+/* The facts known of an address in the code; in the hash table `slots`. */
 struct place {
 	uint64_t pc;
 	Dwarf_Frame *frame; /* how to step from here; or NULL */

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Await - what all waits of futures share: deadlines, interruption, turns.
+ * Await - the part that all waits of futures share: deadlines, interruption,
+ * turns.
+ *
+ * A future has no stack to wait on: it returns WEFT_PENDING and is polled
+ * again.  task->awaits says what it awaits, so that the next poll goes on with
+ * the same wait; another await before that has ended is an error that aborts.
+ * The alarm of the future's room makes it be polled at its deadline.  A future
+ * that has used up its budget of ready operations is polled again in its next
+ * turn, and begins its wait then (WEFT__AWAITS_LATER).
  */
 #include "runtime/future/future.h"
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* What is left of the count. */
+/* The rest of the count. */
 uint64_t weft__count_left(const void *count);
 
 /* The writer, as weft__owner_of() has it, 0: none; and the number of

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Count and barrier - waiters go on when a number is reached.
+ * Wait group and barrier - waiters go on when a number is reached.
+ *
+ * Both are a lock, a number and a list of waiters, all in the public struct.  A
+ * wait group wakes its waiters when its count falls to 0.  A barrier wakes them
+ * when its last party comes, and begins again; a waiter that is interrupted
+ * before that leaves the list and is no longer counted.
  */
 #include <weft/sync.h>
 
