@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-
-/* Wheel - see the header for the model and the invariants W1 to W6. */
+/*
+ * Wheel - see the header for the model and the invariants W1 to W6.
+ *
+ * The first part computes where a timer belongs: from its tick and the wheel's
+ * tick the level and the slot.  Arming and cancelling link and unlink a timer,
+ * and keep the bitmaps of slots and levels.  An advance moves the tick from one
+ * slot with work to the next: it expires a slot of level 0, or cascades a slot
+ * of a higher level; at its end it moves some timers of crowded slots ahead.
+ */
 
 #include "timer/wheel.h"
 

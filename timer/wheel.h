@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEFT_TIMER_WHEEL_H
-#define WEFT_TIMER_WHEEL_H
-
 /*
  * Wheel - a hierarchical timing wheel: arm and cancel in O(1), no allocation.
  *
@@ -62,6 +59,8 @@
  *   - A cascade in pieces when time reaches the slot: no stall for the caller,
  *     but one for all timers of the slot.
  */
+#ifndef WEFT_TIMER_WHEEL_H
+#define WEFT_TIMER_WHEEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
