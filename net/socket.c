@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Socket - makes stream sockets that listen or are connected; see the header.
+ * Socket - makes stream sockets that listen or are connected, and reads the
+ * addresses of their two ends.
+ *
+ * A call checks the options, opens the socket, sets what all families have in
+ * common, and calls the family's `set` for the rest; then it binds and listens,
+ * or connects.  If a step fails the socket is closed.  Only connecting suspends
+ * the task.
  */
 #include "net/socket.h"
 
