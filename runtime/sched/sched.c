@@ -275,7 +275,8 @@ static struct weft__task *look_elsewhere(struct weft__worker *worker)
 		return search(worker);
 	/* Under a worker limit one that counts as searching may have no
 	 * processor. */
-	if (!worker->limit.gives_way && weft__worker_limit_limits(worker->runtime))
+	if (!worker->limit.gives_way &&
+	    weft__worker_limit_limits(worker->runtime))
 		return weft__take_injected(worker);
 	return NULL;
 }

@@ -168,7 +168,8 @@ struct weft__task {
 
 _Static_assert(sizeof(struct weft__task) == 192, "a record is three lines");
 
-/* What a future waits for; smaller numbers than the class of any stack. */
+/* The kinds of what a future waits for; all are less than the class of any
+ * stack. */
 enum weft__awaits {
 	WEFT__AWAITS_BEGIN, /* it never ran */
 	WEFT__AWAITS_NOTHING,

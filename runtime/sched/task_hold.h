@@ -23,8 +23,9 @@
  *
  * Orderings
  *   [task.hold]  the park's RMW release -> hold RMW acquire: the stack, and the
- *       reason.  What the holder reads is not written before the task runs
- *       again, which comes after the release of weft__task_park(): [task.wake].
+ *       reason.  The words that the holder reads are not written before the
+ *       task runs again, which comes after the release of weft__task_park():
+ *       [task.wake].
  */
 #ifndef WEFT_RUNTIME_SCHED_TASK_HOLD_H
 #define WEFT_RUNTIME_SCHED_TASK_HOLD_H

@@ -129,7 +129,7 @@ static inline bool weft__wait_claim(struct weft__wait *wait)
 {
 	uint32_t open = WEFT__WAIT_OPEN;
 
-	/* relaxed: only one caller wins.  What it does then is passed on by the
+	/* relaxed: only one caller wins.  Its later writes are passed on by the
 	 * grant, and by the locks of the objects. */
 	return weft__cas(&wait->word, &open, (uint32_t)WEFT__WAIT_CLAIMED,
 			 relaxed);

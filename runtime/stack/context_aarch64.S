@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The switch on aarch64.  The layout of a waiting context's stack:
+ * The switch on aarch64, a function (context.h), and the bottom frame of tasks.
+ *
+ * weft__context_jump() saves the registers that a callee keeps, and fpcr, on
+ * the stack that is left, and stores its stack pointer.  It loads those of the
+ * other context, and returns there.  It writes fpcr only if the two differ.
+ *
+ * The stack of a context that waits holds, from its stack pointer:
  *
  *	sp + 0	 x19 x20 ... x29 x30 (12 registers)
  *	sp + 96	 d8 ... d15

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* What a waiter is granted. */
+/* The grant of a waiter. */
 enum { PLACE, REFUSAL };
 
 /* Whether the task is in the scope, or below it.  The scopes and tasks above

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending files: which bytes arrive, which way they are sent, and that no
- * thread waits.
+ * Sending files: what arrives, which way it goes, and that no thread waits.
+ *
+ * This file defines sendfile(2) in the place of the C library: it counts the
+ * calls, expects a socket that does not block and, where pages can be counted,
+ * that they are in the cache, and fails when a test wants it to.  Most tests
+ * send a file of a megabyte over socket pairs or TCP connections, which block
+ * or do not, and have less room than the file needs; the bytes that a receiver
+ * gets are compared with those of the file.
  */
 #include <signal.h>
 #include <sys/ioctl.h>

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Socket addresses, there and back: what the kernel makes of them, and random
- * addresses.
+ * ones.
+ *
+ * An address is bound to a socket, and the kernel's answer must be the same
+ * address.  After that, random texts and random socket addresses: each that is
+ * taken must come back the same from its text, and none may crash.  The random
+ * numbers come from a seed, which WEFT_TEST_SEED sets, so that a run can be
+ * repeated.
  */
 #include "tests/support/net_addr_kit.h"
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TCP: listening and connecting by address text, options, and errors.
+ * TCP: listening and connecting by text, options, refusals.
+ *
+ * All connections are on the loopback interface.  This file defines socket(2)
+ * in the place of the C library, to play a kernel without IPv6.  A listener
+ * whose backlog is full drops what comes, so that a connect waits as long as
+ * a test needs.  The last tests use connections: many clients, resets, one half
+ * closed, and the hint that a receive leaves for the next one.
  */
 #include <netinet/tcp.h>
 

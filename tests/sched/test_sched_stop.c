@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/stop: how a runtime ends its tasks and threads (ledger L20).
+ * Suite sched/stop: how a runtime ends (ledger L20).  Tasks that wait are
+ * cancelled, nothing comes in any more, and tasks that go on are given up.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -25,7 +25,7 @@ enum guard {
 	WITHIN_SHIELD, /* a shield inside a block whose deadline comes */
 };
 
-/* What happens to the call.  All acts of one moment are done before another
+/* The acts on the call.  All acts of one moment are done before another
  * task runs. */
 enum act {
 	NOTHING,

@@ -11,7 +11,7 @@
 
 #include "tests/support/chan_threads.h"
 
-/* What the task waits for before the runtime ends. */
+/* The task waits for one of these before the runtime ends. */
 enum last { LAST_RECV, LAST_SEND, LAST_CLOSE, LAST_SELECT, LASTS };
 
 struct order {

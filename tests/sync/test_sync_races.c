@@ -3,7 +3,7 @@
  * Suite sync/races: a thread lets a task go on at the very moment at which the
  * task is cancelled, or at which its runtime ends.
  *
- * What is granted once is taken once, or stays with the object.
+ * A grant is taken once, or stays with the object.
  *
  * With WEFT_TEST_LONG in the environment there are more rounds.
  */
@@ -57,7 +57,7 @@ static void linger(int64_t turns)
 		__asm__ volatile("" ::: "memory");
 }
 
-/* ---- What a task waits for, and a thread grants ------------------------ */
+/* ---- A task waits, and a thread grants --------------------------------- */
 
 static struct weft_mutex mutex;
 static struct weft_rwlock rwlock;

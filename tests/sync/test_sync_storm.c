@@ -2,11 +2,11 @@
 /*
  * Suite sync/storm: many tasks use one object for a while.
  *
- * Some give up at random, by deadlines and cancellations, others do not.  What
- * must hold: no two tasks hold the same thing, tasks that do not give up are
- * served in the end, and after that all is free again.  A grant that is lost on
- * a task that gave up leaves another one waiting: that is a deadlock, which is
- * reported.
+ * Some give up at random, by deadlines and cancellations, others do not.  These
+ * claims must hold: no two tasks hold the same thing, tasks that do not give up
+ * are served in the end, and after that all is free again.  A grant that is
+ * lost on a task that gave up leaves another one waiting: that is a deadlock,
+ * which is reported.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

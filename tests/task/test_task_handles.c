@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite runtime/handles: what threads outside a runtime can do with its tasks
- * (ledger V60).
+ * Suite task/handles: what threads that are none of a runtime's own may do
+ * with its tasks (ledger V60).
+ *
+ * A thread submits a task and gets a handle.  The tests use each handle once,
+ * twice, too late and in the wrong place, and look at the error.
  */
 #include <pthread.h>
 

@@ -55,7 +55,7 @@ SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
 
 @dataclasses.dataclass(frozen=True)
 class Brief:
-    """What an everyday run leaves out of a stage."""
+    """The tests that an everyday run leaves out of a stage."""
     only: frozenset = frozenset()     # suites: a test must be in one of them
     without: frozenset = frozenset()  # suites: it must be in none of them
     env: dict = dataclasses.field(default_factory=dict)
