@@ -448,7 +448,7 @@ static unsigned uring_help(struct weft__worker *worker,
 
 /* ---- Parking ---------------------------------------------------------- */
 
-/* The poll of the eventfd is multishot: it is submitted with its entry (S3),
+/* The poll of the eventfd is multishot: it is submitted with its entry (SH3),
  * for its completions come through the thread that submitted it. */
 static void shard_arm_wake(struct weft__shard *shard)
 {

@@ -5,10 +5,10 @@
  * Every input (parse, from_sockaddr) ends in one canonical form, so that equal
  * addresses have equal bytes, except for the flow label of IPv6:
  *
- *   I1  The length is exact for the family: that of sockaddr_in, that of
+ *   ADDR1  The length is exact for the family: that of sockaddr_in, that of
  *       sockaddr_in6, or for Unix as unix_bytes() says.
- *   I2  All bytes of storage that do not belong to the address are zero.
- *   I3  So a Unix path of the full 108 bytes, which has no NUL within its
+ *   ADDR2  All bytes of storage that do not belong to the address are zero.
+ *   ADDR3  So a Unix path of the full 108 bytes, which has no NUL within its
  *       length, still has one behind it.
  *
  * Typed addresses are built separately and copied by memcpy: storage may not be
@@ -45,7 +45,7 @@ static_assert(sizeof("unix:") + ESCAPE_BYTES * UNIX_PATH_BYTES_MAX <=
 static_assert(sizeof("[%4294967295]:65535") + INET6_ADDRSTRLEN <=
 		      WEFT_ADDR_TEXT_BYTES,
 	      "an IPv6 address fits");
-/* I3 needs one byte behind it. */
+/* ADDR3 needs one byte behind it. */
 static_assert(sizeof(struct sockaddr_un) < sizeof(struct sockaddr_storage),
 	      "a Unix address and a NUL fit");
 
@@ -528,7 +528,7 @@ bool weft_addr_equal(const struct weft_addr *a, const struct weft_addr *b)
 		return false;
 	if (weft_addr_family(a) == AF_INET6)
 		return in6_equal(a, b);
-	/* By I1 and I2 equal addresses have equal bytes. */
+	/* By ADDR1 and ADDR2 equal addresses have equal bytes. */
 	return a->bytes == b->bytes &&
 	       memcmp(&a->storage, &b->storage, sizeof(a->storage)) == 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Timer shards - see the header for the model and the invariants A1 to A4. */
+/* Timer shards - see the header for the model and the invariants TS1 to TS4. */
 
 #include "timer/timer_shard.h"
 

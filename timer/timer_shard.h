@@ -22,20 +22,20 @@
  * dropped.
  *
  * Invariants
- *   A1  When the lock of shard i is free, next[i] is not after the time at
+ *   TS1  When the lock of shard i is free, next[i] is not after the time at
  *       which the wheel must turn for its first alarm.  It may be too early,
  *       because of disarmed alarms: worker 0 then corrects it before it sleeps.
- *   A2  Other workers touch an alarm only under its shard's lock, and not after
- *       its `fired` was set.  disarm() returns after it has held the lock or
- *       has seen `fired`, so the caller may then reuse the alarm.
- *   A3  Worker 0 does not sleep past an alarm.  A task that arms an alarm due
+ *   TS2  Other workers touch an alarm only under its shard's lock, and not
+ *       after its `fired` was set.  disarm() returns after it has held the lock
+ *       or has seen `fired`, so the caller may then reuse the alarm.
+ *   TS3  Worker 0 does not sleep past an alarm.  A task that arms an alarm due
  *       before all others in its shard publishes next[i] and then reads
  *       sleep_until; worker 0 publishes sleep_until and then reads every
  *       next[i].  At least one sees the other's store: worker 0 shortens its
  *       sleep, or is woken.  It never sleeps past the sleep_until that it has
  *       published, even if the alarm behind that has been disarmed by then: a
  *       task that arms another alarm relies on it.
- *   A4  Alarms that a turn leaves because it has reached its limit stay due:
+ *   TS4  Alarms that a turn leaves because it has reached its limit stay due:
  *       next[i] is not after now.
  *
  * Orderings
@@ -69,7 +69,7 @@ struct weft__timer_shard {
 };
 
 struct weft__timer_shards {
-	/* Worker 0 sleeps until then; 0: it does not sleep.  See A3. */
+	/* Worker 0 sleeps until then; 0: it does not sleep.  See TS3. */
 	weft__atomic(uint64_t) sleep_until WEFT__APART;
 	/* Where the next turn begins, so that no shard is always the last. */
 	weft__atomic(uint32_t) turn WEFT__APART;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wheel - see the header for the model and the invariants W1 to W6.
+ * Wheel - see the header for the model and the invariants WH1 to WH6.
  *
  * The first part computes where a timer belongs: from its tick and the wheel's
  * tick the level and the slot.  Arming and cancelling link and unlink a timer,
@@ -103,7 +103,7 @@ static inline unsigned first_slot(const struct weft__wheel *wheel,
 	here = map[half] >> bit;
 	if (here != 0)
 		return (unsigned)__builtin_ctzll(here);
-	/* W3: not in the lap of now, so in the next. */
+	/* WH3: not in the lap of now, so in the next. */
 	return 64u - bit + (unsigned)__builtin_ctzll(map[1u - half]);
 }
 
@@ -358,7 +358,7 @@ static unsigned wheel_run(struct weft__wheel *wheel, uint64_t now, unsigned max,
 			break;
 		if (count == max || moves == 0)
 			return count;
-		/* W5: nothing before this tick was passed over. */
+		/* WH5: nothing before this tick was passed over. */
 		assert(must >= wheel->tick);
 		if (must <= expires) {
 			wheel->tick = must;

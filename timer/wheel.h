@@ -34,14 +34,14 @@
  * is "never") gets tick 2^48: it is in a list that no advance reads.
  *
  * Invariants
- *   W1  A bit of occupied[] is set if and only if its slot has a timer.
- *   W2  An armed timer is in the slot that weft__wheel_arm() would choose for
+ *   WH1  A bit of occupied[] is set if and only if its slot has a timer.
+ *   WH2  An armed timer is in the slot that weft__wheel_arm() would choose for
  *       it now, or in one of a higher level whose preceding slot has begun.
- *   W3  A ring holds nothing beyond the lap of now and the next: the first
+ *   WH3  A ring holds nothing beyond the lap of now and the next: the first
  *       occupied slot of a level is the first bit of its bitmap from now on.
- *   W4  *timer->link == timer for every armed timer; link is NULL for others.
- *   W5  The tick never goes back, nor past an occupied slot's first tick.
- *   W6  A bit of levels is set if and only if its level has a timer.
+ *   WH4  *timer->link == timer for every armed timer; link is NULL for others.
+ *   WH5  The tick never goes back, nor past an occupied slot's first tick.
+ *   WH6  A bit of levels is set if and only if its level has a timer.
  *
  * Concurrency: none.  The caller owns the wheel and its timers, or locks.
  *
@@ -150,7 +150,7 @@ unsigned weft__wheel_advance(struct weft__wheel *wheel, uint64_t now_ns,
  */
 uint64_t weft__wheel_next_ns(const struct weft__wheel *wheel);
 
-/* Aborts, in every build, if W1 to W6 do not hold.  Visits every timer. */
+/* Aborts, in every build, if WH1 to WH6 do not hold.  Visits every timer. */
 void weft__wheel_check(const struct weft__wheel *wheel);
 
 #endif

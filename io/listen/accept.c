@@ -54,7 +54,7 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 }
 
 /* Takes a connection, or begins to wait.  BEGUN_*, or -EBADF, -ENOMEM, -EAGAIN:
- * the kernel is about to close what had the number (D3). */
+ * the kernel is about to close what had the number (FD3). */
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {

@@ -65,11 +65,12 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
 	used = !entry->closing && !entry->listener;
-	/* The kernel is about to close what had the number (D3): the request
+	/* The kernel is about to close what had the number (FD3): the request
 	 * would outlive the close, and never end. */
 	if (entry->going) /* mutate: recheck=false */
 		used = false;
-	/* Under the lock: a close that begins later finds the listener (A4). */
+	/* Under the lock: a close that begins later finds the listener (ACC4).
+	 * */
 	if (used && !weft__syscall_is_open(fd)) { /* mutate: recheck=false */
 		used = false;
 		r = -EBADF;

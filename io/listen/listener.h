@@ -16,16 +16,16 @@
  * waiting task keeps that time.
  *
  * Invariants
- *   A1  Everything is under the lock of the descriptor's entry, where nothing
+ *   ACC1  Everything is under the lock of the descriptor's entry, where nothing
  *       is woken, armed or closed: what is to be done is noted, and done after.
- *   A2  The listener is freed by the task that closes the descriptor, when it
+ *   ACC2  The listener is freed by the task that closes the descriptor, when it
  *       is IDLE and nobody waits.  After the lock was dropped it may be gone;
  *       what is to be done then names it by its number.
- *   A3  Of two workers that reap one ring the second may be the first to look
+ *   ACC3  Of two workers that reap one ring the second may be the first to look
  *       at what it took, so the last completion can overtake others.  Those
  *       then meet no listener, or another number, and their connections are
  *       closed: perhaps just after the listener's weft_close() has returned.
- *   A4  A listener is made only while its descriptor is open, and is freed by
+ *   ACC4  A listener is made only while its descriptor is open, and is freed by
  *       the close of it.  A request outlives the call that armed it, and may
  *       stay in the ring until the tick ends: armed at a number that is not
  *       open it would accept for the descriptor that gets the number next.
@@ -59,7 +59,7 @@ struct weft__listener {
 	bool starved;
 };
 
-/* The actions to take once the entry's lock is dropped (A1). */
+/* The actions to take once the entry's lock is dropped (ACC1). */
 struct weft__multishot_accept {
 	struct weft__fd *entry;
 	int fd;

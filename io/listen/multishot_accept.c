@@ -10,7 +10,7 @@
  * of descriptors or memory makes the listener starved.
  *
  * Under the entry's lock a function only notes its actions in a
- * struct weft__multishot_accept (A1).  weft__multishot_accept_do() takes them
+ * struct weft__multishot_accept (ACC1).  weft__multishot_accept_do() takes them
  * after the lock is dropped: it closes, submits, cancels and wakes.
  */
 #include <errno.h>
@@ -40,7 +40,7 @@ void weft__multishot_accept_want(struct weft__worker *here,
 	incoming->arm = true;
 }
 
-/* Submits it under the shard's lock, so that no helper meets it (S3). */
+/* Submits it under the shard's lock, so that no helper meets it (SH3). */
 static bool multishot_accept_submit(struct weft__shard *shard,
 			    const struct weft__multishot_accept *incoming)
 {
@@ -261,7 +261,7 @@ unsigned weft__multishot_accept_complete(struct weft__worker *here,
 					       completion->user_data)) {
 		completed(here, entry->listener, completion, &incoming);
 	} else {
-		/* Overtaken by the last one; see A3. */
+		/* Overtaken by the last one; see ACC3. */
 		incoming.close_fd = completion->result;
 	}
 	weft__lock_drop(&entry->lock);

@@ -97,7 +97,7 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 }
 
 /* Nothing is in flight: the entry is made blank, and the number goes.  From now
- * on it may be somebody else's (D2).  False: something is. */
+ * on it may be somebody else's (FD2).  False: something is. */
 static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 {
 	struct weft__listener *listener;
@@ -181,7 +181,7 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 	return 0;
 }
 
-/* The kernel has closed it: whose request came meanwhile begins anew (D3).
+/* The kernel has closed it: whose request came meanwhile begins anew (FD3).
  * Some may be on what was closed, and keep it open until they have ended. */
 static void close_gone(struct weft__fd *entry)
 {

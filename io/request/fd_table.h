@@ -11,18 +11,19 @@
  * zero.
  *
  * Invariants
- *   D1  A task is in the list exactly while its operation is in flight: it is
+ *   FD1  A task is in the list exactly while its operation is in flight: it is
  *       linked under the lock together with the publication of its request, and
  *       unlinked by the worker that reaps the completion.  So a closer that
  *       holds the lock can find every request of the list in a ring, and no
  *       task has to run for the list to become empty.
- *   D2  While `closing` no task is linked.  It is cleared before the kernel
+ *   FD2  While `closing` no task is linked.  It is cleared before the kernel
  *       closes the descriptor, for from then on the number may belong to
  *       another descriptor.
- *   D3  An operation that is linked from then until the kernel is known to have
- *       closed the descriptor (`going`) is marked as late: it may be on the one
- *       that was closed, or on the one that has the number now.  Afterwards it
- *       is cancelled and begun again, and so the kernel says which.
+ *   FD3  An operation that is linked from then until the kernel is known to
+ *       have closed the descriptor (`going`) is marked as late: it may be on
+ *       the one that was closed, or on the one that has the number now.
+ *       Afterwards it is cancelled and begun again, and so the kernel says
+ *       which.
  */
 #ifndef WEFT_IO_REQUEST_FD_TABLE_H
 #define WEFT_IO_REQUEST_FD_TABLE_H

@@ -28,7 +28,7 @@ struct io_uring_sqe *weft__op_entry(void)
 	return slot;
 }
 
-/* Publishes the request, and makes it known to closers; see D1. */
+/* Publishes the request, and makes it known to closers; see FD1. */
 static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 		      struct weft__task *task)
 {
@@ -117,7 +117,7 @@ static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 }
 
 /* The wait was interrupted.  The completion still comes, and is waited for
- * (O1). */
+ * (OP1). */
 static __attribute__((noinline)) struct weft__worker *
 op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 	  uint64_t reason)

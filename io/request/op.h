@@ -12,14 +12,14 @@
  *	IDLE ----------------> PENDING ----------------> IDLE, with a result
  *
  * Invariants
- *   O1  A call returns only after the last completion of what it asked for,
+ *   OP1  A call returns only after the last completion of what it asked for,
  *       however it was interrupted: the kernel may write to the caller's memory
  *       until then.  Success wins over the interruption.
- *   O2  A completion names the record and the sequence.  One that meets another
- *       sequence, or no PENDING, is stale: it is counted and dropped.
- *   O3  While PENDING the task cannot end, so its generation holds still; after
- *       the end was stored nothing of the task is touched but by a wake, which
- *       names the generation.
+ *   OP2  A completion names the record and the sequence.  One that meets
+ *       another sequence, or no PENDING, is stale: it is counted and dropped.
+ *   OP3  While PENDING the task cannot end, so its generation holds still;
+ *       after the end was stored nothing of the task is touched but by a wake,
+ *       which names the generation.
  *
  * Orderings
  *   [op.begin]  begin release -> complete acquire: fd and shard of its record.
@@ -54,7 +54,7 @@ enum {
  * */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
-	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (D3) */
+	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (FD3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to be begun anew */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received at once */
 	WEFT__OP_PAUSES = 1 << 4, /* a future keeps a listener's time */

@@ -10,8 +10,8 @@
  * the kernel finds none left.
  *
  * Invariants
- *   P1  A buffer is in one place: in the ring, in a stream, or returned.
- *   P2  Only the owner writes to the ring.  A buffer that others give back
+ *   BUF1  A buffer is in one place: in the ring, in a stream, or returned.
+ *   BUF2  Only the owner writes to the ring.  A buffer that others give back
  *       waits on a stack.  The stack is taken whole, so a buffer that comes and
  *       goes meanwhile does no harm.
  *

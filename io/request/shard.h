@@ -9,14 +9,14 @@
  *	                request
  *
  * Invariants
- *   S1  Completions are copied out under the lock in a bounded batch, and tasks
- *       made ready after it was dropped.
- *   S2  A worker takes its own lock before it announces that it parks, and
+ *   SH1  Completions are copied out under the lock in a bounded batch, and
+ *       tasks made ready after it was dropped.
+ *   SH2  A worker takes its own lock before it announces that it parks, and
  *       holds it through the wait.  Otherwise a helper could eat its wake-up.
- *   S3  A request that completes more than once (multishot) is submitted by the
- *       owner under the lock, with its entry, or not at all; helpers never meet
- *       one.  Where there are none it goes with the rest.
- *   S4  `wake_armed` is cleared under the lock by whoever reaps the end of the
+ *   SH3  A request that completes more than once (multishot) is submitted by
+ *       the owner under the lock, with its entry, or not at all; helpers never
+ *       meet one.  Where there are none it goes with the rest.
+ *   SH4  `wake_armed` is cleared under the lock by whoever reaps the end of the
  *       poll of wake_fd, so the owner that parks under the lock sees it.
  *   Modelled in tests/model/model_driver.c.
  */
@@ -126,8 +126,8 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 unsigned weft__shard_help(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
-/* Lock held: copies completions into the batch of `worker`; see S4.  Streams
- * are told of theirs at once (M1 in stream.h), and what is left of those is
+/* Lock held: copies completions into the batch of `worker`; see SH4.  Streams
+ * are told of theirs at once (STR1 in stream.h), and what is left of those is
  * whom to wake: see weft__stream_wake(). */
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard);
@@ -146,7 +146,7 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
 
 /* Owner only, lock held: submits that entry.  False: the kernel does not take
- * it now; it is no entry any more, so that no helper submits it (S3).  Where
+ * it now; it is no entry any more, so that no helper submits it (SH3).  Where
  * there is no helper it is submitted with the rest of the tick's. */
 bool weft__shard_submit(struct weft__shard *shard);
 

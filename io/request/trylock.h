@@ -13,16 +13,16 @@
  * lock, and looks once more.
  *
  * Invariants
- *   L1  At most one thread holds the lock: the one whose CAS set HELD.
- *   L2  After a refused try somebody looks at the shard who sees all that the
- *       refused one wrote before: the holder, whose drop returned AGAIN, or
+ *   LOCK1  At most one thread holds the lock: the one whose CAS set HELD.
+ *   LOCK2  After a refused try somebody looks at the shard who sees all that
+ *       the refused one wrote before: the holder, whose drop returned AGAIN, or
  *       whoever keeps that one from taking the lock once more, and so on.
- *   L3  A refused try is a read-modify-write even if AGAIN is set already.  One
- *       that merely looked could have its writes missed by the holder.
+ *   LOCK3  A refused try is a read-modify-write even if AGAIN is set already.
+ *       One that merely looked could have its writes missed by the holder.
  *
  * Orderings
  *   [trylock.pass]  drop release -> try acquire: what one holder did to the
- *       ring, the next sees; and refused try release -> drop acquire: L2.
+ *       ring, the next sees; and refused try release -> drop acquire: LOCK2.
  *   Modelled in tests/model/model_trylock.c.
  */
 #ifndef WEFT_IO_REQUEST_TRYLOCK_H

@@ -11,11 +11,11 @@
  * it while the owner computes.
  *
  * Threads that may call
- *   R1  Entries are written and published by the owner alone.
- *   R2  Submitting, waiting and reaping are for the holder of the shard's lock
- *       (io/request/shard.h), whichever thread that is.
- *   R3  Cancelling needs no lock but the kernel's own: a parked owner holds the
- *       shard's, and its requests must be cancelled too.
+ *   RING1  Entries are written and published by the owner alone.
+ *   RING2  Submitting, waiting and reaping are for the holder of the shard's
+ *       lock (io/request/shard.h), whichever thread that is.
+ *   RING3  Cancelling needs no lock but the kernel's own: a parked owner holds
+ *       the shard's, and its requests must be cancelled too.
  *
  * Memory that is shared with the kernel is accessed by liburing's accessors,
  * which order it between our threads too: the tail of the entries is stored

@@ -152,7 +152,7 @@ static int stream_arm_once(struct weft__stream *stream)
 }
 
 /* All receives from here on; under the shard's lock, so that no helper meets
- * the request (S3).  False: the kernel does not take it now. */
+ * the request (SH3).  False: the kernel does not take it now. */
 static bool stream_arm_for_good(struct weft__worker *worker,
 				struct weft__stream *stream)
 {

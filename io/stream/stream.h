@@ -25,18 +25,18 @@
  * first; the reader takes them all, and turns them round.
  *
  * Invariants
- *   M1  Completions of a stream are reported to it while the shard's lock is
+ *   STR1  Completions of a stream are reported to it while the shard's lock is
  *       held, and so in the order in which they came.
- *   M2  The reaping worker touches the stream up to the CAS of its word and no
- *       longer: with the last completions reported, the stream may be closed
+ *   STR2  The reaping worker touches the stream up to the CAS of its word and
+ *       no longer: with the last completions reported, the stream may be closed
  *       and its memory gone.
- *   M3  A request that completes more than once is submitted by the owner of
- *       the ring under the lock (S3).
- *   M4  A request is made when there is none and nothing is left to read; so
+ *   STR3  A request that completes more than once is submitted by the owner of
+ *       the ring under the lock (SH3).
+ *   STR4  A request is made when there is none and nothing is left to read; so
  *       all pieces are of one pool, and what is received is in order.
- *   M5  Put bytes go from `out` to `going` when the reader has nothing to read,
- *       or `out` is full, and neither SENDS nor LEFT is set: so they are sent
- *       in order.
+ *   STR5  Put bytes go from `out` to `going` when the reader has nothing to
+ *       read, or `out` is full, and neither SENDS nor LEFT is set: so they are
+ *       sent in order.
  *
  * Orderings
  *   [stream.told]  the reaping worker's CAS, release -> the reader's load or

@@ -6,7 +6,7 @@
  * The user_data says what has completed: a send that a task waits
  * for (weft__sending_complete), the send of the put bytes, or the receive.  The
  * last two change the stream's word by a CAS, after which the reaping worker
- * touches the stream no more (M2), and return the task to wake, or 0.
+ * touches the stream no more (STR2), and return the task to wake, or 0.
  *
  * A receive also counts: a stream whose pieces do not suit their pool, or whose
  * reader leaves too many of them, has its request cancelled.
@@ -79,7 +79,7 @@ static uint32_t stream_receive(struct weft__stream *stream,
 	return piece + 1;
 }
 
-/* The last step of the reaping worker with the stream (M2).  Returns the task
+/* The last step of the reaping worker with the stream (STR2).  Returns the task
  * to wake, or 0. */
 static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 			    bool last)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocking pool - the pool's threads, and the calls that give them work.  The
- * header has the model and the invariants B1 to B3, job_queue.h the queue of
- * jobs.
+ * header has the model and the invariants BLK1 to BLK3, job_queue.h the queue
+ * of jobs.
  *
  * A relaxed access of `threads` or `called` under the pool's lock needs no
  * order of its own; both are atomic because they are futexes too.
@@ -40,7 +40,7 @@ struct weft__blocking {
 	uint32_t refused;	      /* under lock; threads not made */
 	uint64_t done;		      /* under lock; jobs that ran */
 	bool ending;		      /* under lock */
-	bool has_left;		      /* under lock; B3 */
+	bool has_left;		      /* under lock; BLK3 */
 	pthread_t left;		      /* under lock; not joined yet */
 	struct weft_runtime *runtime; /* immutable */
 };
@@ -236,7 +236,7 @@ static void thread_make(struct weft__blocking *pool,
 		return;
 	weft__lock_take(&pool->lock);
 	if (threads_add(pool, UINT32_MAX) == 0)
-		failed = jobs_fail(pool); /* B2; mutate: wake */
+		failed = jobs_fail(pool); /* BLK2; mutate: wake */
 	else if (pool->refused == 0)
 		job_name("no more threads for blocking work", job,
 			 "waits for those there are");
@@ -325,7 +325,7 @@ void weft__blocking_name_survivors(struct weft_runtime *runtime)
 
 /* ---- Calls --------------------------------------------------------------- */
 
-/* Queues the job, and calls or makes a thread for it (B1). */
+/* Queues the job, and calls or makes a thread for it (BLK1). */
 static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 {
 	weft__atomic(uint32_t) *called = NULL;

@@ -15,15 +15,16 @@
  * condition variable, all of them would stay while there is any work.
  *
  * Invariants
- *   B1  For each job that may begin, a thread is on its way to take one: it was
- *       called, is being made, or is ending another job.  The exceptions: there
- *       are threads_max threads already, or no more could be made.  A thread on
- *       its way takes the next job, and becomes idle only if there is none.
- *   B2  While a job is queued there is a thread.  A caller that fails to make
+ *   BLK1  For each job that may begin, a thread is on its way to take one: it
+ *       was called, is being made, or is ending another job.  The exceptions:
+ *       there are threads_max threads already, or no more could be made.  A
+ *       thread on its way takes the next job, and becomes idle only if there is
+ *       none.
+ *   BLK2  While a job is queued there is a thread.  A caller that fails to make
  *       the first thread fails all jobs.
- *   B3  A thread that leaves joins the one that left before it.  So all but the
- *       last are joined at any time; the end of the pool joins the last.  Once
- *       the runtime was abandoned, a leaving thread is detached instead.
+ *   BLK3  A thread that leaves joins the one that left before it.  So all but
+ *       the last are joined at any time; the end of the pool joins the last.
+ *       Once the runtime was abandoned, a leaving thread is detached instead.
  *
  * The pool ends after the last task and before the driver is closed: a thread
  * may still be waking a worker for a task that has already gone on.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Job queue - the lanes that may begin a job, in turn, and the jobs that run.
- * The header has the model and the invariants J1 to J3.
+ * The header has the model and the invariants JOB1 to JOB3.
  */
 #include "runtime/blocking/job_queue.h"
 
@@ -22,7 +22,7 @@ static void turn_remove(struct weft__job_queue *jobs,
 	lane->in_turn = false;
 }
 
-/* Puts the lane in turn, or takes it out, as J1 demands. */
+/* Puts the lane in turn, or takes it out, as JOB1 demands. */
 static void turn_update(struct weft__job_queue *jobs,
 			struct weft__job_lane *lane)
 {
@@ -35,7 +35,7 @@ static void turn_update(struct weft__job_queue *jobs,
 		turn_remove(jobs, lane);
 }
 
-/* Binds the lane to this pool, as J2 demands. */
+/* Binds the lane to this pool, as JOB2 demands. */
 static void lane_bind(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 {
 	struct weft__job_queue *none = NULL;

@@ -11,11 +11,11 @@
  * Everything here is under the pool's lock.
  *
  * Invariants
- *   J1  A lane is in turn if and only if it may begin a job: a job is queued,
+ *   JOB1  A lane is in turn if and only if it may begin a job: a job is queued,
  *       and fewer jobs run than the lane's limit.  A lane that has had its turn
  *       goes behind the others.
- *   J2  A lane that has jobs is bound to the pool that the jobs are in.
- *   J3  A job is queued until one thread takes it, or its task takes it back.
+ *   JOB2  A lane that has jobs is bound to the pool that the jobs are in.
+ *   JOB3  A job is queued until one thread takes it, or its task takes it back.
  *       Which of the two happens is decided under the lock.  The thread that
  *       took a job ends it, then grants the task its wait; after that the
  *       thread touches neither the job nor its lane.
@@ -42,7 +42,7 @@ struct weft__job_lane {
 	const char *name;
 	uint32_t max; /* 0: no limit */
 	uint32_t reserved;
-	weft__atomic(struct weft__job_queue *) jobs; /* J2; or NULL */
+	weft__atomic(struct weft__job_queue *) jobs; /* JOB2; or NULL */
 	struct weft__waiters waiters; /* of the queued jobs */
 	struct weft__job_lane *next;  /* in turn */
 	struct weft__job_lane *prev;

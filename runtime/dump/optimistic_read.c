@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Optimistic read - see the header for the model and Q1 to Q3.
+ * Optimistic read - see the header for the model and OPT1 to OPT3.
  */
 #include "runtime/dump/optimistic_read.h"
 
@@ -24,7 +24,7 @@ static inline void reads_part(void)
 }
 
 /* Reads first the task that the worker runs, and then the one it leaves
- * (Q2). */
+ * (OPT2). */
 static __attribute__((noinline, no_sanitize("thread"))) bool
 has_or_leaves(const struct weft__worker *worker, const struct weft__task *task)
 {
@@ -81,7 +81,8 @@ current_of(const struct weft__worker *worker)
 	return ((const volatile struct weft__worker *)worker)->current;
 }
 
-/* The task that a worker runs while its `joining` is `task` (J1), or NULL. */
+/* The task that a worker runs while its `joining` is `task` (JOIN1), or NULL.
+ * */
 static struct weft__task *joined_on(struct weft__worker *worker,
 				    const struct weft__task *task)
 {

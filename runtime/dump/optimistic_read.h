@@ -16,12 +16,12 @@
  *	end		checks that no worker runs T; then that their runs are
  *			unchanged
  *
- *   Q1  A worker that has begun to run T since then either still runs it, or
+ *   OPT1  A worker that has begun to run T since then either still runs it, or
  *       has counted a run.
- *   Q2  A worker that ran T before and runs another task now has noted in
+ *   OPT2  A worker that ran T before and runs another task now has noted in
  *       `left` that it is leaving T, and keeps that until it has left.
- *   Q3  Records and stacks stay mapped while the runtime lives: the data may be
- *       nonsense, but can be read.
+ *   OPT3  Records and stacks stay mapped while the runtime lives: the data may
+ *       be nonsense, but can be read.
  *
  * This needs writes and reads in program order, which x86-64 keeps.  Elsewhere
  * each switch would have to pay for that order, and does not: there every task

@@ -4,7 +4,7 @@
  * eventfd, and a thread waits for that.
  *
  * Invariant
- *   B1  A descriptor is not written to after weft__signal_notify_stop(): stop
+ *   SIG1  A descriptor is not written to after weft__signal_notify_stop(): stop
  *       waits for running handlers, which may have read the descriptor before.
  *
  * Orderings

@@ -16,10 +16,11 @@
  *	or, after too long,
  *	[word] thread id -> NOBODY
  *
- *   S1  The buffer belongs to the thread whose CAS replaces the thread id in
+ *   SNAP1  The buffer belongs to the thread whose CAS replaces the thread id in
  *       the word.  A signal that comes late finds another word, and does
  *       nothing.
- *   S2  Only one thread of the process asks at a time; the caller ensures that.
+ *   SNAP2  Only one thread of the process asks at a time; the caller ensures
+ *       that.
  *
  * Orderings
  *   [snapshot.ask]  thread id store release -> handler's CAS acquire: the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Future - one poll of a future, and wakes of futures from anywhere.  The
- * header has the model, U1 and U2; await.c has what their waits share.
+ * header has the model, FUT1 and FUT2; await.c has what their waits share.
  */
 #include "runtime/future/future.h"
 

@@ -15,12 +15,12 @@
  * An await is a call that begins a wait and returns PENDING; the same call,
  * made again, returns how the wait ended.  `awaits` is the kind of the wait.
  *
- *   U1  While a future awaits something it neither begins another wait nor
+ *   FUT1  While a future awaits something it neither begins another wait nor
  *       ends.  So alarms, operations and waiters have ended before their memory
  *       goes.
- *   U2  A future is parked only after its function has returned, by a
+ *   FUT2  A future is parked only after its function has returned, by a
  *       read-modify-write that fails if it was woken meanwhile: then it is
- *       queued again (T3 in task.h).
+ *       queued again (TASK3 in task.h).
  */
 #ifndef WEFT_RUNTIME_FUTURE_FUTURE_H
 #define WEFT_RUNTIME_FUTURE_FUTURE_H

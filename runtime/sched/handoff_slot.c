@@ -37,7 +37,7 @@ struct weft__task *weft__handoff_slot_steal(struct weft__handoff_slot *slot,
 	if (fenced || weft__heavy_barrier())
 		/* pairs: [slot.put], [slot.claim] */
 		task = weft__load(&slot->task, seq_cst);
-	/* relaxed: O1; the task's contents came with the load. */
+	/* relaxed: SLOT1; the task's contents came with the load. */
 	return weft__cas(&slot->claim, &mark, (uintptr_t)task, relaxed) ? task :
 									  NULL;
 }

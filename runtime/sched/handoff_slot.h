@@ -16,10 +16,10 @@
  *	a mark? claim -> 0		a task? claim: its mark -> that task
  *
  * Invariants
- *   O1  Of an owner and a helper that both take the task, at least one sees the
- *       other.  If both see each other, the one whose CAS changes the mark has
- *       the task.
- *   O2  A task that a helper got stays in `task` until the owner takes it,
+ *   SLOT1  Of an owner and a helper that both take the task, at least one sees
+ *       the other.  If both see each other, the one whose CAS changes the mark
+ *       has the task.
+ *   SLOT2  A task that a helper got stays in `task` until the owner takes it,
  *       finds that it is gone, and clears the claim; until then no helper gets
  *       another.
  *

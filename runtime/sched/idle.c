@@ -5,7 +5,7 @@
  *
  * A claim raises `searching` and then clears a sleeper's bit; a sleeper that
  * wakes clears its own.  The old value of the bit shows which of them did it.
- * The states, the invariants I1 to I4 and the orderings are in idle.h.
+ * The states, the invariants IDLE1 to IDLE4 and the orderings are in idle.h.
  */
 #include "runtime/sched/idle.h"
 
@@ -79,7 +79,7 @@ static bool idle_any(struct weft__idle *idle)
 /* Counted first: a worker whose bit is cleared may immediately wake by itself,
  * and stop searching.  Meanwhile others believe that a worker searches.  So a
  * claimer that finds no sleeper after all, and is the last, looks again
- * (I3). */
+ * (IDLE3). */
 static int idle_claim_by(struct weft__idle *idle,
 			 int (*clear)(struct weft__idle *))
 {
@@ -167,7 +167,7 @@ bool weft__idle_park(struct weft__idle *idle, uint32_t worker, bool searching)
 bool weft__idle_unpark(struct weft__idle *idle, uint32_t worker)
 {
 	uint64_t bit = (uint64_t)1 << (worker % 64);
-	/* The old value decides (I1).  pairs: [idle.claim] */
+	/* The old value decides (IDLE1).  pairs: [idle.claim] */
 	bool mine = weft__and(&idle->bits[worker / 64], ~bit, acquire) & bit;
 
 	/* pairs: [monitor.retire] */

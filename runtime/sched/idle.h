@@ -12,29 +12,29 @@
  *	bits   = one bit a worker, as many words as it takes
  *
  * Invariants
- *   I1  `parked` is the number of workers that announced that they park and do
- *       not run again.  Each raises it before its bit is set, and lowers it
+ *   IDLE1  `parked` is the number of workers that announced that they park and
+ *       do not run again.  Each raises it before its bit is set, and lowers it
  *       itself.  The thread that clears the bit has claimed the worker; if the
  *       worker clears it itself, it was not claimed.  The old value that the
  *       AND returned decides.
- *   I2  `searching` counts the workers that look for work and those on their
+ *   IDLE2  `searching` counts the workers that look for work and those on their
  *       way to it because they were claimed.  A claimer raises it for the
  *       sleeper before it clears the bit: from then on the sleeper may wake,
  *       even by itself, and lower it.  (Found by the model.)  [idle.claim]
- *   I3  The thread that lowers `searching` to 0 makes sure that nothing is
+ *   IDLE3  The thread that lowers `searching` to 0 makes sure that nothing is
  *       missed by those that relied on the searcher.  A worker that found work
  *       wakes the next one.  A worker that found none looks through all queues
  *       again, after it has announced that it parks.  A claimer that found no
  *       sleeper looks for sleepers again.
- *   I4  No push is missed.  A pusher first makes its task visible, then reads
- *       the counts.  A parking worker first announces itself, then reads the
- *       queues.  Both read-modify-write the counts for that, so the later of
- *       the two acquires what the earlier one did before.  [idle.push]
+ *   IDLE4  No push is missed.  A pusher first makes its task visible, then
+ *       reads the counts.  A parking worker first announces itself, then reads
+ *       the queues.  Both read-modify-write the counts for that, so the later
+ *       of the two acquires what the earlier one did before.  [idle.push]
  *
  * The cost of a push: a worker's own push only raises a flag.  At the end of
  * the task's run a raised flag causes a plain look at the counts, and at the
- * end of the tick the full check of I4.  (A missed look is made good within 128
- * runs or 200 us, and costs nothing meanwhile.)
+ * end of the tick the full check of IDLE4.  (A missed look is made good within
+ * 128 runs or 200 us, and costs nothing meanwhile.)
  *
  * Orderings
  *   [idle.push]  counts: the pusher's add of 0, the parker's add, and all that
@@ -99,8 +99,8 @@ static inline bool weft__idle_wants_wake(struct weft__idle *idle)
 	return weft__idle_parked(counts) && !weft__idle_searching(counts);
 }
 
-/* The full check of I4 after a push.  Returns the worker that the caller must
- * wake (it counts as searching from here on), or -1. */
+/* The full check of IDLE4 after a push.  Returns the worker that the caller
+ * must wake (it counts as searching from here on), or -1. */
 int weft__idle_claim(struct weft__idle *idle);
 
 /* The same whether or not a worker searches already: to appoint a monitor. */

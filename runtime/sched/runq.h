@@ -17,13 +17,13 @@
  *	head = [ steal : 32 | real : 32 ]
  *
  * Invariants
- *   Q1  steal <= real <= tail <= steal + max, as distances modulo 2^32; and max
- *       <= SLOTS.
- *   Q2  steal == real, unless a thief copies [steal, real).  So there is at
+ *   RQ1  steal <= real <= tail <= steal + max, as distances modulo 2^32; and
+ *       max <= SLOTS.
+ *   RQ2  steal == real, unless a thief copies [steal, real).  So there is at
  *       most one thief at a time; a second one sees the difference and goes
  *       elsewhere.
- *   Q3  Slots of [steal, tail) are not written.  Only the owner writes slots.
- *   Q4  The thread that moves `real` past an index, by CAS, owns the task
+ *   RQ3  Slots of [steal, tail) are not written.  Only the owner writes slots.
+ *   RQ4  The thread that moves `real` past an index, by CAS, owns the task
  *       there.
  * Progress   push is wait-free; pop and claim retry only when another thread
  *   succeeded.  A release is never abandoned: its CAS fails only because the
@@ -133,7 +133,7 @@ static inline uint32_t weft__runq_room(struct weft__runq *queue)
 }
 
 /* Owner only.  False: the queue is full, nothing was done.  The test comes
- * before the write, and uses steal: a slot being copied is not free (Q3). */
+ * before the write, and uses steal: a slot being copied is not free (RQ3). */
 static inline bool weft__runq_push(struct weft__runq *queue,
 				   struct weft__task *task)
 {
@@ -165,7 +165,7 @@ static inline struct weft__task *weft__runq_pop(struct weft__runq *queue)
 		if (real == weft__load(&queue->tail, relaxed))
 			return NULL;
 		/* With no thief both heads move.  Otherwise the ring would look
-		 * for ever as if a thief copied from it (Q2). */
+		 * for ever as if a thief copied from it (RQ2). */
 		next = steal == real ? runq_pack(real + 1, real + 1) :
 				       runq_pack(steal, real + 1);
 		if (queue->alone) {

@@ -5,7 +5,7 @@
  *
  * One task of those taken is returned, to run now; the others go into the ring
  * of the worker that took them.  A worker without peers takes no lock.  The
- * reasons, the invariants F1 to F3 and the share of a turn are in
+ * reasons, the invariants SPAWN1 to SPAWN3 and the share of a turn are in
  * spawn_queue.h.
  */
 #include "runtime/sched/spawn_queue.h"

@@ -19,14 +19,14 @@
  * every 0.25 ms.  And once tasks that run overflow, those that never ran are
  * part of the one queue in age (worker.h).
  *
- *   F1  A task in the list is in no other queue and no worker holds it: it
+ *   SPAWN1  A task in the list is in no other queue and no worker holds it: it
  *       never ran, cannot wait, and so is not woken.
- *   F2  Under the lock the list has as many tasks as `count` says.  Each task
- *       leaves it once, to one worker, which queues it in a queue of its own,
- *       or runs it, before it parks.
- *   F3  No worker parks while the list has a task that no other worker comes
- *       for.  A pusher writes `count`, then reads by a read-modify-write which
- *       worker to wake, at the end of its tick at the latest.  A parker
+ *   SPAWN2  Under the lock the list has as many tasks as `count` says.  Each
+ *       task leaves it once, to one worker, which queues it in a queue of its
+ *       own, or runs it, before it parks.
+ *   SPAWN3  No worker parks while the list has a task that no other worker
+ *       comes for.  A pusher writes `count`, then reads by a read-modify-write
+ *       which worker to wake, at the end of its tick at the latest.  A parker
  *       announces itself by one, then reads `count`.  So either the parker
  *       reads what was written, though relaxed, or the pusher finds the parker.
  *       [idle.push]
@@ -55,7 +55,7 @@ struct weft__spawn_queue {
 	uint64_t taken;	       /* polls, when one was last taken */
 };
 
-/* A hint, except under F3. */
+/* A hint, except under SPAWN3. */
 static inline uint32_t weft__spawn_queue_count(struct weft__spawn_queue *queue)
 {
 	/* relaxed: a parker's read-modify-write of [idle.push] comes before. */

@@ -5,7 +5,7 @@
  * A task that waits picks the next task itself and switches to it directly.
  * The rest of leaving - parking the task that was left, queueing it, or freeing
  * its stack - is done on arrival, by the task or the scheduler that runs next
- * on this worker: only then is the stack out of use (T2 in task.h).
+ * on this worker: only then is the stack out of use (TASK2 in task.h).
  */
 #ifndef WEFT_RUNTIME_SCHED_SWITCH_H
 #define WEFT_RUNTIME_SCHED_SWITCH_H
@@ -23,12 +23,12 @@
  * may take the joiner out, too, and park it, so that a deadline or a
  * cancellation can reach it.
  *
- *   J1  The task in `joining` joins (next) the task that its worker runs
+ *   JOIN1  The task in `joining` joins (next) the task that its worker runs
  *       (current).
- *   J2  The joined task is not marked JOINED; the worker that takes the joiner
- *       out marks it, before it parks the joiner.
- *   J3  A task that is DONE and JOINED has its end counted by the joiner, and
- *       one that is DONE alone has counted it itself.
+ *   JOIN2  The joined task is not marked JOINED; the worker that takes the
+ *       joiner out marks it, before it parks the joiner.
+ *   JOIN3  A task that is DONE and JOINED has its end counted by the joiner,
+ *       and one that is DONE alone has counted it itself.
  */
 static inline struct weft__task *
 weft__joining_take(struct weft__worker *worker)
@@ -113,7 +113,7 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 	}
 	worker->left = self;
 	worker->left_how = how;
-	/* Q2 in dump/optimistic_read.h; no instruction. */
+	/* OPT2 in dump/optimistic_read.h; no instruction. */
 	__asm__ volatile("" ::: "memory");
 	worker->current = next;
 	worker->ops_left = WEFT__OPS_BUDGET;

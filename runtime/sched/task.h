@@ -21,7 +21,7 @@
  *	NOTIFIED  a wake met it RUNNABLE; the next suspend only clears the flag
  *	DONE	  it has returned; its result is set
  *	JOINED	  the scope's owner waits for it, or for a root task a thread;
- *		  but see J2 in switch.h
+ *		  but see JOIN2 in switch.h
  *	DROPPED	  no caller will ask for the result; with DONE the record is
  *		  free
  *	CANCELLED, EXPIRED	its waits are interrupted: for good / while a
@@ -31,16 +31,16 @@
  *		  any more
  *	FUTURE	  it has a poll function instead of a stack; see future.h
  *
- *   T1  A task is queued, or runs, if and only if it is neither PARKED nor DONE
- *       nor FREE; however many wakers race, the one that clears PARKED queues
- *       it.
- *   T2  PARKED is set after leaving the task's stack, by the worker that left
- *       it; so no other can resume a stack still in use.
- *   T3  Every wake is a read-modify-write, even one that finds the task
+ *   TASK1  A task is queued, or runs, if and only if it is neither PARKED nor
+ *       DONE nor FREE; however many wakers race, the one that clears PARKED
+ *       queues it.
+ *   TASK2  PARKED is set after leaving the task's stack, by the worker that
+ *       left it; so no other can resume a stack still in use.
+ *   TASK3  Every wake is a read-modify-write, even one that finds the task
  *       RUNNABLE: it leaves NOTIFIED.  If a waker merely looked, the suspend
  *       that follows could miss the waker's earlier writes.
- *   T4  Wakes name the generation.  A late wake meets another generation and is
- *       dropped, or meets the same task in a later wait, and the task checks
+ *   TASK4  Wakes name the generation.  A late wake meets another generation and
+ *       is dropped, or meets the same task in a later wait, and the task checks
  *       again what it waits for: a wake is a hint, and every wait is a loop.
  *
  * Orderings

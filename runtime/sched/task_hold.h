@@ -11,15 +11,15 @@
  *	NOTIFIED, queues it
  *
  * Invariants
- *   H1  As with a wake (T1), exactly one of all that try to clear PARKED does
- *       it: that one alone parks the task again or queues it.
- *   H2  During the hold the task's stack does not change, and neither does
+ *   HOLD1  As with a wake (TASK1), exactly one of all that try to clear PARKED
+ *       does it: that one alone parks the task again or queues it.
+ *   HOLD2  During the hold the task's stack does not change, and neither does
  *       anything that its waiting call needs: a wait ends only when the task
  *       itself runs.
- *   H3  No wake is lost.  A wake that finds the task held leaves NOTIFIED, and
- *       the holder queues the task.  So a hold must be short.
- *   H4  The holder of a task takes only those locks that wakers may take: the
- *       locks of objects, under which no thread waits for a task.
+ *   HOLD3  No wake is lost.  A wake that finds the task held leaves NOTIFIED,
+ *       and the holder queues the task.  So a hold must be short.
+ *   HOLD4  The holder of a task takes only those locks that wakers may take:
+ *       the locks of objects, under which no thread waits for a task.
  *
  * Orderings
  *   [task.hold]  the park's RMW release -> hold RMW acquire: the stack, and the

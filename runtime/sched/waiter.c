@@ -5,8 +5,8 @@
  * A task suspends until its word is granted; a thread sleeps on the word with a
  * futex.  A grant stores the word and then wakes.  While a worker of the task's
  * own runtime grants, that runtime cannot end; every other grant holds a
- * reference to the runtime (runtime_ref.h).  The invariants W1 to W3 are in
- * waiter.h.
+ * reference to the runtime (runtime_ref.h).  The invariants WAIT1 to WAIT3 are
+ * in waiter.h.
  */
 #include "runtime/sched/waiter.h"
 

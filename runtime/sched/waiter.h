@@ -16,17 +16,17 @@
  * struct weft__wait for all of them, which is claimed before it is granted.
  *
  * Invariants
- *   W1  The caller that takes a waiter out of its queue, under the object's
+ *   WAIT1  The caller that takes a waiter out of its queue, under the object's
  *       lock, grants it once, and what it grants belongs to the waiter from
  *       then on.  So a wait that is interrupted either finds itself queued, and
  *       leaves with the error and nothing; or a grant is coming, and the wait
  *       continues until it has it.  Success wins, and nothing that was granted
  *       is lost.
- *   W2  After the store of the grant the granting caller touches neither the
+ *   WAIT2  After the store of the grant the granting caller touches neither the
  *       waiter nor the object: the task that waited may have returned, and
  *       freed both.
- *   W3  A task that waits does not return before the grant, so its runtime does
- *       not end before.
+ *   WAIT3  A task that waits does not return before the grant, so its runtime
+ *       does not end before.
  *
  * Orderings
  *   [waiter.grant]  grant store release -> wait load acquire: what was granted,

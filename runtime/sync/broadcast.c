@@ -7,11 +7,11 @@
  * wait has nothing to give back.
  *
  * Invariants
- *   R1  Value n lies in place n % capacity until n + capacity is sent; it is
+ *   BC1  Value n lies in place n % capacity until n + capacity is sent; it is
  *       written and copied under the lock, so it is whole.
- *   R2  A subscriber's `next` goes up by one for each value that it gets, or
+ *   BC2  A subscriber's `next` goes up by one for each value that it gets, or
  *       that a call reports as missed.
- *   R3  A waiter has found, under the lock, that its next value was not sent
+ *   BC3  A waiter has found, under the lock, that its next value was not sent
  *       yet. A send or a close takes all waiters out of the queue and wakes
  *       them.
  *

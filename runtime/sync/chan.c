@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Channel - sends and receives, by tasks and by futures.  The header has the
- * model and the invariants C1 to C3.
+ * model and the invariants CH1 to CH3.
  */
 #include "runtime/sync/chan.h"
 

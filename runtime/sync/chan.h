@@ -7,12 +7,12 @@
  * destination.  Room that is made while senders wait is filled with the oldest
  * sender's value.  Both happen under the lock.  So each value has an owner at
  * every moment, and an interrupted wait either is still queued or has its value
- * (W1 in waiter.h).
+ * (WAIT1 in waiter.h).
  *
  * Invariants, whenever the lock is free
- *   C1  If a receiver waits, the ring has no value and no sender waits.
- *   C2  If a sender waits, the ring is full.
- *   C3  No task waits at a closed channel.
+ *   CH1  If a receiver waits, the ring has no value and no sender waits.
+ *   CH2  If a sender waits, the ring is full.
+ *   CH3  No task waits at a closed channel.
  * (Waiters that are in several queues, and were granted in another, do not
  * count.)
  */

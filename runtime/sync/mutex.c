@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mutex - locking, waiting and handing over.  The header has the model, the
- * invariants M1 to M3 and the ordering.
+ * invariants MTX1 to MTX3 and the ordering.
  */
 #include "runtime/sync/mutex.h"
 
@@ -84,10 +84,10 @@ static uint64_t mutex_queued(struct weft__mutex *m)
 	return m->waiters.head ? WEFT__MUTEX_QUEUED : 0;
 }
 
-/* Takes the mutex if it is free; otherwise sets QUEUED (M2). */
+/* Takes the mutex if it is free; otherwise sets QUEUED (MTX2). */
 static bool mutex_take_or_mark(struct weft__mutex *m, uint64_t self)
 {
-	/* relaxed: the swap decides, or M2. */
+	/* relaxed: the swap decides, or MTX2. */
 	uint64_t word = weft__load(&m->word, relaxed);
 	uint64_t next;
 

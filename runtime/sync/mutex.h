@@ -16,18 +16,18 @@
  *	       lock                 a waiter queues
  *	free <------> owner  ---------------------> owner + QUEUED
  *	      unlock         <---------------------  | under the lock only,
- *	                      none is queued (M3)    | to any other
+ *	                      none is queued (MTX3)    | to any other
  *
  * Without contention a lock is one compare-and-swap, and an unlock another.
  *
  * Invariants
- *   M1  If the mutex is free and a waiter is queued, then a waiter that was
+ *   MTX1  If the mutex is free and a waiter is queued, then a waiter that was
  *       taken out of the queue is about to try again (called).  It tries under
  *       the lock before anything else; a cancellation does not prevent that.
- *   M2  QUEUED is set before a waiter is queued.  While it is set, only a
+ *   MTX2  QUEUED is set before a waiter is queued.  While it is set, only a
  *       holder of the lock changes the word: the one-step lock and unlock fail,
  *       since they do not find the word that they expect.
- *   M3  After an unlock has made the mutex free to be locked in one step, it
+ *   MTX3  After an unlock has made the mutex free to be locked in one step, it
  *       does not touch the mutex, except while a waiter still has to return
  *       from its call: the next owner may free the memory.
  *

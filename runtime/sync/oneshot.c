@@ -12,10 +12,10 @@
  *	  '------> GONE ---> freed, by the sender, by the receiver
  *
  * Invariants
- *   O1  Each side leaves once, with its last call.  The side that finds that
+ *   ONE1  Each side leaves once, with its last call.  The side that finds that
  *       the other has left frees the memory; the other side no longer touches
  *       it.
- *   O2  A waiter that the sender finds is granted once, after the value is
+ *   ONE2  A waiter that the sender finds is granted once, after the value is
  *       there, and is not touched after that.  An interrupted receiver takes
  *       its waiter back first.  If it cannot, the value or the end is coming,
  *       and it waits for that.

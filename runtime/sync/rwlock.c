@@ -4,7 +4,7 @@
  * gets the lock as soon as possible; if it is a reader, so do the readers
  * directly behind it.
  *
- *   R1  The oldest waiter cannot have the lock: it is a writer while any task
+ *   RW1  The oldest waiter cannot have the lock: it is a writer while any task
  *       holds the lock, or a reader while a writer holds it.  A call that
  *       changes that, an unlock or a waiter that leaves, serves the head.
  */
@@ -107,7 +107,7 @@ static int rwlock_lock(struct weft_rwlock *rwlock, uint32_t want)
 	r = weft__waiter_wait(&w, &l->waiters, &l->lock);
 	if (weft__likely(r == 0))
 		return 0;
-	/* R1: if a writer leaves, readers behind it may have the lock. */
+	/* RW1: if a writer leaves, readers behind it may have the lock. */
 	weft__lock_take(&l->lock);
 	rwlock_serve_and_grant(l);
 	return r;

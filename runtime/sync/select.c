@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Select - the locks of all channels, the look under them, and the wait.  The
- * header has the model and S1 to S4; select_cases.c has the other cases.
+ * header has the model and SEL1 to SEL4; select_cases.c has the other cases.
  */
 #include "runtime/sync/select.h"
 

@@ -16,15 +16,15 @@
  * that came without a claim is still there: a task that has ended, a descriptor
  * that is ready.
  *
- *   S1  A waiter is looked at under its channel's lock alone, and the task
+ *   SEL1  A waiter is looked at under its channel's lock alone, and the task
  *       takes each of those locks before it returns.
- *   S2  Only the task that has claimed the wait writes `won`.
- *   S3  The task suspends only after it has looked at the others once more,
+ *   SEL2  Only the task that has claimed the wait writes `won`.
+ *   SEL3  The task suspends only after it has looked at the others once more,
  *       when they were marked and armed, and has found the wait open.  Before
  *       it returns with one of them it has claimed the wait, so that no value
  *       is on its way to it.
- *   S4  When the call returns no task is marked for it, no alarm is armed, and
- *       none of its waiters is in a queue.
+ *   SEL4  When the call returns no task is marked for it, no alarm is armed,
+ *       and none of its waiters is in a queue.
  *
  * Modelled in tests/model/model_select.c and model_select_cases.c.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Select cases - those without a channel: points in time, ends of tasks,
- * descriptors.  select.h has the model and S3 and S4.
+ * descriptors.  select.h has the model and SEL3 and SEL4.
  */
 #include <poll.h>
 

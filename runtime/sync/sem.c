@@ -7,13 +7,14 @@
  * another; otherwise everything happens under the lock.
  *
  * Invariants
- *   P1  The oldest waiter wants more than is free.  A call that changes either,
- *       by adding permits or removing a waiter, grants what then fits.
- *   P2  QUEUED is set before a waiter is queued.  While it is set, only a
+ *   SEM1  The oldest waiter wants more than is free.  A call that changes
+ *       either, by adding permits or removing a waiter, grants what then fits.
+ *   SEM2  QUEUED is set before a waiter is queued.  While it is set, only a
  *       holder of the lock changes the word.
- *   P3  After a release has made permits available to be taken in one step, it
- *       does not touch the semaphore, except while a waiter still has to return
- *       from its call: the task that takes the permits may free the memory.
+ *   SEM3  After a release has made permits available to be taken in one step,
+ *       it does not touch the semaphore, except while a waiter still has to
+ *       return from its call: the task that takes the permits may free the
+ *       memory.
  *
  * Orderings
  *   [sem.give]  the word, swapped or stored release -> swapped acquire by the
@@ -75,10 +76,10 @@ static inline bool sem_give(struct sem *s, uint32_t n)
 /* ---- With the lock ------------------------------------------------------- */
 
 /* Takes n permits if they are free and no task waits; otherwise sets QUEUED
- * (P2). */
+ * (SEM2). */
 static bool sem_take_or_mark(struct sem *s, uint32_t n)
 {
-	/* relaxed: the swap decides, or P2. */
+	/* relaxed: the swap decides, or SEM2. */
 	uint64_t word = weft__load(&s->word, relaxed);
 	bool takes;
 
@@ -97,7 +98,7 @@ static bool sem_take_or_mark(struct sem *s, uint32_t n)
 static struct weft__waiter *sem_grant(struct sem *s, uint32_t n)
 {
 	struct weft__waiter *first = NULL, **link = &first, *w;
-	/* relaxed: P2. */
+	/* relaxed: SEM2. */
 	uint64_t permits = (weft__load(&s->word, relaxed) & ~SEM_QUEUED) + n;
 
 	weft__assert(permits < SEM_QUEUED, SEM_TOO_MANY);
@@ -115,9 +116,9 @@ static struct weft__waiter *sem_grant(struct sem *s, uint32_t n)
 	return first;
 }
 
-/* Gives n permits to the waiters (P1).  False: QUEUED is not set, and the
- * permits can be given in one step (P3).  If QUEUED is set with an empty queue,
- * a waiter that has left the queue is about to call this. */
+/* Gives n permits to the waiters (SEM1).  False: QUEUED is not set, and the
+ * permits can be given in one step (SEM3).  If QUEUED is set with an empty
+ * queue, a waiter that has left the queue is about to call this. */
 static __attribute__((noinline)) bool sem_serve(struct sem *s, uint32_t n)
 {
 	struct weft__waiter *granted = NULL;

@@ -4,10 +4,11 @@
  * again.
  *
  * Invariants
- *   T1  The value and its version change together, under the lock: a copy is
- *       whole, and belongs to the version returned with it.
- *   T2  A waiter has found, under the lock, that its version is the last one.
- *       A change or a close takes all waiters out of the queue and wakes them.
+ *   WATCH1  The value and its version change together, under the lock: a copy
+ *       is whole, and belongs to the version returned with it.
+ *   WATCH2  A waiter has found, under the lock, that its version is the last
+ *       one. A change or a close takes all waiters out of the queue and wakes
+ *       them.
  *
  * Modelled in tests/model/model_broadcast.c.
  */

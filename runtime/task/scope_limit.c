@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Scope limit - see the header for the model and M1 to M3. */
+/* Scope limit - see the header for the model and LIM1 to LIM3. */
 #include "runtime/task/scope_limit.h"
 
 #include <errno.h>

@@ -13,10 +13,10 @@
  *	                     |
  *	                     '--- interrupted, scope cancelled --> error
  *
- *   M1  `tasks` counts the tasks that have a place and those about to be
+ *   LIM1  `tasks` counts the tasks that have a place and those about to be
  *       started, all of which are marked TOLD.
- *   M2  While a task waits no place is free.
- *   M3  No task waits in a cancelled scope, and no task waits for itself: a
+ *   LIM2  While a task waits no place is free.
+ *   LIM3  No task waits in a cancelled scope, and no task waits for itself: a
  *       task that is in the scope, or below it, is refused.
  *
  * All of it is under the scope's lock.

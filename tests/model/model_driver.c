@@ -4,16 +4,16 @@
  * io/request/shard.c, io/ring/uring/uring.c, under runtime/sched/sched.c and
  * dispatch.c).
  *
- *   W1  A waker that made a worker's word NOTIFIED, and found that the worker
+ *   MD1  A waker that made a worker's word NOTIFIED, and found that the worker
  *       sleeps, ends that sleep: with a message, or with the eventfd where the
  *       message is refused or fails.  (The worker that reaps the waker's ring
  *       handles the failure.)
- *   W2  No worker sleeps for ever with a completion in the ring or kept aside,
+ *   MD2  No worker sleeps for ever with a completion in the ring or kept aside,
  *       or with an entry that was not submitted.
- *   W3  While a worker sleeps for ever its eventfd is polled, or the end of
- *       that poll is a completion of its ring (W2).  A worker with nothing to
+ *   MD3  While a worker sleeps for ever its eventfd is polled, or the end of
+ *       that poll is a completion of its ring (MD2).  A worker with nothing to
  *       do sleeps for a bounded time only after the poll was refused.
- *   W4  Other workers submit the requests of a worker that computes, and take
+ *   MD4  Other workers submit the requests of a worker that computes, and take
  *       their completions.
  *
  * A sleep that no waker ends is a deadlock.  Worker 0 sleeps, worker 1 wakes

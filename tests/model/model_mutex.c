@@ -185,8 +185,8 @@ MODEL(mutex_of_threads, setup_foreign_1_2, check_mutex, WAITS(2), long_section,
 MODEL(mutex_of_runtimes, setup_elsewhere, check_mutex, WAITS(2), short_sections,
       long_section)
 
-/* M3: the last holder of the mutex frees it, as soon as it has unlocked it.  A
- * task that gave up does not hold it; but it must have left its call. */
+/* MTX3: the last holder of the mutex frees it, as soon as it has unlocked it.
+ * A task that gave up does not hold it; but it must have left its call. */
 static unsigned users;
 static weft__atomic(uint32_t) refs;
 

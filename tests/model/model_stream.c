@@ -9,10 +9,10 @@
  *   - All bytes that were sent are read, in order, and once.
  *   - No task sleeps for ever that could read, or is cancelled.
  *   - The stream is closed when its request has ended, and its memory is not
- *     touched after that (M2).
- *   - Each buffer is in one place (P1).  The pool's owner gets the buffers back
- *     that others are done with (P2), and no thread writes into a buffer that
- *     is being read.
+ *     touched after that (STR2).
+ *   - Each buffer is in one place (BUF1).  The pool's owner gets the buffers
+ *     back that others are done with (BUF2), and no thread writes into a buffer
+ *     that is being read.
  */
 #include "tests/model/streams.h"
 

@@ -7,11 +7,11 @@
  * task that reads puts, peeks, flushes, writes, is woken for other reasons, and
  * closes.
  *
- *   - All bytes that were put are sent, in order, and once (M5); unless the
+ *   - All bytes that were put are sent, in order, and once (STR5); unless the
  *     task learns why not.
  *   - No task sleeps for ever while there is something that could be sent.
  *   - The stream is closed when its requests have ended, and its memory is not
- *     touched after that (M2).
+ *     touched after that (STR2).
  *   - Each buffer is the stream's or in a worker's store, and freed once.
  */
 #include "tests/model/streams.h"

@@ -109,7 +109,7 @@ static void check_2_permits(void *arg)
 
 MODEL(sem_of_one, setup_sem_1, check_1_permit, WAITS(2), use_1_alone,
       use_1_alone, use_1_alone)
-/* P1: a task that waits for more than there is leaves, and others wait behind
+/* SEM1: a task that waits for more than there is leaves, and others wait behind
  * it. */
 MODEL(sem_first_leaves, setup_sem_1, check_1_permit, WAITS(2), use_2,
       use_1_alone, cancel_0)
@@ -175,7 +175,7 @@ MODEL(sem_of_two_halves, setup_halves, check_no_permit, WAITS(3), take_both,
 MODEL(sem_of_one_half_each, setup_halves, check_no_permit, WAITS(3),
       take_one_and_one, give_half_0, give_half_1)
 
-/* P3: the task that takes the last permits frees the semaphore.  A task that
+/* SEM3: the task that takes the last permits frees the semaphore.  A task that
  * gave up has none; but it must have left its call. */
 static weft__atomic(uint32_t) refs;
 
@@ -378,7 +378,7 @@ MODEL(rwlock_writers_and_reader, setup_rwlock, check_rwlock, WAITS(2), writer,
       writer, reader)
 MODEL(rwlock_tries, setup_rwlock, check_rwlock, WAITS(2), writer, reader,
       try_both)
-/* R1: a writer leaves, and readers wait behind. */
+/* RW1: a writer leaves, and readers wait behind. */
 MODEL(rwlock_writer_leaves, setup_rwlock, check_rwlock, WAITS(2),
       reader_cancels_1, writer, reader_comes_in)
 MODEL(rwlock_in_turn, setup_rwlock, check_rwlock, WAITS(2), writer,

@@ -123,7 +123,7 @@ static void setup_armed(void *arg)
 	weft__timer_shards_arm(&pool[1], &soon, SOON_NS);
 }
 
-/* When a lock is free, `next` gives the time when its shard must turn (A1). */
+/* When a lock is free, `next` gives the time when its shard must turn (TS1). */
 static void check_lanes(void *arg)
 {
 	(void)arg;

@@ -4,17 +4,17 @@
  * and an eventfd for each worker.  The kernel does one thing at a time, under a
  * lock of its own; its memory orders are not modelled.
  *
- *   K1  A request ends when it is submitted; a read, when the model ends it.
+ *   KR1  A request ends when it is submitted; a read, when the model ends it.
  *       Then the thread that submitted it posts its completion: when that
  *       thread enters the kernel, sleeps there, or is interrupted.  Until then
  *       the ring is flagged (TASKRUN), unless that thread had work before.
- *   K2  The same holds for a poll.  A poll that finds its eventfd written to
+ *   KR2  The same holds for a poll.  A poll that finds its eventfd written to
  *       completes.
- *   K3  Completions for which there is no room are kept aside, and the ring is
+ *   KR3  Completions for which there is no room are kept aside, and the ring is
  *       flagged, until a thread enters it to wait.  A poll then ends.
- *   K4  A message is posted when it is submitted, or fails; a submission may be
- *       refused, with all its entries.  The model sets how often.
- *   K5  A thread that sleeps for ever wakes when a completion is posted, and
+ *   KR4  A message is posted when it is submitted, or fails; a submission may
+ *       be refused, with all its entries.  The model sets how often.
+ *   KR5  A thread that sleeps for ever wakes when a completion is posted, and
  *       for work of its own.  Any other sleep ends immediately.
  */
 #ifndef WEFT_TESTS_MODEL_RINGS_H

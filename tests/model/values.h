@@ -55,7 +55,7 @@ static void value_take(uint64_t value)
 	received[value]++;
 }
 
-/* Checks C1 to C3 in runtime/sync/chan.h, when nothing is under way.  Returns
+/* Checks CH1 to CH3 in runtime/sync/chan.h, when nothing is under way.  Returns
  * how often the channel, with room for one, holds that value. */
 static unsigned chan_holds(const struct weft__chan *c, uint64_t value)
 {

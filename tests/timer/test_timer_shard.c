@@ -2,8 +2,8 @@
 /*
  * Suite timer/lanes: the shards of timer/timer_shard.h.
  *
- * The claims A1 to A4 are tested one by one in one thread; then threads race to
- * arm, disarm and expire alarms, and to sleep as worker 0 does.
+ * The claims TS1 to TS4 are tested one by one in one thread; then threads race
+ * to arm, disarm and expire alarms, and to sleep as worker 0 does.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -131,7 +131,7 @@ START_TEST(clock_may_start_anywhere)
 }
 END_TEST
 
-/* A1: a disarmed alarm does not wake worker 0. */
+/* TS1: a disarmed alarm does not wake worker 0. */
 static int64_t disarm_all(void *arg)
 {
 	struct weft__alarm alarms[64];
@@ -171,7 +171,7 @@ START_TEST(disarmed_alarm_neither_fires_nor_wakes)
 }
 END_TEST
 
-/* A4: expiry returns as many alarms as there is room for, from all shards; the
+/* TS4: expiry returns as many alarms as there is room for, from all shards; the
  * rest stays due. */
 enum { MANY = 3000 };
 static struct weft__alarm many[MANY];
@@ -244,7 +244,7 @@ START_TEST(no_lane_is_always_the_last)
 }
 END_TEST
 
-/* A3, on the arming side: worker 0 is woken for an alarm earlier than its
+/* TS3, on the arming side: worker 0 is woken for an alarm earlier than its
  * sleep, and for nothing else. */
 static uint32_t park_word(void)
 {
@@ -409,7 +409,8 @@ static void *race_turner(void *arg)
 	return NULL;
 }
 
-/* A2: each alarm is either disarmed or fired, and is not touched after that. */
+/* TS2: each alarm is either disarmed or fired, and is not touched after that.
+ * */
 START_TEST(race_of_arming_disarming_and_turning)
 {
 	pthread_t threads[4];
@@ -482,7 +483,7 @@ static void *race_asker(void *arg)
 	return NULL;
 }
 
-/* A3: worker 0 never sleeps through an alarm that is armed while it falls
+/* TS3: worker 0 never sleeps through an alarm that is armed while it falls
  * asleep. */
 START_TEST(race_of_arming_and_falling_asleep)
 {

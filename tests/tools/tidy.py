@@ -366,6 +366,21 @@ def rule_built(files):
             yield file.name, 1, "no meson.build lists it"
 
 
+LABEL = re.compile(r"^ \*   ([A-Z]+\d)  ?\S", re.M)
+
+
+def rule_labels(files):
+    """labels of invariants are defined once in the tree"""
+    first = {}
+    for file in files:
+        if file.is_library or file.folder == "tests":
+            for line, match in file.matches(LABEL):
+                label = match.group(1)
+                before = first.setdefault(label, file.name)
+                if before != file.name:
+                    yield file.name, line, f"{label} is that of {before}"
+
+
 # In the ledger: `program: case`, `case of the same program` ...; or `program`.
 PROOF = re.compile(
     r"`((?:test|model)_\w+|tests/\w+/\w+\.py)(?:: (\w+)`"
