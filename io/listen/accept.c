@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accept - weft_accept() and weft_await_accept(), from the side of the task.
+ * Accept - the public calls that take a connection from a listener: one for
+ * tasks, which suspends the caller, and one for futures, which returns
+ * WEFT_PENDING.
  *
- * A task takes a connection that the listener has kept, or adds itself to the
- * listener's queue and waits until its operation ends.  Tasks and futures wait
- * in the same queue; the request and its completions are in
- * io/listen/multishot_accept.c.  The queue and the listener's state are under
- * the lock of the descriptor's entry, so an interrupted task looks under the
- * lock whether its wait is over already.
+ * A call takes a connection that the listener has kept, if no task waits
+ * already.  Otherwise the task joins the listener's queue, and a multishot
+ * request is armed if there is none (listener.h).  The completion, a close or
+ * the caller's own withdrawal ends the operation in the task's record (op.h)
+ * under the lock of the descriptor's entry; so exactly one of them does.
  *
- * While the listener is starved (see io/listen/listener.h) the oldest waiting
- * task pauses for STARVED_NS at a time, and then has the request made again.
- * While the number is still being closed a task pauses for GOING_NS and tries
- * again.
+ *	accept_begin()    takes a connection, or joins the queue
+ *	accept_wait()     a task: suspends until the operation has ended
+ *	await_go_on()     a future: the same, one look for each poll
+ *	accept_withdraw() leaves the queue (deadline, cancellation)
+ *	accept_retry()    the queue's oldest task: arms the request of a
+ *	                  listener that lacked descriptors again
+ *
+ * Shared state is the listener's, under the entry's lock (A1).  The result is
+ * read through [op.end] (op.h).
  */
 #include <weft/io.h>
 
@@ -25,10 +31,10 @@
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
-/* How long a starved listener waits, if nothing is closed. */
+/* How long a listener that lacks descriptors waits, if none is closed. */
 #define STARVED_NS 50000000u
 
-/* How long to wait for the end of a close that is under way. */
+/* How long to wait until a close that is under way has ended. */
 #define GOING_NS 100000u
 
 /* The outcome of an attempt to take a connection, if it is no error. */
@@ -44,7 +50,8 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 		*ret_fd = weft__listener_take(reactor, listener);
 		return BEGUN_TAKEN;
 	}
-	/* The first to wait tries even if the last one starved. */
+	/* The first task to wait tries, even if descriptors were lacking
+	 * before. */
 	if (!listener->waiting)
 		weft__listener_set_starved(reactor, listener, false);
 	weft__op_begin(task);
@@ -53,8 +60,9 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 	return BEGUN_WAITS;
 }
 
-/* Takes a connection, or begins to wait.  BEGUN_*, or -EBADF, -ENOMEM, -EAGAIN:
- * the kernel is about to close what had the number (FD3). */
+/* Takes a connection, or begins to wait.  Returns BEGUN_*, or -EBADF, -ENOMEM,
+ * or -EAGAIN: the kernel is about to close the file that had this number
+ * (D3). */
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {
@@ -82,14 +90,14 @@ static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 	return r;
 }
 
-/* Under the entry's lock, which ends the waits: does it still wait? */
+/* Does the task still wait?  Under the entry's lock, under which waits end. */
 static bool waits(struct weft__task *task)
 {
 	/* relaxed: under the lock. */
 	return weft__load(&task->op, relaxed) & WEFT__OP_PENDING;
 }
 
-/* Gives up the wait.  False: it is over already. */
+/* Gives up the wait.  False: it has ended already. */
 static bool accept_withdraw(struct weft__worker *worker,
 			    struct weft__fd *entry, struct weft__task *task)
 {
@@ -105,7 +113,7 @@ static bool accept_withdraw(struct weft__worker *worker,
 
 		weft__listener_remove(listener, task);
 		weft__op_end(task, -ECANCELED);
-		/* Somebody has to keep the time. */
+		/* The next task in the queue has to keep the time. */
 		if (oldest && listener->starved && listener->waiting)
 			incoming.wakes[0] = weft__running_id(listener->waiting);
 	}
@@ -114,7 +122,7 @@ static bool accept_withdraw(struct weft__worker *worker,
 	return withdrawn;
 }
 
-/* Is it this task's turn to keep the time of a starved listener? */
+/* Does the listener lack descriptors, and does this task keep its time? */
 static bool accept_starves(struct weft__fd *entry, struct weft__task *task)
 {
 	bool starves;
@@ -195,7 +203,7 @@ static int accept_one(int fd)
 	return accepted;
 }
 
-/* False: the connection is gone already. */
+/* False: the connection has ended already. */
 static bool accept_peer(int fd, struct weft_addr *ret_peer)
 {
 	struct sockaddr_storage address;
@@ -203,14 +211,14 @@ static bool accept_peer(int fd, struct weft_addr *ret_peer)
 
 	if (weft__syscall_peer(fd, &address, &bytes) < 0)
 		return false;
-	/* A family that weft has no form for is no address. */
+	/* weft has no form for this family: an empty address. */
 	if (weft_addr_from_sockaddr((struct sockaddr *)&address, bytes,
 				    ret_peer) < 0)
 		*ret_peer = (struct weft_addr){ .bytes = 0 };
 	return true;
 }
 
-/* The next connection that is there still, and whose it is. */
+/* Takes the next connection that has not ended, with its peer's address. */
 static int accept_with(int (*one)(int fd), int fd, struct weft_addr *ret_peer)
 {
 	for (;;) {
@@ -231,7 +239,7 @@ int weft_accept(int fd, struct weft_addr *ret_peer)
 }
 
 /*
- * By a future, which waits in the same queue.
+ * For futures, which wait in the same queue.
  */
 
 static int await_begin(struct weft__worker *worker, struct weft__task *task,
@@ -255,7 +263,7 @@ static int await_begin(struct weft__worker *worker, struct weft__task *task,
 	return weft__await_pause(worker, task, GOING_NS);
 }
 
-/* The kernel has closed by now what had the number, or soon will have. */
+/* The kernel has closed the file that had the number, or soon will have. */
 static int await_late(struct weft__worker *worker, struct weft__task *task,
 		      struct weft__fd *entry, int fd)
 {
@@ -265,7 +273,7 @@ static int await_late(struct weft__worker *worker, struct weft__task *task,
 	return r < 0 ? r : await_begin(worker, task, entry, fd);
 }
 
-/* Neither has it come nor is it to be given up. */
+/* No connection has come, and nothing interrupts the wait. */
 static int await_more(struct weft__worker *worker, struct weft__task *task,
 		      struct weft__fd *entry)
 {
@@ -277,8 +285,8 @@ static int await_more(struct weft__worker *worker, struct weft__task *task,
 		return weft__await_pause(worker, task, STARVED_NS);
 	}
 	if (paused) {
-		/* The alarm is that of its deadline again. */
-		weft__op_of(task)->flags = 0;
+		/* The alarm serves the deadline again. */
+		task->op_flags = 0;
 		weft__future_disarm(worker, task);
 		weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
 	}

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Listener: the object, its queue of tasks, its list of connections that no
+ * task has taken yet, and its end.  The model and the invariants are in
+ * listener.h; the request and its completions are in multishot_accept.c.
+ *
+ * All listeners of a runtime are in a list of the reactor, under
+ * listeners_lock; that lock is taken before an entry's lock.
+ */
 #include "io/listen/listener.h"
 
 #include <errno.h>
@@ -19,7 +27,7 @@ static struct weft__listener *listener_new(struct weft__reactor *reactor,
 	if (!listener)
 		return NULL;
 	listener->fd = fd;
-	/* relaxed: any number that is not in use. */
+	/* relaxed: any number that is not in use will do. */
 	listener->number = weft__add(&reactor->listeners_made, 1u, relaxed) &
 			   WEFT__SEQUENCE_MASK;
 	listener->waiting_end = &listener->waiting;
@@ -45,7 +53,7 @@ void weft__listener_free(struct weft__reactor *reactor,
 			     listener->state == WEFT__LISTENER_IDLE,
 		     "a listener is freed while it is in use");
 	weft__lock_take(&reactor->listeners_lock);
-	/* Whoever feeds the starved looks at it under this lock. */
+	/* weft__listeners_feed() looks at it under this lock. */
 	weft__listener_set_starved(reactor, listener, false);
 	*listener->link = listener->next;
 	if (listener->next)
@@ -65,8 +73,8 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
 	used = !entry->closing && !entry->listener;
-	/* The kernel is about to close what had the number (FD3): the request
-	 * would outlive the close, and never end. */
+	/* The kernel is about to close the file that had the number (D3): the
+	 * request would outlive that close, and never end. */
 	if (entry->going) /* mutate: recheck=false */
 		used = false;
 	/* Under the lock: a close that begins later finds the listener (ACC4).
@@ -117,8 +125,9 @@ uint64_t weft__listener_give(struct weft__listener *listener, int32_t result)
 	return id;
 }
 
-/* The number was another connection's, whose closer wrote the same word: the
- * kernel has ordered that, but only the lock shows it. */
+/* The number belonged to another connection before, whose closer wrote the same
+ * word.  The kernel orders the two, but only the lock shows that order to the
+ * compiler and to tools. */
 static void accepted_link(struct weft__fd *entry, int next)
 {
 	weft__lock_take(&entry->lock);
@@ -126,7 +135,7 @@ static void accepted_link(struct weft__fd *entry, int next)
 	weft__lock_drop(&entry->lock);
 }
 
-/* From here on the connection is the taker's. */
+/* From here on the connection belongs to the task that takes it. */
 static int accepted_unlink(struct weft__fd *entry)
 {
 	int next;
@@ -173,13 +182,14 @@ void weft__listener_set_starved(struct weft__reactor *reactor,
 	if (listener->starved == starved)
 		return;
 	listener->starved = starved;
-	/* relaxed: a hint to closers; the starved task keeps the time, too. */
+	/* relaxed: a hint to closers; the task that waits keeps the time,
+	 * too. */
 	weft__add(&reactor->starved, starved ? 1u : (uint32_t)-1, relaxed);
 }
 
 /* ---- Ending ----------------------------------------------------------- */
 
-/* Closes what nobody took, from the first on. */
+/* Closes the connections that no task took, from `fd` on. */
 static void accepted_close(struct weft__reactor *reactor, int fd)
 {
 	while (fd >= 0) {
@@ -190,7 +200,7 @@ static void accepted_close(struct weft__reactor *reactor, int fd)
 	}
 }
 
-/* Takes one waiting task and all connections off.  Returns the task, or 0. */
+/* Removes one waiting task and all connections.  Returns the task, or 0. */
 static uint64_t listener_empty(struct weft__reactor *reactor,
 			       struct weft__fd *entry)
 {

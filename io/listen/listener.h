@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listener - what a listening descriptor has besides its entry: a request that
- * accepts connection after connection, those nobody took yet, and the tasks
- * that wait for one, oldest first.
+ * Listener - the state of a listening descriptor besides its entry: a request
+ * that accepts connection after connection, the connections that no task has
+ * taken yet, and the tasks that wait for one, oldest first.
  *
  *	               a task waits
  *	      IDLE ---------------------------------> ARMED
@@ -11,24 +11,28 @@
  *	       |       one connection at a time)          v
  *	       '------------- last completion -------- STOPPING
  *
- * A listener that lacks descriptors (EMFILE) is starved: it stays IDLE until
- * this runtime closes one, or for a while, whichever is first.  The oldest
- * waiting task keeps that time.
+ * A listener that lacks descriptors (EMFILE) is marked `starved`: it stays IDLE
+ * until this runtime closes a descriptor, or until some time has passed,
+ * whichever is first.  The oldest waiting task keeps that time.
  *
  * Invariants
- *   ACC1  Everything is under the lock of the descriptor's entry, where nothing
- *       is woken, armed or closed: what is to be done is noted, and done after.
- *   ACC2  The listener is freed by the task that closes the descriptor, when it
- *       is IDLE and nobody waits.  After the lock was dropped it may be gone;
- *       what is to be done then names it by its number.
- *   ACC3  Of two workers that reap one ring the second may be the first to look
- *       at what it took, so the last completion can overtake others.  Those
- *       then meet no listener, or another number, and their connections are
- *       closed: perhaps just after the listener's weft_close() has returned.
- *   ACC4  A listener is made only while its descriptor is open, and is freed by
- *       the close of it.  A request outlives the call that armed it, and may
- *       stay in the ring until the tick ends: armed at a number that is not
- *       open it would accept for the descriptor that gets the number next.
+ *   A1  All state is under the lock of the descriptor's entry.  Under that lock
+ *       nothing is woken, armed or closed: such actions are noted in a struct
+ *       weft__multishot_accept, and carried out after the lock was dropped.
+ *   A2  The listener is freed by the task that closes the descriptor, when the
+ *       listener is IDLE and no task waits.  After the lock was dropped the
+ *       listener may have been freed; so the noted actions name it by its
+ *       number.
+ *   A3  Two workers can reap one ring, and the second may handle its
+ *       completions first, so the last completion can overtake others.  The
+ *       others then find no listener, or another number, and their connections
+ *       are closed: perhaps just after the listener's weft_close() has
+ *       returned.
+ *   A4  A listener is made only while its descriptor is open, and is freed by
+ *       the close of that descriptor.  A request outlives the call that armed
+ *       it, and may stay in the ring until the tick ends: if it were armed for
+ *       a number that is not open, it would accept for the next descriptor
+ *       that gets the number.
  */
 #ifndef WEFT_IO_LISTEN_LISTENER_H
 #define WEFT_IO_LISTEN_LISTENER_H
@@ -43,7 +47,7 @@ enum weft__listener_state {
 
 struct weft__listener {
 	struct weft__listener *next;  /* under reactor->listeners_lock */
-	struct weft__listener **link; /* likewise */
+	struct weft__listener **link; /* same lock */
 	uint32_t number;	      /* immutable */
 	int fd;			      /* immutable */
 
@@ -53,13 +57,13 @@ struct weft__listener {
 	int accepted_first; /* not taken; oldest first, by next_accepted */
 	int accepted_last;
 	uint32_t accepted_count;
-	uint16_t shard; /* that the request was given to */
+	uint16_t shard; /* the worker whose ring has the request */
 	uint8_t state;	/* enum weft__listener_state */
-	bool single;	/* the kernel refuses more than one at a time */
+	bool single;	/* the kernel refuses multishot */
 	bool starved;
 };
 
-/* The actions to take once the entry's lock is dropped (ACC1). */
+/* Actions to carry out after the entry's lock was dropped (A1). */
 struct weft__multishot_accept {
 	struct weft__fd *entry;
 	int fd;
@@ -77,8 +81,9 @@ struct weft__multishot_accept {
 
 /* ---- listener.c: the object, its tasks and its connections ------------- */
 
-/* Makes sure that the entry has a listener, but while what had the number is
- * being closed.  0, -EBADF (closing, or not open), -ENOMEM. */
+/* Makes sure that the entry has a listener, except while the file that had the
+ * number is being closed.  Returns 0, -EBADF (closing, or not open),
+ * -ENOMEM. */
 int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 			int fd);
 
@@ -87,9 +92,9 @@ void weft__listener_add(struct weft__listener *listener,
 			struct weft__task *task);
 void weft__listener_remove(struct weft__listener *listener,
 			   struct weft__task *task);
-/* Ends the wait of the oldest; returns its id, to be woken. */
+/* Ends the wait of the oldest task; returns its id, for the caller to wake. */
 uint64_t weft__listener_give(struct weft__listener *listener, int32_t result);
-/* Keeps a connection that nobody waits for; false: no memory to. */
+/* Keeps a connection that no task waits for.  False: no memory for it. */
 bool weft__listener_keep(struct weft__reactor *reactor,
 			 struct weft__listener *listener, int fd);
 int weft__listener_take(struct weft__reactor *reactor,
@@ -97,23 +102,22 @@ int weft__listener_take(struct weft__reactor *reactor,
 void weft__listener_set_starved(struct weft__reactor *reactor,
 				struct weft__listener *listener, bool starved);
 
-/* No worker runs any more: closes what nobody took. */
+/* After the last worker has ended: closes the connections that no task took. */
 void weft__listeners_close(struct weft__reactor *reactor);
 
-/* ---- multishot_accept.c: the request and its completions
- * ------------------------ */
+/* ---- multishot_accept.c: the request and its completions ---------------- */
 
 static inline uint64_t weft__multishot_accept_user_data(uint32_t number, int fd)
 {
 	return weft__user_data(WEFT__TAG_ACCEPT, number, (uint32_t)fd);
 }
 
-/* Under the entry's lock: arms a request if somebody waits and none is. */
+/* Under the entry's lock: arms a request if a task waits and none is armed. */
 void weft__multishot_accept_want(struct weft__worker *here,
 			 struct weft__listener *listener,
 			 struct weft__multishot_accept *incoming);
 
-/* Does what was noted; returns how many tasks were made ready. */
+/* Carries out the noted actions; returns how many tasks were made ready. */
 unsigned weft__multishot_accept_do(struct weft__worker *here,
 			   const struct weft__multishot_accept *incoming);
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multishot accept - the request by which a listener accepts, and its
- * completions.
+ * Multishot accept - the request with which a listener accepts, and the
+ * handling of its completions.
  *
- * One request accepts connection after connection, or a single one where the
- * kernel refuses more (EINVAL).  A completion's connection goes to the oldest
- * waiting task, or is kept; at KEPT_MAX kept ones the request is cancelled.
- * An error goes to the oldest waiting task only if it is the listener's; a lack
- * of descriptors or memory makes the listener starved.
- *
- * Under the entry's lock a function only notes its actions in a
- * struct weft__multishot_accept (ACC1).  weft__multishot_accept_do() takes them
- * after the lock is dropped: it closes, submits, cancels and wakes.
+ * A completion hands its connection to the oldest waiting task, or the
+ * listener keeps it.  An error is sorted by its cause (enum blame): it ends one
+ * task's wait, makes the listener wait for descriptors, or makes it accept one
+ * connection for each request.  All state is under the lock of the descriptor's
+ * entry; see A1 to A4 in listener.h.
  */
 #include <errno.h>
 
@@ -20,7 +16,8 @@
 #include "io/request/op.h"
 #include "runtime/sched/wait.h"
 
-/* So many connections that nobody takes, and the kernel is to keep the rest. */
+/* At this many connections that no task has taken, the request is stopped, and
+ * the kernel keeps the rest. */
 enum { KEPT_MAX = 64 };
 
 /* ---- The request ------------------------------------------------------ */
@@ -40,7 +37,8 @@ void weft__multishot_accept_want(struct weft__worker *here,
 	incoming->arm = true;
 }
 
-/* Submits it under the shard's lock, so that no helper meets it (SH3). */
+/* Submits it under the shard's lock, so that no helper finds it unsubmitted
+ * (S3). */
 static bool multishot_accept_submit(struct weft__shard *shard,
 			    const struct weft__multishot_accept *incoming)
 {
@@ -60,13 +58,14 @@ static bool multishot_accept_submit(struct weft__shard *shard,
 			incoming->number, incoming->fd);
 		submitted = weft__shard_submit(shard);
 	}
-	/* Whoever was refused will come again if we are late. */
+	/* A worker that was refused the lock tries again if this one is
+	 * late. */
 	weft__trylock_drop(&shard->lock);
 	return submitted;
 }
 
-/* The kernel takes no more entries now: as if descriptors were lacking.  Until
- * the state is IDLE again the listener stays.  Returns a task to wake. */
+/* The kernel takes no more entries now: handled as a lack of descriptors.  The
+ * listener stays until the state is IDLE again.  Returns a task to wake. */
 static uint64_t multishot_accept_failed(struct weft__reactor *reactor,
 				struct weft__fd *entry)
 {
@@ -95,7 +94,8 @@ static void multishot_accept_stop(struct weft__worker *here,
 			      weft__multishot_accept_user_data(incoming->number,
 						       incoming->fd)) == 0)
 		return;
-	/* Not to be caught now; its next completion brings us here again. */
+	/* It could not be cancelled now; its next completion leads here
+	 * again. */
 	weft__lock_take(&entry->lock);
 	if (entry->listener && entry->listener->number == incoming->number &&
 	    entry->listener->state == WEFT__LISTENER_STOPPING)
@@ -130,8 +130,8 @@ unsigned weft__multishot_accept_do(struct weft__worker *here,
 
 /* ---- Completions, under the entry's lock -------------------------------- */
 
-/* To the oldest who waits.  If the listener is starved the next has to keep the
- * time. */
+/* Ends the wait of the oldest task.  If the listener lacks descriptors, the
+ * next task has to keep the time. */
 static void completed_for(struct weft__listener *listener, int result,
 			  struct weft__multishot_accept *incoming)
 {
@@ -140,7 +140,7 @@ static void completed_for(struct weft__listener *listener, int result,
 		incoming->wakes[1] = weft__running_id(listener->waiting);
 }
 
-/* A connection: to the oldest who waits, or kept. */
+/* A connection: given to the oldest waiting task, or kept. */
 static void completed_one(struct weft__reactor *reactor,
 			  struct weft__listener *listener, int fd,
 			  struct weft__multishot_accept *incoming)
@@ -155,7 +155,7 @@ static void completed_one(struct weft__reactor *reactor,
 		incoming->close_fd = fd;
 }
 
-/* Whom an error concerns. */
+/* The cause of an error. */
 enum blame { BLAME_CONNECTION, BLAME_PROCESS, BLAME_MULTISHOT, BLAME_LISTENER };
 
 static enum blame blame(int error, bool single)
@@ -166,7 +166,8 @@ static enum blame blame(int error, bool single)
 	case -ENOBUFS:
 	case -ENOMEM:
 		return BLAME_PROCESS;
-	case -ECANCELED: /* by us; and these the kernel may give at any time */
+	case -ECANCELED: /* by weft; and the kernel may give these at any
+			  * time */
 	case -EINTR:
 	case -EAGAIN:
 	case -ECONNABORTED:
@@ -186,8 +187,8 @@ static enum blame blame(int error, bool single)
 	}
 }
 
-/* The request was made at a number that was not open.  If the number is open
- * now, the task that asked has gone: then the request is made once more. */
+/* Was the number closed when the request was made, and is it open now?  Then
+ * the task that asked has gone, and the request is made once more. */
 static bool is_past(const struct weft__listener *listener, int error)
 {
 	return error == -EBADF && weft__syscall_is_open(listener->fd);
@@ -261,7 +262,7 @@ unsigned weft__multishot_accept_complete(struct weft__worker *here,
 					       completion->user_data)) {
 		completed(here, entry->listener, completion, &incoming);
 	} else {
-		/* Overtaken by the last one; see ACC3. */
+		/* Overtaken by the last completion; see A3. */
 		incoming.close_fd = completion->result;
 	}
 	weft__lock_drop(&entry->lock);
