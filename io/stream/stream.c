@@ -1,4 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Streams: receiving and closing.  stream.h has the model.
+ *
+ * A reader that finds no piece looks at the state word.  While the request is
+ * ARMED it suspends.  Otherwise it takes the result of the last completion
+ * (stream_settle()) and makes the next request (stream_arm()):
+ *
+ *	stream_arm_for_good()  a multishot receive into the pool's buffers
+ *	stream_arm_once()      one receive, into a buffer of the pool, or into
+ *	                       one of its own if the pool has none; or one poll,
+ *	                       for a descriptor that does not block
+ *
+ * One task at a time reads.  Before it suspends it sends what was put.
+ */
 #include "io/stream/stream.h"
 
 #include <poll.h>
@@ -17,7 +31,8 @@ void weft_stream_init(struct weft_stream *stream, int fd)
 
 int weft_stream_fd(const struct weft_stream *stream)
 {
-	/* The descriptor alone: what lies beside it a reader may write. */
+	/* Reads the descriptor alone: a reader may write the fields beside
+	 * it. */
 	return ((const struct weft__stream *)stream->private_words)->fd;
 }
 
@@ -50,8 +65,8 @@ static bool stream_take_pool_of(struct weft__worker *worker,
 	return true;
 }
 
-/* By the reader, while it is not ARMED: the buffers to ask for.  False: there
- * are none. */
+/* By the reader, while the stream is not ARMED: chooses the pool to receive
+ * from.  False: no pool has buffers. */
 static bool stream_take_pool(struct weft__worker *worker,
 			     struct weft__stream *stream)
 {
@@ -59,7 +74,7 @@ static bool stream_take_pool(struct weft__worker *worker,
 		return true;
 	if (stream->wants == WEFT__POOL_SMALL)
 		return false;
-	/* All large ones may be with streams that nobody reads. */
+	/* Streams whose tasks do not read may hold all large buffers. */
 	stream->wants = WEFT__POOL_SMALL;
 	stream->starved = 0;
 	return stream_take_pool_of(worker, stream, stream->wants);
@@ -87,16 +102,16 @@ static void stream_set_armed(struct weft__stream *stream)
 	weft__or(&stream->word, WEFT__STREAM_ARMED, release);
 }
 
-/* The kernel did not take it. */
+/* The kernel did not take the request. */
 static void stream_unset_armed(struct weft__stream *stream)
 {
 	weft__pool_asked(stream->pool);
-	/* relaxed: nobody has it but the reader. */
+	/* relaxed: no thread has the request but the reader's. */
 	weft__and(&stream->word, ~WEFT__STREAM_ARMED,
 		  relaxed); /* mutate: wake */
 }
 
-/* One receive, into a buffer of its own: 0 or -ENOMEM. */
+/* Prepares one receive into a buffer of the stream's own: 0 or -ENOMEM. */
 static int stream_own(struct weft__stream *stream, struct io_uring_sqe *ret_sqe)
 {
 	struct io_uring_sqe sqe = { 0 };
@@ -112,7 +127,7 @@ static int stream_own(struct weft__stream *stream, struct io_uring_sqe *ret_sqe)
 	return 0;
 }
 
-/* To be told once that there is something. */
+/* Prepares a poll that completes once, when there is input. */
 static void stream_poll(struct weft__worker *worker,
 			struct weft__stream *stream,
 			struct io_uring_sqe *ret_sqe)
@@ -125,8 +140,8 @@ static void stream_poll(struct weft__worker *worker,
 	*ret_sqe = sqe;
 }
 
-/* One receive; from the free entry to its publication the task must not be
- * switched. */
+/* Makes a request that completes once.  From the free entry to its publication
+ * the task must not be switched. */
 static int stream_arm_once(struct weft__stream *stream)
 {
 	struct io_uring_sqe *slot = weft__op_entry();
@@ -151,8 +166,8 @@ static int stream_arm_once(struct weft__stream *stream)
 	return 0;
 }
 
-/* All receives from here on; under the shard's lock, so that no helper meets
- * the request (SH3).  False: the kernel does not take it now. */
+/* Makes a request for all further receives; under the shard's lock, so that no
+ * helper finds it unsubmitted (S3).  False: the kernel does not take it now. */
 static bool stream_arm_for_good(struct weft__worker *worker,
 				struct weft__stream *stream)
 {
@@ -170,13 +185,14 @@ static bool stream_arm_for_good(struct weft__worker *worker,
 		if (!submitted)
 			stream_unset_armed(stream);
 	}
-	/* Whoever was refused will come again if we are late. */
+	/* A worker that was refused the lock tries again if this one is
+	 * late. */
 	weft__trylock_drop(&shard->lock);
 	return submitted;
 }
 
-/* From now on nobody else closes the descriptor: the request would hold what it
- * refers to open. */
+/* Makes the stream the only closer of its descriptor: a close by another would
+ * leave the file open, because the request holds it. */
 static int stream_own_fd(struct weft__stream *stream)
 {
 	struct weft__reactor *reactor = stream_reactor();
@@ -194,7 +210,7 @@ static int stream_own_fd(struct weft__stream *stream)
 		entry->owned = true;
 	weft__lock_drop(&entry->lock);
 	stream->owns = !error;
-	/* Of a TCP connection any kernel tells. */
+	/* For a TCP connection every kernel reports the end. */
 	stream->singly = !reactor->tells_ends &&
 			 !weft__syscall_is_tcp(stream->fd);
 	return error;
@@ -211,8 +227,8 @@ static void stream_disown_fd(struct weft__stream *stream)
 	stream->owns = false;
 }
 
-/* Out of line: what it has on the stack would stand between the frames that a
- * reader is resumed in, on lines that are cold by then. */
+/* Out of line: its stack frame would lie between the frames in which a reader
+ * resumes, on cache lines that are cold by then. */
 static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -231,7 +247,8 @@ static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 
 /* ---- Received bytes ------------------------------------------------------ */
 
-/* The pieces that have come, turned round; only when the reader has none. */
+/* Takes the pieces that have come, and reverses their order; only when the
+ * reader has none. */
 static bool stream_take(struct weft__stream *stream)
 {
 	struct weft__piece *pieces;
@@ -282,7 +299,7 @@ static void stream_drop(struct weft__stream *stream)
 
 	stream->head = pool->pieces[piece].next;
 	stream->head_at = 0;
-	/* relaxed: an estimate to others. */
+	/* relaxed: others take it as an estimate. */
 	weft__store(&stream->gone, weft__load(&stream->gone, relaxed) + 1,
 		    relaxed);
 	if (weft__worker_self() == stream->home) /* mutate: recheck=true */
@@ -321,8 +338,8 @@ static uint64_t stream_reason(const struct weft__stream *stream)
 	return weft__op_reason(IORING_OP_RECV, 0, stream->fd);
 }
 
-/* Is one of the waits over?  Of more of the stream's there is nothing to
- * receive, and of what was put nothing that is the kernel's. */
+/* Is one of the waits over?  WAITS ends with a piece, with LEFT, and with the
+ * end of the request; DRAINS with the end of the send. */
 static bool is_over(uint64_t word, uint64_t waits)
 {
 	if ((waits & WEFT__STREAM_DRAINS) && !(word & WEFT__STREAM_SENDS))
@@ -332,10 +349,10 @@ static bool is_over(uint64_t word, uint64_t waits)
 		!(word & WEFT__STREAM_ARMED));
 }
 
-/* False: there is something to see. */
+/* False: one of the waits is over already. */
 static bool stream_set_waits(struct weft__stream *stream, uint64_t waits)
 {
-	/* relaxed: decided by the CAS; what there is, is looked at anew. */
+	/* relaxed: decided by the CAS; is_over() looks at each new value. */
 	uint64_t old = weft__load(&stream->word, relaxed);
 	uint64_t new;
 
@@ -359,7 +376,7 @@ void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = worker->current;
 
-	/* relaxed: what it waits for goes with it. */
+	/* relaxed: the CAS in stream_set_waits() publishes it. */
 	weft__store(&stream->reader, weft__running_id(task), relaxed);
 	if (!stream_set_waits(stream, waits))
 		return;
@@ -367,13 +384,13 @@ void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 		weft__suspend(worker, reason);
 	else
 		weft__op_pause(worker, task, reason, max_ns);
-	/* relaxed: a look.  pairs: [stream.told] */
+	/* relaxed: a look, and the reader loads again.  pairs: [stream.told] */
 	if (weft__load(&stream->word, relaxed) & waits)
 		weft__and(&stream->word, ~waits, relaxed);
 }
 
-/* Until the stream is told of something to read, or can send what is kept
- * back. */
+/* Suspends until there is something to read, or the data that was put can be
+ * sent. */
 static void stream_suspend(struct weft__stream *stream, uint64_t max_ns)
 {
 	uint64_t waits = WEFT__STREAM_WAITS;
@@ -383,7 +400,7 @@ static void stream_suspend(struct weft__stream *stream, uint64_t max_ns)
 	weft__stream_suspend(stream, waits, stream_reason(stream), max_ns);
 }
 
-/* Notes the bytes that were received into the stream's own buffer. */
+/* Data was received into the stream's own buffer. */
 static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 {
 	weft__memcheck_received(stream->own, bytes);
@@ -392,8 +409,8 @@ static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 	stream->starved = 0;
 }
 
-/* There is no request, and nothing to read: what the last one said.  0 at the
- * end, or 1, or what went wrong. */
+/* There is no request, and nothing to read: handles the result of the last
+ * request.  Returns 0 at the end of the stream, 1 to go on, or an error. */
 static int stream_settle(struct weft__stream *stream)
 {
 	int said = stream->said;
@@ -417,8 +434,8 @@ static int stream_settle(struct weft__stream *stream)
 		stream->starved++;
 		return 1;
 	case -EAGAIN:
-		/* It does not block, so the kernel does not wait for it, but
-		 * may be asked to tell. */
+		/* The descriptor does not block, so the kernel does not wait
+		 * for input, but it can be polled. */
 		stream->singly = stream->polls = true;
 		return 1;
 	default:
@@ -426,7 +443,8 @@ static int stream_settle(struct weft__stream *stream)
 	}
 }
 
-/* Waits until there is something to read: 1, or 0 at the end, or an error. */
+/* Waits until there is something to read.  Returns 1, 0 at the end, or an
+ * error. */
 static int stream_await(struct weft__worker *worker,
 			struct weft__stream *stream)
 {
@@ -441,8 +459,8 @@ static int stream_await(struct weft__worker *worker,
 		worker = weft__worker_self();
 		/* pairs: [stream.told] */
 		if (weft__load(&stream->word, acquire) & WEFT__STREAM_GOES_ON) {
-			/* Its scope may have been cancelled before it knew of
-			 * this task; then nobody wakes it. */
+			/* The scope may have been cancelled before this task
+			 * was in it; then no other task wakes this one. */
 			r = weft__interrupted(worker, task);
 			if (weft__unlikely(r < 0)) /* mutate: recheck */
 				return r;
@@ -530,7 +548,7 @@ static void stream_drop_all(struct weft__stream *stream)
 		stream_drop(stream);
 }
 
-/* Has the request cancelled, and waits for its end. */
+/* Has the request cancelled, and waits until it has ended. */
 static void stream_disarm(struct weft__stream *stream)
 {
 	/* pairs: [stream.told] */
@@ -545,8 +563,8 @@ static void stream_disarm(struct weft__stream *stream)
 	stream_drop_all(stream); /* mutate: wake */
 }
 
-/* A connection is closed by a call, which takes as long as it does to copy so
- * much; else it may be anything, that is to be written back. */
+/* A connection is closed with a system call, which takes as long as copying
+ * that many bytes.  Any other descriptor may have data to write back. */
 static int stream_close_fd(const struct weft__stream *stream)
 {
 	enum { AS_BYTES = 128 << 10 };
@@ -566,8 +584,8 @@ int weft_stream_close(struct weft_stream *stream)
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
-	/* It would go on with what has the number then.  relaxed: a task that
-	 * may not be there. */
+	/* That task would go on with the next file that gets the number.
+	 * relaxed: for an assertion. */
 	weft__assert(weft__load(&s->sends, relaxed) == 0,
 		     "weft_stream_close: another task is sending");
 	unsent = weft__stream_drain_at_last(s);

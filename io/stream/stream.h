@@ -3,50 +3,55 @@
  * Stream - a connection, and the one request that receives for it.
  *
  *	kernel --> completions --> [word: newest piece] --> reader's own list
- *	           in their order   by who reaps, under     oldest first
- *	           (lock held)      the lock
+ *	           in their order   by the reaper, under    oldest first
+ *	           (lock held)      the shard's lock
+ *
+ * The reaper is the worker that takes a completion out of a ring.
  *
  * The word
  *
  *	63           32 31   5    4       3        2       1        0
  *	[ newest piece ][ TURN ][ LEFT ][ DRAINS ][ SENDS ][ WAITS ][ ARMED ]
  *
- *	ARMED	the request is the kernel's: it is cleared with its last
- *		completion, and then the reader may make the request again
- *	WAITS	the reader suspends; the reaping worker clears it, and wakes
- *		the reader
- *	SENDS	`going` is the kernel's, until its completion
- *	DRAINS	the reader suspends until then, perhaps as well; likewise
- *	LEFT	that completion left some of `going`, which is the reader's
- *	TURN	counts the waits: the task to wake is read before the CAS, which
- *		must not take the next reader for that one
+ *	ARMED	the kernel has the receive request; the last completion clears
+ *		it, and then the reader may make the next request
+ *	WAITS	the reader suspends until there is something to read; the
+ *		reaper that clears the flag wakes the reader
+ *	SENDS	the kernel has `going`, until the completion of that send
+ *	DRAINS	the reader suspends until that completion (WAITS may be set as
+ *		well); the reaper that clears the flag wakes the reader
+ *	LEFT	that completion left a part of `going` unsent; `going` is the
+ *		reader's again
+ *	TURN	counts the waits: the reaper reads which task to wake before
+ *		its CAS, and the count makes the CAS fail if another wait has
+ *		begun since
  *
  * Pieces are buffers of the pool that the request takes from, linked newest
- * first; the reader takes them all, and turns them round.
+ * first; the reader takes them all, and reverses the list.
  *
  * Invariants
- *   STR1  Completions of a stream are reported to it while the shard's lock is
- *       held, and so in the order in which they came.
- *   STR2  The reaping worker touches the stream up to the CAS of its word and
- *       no longer: with the last completions reported, the stream may be closed
- *       and its memory gone.
- *   STR3  A request that completes more than once is submitted by the owner of
- *       the ring under the lock (SH3).
- *   STR4  A request is made when there is none and nothing is left to read; so
- *       all pieces are of one pool, and what is received is in order.
- *   STR5  Put bytes go from `out` to `going` when the reader has nothing to
- *       read, or `out` is full, and neither SENDS nor LEFT is set: so they are
- *       sent in order.
+ *   M1  The completions of a stream are handled while the shard's lock is held,
+ *       so in the order in which they came.
+ *   M2  A reaper touches the stream up to the CAS of its word and no longer:
+ *       after the last completion is handled the stream may be closed and its
+ *       memory freed.
+ *   M3  A request that completes more than once is submitted by the owner of
+ *       the ring under the lock (S3).
+ *   M4  A request is made only when there is none and nothing is left to read.
+ *       So all pieces are of one pool, and data arrives in order.
+ *   M5  Data that was put moves from `out` to `going` when the reader has
+ *       nothing to read, or `out` is full, and neither SENDS nor LEFT is set.
+ *       So it is sent in order.
  *
  * Orderings
- *   [stream.told]  the reaping worker's CAS, release -> the reader's load or
- *       CAS, acquire: the pieces, and what the last completion said.
- *   [stream.waits]  the reader's CAS, release -> the reaping worker's, acquire:
- *       the task to wake.
- *   [stream.sent]  the reaping worker's store, release -> the sender's load,
- *       acquire: the result.  After it the sender may be gone.
- *   [stream.armed]  the reader's or sender's store, release -> the reaping
- *       worker's load, acquire: what the request is of.
+ *   [stream.told]  the reaper's CAS, release -> the reader's load or CAS,
+ *       acquire: the pieces, and the result of the last completion.
+ *   [stream.waits]  the reader's CAS, release -> the reaper's CAS, acquire:
+ *       which task to wake.
+ *   [stream.sent]  the reaper's store, release -> the sender's load, acquire:
+ *       the result.  After the store the sender may have returned.
+ *   [stream.armed]  the reader's or sender's store, release -> the reaper's
+ *       load, acquire: the fields that describe the request.
  *   Modelled in tests/model/model_stream.c and model_stream_put.c.
  */
 #ifndef WEFT_IO_STREAM_STREAM_H
@@ -58,7 +63,7 @@
 #include "io/request/recv_buffers.h"
 #include "io/request/shard.h"
 
-/* The last completion said nothing of interest to the reader. */
+/* The last completion had no result that concerns the reader. */
 #define WEFT__STREAM_SAID_NOTHING (-EINTR)
 
 #define WEFT__STREAM_ARMED ((uint64_t)1 << 0)
@@ -68,53 +73,52 @@
 #define WEFT__STREAM_LEFT ((uint64_t)1 << 4)
 #define WEFT__STREAM_TURN ((uint64_t)1 << 5)
 #define WEFT__STREAM_FLAGS ((uint64_t)0xffffffff)
-/* There is something to read, or will be. */
+/* There is something to read, or a request that will bring it. */
 #define WEFT__STREAM_GOES_ON (~WEFT__STREAM_FLAGS | WEFT__STREAM_ARMED)
 
 struct weft__stream {
 	int32_t fd; /* immutable */
-	/* The reader's alone. */
-	bool owns;	   /* the descriptor is known to be its */
+	/* Reader only. */
+	bool owns;	   /* `owned` is set in the descriptor's entry */
 	bool began;	   /* a request was made */
-	bool singly;	   /* each is to complete once */
-	uint8_t starved;   /* how often in a row there was no buffer for it */
-	bool polls;	   /* its request only tells when something is there; */
-	bool put_polls;	   /* that of `going`, when there is room */
-	/* The reader's while it is not ARMED, and then of who reaps. */
-	uint8_t kind;	/* enum weft__pool_kind: of its pool, and of that */
-	uint8_t wants;	/* it is to ask for next */
-	bool stops;	/* it is cancelled */
+	bool singly;	   /* each request is to complete once */
+	uint8_t starved;   /* times in a row that no buffer was free */
+	bool polls;	   /* the request only polls for input */
+	bool put_polls;	   /* that of `going` polls for room */
+	/* Reader's while not ARMED, otherwise the reaper's. */
+	uint8_t kind;	/* enum weft__pool_kind: the current pool, */
+	uint8_t wants;	/* and the pool to use next */
+	bool stops;	/* a cancellation was sent */
 	uint8_t streak; /* pieces in a row that fit the other kind better */
-	int32_t said;	/* by the last completion */
-	int32_t error;	/* the reader's alone: why it does not send any more */
+	int32_t said;	/* result of the last completion */
+	int32_t error;	/* reader only: why sending has ended */
 	weft__atomic(uint64_t) word;
-	weft__atomic(uint64_t) reader; /* whom to wake */
-	uint32_t came;		       /* pieces so far; wraps */
-	weft__atomic(uint32_t) gone;   /* those read; the reader's, others
-					  look */
+	weft__atomic(uint64_t) reader; /* the task to wake */
+	uint32_t came;		       /* pieces received; wraps */
+	weft__atomic(uint32_t) gone;   /* pieces read; reader writes */
 	struct weft__pool *pool;
-	struct weft__worker *home; /* whose ring it is in */
-	/* The reader's alone. */
-	uint32_t head;		       /* + 1; the oldest piece */
-	uint32_t head_at;	       /* bytes gone of it */
-	char *own;		       /* a buffer, while the pool has none; */
-	uint32_t own_bytes;	       /* received into it, */
-	uint32_t own_at;	       /* and gone of those */
-	struct weft__send_buffer *out;	       /* what was put, */
-	struct weft__send_buffer *going; /* and is being sent: see SENDS */
-	struct weft__worker *going_in; /* whose ring that is, or was, in */
-	weft__atomic(uint64_t) putter; /* who put last; others look */
-	/* Its place + 1 in a ring's table of files, under that ring's worker;
-	 * the reader's, others look.  0: none. */
+	struct weft__worker *home; /* the worker whose ring it is in */
+	/* Reader only. */
+	uint32_t head;		       /* index + 1 of the oldest piece */
+	uint32_t head_at;	       /* bytes read of it */
+	char *own;		       /* used while the pool has none */
+	uint32_t own_bytes;	       /* received into `own` */
+	uint32_t own_at;	       /* and read of those */
+	struct weft__send_buffer *out;	       /* data that was put */
+	struct weft__send_buffer *going; /* being sent: see SENDS */
+	struct weft__worker *going_in; /* ring of the send of `going` */
+	weft__atomic(uint64_t) putter; /* last task to put; others read */
+	/* The worker's index << 16 | its place + 1 in the table of files of
+	 * that worker's ring.  Reader writes, others read.  0: none. */
 	weft__atomic(uint32_t) file;
-	bool filed; /* the reader's alone: it was tried */
-	weft__atomic(uint16_t) sends; /* tasks that wait in one */
+	bool filed; /* reader only: a place was asked for */
+	weft__atomic(uint16_t) sends; /* tasks that wait for a send */
 } __attribute__((may_alias));
 
-/* A send under way, on the stack of who waits for it. */
+/* A send in flight, on the stack of the task that waits for it. */
 struct weft__sending {
 	weft__atomic(uint64_t) word; /* SENDING, or the result */
-	uint64_t sender;	     /* a task's id */
+	uint64_t sender;	     /* id of the task */
 	struct weft__worker *from;   /* whose ring it is in */
 };
 
@@ -126,7 +130,7 @@ static inline struct weft__stream *weft__stream(struct weft_stream *stream)
 	return (void *)stream->private_words;
 }
 
-/* In the user_data of a send; and of one of what was put. */
+/* Bits in the user_data of a send, and of a send of data that was put. */
 #define WEFT__SENDING ((uint64_t)1)
 #define WEFT__PUTTING ((uint64_t)2)
 
@@ -142,7 +146,7 @@ weft__sending_user_data(const struct weft__sending *sending)
 	       WEFT__SENDING;
 }
 
-/* A struct weft__stream, or weft__sending. */
+/* The struct weft__stream, or weft__sending, that a completion names. */
 static inline void *weft__stream_of(const struct weft__completion *completion)
 {
 	return (void *)(uintptr_t)(completion->user_data &
@@ -150,31 +154,31 @@ static inline void *weft__stream_of(const struct weft__completion *completion)
 				   (((uint64_t)1 << 60) - 1));
 }
 
-/* Pieces that a stream has seen when it is entered into a table of files: it
- * then is as good as paid for. */
+/* A stream whose reader has read this many pieces gets a place in the ring's
+ * table of files: the two system calls for that have probably paid off. */
 enum { WEFT__PIECES_BUSY = 32 };
 
 static inline bool weft__stream_is_busy(const struct weft__stream *stream)
 {
-	/* relaxed: the reader's own. */
+	/* relaxed: only the reader writes it. */
 	return !stream->filed &&
 	       weft__load(&stream->gone, relaxed) >= WEFT__PIECES_BUSY;
 }
 
 void weft__stream_enter_file(struct weft__stream *stream);
 
-/* Before the end, when nothing of it is under way. */
+/* At the close, when no request of the stream is in flight. */
 void weft__stream_leave_file(struct weft__stream *stream);
 
-/* The worker << 16, of `file`. */
+/* The value of `file` for a place in the worker's ring. */
 static inline uint32_t weft__stream_file(const struct weft__worker *worker,
 					 uint32_t place)
 {
 	return worker->index << 16 | (place + 1);
 }
 
-/* A request that was prepared for the descriptor, and goes into the ring of
- * `worker`: perhaps it can be named in a shorter way. */
+/* Names the descriptor by its place in the table of files, if it has one in the
+ * ring of `worker`, where the request is going. */
 static inline void weft__stream_shorten(const struct weft__stream *stream,
 					const struct weft__worker *worker,
 					struct io_uring_sqe *sqe)
@@ -189,29 +193,31 @@ static inline void weft__stream_shorten(const struct weft__stream *stream,
 }
 
 /* Suspends the reader until one of `waits` (WEFT__STREAM_WAITS, _DRAINS) is
- * over, if none is; or it is woken for another reason. */
+ * over, unless one is over already.  The reader may also be woken for another
+ * reason. */
 void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 			  uint64_t reason, uint64_t max_ns);
 
-/* Has the kernel send what was put, unless it is at it; does not wait.  See
- * `error`. */
+/* Has the kernel send what was put, unless a send is in flight.  Does not wait.
+ * Sets `error` on failure. */
 void weft__stream_push_slow(struct weft__stream *stream, int flags);
 
 static inline void weft__stream_push(struct weft__stream *stream)
 {
-	/* relaxed: LEFT is looked at anew. */
+	/* relaxed: the slow path loads LEFT again. */
 	if (stream->out ||
 	    (weft__load(&stream->word, relaxed) & WEFT__STREAM_LEFT))
 		weft__stream_push_slow(stream, 0);
 }
 
-/* Waits until all that was put is sent: 0, or why it is not. */
+/* Waits until all that was put is sent.  Returns 0, or why it was not. */
 int weft__stream_drain(struct weft__stream *stream, int flags);
 
-/* The same before the end, but then nothing is kept. */
+/* The same at the close; what could not be sent is dropped. */
 int weft__stream_drain_at_last(struct weft__stream *stream);
 
-/* The same for a send, which may be told at any time. */
+/* Handles the completion of a send.  Returns the task to wake.  The shard's
+ * lock need not be held. */
 static inline uint64_t
 weft__sending_complete(const struct weft__completion *completion)
 {

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stream completions - called by the worker that reaps, with the shard's lock
- * held.
+ * Streams: the handling of their completions, with the shard's lock held.
  *
- * The user_data says what has completed: a send that a task waits
- * for (weft__sending_complete), the send of the put bytes, or the receive.  The
- * last two change the stream's word by a CAS, after which the reaping worker
- * touches the stream no more (STR2), and return the task to wake, or 0.
- *
- * A receive also counts: a stream whose pieces do not suit their pool, or whose
- * reader leaves too many of them, has its request cancelled.
+ * A receive adds its piece to the list in the state word, a send of what was
+ * put clears SENDS, and a send of weft_stream_write_all() stores its result.
+ * The CAS (or store) is the last access to the stream (M2); the task that it
+ * finds waiting is returned, and woken after the lock was dropped.
  */
 #include "io/os/memcheck.h"
 #include "io/request/upcalls.h"
 #include "io/stream/stream.h"
 
 enum {
-	STREAK_LARGE = 4,  /* full small pieces, and large ones are asked for */
-	STREAK_SMALL = 64, /* large ones that small would hold: vice versa */
+	STREAK_LARGE = 4,  /* full small pieces until large ones are asked
+			    * for */
+	STREAK_SMALL = 64, /* large ones that small ones would hold: vice
+			    * versa */
 };
 
-/* With this many unread pieces the kernel is to keep the rest. */
+/* At this many pieces that were not read, the request is stopped, and the
+ * kernel keeps the rest. */
 static const uint32_t held_max[WEFT__POOLS] = { 64, 8 };
 
-/* Is the stream better off with pieces of the other kind? */
+/* Would pieces of the other kind fit the stream better? */
 static bool is_misfit(struct weft__stream *stream, uint32_t bytes)
 {
 	bool large = stream->kind == WEFT__POOL_LARGE;
@@ -41,8 +40,8 @@ static bool is_full(struct weft__stream *stream)
 	       held_max[stream->kind];
 }
 
-/* May the request go on?  If it is not to be caught now it has ended, or its
- * next completion brings us here again. */
+/* Cancels the request if it is to end.  If it cannot be cancelled now, it has
+ * ended, or its next completion leads here again. */
 static void stream_watch(struct weft__stream *stream, uint32_t bytes, bool last)
 {
 	bool misfit = is_misfit(stream, bytes);
@@ -57,7 +56,7 @@ static void stream_watch(struct weft__stream *stream, uint32_t bytes, bool last)
 					  weft__stream_user_data(stream)) == 0;
 }
 
-/* A buffer of the pool: + 1, or 0. */
+/* The piece that was received, as its index + 1, or 0. */
 static uint32_t stream_receive(struct weft__stream *stream,
 			       const struct weft__completion *completion)
 {
@@ -79,8 +78,8 @@ static uint32_t stream_receive(struct weft__stream *stream,
 	return piece + 1;
 }
 
-/* The last step of the reaping worker with the stream (STR2).  Returns the task
- * to wake, or 0. */
+/* The reaper's last access to the stream (M2).  Returns the task to wake, or
+ * 0. */
 static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 			    bool last)
 {
@@ -99,7 +98,7 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 			next = (next & WEFT__STREAM_FLAGS) | (uint64_t)newest
 								     << 32;
 		}
-		/* relaxed: it was set before WAITS was. */
+		/* relaxed: it was stored before WAITS was set. */
 		reader = old & WEFT__STREAM_WAITS ?
 				 weft__load(&stream->reader, relaxed) :
 				 0;
@@ -126,8 +125,8 @@ static uint64_t stream_received(struct weft__stream *stream,
 	return stream_tell(stream, newest, last);
 }
 
-/* The send of the put bytes has ended.  If not all of them were sent, a task
- * that waits for anything of the stream is to see to the rest. */
+/* Data that was put is sent.  If a part is left, the reader is woken whether it
+ * waits to read or to drain, and sends the rest. */
 static uint64_t stream_sent(struct weft__send_buffers *outs,
 			    struct weft__stream *stream, int32_t result)
 {
@@ -147,7 +146,7 @@ static uint64_t stream_sent(struct weft__send_buffers *outs,
 		next = old & ~(WEFT__STREAM_SENDS | wakes);
 		if (!all)
 			next |= WEFT__STREAM_LEFT; /* mutate: wake */
-		/* relaxed: it was set before those were. */
+		/* relaxed: it was stored before the flags were set. */
 		reader = old & wakes ? weft__load(&stream->reader, relaxed) : 0;
 		/* pairs: [stream.told], [stream.waits] */
 	} while (!weft__cas_acquire(&stream->word, &old, next,

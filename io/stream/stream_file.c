@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: the place of one that is busy in its ring's table of files.
+ * Streams: a busy stream's place in its ring's table of files.
  */
 #include "io/stream/stream.h"
 #include "runtime/sched/runtime.h"
 
-/* It will be so again, as likely as not. */
+/* The reader runs on this ring's worker now, and will probably do so again. */
 void weft__stream_enter_file(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -17,7 +17,7 @@ void weft__stream_enter_file(struct weft__stream *stream)
 	stream->filed = true;
 	place = weft__fixed_files_enter(&shard->files, &shard->ring,
 					stream->fd);
-	/* relaxed: others may go on without. */
+	/* relaxed: a sender that misses it uses the descriptor. */
 	if (place >= 0)
 		weft__store(&stream->file,
 			    weft__stream_file(worker, (uint32_t)place),
@@ -26,7 +26,7 @@ void weft__stream_enter_file(struct weft__stream *stream)
 
 void weft__stream_leave_file(struct weft__stream *stream)
 {
-	/* relaxed: the reader's own. */
+	/* relaxed: only the reader writes it. */
 	uint32_t file = weft__load(&stream->file, relaxed);
 	struct weft__shard *shard;
 

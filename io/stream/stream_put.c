@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: what is put, and sent when the reader has nothing else to do.  So
- * the answer to a request costs no wait of its own, and those to several that
- * came at once are sent as one.
+ * Streams: data that is put, and sent when the reader has nothing else to do.
+ * So the answer to a request needs no wait of its own, and the answers to
+ * several requests that came together are sent as one.
+ *
+ *	out    collects what is put
+ *	going  is being sent: SENDS, then LEFT if a part was not sent
+ *
+ * M5 in stream.h gives the rule by which `out` becomes `going`.
  */
 #include <poll.h>
 #include <string.h>
@@ -21,7 +26,7 @@ static uint64_t put_user_data(const struct weft__stream *stream)
 	return weft__stream_user_data(stream) | WEFT__PUTTING;
 }
 
-/* Some of what was put is not sent, as far as is known. */
+/* As far as is known, a part of what was put is not sent. */
 static bool has_unsent(struct weft__stream *stream)
 {
 	/* pairs: [stream.told] */
@@ -39,7 +44,7 @@ static void put_drop(struct weft__send_buffer **out)
 	*out = NULL;
 }
 
-/* Nothing is sent any more, as order would be lost. */
+/* Sending ends: later data would arrive out of order. */
 static void put_fail(struct weft__stream *stream, int error)
 {
 	stream->error = error;
@@ -71,14 +76,14 @@ static void put_begin(struct weft__stream *stream, int flags)
 	weft__shard_relieve(shard);
 }
 
-/* Not through the ring.  False: there is more to send. */
+/* Sends with a system call.  False: there is more to send. */
 static bool put_direct(struct weft__stream *stream, int flags)
 {
 	struct weft__send_buffer *out = stream->going;
 	ssize_t n = weft__syscall_send(stream->fd, out->data + out->at,
 				      out->bytes - out->at, flags);
 
-	/* The next one of this run looks at the clock. */
+	/* The next operation of this run looks at the clock. */
 	weft__call_charge_ops(weft__worker_self(), 1);
 	if (n < 0 && n != -EAGAIN) {
 		put_fail(stream, (int)n);
@@ -92,16 +97,16 @@ static bool put_direct(struct weft__stream *stream, int flags)
 	return true;
 }
 
-/* The last send left some, for which it gave a reason, or what it did send. */
+/* The last send left a part.  `said` is an error, or the bytes it did send. */
 static void put_settle(struct weft__stream *stream)
 {
 	int32_t said = stream->going->said;
 	bool polled = stream->put_polls;
 
-	/* relaxed: the reader's own, until it sends again. */
+	/* relaxed: only the reader changes LEFT until it sends again. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
-	/* It does not block, so the kernel does not wait for it, but may be
-	 * asked to tell when there is room. */
+	/* The descriptor does not block, so the kernel does not wait for room,
+	 * but it can be polled. */
 	stream->put_polls = said == -EAGAIN;
 	if (polled && said > 0)
 		return;
@@ -133,7 +138,7 @@ void weft__stream_push_slow(struct weft__stream *stream, int flags)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-/* Until what is the kernel's was sent, or not; 0, -ECANCELED, -ETIMEDOUT. */
+/* Waits until the send in flight has ended; 0, -ECANCELED, -ETIMEDOUT. */
 static int put_await(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -167,7 +172,7 @@ int weft__stream_drain(struct weft__stream *stream, int flags)
 	return stream->error;
 }
 
-/* Has the send cancelled, and waits for its end. */
+/* Has the send cancelled, and waits until it has ended. */
 static void put_cancel(struct weft__stream *stream)
 {
 	/* pairs: [stream.told] */
@@ -182,8 +187,7 @@ static void put_cancel(struct weft__stream *stream)
 	}
 }
 
-/* Sends a buffer that is no longer the kernel's, as far as there is room.  True
- * if nothing of it is left. */
+/* Sends what no request holds any more, as much as there is room for. */
 static bool put_rest(struct weft__stream *stream,
 		     struct weft__send_buffer **out)
 {
@@ -197,13 +201,14 @@ static bool put_rest(struct weft__stream *stream,
 	return n == (ssize_t)(rest->bytes - rest->at);
 }
 
-/* An interrupted task does not wait, but sends what it can immediately. */
+/* A task that is interrupted does not wait, but sends what can be sent
+ * immediately. */
 static bool put_last(struct weft__stream *stream)
 {
 	put_cancel(stream); /* mutate: wake */
 	if (stream->going && !stream->put_polls && stream->going->said > 0)
 		stream->going->at += (uint32_t)stream->going->said;
-	/* relaxed: the reader's own. */
+	/* relaxed: only the reader changes LEFT now. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
 	return put_rest(stream, &stream->going) &&
 	       put_rest(stream, &stream->out);
@@ -233,7 +238,8 @@ static bool has_room(const struct weft__send_buffer *out, size_t bytes)
 	return bytes <= WEFT__SEND_BUFFER_BYTES - out->bytes;
 }
 
-/* A buffer with room for that.  1; or 0 if there is no memory; or an error. */
+/* Makes sure that `out` has room for `bytes`.  Returns 1, 0 if there is no
+ * memory, or an error. */
 static int put_make_room(struct weft__stream *stream, size_t bytes)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -254,8 +260,8 @@ static int put_make_room(struct weft__stream *stream, size_t bytes)
 	return stream->out != NULL;
 }
 
-/* Writes bytes for which a buffer is too short, or for which there is none.  An
- * error that ends it ends all that is put. */
+/* Sends data that is too long for a buffer, or for which there is none.  An
+ * error that ends this send ends all sending of data that was put. */
 static int put_through(struct weft_stream *stream, const void *buf,
 		       size_t bytes)
 {
@@ -276,7 +282,7 @@ int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
 		return r;
 	if (weft__unlikely(s->error || !bytes))
 		return s->error;
-	/* relaxed: a task that looks for itself finds itself. */
+	/* relaxed: a task only looks whether it finds itself. */
 	weft__store(&s->putter, weft__running_id(worker->current), relaxed);
 	if (bytes > WEFT__SEND_BUFFER_BYTES)
 		return put_through(stream, buf, bytes);
@@ -300,7 +306,7 @@ int weft_stream_flush(struct weft_stream *stream)
 		r = weft__stream_drain(s, 0);
 	if (r < 0)
 		return r;
-	/* relaxed: it says nothing to others. */
+	/* relaxed: the store publishes nothing. */
 	weft__store(&s->putter, 0, relaxed);
 	return (int)weft__call_ready(weft__worker_self(), 0);
 }

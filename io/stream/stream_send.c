@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: sending.  Nobody but the stream closes its descriptor, so no list
- * has to know of the request.
+ * Streams: sending.  Only the stream closes its descriptor, so the requests
+ * need not be in the descriptor's list of operations.
+ *
+ * Each send has a struct weft__sending on the stack of its task.  The reaper
+ * stores the result there ([stream.sent]) and wakes the task; the task does not
+ * return before it has found the result.
  */
 #include <poll.h>
 #include <string.h>
@@ -46,8 +50,8 @@ static void send_cancel(struct weft__worker *worker,
 			       WEFT__CANCEL_AGAIN_NS);
 }
 
-/* Through the ring: what was sent, 0 if the wait was interrupted before
- * anything was, or an error. */
+/* Sends through the ring.  Returns the bytes sent, 0 if the wait was
+ * interrupted before any was, or an error. */
 static int32_t send_run(struct weft__stream *stream, const void *buf,
 			size_t bytes)
 {
@@ -69,8 +73,8 @@ static int32_t send_run(struct weft__stream *stream, const void *buf,
 	return weft__op_was_interrupted((int32_t)word) ? 0 : (int32_t)word;
 }
 
-/* The same, and where the socket does not block, so that the kernel does not
- * wait for it, until it is ready: 0. */
+/* The same.  If the socket does not block, the kernel does not wait for room:
+ * then waits until the socket is ready, and returns 0. */
 static ssize_t send_wait(struct weft__stream *stream, const void *buf,
 			 size_t bytes, unsigned *tries)
 {
@@ -88,8 +92,8 @@ static ssize_t send_wait(struct weft__stream *stream, const void *buf,
 	return r;
 }
 
-/* Some of it, or none; or an error.  tries: how often in a row the socket was
- * ready, and then not. */
+/* Sends a part, perhaps nothing; or returns an error.  tries: how many times in
+ * a row the socket was ready, but took nothing. */
 static ssize_t send_some(struct weft__stream *stream, const void *buf,
 			 size_t bytes, unsigned *tries)
 {
@@ -98,11 +102,11 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 
 	if (weft__unlikely(r < 0))
 		return r;
-	/* A direct send too is as if it waited: deadlines and cancellation
-	 * find it. */
+	/* A direct send counts as a wait, too: deadlines and cancellation are
+	 * looked at. */
 	weft__wait_begin(worker, worker->current);
-	/* A long one is copied for longer than a call takes, and what it sends
-	 * is in the caches now. */
+	/* Copying a long one takes longer than the call itself, and the data is
+	 * in the caches now. */
 	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_lone(worker)) {
 		r = weft__syscall_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
@@ -111,12 +115,12 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	return send_wait(stream, buf, bytes, tries);
 }
 
-/* Sends first what this task has put.  more: what follows may go with it. */
+/* Sends what this task has put first.  more: what follows may go with it. */
 static int send_put(struct weft__stream *stream, bool more)
 {
 	struct weft__task *task = weft__running(weft__worker_self());
 
-	/* relaxed: the task that has put finds itself. */
+	/* relaxed: a task only looks whether it finds itself. */
 	if (!task ||
 	    weft__load(&stream->putter, relaxed) != weft__running_id(task))
 		return 0;
