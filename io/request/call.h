@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call - the steps that the public calls on a descriptor share.
- *
- * A call that may be done without waiting begins with weft__call_begin(), or
- * weft__call_begin_fd(), and ends with weft__call_ready(), which charges the
- * task's budget of ready operations.  weft__call_is_lone() says whether a
- * direct system call is less work than a request, and
- * weft__call_wants_ring() whether its error asks for the request.
- *
- * A call of several steps compares weft__call_closes() before and after a step:
- * a different count means that the descriptor was closed in between.
- *
- * A future begins with weft__call_await().  If it has to wait for its next
- * turn, the count of closes is kept meanwhile.
+ * Call - the parts that the public calls on a descriptor have in common: their
+ * beginning and end, the count that shows that a descriptor was closed between
+ * two steps, the budget of operations that are done without waiting, and the
+ * choice between a system call and the ring.
  */
 #ifndef WEFT_IO_REQUEST_CALL_H
 #define WEFT_IO_REQUEST_CALL_H
@@ -26,7 +17,7 @@
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
-/* The most bytes that the kernel moves in one call (MAX_RW_COUNT). */
+/* The most that the kernel moves in one call (MAX_RW_COUNT). */
 #define WEFT__BYTES_MAX ((size_t)0x7ffff000)
 
 static inline unsigned weft__bytes(size_t bytes)
@@ -34,8 +25,8 @@ static inline unsigned weft__bytes(size_t bytes)
 	return (unsigned)(bytes < WEFT__BYTES_MAX ? bytes : WEFT__BYTES_MAX);
 }
 
-/* The start of a call that may be done without waiting: the running task's
- * worker.  -EPERM, -ECANCELED, -ETIMEDOUT. */
+/* The start of a call that may be done without waiting; returns the running
+ * task's worker.  0, or -EPERM, -ECANCELED, -ETIMEDOUT. */
 static inline int weft__call_begin(struct weft__worker **ret_worker)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -47,8 +38,8 @@ static inline int weft__call_begin(struct weft__worker **ret_worker)
 	return weft__interrupted(worker, task);
 }
 
-/* The same for a descriptor: its entry too, and what kind it is (an enum
- * weft__fd_kind with flags); also -EBADF, -ENOMEM. */
+/* The same for a descriptor; also returns its entry.  The result is the kind
+ * (an enum weft__fd_kind with flags), or an error, also -EBADF, -ENOMEM. */
 static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 				      struct weft__fd **ret_entry)
 {
@@ -64,10 +55,10 @@ static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 }
 
 /*
- * How often the number began to be closed, and was given up.  A call of several
- * steps that finds another count than at its start was overtaken by
- * weft_close() between two of them: the number may be somebody else's now, and
- * the call is to end (-ECANCELED).
+ * Counts the closes of a number: one when a close begins, one when the number
+ * is given up.  A call of several steps that finds another count than at its
+ * start was overtaken by weft_close() between two steps: the number may belong
+ * to another file now, and the call is to end (-ECANCELED).
  */
 static inline uint8_t weft__call_closes(int fd)
 {
@@ -82,8 +73,8 @@ static inline uint8_t weft__call_closes(int fd)
 	return entry ? weft__load(&entry->closes, relaxed) : 0;
 }
 
-/* A future cannot begin to await, and does so in its next turn, unless the
- * number has begun to be closed more often by then.  Returns WEFT_PENDING. */
+/* A future cannot begin to await now.  It does so in its next turn, unless
+ * another close of the number has begun by then.  Returns WEFT_PENDING. */
 static inline int weft__call_later(enum weft__awaits what,
 				   struct weft__task *task, int fd,
 				   uint8_t closes)
@@ -96,7 +87,7 @@ static inline int weft__call_later(enum weft__awaits what,
 	return WEFT_PENDING;
 }
 
-/* That turn has come: 0, or why it does not begin. */
+/* That turn has come: 0, or the reason not to begin. */
 static inline int weft__call_now(struct weft__worker *worker,
 				 struct weft__task *task, int fd)
 {
@@ -108,8 +99,8 @@ static inline int weft__call_now(struct weft__worker *worker,
 	return closed ? -ECANCELED : weft__future_interrupted(worker, task);
 }
 
-/* weft__await_enter() of what is awaited on a descriptor: what has to wait for
- * its turn is under way already, and ends when that is closed. */
+/* weft__await_enter() for calls on a descriptor: a call that has to wait for
+ * its turn counts as begun, and ends when the descriptor is closed. */
 static inline int weft__call_await(enum weft__awaits what, int fd,
 				   struct weft__worker **ret_worker,
 				   struct weft__task **ret_task)
@@ -124,14 +115,14 @@ static inline int weft__call_await(enum weft__awaits what, int fd,
 	return r;
 }
 
-/* The result of a call of several steps: a close that came between the last
- * look at the count and the step makes the step fail with -EBADF. */
+/* The result of a call of several steps: if a close came between the last look
+ * at the count and the step, the step failed with -EBADF. */
 static inline ssize_t weft__call_overtaken(ssize_t r, bool was_closed)
 {
 	return r == -EBADF && was_closed ? -ECANCELED : r;
 }
 
-/* A call with arguments that nothing can be done with. */
+/* The result of a call whose arguments are refused. */
 static inline int weft__call_refused(int error)
 {
 	struct weft__worker *worker;
@@ -140,7 +131,7 @@ static inline int weft__call_refused(int error)
 	return r < 0 ? r : error;
 }
 
-/* Takes so many of a task's budget of ready operations, but leaves one, for
+/* Takes `ops` from a task's budget of ready operations, but leaves one for
  * weft__charge_ready(). */
 static inline void weft__call_charge_ops(struct weft__worker *worker,
 					 size_t ops)
@@ -153,8 +144,8 @@ static inline void weft__call_charge_ops(struct weft__worker *worker,
 		worker->ops_left = 1;
 }
 
-/* A long copy takes as many as it is long, so that others, and deadlines, are
- * not kept waiting for 128 of those. */
+/* A long copy counts as several operations, so that other tasks and deadlines
+ * do not wait for 128 long copies. */
 static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
 {
 	enum { BYTES_PER_OP = 16 << 10 };
@@ -167,8 +158,8 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 {
 	if (r > 0)
 		weft__call_charge(worker, (size_t)r);
-	/* About to yield: as good as a suspension, so that a loop of these
-	 * meets its deadline. */
+	/* The task is about to yield.  That counts as a suspension, so that a
+	 * loop of ready calls meets its deadline. */
 	if (weft__unlikely(worker->ops_left <= 1))
 		weft__wait_begin(worker, worker->current);
 	weft__charge_ready(worker);
@@ -176,11 +167,11 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 }
 
 /*
- * Entries into the kernel are shared by all requests of a tick, but one that
- * nothing else waits for has none to share with: then a call is less work, and
- * the task goes on at once.  Not for longer than a tick lasts: only a worker
- * between two tasks looks at the time, and at what others want of it; as it has
- * done before the first of a run's operations.
+ * All requests of a tick share one entry into the kernel, but a request that is
+ * alone has no other to share with: then a system call is less work, and the
+ * task goes on immediately.  This may not last longer than a tick: only a
+ * worker between two tasks looks at the time and at requests of other workers.
+ * Before the first of a run's operations it has just done so.
  */
 static inline bool weft__call_is_lone(struct weft__worker *worker)
 {
@@ -191,7 +182,7 @@ static inline bool weft__call_is_lone(struct weft__worker *worker)
 		       WEFT__TICK_NS;
 }
 
-/* Does an error of a direct call mean that the ring is to be used? */
+/* Does the error of a direct call mean that the ring has to be used? */
 static inline bool weft__call_wants_ring(ssize_t r)
 {
 	return r == -EAGAIN || r == -EOPNOTSUPP || r == -ENOSYS;

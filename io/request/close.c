@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Closing: first every operation on the descriptor is cancelled and its end
- * awaited, then the descriptor is closed.  The kernel does not do the first by
- * itself: it would keep the file open, and no peer would see the end of it.
+ * awaited, then the descriptor is closed.  The kernel does not do the first
+ * part: a request keeps the file open, and the peer would not see its end.
+ *
+ *	close_begin()  sets `closing`: no operation is linked from now on
+ *	drain()        cancels all operations, until none is linked
+ *	close_blank()  clears the entry; `going` counts this close (D2)
+ *	number()       the kernel closes the descriptor
+ *	close_gone()   the kernel has closed it: `going` drops (D3)
+ *	late_cancel()  cancels operations that were linked in between
+ *
+ * Everything in the entry is under its lock.
  */
 #include <weft/io.h>
 
@@ -18,10 +27,10 @@
 
 enum { DOOMED_MAX = 16 };
 
-/* A request that could not be cancelled is tried again after this time. */
+/* How long until a request that could not be cancelled is tried again. */
 #define AGAIN_NS 1000000u
 
-/* How long until those that are cancelled have probably ended. */
+/* How long until requests that were cancelled have probably ended. */
 #define LATE_NS 100000u
 
 struct doomed {
@@ -29,8 +38,8 @@ struct doomed {
 	uint16_t shard;
 };
 
-/* The requests in flight that are marked as LATE, or all; behind the first
- * `skip`, at most DOOMED_MAX.  They are marked with `mark`. */
+/* Lists the requests in flight that are marked with `marked` (0: all), after
+ * the first `skip`, at most DOOMED_MAX; marks them with `mark`. */
 static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 			    unsigned mark, unsigned skip,
 			    struct doomed *ret_doomed)
@@ -61,7 +70,7 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 	return count;
 }
 
-/* False: not all of them could be cancelled. */
+/* False: some could not be cancelled. */
 static bool doomed_cancel(struct weft__worker *worker,
 			  const struct doomed *doomed, unsigned count)
 {
@@ -78,7 +87,7 @@ static bool doomed_cancel(struct weft__worker *worker,
 	return all;
 }
 
-/* Cancels what is in flight.  False: not all of it could be, or the list
+/* Cancels what is in flight.  False: some could not be cancelled, or the list
  * changed meanwhile, so that some may have been overlooked. */
 static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 {
@@ -96,8 +105,8 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 	return all;
 }
 
-/* Nothing is in flight: the entry is made blank, and the number goes.  From now
- * on it may be somebody else's (FD2).  False: something is. */
+/* If nothing is in flight: clears the entry, and gives the number up, which may
+ * belong to another file from now on (D2).  False: something is in flight. */
 static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 {
 	struct weft__listener *listener;
@@ -143,7 +152,7 @@ static int close_begin(struct weft__fd *entry, struct weft__task *task)
 
 enum drained {
 	DRAINED,
-	WOKEN_AT_END, /* all is cancelled, and the last to end wakes the task */
+	WOKEN_AT_END, /* all are cancelled; the last to end wakes the task */
 	TO_BE_TRIED_AGAIN,
 };
 
@@ -181,8 +190,9 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 	return 0;
 }
 
-/* The kernel has closed it: whose request came meanwhile begins anew (FD3).
- * Some may be on what was closed, and keep it open until they have ended. */
+/* The kernel has closed the descriptor.  Requests that began meanwhile begin
+ * again (D3).  Some may refer to the file that was closed, and keep it open
+ * until they have ended. */
 static void close_gone(struct weft__fd *entry)
 {
 	weft__lock_take(&entry->lock);
@@ -190,7 +200,7 @@ static void close_gone(struct weft__fd *entry)
 	weft__lock_drop(&entry->lock);
 }
 
-/* False: there is none. */
+/* False: there is no late request. */
 static bool late_cancel(struct weft__worker *worker, struct weft__fd *entry)
 {
 	struct doomed doomed[DOOMED_MAX];
@@ -211,8 +221,8 @@ static void close_finish(struct weft__worker *worker, struct weft__task *task,
 		worker = weft__op_pause(worker, task, reason, LATE_NS);
 }
 
-/* The ring goes to a thread of the kernel's for a file that would block, but
- * would wait itself for a socket that lingers. */
+/* The ring passes the close of a file that would block to a thread of the
+ * kernel, but would itself wait for a socket that lingers. */
 static struct io_uring_sqe close_request(int fd)
 {
 	struct io_uring_sqe sqe = { 0 };
@@ -223,8 +233,8 @@ static struct io_uring_sqe close_request(int fd)
 	return sqe;
 }
 
-/* ThreadSanitizer follows descriptors by their calls, and must see them, but
- * for one that would wait. */
+/* ThreadSanitizer follows descriptors through calls, and must see the close;
+ * except one that would wait. */
 static bool is_closed_by_call(const struct io_uring_sqe *sqe)
 {
 #ifdef WEFT__TSAN
@@ -265,7 +275,7 @@ static int close_by(int (*number)(int fd), int fd)
 		return -EPERM;
 	if (fd < 0)
 		return -EBADF;
-	/* Without memory nothing can be in flight on it either. */
+	/* -ENOMEM: then nothing can be in flight on it either. */
 	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
 	if (r == -EBADF)
 		return r;
@@ -294,7 +304,7 @@ int weft__socket_close(int fd)
 }
 
 /*
- * By a future.
+ * For futures.
  */
 
 static int await_drain(struct weft__worker *worker, struct weft__task *task,
@@ -364,9 +374,9 @@ static int await_close_begin(struct weft__worker *worker,
 		return r;
 	if (r == 0 && close_begin(entry, task) < 0)
 		return -EBADF;
-	/* As weft_close(): without memory there is none. */
-	weft__op_of(task)->closes = r == 0;
-	weft__op_of(task)->asks = (uint32_t)fd;
+	/* As in weft_close(): without memory there is no entry. */
+	task->op_closes = r == 0;
+	task->op_asks = (uint32_t)fd;
 	task->awaits = r == 0 ? WEFT__AWAITS_OTHERS : WEFT__AWAITS_NUMBER;
 	return 0;
 }
@@ -393,8 +403,9 @@ int weft_await_close(int fd)
 		weft__op_of(task)->reason =
 			weft__op_reason(WEFT__OP_SAYS_DRAIN, 0, fd);
 	}
-	/* One that was made since then knows nothing of this. */
-	entry = weft__op_of(task)->closes ?
+	/* An entry that was made after the beginning has no part in this
+	 * close. */
+	entry = task->op_closes ?
 			weft__fd_find(&weft__reactor(worker->runtime)->fds,
 				      fd) :
 			NULL;

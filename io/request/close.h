@@ -2,8 +2,9 @@
 #ifndef WEFT_IO_REQUEST_CLOSE_H
 #define WEFT_IO_REQUEST_CLOSE_H
 
-/* weft_close(), by a call: there is nothing to write back, and a linger would
- * hold up this thread through the ring, too. */
+/* weft_close() through a system call, for a socket: it has nothing to write
+ * back, and if it lingers it would hold up this thread through the ring,
+ * too. */
 int weft__socket_close(int fd);
 
 #endif

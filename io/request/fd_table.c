@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Descriptors: the table and its chunks; the model is in fd_table.h.
+ *
  * Orderings
  *   [fd.chunk]  make CAS release -> find acquire: that the chunk is zero.
  */
@@ -26,7 +28,7 @@ int weft__fd_table_init(struct weft__fd_table *fds)
 
 void weft__fd_table_fini(struct weft__fd_table *fds)
 {
-	/* relaxed: nobody else is left. */
+	/* relaxed: no other thread is left. */
 	for (uint32_t i = weft__load(&fds->chunks_end, relaxed); i-- > 0;)
 		free(weft__load(&fds->chunks[i], relaxed));
 	munmap(fds->chunks, TABLE_BYTES);
@@ -34,7 +36,7 @@ void weft__fd_table_fini(struct weft__fd_table *fds)
 
 static void fds_grow(struct weft__fd_table *fds, uint32_t end)
 {
-	/* relaxed: for fini alone, which comes after all. */
+	/* relaxed: only fini reads it, after all others have ended. */
 	uint32_t old = weft__load(&fds->chunks_end, relaxed);
 
 	while (old < end && !weft__cas(&fds->chunks_end, &old, end, relaxed))

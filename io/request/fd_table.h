@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors - which operations wait on a descriptor, so that closing it can
- * end them.
+ * Descriptors - the operations that wait on each descriptor, so that a close
+ * can end them.
  *
  *	chunks[fd >> 12] --> [entry][entry]...[entry]	4096 of 32 bytes
  *	                        |
@@ -14,16 +14,16 @@
  *   FD1  A task is in the list exactly while its operation is in flight: it is
  *       linked under the lock together with the publication of its request, and
  *       unlinked by the worker that reaps the completion.  So a closer that
- *       holds the lock can find every request of the list in a ring, and no
- *       task has to run for the list to become empty.
- *   FD2  While `closing` no task is linked.  It is cleared before the kernel
- *       closes the descriptor, for from then on the number may belong to
- *       another descriptor.
- *   FD3  An operation that is linked from then until the kernel is known to
- *       have closed the descriptor (`going`) is marked as late: it may be on
- *       the one that was closed, or on the one that has the number now.
- *       Afterwards it is cancelled and begun again, and so the kernel says
- *       which.
+ *       holds the lock can find every request of the list in a ring, and the
+ *       list becomes empty without any of its tasks having to run.
+ *   D2  While `closing` is set no task is linked.  It is cleared before the
+ *       kernel closes the descriptor, because from then on the number may
+ *       belong to another file.
+ *   D3  A task that is linked from then until the kernel has certainly closed
+ *       the descriptor (`going`) is marked as late: its request may refer to
+ *       the file that was closed, or to the file that has the number now.
+ *       Afterwards the request is cancelled and begun again, and then it
+ *       refers to the new file, or fails.
  */
 #ifndef WEFT_IO_REQUEST_FD_TABLE_H
 #define WEFT_IO_REQUEST_FD_TABLE_H
@@ -41,29 +41,29 @@ struct weft__fd {
 	/* Wraps.  Under lock; but see weft__call_closes(). */
 	weft__atomic(uint8_t) closes;
 	uint16_t closing : 1; /* under lock */
-	uint16_t owned : 1;   /* under lock: by a stream, which closes it */
-	uint16_t going : 14;  /* under lock: closes that the kernel carries
-				 out */
+	uint16_t owned : 1;   /* under lock: a stream closes it */
+	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {
-		uint64_t closer;     /* under lock: task that waits, or 0 */
-		int next_accepted;   /* of one that nobody took yet: under its
-					listener's entry's lock, and this */
+		uint64_t closer;     /* under lock: task that closes, or 0 */
+		int next_accepted;   /* if no task took it yet: under its
+				      * listener's entry's lock, and this one */
 	};
 	struct weft__listener
-		*listener; /* under lock; see io/listen/accept.c */
+		*listener; /* under lock; see listener.h */
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
 
 enum { WEFT__FD_CHUNK_BITS = 12, WEFT__FD_CHUNK = 1 << WEFT__FD_CHUNK_BITS };
 
-/* A table for every int; what is not touched takes no memory. */
+/* A table for every int; pages that are not touched take no memory. */
 #define WEFT__FD_CHUNKS ((size_t)1 << (31 - WEFT__FD_CHUNK_BITS))
 
 struct weft__fd_table {
 	weft__atomic(struct weft__fd *) *chunks; /* the table is immutable */
-	weft__atomic(uint32_t) chunks_end; /* none was made from there on */
+	weft__atomic(uint32_t) chunks_end; /* end of the chunks that were
+					    * made */
 };
 
 int weft__fd_table_init(struct weft__fd_table *fds);
@@ -98,12 +98,12 @@ static inline int weft__fd_get(struct weft__fd_table *fds, int fd,
 	return 0;
 }
 
-/* Closes a descriptor that no task knows of. */
+/* Closes a descriptor that no task uses. */
 void weft__fd_discard(struct weft__fd_table *fds, int fd);
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd);
 
-/* The descriptor's kind, with the NO_QUICK flags; or -EBADF. */
+/* The kind, with the NO_QUICK flags; or -EBADF. */
 static inline int weft__fd_kind(struct weft__fd *entry, int fd)
 {
 	/* relaxed: a hint, found out again if it is missing. */
@@ -134,7 +134,7 @@ static inline void weft__fd_set_drained(struct weft__fd *entry, bool drained)
 				 WEFT__FD_SOCKET;
 
 	if (old != kind && (old & ~WEFT__FD_DRAINED) == WEFT__FD_SOCKET)
-		/* relaxed: likewise. */
+		/* relaxed: a hint. */
 		weft__store(&entry->kind, kind, relaxed);
 }
 

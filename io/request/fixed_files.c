@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Fixed files: a ring's table of descriptors, and the list of its free places;
+ * the model is in fixed_files.h.
+ *
+ * The table is registered at the first use.  The lock guards the list alone;
+ * the kernel orders the changes of the table itself.
+ */
 #include "io/request/fixed_files.h"
 
 #include <stdlib.h>
@@ -24,7 +31,7 @@ static bool table_register(struct weft__ring *ring, uint32_t places)
 				 sizeof(reg)) >= 0;
 }
 
-/* It may have no more places than the process may have descriptors. */
+/* The kernel allows no more places than the process may have descriptors. */
 static uint32_t table_make(struct weft__ring *ring)
 {
 	for (uint32_t places = WEFT__FIXED_FILES_MAX; places >= LEAST;
@@ -44,7 +51,7 @@ static void files_open(struct weft__fixed_files *files, struct weft__ring *ring)
 	files->free = calloc(WEFT__FIXED_FILES_MAX, sizeof(*files->free));
 	if (!files->free)
 		return;
-	/* The lowest first. */
+	/* The lowest place is used first. */
 	for (places = table_make(ring); places > 0; places--)
 		files->free[files->free_count++] = (uint16_t)(places - 1);
 }
@@ -99,7 +106,8 @@ void weft__fixed_files_close(struct weft__fixed_files *files,
 {
 	if (!files->free)
 		return;
-	/* The kernel comes to it by itself some 30 ms after the ring. */
+	/* The kernel would do it by itself, but only some 30 ms after the ring
+	 * is closed. */
 	io_uring_register((unsigned)ring->uring.ring_fd,
 			  IORING_UNREGISTER_FILES, NULL, 0);
 	free(files->free);

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Operation: beginning a request, waiting for its completion, and completing
+ * it; the state word and the invariants are in op.h.
+ *
+ * A task suspends in weft__op_run() until the word is no longer PENDING.  A
+ * future calls weft__op_await(), which returns WEFT_PENDING as long as it is.
+ * An interruption (deadline, cancellation, close) only has the request
+ * cancelled; the last completion ends the operation (O1).
+ */
 #include "io/request/op.h"
 
 #include "io/os/memcheck.h"
@@ -8,8 +17,8 @@
 
 /* ---- Beginning -------------------------------------------------------- */
 
-/* All entries are in use.  The kernel takes them, or it cannot now, or a helper
- * is about it: then let others run. */
+/* All entries are in use.  The kernel takes them now; or it cannot, or a helper
+ * is submitting them: then the task lets others run. */
 static struct weft__worker *op_make_room(struct weft__worker *worker)
 {
 	weft__shard_serve(worker, weft__shard(worker));
@@ -82,7 +91,7 @@ static int op_start(struct weft__task *task,
 
 /* ---- Waiting ---------------------------------------------------------- */
 
-/* No result of the kernel's. */
+/* Not a result of the kernel's. */
 #define BEGIN_ANEW INT32_MIN
 
 struct weft__worker *weft__op_pause(struct weft__worker *worker,
@@ -103,8 +112,8 @@ struct weft__worker *weft__op_pause(struct weft__worker *worker,
 	return worker;
 }
 
-/* Has the request cancelled, which may be in any worker's ring.  False: it
- * could not be now. */
+/* Has the request cancelled, which may be in any worker's ring.  False: that
+ * was not possible now. */
 static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 			  uint64_t word)
 {
@@ -116,8 +125,7 @@ static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 	return weft__shard_cancel(weft__shard(at), user_data) == 0;
 }
 
-/* The wait was interrupted.  The completion still comes, and is waited for
- * (OP1). */
+/* The wait was interrupted.  The task still waits for the completion (O1). */
 static __attribute__((noinline)) struct weft__worker *
 op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 	  uint64_t reason)
@@ -200,8 +208,8 @@ int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
 int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 			   int32_t result)
 {
-	/* A record that goes has no scopes. */
-	weft__op_of(task)->reason = 0;
+	/* A record that is freed shows no scopes. */
+	task->op_reason = 0;
 	return weft__await_end(worker, task, result);
 }
 
@@ -218,7 +226,8 @@ static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 				     sqe->fd, &entry);
 	if (error < 0)
 		return error;
-	/* First: arming an alarm may wake a worker, which takes an entry. */
+	/* Before the entry is looked for: arming an alarm may wake a worker,
+	 * which takes an entry. */
 	if (!(flags & WEFT__OP_SHIELDED))
 		weft__await_begin(what, worker, task);
 	if (weft__unlikely(!weft__ring_next(&shard->ring)))
@@ -264,7 +273,8 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
 	result = weft__op_await_end(worker, task, op_result(task, word, why));
-	/* The kernel says so of connecting, in two ways: this one is ours. */
+	/* Connecting can return either of two numbers for this state, and one
+	 * of them means WEFT_PENDING. */
 	if (result == WEFT_PENDING)
 		return -EALREADY;
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
@@ -274,8 +284,8 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 
 /* ---- Completing ------------------------------------------------------- */
 
-/* Returns the task that closes the descriptor and has nothing left to wait for,
- * or 0. */
+/* Returns the task that closes the descriptor, if it has nothing left to wait
+ * for, or 0. */
 static uint64_t op_unlink(struct weft__reactor *reactor,
 			  struct weft__task *task, uint32_t completion_flags)
 {

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operation - what a task waits for in the kernel, one at a time.
+ * Operation - a request to the kernel that a task waits for, one at a time.
  *
  * The word in the task's record
  *
  *	 63      62 60 59           32 31        0
  *	[PENDING][ 0 ][  sequence     ][ result   ]
  *
- *	      begin, by the task                   end, by whoever reaps the
+ *	      begin, by the task                   end, by the reaper of the
  *	      (sequence + 1)                       completion
  *	IDLE ----------------> PENDING ----------------> IDLE, with a result
  *
  * Invariants
- *   OP1  A call returns only after the last completion of what it asked for,
- *       however it was interrupted: the kernel may write to the caller's memory
- *       until then.  Success wins over the interruption.
- *   OP2  A completion names the record and the sequence.  One that meets
- *       another sequence, or no PENDING, is stale: it is counted and dropped.
- *   OP3  While PENDING the task cannot end, so its generation holds still;
- *       after the end was stored nothing of the task is touched but by a wake,
- *       which names the generation.
+ *   O1  A call returns only after the last completion of its request, even if
+ *       it was interrupted: the kernel may write to the caller's memory until
+ *       then.  Success wins over the interruption.
+ *   O2  A completion names the record and the sequence.  A completion that
+ *       finds another sequence, or no PENDING, is stale: it is counted and
+ *       dropped.
+ *   O3  While PENDING is set the task cannot end, so its generation does not
+ *       change.  After the end was stored the reaper no longer touches the
+ *       task, except with a wake, which names the generation.
  *
  * Orderings
  *   [op.begin]  begin release -> complete acquire: fd and shard of its record.
@@ -38,69 +39,70 @@
 
 #define WEFT__OP_PENDING ((uint64_t)1 << 63)
 
-/* How long to wait before a request that could not be cancelled is tried again:
- * it was between two states of the kernel's, or is being carried out. */
+/* How long to wait before the next try to cancel a request that could not be
+ * cancelled: the kernel was changing its state, or is carrying it out. */
 #define WEFT__CANCEL_AGAIN_NS 1000000u
 
 /* Flags of weft__op_run. */
 enum {
 	WEFT__OP_ON_FD = 1 << 0,    /* closing sqe->fd ends it */
-	WEFT__OP_AT_ONCE = 1 << 1,  /* submitted now, as disks like it */
+	WEFT__OP_AT_ONCE = 1 << 1,  /* submitted now: disks prefer it */
 	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
 };
 
-/* The flags of a struct weft__op_record, under the lock of the descriptor's
- * entry; of a future that accepts its own, which is in no list of operations.
- * */
+/* task->op_flags, under the lock of the descriptor's entry.  A future that
+ * accepts has the flags for itself: it is in no list of operations. */
 enum {
-	WEFT__OP_CLOSED = 1 << 0, /* a closer has it cancelled */
-	WEFT__OP_LATE = 1 << 1,	  /* it came while the kernel closed (FD3) */
-	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to be begun anew */
-	WEFT__OP_MORE = 1 << 3,	  /* more can be received at once */
+	WEFT__OP_CLOSED = 1 << 0, /* a closer cancels the request */
+	WEFT__OP_LATE = 1 << 1,	  /* it began while the kernel closed (D3) */
+	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
+	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
 	WEFT__OP_PAUSES = 1 << 4, /* a future keeps a listener's time */
 };
 
 /*
  * Gives a request to the kernel and suspends the running task until it is done.
- * `sqe` was zeroed, and is filled in but for its user_data; it is copied.  The
- * result of the completion, or -EPERM (not in a task), -EBADF (being closed),
- * -ENOMEM, -ECANCELED, -ETIMEDOUT.
+ * `sqe` was zeroed, and is filled in except for its user_data; it is copied.
+ * Returns the result of the completion, or -EPERM (not in a task), -EBADF
+ * (being closed), -ENOMEM, -ECANCELED, -ETIMEDOUT.
  */
 int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags);
 
 /* The same, and waits for the descriptor to be ready (POLLIN, POLLOUT) whenever
- * the kernel says -EAGAIN: that it does for descriptors that do not block. */
+ * the kernel returns -EAGAIN, as it does for descriptors that do not block. */
 int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
 			   unsigned events);
 
-/* A free entry for the running task's worker, which may be another than before.
- * From here to its publication the task must not be switched. */
+/* A free entry in the ring of the running task's worker, which may have changed
+ * since the call.  From here to its publication the task must not be
+ * switched. */
 struct io_uring_sqe *weft__op_entry(void);
 
-/* Opening a FIFO lets through what the kernel means for itself: ERESTARTSYS and
- * its kin, 512 to 516. */
+/* Opening a FIFO can return error numbers that the kernel keeps for itself:
+ * ERESTARTSYS and its kin, 512 to 516. */
 static inline bool weft__op_was_interrupted(int32_t result)
 {
 	return result == -ECANCELED || result == -EINTR ||
 	       (result <= -512 && result >= -516);
 }
 
-/* Waits until a descriptor is ready that said -EAGAIN, for the `tries`-th time
- * in a row from 0 on.  Returns the events that hold, or an error as of
- * weft__op_run. */
+/* Waits until a descriptor that returned -EAGAIN is ready.  tries: how many
+ * times in a row it did, from 0 on.  Returns the events that hold, or an error
+ * as of weft__op_run. */
 int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries);
 
-/* The same for a future, which awaits it: also WEFT_PENDING.  `what` is
- * WEFT__AWAITS_OP, or as what else it is to be known. */
+/* The same as weft__op_run for a future, which awaits the request: also returns
+ * WEFT_PENDING.  `what` is WEFT__AWAITS_OP, or the kind of call that the task's
+ * record is to show. */
 int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		       struct weft__task *task, const struct io_uring_sqe *sqe,
 		       unsigned flags);
 
-/* Ends a future's wait that has a reason, and returns the result. */
+/* Ends what a future awaited, and the reason for its wait; returns `result`. */
 int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 			   int32_t result);
 
-/* One completion; returns how many tasks were made ready. */
+/* Handles one completion; returns how many tasks were made ready. */
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion);
 
@@ -112,7 +114,7 @@ static inline uint32_t weft__op_sequence(uint64_t word)
 /* By the task itself.  Returns the new sequence. */
 static inline uint32_t weft__op_begin(struct weft__task *task)
 {
-	/* relaxed: while nothing is pending it is the task's own. */
+	/* relaxed: while nothing is pending only the task writes it. */
 	uint64_t word = weft__load(&task->op, relaxed);
 	uint32_t sequence = (weft__op_sequence(word) + 1) & WEFT__SEQUENCE_MASK;
 
@@ -125,7 +127,7 @@ static inline uint32_t weft__op_begin(struct weft__task *task)
 
 static inline void weft__op_end(struct weft__task *task, int32_t result)
 {
-	/* relaxed: while it is pending only one may end it. */
+	/* relaxed: while it is pending only one thread may end it. */
 	uint64_t word = weft__load(&task->op, relaxed);
 
 	/* pairs: [op.end] */
@@ -141,9 +143,8 @@ static inline void weft__op_end(struct weft__task *task, int32_t result)
  *
  * The opcode is io_uring's, or one of these. */
 enum {
-	WEFT__OP_SAYS_ACCEPT = 0xf0, /* by a listener */
-	WEFT__OP_SAYS_DRAIN, /* what is in flight, before the descriptor is
-				closed */
+	WEFT__OP_SAYS_ACCEPT = 0xf0, /* through a listener */
+	WEFT__OP_SAYS_DRAIN, /* wait for requests before a close */
 };
 
 static inline uint64_t weft__op_reason(unsigned opcode, unsigned events, int fd)
@@ -161,11 +162,11 @@ static inline uint64_t weft__op_reason_of(const struct io_uring_sqe *sqe)
 			       sqe->fd);
 }
 
-/* Puts such a reason into words that follow "waits"; as snprintf(). */
+/* Describes such a reason in words that follow "waits"; as snprintf(). */
 int weft__op_describe(uint64_t number, char *ret_text, size_t bytes);
 
-/* Suspends the running task until it is woken, for that long at most.  Neither
- * deadlines nor cancellation end it but by waking the task. */
+/* Suspends the running task until it is woken, for `wait_ns` at most.
+ * Deadlines and cancellation end the pause only as they wake the task. */
 struct weft__worker *weft__op_pause(struct weft__worker *worker,
 				    struct weft__task *task, uint64_t reason,
 				    uint64_t wait_ns);

@@ -4,7 +4,7 @@
 
 #include "io/request/op.h"
 
-/* Words before "descriptor 5". */
+/* The text before "descriptor 5". */
 static const char *const words[256] = {
 	[IORING_OP_READV] = "to read from",
 	[IORING_OP_WRITEV] = "to write to",
@@ -24,7 +24,7 @@ static const char *const words[256] = {
 	[WEFT__OP_SAYS_DRAIN] = "to drain and close",
 };
 
-/* Words for operations that take a path: their descriptor says little. */
+/* Operations on a path, for which the descriptor says little. */
 static const char *words_path(unsigned opcode)
 {
 	switch (opcode) {

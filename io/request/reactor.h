@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reactor - what the driver over io_uring keeps for a runtime, besides a shard
- * for each worker.
+ * Reactor - the state that the driver over io_uring keeps for a runtime,
+ * besides a shard for each worker.
  */
 #ifndef WEFT_IO_REQUEST_REACTOR_H
 #define WEFT_IO_REQUEST_REACTOR_H
@@ -15,12 +15,12 @@ struct weft__reactor {
 	struct weft__fd_table fds;
 	/* Immutable. */
 	bool nosignal;	 /* writes can do without SIGPIPE */
-	bool tells_ends; /* what receives for good is told of the end */
+	bool tells_ends; /* a multishot receive reports the end */
 	struct weft__lock listeners_lock;
 	struct weft__listener *listeners; /* under listeners_lock */
 	weft__atomic(uint32_t) listeners_made; /* numbers them */
 	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
-	weft__atomic(uint64_t) stale;	/* completions of nobody: a bug */
+	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 };
 

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Pool: making, growing, and handing buffers to the kernel and back; the model
+ * is in recv_buffers.h.
+ *
+ * A pool maps its whole memory when it is opened, and touches only the buffers
+ * that it gives to the ring; so growing is giving more of them.
+ */
 #include "io/request/recv_buffers.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Of each kind: bytes a buffer, buffers at first, and at most. */
+/* For each kind: the bytes of a buffer, the buffers at first, and at most. */
 static const struct {
 	uint32_t each, first, max;
 } kinds[WEFT__POOLS] = {
@@ -86,7 +93,7 @@ bool weft__pool_open(struct weft__pool *pool, struct weft__ring *ring,
 	return !pool->refused;
 }
 
-/* From now on every receive into the pool fails. */
+/* Takes away the memory: a receive into it now fails. */
 static void pool_wall_up(struct weft__pool *pool)
 {
 	void *at = mmap(pool->memory, memory_bytes(pool), PROT_NONE,
@@ -99,7 +106,7 @@ static void pool_wall_up(struct weft__pool *pool)
 
 void weft__pool_close(struct weft__pool *pool)
 {
-	/* relaxed: by the one thread that is left. */
+	/* relaxed: only one thread is left. */
 	if (pool->memory && weft__load(&pool->asked, relaxed))
 		pool_wall_up(pool);
 	pool_free(pool);
@@ -107,7 +114,8 @@ void weft__pool_close(struct weft__pool *pool)
 
 static bool is_scarce(struct weft__pool *pool)
 {
-	/* relaxed: an estimate; what was taken and not reaped is not in it. */
+	/* relaxed: an estimate, which lacks buffers that were taken but not
+	 * reaped. */
 	uint32_t left = pool->given - weft__load(&pool->taken, relaxed);
 
 	return left < pool->made / 2;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Shard: the owner's and the helpers' way into a ring, under its lock; the
+ * model and the invariants are in shard.h.
+ *
+ * Each pass takes the lock, enters the ring, copies a batch of completions out,
+ * drops the lock, and then makes tasks ready.  If other threads were refused
+ * the lock meanwhile, there is another pass (L2 in trylock.h).
+ */
 #include "io/request/shard.h"
 
 #include <errno.h>
@@ -12,7 +20,8 @@
 #include "runtime/base/barrier.h"
 
 enum {
-	LOOKS = 200,   /* at a lock that helpers hold, before giving way */
+	LOOKS = 200,   /* at a lock that helpers hold, before the thread
+		        * yields */
 	SETTLE = 2000, /* looks at a ring whose owner was interrupted */
 };
 
@@ -53,7 +62,7 @@ static void pools_close(struct weft__shard *shard)
 
 void weft__shard_close(struct weft__shard *shard)
 {
-	/* Of streams that nobody closed. */
+	/* Cancels the requests of streams that were not closed. */
 	weft__ring_cancel_all(&shard->ring);
 	weft__fixed_files_close(&shard->files, &shard->ring);
 	weft__ring_close(&shard->ring);
@@ -72,7 +81,7 @@ void weft__shard_lock(struct weft__shard *shard)
 		sched_yield();
 }
 
-/* The stream that a completion names. */
+/* Prefetches the stream that a completion names. */
 static void stream_prefetch(const struct weft__completion *completion)
 {
 	uintptr_t at = (uintptr_t)(completion->user_data &
@@ -109,8 +118,8 @@ unsigned weft__shard_take(struct weft__worker *worker,
 	return count;
 }
 
-/* Enters the ring, and takes its completions; once more if others were refused
- * the lock meanwhile. */
+/* Enters the ring, and takes its completions; once more if other threads were
+ * refused the lock meanwhile. */
 static inline unsigned shard_go(struct weft__worker *worker,
 				struct weft__shard *shard,
 				void (*enter)(struct weft__shard *))
@@ -142,9 +151,9 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 	return shard_go(worker, shard, enter_own);
 }
 
-/* Interrupts the threads of the process that run; on its way back the owner's
- * does what the kernel holds back for it.  Entering its ring from here would
- * not. */
+/* Interrupts all running threads of the process.  On its way back the owner's
+ * thread does the work that the kernel holds back for it.  Entering its ring
+ * from this thread would not do that work. */
 static void shard_interrupt(struct weft__shard *shard)
 {
 	if (!weft__heavy_barrier())
@@ -156,7 +165,7 @@ static void shard_interrupt(struct weft__shard *shard)
 
 static void enter_late(struct weft__shard *shard)
 {
-	/* Also posts what there was no room for. */
+	/* Also posts completions for which there was no room before. */
 	weft__ring_turn(&shard->ring); /* mutate: wake */
 	if (weft__ring_awaits_thread(&shard->ring)) /* mutate: recheck */
 		shard_interrupt(shard);
@@ -173,8 +182,9 @@ void weft__shard_flush(struct weft__shard *shard)
 	if (!weft__trylock_try(&shard->lock)) /* mutate: recheck */
 		return;
 	weft__ring_submit(&shard->ring); /* mutate: wake */
-	/* Whoever was refused wanted to help with what we look at in our next
-	 * tick; if that does not come, they do. */
+	/* A worker that was refused the lock wanted to help with completions
+	 * that the owner looks at in its next tick.  If that tick is late, it
+	 * helps then. */
 	weft__trylock_drop(&shard->lock);
 }
 
@@ -188,8 +198,8 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 {
 	bool again;
 
-	/* It can only find what was submitted.  A holder of the lock is about
-	 * to do that; if it was not in time the caller tries again. */
+	/* Only a request that was submitted can be found.  A holder of the lock
+	 * is about to submit; if that was too late the caller tries again. */
 	do {
 		if (!weft__trylock_try(&shard->lock))
 			break;
@@ -207,7 +217,8 @@ struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
 		weft__ring_submit(&shard->ring);
 		entry = weft__ring_next(&shard->ring);
 	}
-	/* liburing from 2.4 on leaves it to its own io_uring_get_sqe(). */
+	/* liburing from 2.4 on clears an entry only in its own
+	 * io_uring_get_sqe(). */
 	if (entry)
 		memset(entry, 0, sizeof(*entry));
 	return entry;

@@ -5,19 +5,21 @@
  *	owner           writes entries; submits and reaps at its tick, and
  *	                sleeps in the ring with the lock held
  *	another worker  when the owner is late: submits and reaps in its place,
- *	                and runs what that made ready; at any time: cancels a
- *	                request
+ *	                and runs the tasks that this made ready; at any time:
+ *	                cancels a request
  *
  * Invariants
- *   SH1  Completions are copied out under the lock in a bounded batch, and
- *       tasks made ready after it was dropped.
- *   SH2  A worker takes its own lock before it announces that it parks, and
- *       holds it through the wait.  Otherwise a helper could eat its wake-up.
- *   SH3  A request that completes more than once (multishot) is submitted by
- *       the owner under the lock, with its entry, or not at all; helpers never
- *       meet one.  Where there are none it goes with the rest.
- *   SH4  `wake_armed` is cleared under the lock by whoever reaps the end of the
- *       poll of wake_fd, so the owner that parks under the lock sees it.
+ *   S1  Completions are copied out under the lock in a bounded batch, and tasks
+ *       are made ready after the lock was dropped.
+ *   S2  A worker takes its own lock before it announces that it parks, and
+ *       holds it through the wait.  Otherwise a helper could take the
+ *       completion that is to wake it.
+ *   S3  A request that completes more than once (multishot) is submitted by the
+ *       owner under the lock in which its entry was written, or not at all;
+ *       helpers never find one unsubmitted.  Without helpers it is submitted
+ *       with the rest.
+ *   S4  `wake_armed` is cleared under the lock by the worker that reaps the end
+ *       of the poll of wake_fd, so the owner that parks under the lock sees it.
  *   Modelled in tests/model/model_driver.c.
  */
 #ifndef WEFT_IO_REQUEST_SHARD_H
@@ -35,19 +37,15 @@
 #include "runtime/sched/worker.h"
 
 enum {
-	WEFT__BATCH_MAX = 128, /* completions reaped in a go */
+	WEFT__BATCH_MAX = 128, /* completions reaped at a time */
 };
 
-/* The fields of a request's user_data say which part its completion is for.
- *
- *	63   60 59            32 31       0
- *	[ tag  ][   sequence    ][  index  ]
- */
+/* The user_data of a request names the receiver of its completion. */
 enum weft__tag {
 	WEFT__TAG_OP,	     /* a task's operation; index: the task's */
 	WEFT__TAG_ACCEPT,    /* a listener's; index: its descriptor */
 	WEFT__TAG_WAKE,	     /* a wake-up by another worker */
-	WEFT__TAG_WAKE_SENT, /* one of ours that failed; index: the worker */
+	WEFT__TAG_WAKE_SENT, /* our wake-up failed; index: the worker */
 	WEFT__TAG_WAKE_FD,   /* the poll of wake_fd */
 	WEFT__TAG_STREAM,    /* a stream's; sequence and index: an address */
 };
@@ -55,20 +53,20 @@ enum weft__tag {
 #define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)
 
 struct weft__shard {
-	struct weft__ring ring; /* see there */
-	/* Owner only: what it took last, from any ring. */
+	struct weft__ring ring; /* see ring.h */
+	/* Owner only: its last batch, from any ring. */
 	struct weft__completion batch[WEFT__BATCH_MAX];
 	struct weft__trylock lock WEFT__APART;
 	bool wake_armed;	/* under lock: wake_fd is being polled */
 	bool sigpipe_seen;	/* owner only: see io/os/sigpipe.h */
-	bool sigpipe_blocked;	/* owner only: by us, in this thread: */
+	bool sigpipe_blocked;	/* owner only: by weft, in this thread: */
 	pthread_t sigpipe_thread; /* owner only */
 	struct weft__schedstat schedstat; /* owner only */
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
-	struct weft__pool pools[WEFT__POOLS]; /* see there */
+	struct weft__pool pools[WEFT__POOLS]; /* see recv_buffers.h */
 	struct weft__send_buffers outs;		      /* owner only */
-	struct weft__fixed_files files;	      /* see there */
+	struct weft__fixed_files files;	      /* see fixed_files.h */
 };
 
 static inline struct weft__shard *weft__shard(struct weft__worker *worker)
@@ -99,7 +97,7 @@ int weft__shard_open(unsigned entries, bool alone,
 		     struct weft__shard **ret_shard, const char **ret_reason);
 void weft__shard_close(struct weft__shard *shard);
 
-/* Owner only: takes the lock from a helper, who holds it briefly. */
+/* Owner only: waits for the lock; a helper holds it only briefly. */
 void weft__shard_lock(struct weft__shard *shard);
 
 /* Is there anything to reap?  From any thread; an estimate. */
@@ -116,42 +114,42 @@ static inline bool weft__shard_busy(const struct weft__shard *shard)
 	       weft__ring_unsubmitted(&shard->ring);
 }
 
-/* Submits and reaps, if nobody else is at it; `worker` runs what that makes
- * ready.  Returns how many tasks. */
+/* Submits and reaps, unless another thread holds the lock; `worker` runs the
+ * tasks that this makes ready.  Returns how many. */
 unsigned weft__shard_serve(struct weft__worker *worker,
 			   struct weft__shard *shard);
 
-/* The same for an owner that is late: also has its thread run what the kernel
- * holds back for it. */
+/* The same for an owner that is late: also makes the owner's thread run the
+ * work that the kernel holds back for it. */
 unsigned weft__shard_help(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
-/* Lock held: copies completions into the batch of `worker`; see SH4.  Streams
- * are told of theirs at once (STR1 in stream.h), and what is left of those is
- * whom to wake: see weft__stream_wake(). */
+/* Lock held: copies completions into the batch of `worker`; see S4.
+ * Completions of streams are handled immediately (M1 in stream.h); each leaves
+ * in the batch only the task to wake: see weft__stream_wake(). */
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
 /* Owner only: submits its entries now, unless a helper is doing so. */
 void weft__shard_flush(struct weft__shard *shard);
 
-/* The same, if as many wait as a tick has runs. */
+/* The same, if as many entries wait as a tick has runs. */
 void weft__shard_relieve(struct weft__shard *shard);
 
 /* Cancels a request, from any worker; results as of weft__ring_cancel. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 
-/* Owner only, lock held: an entry to fill in, or NULL when the kernel takes no
- * more at present. */
+/* Owner only, lock held: an entry to fill in, or NULL while the kernel takes no
+ * more. */
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
 
 /* Owner only, lock held: submits that entry.  False: the kernel does not take
- * it now; it is no entry any more, so that no helper submits it (SH3).  Where
- * there is no helper it is submitted with the rest of the tick's. */
+ * it now, and the entry was taken back, so that no helper submits it (S3).
+ * Without helpers it is submitted with the rest of the tick's. */
 bool weft__shard_submit(struct weft__shard *shard);
 
-/* A stream's completion, told: its user_data and flags are the id of a task, or
- * of none. */
+/* A stream's completion after it was handled: user_data and flags hold the id
+ * of the task to wake, or 0. */
 static inline struct weft__completion weft__stream_wake(uint64_t id)
 {
 	return (struct weft__completion){

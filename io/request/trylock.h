@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trylock - who may take a shard's completions, and a promise to all others.
+ * Trylock - the right to take a shard's completions, and a promise to workers
+ * that were refused it.
  *
  *	          .------------- try ------------.
  *	          |                              v
  *	        FREE 0 <------- drop -------- HELD 1
  *	          ^                              | try of another, which fails
- *	          '-- drop (says so) --- HELD | AGAIN 3
+ *	          '-- drop (returns true) ---- HELD | AGAIN 3
  *
- * Nobody waits for the lock to do what its holder can do as well.  One that is
- * refused leaves AGAIN, and goes on; the holder learns of it as it drops the
- * lock, and looks once more.
+ * A worker does not wait for the lock to do work that its holder can do as
+ * well.  A worker that is refused leaves AGAIN and goes on; the holder sees
+ * AGAIN when it drops the lock, and serves the shard once more.
  *
  * Invariants
- *   LOCK1  At most one thread holds the lock: the one whose CAS set HELD.
- *   LOCK2  After a refused try somebody looks at the shard who sees all that
- *       the refused one wrote before: the holder, whose drop returned AGAIN, or
- *       whoever keeps that one from taking the lock once more, and so on.
- *   LOCK3  A refused try is a read-modify-write even if AGAIN is set already.
- *       One that merely looked could have its writes missed by the holder.
+ *   L1  At most one thread holds the lock: the one whose CAS set HELD.
+ *   L2  After a refused try the shard is served by a thread that sees all
+ *       writes of the refused one before its try.  That thread is the holder,
+ *       whose drop returned AGAIN, or the thread that keeps this holder from
+ *       taking the lock once more, and so on.
+ *   L3  A refused try is a read-modify-write even if AGAIN is set already.
+ *       With a mere load the holder could miss the refused thread's writes.
  *
  * Orderings
- *   [trylock.pass]  drop release -> try acquire: what one holder did to the
- *       ring, the next sees; and refused try release -> drop acquire: LOCK2.
+ *   [trylock.pass]  drop release -> try acquire: the next holder sees what the
+ *       last one did to the ring; and refused try release -> drop acquire: L2.
  *   Modelled in tests/model/model_trylock.c.
  */
 #ifndef WEFT_IO_REQUEST_TRYLOCK_H
@@ -37,7 +39,7 @@ struct weft__trylock {
 	weft__atomic(uint32_t) word;
 };
 
-/* False: another holds it, and will look once more. */
+/* False: another thread holds the lock, and will serve the shard once more. */
 static inline bool weft__trylock_try(struct weft__trylock *lock)
 {
 	/* relaxed: decided by the CAS. */
@@ -53,8 +55,8 @@ static inline bool weft__trylock_try(struct weft__trylock *lock)
 	return !(old & WEFT__TRYLOCK_HELD);
 }
 
-/* For one who cannot leave the work to the holder: waits for the lock for so
- * many looks.  False: it was not free at any of them. */
+/* For a caller that cannot leave the work to the holder: tries for the lock
+ * `looks` times.  False: it was never free. */
 static inline bool weft__trylock_take(struct weft__trylock *lock,
 				      unsigned looks)
 {
@@ -70,8 +72,8 @@ static inline bool weft__trylock_take(struct weft__trylock *lock,
 	return false;
 }
 
-/* True: somebody was refused meanwhile; the caller tries the lock once more,
- * and if it gets it looks at the shard once more. */
+/* True: a thread was refused meanwhile.  The caller tries the lock once more,
+ * and serves the shard once more if it gets it. */
 static inline bool weft__trylock_drop(struct weft__trylock *lock)
 {
 	/* pairs: [trylock.pass] */
