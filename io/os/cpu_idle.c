@@ -12,8 +12,8 @@ int weft__cpu_idle_open(void)
 	return open("/proc/stat", O_RDONLY | O_CLOEXEC);
 }
 
-/* "cpu", and the ticks spent on: users' programs, those of them with low
- * priority, the kernel, nothing, nothing but waiting for a disk, ... */
+/* The line has "cpu", and the ticks spent on: users' programs, those of them
+ * with low priority, the kernel, nothing, nothing but a wait for a disk, ... */
 static bool line_parse(const char *line, unsigned long long *ret_ticks)
 {
 	enum { IDLE = 4, FIELDS };

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptor kind - what a descriptor refers to.
+ * Descriptor kind - the kind of file that a descriptor refers to.
  */
 #ifndef WEFT_IO_OS_FD_KIND_H
 #define WEFT_IO_OS_FD_KIND_H
 
 #include <stdbool.h>
 
-/* The object that a descriptor refers to; found out at its first use. */
+/* Found out at the first use of the descriptor. */
 enum weft__fd_kind {
 	WEFT__FD_UNKNOWN,
-	WEFT__FD_SOCKET,   /* of a stream */
+	WEFT__FD_SOCKET,   /* a stream socket */
 	WEFT__FD_MESSAGES, /* a socket that keeps messages apart */
 	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
 	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
-	WEFT__FD_OTHER,	 /* a device that has, a directory, ... */
-	/* Of a stream's socket: the last receive left nothing behind. */
+	WEFT__FD_OTHER,	 /* a device with offsets, a directory, ... */
+	/* A stream socket: the last receive left nothing behind. */
 	WEFT__FD_DRAINED = 1 << 5,
-	/* The file system cannot do it without waiting. */
+	/* The file system cannot read, or write, without waiting. */
 	WEFT__FD_NO_QUICK_READ = 1 << 6,
 	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memcheck - what Valgrind does not know of io_uring.  Nothing in an ordinary
- * build.
+ * Memcheck - tells Valgrind what it cannot know of io_uring.  Empty in an
+ * ordinary build.
  */
 #ifndef WEFT_IO_OS_MEMCHECK_H
 #define WEFT_IO_OS_MEMCHECK_H
@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <valgrind/memcheck.h>
 
-/* The kernel has filled what a request was given to fill. */
+/* The kernel has filled the memory of a request. */
 static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
 					 int32_t result)
 {
@@ -53,7 +53,7 @@ static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
 	}
 }
 
-/* The kernel has received that. */
+/* The kernel has received these bytes. */
 static inline void weft__memcheck_received(const void *at, size_t bytes)
 {
 	VALGRIND_MAKE_MEM_DEFINED(at, bytes);

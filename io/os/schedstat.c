@@ -40,7 +40,7 @@ uint64_t weft__schedstat_waited_ns(struct weft__schedstat *stat)
 	if (bytes <= 0)
 		return stat->waited_ns;
 	text[bytes] = '\0';
-	/* Time run, time waited, and how often it ran. */
+	/* The fields: time run, time waited, number of runs. */
 	strtoull(text, &end, 10);
 	stat->waited_ns = strtoull(end, NULL, 10);
 	return stat->waited_ns;

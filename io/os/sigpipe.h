@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGPIPE - never raised by a write of weft's.
+ * SIGPIPE - weft's writes never raise it.
  *
- * Sockets are written to with MSG_NOSIGNAL, all else with RWF_NOSIGNAL where
- * the kernel has that (6.18).  Elsewhere a write to a broken pipe raises
- * SIGPIPE in the thread that submits it, so the workers' threads keep it
- * blocked while they run, and the thread that called weft_run() gets its mask
- * back afterwards.  sendfile(2) has no such flag: it is blocked around each.
+ * Writes to sockets have MSG_NOSIGNAL, all others RWF_NOSIGNAL where the kernel
+ * knows that (6.18).  Elsewhere a write to a broken pipe raises SIGPIPE in the
+ * thread that submits it.  So the workers' threads keep the signal blocked
+ * while they run, and the thread that called weft_run() gets its mask back
+ * afterwards.  sendfile(2) has no such flag: the signal is blocked around each
+ * call.
  */
 #ifndef WEFT_IO_OS_SIGPIPE_H
 #define WEFT_IO_OS_SIGPIPE_H
 
 #include <stdbool.h>
 
-/* Blocks it in this thread.  True: it was not blocked. */
+/* Blocks the signal in this thread.  True: it was not blocked before. */
 bool weft__sigpipe_block(void);
 
-/* Throws away one that came while it was blocked. */
+/* Discards a signal that came while it was blocked. */
 void weft__sigpipe_discard(void);
 
 void weft__sigpipe_unblock(void);

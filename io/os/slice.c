@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SHORTEST_NS 100000u /* the kernel grants */
+#define SHORTEST_NS 100000u /* that the kernel grants */
 #define AGAIN_NS 1000000u
 
 /* The kernel's struct sched_attr, in its first version.  (Its own header cannot
@@ -19,7 +19,7 @@ struct attr {
 	uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-/* 0, or -EAGAIN: not with the policy that the thread has now; or -ENOTSUP. */
+/* 0; or -EAGAIN: not possible with the thread's present policy; or -ENOTSUP. */
 static int slice_get(struct attr *attr)
 {
 	if (syscall(SYS_sched_getattr, 0, attr, sizeof(*attr), 0) < 0)
@@ -29,7 +29,7 @@ static int slice_get(struct attr *attr)
 	return attr->runtime_ns ? 0 : -ENOTSUP;
 }
 
-/* Everything else remains as it is now. */
+/* All other attributes stay as they are now. */
 static bool slice_set(struct attr *attr, uint64_t slice_ns)
 {
 	attr->runtime_ns = slice_ns;
@@ -57,12 +57,12 @@ void weft__slice_restore(struct weft__slice *slice)
 {
 	struct attr attr = { 0 };
 
-	/* The kernel keeps it while the thread has another policy, so it is
-	 * still to be given back. */
+	/* The kernel keeps the slice while the thread has another policy, so
+	 * the slice is still to be given back. */
 	if (!slice->is_short || slice_get(&attr) < 0)
 		return;
 	slice->is_short = false;
-	/* If another has changed it meanwhile, it stays as that set it. */
+	/* If the program has changed the slice meanwhile, it stays as it is. */
 	if (attr.runtime_ns == SHORTEST_NS)
 		slice->refused = !slice_set(&attr, slice->own_ns);
 }

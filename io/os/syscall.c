@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * System calls: the wrappers; syscall.h gives their rules.  LEAF keeps each one
+ * out of line, with its use of errno.
+ */
 #include "io/os/syscall.h"
 
 #include <errno.h>
@@ -41,8 +45,8 @@ static int socket_kind(int fd)
 	return type == SOCK_STREAM ? WEFT__FD_SOCKET : WEFT__FD_MESSAGES;
 }
 
-/* By statx(): a call may meet the close of its descriptor, and the kernel says
- * which was first; ThreadSanitizer would report fstat() for it. */
+/* Uses statx(): this may run while the descriptor is closed, and the kernel
+ * orders the two; ThreadSanitizer would report fstat() for it. */
 LEAF int weft__syscall_kind(int fd)
 {
 	struct statx st;
@@ -68,7 +72,7 @@ LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 				   sizeof(*how)));
 }
 
-/* By statx(), too: it is closed by a call that the tool does not see. */
+/* Uses statx(), too: ThreadSanitizer does not see the call that closes it. */
 LEAF bool weft__syscall_is_fifo(int fd)
 {
 	struct statx st;
@@ -77,7 +81,7 @@ LEAF bool weft__syscall_is_fifo(int fd)
 	       S_ISFIFO(st.stx_mode);
 }
 
-/* The library's own wrappers are cancellation points, which cost. */
+/* The library's own wrappers are cancellation points, which cost time. */
 LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 				off_t offset)
 {
@@ -127,7 +131,8 @@ LEAF size_t weft__syscall_bytes_behind(int fd, off_t offset)
 	return (size_t)(st.st_size - offset);
 }
 
-/* Those that are being read in, too; or -1 if nobody can tell. */
+/* Counts cached pages and pages that are being read in; -1 if that is not
+ * known. */
 static int64_t pages_cached(int fd, off_t offset, size_t bytes)
 {
 	uint64_t range[2] = { (uint64_t)offset, bytes };
@@ -138,7 +143,7 @@ static int64_t pages_cached(int fd, off_t offset, size_t bytes)
 	return (int64_t)counts[0];
 }
 
-/* If it is not, it is being read in from now on. */
+/* If it is not cached, the kernel begins to read it in. */
 static bool byte_is_cached(int fd, off_t offset)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
@@ -146,9 +151,9 @@ static bool byte_is_cached(int fd, off_t offset)
 	return weft__syscall_readv(fd, &byte, 1, offset) > 0;
 }
 
-/* Pages that the kernel reads ahead come in order: if all pages are there or on
- * their way and the last is there, so are all.  Where they cannot be counted
- * (a file of another user, a kernel before 6.5) samples have to do. */
+/* The kernel reads ahead in order: if all pages are cached or on their way, and
+ * the last one is cached, then all are.  Where pages cannot be counted (a file
+ * of another user, a kernel before 6.5) samples have to do. */
 LEAF bool weft__syscall_is_cached(int fd, off_t offset, size_t bytes)
 {
 	enum { SAMPLE_BYTES = 64 << 10 };
@@ -165,8 +170,8 @@ LEAF bool weft__syscall_is_cached(int fd, off_t offset, size_t bytes)
 	return byte_is_cached(fd, last);
 }
 
-/* A connection may break when some bytes are sent: then it returns those, and
- * has raised the signal all the same. */
+/* A connection may break after some bytes were sent: then the call returns
+ * their count, and has raised the signal as well. */
 LEAF ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 				   size_t bytes)
 {

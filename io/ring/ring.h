@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring - one io_uring, as several threads use it.
+ * Ring - one io_uring, used by several threads.
  *
  *	owner: next, publish   lock holder: submit    lock holder: reap
  *	        [ entries ] --------> kernel --------> [ completions ]
  *
- * liburing sets the ring up and maps it; the rest of liburing assumes one
- * thread and keeps the tail of the entries to itself until it submits.  Here
+ * liburing sets the ring up and maps it.  The rest of liburing assumes one
+ * thread, and keeps the tail of the entries to itself until it submits.  Here
  * the owner publishes each entry immediately, so that another thread can submit
  * it while the owner computes.
  *
- * Threads that may call
- *   RING1  Entries are written and published by the owner alone.
- *   RING2  Submitting, waiting and reaping are for the holder of the shard's
- *       lock (io/request/shard.h), whichever thread that is.
- *   RING3  Cancelling needs no lock but the kernel's own: a parked owner holds
- *       the shard's, and its requests must be cancelled too.
+ * Who may call
+ *   R1  Only the owner writes and publishes entries.
+ *   R2  Only the holder of the shard's lock (io/request/shard.h) submits, waits
+ *       and reaps; it may be any thread.
+ *   R3  Cancelling needs only the kernel's own lock: a parked owner holds the
+ *       shard's lock, and its requests must be cancelled too.
  *
- * Memory that is shared with the kernel is accessed by liburing's accessors,
- * which order it between our threads too: the tail of the entries is stored
- * with release and loaded with acquire.
+ * Words shared with the kernel are accessed with liburing's accessors, which
+ * also order them between our threads: the tail of the entries is stored with
+ * release and loaded with acquire.
  */
 #ifndef WEFT_IO_RING_RING_H
 #define WEFT_IO_RING_RING_H
@@ -29,10 +29,12 @@
 #include <stdint.h>
 
 struct weft__ring {
-	struct io_uring uring; /* immutable while open, but what it points at */
+	struct io_uring uring; /* immutable while open, except what it points
+			        * at */
 	uint32_t tail;	       /* of the entries; owner only */
 	uint32_t mask;	       /* immutable */
-	uint32_t enter_flags;  /* immutable: how it is named on entering */
+	uint32_t enter_flags;  /* immutable: how the ring is named on
+			        * entering */
 	uint32_t wait_flags;   /* immutable: the same, to wait */
 	bool alone;	       /* immutable: no other thread uses it */
 };
@@ -43,63 +45,64 @@ struct weft__completion {
 	uint32_t flags;
 };
 
-/* alone: no other thread will ever use it.  0, or -ENOMEM, -EMFILE, -ENFILE,
- * -ENOSYS (the kernel refuses io_uring or is too old; *ret_reason then tells
- * why, in a word or two). */
+/* Opens a ring.  alone: no other thread will ever use it.  0, or -ENOMEM,
+ * -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is too old;
+ * *ret_reason is then the reason, in a few words). */
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason);
 void weft__ring_close(struct weft__ring *ring);
 
-/* Submits all that is published.  0, or -EAGAIN or -EBUSY: some of it stays
- * where it is; take completions, and try again later. */
+/* Submits all that is published.  0, or -EAGAIN or -EBUSY: some entries stay in
+ * the ring; take completions, and try again later. */
 int weft__ring_submit(struct weft__ring *ring);
 
-/* The same, and lets the kernel post what it holds back. */
+/* The same, and lets the kernel post completions that it holds back. */
 int weft__ring_turn(struct weft__ring *ring);
 
 /* The same, and waits for a completion, for wait_ns at most (UINT64_MAX: for
- * ever).  0 whatever ended the wait. */
+ * ever).  Returns 0 whatever ended the wait. */
 int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
 
-/* Takes at most that many completions, oldest first. */
+/* Takes at most `max` completions, oldest first. */
 unsigned weft__ring_reap(struct weft__ring *ring,
 			 struct weft__completion *ret_completions,
 			 unsigned max);
 
-/* Cancels one request, from any thread.  0: it will complete with an error, if
- * not with success.  -EALREADY: it is being carried out and was interrupted.
- * -ENOENT: it is done, not submitted yet, or between two states of the
- * kernel's. */
+/* Cancels one request, from any thread.  0: it will complete with an error, or
+ * with success.  -EALREADY: it is being carried out and was interrupted.
+ * -ENOENT: it is done, not submitted yet, or the kernel is changing its
+ * state. */
 int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
 
-/* Cancels all requests, before the end.  One that is being carried out may
- * still be when this returns. */
+/* Cancels all requests, before the ring is closed.  A request that is being
+ * carried out may still be in flight when this returns. */
 void weft__ring_cancel_all(struct weft__ring *ring);
 
 /* Entries published and not submitted.  From any thread. */
 static inline uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
 {
-	/* The head first: it never passes a tail that is read later. */
+	/* The head is read first: it never passes a tail that is read later. */
 	uint32_t head = io_uring_smp_load_acquire(ring->uring.sq.khead);
 
 	return io_uring_smp_load_acquire(ring->uring.sq.ktail) - head;
 }
 
-/* Has the kernel something to do before it can post completions? */
+/* Has the kernel work to do before it can post completions? */
 static inline bool weft__ring_held_back(const struct weft__ring *ring)
 {
 	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) &
 	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-/* Is it a thread that has submitted requests, and has yet to enter the kernel
- * or be interrupted?  Other completions are held back for want of room. */
+/* Does work wait for a thread that has submitted requests, until that thread
+ * enters the kernel or is interrupted?  Other completions are held back for
+ * lack of room. */
 static inline bool weft__ring_awaits_thread(const struct weft__ring *ring)
 {
 	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;
 }
 
-/* Are there completions to take?  An estimate but for the lock's holder. */
+/* Are there completions to take?  An estimate, except for the lock's holder. */
 static inline bool weft__ring_completed(const struct weft__ring *ring)
 {
 	return io_uring_smp_load_acquire(ring->uring.cq.ktail) !=
@@ -116,14 +119,14 @@ static inline struct io_uring_sqe *weft__ring_next(struct weft__ring *ring)
 	return &ring->uring.sq.sqes[ring->tail & ring->mask];
 }
 
-/* Owner only: that entry is filled in. */
+/* Owner only: publishes that entry, which is filled in. */
 static inline void weft__ring_publish(struct weft__ring *ring)
 {
 	io_uring_smp_store_release(ring->uring.sq.ktail, ++ring->tail);
 }
 
-/* Owner only, lock held: takes back what it published last, unless the kernel
- * has it.  Returns whether it did. */
+/* Owner only, lock held: takes back the entry published last, unless the kernel
+ * has taken it.  Returns whether it did. */
 static inline bool weft__ring_withdraw(struct weft__ring *ring)
 {
 	if (!weft__ring_unsubmitted(ring))

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probe - tries what the running kernel can do; see the header.
- *
- * Each probe makes descriptors (and for the second one a ring) of its own, does
- * the operation once, looks at the result, and closes them.  A probe that
- * cannot be made answers false.  Only the second result is kept, for the
- * process.
+ * Probe: tries out two features for which the kernel has no flag to ask for.
+ * Each try uses descriptors of its own, and closes them.
  */
 #include "io/ring/uring/probe.h"
 
@@ -19,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* An empty write would not do: its flags are not looked at. */
+/* An empty write would not do: the kernel does not check its flags. */
 bool weft__probe_has_nosignal(void)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
@@ -39,10 +35,10 @@ bool weft__probe_has_nosignal(void)
 
 /*
  * From Linux 6.17 until 7.0 (commit a68ed2df7213) a receive that was woken
- * twice before it looked took what had come, and did not look again.  With
- * DEFER_TASKRUN it looks when a thread waits for it, and not before; so here it
- * is woken twice.  Its buffer is not filled: from a full one some kernels go on
- * to the next.
+ * twice before it ran took the data, and did not look for the end.  With
+ * DEFER_TASKRUN it runs when the thread waits for it, and not before; so here
+ * it is woken twice.  The data does not fill its buffer: after a full buffer
+ * some kernels go on to the next one.
  */
 enum { BUFFERS = 2, BUFFER_BYTES = 64, BUFFERS_AT = 1024 };
 
@@ -80,7 +76,7 @@ static bool send_and_end(int fd)
 	       shutdown(fd, SHUT_WR) == 0;
 }
 
-/* Does the next completion, which is there by now, say so? */
+/* Is that the result of the next completion, which has come by now? */
 static bool completed_with(struct io_uring *ring, int result)
 {
 	struct __kernel_timespec at_once = { 0 };

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Ring: over the kernel's io_uring.
+ *
  * Flags.  COOP_TASKRUN: completions do not interrupt the owner, and
  * TASKRUN_FLAG shows when some are held back until it enters the kernel.
  * SUBMIT_ALL: a bad entry does not stop those behind it.
  *
- * DEFER_TASKRUN and SINGLE_ISSUER for a worker that has nobody to help it.  The
- * kernel then receives for some twenty connections at a time, not for all that
- * have something, and what that brought into the caches is still there when
- * they are answered.
+ * DEFER_TASKRUN and SINGLE_ISSUER for a worker without helpers.  The kernel
+ * then receives for some twenty connections at a time, not for all that have
+ * input, and that input is still in the caches when the requests are answered.
  *
  * Rejected
- *   - DEFER_TASKRUN where there are several workers: the completions of a busy
- *     owner reach nobody, ever; and SINGLE_ISSUER: others may not help.
- *   - SQPOLL: a thread of the kernel's that spins, with stale credentials.
+ *   - DEFER_TASKRUN with several workers: no other worker can ever get the
+ *     completions of a busy owner; and SINGLE_ISSUER: helpers cannot submit.
+ *   - SQPOLL: a thread of the kernel spins, with stale credentials.
  */
 #include "io/ring/ring.h"
 
@@ -31,9 +32,9 @@
 #define IORING_ENTER_NO_IOWAIT (1u << 7)
 #endif
 
-/* The factor by which the room for completions exceeds the entries: a thousand
- * connections may each have something at the same time.  A completion without
- * room costs the kernel an allocation, and ends a request that would go on. */
+/* There is room for this many times as many completions as entries: a thousand
+ * connections may have input at the same time.  Each completion without room
+ * costs the kernel an allocation, and ends a multishot request. */
 enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_MIN = 2 };
 
 #define FEATURES_NEEDED                                          \
@@ -41,8 +42,8 @@ enum { COMPLETIONS_PER_ENTRY = 16, ENTRIES_MIN = 2 };
 	 IORING_FEAT_SUBMIT_STABLE | IORING_FEAT_FAST_POLL |     \
 	 IORING_FEAT_CQE_SKIP)
 
-/* The sets of flags to try, in order, as long as the kernel does not know one
- * (EINVAL); the first are for one thread alone. */
+/* Flags to try, in order: if the kernel does not know some (EINVAL), the next
+ * set follows.  The first set is for one thread alone. */
 static const unsigned flag_sets[] = {
 	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 		IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
@@ -53,7 +54,8 @@ static const unsigned flag_sets[] = {
 };
 
 #ifdef WEFT_VALGRIND
-/* See weft__ring_wait(); and a poll may not see what DEFER_TASKRUN defers. */
+/* See weft__ring_wait(); besides, a poll may not see completions that
+ * DEFER_TASKRUN defers. */
 enum { POLLS_RING = 1 };
 #else
 enum { POLLS_RING = 0 };
@@ -74,7 +76,8 @@ static int ring_setup(struct weft__ring *ring, unsigned entries,
 	return io_uring_queue_init_params(entries, &ring->uring, &params);
 }
 
-/* Fewer entries while the limit of locked memory does not suffice. */
+/* Tries with fewer entries while the limit of locked memory does not
+ * suffice. */
 static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
 			      unsigned flags)
 {
@@ -87,8 +90,8 @@ static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
 	return r;
 }
 
-/* An opcode stands for the kernel it came with; the newest that is needed.  0,
- * -ENOSYS, or why it could not be asked. */
+/* Checks for the newest kernel that is needed; each opcode stands for the
+ * kernel that brought it.  0, -ENOSYS, or the error of the query. */
 static int ring_check(struct weft__ring *ring)
 {
 	enum { OPS = IORING_OP_SEND_ZC + 1 };
@@ -110,8 +113,8 @@ static int ring_check(struct weft__ring *ring)
 	return suffices ? 0 : -ENOSYS;
 }
 
-/* A slot of the index array for each entry: the kernel may be told of entries
- * in any order, which is of no use here. */
+/* Maps each place of the index array to the entry of that number: the array
+ * lets entries be submitted in any order, which is not used here. */
 static void ring_fill_array(struct weft__ring *ring)
 {
 	struct io_uring_sq *sq = &ring->uring.sq;
@@ -155,20 +158,20 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		weft__ring_close(ring);
 		return ring_refused(r, ret_reason);
 	}
-	/* Its completions are the parent's; a child must not even see them. */
+	/* The completions are the parent's; a child must not even see them. */
 	r = io_uring_ring_dontfork(&ring->uring);
 	if (r < 0) {
 		weft__ring_close(ring);
 		return r;
 	}
-	/* The kernel then need not count that this thread uses it.  Refused:
-	 * the thread has as many as there may be. */
+	/* With a registered ring the kernel need not count the use by this
+	 * thread.  If it is refused, the thread has as many as it may have. */
 	if (alone && io_uring_register_ring_fd(&ring->uring) == 1)
 		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
 	ring->wait_flags = ring->enter_flags | IORING_ENTER_GETEVENTS |
 			   IORING_ENTER_EXT_ARG;
-	/* A worker that has nothing to do is idle: else the system counts its
-	 * sleep as waiting for a disk. */
+	/* A parked worker has to count as idle: without the flag the system
+	 * counts its sleep as a wait for a disk. */
 	if (ring->uring.features & IORING_FEAT_NO_IOWAIT)
 		ring->wait_flags |= IORING_ENTER_NO_IOWAIT;
 	ring->mask = *ring->uring.sq.kring_mask;
@@ -183,9 +186,9 @@ void weft__ring_close(struct weft__ring *ring)
 
 /* ---- Entering --------------------------------------------------------- */
 
-/* Checks that the ring is not broken, which any other answer would mean:
- * -EBADR, for one, that it has lost completions for want of memory.  A thread's
- * first request may lack memory too, and is then made again. */
+/* Allows the errors that a working ring may return.  -EBADR, for one, would
+ * mean that it has lost completions for want of memory.  -ENOMEM can also come
+ * from a thread's first request, which is then made again. */
 static int ring_answer(int r)
 {
 	if (r == -ENOMEM)
@@ -229,7 +232,7 @@ int weft__ring_turn(struct weft__ring *ring)
 	if (weft__ring_held_back(ring)) { /* mutate: recheck */
 		count = weft__ring_unsubmitted(ring);
 		r = ring_enter(ring, count, true);
-		/* Unless it takes all of them, it posts nothing. */
+		/* Unless the kernel takes all of them, it posts nothing. */
 		if (count && r != (int)count)
 			(void)ring_enter(ring, 0, true);
 		if (r < 0 && r != -EINTR)
@@ -240,8 +243,8 @@ int weft__ring_turn(struct weft__ring *ring)
 
 #ifdef WEFT_VALGRIND
 
-/* Valgrind (3.19) holds the one lock under which its threads run through
- * io_uring_enter, so that they would all stop; but not through ppoll. */
+/* Valgrind (3.19) runs threads under one lock, and holds it through
+ * io_uring_enter, so that all threads would stop; but not through ppoll. */
 int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 {
 	struct pollfd pollfd = { ring->uring.ring_fd, POLLIN, 0 };
