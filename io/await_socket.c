@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets, awaited by futures.  A poll waits in the kernel, and the bytes are
- * moved by a call that does not wait: so nothing refers to a buffer meanwhile,
- * and nothing is lost when the wait is given up.
+ * Sockets, awaited by futures.  The request in the kernel is a poll, and a
+ * system call that does not wait moves the bytes.  So no buffer is in use
+ * during the wait, and nothing is lost if the wait is given up.
  */
 #include <poll.h>
 
 #include "io/request/call.h"
 #include "runtime/future/future.h"
 
-/* The marks by which one call differs from another: the upper half says which
- * call it is, the lower half the events that it waits for. */
+/* Identifies a call, so that a future that changes to another is noticed: the
+ * upper bits are the call, the lower ones the events that it waits for. */
 enum {
 	ASKS_READY = 1 << 16,
 	ASKS_RECV = 2 << 16 | POLLIN,
@@ -45,16 +45,18 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
 		if (begins)
-			weft__op_of(task)->closes = closes;
-		/* With no entry free it has its turn at once. */
+			task->op_closes = closes;
+		/* If no entry is free, the future gets its next turn
+		 * immediately. */
 		if (task->awaits == WEFT__AWAITS_NOTHING)
 			(void)weft__call_later(WEFT__AWAITS_OP, task, fd,
 					       weft__op_of(task)->closes);
 		weft__op_of(task)->asks = asks;
 		return r;
 	}
-	/* It was ready, and then closed before this was polled. */
-	if (r >= 0 && !begins && weft__op_of(task)->closes != closes)
+	/* The descriptor was ready, and was closed before the future was
+	 * polled. */
+	if (r >= 0 && !begins && task->op_closes != closes)
 		r = -ECANCELED;
 	weft__op_of(task)->call = 0;
 	return r;
@@ -74,8 +76,8 @@ int weft_await_ready(int fd, short events)
 	return await_ready(worker, task, fd, asks);
 }
 
-/* It was ready, but not for this call.  The poll that it came with may also
- * have been the one for a cancellation: it must not wait anew then. */
+/* The descriptor was ready, but the call found nothing.  The future may have
+ * been polled for a cancellation: then it must not wait again. */
 static int await_again(struct weft__worker *worker, struct weft__task *task,
 		       int fd, uint32_t asks)
 {
@@ -133,7 +135,7 @@ ssize_t weft_await_send(int fd, const void *buf, size_t bytes, int flags)
 				return r;
 		}
 		r = weft__syscall_send(fd, buf, bytes, flags);
-		/* It connects first: TCP_FASTOPEN_CONNECT. */
+		/* The socket connects first: TCP_FASTOPEN_CONNECT. */
 		if (r == -EINPROGRESS)
 			r = -EAGAIN;
 		if (r != -EAGAIN || (flags & MSG_DONTWAIT))

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connect - weft_connect() and weft_await_connect().
+ * Connecting: the request is made again whenever the connection may have been
+ * completed meanwhile; the kernel then returns the outcome.
  *
- * A call makes a connect request.  A socket that is connecting already answers
- * -EALREADY or -EINPROGRESS: the call waits until the socket can be written to,
- * and makes the same request once more, which tells how connecting has ended.
- * A Unix listener with a full backlog answers -EAGAIN: the call pauses for
- * CONNECT_AGAIN_NS, and asks again.  Both calls end with -ECANCELED if the
- * descriptor was closed between two steps.
- *
- * A future keeps its step (it asks, polls or pauses) in its record, because it
- * returns to its caller between them.
+ * A socket that is connecting already is polled for output before the next
+ * request.  A Unix socket whose listener's backlog is full cannot be polled:
+ * then the task pauses.  For a future the step is in its record
+ * (task->connect_step): ASKS, then POLLS or PAUSES, and ASKS again.
  */
 #include <weft/io.h>
 
@@ -20,18 +16,19 @@
 #include "io/request/call.h"
 #include "runtime/future/future.h"
 
-/* A Unix listener whose backlog is full says EAGAIN, and cannot be polled. */
+/* A Unix listener whose backlog is full returns EAGAIN, and cannot be
+ * polled. */
 #define CONNECT_AGAIN_NS 1000000u
 
-/* It is connecting already: because it does not block, or by a request of ours
- * that was begun anew, or given up at a deadline. */
+/* Is the socket connecting already?  Because it does not block, or through an
+ * earlier request of weft's that was begun again, or given up at a deadline. */
 static bool is_connecting(int r)
 {
 	return r == -EALREADY || r == -EINPROGRESS;
 }
 
-/* Before the same request is made once more: it tells how connecting has ended,
- * which is waited for as connect(2) does. */
+/* Waits before the same request is made again: that request then returns the
+ * outcome, as connect(2) would. */
 static int connect_wait(int fd, int why, unsigned tries)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -68,13 +65,12 @@ int weft_connect(int fd, const struct weft_addr *addr)
 }
 
 /*
- * The steps of a future that connects; the current one is in its record, in
- * connect_step.
+ * For futures.
  */
 enum { ASKS, POLLS, PAUSES };
 
-/* One that is ready again and again, and is connecting yet, is asked less often
- * from then on. */
+/* A socket that is ready this many times but still connecting is asked less
+ * often from then on. */
 enum { TRIES_AT_ONCE = 4 };
 
 static bool is_closed(struct weft__task *task, int fd)
@@ -105,8 +101,8 @@ static int await_pause(struct weft__worker *worker, struct weft__task *task,
 	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
 }
 
-/* The pause is over, or somebody has had it polled, which is as good: 0, or why
- * it is not asked again. */
+/* The pause is over, or the program polled the future earlier, which does no
+ * harm.  Returns 0, or the reason not to ask again. */
 static int await_paused(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
@@ -117,7 +113,7 @@ static int await_paused(struct weft__worker *worker, struct weft__task *task,
 	return weft__future_interrupted(worker, task);
 }
 
-/* A step has ended with r.  0: there is another. */
+/* A step has ended with r.  Returns 0 if there is another step. */
 static int await_next(struct weft__worker *worker, struct weft__task *task,
 		      int fd, int r)
 {
@@ -146,7 +142,8 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 		r = await_paused(worker, task, fd);
 	while (r == 0) {
 		r = await_step(worker, task, fd, addr);
-		/* With no entry free it has its turn at once. */
+		/* If no entry is free, the future gets its next turn
+		 * immediately. */
 		if (r == WEFT_PENDING && task->awaits == WEFT__AWAITS_NOTHING)
 			return weft__call_later(WEFT__AWAITS_CONNECT, task, fd,
 						weft__op_of(task)->closes);

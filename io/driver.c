@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver over io_uring: what the scheduler asks of the outside, done with a
- * ring for each worker and the lanes of the timers.
+ * The driver over io_uring: implements runtime/sched/driver.h with a ring (a
+ * shard) and a timer shard for each worker.
+ *
+ *	poll   at each tick: due timers, then the worker's own ring
+ *	help   the same for a late worker, by another one
+ *	park   begin takes the shard's lock (S2); the wait is in the ring, until
+ *	       a completion or, on worker 0, the next alarm; the lock is dropped
+ *	wake   a message from the waker's ring, or the sleeper's eventfd
+ *
+ * A batch of completions is copied out under a shard's lock, and
+ * weft__complete() makes its tasks ready after the lock was dropped (S1).
  */
 #include "runtime/sched/driver.h"
 
@@ -28,10 +37,10 @@
 
 enum { ENTRIES_DEFAULT = 256, STOP_TRIES = 1000 };
 
-/* How long to wait in one ring for a request to end. */
+/* How long to wait in one ring until a request ends. */
 #define STOP_WAIT_NS 1000000u
 
-/* How long a worker sleeps that could not have its eventfd polled. */
+/* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
 
 static uint64_t uring_now(struct weft_runtime *runtime)
@@ -56,7 +65,7 @@ static void block_sigpipe(struct weft__worker *worker)
 	}
 }
 
-/* The thread that called weft_run() was worker 0; others end now. */
+/* The thread that called weft_run() was worker 0; the other threads end now. */
 static void unblock_sigpipe(struct weft__shard *shard)
 {
 	if (shard->sigpipe_blocked &&
@@ -68,7 +77,7 @@ static void unblock_sigpipe(struct weft__shard *shard)
 
 /* ---- Life ------------------------------------------------------------- */
 
-/* In a child after fork() no task runs: every call refuses. */
+/* In a child after fork() no task runs: every call is refused. */
 static void forget_worker(void)
 {
 	weft__worker_set(NULL);
@@ -90,7 +99,7 @@ static void shards_close(struct weft_runtime *runtime)
 	}
 }
 
-/* A program that cannot run at all is told why, once. */
+/* Prints the reason once, for a program that cannot run at all. */
 static int shards_refused(int error, const char *reason)
 {
 	if (reason)
@@ -116,7 +125,7 @@ static int shards_try(struct weft_runtime *runtime, unsigned entries)
 			shards_close(runtime);
 			return shards_refused(r, reason);
 		}
-		/* One worker alone has no use for it. */
+		/* A single worker has no use for it. */
 		if (runtime->workers_count > 1)
 			weft__schedstat_open(&shard->schedstat);
 		runtime->workers[i]->shard = shard;
@@ -125,11 +134,11 @@ static int shards_try(struct weft_runtime *runtime, unsigned entries)
 }
 
 /*
- * Opens the shards where little memory may be locked.  The first rings may
- * leave none for the last: then all of them get fewer entries.  The limit is
- * the user's, and the kernel gives back what a ring had locked some 20 ms after
- * that was closed, or refused; on a busy machine up to 2 s.  So a runtime that
- * follows another may have to wait, for 2.6 s in all.
+ * Handles a low limit of locked memory.  If the first rings leave none for the
+ * last one, all rings get fewer entries.  The limit is the user's, and the
+ * kernel frees the locked memory of a ring some 20 ms after the ring was
+ * closed, or refused.  So a runtime that follows another may have to wait, for
+ * 0.6 s in all.
  */
 static int shards_open(struct weft_runtime *runtime, unsigned entries)
 {
@@ -163,7 +172,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	r = weft__timer_shards_open(runtime, uring_now(runtime));
 	if (r < 0)
 		goto fail_shards;
-	/* One worker alone has no use for it. */
+	/* A single worker has no use for it. */
 	reactor->cpu_idle_fd =
 		runtime->workers_count > 1 ? weft__cpu_idle_open() : -1;
 	reactor->nosignal = weft__probe_has_nosignal();
@@ -181,8 +190,9 @@ fail_reactor:
 }
 
 #ifdef WEFT__TSAN
-/* It does not see the ring unmapped that the kernel was tried with, and takes
- * another thread's at the same address for that one; so one after the other. */
+/* ThreadSanitizer does not see that the ring of the probe is unmapped, and
+ * takes another thread's ring at the same address for it; so runtimes open one
+ * after the other. */
 static int reactor_open_in_turn(struct weft_runtime *runtime, unsigned entries)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -208,8 +218,8 @@ static int uring_open(struct weft_runtime *runtime,
 				    entries ? entries : ENTRIES_DEFAULT);
 }
 
-/* Connections that were accepted and never reaped.  Returns how many requests
- * to accept have ended. */
+/* Closes connections that were accepted and never reaped.  Returns how many
+ * requests to accept have ended. */
 static unsigned shard_discard(struct weft__reactor *reactor,
 			      struct weft__shard *shard)
 {
@@ -250,9 +260,9 @@ static unsigned listeners_cancel(struct weft_runtime *runtime)
 	return armed;
 }
 
-/* Listeners that nobody closed: their requests end before their rings do, or a
- * connection could be accepted that nobody knows of.  One that accepts at this
- * moment cannot be cancelled, so that is tried again. */
+/* Ends the requests of listeners that were not closed, before their rings end;
+ * otherwise a connection could be accepted that nothing closes.  A request that
+ * accepts at this moment cannot be cancelled, so cancelling is tried again. */
 static void listeners_stop(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
@@ -317,13 +327,14 @@ static void wake_by_eventfd(struct weft__shard *to)
 {
 	uint64_t one = 1;
 
-	/* It fails only when it is full, and then it wakes all the same. */
+	/* The write fails only if the counter is full, and then the reader
+	 * wakes all the same. */
 	if (write(to->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* A message from the waker's own ring, sent at once.  Its own completion comes
- * only if it fails, and then the eventfd is used after all. */
+/* Sends a message from the waker's own ring, immediately.  The send completes
+ * visibly only if it fails, and then the eventfd is used. */
 static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
 			    uint32_t to_index)
 {
@@ -342,7 +353,8 @@ static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
 			weft__user_data(WEFT__TAG_WAKE_SENT, 0, to_index);
 		sent = weft__shard_submit(from);
 	}
-	/* Whoever was refused will come again if we are late. */
+	/* A worker that was refused the lock tries again if this one is
+	 * late. */
 	weft__trylock_drop(&from->lock);
 	return sent;
 }
@@ -448,8 +460,8 @@ static unsigned uring_help(struct weft__worker *worker,
 
 /* ---- Parking ---------------------------------------------------------- */
 
-/* The poll of the eventfd is multishot: it is submitted with its entry (SH3),
- * for its completions come through the thread that submitted it. */
+/* The poll of the eventfd is multishot: it is submitted with its entry (S3),
+ * because its completions come through the thread that submitted it. */
 static void shard_arm_wake(struct weft__shard *shard)
 {
 	struct io_uring_sqe *sqe = weft__shard_entry(shard);
@@ -483,7 +495,7 @@ static uint64_t until(uint64_t deadline_ns, uint64_t now_ns)
 	return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 }
 
-/* Worker 0 sleeps no longer than until the next alarm. */
+/* Worker 0 sleeps until the next alarm at most. */
 static uint64_t park_until_alarm(struct weft_runtime *runtime,
 				 uint64_t wait_ns)
 {
@@ -508,7 +520,8 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 	if (weft__unlikely(!shard->wake_armed) &&
 	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
-	/* No memory, or too many completions, which are taken now. */
+	/* On an error (no memory, or too many completions, which are taken now)
+	 * the thread yields. */
 	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
 		sched_yield();
 	if (worker->index == 0)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files - opening, status and writing back, each by a request to the ring.
- *
- * An open first tries without waiting.  A FIFO must wait for its other end, so
- * it is opened a second time by a thread of the kernel (IOSQE_ASYNC).  Only
- * weft_openat2() with O_NONBLOCK looks in the kernel's cache first, by a direct
- * system call.  All opens set O_CLOEXEC.  A new descriptor has a number whose
- * kind was perhaps known before; an open makes it unknown.
+ * Files: opening, reading the status, writing back.  All of them go through the
+ * ring, submitted immediately (WEFT__OP_AT_ONCE); weft_openat2() first looks in
+ * the cache of names if that can do.
  */
 #include <weft/io.h>
 
@@ -18,9 +14,10 @@
 
 /* ---- Opening ---------------------------------------------------------- */
 
-/* The kernel first tries to open without waiting.  With a FIFO that is another
- * thing: reading without a writer succeeds, and writing without a reader fails,
- * instead of waiting for the other end. */
+/* Must the open be made again, by a thread of the kernel that can wait?  The
+ * kernel first tries to open without waiting.  With a FIFO that has another
+ * result: opening for reading without a writer succeeds, and for writing
+ * without a reader fails, instead of waiting for the other end. */
 static bool open_must_wait(int r, int flags)
 {
 	if (flags & (O_NONBLOCK | O_PATH))
@@ -31,7 +28,7 @@ static bool open_must_wait(int r, int flags)
 	       !(flags & O_DIRECTORY) && weft__syscall_is_fifo(r);
 }
 
-/* The number is new: what was known of it is not. */
+/* The number is new: what was known of its last file is forgotten. */
 static int open_done(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -71,7 +68,7 @@ int weft_open(const char *path, int flags, mode_t mode)
 	return weft_openat(AT_FDCWD, path, flags, mode);
 }
 
-/* As the kernel has it: of a page at most. */
+/* As in the kernel: a page at most. */
 enum { HOW_BYTES_MAX = 4096 };
 
 /* Fields that only a newer program knows must be zero. */
@@ -94,8 +91,8 @@ static int how_take(const struct open_how *how, size_t bytes,
 	return 0;
 }
 
-/* By a lookup in the cache alone; -EAGAIN if that does not do.  Without
- * O_NONBLOCK the opening itself might wait. */
+/* Opens with a look-up in the cache alone; -EAGAIN if that is not enough.
+ * Without O_NONBLOCK the opening itself might wait. */
 static int open_cached(int dir_fd, const char *path, struct open_how how)
 {
 	const uint64_t changes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
@@ -128,7 +125,7 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 	return open_run(&sqe, (int)taken.flags);
 }
 
-/* ---- Looking at ------------------------------------------------------- */
+/* ---- Status ----------------------------------------------------------- */
 
 static void stat_from(const struct statx *from, struct stat *ret_stat)
 {

@@ -11,7 +11,7 @@
 #include "io/request/op.h"
 #include "runtime/sched/wait.h"
 
-/* A descriptor that is ready again and again and yet would block (a socket
+/* A descriptor that is ready this many times but would still block (a socket
  * whose memory ran out) is asked less often from then on. */
 enum { TRIES_AT_ONCE = 4 };
 

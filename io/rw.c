@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading and writing.  Files try the page cache at once: a copy out of it
- * takes less than the way through the ring.  All else goes through the ring.
+ * Reading and writing.  For files the page cache is tried first: a copy out of
+ * it takes less time than the way through the ring.  Sockets go the way of
+ * send_recv.c.  All else goes through the ring.
  */
 #include <weft/io.h>
 
@@ -11,7 +12,7 @@
 #include "io/ring/uring/probe.h"
 #include "io/send_recv.h"
 
-/* Where a transfer is to happen: an offset, or the file's own position. */
+/* The offset that stands for the file's own position. */
 #define POSITION ((off_t)-1)
 
 struct transfer {
@@ -23,7 +24,7 @@ struct transfer {
 
 /* ---- Files ------------------------------------------------------------ */
 
-/* Tries it without waiting.  True: done, with *ret_result. */
+/* Tries the transfer without waiting.  True: done, with *ret_result. */
 static bool quick(struct weft__fd *entry, int kind,
 		  const struct transfer *transfer, bool writes,
 		  ssize_t *ret_result)
@@ -95,9 +96,9 @@ static int32_t ring_run(struct weft__worker *worker, int kind,
 			ring_read(kind, transfer);
 }
 
-/* Files at their position: the ring would leave it where it was when it moved
- * some bytes and then failed (a disk that is full), and the caller would write
- * those again. */
+/* Transfers at a file's position: weft looks the position up and moves it.  The
+ * ring would leave it unchanged when a transfer moves some bytes and then fails
+ * (a disk that is full), and the caller would write those bytes again. */
 static int32_t ring_run_at(struct weft__worker *worker, int kind,
 			   const struct transfer *transfer, bool writes)
 {
@@ -116,7 +117,8 @@ static int32_t ring_run_at(struct weft__worker *worker, int kind,
 	return n;
 }
 
-/* The kind; the ring would take an offset where there is none. */
+/* Returns the kind.  Refuses an offset where there is none; the ring would
+ * accept it. */
 static int transfer_begin(const struct transfer *transfer,
 			  struct weft__worker **ret_worker,
 			  struct weft__fd **ret_entry)
@@ -129,8 +131,8 @@ static int transfer_begin(const struct transfer *transfer,
 	return kind;
 }
 
-/* The number means something else than it did: somebody closed it without
- * weft_close(), or put another file in its place. */
+/* Does the number belong to another kind of file than before?  The program may
+ * have closed it without weft_close(), or put another file in its place. */
 static bool kind_changed(struct weft__fd *entry, int kind, ssize_t r)
 {
 	if (!(r == -ENOTSOCK && weft__fd_is_socket(kind)) &&
@@ -206,7 +208,7 @@ ssize_t weft_writev(int fd, const struct iovec *iov, int iov_count)
 		&(struct transfer){ fd, iov, iov_count, POSITION }, true);
 }
 
-/* To the kernel -1 would be the position. */
+/* To the kernel an offset of -1 would be the position. */
 ssize_t weft_pread(int fd, void *buf, size_t bytes, off_t offset)
 {
 	struct iovec iov = { buf, bytes };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All - calls that loop until all bytes are moved.
+ * Calls that loop until all bytes are moved.
  *
- * Each call names a step, which moves some of the bytes, and the error for a
- * step that moves none.  all_run() repeats the step until all is moved or a
- * step fails; *ret_done says how much was moved either way.  A close of the
- * descriptor between two steps ends the loop with -ECANCELED.
+ * Each call has a step that moves a part.  all_run() repeats it, and ends with
+ * -ECANCELED if the descriptor was closed between two steps.
  */
 #include <weft/io.h>
 
@@ -13,7 +11,7 @@
 
 #include "io/request/call.h"
 
-/* One step: moves some of the bytes. */
+/* The arguments of a step, which moves some of the bytes. */
 struct all {
 	int fd;
 	int flags;
@@ -50,7 +48,7 @@ static ssize_t step_send(const struct all *all, size_t done, size_t bytes)
 	return weft_send(all->fd, all->buf + done, bytes, all->flags);
 }
 
-/* none: what a step that moves nothing means. */
+/* none: the result if a step moves nothing. */
 static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 		   size_t *ret_done)
 {
@@ -59,7 +57,8 @@ static int all_run(const struct all *all, size_t bytes, all_step step, int none,
 	ssize_t n = 1;
 
 	while (n > 0 && done < bytes) {
-		/* The rest is not for whoever has the number by then. */
+		/* The rest is not for another file that has the number by
+		 * then. */
 		bool ours = weft__call_closes(all->fd) == closes;
 
 		n = ours ? step(all, done, bytes - done) : -ECANCELED;

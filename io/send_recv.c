@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sockets: receiving, sending, ending.
+ * Sockets: receiving, sending, shutting down.
  *
- * MSG_DONTWAIT needs no ring: the call is made at once.
+ * A call with MSG_DONTWAIT needs no ring: it is a system call, made directly.
+ * A send is tried so too, if no other request waits for the ring.  All others
+ * go through the ring.
  */
 #include "io/send_recv.h"
 
@@ -11,9 +13,9 @@
 
 #include "io/request/call.h"
 
-/* ---- At once ----------------------------------------------------------- */
+/* ---- Without waiting ---------------------------------------------------- */
 
-/* Does the request's work by a system call that does not wait. */
+/* Carries the request out as a system call that does not wait. */
 static ssize_t direct(const struct io_uring_sqe *sqe)
 {
 	void *what = (void *)(uintptr_t)sqe->addr;
@@ -42,9 +44,10 @@ static ssize_t run_at_once(const struct io_uring_sqe *sqe)
 /* ---- Receiving --------------------------------------------------------- */
 
 /*
- * A receive is tried at once, and if there is nothing the kernel waits until
- * there is.  After a receive that took all there was, the try is left out: it
- * would find nothing, for the peer answers to what is sent in between.
+ * The kernel tries a receive immediately, and if there is nothing it waits
+ * until there is.  After a receive that took all there was, POLL_FIRST leaves
+ * the try out: it would find nothing, because the peer answers to data that is
+ * sent in between.
  */
 static ssize_t receive(struct io_uring_sqe *sqe)
 {
@@ -61,10 +64,10 @@ static ssize_t receive(struct io_uring_sqe *sqe)
 	if (entry) {
 		struct weft__task *task = weft__running(weft__worker_self());
 
-		/* Not all families say whether there is more. */
-		weft__fd_set_drained(entry, r > 0 && r < (ssize_t)sqe->len &&
-						    !(weft__op_of(task)->flags &
-						      WEFT__OP_MORE));
+		/* Not all families report whether there is more. */
+		weft__fd_set_drained(entry,
+				     r > 0 && r < (ssize_t)sqe->len &&
+					     !(task->op_flags & WEFT__OP_MORE));
 	}
 	return r;
 }
@@ -88,7 +91,8 @@ ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
 			      (unsigned)flags | MSG_CMSG_CLOEXEC);
 	if (flags & MSG_DONTWAIT)
 		return run_at_once(&sqe);
-	/* Errors and time stamps come as POLLERR, which is always reported. */
+	/* Errors and time stamps are signalled by POLLERR, which is always
+	 * reported. */
 	return weft__op_run_ready(&sqe, WEFT__OP_ON_FD,
 				  flags & MSG_ERRQUEUE ? 0 : POLLIN);
 }
@@ -106,7 +110,8 @@ static ssize_t transmit(const struct io_uring_sqe *sqe)
 	if (weft__unlikely(r < 0))
 		return r;
 	if (!(sqe->msg_flags & MSG_WAITALL) && weft__call_is_lone(worker)) {
-		/* As if it waited: deadlines and cancellation find it. */
+		/* It counts as a wait: deadlines and cancellation
+		 * apply. */
 		weft__wait_begin(worker, worker->current);
 		r = direct(sqe);
 		if (r != -EAGAIN)
@@ -146,7 +151,7 @@ ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count)
 
 /* ---- Ending ------------------------------------------------------------ */
 
-/* It does not wait, so a cancelled task may still say goodbye. */
+/* It does not wait, so a cancelled task may still shut the socket down. */
 int weft_shutdown(int fd, int how)
 {
 	if (!weft__self(weft__worker_self()))

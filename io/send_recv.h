@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that are done in another way where the descriptor is a socket's.
+ * Calls that rw.c makes in another way if the descriptor is a socket.
  */
 #ifndef WEFT_IO_SEND_RECV_H
 #define WEFT_IO_SEND_RECV_H

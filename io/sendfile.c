@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sending a file: by sendfile(2), which hands pages of the page cache to the
- * socket, wherever that cannot hold up the worker's thread; all else by a copy.
+ * Sending a file: with sendfile(2), which hands pages of the page cache to the
+ * socket, where that cannot hold up the worker's thread; otherwise with a copy.
  *
  *	the socket is       the next chunk is    and so is moved by
- *	a stream's,         large, in the page   sendfile(2); for room in the
+ *	a stream socket,    large, in the page   sendfile(2); for room in the
  *	and O_NONBLOCK      cache                socket the task waits
- *	so, or otherwise    otherwise            a read, which may wait for the
+ *	that, or another    another              a read, which may wait for the
  *	                                         disk, and a send
  *
- * sendfile(2) takes no flag that keeps it from waiting for room, nor does
- * splice(2) to a socket; only the socket's own mode does, which others may rely
- * on, and so it is left as it is.
+ * sendfile(2) has no flag that keeps it from waiting for room, nor has
+ * splice(2) to a socket.  Only the socket's own mode does that; the program may
+ * rely on that mode, so weft does not change it.
  */
 #include <weft/io.h>
 
@@ -21,10 +21,10 @@
 
 #include "io/request/call.h"
 
-/* A chunk of the file is looked up in the cache, and sent, in one go. */
+/* A chunk of the file is looked up in the cache, and sent, as a whole. */
 enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };
 
-/* To copy less than that takes less than to look it up. */
+/* Copying less than this takes less time than the look-up. */
 enum { CHUNK_MIN = 16 << 10 };
 
 struct sending {
@@ -32,10 +32,10 @@ struct sending {
 	int file_fd;
 	off_t offset; /* of the next byte */
 	size_t left;
-	unsigned closes; /* of both, when the call began */
-	bool copies;	 /* sendfile(2) is no use here */
-	off_t copied_to; /* up to there it is not cached, and so copied */
-	char *piece;	 /* the buffer, from when it is needed on */
+	unsigned closes; /* closes of both, at the beginning of the call */
+	bool copies;	 /* sendfile(2) is of no use here */
+	off_t copied_to; /* up to here the file is not cached, and so copied */
+	char *piece;	 /* the buffer, once it is needed */
 };
 
 static void sending_moved(struct sending *sending, size_t bytes)
@@ -50,7 +50,8 @@ static unsigned closes_of(const struct sending *sending)
 	       weft__call_closes(sending->file_fd);
 }
 
-/* Nobody's bytes may go to somebody else. */
+/* A number may belong to another file after a close: no bytes of this call may
+ * go there. */
 static bool was_closed(const struct sending *sending)
 {
 	return closes_of(sending) != sending->closes;
@@ -58,7 +59,7 @@ static bool was_closed(const struct sending *sending)
 
 /* ---- By a copy ---------------------------------------------------------- */
 
-/* 0: the end of the file. */
+/* Returns 0 at the end of the file. */
 static ssize_t copy_some(struct sending *sending)
 {
 	size_t sent, bytes = sending->left;
@@ -77,8 +78,8 @@ static ssize_t copy_some(struct sending *sending)
 		return n;
 	if (was_closed(sending))
 		return -ECANCELED;
-	/* Without MSG_MORE: where the file turns out to end after the piece,
-	 * nothing would be left to push it out with. */
+	/* Without MSG_MORE: if the file turns out to end after this piece, no
+	 * later send would push it out. */
 	r = weft_send_all(sending->socket_fd, sending->piece, (size_t)n, 0,
 			  &sent);
 	sending_moved(sending, sent);
@@ -87,7 +88,7 @@ static ssize_t copy_some(struct sending *sending)
 
 /* ---- By sendfile(2) ------------------------------------------------------ */
 
-/* How much of the file may be sent at once, without waiting for a disk. */
+/* How many bytes of the file can be sent now without waiting for a disk. */
 static size_t chunk_cached(struct sending *sending)
 {
 	size_t bytes;
@@ -95,7 +96,8 @@ static size_t chunk_cached(struct sending *sending)
 	if (sending->copies || sending->offset < sending->copied_to ||
 	    !weft__syscall_never_blocks(sending->socket_fd))
 		return 0;
-	/* Not beyond its end: older kernels hold back the last bytes then. */
+	/* Not beyond the end of the file: older kernels then hold back the last
+	 * bytes. */
 	bytes = weft__syscall_bytes_behind(sending->file_fd, sending->offset);
 	if (bytes > sending->left)
 		bytes = sending->left;
@@ -109,14 +111,14 @@ static size_t chunk_cached(struct sending *sending)
 	return 0;
 }
 
-/* The kernel does not send such a file to such a socket; or the file has been
- * cut short meanwhile. */
+/* Does the kernel refuse to send such a file to such a socket?  Or has the file
+ * been cut short meanwhile? */
 static bool wants_copy(ssize_t r)
 {
 	return r == 0 || r == -EINVAL || r == -EOPNOTSUPP || r == -ENOSYS;
 }
 
-/* Sends some, by either way.  0: the end of the file. */
+/* Sends a part, in one way or the other.  Returns 0 at the end of the file. */
 static ssize_t send_some(struct sending *sending)
 {
 	for (unsigned tries = 0;; tries++) {

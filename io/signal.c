@@ -8,7 +8,7 @@
 #include <weft/io.h>
 #include <weft/signal.h>
 
-/* Has the calling thread blocked all of them, and are there any? */
+/* Are there signals, and has the calling thread blocked all of them? */
 static bool all_blocked(const sigset_t *signals)
 {
 	sigset_t blocked;
@@ -43,8 +43,8 @@ int weft_signal_wait(int fd, int *ret_number)
 
 	if (n < 0)
 		return (int)n;
-	/* The kernel gives whole ones; a descriptor of another kind may not, or
-	 * gives what is none. */
+	/* A signalfd gives whole records; a descriptor of another kind may give
+	 * parts, or other data. */
 	if (n != (ssize_t)sizeof(info) || info.ssi_signo < 1 ||
 	    info.ssi_signo > (uint32_t)SIGRTMAX)
 		return -EINVAL;

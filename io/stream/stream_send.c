@@ -102,8 +102,8 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 
 	if (weft__unlikely(r < 0))
 		return r;
-	/* A direct send counts as a wait, too: deadlines and cancellation are
-	 * looked at. */
+	/* A direct send counts as a wait, too: deadlines and cancellation
+	 * apply. */
 	weft__wait_begin(worker, worker->current);
 	/* Copying a long one takes longer than the call itself, and the data is
 	 * in the caches now. */
