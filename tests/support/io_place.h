@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places to wait at: what a call waits for, what lets it go on, and a count of
- * all that goes in and comes out.
+ * Places - what a call waits for, what lets it go on, and a count of all that
+ * goes in and comes out.
  *
- * The bytes of a stream are known by where in it they stand, so one that is
- * lost, doubled or overtaken is seen in the next.  One side of a place is the
- * caller's, the other that of the peer that lets it go on; each has counts of
- * its own.
+ * Each byte of a stream shows its position, so a byte that is lost, doubled or
+ * overtaken shows in the next one.  One side of a place is the caller's, the
+ * other belongs to the task or thread that lets the call go on; each side has
+ * its own counts.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_PLACE_H
 #define WEFT_TESTS_SUPPORT_IO_PLACE_H
@@ -31,23 +31,23 @@ struct fenced {
 };
 
 struct place {
-	int fd;	  /* what the call is made on; -1: nothing */
+	int fd;	  /* the descriptor of the call; -1: none */
 	int peer; /* its other end; or a listener */
-	int file; /* what is sent from */
-	size_t bytes; /* to be moved by a call */
+	int file; /* the file to send */
+	size_t bytes; /* to be moved with a call */
 	weft_nsec soon_ns; /* when time alone lets it go on; 0: not now */
 	weft_nsec until_ns;
 
-	/* Of the stream, from its first byte on. */
+	/* Bytes of the stream, from its first one on. */
 	uint64_t sent, got;
-	/* Things that are no bytes: connections, signals, counts. */
+	/* Other things: connections, signals, counts. */
 	unsigned offered, taken;
 
-	/* Into the second one goes what is received to see whether the place
-	 * is whole. */
+	/* The second one takes what is received to check that the place is
+	 * whole. */
 	struct fenced in[2];
 	struct fenced *into;
-	size_t moved; /* by the last call that tells so */
+	size_t moved; /* by the last call that reports it */
 
 	int clients[CLIENTS_MAX];
 	unsigned clients_count;
@@ -55,8 +55,8 @@ struct place {
 	struct weft_addr addr;
 	struct weft_event event;
 	weft__atomic(bool) let_go;
-	weft__atomic(unsigned) entered; /* who is on a thread, or a scope's
-					   end */
+	weft__atomic(unsigned) entered; /* tasks on a thread, or at a scope's
+					 * end */
 	struct weft_timer timer;
 	struct weft_interval interval;
 	struct weft_lane lane;
@@ -103,7 +103,7 @@ static inline void fenced_init(struct fenced *fenced)
 	memset(fenced->bytes, UNTOUCHED, SHORT_BYTES);
 }
 
-/* So many bytes were written to it, and not one more. */
+/* Checks that `bytes` bytes were written to it, and not one more. */
 static inline void fenced_check(const struct fenced *fenced, size_t bytes)
 {
 	EXPECT(all_are(fenced->before, FENCE_BYTES, CANARY));
@@ -144,7 +144,7 @@ static inline int bytes_at(int fd)
 	return bytes;
 }
 
-/* All that is there, from either end. */
+/* Takes all bytes that are there, from either end. */
 static inline void drain(struct place *place, int fd)
 {
 	int bytes;
@@ -153,7 +153,7 @@ static inline void drain(struct place *place, int fd)
 		drain_some(place, fd, (size_t)bytes);
 }
 
-/* Until there is no room for one byte more. */
+/* Writes until there is no room for one byte more. */
 static inline void stuff(struct place *place)
 {
 	unsigned char piece[4096];
@@ -224,7 +224,7 @@ static inline void read_it_all(struct place *place)
 	drain_some(place, place->peer, (size_t)bytes_at(place->peer));
 }
 
-/* All that came was received, or is still in the caller's end. */
+/* What came is still in the caller's end, or was received. */
 static inline void reader_settle(struct place *place)
 {
 	if (place->fd >= 0) {
@@ -242,7 +242,7 @@ static inline void writer_settle(struct place *place)
 
 /* ---- Files --------------------------------------------------------------- */
 
-/* Of the same bytes as the stream. */
+/* A file with the same bytes as the stream. */
 static inline int stream_file(void)
 {
 	int fd = memfd_create("stream", MFD_CLOEXEC);
@@ -267,7 +267,7 @@ static inline void sending_open(struct place *place)
 	place->file = stream_file();
 }
 
-/* One where sendfile(2) is used, for enough bytes. */
+/* A place where sendfile(2) is used, for enough bytes. */
 static inline void sending_at_once_open(struct place *place)
 {
 	sending_open(place);
@@ -284,7 +284,8 @@ static inline void fifo_make(struct place *place)
 	EXPECT(mkfifo(place->address, 0600) == 0);
 }
 
-/* An open for both ways waits for no peer, and is both other ends. */
+/* An open for both ways does not wait, and is the other end for reader and
+ * writer. */
 static inline void fifo_let_go(struct place *place)
 {
 	if (place->peer >= 0)
@@ -333,7 +334,7 @@ static inline void eventfd_settle(struct place *place)
 	EXPECT(place->taken + count == place->offered);
 }
 
-/* One that is counted by the kernel, too.  It is blocked by then. */
+/* A signal that the kernel queues and counts, too.  It is blocked by then. */
 static inline int counted_signal(void)
 {
 	return SIGRTMIN + 3;
@@ -405,7 +406,7 @@ static inline void listener_let_go(struct place *place)
 	place->offered++;
 }
 
-/* Whoever came is accepted, now or before. */
+/* Every client that came is accepted, now or before. */
 static inline void listener_settle(struct place *place)
 {
 	if (place->fd < 0)
@@ -422,7 +423,7 @@ static inline void listener_settle(struct place *place)
 		EXPECT(weft_accept(place->fd, NULL) == -ETIMEDOUT);
 }
 
-/* A listener whose backlog of 1 has taken two. */
+/* A listener whose backlog of 1 has taken two connections. */
 static inline void crowd_open(struct place *place, int listener)
 {
 	EXPECT(listener >= 0);
@@ -481,7 +482,8 @@ static inline void crowd_let_go(struct place *place)
 	(void)crowd_shrink(place);
 }
 
-/* The two that were there, and who said that it came. */
+/* The connections are the two from the beginning, and those that the call
+ * reported. */
 static inline void unix_crowd_settle(struct place *place)
 {
 	while (crowd_shrink(place))
@@ -497,7 +499,7 @@ static inline void clock_open(struct place *place)
 			  (place->soon_ns ? place->soon_ns : WEFT_SEC(3600));
 }
 
-/* Nobody but the clock does. */
+/* Only the clock lets it go on. */
 static inline void clock_let_go(struct place *place)
 {
 	weft__store(&place->let_go, true, release);
@@ -520,7 +522,7 @@ static inline int64_t wait_for_event(void *arg)
 	return 0;
 }
 
-/* A scope with room for one, which is there. */
+/* A scope with room for one task, which is taken. */
 static inline void full_scope_open(struct place *place)
 {
 	EXPECT(weft_supervisor_begin(&place->scope) == 0);

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * States in which a call may be interrupted, what is done to it, and what it is
- * to return then.
+ * States in which a call may be interrupted, the acts that interrupt it, and
+ * the results it has to return then.
+ *
+ * A state is a guard around the call, an act before it, acts while it waits,
+ * and the results of the call, of a second one in the same block, and of one
+ * after the block.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_STATES_H
 #define WEFT_TESTS_SUPPORT_IO_STATES_H
 
 #include "tests/support/io_calls.h"
 
-/* The block that is around the call. */
+/* The block, or other circumstance, around the call. */
 enum guard {
 	PLAIN,
-	HELD,		/* it goes on when the test lets it */
+	HELD,		/* it goes on at a signal of the test */
 	WITHIN,		/* a deadline that comes while it waits */
-	ENCLOSED,	/* the same, of a block around its own */
-	INHERITED,	/* the same, of the task that started it */
+	ENCLOSED,	/* the same, in a block around its own */
+	INHERITED,	/* the same, inherited from the starter */
 	NO_TIME,	/* a block of length 0 */
-	TOO_LATE,	/* the same, as a call before it has found */
+	TOO_LATE,	/* the same, which an earlier call has found */
 	ENCLOSED_LATE,
 	INHERITED_LATE,
 	SHIELD,
@@ -27,32 +31,34 @@ enum act {
 	NOTHING,
 	CANCEL,
 	CANCEL_SCOPE,
-	FAIL,	 /* another task of its group does */
+	FAIL,	 /* another task of its group fails */
 	CLOSE,
 	SHUT,
 	LET_GO,
-	LET_SOME, /* part of what it waits for; until it has had that */
-	PASS,	 /* until its deadline */
-	STILL,	 /* does it wait? */
-	MADE,	 /* until it has been made */
+	LET_SOME, /* part of what it waits for; until it has that */
+	PASS,	 /* time passes until its deadline */
+	STILL,	 /* checks that it waits */
+	MADE,	 /* waits until the call has been made */
 };
 
 enum { ACTS = 4 };
 
 #define DEADLINE_NS WEFT_MS(1)
 
-/* The result is that of a call on what was shut down. */
+/* The result is that of a call on a socket that was shut down. */
 enum { AS_SHUT = -10000 };
 
 struct state {
 	const char *name;
 	enum guard guard;
-	bool ready;	    /* let go before it is made */
+	bool ready;	    /* let go before the call is made */
 	enum act before;
-	enum act acts[ACTS]; /* once it waits, without a pause */
-	bool either;	    /* or it succeeds */
-	int result, again, after; /* it, the next in its block, and behind */
-	unsigned only, unless;	  /* for calls that are this */
+	enum act acts[ACTS]; /* once it waits, without a pause between */
+	bool either;	    /* it may succeed instead */
+	int result, again, after; /* results: the call, the next call in its
+				   * block, one after the block */
+	unsigned only, unless;	  /* flags of calls that it is, or is not,
+				   * for */
 };
 
 #define EC -ECANCELED

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers that the tests of streams share: bytes that show where they belong,
- * both ends of a connection, and whether all buffers are where they should be.
+ * Helpers for the tests of streams: bytes that show their position, both ends
+ * of a connection, and a check that every buffer is in its place.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_KIT_H
 #define WEFT_TESTS_SUPPORT_STREAM_KIT_H
@@ -14,7 +14,8 @@
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* The n-th byte that is sent: one that was lost, or sent before, shows. */
+/* The n-th byte of what is sent: a byte that was lost, or sent before,
+ * shows. */
 static inline unsigned char kit_byte(uint64_t n)
 {
 	return (unsigned char)((uint32_t)n * UINT32_C(2654435761) >> 24);
@@ -41,7 +42,7 @@ static inline unsigned kit_chance(uint64_t *random, unsigned below)
 	return (unsigned)((*random >> 33) % below);
 }
 
-/* Fewer where a tool makes all of it slow, more in the long tests. */
+/* Fewer rounds where a tool makes every run slow, more in the long tests. */
 static inline unsigned kit_rounds(unsigned rounds)
 {
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
@@ -64,7 +65,7 @@ static inline void tcp_pair(int fds[2])
 	EXPECT(weft_close(listener) == 0);
 }
 
-/* Of either kind. */
+/* A TCP connection, or a pair of Unix sockets. */
 static inline void kit_pair(int fds[2], bool tcp)
 {
 	if (tcp)
@@ -73,7 +74,7 @@ static inline void kit_pair(int fds[2], bool tcp)
 		socket_pair(fds);
 }
 
-/* The kernel is to keep little of what is sent. */
+/* Makes the kernel keep little of what is sent. */
 static inline void kit_make_small(const int fds[2])
 {
 	int bytes = 16 << 10;
@@ -100,7 +101,7 @@ static inline void kit_go_pinned(struct weft_scope *scope, weft_fn fn,
 	EXPECT(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts) == 0);
 }
 
-/* The bytes that the kernel has for the descriptor, not yet received. */
+/* The bytes that the kernel holds for the descriptor, not received yet. */
 static inline int kit_unreceived(int fd)
 {
 	int bytes = 0;
@@ -109,7 +110,7 @@ static inline int kit_unreceived(int fd)
 	return bytes;
 }
 
-/* So far, in the runtime. */
+/* The number of requests so far, in the runtime. */
 static inline uint64_t requests_made(void)
 {
 	struct weft_stats stats;
@@ -128,7 +129,7 @@ static inline int peek_within(struct weft_stream *stream, weft_nsec max_ns)
 	return (int)n;
 }
 
-/* It has been used, and has a request in the kernel. */
+/* Uses the stream once, so that it has a request in the kernel. */
 static inline void kit_warm_up(struct weft_stream *stream, int peer)
 {
 	char byte = 0;
@@ -140,7 +141,7 @@ static inline void kit_warm_up(struct weft_stream *stream, int peer)
 
 enum { KIT_SEVERAL = 3 * WEFT__POOL_SMALL_BYTES + 100 };
 
-/* All of it has come, and lies in several buffers. */
+/* Sends data and lets all of it arrive, in several buffers. */
 static inline void kit_receive_several(struct weft_stream *stream,
 				       const int fds[2], uint64_t at)
 {
@@ -150,11 +151,11 @@ static inline void kit_receive_several(struct weft_stream *stream,
 	ck_assert_int_eq(weft_write_all(fds[1], bytes, KIT_SEVERAL, NULL), 0);
 	ck_assert_int_gt(peek_within(stream, WEFT_SEC(20)), 0);
 	wait_until(kit_unreceived(fds[0]) == 0);
-	/* And the bytes that were received are reported. */
+	/* Lets the worker hand the completions to the stream. */
 	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
 
-/* Sends so many bytes in chunks of all lengths, pausing now and then. */
+/* Sends a number of bytes in chunks of all lengths, with pauses. */
 struct kit_sender {
 	int fd;
 	uint64_t bytes;
@@ -185,7 +186,7 @@ static inline int64_t kit_send(void *arg)
 	return 0;
 }
 
-/* Takes some of what is there, in one way or the other.  As
+/* Takes a part of what is there, in one way or the other.  As
  * weft_stream_read(). */
 static inline ssize_t kit_take(struct weft_stream *stream, uint64_t at,
 			       uint64_t *random)
@@ -211,7 +212,7 @@ static inline ssize_t kit_take(struct weft_stream *stream, uint64_t at,
 	return n;
 }
 
-/* Takes what is sent until that many bytes have come. */
+/* Takes what is sent until `until` bytes have come. */
 static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 				uint64_t until, uint64_t random)
 {
@@ -223,7 +224,7 @@ static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 	}
 }
 
-/* So many bytes through a connection, which is closed then. */
+/* Sends `bytes` bytes through a connection, and closes it. */
 static inline void kit_pour_through(const int fds[2], unsigned chunk_max,
 				    uint64_t bytes)
 {
@@ -246,7 +247,7 @@ static inline void kit_pour(unsigned chunk_max, uint64_t bytes)
 	kit_pour_through(fds, chunk_max, bytes);
 }
 
-/* Each is waited for, or not. */
+/* Exchanges messages; some of them the reader waits for. */
 static inline void kit_exchange(struct weft_stream *stream, int peer,
 				unsigned count)
 {
@@ -269,7 +270,7 @@ static inline struct weft__pool *kit_pool(unsigned worker,
 	return &weft__shard(weft_runtime_self()->workers[worker])->pools[kind];
 }
 
-/* How many of all workers the kernel has taken so far. */
+/* The number of buffers of all workers that the kernel has taken so far. */
 static inline uint32_t kit_taken(enum weft__pool_kind kind)
 {
 	uint32_t count = 0;
@@ -280,10 +281,11 @@ static inline uint32_t kit_taken(enum weft__pool_kind kind)
 	return count;
 }
 
-/* Those that are neither in the ring nor returned, while no stream is used. */
+/* Counts the buffers that are neither in the ring nor returned, while no stream
+ * is in use. */
 static inline uint32_t pool_missing(struct weft__pool *pool)
 {
-	/* relaxed: no other thread takes any. */
+	/* relaxed: no receive takes any. */
 	uint32_t there = pool->given - weft__load(&pool->taken, relaxed);
 	/* pairs: [pool.returned] */
 	uint32_t piece = weft__load(&pool->returned, acquire);
@@ -293,7 +295,7 @@ static inline uint32_t pool_missing(struct weft__pool *pool)
 	return pool->made - there;
 }
 
-/* All streams were closed: so all buffers are back. */
+/* After all streams were closed: every buffer has to be back. */
 static inline void expect_no_buffer_missing(void)
 {
 	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++)
@@ -321,9 +323,9 @@ static inline void kit_run(weft_fn fn, unsigned workers)
 	io_run(kit_main, &fn, workers);
 }
 
-/* A test whose body runs in a task, on one worker, on two, and on three; in the
- * end all buffers are where they should be.  Two are as on a kernel that does
- * not tell of the end of what is no TCP connection. */
+/* A test whose body runs in a task, on one worker, on two, and on three; at the
+ * end every buffer has to be in its place.  The runs on two workers act as on a
+ * kernel that does not report the end of a socket other than TCP. */
 #define STREAM_TEST(name)                               \
 	static int64_t name##_task(void *arg);          \
 	START_TEST(name)                                \
