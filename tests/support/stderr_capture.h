@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Captures the stderr of a process that goes on, and ends it afterwards.
+ * Captures what a process prints on stderr while it goes on, and lets it end.
  */
 #ifndef WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 #define WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The capture of stderr until said_end(). */
+/* The capture of stderr, until said_end(). */
 static struct {
 	int saved, fds[2];
 } said;
 
-/* Before main(), for the program may have been started without a stderr: then a
- * runtime would get the number, and lose what it has there to said_begin(). */
+/* Before main(), because the program may have been started without a stderr:
+ * then a runtime would get that number, and said_begin() would replace its
+ * file. */
 __attribute__((constructor)) static void said_prepare(void)
 {
 	int fd;
@@ -51,8 +52,8 @@ static inline const char *said_end(void)
 	return text;
 }
 
-/* Tasks that are left keep their memory, so the process ends without a search
- * for leaks. */
+/* Ends the process without a search for leaks: tasks that are left keep their
+ * memory. */
 static inline _Noreturn void leave_memory(void)
 {
 	fflush(NULL);

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways that the bytes a stream has put can go out.
- *
- * go_all_ways() runs a function once for each way: over either kind of socket,
- * non-blocking or not, by a call or through the ring.  The other functions are
- * its tools: the task puts, and the peer receives, slowly or at a time of its
- * own.
+ * Helpers for the tests of weft_stream_put(): every way in which the data can
+ * go out.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 #define WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 
 #include "tests/support/stream_kit.h"
 
-/* A stream, and the peer at its other end.  Its task is alone on its worker,
- * and then sends by a call; or beside one that is always ready, and then sends
- * through the ring. */
+/* A stream, and the peer at the other end.  The stream's task is alone on its
+ * worker, and then sends with a system call; or it is beside a task that is
+ * always ready, and then sends through the ring. */
 struct way {
 	struct weft_stream stream;
 	int fd, peer;
 	bool tcp, busy, nonblocking;
-	uint64_t bytes; /* that the peer is to receive */
+	uint64_t bytes; /* that the peer has to receive */
 };
 
 static inline int64_t be_ready(void *arg)
@@ -43,7 +39,7 @@ static inline void go_one_way(struct way *way, void (*fn)(struct way *way))
 	way->peer = fds[1];
 	weft_stream_init(&way->stream, way->fd);
 	WEFT_SUPERVISE (scope) {
-		/* Wherever the stream's task is. */
+		/* One on each worker, as the stream's task may be on any. */
 		for (unsigned i = 0;
 		     way->busy && i < weft_runtime_self()->workers_count; i++)
 			kit_go(scope, be_ready, &over);
@@ -52,7 +48,7 @@ static inline void go_one_way(struct way *way, void (*fn)(struct way *way))
 	}
 }
 
-/* The function closes both ends. */
+/* Runs fn in every way.  The function closes both ends. */
 static inline void go_all_ways(void (*fn)(struct way *way))
 {
 	for (int i = 0; i < 8; i++) {
@@ -77,12 +73,12 @@ static inline void put_bytes(struct way *way, size_t bytes, uint64_t at)
 	EXPECT(buf != NULL);
 	kit_fill(buf, bytes, at);
 	EXPECT(weft_stream_put(&way->stream, buf, bytes) == 0);
-	/* It was copied, or is sent. */
+	/* The data was copied, or is sent. */
 	memset(buf, 0, bytes);
 	free(buf);
 }
 
-/* The peer has those, and no more. */
+/* Checks that the peer has these bytes, and no more. */
 static inline void expect_there(const struct way *way, size_t bytes,
 				uint64_t at)
 {
@@ -125,7 +121,7 @@ static inline int64_t receive(void *arg)
 	return 0;
 }
 
-/* Reads now and then, and less than is sent. */
+/* Reads now and then, and less than was sent. */
 static inline int64_t sip(void *arg)
 {
 	struct way *way = *(struct way **)arg;
@@ -151,7 +147,7 @@ static inline void way_make_small(const struct way *way)
 	kit_make_small((int[]){ way->fd, way->peer });
 }
 
-/* The kernel takes no more.  Returns how much it has. */
+/* Sends until the kernel takes no more.  Returns how many bytes it has. */
 static inline uint64_t stuff(const struct way *way)
 {
 	unsigned char buf[1000];
@@ -198,7 +194,7 @@ static inline void ask_first(struct way *way)
 	EXPECT(weft_close(way->peer) == 0);
 }
 
-/* Takes the answer bit by bit, and then asks. */
+/* Takes the answer in small pieces, and then asks. */
 static inline int64_t sip_and_ask(void *arg)
 {
 	struct way *way = *(struct way **)arg;
@@ -214,7 +210,7 @@ static inline int64_t sip_and_ask(void *arg)
 	return 0;
 }
 
-/* However many sends it takes: the peer asks when it has all. */
+/* The answer may take many sends: the peer asks again when it has all of it. */
 static inline void answer_bit_by_bit(struct way *way)
 {
 	const void *data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers that the suites of locks and flags on real threads share.
+ * Helpers for the suites of locks and flags on real threads.
  */
 #ifndef WEFT_TESTS_SUPPORT_SYNC_THREADS_H
 #define WEFT_TESTS_SUPPORT_SYNC_THREADS_H
