@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readiness: for programs that ask for it, and for descriptors that do not
- * block.
+ * Readiness: weft_poll(), and waiting for descriptors that do not block.
  */
 #include <weft/io.h>
 

@@ -166,8 +166,7 @@ static enum blame blame(int error, bool single)
 	case -ENOBUFS:
 	case -ENOMEM:
 		return BLAME_PROCESS;
-	case -ECANCELED: /* by weft; and the kernel may give these at any
-			  * time */
+	case -ECANCELED: /* by weft; the others by the kernel */
 	case -EINTR:
 	case -EAGAIN:
 	case -ECONNABORTED:

@@ -68,8 +68,8 @@ static inline uint8_t weft__call_closes(int fd)
 				       fd) :
 			 NULL;
 
-	/* relaxed: orders nothing.  A close that runs at the same moment as the
-	 * step itself is the caller's to exclude, as with POSIX. */
+	/* relaxed: orders nothing.  The caller has to exclude a close that runs
+	 * at the same moment as the step itself, as with POSIX. */
 	return entry ? weft__load(&entry->closes, relaxed) : 0;
 }
 
@@ -153,7 +153,7 @@ static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
 	weft__call_charge_ops(worker, bytes / BYTES_PER_OP);
 }
 
-/* The end of a call that was done without waiting. */
+/* Ends a call that was done without waiting. */
 static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 {
 	if (r > 0)

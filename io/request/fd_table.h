@@ -46,8 +46,9 @@ struct weft__fd {
 	struct weft__task *waiting;  /* under lock; newest first */
 	union {
 		uint64_t closer;     /* under lock: task that closes, or 0 */
-		int next_accepted;   /* if no task took it yet: under its
-				      * listener's entry's lock, and this one */
+		/* Of a connection that no task took yet: under the lock of its
+		 * listener's entry, and this one. */
+		int next_accepted;
 	};
 	struct weft__listener
 		*listener; /* under lock; see listener.h */
@@ -62,8 +63,7 @@ enum { WEFT__FD_CHUNK_BITS = 12, WEFT__FD_CHUNK = 1 << WEFT__FD_CHUNK_BITS };
 
 struct weft__fd_table {
 	weft__atomic(struct weft__fd *) *chunks; /* the table is immutable */
-	weft__atomic(uint32_t) chunks_end; /* end of the chunks that were
-					    * made */
+	weft__atomic(uint32_t) chunks_end; /* the end of those made */
 };
 
 int weft__fd_table_init(struct weft__fd_table *fds);

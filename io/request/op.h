@@ -45,7 +45,7 @@
 
 /* Flags of weft__op_run. */
 enum {
-	WEFT__OP_ON_FD = 1 << 0,    /* closing sqe->fd ends it */
+	WEFT__OP_ON_FD = 1 << 0,    /* a close of sqe->fd ends it */
 	WEFT__OP_AT_ONCE = 1 << 1,  /* submitted now: disks prefer it */
 	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
 };
@@ -111,7 +111,7 @@ static inline uint32_t weft__op_sequence(uint64_t word)
 	return (uint32_t)(word >> 32) & WEFT__SEQUENCE_MASK;
 }
 
-/* By the task itself.  Returns the new sequence. */
+/* Called by the task itself.  Returns the new sequence. */
 static inline uint32_t weft__op_begin(struct weft__task *task)
 {
 	/* relaxed: while nothing is pending only the task writes it. */

@@ -58,7 +58,7 @@ struct weft__pool {
 	bool refused; /* owner only: it could not be opened */
 	/* Owner only. */
 	uint32_t made;	/* buffers made so far */
-	uint32_t given; /* how often one was, wraps */
+	uint32_t given; /* buffers given so far; wraps */
 	/* How many times the kernel took a buffer; written under the shard's
 	 * lock, read by the owner. */
 	weft__atomic(uint32_t) taken;

@@ -20,8 +20,7 @@
 #include "runtime/base/barrier.h"
 
 enum {
-	LOOKS = 200,   /* at a lock that helpers hold, before the thread
-		        * yields */
+	LOOKS = 200,   /* at a lock that helpers hold, before a yield */
 	SETTLE = 2000, /* looks at a ring whose owner was interrupted */
 };
 

@@ -21,9 +21,9 @@ uint64_t weft__stream_complete(struct weft__worker *worker,
  * entry's lock.  io/listen/listener.c */
 bool weft__listener_is_idle(const struct weft__listener *listener);
 
-/* By the task that closes the descriptor, with `closing` set: ends all waits,
- * closes the connections that no task took, cancels the request.  False: call
- * it once more.  io/listen/listener.c */
+/* Called by the task that closes the descriptor, with `closing` set: ends all
+ * waits, closes the connections that no task took, cancels the request.  False:
+ * call it once more.  io/listen/listener.c */
 bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry);
 void weft__listener_free(struct weft__reactor *reactor,
 			 struct weft__listener *listener);

@@ -29,12 +29,10 @@
 #include <stdint.h>
 
 struct weft__ring {
-	struct io_uring uring; /* immutable while open, except what it points
-			        * at */
+	struct io_uring uring; /* immutable, except what it points at */
 	uint32_t tail;	       /* of the entries; owner only */
 	uint32_t mask;	       /* immutable */
-	uint32_t enter_flags;  /* immutable: how the ring is named on
-			        * entering */
+	uint32_t enter_flags;  /* immutable: the ring's name on entering */
 	uint32_t wait_flags;   /* immutable: the same, to wait */
 	bool alone;	       /* immutable: no other thread uses it */
 };

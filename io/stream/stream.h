@@ -119,7 +119,7 @@ struct weft__stream {
 struct weft__sending {
 	weft__atomic(uint64_t) word; /* SENDING, or the result */
 	uint64_t sender;	     /* id of the task */
-	struct weft__worker *from;   /* whose ring it is in */
+	struct weft__worker *from;   /* the worker whose ring it is in */
 };
 
 _Static_assert(sizeof(struct weft__stream) <= sizeof(struct weft_stream),

@@ -12,10 +12,8 @@
 #include "io/stream/stream.h"
 
 enum {
-	STREAK_LARGE = 4,  /* full small pieces until large ones are asked
-			    * for */
-	STREAK_SMALL = 64, /* large ones that small ones would hold: vice
-			    * versa */
+	STREAK_LARGE = 4,  /* full small pieces, then large ones */
+	STREAK_SMALL = 64, /* large ones with little in them: vice versa */
 };
 
 /* At this many pieces that were not read, the request is stopped, and the
@@ -35,7 +33,8 @@ static bool is_misfit(struct weft__stream *stream, uint32_t bytes)
 
 static bool is_full(struct weft__stream *stream)
 {
-	/* relaxed: an estimate; it only falls meanwhile. */
+	/* relaxed: an estimate; meanwhile the number of unread pieces only
+	 * falls. */
 	return stream->came - weft__load(&stream->gone, relaxed) >=
 	       held_max[stream->kind];
 }

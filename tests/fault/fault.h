@@ -25,8 +25,7 @@ enum fault_kind {
 	FAULT_HEAP,   /* malloc() and its kin, called by weft itself */
 	FAULT_MAP,    /* mmap(), mprotect(), some of madvise() */
 	FAULT_THREAD, /* pthread_create() */
-	FAULT_FD,     /* calls that make a descriptor, except
-		       * io_uring_setup() */
+	FAULT_FD,     /* a descriptor is made; not io_uring_setup() */
 	FAULT_SETUP,  /* io_uring_setup() */
 	FAULT_PROBE,  /* io_uring_register(), to ask what a ring can do */
 	FAULT_CANCEL, /* io_uring_register(), to cancel a request */

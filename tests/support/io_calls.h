@@ -29,8 +29,7 @@ struct call {
 	void (*open)(struct place *place);
 	ssize_t (*make)(struct place *place);
 	void (*let_go)(struct place *place);
-	void (*settle)(struct place *place); /* checks that nothing is lost or
-					      * doubled */
+	void (*settle)(struct place *place); /* nothing is lost or doubled */
 	unsigned is;
 	int when_shut; /* its result after a shutdown, on a connection */
 };

@@ -55,8 +55,7 @@ struct place {
 	struct weft_addr addr;
 	struct weft_event event;
 	weft__atomic(bool) let_go;
-	weft__atomic(unsigned) entered; /* tasks on a thread, or at a scope's
-					 * end */
+	weft__atomic(unsigned) entered; /* on a thread, or at a scope's end */
 	struct weft_timer timer;
 	struct weft_interval interval;
 	struct weft_lane lane;

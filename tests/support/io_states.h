@@ -55,10 +55,11 @@ struct state {
 	enum act before;
 	enum act acts[ACTS]; /* once it waits, without a pause between */
 	bool either;	    /* it may succeed instead */
-	int result, again, after; /* results: the call, the next call in its
-				   * block, one after the block */
-	unsigned only, unless;	  /* flags of calls that it is, or is not,
-				   * for */
+	/* Results: of the call, of the next call in its block, and of one after
+	 * the block. */
+	int result, again, after;
+	/* The flags that a call must have, or must not have. */
+	unsigned only, unless;
 };
 
 #define EC -ECANCELED

@@ -26,8 +26,7 @@ static struct {
 	struct weft_once once;
 
 	struct weft_scope *helpers;
-	struct weft_event end_of_run; /* the function that is run once may
-				       * return */
+	struct weft_event end_of_run; /* the once function may return */
 	bool running;
 	int64_t first_result; /* the function's result */
 } shared;
