@@ -14,10 +14,10 @@
  *   S2  A worker takes its own lock before it announces that it parks, and
  *       holds it through the wait.  Otherwise a helper could take the
  *       completion that is to wake it.
- *   S3  A request that completes more than once (multishot) is submitted by the
- *       owner under the lock in which its entry was written, or not at all;
- *       helpers never find one unsubmitted.  Without helpers it is submitted
- *       with the rest.
+ *   S3  A request that completes more than once (multishot) is written and
+ *       submitted by the owner in one hold of the lock, or not at all; helpers
+ *       never find one unsubmitted.  Without helpers it is submitted with the
+ *       rest.
  *   S4  `wake_armed` is cleared under the lock by the worker that reaps the end
  *       of the poll of wake_fd, so the owner that parks under the lock sees it.
  *   Modelled in tests/model/model_driver.c.
