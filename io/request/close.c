@@ -11,7 +11,7 @@
  *	close_gone()   the kernel has closed it: `going` drops (D3)
  *	late_cancel()  cancels operations that were linked in between
  *
- * The entry is under its lock, except `kind` and `closes`, which are hints.
+ * The entry is under its lock; `kind` and `closes` are also read without it.
  */
 #include <weft/io.h>
 
