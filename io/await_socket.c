@@ -45,7 +45,7 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 			   WEFT__OP_ON_FD);
 	if (r == WEFT_PENDING) {
 		if (begins)
-			task->op_closes = closes;
+			weft__op_of(task)->closes = closes;
 		/* If no entry is free, the future gets its next turn
 		 * immediately. */
 		if (task->awaits == WEFT__AWAITS_NOTHING)
@@ -56,7 +56,7 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 	}
 	/* The descriptor was ready, and was closed before the future was
 	 * polled. */
-	if (r >= 0 && !begins && task->op_closes != closes)
+	if (r >= 0 && !begins && weft__op_of(task)->closes != closes)
 		r = -ECANCELED;
 	weft__op_of(task)->call = 0;
 	return r;

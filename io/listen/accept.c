@@ -286,7 +286,7 @@ static int await_more(struct weft__worker *worker, struct weft__task *task,
 	}
 	if (paused) {
 		/* The alarm serves the deadline again. */
-		task->op_flags = 0;
+		weft__op_of(task)->flags = 0;
 		weft__future_disarm(worker, task);
 		weft__await_begin(WEFT__AWAITS_ACCEPT, worker, task);
 	}

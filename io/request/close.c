@@ -375,8 +375,8 @@ static int await_close_begin(struct weft__worker *worker,
 	if (r == 0 && close_begin(entry, task) < 0)
 		return -EBADF;
 	/* As in weft_close(): without memory there is no entry. */
-	task->op_closes = r == 0;
-	task->op_asks = (uint32_t)fd;
+	weft__op_of(task)->closes = r == 0;
+	weft__op_of(task)->asks = (uint32_t)fd;
 	task->awaits = r == 0 ? WEFT__AWAITS_OTHERS : WEFT__AWAITS_NUMBER;
 	return 0;
 }
@@ -405,7 +405,7 @@ int weft_await_close(int fd)
 	}
 	/* An entry that was made after the beginning has no part in this
 	 * close. */
-	entry = task->op_closes ?
+	entry = weft__op_of(task)->closes ?
 			weft__fd_find(&weft__reactor(worker->runtime)->fds,
 				      fd) :
 			NULL;

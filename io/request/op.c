@@ -209,7 +209,7 @@ int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 			   int32_t result)
 {
 	/* A record that is freed shows no scopes. */
-	task->op_reason = 0;
+	weft__op_of(task)->reason = 0;
 	return weft__await_end(worker, task, result);
 }
 

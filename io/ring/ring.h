@@ -10,7 +10,7 @@
  * the owner publishes each entry immediately, so that another thread can submit
  * it while the owner computes.
  *
- * Who may call
+ * Callers
  *   R1  Only the owner writes and publishes entries.
  *   R2  Only the holder of the shard's lock (io/request/shard.h) submits, waits
  *       and reaps; it may be any thread.

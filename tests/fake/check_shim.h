@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check shim - the part of Check that weft's tests use, for machines without
- * Check: other architectures under emulation.  It does not fork; the first
- * failure ends the program.
+ * The part of Check that weft's tests use, where there is no Check: other
+ * architectures under emulation.  No fork; the first failure ends the program.
  */
 #ifndef WEFT_TESTS_FAKE_CHECK_SHIM_H
 #define WEFT_TESTS_FAKE_CHECK_SHIM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check, or its shim, and helpers for tests on the fake driver.
+ * Check, or what stands in for it, and what tests on the fake driver share.
  */
 #ifndef WEFT_TESTS_FAKE_FAKE_CHECK_H
 #define WEFT_TESTS_FAKE_FAKE_CHECK_H
@@ -18,7 +18,7 @@
 #include "tests/fake/fake_driver.h"
 #include "tests/support/expect.h"
 
-/* Runs main, and requires that the run ended in order. */
+/* Runs main and insists that it came to an end in order. */
 static inline struct fake_result must_run(const struct fake_config *config,
 					  weft_fn main_fn, void *arg)
 {
@@ -29,7 +29,7 @@ static inline struct fake_result must_run(const struct fake_config *config,
 		      "%s (seed %" PRIu64 ", %u workers, %" PRIu64 " steps)",
 		      result.trouble, config->seed, config->workers,
 		      result.steps);
-	/* No task was found for which a worker should have been woken. */
+	/* Nothing was found that somebody should have been woken for. */
 	ck_assert_msg(result.stats.total.rescues == 0,
 		      "%" PRIu64 " rescues (seed %" PRIu64 ")",
 		      result.stats.total.rescues, config->seed);
@@ -42,8 +42,8 @@ static inline int64_t fake_note_time(void *arg)
 	return 0;
 }
 
-/* The running task starts another task, and computes.  Returns the time until
- * that task ran, on another worker. */
+/* The running task starts another, and computes: how long until the other one
+ * ran, elsewhere. */
 static inline uint64_t compute_beside_one(struct weft_scope *scope,
 					  uint64_t length_ns)
 {
@@ -68,8 +68,8 @@ static inline uint64_t seed_of(int i)
 	return base * 1000 + (uint64_t)i;
 }
 
-/* The number of seeds to take of n.  With WEFT_TEST_FEW=m it is one in m, for a
- * tool that makes every run slow; other builds try all of them. */
+/* How many of n seeds: WEFT_TEST_FEW=m takes one in m, where a tool makes all
+ * of it slow and other builds try them all. */
 static inline int seeds(int n)
 {
 	const char *text = getenv("WEFT_TEST_FEW");

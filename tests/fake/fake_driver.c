@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Fake driver: the workers of a run, and the order in which they take steps;
- * fake_driver.h has the model.  All state is in one struct fake, used by one
- * thread.  A task that computes steps the other workers on its own stack.
- */
 #include "tests/fake/fake_driver.h"
 
 #include <stdlib.h>
@@ -23,10 +18,10 @@ enum { EVENTS_MAX = 64 };
 struct fake_worker {
 	bool begun;   /* between park_begin and its end */
 	bool parked;  /* its park has returned PENDING */
-	bool watches; /* as the runtime has told the driver */
+	bool watches; /* it has been told so */
 	bool woken;
 	uint64_t parks, steps, until_ns;
-	bool busy;    /* computes, further down the stacks; or is held */
+	bool busy;    /* computes, further down on the stacks; or is held */
 };
 
 struct event {
@@ -40,7 +35,7 @@ struct fake {
 	struct weft_runtime *runtime;
 	struct fake_worker worker[FAKE_WORKERS_MAX];
 	uint64_t clock_ns;
-	uint64_t waited_ns; /* of each worker, for a processor */
+	uint64_t waited_ns; /* each worker, for a processor */
 	uint64_t random;
 	uint64_t trace;
 	uint64_t steps;
@@ -49,7 +44,7 @@ struct fake {
 	unsigned events_count;
 	struct fake_rings rings;
 	const char *trouble;
-	struct weft__fiber_thread own; /* of the thread that runs the steps */
+	struct weft__fiber_thread own; /* of the thread that steps */
 };
 
 /* One run at a time. */
@@ -72,15 +67,15 @@ uint64_t fake_random(uint64_t limit)
 
 void fake_note(uint64_t value)
 {
-	/* FNV-1a, one word at a time. */
+	/* FNV-1a, a word at a time. */
 	fake->trace = (fake->trace ^ value) * 0x100000001b3u;
 	fake->trace ^= fake->trace >> 29;
 }
 
-/* A worker runs for this time; others may wait for a processor meanwhile. */
+/* Somebody runs for so long. */
 static void wait_for_processors(uint64_t length_ns)
 {
-	/* relaxed: there is only one thread. */
+	/* relaxed: one thread. */
 	if (fake->config.processors && fake->runtime &&
 	    weft__load(&fake->runtime->worker_limit.max, relaxed) >
 		    fake->config.processors)
@@ -123,7 +118,9 @@ static void trouble(const char *what)
 		fake->trouble = what;
 }
 
-/* ---- The driver ------------------------------------------------------- */
+/*
+ * The driver.
+ */
 
 static int fake_open(struct weft_runtime *runtime, const struct weft_opts *opts)
 {
@@ -182,7 +179,7 @@ static void fake_park_begin(struct weft__worker *worker)
 	struct fake_worker *f = &fake->worker[worker->index];
 
 	if (f->begun || f->parked)
-		trouble("a parked worker parks again");
+		trouble("a worker parks that is parked");
 	f->begun = true;
 }
 
@@ -191,7 +188,7 @@ static void fake_park_abort(struct weft__worker *worker)
 	struct fake_worker *f = &fake->worker[worker->index];
 
 	if (!f->begun)
-		trouble("a park is given up before it was begun");
+		trouble("a park was given up that was not begun");
 	f->begun = false;
 }
 
@@ -225,7 +222,7 @@ static void fake_wake(struct weft__worker *from, struct weft__worker *to)
 
 	(void)from;
 	if (!f->parked)
-		trouble("a worker is woken but does not sleep");
+		trouble("a worker was woken that does not sleep");
 	f->woken = true;
 }
 
@@ -268,14 +265,15 @@ const struct weft__driver_ops fake_ops = {
 	.random = fake_seed,
 };
 
-/* For tests that are linked without io/; io/ defines it too, and replaces this
- * one. */
+/* For tests that are linked without io/; its own replaces this one. */
 __attribute__((weak)) const struct weft__driver_ops *weft__driver_default(void)
 {
 	return &fake_ops;
 }
 
-/* ---- What must hold between two steps --------------------------------- */
+/*
+ * The conditions that must hold between two steps.
+ */
 
 static void check_accounts(void)
 {
@@ -287,27 +285,29 @@ static void check_accounts(void)
 		struct weft__worker *worker = fake->runtime->workers[i];
 		bool listed_now = weft__idle_listed(idle, i);
 
-		parked += worker->parked;
-		if (listed_now && !worker->parked)
-			trouble("a worker is listed but not parked");
-		if (worker->parked && worker->searching)
+		parked += worker->wake.parked;
+		if (listed_now && !worker->wake.parked)
+			trouble("a worker is listed that does not park");
+		if (worker->wake.parked && worker->wake.searching)
 			trouble("a parked worker searches");
-		if (worker->watches != fake->worker[i].watches)
-			trouble("the driver does not know the monitor");
-		searching += worker->searching;
-		/* It was claimed, and is on its way to search. */
-		searching += worker->parked && !listed_now;
+		if (worker->wake.watches != fake->worker[i].watches)
+			trouble("the driver was not told who is the monitor");
+		searching += worker->wake.searching;
+		/* Claimed, and on its way to search. */
+		searching += worker->wake.parked && !listed_now;
 	}
 	if (weft__idle_parked(counts) != parked)
-		trouble("the count of parked workers is wrong");
+		trouble("the count of sleepers is wrong");
 	if (weft__idle_searching(counts) != searching)
-		trouble("the count of searching workers is wrong");
+		trouble("the count of searchers is wrong");
 	weft__idle_invariants(idle);
 }
 
-/* ---- Stepping --------------------------------------------------------- */
+/*
+ * Stepping.
+ */
 
-/* A step runs on the caller's stack: the thread's, or that of a task that
+/* A step runs on the stack of whoever steps: the thread, or a task that
  * computes. */
 static void set_stack(struct weft__worker *worker, struct weft__worker *outer)
 {
@@ -365,7 +365,7 @@ static bool may_run(uint32_t index)
 			    f->until_ns <= fake->clock_ns);
 }
 
-/* Chooses the worker for the next step; NULL: no worker can run now. */
+/* The worker that is stepped next; NULL: no worker can run now. */
 static struct weft__worker *choose(void)
 {
 	uint32_t count = fake->runtime->workers_count;
@@ -383,7 +383,7 @@ static struct weft__worker *choose(void)
 	return NULL;
 }
 
-/* The time when a worker can run again; UINT64_MAX: never. */
+/* When a worker can run again; UINT64_MAX: never. */
 static uint64_t next_ns(void)
 {
 	uint64_t min = UINT64_MAX;
@@ -415,8 +415,8 @@ static void foreign_run(void)
 	}
 }
 
-/* Takes one step of a worker, or moves the clock, but not past limit_ns.
- * False: nothing will ever happen again. */
+/* One step of somebody, or a jump of the clock, but not past limit_ns.  False:
+ * nothing will ever happen again. */
 static bool go_on(uint64_t limit_ns)
 {
 	struct weft__worker *worker;
@@ -479,7 +479,9 @@ void fake_receive(unsigned worker, uint64_t after_ns)
 		here = weft__suspend(here, WEFT__REASON_UNTOLD);
 }
 
-/* ---- A run ------------------------------------------------------------ */
+/*
+ * A run.
+ */
 
 struct main_call {
 	weft_fn fn;
@@ -499,11 +501,11 @@ static bool drained(void)
 {
 	struct weft__scope *root = weft__scope(&fake->runtime->root);
 
-	/* acquire: everything that the tasks wrote. */
+	/* acquire: all that the tasks wrote. */
 	return !fake->events_count && weft__load(&root->pending, acquire) == 0;
 }
 
-/* Nothing is left to do: lets all workers park for good. */
+/* Nothing is left to do: everybody parks, for good. */
 static void come_to_rest(void)
 {
 	uint64_t limit = fake->steps + 100000;
@@ -524,7 +526,7 @@ static void run_all(struct fake_result *result)
 			break;
 		}
 		if (fake->steps >= fake->config.steps_max)
-			trouble("the run does not end");
+			trouble("it does not end");
 	}
 	result->trace = fake->trace;
 	result->steps = fake->steps;
@@ -568,7 +570,7 @@ void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
 	memset(ret_result, 0, sizeof(*ret_result));
 	fake = calloc(1, sizeof(*fake));
 	weft__assert(fake && config->workers <= FAKE_WORKERS_MAX,
-		     "a fake run has no memory, or too many workers");
+		     "a fake run cannot be");
 	fake->config = *config;
 	if (!fake->config.steps_max)
 		fake->config.steps_max = STEPS_MAX;

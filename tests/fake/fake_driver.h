@@ -4,13 +4,12 @@
  * kernel, on virtual time.
  *
  * A run is a sequence of steps of workers, chosen by a seed: the same seed
- * gives the same run.  A worker that parks takes its next step when it was
- * woken or its time has come.  When no worker can run, time jumps.  When no
- * worker will ever run while tasks are left, that is a deadlock, and is
- * reported.
+ * gives the same run.  Workers that park are stepped again when they are woken
+ * or their time has come.  When nobody can run, time jumps.  When nobody ever
+ * will while tasks are left, that is a deadlock, and reported.
  *
  * Time passes a little with each step, and in fake_compute().  Between steps
- * the counts of idle.h are checked.
+ * the accounts of idle.h are checked.
  */
 #ifndef WEFT_TESTS_FAKE_FAKE_DRIVER_H
 #define WEFT_TESTS_FAKE_FAKE_DRIVER_H
@@ -26,17 +25,16 @@ enum { FAKE_WORKERS_MAX = 256 };
 struct fake_config {
 	uint64_t seed;
 	unsigned workers;     /* 0: 1 */
-	uint64_t start_ns;    /* the clock at the start */
-	uint64_t step_ns;     /* a step takes 1 to this; 0: 2000 */
-	uint64_t look_ns;     /* a look at the clock takes 0 to this */
+	uint64_t start_ns;    /* of the clock */
+	uint64_t step_ns;     /* a step takes 1 to so much; 0: 2000 */
+	uint64_t look_ns;     /* a look at the clock takes 0 to so much */
 	uint64_t steps_max;   /* 0: 50 million */
 	bool in_turn;	      /* workers one after the other, not at random */
-	bool budgets_vary;    /* a tick's budget: 1 to 128, by the seed */
-	int32_t tick_budget;  /* 0: the usual budget */
-	unsigned processors;  /* while more workers than this may run, each
-			       * waits for a processor whenever any of them
-			       * runs; 0: none does */
-	bool all_busy;	      /* no processor is ever idle; else not known */
+	bool budgets_vary;    /* of a tick: 1 to 128, by the seed */
+	int32_t tick_budget;  /* 0: the usual */
+	unsigned processors;  /* while more workers may run, each waits for one
+				 whenever any of them runs; 0: none does */
+	bool all_busy;	      /* no processor is ever idle; else nobody tells */
 	bool reaps_asleep;    /* a worker takes the completions that end its
 				 sleep before it counts as awake, as it does
 				 on the kernel's rings */
@@ -54,41 +52,40 @@ struct fake_config {
 };
 
 struct fake_result {
-	uint64_t trace;	      /* a hash of all events, in order */
+	uint64_t trace;	      /* a hash of all that happened, in order */
 	uint64_t steps;
-	uint64_t end_ns;      /* the clock when the last task had ended */
+	uint64_t end_ns;      /* of the clock, when the last task had ended */
 	int64_t result;	      /* of main */
 	const char *trouble;  /* NULL, or what went wrong */
 	struct weft_stats stats;
 	struct weft_worker_stats worker[8];
-	/* Counts of the driver: parks that were not given up, and steps, each
-	 * of which is a turn of the worker's loop. */
+	/* The driver's counts of each worker: parks that were not given up, and
+	 * steps, of which each is a turn of the loop. */
 	uint64_t parks[8], steps_of[8];
 };
 
-/* Runs main as the root task, until it and all tasks that it started have
- * ended. */
+/* Runs main as the root task until it and all it started have ended. */
 void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
 	      struct fake_result *ret_result);
 
 /* Inside a task of the run: */
 
-/* The task computes for this time without a pause.  Meanwhile the other workers
- * take steps, one at a time, on this task's stack. */
+/* The task computes for so long without a pause, while the other workers go
+ * on: one of their steps at a time, on this task's stack. */
 void fake_compute(uint64_t length_ns);
 
-/* Takes the processor from the thread of a sleeping worker, so that the worker
- * does not run even if it is woken; or gives it back. */
+/* The thread of a worker that sleeps has no processor, even if it is woken; or
+ * has one again. */
 void fake_hold(unsigned worker, bool held);
 
-/* The running task waits for a completion.  It comes after this time through
- * the ring of that worker, and wakes the worker if it sleeps. */
+/* The running task waits for a completion, which comes so much later through
+ * the ring of that worker, and wakes it if it sleeps. */
 void fake_receive(unsigned worker, uint64_t after_ns);
 
-/* Moves the clock; no worker takes a step. */
+/* The clock moves, and nobody else does. */
 void fake_pass(uint64_t length_ns);
 
-/* Sets the number of processors; see fake_config. */
+/* So many processors from here on; see fake_config. */
 void fake_processors(unsigned processors);
 
 /* Mixes a value into the trace. */
@@ -97,14 +94,13 @@ void fake_note(uint64_t value);
 /* A number from the seed, less than the limit. */
 uint64_t fake_random(uint64_t limit);
 
-/* Calls fn(arg) after this time outside of all workers, as a foreign thread
- * would. */
+/* Calls fn(arg) so much later on no worker, as a foreign thread would. */
 void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg);
 
-/* The number of runs of tasks so far, on all workers. */
+/* Runs of tasks so far, on all workers. */
 uint64_t fake_polls(void);
 
-/* The runtime of the run. */
+/* The runtime that is stepped. */
 struct weft_runtime *fake_runtime(void);
 
 extern const struct weft__driver_ops fake_ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fake rings - completions for tasks, each through the ring of one worker.
+ * Fake rings - what completes for tasks, each through the ring of one worker.
  */
 #ifndef WEFT_TESTS_FAKE_FAKE_RINGS_H
 #define WEFT_TESTS_FAKE_FAKE_RINGS_H
@@ -14,13 +14,13 @@ enum { FAKE_COMPLETIONS_MAX = 64 };
 
 struct fake_completion {
 	uint64_t at_ns;
-	uint32_t ring; /* the worker's index */
+	uint32_t ring; /* whose */
 	struct weft__task *task;
 	uint64_t id;
 	bool *done; /* set when it is taken */
 };
 
-/* The completions of all workers. */
+/* Of all workers. */
 struct fake_rings {
 	struct fake_completion completions[FAKE_COMPLETIONS_MAX];
 	unsigned count;
@@ -28,11 +28,11 @@ struct fake_rings {
 
 void fake_rings_add(struct fake_rings *rings, struct fake_completion added);
 
-/* The time of a ring's first completion; UINT64_MAX: there is none. */
+/* When the first one comes that a ring has; UINT64_MAX: there is none. */
 uint64_t fake_rings_next(const struct fake_rings *rings, uint32_t ring);
 
-/* Takes the completions of a ring that are due, and makes their tasks ready on
- * this worker.  Returns the number of tasks. */
+/* Makes ready on this worker what a ring has completed by now.  Returns how
+ * many tasks. */
 unsigned fake_rings_take(struct fake_rings *rings, struct weft__worker *worker,
 			 uint32_t ring, uint64_t now_ns);
 

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fault: decides whether a call fails, replaces the allocator and
- * pthread_create(), and traps system calls; fault.h has the model.
- *
- * A call is counted if its kind is the chosen one, from any thread.  Blocks of
- * memory are in a table under blocks_lock, with the place that allocated them,
- * so that a test can name those that are left.
- *
  * Orderings
- *   [fault.begin]  `kind` store release -> load acquire of the thread that
- *       makes a call: which call fails, and how.
+ *   [fault.begin]  `kind` store release -> load acquire of who makes a call:
+ *       what is to fail, and how.
  */
 #include "tests/fault/fault.h"
 
@@ -41,7 +34,7 @@ static struct {
 	unsigned n;
 	bool lasts;
 	weft__atomic(unsigned) calls;
-	weft__atomic(uint64_t) until_ns; /* 0: no call has failed */
+	weft__atomic(uint64_t) until_ns; /* 0: none has failed */
 } fault;
 
 /* ---- Whether a call fails ----------------------------------------------- */
@@ -74,7 +67,7 @@ void fault_end(void)
 
 bool fault_fired(void)
 {
-	/* relaxed: set by this thread, or by one that it has waited for. */
+	/* relaxed: of this thread, or of what it has waited for. */
 	return weft__load(&fault.until_ns, relaxed) != 0;
 }
 
@@ -125,15 +118,14 @@ static char gone;
 #define GONE ((void *)&gone)
 
 static struct weft__lock blocks_lock;
-static struct block blocks[BLOCKS + 1]; /* the last one is free */
+static struct block blocks[BLOCKS + 1]; /* the last is free */
 static size_t blocks_count, mapped_pages;
 static uint64_t blocks_ever;
 
 extern const char __executable_start[], etext[];
 
-/* Is the caller weft, or the test?  Others may not fail: the C library keeps
- * memory for the next thread, and libdw, of elfutils 0.188, ends the process if
- * it gets none. */
+/* Of weft, and of the test.  The C library keeps memory for the next thread;
+ * and libdw, of elfutils 0.188, ends the process where it gets none. */
 static bool is_ours(const void *caller)
 {
 	return (const char *)caller >= __executable_start &&
@@ -308,8 +300,8 @@ static void mapped_add(size_t pages)
 	weft__lock_drop(&blocks_lock);
 }
 
-/* For the library and others that call them by name.  They only count; the
- * filter decides whether a call fails. */
+/* Of the library and of others that call them by name, for the count alone:
+ * whether they fail is the filter's. */
 void *mmap64(void *at, size_t bytes, int access, int flags, int fd,
 	     off64_t offset)
 {
@@ -321,7 +313,7 @@ void *mmap64(void *at, size_t bytes, int access, int flags, int fd,
 	return (void *)r;
 }
 
-/* <sys/mman.h> gives it another name if offsets are long: both are replaced. */
+/* <sys/mman.h> gives it another name where offsets are long: both are ours. */
 void *mmap_short(void *at, size_t bytes, int access, int flags, int fd,
 		 long offset) __asm__("mmap");
 void *mmap_short(void *at, size_t bytes, int access, int flags, int fd,
@@ -407,8 +399,8 @@ static const struct {
 	{ SYS_getrandom, FAULT_ASIDE },
 };
 
-/* Only these pieces of advice are trapped.  The C library gives another one for
- * the stack of a thread that ends, with all signals blocked. */
+/* The advice that weft gives is trapped.  The C library gives another, with all
+ * signals blocked, for the stack of a thread that ends: that is not. */
 static const int trapped_advice[] = {
 	GUARD_INSTALL,
 	MADV_NOHUGEPAGE,
@@ -428,7 +420,7 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_REGISTER_PROBE)
 		return FAULT_PROBE;
-	/* A thread's registrations can always be given up. */
+	/* The kernel can always forget what a thread registered. */
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_UNREGISTER_RING_FDS)
 		return FAULT_NONE;
@@ -499,7 +491,7 @@ static void filter_install(void)
 
 void fault_install(void)
 {
-	/* A call that a handler makes inside the handler is trapped, too. */
+	/* A call made by a handler inside the handler is trapped, too. */
 	struct sigaction action = {
 		.sa_sigaction = on_trap,
 		.sa_flags = SA_SIGINFO | SA_NODEFER,

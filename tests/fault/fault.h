@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fault - makes chosen calls of this process fail.
+ * Fault - calls of this process that fail on demand.
  *
- * The n-th call of one kind fails, counted from fault_begin(); or that call and
- * all that follow it within FAULT_LASTS_NS.  (A longer time would show nothing
+ * The n-th call of one kind fails, counted from when it was asked for; or that
+ * one and all that follow it within FAULT_LASTS_NS.  (Longer would tell nothing
  * more: a runtime out of memory waits until there is some.)
  *
  * The allocator and pthread_create() are defined here in place of the C
- * library's.  System calls are trapped by a filter (seccomp), because liburing
- * makes its own, without the C library.  The handler carries each call out,
- * with an instruction that the filter lets pass.
+ * library's.  System calls are trapped by a filter (seccomp), whoever makes
+ * them: liburing makes its own, without the C library.  The handler carries
+ * them out, by an instruction that the filter lets pass.
  */
 #ifndef WEFT_TESTS_FAULT_FAULT_H
 #define WEFT_TESTS_FAULT_FAULT_H
@@ -25,31 +25,32 @@ enum fault_kind {
 	FAULT_HEAP,   /* malloc() and its kin, called by weft itself */
 	FAULT_MAP,    /* mmap(), mprotect(), some of madvise() */
 	FAULT_THREAD, /* pthread_create() */
-	FAULT_FD,     /* a descriptor is made; not io_uring_setup() */
+	FAULT_FD,     /* what makes a descriptor, but for io_uring_setup() */
 	FAULT_SETUP,  /* io_uring_setup() */
 	FAULT_PROBE,  /* io_uring_register(), to ask what a ring can do */
 	FAULT_CANCEL, /* io_uring_register(), to cancel a request */
 	FAULT_ENTER,  /* io_uring_enter() */
 	FAULT_SOCKET, /* bind(), listen(), setsockopt() */
-	FAULT_FILE, /* direct reads and writes: preadv2() and its kin */
-	FAULT_MESSAGE, /* direct sends and receives */
-	FAULT_ASIDE,   /* calls that the runtime can do without */
+	FAULT_FILE, /* reading and writing at once, by preadv2() and its kin */
+	FAULT_MESSAGE, /* sending and receiving at once */
+	FAULT_ASIDE,   /* what the runtime can do without */
 	FAULT_KINDS,
 };
 
-/* Installs the filter, for this process from now on. */
+/* The filter, for this process from now on. */
 void fault_install(void);
 
 void fault_begin(enum fault_kind kind, int error, unsigned n, bool lasts);
 void fault_end(void);
 
-/* Has a call failed since fault_begin()? */
+/* Whether a call has failed since fault_begin(). */
 bool fault_fired(void);
 
-/* Is io_uring forbidden, and not just short of something? */
+/* Whether io_uring is forbidden, not lacking in something. */
 bool fault_forbids(void);
 
-/* The blocks that weft and the test hold, and all pages that are mapped. */
+/* The blocks that weft and the test have allocated now, and the pages that any
+ * code has mapped. */
 struct fault_held {
 	size_t blocks;
 	size_t mapped_pages;
@@ -57,8 +58,8 @@ struct fault_held {
 
 struct fault_held fault_held(void);
 
-/* fault_name_blocks() prints to stderr the blocks that were allocated after
- * `since` others, and are still there. */
+/* Names on stderr the blocks that were allocated since that many had been, and
+ * are still there. */
 uint64_t fault_blocks_ever(void);
 void fault_name_blocks(uint64_t since);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of runtimes, tasks, scopes and futures; and the list of all scenes.
- *
- * Each scene starts a runtime with 1 or 2 workers, and checks each result with
- * MAY(): success, or a documented error after a call was made to fail.
+ * Scenes of runtimes, tasks, scopes and futures; and the list of all.
  */
 #include "tests/fault/fault_scene.h"
 
@@ -74,7 +71,7 @@ static int64_t count_one(void *arg)
 {
 	struct tally *tally = *(struct tally **)arg;
 
-	/* relaxed: read when all tasks have been joined. */
+	/* relaxed: read when all have been joined. */
 	weft__add(&tally->ran, (int64_t)1, relaxed);
 	return 0;
 }
@@ -87,7 +84,7 @@ static int64_t wait_and_count(void *arg)
 	return count_one(arg);
 }
 
-/* Starts `count` tasks with arguments of that size. */
+/* Starts so many with arguments of that size. */
 static void start_some(struct weft_scope *scope, struct tally *tally,
 		       weft_fn fn, int count, size_t arg_bytes)
 {
@@ -109,7 +106,7 @@ static int64_t tasks(void *arg)
 	WEFT_SCOPE (scope, &failed) {
 		for (int i = 0; i < 4; i++)
 			start_some(scope, &tally, count_one, 10, sizes[i]);
-		/* More tasks than a slab has stacks. */
+		/* More than a slab of stacks. */
 		start_some(scope, &tally, wait_and_count, 70, sizes[0]);
 		weft_event_set(&tally.go_on);
 	}
@@ -124,7 +121,7 @@ static void scene_tasks(unsigned workers)
 	scene_run(tasks, NULL, workers);
 }
 
-/* More tasks than eight chunks have records. */
+/* More than eight chunks of records. */
 static int64_t crowd(void *arg)
 {
 	struct tally tally = { .go_on = WEFT_EVENT_INIT };
@@ -199,7 +196,7 @@ static int64_t sleep_often(void *arg)
 	return 0;
 }
 
-/* Timers come due while a worker runs a task that does not pause. */
+/* Timers come due while a worker is in a task that does not pause. */
 static int64_t computes(void *arg)
 {
 	(void)arg;
@@ -236,7 +233,7 @@ static int64_t play(void *arg)
 	return 0;
 }
 
-/* Each player stays on its worker, and wakes the other worker. */
+/* Each player stays where it is, and wakes the other worker. */
 static int64_t pinned(void *arg)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes - small programs that use the whole API, for a process in which a call
- * may fail.  Each starts runtimes, and ends them.
+ * Scenes: small programs over the whole of the API, for a process in which a
+ * call may fail.  Each starts runtimes, and ends them.
  */
 #ifndef WEFT_TESTS_FAULT_FAULT_SCENE_H
 #define WEFT_TESTS_FAULT_FAULT_SCENE_H
@@ -53,7 +53,7 @@ void scene_blocking(unsigned workers);
 void scene_dump(unsigned workers);
 void scene_lookout(unsigned workers);
 
-/* Ends the process if the condition does not hold. */
+/* Ends the process: the program is not what it should be. */
 #define EXPECT(holds)                                                      \
 	do {                                                               \
 		if (!(holds)) {                                            \
@@ -63,8 +63,8 @@ void scene_lookout(unsigned workers);
 		}                                                          \
 	} while (0)
 
-/* A call that may fail with these errors, if a call was made to fail before;
- * returns its result.  -ENOSYS is allowed only while io_uring is forbidden. */
+/* A call that may fail with these errors, if one was made to fail before; its
+ * result.  That there is no engine is to be said only where that is so. */
 #define MAY(call, ...)                               \
 	scene_may((call), #call, __FILE__, __LINE__, \
 		  (const int[]){ __VA_ARGS__, 0 })
@@ -82,19 +82,19 @@ static inline int64_t scene_may(int64_t r, const char *call, const char *file,
 	_exit(EXIT_FAILURE);
 }
 
-/* The documented errors of weft_run() and weft_start(). */
+/* The errors that weft_run() and weft_start() are documented to return. */
 #define RUN_ERRORS ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSYS
 
 /* The errors of calls that make a descriptor. */
 #define FD_ERRORS EMFILE, ENFILE, ENOMEM
 
-/* The errors of a transfer, and those that its peer then meets. */
+/* The errors of a transfer, and those that its peer meets then. */
 #define MOVE_ERRORS ENOMEM, ENOBUFS, EIO, EPIPE, ECONNRESET, ENODATA
 
 /* The errors of calls that listen or connect. */
 #define CONNECT_ERRORS FD_ERRORS, ENOBUFS, EADDRINUSE
 
-/* Runs fn(arg) as the first task, which returns 0. */
+/* Runs fn(arg) as the first task, which gives 0. */
 static inline void scene_run(weft_fn fn, void *arg, unsigned workers)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;

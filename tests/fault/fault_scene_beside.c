@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of waits that are given up, of signals, of threads beside the workers,
- * and of dumps.
+ * Scenes of waits that are given up, of signals, of blocking work on threads
+ * beside the workers, and of dumps.
+ *
+ * Each scene runs a small program as the first task of a runtime.  Any call
+ * that the sweep makes fail may return its documented errors (MAY), and the
+ * runtime must end all the same.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -16,7 +20,7 @@ static int64_t read_one(void *arg)
 	char byte;
 	int64_t r = weft_read(*(int *)arg, &byte, 1);
 
-	/* It may be closed before this task runs. */
+	/* It may be closed before this task comes to it. */
 	if (r != -ECANCELED && r != -EBADF)
 		MAY(r, ENOMEM);
 	return 0;
@@ -58,7 +62,7 @@ static int64_t cancelled(void *arg)
 		EXPECT(weft_close(fds[0]) == 0);
 	}
 	EXPECT(weft_close(fds[1]) == 0);
-	/* A listener that is not closed. */
+	/* A listener that nobody closes. */
 	r = (int)MAY(weft_tcp_listen("127.0.0.1:0", NULL), CONNECT_ERRORS);
 	if (r < 0)
 		return 0;
@@ -69,7 +73,7 @@ static int64_t cancelled(void *arg)
 	return 0;
 }
 
-/* Descriptors that the kernel is slow to release must not hold up the end. */
+/* A request that the kernel is slow to let go of must not hold up the end. */
 void scene_cancelled(unsigned workers)
 {
 	weft_nsec began_ns = weft_now();
@@ -182,7 +186,7 @@ void scene_dump(unsigned workers)
 	scene_run_file(dump, workers);
 }
 
-/* Asks for a dump through the socket; the runtime answers if it can. */
+/* Asks by the socket; the runtime answers each that it can. */
 static int64_t knock(void *arg)
 {
 	int fd = (int)MAY(weft_unix_connect(arg, NULL), CONNECT_ERRORS);

@@ -127,7 +127,7 @@ static void send_twice(int fd, int file_fd)
 {
 	enum { BYTES = 150000 };
 
-	/* With a copy, and with sendfile(2). */
+	/* By a copy, and by sendfile(2). */
 	MAY(weft_sendfile(fd, file_fd, 0, BYTES, NULL), MOVE_ERRORS);
 	EXPECT(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
 	MAY(weft_sendfile(fd, file_fd, 0, BYTES, NULL), MOVE_ERRORS);
@@ -213,7 +213,7 @@ static int64_t talk(void *arg)
 
 	if (fd < 0)
 		return 0;
-	/* The connection may never be accepted, or be closed immediately. */
+	/* It may have been accepted by nobody, or closed at once. */
 	if (MAY(weft_send_all(fd, buf, sizeof(buf), 0, NULL), MOVE_ERRORS) ==
 	    0) {
 		weft_shutdown(fd, SHUT_WR);
@@ -308,7 +308,7 @@ static int stream_send(struct weft_stream *stream, const char *buf,
 	return weft_stream_write_all(stream, buf, bytes - bytes / 2, NULL);
 }
 
-/* Sends the bytes, and receives them back; waits once in vain. */
+/* Sends it, and has it back; waits once in vain. */
 static bool stream_exchange(struct weft_stream *stream, char *buf, size_t bytes)
 {
 	int64_t n;

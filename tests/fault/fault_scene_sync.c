@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of objects that tasks share, of time, and of task-locals.
+ * Scenes of what tasks share (channels, semaphores, locks, broadcasts and
+ * oneshots), of time, and of what a task has of its own.
+ *
+ * A task that cannot be started, for want of memory, must not keep the others
+ * waiting: each scene ends all the same.
  */
 #include "tests/fault/fault_scene.h"
 
@@ -241,7 +245,7 @@ static int64_t locals(void *arg)
 		if (MAY(weft_go_opts(scope, has_locals, NULL, 0, &opts),
 			ENOMEM) == 0)
 			EXPECT(weft_join(task, &due) == 0);
-	/* relaxed: the task was joined. */
+	/* relaxed: it was joined. */
 	EXPECT(weft__load(&undone, relaxed) == due);
 	return 0;
 }

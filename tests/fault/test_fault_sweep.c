@@ -2,17 +2,17 @@
 /*
  * Suite fault/sweep: no call that fails does harm.
  *
- * For each scene (tests/fault/fault_scene.c), and each kind of call
+ * Of each scene (tests/fault/fault_scene.c), and each kind of call
  * (tests/fault/fault.h), the first call fails, in the next run the second one,
- * and so on until no call fails in a run.  The call fails alone, or with all
- * that follow for a while.
+ * and so on until a run meets none that fails; by itself, and with all that
+ * follow for a while.
  *
  *	each run, in a process of its own:
  *	the scene with the fault --> the scene without --> what is left?
  *
- * A call of the scene succeeds, or returns a documented error, and that only
- * after a call has failed.  The runtime ends and gives back everything that it
- * held; and the scene without the fault has no error at all.
+ * A call of the scene succeeds, or gives an error that is documented, and that
+ * only after a call has failed.  The runtime ends; what it held, it has given
+ * back; and the scene without the fault has no error at all.
  */
 #include <check.h>
 #include <dirent.h>
@@ -22,10 +22,10 @@
 
 #include "tests/fault/fault_scene.h"
 
-/* Exit statuses of a process that has no complaint. */
+/* The exit status of a process that has no complaint. */
 enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };
 
-/* A runtime that has not ended by then hangs. */
+/* A runtime that is not done by then hangs. */
 enum { SECONDS_MAX = 30 };
 
 struct sweep {
@@ -99,7 +99,7 @@ static void left_say(const char *when, const struct left *left)
 		left->threads, left->rings);
 }
 
-/* A detached thread may end a moment later. */
+/* A thread that was detached goes by itself. */
 static void expect_left(const struct left *before, uint64_t blocks_ever)
 {
 	struct left now = left_now();
@@ -135,7 +135,7 @@ static void run(const struct sweep *sweep)
 	_exit(fired ? FAILED_A_CALL : FAILED_NONE);
 }
 
-/* The output is of no interest if all is well. */
+/* The output of the child is of no interest if all is well. */
 static int run_apart(const struct sweep *sweep)
 {
 	int status;
@@ -194,8 +194,8 @@ static unsigned errors_count(enum fault_kind kind)
 	return count;
 }
 
-/* Runs the scene until no call fails in a run.  The errors take turns, from
- * `first` on. */
+/* Until a run meets no call that fails.  The errors take turns: with `first` on
+ * the first call. */
 static void sweep_with(struct sweep *sweep, unsigned first, unsigned step)
 {
 	unsigned count = errors_count(sweep->kind);
@@ -212,9 +212,8 @@ static void sweep_with(struct sweep *sweep, unsigned first, unsigned step)
 	}
 }
 
-/* Takes each call with each error, alone and with those that follow, if there
- * is time.  Otherwise one worker gets the single failure, and two get the
- * lasting one. */
+/* Each call with each error, by itself and with those that follow, where there
+ * is time.  Else one worker meets the one, and two the other. */
 static void sweep_kind(enum fault_kind kind, int i)
 {
 	bool all = getenv("WEFT_TEST_LONG") != NULL;
@@ -225,7 +224,7 @@ static void sweep_kind(enum fault_kind kind, int i)
 	};
 	unsigned step = sweep.scene->slow && !all ? 10 : 1;
 
-	/* Makes what is made once and then kept. */
+	/* The first run makes what is made once and kept. */
 	sweep.scene->run(sweep.workers);
 	for (unsigned first = 0; first < (all ? errors_count(kind) : 1);
 	     first++) {
@@ -294,7 +293,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	/* One arena for all threads. */
+	/* One arena, however many threads. */
 	mallopt(M_ARENA_MAX, 1);
 	runner = srunner_create(fault_suite());
 	srunner_run_all(runner, CK_ENV);

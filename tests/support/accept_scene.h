@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of accept: clients, a look at the listener, and a lack
- * of descriptors.
+ * Helpers that the suites that accept share.
+ *
+ * They make clients that connect, take a copy of a listener's state under its
+ * lock, use up the descriptors of the process or lower their limit, find the
+ * client that an accepted connection belongs to, and check that the process
+ * spends next to no processor time.
  */
 #ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 #define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
@@ -9,8 +13,7 @@
 #include "io/listen/listener.h"
 #include "tests/support/io_kit.h"
 
-/* Valgrind simulates the limit of descriptors, and the kernel has another
- * limit. */
+/* Valgrind plays the limit of descriptors, and the kernel sees another. */
 #ifdef WEFT_VALGRIND
 enum { LIMIT_IS_PLAYED = true };
 #else
@@ -30,7 +33,7 @@ static inline int connect_to(const char *text)
 	return fd;
 }
 
-/* A copy of the listener, taken under the lock that guards it. */
+/* A look at it, under the lock that guards it. */
 static inline struct weft__listener listener_now(int fd)
 {
 	struct weft__fd *entry =
@@ -61,9 +64,8 @@ static inline void limit_fds(rlim_t limit)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
 }
 
-/* Finds the client of a connection, and takes it out of the list; -1 stays.
- * Connections come in order if one worker alone reaps the ring; two workers may
- * each have some in hand. */
+/* Whose connection it is: taken out, -1 stays.  They come in order where one
+ * worker alone takes them out of the ring; two may each have some in hand. */
 static inline int client_of(int *clients, int count,
 			    const struct weft_addr *peer)
 {
@@ -82,21 +84,21 @@ static inline int client_of(int *clients, int count,
 		}
 		ck_assert_msg(!in_order, "another than the oldest");
 	}
-	ck_abort_msg("the connection belongs to no client");
+	ck_abort_msg("nobody's");
 	return -1;
 }
 
-/* The share of a processor, one in this many, that counts as next to nothing:
- * 20 tries a second, and the monitor's look every millisecond.  A tool makes
- * these dearer; a busy loop would take the whole processor. */
+/* The share of a processor that is next to nothing: what is tried 20 times a
+ * second, and the monitor's look every millisecond meanwhile.  A tool makes
+ * that dearer; a loop would take all of it. */
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)
 enum { NEXT_TO_NOTHING = 8 };
 #else
 enum { NEXT_TO_NOTHING = 20 };
 #endif
 
-/* Measures for a while; one of several windows has to hold: on a machine that
- * others use, the same work may be charged with far more time. */
+/* For a while.  In one of a few: on a machine that others use, the same work
+ * may be charged with far more time. */
 static inline void expect_next_to_nothing_spent(void)
 {
 	enum { WINDOWS = 8, WINDOW_MS = 200 };

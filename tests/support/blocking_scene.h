@@ -47,7 +47,7 @@ static inline int64_t gate_pass(void *arg)
 	return 7;
 }
 
-/* A task that has a job at a gate, in a lane, and the outcome. */
+/* A task that has a job at a gate, in a lane, and what became of it. */
 struct passer {
 	struct gate *gate;
 	struct weft_lane *lane;
@@ -98,8 +98,8 @@ static inline struct weft_blocking_stats pool_stats(void)
 	return stats;
 }
 
-/* Counts the pools' threads in this process, by their name; a thread that has
- * just ended may count for a moment. */
+/* The pools' threads in this process, by their name; one that has just ended
+ * may count for a moment. */
 static inline int threads_alive(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -124,7 +124,7 @@ static inline int threads_alive(void)
 	return count;
 }
 
-/* From a thread: waits until `count` of them are left. */
+/* From a thread: waits until so many are left. */
 static inline void expect_threads(int count)
 {
 	for (int i = 0; threads_alive() != count; i++) {
@@ -134,9 +134,8 @@ static inline void expect_threads(int count)
 	}
 }
 
-/* Counts mappings of memory; the C library keeps some stacks.  Sanitizers have
- * some of their own for each thread; one of them reports threads that were not
- * joined. */
+/* Of memory; the C library keeps some stacks.  Sanitizers have some of their
+ * own for each thread; one of them reports threads that nobody joined. */
 static inline int mappings(void)
 {
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN)

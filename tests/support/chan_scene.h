@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of channels: a book of the values that were sent and
- * that came, in which every value is unique; and calls by their kind.
+ * Helpers that the suites of channels share: a book of the values that were
+ * sent and that came, in which each is a number of its own; and calls by their
+ * kind.
  */
 #ifndef WEFT_TESTS_SUPPORT_CHAN_SCENE_H
 #define WEFT_TESTS_SUPPORT_CHAN_SCENE_H
@@ -17,7 +18,7 @@ static const size_t capacities[] = { 0, 1, 2, 7, 1024 };
 
 enum { CAPACITIES = sizeof(capacities) / sizeof(capacities[0]) };
 
-/* The book of one run; the fake driver has one thread. */
+/* Of one run; the fake driver has one thread. */
 struct book {
 	uint32_t next; /* values so far */
 	uint8_t sent[BOOK_MAX];
@@ -36,7 +37,7 @@ static inline void book_got(struct book *book, uint32_t value)
 	book->got[value]++;
 }
 
-/* A new value, to be sent. */
+/* A value that no task has sent. */
 static inline uint32_t book_value(struct book *book)
 {
 	EXPECT(book->next < BOOK_MAX);
@@ -53,7 +54,7 @@ static inline void book_drain(struct book *book, struct weft_chan *chan)
 	EXPECT(r == -EAGAIN || r == -EPIPE);
 }
 
-/* Checks that what was sent came, and nothing else. */
+/* Each value that was sent came, and nothing else. */
 static inline void book_close(const struct book *book)
 {
 	for (uint32_t i = 0; i < book->next; i++)
@@ -62,7 +63,7 @@ static inline void book_close(const struct book *book)
 			      book->sent[i], book->got[i]);
 }
 
-/* A channel for `capacity` values of type uint32_t. */
+/* A channel for uint32_t with so much room. */
 static inline void chan_begin(struct weft_chan *chan, uint32_t *room,
 			      size_t capacity)
 {
@@ -70,7 +71,7 @@ static inline void chan_begin(struct weft_chan *chan, uint32_t *room,
 	EXPECT(weft_chan_init(chan, room, capacity, sizeof(*room)) == 0);
 }
 
-/* Checks that no task waits at it: neither side accepts an offer. */
+/* Nobody waits at it: neither side is taken up on an offer. */
 static inline void chan_is_forsaken(struct weft_chan *chan)
 {
 	uint32_t value = 0;
@@ -91,7 +92,7 @@ static inline void yield_some(uint64_t limit)
 		EXPECT(weft_yield() == 0);
 }
 
-/* Virtual time passes: every task that can run does, until it waits. */
+/* Virtual time passes: whoever can run does, until it waits. */
 static inline void let_all_wait(void)
 {
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
@@ -102,7 +103,7 @@ enum { QUEUE = 9 };
 
 struct waiting {
 	struct weft_chan *chan;
-	uint32_t value; /* to send, or received */
+	uint32_t value; /* to send, or what was received */
 	int result;
 };
 
@@ -122,7 +123,7 @@ static inline int64_t wait_to_recv(void *arg)
 	return 0;
 }
 
-/* Starts tasks that queue in order: each waits before the next begins. */
+/* They queue in order: each waits before the next begins. */
 static inline void queue_up(struct weft_scope *scope, weft_fn fn,
 		     struct weft_chan *chan, struct waiting *waiting,
 		     uint32_t count, uint32_t first)
@@ -136,7 +137,7 @@ static inline void queue_up(struct weft_scope *scope, weft_fn fn,
 	}
 }
 
-/* One case is ready: weft_select() and weft_try_select() both take it. */
+/* Something can be done at once: both do it. */
 static inline int select_either(struct weft_case *cases, size_t count)
 {
 	return fake_random(2) ? weft_select(cases, count) :
@@ -147,7 +148,7 @@ static inline int select_either(struct weft_case *cases, size_t count)
 struct selecting {
 	struct weft_case *cases;
 	size_t count;
-	uint64_t within_ns; /* 0: no deadline */
+	uint64_t within_ns; /* 0: as long as it takes */
 	int result;
 };
 

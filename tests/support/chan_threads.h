@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of channels on real threads.
+ * Helpers that the suites of channels on real threads share.
  */
 #ifndef WEFT_TESTS_SUPPORT_CHAN_THREADS_H
 #define WEFT_TESTS_SUPPORT_CHAN_THREADS_H
@@ -15,7 +15,7 @@ enum { SLOWLY = 5 };
 enum { SLOWLY = 1 };
 #endif
 
-/* With WEFT_TEST_LONG in the environment thirty times as many. */
+/* With WEFT_TEST_LONG in the environment thirty times as often. */
 static inline uint32_t often(uint32_t count)
 {
 	return count / SLOWLY * (getenv("WEFT_TEST_LONG") ? 30 : 1);

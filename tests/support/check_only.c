@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one test of a program, or one turn of a test that runs in a loop:
+ * One test of a program, or one turn of a test that runs in a loop:
  *
  *	WEFT_TEST_ONLY=name      all turns of the test
  *	WEFT_TEST_ONLY=name:n    its turn n, from 0
  *
- * CK_RUN_CASE chooses a test case where several have a test of that name.  The
+ * CK_RUN_CASE chooses among test cases that have a test of that name each.  The
  * linker puts these functions in the place of Check's (--wrap).  A name that
  * no test has is a failure, so that no repetition passes without a test.
  */

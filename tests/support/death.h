@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does something fatal in a child of fork(), and reports how the child ended.
+ * The end of a process that does something fatal, in a child of fork().
  */
 #ifndef WEFT_TESTS_SUPPORT_DEATH_H
 #define WEFT_TESTS_SUPPORT_DEATH_H
@@ -14,7 +14,7 @@
 
 #include "tests/support/pipe.h"
 
-/* How the child ended, and what it printed. */
+/* How it ended, and what it said. */
 struct death {
 	int status;
 	char text[2000];
@@ -34,8 +34,7 @@ static inline void death_listen(struct death *death, int fd)
 	death->text[length] = '\0';
 }
 
-/* Calls fn(arg), which has to be fatal; if it returns the child exits with
- * 0. */
+/* Calls fn(arg), which is to be fatal; if it returns the child exits with 0. */
 static inline struct death death_of(void (*fn)(void *arg), void *arg)
 {
 	struct death death;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Dumps as text, and helpers that find lines in it.
+ * Dumps as text, and looking for lines in it.
+ *
+ * dump_text() takes a dump of a runtime, line_with() and after() look in it,
+ * and dump_until() repeats it until a text is there.  The rest says whether a
+ * build can show the calls of a task, and starts tasks with a name.
  */
 #ifndef WEFT_TESTS_SUPPORT_DUMP_SCENE_H
 #define WEFT_TESTS_SUPPORT_DUMP_SCENE_H
@@ -10,7 +14,7 @@
 
 #include "tests/support/io_kit.h"
 
-/* The dump of a runtime, NULL: the calling task's.  The caller frees it. */
+/* That of a runtime, NULL: the calling task's; to be freed. */
 static inline char *dump_text(struct weft_runtime *runtime)
 {
 	int fd = memfd_create("dump", MFD_CLOEXEC);
@@ -29,12 +33,12 @@ static inline char *dump_text(struct weft_runtime *runtime)
 	return text;
 }
 
-/* Can this build unwind, on this machine? */
+/* Whether such a build can unwind, here. */
 static inline bool dump_has_backtraces(const char *text)
 {
 	if (!strstr(text, "weft: no backtraces: "))
 		return true;
-	/* No task has a backtrace, not even the line for further calls. */
+	/* Of no task, not even that there were more calls. */
 	ck_assert_msg(!strstr(text, "\n    ...\n"), "%s", text);
 	if (!strstr(text, "backtraces: libweft was built without libdw\n"))
 		ck_assert_msg(strstr(text, "backtraces: libdw.so.1 (elfutils) "
@@ -44,7 +48,7 @@ static inline bool dump_has_backtraces(const char *text)
 	return false;
 }
 
-/* And can it show the calls of a task that is ready, or joins a running one? */
+/* And the calls of one that is ready, or joins one that runs. */
 static inline bool dump_has_calls_of_ready(const char *text)
 {
 #if defined(__x86_64__)
@@ -65,8 +69,8 @@ static inline void named(struct weft_scope *scope, const char *name, weft_fn fn,
 	ck_assert_int_eq(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts), 0);
 }
 
-/* The line with the first `what`, copied to buf without its end; NULL: there is
- * none. */
+/* The line that the first `what` is in, copied to buf, without its end; NULL:
+ * there is none. */
 static inline const char *line_with(const char *text, const char *what,
 				    char *buf, size_t bytes)
 {
@@ -86,7 +90,7 @@ static inline const char *line_with(const char *text, const char *what,
 	return buf;
 }
 
-/* The text behind `what`, which has to be there. */
+/* Behind it, which must be there. */
 static inline const char *after(const char *text, const char *what)
 {
 	const char *at = strstr(text, what);
@@ -95,7 +99,7 @@ static inline const char *after(const char *text, const char *what)
 	return at + strlen(what);
 }
 
-/* Dumps until the text has it: other tasks are on their way. */
+/* Dumps until the text has it: others are on their way. */
 static inline char *dump_until(const char *what)
 {
 	weft_nsec by = weft_now() + WEFT_SEC(20);

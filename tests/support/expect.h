@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * EXPECT() for tests with millions of checks: ck_assert() logs each success,
+ * For tests that look at millions of things: ck_assert() logs each success,
  * which is slow.
  */
 #ifndef WEFT_TESTS_SUPPORT_EXPECT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of futures.
+ * Helpers that the suites of futures share.
  */
 #ifndef WEFT_TESTS_SUPPORT_FUTURE_SCENE_H
 #define WEFT_TESTS_SUPPORT_FUTURE_SCENE_H
@@ -37,7 +37,7 @@ static inline int64_t sleep_long(void *state)
 	return weft_await_sleep(WEFT_SEC(100));
 }
 
-/* A future that sleeps several times, equally long each time. */
+/* Sleeps so often, so long each time. */
 struct sleeper {
 	WEFT_FUTURE_STATE;
 	int times;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arenas - two tasks make random calls on the same thing: a pipe, a pair of
- * sockets, a listener, a FIFO, or only the time.
- *
- * Each task is a part, with its own chance.  The arena counts bytes and
- * connections on both sides, and compares the counts when it is closed.
+ * Arenas, where two tasks make random calls on the same thing: a pipe, a pair
+ * of sockets, a listener, a FIFO, or none but the time.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_ARENA_H
 #define WEFT_TESTS_SUPPORT_IO_ARENA_H
@@ -22,8 +19,8 @@ enum { RACES = 30000 };
 enum { ARENAS = 8, PARTS = 2, PERMITS = 11, ROOM = 4, BYTES_MAX = 256,
        WRITE_MAX = 8192, FILE_BYTES = 1 << 20 };
 
-/* The descriptors of an arena have numbers that no other descriptor gets: a
- * call that begins after the close must find nothing there. */
+/* The descriptors of an arena have numbers that no other code gets: a call that
+ * begins after the close must find nothing there. */
 enum { FIRST_FD = 160, FDS_EACH = 8 };
 
 enum kind { PIPE, PAIR, ACCEPT, CONNECT, FIFO, TIME, KINDS };
@@ -32,12 +29,12 @@ enum act { NOTHING, CANCEL, CANCEL_ALL, FAIL, CLOSE, SHUT, ACTS };
 
 struct arena;
 
-/* A task that makes calls. */
+/* A task that makes a call. */
 struct part {
 	struct arena *arena;
 	bool second;
 	uint64_t random;
-	weft_nsec within_ns; /* 0: no deadline */
+	weft_nsec within_ns; /* 0: it has time */
 	ssize_t result;
 	bool called;
 	struct weft_task task;
@@ -48,7 +45,7 @@ struct arena {
 	uint64_t random, races;
 	enum kind kind;
 	enum act act;
-	unsigned rounds_left; /* until it is closed */
+	unsigned rounds_left; /* of what is open */
 	int fds[2];
 	bool open, ended;
 	uint64_t sent, got;	 /* bytes of the stream */
@@ -166,7 +163,7 @@ static inline ssize_t select_ready(int fd)
 	return r < 0 ? r : cases[0].result;
 }
 
-/* *ret_done: the bytes that came, whatever is returned. */
+/* *ret_done: what came, whatever is returned. */
 static inline ssize_t read_somehow(struct part *part, int fd, void *bytes,
 				   size_t count, size_t *ret_done)
 {
@@ -214,7 +211,7 @@ static inline ssize_t read_part(struct part *part)
 	memset(guarded.bytes, UNTOUCHED, BYTES_MAX);
 	r = read_somehow(part, arena->fds[0], guarded.bytes, count, &done);
 	guarded_check(&guarded, arena->got, done);
-	/* No task writes there any more. */
+	/* Nobody writes there any more. */
 	if (r < 0)
 		pause_a_little(&part->random);
 	guarded_check(&guarded, arena->got, done);
@@ -276,7 +273,7 @@ static inline ssize_t write_part(struct part *part)
 	stream_fill(bytes, count, arena->sent);
 	r = write_somehow(part, arena->fds[1], bytes, count, &done);
 	stream_check(bytes, count, arena->sent);
-	/* These bytes are not read any more: they must not arrive. */
+	/* The call has ended: these bytes must not come. */
 	memset(bytes, UNTOUCHED, count);
 	arena->sent += done;
 	return r;
@@ -406,7 +403,7 @@ static inline void arena_open(struct arena *arena)
 	arena->rounds_left = 1 + chance(&arena->random, 24);
 	arena->sent = arena->got = 0;
 	arena->offered = arena->taken = 0;
-	/* relaxed: no other task is there. */
+	/* relaxed: no other thread is there. */
 	weft__store(&arena->connected, 0u, relaxed);
 	arena->open = true;
 	arena->ended = false;
@@ -424,7 +421,7 @@ static inline void arena_open(struct arena *arena)
 	EXPECT(mkfifo(arena->name, 0600) == 0);
 }
 
-/* Accepts on the other side than the parts. */
+/* From the other side than the parts are on. */
 static inline bool take_connection(struct arena *arena)
 {
 	int fd = accept4(arena->fds[0], NULL, NULL, SOCK_CLOEXEC);
@@ -449,8 +446,7 @@ static inline void offer_connection(struct arena *arena)
 	EXPECT(weft_close(fd) == 0);
 }
 
-/* Checks that what went in has come out, unless the end where it comes out was
- * closed. */
+/* All that went in has come out, unless the end to come out at was closed. */
 static inline void arena_account(struct arena *arena)
 {
 	struct place stream = { .got = arena->got };

@@ -13,30 +13,30 @@
 #include "tests/support/io_transfers.h"
 
 enum {
-	ON_FD = 1,	 /* another task may close its descriptor */
-	LOOPS = 1 << 1,	 /* reports its progress in ret_done */
+	ON_FD = 1,	 /* another task may close what it is made on */
+	LOOPS = 1 << 1,	 /* tells how far it came, by ret_done */
 	READY = 1 << 2,	 /* has nothing to wait for */
-	EXEMPT = 1 << 3, /* completed, cancelled or not */
-	BEGUN = 1 << 4,	 /* once it has begun to wait, it is completed */
+	EXEMPT = 1 << 3, /* done in full, cancelled or not */
+	BEGUN = 1 << 4,	 /* once it waits, it is waited for in full */
 	CLOCK = 1 << 5,	 /* time lets it go on */
-	SLOW = 1 << 6,	 /* the kernel tries again only after a second */
-	CUT = 1 << 7,	 /* succeeds with what it has if it is cut short */
-	ONCE = 1 << 8,	 /* its object is used up afterwards */
+	SLOW = 1 << 6,	 /* the kernel tries again after a second only */
+	CUT = 1 << 7,	 /* cut short it succeeds with what it has */
+	ONCE = 1 << 8,	 /* what it is made on is used up then */
 };
 
 struct call {
-	const char *name; /* begins with the name of the function */
+	const char *name; /* begins with that of the function */
 	void (*open)(struct place *place);
 	ssize_t (*make)(struct place *place);
 	void (*let_go)(struct place *place);
-	void (*settle)(struct place *place); /* nothing is lost or doubled */
+	void (*settle)(struct place *place); /* nothing is lost, or doubled */
 	unsigned is;
-	int when_shut; /* its result after a shutdown, on a connection */
+	int when_shut; /* what it returns then, if it is on a connection */
 };
 
 /* ---- Connections, files, readiness --------------------------------------- */
 
-/* Closes a descriptor that came. */
+/* A descriptor that came: not for us to keep. */
 static inline ssize_t came(struct place *place, int fd)
 {
 	if (fd < 0)
@@ -57,7 +57,7 @@ static inline ssize_t make_accept_peer(struct place *place)
 	return came(place, weft_accept(place->fd, &peer));
 }
 
-/* On the socket of the last try, unless that was connected. */
+/* On the socket that it tried on before, unless that was connected. */
 static inline ssize_t make_connect(struct place *place)
 {
 	int r;
@@ -146,7 +146,7 @@ static inline ssize_t make_shutdown(struct place *place)
 
 /* ---- Selecting ----------------------------------------------------------- */
 
-/* Beside a channel that never has a value. */
+/* Beside a channel that nothing comes by. */
 static inline ssize_t select_one(struct weft_case which)
 {
 	struct weft_chan never = WEFT_CHAN_DIRECT(int);
@@ -223,7 +223,7 @@ static inline ssize_t make_yield(struct place *place)
 
 /* ---- Tasks, and threads -------------------------------------------------- */
 
-/* Waits until it is let go, or no task waits for it any more. */
+/* Until it is let go, or no task waits for it any more. */
 struct child {
 	struct place *place;
 	weft__atomic(bool) given_up;
@@ -249,7 +249,7 @@ static inline int start_child(struct weft_scope *scope, struct child *child,
 	return weft_go_opts(scope, be_child, &child, sizeof(child), &opts);
 }
 
-/* A task that gave up may ask again: the result is still there. */
+/* A caller that gave up may ask again: the result is there still. */
 static inline ssize_t wait_for_child(struct place *place, bool selects)
 {
 	struct child child = { .place = place };
@@ -258,7 +258,7 @@ static inline ssize_t wait_for_child(struct place *place, bool selects)
 	ssize_t r = 0;
 
 	WEFT_SUPERVISE(scope) {
-		/* A cancelled task cannot start tasks. */
+		/* Of a cancelled task nothing is started. */
 		r = start_child(scope, &child, &task);
 		if (r < 0)
 			break;
@@ -283,7 +283,7 @@ static inline ssize_t make_select_joined(struct place *place)
 	return wait_for_child(place, true);
 }
 
-/* A task that was cancelled before has no children here. */
+/* The children of a task that was cancelled before are not started. */
 static inline ssize_t make_scope_end(struct place *place)
 {
 	struct weft_scope scope;
@@ -331,7 +331,7 @@ static inline int64_t hold_from_task(void *arg)
 	return 0;
 }
 
-/* The only thread is taken; the next job waits for it. */
+/* The only thread there may be is taken; who comes then waits for it. */
 static inline void thread_taken_open(struct place *place)
 {
 	EXPECT(weft_supervisor_begin(&place->scope) == 0);
@@ -340,7 +340,7 @@ static inline void thread_taken_open(struct place *place)
 	wait_until(weft__load(&place->entered, acquire) == 1);
 }
 
-/* A job that no task waited for any more did not run. */
+/* Whose wait was given up did not run. */
 static inline ssize_t passed(struct place *place, int64_t r)
 {
 	place->taken += r == 7;
@@ -429,8 +429,8 @@ static const struct call calls[] = {
 	{ "select of a descriptor", PAIR_IN, make_select_ready, FEED, ON_FD,
 	  0 },
 
-	/* A wait for a file cannot be interrupted; and descriptors whose waits
-	 * can be have no offsets (pread of a pipe is -ESPIPE). */
+	/* A file is not waited for, so that it could be interrupted; and what
+	 * can be waited for has no offsets (pread of a pipe is -ESPIPE). */
 	{ "pread", file_open, make_pread, NULL, NULL, ON_FD | READY, 1 },
 	{ "pread_all", file_open, make_pread_all, NULL, NULL, ON_FD | READY,
 	  1 },
@@ -476,7 +476,7 @@ static const struct call calls[] = {
 
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
-/* Does shutdown(2) by another task end it? */
+/* Whether shutdown(2) by another task ends it. */
 static inline bool is_shut(const struct call *call)
 {
 	return call->when_shut <= 0;

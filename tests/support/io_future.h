@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futures and tasks that are started with a handle and joined, on a runtime
- * with a real ring.
+ * Futures, and tasks beside them, that are started with a handle, and joined;
+ * real ones, with a ring.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_FUTURE_H
 #define WEFT_TESTS_SUPPORT_IO_FUTURE_H

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the tests of io/ and net/: runs whose descriptors are counted,
- * pairs of sockets, listeners, and waiting for a condition.
+ * Helpers that the tests of io/ and net/ share.
+ *
+ * IO_TEST defines a test whose body is the first task of a runtime, on one
+ * worker and on two.  After each run as many descriptors are open as before, no
+ * completion came that no task waits for, and no task had to be rescued.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_KIT_H
 #define WEFT_TESTS_SUPPORT_IO_KIT_H
@@ -26,9 +29,9 @@
 #include "runtime/sched/runtime.h"
 #include "runtime/stack/fiber.h"
 
-/* Counts the open descriptors of the process, except the one that counts them.
- * While a worker starts there may be one more for a moment: sanitizers read the
- * place of its stack from a file.  So within a run compare with <=. */
+/* Open descriptors of the process, but for the one that counts them.  While a
+ * worker starts there may be one more for a moment: sanitizers read its stack's
+ * place from a file.  So within a run compare by <=. */
 static inline int fds_open(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -41,7 +44,7 @@ static inline int fds_open(void)
 	return count - 3; /* ".", "..", and the directory itself */
 }
 
-/* A thread that is no worker sleeps for a while: a slow peer. */
+/* A thread that is no worker does nothing for a while: a slow peer. */
 static inline void thread_pause_ns(long ns)
 {
 	struct timespec pause = { ns / 1000000000, ns % 1000000000 };
@@ -49,9 +52,8 @@ static inline void thread_pause_ns(long ns)
 	ppoll(NULL, 0, &pause, NULL);
 }
 
-/* Checks that as many are open as before, or soon are: a thread that has
- * written a dump ends by itself, and glibc reads a file when it frees that
- * thread's memory. */
+/* As many are open as before, or soon are: a thread that has written a dump
+ * goes by itself, and when it gives its memory back glibc reads a file. */
 static inline void expect_fds(int before)
 {
 	for (int i = 0; i < 5000 && fds_open() != before; i++)
@@ -59,8 +61,8 @@ static inline void expect_fds(int before)
 	ck_assert_int_eq(fds_open(), before);
 }
 
-/* At its start a worker's thread needs a descriptor for a moment; afterwards it
- * looks for tasks. */
+/* The first thing that a worker's thread does needs a descriptor for a moment,
+ * and then it looks for something to do. */
 static inline void wait_for_all_workers(void)
 {
 	struct weft_worker_stats stats;
@@ -73,8 +75,8 @@ static inline void wait_for_all_workers(void)
 			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
 
-/* Checks that no task was found for which a worker should have been woken.  A
- * tool that runs one thread at a time makes woken threads wait. */
+/* Nothing lay about that a worker should have been woken for.  A tool that
+ * runs one thread at a time makes those wait that were woken. */
 static inline void expect_no_rescues(void)
 {
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
@@ -85,8 +87,8 @@ static inline void expect_no_rescues(void)
 #endif
 }
 
-/* A main task that begins after all workers have started.  It also checks that
- * every completion had a receiver. */
+/* A main task that begins when all workers have, and also sees to it that no
+ * completion came that no task waits for. */
 struct io_main {
 	weft_fn fn;
 	void *arg;
@@ -107,8 +109,8 @@ static inline int64_t io_main_task(void *arg)
 	return r;
 }
 
-/* Runs fn(arg) as the first task.  Afterwards as many descriptors have to be
- * open as before. */
+/* Runs fn(arg) as the first task.  Afterwards as many descriptors are open as
+ * before. */
 static inline int64_t io_run_opts(weft_fn fn, void *arg,
 				  const struct weft_opts *opts)
 {
@@ -166,8 +168,8 @@ static inline int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES])
 	return fd;
 }
 
-/* Waits in a scope until other tasks or threads make a condition hold; fails
- * after 20 s. */
+/* Waits in a scope until a condition holds that other tasks or threads bring
+ * about; fails after 20 s. */
 #define wait_until(condition)                                          \
 	do {                                                           \
 		weft_nsec wait_until_by = weft_now() + WEFT_SEC(20);   \
@@ -186,7 +188,7 @@ static inline uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Runs the only suite; returns the exit status. */
+/* The exit status of the only suite. */
 static inline int io_tests_run(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exported functions without a row in tests/support/io_calls.h, and the
- * reasons.
+ * The functions that the library exports and tests/support/io_calls.h has no
+ * row for, and why.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_NOT_HERE_H
 #define WEFT_TESTS_SUPPORT_IO_NOT_HERE_H
@@ -19,8 +19,8 @@ static const char *const not_here[] = {
 	"stream_close", "stream_flush", "stream_peek", "stream_put",
 	"stream_read", "stream_read_all", "stream_write_all",
 
-	/* Calls of futures, which have no stack to wait on, and calls that do
-	 * not suspend: test_io_future*.c, test_future_tasks.c,
+	/* Calls of a future, which has no stack for a call to wait on, and
+	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
 	 * test_future_grants.c. */
 	"await_accept", "await_chan_recv", "await_chan_send", "await_close",
 	"await_connect", "await_event", "await_ready", "await_recv",
@@ -28,13 +28,13 @@ static const char *const not_here[] = {
 	"await_yield", "future_interrupted", "future_wake", "future_within",
 	"go_future",
 
-	/* Always completed. */
+	/* Done in full, whatever happens. */
 	"dump",
 
 	/* The same function as weft_go(). */
 	"go_opts",
 
-	/* They suspend in the function that they call, if it does. */
+	/* They suspend in what they call, if that does. */
 	"deferred_run",
 
 	/* They block a thread that runs no task. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Places - what a call waits for, what lets it go on, and a count of all that
- * goes in and comes out.
+ * Places to wait at: what a call waits for, what lets it go on, and a count of
+ * all that goes in and comes out.
  *
- * Each byte of a stream shows its position, so a byte that is lost, doubled or
- * overtaken shows in the next one.  One side of a place is the caller's, the
- * other belongs to the task or thread that lets the call go on; each side has
- * its own counts.
+ * The bytes of a stream are known by where in it they stand, so one that is
+ * lost, doubled or overtaken is seen in the next.  One side of a place is the
+ * caller's, the other that of the peer that lets it go on; each has counts of
+ * its own.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_PLACE_H
 #define WEFT_TESTS_SUPPORT_IO_PLACE_H
@@ -31,23 +31,23 @@ struct fenced {
 };
 
 struct place {
-	int fd;	  /* the descriptor of the call; -1: none */
+	int fd;	  /* what the call is made on; -1: nothing */
 	int peer; /* its other end; or a listener */
-	int file; /* the file to send */
-	size_t bytes; /* to be moved with a call */
+	int file; /* what is sent from */
+	size_t bytes; /* to be moved by a call */
 	weft_nsec soon_ns; /* when time alone lets it go on; 0: not now */
 	weft_nsec until_ns;
 
-	/* Bytes of the stream, from its first one on. */
+	/* Of the stream, from its first byte on. */
 	uint64_t sent, got;
-	/* Other things: connections, signals, counts. */
+	/* Things that are no bytes: connections, signals, counts. */
 	unsigned offered, taken;
 
-	/* The second one takes what is received to check that the place is
-	 * whole. */
+	/* Into the second one goes what is received to see whether the place
+	 * is whole. */
 	struct fenced in[2];
 	struct fenced *into;
-	size_t moved; /* by the last call that reports it */
+	size_t moved; /* by the last call that tells so */
 
 	int clients[CLIENTS_MAX];
 	unsigned clients_count;
@@ -55,7 +55,8 @@ struct place {
 	struct weft_addr addr;
 	struct weft_event event;
 	weft__atomic(bool) let_go;
-	weft__atomic(unsigned) entered; /* on a thread, or at a scope's end */
+	weft__atomic(unsigned) entered; /* who is on a thread, or a scope's
+					   end */
 	struct weft_timer timer;
 	struct weft_interval interval;
 	struct weft_lane lane;
@@ -102,7 +103,7 @@ static inline void fenced_init(struct fenced *fenced)
 	memset(fenced->bytes, UNTOUCHED, SHORT_BYTES);
 }
 
-/* Checks that `bytes` bytes were written to it, and not one more. */
+/* So many bytes were written to it, and not one more. */
 static inline void fenced_check(const struct fenced *fenced, size_t bytes)
 {
 	EXPECT(all_are(fenced->before, FENCE_BYTES, CANARY));
@@ -143,7 +144,7 @@ static inline int bytes_at(int fd)
 	return bytes;
 }
 
-/* Takes all bytes that are there, from either end. */
+/* All that is there, from either end. */
 static inline void drain(struct place *place, int fd)
 {
 	int bytes;
@@ -152,7 +153,7 @@ static inline void drain(struct place *place, int fd)
 		drain_some(place, fd, (size_t)bytes);
 }
 
-/* Writes until there is no room for one byte more. */
+/* Until there is no room for one byte more. */
 static inline void stuff(struct place *place)
 {
 	unsigned char piece[4096];
@@ -223,7 +224,7 @@ static inline void read_it_all(struct place *place)
 	drain_some(place, place->peer, (size_t)bytes_at(place->peer));
 }
 
-/* What came is still in the caller's end, or was received. */
+/* All that came was received, or is still in the caller's end. */
 static inline void reader_settle(struct place *place)
 {
 	if (place->fd >= 0) {
@@ -241,7 +242,7 @@ static inline void writer_settle(struct place *place)
 
 /* ---- Files --------------------------------------------------------------- */
 
-/* A file with the same bytes as the stream. */
+/* Of the same bytes as the stream. */
 static inline int stream_file(void)
 {
 	int fd = memfd_create("stream", MFD_CLOEXEC);
@@ -266,7 +267,7 @@ static inline void sending_open(struct place *place)
 	place->file = stream_file();
 }
 
-/* A place where sendfile(2) is used, for enough bytes. */
+/* One where sendfile(2) is used, for enough bytes. */
 static inline void sending_at_once_open(struct place *place)
 {
 	sending_open(place);
@@ -283,8 +284,7 @@ static inline void fifo_make(struct place *place)
 	EXPECT(mkfifo(place->address, 0600) == 0);
 }
 
-/* An open for both ways does not wait, and is the other end for reader and
- * writer. */
+/* An open for both ways waits for no peer, and is both other ends. */
 static inline void fifo_let_go(struct place *place)
 {
 	if (place->peer >= 0)
@@ -333,7 +333,7 @@ static inline void eventfd_settle(struct place *place)
 	EXPECT(place->taken + count == place->offered);
 }
 
-/* A signal that the kernel queues and counts, too.  It is blocked by then. */
+/* One that is counted by the kernel, too.  It is blocked by then. */
 static inline int counted_signal(void)
 {
 	return SIGRTMIN + 3;
@@ -405,7 +405,7 @@ static inline void listener_let_go(struct place *place)
 	place->offered++;
 }
 
-/* Every client that came is accepted, now or before. */
+/* Whoever came is accepted, now or before. */
 static inline void listener_settle(struct place *place)
 {
 	if (place->fd < 0)
@@ -422,7 +422,7 @@ static inline void listener_settle(struct place *place)
 		EXPECT(weft_accept(place->fd, NULL) == -ETIMEDOUT);
 }
 
-/* A listener whose backlog of 1 has taken two connections. */
+/* A listener whose backlog of 1 has taken two. */
 static inline void crowd_open(struct place *place, int listener)
 {
 	EXPECT(listener >= 0);
@@ -481,8 +481,7 @@ static inline void crowd_let_go(struct place *place)
 	(void)crowd_shrink(place);
 }
 
-/* The connections are the two from the beginning, and those that the call
- * reported. */
+/* The two that were there, and who said that it came. */
 static inline void unix_crowd_settle(struct place *place)
 {
 	while (crowd_shrink(place))
@@ -498,7 +497,7 @@ static inline void clock_open(struct place *place)
 			  (place->soon_ns ? place->soon_ns : WEFT_SEC(3600));
 }
 
-/* Only the clock lets it go on. */
+/* Nobody but the clock does. */
 static inline void clock_let_go(struct place *place)
 {
 	weft__store(&place->let_go, true, release);
@@ -521,7 +520,7 @@ static inline int64_t wait_for_event(void *arg)
 	return 0;
 }
 
-/* A scope with room for one task, which is taken. */
+/* A scope with room for one, which is there. */
 static inline void full_scope_open(struct place *place)
 {
 	EXPECT(weft_supervisor_begin(&place->scope) == 0);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All calls that can wait for ever, and something for each of them to wait for.
+ * Every call that can wait for ever, and something for each to wait for.
+ *
+ * scene_open() opens descriptors on which nothing happens: an empty pipe, a
+ * full one, quiet and stuffed sockets, a listener without clients.  The table
+ * calls[] has a function for each call, which waits on one of them.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_SCENE_H
 #define WEFT_TESTS_SUPPORT_IO_SCENE_H
@@ -13,13 +17,13 @@
 struct scene {
 	int empty;     /* a pipe's end with nothing to read */
 	int full;      /* a pipe's end with no room */
-	int quiet;     /* a socket whose peer sends nothing */
+	int quiet;     /* a socket whose peer says nothing */
 	int stuffed;   /* a socket whose peer does not read */
 	int gorged;    /* as stuffed, but O_NONBLOCK */
 	int file;
-	int listener;  /* no client connects to it */
+	int listener;  /* that no client connects to */
 	int crowded;   /* a Unix socket whose listener's backlog is full */
-	int others[9]; /* kept open, closed at the end */
+	int others[9]; /* kept open, closed in the end */
 	char fifo[64];
 	struct weft_addr crowd;
 };
@@ -47,7 +51,7 @@ static inline void crowd_open(struct scene *scene)
 	ck_assert_int_eq(weft_addr_parse(name, &scene->crowd), 0);
 	scene->others[4] = weft_unix_listen(name, &opts);
 	ck_assert_int_ge(scene->others[4], 0);
-	/* A backlog of 1 takes two connections. */
+	/* A backlog of 1 takes two. */
 	scene->others[5] = weft_unix_connect(name, NULL);
 	scene->others[6] = weft_unix_connect(name, NULL);
 	ck_assert_int_ge(scene->others[6], 0);

@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * States in which a call may be interrupted, the acts that interrupt it, and
- * the results it has to return then.
- *
- * A state is a guard around the call, an act before it, acts while it waits,
- * and the results of the call, of a second one in the same block, and of one
- * after the block.
+ * States in which a call may be interrupted, what is done to it, and what it is
+ * to return then.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_STATES_H
 #define WEFT_TESTS_SUPPORT_IO_STATES_H
 
 #include "tests/support/io_calls.h"
 
-/* The block, or other circumstance, around the call. */
+/* The block that is around the call. */
 enum guard {
 	PLAIN,
-	HELD,		/* it goes on at a signal of the test */
+	HELD,		/* it goes on when the test lets it */
 	WITHIN,		/* a deadline that comes while it waits */
-	ENCLOSED,	/* the same, in a block around its own */
-	INHERITED,	/* the same, inherited from the starter */
+	ENCLOSED,	/* the same, of a block around its own */
+	INHERITED,	/* the same, of the task that started it */
 	NO_TIME,	/* a block of length 0 */
-	TOO_LATE,	/* the same, which an earlier call has found */
+	TOO_LATE,	/* the same, as a call before it has found */
 	ENCLOSED_LATE,
 	INHERITED_LATE,
 	SHIELD,
@@ -31,35 +27,32 @@ enum act {
 	NOTHING,
 	CANCEL,
 	CANCEL_SCOPE,
-	FAIL,	 /* another task of its group fails */
+	FAIL,	 /* another task of its group does */
 	CLOSE,
 	SHUT,
 	LET_GO,
-	LET_SOME, /* part of what it waits for; until it has that */
-	PASS,	 /* time passes until its deadline */
-	STILL,	 /* checks that it waits */
-	MADE,	 /* waits until the call has been made */
+	LET_SOME, /* part of what it waits for; until it has had that */
+	PASS,	 /* until its deadline */
+	STILL,	 /* does it wait? */
+	MADE,	 /* until it has been made */
 };
 
 enum { ACTS = 4 };
 
 #define DEADLINE_NS WEFT_MS(1)
 
-/* The result is that of a call on a socket that was shut down. */
+/* The result is that of a call on what was shut down. */
 enum { AS_SHUT = -10000 };
 
 struct state {
 	const char *name;
 	enum guard guard;
-	bool ready;	    /* let go before the call is made */
+	bool ready;	    /* let go before it is made */
 	enum act before;
-	enum act acts[ACTS]; /* once it waits, without a pause between */
-	bool either;	    /* it may succeed instead */
-	/* Results: of the call, of the next call in its block, and of one after
-	 * the block. */
-	int result, again, after;
-	/* The flags that a call must have, or must not have. */
-	unsigned only, unless;
+	enum act acts[ACTS]; /* once it waits, without a pause */
+	bool either;	    /* or it succeeds */
+	int result, again, after; /* it, the next in its block, and behind */
+	unsigned only, unless;	  /* for calls that are this */
 };
 
 #define EC -ECANCELED

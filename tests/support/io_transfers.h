@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that move bytes of a stream, made at a place.  The bytes they moved are
- * checked and counted, whatever the calls return.
+ * Calls that move bytes of a stream, made at a place: what they moved is
+ * looked at and counted, whatever they return.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
 #define WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
@@ -111,7 +111,7 @@ static inline ssize_t make_signal_wait(struct place *place)
 
 /* ---- Writing ------------------------------------------------------------- */
 
-/* The bytes to send now; transmitted() frees them. */
+/* The bytes that are to be sent now; freed by transmitted(). */
 static inline unsigned char *load(struct place *place)
 {
 	unsigned char *bytes = malloc(place->bytes);

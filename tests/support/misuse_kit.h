@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that break a rule: each ends with a sentence that names the rule.
+ * Programs that break a rule: each is told which, in a sentence, and ends.
  */
 #ifndef WEFT_TESTS_SUPPORT_MISUSE_KIT_H
 #define WEFT_TESTS_SUPPORT_MISUSE_KIT_H
@@ -29,7 +29,7 @@ static inline void run_in_task(void *arg)
 	run_one_worker(misuse->fn, NULL);
 }
 
-/* The forked child goes on as the task that called fork(). */
+/* The child's own child goes on as the task that called fork(). */
 static inline int64_t return_in_forked_child(void *arg)
 {
 	int status = 0;

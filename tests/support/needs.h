@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requirements of tests that not every machine meets.  Such a test is then left
- * out, and the program prints its name.
+ * Things that a test needs and not every machine has.  A test without them is
+ * left out, and the program prints its name.
  */
 #ifndef WEFT_TESTS_SUPPORT_NEEDS_H
 #define WEFT_TESTS_SUPPORT_NEEDS_H
@@ -21,7 +21,7 @@ static inline bool test_needs(bool met, const char *test, const char *what)
 	return met;
 }
 
-/* Tries it in a child, so that it has no effect here. */
+/* In a child, so that it has no effect. */
 static inline bool test_can(bool (*try)(void))
 {
 	int status = -1;
@@ -33,7 +33,7 @@ static inline bool test_can(bool (*try)(void))
 	       status == 0;
 }
 
-/* May the process have `count` descriptors?  Raises its own limit, if that is
+/* May the process have that many descriptors?  Raises its own limit, if that is
  * lower. */
 static inline bool test_has_descriptors(rlim_t count)
 {
@@ -46,8 +46,23 @@ static inline bool test_has_descriptors(rlim_t count)
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* Becomes a user that no other process has: some limits count everything of a
- * user. */
+/* May the user lock that much memory?  Buffers that the kernel picks from are
+ * locked too; a stream that gets none does without. */
+static inline bool test_may_lock(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	bool may = memory != MAP_FAILED && mlock(memory, bytes) == 0;
+
+	if (memory != MAP_FAILED)
+		munmap(memory, bytes);
+	return may;
+}
+
+#define NEEDS_LOCKED_BYTES ((size_t)1 << 20)
+#define NEEDS_LOCKED "1 MiB of locked memory (RLIMIT_MEMLOCK)"
+
+/* A user that no other process has: some limits count all that a user has. */
 static inline bool become_another_user(void)
 {
 	uid_t user = 20000 + (uid_t)getpid() % 40000;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the tests of socket addresses: parse, format and compare, and
- * check that a call that fails changes nothing.
+ * Helpers that the tests of socket addresses share.
+ *
+ * Each must_...() is one check: that a text parses, an address formats, both
+ * come back the same, or a text or sockaddr is refused or taken.  The table
+ * good[] has texts that parse.
  */
 #ifndef WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H
 #define WEFT_TESTS_SUPPORT_NET_ADDR_KIT_H
@@ -55,7 +58,7 @@ static inline void must_round_trip(const struct weft_addr *addr)
 	must_format(&again, text);
 }
 
-/* Parses a text: fails with @error, and changes no result. */
+/* Fails with @error, and writes to nothing. */
 static inline void must_fail(const char *text, int error)
 {
 	struct weft_addr addr, before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the pages of a file that are in the page cache, and evicts them.
+ * Which pages of a file are in the page cache, and taking them out of it.
  */
 #ifndef WEFT_TESTS_SUPPORT_PAGE_CACHE_H
 #define WEFT_TESTS_SUPPORT_PAGE_CACHE_H
@@ -26,7 +26,7 @@ static inline size_t file_bytes(int fd)
 	return (size_t)st.st_size;
 }
 
-/* Pages of a range of the file that are in the page cache. */
+/* Pages of a stretch of the file that are in the page cache. */
 static inline size_t resident(int fd, off_t offset, size_t bytes)
 {
 	unsigned char pages[PAGES_MAX];
@@ -51,7 +51,7 @@ static inline bool is_resident(int fd, off_t offset, size_t bytes)
 	return resident(fd, offset, bytes) == last - (size_t)offset / PAGE + 1;
 }
 
-/* Pages in the cache and on their way there; or -1: Linux before 6.5, or
+/* Pages in the cache and on their way there; or -1: Linux before 6.5, and
  * Valgrind. */
 static inline int64_t pages_counted(int fd)
 {
@@ -71,13 +71,12 @@ static inline bool is_evicted(int fd)
 	return counted == 0;
 }
 
-/* Evicts a file that was synced.  Afterwards a read of one page brings in no
- * others. */
+/* Of a file that was synced.  Then reading one page brings in no others. */
 static inline void evict(int fd)
 {
 	uint64_t end = weft_now() + WEFT_SEC(5);
 
-	do { /* a page that is in use stays */
+	do { /* a page that is in somebody's hands stays */
 		ck_assert_uint_lt(weft_now(), end);
 		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	} while (!is_evicted(fd));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the kernel refuse io_uring, with a filter for this process.
+ * A kernel that refuses io_uring, by a filter for this process.
  */
 #ifndef WEFT_TESTS_SUPPORT_REFUSE_SETUP_H
 #define WEFT_TESTS_SUPPORT_REFUSE_SETUP_H
@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* io_uring_setup fails with this error from now on, in this process. */
+/* io_uring_setup gives that error from now on, in this process. */
 static inline void refuse_setup(unsigned error)
 {
 	struct sock_filter code[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of scopes and of cancellation: a main task under one
- * of many seeds, and tasks that give an answer.
+ * Helpers that the suites of scopes and of cancellation share: a main task
+ * under one of many seeds, and tasks that give an answer.
  */
 #ifndef WEFT_TESTS_SUPPORT_SCHED_SCENE_H
 #define WEFT_TESTS_SUPPORT_SCHED_SCENE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Captures what a process prints on stderr while it goes on, and lets it end.
+ * Captures the stderr of a process that goes on, and ends it afterwards.
  */
 #ifndef WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 #define WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The capture of stderr, until said_end(). */
+/* The capture of stderr until said_end(). */
 static struct {
 	int saved, fds[2];
 } said;
 
-/* Before main(), because the program may have been started without a stderr:
- * then a runtime would get that number, and said_begin() would replace its
- * file. */
+/* Before main(), for the program may have been started without a stderr: then a
+ * runtime would get the number, and lose what it has there to said_begin(). */
 __attribute__((constructor)) static void said_prepare(void)
 {
 	int fd;
@@ -52,8 +51,8 @@ static inline const char *said_end(void)
 	return text;
 }
 
-/* Ends the process without a search for leaks: tasks that are left keep their
- * memory. */
+/* Tasks that are left keep their memory, so the process ends without a search
+ * for leaks. */
 static inline _Noreturn void leave_memory(void)
 {
 	fflush(NULL);

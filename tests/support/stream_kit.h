@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the tests of streams: bytes that show their position, both ends
- * of a connection, and a check that every buffer is in its place.
+ * Helpers that the tests of streams share: bytes that show where they belong,
+ * both ends of a connection, and whether all buffers are where they should be.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_KIT_H
 #define WEFT_TESTS_SUPPORT_STREAM_KIT_H
@@ -14,8 +14,7 @@
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* The n-th byte of what is sent: a byte that was lost, or sent before,
- * shows. */
+/* The n-th byte that is sent: one that was lost, or sent before, shows. */
 static inline unsigned char kit_byte(uint64_t n)
 {
 	return (unsigned char)((uint32_t)n * UINT32_C(2654435761) >> 24);
@@ -42,7 +41,7 @@ static inline unsigned kit_chance(uint64_t *random, unsigned below)
 	return (unsigned)((*random >> 33) % below);
 }
 
-/* Fewer rounds where a tool makes every run slow, more in the long tests. */
+/* Fewer where a tool makes all of it slow, more in the long tests. */
 static inline unsigned kit_rounds(unsigned rounds)
 {
 #if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
@@ -65,7 +64,7 @@ static inline void tcp_pair(int fds[2])
 	EXPECT(weft_close(listener) == 0);
 }
 
-/* A TCP connection, or a pair of Unix sockets. */
+/* Of either kind. */
 static inline void kit_pair(int fds[2], bool tcp)
 {
 	if (tcp)
@@ -74,7 +73,7 @@ static inline void kit_pair(int fds[2], bool tcp)
 		socket_pair(fds);
 }
 
-/* Makes the kernel keep little of what is sent. */
+/* The kernel is to keep little of what is sent. */
 static inline void kit_make_small(const int fds[2])
 {
 	int bytes = 16 << 10;
@@ -101,7 +100,7 @@ static inline void kit_go_pinned(struct weft_scope *scope, weft_fn fn,
 	EXPECT(weft_go_opts(scope, fn, &arg, sizeof(arg), &opts) == 0);
 }
 
-/* The bytes that the kernel holds for the descriptor, not received yet. */
+/* The bytes that the kernel has for the descriptor, not yet received. */
 static inline int kit_unreceived(int fd)
 {
 	int bytes = 0;
@@ -110,7 +109,7 @@ static inline int kit_unreceived(int fd)
 	return bytes;
 }
 
-/* The number of requests so far, in the runtime. */
+/* So far, in the runtime. */
 static inline uint64_t requests_made(void)
 {
 	struct weft_stats stats;
@@ -129,7 +128,7 @@ static inline int peek_within(struct weft_stream *stream, weft_nsec max_ns)
 	return (int)n;
 }
 
-/* Uses the stream once, so that it has a request in the kernel. */
+/* It has been used, and has a request in the kernel. */
 static inline void kit_warm_up(struct weft_stream *stream, int peer)
 {
 	char byte = 0;
@@ -141,7 +140,7 @@ static inline void kit_warm_up(struct weft_stream *stream, int peer)
 
 enum { KIT_SEVERAL = 3 * WEFT__POOL_SMALL_BYTES + 100 };
 
-/* Sends data and lets all of it arrive, in several buffers. */
+/* All of it has come, and lies in several buffers. */
 static inline void kit_receive_several(struct weft_stream *stream,
 				       const int fds[2], uint64_t at)
 {
@@ -151,11 +150,11 @@ static inline void kit_receive_several(struct weft_stream *stream,
 	ck_assert_int_eq(weft_write_all(fds[1], bytes, KIT_SEVERAL, NULL), 0);
 	ck_assert_int_gt(peek_within(stream, WEFT_SEC(20)), 0);
 	wait_until(kit_unreceived(fds[0]) == 0);
-	/* Lets the worker hand the completions to the stream. */
+	/* And the bytes that were received are reported. */
 	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
 
-/* Sends a number of bytes in chunks of all lengths, with pauses. */
+/* Sends so many bytes in chunks of all lengths, pausing now and then. */
 struct kit_sender {
 	int fd;
 	uint64_t bytes;
@@ -186,7 +185,7 @@ static inline int64_t kit_send(void *arg)
 	return 0;
 }
 
-/* Takes a part of what is there, in one way or the other.  As
+/* Takes some of what is there, in one way or the other.  As
  * weft_stream_read(). */
 static inline ssize_t kit_take(struct weft_stream *stream, uint64_t at,
 			       uint64_t *random)
@@ -212,7 +211,7 @@ static inline ssize_t kit_take(struct weft_stream *stream, uint64_t at,
 	return n;
 }
 
-/* Takes what is sent until `until` bytes have come. */
+/* Takes what is sent until that many bytes have come. */
 static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 				uint64_t until, uint64_t random)
 {
@@ -224,7 +223,7 @@ static inline void kit_take_all(struct weft_stream *stream, uint64_t at,
 	}
 }
 
-/* Sends `bytes` bytes through a connection, and closes it. */
+/* So many bytes through a connection, which is closed then. */
 static inline void kit_pour_through(const int fds[2], unsigned chunk_max,
 				    uint64_t bytes)
 {
@@ -247,7 +246,7 @@ static inline void kit_pour(unsigned chunk_max, uint64_t bytes)
 	kit_pour_through(fds, chunk_max, bytes);
 }
 
-/* Exchanges messages; some of them the reader waits for. */
+/* Each is waited for, or not. */
 static inline void kit_exchange(struct weft_stream *stream, int peer,
 				unsigned count)
 {
@@ -270,7 +269,7 @@ static inline struct weft__pool *kit_pool(unsigned worker,
 	return &weft__shard(weft_runtime_self()->workers[worker])->pools[kind];
 }
 
-/* The number of buffers of all workers that the kernel has taken so far. */
+/* How many of all workers the kernel has taken so far. */
 static inline uint32_t kit_taken(enum weft__pool_kind kind)
 {
 	uint32_t count = 0;
@@ -281,11 +280,10 @@ static inline uint32_t kit_taken(enum weft__pool_kind kind)
 	return count;
 }
 
-/* Counts the buffers that are neither in the ring nor returned, while no stream
- * is in use. */
+/* Those that are neither in the ring nor returned, while no stream is used. */
 static inline uint32_t pool_missing(struct weft__pool *pool)
 {
-	/* relaxed: no receive takes any. */
+	/* relaxed: no other thread takes any. */
 	uint32_t there = pool->given - weft__load(&pool->taken, relaxed);
 	/* pairs: [pool.returned] */
 	uint32_t piece = weft__load(&pool->returned, acquire);
@@ -295,7 +293,7 @@ static inline uint32_t pool_missing(struct weft__pool *pool)
 	return pool->made - there;
 }
 
-/* After all streams were closed: every buffer has to be back. */
+/* All streams were closed: so all buffers are back. */
 static inline void expect_no_buffer_missing(void)
 {
 	for (unsigned i = 0; i < weft_runtime_self()->workers_count; i++)
@@ -323,9 +321,9 @@ static inline void kit_run(weft_fn fn, unsigned workers)
 	io_run(kit_main, &fn, workers);
 }
 
-/* A test whose body runs in a task, on one worker, on two, and on three; at the
- * end every buffer has to be in its place.  The runs on two workers act as on a
- * kernel that does not report the end of a socket other than TCP. */
+/* A test whose body runs in a task, on one worker, on two, and on three; in the
+ * end all buffers are where they should be.  Two are as on a kernel that does
+ * not tell of the end of what is no TCP connection. */
 #define STREAM_TEST(name)                               \
 	static int64_t name##_task(void *arg);          \
 	START_TEST(name)                                \

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the tests of weft_stream_put(): every way in which the data can
- * go out.
+ * The ways that the bytes a stream has put can go out.
+ *
+ * go_all_ways() runs a function once for each way: over either kind of socket,
+ * non-blocking or not, by a call or through the ring.  The other functions are
+ * its tools: the task puts, and the peer receives, slowly or at a time of its
+ * own.
  */
 #ifndef WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 #define WEFT_TESTS_SUPPORT_STREAM_WAYS_H
 
 #include "tests/support/stream_kit.h"
 
-/* A stream, and the peer at the other end.  The stream's task is alone on its
- * worker, and then sends with a system call; or it is beside a task that is
- * always ready, and then sends through the ring. */
+/* A stream, and the peer at its other end.  Its task is alone on its worker,
+ * and then sends by a call; or beside one that is always ready, and then sends
+ * through the ring. */
 struct way {
 	struct weft_stream stream;
 	int fd, peer;
 	bool tcp, busy, nonblocking;
-	uint64_t bytes; /* that the peer has to receive */
+	uint64_t bytes; /* that the peer is to receive */
 };
 
 static inline int64_t be_ready(void *arg)
@@ -39,7 +43,7 @@ static inline void go_one_way(struct way *way, void (*fn)(struct way *way))
 	way->peer = fds[1];
 	weft_stream_init(&way->stream, way->fd);
 	WEFT_SUPERVISE (scope) {
-		/* One on each worker, as the stream's task may be on any. */
+		/* Wherever the stream's task is. */
 		for (unsigned i = 0;
 		     way->busy && i < weft_runtime_self()->workers_count; i++)
 			kit_go(scope, be_ready, &over);
@@ -48,7 +52,7 @@ static inline void go_one_way(struct way *way, void (*fn)(struct way *way))
 	}
 }
 
-/* Runs fn in every way.  The function closes both ends. */
+/* The function closes both ends. */
 static inline void go_all_ways(void (*fn)(struct way *way))
 {
 	for (int i = 0; i < 8; i++) {
@@ -73,12 +77,12 @@ static inline void put_bytes(struct way *way, size_t bytes, uint64_t at)
 	EXPECT(buf != NULL);
 	kit_fill(buf, bytes, at);
 	EXPECT(weft_stream_put(&way->stream, buf, bytes) == 0);
-	/* The data was copied, or is sent. */
+	/* It was copied, or is sent. */
 	memset(buf, 0, bytes);
 	free(buf);
 }
 
-/* Checks that the peer has these bytes, and no more. */
+/* The peer has those, and no more. */
 static inline void expect_there(const struct way *way, size_t bytes,
 				uint64_t at)
 {
@@ -121,7 +125,7 @@ static inline int64_t receive(void *arg)
 	return 0;
 }
 
-/* Reads now and then, and less than was sent. */
+/* Reads now and then, and less than is sent. */
 static inline int64_t sip(void *arg)
 {
 	struct way *way = *(struct way **)arg;
@@ -147,7 +151,7 @@ static inline void way_make_small(const struct way *way)
 	kit_make_small((int[]){ way->fd, way->peer });
 }
 
-/* Sends until the kernel takes no more.  Returns how many bytes it has. */
+/* The kernel takes no more.  Returns how much it has. */
 static inline uint64_t stuff(const struct way *way)
 {
 	unsigned char buf[1000];
@@ -194,7 +198,7 @@ static inline void ask_first(struct way *way)
 	EXPECT(weft_close(way->peer) == 0);
 }
 
-/* Takes the answer in small pieces, and then asks. */
+/* Takes the answer bit by bit, and then asks. */
 static inline int64_t sip_and_ask(void *arg)
 {
 	struct way *way = *(struct way **)arg;
@@ -210,7 +214,7 @@ static inline int64_t sip_and_ask(void *arg)
 	return 0;
 }
 
-/* The answer may take many sends: the peer asks again when it has all of it. */
+/* However many sends it takes: the peer asks when it has all. */
 static inline void answer_bit_by_bit(struct way *way)
 {
 	const void *data;

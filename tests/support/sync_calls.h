@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The calls of <weft/sync.h> that suspend, each with what makes it wait, what
- * lets it go on, and what is left to do afterwards.
- *
- * "Close" makes the call wait, "open" lets it go on, and "leave" undoes a call
- * that succeeded.
+ * lets it go on, and what is then left.
  */
 #ifndef WEFT_TESTS_SUPPORT_SYNC_CALLS_H
 #define WEFT_TESTS_SUPPORT_SYNC_CALLS_H
@@ -13,7 +10,7 @@
 
 #include "tests/support/sync_scene.h"
 
-/* One object of each kind; main closes and opens them. */
+/* One of each; main closes and opens them. */
 static struct {
 	struct weft_mutex mutex;
 	struct weft_rwlock rwlock;
@@ -26,12 +23,12 @@ static struct {
 	struct weft_once once;
 
 	struct weft_scope *helpers;
-	struct weft_event end_of_run; /* the once function may return */
+	struct weft_event end_of_run; /* what is done once may return */
 	bool running;
-	int64_t first_result; /* the function's result */
+	int64_t first_result; /* of it */
 } shared;
 
-/* The victim is cancelled in the same moment as it is let go on. */
+/* The task `victim` is cancelled in the same moment as it is let go on. */
 static enum moment { NEVER, JUST_BEFORE, JUST_AFTER } cancels;
 static struct weft_task victim;
 
@@ -91,8 +88,7 @@ static inline void sem_open(void)
 	weft_sem_release(&shared.sem, 3);
 }
 
-/* The mutex is held after each return: otherwise the unlock ends the
- * process. */
+/* The mutex is held after each return: else the unlock ends the process. */
 static inline int cond_wait(void)
 {
 	int r;
@@ -159,7 +155,7 @@ static inline int barrier_wait(void)
 	return weft_barrier_wait(&shared.barrier);
 }
 
-/* The barrier is for two: if no task waits, this task waits for one. */
+/* Of two: if no task waits, it waits itself until one comes. */
 static inline int64_t barrier_come(void *arg)
 {
 	(void)arg;
@@ -214,7 +210,7 @@ static inline void once_close_to_fail(void)
 	once_close_with(-EIO);
 }
 
-/* Run by a task that comes after a run that failed, if there is one. */
+/* By who comes after one that failed, if any. */
 static inline int64_t run_anew(void *arg)
 {
 	(void)arg;
@@ -240,11 +236,11 @@ struct call {
 	const char *name;
 	void (*close)(void);
 	int (*wait)(void);   /* waits when closed; negative: failed */
-	void (*leave)(void); /* after a success */
-	void (*open)(void);  /* lets one task go on, or all */
+	void (*leave)(void); /* when it has not failed */
+	void (*open)(void);  /* what was closed, for one or all */
 	enum {
 		STAYS_OPEN, /* until it is closed */
-		FOR_ONE,    /* one task, now or later */
+		FOR_ONE,    /* one task that waits, or comes */
 		FOR_WAITERS,
 	} kind;
 	bool by_helper; /* open() has another task do it */
@@ -287,7 +283,7 @@ static inline void calls_begin(struct weft_scope *helpers)
 	shared.helpers = helpers;
 }
 
-/* Opens it, and cancels the victim in the same moment, or never. */
+/* Opens it, and cancels the victim in the same moment or never. */
 static inline void call_open(const struct call *call, enum moment when)
 {
 	cancels = when;

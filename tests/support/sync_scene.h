@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of locks, of flags and of their cancellation.
+ * Helpers that the suites of locks, of flags and of their cancellation share.
  *
- * Tasks that have to queue in a certain order come a millisecond apart: time is
- * virtual, so everything else has been done by then.
+ * A task that has to queue in a certain order comes a millisecond after the one
+ * before: time is virtual, so everything else has been done by then.
  */
 #ifndef WEFT_TESTS_SUPPORT_SYNC_SCENE_H
 #define WEFT_TESTS_SUPPORT_SYNC_SCENE_H
@@ -12,7 +12,7 @@
 
 #include "tests/support/sched_scene.h"
 
-/* A run with peers that go on while a task computes. */
+/* With peers that go on while a task computes. */
 static inline struct fake_result run_with_peers(int i, weft_fn main_fn)
 {
 	struct fake_config config = {
@@ -24,7 +24,7 @@ static inline struct fake_result run_with_peers(int i, weft_fn main_fn)
 	return must_run(&config, main_fn, NULL);
 }
 
-/* Lets time pass, in one of several ways. */
+/* Takes its time, in one of the ways there are. */
 static inline void dwell(void)
 {
 	switch (fake_random(4)) {
@@ -41,8 +41,8 @@ static inline void dwell(void)
 	}
 }
 
-/* Waits without a suspension, while others go on.  A peer takes a task out of
- * this worker's hand-off slot once the worker is late. */
+/* Without a suspension, while others go on.  A peer takes a task out of this
+ * worker's slot once the worker is late. */
 #define compute_until(condition)                    \
 	do {                                        \
 		int turns_left = 1000;              \
@@ -53,7 +53,7 @@ static inline void dwell(void)
 		}                                   \
 	} while (0)
 
-/* Was a point in time just reached?  Timers may be 0.1 ms late. */
+/* A point in time that has just been reached; timers may be 0.1 ms late. */
 static inline bool is_about(weft_nsec now_ns, weft_nsec at_ns)
 {
 	return now_ns >= at_ns && now_ns <= at_ns + WEFT_US(400);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Helpers for the suites of locks and flags on real threads.
+ * Helpers that the suites of locks and flags on real threads share.
  */
 #ifndef WEFT_TESTS_SUPPORT_SYNC_THREADS_H
 #define WEFT_TESTS_SUPPORT_SYNC_THREADS_H
