@@ -5,12 +5,13 @@
  *
  *	poll   at each tick: due timers, then the worker's own ring
  *	help   the same for a late worker, by another one
- *	park   begin takes the shard's lock (S2); the wait is in the ring, until
- *	       a completion or, on worker 0, the next alarm; the lock is dropped
+ *	park   begin takes the shard's lock (SH2); the wait is in the ring,
+ *	       until a completion or, on worker 0, the next alarm; the lock is
+ *	       dropped
  *	wake   a message from the waker's ring, or the sleeper's eventfd
  *
  * A batch of completions is copied out under a shard's lock, and
- * weft__complete() makes its tasks ready after the lock was dropped (S1).
+ * weft__complete() makes its tasks ready after the lock was dropped (SH1).
  */
 #include "runtime/sched/driver.h"
 
@@ -460,7 +461,7 @@ static unsigned uring_help(struct weft__worker *worker,
 
 /* ---- Parking ---------------------------------------------------------- */
 
-/* The poll of the eventfd is multishot: it is submitted with its entry (S3),
+/* The poll of the eventfd is multishot: it is submitted with its entry (SH3),
  * because its completions come through the thread that submitted it. */
 static void shard_arm_wake(struct weft__shard *shard)
 {

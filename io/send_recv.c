@@ -67,7 +67,8 @@ static ssize_t receive(struct io_uring_sqe *sqe)
 		/* Not all families report whether there is more. */
 		weft__fd_set_drained(entry,
 				     r > 0 && r < (ssize_t)sqe->len &&
-					     !(weft__op_of(task)->flags & WEFT__OP_MORE));
+					     !(weft__op_of(task)->flags &
+					       WEFT__OP_MORE));
 	}
 	return r;
 }

@@ -17,7 +17,7 @@
  *	accept_retry()    the queue's oldest task: arms the request of a
  *	                  listener that lacked descriptors again
  *
- * Shared state is the listener's, under the entry's lock (A1).  The result is
+ * Shared state is the listener's, under the entry's lock (ACC1).  The result is
  * read through [op.end] (op.h).
  */
 #include <weft/io.h>
@@ -62,7 +62,7 @@ static int begin(struct weft__worker *worker, struct weft__task *task,
 
 /* Takes a connection, or begins to wait.  Returns BEGUN_*, or -EBADF, -ENOMEM,
  * or -EAGAIN: the kernel is about to close the file that had this number
- * (D3). */
+ * (FD3). */
 static int accept_begin(struct weft__worker *worker, struct weft__task *task,
 			struct weft__fd *entry, int fd, int *ret_fd)
 {

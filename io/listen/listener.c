@@ -73,7 +73,7 @@ int weft__listener_make(struct weft__reactor *reactor, struct weft__fd *entry,
 		return -ENOMEM;
 	weft__lock_take(&entry->lock);
 	used = !entry->closing && !entry->listener;
-	/* The kernel is about to close the file that had the number (D3): the
+	/* The kernel is about to close the file that had the number (FD3): the
 	 * request would outlive that close, and never end. */
 	if (entry->going) /* mutate: recheck=false */
 		used = false;

@@ -16,19 +16,20 @@
  * whichever is first.  The oldest waiting task keeps that time.
  *
  * Invariants
- *   A1  All state is under the lock of the descriptor's entry.  Under that lock
- *       nothing is woken, armed or closed: such actions are noted in a struct
- *       weft__multishot_accept, and carried out after the lock was dropped.
- *   A2  The listener is freed by the task that closes the descriptor, when the
- *       listener is IDLE and no task waits.  After the lock was dropped the
+ *   ACC1  All state is under the lock of the descriptor's entry.  Under that
+ *       lock nothing is woken, armed or closed: such actions are noted in a
+ *       struct weft__multishot_accept, and carried out after the lock was
+ *       dropped.
+ *   ACC2  The listener is freed by the task that closes the descriptor, when
+ *       the listener is IDLE and no task waits.  After the lock was dropped the
  *       listener may have been freed; so the noted actions name it by its
  *       number.
- *   A3  Two workers can reap one ring, and the second may handle its
+ *   ACC3  Two workers can reap one ring, and the second may handle its
  *       completions first, so the last completion can overtake others.  The
  *       others then find no listener, or another number, and their connections
  *       are closed: perhaps just after the listener's weft_close() has
  *       returned.
- *   A4  A listener is made only while its descriptor is open, and is freed by
+ *   ACC4  A listener is made only while its descriptor is open, and is freed by
  *       the close of that descriptor.  A request outlives the call that armed
  *       it, and may stay in the ring until the tick ends: if it were armed for
  *       a number that is not open, it would accept for the next descriptor
@@ -63,7 +64,7 @@ struct weft__listener {
 	bool starved;
 };
 
-/* Actions to carry out after the entry's lock was dropped (A1). */
+/* Actions to carry out after the entry's lock was dropped (ACC1). */
 struct weft__multishot_accept {
 	struct weft__fd *entry;
 	int fd;

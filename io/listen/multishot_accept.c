@@ -7,7 +7,7 @@
  * listener keeps it.  An error is sorted by its cause (enum blame): it ends one
  * task's wait, makes the listener wait for descriptors, or makes it accept one
  * connection for each request.  All state is under the lock of the descriptor's
- * entry; see A1 to A4 in listener.h.
+ * entry; see ACC1 to ACC4 in listener.h.
  */
 #include <errno.h>
 
@@ -38,7 +38,7 @@ void weft__multishot_accept_want(struct weft__worker *here,
 }
 
 /* Submits it under the shard's lock, so that no helper finds it unsubmitted
- * (S3). */
+ * (SH3). */
 static bool multishot_accept_submit(struct weft__shard *shard,
 			    const struct weft__multishot_accept *incoming)
 {
@@ -261,7 +261,7 @@ unsigned weft__multishot_accept_complete(struct weft__worker *here,
 					       completion->user_data)) {
 		completed(here, entry->listener, completion, &incoming);
 	} else {
-		/* Overtaken by the last completion; see A3. */
+		/* Overtaken by the last completion; see ACC3. */
 		incoming.close_fd = completion->result;
 	}
 	weft__lock_drop(&entry->lock);

@@ -6,9 +6,9 @@
  *
  *	close_begin()  sets `closing`: no operation is linked from now on
  *	drain()        cancels all operations, until none is linked
- *	close_blank()  clears the entry; `going` counts this close (D2)
+ *	close_blank()  clears the entry; `going` counts this close (FD2)
  *	number()       the kernel closes the descriptor
- *	close_gone()   the kernel has closed it: `going` drops (D3)
+ *	close_gone()   the kernel has closed it: `going` drops (FD3)
  *	late_cancel()  cancels operations that were linked in between
  *
  * The entry is under its lock; `kind` and `closes` are also read without it.
@@ -106,7 +106,7 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 }
 
 /* If nothing is in flight: clears the entry, and gives the number up, which may
- * belong to another file from now on (D2).  False: something is in flight. */
+ * belong to another file from now on (FD2).  False: something is in flight. */
 static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 {
 	struct weft__listener *listener;
@@ -191,7 +191,7 @@ static int close_drain(struct weft__worker *worker, struct weft__task *task,
 }
 
 /* The kernel has closed the descriptor.  Requests that began meanwhile begin
- * again (D3).  Some may refer to the file that was closed, and keep it open
+ * again (FD3).  Some may refer to the file that was closed, and keep it open
  * until they have ended. */
 static void close_gone(struct weft__fd *entry)
 {

@@ -16,10 +16,10 @@
  *       unlinked by the worker that reaps the completion.  So a closer that
  *       holds the lock can find every request of the list in a ring, and the
  *       list becomes empty without any of its tasks having to run.
- *   D2  While `closing` is set no task is linked.  It is cleared before the
+ *   FD2  While `closing` is set no task is linked.  It is cleared before the
  *       kernel closes the descriptor, because from then on the number may
  *       belong to another file.
- *   D3  A task that is linked from then until the kernel has certainly closed
+ *   FD3  A task that is linked from then until the kernel has certainly closed
  *       the descriptor (`going`) is marked as late: its request may refer to
  *       the file that was closed, or to the file that has the number now.
  *       Afterwards the request is cancelled and begun again, and then it

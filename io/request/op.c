@@ -6,7 +6,7 @@
  * A task suspends in weft__op_run() until the word is no longer PENDING.  A
  * future calls weft__op_await(), which returns WEFT_PENDING as long as it is.
  * An interruption (deadline, cancellation, close) only has the request
- * cancelled; the last completion ends the operation (O1).
+ * cancelled; the last completion ends the operation (OP1).
  */
 #include "io/request/op.h"
 
@@ -125,7 +125,7 @@ static bool op_cancel_now(struct weft__worker *worker, struct weft__task *task,
 	return weft__shard_cancel(weft__shard(at), user_data) == 0;
 }
 
-/* The wait was interrupted.  The task still waits for the completion (O1). */
+/* The wait was interrupted.  The task still waits for the completion (OP1). */
 static __attribute__((noinline)) struct weft__worker *
 op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 	  uint64_t reason)

@@ -12,13 +12,13 @@
  *	IDLE ----------------> PENDING ----------------> IDLE, with a result
  *
  * Invariants
- *   O1  A call returns only after the last completion of its request, even if
+ *   OP1  A call returns only after the last completion of its request, even if
  *       it was interrupted: the kernel may write to the caller's memory until
  *       then.  Success wins over the interruption.
- *   O2  A completion names the record and the sequence.  A completion that
+ *   OP2  A completion names the record and the sequence.  A completion that
  *       finds another sequence, or no PENDING, is stale: it is counted and
  *       dropped.
- *   O3  While PENDING is set the task cannot end, so its generation does not
+ *   OP3  While PENDING is set the task cannot end, so its generation does not
  *       change.  After the end was stored the reaper no longer touches the
  *       task, except with a wake, which names the generation.
  *
@@ -54,7 +54,7 @@ enum {
  * accepts has the flags for itself: it is in no list of operations. */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer cancels the request */
-	WEFT__OP_LATE = 1 << 1,	  /* it began while the kernel closed (D3) */
+	WEFT__OP_LATE = 1 << 1,	  /* it began while the kernel closed (FD3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
 	WEFT__OP_PAUSES = 1 << 4, /* a future keeps a listener's time */

@@ -11,10 +11,10 @@
  * when the kernel finds none left.
  *
  * Invariants
- *   P1  A buffer is in one place: in the ring, in a stream, or returned.
- *   P2  Only the owner writes to the ring.  Buffers that others give back wait
- *       on a stack; it is taken as a whole, so a buffer that comes and goes
- *       meanwhile does no harm.
+ *   BUF1  A buffer is in one place: in the ring, in a stream, or returned.
+ *   BUF2  Only the owner writes to the ring.  Buffers that others give back
+ *       wait on a stack; it is taken as a whole, so a buffer that comes and
+ *       goes meanwhile does no harm.
  *
  * Orderings
  *   [pool.returned]  give_back release -> collect acquire: `next`, and that the

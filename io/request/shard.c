@@ -5,7 +5,7 @@
  *
  * Each pass takes the lock, enters the ring, copies a batch of completions out,
  * drops the lock, and then makes tasks ready.  If other threads were refused
- * the lock meanwhile, there is another pass (L2 in trylock.h).
+ * the lock meanwhile, there is another pass (LOCK2 in trylock.h).
  */
 #include "io/request/shard.h"
 

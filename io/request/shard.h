@@ -9,17 +9,18 @@
  *	                cancels a request
  *
  * Invariants
- *   S1  Completions are copied out under the lock in a bounded batch, and tasks
- *       are made ready after the lock was dropped.
- *   S2  A worker takes its own lock before it announces that it parks, and
+ *   SH1  Completions are copied out under the lock in a bounded batch, and
+ *       tasks are made ready after the lock was dropped.
+ *   SH2  A worker takes its own lock before it announces that it parks, and
  *       holds it through the wait.  Otherwise a helper could take the
  *       completion that is to wake it.
- *   S3  A request that completes more than once (multishot) is written and
+ *   SH3  A request that completes more than once (multishot) is written and
  *       submitted by the owner in one hold of the lock, or not at all; helpers
  *       never find one unsubmitted.  Without helpers it is submitted with the
  *       rest.
- *   S4  `wake_armed` is cleared under the lock by the worker that reaps the end
- *       of the poll of wake_fd, so the owner that parks under the lock sees it.
+ *   SH4  `wake_armed` is cleared under the lock by the worker that reaps the
+ *       end of the poll of wake_fd, so the owner that parks under the lock sees
+ *       it.
  *   Modelled in tests/model/model_driver.c.
  */
 #ifndef WEFT_IO_REQUEST_SHARD_H
@@ -124,9 +125,9 @@ unsigned weft__shard_serve(struct weft__worker *worker,
 unsigned weft__shard_help(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
-/* Lock held: copies completions into the batch of `worker`; see S4.
- * Completions of streams are handled immediately (M1 in stream.h); each leaves
- * in the batch only the task to wake: see weft__stream_wake(). */
+/* Lock held: copies completions into the batch of `worker`; see SH4.
+ * Completions of streams are handled immediately (STR1 in stream.h); each
+ * leaves in the batch only the task to wake: see weft__stream_wake(). */
 unsigned weft__shard_take(struct weft__worker *worker,
 			  struct weft__shard *shard);
 
@@ -144,7 +145,7 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
 
 /* Owner only, lock held: submits that entry.  False: the kernel does not take
- * it now, and the entry was taken back, so that no helper submits it (S3).
+ * it now, and the entry was taken back, so that no helper submits it (SH3).
  * Without helpers it is submitted with the rest of the tick's. */
 bool weft__shard_submit(struct weft__shard *shard);
 

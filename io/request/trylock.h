@@ -14,17 +14,18 @@
  * AGAIN when it drops the lock, and serves the shard once more.
  *
  * Invariants
- *   L1  At most one thread holds the lock: the one whose CAS set HELD.
- *   L2  After a refused try the shard is served by a thread that sees all
+ *   LOCK1  At most one thread holds the lock: the one whose CAS set HELD.
+ *   LOCK2  After a refused try the shard is served by a thread that sees all
  *       writes of the refused one before its try.  That thread is the holder,
  *       whose drop returned AGAIN, or the thread that keeps this holder from
  *       taking the lock once more, and so on.
- *   L3  A refused try is a read-modify-write even if AGAIN is set already.
+ *   LOCK3  A refused try is a read-modify-write even if AGAIN is set already.
  *       With a mere load the holder could miss the refused thread's writes.
  *
  * Orderings
  *   [trylock.pass]  drop release -> try acquire: the next holder sees what the
- *       last one did to the ring; and refused try release -> drop acquire: L2.
+ *       last one did to the ring; and refused try release -> drop
+ *       acquire: LOCK2.
  *   Modelled in tests/model/model_trylock.c.
  */
 #ifndef WEFT_IO_REQUEST_TRYLOCK_H

@@ -11,11 +11,11 @@
  * it while the owner computes.
  *
  * Callers
- *   R1  Only the owner writes and publishes entries.
- *   R2  Only the holder of the shard's lock (io/request/shard.h) submits, waits
- *       and reaps; it may be any thread.
- *   R3  Cancelling needs only the kernel's own lock: a parked owner holds the
- *       shard's lock, and its requests must be cancelled too.
+ *   RING1  Only the owner writes and publishes entries.
+ *   RING2  Only the holder of the shard's lock (io/request/shard.h) submits,
+ *       waits and reaps; it may be any thread.
+ *   RING3  Cancelling needs only the kernel's own lock: a parked owner holds
+ *       the shard's lock, and its requests must be cancelled too.
  *
  * Words shared with the kernel are accessed with liburing's accessors, which
  * also order them between our threads: the tail of the entries is stored with

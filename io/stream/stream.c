@@ -7,11 +7,10 @@
  * (stream_settle()) and makes the next request (stream_arm()):
  *
  *	stream_arm_for_good()  a multishot receive into the pool's buffers
- *	stream_arm_once()      one receive, into a buffer of the pool, or into
- *	                       one of its own if the pool has none; or one poll,
- *	                       for a descriptor that does not block
+ *	stream_arm_once()      one receive into a buffer of the pool or, if it
+ *	                       has none, its own; or a poll if it is nonblocking
  *
- * One task at a time reads.  Before it suspends it sends what was put.
+ * One task at a time reads.  It sends the put data before it suspends.
  */
 #include "io/stream/stream.h"
 
@@ -167,7 +166,8 @@ static int stream_arm_once(struct weft__stream *stream)
 }
 
 /* Makes a request for all further receives; under the shard's lock, so that no
- * helper finds it unsubmitted (S3).  False: the kernel does not take it now. */
+ * helper finds it unsubmitted (SH3).  False: the kernel does not take it now.
+ * */
 static bool stream_arm_for_good(struct weft__worker *worker,
 				struct weft__stream *stream)
 {

@@ -30,16 +30,16 @@
  * first; the reader takes them all, and reverses the list.
  *
  * Invariants
- *   M1  The completions of a stream are handled while the shard's lock is held,
- *       so in the order in which they came.
- *   M2  A reaper touches the stream up to the CAS of its word and no longer:
+ *   STR1  The completions of a stream are handled while the shard's lock is
+ *       held, so in the order in which they came.
+ *   STR2  A reaper touches the stream up to the CAS of its word and no longer:
  *       after the last completion is handled the stream may be closed and its
  *       memory freed.
- *   M3  A request that completes more than once is submitted by the owner of
- *       the ring under the lock (S3).
- *   M4  A request is made only when there is none and nothing is left to read.
- *       So all pieces are of one pool, and data arrives in order.
- *   M5  Data that was put moves from `out` to `going` when the reader has
+ *   STR3  A request that completes more than once is submitted by the owner of
+ *       the ring under the lock (SH3).
+ *   STR4  A request is made only when there is none and nothing is left to
+ *       read. So all pieces are of one pool, and data arrives in order.
+ *   STR5  Data that was put moves from `out` to `going` when the reader has
  *       nothing to read, or `out` is full, and neither SENDS nor LEFT is set.
  *       So it is sent in order.
  *

@@ -4,7 +4,7 @@
  *
  * A receive adds its piece to the list in the state word, a send of what was
  * put clears SENDS, and a send of weft_stream_write_all() stores its result.
- * The CAS (or store) is the last access to the stream (M2); the task that it
+ * The CAS (or store) is the last access to the stream (STR2); the task that it
  * finds waiting is returned, and woken after the lock was dropped.
  */
 #include "io/os/memcheck.h"
@@ -77,7 +77,7 @@ static uint32_t stream_receive(struct weft__stream *stream,
 	return piece + 1;
 }
 
-/* The reaper's last access to the stream (M2).  Returns the task to wake, or
+/* The reaper's last access to the stream (STR2).  Returns the task to wake, or
  * 0. */
 static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 			    bool last)

@@ -7,7 +7,7 @@
  *	out    collects what is put
  *	going  is being sent: SENDS, then LEFT if a part was not sent
  *
- * M5 in stream.h gives the rule by which `out` becomes `going`.
+ * STR5 in stream.h gives the rule by which `out` becomes `going`.
  */
 #include <poll.h>
 #include <string.h>

@@ -38,7 +38,7 @@ static void send_begin(struct weft__stream *stream,
 	weft__shard_relieve(shard);
 }
 
-/* The wait was interrupted.  The task still waits for the completion (O1 in
+/* The wait was interrupted.  The task still waits for the completion (OP1 in
  * op.h). */
 static void send_cancel(struct weft__worker *worker,
 			struct weft__sending *sending, uint64_t reason)

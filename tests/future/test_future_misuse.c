@@ -179,10 +179,13 @@ static int64_t await_two_connections(void *state)
 	return weft_await_connect(fds[1], &addr);
 }
 
+static bool receives;
+
 static int64_t receive(void *arg)
 {
 	char byte;
 
+	receives = true;
 	return weft_recv(*(int *)arg, &byte, 1, 0);
 }
 
@@ -190,7 +193,6 @@ static int64_t receive(void *arg)
 static int64_t await_two_closes(void *state)
 {
 	static int fds[2] = { -1, -1 };
-	static bool yielded;
 
 	if (fds[0] < 0) {
 		socket_pair(fds);
@@ -198,9 +200,11 @@ static int64_t await_two_closes(void *state)
 					 fds[0]),
 				 0);
 	}
-	if (!yielded && weft_await_yield() == WEFT_PENDING)
-		return WEFT_PENDING;
-	yielded = true;
+	/* A tick may end before the task has had its turn. */
+	do
+		if (weft_await_yield() == WEFT_PENDING)
+			return WEFT_PENDING;
+	while (!receives);
 	if (weft_await_close(fds[0]) != WEFT_PENDING)
 		return 0;
 	return weft_await_close(fds[1]);
