@@ -111,7 +111,7 @@ static int shards_refused(int error, const char *reason)
 }
 
 /* The last pause before a lack of memory is an error. */
-enum { PAUSE_MOST_MS = 1280 };
+enum { PAUSE_MAX_MS = 1280 };
 
 static int shards_try(struct weft_runtime *runtime, unsigned entries)
 {
@@ -145,10 +145,8 @@ static int shards_open(struct weft_runtime *runtime, unsigned entries)
 {
 	int r = shards_try(runtime, entries);
 
-	for (long ms = 10; r == -ENOMEM && ms <= PAUSE_MOST_MS; ms *= 2) {
-		struct timespec pause = { 0, ms * 1000000 };
-
-		ppoll(NULL, 0, &pause, NULL);
+	for (int ms = 10; r == -ENOMEM && ms <= PAUSE_MAX_MS; ms *= 2) {
+		poll(NULL, 0, ms);
 		if (runtime->workers_count > 1 && entries > 2)
 			entries /= 2;
 		r = shards_try(runtime, entries);
