@@ -10,7 +10,6 @@ import contextlib
 import io
 import pathlib
 import sys
-import traceback
 
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
@@ -19,6 +18,8 @@ sys.path.insert(0, str(BENCH))
 from harness import bars, cases, machine, report, versus
 from harness.results import WEFT, Row, Sample
 from harness.session import Session
+
+import tap
 
 LIMIT = {"bench": "b", "workers": [1], "direction": "max", "limit": 10,
          "why": "a promise"}
@@ -312,21 +313,5 @@ def test_versus_table():
     expect(lines[-2:], ["worse than 1.03: 1 of 1 rows", "  b, 1 worker"], "the end")
 
 
-def main():
-    tests = [t for name, t in globals().items() if name.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for number, test in enumerate(tests, 1):
-        try:
-            test()
-            ok = "ok"
-        except Exception:
-            traceback.print_exc()
-            ok = "not ok"
-            failed += 1
-        print(ok, number, "-", test.__doc__, flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.run(globals()))

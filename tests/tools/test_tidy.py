@@ -9,10 +9,10 @@ line is the claim.
 import pathlib
 import sys
 import tempfile
-import traceback
 
 sys.dont_write_bytecode = True
 
+import tap
 import tidy
 import tidy_prose
 
@@ -157,21 +157,5 @@ def test_questions():
     expect_found(rule, "docs/man/q.7", ".Ss What does weft do?\nIt waits.\n")
 
 
-def main():
-    tests = [t for name, t in globals().items() if name.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for number, test in enumerate(tests, 1):
-        try:
-            test()
-            ok = "ok"
-        except Exception:
-            traceback.print_exc()
-            ok = "not ok"
-            failed += 1
-        print(ok, number, "-", test.__doc__, flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.run(globals()))
