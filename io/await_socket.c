@@ -35,14 +35,20 @@ static int await_enter(int fd, uint32_t asks, struct weft__worker **ret_worker,
 static int await_ready(struct weft__worker *worker, struct weft__task *task,
 		       int fd, uint32_t asks)
 {
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_POLL,
+		.fd = fd,
+		.how = (uint16_t)asks,
+	};
 	bool begins = task->awaits == WEFT__AWAITS_NOTHING;
-	uint8_t closes = weft__call_closes(fd);
-	struct io_uring_sqe sqe = { 0 };
-	int r;
+	struct weft__fd *entry;
+	int r = weft__call_entry(worker, fd, &entry);
+	uint8_t closes;
 
-	io_uring_prep_poll_add(&sqe, fd, (uint16_t)asks);
-	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
-			   WEFT__OP_ON_FD);
+	if (r < 0)
+		return r;
+	closes = weft__fd_closes(entry);
+	r = weft__op_await(WEFT__AWAITS_OP, worker, task, &request, entry, 0);
 	if (r == WEFT_PENDING) {
 		if (begins)
 			weft__op_of(task)->closes = closes;

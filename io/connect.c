@@ -29,35 +29,52 @@ static bool is_connecting(int r)
 
 /* Waits before the same request is made again: that request then returns the
  * outcome, as connect(2) would. */
-static int connect_wait(int fd, int why, unsigned tries)
+static int connect_wait(int fd, struct weft__fd *entry, int why,
+			unsigned tries)
 {
 	struct weft__worker *worker = weft__worker_self();
 
 	if (is_connecting(why))
-		return weft__op_await_ready(fd, POLLOUT, tries);
-	weft__op_pause(worker, weft__running(worker),
-		       weft__op_reason(IORING_OP_CONNECT, 0, fd),
-		       CONNECT_AGAIN_NS);
-	return 0;
+		return weft__op_await_ready(fd, entry, POLLOUT, tries);
+	worker = weft__op_pause(worker, worker->current,
+				weft__op_reason(WEFT__OPCODE_CONNECT, 0, fd),
+				CONNECT_AGAIN_NS);
+	return weft__interrupted(worker, worker->current);
+}
+
+static struct weft__request connect_request(int fd,
+					    const struct weft_addr *addr)
+{
+	return (struct weft__request){
+		.opcode = WEFT__OPCODE_CONNECT,
+		.fd = fd,
+		.memory = weft_addr_sockaddr(addr),
+		.address_bytes = weft_addr_sockaddr_bytes(addr),
+	};
 }
 
 int weft_connect(int fd, const struct weft_addr *addr)
 {
-	struct io_uring_sqe sqe = { 0 };
-	uint8_t closes = weft__call_closes(fd);
+	struct weft__request request;
+	struct weft__worker *worker;
+	struct weft__fd *entry;
+	uint8_t closes;
+	int r;
 
 	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
 		return weft__call_refused(-EINVAL);
-	io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
-			      weft_addr_sockaddr_bytes(addr));
+	r = weft__call_begin_fd(fd, &worker, &entry);
+	if (r < 0)
+		return r;
+	closes = weft__fd_closes(entry);
+	request = connect_request(fd, addr);
 	for (unsigned tries = 0;; tries++) {
-		int r = weft__op_run(&sqe, WEFT__OP_ON_FD);
-
+		r = weft__op_run(&request, entry, 0);
 		if (r != -EAGAIN && !is_connecting(r))
 			return r;
-		if (weft__call_closes(fd) == closes)
-			r = connect_wait(fd, r, tries);
-		if (weft__call_closes(fd) != closes)
+		if (weft__fd_closes(entry) == closes)
+			r = connect_wait(fd, entry, r, tries);
+		if (weft__fd_closes(entry) != closes)
 			return -ECANCELED;
 		if (r < 0)
 			return r;
@@ -81,15 +98,20 @@ static bool is_closed(struct weft__task *task, int fd)
 static int await_step(struct weft__worker *worker, struct weft__task *task,
 		      int fd, const struct weft_addr *addr)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_POLL,
+		.fd = fd,
+		.how = POLLOUT,
+	};
+	struct weft__fd *entry;
+	int r = weft__call_entry(worker, fd, &entry);
 
-	if (weft__op_of(task)->connect_step == POLLS)
-		io_uring_prep_poll_add(&sqe, fd, POLLOUT);
-	else
-		io_uring_prep_connect(&sqe, fd, weft_addr_sockaddr(addr),
-				      weft_addr_sockaddr_bytes(addr));
-	return weft__op_await(WEFT__AWAITS_CONNECT, worker, task, &sqe,
-			      WEFT__OP_ON_FD);
+	if (r < 0)
+		return r;
+	if (weft__op_of(task)->connect_step != POLLS)
+		request = connect_request(fd, addr);
+	return weft__op_await(WEFT__AWAITS_CONNECT, worker, task, &request,
+			      entry, 0);
 }
 
 static int await_pause(struct weft__worker *worker, struct weft__task *task,
@@ -97,7 +119,8 @@ static int await_pause(struct weft__worker *worker, struct weft__task *task,
 {
 	weft__op_of(task)->connect_step = PAUSES;
 	task->awaits = WEFT__AWAITS_CONNECT;
-	weft__op_of(task)->reason = weft__op_reason(IORING_OP_CONNECT, 0, fd);
+	weft__op_of(task)->reason =
+		weft__op_reason(WEFT__OPCODE_CONNECT, 0, fd);
 	return weft__await_pause(worker, task, CONNECT_AGAIN_NS);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The driver over io_uring: implements runtime/sched/driver.h with a ring (a
- * shard) and a timer shard for each worker.
+ * The driver: implements runtime/sched/driver.h with a ring (a shard) and a
+ * timer shard for each worker.
  *
  *	poll   at each tick: due timers, then the worker's own ring
  *	help   the same for a late worker, by another one
@@ -31,7 +31,6 @@
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/request/upcalls.h"
-#include "io/ring/uring/probe.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/stack/fiber.h"
 #include "timer/timer_shard.h"
@@ -44,7 +43,7 @@ enum { ENTRIES_DEFAULT = 256, STOP_TRIES = 1000 };
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
 
-static uint64_t uring_now(struct weft_runtime *runtime)
+static uint64_t rings_now(struct weft_runtime *runtime)
 {
 	struct timespec now;
 
@@ -168,14 +167,13 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	r = shards_open(runtime, entries);
 	if (r < 0)
 		goto fail_fds;
-	r = weft__timer_shards_open(runtime, uring_now(runtime));
+	r = weft__timer_shards_open(runtime, rings_now(runtime));
 	if (r < 0)
 		goto fail_shards;
 	/* A single worker has no use for it. */
 	reactor->cpu_idle_fd =
 		runtime->workers_count > 1 ? weft__cpu_idle_open() : -1;
-	reactor->nosignal = weft__probe_has_nosignal();
-	reactor->tells_ends = weft__probe_tells_ends();
+	reactor->nosignal = weft__sigpipe_is_avoidable();
 	runtime->driver = reactor;
 	return 0;
 
@@ -206,7 +204,7 @@ static int reactor_open_in_turn(struct weft_runtime *runtime, unsigned entries)
 #define reactor_open_in_turn reactor_open
 #endif
 
-static int uring_open(struct weft_runtime *runtime,
+static int rings_open(struct weft_runtime *runtime,
 		      const struct weft_opts *opts)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -232,7 +230,7 @@ static unsigned shard_discard(struct weft__reactor *reactor,
 
 			if (weft__tag_of(c->user_data) != WEFT__TAG_ACCEPT)
 				continue;
-			ended += !(c->flags & IORING_CQE_F_MORE);
+			ended += !(c->flags & WEFT__COMPLETION_MORE);
 			if (c->result >= 0)
 				weft__fd_discard(&reactor->fds, c->result);
 		}
@@ -282,7 +280,7 @@ static void listeners_stop(struct weft_runtime *runtime)
 	weft__listeners_close(reactor);
 }
 
-static void uring_close(struct weft_runtime *runtime)
+static void rings_close(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
 
@@ -297,24 +295,24 @@ static void uring_close(struct weft_runtime *runtime)
 	runtime->driver = NULL;
 }
 
-static uint64_t uring_random(struct weft_runtime *runtime)
+static uint64_t rings_random(struct weft_runtime *runtime)
 {
 	uint64_t seed;
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed = uring_now(runtime);
+		seed = rings_now(runtime);
 	return seed;
 }
 
 /* ---- Time ------------------------------------------------------------- */
 
-static void uring_arm(struct weft__worker *worker, struct weft__alarm *alarm,
+static void rings_arm(struct weft__worker *worker, struct weft__alarm *alarm,
 		      uint64_t deadline_ns)
 {
 	weft__timer_shards_arm(worker, alarm, deadline_ns);
 }
 
-static bool uring_disarm(struct weft_runtime *runtime,
+static bool rings_disarm(struct weft_runtime *runtime,
 			 struct weft__alarm *alarm)
 {
 	return weft__timer_shards_disarm(runtime, alarm);
@@ -337,28 +335,26 @@ static void wake_by_eventfd(struct weft__shard *to)
 static bool wake_by_message(struct weft__shard *from, struct weft__shard *to,
 			    uint32_t to_index)
 {
-	struct io_uring_sqe *sqe;
-	bool sent = false;
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_MESSAGE,
+		.flags = WEFT__REQUEST_SILENT,
+		.fd = to->ring.fd,
+		.message = weft__user_data(WEFT__TAG_WAKE, 0, 0),
+	};
+	bool sent;
 
 	if (!weft__trylock_try(&from->lock)) /* mutate: recheck */
 		return false;
-	sqe = weft__shard_entry(from);
-	if (sqe) {
-		io_uring_prep_msg_ring(sqe, to->ring.uring.ring_fd, 0,
-				       weft__user_data(WEFT__TAG_WAKE, 0, 0),
-				       0);
-		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-		sqe->user_data =
-			weft__user_data(WEFT__TAG_WAKE_SENT, 0, to_index);
-		sent = weft__shard_submit(from);
-	}
+	sent = weft__shard_submit(
+		from, &request,
+		weft__user_data(WEFT__TAG_WAKE_SENT, 0, to_index));
 	/* A worker that was refused the lock tries again if this one is
 	 * late. */
 	weft__trylock_drop(&from->lock);
 	return sent;
 }
 
-static void uring_wake(struct weft__worker *from, struct weft__worker *to)
+static void rings_wake(struct weft__worker *from, struct weft__worker *to)
 {
 	if (!from || !wake_by_message(weft__shard(from), weft__shard(to),
 				      to->index))
@@ -421,7 +417,7 @@ unsigned weft__complete(struct weft__worker *worker,
 
 /* ---- Ticks ------------------------------------------------------------ */
 
-static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
+static void rings_poll(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
@@ -437,13 +433,13 @@ static void uring_poll(struct weft__worker *worker, uint64_t now_ns)
 		weft__shard_serve(worker, shard);
 }
 
-static bool uring_pending(struct weft__worker *worker)
+static bool rings_pending(struct weft__worker *worker)
 {
 	return weft__shard_pending(weft__shard(worker)) ||
 	       weft__timer_shards_due(worker, worker->tick.ended_ns);
 }
 
-static unsigned uring_help(struct weft__worker *worker,
+static unsigned rings_help(struct weft__worker *worker,
 			   struct weft__worker *late, uint64_t now_ns)
 {
 	struct weft__shard *shard = weft__shard(late);
@@ -463,16 +459,18 @@ static unsigned uring_help(struct weft__worker *worker,
  * because its completions come through the thread that submitted it. */
 static void shard_arm_wake(struct weft__shard *shard)
 {
-	struct io_uring_sqe *sqe = weft__shard_entry(shard);
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_POLL,
+		.flags = WEFT__REQUEST_MULTISHOT,
+		.fd = shard->wake_fd,
+		.how = POLLIN,
+	};
 
-	if (!sqe)
-		return;
-	io_uring_prep_poll_multishot(sqe, shard->wake_fd, POLLIN);
-	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_FD, 0, 0);
-	shard->wake_armed = weft__shard_submit(shard);
+	shard->wake_armed = weft__shard_submit(
+		shard, &request, weft__user_data(WEFT__TAG_WAKE_FD, 0, 0));
 }
 
-static void uring_park_begin(struct weft__worker *worker)
+static void rings_park_begin(struct weft__worker *worker)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
@@ -481,7 +479,7 @@ static void uring_park_begin(struct weft__worker *worker)
 		shard_arm_wake(shard);
 }
 
-static void uring_park_abort(struct weft__worker *worker)
+static void rings_park_abort(struct weft__worker *worker)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
@@ -502,12 +500,12 @@ static uint64_t park_until_alarm(struct weft_runtime *runtime,
 
 	if (until_ns == UINT64_MAX)
 		return wait_ns;
-	now_ns = uring_now(runtime);
+	now_ns = rings_now(runtime);
 	return until(until_ns, now_ns) < wait_ns ? until(until_ns, now_ns) :
 						   wait_ns;
 }
 
-static enum weft__park_result uring_park(struct weft__worker *worker,
+static enum weft__park_result rings_park(struct weft__worker *worker,
 					 uint64_t wait_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
@@ -533,48 +531,48 @@ static enum weft__park_result uring_park(struct weft__worker *worker,
 	return WEFT__PARK_WOKEN;
 }
 
-static uint64_t uring_waited(struct weft__worker *worker)
+static uint64_t rings_waited(struct weft__worker *worker)
 {
 	return weft__schedstat_waited_ns(&weft__shard(worker)->schedstat);
 }
 
-static uint64_t uring_cpu_idle(struct weft_runtime *runtime)
+static uint64_t rings_cpu_idle(struct weft_runtime *runtime)
 {
 	return weft__cpu_idle_ns(weft__reactor(runtime)->cpu_idle_fd);
 }
 
-static void uring_watch(struct weft__worker *worker, bool watches)
+static void rings_watch(struct weft__worker *worker, bool watches)
 {
 	struct weft__slice *slice = &weft__shard(worker)->slice;
 
 	if (watches)
-		weft__slice_shorten(slice, uring_now(worker->runtime));
+		weft__slice_shorten(slice, rings_now(worker->runtime));
 	else
 		weft__slice_restore(slice);
 }
 
-static const struct weft__driver_ops uring_ops = {
+static const struct weft__driver_ops rings_ops = {
 	.name = "io_uring",
-	.open = uring_open,
-	.close = uring_close,
-	.now = uring_now,
-	.arm = uring_arm,
-	.disarm = uring_disarm,
-	.poll = uring_poll,
-	.pending = uring_pending,
-	.help = uring_help,
-	.park_begin = uring_park_begin,
-	.park_abort = uring_park_abort,
-	.park = uring_park,
-	.wake = uring_wake,
-	.watch = uring_watch,
-	.waited = uring_waited,
-	.cpu_idle = uring_cpu_idle,
+	.open = rings_open,
+	.close = rings_close,
+	.now = rings_now,
+	.arm = rings_arm,
+	.disarm = rings_disarm,
+	.poll = rings_poll,
+	.pending = rings_pending,
+	.help = rings_help,
+	.park_begin = rings_park_begin,
+	.park_abort = rings_park_abort,
+	.park = rings_park,
+	.wake = rings_wake,
+	.watch = rings_watch,
+	.waited = rings_waited,
+	.cpu_idle = rings_cpu_idle,
 	.describe = weft__op_describe,
-	.random = uring_random,
+	.random = rings_random,
 };
 
 const struct weft__driver_ops *weft__driver_default(void)
 {
-	return &uring_ops;
+	return &rings_ops;
 }

@@ -40,27 +40,34 @@ static int open_done(int fd)
 	return fd;
 }
 
-static int open_run(struct io_uring_sqe *sqe, int flags)
+static int open_run(struct weft__request *request, int flags)
 {
-	int r = weft__op_run(sqe, WEFT__OP_AT_ONCE);
+	int r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
 
 	if (open_must_wait(r, flags)) {
 		if (r >= 0)
 			weft__syscall_close(r);
-		sqe->flags |= IOSQE_ASYNC;
-		r = weft__op_run(sqe, WEFT__OP_AT_ONCE);
+		request->flags |= WEFT__REQUEST_BLOCKS;
+		r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
 	}
 	return r < 0 ? r : open_done(r);
 }
 
 int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_OPENAT,
+		.fd = dir_fd,
+		.memory = path,
+		.mode = mode,
+		.how = (uint32_t)(flags | O_CLOEXEC),
+	};
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
 
-	if (!path)
-		return weft__call_refused(-EFAULT);
-	io_uring_prep_openat(&sqe, dir_fd, path, flags | O_CLOEXEC, mode);
-	return open_run(&sqe, flags);
+	if (r == 0 && !path)
+		r = -EFAULT;
+	return r < 0 ? r : open_run(&request, flags);
 }
 
 int weft_open(const char *path, int flags, mode_t mode)
@@ -106,9 +113,15 @@ static int open_cached(int dir_fd, const char *path, struct open_how how)
 int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 		 size_t how_bytes)
 {
-	struct io_uring_sqe sqe = { 0 };
 	struct weft__worker *worker;
 	struct open_how taken;
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_OPENAT2,
+		.fd = dir_fd,
+		.memory = path,
+		.bytes = sizeof(taken),
+		.open_how = &taken,
+	};
 	int r = weft__call_begin(&worker);
 
 	if (r < 0)
@@ -121,8 +134,7 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 		open_done(r);
 	if (!weft__call_wants_ring(r) || (taken.resolve & RESOLVE_CACHED))
 		return (int)weft__call_ready(worker, r);
-	io_uring_prep_openat2(&sqe, dir_fd, path, &taken);
-	return open_run(&sqe, (int)taken.flags);
+	return open_run(&request, (int)taken.flags);
 }
 
 /* ---- Status ----------------------------------------------------------- */
@@ -146,15 +158,20 @@ static void stat_from(const struct statx *from, struct stat *ret_stat)
 	};
 }
 
-static int stat_run(int fd, const char *path, int flags, unsigned op_flags,
+static int stat_run(int fd, struct weft__fd *entry, const char *path, int flags,
 		    struct stat *ret_stat)
 {
-	struct io_uring_sqe sqe = { 0 };
 	struct statx result;
-	int r;
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_STATX,
+		.fd = fd,
+		.memory = path,
+		.mask = STATX_BASIC_STATS,
+		.how = (uint32_t)flags,
+		.status = &result,
+	};
+	int r = weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
 
-	io_uring_prep_statx(&sqe, fd, path, flags, STATX_BASIC_STATS, &result);
-	r = weft__op_run(&sqe, op_flags | WEFT__OP_AT_ONCE);
 	if (r < 0)
 		return r;
 	stat_from(&result, ret_stat);
@@ -163,28 +180,39 @@ static int stat_run(int fd, const char *path, int flags, unsigned op_flags,
 
 int weft_stat(const char *path, struct stat *ret_stat)
 {
-	if (!path || !ret_stat)
-		return weft__call_refused(-EFAULT);
-	return stat_run(AT_FDCWD, path, 0, 0, ret_stat);
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (r == 0 && (!path || !ret_stat))
+		r = -EFAULT;
+	return r < 0 ? r : stat_run(AT_FDCWD, NULL, path, 0, ret_stat);
 }
 
 int weft_fstat(int fd, struct stat *ret_stat)
 {
-	if (fd < 0)
-		return weft__call_refused(-EBADF);
-	if (!ret_stat)
-		return weft__call_refused(-EFAULT);
-	return stat_run(fd, "", AT_EMPTY_PATH, WEFT__OP_ON_FD, ret_stat);
+	struct weft__worker *worker;
+	struct weft__fd *entry;
+	int r = weft__call_begin_fd(fd, &worker, &entry);
+
+	if (r == 0 && !ret_stat)
+		r = -EFAULT;
+	return r < 0 ? r : stat_run(fd, entry, "", AT_EMPTY_PATH, ret_stat);
 }
 
 /* ---- Writing back ----------------------------------------------------- */
 
 static int sync_run(int fd, unsigned flags)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_FSYNC,
+		.fd = fd,
+		.how = flags,
+	};
+	struct weft__worker *worker;
+	struct weft__fd *entry;
+	int r = weft__call_begin_fd(fd, &worker, &entry);
 
-	io_uring_prep_fsync(&sqe, fd, flags);
-	return weft__op_run(&sqe, WEFT__OP_ON_FD | WEFT__OP_AT_ONCE);
+	return r < 0 ? r : weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
 }
 
 int weft_fsync(int fd)
@@ -194,5 +222,5 @@ int weft_fsync(int fd)
 
 int weft_fdatasync(int fd)
 {
-	return sync_run(fd, IORING_FSYNC_DATASYNC);
+	return sync_run(fd, WEFT__FSYNC_DATA);
 }

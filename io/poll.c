@@ -16,47 +16,59 @@ enum { TRIES_AT_ONCE = 4 };
 
 #define TRY_AGAIN_NS 1000000u
 
-static int32_t poll_run(int fd, unsigned events)
+static int32_t poll_run(int fd, struct weft__fd *entry, unsigned events)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_POLL,
+		.fd = fd,
+		.how = events,
+	};
 
-	io_uring_prep_poll_add(&sqe, fd, events);
-	return weft__op_run(&sqe, WEFT__OP_ON_FD);
+	return weft__op_run(&request, entry, 0);
 }
 
-int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
+int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
+			     unsigned tries)
 {
-	int32_t r = poll_run(fd, events);
+	int32_t r = poll_run(fd, entry, events);
 	struct weft__worker *worker = weft__worker_self();
+	int why;
 
-	if (r >= 0 && tries >= TRIES_AT_ONCE)
-		weft__op_pause(worker, weft__running(worker),
-			       weft__op_reason(IORING_OP_POLL_ADD, events, fd),
-			       TRY_AGAIN_NS);
-	return r;
+	if (r < 0)
+		return r;
+	if (tries >= TRIES_AT_ONCE)
+		worker = weft__op_pause(
+			worker, worker->current,
+			weft__op_reason(WEFT__OPCODE_POLL, events, fd),
+			TRY_AGAIN_NS);
+	why = weft__interrupted(worker, worker->current);
+	return why < 0 ? why : r;
 }
 
-int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
+int32_t weft__op_run_ready(const struct weft__request *request,
+			   struct weft__fd *entry, unsigned flags,
 			   unsigned events)
 {
-	uint8_t closes = weft__call_closes(sqe->fd);
+	uint8_t closes = weft__fd_closes(entry);
 
 	for (unsigned tries = 0;; tries++) {
-		int32_t r = weft__op_run(sqe, flags);
+		int32_t r = weft__op_run(request, entry, flags);
 
 		if (weft__likely(r != -EAGAIN))
 			return r;
-		r = weft__op_await_ready(sqe->fd, events, tries);
+		r = weft__op_await_ready(request->fd, entry, events, tries);
 		if (r < 0)
 			return r;
-		if (weft__call_closes(sqe->fd) != closes)
+		if (weft__fd_closes(entry) != closes)
 			return -ECANCELED;
 	}
 }
 
 int weft_poll(int fd, short events)
 {
-	if (fd < 0)
-		return weft__running(weft__worker_self()) ? -EBADF : -EPERM;
-	return poll_run(fd, (unsigned short)events);
+	struct weft__worker *worker;
+	struct weft__fd *entry;
+	int r = weft__call_begin_fd(fd, &worker, &entry);
+
+	return r < 0 ? r : poll_run(fd, entry, (unsigned short)events);
 }

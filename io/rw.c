@@ -8,127 +8,113 @@
 
 #include <poll.h>
 
+#include "io/os/sigpipe.h"
 #include "io/request/call.h"
-#include "io/ring/uring/probe.h"
 #include "io/send_recv.h"
 
 /* The offset that stands for the file's own position. */
 #define POSITION ((off_t)-1)
 
-struct transfer {
-	int fd;
-	const struct iovec *iov;
-	int iov_count;
-	off_t offset;
-};
+static bool writes(const struct weft__request *request)
+{
+	return request->opcode == WEFT__OPCODE_WRITE ||
+	       request->opcode == WEFT__OPCODE_WRITEV;
+}
+
+static bool is_vectored(const struct weft__request *request)
+{
+	return request->opcode == WEFT__OPCODE_READV ||
+	       request->opcode == WEFT__OPCODE_WRITEV;
+}
 
 /* ---- Files ------------------------------------------------------------ */
 
 /* Tries the transfer without waiting.  True: done, with *ret_result. */
 static bool quick(struct weft__fd *entry, int kind,
-		  const struct transfer *transfer, bool writes,
-		  ssize_t *ret_result)
+		  const struct weft__request *request, ssize_t *ret_result)
 {
-	int flag = writes ? WEFT__FD_NO_QUICK_WRITE : WEFT__FD_NO_QUICK_READ;
+	int flag = writes(request) ? WEFT__FD_NO_QUICK_WRITE :
+				     WEFT__FD_NO_QUICK_READ;
 	ssize_t r;
 
 	if ((kind & ~WEFT__FD_NO_QUICK_READ & ~WEFT__FD_NO_QUICK_WRITE) !=
 		    WEFT__FD_FILE ||
 	    (kind & flag))
 		return false;
-	r = writes ? weft__syscall_writev(transfer->fd, transfer->iov,
-					 transfer->iov_count,
-					 transfer->offset) :
-		     weft__syscall_readv(transfer->fd, transfer->iov,
-					transfer->iov_count, transfer->offset);
+	r = weft__request_call(request);
 	if (r == -EOPNOTSUPP)
 		weft__fd_set_kind(entry, kind | flag);
 	*ret_result = r;
 	return !weft__call_wants_ring(r);
 }
 
+/* ---- Sockets ---------------------------------------------------------- */
+
+/* Without SIGPIPE. */
+static ssize_t socket_write(struct weft__worker *worker, struct weft__fd *entry,
+			    const struct weft__request *request)
+{
+	struct weft__request send = *request;
+	struct msghdr msg = {
+		.msg_iov = (struct iovec *)(uintptr_t)request->memory,
+		.msg_iovlen = request->count,
+	};
+
+	send.opcode = WEFT__OPCODE_SEND;
+	send.how = MSG_NOSIGNAL;
+	send.offset = 0;
+	if (is_vectored(request)) {
+		send.opcode = WEFT__OPCODE_SENDMSG;
+		send.memory = &msg;
+		send.count = 1;
+	}
+	return weft__transmit(worker, entry, &send);
+}
+
+static ssize_t socket_read(struct weft__fd *entry,
+			   const struct weft__request *request)
+{
+	struct weft__request recv = *request;
+
+	recv.opcode = WEFT__OPCODE_RECV;
+	recv.offset = 0;
+	return weft__receive(entry, &recv);
+}
+
 /* ---- Through the ring --------------------------------------------------- */
 
-static int32_t ring_read(int kind, const struct transfer *transfer)
+static int32_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
+			int kind, struct weft__request *request)
 {
-	struct io_uring_sqe sqe = { 0 };
-	unsigned flags = WEFT__OP_ON_FD;
+	unsigned flags = 0;
 
-	if (transfer->iov_count == 1)
-		io_uring_prep_read(&sqe, transfer->fd, transfer->iov->iov_base,
-				   weft__bytes(transfer->iov->iov_len),
-				   (uint64_t)transfer->offset);
-	else
-		io_uring_prep_readv(&sqe, transfer->fd, transfer->iov,
-				    (unsigned)transfer->iov_count,
-				    (uint64_t)transfer->offset);
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
-	return weft__op_run_ready(&sqe, flags, POLLIN);
-}
-
-static int32_t ring_write(struct weft__worker *worker, int kind,
-			  const struct transfer *transfer)
-{
-	struct io_uring_sqe sqe = { 0 };
-	unsigned flags = WEFT__OP_ON_FD;
-
-	if (transfer->iov_count == 1)
-		io_uring_prep_write(&sqe, transfer->fd,
-				    transfer->iov->iov_base,
-				    weft__bytes(transfer->iov->iov_len),
-				    (uint64_t)transfer->offset);
-	else
-		io_uring_prep_writev(&sqe, transfer->fd, transfer->iov,
-				     (unsigned)transfer->iov_count,
-				     (uint64_t)transfer->offset);
-	if (weft__fd_is_file(kind))
-		flags |= WEFT__OP_AT_ONCE;
-	else if (weft__reactor(worker->runtime)->nosignal)
-		sqe.rw_flags = RWF_NOSIGNAL;
-	return weft__op_run_ready(&sqe, flags, POLLOUT);
-}
-
-static int32_t ring_run(struct weft__worker *worker, int kind,
-			const struct transfer *transfer, bool writes)
-{
-	return writes ? ring_write(worker, kind, transfer) :
-			ring_read(kind, transfer);
+	else if (writes(request) && weft__reactor(worker->runtime)->nosignal)
+		request->how = RWF_NOSIGNAL;
+	return weft__op_run_ready(request, entry, flags,
+				  writes(request) ? POLLOUT : POLLIN);
 }
 
 /* Transfers at a file's position: weft looks the position up and moves it.  The
  * ring would leave it unchanged when a transfer moves some bytes and then fails
  * (a disk that is full), and the caller would write those bytes again. */
-static int32_t ring_run_at(struct weft__worker *worker, int kind,
-			   const struct transfer *transfer, bool writes)
+static int32_t ring_run_at(struct weft__worker *worker, struct weft__fd *entry,
+			   int kind, const struct weft__request *request)
 {
-	struct transfer at = *transfer;
+	struct weft__request at = *request;
 	int32_t n;
 
 	if (at.offset != POSITION || !weft__fd_is_file(kind) ||
-	    (writes && weft__syscall_appends(at.fd)))
-		return ring_run(worker, kind, transfer, writes);
+	    (writes(&at) && weft__syscall_appends(at.fd)))
+		return ring_run(worker, entry, kind, &at);
 	at.offset = weft__syscall_position(at.fd);
 	if (at.offset < 0)
 		return (int32_t)at.offset;
-	n = ring_run(worker, kind, &at, writes);
+	n = ring_run(worker, entry, kind, &at);
 	if (n > 0)
 		weft__syscall_move(at.fd, at.offset + n);
 	return n;
-}
-
-/* Returns the kind.  Refuses an offset where there is none; the ring would
- * accept it. */
-static int transfer_begin(const struct transfer *transfer,
-			  struct weft__worker **ret_worker,
-			  struct weft__fd **ret_entry)
-{
-	int kind = weft__call_begin_fd(transfer->fd, ret_worker, ret_entry);
-
-	if (transfer->offset != POSITION &&
-	    (weft__fd_is_socket(kind) || kind == WEFT__FD_STREAM))
-		return -ESPIPE;
-	return kind;
 }
 
 /* Does the number belong to another kind of file than before?  The program may
@@ -142,87 +128,104 @@ static bool kind_changed(struct weft__fd *entry, int kind, ssize_t r)
 	return true;
 }
 
-static ssize_t transfer_once(const struct transfer *transfer, bool writes,
-			     bool *ret_again)
+static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
+			   int kind, const struct weft__request *request)
+{
+	ssize_t r;
+
+	/* The ring would accept an offset where there is none. */
+	if (request->offset != POSITION &&
+	    (weft__fd_is_socket(kind) || kind == WEFT__FD_STREAM))
+		return -ESPIPE;
+	if (quick(entry, kind, request, &r))
+		return weft__call_ready(worker, r);
+	if (writes(request) && weft__fd_is_socket(kind))
+		return socket_write(worker, entry, request);
+	if (kind == WEFT__FD_SOCKET && request->opcode == WEFT__OPCODE_READ)
+		return socket_read(entry, request);
+	return ring_run_at(worker, entry, kind, request);
+}
+
+static ssize_t transfer(const struct weft__request *request)
 {
 	struct weft__worker *worker;
 	struct weft__fd *entry;
-	ssize_t r;
-	int kind = transfer_begin(transfer, &worker, &entry);
-
-	if (kind < 0)
-		return kind;
-	if (quick(entry, kind, transfer, writes, &r))
-		r = weft__call_ready(worker, r);
-	else if (writes && weft__fd_is_socket(kind))
-		r = weft__socket_writev(transfer->fd, transfer->iov,
-					transfer->iov_count);
-	else if (!writes && kind == WEFT__FD_SOCKET && transfer->iov_count == 1)
-		r = weft_recv(transfer->fd, transfer->iov->iov_base,
-			      transfer->iov->iov_len, 0);
-	else
-		r = ring_run_at(worker, kind, transfer, writes);
-	if (weft__unlikely(r < 0))
-		*ret_again = kind_changed(entry, kind, r);
-	return r;
-}
-
-static ssize_t transfer_run(const struct transfer *transfer, bool writes)
-{
+	ssize_t r = weft__call_begin_fd(request->fd, &worker, &entry);
 	bool again = false;
-	ssize_t r = transfer_once(transfer, writes, &again);
+	int kind;
 
-	return weft__unlikely(again) ? transfer_once(transfer, writes, &again) :
-				       r;
+	if (weft__unlikely(r < 0))
+		return r;
+	do {
+		kind = weft__fd_kind(entry, request->fd);
+		if (weft__unlikely(kind < 0))
+			return kind;
+		r = transfer_as(weft__worker_self(), entry, kind, request);
+		again = !again && weft__unlikely(r < 0) &&
+			kind_changed(entry, kind, r);
+	} while (weft__unlikely(again));
+	return r;
 }
 
 /* ---- Calls ------------------------------------------------------------ */
 
+static ssize_t transfer_one(enum weft__opcode opcode, int fd, const void *buf,
+			    size_t bytes, off_t offset)
+{
+	return transfer(&(struct weft__request){
+		.opcode = (uint8_t)opcode,
+		.fd = fd,
+		.memory = buf,
+		.bytes = weft__bytes(bytes),
+		.offset = offset,
+	});
+}
+
+static ssize_t transfer_vector(enum weft__opcode opcode, int fd,
+			       const struct iovec *iov, int iov_count)
+{
+	if (iov_count < 0 || iov_count > IOV_MAX)
+		return weft__call_refused(-EINVAL);
+	return transfer(&(struct weft__request){
+		.opcode = (uint8_t)opcode,
+		.fd = fd,
+		.memory = iov,
+		.count = (uint32_t)iov_count,
+		.offset = POSITION,
+	});
+}
+
 ssize_t weft_read(int fd, void *buf, size_t bytes)
 {
-	struct iovec iov = { buf, bytes };
-
-	return transfer_run(&(struct transfer){ fd, &iov, 1, POSITION }, false);
+	return transfer_one(WEFT__OPCODE_READ, fd, buf, bytes, POSITION);
 }
 
 ssize_t weft_write(int fd, const void *buf, size_t bytes)
 {
-	struct iovec iov = { (void *)(uintptr_t)buf, bytes };
-
-	return transfer_run(&(struct transfer){ fd, &iov, 1, POSITION }, true);
+	return transfer_one(WEFT__OPCODE_WRITE, fd, buf, bytes, POSITION);
 }
 
 ssize_t weft_readv(int fd, const struct iovec *iov, int iov_count)
 {
-	if (iov_count < 0 || iov_count > IOV_MAX)
-		return weft__call_refused(-EINVAL);
-	return transfer_run(
-		&(struct transfer){ fd, iov, iov_count, POSITION }, false);
+	return transfer_vector(WEFT__OPCODE_READV, fd, iov, iov_count);
 }
 
 ssize_t weft_writev(int fd, const struct iovec *iov, int iov_count)
 {
-	if (iov_count < 0 || iov_count > IOV_MAX)
-		return weft__call_refused(-EINVAL);
-	return transfer_run(
-		&(struct transfer){ fd, iov, iov_count, POSITION }, true);
+	return transfer_vector(WEFT__OPCODE_WRITEV, fd, iov, iov_count);
 }
 
 /* To the kernel an offset of -1 would be the position. */
 ssize_t weft_pread(int fd, void *buf, size_t bytes, off_t offset)
 {
-	struct iovec iov = { buf, bytes };
-
 	if (offset < 0)
 		return weft__call_refused(-EINVAL);
-	return transfer_run(&(struct transfer){ fd, &iov, 1, offset }, false);
+	return transfer_one(WEFT__OPCODE_READ, fd, buf, bytes, offset);
 }
 
 ssize_t weft_pwrite(int fd, const void *buf, size_t bytes, off_t offset)
 {
-	struct iovec iov = { (void *)(uintptr_t)buf, bytes };
-
 	if (offset < 0)
 		return weft__call_refused(-EINVAL);
-	return transfer_run(&(struct transfer){ fd, &iov, 1, offset }, true);
+	return transfer_one(WEFT__OPCODE_WRITE, fd, buf, bytes, offset);
 }

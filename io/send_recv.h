@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that rw.c makes in another way if the descriptor is a socket.
+ * Sending and receiving, for calls that have looked the descriptor up.
  */
 #ifndef WEFT_IO_SEND_RECV_H
 #define WEFT_IO_SEND_RECV_H
 
-#include <sys/types.h>
-#include <sys/uio.h>
+#include "io/request/call.h"
 
-/* write() for a socket: SIGPIPE is not raised. */
-ssize_t weft__socket_writev(int fd, const struct iovec *iov, int iov_count);
+/* Carries out a RECV that may wait, without flags. */
+ssize_t weft__receive(struct weft__fd *entry, struct weft__request *request);
+
+/* Carries out a SEND or SENDMSG that may wait. */
+ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
+		       const struct weft__request *request);
 
 #endif

@@ -29,6 +29,7 @@ enum { CHUNK_MIN = 16 << 10 };
 
 struct sending {
 	int socket_fd;
+	struct weft__fd *entry; /* the socket's */
 	int file_fd;
 	off_t offset; /* of the next byte */
 	size_t left;
@@ -136,7 +137,8 @@ static ssize_t send_some(struct sending *sending)
 		r = weft__syscall_sendfile(sending->socket_fd, sending->file_fd,
 					  sending->offset, bytes);
 		if (r == -EAGAIN) {
-			r = weft__op_await_ready(sending->socket_fd, POLLOUT,
+			r = weft__op_await_ready(sending->socket_fd,
+						 sending->entry, POLLOUT,
 						 tries);
 			if (r < 0)
 				return r;
@@ -154,9 +156,11 @@ static ssize_t send_some(struct sending *sending)
 static ssize_t sending_run(struct sending *sending)
 {
 	struct weft__worker *worker;
-	struct weft__fd *entry;
-	ssize_t r = weft__call_begin_fd(sending->socket_fd, &worker, &entry);
+	ssize_t r = weft__call_begin_fd(sending->socket_fd, &worker,
+					&sending->entry);
 
+	if (r == 0)
+		r = weft__fd_kind(sending->entry, sending->socket_fd);
 	if (r < 0)
 		return r;
 	if (sending->offset < 0)

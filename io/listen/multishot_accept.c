@@ -42,22 +42,18 @@ void weft__multishot_accept_want(struct weft__worker *here,
 static bool multishot_accept_submit(struct weft__shard *shard,
 			    const struct weft__multishot_accept *incoming)
 {
-	struct io_uring_sqe *sqe;
-	bool submitted = false;
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_ACCEPT,
+		.flags = incoming->single ? 0 : WEFT__REQUEST_MULTISHOT,
+		.fd = incoming->fd,
+		.how = SOCK_CLOEXEC,
+	};
+	bool submitted;
 
 	weft__shard_lock(shard);
-	sqe = weft__shard_entry(shard);
-	if (sqe) {
-		if (incoming->single)
-			io_uring_prep_accept(sqe, incoming->fd, NULL, NULL,
-					     SOCK_CLOEXEC);
-		else
-			io_uring_prep_multishot_accept(sqe, incoming->fd, NULL,
-						       NULL, SOCK_CLOEXEC);
-		sqe->user_data = weft__multishot_accept_user_data(
-			incoming->number, incoming->fd);
-		submitted = weft__shard_submit(shard);
-	}
+	submitted = weft__shard_submit(shard, &request,
+				       weft__multishot_accept_user_data(
+					       incoming->number, incoming->fd));
 	/* A worker that was refused the lock tries again if this one is
 	 * late. */
 	weft__trylock_drop(&shard->lock);
@@ -223,7 +219,7 @@ static void completed(struct weft__worker *here,
 {
 	struct weft__reactor *reactor = weft__reactor(here->runtime);
 
-	if (!(completion->flags & IORING_CQE_F_MORE))
+	if (!(completion->flags & WEFT__COMPLETION_MORE))
 		listener->state = WEFT__LISTENER_IDLE;
 	if (incoming->entry->closing) {
 		incoming->close_fd = completion->result;

@@ -14,6 +14,15 @@
 
 #include <stdbool.h>
 
+/* A write flag that keeps SIGPIPE from being raised; Linux 6.18, newer
+ * headers. */
+#ifndef RWF_NOSIGNAL
+#define RWF_NOSIGNAL 0x00000100
+#endif
+
+/* Does the kernel know that flag?  False if that cannot be found out. */
+bool weft__sigpipe_is_avoidable(void);
+
 /* Blocks the signal in this thread.  True: it was not blocked before. */
 bool weft__sigpipe_block(void);
 

@@ -38,8 +38,15 @@ static inline int weft__call_begin(struct weft__worker **ret_worker)
 	return weft__interrupted(worker, task);
 }
 
-/* The same for a descriptor; also returns its entry.  The result is the kind
- * (an enum weft__fd_kind with flags), or an error, also -EBADF, -ENOMEM. */
+/* The entry of a descriptor, for all of a call: 0, -EBADF, -ENOMEM. */
+static inline int weft__call_entry(struct weft__worker *worker, int fd,
+				   struct weft__fd **ret_entry)
+{
+	return weft__fd_get(&weft__reactor(worker->runtime)->fds, fd,
+			    ret_entry);
+}
+
+/* weft__call_begin() on a descriptor; also returns its entry. */
 static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 				      struct weft__fd **ret_entry)
 {
@@ -47,11 +54,7 @@ static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
 
 	if (weft__unlikely(r < 0))
 		return r;
-	r = weft__fd_get(&weft__reactor((*ret_worker)->runtime)->fds, fd,
-			 ret_entry);
-	if (weft__unlikely(r < 0))
-		return r;
-	return weft__fd_kind(*ret_entry, fd);
+	return weft__call_entry(*ret_worker, fd, ret_entry);
 }
 
 /*
@@ -68,9 +71,7 @@ static inline uint8_t weft__call_closes(int fd)
 				       fd) :
 			 NULL;
 
-	/* relaxed: orders nothing.  The caller has to exclude a close that runs
-	 * at the same moment as the step itself, as with POSIX. */
-	return entry ? weft__load(&entry->closes, relaxed) : 0;
+	return entry ? weft__fd_closes(entry) : 0;
 }
 
 /* A future cannot begin to await now.  It does so in its next turn, unless
@@ -110,7 +111,7 @@ static inline int weft__call_await(enum weft__awaits what, int fd,
 	if (weft__unlikely(r == WEFT_PENDING))
 		return weft__call_later(what, *ret_task, fd,
 					weft__call_closes(fd));
-	if (r == 0 && weft__unlikely(weft__op_of((*ret_task))->begins))
+	if (r == 0 && weft__unlikely(weft__op_of(*ret_task)->begins))
 		return weft__call_now(*ret_worker, *ret_task, fd);
 	return r;
 }

@@ -223,24 +223,23 @@ static void close_finish(struct weft__worker *worker, struct weft__task *task,
 
 /* The ring passes the close of a file that would block to a thread of the
  * kernel, but would itself wait for a socket that lingers. */
-static struct io_uring_sqe close_request(int fd)
+static struct weft__request close_request(int fd)
 {
-	struct io_uring_sqe sqe = { 0 };
-
-	io_uring_prep_close(&sqe, fd);
-	if (weft__syscall_lingers(fd))
-		sqe.flags |= IOSQE_ASYNC;
-	return sqe;
+	return (struct weft__request){
+		.opcode = WEFT__OPCODE_CLOSE,
+		.flags = weft__syscall_lingers(fd) ? WEFT__REQUEST_BLOCKS : 0,
+		.fd = fd,
+	};
 }
 
 /* ThreadSanitizer follows descriptors through calls, and must see the close;
  * except one that would wait. */
-static bool is_closed_by_call(const struct io_uring_sqe *sqe)
+static bool is_closed_by_call(const struct weft__request *request)
 {
 #ifdef WEFT__TSAN
-	return !(sqe->flags & IOSQE_ASYNC);
+	return !(request->flags & WEFT__REQUEST_BLOCKS);
 #else
-	(void)sqe;
+	(void)request;
 	return false;
 #endif
 }
@@ -256,11 +255,11 @@ static int close_at_once(int fd)
 
 static int close_number(int fd)
 {
-	struct io_uring_sqe sqe = close_request(fd);
+	struct weft__request request = close_request(fd);
 
-	if (is_closed_by_call(&sqe))
+	if (is_closed_by_call(&request))
 		return close_at_once(fd);
-	return weft__op_run(&sqe, WEFT__OP_SHIELDED);
+	return weft__op_run(&request, NULL, WEFT__OP_SHIELDED);
 }
 
 static int close_by(int (*number)(int fd), int fd)
@@ -323,11 +322,11 @@ static int await_drain(struct weft__worker *worker, struct weft__task *task,
 static int await_number(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
-	struct io_uring_sqe sqe = close_request(fd);
+	struct weft__request request = close_request(fd);
 
-	if (is_closed_by_call(&sqe))
+	if (is_closed_by_call(&request))
 		return close_at_once(fd);
-	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &sqe,
+	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &request, NULL,
 			      WEFT__OP_SHIELDED);
 }
 

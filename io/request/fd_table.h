@@ -98,6 +98,14 @@ static inline int weft__fd_get(struct weft__fd_table *fds, int fd,
 	return 0;
 }
 
+/* How often a close of the number began or ended; see weft__call_closes(). */
+static inline uint8_t weft__fd_closes(struct weft__fd *entry)
+{
+	/* relaxed: orders nothing.  The caller has to exclude a close that runs
+	 * at the same moment as the step itself, as with POSIX. */
+	return weft__load(&entry->closes, relaxed);
+}
+
 /* Closes a descriptor that no task uses. */
 void weft__fd_discard(struct weft__fd_table *fds, int fd);
 

@@ -8,10 +8,6 @@
  * The table is for streams, which know when their descriptor is closed; and for
  * busy ones, because entering a descriptor and taking it out are two system
  * calls.
- *
- * Rejected: kernels before 6.14.  They kept a file that was taken out open
- * until all older requests, on any file, had ended; a request that waits for
- * input may never end.
  */
 #ifndef WEFT_IO_REQUEST_FIXED_FILES_H
 #define WEFT_IO_REQUEST_FIXED_FILES_H

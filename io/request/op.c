@@ -10,8 +10,8 @@
  */
 #include "io/request/op.h"
 
-#include "io/os/memcheck.h"
 #include "io/request/reactor.h"
+#include "io/ring/memcheck.h"
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
@@ -19,22 +19,21 @@
 
 /* All entries are in use.  The kernel takes them now; or it cannot, or a helper
  * is submitting them: then the task lets others run. */
-static struct weft__worker *op_make_room(struct weft__worker *worker)
+static struct weft__worker *op_await_room(struct weft__worker *worker)
 {
 	weft__shard_serve(worker, weft__shard(worker));
-	if (weft__ring_next(&weft__shard(worker)->ring))
+	if (weft__ring_has_room(&weft__shard(worker)->ring))
 		return worker;
 	return weft__give_way(worker);
 }
 
-struct io_uring_sqe *weft__op_entry(void)
+struct weft__worker *weft__op_make_room(void)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct io_uring_sqe *slot;
 
-	while (!(slot = weft__ring_next(&weft__shard(worker)->ring)))
-		worker = op_make_room(worker);
-	return slot;
+	while (!weft__ring_has_room(&weft__shard(worker)->ring))
+		worker = op_await_room(worker);
+	return worker;
 }
 
 /* Publishes the request, and makes it known to closers; see FD1. */
@@ -62,20 +61,19 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 
 /* From the free entry to its publication the task must not be switched. */
 static int op_start(struct weft__task *task,
-		    const struct io_uring_sqe *sqe, struct weft__fd *entry,
-		    unsigned flags)
+		    const struct weft__request *request,
+		    struct weft__fd *entry, unsigned flags)
 {
-	struct io_uring_sqe *slot = weft__op_entry();
-	struct weft__worker *worker = weft__worker_self();
+	struct weft__worker *worker = weft__op_make_room();
 	struct weft__shard *shard = weft__shard(worker);
 	int error;
 
-	weft__op_of(task)->fd = entry ? sqe->fd : -1;
+	weft__op_of(task)->fd = entry ? request->fd : -1;
 	weft__op_of(task)->shard = (uint16_t)worker->index;
 	weft__op_of(task)->flags = 0;
-	*slot = *sqe;
-	slot->user_data = weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
-					  task->index);
+	weft__ring_prepare(&shard->ring, request,
+			   weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
+					   task->index));
 	error = op_publish(shard, entry, task);
 	if (weft__unlikely(error < 0)) {
 		weft__op_end(task, error);
@@ -170,36 +168,24 @@ static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
 	}
 }
 
-int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags)
+int32_t weft__op_run(const struct weft__request *request,
+		     struct weft__fd *entry, unsigned flags)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = weft__running(worker);
-	struct weft__fd *entry = NULL;
+	struct weft__task *task = worker->current;
 	int32_t result;
 	int error;
 
-	if (weft__unlikely(!task))
-		return -EPERM;
-	if (!(flags & WEFT__OP_SHIELDED)) {
-		error = weft__interrupted(worker, task);
-		if (weft__unlikely(error < 0))
-			return error;
+	if (!(flags & WEFT__OP_SHIELDED))
 		weft__wait_begin(worker, task);
-	}
-	if (flags & WEFT__OP_ON_FD) {
-		error = weft__fd_get(&weft__reactor(worker->runtime)->fds,
-				     sqe->fd, &entry);
-		if (weft__unlikely(error < 0))
-			return error;
-	}
 	do {
-		error = op_start(task, sqe, entry, flags);
+		error = op_start(task, request, entry, flags);
 		if (weft__unlikely(error < 0))
 			return error;
 		result = op_wait(weft__worker_self(), task, flags,
-				 weft__op_reason_of(sqe));
+				 weft__op_reason_of(request));
 	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
-	weft__memcheck_filled(sqe, result);
+	weft__memcheck_filled(request, result);
 	return result;
 }
 
@@ -215,31 +201,26 @@ int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
 
 static int32_t await_begin(enum weft__awaits what, struct weft__worker *worker,
 			   struct weft__task *task,
-			   const struct io_uring_sqe *sqe, unsigned flags)
+			   const struct weft__request *request,
+			   struct weft__fd *entry, unsigned flags)
 {
 	struct weft__shard *shard = weft__shard(worker);
-	struct weft__fd *entry = NULL;
-	int error = 0;
+	int error;
 
-	if (flags & WEFT__OP_ON_FD)
-		error = weft__fd_get(&weft__reactor(worker->runtime)->fds,
-				     sqe->fd, &entry);
-	if (error < 0)
-		return error;
 	/* Before the entry is looked for: arming an alarm may wake a worker,
 	 * which takes an entry. */
 	if (!(flags & WEFT__OP_SHIELDED))
 		weft__await_begin(what, worker, task);
-	if (weft__unlikely(!weft__ring_next(&shard->ring)))
+	if (weft__unlikely(!weft__ring_has_room(&shard->ring)))
 		weft__shard_serve(worker, shard);
-	if (weft__unlikely(!weft__ring_next(&shard->ring))) {
+	if (weft__unlikely(!weft__ring_has_room(&shard->ring))) {
 		if (!(flags & WEFT__OP_SHIELDED))
 			(void)weft__await_end(worker, task, 0);
 		return weft__await_turn(task);
 	}
 	task->awaits = (uint8_t)what;
-	weft__op_of(task)->reason = weft__op_reason_of(sqe);
-	error = op_start(task, sqe, entry, flags);
+	weft__op_of(task)->reason = weft__op_reason_of(request);
+	error = op_start(task, request, entry, flags);
 	return error < 0 ? weft__op_await_end(worker, task, error) :
 			   WEFT_PENDING;
 }
@@ -253,17 +234,17 @@ static int32_t await_cancel(struct weft__worker *worker,
 }
 
 int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
-		       struct weft__task *task, const struct io_uring_sqe *sqe,
-		       unsigned flags)
+		       struct weft__task *task,
+		       const struct weft__request *request,
+		       struct weft__fd *entry, unsigned flags)
 {
 	int32_t result;
 	uint64_t word;
 	int why = 0;
 
 	if (task->awaits != what)
-		return await_begin(what, worker, task, sqe, flags);
-	weft__assert(!(flags & WEFT__OP_ON_FD) ||
-			     weft__op_of(task)->fd == sqe->fd,
+		return await_begin(what, worker, task, request, entry, flags);
+	weft__assert(!entry || weft__op_of(task)->fd == request->fd,
 		     WEFT__AWAITS_ANOTHER);
 	/* pairs: [op.end] */
 	word = weft__load(&task->op, acquire);
@@ -279,7 +260,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		return -EALREADY;
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
 		return result;
-	return await_begin(what, worker, task, sqe, flags);
+	return await_begin(what, worker, task, request, entry, flags);
 }
 
 /* ---- Completing ------------------------------------------------------- */
@@ -295,7 +276,7 @@ static uint64_t op_unlink(struct weft__reactor *reactor,
 
 	weft__lock_take(&entry->lock);
 	weft__fd_unlink(task);
-	if (completion_flags & IORING_CQE_F_SOCK_NONEMPTY)
+	if (completion_flags & WEFT__COMPLETION_NONEMPTY)
 		weft__op_of(task)->flags |= WEFT__OP_MORE;
 	if (weft__unlikely(entry->closing && !entry->waiting))
 		closer = entry->closer;

@@ -37,6 +37,8 @@
 #include "runtime/sched/task.h"
 #include "runtime/sched/wait_reason.h"
 
+struct weft__fd;
+
 #define WEFT__OP_PENDING ((uint64_t)1 << 63)
 
 /* How long to wait before the next try to cancel a request that could not be
@@ -45,9 +47,8 @@
 
 /* Flags of weft__op_run. */
 enum {
-	WEFT__OP_ON_FD = 1 << 0,    /* a close of sqe->fd ends it */
-	WEFT__OP_AT_ONCE = 1 << 1,  /* submitted now: disks prefer it */
-	WEFT__OP_SHIELDED = 1 << 2, /* ignores deadlines and cancellation */
+	WEFT__OP_AT_ONCE = 1 << 0,  /* submitted now: disks prefer it */
+	WEFT__OP_SHIELDED = 1 << 1, /* ignores deadlines and cancellation */
 };
 
 /* task->op_flags, under the lock of the descriptor's entry.  A future that
@@ -62,21 +63,23 @@ enum {
 
 /*
  * Gives a request to the kernel and suspends the running task until it is done.
- * `sqe` was zeroed, and is filled in except for its user_data; it is copied.
- * Returns the result of the completion, or -EPERM (not in a task), -EBADF
- * (being closed), -ENOMEM, -ECANCELED, -ETIMEDOUT.
+ * The call has begun: see weft__call_begin().  entry: that of the descriptor
+ * whose close ends the request, or NULL.  Returns the result of the completion,
+ * or -EBADF (being closed), -ECANCELED, -ETIMEDOUT.
  */
-int32_t weft__op_run(const struct io_uring_sqe *sqe, unsigned flags);
+int32_t weft__op_run(const struct weft__request *request,
+		     struct weft__fd *entry, unsigned flags);
 
 /* The same, and waits for the descriptor to be ready (POLLIN, POLLOUT) whenever
  * the kernel returns -EAGAIN, as it does for descriptors that do not block. */
-int32_t weft__op_run_ready(const struct io_uring_sqe *sqe, unsigned flags,
+int32_t weft__op_run_ready(const struct weft__request *request,
+			   struct weft__fd *entry, unsigned flags,
 			   unsigned events);
 
-/* A free entry in the ring of the running task's worker, which may have changed
- * since the call.  From here to its publication the task must not be
- * switched. */
-struct io_uring_sqe *weft__op_entry(void);
+/* Makes sure that an entry is free in the ring of the running task's worker,
+ * which may have changed since the call.  Returns that worker.  From here to
+ * the entry's publication the task must not be switched. */
+struct weft__worker *weft__op_make_room(void);
 
 /* Opening a FIFO can return error numbers that the kernel keeps for itself:
  * ERESTARTSYS and its kin, 512 to 516. */
@@ -88,15 +91,17 @@ static inline bool weft__op_was_interrupted(int32_t result)
 
 /* Waits until a descriptor that returned -EAGAIN is ready.  tries: how many
  * times in a row it did, from 0 on.  Returns the events that hold, or an error
- * as of weft__op_run. */
-int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries);
+ * as of weft__op_run; also if the wait is over but the task is to give up. */
+int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
+			     unsigned tries);
 
 /* The same as weft__op_run for a future, which awaits the request: also returns
  * WEFT_PENDING.  `what` is WEFT__AWAITS_OP, or the kind of call that the task's
  * record is to show. */
 int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
-		       struct weft__task *task, const struct io_uring_sqe *sqe,
-		       unsigned flags);
+		       struct weft__task *task,
+		       const struct weft__request *request,
+		       struct weft__fd *entry, unsigned flags);
 
 /* Ends what a future awaited, and the reason for its wait; returns `result`. */
 int32_t weft__op_await_end(struct weft__worker *worker, struct weft__task *task,
@@ -141,7 +146,7 @@ static inline void weft__op_end(struct weft__task *task, int32_t result)
  *	60          29 28         13 12       5 4   0
  *	[ descriptor  ][ poll events ][ opcode ][ 0   ]
  *
- * The opcode is io_uring's, or one of these. */
+ * The opcode is a request's, or one of these. */
 enum {
 	WEFT__OP_SAYS_ACCEPT = 0xf0, /* through a listener */
 	WEFT__OP_SAYS_DRAIN, /* wait for requests before a close */
@@ -154,12 +159,12 @@ static inline uint64_t weft__op_reason(unsigned opcode, unsigned events, int fd)
 				   (uint64_t)opcode << 5);
 }
 
-static inline uint64_t weft__op_reason_of(const struct io_uring_sqe *sqe)
+static inline uint64_t weft__op_reason_of(const struct weft__request *request)
 {
-	bool polls = sqe->opcode == IORING_OP_POLL_ADD;
+	bool polls = request->opcode == WEFT__OPCODE_POLL;
 
-	return weft__op_reason(sqe->opcode, polls ? sqe->poll32_events : 0,
-			       sqe->fd);
+	return weft__op_reason(request->opcode, polls ? request->how : 0,
+			       request->fd);
 }
 
 /* Describes such a reason in words that follow "waits"; as snprintf(). */

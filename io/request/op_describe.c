@@ -6,20 +6,18 @@
 
 /* The text before "descriptor 5". */
 static const char *const words[256] = {
-	[IORING_OP_READV] = "to read from",
-	[IORING_OP_WRITEV] = "to write to",
-	[IORING_OP_FSYNC] = "to sync",
-	[IORING_OP_SENDMSG] = "to send to",
-	[IORING_OP_RECVMSG] = "to receive from",
-	[IORING_OP_ACCEPT] = "to accept from",
-	[IORING_OP_CONNECT] = "to connect",
-	[IORING_OP_CLOSE] = "to close",
-	[IORING_OP_READ] = "to read from",
-	[IORING_OP_WRITE] = "to write to",
-	[IORING_OP_SEND] = "to send to",
-	[IORING_OP_RECV] = "to receive from",
-	[IORING_OP_SPLICE] = "to splice to",
-	[IORING_OP_SHUTDOWN] = "to shut down",
+	[WEFT__OPCODE_READV] = "to read from",
+	[WEFT__OPCODE_WRITEV] = "to write to",
+	[WEFT__OPCODE_FSYNC] = "to sync",
+	[WEFT__OPCODE_SENDMSG] = "to send to",
+	[WEFT__OPCODE_RECVMSG] = "to receive from",
+	[WEFT__OPCODE_ACCEPT] = "to accept from",
+	[WEFT__OPCODE_CONNECT] = "to connect",
+	[WEFT__OPCODE_CLOSE] = "to close",
+	[WEFT__OPCODE_READ] = "to read from",
+	[WEFT__OPCODE_WRITE] = "to write to",
+	[WEFT__OPCODE_SEND] = "to send to",
+	[WEFT__OPCODE_RECV] = "to receive from",
 	[WEFT__OP_SAYS_ACCEPT] = "to accept from",
 	[WEFT__OP_SAYS_DRAIN] = "to drain and close",
 };
@@ -28,10 +26,10 @@ static const char *const words[256] = {
 static const char *words_path(unsigned opcode)
 {
 	switch (opcode) {
-	case IORING_OP_OPENAT:
-	case IORING_OP_OPENAT2:
+	case WEFT__OPCODE_OPENAT:
+	case WEFT__OPCODE_OPENAT2:
 		return "to open a file";
-	case IORING_OP_STATX:
+	case WEFT__OPCODE_STATX:
 		return "for the status of a file";
 	default:
 		return NULL;
@@ -59,7 +57,7 @@ int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
 
 	if (words_path(opcode))
 		return snprintf(ret_text, bytes, "%s", words_path(opcode));
-	if (opcode == IORING_OP_POLL_ADD)
+	if (opcode == WEFT__OPCODE_POLL)
 		before = words_poll(events);
 	if (!before)
 		return snprintf(ret_text, bytes,

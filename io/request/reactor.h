@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reactor - the state that the driver over io_uring keeps for a runtime,
+ * Reactor - the state that the driver (io/driver.c) keeps for a runtime,
  * besides a shard for each worker.
  */
 #ifndef WEFT_IO_REQUEST_REACTOR_H
@@ -13,9 +13,7 @@
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
 	struct weft__fd_table fds;
-	/* Immutable. */
-	bool nosignal;	 /* writes can do without SIGPIPE */
-	bool tells_ends; /* a multishot receive reports the end */
+	bool nosignal; /* immutable: writes can do without SIGPIPE */
 	struct weft__lock listeners_lock;
 	struct weft__listener *listeners; /* under listeners_lock */
 	weft__atomic(uint32_t) listeners_made; /* numbers them */

@@ -34,7 +34,7 @@ static size_t memory_bytes(const struct weft__pool *pool)
 
 static size_t ring_bytes(const struct weft__pool *pool)
 {
-	return pool->max * sizeof(struct io_uring_buf);
+	return pool->max * sizeof(*pool->ring);
 }
 
 static void pool_free(struct weft__pool *pool)
@@ -57,24 +57,15 @@ static bool pool_map(struct weft__pool *pool)
 	return pool->ring && pool->memory && pool->pieces;
 }
 
-static bool pool_register(struct weft__pool *pool, struct weft__ring *ring)
-{
-	struct io_uring_buf_reg reg = {
-		.ring_addr = (uint64_t)(uintptr_t)pool->ring,
-		.ring_entries = pool->max,
-		.bgid = pool->group,
-	};
-
-	return io_uring_register_buf_ring(&ring->uring, &reg, 0) == 0;
-}
-
 static bool pool_make(struct weft__pool *pool, struct weft__ring *ring,
 		      enum weft__pool_kind kind)
 {
 	pool->each = kinds[kind].each;
 	pool->max = kinds[kind].max;
-	pool->group = (uint16_t)kind;
-	if (!pool_map(pool) || !pool_register(pool, ring)) {
+	pool->group = (uint8_t)kind;
+	if (!pool_map(pool) ||
+	    weft__ring_add_buffers(ring, pool->ring, pool->max, pool->group) <
+		    0) {
 		pool_free(pool);
 		return false;
 	}
@@ -136,13 +127,9 @@ bool weft__pool_grow(struct weft__pool *pool, bool again)
 
 void weft__pool_give(struct weft__pool *pool, uint32_t piece)
 {
-	struct io_uring_buf *buf =
-		&pool->ring->bufs[pool->given++ & (pool->max - 1)];
-
-	buf->addr = (uint64_t)(uintptr_t)weft__pool_at(pool, piece);
-	buf->len = pool->each;
-	buf->bid = (uint16_t)piece;
-	io_uring_smp_store_release(&pool->ring->tail, (uint16_t)pool->given);
+	weft__ring_buffers_give(pool->ring, pool->max, pool->given++,
+				weft__pool_at(pool, piece), pool->each,
+				(uint16_t)piece);
 }
 
 void weft__pool_give_back(struct weft__pool *pool, uint32_t piece)

@@ -24,7 +24,6 @@
 #ifndef WEFT_IO_REQUEST_RECV_BUFFERS_H
 #define WEFT_IO_REQUEST_RECV_BUFFERS_H
 
-#include <liburing.h>
 #include <stdbool.h>
 
 #include "io/ring/ring.h"
@@ -49,12 +48,12 @@ struct weft__piece {
 
 struct weft__pool {
 	/* Immutable once open. */
-	struct io_uring_buf_ring *ring; /* NULL: not open */
+	struct weft__ring_buffer *ring; /* NULL: not open */
 	char *memory;
 	struct weft__piece *pieces;
 	uint32_t each; /* bytes a buffer holds */
 	uint32_t max; /* buffers; a power of two */
-	uint16_t group;
+	uint8_t group;
 	bool refused; /* owner only: it could not be opened */
 	/* Owner only. */
 	uint32_t made;	/* buffers made so far */
@@ -113,9 +112,7 @@ static inline void weft__pool_asked(struct weft__pool *pool)
 static inline void weft__pool_took(struct weft__pool *pool, uint32_t piece,
 				   uint32_t bytes)
 {
-	/* Acquires, through the kernel, from the thread that gave the buffer to
-	 * the ring: its last holder no longer uses it. */
-	(void)io_uring_smp_load_acquire(&pool->ring->tail);
+	weft__ring_buffers_taken(pool->ring);
 	/* relaxed: one writer at a time; others take it as an estimate. */
 	weft__store(&pool->taken, weft__load(&pool->taken, relaxed) + 1,
 		    relaxed);

@@ -111,7 +111,7 @@ unsigned weft__shard_take(struct weft__worker *worker,
 				weft__stream_complete(worker, &batch[i]));
 		else if (tag == WEFT__TAG_WAKE_FD &&
 			 !(batch[i].flags &
-			   IORING_CQE_F_MORE)) /* mutate: recheck=true */
+			   WEFT__COMPLETION_MORE)) /* mutate: recheck=true */
 			shard->wake_armed = false; /* mutate: wake */
 	}
 	return count;
@@ -208,23 +208,20 @@ int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data)
 	return weft__ring_cancel(&shard->ring, user_data);
 }
 
-struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
+/* False: the kernel takes no more entries now. */
+static bool shard_make_room(struct weft__shard *shard)
 {
-	struct io_uring_sqe *entry = weft__ring_next(&shard->ring);
-
-	if (!entry) {
+	if (!weft__ring_has_room(&shard->ring))
 		weft__ring_submit(&shard->ring);
-		entry = weft__ring_next(&shard->ring);
-	}
-	/* liburing from 2.4 on clears an entry only in its own
-	 * io_uring_get_sqe(). */
-	if (entry)
-		memset(entry, 0, sizeof(*entry));
-	return entry;
+	return weft__ring_has_room(&shard->ring);
 }
 
-bool weft__shard_submit(struct weft__shard *shard)
+bool weft__shard_submit(struct weft__shard *shard,
+			const struct weft__request *request, uint64_t user_data)
 {
+	if (!shard_make_room(shard))
+		return false;
+	weft__ring_prepare(&shard->ring, request, user_data);
 	weft__ring_publish(&shard->ring);
 	if (shard->ring.alone)
 		return true;

@@ -140,14 +140,12 @@ void weft__shard_relieve(struct weft__shard *shard);
 /* Cancels a request, from any worker; results as of weft__ring_cancel. */
 int weft__shard_cancel(struct weft__shard *shard, uint64_t user_data);
 
-/* Owner only, lock held: an entry to fill in, or NULL while the kernel takes no
- * more. */
-struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard);
-
-/* Owner only, lock held: submits that entry.  False: the kernel does not take
- * it now, and the entry was taken back, so that no helper submits it (SH3).
- * Without helpers it is submitted with the rest of the tick's. */
-bool weft__shard_submit(struct weft__shard *shard);
+/* Owner only, lock held: submits a request.  False: the kernel does not take it
+ * now, and it was taken back, so that no helper submits it (SH3).  Without
+ * helpers it is submitted with the rest of the tick's. */
+bool weft__shard_submit(struct weft__shard *shard,
+			const struct weft__request *request,
+			uint64_t user_data);
 
 /* A stream's completion after it was handled: user_data and flags hold the id
  * of the task to wake, or 0. */

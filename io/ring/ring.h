@@ -1,46 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ring - one io_uring, used by several threads.
+ * Ring - the way of requests to a kernel, and of their completions back, used
+ * by several threads.
  *
- *	owner: next, publish   lock holder: submit    lock holder: reap
- *	        [ entries ] --------> kernel --------> [ completions ]
+ *	owner: prepare, publish   lock holder: submit   lock holder: reap
+ *	        [ entries ] --------> carrier --------> [ completions ]
  *
- * liburing sets the ring up and maps it.  The rest of liburing assumes one
- * thread, and keeps the tail of the entries to itself until it submits.  Here
- * the owner publishes each entry immediately, so that another thread can submit
+ * The carrier is what carries the requests out: the kernel's io_uring
+ * (uring/).  A ring has the words and arrays of io_uring, whichever carrier
+ * fills them, so that this file asks none; uring/ encodes, enters, cancels and
+ * registers.
+ *
+ * The owner publishes each entry immediately, so that another thread can submit
  * it while the owner computes.
  *
  * Callers
  *   RING1  Only the owner writes and publishes entries.
  *   RING2  Only the holder of the shard's lock (io/request/shard.h) submits,
  *       waits and reaps; it may be any thread.
- *   RING3  Cancelling needs only the kernel's own lock: a parked owner holds
+ *   RING3  Cancelling needs only the carrier's own lock: a parked owner holds
  *       the shard's lock, and its requests must be cancelled too.
  *
- * Words shared with the kernel are accessed with liburing's accessors, which
- * also order them between our threads: the tail of the entries is stored with
- * release and loaded with acquire.
+ * Orderings: words shared with the carrier, which also order accesses between
+ * our threads.
+ *   [ring.entries]  publish release -> the carrier's acquire, and that of
+ *       whoever submits: the entry.  The carrier's release of the head -> the
+ *       owner's acquire: that the entry is free.
+ *   [ring.completions]  the carrier's release -> the reaper's acquire: the
+ *       completion, and what the request wrote.  The reaper's release -> the
+ *       carrier's acquire: that the completion was read.
  */
 #ifndef WEFT_IO_RING_RING_H
 #define WEFT_IO_RING_RING_H
 
-#include <liburing.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct weft__ring {
-	struct io_uring uring; /* immutable, except what it points at */
-	uint32_t tail;	       /* of the entries; owner only */
-	uint32_t mask;	       /* immutable */
-	uint32_t enter_flags;  /* immutable: the ring's name on entering */
-	uint32_t wait_flags;   /* immutable: the same, to wait */
-	bool alone;	       /* immutable: no other thread uses it */
+#include "io/ring/buffers.h"
+#include "io/ring/request.h"
+#include "runtime/base/atomic.h"
+
+enum weft__completion_flags {
+	WEFT__COMPLETION_BUFFER = 1 << 0,   /* it names a buffer */
+	WEFT__COMPLETION_MORE = 1 << 1,	    /* another one follows */
+	WEFT__COMPLETION_NONEMPTY = 1 << 2, /* more can be received now */
+	WEFT__COMPLETION_BUFFER_SHIFT = 16, /* the buffer's id, above it */
 };
 
 struct weft__completion {
 	uint64_t user_data;
 	int32_t result;
 	uint32_t flags;
+};
+
+/* Of the word *flags of a ring. */
+enum weft__ring_flags {
+	WEFT__RING_OVERFLOW = 1 << 1, /* completions that lack room */
+	WEFT__RING_TASKRUN = 1 << 2,  /* work for a thread that submitted */
+};
+
+struct weft__ring {
+	/* Immutable: where the words shared with the carrier are. */
+	weft__atomic(uint32_t) *head; /* of the entries; the carrier's */
+	weft__atomic(uint32_t) *published; /* their tail; the owner's */
+	weft__atomic(uint32_t) *flags;
+	weft__atomic(uint32_t) *reaped; /* head of the completions; ours */
+	weft__atomic(uint32_t) *posted; /* their tail; the carrier's */
+	const struct weft__completion *completions; /* the carrier's */
+	uint32_t tail;		   /* of the entries; owner only */
+	/* Immutable. */
+	uint32_t mask;		   /* entries - 1 */
+	uint32_t completions_mask; /* completions - 1 */
+	int fd;			   /* the ring's name in a message */
+	bool alone;		   /* no other thread uses it */
+	bool tells_ends; /* a multishot receive always reports the end */
+	void *carrier;
 };
 
 /* Opens a ring.  alone: no other thread will ever use it.  0, or -ENOMEM,
@@ -50,16 +84,88 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason);
 void weft__ring_close(struct weft__ring *ring);
 
+/* ---- Entries ------------------------------------------------------------ */
+
+/* Owner only: fills in the next entry, which is free. */
+void weft__ring_prepare(struct weft__ring *ring,
+			const struct weft__request *request,
+			uint64_t user_data);
+
+/* Owner only: is an entry free? */
+static inline bool weft__ring_has_room(const struct weft__ring *ring)
+{
+	/* pairs: [ring.entries] */
+	return ring->tail - weft__load(ring->head, acquire) <= ring->mask;
+}
+
+/* Owner only: publishes the entry that was prepared. */
+static inline void weft__ring_publish(struct weft__ring *ring)
+{
+	/* pairs: [ring.entries] */
+	weft__store(ring->published, ++ring->tail, release);
+}
+
+/* Entries published and not submitted.  From any thread. */
+static inline uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
+{
+	/* The head is read first: it never passes a tail that is read later.
+	 * pairs: [ring.entries] */
+	uint32_t head = weft__load(ring->head, acquire);
+
+	/* pairs: [ring.entries] */
+	return weft__load(ring->published, acquire) - head;
+}
+
+/* Owner only, lock held: takes back the entry published last, unless the
+ * carrier has taken it.  Returns whether it did. */
+static inline bool weft__ring_withdraw(struct weft__ring *ring)
+{
+	if (!weft__ring_unsubmitted(ring))
+		return false;
+	/* pairs: [ring.entries] */
+	weft__store(ring->published, --ring->tail, release);
+	return true;
+}
+
+/* ---- Entering ----------------------------------------------------------- */
+
 /* Submits all that is published.  0, or -EAGAIN or -EBUSY: some entries stay in
  * the ring; take completions, and try again later. */
 int weft__ring_submit(struct weft__ring *ring);
 
-/* The same, and lets the kernel post completions that it holds back. */
+/* The same, and lets the carrier post completions that it holds back. */
 int weft__ring_turn(struct weft__ring *ring);
 
 /* The same, and waits for a completion, for wait_ns at most (UINT64_MAX: for
  * ever).  Returns 0 whatever ended the wait. */
 int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
+
+/* Has the carrier work to do before it can post completions? */
+static inline bool weft__ring_held_back(const struct weft__ring *ring)
+{
+	/* relaxed: a look; entering the ring orders. */
+	return weft__load(ring->flags, relaxed) &
+	       (WEFT__RING_TASKRUN | WEFT__RING_OVERFLOW);
+}
+
+/* Does work wait for a thread that has submitted requests, until that thread
+ * enters the kernel or is interrupted?  Other completions are held back for
+ * lack of room. */
+static inline bool weft__ring_awaits_thread(const struct weft__ring *ring)
+{
+	/* relaxed: as above. */
+	return weft__load(ring->flags, relaxed) & WEFT__RING_TASKRUN;
+}
+
+/* ---- Completions -------------------------------------------------------- */
+
+/* Are there completions to take?  An estimate, except for the lock's holder. */
+static inline bool weft__ring_completed(const struct weft__ring *ring)
+{
+	/* pairs: [ring.completions]; relaxed: only reapers write it. */
+	return weft__load(ring->posted, acquire) !=
+	       weft__load(ring->reaped, relaxed);
+}
 
 /* Takes at most `max` completions, oldest first. */
 unsigned weft__ring_reap(struct weft__ring *ring,
@@ -68,7 +174,7 @@ unsigned weft__ring_reap(struct weft__ring *ring,
 
 /* Cancels one request, from any thread.  0: it will complete with an error, or
  * with success.  -EALREADY: it is being carried out and was interrupted.
- * -ENOENT: it is done, not submitted yet, or the kernel is changing its
+ * -ENOENT: it is done, not submitted yet, or the carrier is changing its
  * state. */
 int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
 
@@ -76,61 +182,23 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
  * carried out may still be in flight when this returns. */
 void weft__ring_cancel_all(struct weft__ring *ring);
 
-/* Entries published and not submitted.  From any thread. */
-static inline uint32_t weft__ring_unsubmitted(const struct weft__ring *ring)
-{
-	/* The head is read first: it never passes a tail that is read later. */
-	uint32_t head = io_uring_smp_load_acquire(ring->uring.sq.khead);
+/* ---- Registered with a ring --------------------------------------------- */
 
-	return io_uring_smp_load_acquire(ring->uring.sq.ktail) - head;
-}
+/* Names a ring of `count` buffers (a power of two), all zero, as `group`.  0,
+ * or an error: the carrier has no rings of buffers. */
+int weft__ring_add_buffers(struct weft__ring *ring,
+			   struct weft__ring_buffer *buffers, uint32_t count,
+			   uint8_t group);
 
-/* Has the kernel work to do before it can post completions? */
-static inline bool weft__ring_held_back(const struct weft__ring *ring)
-{
-	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) &
-	       (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
-}
+/* Makes the table of files, with that many empty places.  0, or an error; in
+ * particular -EOPNOTSUPP: the carrier has no table that is of use. */
+int weft__ring_add_files(struct weft__ring *ring, uint32_t places);
 
-/* Does work wait for a thread that has submitted requests, until that thread
- * enters the kernel or is interrupted?  Other completions are held back for
- * lack of room. */
-static inline bool weft__ring_awaits_thread(const struct weft__ring *ring)
-{
-	return IO_URING_READ_ONCE(*ring->uring.sq.kflags) & IORING_SQ_TASKRUN;
-}
+/* Puts a descriptor in a place, or takes one out (-1).  From any thread, unless
+ * the ring is `alone`.  False: the carrier does not do it. */
+bool weft__ring_set_file(struct weft__ring *ring, uint32_t place, int fd);
 
-/* Are there completions to take?  An estimate, except for the lock's holder. */
-static inline bool weft__ring_completed(const struct weft__ring *ring)
-{
-	return io_uring_smp_load_acquire(ring->uring.cq.ktail) !=
-	       IO_URING_READ_ONCE(*ring->uring.cq.khead);
-}
-
-/* Owner only: the entry to fill in next, or NULL while all are in use. */
-static inline struct io_uring_sqe *weft__ring_next(struct weft__ring *ring)
-{
-	uint32_t head = io_uring_smp_load_acquire(ring->uring.sq.khead);
-
-	if (ring->tail - head > ring->mask)
-		return NULL;
-	return &ring->uring.sq.sqes[ring->tail & ring->mask];
-}
-
-/* Owner only: publishes that entry, which is filled in. */
-static inline void weft__ring_publish(struct weft__ring *ring)
-{
-	io_uring_smp_store_release(ring->uring.sq.ktail, ++ring->tail);
-}
-
-/* Owner only, lock held: takes back the entry published last, unless the kernel
- * has taken it.  Returns whether it did. */
-static inline bool weft__ring_withdraw(struct weft__ring *ring)
-{
-	if (!weft__ring_unsubmitted(ring))
-		return false;
-	io_uring_smp_store_release(ring->uring.sq.ktail, --ring->tail);
-	return true;
-}
+/* Empties and drops the table. */
+void weft__ring_drop_files(struct weft__ring *ring);
 
 #endif

@@ -19,9 +19,9 @@
 #include <string.h>
 #include <weft/io.h>
 
-#include "io/os/memcheck.h"
 #include "io/request/call.h"
 #include "io/request/close.h"
+#include "io/ring/memcheck.h"
 
 void weft_stream_init(struct weft_stream *stream, int fd)
 {
@@ -36,11 +36,6 @@ int weft_stream_fd(const struct weft_stream *stream)
 }
 
 /* ---- The request --------------------------------------------------------- */
-
-static struct weft__reactor *stream_reactor(void)
-{
-	return weft__reactor(weft__worker_self()->runtime);
-}
 
 static bool stream_take_pool_of(struct weft__worker *worker,
 				struct weft__stream *stream, uint8_t kind)
@@ -79,20 +74,19 @@ static bool stream_take_pool(struct weft__worker *worker,
 	return stream_take_pool_of(worker, stream, stream->wants);
 }
 
-static struct io_uring_sqe stream_request(struct weft__stream *stream,
-					  bool multishot)
+static struct weft__request stream_request(struct weft__stream *stream,
+					   bool multishot)
 {
-	struct io_uring_sqe sqe = { 0 };
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_RECV,
+		.group = stream->pool->group,
+		.flags = WEFT__REQUEST_BUFFERS |
+			 (multishot ? WEFT__REQUEST_MULTISHOT : 0),
+		.fd = stream->fd,
+	};
 
-	if (multishot)
-		io_uring_prep_recv_multishot(&sqe, stream->fd, NULL, 0, 0);
-	else
-		io_uring_prep_recv(&sqe, stream->fd, NULL, 0, 0);
-	sqe.flags |= IOSQE_BUFFER_SELECT;
-	sqe.buf_group = stream->pool->group;
-	weft__stream_shorten(stream, stream->home, &sqe);
-	sqe.user_data = weft__stream_user_data(stream);
-	return sqe;
+	weft__stream_shorten(stream, stream->home, &request);
+	return request;
 }
 
 static void stream_set_armed(struct weft__stream *stream)
@@ -111,54 +105,55 @@ static void stream_unset_armed(struct weft__stream *stream)
 }
 
 /* Prepares one receive into a buffer of the stream's own: 0 or -ENOMEM. */
-static int stream_own(struct weft__stream *stream, struct io_uring_sqe *ret_sqe)
+static int stream_own(struct weft__stream *stream,
+		      struct weft__request *ret_request)
 {
-	struct io_uring_sqe sqe = { 0 };
-
 	if (!stream->own)
 		stream->own = malloc(WEFT__POOL_SMALL_BYTES);
 	if (!stream->own)
 		return -ENOMEM;
-	io_uring_prep_recv(&sqe, stream->fd, stream->own,
-			   WEFT__POOL_SMALL_BYTES, 0);
-	sqe.user_data = weft__stream_user_data(stream);
-	*ret_sqe = sqe;
+	*ret_request = (struct weft__request){
+		.opcode = WEFT__OPCODE_RECV,
+		.fd = stream->fd,
+		.memory = stream->own,
+		.bytes = WEFT__POOL_SMALL_BYTES,
+	};
 	return 0;
 }
 
 /* Prepares a poll that completes once, when there is input. */
 static void stream_poll(struct weft__worker *worker,
 			struct weft__stream *stream,
-			struct io_uring_sqe *ret_sqe)
+			struct weft__request *ret_request)
 {
-	struct io_uring_sqe sqe = { 0 };
-
-	io_uring_prep_poll_add(&sqe, stream->fd, POLLIN);
-	sqe.user_data = weft__stream_user_data(stream);
 	stream->home = worker;
-	*ret_sqe = sqe;
+	*ret_request = (struct weft__request){
+		.opcode = WEFT__OPCODE_POLL,
+		.fd = stream->fd,
+		.how = POLLIN,
+	};
 }
 
 /* Makes a request that completes once.  From the free entry to its publication
  * the task must not be switched. */
 static int stream_arm_once(struct weft__stream *stream)
 {
-	struct io_uring_sqe *slot = weft__op_entry();
-	struct weft__worker *worker = weft__worker_self();
-	struct io_uring_sqe sqe;
+	struct weft__worker *worker = weft__op_make_room();
+	struct weft__request request;
 	int error = 0;
 
 	if (weft__unlikely(stream->polls)) {
-		stream_poll(worker, stream, &sqe);
+		stream_poll(worker, stream, &request);
 	} else if (stream_take_pool(worker, stream)) {
-		sqe = stream_request(stream, false);
+		request = stream_request(stream, false);
 		weft__pool_ask(stream->pool);
 	} else {
-		error = stream_own(stream, &sqe);
+		error = stream_own(stream, &request);
 	}
 	if (error < 0)
 		return error;
-	*slot = sqe;
+	weft__ring_prepare(&weft__shard(worker)->ring, &request,
+			   weft__stream_user_data(stream));
 	stream_set_armed(stream);
 	weft__ring_publish(&weft__shard(worker)->ring);
 	weft__shard_relieve(weft__shard(worker));
@@ -172,19 +167,16 @@ static bool stream_arm_for_good(struct weft__worker *worker,
 				struct weft__stream *stream)
 {
 	struct weft__shard *shard = weft__shard(worker);
-	struct io_uring_sqe *slot;
-	bool submitted = false;
+	struct weft__request request = stream_request(stream, true);
+	bool submitted;
 
 	weft__shard_lock(shard);
-	slot = weft__shard_entry(shard);
-	if (slot) {
-		*slot = stream_request(stream, true);
-		weft__pool_ask(stream->pool);
-		stream_set_armed(stream);
-		submitted = weft__shard_submit(shard);
-		if (!submitted)
-			stream_unset_armed(stream);
-	}
+	weft__pool_ask(stream->pool);
+	stream_set_armed(stream);
+	submitted = weft__shard_submit(shard, &request,
+				       weft__stream_user_data(stream));
+	if (!submitted)
+		stream_unset_armed(stream);
 	/* A worker that was refused the lock tries again if this one is
 	 * late. */
 	weft__trylock_drop(&shard->lock);
@@ -195,9 +187,9 @@ static bool stream_arm_for_good(struct weft__worker *worker,
  * leave the file open, because the request holds it. */
 static int stream_own_fd(struct weft__stream *stream)
 {
-	struct weft__reactor *reactor = stream_reactor();
+	struct weft__worker *worker = weft__worker_self();
 	struct weft__fd *entry;
-	int error = weft__fd_get(&reactor->fds, stream->fd, &entry);
+	int error = weft__call_entry(worker, stream->fd, &entry);
 
 	if (error < 0)
 		return error;
@@ -211,15 +203,16 @@ static int stream_own_fd(struct weft__stream *stream)
 	weft__lock_drop(&entry->lock);
 	stream->owns = !error;
 	/* For a TCP connection every kernel reports the end. */
-	stream->singly = !reactor->tells_ends &&
+	stream->singly = !weft__shard(worker)->ring.tells_ends &&
 			 !weft__syscall_is_tcp(stream->fd);
 	return error;
 }
 
 static void stream_disown_fd(struct weft__stream *stream)
 {
-	struct weft__fd *entry =
-		weft__fd_find(&stream_reactor()->fds, stream->fd);
+	struct weft__reactor *reactor =
+		weft__reactor(weft__worker_self()->runtime);
+	struct weft__fd *entry = weft__fd_find(&reactor->fds, stream->fd);
 
 	weft__lock_take(&entry->lock);
 	entry->owned = false;
@@ -335,7 +328,7 @@ void weft_stream_skip(struct weft_stream *stream, size_t bytes)
 
 static uint64_t stream_reason(const struct weft__stream *stream)
 {
-	return weft__op_reason(IORING_OP_RECV, 0, stream->fd);
+	return weft__op_reason(WEFT__OPCODE_RECV, 0, stream->fd);
 }
 
 /* Is one of the waits over?  WAITS ends with a piece, with LEFT, and with the

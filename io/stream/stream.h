@@ -181,15 +181,15 @@ static inline uint32_t weft__stream_file(const struct weft__worker *worker,
  * ring of `worker`, where the request is going. */
 static inline void weft__stream_shorten(const struct weft__stream *stream,
 					const struct weft__worker *worker,
-					struct io_uring_sqe *sqe)
+					struct weft__request *request)
 {
 	/* relaxed: the place is held until the stream is closed. */
 	uint32_t file = weft__load(&stream->file, relaxed);
 
 	if (!file || file >> 16 != worker->index)
 		return;
-	sqe->fd = (int32_t)(file & 0xffff) - 1;
-	sqe->flags |= IOSQE_FIXED_FILE;
+	request->fd = (int32_t)(file & 0xffff) - 1;
+	request->flags |= WEFT__REQUEST_FIXED_FILE;
 }
 
 /* Suspends the reader until one of `waits` (WEFT__STREAM_WAITS, _DRAINS) is

@@ -7,8 +7,8 @@
  * The CAS (or store) is the last access to the stream (STR2); the task that it
  * finds waiting is returned, and woken after the lock was dropped.
  */
-#include "io/os/memcheck.h"
 #include "io/request/upcalls.h"
+#include "io/ring/memcheck.h"
 #include "io/stream/stream.h"
 
 enum {
@@ -60,11 +60,11 @@ static uint32_t stream_receive(struct weft__stream *stream,
 			       const struct weft__completion *completion)
 {
 	struct weft__pool *pool = stream->pool;
-	uint32_t piece = completion->flags >> IORING_CQE_BUFFER_SHIFT;
+	uint32_t piece = completion->flags >> WEFT__COMPLETION_BUFFER_SHIFT;
 	uint32_t bytes =
 		completion->result > 0 ? (uint32_t)completion->result : 0;
 
-	if (!(completion->flags & IORING_CQE_F_BUFFER))
+	if (!(completion->flags & WEFT__COMPLETION_BUFFER))
 		return 0;
 	weft__pool_took(pool, piece, bytes);
 	if (!bytes) {
@@ -73,7 +73,8 @@ static uint32_t stream_receive(struct weft__stream *stream,
 	}
 	weft__memcheck_received(weft__pool_at(pool, piece), bytes);
 	stream->came++;
-	stream_watch(stream, bytes, !(completion->flags & IORING_CQE_F_MORE));
+	stream_watch(stream, bytes,
+		     !(completion->flags & WEFT__COMPLETION_MORE));
 	return piece + 1;
 }
 
@@ -110,7 +111,7 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 static uint64_t stream_received(struct weft__stream *stream,
 				const struct weft__completion *completion)
 {
-	bool last = !(completion->flags & IORING_CQE_F_MORE);
+	bool last = !(completion->flags & WEFT__COMPLETION_MORE);
 	uint32_t newest;
 
 	/* pairs: [stream.armed] */

@@ -52,22 +52,34 @@ static void put_fail(struct weft__stream *stream, int error)
 	put_drop(&stream->out);
 }
 
+static struct weft__request put_request(const struct weft__stream *stream,
+					int flags)
+{
+	const struct weft__send_buffer *out = stream->going;
+
+	if (weft__unlikely(stream->put_polls))
+		return (struct weft__request){
+			.opcode = WEFT__OPCODE_POLL,
+			.fd = stream->fd,
+			.how = POLLOUT,
+		};
+	return (struct weft__request){
+		.opcode = WEFT__OPCODE_SEND,
+		.fd = stream->fd,
+		.memory = out->data + out->at,
+		.bytes = out->bytes - out->at,
+		.how = (uint32_t)(MSG_NOSIGNAL | MSG_WAITALL | flags),
+	};
+}
+
 static void put_begin(struct weft__stream *stream, int flags)
 {
-	struct io_uring_sqe *slot = weft__op_entry();
-	struct weft__worker *worker = weft__worker_self();
+	struct weft__worker *worker = weft__op_make_room();
 	struct weft__shard *shard = weft__shard(worker);
-	struct weft__send_buffer *out = stream->going;
+	struct weft__request request = put_request(stream, flags);
 
-	memset(slot, 0, sizeof(*slot));
-	if (weft__unlikely(stream->put_polls))
-		io_uring_prep_poll_add(slot, stream->fd, POLLOUT);
-	else
-		io_uring_prep_send(slot, stream->fd, out->data + out->at,
-				   out->bytes - out->at,
-				   MSG_NOSIGNAL | MSG_WAITALL | flags);
-	weft__stream_shorten(stream, worker, slot);
-	slot->user_data = put_user_data(stream);
+	weft__stream_shorten(stream, worker, &request);
+	weft__ring_prepare(&shard->ring, &request, put_user_data(stream));
 	stream->going_in = worker;
 	/* pairs: [stream.armed] */
 	weft__or(&stream->word, WEFT__STREAM_SENDS, release);
@@ -151,7 +163,7 @@ static int put_await(struct weft__stream *stream)
 	if (weft__unlikely(r < 0)) /* mutate: recheck */
 		return r;
 	weft__stream_suspend(stream, WEFT__STREAM_DRAINS,
-			     weft__op_reason(IORING_OP_SEND, 0, stream->fd),
+			     weft__op_reason(WEFT__OPCODE_SEND, 0, stream->fd),
 			     UINT64_MAX);
 	return 0;
 }
@@ -182,7 +194,7 @@ static void put_cancel(struct weft__stream *stream)
 
 		weft__stream_suspend(
 			stream, WEFT__STREAM_DRAINS,
-			weft__op_reason(IORING_OP_SEND, 0, stream->fd),
+			weft__op_reason(WEFT__OPCODE_SEND, 0, stream->fd),
 			r == 0 ? UINT64_MAX : WEFT__CANCEL_AGAIN_NS);
 	}
 }

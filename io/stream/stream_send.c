@@ -20,15 +20,19 @@ static void send_begin(struct weft__stream *stream,
 		       struct weft__sending *sending, const void *buf,
 		       size_t bytes)
 {
-	struct io_uring_sqe *slot = weft__op_entry();
-	struct weft__worker *worker = weft__worker_self();
+	struct weft__worker *worker = weft__op_make_room();
 	struct weft__shard *shard = weft__shard(worker);
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_SEND,
+		.fd = stream->fd,
+		.memory = buf,
+		.bytes = weft__bytes(bytes),
+		.how = MSG_NOSIGNAL | MSG_WAITALL,
+	};
 
-	memset(slot, 0, sizeof(*slot));
-	io_uring_prep_send(slot, stream->fd, buf, weft__bytes(bytes),
-			   MSG_NOSIGNAL | MSG_WAITALL);
-	weft__stream_shorten(stream, worker, slot);
-	slot->user_data = weft__sending_user_data(sending);
+	weft__stream_shorten(stream, worker, &request);
+	weft__ring_prepare(&shard->ring, &request,
+			   weft__sending_user_data(sending));
 	sending->from = worker;
 	sending->sender = weft__running_id(worker->current);
 	/* pairs: [stream.armed] */
@@ -56,7 +60,7 @@ static void send_cancel(struct weft__worker *worker,
 static int32_t send_run(struct weft__stream *stream, const void *buf,
 			size_t bytes)
 {
-	uint64_t reason = weft__op_reason(IORING_OP_SEND, 0, stream->fd);
+	uint64_t reason = weft__op_reason(WEFT__OPCODE_SEND, 0, stream->fd);
 	struct weft__sending sending;
 	struct weft__worker *worker;
 	uint64_t word;
@@ -79,13 +83,17 @@ static int32_t send_run(struct weft__stream *stream, const void *buf,
 static ssize_t send_wait(struct weft__stream *stream, const void *buf,
 			 size_t bytes, unsigned *tries)
 {
+	struct weft__fd *entry;
 	ssize_t r;
 
 	/* relaxed: for an assertion. */
 	weft__add(&stream->sends, (uint16_t)1, relaxed);
 	r = send_run(stream, buf, bytes);
 	if (r == -EAGAIN) {
-		r = weft__op_await_ready(stream->fd, POLLOUT, (*tries)++);
+		r = weft__call_entry(weft__worker_self(), stream->fd, &entry);
+		if (r == 0)
+			r = weft__op_await_ready(stream->fd, entry, POLLOUT,
+						 (*tries)++);
 		r = r < 0 ? r : 0;
 	}
 	/* relaxed: as above. */

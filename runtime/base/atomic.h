@@ -15,8 +15,7 @@
  *						relaxed load of the value found
  *	weft__cas_acquire(...)			the same, but acquire on failure
  *
- * There is no standalone fence: ThreadSanitizer does not model one.  Words
- * shared with the kernel use liburing's accessors instead.
+ * There is no standalone fence: ThreadSanitizer does not model one.
  */
 #ifndef WEFT_RUNTIME_BASE_ATOMIC_H
 #define WEFT_RUNTIME_BASE_ATOMIC_H

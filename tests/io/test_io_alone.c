@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "io/request/shard.h"
+#include "io/ring/uring/uring.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -20,8 +21,10 @@
 
 static int64_t ring_flags(void *arg)
 {
+	struct weft__worker *worker = weft__worker_self();
+
 	(void)arg;
-	return weft__shard(weft_runtime_self()->workers[0])->ring.uring.flags &
+	return weft__uring(&weft__shard(worker)->ring)->uring.flags &
 	       (IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SINGLE_ISSUER);
 }
 

@@ -3,6 +3,7 @@
  * The driver: wakes reach parked workers, helpers do the work of busy workers,
  * and an idle runtime uses no CPU time.
  */
+#include <liburing.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -110,17 +111,21 @@ static int64_t spoil_message(void *arg)
 	struct weft__worker *here = weft__worker_self();
 	struct weft__shard *mine = weft__shard(here), *theirs;
 	struct weft__worker *there = runtime->workers[!here->index];
-	struct io_uring_sqe *sqe;
+	struct weft__request message = {
+		.opcode = WEFT__OPCODE_MESSAGE,
+		.flags = WEFT__REQUEST_SILENT,
+	};
 	uint64_t count = 0;
 
 	(void)arg;
 	theirs = weft__shard(there);
 	weft__shard_lock(mine);
-	sqe = weft__shard_entry(mine);
 	/* The eventfd is not a ring, so the message fails. */
-	io_uring_prep_msg_ring(sqe, theirs->wake_fd, 0, 0, 0);
-	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-	sqe->user_data = weft__user_data(WEFT__TAG_WAKE_SENT, 0, there->index);
+	message.fd = theirs->wake_fd;
+	ck_assert(weft__ring_has_room(&mine->ring));
+	weft__ring_prepare(&mine->ring, &message,
+			   weft__user_data(WEFT__TAG_WAKE_SENT, 0,
+					   there->index));
 	weft__ring_publish(&mine->ring);
 	weft__trylock_drop(&mine->lock);
 	for (int i = 0; i < 100 && count == 0; i++) {

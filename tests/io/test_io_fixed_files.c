@@ -4,6 +4,7 @@
  * streams have one.
  */
 #include "io/request/fixed_files.h"
+#include "io/ring/uring/uring.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -29,7 +30,7 @@ static void close_it(void)
 /* Kernels before 6.14 have no table of the required kind. */
 static bool has_table(const struct weft__ring *of)
 {
-	return of->uring.features & (1u << 16);
+	return weft__uring(of)->uring.features & (1u << 16);
 }
 
 static int enter(int fd)
@@ -154,7 +155,7 @@ START_TEST(old_kernel_has_none)
 	int fds[2];
 
 	open_it();
-	ring.uring.features &= ~(1u << 16);
+	weft__uring(&ring)->uring.features &= ~(1u << 16);
 	socket_pair(fds);
 	ck_assert_int_eq(enter(fds[0]), -1);
 	ck_assert_int_eq(enter(fds[0]), -1);

@@ -112,18 +112,22 @@ IO_TEST(it_is_refused)
  * kernel cannot be made to return -EINPROGRESS. */
 static int64_t ask_for_progress(void *state)
 {
-	struct io_uring_sqe sqe = { .opcode = IORING_OP_NOP, .fd = -1 };
 	enum { INJECT_RESULT = 1 }; /* Linux 6.10 */
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_NONE,
+		.fd = -1,
+		.bytes = (uint32_t)-EINPROGRESS,
+		.how = INJECT_RESULT,
+	};
 	struct weft__worker *worker;
 	struct weft__task *task;
 	int r;
 
 	(void)state;
-	sqe.rw_flags = INJECT_RESULT;
-	sqe.len = (unsigned)-EINPROGRESS;
 	r = weft__await_enter(WEFT__AWAITS_OP, NULL, 0, &worker, &task);
 	ck_assert_int_eq(r, 0);
-	return weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe, 0);
+	return weft__op_await(WEFT__AWAITS_OP, worker, task, &request, NULL,
+			      0);
 }
 
 IO_TEST(progress_of_the_kernel_is_no_pending)

@@ -42,13 +42,12 @@ static int64_t late_call(struct late *l)
 
 static void fill_ring(struct weft__shard *shard)
 {
-	struct io_uring_sqe *sqe;
+	struct weft__request nothing = { .opcode = WEFT__OPCODE_NONE };
 
 	weft__shard_lock(shard);
-	while ((sqe = weft__ring_next(&shard->ring))) {
-		memset(sqe, 0, sizeof(*sqe));
-		io_uring_prep_nop(sqe);
-		sqe->user_data = weft__user_data(WEFT__TAG_WAKE, 0, 0);
+	while (weft__ring_has_room(&shard->ring)) {
+		weft__ring_prepare(&shard->ring, &nothing,
+				   weft__user_data(WEFT__TAG_WAKE, 0, 0));
 		weft__ring_publish(&shard->ring);
 	}
 }

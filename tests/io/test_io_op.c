@@ -3,6 +3,7 @@
  * Operations: each ends when it is done, when its deadline passes or when its
  * task is cancelled, and never before the kernel is done with its memory.
  */
+#include <liburing.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 

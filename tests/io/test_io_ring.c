@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "io/ring/ring.h"
+#include "io/ring/uring/uring.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_setup.h"
@@ -52,13 +52,11 @@ static void ring_open(struct weft__ring *ring, unsigned entries)
 
 static struct io_uring_sqe *entry(struct weft__ring *ring, uint64_t user_data)
 {
-	struct io_uring_sqe *sqe = weft__ring_next(ring);
+	struct weft__request nothing = { .opcode = WEFT__OPCODE_NONE };
 
-	ck_assert_ptr_nonnull(sqe);
-	memset(sqe, 0, sizeof(*sqe));
-	io_uring_prep_nop(sqe);
-	sqe->user_data = user_data;
-	return sqe;
+	ck_assert(weft__ring_has_room(ring));
+	weft__ring_prepare(ring, &nothing, user_data);
+	return weft__uring_next(ring);
 }
 
 static void nop(struct weft__ring *ring, uint64_t user_data)
@@ -74,7 +72,7 @@ START_TEST(ring_is_closed_on_exec)
 	struct weft__ring ring;
 
 	ring_open(&ring, 8);
-	ck_assert_int_eq(fcntl(ring.uring.ring_fd, F_GETFD), FD_CLOEXEC);
+	ck_assert_int_eq(fcntl(ring.fd, F_GETFD), FD_CLOEXEC);
 	weft__ring_close(&ring);
 }
 END_TEST
@@ -95,6 +93,13 @@ START_TEST(odd_sizes_are_brought_into_range)
 }
 END_TEST
 
+static bool is_registered(const struct weft__ring *ring)
+{
+	const struct io_uring *uring = &weft__uring(ring)->uring;
+
+	return uring->enter_ring_fd != uring->ring_fd;
+}
+
 /* The kernel registers the rings of a thread, up to 16 of them. */
 START_TEST(thread_may_have_many_rings)
 {
@@ -112,15 +117,14 @@ START_TEST(thread_may_have_many_rings)
 		ck_assert_uint_eq(weft__ring_reap(&rings[i], &completion, 1),
 				  1);
 		ck_assert_uint_eq(completion.user_data, i);
-		known += rings[i].uring.enter_ring_fd != rings[i].uring.ring_fd;
+		known += is_registered(&rings[i]);
 	}
 	ck_assert_uint_eq(known, alone ? 16 : 0);
 	for (unsigned i = 0; i < RINGS; i++)
 		weft__ring_close(&rings[i]);
 	/* A closed ring gives its registration back. */
 	ring_open(&rings[0], 8);
-	ck_assert_int_eq(
-		rings[0].uring.enter_ring_fd != rings[0].uring.ring_fd, alone);
+	ck_assert_int_eq(is_registered(&rings[0]), alone);
 	weft__ring_close(&rings[0]);
 }
 END_TEST
@@ -196,7 +200,7 @@ START_TEST(child_does_not_see_the_ring)
 	if (child == 0) {
 		/* MADV_DONTFORK: the child has no memory at that address. */
 		signal(SIGSEGV, SIG_DFL);
-		_exit((int)*ring.uring.sq.khead);
+		_exit((int)*ring.head);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert(WIFSIGNALED(status));
@@ -217,10 +221,10 @@ START_TEST(full_queue_gives_no_entry_until_submitted)
 	ring_open(&ring, 2);
 	nop(&ring, 1);
 	nop(&ring, 2);
-	ck_assert_ptr_null(weft__ring_next(&ring));
+	ck_assert(!weft__ring_has_room(&ring));
 	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 2);
 	ck_assert_int_eq(weft__ring_submit(&ring), 0);
-	ck_assert_ptr_nonnull(weft__ring_next(&ring));
+	ck_assert(weft__ring_has_room(&ring));
 	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 4), 2);
 	ck_assert_uint_eq(completions[0].user_data, 1);
 	ck_assert_uint_eq(completions[1].user_data, 2);
@@ -298,7 +302,7 @@ START_TEST(overflowing_completions_are_all_delivered)
 	}
 	ck_assert_uint_ge(expected, 8);
 	ck_assert_uint_eq(expected, ring.tail);
-	ck_assert_uint_eq(*ring.uring.cq.koverflow, 0);
+	ck_assert_uint_eq(*weft__uring(&ring)->uring.cq.koverflow, 0);
 	weft__ring_close(&ring);
 }
 END_TEST
@@ -410,7 +414,7 @@ START_TEST(wait_does_not_count_as_one_for_a_disk)
 	bool told;
 
 	ring_open(&ring, 8);
-	told = ring.uring.features & FEAT_NO_IOWAIT;
+	told = weft__uring(&ring)->uring.features & FEAT_NO_IOWAIT;
 	ck_assert_int_eq(weft__ring_wait(&ring, 1000), 0);
 	ck_assert_int_eq((entered_with & ENTER_NO_IOWAIT) != 0, told);
 	weft__ring_close(&ring);
@@ -458,10 +462,15 @@ START_TEST(cancel_hits_the_exact_request)
 	ck_assert_int_eq(pipe(fds), 0);
 	ring_open(&ring, 8);
 	for (uint64_t i = 1; i <= 2; i++) {
-		struct io_uring_sqe *sqe = entry(&ring, i);
+		struct weft__request request = {
+			.opcode = WEFT__OPCODE_READ,
+			.fd = fds[0],
+			.memory = &byte,
+			.bytes = 1,
+			.offset = -1,
+		};
 
-		io_uring_prep_read(sqe, fds[0], &byte, 1, (uint64_t)-1);
-		sqe->user_data = i;
+		weft__ring_prepare(&ring, &request, i);
 		weft__ring_publish(&ring);
 	}
 	ck_assert_int_eq(weft__ring_submit(&ring), 0);

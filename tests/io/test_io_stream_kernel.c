@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "io/ring/uring/probe.h"
+#include "io/ring/uring/uring.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_ways.h"
 
@@ -42,7 +43,7 @@ static weft__atomic(struct weft_runtime *) impatient;
 
 static void ask_at_once(const struct weft__ring *ring)
 {
-	const struct io_uring_sq *sq = &ring->uring.sq;
+	const struct io_uring_sq *sq = &weft__uring(ring)->uring.sq;
 	uint32_t tail = io_uring_smp_load_acquire(sq->ktail);
 
 	for (uint32_t i = io_uring_smp_load_acquire(sq->khead); i != tail;
@@ -64,7 +65,7 @@ static void ask_at_once_in(struct weft_runtime *runtime, unsigned fd)
 		struct weft__ring *ring =
 			&weft__shard(runtime->workers[i])->ring;
 
-		if ((unsigned)ring->uring.enter_ring_fd == fd)
+		if ((unsigned)weft__uring(ring)->uring.enter_ring_fd == fd)
 			ask_at_once(ring);
 	}
 }
@@ -199,16 +200,15 @@ static uint64_t requests_to_the_end(unsigned count, bool tcp)
  * connections. */
 STREAM_TEST(kernel_may_not_tell_of_ends)
 {
-	struct weft__reactor *reactor = weft__reactor(weft_runtime_self());
 	bool tells = weft__probe_tells_ends();
 
 	for (unsigned i = 0; i < kit_rounds(200); i++) {
 		unsigned count = 1 + i % 5;
 
-		reactor->tells_ends = false;
+		kit_set_tells_ends(false);
 		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
 		ck_assert_uint_eq(requests_to_the_end(count, false), count + 1);
-		reactor->tells_ends = tells;
+		kit_set_tells_ends(tells);
 		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
 		ck_assert_uint_eq(requests_to_the_end(count, false),
 				  tells ? 1 : count + 1);
@@ -395,7 +395,7 @@ void io_uring_queue_exit(struct io_uring *ring)
 			weft__stream(&left_streams[i])->home;
 
 		if (home && weft__shard(home) &&
-		    ring == &weft__shard(home)->ring.uring)
+		    ring == &weft__uring(&weft__shard(home)->ring)->uring)
 			EXPECT(write(left_fds[i][1], "y", 1) == 1);
 	}
 	(void)syscall(SYS_io_uring_enter, ring->ring_fd, 0, 0,

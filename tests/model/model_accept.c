@@ -41,12 +41,6 @@ void weft__shard_lock(struct weft__shard *shard)
 	model_assert(false, "the request is armed");
 }
 
-struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
-{
-	(void)shard;
-	return NULL;
-}
-
 void weft__shard_flush(struct weft__shard *shard)
 {
 	(void)shard;
@@ -57,9 +51,10 @@ void weft__shard_relieve(struct weft__shard *shard)
 	(void)shard;
 }
 
-bool weft__shard_submit(struct weft__shard *shard)
+bool weft__shard_submit(struct weft__shard *shard,
+			const struct weft__request *request, uint64_t user_data)
 {
-	(void)shard;
+	(void)shard, (void)request, (void)user_data;
 	return false;
 }
 
@@ -220,7 +215,7 @@ static void connections_arrive(int count)
 	for (int fd = FIRST; fd < FIRST + count; fd++) {
 		arrived++;
 		known[fd] = 1;
-		complete(fd, IORING_CQE_F_MORE);
+		complete(fd, WEFT__COMPLETION_MORE);
 	}
 }
 

@@ -28,7 +28,7 @@ static struct weft__listener listener;
 /* Under the kernel's lock, which stands for those of the shards too. */
 static struct model_mutex kernel;
 static enum file file;
-static const struct io_uring_sqe *pending; /* waits for data, or NULL */
+static const struct asked *pending; /* waits for data, or NULL */
 static enum file pending_on;
 static bool data_came; /* to the new file */
 static struct weft__completion completions[COMPLETIONS];
@@ -54,30 +54,30 @@ static void complete(uint64_t user_data, int32_t result)
 }
 
 /* A request on the old file came too late to be cancelled before the close. */
-static void carry_out_close(const struct io_uring_sqe *sqe)
+static void carry_out_close(const struct asked *at)
 {
 	model_assert(file == FILE_OLD || several_close, "it is closed once");
 	if (file == FILE_NONE) {
-		complete(sqe->user_data, -EBADF);
+		complete(at->user_data, -EBADF);
 		return;
 	}
 	model_assert(!pending ||
 			     (weft__op_of(&records[0])->flags & WEFT__OP_LATE),
 		     "a file is closed that is in use");
 	file = model_choose(2) ? FILE_NEW : FILE_NONE;
-	complete(sqe->user_data, 0);
+	complete(at->user_data, 0);
 }
 
-static void carry_out_read(const struct io_uring_sqe *sqe)
+static void carry_out_read(const struct asked *at)
 {
 	pending = NULL;
 	if (file == FILE_NONE) {
-		complete(sqe->user_data, -EBADF);
+		complete(at->user_data, -EBADF);
 	} else if (file == FILE_NEW && data_came) {
-		*(int32_t *)(uintptr_t)sqe->addr = NEW_DATA;
-		complete(sqe->user_data, sizeof(buffer));
+		*(int32_t *)(uintptr_t)at->request.memory = NEW_DATA;
+		complete(at->user_data, sizeof(buffer));
 	} else {
-		pending = sqe;
+		pending = at;
 		pending_on = file;
 	}
 }
@@ -94,20 +94,21 @@ static void data_comes(void)
 /* Under the lock; any thread may call it. */
 static void submit_all(struct weft__shard *shard)
 {
-	struct io_uring_sq *sq = &shard->ring.uring.sq;
+	struct weft__ring *ring = &shard->ring;
 
 	/* relaxed: under the lock. */
-	unsigned head = weft__load(sq->khead, relaxed);
+	unsigned head = weft__load(ring->head, relaxed);
 
-	for (; head != io_uring_smp_load_acquire(sq->ktail); head++) {
-		const struct io_uring_sqe *sqe = &sq->sqes[head % ENTRIES];
+	for (; head != weft__load(ring->published, acquire); head++) {
+		const struct asked *at =
+			&asked[shard - shards][head % ENTRIES];
 
-		if (sqe->opcode == IORING_OP_CLOSE)
-			carry_out_close(sqe);
+		if (at->request.opcode == WEFT__OPCODE_CLOSE)
+			carry_out_close(at);
 		else
-			carry_out_read(sqe);
+			carry_out_read(at);
 	}
-	io_uring_smp_store_release(sq->khead, head);
+	weft__store(ring->head, head, release);
 }
 
 void weft__shard_flush(struct weft__shard *shard)
@@ -317,7 +318,7 @@ static void read_end(struct weft__task *task, int32_t result, bool cancelled)
 
 static void read_once(bool cancelled)
 {
-	int32_t result = operate(WEFT__OP_ON_FD);
+	int32_t result = operate(&fds[FD], 0);
 
 	read_end(task_self(), result, cancelled);
 }
@@ -358,7 +359,7 @@ MODEL(cancel_meets_read, setup_refused, check_open,
 
 static int64_t await_read(bool cancelled)
 {
-	int32_t result = operate_await(WEFT__OP_ON_FD);
+	int32_t result = operate_await(&fds[FD], 0);
 
 	if (result == WEFT_PENDING)
 		return result;

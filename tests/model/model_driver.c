@@ -34,6 +34,7 @@
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/os/sigpipe.h"
+#include "io/ring/uring/probe.h"
 #include "tests/model/outside.h"
 
 #define write(fd, p, size) kernel_write(fd, p, size)
@@ -41,6 +42,9 @@
 #define weft__heavy_barrier() (kernel_membarrier() == 0)
 #define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
 #include "io/driver.c"
+#include "io/ring/ring.c"
+#include "io/ring/uring/encode.c"
+#include "io/ring/uring/register.c"
 #include "io/ring/uring/uring.c"
 #include "io/request/fixed_files.c"
 #include "io/request/send_buffer.c"
@@ -54,6 +58,7 @@ enum { SLEEPER = 0, WAKER = 1, HELPER = 2 };
 
 static struct weft__reactor reactor;
 static struct weft__shard shards[WORKERS_MAX];
+static struct weft__uring urings[WORKERS_MAX];
 /* The reason to wake, as a count: how often the sleeper was informed.  relaxed:
  * the word orders it. */
 static weft__atomic(uint32_t) told;
@@ -85,22 +90,23 @@ uint64_t weft__stream_complete(struct weft__worker *worker,
 
 static void setup_shard(unsigned i)
 {
-	struct io_uring *uring = &shards[i].ring.uring;
+	struct io_uring *uring = &urings[i].uring;
 	struct kernel_ring *ring = &kernel_rings[i];
 
-	shards[i].ring.wait_flags = IORING_ENTER_GETEVENTS |
-				    IORING_ENTER_EXT_ARG;
-	ring->sq_mask = shards[i].ring.mask = ENTRIES - 1;
+	urings[i].wait_flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+	ring->sq_mask = ENTRIES - 1;
 	ring->cq_mask = COMPLETIONS - 1;
 	uring->ring_fd = uring->enter_ring_fd = (int)i;
 	uring->sq.khead = &ring->sq_head;
 	uring->sq.ktail = &ring->sq_tail;
 	uring->sq.kflags = &ring->sq_flags;
 	uring->sq.sqes = ring->sqes;
+	uring->sq.kring_mask = &ring->sq_mask;
 	uring->cq.khead = &ring->cq_head;
 	uring->cq.ktail = &ring->cq_tail;
 	uring->cq.kring_mask = &ring->cq_mask;
 	uring->cq.cqes = (void *)ring->cqes;
+	ring_share(&shards[i].ring, &urings[i]);
 	shards[i].wake_fd = EVENTFDS + (int)i;
 	shards[i].schedstat.seen = true;
 	/* As after its first sleep. */
@@ -118,6 +124,7 @@ static void setup(void *arg)
 	workers_setup(3);
 	memset(&reactor, 0, sizeof(reactor));
 	memset(shards, 0, sizeof(shards));
+	memset(urings, 0, sizeof(urings));
 	memset(kernel_rings, 0, sizeof(kernel_rings));
 	memset(&kernel_lock, 0, sizeof(kernel_lock));
 	memset(works_n, 0, sizeof(works_n));
@@ -232,7 +239,7 @@ static void tell(uint32_t times)
 
 static void next_tick(void)
 {
-	uring_poll(weft__worker_self(), time_ns);
+	rings_poll(weft__worker_self(), time_ns);
 }
 
 /* As a worker with nothing to do. */
@@ -247,19 +254,22 @@ static void sleep_for_ever(void)
 static void ask_for(enum weft__tag tag, uint8_t opcode)
 {
 	struct weft__ring *ring = &weft__shard(weft__worker_self())->ring;
-	struct io_uring_sqe *sqe = weft__ring_next(ring);
+	struct weft__request request = { .opcode = opcode };
 
-	model_assert(sqe != NULL, "there is a free entry");
-	*sqe = (struct io_uring_sqe){
-		.opcode = opcode,
-		.user_data = weft__user_data(tag, 0, 0),
-	};
+	model_assert(weft__ring_has_room(ring), "there is a free entry");
+	weft__ring_prepare(ring, &request, weft__user_data(tag, 0, 0));
 	weft__ring_publish(ring);
 }
 
 static void ask(uint8_t opcode)
 {
 	ask_for(WEFT__TAG_OP, opcode);
+}
+
+static void ask_2(void)
+{
+	ask(WEFT__OPCODE_NONE);
+	ask(WEFT__OPCODE_NONE);
 }
 
 static void flush(void)
@@ -281,7 +291,7 @@ static void end_read(void)
 
 static unsigned help_with(unsigned late)
 {
-	return uring_help(weft__worker_self(), &pool[late], time_ns);
+	return rings_help(weft__worker_self(), &pool[late], time_ns);
 }
 
 /* Helps again and again, until the sleeper has heard. */
@@ -335,8 +345,8 @@ MODEL(failure_is_met_by_helper_and_sleep, setup_failing, check,
 /* ---- A helper comes late, as the worker goes to sleep ------------------- */
 
 THREAD(help_sleeper, (void)help_with(SLEEPER);)
-THREAD(ask_and_sleep, ask(IORING_OP_NOP); sleep_until_told(1);)
-THREAD(ask_and_sleep_2, ask(IORING_OP_NOP); sleep_until_told(2);)
+THREAD(ask_and_sleep, ask(WEFT__OPCODE_NONE); sleep_until_told(1);)
+THREAD(ask_and_sleep_2, ask(WEFT__OPCODE_NONE); sleep_until_told(2);)
 
 MODEL(message_meets_helper, setup, check, OPTIONS(.preemptions = 2), sleep_1,
       tell_1, help_sleeper)
@@ -356,7 +366,7 @@ MODEL(refusals_meet_helper, setup_refusing, check,
  * again. */
 THREAD(tell_2_in_turn, tell(1); while (weft__load(&heard, relaxed) < 1)
        weft__spin_hint(); tell(2);)
-THREAD(sleep_twice, ask(IORING_OP_NOP); sleep_until_told(1);
+THREAD(sleep_twice, ask(WEFT__OPCODE_NONE); sleep_until_told(1);
        sleep_until_told(2);)
 
 MODEL(poll_ends, setup_narrow, check, OPTIONS(.weak = 1), sleep_twice, nothing,
@@ -371,7 +381,7 @@ MODEL(message_is_kept_aside, setup_narrow, check, OPTIONS(), ask_and_sleep_2,
 
 /* A read that ends.  The thread that submitted it has to post its completion:
  * the owner, or a helper that itself sleeps by then. */
-THREAD(read_and_sleep, ask(IORING_OP_READ); sleep_for_ever();)
+THREAD(read_and_sleep, ask(WEFT__OPCODE_READ); sleep_for_ever();)
 THREAD(help_and_sleep, (void)help_with(SLEEPER); sleep_for_ever();)
 THREAD(end_and_wait, end_read(); wait_for_ends(1);)
 
@@ -388,13 +398,12 @@ static void compute_until(unsigned n)
 	weft__store(&heard, 1, relaxed);
 }
 
-THREAD(read_and_compute, ask(IORING_OP_READ); flush(); compute_until(1);)
-THREAD(ask_and_compute, ask(IORING_OP_NOP); flush(); compute_until(1);)
-THREAD(ask_2_and_compute, ask(IORING_OP_NOP); ask(IORING_OP_NOP); flush();
-       compute_until(2);)
+THREAD(read_and_compute, ask(WEFT__OPCODE_READ); flush(); compute_until(1);)
+THREAD(ask_and_compute, ask(WEFT__OPCODE_NONE); flush(); compute_until(1);)
+THREAD(ask_2_and_compute, ask_2(); flush(); compute_until(2);)
 THREAD(help_computer, help_on(SLEEPER);)
-THREAD(ask_2_and_flush, ask(IORING_OP_NOP); ask(IORING_OP_NOP); flush();)
-THREAD(ask_2_and_tick, ask(IORING_OP_NOP); ask(IORING_OP_NOP); next_tick();)
+THREAD(ask_2_and_flush, ask_2(); flush();)
+THREAD(ask_2_and_tick, ask_2(); next_tick();)
 THREAD(end_only, end_read();)
 
 MODEL(read_is_taken_by_helper, setup, check, OPTIONS(.preemptions = 2),
@@ -424,9 +433,9 @@ static void compute_until_woken(void)
 	weft__store(&heard, 1, relaxed);
 }
 
-THREAD(ask_told_and_tick, ask_for(WEFT__TAG_STREAM, IORING_OP_NOP);
+THREAD(ask_told_and_tick, ask_for(WEFT__TAG_STREAM, WEFT__OPCODE_NONE);
        next_tick(); model_assert(!is_parked(&tasks[1]), "it was woken");)
-THREAD(ask_told_and_compute, ask_for(WEFT__TAG_STREAM, IORING_OP_NOP);
+THREAD(ask_told_and_compute, ask_for(WEFT__TAG_STREAM, WEFT__OPCODE_NONE);
        compute_until_woken();)
 
 MODEL(stream_is_told_at_the_next_tick, setup_told, check, OPTIONS(),

@@ -100,30 +100,32 @@ static void read_end(int32_t result)
 	model_free(&buffer, sizeof(buffer));
 }
 
-static void read_once(unsigned flags)
+static void read_once(struct weft__fd *entry, unsigned flags)
 {
-	read_end(operate(flags));
+	read_end(operate(entry, flags));
 }
 
 static void read_twice(void *arg)
 {
 	(void)arg;
-	model_assert(operate(0) == 4 && buffer == 5, "the first one ends");
+	model_assert(operate(NULL, 0) == 4 && buffer == 5,
+		     "the first one ends");
 	buffer = 0;
-	model_assert(operate(0) == 4 && buffer == 5, "the second one ends");
+	model_assert(operate(NULL, 0) == 4 && buffer == 5,
+		     "the second one ends");
 }
 
 /* The kernel's work on a request, and the reaper's work on its completion. */
 static struct weft__completion carry_out(unsigned i)
 {
-	const struct io_uring_sqe *sqe = &sqes[submitted_to - shards][i];
-	struct weft__completion completion = { .user_data = sqe->user_data,
+	const struct asked *at = &asked[submitted_to - shards][i];
+	struct weft__completion completion = { .user_data = at->user_data,
 					       .result = 4 };
 
 	if (weft__load(&cancelled, relaxed))
 		completion.result = -ECANCELED;
 	else
-		*(int32_t *)(uintptr_t)sqe->addr = 5;
+		*(int32_t *)(uintptr_t)at->request.memory = 5;
 	return completion;
 }
 
@@ -160,9 +162,9 @@ static void check_repeats(void *arg)
 	model_assert(reactor.stale == 2, "stale completions are counted");
 }
 
-THREAD(read_plain, read_once(0);)
-THREAD(read_on_fd, read_once(WEFT__OP_ON_FD);)
-THREAD(read_shielded, read_once(WEFT__OP_SHIELDED);)
+THREAD(read_plain, read_once(NULL, 0);)
+THREAD(read_on_fd, read_once(&fds[FD], 0);)
+THREAD(read_shielded, read_once(NULL, WEFT__OP_SHIELDED);)
 THREAD(wake_0, wake(0);)
 THREAD(cancel_0, (void)weft_cancel(handle_of(0));)
 
@@ -184,9 +186,9 @@ MODEL(operation_on_descriptor, setup, requests_check, OPTIONS(),
 
 static unsigned awaited;
 
-static int64_t await_read(unsigned flags)
+static int64_t await_read(struct weft__fd *entry, unsigned flags)
 {
-	int32_t result = operate_await(flags);
+	int32_t result = operate_await(entry, flags);
 
 	if (result != WEFT_PENDING)
 		read_end(result);
@@ -195,30 +197,30 @@ static int64_t await_read(unsigned flags)
 
 static int64_t await_plain(void)
 {
-	return await_read(0);
+	return await_read(NULL, 0);
 }
 
 static int64_t await_on_fd(void)
 {
-	return await_read(WEFT__OP_ON_FD);
+	return await_read(&fds[FD], 0);
 }
 
 static int64_t await_shielded(void)
 {
-	return await_read(WEFT__OP_SHIELDED);
+	return await_read(NULL, WEFT__OP_SHIELDED);
 }
 
 /* One read, and then another. */
 static int64_t await_twice(void)
 {
-	int32_t result = operate_await(0);
+	int32_t result = operate_await(NULL, 0);
 
 	if (result == WEFT_PENDING)
 		return result;
 	model_assert(result == 4 && buffer == 5, "each of them ends");
 	buffer = 0;
 	awaited++;
-	return awaited < 2 ? operate_await(0) : 0;
+	return awaited < 2 ? operate_await(NULL, 0) : 0;
 }
 
 static void setup_await_twice(void *arg)

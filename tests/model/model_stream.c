@@ -290,7 +290,7 @@ static bool use_again(void)
 
 	collect();
 	for (uint16_t last = (uint16_t)buffers->given; *at != last;) {
-		uint16_t bid = buffers->ring->bufs[(*at)++].bid;
+		uint16_t bid = buffers->ring[(*at)++].id;
 
 		model_data_write((char *)weft__pool_at(buffers, bid));
 		if (bid)

@@ -117,7 +117,7 @@ uint64_t weft__cpu_idle_ns(int fd)
 	return 0;
 }
 
-bool weft__probe_has_nosignal(void)
+bool weft__sigpipe_is_avoidable(void)
 {
 	return true;
 }
@@ -193,6 +193,19 @@ int io_uring_register_probe(struct io_uring *ring,
 }
 
 int io_uring_ring_dontfork(struct io_uring *ring)
+{
+	(void)ring;
+	return 0;
+}
+
+int io_uring_register_buf_ring(struct io_uring *ring,
+			       struct io_uring_buf_reg *reg, unsigned flags)
+{
+	(void)ring, (void)reg, (void)flags;
+	return -EINVAL;
+}
+
+int io_uring_register_ring_fd(struct io_uring *ring)
 {
 	(void)ring;
 	return 0;

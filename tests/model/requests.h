@@ -2,8 +2,8 @@
 /*
  * Requests - the rings of two workers, for the models of operations.  Thread 0
  * is a task, or polls a future, that reads from descriptor FD; its request goes
- * through ring 0.  Ring 1 is that of thread 2.  Each model has its own code to
- * submit and to complete requests.
+ * through ring 0.  Ring 1 is that of thread 2.  The rings carry plain requests;
+ * each model has its own code to submit and to complete them.
  */
 #ifndef WEFT_TESTS_MODEL_REQUESTS_H
 #define WEFT_TESTS_MODEL_REQUESTS_H
@@ -11,17 +11,7 @@
 #define TASKS_TIME
 #include "tests/model/tasks.h"
 
-#include <liburing.h>
-
-#undef io_uring_smp_load_acquire
-#undef io_uring_smp_store_release
-#undef IO_URING_READ_ONCE
-#define io_uring_smp_load_acquire(p) weft__load(p, acquire)
-#define io_uring_smp_store_release(p, v) weft__store(p, v, release)
-#define IO_URING_READ_ONCE(v) weft__load(&(v), relaxed)
-
-#include "io/request/op.h"
-#include "io/request/reactor.h"
+#include "io/request/call.h"
 #include "tests/model/futures.h"
 
 enum { ENTRIES = 4, FD = 3 };
@@ -29,7 +19,11 @@ enum { ENTRIES = 4, FD = 3 };
 static struct weft__reactor reactor;
 static struct weft__shard shards[2];
 static unsigned heads[2], tails[2];
-static struct io_uring_sqe sqes[2][ENTRIES];
+/* The entries of the rings. */
+static struct asked {
+	struct weft__request request;
+	uint64_t user_data;
+} asked[2][ENTRIES];
 static struct weft__fd fds[FD + 1];
 static struct weft__fd *fd_chunks[1] = { fds };
 static int32_t buffer;
@@ -42,7 +36,7 @@ static void requests_setup(void)
 	memset(shards, 0, sizeof(shards));
 	memset(heads, 0, sizeof(heads));
 	memset(tails, 0, sizeof(tails));
-	memset(sqes, 0, sizeof(sqes));
+	memset(asked, 0, sizeof(asked));
 	memset(fds, 0, sizeof(fds));
 	buffer = 0;
 	reactor.runtime = &runtime;
@@ -51,9 +45,8 @@ static void requests_setup(void)
 	for (unsigned i = 0; i < 2; i++) {
 		pool[2 * i].shard = &shards[i];
 		shards[i].ring.mask = ENTRIES - 1;
-		shards[i].ring.uring.sq.khead = &heads[i];
-		shards[i].ring.uring.sq.ktail = &tails[i];
-		shards[i].ring.uring.sq.sqes = sqes[i];
+		shards[i].ring.head = &heads[i];
+		shards[i].ring.published = &tails[i];
 	}
 	/* As after its first wait. */
 	weft__scope_link(&records[0]);
@@ -73,31 +66,45 @@ static void requests_check(void *arg)
 		     "nobody is known to wait");
 }
 
-static struct io_uring_sqe read_request(void)
+static struct weft__request read_request(void)
 {
-	return (struct io_uring_sqe){ .opcode = IORING_OP_READ,
-				      .fd = FD,
-				      .addr = (uintptr_t)&buffer };
+	return (struct weft__request){ .opcode = WEFT__OPCODE_READ,
+				       .fd = FD,
+				       .memory = &buffer };
 }
 
-static int32_t operate(unsigned flags)
+/* entry: the descriptor's, or NULL if no close is to end it. */
+static int32_t operate(struct weft__fd *entry, unsigned flags)
 {
-	struct io_uring_sqe sqe = read_request();
+	struct weft__request request = read_request();
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
 
-	return weft__op_run(&sqe, flags | WEFT__OP_AT_ONCE);
+	if (r < 0 && !(flags & WEFT__OP_SHIELDED))
+		return r;
+	return weft__op_run(&request, entry, flags | WEFT__OP_AT_ONCE);
 }
 
 /* The same for a future. */
-static int32_t operate_await(unsigned flags)
+static int32_t operate_await(struct weft__fd *entry, unsigned flags)
 {
-	struct io_uring_sqe sqe = read_request();
+	struct weft__request request = read_request();
 	struct weft__worker *worker;
 	struct weft__task *task;
 	int r = weft__await_enter(WEFT__AWAITS_OP, NULL, 0, &worker, &task);
 
 	return r < 0 ? r :
-		       weft__op_await(WEFT__AWAITS_OP, worker, task, &sqe,
-				      flags | WEFT__OP_AT_ONCE);
+		       weft__op_await(WEFT__AWAITS_OP, worker, task, &request,
+				      entry, flags | WEFT__OP_AT_ONCE);
+}
+
+void weft__ring_prepare(struct weft__ring *ring,
+			const struct weft__request *request, uint64_t user_data)
+{
+	unsigned i = ring == &shards[1].ring;
+
+	asked[i][ring->tail % ENTRIES] =
+		(struct asked){ *request, user_data };
 }
 
 /*

@@ -23,19 +23,12 @@
 #include "tests/model/workers.h"
 
 #include <errno.h>
-#include <liburing.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <sys/syscall.h>
 
-#undef io_uring_smp_load_acquire
-#undef io_uring_smp_store_release
-#undef IO_URING_READ_ONCE
-#define io_uring_smp_load_acquire(p) weft__load(p, acquire)
-#define io_uring_smp_store_release(p, v) weft__store(p, v, release)
-#define IO_URING_READ_ONCE(v) weft__load(&(v), relaxed)
-
 #include "io/request/shard.h"
+#include "io/ring/uring/uring.h"
 
 enum {
 	ENTRIES = 2,

@@ -61,13 +61,13 @@ static char own[1];
 static struct weft__send_buffer outs[OUTS];
 static bool out_is_used[OUTS];
 static struct weft__piece pieces[WEFT__POOLS][BUFFERS];
-static struct io_uring_buf entries[WEFT__POOLS][BUFFERS];
+static struct weft__ring_buffer entries[WEFT__POOLS][BUFFERS];
 
 /* The kernel's, under the shard's lock. */
 enum { RECEIVES, SENDS, PUTS, REQUESTS };
 
 static struct request {
-	struct io_uring_sqe sqe;
+	struct asked asked;
 	bool live;
 	/* Any thread sets it.  relaxed: the kernel's orders are not
 	 * modelled. */
@@ -124,40 +124,40 @@ static bool kernel_picks(unsigned group, struct weft__completion *completion,
 			 char **ret_at)
 {
 	struct weft__pool *buffers = pool_of(group);
-	const struct io_uring_buf *buf;
+	const struct weft__ring_buffer *buf;
 
-	if (taken[group] == io_uring_smp_load_acquire(&buffers->ring->tail))
+	if (taken[group] == weft__load(&buffers->ring->tail, acquire))
 		return false;
-	buf = &buffers->ring->bufs[taken[group]++ & (buffers->max - 1)];
-	completion->flags = IORING_CQE_F_BUFFER |
-			    (uint32_t)buf->bid << IORING_CQE_BUFFER_SHIFT;
-	*ret_at = (void *)(uintptr_t)buf->addr;
+	buf = &buffers->ring[taken[group]++ & (buffers->max - 1)];
+	completion->flags = WEFT__COMPLETION_BUFFER |
+			    (uint32_t)buf->id << WEFT__COMPLETION_BUFFER_SHIFT;
+	*ret_at = (void *)(uintptr_t)buf->address;
 	return true;
 }
 
-static void kernel_receives(const struct io_uring_sqe *sqe,
+static void kernel_receives(const struct weft__request *request,
 			    struct weft__completion *completion)
 {
-	bool selects = sqe->flags & IOSQE_BUFFER_SELECT;
-	char *at = (void *)(uintptr_t)sqe->addr;
+	bool selects = request->flags & WEFT__REQUEST_BUFFERS;
+	char *at = (void *)(uintptr_t)request->memory;
 
-	if (selects && !kernel_picks(sqe->buf_group, completion, &at)) {
+	if (selects && !kernel_picks(request->group, completion, &at)) {
 		completion->result = -ENOBUFS;
 		return;
 	}
 	*at = (char)++sent;
 	completion->result = (int32_t)piece_bytes;
-	if ((sqe->ioprio & IORING_RECV_MULTISHOT) && !happens(&deaths))
-		completion->flags |= IORING_CQE_F_MORE;
+	if ((request->flags & WEFT__REQUEST_MULTISHOT) && !happens(&deaths))
+		completion->flags |= WEFT__COMPLETION_MORE;
 }
 
-static void kernel_ends(const struct io_uring_sqe *sqe,
+static void kernel_ends(const struct weft__request *request,
 			struct weft__completion *completion)
 {
 	char *at;
 
-	if (end_has_buffer && (sqe->flags & IOSQE_BUFFER_SELECT))
-		(void)kernel_picks(sqe->buf_group, completion, &at);
+	if (end_has_buffer && (request->flags & WEFT__REQUEST_BUFFERS))
+		(void)kernel_picks(request->group, completion, &at);
 	completion->result = end;
 }
 
@@ -185,11 +185,11 @@ static int32_t kernel_sends(const void *bytes, uint32_t n)
 }
 
 /* The kernel may have sent a part before. */
-static int32_t kernel_gives_up(unsigned i, const struct io_uring_sqe *sqe)
+static int32_t kernel_gives_up(unsigned i, const struct weft__request *request)
 {
-	if (i == PUTS && sqe->opcode == IORING_OP_SEND && sqe->len > 1 &&
-	    happens(&shorts))
-		return peer_takes((void *)(uintptr_t)sqe->addr, 1);
+	if (i == PUTS && request->opcode == WEFT__OPCODE_SEND &&
+	    request->bytes > 1 && happens(&shorts))
+		return peer_takes(request->memory, 1);
 	return -ECANCELED;
 }
 
@@ -212,26 +212,28 @@ static bool kernel_is_able(unsigned ring, unsigned i)
 static void kernel_carries_out(unsigned ring, unsigned i,
 			       struct weft__completion *completion)
 {
-	struct request *request = &in_kernel[ring][i];
-	const struct io_uring_sqe *sqe = &request->sqe;
+	struct request *at = &in_kernel[ring][i];
+	const struct weft__request *request = &at->asked.request;
 
-	*completion = (struct weft__completion){ .user_data = sqe->user_data };
-	if (weft__load(&request->cancelled, relaxed))
-		completion->result = kernel_gives_up(i, sqe);
-	else if (sqe->opcode == IORING_OP_POLL_ADD)
+	*completion = (struct weft__completion){
+		.user_data = at->asked.user_data
+	};
+	if (weft__load(&at->cancelled, relaxed))
+		completion->result = kernel_gives_up(i, request);
+	else if (request->opcode == WEFT__OPCODE_POLL)
 		completion->result = i == RECEIVES ? POLLIN : POLLOUT;
 	else if (fault)
 		completion->result = fault;
 	else if (i != RECEIVES)
 		completion->result =
-			kernel_sends((void *)(uintptr_t)sqe->addr, sqe->len);
+			kernel_sends(request->memory, request->bytes);
 	else if (sent < to_send)
-		kernel_receives(sqe, completion);
+		kernel_receives(request, completion);
 	else
-		kernel_ends(sqe, completion);
+		kernel_ends(request, completion);
 	if (fault)
 		fault = 0;
-	request->live = completion->flags & IORING_CQE_F_MORE;
+	at->live = completion->flags & WEFT__COMPLETION_MORE;
 }
 
 /* Carries out one of the requests that are able to.  False: none is now. */
@@ -255,14 +257,15 @@ static unsigned request_of(uint64_t user_data)
 	return user_data & WEFT__PUTTING ? PUTS : RECEIVES;
 }
 
-static void kernel_takes(unsigned ring, const struct io_uring_sqe *sqe)
+static void kernel_takes(unsigned ring, const struct asked *taken_now)
 {
-	struct request *request = &in_kernel[ring][request_of(sqe->user_data)];
+	struct request *at =
+		&in_kernel[ring][request_of(taken_now->user_data)];
 
-	model_assert(!request->live, "a stream has one request of a kind");
-	request->sqe = *sqe;
-	request->live = true;
-	weft__store(&request->cancelled, 0, relaxed);
+	model_assert(!at->live, "a stream has one request of a kind");
+	at->asked = *taken_now;
+	at->live = true;
+	weft__store(&at->cancelled, 0, relaxed);
 	model_post(&due[ring]);
 }
 
@@ -273,13 +276,14 @@ static unsigned ring_of(const struct weft__shard *shard)
 
 static void kernel_submits(struct weft__shard *shard)
 {
-	struct io_uring_sq *sq = &shard->ring.uring.sq;
+	struct weft__ring *ring = &shard->ring;
 	/* relaxed: under the lock. */
-	unsigned head = weft__load(sq->khead, relaxed);
+	unsigned head = weft__load(ring->head, relaxed);
 
-	for (; head != io_uring_smp_load_acquire(sq->ktail); head++)
-		kernel_takes(ring_of(shard), &sq->sqes[head % ENTRIES]);
-	io_uring_smp_store_release(sq->khead, head);
+	for (; head != weft__load(ring->published, acquire); head++)
+		kernel_takes(ring_of(shard),
+			     &asked[ring_of(shard)][head % ENTRIES]);
+	weft__store(ring->head, head, release);
 }
 
 /* It may answer that there is nothing to cancel, whatever happens. */
@@ -299,10 +303,11 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 	return kernel_cancels(ring_of(served), user_data);
 }
 
-int io_uring_register_buf_ring(struct io_uring *uring,
-			       struct io_uring_buf_reg *reg, unsigned flags)
+int weft__ring_add_buffers(struct weft__ring *ring,
+			   struct weft__ring_buffer *buffers, uint32_t count,
+			   uint8_t group)
 {
-	(void)uring, (void)reg, (void)flags;
+	(void)ring, (void)buffers, (void)count, (void)group;
 	return -EINVAL;
 }
 
@@ -329,13 +334,11 @@ void weft__shard_relieve(struct weft__shard *shard)
 	weft__shard_flush(shard);
 }
 
-struct io_uring_sqe *weft__shard_entry(struct weft__shard *shard)
+bool weft__shard_submit(struct weft__shard *shard,
+			const struct weft__request *request, uint64_t user_data)
 {
-	return weft__ring_next(&shard->ring);
-}
-
-bool weft__shard_submit(struct weft__shard *shard)
-{
+	model_assert(weft__ring_has_room(&shard->ring), "an entry is free");
+	weft__ring_prepare(&shard->ring, request, user_data);
 	weft__ring_publish(&shard->ring);
 	if (!happens(&refusals))
 		kernel_submits(shard);
@@ -366,12 +369,13 @@ static bool driver_disarm(struct weft_runtime *of, struct weft__alarm *alarm)
  */
 
 /* For a task that writes; the socket is ready when the task runs again. */
-int32_t weft__op_await_ready(int fd, unsigned events, unsigned tries)
+int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
+			     unsigned tries)
 {
 	struct weft__worker *worker;
 	int r;
 
-	(void)fd, (void)tries;
+	(void)fd, (void)entry, (void)tries;
 	suspend_shortly();
 	worker = weft__worker_self();
 	r = weft__interrupted(worker, worker->current);

@@ -19,12 +19,12 @@ static void pool_setup(struct weft__shard *shard, unsigned kind, unsigned made)
 {
 	struct weft__pool *buffers = &shard->pools[kind];
 
-	buffers->ring = (void *)entries[kind];
+	buffers->ring = entries[kind];
 	buffers->memory = memory[kind];
 	buffers->pieces = pieces[kind];
 	buffers->each = BUFFER_BYTES;
 	buffers->max = BUFFERS;
-	buffers->group = (uint16_t)kind;
+	buffers->group = (uint8_t)kind;
 	while (buffers->made < made)
 		weft__pool_give(buffers, buffers->made++);
 }
@@ -57,9 +57,9 @@ static void setup_stream(unsigned buffers)
 	pool[READER_TOO].shard = &shards[0];
 	pool[1].shard = &reapers;
 	for (unsigned i = 0; i < 2; i++) {
-		shards[i].ring.uring.sq.kflags = &no_completions[0];
-		shards[i].ring.uring.cq.khead = &no_completions[1];
-		shards[i].ring.uring.cq.ktail = &no_completions[2];
+		shards[i].ring.flags = &no_completions[0];
+		shards[i].ring.reaped = &no_completions[1];
+		shards[i].ring.posted = &no_completions[2];
 	}
 	for (unsigned i = 0; i < MODEL_THREADS; i++)
 		pool[i].ops_left = WEFT__OPS_BUDGET;
@@ -86,7 +86,9 @@ static void arm(struct weft__worker *home)
 	s->pool = pool_of(WEFT__POOL_SMALL);
 	s->said = WEFT__STREAM_SAID_NOTHING;
 	s->word = WEFT__STREAM_ARMED;
-	in_kernel[ring_of(served)][RECEIVES].sqe = stream_request(s, true);
+	in_kernel[ring_of(served)][RECEIVES].asked = (struct asked){
+		stream_request(s, true), weft__stream_user_data(s)
+	};
 	in_kernel[ring_of(served)][RECEIVES].live = true;
 	due[ring_of(served)].count = 1;
 }
@@ -98,7 +100,7 @@ static unsigned places(unsigned kind, uint32_t piece)
 	unsigned count = 0;
 
 	for (uint16_t i = taken[kind]; i != (uint16_t)buffers->given; i++)
-		count += buffers->ring->bufs[i & (BUFFERS - 1)].bid == piece;
+		count += buffers->ring[i & (BUFFERS - 1)].id == piece;
 	for (uint32_t i = buffers->returned; i; i = buffers->pieces[i - 1].next)
 		count += i - 1 == piece;
 	return count;

@@ -11,6 +11,7 @@
 #ifndef WEFT_TESTS_SUPPORT_IO_PLACE_H
 #define WEFT_TESTS_SUPPORT_IO_PLACE_H
 
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>

@@ -304,13 +304,21 @@ static inline void expect_no_buffer_missing(void)
 				0);
 }
 
+static inline void kit_set_tells_ends(bool tells)
+{
+	struct weft_runtime *runtime = weft_runtime_self();
+
+	for (unsigned i = 0; i < runtime->workers_count; i++)
+		weft__shard(runtime->workers[i])->ring.tells_ends = tells;
+}
+
 static inline int64_t kit_main(void *arg)
 {
 	weft_fn fn = *(weft_fn *)arg;
 	int64_t r;
 
 	if (weft_runtime_self()->workers_count == 2)
-		weft__reactor(weft_runtime_self())->tells_ends = false;
+		kit_set_tells_ends(false);
 	r = fn(NULL);
 	expect_no_buffer_missing();
 	return r;

@@ -73,6 +73,17 @@ def test_rooms():
     expect_include("net/addr.c", "net/addr_in_no_room.h", True)
 
 
+def test_only_the_carrier_knows_io_uring():
+    """liburing is included in io/ring/uring/ and in tests alone"""
+    for name, found in (("io/request/op.c", True), ("io/ring/ring.h", True),
+                        ("net/socket.c", True),
+                        ("io/ring/uring/uring.c", False),
+                        ("tests/io/test_io_op.c", False)):
+        source = f"{SPDX}#include <liburing.h>\n"
+        expect(findings(tidy.rule_includes, {name: source}),
+               [f"{name}:2"] if found else [], name)
+
+
 def test_overviews():
     """a long C file without an overview is found"""
     rule = tidy_prose.rule_overviews

@@ -191,7 +191,9 @@ def include_problem(file, quoted, name):
         inside = (file.path.parent / name).exists()
         return quoted and not inside and "not of this example"
     if name in ("liburing.h", "linux/io_uring.h"):
-        return file.folder not in ("io", "net") and "only io/ knows io_uring"
+        return (file.folder != "tests"
+                and not file.name.startswith("io/ring/uring/")
+                and "only io/ring/uring/ knows io_uring")
     if not quoted:
         return False
     if file.is_public:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probe: tries out two features for which the kernel has no flag to ask for.
- * Each try uses descriptors of its own, and closes them.
+ * Probe: tries out whether ends are reported, for which the kernel has no flag
+ * to ask for.  Each try uses descriptors of its own, and closes them.
  */
 #include "io/ring/uring/probe.h"
 
@@ -14,24 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-/* An empty write would not do: the kernel does not check its flags. */
-bool weft__probe_has_nosignal(void)
-{
-	struct iovec byte = { (char[]){ 0 }, 1 };
-	int fds[2];
-	bool has;
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return false;
-	has = syscall(SYS_pwritev2, fds[1], &byte, 1, -1L, -1L,
-		      RWF_NOSIGNAL) == 1;
-	close(fds[0]);
-	close(fds[1]);
-	return has;
-}
-
-/* ---- Ends ---------------------------------------------------------------- */
 
 /*
  * From Linux 6.17 until 7.0 (commit a68ed2df7213) a receive that was woken

@@ -15,14 +15,34 @@
  *     completions of a busy owner; and SINGLE_ISSUER: helpers cannot submit.
  *   - SQPOLL: a thread of the kernel spins, with stale credentials.
  */
-#include "io/ring/ring.h"
+#include "io/ring/uring/uring.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "io/ring/uring/probe.h"
 #include "runtime/base/assert.h"
+
+_Static_assert(sizeof(struct weft__completion) == sizeof(struct io_uring_cqe) &&
+		       offsetof(struct weft__completion, result) ==
+			       offsetof(struct io_uring_cqe, res) &&
+		       offsetof(struct weft__completion, flags) ==
+			       offsetof(struct io_uring_cqe, flags),
+	       "a completion is the kernel's");
+_Static_assert(WEFT__COMPLETION_BUFFER == IORING_CQE_F_BUFFER &&
+		       WEFT__COMPLETION_MORE == IORING_CQE_F_MORE &&
+		       WEFT__COMPLETION_NONEMPTY ==
+			       IORING_CQE_F_SOCK_NONEMPTY &&
+		       WEFT__COMPLETION_BUFFER_SHIFT ==
+			       (int)IORING_CQE_BUFFER_SHIFT,
+	       "so are its flags");
+_Static_assert(WEFT__RING_OVERFLOW == IORING_SQ_CQ_OVERFLOW &&
+		       WEFT__RING_TASKRUN == IORING_SQ_TASKRUN,
+	       "and a ring's");
 
 /* Linux 6.15; liburing 2.3 does not name them. */
 #ifndef IORING_FEAT_NO_IOWAIT
@@ -65,34 +85,33 @@ enum { FLAG_SETS = sizeof(flag_sets) / sizeof(flag_sets[0]) };
 
 /* ---- Life ------------------------------------------------------------- */
 
-static int ring_setup(struct weft__ring *ring, unsigned entries,
-		      unsigned flags)
+static int ring_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 {
 	struct io_uring_params params;
 
 	memset(&params, 0, sizeof(params));
 	params.flags = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE | flags;
 	params.cq_entries = entries * COMPLETIONS_PER_ENTRY;
-	return io_uring_queue_init_params(entries, &ring->uring, &params);
+	return io_uring_queue_init_params(entries, uring, &params);
 }
 
 /* Tries with fewer entries while the limit of locked memory does not
  * suffice. */
-static int ring_setup_smaller(struct weft__ring *ring, unsigned entries,
+static int ring_setup_smaller(struct io_uring *uring, unsigned entries,
 			      unsigned flags)
 {
-	int r = ring_setup(ring, entries, flags);
+	int r = ring_setup(uring, entries, flags);
 
 	while (r == -ENOMEM && entries / 2 >= ENTRIES_MIN) {
 		entries /= 2;
-		r = ring_setup(ring, entries, flags);
+		r = ring_setup(uring, entries, flags);
 	}
 	return r;
 }
 
 /* Checks for the newest kernel that is needed; each opcode stands for the
  * kernel that brought it.  0, -ENOSYS, or the error of the query. */
-static int ring_check(struct weft__ring *ring)
+static int ring_check(struct io_uring *uring)
 {
 	enum { OPS = IORING_OP_SEND_ZC + 1 };
 	_Alignas(struct io_uring_probe) char
@@ -102,9 +121,9 @@ static int ring_check(struct weft__ring *ring)
 	bool suffices;
 	int r;
 
-	if ((ring->uring.features & FEATURES_NEEDED) != FEATURES_NEEDED)
+	if ((uring->features & FEATURES_NEEDED) != FEATURES_NEEDED)
 		return -ENOSYS;
-	r = io_uring_register_probe(&ring->uring, probe, OPS);
+	r = io_uring_register_probe(uring, probe, OPS);
 	if (r < 0)
 		return r;
 	/* SEND_ZC came with 6.0, as did SYNC_CANCEL, which has no probe. */
@@ -115,11 +134,9 @@ static int ring_check(struct weft__ring *ring)
 
 /* Maps each place of the index array to the entry of that number: the array
  * lets entries be submitted in any order, which is not used here. */
-static void ring_fill_array(struct weft__ring *ring)
+static void ring_fill_array(struct io_uring_sq *sq, uint32_t mask)
 {
-	struct io_uring_sq *sq = &ring->uring.sq;
-
-	for (uint32_t i = 0; sq->array && i <= ring->mask; i++)
+	for (uint32_t i = 0; sq->array && i <= mask; i++)
 		sq->array[i] = i;
 }
 
@@ -139,49 +156,87 @@ static int ring_refused(int error, const char **ret_reason)
 	}
 }
 
-int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
-		    const char **ret_reason)
+/* Opens the kernel's ring: 0, or its error. */
+static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 {
 	unsigned first = alone && !POLLS_RING ? 0 : 1;
 	int r = -EINVAL;
 
-	memset(ring, 0, sizeof(*ring));
 	if (entries < ENTRIES_MIN)
 		entries = ENTRIES_MIN;
-	ring->alone = alone;
 	for (unsigned i = first; i < FLAG_SETS && r == -EINVAL; i++)
-		r = ring_setup_smaller(ring, entries, flag_sets[i]);
+		r = ring_setup_smaller(&own->uring, entries, flag_sets[i]);
 	if (r < 0)
-		return ring_refused(r, ret_reason);
-	r = ring_check(ring);
-	if (r < 0) {
-		weft__ring_close(ring);
-		return ring_refused(r, ret_reason);
-	}
-	/* The completions are the parent's; a child must not even see them. */
-	r = io_uring_ring_dontfork(&ring->uring);
-	if (r < 0) {
-		weft__ring_close(ring);
 		return r;
-	}
+	r = ring_check(&own->uring);
+	/* The completions are the parent's; a child must not even see them. */
+	if (r == 0)
+		r = io_uring_ring_dontfork(&own->uring);
+	if (r < 0)
+		io_uring_queue_exit(&own->uring);
+	return r;
+}
+
+/* How to enter it. */
+static void uring_name(struct weft__uring *own, bool alone)
+{
 	/* With a registered ring the kernel need not count the use by this
 	 * thread.  If it is refused, the thread has as many as it may have. */
-	if (alone && io_uring_register_ring_fd(&ring->uring) == 1)
-		ring->enter_flags = IORING_ENTER_REGISTERED_RING;
-	ring->wait_flags = ring->enter_flags | IORING_ENTER_GETEVENTS |
-			   IORING_ENTER_EXT_ARG;
+	if (alone && io_uring_register_ring_fd(&own->uring) == 1)
+		own->enter_flags = IORING_ENTER_REGISTERED_RING;
+	own->wait_flags = own->enter_flags | IORING_ENTER_GETEVENTS |
+			  IORING_ENTER_EXT_ARG;
 	/* A parked worker has to count as idle: without the flag the system
 	 * counts its sleep as a wait for a disk. */
-	if (ring->uring.features & IORING_FEAT_NO_IOWAIT)
-		ring->wait_flags |= IORING_ENTER_NO_IOWAIT;
-	ring->mask = *ring->uring.sq.kring_mask;
-	ring_fill_array(ring);
+	if (own->uring.features & IORING_FEAT_NO_IOWAIT)
+		own->wait_flags |= IORING_ENTER_NO_IOWAIT;
+}
+
+/* Shows the kernel's words to ring.h. */
+static void ring_share(struct weft__ring *ring, struct weft__uring *own)
+{
+	struct io_uring_sq *sq = &own->uring.sq;
+	struct io_uring_cq *cq = &own->uring.cq;
+
+	ring->carrier = own;
+	ring->fd = own->uring.ring_fd;
+	ring->head = (void *)sq->khead;
+	ring->published = (void *)sq->ktail;
+	ring->flags = (void *)sq->kflags;
+	ring->mask = *sq->kring_mask;
+	ring->reaped = (void *)cq->khead;
+	ring->posted = (void *)cq->ktail;
+	ring->completions = (const void *)cq->cqes;
+	ring->completions_mask = *cq->kring_mask;
+	ring_fill_array(sq, ring->mask);
+}
+
+int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
+		    const char **ret_reason)
+{
+	struct weft__uring *own = calloc(1, sizeof(*own));
+	int r;
+
+	memset(ring, 0, sizeof(*ring));
+	if (!own)
+		return -ENOMEM;
+	r = uring_open(own, entries, alone);
+	if (r < 0) {
+		free(own);
+		return ring_refused(r, ret_reason);
+	}
+	uring_name(own, alone);
+	ring->alone = alone;
+	ring->tells_ends = weft__probe_tells_ends();
+	ring_share(ring, own);
 	return 0;
 }
 
 void weft__ring_close(struct weft__ring *ring)
 {
-	io_uring_queue_exit(&ring->uring);
+	io_uring_queue_exit(&weft__uring(ring)->uring);
+	free(ring->carrier);
+	ring->carrier = NULL;
 }
 
 /* ---- Entering --------------------------------------------------------- */
@@ -202,9 +257,11 @@ static int ring_answer(int r)
 /* Submits, with a flag for the kernel if something is held back. */
 static int ring_enter(struct weft__ring *ring, uint32_t count, bool turn)
 {
+	struct weft__uring *own = weft__uring(ring);
+
 	return ring_answer(io_uring_enter2(
-		(unsigned)ring->uring.enter_ring_fd, count, 0,
-		ring->enter_flags | (turn ? IORING_ENTER_GETEVENTS : 0), NULL,
+		(unsigned)own->uring.enter_ring_fd, count, 0,
+		own->enter_flags | (turn ? IORING_ENTER_GETEVENTS : 0), NULL,
 		_NSIG / 8));
 }
 
@@ -247,7 +304,7 @@ int weft__ring_turn(struct weft__ring *ring)
  * io_uring_enter, so that all threads would stop; but not through ppoll. */
 int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 {
-	struct pollfd pollfd = { ring->uring.ring_fd, POLLIN, 0 };
+	struct pollfd pollfd = { ring->fd, POLLIN, 0 };
 	struct timespec timeout = {
 		(time_t)(wait_ns / 1000000000u),
 		(long)(wait_ns % 1000000000u),
@@ -277,9 +334,10 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 		.sigmask_sz = _NSIG / 8,
 		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
 	};
-	int r = io_uring_enter2((unsigned)ring->uring.enter_ring_fd,
+	struct weft__uring *own = weft__uring(ring);
+	int r = io_uring_enter2((unsigned)own->uring.enter_ring_fd,
 				weft__ring_unsubmitted(ring), 1,
-				ring->wait_flags, (sigset_t *)(void *)&arg,
+				own->wait_flags, (sigset_t *)(void *)&arg,
 				sizeof(arg));
 
 	r = ring_answer(r);
@@ -288,53 +346,3 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 
 #endif
 
-/* ---- Completions ------------------------------------------------------ */
-
-unsigned weft__ring_reap(struct weft__ring *ring,
-			 struct weft__completion *ret_completions,
-			 unsigned max)
-{
-	struct io_uring_cq *cq = &ring->uring.cq;
-	uint32_t head = *cq->khead;
-	uint32_t count = io_uring_smp_load_acquire(cq->ktail) - head;
-
-	if (count > max)
-		count = max;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct io_uring_cqe *cqe =
-			&cq->cqes[(head + i) & *cq->kring_mask];
-
-		ret_completions[i] = (struct weft__completion){
-			cqe->user_data, cqe->res, cqe->flags
-		};
-	}
-	if (count)
-		io_uring_smp_store_release(cq->khead, head + count);
-	return count;
-}
-
-int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
-{
-	/* A timeout of zero: the kernel does not wait for the request. */
-	struct io_uring_sync_cancel_reg cancel = {
-		.addr = user_data,
-		.fd = -1,
-	};
-	int r = io_uring_register((unsigned)ring->uring.ring_fd,
-				  IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
-
-	weft__assert(r != -EBADF && r != -EOPNOTSUPP,
-		     "the descriptor of a ring of ours was closed");
-	return r == -ETIME ? -EALREADY : r;
-}
-
-void weft__ring_cancel_all(struct weft__ring *ring)
-{
-	struct io_uring_sync_cancel_reg cancel = {
-		.fd = -1,
-		.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
-	};
-
-	io_uring_register((unsigned)ring->uring.ring_fd,
-			  IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
-}

@@ -1,42 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memcheck - tells Valgrind what it cannot know of io_uring.  Empty in an
+ * Memcheck - tells Valgrind what it cannot know of a ring.  Empty in an
  * ordinary build.
  */
-#ifndef WEFT_IO_OS_MEMCHECK_H
-#define WEFT_IO_OS_MEMCHECK_H
+#ifndef WEFT_IO_RING_MEMCHECK_H
+#define WEFT_IO_RING_MEMCHECK_H
 
-#include <liburing.h>
 #include <stdint.h>
+
+#include "io/ring/request.h"
 
 #ifdef WEFT_VALGRIND
 
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <valgrind/memcheck.h>
 
 /* The kernel has filled the memory of a request. */
-static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
+static inline void weft__memcheck_filled(const struct weft__request *request,
 					 int32_t result)
 {
-	void *at = (void *)(uintptr_t)sqe->addr;
-	const struct msghdr *msg = at;
+	const struct msghdr *msg = request->memory;
+	const struct iovec *iov = request->memory;
 
 	if (result < 0)
 		return;
-	switch (sqe->opcode) {
-	case IORING_OP_READ:
-	case IORING_OP_RECV:
-		VALGRIND_MAKE_MEM_DEFINED(at, result);
+	switch (request->opcode) {
+	case WEFT__OPCODE_READ:
+	case WEFT__OPCODE_RECV:
+		VALGRIND_MAKE_MEM_DEFINED(request->memory, result);
 		break;
-	case IORING_OP_READV:
-		for (uint32_t i = 0; i < sqe->len; i++) {
-			const struct iovec *iov = (const struct iovec *)at + i;
-
-			VALGRIND_MAKE_MEM_DEFINED(iov->iov_base, iov->iov_len);
-		}
+	case WEFT__OPCODE_READV:
+		for (uint32_t i = 0; i < request->count; i++)
+			VALGRIND_MAKE_MEM_DEFINED(iov[i].iov_base,
+						  iov[i].iov_len);
 		break;
-	case IORING_OP_RECVMSG:
+	case WEFT__OPCODE_RECVMSG:
 		for (size_t i = 0; i < msg->msg_iovlen; i++)
 			VALGRIND_MAKE_MEM_DEFINED(msg->msg_iov[i].iov_base,
 						  msg->msg_iov[i].iov_len);
@@ -44,9 +43,9 @@ static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
 		VALGRIND_MAKE_MEM_DEFINED(msg->msg_control,
 					  msg->msg_controllen);
 		break;
-	case IORING_OP_STATX:
-		VALGRIND_MAKE_MEM_DEFINED((void *)(uintptr_t)sqe->off,
-					  sizeof(struct statx));
+	case WEFT__OPCODE_STATX:
+		VALGRIND_MAKE_MEM_DEFINED(request->status,
+					  sizeof(*request->status));
 		break;
 	default:
 		break;
@@ -61,10 +60,10 @@ static inline void weft__memcheck_received(const void *at, size_t bytes)
 
 #else
 
-static inline void weft__memcheck_filled(const struct io_uring_sqe *sqe,
+static inline void weft__memcheck_filled(const struct weft__request *request,
 					 int32_t result)
 {
-	(void)sqe, (void)result;
+	(void)request, (void)result;
 }
 
 static inline void weft__memcheck_received(const void *at, size_t bytes)

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/ring/request.h"
+
+#include "io/os/syscall.h"
+#include "runtime/base/assert.h"
+
+static ssize_t transfer(const struct weft__request *request,
+			const struct iovec *iov, int count)
+{
+	bool writes = request->opcode == WEFT__OPCODE_WRITE ||
+		      request->opcode == WEFT__OPCODE_WRITEV;
+
+	return writes ? weft__syscall_writev(request->fd, iov, count,
+					     request->offset) :
+			weft__syscall_readv(request->fd, iov, count,
+					    request->offset);
+}
+
+ssize_t weft__request_call(const struct weft__request *request)
+{
+	void *memory = (void *)(uintptr_t)request->memory;
+	int fd = request->fd, how = (int)request->how;
+
+	switch (request->opcode) {
+	case WEFT__OPCODE_READ:
+	case WEFT__OPCODE_WRITE:
+		return transfer(request,
+				&(struct iovec){ memory, request->bytes }, 1);
+	case WEFT__OPCODE_READV:
+	case WEFT__OPCODE_WRITEV:
+		return transfer(request, memory, (int)request->count);
+	case WEFT__OPCODE_RECV:
+		return weft__syscall_recv(fd, memory, request->bytes, how);
+	case WEFT__OPCODE_SEND:
+		return weft__syscall_send(fd, memory, request->bytes, how);
+	case WEFT__OPCODE_RECVMSG:
+		return weft__syscall_recvmsg(fd, memory, how);
+	case WEFT__OPCODE_SENDMSG:
+		return weft__syscall_sendmsg(fd, memory, how);
+	default:
+		weft__assert(false, "a request that may wait is made without a "
+				    "ring");
+		return -1;
+	}
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Request - one piece of work for the kernel, in plain words.  A ring encodes
+ * it for its carrier (weft__ring_prepare()), and weft__request_call() carries
+ * some of them out as a system call that does not wait.  So each call describes
+ * its work once.
+ *
+ * Fields that an opcode does not name are zero.  `how` holds the flags of the
+ * system call of that name.
+ */
+#ifndef WEFT_IO_RING_REQUEST_H
+#define WEFT_IO_RING_REQUEST_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct open_how;
+
+enum weft__opcode {
+	WEFT__OPCODE_NONE,
+	/* memory: a buffer of `bytes`; offset: -1 for the file's position;
+	 * how: RWF_ flags. */
+	WEFT__OPCODE_READ,
+	WEFT__OPCODE_WRITE,
+	/* memory: `count` iovecs; the rest likewise. */
+	WEFT__OPCODE_READV,
+	WEFT__OPCODE_WRITEV,
+	/* memory: a buffer of `bytes`, except with WEFT__REQUEST_BUFFERS; how:
+	 * MSG_ flags. */
+	WEFT__OPCODE_RECV,
+	WEFT__OPCODE_SEND,
+	/* memory: a struct msghdr; how: MSG_ flags. */
+	WEFT__OPCODE_RECVMSG,
+	WEFT__OPCODE_SENDMSG,
+	WEFT__OPCODE_ACCEPT,  /* how: SOCK_ flags */
+	WEFT__OPCODE_CONNECT, /* memory: an address of address_bytes */
+	WEFT__OPCODE_POLL,    /* how: events (POLLIN, POLLOUT) */
+	WEFT__OPCODE_OPENAT,  /* fd, memory (path), how, mode: its arguments */
+	WEFT__OPCODE_OPENAT2, /* fd, memory (path), open_how, bytes: likewise */
+	WEFT__OPCODE_STATX, /* fd, memory (path), how, mask, status: likewise */
+	WEFT__OPCODE_FSYNC,   /* how: WEFT__FSYNC_DATA for fdatasync(2) */
+	WEFT__OPCODE_CLOSE,
+	/* fd: a ring's.  That ring gets a completion with `message` for its
+	 * user_data. */
+	WEFT__OPCODE_MESSAGE,
+	WEFT__OPCODES,
+};
+
+enum { WEFT__FSYNC_DATA = 1 };
+
+enum weft__request_flags {
+	/* fd is a place in the ring's table of files. */
+	WEFT__REQUEST_FIXED_FILE = 1 << 0,
+	/* The work may wait where only a thread can, so one is to do it. */
+	WEFT__REQUEST_BLOCKS = 1 << 4,
+	/* A receive takes its buffer from the ring's buffers of `group`; the
+	 * completion names it. */
+	WEFT__REQUEST_BUFFERS = 1 << 5,
+	/* Success posts no completion. */
+	WEFT__REQUEST_SILENT = 1 << 6,
+	/* Completes again and again (RECV, ACCEPT, POLL). */
+	WEFT__REQUEST_MULTISHOT = 1 << 8,
+	/* There is nothing to receive yet, so a try would be in vain. */
+	WEFT__REQUEST_POLL_FIRST = 1 << 9,
+};
+
+struct weft__request {
+	uint8_t opcode;
+	uint8_t group;
+	uint16_t flags;
+	int32_t fd;
+	const void *memory;
+	union {
+		uint32_t bytes;
+		uint32_t count;
+		uint32_t mode;
+		uint32_t mask;
+	};
+	uint32_t how;
+	union {
+		int64_t offset;
+		uint64_t address_bytes;
+		uint64_t message;
+		const struct open_how *open_how;
+		struct statx *status;
+	};
+};
+
+_Static_assert(sizeof(struct weft__request) == 32, "half a line");
+
+/* Carries out READ, WRITE, READV, WRITEV, RECV, SEND, RECVMSG or SENDMSG as a
+ * system call that does not wait: -EAGAIN where it would, -EOPNOTSUPP if the
+ * file system cannot tell. */
+ssize_t weft__request_call(const struct weft__request *request);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Uring - what a ring over the kernel's io_uring keeps beside struct
+ * weft__ring.
+ */
+#ifndef WEFT_IO_RING_URING_URING_H
+#define WEFT_IO_RING_URING_URING_H
+
+#include <liburing.h>
+
+#include "io/ring/ring.h"
+
+/* Immutable, except what `uring` points at. */
+struct weft__uring {
+	struct io_uring uring;
+	uint32_t enter_flags; /* the ring's name on entering */
+	uint32_t wait_flags;  /* the same, to wait */
+};
+
+static inline struct weft__uring *weft__uring(const struct weft__ring *ring)
+{
+	return ring->carrier;
+}
+
+/* Encodes a request into an entry, all of which it writes. */
+void weft__uring_encode(const struct weft__request *request,
+			uint64_t user_data, struct io_uring_sqe *ret_sqe);
+
+/* The entry that weft__ring_prepare() fills in. */
+static inline struct io_uring_sqe *weft__uring_next(struct weft__ring *ring)
+{
+	return &weft__uring(ring)->uring.sq.sqes[ring->tail & ring->mask];
+}
+
+#endif
