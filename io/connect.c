@@ -6,7 +6,7 @@
  * A socket that is connecting already is polled for output before the next
  * request.  A Unix socket whose listener's backlog is full cannot be polled:
  * then the task pauses.  For a future the step is in its record
- * (task->connect_step): ASKS, then POLLS or PAUSES, and ASKS again.
+ * (`step`): ASKS, then POLLS or PAUSES, and ASKS again.
  */
 #include <weft/io.h>
 
@@ -108,7 +108,7 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 
 	if (r < 0)
 		return r;
-	if (weft__op_of(task)->connect_step != POLLS)
+	if (weft__op_of(task)->step != POLLS)
 		request = connect_request(fd, addr);
 	return weft__op_await(WEFT__AWAITS_CONNECT, worker, task, &request,
 			      entry, 0);
@@ -117,7 +117,7 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 static int await_pause(struct weft__worker *worker, struct weft__task *task,
 		       int fd)
 {
-	weft__op_of(task)->connect_step = PAUSES;
+	weft__op_of(task)->step = PAUSES;
 	task->awaits = WEFT__AWAITS_CONNECT;
 	weft__op_of(task)->reason =
 		weft__op_reason(WEFT__OPCODE_CONNECT, 0, fd);
@@ -129,7 +129,7 @@ static int await_pause(struct weft__worker *worker, struct weft__task *task,
 static int await_paused(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
-	weft__op_of(task)->connect_step = ASKS;
+	weft__op_of(task)->step = ASKS;
 	(void)weft__op_await_end(worker, task, 0);
 	if (is_closed(task, fd))
 		return -ECANCELED;
@@ -142,14 +142,14 @@ static int await_next(struct weft__worker *worker, struct weft__task *task,
 {
 	if (is_closed(task, fd))
 		return -ECANCELED;
-	if (weft__op_of(task)->connect_step == POLLS) {
+	if (weft__op_of(task)->step == POLLS) {
 		if (r < 0)
 			return r;
-		if (++weft__op_of(task)->connect_tries > TRIES_AT_ONCE)
+		if (++weft__op_of(task)->tries > TRIES_AT_ONCE)
 			return await_pause(worker, task, fd);
-		weft__op_of(task)->connect_step = ASKS;
+		weft__op_of(task)->step = ASKS;
 	} else if (is_connecting(r)) {
-		weft__op_of(task)->connect_step = POLLS;
+		weft__op_of(task)->step = POLLS;
 	} else {
 		return await_pause(worker, task, fd);
 	}
@@ -161,7 +161,7 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 {
 	int r = 0;
 
-	if (weft__op_of(task)->connect_step == PAUSES)
+	if (weft__op_of(task)->step == PAUSES)
 		r = await_paused(worker, task, fd);
 	while (r == 0) {
 		r = await_step(worker, task, fd, addr);
@@ -172,7 +172,7 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 						weft__op_of(task)->closes);
 		if (r == WEFT_PENDING)
 			return r;
-		if (weft__op_of(task)->connect_step == ASKS && r != -EAGAIN &&
+		if (weft__op_of(task)->step == ASKS && r != -EAGAIN &&
 		    !is_connecting(r))
 			return r;
 		r = await_next(worker, task, fd, r);

@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/listen/listener.h"
 #include "io/os/cpu_idle.h"
 #include "io/os/sigpipe.h"
 #include "io/request/op.h"
@@ -35,10 +34,7 @@
 #include "runtime/stack/fiber.h"
 #include "timer/timer_shard.h"
 
-enum { ENTRIES_DEFAULT = 256, STOP_TRIES = 1000 };
-
-/* How long to wait in one ring until a request ends. */
-#define STOP_WAIT_NS 1000000u
+enum { ENTRIES_DEFAULT = 256 };
 
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
@@ -215,76 +211,10 @@ static int rings_open(struct weft_runtime *runtime,
 				    entries ? entries : ENTRIES_DEFAULT);
 }
 
-/* Closes connections that were accepted and never reaped.  Returns how many
- * requests to accept have ended. */
-static unsigned shard_discard(struct weft__reactor *reactor,
-			      struct weft__shard *shard)
-{
-	unsigned count, ended = 0;
-
-	weft__ring_turn(&shard->ring);
-	while ((count = weft__ring_reap(&shard->ring, shard->batch,
-					WEFT__BATCH_MAX)))
-		for (unsigned i = 0; i < count; i++) {
-			const struct weft__completion *c = &shard->batch[i];
-
-			if (weft__tag_of(c->user_data) != WEFT__TAG_ACCEPT)
-				continue;
-			ended += !(c->flags & WEFT__COMPLETION_MORE);
-			if (c->result >= 0)
-				weft__fd_discard(&reactor->fds, c->result);
-		}
-	return ended;
-}
-
-/* Has the requests of listeners cancelled.  Returns how many there were. */
-static unsigned listeners_cancel(struct weft_runtime *runtime)
-{
-	struct weft__reactor *reactor = weft__reactor(runtime);
-	unsigned armed = 0;
-
-	for (struct weft__listener *listener = reactor->listeners; listener;
-	     listener = listener->next) {
-		struct weft__worker *at = runtime->workers[listener->shard];
-
-		if (listener->state == WEFT__LISTENER_IDLE)
-			continue;
-		armed++;
-		weft__shard_cancel(weft__shard(at),
-				   weft__multishot_accept_user_data(
-					   listener->number, listener->fd));
-	}
-	return armed;
-}
-
-/* Ends the requests of listeners that were not closed, before their rings end;
- * otherwise a connection could be accepted that nothing closes.  A request that
- * accepts at this moment cannot be cancelled, so cancelling is tried again. */
-static void listeners_stop(struct weft_runtime *runtime)
-{
-	struct weft__reactor *reactor = weft__reactor(runtime);
-	unsigned armed = listeners_cancel(runtime);
-
-	for (int tries = 0; armed && tries < STOP_TRIES; tries++) {
-		for (uint32_t i = 0; i < runtime->workers_count; i++) {
-			struct weft__shard *shard =
-				weft__shard(runtime->workers[i]);
-
-			armed -= shard_discard(reactor, shard);
-			if (armed)
-				weft__ring_wait(&shard->ring, STOP_WAIT_NS);
-		}
-		if (armed)
-			(void)listeners_cancel(runtime);
-	}
-	weft__listeners_close(reactor);
-}
-
 static void rings_close(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
 
-	listeners_stop(runtime);
 	weft__timer_shards_close(runtime);
 	unblock_sigpipe(weft__shard(runtime->workers[0]));
 	shards_close(runtime);
@@ -378,8 +308,7 @@ unsigned weft__complete(struct weft__worker *worker,
 	unsigned made_ready = 0, completions = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		if (weft__tag_of(batch[i].user_data) == WEFT__TAG_OP ||
-		    weft__tag_of(batch[i].user_data) == WEFT__TAG_STREAM)
+		if (weft__tag_of(batch[i].user_data) <= WEFT__TAG_STREAM)
 			__builtin_prefetch(weft__task_at(runtime,
 							 batch[i].user_data),
 					   1);
@@ -390,11 +319,6 @@ unsigned weft__complete(struct weft__worker *worker,
 		case WEFT__TAG_OP:
 			completions++;
 			made_ready += weft__op_complete(worker, &batch[i]);
-			break;
-		case WEFT__TAG_ACCEPT:
-			completions++;
-			made_ready += weft__multishot_accept_complete(worker,
-							      &batch[i]);
 			break;
 		case WEFT__TAG_WAKE_SENT:
 			/* mutate: wake */

@@ -115,7 +115,7 @@ WEFT_API ssize_t weft_await_send(int fd, const void *buf, size_t bytes,
 
 /* The next connection of a listening socket, as weft_accept(), and in turn with
  * the callers of that.  Only the call that returns a connection writes
- * *ret_peer. */
+ * *ret_peer: an empty address, if the connection has ended by then. */
 WEFT_API int weft_await_accept(int fd,
 			       struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
 

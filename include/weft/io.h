@@ -82,7 +82,10 @@ WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
 
 /* Takes the next connection of a listening socket.  The new descriptor is the
  * caller's, and close-on-exec.  ret_peer may be NULL; else it receives the
- * peer's address.  Waiters are served in the order of their arrival.  While the
+ * peer's address.  Connections that no call asks for stay in the socket's
+ * backlog, for later calls and for other processes.  A call that is interrupted
+ * at the moment a connection comes returns that connection.  Waiters are served
+ * in the order in which their requests reached the kernel.  While the
  * process is out of descriptors (EMFILE, ENFILE), the call waits until some are
  * free, without spinning.  Errors of a single connection (ECONNABORTED and the
  * like) are skipped; other errors are those of accept(2). */
@@ -115,9 +118,7 @@ WEFT_API int weft_close(int fd);
 
 /* Waits until one of the events holds: POLLIN, POLLOUT and the like.  Returns
  * those that hold, also POLLERR and POLLHUP.  For descriptors that another
- * library reads, and for those of signalfd(2) and the like.  Not for a
- * listening socket used with weft_accept(), which takes connections ahead of
- * time. */
+ * library reads, and for those of signalfd(2) and the like. */
 WEFT_API int weft_poll(int fd, short events) WEFT_WARN_UNUSED;
 
 /* Files.  The descriptors that these calls open are always close-on-exec; mode

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -111,6 +112,13 @@ LEAF bool weft__syscall_appends(int fd)
 	int flags = fcntl(fd, F_GETFL);
 
 	return flags >= 0 && (flags & O_APPEND);
+}
+
+LEAF bool weft__syscall_is_readable(int fd)
+{
+	struct pollfd pollfd = { fd, POLLIN, 0 };
+
+	return poll(&pollfd, 1, 0) == 1 && (pollfd.revents & POLLIN);
 }
 
 LEAF bool weft__syscall_never_blocks(int fd)
@@ -227,6 +235,16 @@ LEAF bool weft__syscall_is_tcp(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) ==
 		       0 &&
 	       protocol == IPPROTO_TCP;
+}
+
+LEAF bool weft__syscall_listens(int fd)
+{
+	int listens = 0;
+	socklen_t bytes = sizeof(listens);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) ==
+		       0 &&
+	       listens;
 }
 
 LEAF int weft__syscall_shutdown(int fd, int how)

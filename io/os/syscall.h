@@ -56,6 +56,12 @@ bool weft__syscall_is_cached(int fd, off_t offset, size_t bytes);
 ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 			      size_t bytes);
 
+/* Has poll(2) anything to say of input, now? */
+bool weft__syscall_is_readable(int fd);
+
+/* Is it a listening socket? */
+bool weft__syscall_listens(int fd);
+
 /* Is it O_NONBLOCK? */
 bool weft__syscall_never_blocks(int fd);
 

@@ -21,7 +21,7 @@
 #include "io/os/syscall.h"
 #include "io/request/close.h"
 #include "io/request/op.h"
-#include "io/request/upcalls.h"
+#include "io/request/starving.h"
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
@@ -107,17 +107,13 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 
 /* If nothing is in flight: clears the entry, and gives the number up, which may
  * belong to another file from now on (FD2).  False: something is in flight. */
-static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
+static bool close_blank(struct weft__fd *entry)
 {
-	struct weft__listener *listener;
 	bool blank;
 
 	weft__lock_take(&entry->lock);
-	listener = entry->listener;
-	blank = !entry->waiting &&
-		(!listener || weft__listener_is_idle(listener));
+	blank = !entry->waiting;
 	if (blank) {
-		entry->listener = NULL;
 		entry->closing = false;
 		entry->closer = 0;
 		entry->going++;
@@ -126,8 +122,6 @@ static bool close_blank(struct weft__reactor *reactor, struct weft__fd *entry)
 		weft__add(&entry->closes, (uint8_t)1, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
-	if (blank && listener)
-		weft__listener_free(reactor, listener);
 	return blank;
 }
 
@@ -159,15 +153,12 @@ enum drained {
 /* Has what is in flight cancelled, once. */
 static enum drained drain(struct weft__worker *worker, struct weft__fd *entry)
 {
-	struct weft__reactor *reactor = weft__reactor(worker->runtime);
 	bool all;
 
-	if (!entry->listener && close_blank(reactor, entry))
+	if (close_blank(entry))
 		return DRAINED;
 	all = close_cancel(worker, entry);
-	if (entry->listener)
-		all &= weft__listener_end(worker, entry);
-	if (close_blank(reactor, entry)) /* mutate: recheck=false */
+	if (close_blank(entry)) /* mutate: recheck=false */
 		return DRAINED;
 	return all ? WOKEN_AT_END : TO_BE_TRIED_AGAIN;
 }
@@ -288,7 +279,7 @@ static int close_by(int (*number)(int fd), int fd)
 	r = number(fd);
 	if (entry)
 		close_finish(weft__worker_self(), task, entry, reason);
-	weft__listeners_feed(weft__worker_self());
+	weft__starving_wake(weft__worker_self());
 	return r;
 }
 
@@ -358,7 +349,7 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 	if (late_cancel(worker, entry)) /* mutate: recheck=false */
 		return weft__await_pause(worker, task, LATE_NS);
 	weft__op_of(task)->reason = 0;
-	weft__listeners_feed(worker);
+	weft__starving_wake(worker);
 	return weft__await_end(worker, task, weft__op_of(task)->fd);
 }
 

@@ -72,12 +72,3 @@ int weft__fd_kind_slow(struct weft__fd *entry, int fd)
 		weft__fd_set_kind(entry, kind);
 	return kind;
 }
-
-void weft__fd_discard(struct weft__fd_table *fds, int fd)
-{
-	struct weft__fd *entry = weft__fd_find(fds, fd);
-
-	if (entry)
-		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
-	weft__syscall_close(fd);
-}

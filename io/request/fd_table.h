@@ -33,8 +33,6 @@
 #include "runtime/base/lock.h"
 #include "runtime/sched/task.h"
 
-struct weft__listener;
-
 struct weft__fd {
 	struct weft__lock lock;
 	weft__atomic(uint8_t) kind;  /* a hint */
@@ -44,14 +42,8 @@ struct weft__fd {
 	uint16_t owned : 1;   /* under lock: a stream closes it */
 	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
-	union {
-		uint64_t closer;     /* under lock: task that closes, or 0 */
-		/* Of a connection that no task took yet: under the lock of its
-		 * listener's entry, and this one. */
-		int next_accepted;
-	};
-	struct weft__listener
-		*listener; /* under lock; see listener.h */
+	uint64_t closer;	     /* under lock: task that closes, or 0 */
+	uint64_t unused; /* so that two are on a line */
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
@@ -105,9 +97,6 @@ static inline uint8_t weft__fd_closes(struct weft__fd *entry)
 	 * at the same moment as the step itself, as with POSIX. */
 	return weft__load(&entry->closes, relaxed);
 }
-
-/* Closes a descriptor that no task uses. */
-void weft__fd_discard(struct weft__fd_table *fds, int fd);
 
 int weft__fd_kind_slow(struct weft__fd *entry, int fd);
 

@@ -51,14 +51,12 @@ enum {
 	WEFT__OP_SHIELDED = 1 << 1, /* ignores deadlines and cancellation */
 };
 
-/* task->op_flags, under the lock of the descriptor's entry.  A future that
- * accepts has the flags for itself: it is in no list of operations. */
+/* Flags of a record, under the lock of the descriptor's entry. */
 enum {
 	WEFT__OP_CLOSED = 1 << 0, /* a closer cancels the request */
 	WEFT__OP_LATE = 1 << 1,	  /* it began while the kernel closed (FD3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
-	WEFT__OP_PAUSES = 1 << 4, /* a future keeps a listener's time */
 };
 
 /*
@@ -148,8 +146,7 @@ static inline void weft__op_end(struct weft__task *task, int32_t result)
  *
  * The opcode is a request's, or one of these. */
 enum {
-	WEFT__OP_SAYS_ACCEPT = 0xf0, /* through a listener */
-	WEFT__OP_SAYS_DRAIN, /* wait for requests before a close */
+	WEFT__OP_SAYS_DRAIN = 0xf0, /* wait for requests before a close */
 };
 
 static inline uint64_t weft__op_reason(unsigned opcode, unsigned events, int fd)

@@ -18,7 +18,6 @@ static const char *const words[256] = {
 	[WEFT__OPCODE_WRITE] = "to write to",
 	[WEFT__OPCODE_SEND] = "to send to",
 	[WEFT__OPCODE_RECV] = "to receive from",
-	[WEFT__OP_SAYS_ACCEPT] = "to accept from",
 	[WEFT__OP_SAYS_DRAIN] = "to drain and close",
 };
 

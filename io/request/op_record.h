@@ -25,11 +25,11 @@ struct weft__op_record {
 			 * entry. */
 			uint8_t closes;
 			bool begins; /* in its next turn */
-			/* Of one that connects: which step of it is done, and
-			 * how often it was tried. */
-			uint8_t connect_step;
+			/* Of one that connects or accepts: which step of it is
+			 * done, and how often it was tried. */
+			uint8_t step;
 			union {
-				uint16_t connect_tries;
+				uint16_t tries;
 				/* Of others: what they ask for; see
 				 * io/await_socket.c. */
 				uint32_t asks;

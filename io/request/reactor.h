@@ -10,14 +10,19 @@
 #include "io/request/shard.h"
 #include "runtime/sched/runtime.h"
 
+/* See starving.h. */
+struct weft__starving {
+	struct weft__lock lock;
+	weft__atomic(uint32_t) count; /* under lock; others read */
+	struct weft__task *first;     /* under lock */
+	struct weft__task **last;     /* under lock */
+};
+
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
 	struct weft__fd_table fds;
 	bool nosignal; /* immutable: writes can do without SIGPIPE */
-	struct weft__lock listeners_lock;
-	struct weft__listener *listeners; /* under listeners_lock */
-	weft__atomic(uint32_t) listeners_made; /* numbers them */
-	weft__atomic(uint32_t) starved; /* listeners that lack descriptors */
+	struct weft__starving starving;
 	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 };

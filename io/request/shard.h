@@ -44,11 +44,11 @@ enum {
 /* The user_data of a request names the receiver of its completion. */
 enum weft__tag {
 	WEFT__TAG_OP,	     /* a task's operation; index: the task's */
-	WEFT__TAG_ACCEPT,    /* a listener's; index: its descriptor */
+	WEFT__TAG_STREAM,    /* a stream's; sequence and index: an address */
+	/* The tags of a task's completions come before these. */
 	WEFT__TAG_WAKE,	     /* a wake-up by another worker */
 	WEFT__TAG_WAKE_SENT, /* our wake-up failed; index: the worker */
 	WEFT__TAG_WAKE_FD,   /* the poll of wake_fd */
-	WEFT__TAG_STREAM,    /* a stream's; sequence and index: an address */
 };
 
 #define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)

@@ -12,6 +12,7 @@
 #define WEFT_IO_RING_REQUEST_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -33,7 +34,8 @@ enum weft__opcode {
 	/* memory: a struct msghdr; how: MSG_ flags. */
 	WEFT__OPCODE_RECVMSG,
 	WEFT__OPCODE_SENDMSG,
-	WEFT__OPCODE_ACCEPT,  /* how: SOCK_ flags */
+	/* how: SOCK_ flags; memory, address_room: for the peer's address. */
+	WEFT__OPCODE_ACCEPT,
 	WEFT__OPCODE_CONNECT, /* memory: an address of address_bytes */
 	WEFT__OPCODE_POLL,    /* how: events (POLLIN, POLLOUT) */
 	WEFT__OPCODE_OPENAT,  /* fd, memory (path), how, mode: its arguments */
@@ -61,7 +63,8 @@ enum weft__request_flags {
 	WEFT__REQUEST_SILENT = 1 << 6,
 	/* Completes again and again (RECV, ACCEPT, POLL). */
 	WEFT__REQUEST_MULTISHOT = 1 << 8,
-	/* There is nothing to receive yet, so a try would be in vain. */
+	/* There is probably nothing to receive, or to accept, yet: a try would
+	 * be in vain. */
 	WEFT__REQUEST_POLL_FIRST = 1 << 9,
 };
 
@@ -81,6 +84,7 @@ struct weft__request {
 	union {
 		int64_t offset;
 		uint64_t address_bytes;
+		socklen_t *address_room;
 		uint64_t message;
 		const struct open_how *open_how;
 		struct statx *status;

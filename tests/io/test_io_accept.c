@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Accepting connections: in the order of asking, with a multishot request,
- * without free descriptors, and while the listener is closed.
+ * Accepting connections: in the order of asking, none ahead of it, without free
+ * descriptors, and while the listener is closed.
  */
 #include <pthread.h>
 #include <sys/syscall.h>
 
 #include "tests/support/accept_scene.h"
 #include "tests/support/needs.h"
-
-static struct weft__listener *listener_of(int fd)
-{
-	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd)
-		->listener;
-}
 
 /* ---- Taking ----------------------------------------------------------- */
 
@@ -133,85 +127,72 @@ START_TEST(who_waits_longest_is_served_first)
 }
 END_TEST
 
-/* Connections that arrive while no task waits are kept. */
-IO_TEST(connections_wait_for_tasks)
+/* Connections that arrive while no call asks for them stay in the backlog, and
+ * take no descriptor. */
+IO_TEST(connections_wait_in_the_backlog)
 {
+	enum { COUNT = 40 };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int listener = tcp_listener(text);
-	int clients[40];
+	int clients[COUNT], before;
 
-	/* The first accept arms the request. */
 	clients[0] = connect_to(text);
 	ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
 	close(clients[0]);
-	for (int i = 0; i < 40; i++)
+	before = fds_open();
+	for (int i = 0; i < COUNT; i++)
 		clients[i] = connect_to(text);
-	wait_until(listener_now(listener).accepted_count == 40);
-	for (int i = 0; i < 40; i++) {
+	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	ck_assert_uint_eq(backlog_of(listener), COUNT);
+	ck_assert_int_eq(fds_open(), before + COUNT);
+	for (int i = 0; i < COUNT; i++) {
 		struct weft_addr peer;
 		int fd = weft_accept(listener, &peer);
 
 		ck_assert_int_ge(fd, 0);
-		close_both((int[]){ fd, client_of(clients, 40, &peer) });
+		ck_assert_uint_eq(backlog_of(listener),
+				  (unsigned)(COUNT - 1 - i));
+		close_both((int[]){ fd, client_of(clients, COUNT, &peer) });
 	}
 	ck_assert_int_eq(weft_close(listener), 0);
 	return 0;
 }
 
-/* No task takes the connections: the request is stopped, the kernel keeps the
- * rest, and no connection is lost.  Those left over are closed with the
- * listener. */
-IO_TEST(backlog_does_not_become_descriptors_without_end)
+/* Connections that no task took are there for the next runtime, and for
+ * accept(2). */
+static int64_t take_one(void *arg)
 {
-	enum { MANY = 160, AT_ONCE = 10 }; /* a backlog may be 128 */
-	char text[WEFT_ADDR_TEXT_BYTES];
-	int listener = tcp_listener(text);
-	static int clients[MANY];
+	return weft_close(weft_accept(*(int *)arg, NULL));
+}
 
-	clients[0] = connect_to(text);
-	ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
-	close(clients[0]);
-	for (int i = 0; i < MANY; i++) {
-		clients[i] = connect_to(text);
-		if (i % AT_ONCE == 0)
-			weft_sleep(WEFT_US(300));
-	}
-	wait_until(listener_now(listener).state == WEFT__LISTENER_IDLE);
-	ck_assert_uint_lt(listener_now(listener).accepted_count,
-			  MANY - 4 * AT_ONCE);
-	for (int i = 0; i < MANY / 2; i++)
-		ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
-	ck_assert_int_eq(weft_close(listener), 0);
-	for (int i = 0; i < MANY; i++) {
-		/* Every connection has lost its peer. */
-		ck_assert_int_le(recv(clients[i], &(char){ 0 }, 1, 0), 0);
-		close(clients[i]);
-	}
+static int64_t give_up(void *arg)
+{
+	int r = 0;
+
+	WEFT_WITHIN(WEFT_MS(1))
+		r = weft_accept(*(int *)arg, NULL);
+	ck_assert_int_eq(r, -ETIMEDOUT);
 	return 0;
 }
 
-/* A runtime that ends with an open listener leaves no connection behind. */
-static int64_t leave_open(void *arg)
+START_TEST(backlog_outlives_the_runtime)
 {
+	enum { COUNT = 10 };
 	char text[WEFT_ADDR_TEXT_BYTES];
-	int *left = arg;
-
-	left[0] = tcp_listener(text);
-	for (int i = 1; i < 10; i++)
-		left[i] = connect_to(text);
-	return weft_close(weft_accept(left[0], NULL));
-}
-
-START_TEST(runtime_closes_what_nobody_took)
-{
-	int left[10];
 	int before = fds_open();
+	int listener = tcp_listener(text), clients[COUNT];
 
-	for (int i = 0; i < 20; i++) {
-		ck_assert_int_eq(weft_run(leave_open, left, NULL), 0);
-		for (int k = 0; k < 10; k++)
-			ck_assert_int_eq(close(left[k]), 0);
-	}
+	ck_assert_int_eq(weft_run(give_up, &listener, NULL), 0);
+	for (int i = 0; i < COUNT; i++)
+		clients[i] = connect_to(text);
+	for (int i = 0; i < COUNT / 2; i++)
+		ck_assert_int_eq(weft_run(take_one, &listener, NULL), 0);
+	ck_assert_uint_eq(backlog_of(listener), COUNT - COUNT / 2);
+	for (int i = COUNT / 2; i < COUNT; i++)
+		ck_assert_int_eq(close(accept(listener, NULL, NULL)), 0);
+	for (int i = 0; i < COUNT; i++)
+		close(clients[i]);
+	close(listener);
 	ck_assert_int_eq(fds_open(), before);
 }
 END_TEST
@@ -307,72 +288,63 @@ IO_TEST(what_does_not_listen_gives_one_error_each)
 	return 0;
 }
 
-static void make_single(struct weft__listener *listener)
-{
-	struct weft__fd *entry = weft__fd_find(
-		&weft__reactor(weft_runtime_self())->fds, listener->fd);
-	struct weft__worker *at;
-
-	weft__lock_take(&entry->lock);
-	at = weft_runtime_self()->workers[listener->shard];
-	listener->single = true;
-	weft__lock_drop(&entry->lock);
-	ck_assert_int_eq(
-		weft__shard_cancel(weft__shard(at),
-				   weft__multishot_accept_user_data(
-					   listener->number, listener->fd)),
-		0);
-	wait_until(listener_now(listener->fd).state == WEFT__LISTENER_IDLE);
-}
-
-/* On a kernel without multishot accept, each request accepts one connection. */
-IO_TEST(single_shots_do_as_well)
+/* A listener that does not block is polled. */
+IO_TEST(listener_that_does_not_block_does_as_well)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
-	int listener = tcp_listener(text);
-	int fd = -1;
+	int listener = tcp_listener(text), fd = -1;
 
+	ck_assert_int_eq(fcntl(listener, F_SETFL, O_NONBLOCK), 0);
 	WEFT_WITHIN(WEFT_MS(1))
 		fd = weft_accept(listener, NULL);
 	ck_assert_int_eq(fd, -ETIMEDOUT);
-	wait_until(listener_now(listener).state == WEFT__LISTENER_ARMED);
-	close(connect_to(text));
-	ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
-	make_single(listener_of(listener));
-	for (int i = 0; i < 50; i++) {
-		int client = connect_to(text);
+	WEFT_SUPERVISE(scope) {
+		int clients[2];
+		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+		struct weft_task task;
+		int64_t r = 0;
 
+		opts.ret_task = &task;
+		ck_assert_int_eq(weft_go_opts(scope, accept_one, &listener,
+					      sizeof(listener), &opts),
+				 0);
+		wait_until(accepts_waiting(listener) == 1);
+		clients[0] = connect_to(text);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+		ck_assert_int_ge(r, 0);
+		close_both((int[]){ (int)r, clients[0] });
+		clients[1] = connect_to(text);
 		fd = weft_accept(listener, NULL);
 		ck_assert_int_ge(fd, 0);
-		ck_assert_int_eq(listener_now(listener).state,
-				 WEFT__LISTENER_IDLE);
-		close_both((int[]){ fd, client });
+		close_both((int[]){ fd, clients[1] });
 	}
 	ck_assert_int_eq(weft_close(listener), 0);
 	return 0;
 }
 
-/* The connection is reset before its peer's address is asked for. */
-IO_TEST(connection_that_is_gone_is_skipped)
+/* A connection that is reset in the backlog is what accept(2) would give: it
+ * comes in its turn, with its peer's address. */
+IO_TEST(connection_that_is_gone_comes_in_its_turn)
 {
 	struct linger now = { 1, 0 };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int listener = tcp_listener(text);
-	struct weft_addr peer, local;
-	int gone, stays, fd;
+	int gone = connect_to(text), stays, fd;
+	struct weft_addr peer, addr;
 
-	gone = connect_to(text);
-	ck_assert_int_eq(weft_close(weft_accept(listener, NULL)), 0);
-	close(gone);
-	gone = connect_to(text);
-	wait_until(listener_now(listener).accepted_count == 1);
+	ck_assert_int_eq(weft_local_addr(gone, &addr), 0);
 	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(gone);
 	stays = connect_to(text);
 	fd = weft_accept(listener, &peer);
 	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_local_addr(stays, &local), 0);
-	ck_assert(weft_addr_equal(&peer, &local));
+	ck_assert(weft_addr_equal(&peer, &addr));
+	ck_assert_int_eq(weft_read(fd, &(char){ 0 }, 1), -ECONNRESET);
+	ck_assert_int_eq(weft_close(fd), 0);
+	fd = weft_accept(listener, &peer);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_local_addr(stays, &addr), 0);
+	ck_assert(weft_addr_equal(&peer, &addr));
 	close_both((int[]){ fd, stays });
 	ck_assert_int_eq(weft_close(listener), 0);
 	return 0;
@@ -504,18 +476,13 @@ int main(void)
 		    accepted_descriptor_is_closed_on_exec_and_knows_its_peer);
 	io_add_test(taking, every_connection_is_taken_once);
 	tcase_add_test(taking, who_waits_longest_is_served_first);
-	io_add_test(taking, connections_wait_for_tasks);
-	if (test_needs(test_has_descriptors(400),
-		       "backlog_does_not_become_descriptors_without_end",
-		       "400 descriptors"))
-		io_add_test(taking,
-			    backlog_does_not_become_descriptors_without_end);
-	io_add_test(taking, single_shots_do_as_well);
-	tcase_add_test(ending, runtime_closes_what_nobody_took);
+	io_add_test(taking, connections_wait_in_the_backlog);
+	io_add_test(taking, listener_that_does_not_block_does_as_well);
+	tcase_add_test(ending, backlog_outlives_the_runtime);
 	io_add_test(ending, no_connection_is_lost_to_a_deadline);
 	io_add_test(ending, listener_is_closed_at_any_moment);
 	io_add_test(errors, what_does_not_listen_gives_one_error_each);
-	io_add_test(errors, connection_that_is_gone_is_skipped);
+	io_add_test(errors, connection_that_is_gone_comes_in_its_turn);
 	if (!LIMIT_IS_PLAYED) {
 		io_add_test(errors, starved_listener_goes_on_after_a_close);
 		io_add_test(errors, starved_listener_survives_its_oldest_task);

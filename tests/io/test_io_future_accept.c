@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/future_accept: futures and tasks that accept share one queue of a
- * listener, and no connection is lost when a future is interrupted.
+ * Suite io/future_accept: futures and tasks accept from one listener in turn,
+ * and no connection is lost when a future is interrupted.
  */
 #include "tests/support/accept_scene.h"
 #include "tests/support/io_future.h"
-
-/* Returns the number of waiters in the queue of a listener. */
-static int waiting(int fd)
-{
-	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
-	int count = 0;
-
-	if (!entry)
-		return 0;
-	weft__lock_take(&entry->lock);
-	if (entry->listener)
-		for (struct weft__task *task = entry->listener->waiting; task;
-		     task = weft__op_of(task)->fd_next)
-			count++;
-	weft__lock_drop(&entry->lock);
-	return count;
-}
 
 /* ---- Taking ------------------------------------------------------------ */
 
@@ -72,7 +54,7 @@ IO_TEST(accepted_descriptor_is_closed_on_exec_and_knows_its_peer)
 			struct weft_task task = start_acceptor(scope, &a, true);
 
 			if (!i) {
-				wait_until(waiting(listener) == 1);
+				wait_until(accepts_waiting(listener) == 1);
 				client = connect_to(text);
 			}
 			fd = (int)join(task);
@@ -97,14 +79,14 @@ IO_TEST(who_waits_longest_is_served_first)
 	WEFT_SUPERVISE(scope) {
 		for (int i = 0; i < ACCEPTORS; i++) {
 			tasks[i] = start_acceptor(scope, &a, i % 3);
-			wait_until(waiting(a.listener) == i + 1);
+			wait_until(accepts_waiting(a.listener) == i + 1);
 		}
 		for (int i = 0; i < ACCEPTORS; i++) {
 			int client = connect_to(text);
 
 			/* All later acceptors go on waiting. */
 			close_both((int[]){ (int)join(tasks[i]), client });
-			ck_assert_int_eq(waiting(a.listener),
+			ck_assert_int_eq(accepts_waiting(a.listener),
 					 ACCEPTORS - 1 - i);
 		}
 	}
@@ -112,22 +94,16 @@ IO_TEST(who_waits_longest_is_served_first)
 	return 0;
 }
 
-/* Connections that weft accepted ahead; the listener's readiness does not show
- * them. */
 IO_TEST(connections_wait_for_futures)
 {
-	enum { AHEAD = 30 };
+	enum { COUNT = 30 };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	struct acceptor a = { .listener = tcp_listener(text) };
-	int clients[AHEAD];
+	int clients[COUNT];
 
-	/* The first accept arms the request. */
-	clients[0] = connect_to(text);
-	close_both((int[]){ weft_accept(a.listener, NULL), clients[0] });
-	for (int i = 0; i < AHEAD; i++)
+	for (int i = 0; i < COUNT; i++)
 		clients[i] = connect_to(text);
-	wait_until(listener_now(a.listener).accepted_count == AHEAD);
-	for (int i = 0; i < AHEAD; i++)
+	for (int i = 0; i < COUNT; i++)
 		WEFT_SUPERVISE(scope) {
 			struct weft_addr peer;
 			int fd;
@@ -135,15 +111,39 @@ IO_TEST(connections_wait_for_futures)
 			a.ret_peer = &peer;
 			fd = (int)join(start_acceptor(scope, &a, true));
 			ck_assert_int_ge(fd, 0);
+			ck_assert_uint_eq(backlog_of(a.listener),
+					  (unsigned)(COUNT - 1 - i));
 			close_both((int[]){
-				fd, client_of(clients, AHEAD, &peer) });
+				fd, client_of(clients, COUNT, &peer) });
 		}
 	ck_assert_int_eq(weft_close(a.listener), 0);
 	return 0;
 }
 
-/* The connection is reset before its peer's address is asked for. */
-IO_TEST(connection_that_is_gone_is_skipped)
+IO_TEST(listener_that_does_not_block_does_as_well)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct acceptor a = { .listener = tcp_listener(text) };
+
+	ck_assert_int_eq(fcntl(a.listener, F_SETFL, O_NONBLOCK), 0);
+	WEFT_SUPERVISE(scope) {
+		struct weft_task task = start_acceptor(scope, &a, true);
+		int client;
+
+		wait_until(accepts_waiting(a.listener) == 1);
+		client = connect_to(text);
+		close_both((int[]){ (int)join(task), client });
+		a.within_ns = WEFT_MS(1);
+		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
+				 -ETIMEDOUT);
+	}
+	ck_assert_int_eq(weft_close(a.listener), 0);
+	return 0;
+}
+
+/* The connection is reset in the backlog, and comes in its turn; its peer's
+ * address is not to be had any more. */
+IO_TEST(connection_that_is_gone_comes_in_its_turn)
 {
 	struct linger now = { 1, 0 };
 	char text[WEFT_ADDR_TEXT_BYTES];
@@ -151,17 +151,15 @@ IO_TEST(connection_that_is_gone_is_skipped)
 	struct acceptor a = { tcp_listener(text), 0, &peer };
 	int gone = connect_to(text), stays, fd;
 
-	close_both((int[]){ weft_accept(a.listener, NULL), gone });
-	gone = connect_to(text);
-	wait_until(listener_now(a.listener).accepted_count == 1);
 	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 	close(gone);
+	stays = connect_to(text);
 	WEFT_SUPERVISE(scope) {
-		struct weft_task task = start_acceptor(scope, &a, true);
-
-		wait_until(waiting(a.listener) == 1);
-		stays = connect_to(text);
-		fd = (int)join(task);
+		fd = (int)join(start_acceptor(scope, &a, true));
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_addr_family(&peer), AF_UNSPEC);
+		ck_assert_int_eq(weft_close(fd), 0);
+		fd = (int)join(start_acceptor(scope, &a, true));
 		ck_assert_int_ge(fd, 0);
 		ck_assert_int_eq(weft_local_addr(stays, &local), 0);
 		ck_assert(weft_addr_equal(&peer, &local));
@@ -183,9 +181,9 @@ IO_TEST(needless_wakes_end_no_await)
 		for (int i = 0; i < 50; i++) {
 			ck_assert_int_eq(weft_future_wake(NULL, task), 0);
 			weft_yield();
-			ck_assert_int_le(waiting(a.listener), 1);
+			ck_assert_int_le(accepts_waiting(a.listener), 1);
 		}
-		wait_until(waiting(a.listener) == 1);
+		wait_until(accepts_waiting(a.listener) == 1);
 		client = connect_to(text);
 		close_both((int[]){ (int)join(task), client });
 	}
@@ -281,10 +279,10 @@ IO_TEST(what_interrupts_is_told)
 		ck_assert_int_eq(weft_cancel(task), 0);
 		ck_assert_int_eq(join(task), -ECANCELED);
 		task = start_acceptor(scope, &a, true);
-		wait_until(waiting(a.listener) == 1);
+		wait_until(accepts_waiting(a.listener) == 1);
 		ck_assert_int_eq(weft_cancel(task), 0);
 		ck_assert_int_eq(join(task), -ECANCELED);
-		ck_assert_int_eq(waiting(a.listener), 0);
+		ck_assert_int_eq(accepts_waiting(a.listener), 0);
 	}
 	ck_assert_int_eq(weft_close(a.listener), 0);
 	return 0;
@@ -318,47 +316,6 @@ IO_TEST(listener_is_closed_at_any_moment)
 		if (client >= 0)
 			close(client);
 	}
-	return 0;
-}
-
-static void set_going(struct weft__fd *entry, bool going)
-{
-	weft__lock_take(&entry->lock);
-	entry->going = going;
-	weft__lock_drop(&entry->lock);
-}
-
-/* While the kernel is closing the old descriptor with this number, an accept
- * waits: it must not take the old one for the new one. */
-IO_TEST(number_that_is_being_closed_is_waited_for)
-{
-	char text[WEFT_ADDR_TEXT_BYTES];
-	struct acceptor a = { .listener = tcp_listener(text) };
-	struct weft_task task;
-	struct weft__fd *entry;
-	int client;
-
-	ck_assert_int_eq(weft__fd_get(&weft__reactor(weft_runtime_self())->fds,
-				      a.listener, &entry),
-			 0);
-	set_going(entry, true);
-	WEFT_SUPERVISE(scope) {
-		a.within_ns = WEFT_MS(1);
-		ck_assert_int_eq(join(start_acceptor(scope, &a, true)),
-				 -ETIMEDOUT);
-		task = start_acceptor(scope, &a, true);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-		ck_assert_int_eq(weft_cancel(task), 0);
-		ck_assert_int_eq(join(task), -ECANCELED);
-		task = start_acceptor(scope, &a, true);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
-		ck_assert_int_eq(waiting(a.listener), 0);
-		set_going(entry, false);
-		wait_until(waiting(a.listener) == 1);
-		client = connect_to(text);
-		close_both((int[]){ (int)join(task), client });
-	}
-	ck_assert_int_eq(weft_close(a.listener), 0);
 	return 0;
 }
 
@@ -405,11 +362,6 @@ static void starve(struct starved *s)
 	take_all_fds(s->fds, &s->count);
 }
 
-static bool is_starved(const struct starved *s)
-{
-	return waiting(s->a.listener) && listener_now(s->a.listener).starved;
-}
-
 static void starve_end(struct starved *s, int fd)
 {
 	while (s->count)
@@ -435,7 +387,7 @@ IO_TEST(starved_listener_goes_on_after_a_close)
 				start_acceptor(scope, &s.a, true);
 
 			expect_next_to_nothing_spent();
-			ck_assert_int_eq(waiting(s.a.listener), 1);
+			ck_assert_uint_eq(starving(), 1);
 			if (i % 2)
 				close(s.fds[--s.count]);
 			else
@@ -466,9 +418,9 @@ IO_TEST(starved_listener_survives_its_oldest)
 				s.a.within_ns = WEFT_MS(5);
 			before_ns = weft_now();
 			oldest = start_acceptor(scope, &s.a, true);
-			wait_until(is_starved(&s));
+			wait_until(starving() == 1);
 			next = start_acceptor(scope, &s.a, i % 2);
-			wait_until(waiting(s.a.listener) == 2 || i / 2);
+			wait_until(starving() == 2 || i / 2);
 			if (i / 2) {
 				ck_assert_int_eq(join(oldest), -ETIMEDOUT);
 				ck_assert_uint_lt(weft_now() - before_ns,
@@ -499,7 +451,7 @@ IO_TEST(deadline_holds_behind_a_starved_listener)
 
 		s.a.within_ns = WEFT_MS(120);
 		task = start_acceptor(scope, &s.a, true);
-		wait_until(is_starved(&s));
+		wait_until(starving() == 1);
 		/* Other code takes the only connection, and there is room for
 		 * one more descriptor. */
 		close(s.fds[--s.count]);
@@ -527,12 +479,12 @@ int main(void)
 		    accepted_descriptor_is_closed_on_exec_and_knows_its_peer);
 	io_add_test(taking, who_waits_longest_is_served_first);
 	io_add_test(taking, connections_wait_for_futures);
-	io_add_test(taking, connection_that_is_gone_is_skipped);
+	io_add_test(taking, connection_that_is_gone_comes_in_its_turn);
+	io_add_test(taking, listener_that_does_not_block_does_as_well);
 	io_add_test(taking, needless_wakes_end_no_await);
 	io_add_test(ending, no_connection_is_lost_to_deadlines_and_cancels);
 	io_add_test(ending, what_interrupts_is_told);
 	io_add_test(ending, listener_is_closed_at_any_moment);
-	io_add_test(ending, number_that_is_being_closed_is_waited_for);
 	io_add_test(errors, what_does_not_listen_gives_one_error_each);
 	if (!LIMIT_IS_PLAYED) {
 		io_add_test(errors, starved_listener_goes_on_after_a_close);

@@ -18,6 +18,7 @@ static char buffer[16];
 static struct iovec iov[2];
 static struct msghdr msg;
 static struct sockaddr_storage address;
+static socklen_t room;
 static struct open_how how;
 static struct statx status;
 
@@ -135,6 +136,14 @@ static unsigned pairs_of_waits(struct pair *pair)
 		.opcode = WEFT__OPCODE_ACCEPT, .fd = FD, .how = SOCK_CLOEXEC,
 	};
 	io_uring_prep_accept(&pair++->sqe, FD, NULL, NULL, SOCK_CLOEXEC);
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_ACCEPT, .fd = FD, .how = SOCK_CLOEXEC,
+		.memory = &address, .address_room = &room,
+		.flags = WEFT__REQUEST_POLL_FIRST,
+	};
+	io_uring_prep_accept(&pair->sqe, FD, (void *)&address, &room,
+			     SOCK_CLOEXEC);
+	pair++->sqe.ioprio |= IORING_ACCEPT_POLL_FIRST;
 	pair->request = (struct weft__request){
 		.opcode = WEFT__OPCODE_ACCEPT, .fd = FD, .how = SOCK_CLOEXEC,
 		.flags = WEFT__REQUEST_MULTISHOT,

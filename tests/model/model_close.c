@@ -14,7 +14,6 @@
  */
 #include "tests/model/requests.h"
 
-#include "io/listen/listener.h"
 
 #include "io/request/close.c"
 #include "io/request/op.c"
@@ -23,7 +22,6 @@ enum file { FILE_OLD, FILE_NONE, FILE_NEW };
 
 enum { COMPLETIONS = 4, NEW_DATA = 5 };
 
-static struct weft__listener listener;
 
 /* Under the kernel's lock, which stands for those of the shards too. */
 static struct model_mutex kernel;
@@ -204,31 +202,7 @@ static void reap(void *arg)
 	}
 }
 
-/*
- * Listeners; nothing is accepted here.
- */
-
-bool weft__listener_is_idle(const struct weft__listener *of)
-{
-	return of->state == WEFT__LISTENER_IDLE;
-}
-
-/* True: no wake of the closer will come for it, or its accept was cancelled. */
-bool weft__listener_end(struct weft__worker *worker, struct weft__fd *entry)
-{
-	(void)worker;
-	return entry->listener->state == WEFT__LISTENER_IDLE;
-}
-
-void weft__listener_free(struct weft__reactor *of,
-			 struct weft__listener *freed)
-{
-	(void)of;
-	model_assert(freed == &listener, "the listener of the descriptor");
-	model_free(freed, sizeof(*freed));
-}
-
-void weft__listeners_feed(struct weft__worker *worker)
+void weft__starving_wake(struct weft__worker *worker)
 {
 	(void)worker;
 }
@@ -254,7 +228,6 @@ static void setup(void *arg)
 {
 	(void)arg;
 	requests_setup();
-	memset(&listener, 0, sizeof(listener));
 	memset(&kernel, 0, sizeof(kernel));
 	memset(&news, 0, sizeof(news));
 	file = FILE_OLD;
@@ -277,14 +250,6 @@ static void setup_refused(void *arg)
 {
 	setup(arg);
 	refusals = 1;
-}
-
-/* A listener is on the descriptor, and accepts nothing just now. */
-static void setup_listener(void *arg)
-{
-	setup(arg);
-	listener.state = WEFT__LISTENER_IDLE;
-	fds[FD].listener = &listener;
 }
 
 static void check_open(void *arg)
@@ -346,8 +311,6 @@ MODEL(close_meets_read_and_wakes, setup, check_end,
 MODEL(close_meets_read_and_cancel, setup, check_end,
       OPTIONS(.preemptions = 1, .weak = MODEL_NONE),
       read_cancelled, reap, close_it, cancel_0)
-MODEL(close_of_idle_listener, setup_listener, check_end, OPTIONS(),
-      nothing, reap, close_it)
 
 /* There is no closer: the cancellation alone ends the read. */
 MODEL(cancel_meets_read, setup_refused, check_open,
@@ -441,12 +404,6 @@ static void setup_both_cancelled(void *arg)
 	closer_setup(await_close_it);
 }
 
-static void setup_listener_closer(void *arg)
-{
-	setup_listener(arg);
-	closer_setup(await_close_it);
-}
-
 static void setup_two_closers(void *arg)
 {
 	setup(arg);
@@ -493,8 +450,6 @@ MODEL(await_close_meets_await_and_wakes, setup_both, check_end,
 MODEL(await_close_meets_await_and_cancel, setup_both_cancelled, check_end,
       OPTIONS(.preemptions = 1, .weak = MODEL_NONE), polls_0, reap, polls_2,
       cancel_both)
-MODEL(await_close_of_idle_listener, setup_listener_closer, check_end,
-      OPTIONS(), nothing, reap, polls_2)
 MODEL(two_await_close, setup_two_closers, check_end,
       OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, polls_2)
 MODEL(await_close_meets_close, setup_task_closes_too, check_end,
@@ -507,7 +462,6 @@ int main(void)
 		close_meets_read_and_is_refused,
 		close_meets_read_and_wakes,
 		close_meets_read_and_cancel,
-		close_of_idle_listener,
 		cancel_meets_read,
 		cancel_meets_await,
 		close_meets_await,
@@ -516,7 +470,6 @@ int main(void)
 		await_close_meets_await_and_is_refused,
 		await_close_meets_await_and_wakes,
 		await_close_meets_await_and_cancel,
-		await_close_of_idle_listener,
 		two_await_close,
 		await_close_meets_close,
 		NULL,

@@ -30,7 +30,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "io/listen/listener.h"
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/os/sigpipe.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Outside - the functions of io/ and timer/ that io/driver.c calls and its
- * model does not need: there are no alarms, listeners, pools or signals.
+ * model does not need: there are no alarms, pools or signals.
  */
 #ifndef WEFT_TESTS_MODEL_OUTSIDE_H
 #define WEFT_TESTS_MODEL_OUTSIDE_H
 
 #include "io/ring/uring/probe.h"
-#include "io/listen/listener.h"
+#include "io/request/reactor.h"
 #include "io/request/op.h"
 #include "io/os/sigpipe.h"
 #include "io/stream/stream.h"
@@ -76,23 +76,6 @@ int weft__fd_table_init(struct weft__fd_table *of)
 void weft__fd_table_fini(struct weft__fd_table *of)
 {
 	(void)of;
-}
-
-void weft__fd_discard(struct weft__fd_table *of, int fd)
-{
-	(void)of, (void)fd;
-}
-
-void weft__listeners_close(struct weft__reactor *of)
-{
-	(void)of;
-}
-
-unsigned weft__multishot_accept_complete(struct weft__worker *here,
-				 const struct weft__completion *completion)
-{
-	(void)here, (void)completion;
-	return 0;
 }
 
 void weft__pool_close(struct weft__pool *pool_of_shard)

@@ -2,15 +2,17 @@
 /*
  * Helpers that the suites that accept share.
  *
- * They make clients that connect, take a copy of a listener's state under its
- * lock, use up the descriptors of the process or lower their limit, find the
- * client that an accepted connection belongs to, and check that the process
- * spends next to no processor time.
+ * They make clients that connect, count the requests on a listener and the
+ * connections in its backlog, use up the descriptors of the process or lower
+ * their limit, find the client that an accepted connection belongs to, and
+ * check that the process spends next to no processor time.
  */
 #ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 #define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 
-#include "io/listen/listener.h"
+#include <netinet/tcp.h>
+
+#include "io/request/reactor.h"
 #include "tests/support/io_kit.h"
 
 /* Valgrind plays the limit of descriptors, and the kernel sees another. */
@@ -33,17 +35,41 @@ static inline int connect_to(const char *text)
 	return fd;
 }
 
-/* A look at it, under the lock that guards it. */
-static inline struct weft__listener listener_now(int fd)
+/* How many requests to accept does the kernel have for the listener? */
+static inline int accepts_waiting(int fd)
 {
 	struct weft__fd *entry =
 		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
-	struct weft__listener copy;
+	int count = 0;
 
+	if (!entry)
+		return 0;
 	weft__lock_take(&entry->lock);
-	copy = *entry->listener;
+	for (struct weft__task *task = entry->waiting; task;
+	     task = weft__op_of(task)->fd_next)
+		count++;
 	weft__lock_drop(&entry->lock);
-	return copy;
+	return count;
+}
+
+/* How many tasks wait for a free descriptor? */
+static inline uint32_t starving(void)
+{
+	/* relaxed: a look. */
+	return weft__load(
+		&weft__reactor(weft_runtime_self())->starving.count, relaxed);
+}
+
+/* How many connections are in the listener's backlog? */
+static inline unsigned backlog_of(int listener)
+{
+	struct tcp_info info;
+	socklen_t bytes = sizeof(info);
+
+	ck_assert_int_eq(getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info,
+				    &bytes),
+			 0);
+	return info.tcpi_unacked;
 }
 
 static inline void take_all_fds(int *fds, int *count)
@@ -64,13 +90,10 @@ static inline void limit_fds(rlim_t limit)
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
 }
 
-/* Whose connection it is: taken out, -1 stays.  They come in order where one
- * worker alone takes them out of the ring; two may each have some in hand. */
+/* Whose connection it is: taken out, -1 stays.  They come in order. */
 static inline int client_of(int *clients, int count,
 			    const struct weft_addr *peer)
 {
-	bool in_order = weft_runtime_self()->workers_count == 1;
-
 	for (int i = 0; i < count; i++) {
 		int client = clients[i];
 		struct weft_addr local;
@@ -78,13 +101,12 @@ static inline int client_of(int *clients, int count,
 		if (client < 0)
 			continue;
 		ck_assert_int_eq(weft_local_addr(client, &local), 0);
-		if (weft_addr_equal(peer, &local)) {
-			clients[i] = -1;
-			return client;
-		}
-		ck_assert_msg(!in_order, "another than the oldest");
+		ck_assert_msg(weft_addr_equal(peer, &local),
+			      "another than the oldest");
+		clients[i] = -1;
+		return client;
 	}
-	ck_abort_msg("nobody's");
+	ck_abort_msg("a connection of no client");
 	return -1;
 }
 

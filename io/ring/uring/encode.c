@@ -11,6 +11,7 @@
 #include <endian.h>
 
 #include "io/ring/uring/uring.h"
+#include "runtime/base/assert.h"
 
 _Static_assert(WEFT__REQUEST_FIXED_FILE == IOSQE_FIXED_FILE &&
 		       WEFT__REQUEST_BLOCKS == IOSQE_ASYNC &&
@@ -24,28 +25,32 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t),
 
 static const struct {
 	uint8_t opcode;
-	uint8_t multishot_priority; /* where multishot is a flag of these */
+	/* The flags of a request that are in `ioprio` or `len`. */
+	uint8_t multishot_priority;
 	uint8_t multishot_length;
+	uint8_t poll_priority;
 } codes[WEFT__OPCODES] = {
-	[WEFT__OPCODE_NONE] = { IORING_OP_NOP, 0, 0 },
-	[WEFT__OPCODE_READ] = { IORING_OP_READ, 0, 0 },
-	[WEFT__OPCODE_WRITE] = { IORING_OP_WRITE, 0, 0 },
-	[WEFT__OPCODE_READV] = { IORING_OP_READV, 0, 0 },
-	[WEFT__OPCODE_WRITEV] = { IORING_OP_WRITEV, 0, 0 },
-	[WEFT__OPCODE_RECV] = { IORING_OP_RECV, IORING_RECV_MULTISHOT, 0 },
-	[WEFT__OPCODE_SEND] = { IORING_OP_SEND, 0, 0 },
-	[WEFT__OPCODE_RECVMSG] = { IORING_OP_RECVMSG, 0, 0 },
-	[WEFT__OPCODE_SENDMSG] = { IORING_OP_SENDMSG, 0, 0 },
+	[WEFT__OPCODE_NONE] = { IORING_OP_NOP, 0, 0, 0 },
+	[WEFT__OPCODE_READ] = { IORING_OP_READ, 0, 0, 0 },
+	[WEFT__OPCODE_WRITE] = { IORING_OP_WRITE, 0, 0, 0 },
+	[WEFT__OPCODE_READV] = { IORING_OP_READV, 0, 0, 0 },
+	[WEFT__OPCODE_WRITEV] = { IORING_OP_WRITEV, 0, 0, 0 },
+	[WEFT__OPCODE_RECV] = { IORING_OP_RECV, IORING_RECV_MULTISHOT, 0,
+			       IORING_RECVSEND_POLL_FIRST },
+	[WEFT__OPCODE_SEND] = { IORING_OP_SEND, 0, 0, 0 },
+	[WEFT__OPCODE_RECVMSG] = { IORING_OP_RECVMSG, 0, 0, 0 },
+	[WEFT__OPCODE_SENDMSG] = { IORING_OP_SENDMSG, 0, 0, 0 },
 	[WEFT__OPCODE_ACCEPT] = { IORING_OP_ACCEPT, IORING_ACCEPT_MULTISHOT,
-				  0 },
-	[WEFT__OPCODE_CONNECT] = { IORING_OP_CONNECT, 0, 0 },
-	[WEFT__OPCODE_POLL] = { IORING_OP_POLL_ADD, 0, IORING_POLL_ADD_MULTI },
-	[WEFT__OPCODE_OPENAT] = { IORING_OP_OPENAT, 0, 0 },
-	[WEFT__OPCODE_OPENAT2] = { IORING_OP_OPENAT2, 0, 0 },
-	[WEFT__OPCODE_STATX] = { IORING_OP_STATX, 0, 0 },
-	[WEFT__OPCODE_FSYNC] = { IORING_OP_FSYNC, 0, 0 },
-	[WEFT__OPCODE_CLOSE] = { IORING_OP_CLOSE, 0, 0 },
-	[WEFT__OPCODE_MESSAGE] = { IORING_OP_MSG_RING, 0, 0 },
+				 0, IORING_ACCEPT_POLL_FIRST },
+	[WEFT__OPCODE_CONNECT] = { IORING_OP_CONNECT, 0, 0, 0 },
+	[WEFT__OPCODE_POLL] = { IORING_OP_POLL_ADD, 0, IORING_POLL_ADD_MULTI,
+			       0 },
+	[WEFT__OPCODE_OPENAT] = { IORING_OP_OPENAT, 0, 0, 0 },
+	[WEFT__OPCODE_OPENAT2] = { IORING_OP_OPENAT2, 0, 0, 0 },
+	[WEFT__OPCODE_STATX] = { IORING_OP_STATX, 0, 0, 0 },
+	[WEFT__OPCODE_FSYNC] = { IORING_OP_FSYNC, 0, 0, 0 },
+	[WEFT__OPCODE_CLOSE] = { IORING_OP_CLOSE, 0, 0, 0 },
+	[WEFT__OPCODE_MESSAGE] = { IORING_OP_MSG_RING, 0, 0, 0 },
 };
 
 /* On machines of the other byte order the kernel wants the halves of the events
@@ -69,7 +74,7 @@ void weft__uring_encode(const struct weft__request *request,
 		multishot ? codes[request->opcode].multishot_length : 0;
 
 	if (request->flags & WEFT__REQUEST_POLL_FIRST)
-		priority |= IORING_RECVSEND_POLL_FIRST;
+		priority |= codes[request->opcode].poll_priority;
 	*ret_sqe = (struct io_uring_sqe){
 		.opcode = codes[request->opcode].opcode,
 		.flags = (uint8_t)request->flags,
@@ -87,5 +92,10 @@ void weft__uring_encode(const struct weft__request *request,
 void weft__ring_prepare(struct weft__ring *ring,
 			const struct weft__request *request, uint64_t user_data)
 {
-	weft__uring_encode(request, user_data, weft__uring_next(ring));
+	struct io_uring_sqe *sqe = weft__uring_next(ring);
+
+	weft__uring_encode(request, user_data, sqe);
+	if (weft__unlikely(request->opcode == WEFT__OPCODE_ACCEPT &&
+			   !weft__uring(ring)->accept_polls))
+		sqe->ioprio &= (uint16_t)~IORING_ACCEPT_POLL_FIRST;
 }

@@ -48,6 +48,10 @@ _Static_assert(WEFT__RING_OVERFLOW == IORING_SQ_CQ_OVERFLOW &&
 #ifndef IORING_FEAT_NO_IOWAIT
 #define IORING_FEAT_NO_IOWAIT (1u << 17)
 #endif
+/* Linux 6.10, which also brought IORING_ACCEPT_POLL_FIRST. */
+#ifndef IORING_FEAT_RECVSEND_BUNDLE
+#define IORING_FEAT_RECVSEND_BUNDLE (1u << 14)
+#endif
 #ifndef IORING_ENTER_NO_IOWAIT
 #define IORING_ENTER_NO_IOWAIT (1u << 7)
 #endif
@@ -177,7 +181,7 @@ static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 	return r;
 }
 
-/* How to enter it. */
+/* How to enter it, and how to ask. */
 static void uring_name(struct weft__uring *own, bool alone)
 {
 	/* With a registered ring the kernel need not count the use by this
@@ -190,6 +194,7 @@ static void uring_name(struct weft__uring *own, bool alone)
 	 * counts its sleep as a wait for a disk. */
 	if (own->uring.features & IORING_FEAT_NO_IOWAIT)
 		own->wait_flags |= IORING_ENTER_NO_IOWAIT;
+	own->accept_polls = own->uring.features & IORING_FEAT_RECVSEND_BUNDLE;
 }
 
 /* Shows the kernel's words to ring.h. */

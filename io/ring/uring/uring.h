@@ -10,11 +10,17 @@
 
 #include "io/ring/ring.h"
 
+/* Linux 6.10, and newer headers. */
+#ifndef IORING_ACCEPT_POLL_FIRST
+#define IORING_ACCEPT_POLL_FIRST (1u << 2)
+#endif
+
 /* Immutable, except what `uring` points at. */
 struct weft__uring {
 	struct io_uring uring;
 	uint32_t enter_flags; /* the ring's name on entering */
 	uint32_t wait_flags;  /* the same, to wait */
+	bool accept_polls;    /* the kernel knows IORING_ACCEPT_POLL_FIRST */
 };
 
 static inline struct weft__uring *weft__uring(const struct weft__ring *ring)
