@@ -88,10 +88,8 @@ static bool retire(struct weft__worker *worker)
 
 	set_watches(worker, false);
 	weft__monitor_resign(runtime, worker->index);
-	if (weft__all_parked(runtime)) { /* mutate: recheck=true */
-		weft__stacks_trim(&runtime->stacks);
+	if (weft__all_parked(runtime)) /* mutate: recheck=true */
 		return true;
-	}
 	/* pairs: [monitor.retire] */
 	return !weft__cas(&runtime->monitor, &nobody, worker->index + 1,
 			  seq_cst) &&

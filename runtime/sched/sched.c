@@ -317,12 +317,47 @@ static void park_end(struct weft__worker *worker)
 		weft__monitor_ran(worker, now_ns);
 }
 
+/* How long stacks are free before they give their memory back; and the time
+ * from one part of that to the next. */
+#define TRIM_NS 1000000000u
+#define TRIM_MORE_NS 10000000u
+
+/* Before it sleeps, worker 0 gives memory back that was in use at a peak. */
+static void trim(struct weft__worker *worker)
+{
+	struct weft__stacks *stacks = &worker->runtime->stacks;
+	uint64_t now_ns;
+
+	if (weft__likely(!weft__stacks_have_excess(stacks)) || worker->index)
+		return;
+	now_ns = worker->ops->now(worker->runtime);
+	if (now_ns >= stacks->look_ns)
+		stacks->look_ns = now_ns + (weft__stacks_trim(stacks) ?
+						    TRIM_MORE_NS :
+						    TRIM_NS);
+}
+
+static uint64_t trim_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
+{
+	struct weft__stacks *stacks = &worker->runtime->stacks;
+	uint64_t now_ns;
+
+	if (weft__likely(!weft__stacks_have_excess(stacks)) || worker->index)
+		return wait_ns;
+	now_ns = worker->ops->now(worker->runtime);
+	if (stacks->look_ns <= now_ns)
+		return 0;
+	return stacks->look_ns - now_ns < wait_ns ? stacks->look_ns - now_ns :
+						    wait_ns;
+}
+
 /* The monitor's bound.  While tasks wait for a stack, a shorter one: some
  * worker has to ask for memory again. */
 static uint64_t sleep_ns(struct weft__worker *worker)
 {
 	uint64_t wait_ns = weft__monitor_wait_ns(worker);
 
+	wait_ns = trim_wait_ns(worker, wait_ns);
 	if (weft__unlikely(
 		    weft__stack_wait_any(&worker->runtime->stack_wait)) &&
 	    wait_ns > WEFT__STARVED_RETRY_NS)
@@ -357,6 +392,7 @@ static void park(struct weft__worker *worker)
 	uint32_t empty = WEFT__PARK_EMPTY;
 	bool searched = worker->wake.searching, last;
 
+	trim(worker);
 	if (worker->wake.claimed)
 		weft__count(worker, WEFT__N_WAKES_WASTED, 1);
 	worker->wake.claimed = false;

@@ -4,10 +4,19 @@
  * stacks.
  *
  * A slab is one mapping of up to 64 stacks of one size.  Stacks are carved from
- * it in order, each with its guard, and never given back to it: a free stack
- * lies in a worker's cache, or in the shared list of its size, last in first
- * out.  Trimming gives back the pages of the shared free stacks except the
- * hottest TRIM_KEEP.  The layout is in stack.h.
+ * it in order, each with its guard.  A free stack lies in a worker's cache, or
+ * in the shared list of its size, last in first out.
+ *
+ *	carved --> free <--> in use
+ *	            |  ^        ^
+ *	   trim     v  |        |
+ *	          cold --> emptied (a bit in its slab)
+ *
+ * Trimming cuts the stacks that were not needed since the last look, except
+ * the hottest TRIM_KEEP, off the list; they are cold.  Then it gives their
+ * memory back to the kernel, a batch at a time: they are emptied.  Also the
+ * page of the header goes; a stack that is taken again gets a new one.  The
+ * layout is in stack.h.
  *
  * Concurrency: all functions take the lock of the runtime's stacks, except the
  * start and the end of a runtime.
@@ -32,7 +41,11 @@ enum {
 	COLOUR_BYTES = 128,
 	SLAB_STACKS = 64,
 	TRIM_KEEP = 256, /* free stacks that keep their pages */
+	CUT_MAX = 4096,	 /* links to walk along for a cut */
+	TRIM_MAX = 512,	 /* stacks emptied by one call */
+	TRIM_BATCH = 32, /* and in one hold of the lock */
 };
+_Static_assert(SLAB_STACKS <= 64, "a word has a bit for each");
 #define SLAB_BYTES_MAX ((size_t)64 << 20)
 
 static size_t page_bytes(void)
@@ -104,25 +117,35 @@ static int guard_install(struct weft__stacks *stacks, void *low)
 	return mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE);
 }
 
+static char *slab_low(const struct weft__stack_slab *slab, uint32_t number)
+{
+	return slab->base + (size_t)number * slab->stride;
+}
+
+/* Writes the header of a stack that has none. */
+static struct weft__stack *slab_head(struct weft__stack_slab *slab,
+				     uint32_t number)
+{
+	struct weft__stack *stack = weft__slab_stack(slab, number);
+
+	*stack = (struct weft__stack){
+		.low = slab_low(slab, number) + WEFT__STACK_GUARD_BYTES,
+		.size_class = slab->size_class,
+		.number = number,
+		.slab = slab,
+	};
+	weft__fiber_stack_new(stack);
+	return stack;
+}
+
 /* Carves the next stack of the slab that was never used; under the lock. */
 static struct weft__stack *slab_carve(struct weft__stacks *stacks,
 				      struct weft__stack_slab *slab)
 {
-	char *low = slab->base + (size_t)slab->used * slab->stride;
-	struct weft__stack *stack;
-
-	if (guard_install(stacks, low) < 0)
+	if (guard_install(stacks, slab_low(slab, slab->used)) < 0)
 		return NULL;
-	stack = weft__slab_stack(slab, slab->used);
-	*stack = (struct weft__stack){
-		.low = low + WEFT__STACK_GUARD_BYTES,
-		.size_class = slab->size_class,
-		.number = slab->used,
-	};
-	slab->used++;
 	stacks->carved++;
-	weft__fiber_stack_new(stack);
-	return stack;
+	return slab_head(slab, slab->used++);
 }
 
 struct weft__stack *weft__slab_stack(const struct weft__stack_slab *slab,
@@ -159,20 +182,41 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
  * Getting and putting.
  */
 
+/* One that has given its memory back; there is one.  Under the lock. */
+static struct weft__stack *stacks_refill(struct weft__stacks *stacks,
+					 uint8_t size_class)
+{
+	struct weft__stack_slab *slab = stacks->slabs;
+	uint32_t number;
+
+	while (slab->size_class != size_class || !slab->emptied)
+		slab = slab->next;
+	number = (uint32_t)__builtin_ctzll(slab->emptied);
+	slab->emptied &= slab->emptied - 1;
+	stacks->emptied[size_class - WEFT__STACK_CLASS_FIRST]--;
+	return slab_head(slab, number);
+}
+
 static struct weft__stack *stacks_take(struct weft__stacks *stacks,
 				       uint8_t size_class)
 {
 	unsigned i = size_class - WEFT__STACK_CLASS_FIRST;
 	struct weft__stack *stack = stacks->free[i];
 
-	if (!stack)
-		return stacks_carve(stacks, size_class);
-	stacks->free[i] = stack->next;
-	stacks->free_count[i]--;
-	if (stacks->trimmed[i] > stacks->free_count[i])
-		stacks->trimmed[i] = stacks->free_count[i];
-	weft__stack_prefetch(stack->ahead);
-	return stack;
+	if (stack) {
+		stacks->free[i] = stack->next;
+		if (--stacks->free_count[i] < stacks->free_min[i])
+			stacks->free_min[i] = stacks->free_count[i];
+		weft__stack_prefetch(stack->ahead);
+		return stack;
+	}
+	stack = stacks->cold[i];
+	if (stack) {
+		stacks->cold[i] = stack->next;
+		return stack;
+	}
+	return stacks->emptied[i] ? stacks_refill(stacks, size_class) :
+				    stacks_carve(stacks, size_class);
 }
 
 static void stacks_return(struct weft__stacks *stacks,
@@ -183,7 +227,9 @@ static void stacks_return(struct weft__stacks *stacks,
 	stack->next = stacks->free[i];
 	stack->ahead = weft__recent_put(&stacks->recent, stack);
 	stacks->free[i] = stack;
-	stacks->free_count[i]++;
+	if (++stacks->free_count[i] == TRIM_KEEP + 1)
+		/* relaxed: a hint. */
+		weft__store(&stacks->has_excess, true, relaxed);
 }
 
 struct weft__stack *weft__stack_fetch(struct weft__stacks *stacks,
@@ -230,28 +276,98 @@ void weft__stack_give_back(struct weft__stacks *stacks,
 	weft__lock_drop(&stacks->lock);
 }
 
-/* Drops all pages below the one that holds the header. */
-static void stack_drop_pages(struct weft__stack *stack)
-{
-	uintptr_t top = (uintptr_t)stack & ~(uintptr_t)(page_bytes() - 1);
+/* ---- Trimming, by one thread at a time ----------------------------------- */
 
-	madvise(stack->low, top - (uintptr_t)stack->low, MADV_DONTNEED);
+/* Cuts the stacks that were not needed since the last look off the list.  Under
+ * the lock.  Returns whether stacks are left that may be cut off later. */
+static bool cut(struct weft__stacks *stacks, unsigned i)
+{
+	uint32_t count = stacks->free_count[i];
+	uint32_t hot = TRIM_KEEP + count - stacks->free_min[i];
+	struct weft__stack *stack = stacks->free[i];
+
+	stacks->free_min[i] = count;
+	if (count <= TRIM_KEEP || hot >= count || hot > CUT_MAX ||
+	    stacks->cold[i])
+		return count > TRIM_KEEP;
+	for (uint32_t k = 1; k < hot; k++)
+		stack = stack->next;
+	stacks->cold[i] = stack->next;
+	stack->next = NULL;
+	stacks->free_count[i] = stacks->free_min[i] = hot;
+	return hot > TRIM_KEEP;
 }
 
-void weft__stacks_trim(struct weft__stacks *stacks)
+/* Takes some cold stacks.  Under the lock. */
+static unsigned cold_take(struct weft__stacks *stacks, unsigned i,
+			  struct weft__stack **ret_stacks)
 {
-	weft__lock_take(&stacks->lock);
-	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++) {
-		struct weft__stack *stack = stacks->free[i];
-		uint32_t hot = stacks->free_count[i] - stacks->trimmed[i];
+	unsigned count = 0;
 
-		for (uint32_t k = 0; k < hot; k++, stack = stack->next)
-			if (k >= TRIM_KEEP)
-				stack_drop_pages(stack);
-		if (hot > TRIM_KEEP)
-			stacks->trimmed[i] += hot - TRIM_KEEP;
+	while (count < TRIM_BATCH && stacks->cold[i]) {
+		ret_stacks[count] = stacks->cold[i];
+		stacks->cold[i] = ret_stacks[count++]->next;
 	}
+	return count;
+}
+
+/* Returns where the stack was. */
+static struct weft__stack_slab *stack_empty(struct weft__stack *stack,
+					    uint32_t *ret_number)
+{
+	struct weft__stack_slab *slab = stack->slab;
+	uint32_t number = stack->number;
+	char *low = stack->low;
+
+	weft__fiber_stack_free(stack);
+	madvise(low, (size_t)(slab_low(slab, number + 1) - low),
+		MADV_DONTNEED);
+	*ret_number = number;
+	return slab;
+}
+
+/* Empties some cold stacks of a size.  Returns how many. */
+static unsigned empty_some(struct weft__stacks *stacks, unsigned i)
+{
+	struct weft__stack *batch[TRIM_BATCH];
+	struct weft__stack_slab *slabs[TRIM_BATCH];
+	uint32_t numbers[TRIM_BATCH];
+	unsigned count;
+
+	weft__lock_take(&stacks->lock);
+	count = cold_take(stacks, i, batch);
 	weft__lock_drop(&stacks->lock);
+	for (unsigned k = 0; k < count; k++)
+		slabs[k] = stack_empty(batch[k], &numbers[k]);
+	weft__lock_take(&stacks->lock);
+	for (unsigned k = 0; k < count; k++)
+		slabs[k]->emptied |= (uint64_t)1 << numbers[k];
+	stacks->emptied[i] += count;
+	weft__lock_drop(&stacks->lock);
+	return count;
+}
+
+bool weft__stacks_trim(struct weft__stacks *stacks)
+{
+	unsigned done = 0, some;
+	bool excess = false;
+
+	weft__lock_take(&stacks->lock);
+	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++)
+		excess |= cut(stacks, i);
+	/* relaxed: a hint. */
+	weft__store(&stacks->has_excess, excess, relaxed);
+	weft__lock_drop(&stacks->lock);
+	for (unsigned i = 0; i < WEFT__STACK_CLASSES; i++)
+		do {
+			some = empty_some(stacks, i);
+			done += some;
+		} while (some && done < TRIM_MAX);
+	if (done < TRIM_MAX)
+		return false;
+	/* relaxed: as above. */
+	weft__store(&stacks->has_excess, true, relaxed);
+	return true;
 }
 
 void weft__stacks_fini(struct weft__stacks *stacks)
@@ -263,7 +379,9 @@ void weft__stacks_fini(struct weft__stacks *stacks)
 
 		weft__overflow_report_remove(slab);
 		for (uint32_t i = 0; i < slab->used; i++)
-			weft__fiber_stack_free(weft__slab_stack(slab, i));
+			if (!(slab->emptied & (uint64_t)1 << i))
+				weft__fiber_stack_free(
+					weft__slab_stack(slab, i));
 		munmap(slab->base, slab->bytes);
 		free(slab);
 		slab = next;

@@ -17,6 +17,7 @@
 #ifndef WEFT_RUNTIME_STACK_STACK_H
 #define WEFT_RUNTIME_STACK_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,7 @@ struct weft__stack {
 	uint64_t since_ns;	  /* when it was bound, about */
 	uint32_t size_class;	  /* log2 of the usable size */
 	uint32_t number;	  /* within its slab */
+	struct weft__stack_slab *slab;
 	void *asan_fake;	  /* the sanitizers' records */
 	void *tsan_fiber;
 	uint64_t valgrind_id;
@@ -59,9 +61,13 @@ struct weft__stacks {
 	struct weft__stack *free[WEFT__STACK_CLASSES];	/* under lock */
 	uint32_t free_count[WEFT__STACK_CLASSES];	/* under lock */
 	struct weft__recent recent; /* under lock */
-	/* The number at the cold end that have given their pages back; under
-	 * lock. */
-	uint32_t trimmed[WEFT__STACK_CLASSES];
+	/* The fewest that were free since the last look; under lock. */
+	uint32_t free_min[WEFT__STACK_CLASSES];
+	struct weft__stack *cold[WEFT__STACK_CLASSES]; /* under lock */
+	uint32_t emptied[WEFT__STACK_CLASSES];	       /* under lock */
+	/* There are free stacks to look at; under lock, others read. */
+	weft__atomic(bool) has_excess;
+	uint64_t look_ns; /* when to look next; of the thread that trims */
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
 	uint64_t max;	 /* limit of `carved`, in tests; 0: none */
@@ -121,8 +127,17 @@ static inline void weft__stack_prefetch(struct weft__stack *stack)
 	__builtin_prefetch((void *)(at - 3 * WEFT__LINE_BYTES), 1);
 }
 
-/* Gives the pages of free stacks, except a few, back to the kernel. */
-void weft__stacks_trim(struct weft__stacks *stacks);
+/* Gives memory of stacks that were free since the last look, except a few,
+ * back to the kernel; not of all at once, as that takes time.  By one thread at
+ * a time.  Returns whether there is more. */
+bool weft__stacks_trim(struct weft__stacks *stacks);
+
+/* Is there anything to trim, now or after some time?  From any thread. */
+static inline bool weft__stacks_have_excess(const struct weft__stacks *stacks)
+{
+	/* relaxed: a hint. */
+	return weft__load(&stacks->has_excess, relaxed);
+}
 
 /* Many stacks of one size in one mapping.  Written under the lock of the
  * runtime's stacks; the report of overflows reads it in a signal handler. */
@@ -134,6 +149,7 @@ struct weft__stack_slab {
 	size_t stride;
 	uint32_t count;
 	uint32_t used; /* stacks carved so far */
+	uint64_t emptied; /* a bit for each that has given its memory back */
 	uint8_t size_class;
 };
 

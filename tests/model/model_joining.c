@@ -22,9 +22,10 @@ static weft__atomic(uint32_t) news;
  * Stand-ins for the calls of the scheduler that the model does not need.
  */
 
-void weft__stacks_trim(struct weft__stacks *of)
+bool weft__stacks_trim(struct weft__stacks *of)
 {
 	(void)of;
+	return false;
 }
 
 bool weft__stop_step(struct weft__worker *worker)

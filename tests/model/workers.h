@@ -363,9 +363,10 @@ struct weft__stack *weft__stack_fetch(struct weft__stacks *of,
 	return &a_stack;
 }
 
-void weft__stacks_trim(struct weft__stacks *of)
+bool weft__stacks_trim(struct weft__stacks *of)
 {
 	(void)of;
+	return false;
 }
 
 struct weft__task *weft__task_at(struct weft_runtime *of, uint64_t id)
