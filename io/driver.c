@@ -36,6 +36,9 @@
 
 enum { ENTRIES_DEFAULT = 256 };
 
+/* Threads of the pool that transfer at the positions of files. */
+enum { FILES_MAX = 64 };
+
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
 
@@ -170,6 +173,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	reactor->cpu_idle_fd =
 		runtime->workers_count > 1 ? weft__cpu_idle_open() : -1;
 	reactor->nosignal = weft__sigpipe_is_avoidable();
+	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
 	runtime->driver = reactor;
 	return 0;
 

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading and writing.  For files the page cache is tried first: a copy out of
- * it takes less time than the way through the ring.  Sockets go the way of
- * send_recv.c.  All else goes through the ring.
+ * Reading and writing.  The kind of the descriptor chooses the way:
+ *
+ *	a file     a call that does not wait: for what is in the page cache it
+ *	           takes less time than the way through the ring.  Otherwise at
+ *	           an offset the ring, at the position position.c
+ *	a socket   the way of send_recv.c
+ *	all else   the ring
+ *
+ * The kind is a hint.  Before a way that would be wrong for another kind, or
+ * after an error that comes from a wrong kind, transfer() looks at the
+ * descriptor, and takes the way of what it sees.
  */
 #include <weft/io.h>
 
 #include <poll.h>
 
 #include "io/os/sigpipe.h"
+#include "io/position.h"
 #include "io/request/call.h"
 #include "io/send_recv.h"
 
@@ -29,19 +38,29 @@ static bool is_vectored(const struct weft__request *request)
 
 /* ---- Files ------------------------------------------------------------ */
 
-/* Tries the transfer without waiting.  True: done, with *ret_result. */
-static bool quick(struct weft__fd *entry, int kind,
+/* Flags of a write that is to raise no SIGPIPE: also of one to a file, whose
+ * number may be that of a pipe by now. */
+static uint32_t write_flags(struct weft__worker *worker)
+{
+	return weft__reactor(worker->runtime)->nosignal ? RWF_NOSIGNAL : 0;
+}
+
+/* Tries the transfer without waiting.  True: done, with *ret_result.  Behind a
+ * thread of the pool that is at the file's position, the kernel would wait. */
+static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 		  const struct weft__request *request, ssize_t *ret_result)
 {
 	int flag = writes(request) ? WEFT__FD_NO_QUICK_WRITE :
 				     WEFT__FD_NO_QUICK_READ;
+	struct weft__request call = *request;
 	ssize_t r;
 
-	if ((kind & ~WEFT__FD_NO_QUICK_READ & ~WEFT__FD_NO_QUICK_WRITE) !=
-		    WEFT__FD_FILE ||
-	    (kind & flag))
+	if (weft__fd_kind_base(kind) != WEFT__FD_FILE || (kind & flag) ||
+	    (request->offset == POSITION && weft__fd_pooled(entry)))
 		return false;
-	r = weft__request_call(request);
+	if (writes(request))
+		call.how = write_flags(worker);
+	r = weft__request_call(&call);
 	if (r == -EOPNOTSUPP)
 		weft__fd_set_kind(entry, kind | flag);
 	*ret_result = r;
@@ -83,67 +102,68 @@ static ssize_t socket_read(struct weft__fd *entry,
 
 /* ---- Through the ring --------------------------------------------------- */
 
-static int32_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
-			int kind, struct weft__request *request)
+static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
+			int kind, const struct weft__request *request)
 {
+	struct weft__request run = *request;
 	unsigned flags = 0;
 
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
-	else if (writes(request) && weft__reactor(worker->runtime)->nosignal)
-		request->how = RWF_NOSIGNAL;
-	return weft__op_run_ready(request, entry, flags,
+	if (writes(request))
+		run.how = write_flags(worker);
+	return weft__op_run_ready(&run, entry, flags,
 				  writes(request) ? POLLOUT : POLLIN);
 }
 
-/* Transfers at a file's position: weft looks the position up and moves it.  The
- * ring would leave it unchanged when a transfer moves some bytes and then fails
- * (a disk that is full), and the caller would write those bytes again. */
-static int32_t ring_run_at(struct weft__worker *worker, struct weft__fd *entry,
-			   int kind, const struct weft__request *request)
+/* The ring accepts an offset where there is none, and a transfer at a file's
+ * position through it is not atomic.  True: the descriptor may be of another
+ * kind, for which the ring would be wrong. */
+static bool ring_is_doubtful(int kind, const struct weft__request *request)
 {
-	struct weft__request at = *request;
-	int32_t n;
-
-	if (at.offset != POSITION || !weft__fd_is_file(kind) ||
-	    (writes(&at) && weft__syscall_appends(at.fd)))
-		return ring_run(worker, entry, kind, &at);
-	at.offset = weft__syscall_position(at.fd);
-	if (at.offset < 0)
-		return (int32_t)at.offset;
-	n = ring_run(worker, entry, kind, &at);
-	if (n > 0)
-		weft__syscall_move(at.fd, at.offset + n);
-	return n;
+	if (request->offset != POSITION)
+		/* The quick way has asked the kernel already. */
+		return kind != WEFT__FD_FILE &&
+		       !weft__syscall_takes_offsets(request->fd);
+	return kind == WEFT__FD_OTHER ||
+	       weft__syscall_takes_offsets(request->fd);
 }
 
-/* Does the number belong to another kind of file than before?  The program may
- * have closed it without weft_close(), or put another file in its place. */
-static bool kind_changed(struct weft__fd *entry, int kind, ssize_t r)
-{
-	if (!(r == -ENOTSOCK && weft__fd_is_socket(kind)) &&
-	    !(r == -ESPIPE && weft__fd_is_file(kind)))
-		return false;
-	weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
-	return true;
-}
+/* ---- The way of a kind -------------------------------------------------- */
 
+/* Not a result of the kernel's: the kind may be wrong. */
+#define LOOK_AGAIN INT32_MIN
+
+/* sure: the kind was looked at for this call. */
 static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
-			   int kind, const struct weft__request *request)
+			   int kind, bool sure,
+			   const struct weft__request *request)
 {
+	bool at_position = request->offset == POSITION;
 	ssize_t r;
 
-	/* The ring would accept an offset where there is none. */
-	if (request->offset != POSITION &&
+	if (!at_position &&
 	    (weft__fd_is_socket(kind) || kind == WEFT__FD_STREAM))
-		return -ESPIPE;
-	if (quick(entry, kind, request, &r))
+		return sure ? -ESPIPE : LOOK_AGAIN;
+	if (quick(worker, entry, kind, request, &r))
 		return weft__call_ready(worker, r);
 	if (writes(request) && weft__fd_is_socket(kind))
 		return socket_write(worker, entry, request);
-	if (kind == WEFT__FD_SOCKET && request->opcode == WEFT__OPCODE_READ)
+	if (kind == WEFT__FD_SOCKET && request->opcode == WEFT__OPCODE_READ &&
+	    request->bytes)
 		return socket_read(entry, request);
-	return ring_run_at(worker, entry, kind, request);
+	if (!sure && ((at_position && weft__fd_is_file(kind)) ||
+		      ring_is_doubtful(kind, request)))
+		return LOOK_AGAIN;
+	if (at_position && weft__fd_is_file(kind))
+		return weft__position_run(entry, request);
+	return ring_run(worker, entry, kind, request);
+}
+
+/* Can the result be that of a wrong kind? */
+static bool is_doubtful(ssize_t r)
+{
+	return r == LOOK_AGAIN || r == -ENOTSOCK || r == -ESPIPE;
 }
 
 static ssize_t transfer(const struct weft__request *request)
@@ -151,20 +171,20 @@ static ssize_t transfer(const struct weft__request *request)
 	struct weft__worker *worker;
 	struct weft__fd *entry;
 	ssize_t r = weft__call_begin_fd(request->fd, &worker, &entry);
-	bool again = false;
 	int kind;
 
 	if (weft__unlikely(r < 0))
 		return r;
-	do {
-		kind = weft__fd_kind(entry, request->fd);
-		if (weft__unlikely(kind < 0))
-			return kind;
-		r = transfer_as(weft__worker_self(), entry, kind, request);
-		again = !again && weft__unlikely(r < 0) &&
-			kind_changed(entry, kind, r);
-	} while (weft__unlikely(again));
-	return r;
+	kind = weft__fd_kind(entry, request->fd);
+	if (weft__unlikely(kind < 0))
+		return kind;
+	r = transfer_as(worker, entry, kind, false, request);
+	if (weft__likely(!is_doubtful(r)))
+		return r;
+	kind = weft__fd_kind_now(entry, request->fd);
+	if (kind < 0)
+		return kind;
+	return transfer_as(weft__worker_self(), entry, kind, true, request);
 }
 
 /* ---- Calls ------------------------------------------------------------ */

@@ -18,6 +18,9 @@
  * Put work that is slow because it waits for other systems into a lane with a
  * limit, so that it cannot take all threads; put computations into a lane with
  * as many jobs as there are processors.
+ *
+ * weft_read(), weft_write() and the like use the pool as well, in a lane of 64,
+ * where they have to wait at the position of a file.
  */
 #ifndef WEFT_BLOCKING_H
 #define WEFT_BLOCKING_H

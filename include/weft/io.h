@@ -36,7 +36,11 @@
 WEFT_BEGIN_DECLS
 
 /* Read and write at the descriptor's position.  A read returns 0 at the end of
- * the stream or file. */
+ * the stream or file.  At the position of a file each call is atomic, as
+ * read(2) and write(2) are, beside those of tasks, threads and other processes.
+ * If it has to wait, it does so on a thread of the pool of weft_blocking(): it
+ * can be interrupted, or ended by weft_close(), only until it has begun
+ * there. */
 WEFT_API ssize_t weft_read(int fd, void *buf, size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_readv(int fd, const struct iovec *iov,
 			    int iov_count) WEFT_WARN_UNUSED;

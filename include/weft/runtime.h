@@ -32,7 +32,8 @@ struct weft_opts {
 				  without limit */
 	unsigned ring_entries; /* of each worker's io_uring, up to 32768;
 				  default 256 */
-	unsigned blocking_threads_max; /* for weft_blocking(); default 512 */
+	unsigned blocking_threads_max; /* for weft_blocking(), and at the
+					  position of files; default 512 */
 	weft_nsec blocking_idle_ns; /* an idle one of them ends after this time;
 				       default 10 s */
 	unsigned reserved;

@@ -16,12 +16,20 @@ enum weft__fd_kind {
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
 	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
 	WEFT__FD_OTHER,	 /* a device with offsets, a directory, ... */
+	/* A file: a thread of the pool is at its position. */
+	WEFT__FD_POOLED = 1 << 4,
 	/* A stream socket: the last receive left nothing behind. */
 	WEFT__FD_DRAINED = 1 << 5,
 	/* The file system cannot read, or write, without waiting. */
 	WEFT__FD_NO_QUICK_READ = 1 << 6,
 	WEFT__FD_NO_QUICK_WRITE = 1 << 7,
 };
+
+/* The kind without the flags. */
+static inline int weft__fd_kind_base(int kind)
+{
+	return kind & (WEFT__FD_POOLED - 1);
+}
 
 static inline bool weft__fd_is_socket(int kind)
 {
@@ -30,7 +38,7 @@ static inline bool weft__fd_is_socket(int kind)
 
 static inline bool weft__fd_is_file(int kind)
 {
-	kind &= ~(WEFT__FD_NO_QUICK_READ | WEFT__FD_NO_QUICK_WRITE);
+	kind = weft__fd_kind_base(kind);
 	return kind == WEFT__FD_FILE || kind == WEFT__FD_DIRECT;
 }
 

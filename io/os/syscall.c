@@ -60,6 +60,9 @@ LEAF int weft__syscall_kind(int fd)
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
 		return lseek(fd, 0, SEEK_CUR) < 0 ? WEFT__FD_STREAM :
 						    WEFT__FD_OTHER;
+	/* Some files of the kernel's are like pipes. */
+	if (!weft__syscall_takes_offsets(fd))
+		return WEFT__FD_STREAM;
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0)
 		return -errno;
@@ -84,34 +87,24 @@ LEAF bool weft__syscall_is_fifo(int fd)
 
 /* The library's own wrappers are cancellation points, which cost time. */
 LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
-				off_t offset)
+				off_t offset, int flags)
 {
 	return result(syscall(SYS_preadv2, fd, iov, iov_count, (long)offset,
-			      (long)(offset >> 16 >> 16), RWF_NOWAIT));
+			      (long)(offset >> 16 >> 16), flags));
 }
 
 LEAF ssize_t weft__syscall_writev(int fd, const struct iovec *iov,
-				 int iov_count, off_t offset)
+				 int iov_count, off_t offset, int flags)
 {
 	return result(syscall(SYS_pwritev2, fd, iov, iov_count, (long)offset,
-			      (long)(offset >> 16 >> 16), RWF_NOWAIT));
+			      (long)(offset >> 16 >> 16), flags));
 }
 
-LEAF off_t weft__syscall_position(int fd)
+/* A read of nothing.  lseek(2) would tell it, too, but waits for a transfer at
+ * the file's position. */
+LEAF bool weft__syscall_takes_offsets(int fd)
 {
-	return result(lseek(fd, 0, SEEK_CUR));
-}
-
-LEAF void weft__syscall_move(int fd, off_t position)
-{
-	lseek(fd, position, SEEK_SET);
-}
-
-LEAF bool weft__syscall_appends(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && (flags & O_APPEND);
+	return weft__syscall_readv(fd, NULL, 0, 0, 0) != -ESPIPE;
 }
 
 LEAF bool weft__syscall_is_readable(int fd)
@@ -156,7 +149,7 @@ static bool byte_is_cached(int fd, off_t offset)
 {
 	struct iovec byte = { (char[]){ 0 }, 1 };
 
-	return weft__syscall_readv(fd, &byte, 1, offset) > 0;
+	return weft__syscall_readv(fd, &byte, 1, offset, RWF_NOWAIT) > 0;
 }
 
 /* The kernel reads ahead in order: if all pages are cached or on their way, and
@@ -225,6 +218,11 @@ LEAF int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,
 	*ret_bytes = sizeof(*ret_address);
 	return (int)result(getpeername(
 		fd, (struct sockaddr *)ret_address, ret_bytes));
+}
+
+LEAF bool weft__syscall_is_stream(int fd)
+{
+	return socket_kind(fd) == WEFT__FD_SOCKET;
 }
 
 LEAF bool weft__syscall_is_tcp(int fd)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls that never wait, made directly on the worker's thread.
+ * System calls.  They never wait, and are made on the worker's thread, except
+ * for sendfile(2), and for preadv2(2) and pwritev2(2) without RWF_NOWAIT.
  *
  * They return -errno.  None is inlined, and errno is read nowhere else: a task
  * may resume on another thread, and a compiler that saw errno on both sides of
@@ -28,19 +29,16 @@ int weft__syscall_openat2(int dir_fd, const char *path,
 /* Is it a FIFO? */
 bool weft__syscall_is_fifo(int fd);
 
-/* Transfers what the page cache has, or takes, without waiting; otherwise
- * -EAGAIN, or -EOPNOTSUPP if the file system cannot tell.  An offset of -1 is
- * the file's position. */
+/* preadv2(2) and pwritev2(2); an offset of -1 is the file's position.  With
+ * RWF_NOWAIT they transfer what the page cache has, or takes; otherwise they
+ * return -EAGAIN, or -EOPNOTSUPP if the file system cannot tell. */
 ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
-			   off_t offset);
+			   off_t offset, int flags);
 ssize_t weft__syscall_writev(int fd, const struct iovec *iov, int iov_count,
-			    off_t offset);
+			    off_t offset, int flags);
 
-/* The position of a file, or -errno; moves it; is the file written to only at
- * its end? */
-off_t weft__syscall_position(int fd);
-void weft__syscall_move(int fd, off_t position);
-bool weft__syscall_appends(int fd);
+/* False: calls with an offset give -ESPIPE. */
+bool weft__syscall_takes_offsets(int fd);
 
 /* The bytes of a regular file after an offset; 0 for other files. */
 size_t weft__syscall_bytes_behind(int fd, off_t offset);
@@ -74,6 +72,9 @@ ssize_t weft__syscall_recvmsg(int fd, struct msghdr *msg, int flags);
 /* The address at the other end; 0 or -errno. */
 int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,
 		      socklen_t *ret_bytes);
+
+/* Is it a stream socket? */
+bool weft__syscall_is_stream(int fd);
 
 /* False for what is no socket. */
 bool weft__syscall_is_tcp(int fd);

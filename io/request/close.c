@@ -38,6 +38,15 @@ struct doomed {
 	uint16_t shard;
 };
 
+/* Is it a request that a ring carries, marked with `marked` (0: any)?  A
+ * transfer in the pool cannot be cancelled, and ends by itself. */
+static bool is_doomed(struct weft__task *task, unsigned marked)
+{
+	unsigned flags = weft__op_of(task)->flags;
+
+	return (flags & marked) == marked && !(flags & WEFT__OP_IN_POOL);
+}
+
 /* Lists the requests in flight that are marked with `marked` (0: all), after
  * the first `skip`, at most DOOMED_MAX; marks them with `mark`. */
 static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
@@ -53,7 +62,7 @@ static unsigned doomed_list(struct weft__fd *entry, unsigned marked,
 		/* relaxed: begun before it was linked, under the lock. */
 		uint64_t word = weft__load(&task->op, relaxed);
 
-		if ((weft__op_of(task)->flags & marked) != marked)
+		if (!is_doomed(task, marked))
 			continue;
 		if (skip) {
 			skip--;

@@ -64,10 +64,14 @@ int weft__fd_make(struct weft__fd_table *fds, int fd,
 	return 0;
 }
 
-int weft__fd_kind_slow(struct weft__fd *entry, int fd)
+int weft__fd_kind_now(struct weft__fd *entry, int fd)
 {
 	int kind = weft__syscall_kind(fd);
+	/* relaxed: a hint. */
+	int known = weft__load(&entry->kind, relaxed) & ~WEFT__FD_PASSING;
 
+	if (kind == weft__fd_kind_base(known))
+		return known;
 	if (kind >= 0)
 		weft__fd_set_kind(entry, kind);
 	return kind;

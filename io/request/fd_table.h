@@ -15,7 +15,9 @@
  *       linked under the lock together with the publication of its request, and
  *       unlinked by the worker that reaps the completion.  So a closer that
  *       holds the lock can find every request of the list in a ring, and the
- *       list becomes empty without any of its tasks having to run.
+ *       list becomes empty without any of its tasks having to run.  Except for
+ *       a transfer in the pool (WEFT__OP_IN_POOL), see io/position.c: it is in
+ *       no ring, cannot be cancelled, and its task unlinks itself.
  *   FD2  While `closing` is set no task is linked.  It is cleared before the
  *       kernel closes the descriptor, because from then on the number may
  *       belong to another file.
@@ -98,22 +100,36 @@ static inline uint8_t weft__fd_closes(struct weft__fd *entry)
 	return weft__load(&entry->closes, relaxed);
 }
 
-int weft__fd_kind_slow(struct weft__fd *entry, int fd);
+/* The flags of a kind that weft__fd_kind() leaves out. */
+#define WEFT__FD_PASSING (WEFT__FD_DRAINED | WEFT__FD_POOLED)
 
-/* The kind, with the NO_QUICK flags; or -EBADF. */
+/* Looks at the descriptor itself; a kind that is as before keeps its flags. */
+int weft__fd_kind_now(struct weft__fd *entry, int fd);
+
+/* The kind, with the NO_QUICK flags; or -EBADF.  It may be that of a file that
+ * had the number before: the program may close one without weft_close(), or put
+ * another in its place.  So it only chooses the way to begin with. */
 static inline int weft__fd_kind(struct weft__fd *entry, int fd)
 {
 	/* relaxed: a hint, found out again if it is missing. */
-	uint8_t kind = weft__load(&entry->kind, relaxed);
+	int kind = weft__load(&entry->kind, relaxed) & ~WEFT__FD_PASSING;
 
-	return weft__likely(kind != 0) ? kind & ~WEFT__FD_DRAINED :
-					 weft__fd_kind_slow(entry, fd);
+	return weft__likely(kind != WEFT__FD_UNKNOWN) ?
+		       kind :
+		       weft__fd_kind_now(entry, fd);
 }
 
 static inline void weft__fd_set_kind(struct weft__fd *entry, int kind)
 {
 	/* relaxed: a hint. */
 	weft__store(&entry->kind, (uint8_t)kind, relaxed);
+}
+
+/* Is a thread of the pool at the file's position? */
+static inline bool weft__fd_pooled(struct weft__fd *entry)
+{
+	/* relaxed: a hint. */
+	return weft__load(&entry->kind, relaxed) & WEFT__FD_POOLED;
 }
 
 /* Is it known that nothing was left to receive? */

@@ -57,6 +57,7 @@ enum {
 	WEFT__OP_LATE = 1 << 1,	  /* it began while the kernel closed (FD3) */
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
+	WEFT__OP_IN_POOL = 1 << 4, /* a thread carries it out, no ring */
 };
 
 /*

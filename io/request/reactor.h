@@ -6,6 +6,8 @@
 #ifndef WEFT_IO_REQUEST_REACTOR_H
 #define WEFT_IO_REQUEST_REACTOR_H
 
+#include <weft/blocking.h>
+
 #include "io/request/fd_table.h"
 #include "io/request/shard.h"
 #include "runtime/sched/runtime.h"
@@ -25,6 +27,7 @@ struct weft__reactor {
 	struct weft__starving starving;
 	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
+	struct weft_lane files; /* see io/position.c */
 };
 
 static inline struct weft__reactor *

@@ -4,16 +4,27 @@
 #include "io/os/syscall.h"
 #include "runtime/base/assert.h"
 
-static ssize_t transfer(const struct weft__request *request,
-			const struct iovec *iov, int count)
+static ssize_t transfer(const struct weft__request *request, int flags)
 {
+	void *memory = (void *)(uintptr_t)request->memory;
+	bool is_vectored = request->opcode == WEFT__OPCODE_READV ||
+			   request->opcode == WEFT__OPCODE_WRITEV;
 	bool writes = request->opcode == WEFT__OPCODE_WRITE ||
 		      request->opcode == WEFT__OPCODE_WRITEV;
+	struct iovec whole = { memory, request->bytes };
+	const struct iovec *iov = is_vectored ? memory : &whole;
+	int count = is_vectored ? (int)request->count : 1;
 
+	flags |= (int)request->how;
 	return writes ? weft__syscall_writev(request->fd, iov, count,
-					     request->offset) :
+					     request->offset, flags) :
 			weft__syscall_readv(request->fd, iov, count,
-					    request->offset);
+					    request->offset, flags);
+}
+
+ssize_t weft__request_wait(const struct weft__request *request)
+{
+	return transfer(request, 0);
 }
 
 ssize_t weft__request_call(const struct weft__request *request)
@@ -24,11 +35,9 @@ ssize_t weft__request_call(const struct weft__request *request)
 	switch (request->opcode) {
 	case WEFT__OPCODE_READ:
 	case WEFT__OPCODE_WRITE:
-		return transfer(request,
-				&(struct iovec){ memory, request->bytes }, 1);
 	case WEFT__OPCODE_READV:
 	case WEFT__OPCODE_WRITEV:
-		return transfer(request, memory, (int)request->count);
+		return transfer(request, RWF_NOWAIT);
 	case WEFT__OPCODE_RECV:
 		return weft__syscall_recv(fd, memory, request->bytes, how);
 	case WEFT__OPCODE_SEND:

@@ -98,4 +98,7 @@ _Static_assert(sizeof(struct weft__request) == 32, "half a line");
  * file system cannot tell. */
 ssize_t weft__request_call(const struct weft__request *request);
 
+/* Carries out READ, WRITE, READV or WRITEV as a system call that may wait. */
+ssize_t weft__request_wait(const struct weft__request *request);
+
 #endif

@@ -5,13 +5,8 @@
  * Covered: how the threads end with the runtime, many runtimes side by side and
  * one after the other, and what happens to jobs when no thread can be made.
  */
-#include <linux/filter.h>
-#include <linux/sched.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-
 #include "tests/support/blocking_scene.h"
+#include "tests/support/refuse_threads.h"
 #include "tests/support/stderr_capture.h"
 
 /* ---- The end of a runtime ------------------------------------------------ */
@@ -196,32 +191,6 @@ END_TEST
 
 /* ---- Threads that cannot be made ---------------------------------------- */
 
-/* From here on the process can make no more threads, as if a limit were
- * reached. */
-static void refuse_threads(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-			 offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 2),
-		/* clone3() keeps its flags in memory that the filter cannot
-		 * read: make the C library fall back to clone(). */
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = { 8, code };
-
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-				 SECCOMP_FILTER_FLAG_TSYNC, &program),
-			 0);
-}
-
 POOL_TEST(without_any_thread_the_call_fails, 0, 0)
 {
 	struct gate gate = { 0 };
@@ -334,13 +303,6 @@ static TCase *refused(void)
 	io_add_test(tcase, job_that_gets_no_thread_waits_for_those_there_are);
 	return tcase;
 }
-
-/* Valgrind does not support a seccomp filter for all threads. */
-#ifdef WEFT_VALGRIND
-enum { HAS_FILTERS = 0 };
-#else
-enum { HAS_FILTERS = 1 };
-#endif
 
 int main(void)
 {

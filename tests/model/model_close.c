@@ -11,10 +11,14 @@
  * of it waits until it is cancelled.  When the old file is closed, the number
  * may become that of a new file, which has data when the close has returned.
  * The close must not wait for a reader of the new file.
+ *
+ * Also of closing while a transfer is in the blocking pool (io/position.c),
+ * which no close can cancel: the file stays open until it has ended.
  */
 #include "tests/model/requests.h"
 
 
+#include "io/position.c"
 #include "io/request/close.c"
 #include "io/request/op.c"
 
@@ -35,6 +39,7 @@ static uint64_t paused[RECORDS]; /* the tasks that let time pass, or 0 */
 static bool armed[RECORDS]; /* tasks with an alarm, which may have gone off */
 static unsigned refusals;
 static bool several_close; /* and there is no reader */
+static bool in_call;	   /* a thread of the pool, on the old file */
 
 static struct model_event news; /* for the reaper */
 
@@ -62,6 +67,7 @@ static void carry_out_close(const struct asked *at)
 	model_assert(!pending ||
 			     (weft__op_of(&records[0])->flags & WEFT__OP_LATE),
 		     "a file is closed that is in use");
+	model_assert(!in_call, "a file is closed that a call is on");
 	file = model_choose(2) ? FILE_NEW : FILE_NONE;
 	complete(at->user_data, 0);
 }
@@ -221,6 +227,35 @@ int weft__syscall_close(int fd)
 }
 
 /*
+ * The pool; the task's thread plays that of the pool.
+ */
+
+/* It may be interrupted before a thread has begun it. */
+int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
+{
+	(void)lane;
+	return model_choose(2) ? fn(arg) : -ECANCELED;
+}
+
+/* A call that begins when the kernel is about to close the file may meet the
+ * file that goes, or what comes after it; it is not followed. */
+ssize_t weft__request_wait(const struct weft__request *request)
+{
+	ssize_t r;
+
+	weft__lock_take(&fds[FD].lock);
+	model_lock(&kernel);
+	in_call = !fds[FD].going;
+	r = file == FILE_NONE ? -EBADF : (ssize_t)request->bytes;
+	model_unlock(&kernel);
+	weft__lock_drop(&fds[FD].lock);
+	model_lock(&kernel);
+	in_call = false;
+	model_unlock(&kernel);
+	return r;
+}
+
+/*
  * The threads.
  */
 
@@ -238,6 +273,7 @@ static void setup(void *arg)
 	memset(armed, 0, sizeof(armed));
 	refusals = 0;
 	several_close = false;
+	in_call = false;
 	/* Task 2, which closes, is started as well. */
 	records[2].state = WEFT__GENERATION;
 	pool[2].current = &records[2];
@@ -265,6 +301,7 @@ static void check_end(void *arg)
 {
 	check_open(arg);
 	model_assert(file != FILE_OLD, "the file is closed");
+	model_assert(!weft__fd_pooled(&fds[FD]), "the pool is done with it");
 }
 
 static void read_end(struct weft__task *task, int32_t result, bool cancelled)
@@ -288,6 +325,17 @@ static void read_once(bool cancelled)
 	read_end(task_self(), result, cancelled);
 }
 
+static void transfer_once(void)
+{
+	struct weft__request request = read_request();
+	ssize_t r;
+
+	request.bytes = sizeof(buffer);
+	r = weft__position_run(&fds[FD], &request);
+	model_assert(r == sizeof(buffer) || r == -EBADF || r == -ECANCELED,
+		     "the result says why");
+}
+
 static void close_it(void *arg)
 {
 	(void)arg;
@@ -297,6 +345,7 @@ static void close_it(void *arg)
 
 THREAD(read_it, read_once(false);)
 THREAD(read_cancelled, read_once(true);)
+THREAD(transfer_it, transfer_once();)
 THREAD(wake_0, wake(0);)
 THREAD(cancel_0, (void)weft_cancel(handle_of(0));)
 THREAD(nothing, ;)
@@ -311,6 +360,9 @@ MODEL(close_meets_read_and_wakes, setup, check_end,
 MODEL(close_meets_read_and_cancel, setup, check_end,
       OPTIONS(.preemptions = 1, .weak = MODEL_NONE),
       read_cancelled, reap, close_it, cancel_0)
+MODEL(close_meets_transfer_in_the_pool, setup, check_end,
+      OPTIONS(.preemptions = 3, .weak = MODEL_NONE),
+      transfer_it, reap, close_it)
 
 /* There is no closer: the cancellation alone ends the read. */
 MODEL(cancel_meets_read, setup_refused, check_open,
@@ -440,6 +492,9 @@ MODEL(close_meets_await, setup_reader, check_end,
       OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, close_it)
 MODEL(await_close_meets_read, setup_closer, check_end,
       OPTIONS(.preemptions = 2, .weak = MODEL_NONE), read_it, reap, polls_2)
+MODEL(await_close_meets_transfer_in_the_pool, setup_closer, check_end,
+      OPTIONS(.preemptions = 2, .weak = MODEL_NONE),
+      transfer_it, reap, polls_2)
 MODEL(await_close_meets_await, setup_both, check_end,
       OPTIONS(.preemptions = 2, .weak = MODEL_NONE), polls_0, reap, polls_2)
 MODEL(await_close_meets_await_and_is_refused, setup_both_refused, check_end,
@@ -462,10 +517,12 @@ int main(void)
 		close_meets_read_and_is_refused,
 		close_meets_read_and_wakes,
 		close_meets_read_and_cancel,
+		close_meets_transfer_in_the_pool,
 		cancel_meets_read,
 		cancel_meets_await,
 		close_meets_await,
 		await_close_meets_read,
+		await_close_meets_transfer_in_the_pool,
 		await_close_meets_await,
 		await_close_meets_await_and_is_refused,
 		await_close_meets_await_and_wakes,

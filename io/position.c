@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transfers at a file's position that may have to wait: on a thread of the
+ * blocking pool, by preadv2(2) or pwritev2(2).  The kernel holds the lock of
+ * the position from the look at it to its move.  So the transfer is atomic
+ * beside those of other tasks, threads and processes, also with O_APPEND.
+ *
+ *	the task                            a thread of the pool
+ *	links itself to the descriptor
+ *	asks for a thread, suspends  -----> makes the call
+ *	unlinks itself             <------- its result
+ *
+ * A close of the descriptor waits until the task has unlinked itself.  It
+ * cannot end the call; a task that is interrupted while it waits for a thread
+ * leaves without the call.
+ *
+ * While a transfer is in the pool, others at this position go there too
+ * (WEFT__FD_POOLED): a call of theirs would hold up their worker at the lock.
+ *
+ * Rejected
+ *   The ring.  It reads the position without the lock.  And with the position
+ *   looked up before and moved after it, tasks overwrite what others wrote.
+ */
+#include "io/position.h"
+
+#include "io/request/call.h"
+
+struct transfer {
+	const struct weft__request *request;
+	bool begun;
+};
+
+/* SIGPIPE is none of a file's. */
+static int64_t transfer_run(void *arg)
+{
+	struct transfer *transfer = arg;
+	ssize_t r;
+
+	transfer->begun = true;
+	do
+		r = weft__request_wait(transfer->request);
+	while (r == -EINTR);
+	return r;
+}
+
+/* -EBADF: the descriptor is being closed. */
+static int position_enter(struct weft__fd *entry, struct weft__task *task,
+			  int fd)
+{
+	bool closing;
+
+	weft__lock_take(&entry->lock);
+	closing = entry->closing;
+	if (!closing) { /* mutate: recheck=true */
+		weft__op_of(task)->fd = fd;
+		weft__op_of(task)->flags = WEFT__OP_IN_POOL;
+		weft__fd_link(entry, task);
+		/* relaxed: a hint. */
+		weft__or(&entry->kind, (uint8_t)WEFT__FD_POOLED, relaxed);
+	}
+	weft__lock_drop(&entry->lock);
+	return closing ? -EBADF : 0;
+}
+
+/* Under the lock. */
+static bool has_others(const struct weft__fd *entry)
+{
+	struct weft__task *task = entry->waiting;
+
+	while (task && !(weft__op_of(task)->flags & WEFT__OP_IN_POOL))
+		task = weft__op_of(task)->fd_next;
+	return task != NULL;
+}
+
+/* Wakes the task that closes the descriptor, if nothing else is in flight. */
+static void position_leave(struct weft__worker *worker, struct weft__fd *entry,
+			   struct weft__task *task)
+{
+	uint64_t closer = 0;
+
+	weft__lock_take(&entry->lock);
+	weft__fd_unlink(task);
+	if (!has_others(entry))
+		/* relaxed: a hint. */
+		weft__and(&entry->kind, (uint8_t)~WEFT__FD_POOLED, relaxed);
+	if (weft__unlikely(entry->closing && !entry->waiting))
+		closer = entry->closer;
+	weft__lock_drop(&entry->lock);
+	if (weft__unlikely(closer != 0))
+		/* mutate: wake */
+		(void)weft__wake(worker, weft__task_at(worker->runtime, closer),
+				 closer);
+}
+
+ssize_t weft__position_run(struct weft__fd *entry,
+			   const struct weft__request *request)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = worker->current;
+	struct transfer transfer = { .request = request };
+	int64_t r = position_enter(entry, task, request->fd);
+
+	if (r < 0)
+		return (ssize_t)r;
+	weft__count(worker, WEFT__N_OPS, 1);
+	r = weft_blocking_lane(&weft__reactor(worker->runtime)->files,
+			       transfer_run, &transfer);
+	/* There is no thread: then this one waits for the disk. */
+	if (!transfer.begun && (r == -EAGAIN || r == -ENOMEM))
+		r = transfer_run(&transfer);
+	position_leave(weft__worker_self(), entry, task);
+	return (ssize_t)r;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reads and writes at the position of a file that several use: they are atomic
+ * to each other.  Where a transfer may have to wait it is in the blocking pool;
+ * what ends it, and what waits for it.
+ */
+#include "tests/support/blocking_scene.h"
+#include "tests/support/refuse_threads.h"
+
+enum { TASKS = 8, RECORDS = 200, BYTES = 64, ALL = TASKS * RECORDS };
+
+/* Directories, of file systems that differ. */
+static const char *const places[] = { "/var/tmp", "/dev/shm", "/tmp" };
+
+enum { PLACES = sizeof(places) / sizeof(places[0]) };
+
+static char path[64];
+
+/* A new file; -1: there is no such directory here. */
+static int file_in(const char *place, int flags)
+{
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/weft-position-XXXXXX", place);
+	fd = mkostemp(path, flags | O_CLOEXEC);
+	if (fd < 0)
+		fprintf(stderr, "%s: skipped, %s\n", place, strerror(errno));
+	return fd;
+}
+
+static void file_end(int fd)
+{
+	unlink(path);
+	ck_assert_int_eq(weft_close(fd), 0);
+}
+
+/* ---- Records ------------------------------------------------------------- */
+
+static weft__atomic(unsigned) seen[ALL];
+
+static void record(char text[BYTES], int number)
+{
+	memset(text, '.', BYTES);
+	text[snprintf(text, BYTES, "%d", number)] = ' ';
+	text[BYTES - 1] = '\n';
+}
+
+static void record_seen(const char text[BYTES])
+{
+	char expected_text[BYTES];
+	int number = atoi(text);
+
+	ck_assert_int_ge(number, 0);
+	ck_assert_int_lt(number, ALL);
+	record(expected_text, number);
+	ck_assert_mem_eq(text, expected_text, BYTES);
+	weft__add(&seen[number], 1u, relaxed);
+}
+
+static void each_was_seen_once(const char *what)
+{
+	for (int i = 0; i < ALL; i++) {
+		unsigned times = weft__load(&seen[i], relaxed);
+
+		ck_assert_msg(times == 1, "%s, %s: record %d %u times", path,
+			      what, i, times);
+		weft__store(&seen[i], 0u, relaxed);
+	}
+}
+
+static void file_has_each_once(const char *what)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[BYTES];
+	ssize_t n;
+
+	while ((n = read(fd, text, BYTES)) == BYTES)
+		record_seen(text);
+	ck_assert_int_eq(n, 0);
+	close(fd);
+	each_was_seen_once(what);
+}
+
+static void file_fill(int fd)
+{
+	char text[BYTES];
+
+	for (int i = 0; i < ALL; i++) {
+		record(text, i);
+		ck_assert_int_eq(pwrite(fd, text, BYTES, (off_t)i * BYTES),
+				 BYTES);
+	}
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+}
+
+/* The part of one task or thread. */
+struct part {
+	int fd;
+	int first; /* record */
+	bool vectored;
+};
+
+static int64_t part_write(void *arg)
+{
+	const struct part *part = arg;
+	char text[BYTES];
+	struct iovec iov[2] = { { text, 10 }, { text + 10, BYTES - 10 } };
+
+	for (int i = 0; i < RECORDS; i++) {
+		record(text, part->first + i);
+		ck_assert_int_eq(part->vectored ?
+					 weft_writev(part->fd, iov, 2) :
+					 weft_write(part->fd, text, BYTES),
+				 BYTES);
+	}
+	return 0;
+}
+
+static int64_t part_read(void *arg)
+{
+	const struct part *part = arg;
+	char text[BYTES];
+	struct iovec iov[2] = { { text, 10 }, { text + 10, BYTES - 10 } };
+	ssize_t n;
+
+	do {
+		n = part->vectored ? weft_readv(part->fd, iov, 2) :
+				     weft_read(part->fd, text, BYTES);
+		ck_assert(n == 0 || n == BYTES);
+		if (n > 0)
+			record_seen(text);
+	} while (n > 0);
+	return 0;
+}
+
+/* A thread that is no worker. */
+static void *part_write_plain(void *arg)
+{
+	const struct part *part = arg;
+	char text[BYTES];
+
+	for (int i = 0; i < RECORDS; i++) {
+		record(text, part->first + i);
+		ck_assert_int_eq(write(part->fd, text, BYTES), BYTES);
+	}
+	return NULL;
+}
+
+/* Tasks for all parts but the first `left_out`. */
+static void parts_run(weft_fn fn, int fd, int other, int left_out)
+{
+	int64_t r;
+
+	WEFT_SCOPE(s, &r)
+		for (int i = left_out; i < TASKS; i++) {
+			struct part part = { i % 2 ? other : fd, i * RECORDS,
+					     i % 4 >= 2 };
+
+			ck_assert_int_eq(WEFT_GO(s, fn, part), 0);
+		}
+	ck_assert_int_eq(r, 0);
+}
+
+IO_TEST(each_write_of_many_tasks_is_in_the_file)
+{
+	for (int i = 0; i < PLACES; i++) {
+		int fd = file_in(places[i], 0);
+
+		if (fd < 0)
+			continue;
+		parts_run(part_write, fd, fd, 0);
+		file_has_each_once("written");
+		file_end(fd);
+	}
+	return 0;
+}
+
+IO_TEST(each_record_is_read_by_one_task)
+{
+	for (int i = 0; i < PLACES; i++) {
+		int fd = file_in(places[i], 0);
+
+		if (fd < 0)
+			continue;
+		file_fill(fd);
+		parts_run(part_read, fd, fd, 0);
+		each_was_seen_once("cached");
+		/* Where there is a disk. */
+		fsync(fd);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+		parts_run(part_read, fd, fd, 0);
+		each_was_seen_once("from the disk");
+		file_end(fd);
+	}
+	return 0;
+}
+
+/* Beside write(2) by a thread that shares the descriptor. */
+IO_TEST(each_write_beside_a_thread_is_in_the_file)
+{
+	for (int i = 0; i < PLACES; i++) {
+		int fd = file_in(places[i], 0);
+		struct part part = { .fd = fd };
+		pthread_t thread;
+
+		if (fd < 0)
+			continue;
+		ck_assert_int_eq(pthread_create(&thread, NULL,
+						part_write_plain, &part),
+				 0);
+		parts_run(part_write, fd, fd, 1);
+		pthread_join(thread, NULL);
+		file_has_each_once("written beside a thread");
+		file_end(fd);
+	}
+	return 0;
+}
+
+/* Two open files, each with its own position. */
+IO_TEST(each_write_to_the_end_is_in_the_file)
+{
+	for (int i = 0; i < PLACES; i++) {
+		int fd = file_in(places[i], O_APPEND), other;
+
+		if (fd < 0)
+			continue;
+		other = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+		ck_assert_int_ge(other, 0);
+		parts_run(part_write, fd, other, 0);
+		file_has_each_once("appended");
+		ck_assert_int_eq(weft_close(other), 0);
+		file_end(fd);
+	}
+	return 0;
+}
+
+/* ---- In the pool --------------------------------------------------------- */
+
+/* A file of "0123456789" whose transfers go to the pool, as where the file
+ * system cannot tell whether they would wait. */
+static int file_for_pool(void)
+{
+	struct weft__fd_table *fds = &weft__reactor(weft_runtime_self())->fds;
+	struct weft__fd *entry;
+	int fd = file_in("/tmp", 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, "0123456789", 10), 10);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	ck_assert_int_eq(weft__fd_get(fds, fd, &entry), 0);
+	weft__fd_set_kind(entry, WEFT__FD_FILE | WEFT__FD_NO_QUICK_READ |
+					 WEFT__FD_NO_QUICK_WRITE);
+	return fd;
+}
+
+static struct weft__fd *entry_of(int fd)
+{
+	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
+}
+
+/* A call by another task. */
+struct call {
+	int fd;
+	char data[8];
+	weft__atomic(int64_t) result; /* or NONE_YET */
+};
+
+#define NONE_YET INT64_MIN
+
+static int64_t call_end(struct call *call, int64_t r)
+{
+	weft__store(&call->result, r, release);
+	return 0;
+}
+
+static int64_t call_read(void *arg)
+{
+	struct call *call = *(struct call **)arg;
+
+	return call_end(call, weft_read(call->fd, call->data, 4));
+}
+
+static int64_t call_close(void *arg)
+{
+	struct call *call = *(struct call **)arg;
+
+	return call_end(call, weft_close(call->fd));
+}
+
+static bool has_ended(struct call *call)
+{
+	return weft__load(&call->result, acquire) != NONE_YET;
+}
+
+static struct weft_task call_start(struct weft_scope *scope, weft_fn fn,
+				   struct call *call, int fd)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+
+	call->fd = fd;
+	weft__store(&call->result, NONE_YET, relaxed);
+	opts.ret_task = &task;
+	ck_assert_int_eq(weft_go_opts(scope, fn, &call, sizeof(call), &opts),
+			 0);
+	return task;
+}
+
+static bool is_closing(int fd)
+{
+	struct weft__fd *entry = entry_of(fd);
+	bool closing;
+
+	weft__lock_take(&entry->lock);
+	closing = entry->closing;
+	weft__lock_drop(&entry->lock);
+	return closing;
+}
+
+/* The only thread of the pool stays at the gate until it opens. */
+static void pool_busy(struct weft_scope *scope, struct gate *gate)
+{
+	pass_start(scope, gate, NULL, NULL);
+	wait_until(weft__load(&gate->came, acquire) == 1);
+}
+
+/* The number may not belong to another file before the read has ended. */
+POOL_TEST(close_waits_for_a_transfer_in_the_pool, 1, 0)
+{
+	struct call reader, closer;
+	struct gate gate = { 0 };
+	int fd = file_for_pool();
+	int64_t r;
+
+	WEFT_SCOPE(s, &r) {
+		pool_busy(s, &gate);
+		call_start(s, call_read, &reader, fd);
+		wait_until(pool_stats().queued == 1);
+		call_start(s, call_close, &closer, fd);
+		wait_until(is_closing(fd));
+		ck_assert_int_eq(weft_read(fd, reader.data, 1), -EBADF);
+		ck_assert_int_eq(weft_yield(), 0);
+		ck_assert(!has_ended(&reader) && !has_ended(&closer));
+		ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
+		gate_open(&gate);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(weft__load(&reader.result, acquire), 4);
+	ck_assert_mem_eq(reader.data, "0123", 4);
+	ck_assert_int_eq(weft__load(&closer.result, acquire), 0);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+	unlink(path);
+	return 0;
+}
+
+/* No thread has begun it, so the position stays. */
+POOL_TEST(transfer_that_has_not_begun_can_be_cancelled, 1, 0)
+{
+	struct gate gate = { 0 };
+	int fd = file_for_pool();
+	struct call reader;
+	char data[4];
+	int64_t r;
+
+	WEFT_SCOPE(s, &r) {
+		struct weft_task task;
+
+		pool_busy(s, &gate);
+		task = call_start(s, call_read, &reader, fd);
+		wait_until(pool_stats().queued == 1);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		wait_until(has_ended(&reader));
+		ck_assert_int_eq(reader.result, -ECANCELED);
+		WEFT_WITHIN(WEFT_MS(1))
+			ck_assert_int_eq(weft_read(fd, data, 4), -ETIMEDOUT);
+		ck_assert_ptr_null(entry_of(fd)->waiting);
+		ck_assert(!weft__fd_pooled(entry_of(fd)));
+		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 0);
+		file_end(fd);
+		gate_open(&gate);
+	}
+	ck_assert_int_eq(r, 0);
+	return 0;
+}
+
+/* It would hold up the worker at the lock of the position, for as long as the
+ * transfer takes.  A read at an offset does not need that lock. */
+POOL_TEST(others_at_the_position_go_to_the_pool_too, 1, 0)
+{
+	struct gate gate = { 0 };
+	int fd = file_for_pool();
+	struct call first, second;
+	char data[4];
+	int64_t r;
+
+	WEFT_SCOPE(s, &r) {
+		pool_busy(s, &gate);
+		call_start(s, call_read, &first, fd);
+		wait_until(pool_stats().queued == 1);
+		/* From now on the file system can tell. */
+		weft__and(&entry_of(fd)->kind,
+			  (uint8_t)~(WEFT__FD_NO_QUICK_READ |
+				     WEFT__FD_NO_QUICK_WRITE),
+			  relaxed);
+		call_start(s, call_read, &second, fd);
+		wait_until(pool_stats().queued == 2);
+		ck_assert_int_eq(weft_pread(fd, data, 4, 6), 4);
+		ck_assert_mem_eq(data, "6789", 4);
+		ck_assert(!has_ended(&first) && !has_ended(&second));
+		gate_open(&gate);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(first.result, 4);
+	ck_assert_int_eq(second.result, 4);
+	ck_assert_mem_eq(first.data, "0123", 4);
+	ck_assert_mem_eq(second.data, "4567", 4);
+	ck_assert(!weft__fd_pooled(entry_of(fd)));
+	file_end(fd);
+	return 0;
+}
+
+/* Then the worker's thread waits for the disk. */
+POOL_TEST(transfer_that_gets_no_thread_is_made_all_the_same, 0, 0)
+{
+	int fd = file_for_pool();
+	char data[8];
+
+	refuse_threads();
+	ck_assert_int_eq(weft_read(fd, data, 4), 4);
+	ck_assert_mem_eq(data, "0123", 4);
+	ck_assert_int_eq(weft_write(fd, "ab", 2), 2);
+	ck_assert_int_eq(weft_read(fd, data, 8), 4);
+	ck_assert_mem_eq(data, "6789", 4);
+	ck_assert_uint_gt(pool_stats().threads_refused, 0);
+	file_end(fd);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/position");
+	TCase *records = tcase_create("records");
+	TCase *in_pool = tcase_create("in the pool");
+	TCase *refused = tcase_create("refused");
+
+	tcase_set_timeout(records, 60);
+	io_add_test(records, each_write_of_many_tasks_is_in_the_file);
+	io_add_test(records, each_record_is_read_by_one_task);
+	io_add_test(records, each_write_beside_a_thread_is_in_the_file);
+	io_add_test(records, each_write_to_the_end_is_in_the_file);
+	io_add_test(in_pool, close_waits_for_a_transfer_in_the_pool);
+	io_add_test(in_pool, transfer_that_has_not_begun_can_be_cancelled);
+	io_add_test(in_pool, others_at_the_position_go_to_the_pool_too);
+	io_add_test(refused,
+		    transfer_that_gets_no_thread_is_made_all_the_same);
+	suite_add_tcase(suite, records);
+	suite_add_tcase(suite, in_pool);
+	if (HAS_FILTERS)
+		suite_add_tcase(suite, refused);
+	return io_tests_run(suite);
+}
