@@ -104,7 +104,9 @@ static size_t chunk_cached(struct sending *sending)
 		bytes = sending->left;
 	if (bytes > CHUNK_BYTES)
 		bytes = CHUNK_BYTES;
-	if (bytes < CHUNK_MIN)
+	/* Another file may have the number of a socket: see
+	 * weft__fd_kind(). */
+	if (bytes < CHUNK_MIN || !weft__syscall_is_stream(sending->socket_fd))
 		return 0;
 	if (weft__syscall_is_cached(sending->file_fd, sending->offset, bytes))
 		return bytes;
