@@ -77,14 +77,15 @@ static void unblock_sigpipe(struct weft__shard *shard)
 /* ---- Life ------------------------------------------------------------- */
 
 /* In a child after fork() no task runs: every call is refused. */
-static void forget_worker(void)
+static void forget_runtimes(void)
 {
 	weft__worker_set(NULL);
+	weft__reactors_forget();
 }
 
 static void prepare_for_fork(void)
 {
-	pthread_atfork(NULL, NULL, forget_worker);
+	pthread_atfork(NULL, NULL, forget_runtimes);
 }
 
 static void shards_close(struct weft_runtime *runtime)
@@ -175,6 +176,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	reactor->nosignal = weft__sigpipe_is_avoidable();
 	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
 	runtime->driver = reactor;
+	weft__reactor_join(reactor);
 	return 0;
 
 fail_shards:
@@ -219,6 +221,7 @@ static void rings_close(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
 
+	weft__reactor_leave(reactor);
 	weft__timer_shards_close(runtime);
 	unblock_sigpipe(weft__shard(runtime->workers[0]));
 	shards_close(runtime);

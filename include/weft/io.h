@@ -18,6 +18,11 @@
  *
  * Several tasks may use a descriptor at the same time.  Close it only with
  * weft_close(), which ends the calls that wait on it.
+ *
+ * Several runtimes may use a descriptor, too.  A close by one of them cannot
+ * end the calls of another, and is refused while that one waits there.  A
+ * number may become that of another file in any way, also by close(2), dup2(2)
+ * or the close by another runtime, when no task is in a call on it.
  */
 #ifndef WEFT_IO_H
 #define WEFT_IO_H
@@ -110,10 +115,11 @@ WEFT_API int weft_shutdown(int fd, int how);
 /*
  * Closes the descriptor.  First ends every call that waits on it: those return
  * -ECANCELED, or their result.  Suspends, but ignores deadlines and
- * cancellation: it is always done in full, and except for -EPERM the descriptor
- * is closed whatever is returned.  Returns 0, -EBADF (not open, or another task
- * is closing it), or a write-back error.  A stream's descriptor ends the
- * process with a message: see weft_stream_close().
+ * cancellation: it is always done in full, and except for -EPERM and -EBUSY the
+ * descriptor is closed whatever is returned.  Returns 0, -EBADF (not open, or
+ * another task is closing it), -EBUSY (tasks of another runtime wait on it, or
+ * a stream owns it there: nothing was done), or a write-back error.  A stream's
+ * descriptor ends the process with a message: see weft_stream_close().
  *
  * Outside a task the call returns -EPERM and closes nothing; use close(2) on
  * descriptors that no task uses.

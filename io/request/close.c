@@ -274,6 +274,8 @@ static int close_by(int (*number)(int fd), int fd)
 		return -EPERM;
 	if (fd < 0)
 		return -EBADF;
+	if (weft__reactor_is_elsewhere(weft__reactor(worker->runtime), fd))
+		return -EBUSY;
 	/* -ENOMEM: then nothing can be in flight on it either. */
 	r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
 	if (r == -EBADF)
@@ -366,9 +368,13 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 static int await_close_begin(struct weft__worker *worker,
 			     struct weft__task *task, int fd)
 {
+	struct weft__reactor *reactor = weft__reactor(worker->runtime);
 	struct weft__fd *entry;
-	int r = weft__fd_get(&weft__reactor(worker->runtime)->fds, fd, &entry);
+	int r;
 
+	if (weft__reactor_is_elsewhere(reactor, fd))
+		return -EBUSY;
+	r = weft__fd_get(&reactor->fds, fd, &entry);
 	if (r == -EBADF)
 		return r;
 	if (r == 0 && close_begin(entry, task) < 0)

@@ -28,12 +28,36 @@ struct weft__reactor {
 	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 	struct weft_lane files; /* see io/position.c */
+	struct weft__reactor *next; /* of the process; see reactor.c */
 };
 
 static inline struct weft__reactor *
 weft__reactor(const struct weft_runtime *runtime)
 {
 	return runtime->driver;
+}
+
+/* The reactors of the process, see reactor.c. */
+extern weft__atomic(uint32_t) weft__reactors_count;
+
+void weft__reactor_join(struct weft__reactor *reactor);
+void weft__reactor_leave(struct weft__reactor *reactor);
+
+/* In a child after fork(). */
+void weft__reactors_forget(void);
+
+bool weft__reactor_is_elsewhere_slow(const struct weft__reactor *reactor,
+				     int fd);
+
+/* Do tasks of another runtime wait on the descriptor, or does a stream own it
+ * there? */
+static inline bool
+weft__reactor_is_elsewhere(const struct weft__reactor *reactor, int fd)
+{
+	/* relaxed: a wait of a runtime that is not counted yet begins after the
+	 * look, as one in a runtime that is counted may. */
+	return weft__unlikely(weft__load(&weft__reactors_count, relaxed) > 1) &&
+	       weft__reactor_is_elsewhere_slow(reactor, fd);
 }
 
 static inline void weft__reactor_stale(struct weft__reactor *reactor)

@@ -577,6 +577,9 @@ int weft_stream_close(struct weft_stream *stream)
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
+	if (weft__reactor_is_elsewhere(
+		    weft__reactor(weft__worker_self()->runtime), s->fd))
+		return -EBUSY;
 	/* That task would go on with the next file that gets the number.
 	 * relaxed: for an assertion. */
 	weft__assert(weft__load(&s->sends, relaxed) == 0,

@@ -16,6 +16,7 @@
  * which no close can cancel: the file stays open until it has ended.
  */
 #include "tests/model/requests.h"
+#include "tests/model/alone.h"
 
 
 #include "io/position.c"

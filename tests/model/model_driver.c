@@ -34,6 +34,7 @@
 #include "io/request/reactor.h"
 #include "io/os/sigpipe.h"
 #include "io/ring/uring/probe.h"
+#include "tests/model/alone.h"
 #include "tests/model/outside.h"
 
 #define write(fd, p, size) kernel_write(fd, p, size)

@@ -15,6 +15,7 @@
  *     that is being read.
  */
 #include "tests/model/streams.h"
+#include "tests/model/alone.h"
 
 static void setup_refused(void *arg)
 {

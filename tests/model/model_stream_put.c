@@ -15,6 +15,7 @@
  *   - Each buffer is the stream's or in a worker's store, and freed once.
  */
 #include "tests/model/streams.h"
+#include "tests/model/alone.h"
 
 enum { FULL = WEFT__SEND_BUFFER_BYTES };
 
