@@ -93,6 +93,14 @@ static void file_fill(int fd)
 	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
 }
 
+/* The next reads come from the disk, where there is one. */
+static void file_rewind(int fd)
+{
+	fsync(fd);
+	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+}
+
 /* The part of one task or thread. */
 struct part {
 	int fd;
@@ -185,10 +193,7 @@ IO_TEST(each_record_is_read_by_one_task)
 		file_fill(fd);
 		parts_run(part_read, fd, fd, 0);
 		each_was_seen_once("cached");
-		/* Where there is a disk. */
-		fsync(fd);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-		ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+		file_rewind(fd);
 		parts_run(part_read, fd, fd, 0);
 		each_was_seen_once("from the disk");
 		file_end(fd);
@@ -212,6 +217,40 @@ IO_TEST(each_write_beside_a_thread_is_in_the_file)
 		parts_run(part_write, fd, fd, 1);
 		pthread_join(thread, NULL);
 		file_has_each_once("written beside a thread");
+		file_end(fd);
+	}
+	return 0;
+}
+
+static void kind_set(int fd, int kind)
+{
+	struct weft__fd *entry;
+
+	ck_assert_int_eq(
+		weft__fd_get(&weft__reactor(weft_runtime_self())->fds, fd,
+			     &entry),
+		0);
+	weft__fd_set_kind(entry, kind);
+}
+
+/* The number was that of a file without a position, or the like. */
+IO_TEST(calls_on_a_number_used_again_are_atomic)
+{
+	static const int kinds[] = { WEFT__FD_STREAM, WEFT__FD_OTHER,
+				     WEFT__FD_SOCKET, WEFT__FD_DIRECT };
+
+	for (int i = 0; i < PLACES * 4; i++) {
+		int fd = file_in(places[i / 4], 0);
+
+		if (fd < 0)
+			continue;
+		kind_set(fd, kinds[i % 4]);
+		parts_run(part_write, fd, fd, 0);
+		file_has_each_once("written as another kind");
+		file_rewind(fd);
+		kind_set(fd, kinds[i % 4]);
+		parts_run(part_read, fd, fd, 0);
+		each_was_seen_once("read as another kind");
 		file_end(fd);
 	}
 	return 0;
@@ -241,16 +280,13 @@ IO_TEST(each_write_to_the_end_is_in_the_file)
  * system cannot tell whether they would wait. */
 static int file_for_pool(void)
 {
-	struct weft__fd_table *fds = &weft__reactor(weft_runtime_self())->fds;
-	struct weft__fd *entry;
 	int fd = file_in("/tmp", 0);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, "0123456789", 10), 10);
 	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
-	ck_assert_int_eq(weft__fd_get(fds, fd, &entry), 0);
-	weft__fd_set_kind(entry, WEFT__FD_FILE | WEFT__FD_NO_QUICK_READ |
-					 WEFT__FD_NO_QUICK_WRITE);
+	kind_set(fd, WEFT__FD_FILE | WEFT__FD_NO_QUICK_READ |
+			     WEFT__FD_NO_QUICK_WRITE);
 	return fd;
 }
 
@@ -448,6 +484,7 @@ int main(void)
 	io_add_test(records, each_write_of_many_tasks_is_in_the_file);
 	io_add_test(records, each_record_is_read_by_one_task);
 	io_add_test(records, each_write_beside_a_thread_is_in_the_file);
+	io_add_test(records, calls_on_a_number_used_again_are_atomic);
 	io_add_test(records, each_write_to_the_end_is_in_the_file);
 	io_add_test(in_pool, close_waits_for_a_transfer_in_the_pool);
 	io_add_test(in_pool, transfer_that_has_not_begun_can_be_cancelled);
