@@ -188,8 +188,11 @@ static void hand_over(bool overlap)
 		}
 		for (unsigned n = 0; n < each / 2; n++)
 			clients_one_more(&clients);
-		if (overlap)
+		/* The last one may have some of these, until it stops. */
+		if (overlap) {
+			clients_finish(&clients);
 			server_wait(&server);
+		}
 		server = next;
 	}
 	clients_finish(&clients);
