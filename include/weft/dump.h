@@ -20,12 +20,6 @@
  *		PATH); only the user of the process, or root, may
  * stall_ns	on stderr, when a task has run for that long without a pause,
  *		or no task has been able to go on for that long
- *
- * A worker whose thread computes is interrupted with SIGURG (SA_RESTART), for a
- * dump too.  A worker whose thread sleeps in a system call is not, since that
- * could cut the call short: the report names its task and the number of the
- * call, without a backtrace.  A thread that begins such a call in the moment
- * between the look and the signal may still be interrupted.
  */
 #ifndef WEFT_DUMP_H
 #define WEFT_DUMP_H

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "runtime/dump/thread_state.h"
 #include "runtime/sched/task_hold.h"
 #include "runtime/sched/task_pool.h"
 
@@ -72,10 +71,6 @@ static void worker_meet(struct weft__collection *s, struct weft__worker *worker,
 	met->doing = weft__snapshot_worker(worker, &met->id, s->snapshot);
 	/* relaxed: a look. */
 	met->since_ns = weft__load(&worker->seen_ns, relaxed);
-	if (met->doing == WEFT__DOING_CALLS)
-		/* relaxed: a look. */
-		met->call = weft__thread_call(
-			weft__load(&worker->thread, relaxed));
 	if (met->doing != WEFT__DOING_RUNS)
 		return;
 	task = weft__task_at(s->speaker.runtime, met->id);
@@ -96,18 +91,13 @@ static void workers_meet(struct weft__collection *s, uint32_t first,
 	weft__snapshot_end();
 }
 
-static bool has_task(const struct weft__worker_info *met)
-{
-	return met->doing == WEFT__DOING_RUNS ||
-	       met->doing == WEFT__DOING_CALLS;
-}
-
 /* The worker that ran the task when it was looked at, or NULL. */
 static struct weft__worker_info *met_with(struct weft__collection *s,
 					  uint64_t id)
 {
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
-		if (has_task(&s->workers[i]) && s->workers[i].id == id)
+		if (s->workers[i].doing == WEFT__DOING_RUNS &&
+		    s->workers[i].id == id)
 			return &s->workers[i];
 	return NULL;
 }
@@ -393,7 +383,7 @@ int weft__collect_take_worker(struct weft__collection *s,
 	if (error < 0)
 		return error;
 	workers_meet(s, worker, worker + 1);
-	if (has_task(&s->workers[worker]))
+	if (s->workers[worker].doing == WEFT__DOING_RUNS)
 		task = weft__task_at(runtime, s->workers[worker].id);
 	if (task)
 		look_at(s, task);

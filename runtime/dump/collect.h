@@ -22,7 +22,6 @@
 struct weft__worker_info {
 	enum weft__doing doing;
 	uint64_t id; /* of the task that it runs */
-	int call; /* in which the task sleeps; -1: not known */
 	uint64_t since_ns;
 	struct weft__trace trace;
 };

@@ -74,16 +74,8 @@ static void print_worker(struct dump *d, uint32_t number)
 		weft__format_add(&format, "runs task %llx",
 				(unsigned long long)met->id);
 		break;
-	case WEFT__DOING_CALLS:
-		weft__format_add(&format,
-				"task %llx sleeps in a system call",
-				(unsigned long long)met->id);
-		if (met->call >= 0)
-			weft__format_add(&format, " (number %d)", met->call);
-		break;
 	}
 	if (met->since_ns && (met->doing == WEFT__DOING_RUNS ||
-			      met->doing == WEFT__DOING_CALLS ||
 			      met->doing == WEFT__DOING_SILENT)) {
 		weft__format_add(&format, ", for ");
 		weft__format_from_to(&format, met->since_ns, s->speaker.now_ns);
@@ -218,9 +210,7 @@ static void print_stall(struct dump *d, const char *why)
 			"weft: worker %u has been in one task for %s\n",
 			d->worker, format.text);
 	print_why(d, why);
-	/* No group: the task has ended since it was met. */
-	if (d->collection.workers[d->worker].doing != WEFT__DOING_RUNS ||
-	    !d->collection.groups.count)
+	if (d->collection.workers[d->worker].doing != WEFT__DOING_RUNS)
 		print_worker(d, d->worker);
 	print_groups(d);
 }

@@ -10,7 +10,6 @@
 #include <ucontext.h>
 
 #include "runtime/base/futex.h"
-#include "runtime/dump/thread_state.h"
 #include "runtime/sched/wait.h"
 #include "runtime/stack/context.h"
 
@@ -266,34 +265,6 @@ static bool await_answer(uint32_t thread, uint64_t now_ns,
 	return true;
 }
 
-/* The id of the task that the worker runs, read from another thread; 0: none.
- * A task's record stays readable when the task has ended. */
-static __attribute__((noinline, no_sanitize("thread"))) uint64_t
-id_from_outside(const struct weft__worker *worker)
-{
-	const volatile struct weft__worker *w = worker;
-	struct weft__task *task = w->current;
-
-	if (!task)
-		task = w->polled;
-	return task ? weft__running_id(task) : 0;
-}
-
-/* The id of the task that sleeps in a system call on the worker's thread; 0:
- * none.  The id counts if the thread has slept, and has run no other task,
- * before and after it was read. */
-static uint64_t id_asleep(const struct weft__worker *worker, uint32_t thread)
-{
-	uint64_t id;
-
-	if (!weft__thread_sleeps(thread))
-		return 0;
-	id = id_from_outside(worker);
-	return weft__thread_sleeps(thread) && id_from_outside(worker) == id ?
-		       id :
-		       0;
-}
-
 enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 				       uint64_t *ret_id,
 				       struct weft__snapshot *snapshot)
@@ -304,9 +275,6 @@ enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 	/* relaxed: a look; a worker that sleeps is not disturbed. */
 	if (!thread || !weft__load(&worker->seen_ns, relaxed))
 		return WEFT__DOING_PARKS;
-	*ret_id = id_asleep(worker, thread);
-	if (*ret_id)
-		return WEFT__DOING_CALLS;
 	request.snapshot = snapshot;
 	/* pairs: [snapshot.ask] */
 	weft__store(&request.word, thread, release);

@@ -91,14 +91,11 @@ enum weft__doing {
 	WEFT__DOING_PARKS,   /* runs nothing */
 	WEFT__DOING_BETWEEN, /* runs, but no task just now */
 	WEFT__DOING_RUNS,    /* runs a task */
-	WEFT__DOING_CALLS,   /* its task sleeps in a system call */
 	WEFT__DOING_SILENT,  /* does not answer */
 };
 
 /* Returns what the worker does; if it runs a task, also the task's id and
- * snapshot.  A worker whose thread sleeps in the kernel gets no signal, since
- * that would cut short a call that SA_RESTART does not restart: for it there
- * is no snapshot. */
+ * snapshot. */
 enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 				       uint64_t *ret_id,
 				       struct weft__snapshot *ret_snapshot);

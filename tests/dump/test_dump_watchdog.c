@@ -256,53 +256,6 @@ START_TEST(worker_that_does_not_answer_is_told_of)
 }
 END_TEST
 
-/* SA_RESTART does not restart poll(). */
-static int64_t sleeps_in_a_call(void *arg)
-{
-	weft_nsec from_ns = weft_now();
-
-	(void)arg;
-	ck_assert_int_eq(poll(NULL, 0, 600), 0);
-	fprintf(stderr, "slept %s\n",
-		weft_now() - from_ns < WEFT_MS(600) ? "less" : "all");
-	return 0;
-}
-
-static int64_t has_a_sleeper(void *arg)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-
-	(void)arg;
-	opts.name = "the sleeper";
-	WEFT_SUPERVISE(scope)
-		ck_assert_int_eq(weft_go_opts(scope, sleeps_in_a_call, NULL, 0,
-					      &opts), 0);
-	return 0;
-}
-
-static void stalls_in_a_call(void)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	opts.workers = 1;
-	opts.stall_ns = WEFT_MS(100);
-	run_with(has_a_sleeper, &opts);
-}
-
-START_TEST(call_that_sleeps_is_named_and_not_cut)
-{
-	static struct said said;
-
-	said_begin(&said, stalls_in_a_call);
-	(void)said_until(&said, "never said");
-	ck_assert_msg(strstr(said.text, "slept all\n"), "%s", said.text);
-	ck_assert_msg(strstr(said.text, " the sleeper ("), "%s", said.text);
-	ck_assert_msg(strstr(said.text, " sleeps in a system call"), "%s",
-		      said.text);
-	ck_assert_int_eq(said_end(&said, 0), 0);
-}
-END_TEST
-
 /* ---- Standstills --------------------------------------------------------- */
 
 static struct weft_mutex left = WEFT_MUTEX_INIT, right = WEFT_MUTEX_INIT;
@@ -438,7 +391,6 @@ int main(void)
 	tcase_add_test(tc, action_of_the_signal_comes_back);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
 	tcase_add_test(tc, worker_that_does_not_answer_is_told_of);
-	tcase_add_test(tc, call_that_sleeps_is_named_and_not_cut);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
 	tcase_add_test(tc, select_of_what_no_one_does_is_a_standstill);
 	tcase_add_test(tc, waiting_for_the_world_is_no_standstill);
