@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -423,6 +424,10 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	/* The kernel can always forget what a thread registered. */
 	if (number == SYS_io_uring_register &&
 	    arguments[1] == IORING_UNREGISTER_RING_FDS)
+		return FAULT_NONE;
+	/* Without the flag they wait, as read() does, and do not fail so. */
+	if ((number == SYS_preadv2 || number == SYS_pwritev2) &&
+	    !(arguments[5] & RWF_NOWAIT))
 		return FAULT_NONE;
 	for (int i = 0; i < TRAPPED; i++)
 		if (trapped[i].number == number)
