@@ -35,11 +35,8 @@ static int await_enter(int fd, uint32_t asks, struct weft__worker **ret_worker,
 static int await_ready(struct weft__worker *worker, struct weft__task *task,
 		       int fd, uint32_t asks)
 {
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_POLL,
-		.fd = fd,
-		.how = (uint16_t)asks,
-	};
+	struct weft__request request =
+		weft__request_poll(fd, (uint16_t)asks);
 	bool begins = task->awaits == WEFT__AWAITS_NOTHING;
 	struct weft__fd *entry;
 	int r = weft__call_entry(worker, fd, &entry);

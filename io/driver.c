@@ -390,13 +390,10 @@ static unsigned rings_help(struct weft__worker *worker,
  * because its completions come through the thread that submitted it. */
 static void shard_arm_wake(struct weft__shard *shard)
 {
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_POLL,
-		.flags = WEFT__REQUEST_MULTISHOT,
-		.fd = shard->wake_fd,
-		.how = POLLIN,
-	};
+	struct weft__request request =
+		weft__request_poll(shard->wake_fd, POLLIN);
 
+	request.flags = WEFT__REQUEST_MULTISHOT;
 	shard->wake_armed = weft__shard_submit(
 		shard, &request, weft__user_data(WEFT__TAG_WAKE_FD, 0, 0));
 }

@@ -18,11 +18,7 @@ enum { TRIES_AT_ONCE = 4 };
 
 static int32_t poll_run(int fd, struct weft__fd *entry, unsigned events)
 {
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_POLL,
-		.fd = fd,
-		.how = events,
-	};
+	struct weft__request request = weft__request_poll(fd, events);
 
 	return weft__op_run(&request, entry, 0);
 }

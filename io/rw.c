@@ -24,18 +24,6 @@
 /* The offset that stands for the file's own position. */
 #define POSITION ((off_t)-1)
 
-static bool writes(const struct weft__request *request)
-{
-	return request->opcode == WEFT__OPCODE_WRITE ||
-	       request->opcode == WEFT__OPCODE_WRITEV;
-}
-
-static bool is_vectored(const struct weft__request *request)
-{
-	return request->opcode == WEFT__OPCODE_READV ||
-	       request->opcode == WEFT__OPCODE_WRITEV;
-}
-
 /* ---- Files ------------------------------------------------------------ */
 
 /* Flags of a write that is to raise no SIGPIPE: also of one to a file, whose
@@ -50,7 +38,7 @@ static uint32_t write_flags(struct weft__worker *worker)
 static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 		  const struct weft__request *request, ssize_t *ret_result)
 {
-	int flag = writes(request) ? WEFT__FD_NO_QUICK_WRITE :
+	int flag = weft__request_writes(request) ? WEFT__FD_NO_QUICK_WRITE :
 				     WEFT__FD_NO_QUICK_READ;
 	struct weft__request call = *request;
 	ssize_t r;
@@ -58,7 +46,7 @@ static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 	if (weft__fd_kind_base(kind) != WEFT__FD_FILE || (kind & flag) ||
 	    (request->offset == POSITION && weft__fd_pooled(entry)))
 		return false;
-	if (writes(request))
+	if (weft__request_writes(request))
 		call.how = write_flags(worker);
 	r = weft__request_call(&call);
 	if (r == -EOPNOTSUPP)
@@ -82,7 +70,7 @@ static ssize_t socket_write(struct weft__worker *worker, struct weft__fd *entry,
 	send.opcode = WEFT__OPCODE_SEND;
 	send.how = MSG_NOSIGNAL;
 	send.offset = 0;
-	if (is_vectored(request)) {
+	if (weft__request_has_iovecs(request)) {
 		send.opcode = WEFT__OPCODE_SENDMSG;
 		send.memory = &msg;
 		send.count = 1;
@@ -110,10 +98,11 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
-	if (writes(request))
+	if (weft__request_writes(request))
 		run.how = write_flags(worker);
-	return weft__op_run_ready(&run, entry, flags,
-				  writes(request) ? POLLOUT : POLLIN);
+	return weft__op_run_ready(
+		&run, entry, flags,
+		weft__request_writes(request) ? POLLOUT : POLLIN);
 }
 
 /* The ring accepts an offset where there is none, and a transfer at a file's
@@ -147,7 +136,7 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 		return sure ? -ESPIPE : LOOK_AGAIN;
 	if (quick(worker, entry, kind, request, &r))
 		return weft__call_ready(worker, r);
-	if (writes(request) && weft__fd_is_socket(kind))
+	if (weft__request_writes(request) && weft__fd_is_socket(kind))
 		return socket_write(worker, entry, request);
 	if (kind == WEFT__FD_SOCKET && request->opcode == WEFT__OPCODE_READ &&
 	    request->bytes)

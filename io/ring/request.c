@@ -7,19 +7,17 @@
 static ssize_t transfer(const struct weft__request *request, int flags)
 {
 	void *memory = (void *)(uintptr_t)request->memory;
-	bool is_vectored = request->opcode == WEFT__OPCODE_READV ||
-			   request->opcode == WEFT__OPCODE_WRITEV;
-	bool writes = request->opcode == WEFT__OPCODE_WRITE ||
-		      request->opcode == WEFT__OPCODE_WRITEV;
+	bool has_iovecs = weft__request_has_iovecs(request);
 	struct iovec whole = { memory, request->bytes };
-	const struct iovec *iov = is_vectored ? memory : &whole;
-	int count = is_vectored ? (int)request->count : 1;
+	const struct iovec *iov = has_iovecs ? memory : &whole;
+	int count = has_iovecs ? (int)request->count : 1;
 
 	flags |= (int)request->how;
-	return writes ? weft__syscall_writev(request->fd, iov, count,
-					     request->offset, flags) :
-			weft__syscall_readv(request->fd, iov, count,
-					    request->offset, flags);
+	return weft__request_writes(request) ?
+		       weft__syscall_writev(request->fd, iov, count,
+					    request->offset, flags) :
+		       weft__syscall_readv(request->fd, iov, count,
+					   request->offset, flags);
 }
 
 ssize_t weft__request_wait(const struct weft__request *request)

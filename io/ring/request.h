@@ -11,6 +11,7 @@
 #ifndef WEFT_IO_RING_REQUEST_H
 #define WEFT_IO_RING_REQUEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -92,6 +93,28 @@ struct weft__request {
 };
 
 _Static_assert(sizeof(struct weft__request) == 32, "half a line");
+
+static inline struct weft__request weft__request_poll(int fd, unsigned events)
+{
+	return (struct weft__request){
+		.opcode = WEFT__OPCODE_POLL,
+		.fd = fd,
+		.how = events,
+	};
+}
+
+/* Of READ, WRITE, READV, WRITEV. */
+static inline bool weft__request_writes(const struct weft__request *request)
+{
+	return request->opcode == WEFT__OPCODE_WRITE ||
+	       request->opcode == WEFT__OPCODE_WRITEV;
+}
+
+static inline bool weft__request_has_iovecs(const struct weft__request *request)
+{
+	return request->opcode == WEFT__OPCODE_READV ||
+	       request->opcode == WEFT__OPCODE_WRITEV;
+}
 
 /* Carries out READ, WRITE, READV, WRITEV, RECV, SEND, RECVMSG or SENDMSG as a
  * system call that does not wait: -EAGAIN where it would, -EOPNOTSUPP if the

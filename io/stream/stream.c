@@ -127,11 +127,7 @@ static void stream_poll(struct weft__worker *worker,
 			struct weft__request *ret_request)
 {
 	stream->home = worker;
-	*ret_request = (struct weft__request){
-		.opcode = WEFT__OPCODE_POLL,
-		.fd = stream->fd,
-		.how = POLLIN,
-	};
+	*ret_request = weft__request_poll(stream->fd, POLLIN);
 }
 
 /* Makes a request that completes once.  From the free entry to its publication

@@ -58,11 +58,7 @@ static struct weft__request put_request(const struct weft__stream *stream,
 	const struct weft__send_buffer *out = stream->going;
 
 	if (weft__unlikely(stream->put_polls))
-		return (struct weft__request){
-			.opcode = WEFT__OPCODE_POLL,
-			.fd = stream->fd,
-			.how = POLLOUT,
-		};
+		return weft__request_poll(stream->fd, POLLOUT);
 	return (struct weft__request){
 		.opcode = WEFT__OPCODE_SEND,
 		.fd = stream->fd,
