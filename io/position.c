@@ -76,15 +76,13 @@ static bool has_others(const struct weft__fd *entry)
 static void position_leave(struct weft__worker *worker, struct weft__fd *entry,
 			   struct weft__task *task)
 {
-	uint64_t closer = 0;
+	uint64_t closer;
 
 	weft__lock_take(&entry->lock);
-	weft__fd_unlink(task);
+	closer = weft__fd_unlink(entry, task);
 	if (!has_others(entry))
 		/* relaxed: a hint. */
 		weft__and(&entry->kind, (uint8_t)~WEFT__FD_POOLED, relaxed);
-	if (weft__unlikely(entry->closing && !entry->waiting))
-		closer = entry->closer;
 	weft__lock_drop(&entry->lock);
 	if (weft__unlikely(closer != 0))
 		/* mutate: wake */

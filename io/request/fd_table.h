@@ -163,13 +163,15 @@ static inline void weft__fd_link(struct weft__fd *entry,
 	entry->waiting = task;
 }
 
-/* Under the lock. */
-static inline void weft__fd_unlink(struct weft__task *task)
+/* Under the lock.  Returns the task that closes the descriptor, if it has
+ * nothing left to wait for, or 0. */
+static inline uint64_t weft__fd_unlink(struct weft__fd *entry,
+				       struct weft__task *task)
 {
-	*weft__op_of(task)->fd_link = weft__op_of(task)->fd_next;
-	if (weft__op_of(task)->fd_next)
-		weft__op_of(weft__op_of(task)->fd_next)->fd_link =
-			weft__op_of(task)->fd_link;
+	weft__op_unlink(task);
+	return weft__unlikely(entry->closing && !entry->waiting) ?
+		       entry->closer :
+		       0;
 }
 
 #endif

@@ -272,14 +272,12 @@ static uint64_t op_unlink(struct weft__reactor *reactor,
 {
 	struct weft__fd *entry =
 		weft__fd_find(&reactor->fds, weft__op_of(task)->fd);
-	uint64_t closer = 0;
+	uint64_t closer;
 
 	weft__lock_take(&entry->lock);
-	weft__fd_unlink(task);
+	closer = weft__fd_unlink(entry, task);
 	if (completion_flags & WEFT__COMPLETION_NONEMPTY)
 		weft__op_of(task)->flags |= WEFT__OP_MORE;
-	if (weft__unlikely(entry->closing && !entry->waiting))
-		closer = entry->closer;
 	weft__lock_drop(&entry->lock);
 	return closer;
 }

@@ -48,4 +48,14 @@ static inline struct weft__op_record *weft__op_of(struct weft__task *task)
 	return (struct weft__op_record *)(void *)task->io_words;
 }
 
+/* Takes the task out of the list that it is in by fd_next and fd_link. */
+static inline void weft__op_unlink(struct weft__task *task)
+{
+	struct weft__op_record *record = weft__op_of(task);
+
+	*record->fd_link = record->fd_next;
+	if (record->fd_next)
+		weft__op_of(record->fd_next)->fd_link = record->fd_link;
+}
+
 #endif

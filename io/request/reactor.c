@@ -10,7 +10,6 @@
  */
 #include "io/request/reactor.h"
 
-
 weft__atomic(uint32_t) weft__reactors_count;
 
 static struct weft__lock lock;

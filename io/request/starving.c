@@ -24,11 +24,9 @@ static void take_out(struct weft__starving *starving, struct weft__task *task)
 {
 	struct weft__op_record *record = weft__op_of(task);
 
-	*record->fd_link = record->fd_next;
-	if (record->fd_next)
-		weft__op_of(record->fd_next)->fd_link = record->fd_link;
-	else
+	if (!record->fd_next)
 		starving->last = record->fd_link;
+	weft__op_unlink(task);
 	record->fd_link = NULL;
 	/* relaxed: as above. */
 	weft__sub(&starving->count, 1u, relaxed);

@@ -18,7 +18,6 @@
 #include "tests/model/requests.h"
 #include "tests/model/alone.h"
 
-
 #include "io/position.c"
 #include "io/request/close.c"
 #include "io/request/op.c"
@@ -26,7 +25,6 @@
 enum file { FILE_OLD, FILE_NONE, FILE_NEW };
 
 enum { COMPLETIONS = 4, NEW_DATA = 5 };
-
 
 /* Under the kernel's lock, which stands for those of the shards too. */
 static struct model_mutex kernel;
