@@ -129,12 +129,14 @@ static int accept_run(struct weft__request *request, struct weft__fd *entry)
 	for (unsigned tries = 0;; tries++) {
 		int r = weft__op_run(request, entry, 0);
 		struct weft__worker *worker = weft__worker_self();
-		int why = weft__interrupted(worker, worker->current);
+		int why;
 
+		if (weft__likely(r >= 0))
+			return r;
+		why = weft__interrupted(worker, worker->current);
 		switch (next_of(r)) {
 		case IS_RESULT:
-			if (weft__likely(!wakes_for_another(request->fd, why,
-							    r)))
+			if (!wakes_for_another(request->fd, why, r))
 				return r;
 			continue;
 		case ASKS_AGAIN:
@@ -158,15 +160,15 @@ static int accept_run(struct weft__request *request, struct weft__fd *entry)
 int weft_accept(int fd, struct weft_addr *ret_peer)
 {
 	struct peer peer = { .bytes = sizeof(peer.address) };
-	struct weft__request request =
-		accept_request(fd, ret_peer ? &peer : NULL,
-			       weft__syscall_listens(fd));
+	struct weft__request request;
 	struct weft__worker *worker;
 	struct weft__fd *entry;
 	int r = weft__call_begin_fd(fd, &worker, &entry);
 
 	if (r < 0)
 		return r;
+	request = accept_request(fd, ret_peer ? &peer : NULL,
+				 weft__syscall_listens(fd));
 	r = accept_run(&request, entry);
 	if (r < 0)
 		return r;
@@ -178,11 +180,6 @@ int weft_accept(int fd, struct weft_addr *ret_peer)
 /* ---- For futures -------------------------------------------------------- */
 
 enum { ASKS, POLLS, TRIES, STARVES };
-
-static bool is_closed(struct weft__task *task, int fd)
-{
-	return weft__call_closes(fd) != weft__op_of(task)->closes;
-}
 
 static int await_step(struct weft__worker *worker, struct weft__task *task,
 		      int fd)
@@ -196,13 +193,8 @@ static int await_step(struct weft__worker *worker, struct weft__task *task,
 	if (weft__op_of(task)->step == ASKS &&
 	    task->awaits == WEFT__AWAITS_NOTHING && weft__syscall_listens(fd))
 		request.flags = WEFT__REQUEST_POLL_FIRST;
-	if (weft__op_of(task)->step == POLLS) {
-		request = (struct weft__request){
-			.opcode = WEFT__OPCODE_POLL,
-			.fd = fd,
-			.how = POLLIN,
-		};
-	}
+	if (weft__op_of(task)->step == POLLS)
+		request = weft__request_poll(fd, POLLIN);
 	return weft__op_await(WEFT__AWAITS_ACCEPT, worker, task, &request,
 			      entry, 0);
 }
@@ -226,9 +218,7 @@ static int await_starved(struct weft__worker *worker, struct weft__task *task,
 	weft__starving_remove(weft__reactor(worker->runtime), task);
 	weft__op_of(task)->step = ASKS;
 	(void)weft__op_await_end(worker, task, 0);
-	if (is_closed(task, fd))
-		return -ECANCELED;
-	return weft__future_interrupted(worker, task);
+	return weft__call_goes_on(worker, task, fd);
 }
 
 /* The listener was polled, as it does not block.  Returns 0 to ask again. */
@@ -236,11 +226,7 @@ static int await_polled(struct weft__worker *worker, struct weft__task *task,
 			int fd, int r)
 {
 	weft__op_of(task)->step = TRIES;
-	if (r < 0)
-		return r;
-	if (is_closed(task, fd))
-		return -ECANCELED;
-	return weft__future_interrupted(worker, task);
+	return r < 0 ? r : weft__call_goes_on(worker, task, fd);
 }
 
 /* A request has ended with r, which is no connection.  Returns 0 to go on. */
@@ -256,7 +242,7 @@ static int await_failed(struct weft__worker *worker, struct weft__task *task,
 		return r;
 	if (why < 0)
 		return why;
-	if (is_closed(task, fd))
+	if (weft__call_is_closed(task, fd))
 		return -ECANCELED;
 	if (next == WAITS_FOR_READY)
 		weft__op_of(task)->step = POLLS;

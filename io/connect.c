@@ -90,26 +90,18 @@ enum { ASKS, POLLS, PAUSES };
  * often from then on. */
 enum { TRIES_AT_ONCE = 4 };
 
-static bool is_closed(struct weft__task *task, int fd)
-{
-	return weft__call_closes(fd) != weft__op_of(task)->closes;
-}
-
 static int await_step(struct weft__worker *worker, struct weft__task *task,
 		      int fd, const struct weft_addr *addr)
 {
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_POLL,
-		.fd = fd,
-		.how = POLLOUT,
-	};
+	struct weft__request request =
+		weft__op_of(task)->step == POLLS ?
+			weft__request_poll(fd, POLLOUT) :
+			connect_request(fd, addr);
 	struct weft__fd *entry;
 	int r = weft__call_entry(worker, fd, &entry);
 
 	if (r < 0)
 		return r;
-	if (weft__op_of(task)->step != POLLS)
-		request = connect_request(fd, addr);
 	return weft__op_await(WEFT__AWAITS_CONNECT, worker, task, &request,
 			      entry, 0);
 }
@@ -131,16 +123,14 @@ static int await_paused(struct weft__worker *worker, struct weft__task *task,
 {
 	weft__op_of(task)->step = ASKS;
 	(void)weft__op_await_end(worker, task, 0);
-	if (is_closed(task, fd))
-		return -ECANCELED;
-	return weft__future_interrupted(worker, task);
+	return weft__call_goes_on(worker, task, fd);
 }
 
 /* A step has ended with r.  Returns 0 if there is another step. */
 static int await_next(struct weft__worker *worker, struct weft__task *task,
 		      int fd, int r)
 {
-	if (is_closed(task, fd))
+	if (weft__call_is_closed(task, fd))
 		return -ECANCELED;
 	if (weft__op_of(task)->step == POLLS) {
 		if (r < 0)

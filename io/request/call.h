@@ -88,11 +88,26 @@ static inline int weft__call_later(enum weft__awaits what,
 	return WEFT_PENDING;
 }
 
+/* Has a close of the number begun since the future's call did? */
+static inline bool weft__call_is_closed(struct weft__task *task, int fd)
+{
+	return weft__op_of(task)->closes != weft__call_closes(fd);
+}
+
+/* Between two steps of a future's call: 0, or the reason to end it. */
+static inline int weft__call_goes_on(struct weft__worker *worker,
+				     struct weft__task *task, int fd)
+{
+	return weft__call_is_closed(task, fd) ?
+		       -ECANCELED :
+		       weft__future_interrupted(worker, task);
+}
+
 /* That turn has come: 0, or the reason not to begin. */
 static inline int weft__call_now(struct weft__worker *worker,
 				 struct weft__task *task, int fd)
 {
-	bool closed = weft__op_of(task)->closes != weft__call_closes(fd);
+	bool closed = weft__call_is_closed(task, fd);
 
 	weft__assert(weft__op_of(task)->fd == fd, WEFT__AWAITS_ANOTHER);
 	weft__op_of(task)->call = 0;
