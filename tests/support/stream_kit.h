@@ -140,7 +140,15 @@ static inline void kit_warm_up(struct weft_stream *stream, int peer)
 
 enum { KIT_SEVERAL = 3 * WEFT__POOL_SMALL_BYTES + 100 };
 
-/* All of it has come, and lies in several buffers. */
+static inline bool kit_is_armed(struct weft_stream *stream)
+{
+	return weft__load(&weft__stream(stream)->word, acquire) &
+	       WEFT__STREAM_ARMED;
+}
+
+/* All of it has come, and lies in several buffers; or as much of it as came
+ * before the request ended, because a reader on another worker has not given
+ * its buffers back to the ring. */
 static inline void kit_receive_several(struct weft_stream *stream,
 				       const int fds[2], uint64_t at)
 {
@@ -149,7 +157,7 @@ static inline void kit_receive_several(struct weft_stream *stream,
 	kit_fill(bytes, KIT_SEVERAL, at);
 	ck_assert_int_eq(weft_write_all(fds[1], bytes, KIT_SEVERAL, NULL), 0);
 	ck_assert_int_gt(peek_within(stream, WEFT_SEC(20)), 0);
-	wait_until(kit_unreceived(fds[0]) == 0);
+	wait_until(kit_unreceived(fds[0]) == 0 || !kit_is_armed(stream));
 	/* And the bytes that were received are reported. */
 	ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 }
