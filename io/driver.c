@@ -300,8 +300,8 @@ static void rings_wake(struct weft__worker *from, struct weft__worker *to)
 
 /* ---- Completions ------------------------------------------------------ */
 
-static bool wake_told(struct weft__worker *worker,
-		      const struct weft__completion *completion)
+static bool wake_reader(struct weft__worker *worker,
+			const struct weft__completion *completion)
 {
 	uint64_t id = weft__stream_wake_id(completion);
 
@@ -334,7 +334,7 @@ unsigned weft__complete(struct weft__worker *worker,
 		case WEFT__TAG_STREAM:
 			completions++;
 			/* mutate: wake */
-			made_ready += wake_told(worker, &batch[i]);
+			made_ready += wake_reader(worker, &batch[i]);
 			break;
 		case WEFT__TAG_WAKE:
 		case WEFT__TAG_WAKE_FD:

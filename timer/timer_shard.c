@@ -110,11 +110,11 @@ void weft__timer_shards_arm(struct weft__worker *worker,
 	first = due < shard->next_ns;
 	if (weft__unlikely(first)) {
 		shard->next_ns = due;
-		/* pairs: [lanes.sleep] */
+		/* pairs: [timer_shard.sleep] */
 		weft__store(&all->next[shard->index], due, seq_cst);
 	}
 	weft__lock_drop(&shard->lock);
-	/* pairs: [lanes.sleep] */
+	/* pairs: [timer_shard.sleep] */
 	if (weft__unlikely(first) &&
 	    due < weft__load(&all->sleep_until, seq_cst) &&
 	    !worker->runtime->timer_shards_off)
@@ -131,7 +131,7 @@ bool weft__timer_shards_disarm(struct weft_runtime *runtime,
 	if (!alarm->armed)
 		return false;
 	alarm->armed = false;
-	/* pairs: [lanes.fired] */
+	/* pairs: [timer_shard.fired] */
 	if (weft__load(&alarm->fired, acquire)) /* mutate: recheck=true */
 		return false;
 	shard = shard_of(runtime, alarm->shard);
@@ -161,7 +161,7 @@ static void shard_publish(struct weft__timer_shard *shard)
 	if (next_ns == shard->next_ns)
 		return;
 	shard->next_ns = next_ns;
-	/* relaxed: see [lanes.sleep]. */
+	/* relaxed: see [timer_shard.sleep]. */
 	weft__store(&shard->all->next[shard->index], next_ns, relaxed);
 }
 
@@ -189,7 +189,7 @@ static bool shard_collect(struct weft__timer_shard *shard, uint64_t now_ns,
 		struct weft__alarm *alarm = (struct weft__alarm *)(void *)timer;
 
 		fired[count++] = fired_of(alarm);
-		/* pairs: [lanes.fired] */
+		/* pairs: [timer_shard.fired] */
 		weft__store(&alarm->fired, (uint8_t)1, release);
 		timer = next;
 	}
@@ -261,7 +261,7 @@ static unsigned shards_turn(struct weft__timer_shards *all,
 static inline bool any_due(struct weft__timer_shards *all, uint64_t now_ns)
 {
 	/* relaxed: an alarm missed now is found at the next tick, or by the
-	 * look of [lanes.sleep] if there is no next tick. */
+	 * look of [timer_shard.sleep] if there is no next tick. */
 	for (uint32_t i = 0; i < all->count; i++)
 		if (weft__unlikely(weft__load(&all->next[i], relaxed) <=
 				   now_ns))
@@ -315,7 +315,7 @@ static struct weft__timer_shard *shards_first(struct weft__timer_shards *all,
 
 	*ret_next_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < all->count; i++) {
-		/* pairs: [lanes.sleep] */
+		/* pairs: [timer_shard.sleep] */
 		uint64_t next_ns = weft__load(&all->next[i], seq_cst);
 
 		if (next_ns < *ret_next_ns) {
@@ -351,7 +351,7 @@ uint64_t weft__timer_shards_sleep(struct weft_runtime *runtime)
 {
 	uint64_t until_ns = weft__timer_shards_next(runtime), next_ns;
 
-	/* pairs: [lanes.sleep] */
+	/* pairs: [timer_shard.sleep] */
 	weft__store(&shards_of(runtime)->sleep_until, until_ns, seq_cst);
 	next_ns = weft__timer_shards_next(runtime);
 	return next_ns < until_ns ? next_ns : until_ns;

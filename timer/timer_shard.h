@@ -39,14 +39,15 @@
  *       next[i] is not after now.
  *
  * Orderings
- *   [lanes.sleep]  seq_cst: next[i] store, sleep_until load (arming) against
- *       sleep_until store, next[i] load (worker 0).  A store followed by a load
- *       of another location: acquire and release do not order that.  turn()
- *       stores next[i] relaxed: it does so under the lock, so after each arming
- *       that it has seen in the wheel, whose store it may replace; the other
- *       armings store after it.
- *   [lanes.fired]  `fired` store release, after the last access to the alarm ->
- *       load acquire of disarm() or fired(): its memory may be used again.
+ *   [timer_shard.sleep]  seq_cst: next[i] store, sleep_until load (arming)
+ *       against sleep_until store, next[i] load (worker 0).  A store followed
+ *       by a load of another location: acquire and release do not order that.
+ *       turn() stores next[i] relaxed: it does so under the lock, so after each
+ *       arming that it has seen in the wheel, whose store it may replace; the
+ *       other armings store after it.
+ *   [timer_shard.fired]  `fired` store release, after the last access to the
+ *       alarm -> load acquire of disarm() or fired(): its memory may be used
+ *       again.
  */
 #ifndef WEFT_TIMER_TIMER_SHARD_H
 #define WEFT_TIMER_TIMER_SHARD_H
@@ -100,7 +101,7 @@ static inline bool weft__timer_shards_fired(const struct weft__alarm *alarm)
 {
 	weft__atomic(uint8_t) *fired = (void *)(uintptr_t)&alarm->fired;
 
-	/* pairs: [lanes.fired] */
+	/* pairs: [timer_shard.fired] */
 	return alarm->armed && weft__load(fired, acquire);
 }
 

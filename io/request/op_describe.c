@@ -22,7 +22,7 @@ static const char *const words[256] = {
 };
 
 /* Operations on a path, for which the descriptor says little. */
-static const char *words_path(unsigned opcode)
+static const char *describe_path(unsigned opcode)
 {
 	switch (opcode) {
 	case WEFT__OPCODE_OPENAT:
@@ -35,7 +35,7 @@ static const char *words_path(unsigned opcode)
 	}
 }
 
-static const char *words_poll(unsigned events)
+static const char *describe_poll(unsigned events)
 {
 	switch (events & (POLLIN | POLLOUT)) {
 	case POLLIN:
@@ -54,10 +54,10 @@ int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)
 	const char *before = words[opcode];
 	int fd = (int)(number >> 29);
 
-	if (words_path(opcode))
-		return snprintf(ret_text, bytes, "%s", words_path(opcode));
+	if (describe_path(opcode))
+		return snprintf(ret_text, bytes, "%s", describe_path(opcode));
 	if (opcode == WEFT__OPCODE_POLL)
-		before = words_poll(events);
+		before = describe_poll(events);
 	if (!before)
 		return snprintf(ret_text, bytes,
 				"for operation %u on descriptor %d", opcode,

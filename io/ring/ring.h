@@ -73,7 +73,7 @@ struct weft__ring {
 	uint32_t completions_mask; /* completions - 1 */
 	int fd;			   /* the ring's name in a message */
 	bool alone;		   /* no other thread uses it */
-	bool tells_ends; /* a multishot receive always reports the end */
+	bool reports_ends; /* a multishot receive always reports the end */
 	void *carrier;
 };
 

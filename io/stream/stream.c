@@ -199,7 +199,7 @@ static int stream_own_fd(struct weft__stream *stream)
 	weft__lock_drop(&entry->lock);
 	stream->owns = !error;
 	/* For a TCP connection every kernel reports the end. */
-	stream->singly = !weft__shard(worker)->ring.tells_ends &&
+	stream->singly = !weft__shard(worker)->ring.reports_ends &&
 			 !weft__syscall_is_tcp(stream->fd);
 	return error;
 }
@@ -247,7 +247,7 @@ static bool stream_take(struct weft__stream *stream)
 
 	if (!(old >> 32))
 		return false;
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	while (!weft__cas(&stream->word, &old, old & WEFT__STREAM_FLAGS,
 			  acquire)) /* mutate: retry */
 		;
@@ -350,7 +350,7 @@ static bool stream_set_waits(struct weft__stream *stream, uint64_t waits)
 			return false;
 		weft__assert(!(old &
 			       (WEFT__STREAM_WAITS | WEFT__STREAM_DRAINS)),
-			     "weft_stream: two tasks receive at once");
+			     "weft_stream: two tasks receive at the same time");
 		new = (old & ~WEFT__STREAM_FLAGS) |
 		      ((old + WEFT__STREAM_TURN) & WEFT__STREAM_FLAGS) | waits;
 		/* pairs: [stream.waits] */
@@ -373,7 +373,8 @@ void weft__stream_suspend(struct weft__stream *stream, uint64_t waits,
 		weft__suspend(worker, reason);
 	else
 		weft__op_pause(worker, task, reason, max_ns);
-	/* relaxed: a look, and the reader loads again.  pairs: [stream.told] */
+	/* relaxed: a look, and the reader loads again.
+	 * pairs: [stream.notified] */
 	if (weft__load(&stream->word, relaxed) & waits)
 		weft__and(&stream->word, ~waits, relaxed);
 }
@@ -446,7 +447,7 @@ static int stream_await(struct weft__worker *worker,
 		if (weft__unlikely(stream->error))
 			return stream->error;
 		worker = weft__worker_self();
-		/* pairs: [stream.told] */
+		/* pairs: [stream.notified] */
 		if (weft__load(&stream->word, acquire) & WEFT__STREAM_GOES_ON) {
 			/* The scope may have been cancelled before this task
 			 * was in it; then no other task wakes this one. */
@@ -540,7 +541,7 @@ static void stream_drop_all(struct weft__stream *stream)
 /* Has the request cancelled, and waits until it has ended. */
 static void stream_disarm(struct weft__stream *stream)
 {
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	while (weft__load(&stream->word, acquire) & WEFT__STREAM_ARMED) {
 		int r = weft__shard_cancel(weft__shard(stream->home),
 					   weft__stream_user_data(stream));

@@ -44,7 +44,7 @@
  *       So it is sent in order.
  *
  * Orderings
- *   [stream.told]  the reaper's CAS, release -> the reader's load or CAS,
+ *   [stream.notified]  the reaper's CAS, release -> the reader's load or CAS,
  *       acquire: the pieces, and the result of the last completion.
  *   [stream.waits]  the reader's CAS, release -> the reaper's CAS, acquire:
  *       which task to wake.

@@ -102,7 +102,7 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 		reader = old & WEFT__STREAM_WAITS ?
 				 weft__load(&stream->reader, relaxed) :
 				 0;
-		/* pairs: [stream.told], [stream.waits] */
+		/* pairs: [stream.notified], [stream.waits] */
 	} while (!weft__cas_acquire(&stream->word, &old, next,
 				    acq_rel)); /* mutate: retry */
 	return reader;
@@ -148,7 +148,7 @@ static uint64_t stream_sent(struct weft__send_buffers *outs,
 			next |= WEFT__STREAM_LEFT; /* mutate: wake */
 		/* relaxed: it was stored before the flags were set. */
 		reader = old & wakes ? weft__load(&stream->reader, relaxed) : 0;
-		/* pairs: [stream.told], [stream.waits] */
+		/* pairs: [stream.notified], [stream.waits] */
 	} while (!weft__cas_acquire(&stream->word, &old, next,
 				    acq_rel)); /* mutate: retry */
 	if (all)

@@ -29,7 +29,7 @@ static uint64_t put_user_data(const struct weft__stream *stream)
 /* As far as is known, a part of what was put is not sent. */
 static bool has_unsent(struct weft__stream *stream)
 {
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	uint64_t word = weft__load(&stream->word, acquire);
 
 	return stream->out || (word & (WEFT__STREAM_SENDS | WEFT__STREAM_LEFT));
@@ -126,7 +126,7 @@ static void put_settle(struct weft__stream *stream)
 
 void weft__stream_push_slow(struct weft__stream *stream, int flags)
 {
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	uint64_t word = weft__load(&stream->word, acquire);
 
 	if (word & WEFT__STREAM_SENDS) /* mutate: recheck */
@@ -152,7 +152,7 @@ static int put_await(struct weft__stream *stream)
 	struct weft__worker *worker = weft__worker_self();
 	int r;
 
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	if (!(weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS))
 		return 0;
 	r = weft__interrupted(worker, worker->current);
@@ -183,7 +183,7 @@ int weft__stream_drain(struct weft__stream *stream, int flags)
 /* Has the send cancelled, and waits until it has ended. */
 static void put_cancel(struct weft__stream *stream)
 {
-	/* pairs: [stream.told] */
+	/* pairs: [stream.notified] */
 	while (weft__load(&stream->word, acquire) & WEFT__STREAM_SENDS) {
 		int r = weft__shard_cancel(weft__shard(stream->going_in),
 					   put_user_data(stream));

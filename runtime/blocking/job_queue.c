@@ -45,7 +45,7 @@ static void lane_bind(struct weft__job_queue *jobs, struct weft__job_lane *lane)
 		return;
 	/* pairs: [lane.bind] */
 	weft__assert(weft__cas(&lane->jobs, &none, jobs, acquire),
-		     "a lane has jobs of two runtimes at once");
+		     "a lane has jobs of two runtimes at the same time");
 }
 
 static void lane_unbind(struct weft__job_lane *lane)

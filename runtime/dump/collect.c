@@ -24,9 +24,9 @@ static uint64_t what_of(const struct weft__task_info *info)
 	       (uint64_t)info->on << 16;
 }
 
-static void words_begin(struct weft__format *format,
-			const struct weft__collection *s,
-			const struct weft__task_info *info)
+static void format_begin(struct weft__format *format,
+			 const struct weft__collection *s,
+			 const struct weft__task_info *info)
 {
 	format->used = 0;
 	weft__format_task(format, &s->speaker, info);
@@ -56,7 +56,7 @@ static struct weft__group *group_of(struct weft__collection *s, uint64_t what,
 		s->incomplete = true;
 	if (!group || group->lines_count >= WEFT__GROUP_LINES)
 		return NULL;
-	words_begin(format, s, info);
+	format_begin(format, s, info);
 	return group;
 }
 
@@ -141,15 +141,14 @@ static void edges_add(struct weft__collection *s,
 static bool has_hope(const struct weft__task_info *info)
 {
 	if (info->deadline_ns != WEFT_NEVER ||
-	    info->reason == WEFT__REASON_UNTOLD)
+	    info->reason == WEFT__REASON_UNREPORTED)
 		return true;
 	switch (weft__reason_kind(info->reason)) {
 	case WEFT__REASON_TIME:
 		return info->until_ns != WEFT_NEVER;
 	case WEFT__REASON_WAIT:
-		return info->on == WEFT__ON_UNTOLD || info->cases_hope ||
-		       info->on == WEFT__ON_JOB ||
-		       info->on == WEFT__ON_DUMP;
+		return info->on == WEFT__ON_UNREPORTED || info->cases_hope ||
+		       info->on == WEFT__ON_JOB || info->on == WEFT__ON_DUMP;
 	case WEFT__REASON_DRIVER:
 		return true;
 	default:
@@ -170,15 +169,15 @@ static void waiting_add(struct weft__collection *s,
 	if (!group)
 		return;
 	weft__format_wait(&format, &s->speaker, info);
-	weft__group_tell(group, format.text);
+	weft__group_report(group, format.text);
 }
 
 /* False: the task does not wait.  The snapshot may be NULL; it is only written
  * if the task has a stack. */
-static bool glance_waiting(struct weft_runtime *runtime,
-			   struct weft__task *task,
-			   struct weft__task_info *ret_info,
-			   struct weft__snapshot *ret_snapshot)
+static bool task_info_waiting(struct weft_runtime *runtime,
+			      struct weft__task *task,
+			      struct weft__task_info *ret_info,
+			      struct weft__snapshot *ret_snapshot)
 {
 	uint64_t state;
 
@@ -197,8 +196,8 @@ static bool look_at_waiting(struct weft__collection *s, struct weft__task *task)
 	struct weft__unwinder *unwinder = s->speaker.unwinder;
 	struct weft__task_info info;
 
-	if (!glance_waiting(s->speaker.runtime, task, &info,
-			    unwinder ? s->snapshot : NULL))
+	if (!task_info_waiting(s->speaker.runtime, task, &info,
+			       unwinder ? s->snapshot : NULL))
 		return false;
 	s->trace.count = 0;
 	s->trace.cut = false;
@@ -214,7 +213,7 @@ bool weft__collect_waits(struct weft_runtime *runtime, uint64_t id,
 {
 	struct weft__task *task = weft__task_at(runtime, id);
 
-	return task && glance_waiting(runtime, task, ret_info, NULL) &&
+	return task && task_info_waiting(runtime, task, ret_info, NULL) &&
 	       ret_info->id == id;
 }
 
@@ -234,7 +233,7 @@ static void running_add(struct weft__collection *s,
 	if (!group)
 		return;
 	weft__format_add(&format, "runs on worker %u", worker);
-	weft__group_tell(group, format.text);
+	weft__group_report(group, format.text);
 }
 
 static void joining_add(struct weft__collection *s,
@@ -251,7 +250,7 @@ static void joining_add(struct weft__collection *s,
 	weft__format_add(&format, "joins ");
 	weft__format_id(&format, &s->speaker, joins);
 	weft__format_add(&format, ", which runs");
-	weft__group_tell(group, format.text);
+	weft__group_report(group, format.text);
 }
 
 static void ready_add(struct weft__collection *s,
@@ -270,7 +269,7 @@ static void ready_add(struct weft__collection *s,
 		return;
 	weft__format_add(&format, "%s", info->has_begun ? "is ready to run" :
 							  "has not begun");
-	weft__group_tell(group, format.text);
+	weft__group_report(group, format.text);
 }
 
 /* False: the task may have run meanwhile.  Also returns the id of the task that

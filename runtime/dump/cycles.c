@@ -11,7 +11,7 @@ struct node {
 	size_t next; /* the edge to follow next */
 	size_t end;
 	bool begun, on_path;
-	bool told; /* it was in a reported cycle */
+	bool reported; /* it was in a reported cycle */
 };
 
 struct search {
@@ -98,11 +98,11 @@ static void cycle_close(struct search *s, const struct node *first,
 	size_t begin = s->length, count = 0;
 
 	do
-		if (s->path[--begin]->told)
+		if (s->path[--begin]->reported)
 			return;
 	while (s->path[begin] != first);
 	for (size_t i = begin; i < s->length; i++) {
-		s->path[i]->told = true;
+		s->path[i]->reported = true;
 		s->ids[count++] = s->path[i]->id;
 	}
 	tell(arg, s->ids, count);

@@ -113,9 +113,9 @@ static int check_who(int fd)
 	return who.uid == 0 || who.uid == geteuid() ? 0 : -EACCES;
 }
 
-int weft__dump_socket_answer(int door)
+int weft__dump_socket_answer(int dump_socket)
 {
-	int fd = accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = accept4(dump_socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	int error;
 
 	if (fd < 0)
@@ -126,9 +126,9 @@ int weft__dump_socket_answer(int door)
 	return error < 0 ? error : fd;
 }
 
-void weft__dump_socket_close(int door, const char *path)
+void weft__dump_socket_close(int dump_socket, const char *path)
 {
-	close(door);
+	close(dump_socket);
 	if (*path != '@')
 		unlink(path);
 }

@@ -13,8 +13,8 @@ int weft__dump_socket_open(const char *path);
 
 /* Accepts a client.  Returns a non-blocking descriptor to write to, or
  * -errno. */
-int weft__dump_socket_answer(int door);
+int weft__dump_socket_answer(int dump_socket);
 
-void weft__dump_socket_close(int door, const char *path);
+void weft__dump_socket_close(int dump_socket, const char *path);
 
 #endif

@@ -74,9 +74,9 @@ int weft__name_shown_bytes(const char *name)
 	return (int)strcspn(name, ".");
 }
 
-static void words_function(struct weft__format *format,
-			   const struct weft__format_context *speaker,
-			   weft_fn fn)
+static void format_function(struct weft__format *format,
+			    const struct weft__format_context *speaker,
+			    weft_fn fn)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
 		speaker->unwinder, (uint64_t)(uintptr_t)fn);
@@ -101,7 +101,7 @@ void weft__format_task(struct weft__format *format,
 	weft__format_add(format, "task %llx %s%s(",
 			(unsigned long long)info->id, info->name,
 			info->name[0] ? " " : "");
-	words_function(format, speaker, info->fn);
+	format_function(format, speaker, info->fn);
 	weft__format_add(format, ")");
 }
 
@@ -118,9 +118,9 @@ void weft__format_id(struct weft__format *format,
 }
 
 /* The owner of a lock, or of a once. */
-static void words_owner(struct weft__format *format,
-			const struct weft__format_context *speaker,
-			const struct weft__task_info *info)
+static void format_owner(struct weft__format *format,
+			 const struct weft__format_context *speaker,
+			 const struct weft__task_info *info)
 {
 	const char *has = info->on == WEFT__ON_ONCE ? "run" : "held";
 
@@ -134,8 +134,8 @@ static void words_owner(struct weft__format *format,
 }
 
 /* The object's state, if it says more than that a task waits. */
-static void words_state(struct weft__format *format, enum weft__on on,
-			uint64_t have, uint64_t max)
+static void format_state(struct weft__format *format, enum weft__on on,
+			 uint64_t have, uint64_t max)
 {
 	unsigned long long n = have, of = max;
 
@@ -157,9 +157,9 @@ static void words_state(struct weft__format *format, enum weft__on on,
 }
 
 /* The static variable that the object is, or is part of, if there is one. */
-static void words_variable(struct weft__format *format,
-			   const struct weft__format_context *speaker,
-			   const void *object)
+static void format_variable(struct weft__format *format,
+			    const struct weft__format_context *speaker,
+			    const void *object)
 {
 	const struct weft__symbol *symbol = weft__unwinder_symbol(
 		speaker->unwinder, (uint64_t)(uintptr_t)object);
@@ -177,19 +177,19 @@ static void words_variable(struct weft__format *format,
 				(unsigned long long)offset);
 }
 
-static void words_object(struct weft__format *format,
-			 const struct weft__format_context *speaker,
-			 enum weft__on on, const void *object, uint64_t have,
-			 uint64_t max)
+static void format_object(struct weft__format *format,
+			  const struct weft__format_context *speaker,
+			  enum weft__on on, const void *object, uint64_t have,
+			  uint64_t max)
 {
 	weft__format_add(format, "%s %p", objects[on] ? objects[on] : "for",
 			object);
-	words_variable(format, speaker, object);
-	words_state(format, on, have, max);
+	format_variable(format, speaker, object);
+	format_state(format, on, have, max);
 }
 
-static void words_time(struct weft__format *format, uint64_t until_ns,
-		       uint64_t now_ns)
+static void format_time(struct weft__format *format, uint64_t until_ns,
+			uint64_t now_ns)
 {
 	if (until_ns == WEFT_NEVER) {
 		weft__format_add(format, "for ever");
@@ -200,8 +200,8 @@ static void words_time(struct weft__format *format, uint64_t until_ns,
 	weft__format_add(format, " more");
 }
 
-static void words_ready(struct weft__format *format,
-			const struct weft__task_info_case *which)
+static void format_ready(struct weft__format *format,
+			 const struct weft__task_info_case *which)
 {
 	short events = which->events & (POLLIN | POLLOUT);
 	const char *what = events == POLLIN  ? "to read from" :
@@ -211,74 +211,74 @@ static void words_ready(struct weft__format *format,
 	weft__format_add(format, "%s descriptor %d", what, (int)which->number);
 }
 
-static void words_case(struct weft__format *format,
-		       const struct weft__format_context *speaker,
-		       const struct weft__task_info_case *which)
+static void format_case(struct weft__format *format,
+			const struct weft__format_context *speaker,
+			const struct weft__task_info_case *which)
 {
 	switch (which->kind) {
 	case WEFT_CASE_SEND:
-		words_object(format, speaker, WEFT__ON_SEND, which->chan,
-			     which->have, which->max);
+		format_object(format, speaker, WEFT__ON_SEND, which->chan,
+			      which->have, which->max);
 		break;
 	case WEFT_CASE_RECV:
-		words_object(format, speaker, WEFT__ON_RECEIVE, which->chan,
-			     which->have, which->max);
+		format_object(format, speaker, WEFT__ON_RECEIVE, which->chan,
+			      which->have, which->max);
 		break;
 	case WEFT_CASE_JOINED:
 		weft__format_add(format, "for the end of ");
 		weft__format_id(format, speaker, which->number);
 		break;
 	case WEFT_CASE_READY:
-		words_ready(format, which);
+		format_ready(format, which);
 		break;
 	case WEFT_CASE_AT:
-		words_time(format, which->number, speaker->now_ns);
+		format_time(format, which->number, speaker->now_ns);
 		break;
 	default:
 		break;
 	}
 }
 
-static void words_cases(struct weft__format *format,
-			const struct weft__format_context *speaker,
-			const struct weft__task_info *info)
+static void format_cases(struct weft__format *format,
+			 const struct weft__format_context *speaker,
+			 const struct weft__task_info *info)
 {
 	uint32_t count = info->cases_count;
 
 	weft__format_add(format, "for one of %u %s", count,
 			count == 1 ? "case" : "cases");
-	for (uint32_t i = 0; i < count && i < WEFT__CASES_TOLD; i++) {
+	for (uint32_t i = 0; i < count && i < WEFT__CASES_SHOWN; i++) {
 		weft__format_add(format, i ? "; " : ": ");
-		words_case(format, speaker, &info->cases[i]);
+		format_case(format, speaker, &info->cases[i]);
 	}
-	if (count > WEFT__CASES_TOLD)
+	if (count > WEFT__CASES_SHOWN)
 		weft__format_add(format, "; and %u more",
-				count - WEFT__CASES_TOLD);
+				 count - WEFT__CASES_SHOWN);
 }
 
-static void words_wait(struct weft__format *format,
-		       const struct weft__format_context *speaker,
-		       const struct weft__task_info *info)
+static void format_wait(struct weft__format *format,
+			const struct weft__format_context *speaker,
+			const struct weft__task_info *info)
 {
 	if (info->on == WEFT__ON_JOB) {
 		weft__format_add(format, "for blocking work ");
-		words_function(format, speaker, info->job);
+		format_function(format, speaker, info->job);
 		if (info->lane[0])
 			weft__format_add(format, " in lane %s", info->lane);
 	} else if (info->on == WEFT__ON_SELECT) {
-		words_cases(format, speaker, info);
+		format_cases(format, speaker, info);
 	} else if (info->on == WEFT__ON_DUMP) {
 		weft__format_add(format, "for this dump");
 	} else {
-		words_object(format, speaker, info->on, info->object,
-			     info->have, info->max);
-		words_owner(format, speaker, info);
+		format_object(format, speaker, info->on, info->object,
+			      info->have, info->max);
+		format_owner(format, speaker, info);
 	}
 }
 
-static void words_driver(struct weft__format *format,
-			 const struct weft__format_context *speaker,
-			 uint64_t number)
+static void format_driver(struct weft__format *format,
+			  const struct weft__format_context *speaker,
+			  uint64_t number)
 {
 	char text[128] = "";
 
@@ -288,16 +288,16 @@ static void words_driver(struct weft__format *format,
 	weft__format_add(format, "%s", text);
 }
 
-static void words_reason(struct weft__format *format,
-			 const struct weft__format_context *speaker,
-			 const struct weft__task_info *info)
+static void format_reason(struct weft__format *format,
+			  const struct weft__format_context *speaker,
+			  const struct weft__task_info *info)
 {
 	switch (weft__reason_kind(info->reason)) {
 	case WEFT__REASON_WAIT:
-		words_wait(format, speaker, info);
+		format_wait(format, speaker, info);
 		break;
 	case WEFT__REASON_TIME:
-		words_time(format, info->until_ns, speaker->now_ns);
+		format_time(format, info->until_ns, speaker->now_ns);
 		break;
 	case WEFT__REASON_SCOPE:
 		weft__format_add(format, "for %llu %s of its scope to end",
@@ -305,7 +305,7 @@ static void words_reason(struct weft__format *format,
 				info->count == 1 ? "task" : "tasks");
 		break;
 	case WEFT__REASON_DRIVER:
-		words_driver(format, speaker, weft__reason_of(info->reason));
+		format_driver(format, speaker, weft__reason_of(info->reason));
 		break;
 	default:
 		if (!info->other) {
@@ -322,7 +322,7 @@ void weft__format_wait(struct weft__format *format,
 		      const struct weft__task_info *info)
 {
 	weft__format_add(format, "waits ");
-	words_reason(format, speaker, info);
+	format_reason(format, speaker, info);
 	if (info->deadline_ns == WEFT_NEVER)
 		return;
 	if (info->deadline_ns <= speaker->now_ns) {

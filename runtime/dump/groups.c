@@ -105,7 +105,7 @@ struct weft__group *weft__groups_add(struct weft__groups *g, uint64_t what,
 	return g->all[g->count - 1];
 }
 
-void weft__group_tell(struct weft__group *group, const char *line)
+void weft__group_report(struct weft__group *group, const char *line)
 {
 	char *copy = NULL;
 

@@ -40,7 +40,7 @@ struct weft__group *weft__groups_add(struct weft__groups *groups,
 				     const struct weft__trace *trace);
 
 /* Keeps a copy of the line, if there is memory. */
-void weft__group_tell(struct weft__group *group, const char *line);
+void weft__group_report(struct weft__group *group, const char *line);
 
 void weft__groups_fini(struct weft__groups *groups);
 

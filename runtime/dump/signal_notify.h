@@ -8,8 +8,8 @@
  *       waits for running handlers, which may have read the descriptor before.
  *
  * Orderings
- *   [bell.run]  seq_cst: the count of handlers, then the descriptor (handler)
- *       against the descriptor, then the count (stop).
+ *   [signal_notify.run]  seq_cst: the count of handlers, then the descriptor
+ *       (handler) against the descriptor, then the count (stop).
  */
 #ifndef WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H
 #define WEFT_RUNTIME_DUMP_SIGNAL_NOTIFY_H

@@ -43,8 +43,8 @@ static uint64_t id_of(struct weft_runtime *runtime, uint64_t address)
 }
 
 /* The owner does not end meanwhile: at most it releases the object. */
-static void glance_owner(struct weft_runtime *runtime,
-			 struct weft__task_info *info, uint64_t owner)
+static void task_info_owner(struct weft_runtime *runtime,
+			    struct weft__task_info *info, uint64_t owner)
 {
 	info->taken = owner;
 	info->other = owner && owner != WEFT__OWNER_THREAD ?
@@ -68,8 +68,8 @@ static void case_look(struct weft__task_info_case *to,
 /* The select lies in the frame of its call, and the cases stay until the call
  * returns.  A task that grants a case writes only its result, which is not
  * read. */
-static void glance_select(struct weft__task_info *info,
-			  const struct weft__select *s)
+static void task_info_select(struct weft__task_info *info,
+			     const struct weft__select *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct weft_case *which = &s->cases[i];
@@ -79,7 +79,7 @@ static void glance_select(struct weft__task_info *info,
 		info->cases_hope |= which->kind == WEFT_CASE_READY ||
 				      (which->kind == WEFT_CASE_AT &&
 				       which->number != WEFT_NEVER);
-		if (info->cases_count < WEFT__CASES_TOLD)
+		if (info->cases_count < WEFT__CASES_SHOWN)
 			case_look(&info->cases[info->cases_count], which);
 		info->cases_count++;
 	}
@@ -87,7 +87,7 @@ static void glance_select(struct weft__task_info *info,
 
 /* Reads the object's state.  Taking its lock is safe: the object exists while a
  * call on it is under way, and the held task is in such a call. */
-static void glance_object(struct weft__task_info *info)
+static void task_info_object(struct weft__task_info *info)
 {
 	const void *object = info->object;
 
@@ -107,29 +107,28 @@ static void glance_object(struct weft__task_info *info)
 		info->have = weft__barrier_came(object, &info->max);
 		break;
 	case WEFT__ON_SELECT:
-		glance_select(info, object);
+		task_info_select(info, object);
 		break;
 	default:
 		break;
 	}
 }
 
-static void glance_wait(struct weft_runtime *runtime,
-			struct weft__task_info *info,
-			const struct weft__wait *wait)
+static void task_info_wait(struct weft_runtime *runtime,
+			   struct weft__task_info *info,
+			   const struct weft__wait *wait)
 {
 	info->on = wait->on;
 	info->object = wait->object;
-	glance_object(info);
+	task_info_object(info);
 	if (wait->on == WEFT__ON_MUTEX) {
-		glance_owner(runtime, info,
-			     weft__mutex_owner(wait->object));
+		task_info_owner(runtime, info, weft__mutex_owner(wait->object));
 	} else if (wait->on == WEFT__ON_READ_LOCK ||
 		   wait->on == WEFT__ON_WRITE_LOCK) {
-		glance_owner(runtime, info,
-			     weft__rwlock_writer(wait->object, &info->have));
+		task_info_owner(runtime, info,
+				weft__rwlock_writer(wait->object, &info->have));
 	} else if (wait->on == WEFT__ON_ONCE) {
-		glance_owner(runtime, info, weft__once_owner(wait->object));
+		task_info_owner(runtime, info, weft__once_owner(wait->object));
 	} else if (wait->on == WEFT__ON_JOB) {
 		const struct weft__job *job = wait->object;
 
@@ -138,8 +137,8 @@ static void glance_wait(struct weft_runtime *runtime,
 	}
 }
 
-static void glance_reason(struct weft_runtime *runtime,
-			  struct weft__task_info *info)
+static void task_info_reason(struct weft_runtime *runtime,
+			     struct weft__task_info *info)
 {
 	void *object = weft__reason_object(info->reason);
 
@@ -150,7 +149,7 @@ static void glance_reason(struct weft_runtime *runtime,
 		info->other = weft__running_id(object);
 		break;
 	case WEFT__REASON_WAIT:
-		glance_wait(runtime, info, object);
+		task_info_wait(runtime, info, object);
 		break;
 	case WEFT__REASON_TIME:
 		info->until_ns = *(const uint64_t *)object;
@@ -183,7 +182,7 @@ void weft__task_info_held(struct weft_runtime *runtime, struct weft__task *task,
 	name_copy(info->name, task->name);
 	info->deadline_ns = weft__within_deadline(task);
 	info->reason = task->reason;
-	glance_reason(runtime, info);
+	task_info_reason(runtime, info);
 	if (scope->owner) {
 		info->scope = scope;
 		info->owner = scope->owner_id;

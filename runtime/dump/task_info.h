@@ -14,7 +14,7 @@
 #include "runtime/sched/waiter.h"
 
 /* At most this number of a select's cases is copied. */
-enum { WEFT__NAME_BYTES = 40, WEFT__CASES_TOLD = 8 };
+enum { WEFT__NAME_BYTES = 40, WEFT__CASES_SHOWN = 8 };
 
 struct weft__task_info_case {
 	enum weft_case_kind kind;
@@ -48,7 +48,7 @@ struct weft__task_info {
 
 	/* Of a select. */
 	uint32_t cases_count; /* without those that are left out */
-	struct weft__task_info_case cases[WEFT__CASES_TOLD]; /* the first */
+	struct weft__task_info_case cases[WEFT__CASES_SHOWN]; /* the first */
 	bool cases_hope; /* one of them needs no task to happen */
 
 	/* The scope that the task is in, if a task owns it. */

@@ -3,8 +3,8 @@
  * Watchdog - its thread, which waits for the signal and for the dump socket,
  * and looks for stalls.  The header has the model and the ordering.
  *
- * The thread polls an eventfd (`bell`), which the signal handler and
- * weft__watchdog_stop() write, and the listening dump socket (`door`).
+ * The thread polls an eventfd (`notify_fd`), which the signal handler and
+ * weft__watchdog_stop() write, and the listening dump socket.
  */
 #include "runtime/dump/watchdog.h"
 
@@ -39,14 +39,14 @@ enum { SUPPLY_MS = 50 };
 struct seen {
 	uint64_t polls;
 	uint64_t since_ns; /* unchanged since then */
-	bool told; /* this stall was reported */
+	bool reported;	   /* this stall was reported */
 };
 
 struct weft__watchdog {
 	struct weft_runtime *runtime;
 	pthread_t thread;
-	int bell; /* an eventfd: a signal has come, or the end */
-	int door; /* the dump socket; -1: none */
+	int notify_fd;	 /* an eventfd: a signal has come, or the end */
+	int dump_socket; /* -1: none */
 	int number; /* of the signal; 0: none */
 	char *path;
 	uint64_t stall_ns; /* 0: no look for stalls */
@@ -75,12 +75,12 @@ static uint64_t stands(struct seen *seen, bool stands_still, uint64_t polls,
 		       uint64_t now_ns)
 {
 	if (!stands_still || seen->polls != polls || !seen->since_ns) {
-		seen->told = false;
+		seen->reported = false;
 		seen->polls = polls;
 		seen->since_ns = now_ns;
 		return 0;
 	}
-	return seen->told ? 0 : now_ns - seen->since_ns;
+	return seen->reported ? 0 : now_ns - seen->since_ns;
 }
 
 static void look(struct weft__watchdog *l)
@@ -99,12 +99,12 @@ static void look(struct weft__watchdog *l)
 		length_ns = stands(&l->workers[i], !parked, polls, now_ns);
 		if (length_ns < l->stall_ns)
 			continue;
-		l->workers[i].told = true;
+		l->workers[i].reported = true;
 		(void)weft__dump_stall(runtime, i, length_ns, STDERR_FILENO);
 	}
 	length_ns = stands(&l->all, none_runs, all, now_ns);
 	if (length_ns >= l->stall_ns) {
-		l->all.told = true;
+		l->all.reported = true;
 		(void)weft__dump_standstill(runtime, STDERR_FILENO);
 	}
 }
@@ -113,14 +113,14 @@ static void look(struct weft__watchdog *l)
  * poll() would report it again and again until a descriptor is free. */
 static void pause_for_supply(struct weft__watchdog *l)
 {
-	struct pollfd bell = { .fd = l->bell, .events = POLLIN };
+	struct pollfd notify = { .fd = l->notify_fd, .events = POLLIN };
 
-	(void)poll(&bell, 1, SUPPLY_MS);
+	(void)poll(&notify, 1, SUPPLY_MS);
 }
 
 static void answer(struct weft__watchdog *l)
 {
-	int fd = weft__dump_socket_answer(l->door);
+	int fd = weft__dump_socket_answer(l->dump_socket);
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS)
 		pause_for_supply(l);
@@ -152,7 +152,8 @@ static void serve(struct weft__watchdog *l, const struct pollfd *ready)
 	uint64_t times;
 
 	if (ready[0].revents &&
-	    read(l->bell, &times, sizeof(times)) == sizeof(times) && !ends(l))
+	    read(l->notify_fd, &times, sizeof(times)) == sizeof(times) &&
+	    !ends(l))
 		(void)weft__dump_all(l->runtime, STDERR_FILENO,
 				     WEFT__TEXT_BUFFER_PATIENT);
 	if (ready[1].revents)
@@ -165,8 +166,8 @@ static void *watchdog_main(void *arg)
 {
 	struct weft__watchdog *l = arg;
 	struct pollfd ready[2] = {
-		{ .fd = l->bell, .events = POLLIN },
-		{ .fd = l->door, .events = POLLIN },
+		{ .fd = l->notify_fd, .events = POLLIN },
+		{ .fd = l->dump_socket, .events = POLLIN },
 	};
 	sigset_t set;
 
@@ -190,11 +191,11 @@ static void *watchdog_main(void *arg)
 static void watchdog_free(struct weft__watchdog *l)
 {
 	if (l->number)
-		weft__signal_notify_stop(l->number, l->bell);
-	if (l->door >= 0)
-		weft__dump_socket_close(l->door, l->path);
-	if (l->bell >= 0)
-		close(l->bell);
+		weft__signal_notify_stop(l->number, l->notify_fd);
+	if (l->dump_socket >= 0)
+		weft__dump_socket_close(l->dump_socket, l->path);
+	if (l->notify_fd >= 0)
+		close(l->notify_fd);
 	free(l->workers);
 	free(l->path);
 	free(l);
@@ -226,19 +227,19 @@ static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 	l->path = strdup(opts->dump_path ? opts->dump_path : "");
 	if (!l->workers || !l->path)
 		return -ENOMEM;
-	l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (l->bell < 0)
+	l->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->notify_fd < 0)
 		return -errno;
 	if (opts->dump_path) {
-		l->door = weft__dump_socket_open(l->path);
-		if (l->door < 0)
-			return l->door;
+		l->dump_socket = weft__dump_socket_open(l->path);
+		if (l->dump_socket < 0)
+			return l->dump_socket;
 	}
 	if (!opts->dump_signal)
 		return 0;
 	if (!may_ring(opts->dump_signal))
 		return -EINVAL;
-	error = weft__signal_notify_start(opts->dump_signal, l->bell);
+	error = weft__signal_notify_start(opts->dump_signal, l->notify_fd);
 	if (error == 0)
 		l->number = opts->dump_signal;
 	return error;
@@ -257,7 +258,7 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 	if (!l)
 		return -ENOMEM;
 	l->runtime = runtime;
-	l->bell = l->door = -1;
+	l->notify_fd = l->dump_socket = -1;
 	l->stall_ns = opts->stall_ns;
 	error = watchdog_open(l, opts);
 	if (error == 0)
@@ -280,7 +281,7 @@ void weft__watchdog_stop(struct weft_runtime *runtime)
 	runtime->watchdog = NULL;
 	/* pairs: [watchdog.end] */
 	weft__store(&l->ends, true, release);
-	(void)!write(l->bell, &one, sizeof(one));
+	(void)!write(l->notify_fd, &one, sizeof(one));
 	pthread_join(l->thread, NULL);
 	watchdog_free(l);
 }

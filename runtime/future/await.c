@@ -36,7 +36,7 @@ int weft_future_within(weft_nsec length_ns)
 	if (!weft__future_room(task))
 		return -ENOMEM;
 	task->room->own_ns = deadline_ns;
-	task->room->told_ns = 0;
+	task->room->reported_ns = 0;
 	weft__task_mark(task, WEFT__TASK_WITHIN);
 	return 0;
 }
@@ -69,14 +69,14 @@ void weft__future_disarm(struct weft__worker *worker, struct weft__task *task)
 }
 
 /* The next of its deadlines that was not reported to it yet. */
-static uint64_t deadline_untold(const struct weft__task *task)
+static uint64_t deadline_unreported(const struct weft__task *task)
 {
 	const struct weft__future_room *room = task->room;
 	uint64_t next_ns = WEFT_NEVER;
 
-	if (room && room->own_ns > room->told_ns)
+	if (room && room->own_ns > room->reported_ns)
 		next_ns = room->own_ns;
-	if (room && room->inherited_ns > room->told_ns &&
+	if (room && room->inherited_ns > room->reported_ns &&
 	    room->inherited_ns < next_ns)
 		next_ns = room->inherited_ns;
 	return next_ns;
@@ -86,7 +86,7 @@ static uint64_t deadline_untold(const struct weft__task *task)
  * passed. */
 static void keep_deadline(struct weft__worker *worker, struct weft__task *task)
 {
-	uint64_t deadline_ns = deadline_untold(task);
+	uint64_t deadline_ns = deadline_unreported(task);
 
 	if (deadline_ns == WEFT_NEVER)
 		return;
@@ -94,7 +94,7 @@ static void keep_deadline(struct weft__worker *worker, struct weft__task *task)
 		room_arm(worker, task, deadline_ns);
 		return;
 	}
-	task->room->told_ns = deadline_ns;
+	task->room->reported_ns = deadline_ns;
 	(void)weft__await_turn(task);
 }
 

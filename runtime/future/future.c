@@ -26,7 +26,7 @@ static uint64_t reason_of(struct weft__task *task)
 	case WEFT__AWAITS_NOTHING:
 	case WEFT__AWAITS_LATER:
 	case WEFT__AWAITS_TURN:
-		return WEFT__REASON_UNTOLD;
+		return WEFT__REASON_UNREPORTED;
 	case WEFT__AWAITS_TIME:
 		return weft__reason(WEFT__REASON_TIME,
 				    &task->sleep[WEFT__SLEEP_UNTIL]);

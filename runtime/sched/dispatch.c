@@ -90,7 +90,7 @@ static bool has_to_offer(struct weft__worker *worker)
 }
 
 /* Called at the end of a task's run that pushed. */
-void weft__tell_peers(struct weft__worker *worker)
+void weft__notify_peers(struct weft__worker *worker)
 {
 	worker->notify = false;
 	worker->unfenced = true;
@@ -101,7 +101,7 @@ void weft__tell_peers(struct weft__worker *worker)
 
 /* Called within the run of a task that pushes on and on.  Pushes by completions
  * and timers before a tick are reported when it begins. */
-void weft__tell_peers_late(struct weft__worker *worker)
+void weft__notify_peers_late(struct weft__worker *worker)
 {
 	if (!worker->tick.runs_tasks ||
 	    !weft__idle_wants_wake(&worker->runtime->idle) ||
@@ -113,7 +113,7 @@ void weft__tell_peers_late(struct weft__worker *worker)
 }
 
 /* Called before the worker ends a tick: the check that cannot be wrong. */
-void weft__tell_peers_fenced(struct weft__worker *worker)
+void weft__notify_peers_fenced(struct weft__worker *worker)
 {
 	worker->notify = false;
 	worker->unfenced = false;

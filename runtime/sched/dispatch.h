@@ -19,9 +19,9 @@ void weft__push_slow(struct weft__worker *worker, struct weft__task *task);
 void weft__push_backlog(struct weft__worker *worker, struct weft__task *task);
 void weft__push_spawned(struct weft__worker *worker, struct weft__task *task);
 void weft__push_pinned(struct weft__worker *worker, struct weft__task *task);
-void weft__tell_peers(struct weft__worker *worker);
-void weft__tell_peers_late(struct weft__worker *worker);
-void weft__tell_peers_fenced(struct weft__worker *worker);
+void weft__notify_peers(struct weft__worker *worker);
+void weft__notify_peers_late(struct weft__worker *worker);
+void weft__notify_peers_fenced(struct weft__worker *worker);
 void weft__fuse_set(struct weft__worker *worker);
 void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			int32_t runs);

@@ -14,7 +14,7 @@ struct weft__future_room {
 	struct weft__waiter waiter;
 	uint64_t own_ns;       /* its own deadline, and */
 	uint64_t inherited_ns; /* that of where it was started */
-	uint64_t told_ns; /* the last one that passed and caused a poll */
+	uint64_t reported_ns;  /* the last one that passed and caused a poll */
 };
 
 /* The future that is polled, or NULL. */

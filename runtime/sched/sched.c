@@ -138,7 +138,7 @@ static void tick_end(struct weft__worker *worker)
 	worker->tick.runs_tasks = false;
 	weft__worker_limit_look(worker, worker->tick.ended_ns);
 	if (worker->unfenced || worker->notify)
-		weft__tell_peers_fenced(worker);
+		weft__notify_peers_fenced(worker);
 }
 
 /* Runs one task until control is back with the scheduler: others may run in
@@ -224,7 +224,7 @@ static void tick(struct weft__worker *worker)
 	if (!task)
 		task = weft__pick(worker);
 	else if (worker->notify)
-		weft__tell_peers(worker);
+		weft__notify_peers(worker);
 	/* Woken to search, this worker found work of its own.  That may take
 	 * long, and pushers rely on those that search. */
 	if (task && worker->wake.searching)
@@ -360,8 +360,8 @@ static uint64_t sleep_ns(struct weft__worker *worker)
 	wait_ns = trim_wait_ns(worker, wait_ns);
 	if (weft__unlikely(
 		    weft__stack_wait_any(&worker->runtime->stack_wait)) &&
-	    wait_ns > WEFT__STARVED_RETRY_NS)
-		wait_ns = WEFT__STARVED_RETRY_NS;
+	    wait_ns > WEFT__STACK_WAIT_RETRY_NS)
+		wait_ns = WEFT__STACK_WAIT_RETRY_NS;
 	return weft__stop_wait_ns(worker, wait_ns);
 }
 

@@ -41,7 +41,7 @@ static struct weft__task *stack_wait_take(struct weft__worker *worker,
 	weft__lock_take(&wait->lock);
 	if (!*asks && now_ns >= wait->retry_ns) {
 		*asks = true;
-		wait->retry_ns = now_ns + WEFT__STARVED_RETRY_NS;
+		wait->retry_ns = now_ns + WEFT__STACK_WAIT_RETRY_NS;
 	}
 	if (*asks || worker->caches.stacks.free)
 		task = weft__chain_take(&wait->chain);

@@ -22,7 +22,7 @@
 struct weft_runtime;
 struct weft__worker;
 
-#define WEFT__STARVED_RETRY_NS 5000000u
+#define WEFT__STACK_WAIT_RETRY_NS 5000000u
 
 struct weft__stack_wait {
 	struct weft__lock lock WEFT__APART;

@@ -217,7 +217,7 @@ static inline bool weft__task_never_ran(const struct weft__task *task)
 #define WEFT__TASK_LINKED (1u << 4)   /* the scope can find it; a task that
 					 opens a scope is */
 #define WEFT__TASK_WITHIN (1u << 5)   /* `within` is not NULL */
-#define WEFT__TASK_TOLD (1u << 6)     /* its scope is informed of its end */
+#define WEFT__TASK_REPORTED (1u << 6) /* its scope is informed of its end */
 #define WEFT__TASK_LOCALS (1u << 7)   /* see task_local.c */
 
 static inline unsigned weft__task_flags(struct weft__task *task,

@@ -31,7 +31,7 @@ enum weft__reason_kind {
 	WEFT__REASON_KINDS = 8,
 };
 
-#define WEFT__REASON_UNTOLD ((uint64_t)0)
+#define WEFT__REASON_UNREPORTED ((uint64_t)0)
 
 /* The word for an object whose address is a multiple of 8. */
 static inline uint64_t weft__reason(enum weft__reason_kind kind,

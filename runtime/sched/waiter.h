@@ -47,7 +47,7 @@ enum {
 
 /* The kind of object that is waited for; for messages. */
 enum weft__on {
-	WEFT__ON_UNTOLD,
+	WEFT__ON_UNREPORTED,
 	WEFT__ON_MUTEX,
 	WEFT__ON_READ_LOCK,
 	WEFT__ON_WRITE_LOCK,

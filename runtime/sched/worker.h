@@ -290,7 +290,7 @@ static inline void weft__pushed(struct weft__worker *worker)
 {
 	worker->notify = true;
 	if (weft__unlikely((++worker->pushes & 31) == 0))
-		weft__tell_peers_late(worker);
+		weft__notify_peers_late(worker);
 }
 
 /* Queues a ready task behind the tasks that this worker has.  Owner only. */
@@ -390,7 +390,7 @@ static inline struct weft__task *weft__pick(struct weft__worker *worker)
 	struct weft__task *task;
 
 	if (weft__unlikely(worker->notify))
-		weft__tell_peers(worker);
+		weft__notify_peers(worker);
 	if (weft__unlikely(--worker->fuse <= 0)) {
 		task = weft__look_around(worker);
 		if (task || worker->tick_over)

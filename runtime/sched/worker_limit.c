@@ -19,11 +19,11 @@
 enum { SHARE = 10 };
 
 /* A window longer than that was mostly sleep, and shows nothing. */
-#define WINDOW_MAX_NS (4 * WEFT__CROWD_WINDOW_NS)
+#define WINDOW_MAX_NS (4 * WEFT__WORKER_LIMIT_WINDOW_NS)
 
 /* A worker that is tried and found one too many within TRIAL_NS was not needed:
  * the next trial comes later, at most HOLD_MAX_NS later. */
-#define TRIAL_NS (16 * WEFT__CROWD_WINDOW_NS)
+#define TRIAL_NS (16 * WEFT__WORKER_LIMIT_WINDOW_NS)
 #define HOLD_MAX_NS 4000000000u
 
 void weft__worker_limit_init(struct weft_runtime *runtime)
@@ -34,7 +34,7 @@ void weft__worker_limit_init(struct weft_runtime *runtime)
 	/* relaxed: the same.  A worker that judges may see the first limit
 	 * before it sees how long that holds. */
 	weft__store(&runtime->worker_limit.hold_ns,
-		    (uint64_t)WEFT__CROWD_HOLD_NS, relaxed);
+		    (uint64_t)WEFT__WORKER_LIMIT_HOLD_NS, relaxed);
 }
 
 static uint32_t workers_running(struct weft_runtime *runtime)
@@ -79,7 +79,7 @@ static void limit_lower(struct weft_runtime *runtime, struct change *change)
 	uint32_t running = workers_running(runtime);
 
 	if (!change->tries || change->now_ns - change->changed_ns >= TRIAL_NS)
-		change->hold_ns = WEFT__CROWD_HOLD_NS;
+		change->hold_ns = WEFT__WORKER_LIMIT_HOLD_NS;
 	else if (change->hold_ns < HOLD_MAX_NS)
 		change->hold_ns *= 2;
 	if (change->max == 1)
@@ -124,7 +124,7 @@ static void limit_raise(struct weft_runtime *runtime, struct change *change)
 		return;
 	}
 	if (change->tries) /* the one before was needed */
-		change->hold_ns = WEFT__CROWD_HOLD_NS;
+		change->hold_ns = WEFT__WORKER_LIMIT_HOLD_NS;
 	change->max++;
 	change->tries = true;
 	limit_change(runtime, change);
@@ -192,7 +192,7 @@ void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns)
 
 static bool is_recent(uint64_t at_ns, uint64_t now_ns)
 {
-	return at_ns + WEFT__CROWD_LATE_NS >= now_ns;
+	return at_ns + WEFT__WORKER_LIMIT_LATE_NS >= now_ns;
 }
 
 /* Does the worker compute, and has it had something to run for longer than a
@@ -206,7 +206,7 @@ static bool is_loaded(struct weft__worker *worker, uint64_t now_ns)
 
 	/* relaxed: the same. */
 	return !serves && now_ns > weft__load(&worker->drained_ns, relaxed) +
-					   WEFT__CROWD_SLICE_NS;
+					   WEFT__WORKER_LIMIT_SLICE_NS;
 }
 
 bool weft__worker_limit_has_enough(struct weft__worker *worker)

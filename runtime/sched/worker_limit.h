@@ -44,11 +44,14 @@
 #include "runtime/sched/runtime.h"
 #include "runtime/sched/worker.h"
 
-#define WEFT__CROWD_WINDOW_NS 20000000u /* judged at a time */
-#define WEFT__CROWD_HOLD_NS 250000000u	/* until one more worker is tried, at
-					   first */
-#define WEFT__CROWD_SLICE_NS 4000000u	/* the cost of a lost processor */
-#define WEFT__CROWD_LATE_NS 2000000u	/* a worker not seen for that is late */
+/* The time that is judged as one. */
+#define WEFT__WORKER_LIMIT_WINDOW_NS 20000000u
+/* Until one more worker is tried, at first. */
+#define WEFT__WORKER_LIMIT_HOLD_NS 250000000u
+/* The cost of a lost processor. */
+#define WEFT__WORKER_LIMIT_SLICE_NS 4000000u
+/* A worker that was not seen for that time is late. */
+#define WEFT__WORKER_LIMIT_LATE_NS 2000000u
 
 void weft__worker_limit_init(struct weft_runtime *runtime);
 void weft__worker_limit_judge(struct weft__worker *worker, uint64_t now_ns);
@@ -71,8 +74,8 @@ static inline bool weft__worker_limit_limits(struct weft_runtime *runtime)
  * stay with it. */
 static inline uint64_t weft__worker_limit_late_ns(struct weft_runtime *runtime)
 {
-	return weft__worker_limit_limits(runtime) ? WEFT__CROWD_LATE_NS :
-					     WEFT__LATE_NS;
+	return weft__worker_limit_limits(runtime) ? WEFT__WORKER_LIMIT_LATE_NS :
+						    WEFT__LATE_NS;
 }
 
 /* At the end of a tick. */
@@ -80,7 +83,7 @@ static inline void weft__worker_limit_look(struct weft__worker *worker,
 				    uint64_t now_ns)
 {
 	if (weft__unlikely(now_ns - worker->limit.looked_ns >=
-			   WEFT__CROWD_WINDOW_NS))
+			   WEFT__WORKER_LIMIT_WINDOW_NS))
 		weft__worker_limit_judge(worker, now_ns);
 }
 

@@ -152,7 +152,7 @@ void weft_rwlock_unlock(struct weft_rwlock *rwlock)
 
 	weft__lock_take(&l->lock);
 	weft__assert(l->writer || l->readers,
-		     "a reader-writer lock was unlocked that nobody holds");
+		     "a reader-writer lock was unlocked that no task holds");
 	weft__assert(!l->writer ||
 			     l->writer == weft__owner_self(weft__sync_worker()),
 		     "a reader-writer lock was unlocked by one that does not "

@@ -126,7 +126,7 @@ int weft_barrier_wait(struct weft_barrier *barrier)
 
 	if (weft__unlikely(error < 0))
 		return error;
-	weft__assert(b->parties > 0, "a barrier for nobody");
+	weft__assert(b->parties > 0, "a barrier for no parties");
 	weft__lock_take(&b->lock);
 	if (++b->came < b->parties)
 		return barrier_wait(b, worker);

@@ -131,7 +131,7 @@ static void go_count(struct weft__scope *s, struct weft__task *starter)
 static __attribute__((noinline)) int go_failed(struct weft__scope *s,
 					       unsigned flags, int error)
 {
-	if (flags & WEFT__TASK_TOLD)
+	if (flags & WEFT__TASK_REPORTED)
 		weft__scope_dismiss(s);
 	return error;
 }
@@ -158,7 +158,7 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 		error = weft__scope_admit(s);
 		if (error < 0)
 			return error;
-		flags = WEFT__TASK_TOLD;
+		flags = WEFT__TASK_REPORTED;
 		worker = weft__worker_self();
 	}
 	task = go_new(worker->runtime, worker, scope, fn, flags);

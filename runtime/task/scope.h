@@ -27,8 +27,8 @@
  * Few scopes have any of `flags` set.  A task that starts another in such a
  * scope checks more: the scope may be cancelled, or may need to handle each
  * end, as a race or a scope with a limit does (scope_limit.h).  The tasks of
- * such a scope are marked (WEFT__TASK_TOLD), so that in all others neither a
- * start nor an end has anything more to check.
+ * such a scope are marked (WEFT__TASK_REPORTED), so that in all others neither
+ * a start nor an end has anything more to check.
  *
  * A race has its winner in `error`, which goes from -ECHILD (no task has ended)
  * to the first failure, or from either to the first success.  The last step

@@ -78,11 +78,11 @@ static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 		     "a task returned with a deadline block still open");
 	if (weft__task_is(task, WEFT__TASK_ARG_HEAP))
 		weft__task_arg_free(task);
-	if (weft__task_is(task, WEFT__TASK_TOLD))
+	if (weft__task_is(task, WEFT__TASK_REPORTED))
 		weft__scope_hear(task, result);
 	if (weft__task_is(task, WEFT__TASK_LOCALS))
 		weft__task_locals_end(task);
-	if (weft__task_is(task, WEFT__TASK_TOLD))
+	if (weft__task_is(task, WEFT__TASK_REPORTED))
 		weft__scope_dismiss(weft__scope(task->scope));
 	if (weft__task_is(task, WEFT__TASK_LINKED))
 		weft__scope_unlink(task);
@@ -93,7 +93,7 @@ static inline void task_returned(struct weft__task *task, int64_t result)
 {
 	if (weft__unlikely(weft__task_is(
 		    task, WEFT__TASK_ARG_HEAP | WEFT__TASK_LINKED |
-				  WEFT__TASK_WITHIN | WEFT__TASK_TOLD |
+				  WEFT__TASK_WITHIN | WEFT__TASK_REPORTED |
 				  WEFT__TASK_LOCALS)))
 		task_end_extras(task, result);
 }
@@ -109,7 +109,8 @@ static struct weft__task *task_end(struct weft__worker *worker,
 
 	task->result = result;
 	weft__count(worker, WEFT__N_ENDED, 1);
-	if (weft__unlikely(result < 0) && !weft__task_is(task, WEFT__TASK_TOLD))
+	if (weft__unlikely(result < 0) &&
+	    !weft__task_is(task, WEFT__TASK_REPORTED))
 		weft__scope_child_failed(worker, scope, result);
 	if (weft__unlikely(!owner)) {
 		root_end(worker, task);

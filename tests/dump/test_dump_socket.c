@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite dump/door: the dump socket (weft_opts.dump_path).
+ * Suite dump/socket: the dump socket (weft_opts.dump_path).
  *
  * Each connection to the socket is answered with a dump.  Covered: clients that
  * leave early or do not read, a process without free descriptors, paths that
@@ -289,7 +289,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("dump/socket");
-	TCase *tc = tcase_create("door");
+	TCase *tc = tcase_create("dump socket");
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, socket_gives_a_dump);

@@ -37,14 +37,14 @@ static void *dump_again(void *arg)
 static void *hold_again(void *arg)
 {
 	struct weft_runtime *runtime = arg;
-	struct weft__task_info glance;
+	struct weft__task_info info;
 
 	weft__runtime_ref(runtime);
 	while (!weft__load(&storm.over, acquire)) {
 		uint32_t used = weft__load(&runtime->tasks.used, acquire);
 
 		for (uint32_t i = 0; i < used; i++)
-			(void)weft__collect_waits(runtime, i, &glance);
+			(void)weft__collect_waits(runtime, i, &info);
 		weft__add(&storm.dumps, 1u, relaxed);
 	}
 	weft__runtime_unref(runtime);

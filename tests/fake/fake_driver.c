@@ -476,7 +476,7 @@ void fake_receive(unsigned worker, uint64_t after_ns)
 	if (f->parked && completion.at_ns < f->until_ns)
 		f->until_ns = completion.at_ns;
 	while (!done)
-		here = weft__suspend(here, WEFT__REASON_UNTOLD);
+		here = weft__suspend(here, WEFT__REASON_UNREPORTED);
 }
 
 /*

@@ -200,15 +200,15 @@ static uint64_t requests_to_the_end(unsigned count, bool tcp)
  * connections. */
 STREAM_TEST(kernel_may_not_tell_of_ends)
 {
-	bool tells = weft__probe_tells_ends();
+	bool tells = weft__probe_reports_ends();
 
 	for (unsigned i = 0; i < kit_rounds(200); i++) {
 		unsigned count = 1 + i % 5;
 
-		kit_set_tells_ends(false);
+		kit_set_reports_ends(false);
 		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
 		ck_assert_uint_eq(requests_to_the_end(count, false), count + 1);
-		kit_set_tells_ends(tells);
+		kit_set_reports_ends(tells);
 		ck_assert_uint_eq(requests_to_the_end(count, true), 1);
 		ck_assert_uint_eq(requests_to_the_end(count, false),
 				  tells ? 1 : count + 1);

@@ -124,7 +124,8 @@ static const struct {
 	void *arg;
 	const char *said;
 } misuses[] = {
-	{ receive_twice, NULL, "weft_stream: two tasks receive at once" },
+	{ receive_twice, NULL,
+	  "weft_stream: two tasks receive at the same time" },
 	{ close_its_descriptor, NULL,
 	  "weft_close: the descriptor is a stream's" },
 	{ close_beside_sender, NULL,

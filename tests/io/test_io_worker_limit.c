@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/crowd: what the driver measures on this machine for the worker
- * limit.
+ * Suite io/worker_limit: what the driver measures on this machine for the
+ * worker limit.
  */
 #include "io/os/cpu_idle.h"
 #include "tests/support/io_kit.h"

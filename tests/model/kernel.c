@@ -13,17 +13,17 @@
 
 #include <string.h>
 
-static clock16 clock_get(const int16_t shards[LANES])
+static clock16 clock_get(const int16_t lanes[LANES])
 {
 	clock16 clock;
 
-	memcpy(&clock, shards, sizeof(clock));
+	memcpy(&clock, lanes, sizeof(clock));
 	return clock;
 }
 
-static void clock_put(int16_t shards[LANES], clock16 clock)
+static void clock_put(int16_t lanes[LANES], clock16 clock)
 {
-	memcpy(shards, &clock, sizeof(clock));
+	memcpy(lanes, &clock, sizeof(clock));
 }
 
 /* Stores that were met before the last unpark have arrived. */

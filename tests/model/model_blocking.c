@@ -215,7 +215,7 @@ struct work {
 	bool alone;
 };
 
-static bool shard_is_bound(void)
+static bool lane_is_bound(void)
 {
 	/* relaxed: publishes nothing else. */
 	return weft__load(&((struct weft__job_lane *)(void *)&lane)->jobs,
@@ -231,8 +231,7 @@ static int64_t job_fn(void *arg)
 	/* A second job at the same time would race here. */
 	if (w->alone)
 		guarded++;
-	model_assert(!w->alone || shard_is_bound(),
-		     "a lane with jobs is bound");
+	model_assert(!w->alone || lane_is_bound(), "a lane with jobs is bound");
 	w->after = 6;
 	return 7;
 }
@@ -289,7 +288,7 @@ static void call_job_again(struct weft_lane *in)
 }
 
 THREAD(blocks, call_job(NULL);)
-THREAD(blocks_in_shard, call_job(&lane);)
+THREAD(blocks_in_lane, call_job(&lane);)
 THREAD(blocks_and_ends, call_job(NULL); end_pool(1);)
 THREAD(blocks_twice_and_ends, call_job(NULL); call_job_again(NULL);
        end_pool(1);)
@@ -316,10 +315,10 @@ static int64_t job_seen(void *arg)
 static void blocks_in_lane_after_other(void *arg)
 {
 	(void)arg;
-	while (!shard_is_bound())
+	while (!lane_is_bound())
 		weft__spin_hint();
 	model_post(&seen);
-	while (shard_is_bound())
+	while (lane_is_bound())
 		weft__spin_hint();
 	call_job(&lane);
 }
@@ -413,7 +412,7 @@ MODEL(cancel_meets_job_in_shard, setup_2, check_shard, WAITS_NEWEST(2),
 MODEL(cancel_meets_job_behind_another, setup_3, check_quiet, WAITS_NEWEST(1),
       blocks_and_ends_3, blocks, cancels_1, pool_thread)
 MODEL(a_lane_keeps_its_limit, setup_2_threads, check_lane_2, WAITS_NEWEST(1),
-      blocks_in_lane_and_ends_2, blocks_in_shard, pool_thread, pool_thread)
+      blocks_in_lane_and_ends_2, blocks_in_lane, pool_thread, pool_thread)
 MODEL(a_lane_of_two_runtimes, setup_elsewhere, check_lane_2, WAITS_NEWEST(1),
       blocks_in_lane_until_seen, blocks_in_lane_after_other, pool_thread,
       pool_thread)

@@ -61,7 +61,7 @@ static struct weft__shard shards[WORKERS_MAX];
 static struct weft__uring urings[WORKERS_MAX];
 /* The reason to wake, as a count: how often the sleeper was informed.  relaxed:
  * the word orders it. */
-static weft__atomic(uint32_t) told;
+static weft__atomic(uint32_t) notified;
 static weft__atomic(uint32_t) heard;
 /* A request of the sleeper. */
 static struct model_event ended;
@@ -82,7 +82,7 @@ uint64_t weft__stream_complete(struct weft__worker *worker,
 	/* relaxed: its own. */
 	model_assert(weft__load(&shards[SLEEPER].lock.word, relaxed) &
 			     WEFT__TRYLOCK_HELD,
-		     "M1: a stream is told while the lock is held");
+		     "M1: a stream is notified while the lock is held");
 	return WEFT__GENERATION | 1;
 }
 
@@ -130,7 +130,7 @@ static void setup(void *arg)
 	memset(works_n, 0, sizeof(works_n));
 	memset(&kernel_reads, 0, sizeof(kernel_reads));
 	memset(&ended, 0, sizeof(ended));
-	told = heard = 0;
+	notified = heard = 0;
 	room = COMPLETIONS;
 	refusals = message_failures = 0;
 	naps = refused = 0;
@@ -142,7 +142,7 @@ static void setup(void *arg)
 	for (unsigned i = 0; i < WORKERS_MAX; i++)
 		setup_shard(i);
 	model_name(&kernel_lock, "the kernel");
-	model_name(&told, "told");
+	model_name(&notified, "notified");
 	model_name(&pool[0].park_word, "park_word 0");
 	model_name(&pool[1].park_word, "park_word 1");
 	model_name(&shards[0].lock, "lock 0");
@@ -218,13 +218,13 @@ static void check_submitted(void *arg)
 /* ---- The threads -------------------------------------------------------- */
 
 /* A sleep that was not for ever is not repeated without end. */
-static void sleep_until_told(uint32_t times)
+static void sleep_until_notified(uint32_t times)
 {
-	while (weft__load(&told, relaxed) < times) {
+	while (weft__load(&notified, relaxed) < times) {
 		unsigned before = naps;
 
 		park(weft__worker_self());
-		if (naps != before && weft__load(&told, relaxed) < times)
+		if (naps != before && weft__load(&notified, relaxed) < times)
 			weft__spin_hint();
 	}
 	weft__store(&heard, times, relaxed);
@@ -233,7 +233,7 @@ static void sleep_until_told(uint32_t times)
 /* Informs the sleeper; a worker or a thread from outside calls it. */
 static void tell(uint32_t times)
 {
-	weft__store(&told, times, relaxed);
+	weft__store(&notified, times, relaxed);
 	weft__unpark(weft__worker_self(), &pool[SLEEPER]);
 }
 
@@ -307,8 +307,8 @@ THREAD(nothing, )
 
 /* ---- One sleeps, one wakes ---------------------------------------------- */
 
-THREAD(sleep_1, sleep_until_told(1);)
-THREAD(sleep_2, sleep_until_told(2);)
+THREAD(sleep_1, sleep_until_notified(1);)
+THREAD(sleep_2, sleep_until_notified(2);)
 THREAD(tell_1, tell(1);)
 THREAD(tell_2, tell(1); tell(2);)
 THREAD(tell_and_sleep, tell(1); sleep_for_ever();)
@@ -345,8 +345,8 @@ MODEL(failure_is_met_by_helper_and_sleep, setup_failing, check,
 /* ---- A helper comes late, as the worker goes to sleep ------------------- */
 
 THREAD(help_sleeper, (void)help_with(SLEEPER);)
-THREAD(ask_and_sleep, ask(WEFT__OPCODE_NONE); sleep_until_told(1);)
-THREAD(ask_and_sleep_2, ask(WEFT__OPCODE_NONE); sleep_until_told(2);)
+THREAD(ask_and_sleep, ask(WEFT__OPCODE_NONE); sleep_until_notified(1);)
+THREAD(ask_and_sleep_2, ask(WEFT__OPCODE_NONE); sleep_until_notified(2);)
 
 MODEL(message_meets_helper, setup, check, OPTIONS(.preemptions = 2), sleep_1,
       tell_1, help_sleeper)
@@ -366,8 +366,8 @@ MODEL(refusals_meet_helper, setup_refusing, check,
  * again. */
 THREAD(tell_2_in_turn, tell(1); while (weft__load(&heard, relaxed) < 1)
        weft__spin_hint(); tell(2);)
-THREAD(sleep_twice, ask(WEFT__OPCODE_NONE); sleep_until_told(1);
-       sleep_until_told(2);)
+THREAD(sleep_twice, ask(WEFT__OPCODE_NONE); sleep_until_notified(1);
+       sleep_until_notified(2);)
 
 MODEL(poll_ends, setup_narrow, check, OPTIONS(.weak = 1), sleep_twice, nothing,
       nothing, tell_2_in_turn)

@@ -166,7 +166,7 @@ MODEL(an_own_push_is_told_before_the_next_task, setup_push_turned,
  * about to sleep.
  */
 
-static void setup_crowd(void *arg)
+static void setup_worker_limit(void *arg)
 {
 	setup_2(arg);
 	runtime.worker_limit.max = 1;
@@ -176,7 +176,7 @@ static void setup_crowd(void *arg)
 	weft__runq_push(&pool[1].runq, &tasks[1]);
 }
 
-MODEL(who_gives_way_leaves_nothing_behind, setup_crowd, workers_check,
+MODEL(who_gives_way_leaves_nothing_behind, setup_worker_limit, workers_check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
 
 int main(void)

@@ -40,7 +40,7 @@ static void setup_starters(unsigned starters)
 	weft__limit(limited())->tasks_max = 1;
 	weft__limit(limited())->tasks = 1;
 	start_in(&scope, 1, false);
-	records[1].flags |= WEFT__TASK_TOLD;
+	records[1].flags |= WEFT__TASK_REPORTED;
 	for (unsigned i = 0; i < MODEL_THREADS; i++)
 		pool[i].ops_left = 1000;
 	give_record(0, NEW);

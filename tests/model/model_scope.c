@@ -177,7 +177,7 @@ static void setup_race(unsigned tasks, int64_t first, int64_t second,
 	race_prepare(weft__scope(&scope));
 	weft__scope(&scope)->drop = drop_offer;
 	for (unsigned i = 1; i < tasks; i++)
-		records[i].flags |= WEFT__TASK_TOLD;
+		records[i].flags |= WEFT__TASK_REPORTED;
 	model_name(&weft__scope(&scope)->error, "best");
 }
 

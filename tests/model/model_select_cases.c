@@ -462,7 +462,7 @@ static int poll_in_model(int fd, short events)
 		error = weft__interrupted(worker, self);
 		if (error < 0)
 			return error;
-		worker = weft__suspend(worker, WEFT__REASON_UNTOLD);
+		worker = weft__suspend(worker, WEFT__REASON_UNREPORTED);
 	}
 	return POLLIN;
 }

@@ -5,7 +5,7 @@
  * pushed.  The count of the list is right whenever the lock is free.  No worker
  * parks past a task in the list.
  */
-#define WORKERS_FRESH
+#define WORKERS_SPAWN_QUEUE
 #include "tests/model/workers.h"
 
 enum { ALL = TASKS };
@@ -142,21 +142,21 @@ THREAD(takes_its_turn, turn(); push_n(1); take();)
 THREAD(empties, push_n(1); empty(); push_n(1);)
 THREAD(does_all, push_n(3); turn(); push_n(1); take(); empty();)
 
-#define FRESH(max) OPTIONS(.preemptions = (max), .weak = 1)
+#define SPAWN_QUEUE(max) OPTIONS(.preemptions = (max), .weak = 1)
 
-MODEL(push_and_take_meet_thief, setup_list, check_list, FRESH(3),
+MODEL(push_and_take_meet_thief, setup_list, check_list, SPAWN_QUEUE(3),
       pushes_and_takes, steals_twice)
-MODEL(take_meets_thief, setup_3, check_list, FRESH(3), takes_and_pushes,
+MODEL(take_meets_thief, setup_3, check_list, SPAWN_QUEUE(3), takes_and_pushes,
       steals_twice)
-MODEL(take_meets_two_thieves, setup_3, check_list, FRESH(2), takes_and_pushes,
+MODEL(take_meets_two_thieves, setup_3, check_list, SPAWN_QUEUE(2),
+      takes_and_pushes, steals_1, steals_all)
+MODEL(turn_meets_thief, setup_3, check_list, SPAWN_QUEUE(3), takes_its_turn,
+      steals_twice)
+MODEL(emptying_meets_thief, setup_2, check_list, SPAWN_QUEUE(3), empties,
+      steals_twice)
+MODEL(emptying_meets_two_thieves, setup_2, check_list, SPAWN_QUEUE(2), empties,
       steals_1, steals_all)
-MODEL(turn_meets_thief, setup_3, check_list, FRESH(3), takes_its_turn,
-      steals_twice)
-MODEL(emptying_meets_thief, setup_2, check_list, FRESH(3), empties,
-      steals_twice)
-MODEL(emptying_meets_two_thieves, setup_2, check_list, FRESH(2), empties,
-      steals_1, steals_all)
-MODEL(alone_without_a_lock, setup_alone, check_list, FRESH(3), does_all)
+MODEL(alone_without_a_lock, setup_alone, check_list, SPAWN_QUEUE(3), does_all)
 
 /*
  * In the scheduler.  Its parks are for ever: so a worker that parks past a task
@@ -232,12 +232,12 @@ static void setup_one_parked(void *arg)
 THREAD(wait_for_1, (void)model_wait(&task_ran[1]);)
 THREAD(wait_for_2, (void)model_wait(&task_ran[2]);)
 
-MODEL(a_fresh_task_wakes_a_peer, setup_one_parked, workers_check, FRESH(1),
-      work, work, wait_for_2)
-MODEL(a_fresh_task_meets_a_park, setup_one, workers_check, FRESH(1), work, work,
-      wait_for_2)
-MODEL(fresh_tasks_are_stolen, setup_two, workers_check, FRESH(1), work, work,
-      wait_for_1)
+MODEL(a_fresh_task_wakes_a_peer, setup_one_parked, workers_check,
+      SPAWN_QUEUE(1), work, work, wait_for_2)
+MODEL(a_fresh_task_meets_a_park, setup_one, workers_check, SPAWN_QUEUE(1), work,
+      work, wait_for_2)
+MODEL(fresh_tasks_are_stolen, setup_two, workers_check, SPAWN_QUEUE(1), work,
+      work, wait_for_1)
 
 int main(void)
 {

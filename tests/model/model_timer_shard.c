@@ -49,7 +49,7 @@ void weft__push_slow(struct weft__worker *worker, struct weft__task *task)
 	(void)worker, (void)task;
 }
 
-void weft__tell_peers_late(struct weft__worker *worker)
+void weft__notify_peers_late(struct weft__worker *worker)
 {
 	(void)worker;
 }

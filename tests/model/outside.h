@@ -105,7 +105,7 @@ bool weft__sigpipe_is_avoidable(void)
 	return true;
 }
 
-bool weft__probe_tells_ends(void)
+bool weft__probe_reports_ends(void)
 {
 	return true;
 }

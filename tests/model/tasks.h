@@ -413,7 +413,7 @@ static void end_with(int64_t result)
 
 static void wait_for_news(void)
 {
-	(void)weft__suspend(weft__worker_self(), WEFT__REASON_UNTOLD);
+	(void)weft__suspend(weft__worker_self(), WEFT__REASON_UNREPORTED);
 }
 
 static void wake(unsigned i)

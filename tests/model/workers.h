@@ -85,7 +85,7 @@ static bool is_hint(const volatile void *p)
 	if (p == &runtime.inject.length)
 		return true;
 #endif
-#ifdef WORKERS_FRESH
+#ifdef WORKERS_SPAWN_QUEUE
 	if (offset >= offsetof(struct weft__worker, spawn_queue) &&
 	    offset < sizeof(pool[0]))
 		return false;

@@ -434,11 +434,10 @@ START_TEST(longest_run_is_told)
 	static const unsigned others[] = { 0, 1, 7, 100, 1000 };
 	struct fake_config config = { .workers = 1 };
 	unsigned count = others[_i];
-	int64_t told_ns =
-		must_run(&config, compute_among, &count).result;
+	int64_t reported_ns = must_run(&config, compute_among, &count).result;
 
-	ck_assert_int_ge(told_ns, LONG_RUN_NS - WEFT_US(50));
-	ck_assert_int_le(told_ns, LONG_RUN_NS + WEFT_US(50));
+	ck_assert_int_ge(reported_ns, LONG_RUN_NS - WEFT_US(50));
+	ck_assert_int_le(reported_ns, LONG_RUN_NS + WEFT_US(50));
 }
 END_TEST
 

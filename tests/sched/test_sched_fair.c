@@ -101,7 +101,7 @@ static void hand_over(struct pair *pair, int me)
 	while (!program.flag) {
 		(void)weft__wake_next(worker->runtime, worker,
 				      pair->id[1 - me]);
-		worker = weft__suspend(worker, WEFT__REASON_UNTOLD);
+		worker = weft__suspend(worker, WEFT__REASON_UNREPORTED);
 	}
 	(void)weft__wake_next(worker->runtime, worker, pair->id[1 - me]);
 }
@@ -436,7 +436,7 @@ static void hand_over_counted(struct pair *pair, int me)
 			longest_row = in_a_row;
 		(void)weft__wake_next(worker->runtime, worker,
 				      pair->id[1 - me]);
-		worker = weft__suspend(worker, WEFT__REASON_UNTOLD);
+		worker = weft__suspend(worker, WEFT__REASON_UNREPORTED);
 	}
 	program.flag = true;
 	(void)weft__wake_next(worker->runtime, worker, pair->id[1 - me]);
@@ -465,7 +465,8 @@ static int64_t start_pair(void *arg)
 		pair.id[1] = other.id;
 		/* The other task begins: only a task that waits can be
 		 * woken. */
-		(void)weft__suspend(weft__worker_self(), WEFT__REASON_UNTOLD);
+		(void)weft__suspend(weft__worker_self(),
+				    WEFT__REASON_UNREPORTED);
 		hand_over_counted(&pair, 0);
 	}
 	return 0;

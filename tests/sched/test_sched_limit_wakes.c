@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/crowd/wakes: the worker limit is 1.  Completions that arrive
+ * Suite sched/limit_wakes: the worker limit is 1.  Completions that arrive
  * while that worker sleeps must wake no other worker; this is counted on the
  * fake driver, whose time is virtual.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/starved: tasks that wait for a stack.
+ * Suite sched/stack_wait: tasks that wait for a stack.
  *
  * When no stack can be mapped, a task that never ran waits until another task
  * ends and leaves its stack.  Meanwhile no worker spins.
@@ -207,26 +207,25 @@ START_TEST(joined_task_that_starves_is_waited_for)
 }
 END_TEST
 
-static Suite *starved_suite(void)
+static Suite *stack_wait_suite(void)
 {
 	Suite *suite = suite_create("sched/stack_wait");
-	TCase *starved = tcase_create("starved");
+	TCase *tc = tcase_create("stack wait");
 
-	tcase_add_loop_test(starved, each_gets_a_stack_in_the_end, 0,
-			    seeds(40));
-	tcase_add_loop_test(starved, stack_that_was_left_is_taken_at_once, 0,
+	tcase_add_loop_test(tc, each_gets_a_stack_in_the_end, 0, seeds(40));
+	tcase_add_loop_test(tc, stack_that_was_left_is_taken_at_once, 0,
 			    seeds(20));
-	tcase_add_loop_test(starved, nobody_spins_meanwhile, 0, seeds(40));
-	tcase_add_loop_test(starved, memory_is_asked_for_again, 0, seeds(40));
-	tcase_add_loop_test(starved, joined_task_that_starves_is_waited_for, 0,
+	tcase_add_loop_test(tc, nobody_spins_meanwhile, 0, seeds(40));
+	tcase_add_loop_test(tc, memory_is_asked_for_again, 0, seeds(40));
+	tcase_add_loop_test(tc, joined_task_that_starves_is_waited_for, 0,
 			    seeds(40));
-	suite_add_tcase(suite, starved);
+	suite_add_tcase(suite, tc);
 	return suite;
 }
 
 int main(void)
 {
-	Suite *(*const suites[])(void) = { starved_suite };
+	Suite *(*const suites[])(void) = { stack_wait_suite };
 
 	return run_suites(suites, 1);
 }

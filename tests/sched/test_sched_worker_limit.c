@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/crowd: the limit of running workers, where there are more workers
- * than processors; on the fake driver.
+ * Suite sched/worker_limit: the limit of running workers, where there are more
+ * workers than processors; on the fake driver.
  *
  * Background tasks wake all the time, as if through completions, so that
  * without a limit every worker would run.  The tests look at how many workers
@@ -110,7 +110,8 @@ static uint64_t polls_from(unsigned first, uint64_t length_ns)
 	return after - before;
 }
 
-static struct fake_config crowd(int i, unsigned workers, unsigned processors)
+static struct fake_config limit_config(int i, unsigned workers,
+				       unsigned processors)
 {
 	over = false;
 	return (struct fake_config){
@@ -120,10 +121,10 @@ static struct fake_config crowd(int i, unsigned workers, unsigned processors)
 	};
 }
 
-static void run_crowd(int i, unsigned workers, unsigned processors,
-		      weft_fn main_fn)
+static void run_limited(int i, unsigned workers, unsigned processors,
+			weft_fn main_fn)
 {
-	struct fake_config config = crowd(i, workers, processors);
+	struct fake_config config = limit_config(i, workers, processors);
 
 	(void)must_run(&config, main_fn, NULL);
 }
@@ -158,7 +159,7 @@ AMONG(nap_on, few_run)
 
 START_TEST(fewer_run_where_processors_are_few)
 {
-	run_crowd(_i, 2 + (unsigned)_i % 2, 1, few_run_main);
+	run_limited(_i, 2 + (unsigned)_i % 2, 1, few_run_main);
 }
 END_TEST
 
@@ -177,7 +178,7 @@ AMONG(receive_on, one_gives_way)
 
 START_TEST(what_completes_elsewhere_is_handed_over)
 {
-	run_crowd(_i, 2, 1, one_gives_way_main);
+	run_limited(_i, 2, 1, one_gives_way_main);
 }
 END_TEST
 
@@ -198,7 +199,7 @@ AMONG(receive_much, one_serves)
 
 START_TEST(who_serves_is_limited_whatever_there_is_to_do)
 {
-	run_crowd(_i, 2, 1, one_serves_main);
+	run_limited(_i, 2, 1, one_serves_main);
 }
 END_TEST
 
@@ -251,7 +252,7 @@ static int64_t sleepers_serve(void *arg)
 
 START_TEST(lowest_sleeper_is_woken_for_what_is_handed_over)
 {
-	run_crowd(_i, 2 + (unsigned)_i % 3, 1, sleepers_serve);
+	run_limited(_i, 2 + (unsigned)_i % 3, 1, sleepers_serve);
 }
 END_TEST
 
@@ -265,7 +266,7 @@ AMONG(nap_on, two_run)
 
 START_TEST(as_many_run_as_there_are_processors)
 {
-	run_crowd(_i, 4, 2, two_run_main);
+	run_limited(_i, 4, 2, two_run_main);
 }
 END_TEST
 
@@ -279,14 +280,14 @@ AMONG(nap_on, all_run)
 
 START_TEST(all_run_where_processors_suffice)
 {
-	run_crowd(_i, 3, 3, all_run_main);
+	run_limited(_i, 3, 3, all_run_main);
 }
 END_TEST
 
 /* Without a monitor no worker could help one that is late, so all run. */
 START_TEST(all_run_without_a_monitor)
 {
-	struct fake_config config = crowd(_i, 3, 1);
+	struct fake_config config = limit_config(_i, 3, 1);
 
 	config.monitor_off = true;
 	(void)must_run(&config, all_run_main, NULL);
@@ -311,13 +312,14 @@ AMONG(nap_on, looks_seldom)
 	EXPECT(most() == 1);
 	before = parks_of(1);
 	EXPECT(weft_sleep(WEFT_MS(60)) == 0);
-	EXPECT(parks_of(1) - before <= 60000000 / WEFT__CROWD_LATE_NS + 2);
+	EXPECT(parks_of(1) - before <=
+	       60000000 / WEFT__WORKER_LIMIT_LATE_NS + 2);
 	EXPECT(parks_of(1) - before >= 15);
 }
 
 START_TEST(who_watches_looks_seldom_in_a_crowd)
 {
-	run_crowd(_i, 2, 1, looks_seldom_main);
+	run_limited(_i, 2, 1, looks_seldom_main);
 }
 END_TEST
 
@@ -328,14 +330,14 @@ AMONG(nap_on, one_more)
 	EXPECT(weft_sleep(WEFT_MS(100)) == 0);
 	EXPECT(most() == 1);
 	fake_processors(0);
-	EXPECT(weft_sleep(2 * WEFT__CROWD_HOLD_NS) == 0);
+	EXPECT(weft_sleep(2 * WEFT__WORKER_LIMIT_HOLD_NS) == 0);
 	EXPECT(most() == 2);
 	EXPECT(polls_from(1, WEFT_MS(20)) > 0);
 }
 
 START_TEST(another_one_runs_when_processors_are_free)
 {
-	run_crowd(_i, 2, 1, one_more_main);
+	run_limited(_i, 2, 1, one_more_main);
 }
 END_TEST
 
@@ -346,12 +348,12 @@ AMONG(nap_on, rarer_trials)
 	/* 250, 500, 1000 ms: three trials, and the next is far.
 	 * relaxed: one thread. */
 	EXPECT(weft__load(&fake_runtime()->worker_limit.hold_ns, relaxed) ==
-	       8 * WEFT__CROWD_HOLD_NS);
+	       8 * WEFT__WORKER_LIMIT_HOLD_NS);
 }
 
 START_TEST(one_that_is_not_wanted_is_tried_less_and_less_often)
 {
-	struct fake_config config = crowd(_i, 2, 1);
+	struct fake_config config = limit_config(_i, 2, 1);
 
 	config.steps_max = 100000000;
 	(void)must_run(&config, rarer_trials_main, NULL);
@@ -375,7 +377,7 @@ AMONG(nap_on, no_trial)
 
 START_TEST(none_is_tried_while_no_processor_is_idle)
 {
-	struct fake_config config = crowd(_i, 2, 1);
+	struct fake_config config = limit_config(_i, 2, 1);
 
 	config.all_busy = true;
 	config.steps_max = 200000000;
@@ -396,7 +398,7 @@ AMONG(nap_on, late_one)
 
 START_TEST(who_computes_is_helped_all_the_same)
 {
-	run_crowd(_i, 2, 1, late_one_main);
+	run_limited(_i, 2, 1, late_one_main);
 }
 END_TEST
 
@@ -453,7 +455,7 @@ static int64_t serve_and_compute(void *arg)
 
 START_TEST(who_served_and_computes_holds_up_nobody)
 {
-	run_crowd(_i, 2 + (unsigned)_i % 4, 1, serve_and_compute);
+	run_limited(_i, 2 + (unsigned)_i % 4, 1, serve_and_compute);
 }
 END_TEST
 
@@ -482,7 +484,7 @@ static int64_t serve_and_be_held(void *arg)
 
 START_TEST(who_is_woken_and_has_no_processor_holds_up_nobody)
 {
-	run_crowd(_i, 2 + (unsigned)_i % 3, 1, serve_and_be_held);
+	run_limited(_i, 2 + (unsigned)_i % 3, 1, serve_and_be_held);
 }
 END_TEST
 
@@ -504,11 +506,11 @@ static int64_t compute_together(void *arg)
 
 START_TEST(who_computes_is_not_limited)
 {
-	run_crowd(_i, 2, 1, compute_together);
+	run_limited(_i, 2, 1, compute_together);
 }
 END_TEST
 
-static Suite *crowd_suite(void)
+static Suite *worker_limit_suite(void)
 {
 	Suite *suite = suite_create("sched/worker_limit");
 	TCase *tc = tcase_create("limit");
@@ -547,7 +549,7 @@ static Suite *crowd_suite(void)
 
 int main(void)
 {
-	Suite *(*const make[])(void) = { crowd_suite };
+	Suite *(*const make[])(void) = { worker_limit_suite };
 
 	return run_suites(make, 1);
 }

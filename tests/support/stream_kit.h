@@ -312,12 +312,12 @@ static inline void expect_no_buffer_missing(void)
 				0);
 }
 
-static inline void kit_set_tells_ends(bool tells)
+static inline void kit_set_reports_ends(bool reports)
 {
 	struct weft_runtime *runtime = weft_runtime_self();
 
 	for (unsigned i = 0; i < runtime->workers_count; i++)
-		weft__shard(runtime->workers[i])->ring.tells_ends = tells;
+		weft__shard(runtime->workers[i])->ring.reports_ends = reports;
 }
 
 static inline int64_t kit_main(void *arg)
@@ -326,7 +326,7 @@ static inline int64_t kit_main(void *arg)
 	int64_t r;
 
 	if (weft_runtime_self()->workers_count == 2)
-		kit_set_tells_ends(false);
+		kit_set_reports_ends(false);
 	r = fn(NULL);
 	expect_no_buffer_missing();
 	return r;

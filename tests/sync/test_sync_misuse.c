@@ -94,7 +94,7 @@ static int64_t do_more_than_counted(void *arg)
 	return 0;
 }
 
-static int64_t wait_at_barrier_for_nobody(void *arg)
+static int64_t wait_at_barrier_for_no_parties(void *arg)
 {
 	static struct weft_barrier blank;
 
@@ -216,10 +216,10 @@ static const struct misuse in_tasks[] = {
 	{ wait_without_mutex,
 	  "a mutex was unlocked by one that does not hold it" },
 	{ unlock_free_rwlock,
-	  "a reader-writer lock was unlocked that nobody holds" },
+	  "a reader-writer lock was unlocked that no task holds" },
 	{ release_too_many, "a semaphore has too many permits" },
 	{ do_more_than_counted, "more was done than had been counted" },
-	{ wait_at_barrier_for_nobody, "a barrier for nobody" },
+	{ wait_at_barrier_for_no_parties, "a barrier for no parties" },
 	{ receive_from_blank, "a channel was used that is not initialised" },
 	{ send_to_blank, "a channel was used that is not initialised" },
 	{ broadcast_by_blank, "a broadcast was used that is not initialised" },

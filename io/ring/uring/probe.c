@@ -72,27 +72,27 @@ static bool completed_with(struct io_uring *ring, int result)
 	return as_said;
 }
 
-static bool tells_end_of(struct io_uring *ring, const int fds[2])
+static bool reports_end_of(struct io_uring *ring, const int fds[2])
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
 	char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	bool tells;
+	bool reports;
 
 	if (page == MAP_FAILED)
 		return false;
-	tells = give_buffers(ring, page) && receive(ring, fds[0]) &&
+	reports = give_buffers(ring, page) && receive(ring, fds[0]) &&
 		send_and_end(fds[1]) && completed_with(ring, 1) &&
 		completed_with(ring, 0);
 	munmap(page, bytes);
-	return tells;
+	return reports;
 }
 
 bool weft__probe_try_ends(void)
 {
 	struct io_uring ring;
 	int fds[2];
-	bool tells;
+	bool reports;
 
 	if (io_uring_queue_init(2, &ring,
 				IORING_SETUP_SINGLE_ISSUER |
@@ -102,24 +102,24 @@ bool weft__probe_try_ends(void)
 		io_uring_queue_exit(&ring);
 		return false;
 	}
-	tells = tells_end_of(&ring, fds);
+	reports = reports_end_of(&ring, fds);
 	close(fds[0]);
 	close(fds[1]);
 	io_uring_queue_exit(&ring);
-	return tells;
+	return reports;
 }
 
-static bool ends_are_told;
+static bool reports_ends;
 
 static void find_out(void)
 {
-	ends_are_told = weft__probe_try_ends();
+	reports_ends = weft__probe_try_ends();
 }
 
-bool weft__probe_tells_ends(void)
+bool weft__probe_reports_ends(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, find_out);
-	return ends_are_told;
+	return reports_ends;
 }

@@ -9,7 +9,7 @@
 
 /* Does a multishot receive always report the end of its socket?  False if that
  * cannot be found out.  It is tried once in a process. */
-bool weft__probe_tells_ends(void);
+bool weft__probe_reports_ends(void);
 
 /* Tries it each time. */
 bool weft__probe_try_ends(void);

@@ -232,7 +232,7 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	}
 	uring_name(own, alone);
 	ring->alone = alone;
-	ring->tells_ends = weft__probe_tells_ends();
+	ring->reports_ends = weft__probe_reports_ends();
 	ring_share(ring, own);
 	return 0;
 }
