@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files: opening, reading the status, writing back.  All of them go through the
- * ring, submitted immediately (WEFT__OP_AT_ONCE); weft_openat2() first looks in
- * the cache of names if that can do.
+ * ring, submitted immediately (WEFT__OP_AT_ONCE).  Opening first looks in the
+ * cache of names for the type; weft_openat2() opens from it if that can do.
  */
 #include <weft/io.h>
 
@@ -14,18 +14,32 @@
 
 /* ---- Opening ---------------------------------------------------------- */
 
-/* Must the open be made again, by a thread of the kernel that can wait?  The
- * kernel first tries to open without waiting.  With a FIFO that has another
- * result: opening for reading without a writer succeeds, and for writing
- * without a reader fails, instead of waiting for the other end. */
-static bool open_must_wait(int r, int flags)
+/*
+ * May opening wait for what only a thread can wait for: the other end of a
+ * FIFO, a device?  The kernel first tries each open as with O_NONBLOCK.  That
+ * has another result for such a file: an open that lets the other end through,
+ * or fails.  So weft looks at the type before, and has such a file opened once,
+ * by a thread of the kernel.
+ *
+ * A path that is not cached, that creates or that truncates is opened by such a
+ * thread in any case, and needs no look.
+ *
+ * A path that becomes a FIFO after the look is opened as with O_NONBLOCK.  The
+ * descriptor is kept then: its open may have let the other end through, which
+ * would be alone again after a close and a second open.  An open that failed
+ * has met no end, and is made again.
+ */
+static bool open_may_wait(int dir_fd, const char *path,
+			  const struct open_how *how)
 {
-	if (flags & (O_NONBLOCK | O_PATH))
+	int type;
+
+	if (how->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY))
 		return false;
-	if (r == -ENXIO)
-		return (flags & O_ACCMODE) == O_WRONLY;
-	return r >= 0 && (flags & O_ACCMODE) == O_RDONLY &&
-	       !(flags & O_DIRECTORY) && weft__syscall_is_fifo(r);
+	if (how->flags & (O_CREAT | O_TRUNC))
+		return true;
+	type = weft__syscall_type(dir_fd, path, how);
+	return type != S_IFREG && type != S_IFDIR && type != -ENOENT;
 }
 
 /* The number is new: what was known of its last file is forgotten. */
@@ -40,13 +54,16 @@ static int open_done(int fd)
 	return fd;
 }
 
-static int open_run(struct weft__request *request, int flags)
+static int open_run(struct weft__request *request, const struct open_how *how)
 {
-	int r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
+	int r;
 
-	if (open_must_wait(r, flags)) {
-		if (r >= 0)
-			weft__syscall_close(r);
+	if (open_may_wait(request->fd, request->memory, how))
+		request->flags |= WEFT__REQUEST_BLOCKS;
+	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
+	/* The path has become a FIFO that has no reader. */
+	if (r == -ENXIO && !(how->flags & (O_NONBLOCK | O_PATH)) &&
+	    !(request->flags & WEFT__REQUEST_BLOCKS)) {
 		request->flags |= WEFT__REQUEST_BLOCKS;
 		r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
 	}
@@ -62,12 +79,13 @@ int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
 		.mode = mode,
 		.how = (uint32_t)(flags | O_CLOEXEC),
 	};
+	struct open_how how = { .flags = request.how };
 	struct weft__worker *worker;
 	int r = weft__call_begin(&worker);
 
 	if (r == 0 && !path)
 		r = -EFAULT;
-	return r < 0 ? r : open_run(&request, flags);
+	return r < 0 ? r : open_run(&request, &how);
 }
 
 int weft_open(const char *path, int flags, mode_t mode)
@@ -134,7 +152,7 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 		open_done(r);
 	if (!weft__call_wants_ring(r) || (taken.resolve & RESOLVE_CACHED))
 		return (int)weft__call_ready(worker, r);
-	return open_run(&request, (int)taken.flags);
+	return open_run(&request, &taken);
 }
 
 /* ---- Status ----------------------------------------------------------- */

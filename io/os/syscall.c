@@ -76,13 +76,24 @@ LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 				   sizeof(*how)));
 }
 
-/* Uses statx(), too: ThreadSanitizer does not see the call that closes it. */
-LEAF bool weft__syscall_is_fifo(int fd)
+/* O_PATH gives a descriptor of the name alone: the file itself is not opened.
+ * Uses statx(), too: ThreadSanitizer does not see the call that closes it. */
+LEAF int weft__syscall_type(int dir_fd, const char *path,
+			   const struct open_how *how)
 {
+	struct open_how look = {
+		.flags = O_PATH | O_CLOEXEC | (how->flags & O_NOFOLLOW),
+		.resolve = how->resolve | RESOLVE_CACHED,
+	};
+	int r, fd = weft__syscall_openat2(dir_fd, path, &look);
 	struct statx st;
 
-	return statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 &&
-	       S_ISFIFO(st.stx_mode);
+	if (fd < 0)
+		return fd;
+	r = (int)result(statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+			      STATX_TYPE, &st));
+	weft__syscall_close(fd);
+	return r < 0 ? r : st.stx_mode & S_IFMT;
 }
 
 /* The library's own wrappers are cancellation points, which cost time. */

@@ -26,8 +26,12 @@ struct open_how;
 int weft__syscall_openat2(int dir_fd, const char *path,
 			 const struct open_how *how);
 
-/* Is it a FIFO? */
-bool weft__syscall_is_fifo(int fd);
+/* Returns the type of the file that a path names (S_IFREG and others), from the
+ * kernel's caches.  Does not open the file, so no other end of a FIFO is met,
+ * and does not wait.  Of `how` only O_NOFOLLOW and `resolve` count.  -EAGAIN:
+ * the caches do not suffice. */
+int weft__syscall_type(int dir_fd, const char *path,
+		       const struct open_how *how);
 
 /* preadv2(2) and pwritev2(2); an offset of -1 is the file's position.  With
  * RWF_NOWAIT they transfer what the page cache has, or takes; otherwise they
