@@ -27,6 +27,14 @@ static bool is_connecting(int r)
 	return r == -EALREADY || r == -EINPROGRESS;
 }
 
+/* The kernel may have connected the socket, and then have been interrupted. */
+static int connect_result(struct weft__task *task, int r)
+{
+	if (r == -EISCONN && (weft__op_of(task)->flags & WEFT__OP_REPEATS))
+		return 0;
+	return r;
+}
+
 /* Waits before the same request is made again: that request then returns the
  * outcome, as connect(2) would. */
 static int connect_wait(int fd, struct weft__fd *entry, int why,
@@ -71,7 +79,7 @@ int weft_connect(int fd, const struct weft_addr *addr)
 	for (unsigned tries = 0;; tries++) {
 		r = weft__op_run(&request, entry, 0);
 		if (r != -EAGAIN && !is_connecting(r))
-			return r;
+			return connect_result(weft__worker_self()->current, r);
 		if (weft__fd_closes(entry) == closes)
 			r = connect_wait(fd, entry, r, tries);
 		if (weft__fd_closes(entry) != closes)
@@ -164,7 +172,7 @@ static int await_connect(struct weft__worker *worker, struct weft__task *task,
 			return r;
 		if (weft__op_of(task)->step == ASKS && r != -EAGAIN &&
 		    !is_connecting(r))
-			return r;
+			return connect_result(task, r);
 		r = await_next(worker, task, fd, r);
 	}
 	return r;

@@ -84,8 +84,9 @@ int weft__socket_listen(const struct weft_addr *addr,
 	if (weft_addr_family(addr) != AF_UNIX)
 		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (r == 0)
-		r = result(bind(fd, weft_addr_sockaddr(addr),
-				weft_addr_sockaddr_bytes(addr)));
+		r = result((int)TEMP_FAILURE_RETRY(
+			bind(fd, weft_addr_sockaddr(addr),
+			     weft_addr_sockaddr_bytes(addr))));
 	if (r == 0)
 		r = result(listen(fd, opts->backlog ? opts->backlog :
 						      BACKLOG_DEFAULT));

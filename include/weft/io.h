@@ -13,7 +13,7 @@
  *  - suspends the task while it has to wait, obeys WEFT_WITHIN and cancellation
  *    (-ETIMEDOUT, -ECANCELED), and returns only when the kernel is done with
  *    the caller's memory;
- *  - never raises SIGPIPE;
+ *  - never raises SIGPIPE, and goes on after a signal that interrupts it;
  *  - may transfer fewer bytes than asked for, and returns their number.
  *
  * Several tasks may use a descriptor at the same time.  Close it only with

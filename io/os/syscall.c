@@ -31,6 +31,9 @@ static inline long result(long r)
 	return r < 0 ? -errno : r;
 }
 
+/* For the calls that a signal can interrupt: it is made again then. */
+#define RESULT_OF(call) result(TEMP_FAILURE_RETRY(call))
+
 LEAF bool weft__syscall_is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -51,10 +54,11 @@ static int socket_kind(int fd)
 LEAF int weft__syscall_kind(int fd)
 {
 	struct statx st;
+	int r = (int)RESULT_OF(statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st));
 	int flags;
 
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	if (S_ISSOCK(st.stx_mode))
 		return socket_kind(fd);
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
@@ -72,8 +76,8 @@ LEAF int weft__syscall_kind(int fd)
 LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 			      const struct open_how *how)
 {
-	return (int)result(syscall(SYS_openat2, dir_fd, path, how,
-				   sizeof(*how)));
+	return (int)RESULT_OF(syscall(SYS_openat2, dir_fd, path, how,
+				      sizeof(*how)));
 }
 
 /* O_PATH gives a descriptor of the name alone: the file itself is not opened.
@@ -90,8 +94,8 @@ LEAF int weft__syscall_type(int dir_fd, const char *path,
 
 	if (fd < 0)
 		return fd;
-	r = (int)result(statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-			      STATX_TYPE, &st));
+	r = (int)RESULT_OF(statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+				 STATX_TYPE, &st));
 	weft__syscall_close(fd);
 	return r < 0 ? r : st.stx_mode & S_IFMT;
 }
@@ -100,15 +104,15 @@ LEAF int weft__syscall_type(int dir_fd, const char *path,
 LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 				off_t offset, int flags)
 {
-	return result(syscall(SYS_preadv2, fd, iov, iov_count, (long)offset,
-			      (long)(offset >> 16 >> 16), flags));
+	return RESULT_OF(syscall(SYS_preadv2, fd, iov, iov_count, (long)offset,
+				 (long)(offset >> 16 >> 16), flags));
 }
 
 LEAF ssize_t weft__syscall_writev(int fd, const struct iovec *iov,
 				 int iov_count, off_t offset, int flags)
 {
-	return result(syscall(SYS_pwritev2, fd, iov, iov_count, (long)offset,
-			      (long)(offset >> 16 >> 16), flags));
+	return RESULT_OF(syscall(SYS_pwritev2, fd, iov, iov_count, (long)offset,
+				 (long)(offset >> 16 >> 16), flags));
 }
 
 /* A read of nothing.  lseek(2) would tell it, too, but waits for a transfer at
@@ -188,7 +192,7 @@ LEAF ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 				   size_t bytes)
 {
 	bool blocked = weft__sigpipe_block();
-	ssize_t r = result(sendfile(socket_fd, file_fd, &offset, bytes));
+	ssize_t r = RESULT_OF(sendfile(socket_fd, file_fd, &offset, bytes));
 
 	if (r == -EPIPE || (r > 0 && (size_t)r < bytes))
 		weft__sigpipe_discard();
@@ -202,25 +206,25 @@ LEAF ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 LEAF ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes,
 			       int flags)
 {
-	return result(syscall(SYS_sendto, fd, buf, bytes,
-			      flags | MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0));
+	return RESULT_OF(syscall(SYS_sendto, fd, buf, bytes,
+				 flags | MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0));
 }
 
 LEAF ssize_t weft__syscall_recv(int fd, void *buf, size_t bytes, int flags)
 {
-	return result(syscall(SYS_recvfrom, fd, buf, bytes,
-			      flags | MSG_DONTWAIT, NULL, NULL));
+	return RESULT_OF(syscall(SYS_recvfrom, fd, buf, bytes,
+				 flags | MSG_DONTWAIT, NULL, NULL));
 }
 
 LEAF ssize_t weft__syscall_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	return result(syscall(SYS_sendmsg, fd, msg,
-			      flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+	return RESULT_OF(syscall(SYS_sendmsg, fd, msg,
+				 flags | MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
 LEAF ssize_t weft__syscall_recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	return result(syscall(SYS_recvmsg, fd, msg, flags | MSG_DONTWAIT));
+	return RESULT_OF(syscall(SYS_recvmsg, fd, msg, flags | MSG_DONTWAIT));
 }
 
 LEAF int weft__syscall_peer(int fd, struct sockaddr_storage *ret_address,

@@ -3,9 +3,10 @@
  * System calls.  They never wait, and are made on the worker's thread, except
  * for sendfile(2), and for preadv2(2) and pwritev2(2) without RWF_NOWAIT.
  *
- * They return -errno.  None is inlined, and errno is read nowhere else: a task
- * may resume on another thread, and a compiler that saw errno on both sides of
- * a switch would keep its address.
+ * They return -errno; a call that a signal interrupts is made again.  None is
+ * inlined, and errno is read nowhere else: a task may resume on another thread,
+ * and a compiler that saw errno on both sides of a switch would keep its
+ * address.
  */
 #ifndef WEFT_IO_OS_SYSCALL_H
 #define WEFT_IO_OS_SYSCALL_H

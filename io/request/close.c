@@ -253,6 +253,13 @@ static int close_at_once(int fd)
 #endif
 }
 
+/* Linux gives the number up before anything can interrupt the close, and the
+ * number may belong to another file by now. */
+static int closed(int r)
+{
+	return weft__op_was_interrupted(r) ? 0 : r;
+}
+
 static int close_number(int fd)
 {
 	struct weft__request request = close_request(fd);
@@ -287,7 +294,7 @@ static int close_by(int (*number)(int fd), int fd)
 		if (r < 0)
 			return r;
 	}
-	r = number(fd);
+	r = closed(number(fd));
 	if (entry)
 		close_finish(weft__worker_self(), task, entry, reason);
 	weft__starving_wake(weft__worker_self());
@@ -327,9 +334,9 @@ static int await_number(struct weft__worker *worker, struct weft__task *task,
 	struct weft__request request = close_request(fd);
 
 	if (is_closed_by_call(&request))
-		return close_at_once(fd);
-	return weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &request, NULL,
-			      WEFT__OP_SHIELDED);
+		return closed(close_at_once(fd));
+	return closed(weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &request,
+				     NULL, WEFT__OP_SHIELDED));
 }
 
 static int await_close(struct weft__worker *worker, struct weft__task *task,

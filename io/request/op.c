@@ -6,7 +6,8 @@
  * A task suspends in weft__op_run() until the word is no longer PENDING.  A
  * future calls weft__op_await(), which returns WEFT_PENDING as long as it is.
  * An interruption (deadline, cancellation, close) only has the request
- * cancelled; the last completion ends the operation (OP1).
+ * cancelled; the last completion ends the operation (OP1).  A request that ends
+ * as interrupted without such a reason begins again.
  */
 #include "io/request/op.h"
 
@@ -70,7 +71,7 @@ static int op_start(struct weft__task *task,
 
 	weft__op_of(task)->fd = entry ? request->fd : -1;
 	weft__op_of(task)->shard = (uint16_t)worker->index;
-	weft__op_of(task)->flags = 0;
+	weft__op_of(task)->flags = flags & WEFT__OP_REPEATS;
 	weft__ring_prepare(&shard->ring, request,
 			   weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
 					   task->index));
@@ -133,7 +134,11 @@ op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 	return weft__op_pause(worker, task, reason, WEFT__CANCEL_AGAIN_NS);
 }
 
-static int32_t op_result(struct weft__task *task, uint64_t word, int why)
+/* BEGIN_ANEW: a signal interrupted the request, such as the one that stops a
+ * process which reads its terminal in the background; or a close did that asked
+ * for it (FD3).  A close is not begun again: its number is gone. */
+static int32_t op_result(struct weft__task *task, uint64_t word, unsigned flags,
+			 int why)
 {
 	int32_t result = (int32_t)(uint32_t)word;
 
@@ -143,9 +148,16 @@ static int32_t op_result(struct weft__task *task, uint64_t word, int why)
 		return why;
 	if (weft__op_of(task)->flags & WEFT__OP_CLOSED)
 		return -ECANCELED;
-	if (weft__op_of(task)->flags & WEFT__OP_ANEW)
-		return BEGIN_ANEW;
-	return result < -500 ? -EINTR : result;
+	return flags & WEFT__OP_SHIELDED ? result : BEGIN_ANEW;
+}
+
+/* For the flags of an operation that begins again: the kernel may have carried
+ * out what it says it was interrupted in. */
+static unsigned op_repeats(struct weft__task *task)
+{
+	unsigned flags = weft__op_of(task)->flags;
+
+	return flags & WEFT__OP_ANEW ? 0 : WEFT__OP_REPEATS;
 }
 
 static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
@@ -158,7 +170,7 @@ static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
 		/* pairs: [op.end] */
 		word = weft__load(&task->op, acquire);
 		if (!(word & WEFT__OP_PENDING))
-			return op_result(task, word, why);
+			return op_result(task, word, flags, why);
 		if (!why && !(flags & WEFT__OP_SHIELDED))
 			why = weft__interrupted(worker, task);
 		if (weft__unlikely(why < 0))
@@ -184,6 +196,8 @@ int32_t weft__op_run(const struct weft__request *request,
 			return error;
 		result = op_wait(weft__worker_self(), task, flags,
 				 weft__op_reason_of(request));
+		if (weft__unlikely(result == BEGIN_ANEW))
+			flags |= op_repeats(task);
 	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
 	weft__memcheck_filled(request, result);
 	return result;
@@ -253,14 +267,16 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 	if (word & WEFT__OP_PENDING)
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
-	result = weft__op_await_end(worker, task, op_result(task, word, why));
+	result = weft__op_await_end(worker, task,
+				    op_result(task, word, flags, why));
 	/* Connecting can return either of two numbers for this state, and one
 	 * of them means WEFT_PENDING. */
 	if (result == WEFT_PENDING)
 		return -EALREADY;
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
 		return result;
-	return await_begin(what, worker, task, request, entry, flags);
+	return await_begin(what, worker, task, request, entry,
+			   flags | op_repeats(task));
 }
 
 /* ---- Completing ------------------------------------------------------- */

@@ -48,7 +48,10 @@ struct weft__fd;
 /* Flags of weft__op_run. */
 enum {
 	WEFT__OP_AT_ONCE = 1 << 0,  /* submitted now: disks prefer it */
-	WEFT__OP_SHIELDED = 1 << 1, /* ignores deadlines and cancellation */
+	WEFT__OP_SHIELDED = 1 << 1, /* closes: ignores deadlines and
+				       cancellation, and is made once */
+	WEFT__OP_REPEATS = 1 << 5,  /* the kernel interrupted it before; also in
+				       task->op_flags */
 };
 
 /* Flags of a record, under the lock of the descriptor's entry. */
@@ -64,7 +67,9 @@ enum {
  * Gives a request to the kernel and suspends the running task until it is done.
  * The call has begun: see weft__call_begin().  entry: that of the descriptor
  * whose close ends the request, or NULL.  Returns the result of the completion,
- * or -EBADF (being closed), -ECANCELED, -ETIMEDOUT.
+ * or -EBADF (being closed), -ECANCELED, -ETIMEDOUT.  A request that the kernel
+ * interrupted is made again, except with SHIELDED: its result is then one of
+ * weft__op_was_interrupted().
  */
 int32_t weft__op_run(const struct weft__request *request,
 		     struct weft__fd *entry, unsigned flags);

@@ -168,7 +168,7 @@ static void run_complain(const struct sweep *sweep, int status)
 
 /* ---- Sweeps ------------------------------------------------------------- */
 
-enum { ERRORS_MAX = 5 };
+enum { ERRORS_MAX = 6 };
 
 static const int errors[FAULT_KINDS][ERRORS_MAX] = {
 	[FAULT_HEAP] = { ENOMEM },
@@ -180,8 +180,8 @@ static const int errors[FAULT_KINDS][ERRORS_MAX] = {
 	[FAULT_CANCEL] = { EALREADY, ENOENT, EINTR, ETIME },
 	[FAULT_ENTER] = { EINTR, EAGAIN, EBUSY, ENOMEM },
 	[FAULT_SOCKET] = { ENOBUFS, ENOMEM, EADDRINUSE },
-	[FAULT_FILE] = { EAGAIN, EOPNOTSUPP, EIO, ENOMEM },
-	[FAULT_MESSAGE] = { EAGAIN, ENOMEM, ENOBUFS },
+	[FAULT_FILE] = { EAGAIN, EOPNOTSUPP, EIO, ENOMEM, EINTR },
+	[FAULT_MESSAGE] = { EAGAIN, ENOMEM, ENOBUFS, EINTR },
 	[FAULT_ASIDE] = { EPERM, ENOSYS, EAGAIN },
 };
 

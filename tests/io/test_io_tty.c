@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A job in the background that reads its terminal is stopped (SIGTTIN).  Its
+ * read goes on when it is in the foreground again.
+ *
+ * The processes: the test holds the terminal's other side; a child leads the
+ * session, as a shell does; its child is the job, which runs weft.
+ */
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+
+static const char line_of_job[] = "for the job\n";
+static const char line_of_shell[] = "for the shell\n";
+
+enum { HANGS_S = 50 };
+
+/* Ends the process: a child cannot use ck_assert. */
+#define NEED(holds)                                                        \
+	do {                                                               \
+		if (!(holds)) {                                            \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, \
+				#holds);                                   \
+			_exit(EXIT_FAILURE);                               \
+		}                                                          \
+	} while (0)
+
+/* ---- The job ------------------------------------------------------------- */
+
+struct waiter {
+	WEFT_FUTURE_STATE;
+	int fd;
+};
+
+static int64_t await_input(void *state)
+{
+	struct waiter *w = state;
+	int r;
+
+	WEFT_FUTURE_BEGIN(w);
+	WEFT_AWAIT_AS(w, r, weft_await_ready(w->fd, POLLIN));
+	WEFT_FUTURE_END(w);
+	return r;
+}
+
+static int64_t read_line(void *arg)
+{
+	int fd = *(int *)arg;
+	char text[64] = "";
+	ssize_t n = weft_read(fd, text, sizeof(text));
+
+	if (n != (ssize_t)strlen(line_of_job) || strcmp(text, line_of_job))
+		fprintf(stderr, "the job reads %zd '%s'\n", n, text);
+	return n == (ssize_t)strlen(line_of_job) ? 0 : 1;
+}
+
+/* A future waits beside it, and must not disturb. */
+static int64_t read_beside_a_future(void *arg)
+{
+	struct waiter w = { .fd = *(int *)arg };
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int64_t r = 1;
+
+	opts.flags = WEFT_FUTURE;
+	WEFT_SUPERVISE(scope) {
+		NEED(weft_go_opts(scope, await_input, &w, sizeof(w), &opts) ==
+		     0);
+		r = read_line(arg);
+		weft_scope_cancel(scope);
+	}
+	return r;
+}
+
+static void job(int terminal, unsigned workers)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = workers;
+	NEED(setpgid(0, 0) == 0);
+	_exit(weft_run(read_beside_a_future, &terminal, &opts) == 0 ?
+		      EXIT_SUCCESS :
+		      EXIT_FAILURE);
+}
+
+/* ---- The shell ----------------------------------------------------------- */
+
+static void shell(const char *name, int master, unsigned workers)
+{
+	char text[64] = "";
+	int status = 0, terminal;
+	pid_t child;
+
+	alarm(HANGS_S);
+	signal(SIGTTIN, SIG_DFL);
+	signal(SIGTTOU, SIG_IGN);
+	signal(SIGHUP, SIG_DFL);
+	NEED(setsid() > 0);
+	terminal = open(name, O_RDWR | O_CLOEXEC);
+	NEED(terminal >= 0);
+	NEED(ioctl(terminal, TIOCSCTTY, 0) == 0);
+	NEED(tcsetpgrp(terminal, getpgrp()) == 0);
+	child = fork();
+	NEED(child >= 0);
+	if (child == 0)
+		job(terminal, workers);
+	/* The read stops the job when there is input, if not before. */
+	NEED(write(master, line_of_shell, strlen(line_of_shell)) ==
+	     (ssize_t)strlen(line_of_shell));
+	NEED(waitpid(child, &status, WUNTRACED) == child);
+	NEED(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTTIN);
+	NEED(read(terminal, text, sizeof(text)) ==
+	     (ssize_t)strlen(line_of_shell));
+	NEED(tcsetpgrp(terminal, child) == 0);
+	NEED(kill(-child, SIGCONT) == 0);
+	NEED(write(master, line_of_job, strlen(line_of_job)) ==
+	     (ssize_t)strlen(line_of_job));
+	NEED(waitpid(child, &status, 0) == child);
+	NEED(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	_exit(EXIT_SUCCESS);
+}
+
+/* ---- Test ---------------------------------------------------------------- */
+
+static int terminal_make(char *ret_name, size_t bytes)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0 &&
+	    ptsname_r(master, ret_name, bytes) == 0)
+		return master;
+	if (master >= 0)
+		close(master);
+	return -1;
+}
+
+START_TEST(read_goes_on_when_the_job_is_in_the_foreground_again)
+{
+	char name[64];
+	int status = -1, master = terminal_make(name, sizeof(name));
+	pid_t child;
+
+	if (!test_needs(master >= 0,
+			"read_goes_on_when_the_job_is_in_the_foreground_again",
+			"a pseudo-terminal"))
+		return;
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		shell(name, master, _i ? 2 : 1);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	close(master);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/tty");
+	TCase *tc = tcase_create("terminal");
+
+	tcase_set_timeout(tc, 60);
+	io_add_test(tc, read_goes_on_when_the_job_is_in_the_foreground_again);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
