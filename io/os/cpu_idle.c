@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
+
 int weft__cpu_idle_open(void)
 {
-	return open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	return weft__fd_above_stdio(open("/proc/stat", O_RDONLY | O_CLOEXEC));
 }
 
 /* The line has "cpu", and the ticks spent on: users' programs, those of them

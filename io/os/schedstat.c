@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
+
 void weft__schedstat_open(struct weft__schedstat *stat)
 {
-	stat->fd = open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC);
+	stat->fd = weft__fd_above_stdio(
+		open("/proc/self/schedstat", O_RDONLY | O_CLOEXEC));
 }
 
 void weft__schedstat_close(struct weft__schedstat *stat)
@@ -23,7 +26,8 @@ void weft__schedstat_own(struct weft__schedstat *stat)
 	stat->seen = true;
 	if (stat->fd < 0)
 		return;
-	fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	fd = weft__fd_above_stdio(
+		open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return;
 	stat->own = dup3(fd, stat->fd, O_CLOEXEC) >= 0;

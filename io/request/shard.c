@@ -18,6 +18,7 @@
 
 #include "io/request/upcalls.h"
 #include "runtime/base/barrier.h"
+#include "runtime/base/own_fd.h"
 
 enum {
 	LOOKS = 200,   /* at a lock that helpers hold, before a yield */
@@ -42,9 +43,10 @@ int weft__shard_open(unsigned entries, bool alone,
 		free(shard);
 		return r;
 	}
-	shard->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	shard->wake_fd =
+		weft__fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (shard->wake_fd < 0) {
-		r = -errno;
+		r = shard->wake_fd;
 		weft__ring_close(&shard->ring);
 		free(shard);
 		return r;

@@ -14,6 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
+
 enum { BACKLOG = 8 };
 
 struct place {
@@ -93,9 +95,10 @@ int weft__dump_socket_open(const char *path)
 
 	if (error < 0)
 		return error;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = weft__fd_above_stdio(socket(
+		AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
-		return -errno;
+		return fd;
 	error = dump_socket_bind(fd, &place);
 	if (error < 0)
 		close(fd);
@@ -115,11 +118,12 @@ static int check_who(int fd)
 
 int weft__dump_socket_answer(int dump_socket)
 {
-	int fd = accept4(dump_socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = weft__fd_above_stdio(accept4(
+		dump_socket, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 	int error;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	error = check_who(fd);
 	if (error < 0)
 		close(fd);

@@ -17,6 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
 #include "runtime/dump/dump.h"
 #include "runtime/dump/dump_socket.h"
 #include "runtime/dump/signal_notify.h"
@@ -227,9 +228,10 @@ static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 	l->path = strdup(opts->dump_path ? opts->dump_path : "");
 	if (!l->workers || !l->path)
 		return -ENOMEM;
-	l->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->notify_fd =
+		weft__fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (l->notify_fd < 0)
-		return -errno;
+		return l->notify_fd;
 	if (opts->dump_path) {
 		l->dump_socket = weft__dump_socket_open(l->path);
 		if (l->dump_socket < 0)

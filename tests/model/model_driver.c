@@ -49,6 +49,7 @@
 #include "io/request/fixed_files.c"
 #include "io/request/send_buffer.c"
 #include "io/request/shard.c"
+#include "runtime/base/own_fd.c"
 #undef write
 #undef sched_yield
 #undef weft__heavy_barrier

@@ -26,6 +26,7 @@
 
 #include "io/ring/uring/probe.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/own_fd.h"
 
 _Static_assert(sizeof(struct weft__completion) == sizeof(struct io_uring_cqe) &&
 		       offsetof(struct weft__completion, result) ==
@@ -160,6 +161,20 @@ static int ring_refused(int error, const char **ret_reason)
 	}
 }
 
+/* While nothing names the ring but its memory, its number may change. */
+static int ring_move(struct io_uring *uring)
+{
+	int fd = weft__fd_above_stdio(uring->ring_fd);
+
+	if (fd < 0) {
+		/* The number is free, and not to be closed. */
+		uring->ring_fd = -1;
+		return fd;
+	}
+	uring->ring_fd = uring->enter_ring_fd = fd;
+	return 0;
+}
+
 /* Opens the kernel's ring: 0, or its error. */
 static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 {
@@ -172,7 +187,9 @@ static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 		r = ring_setup_smaller(&own->uring, entries, flag_sets[i]);
 	if (r < 0)
 		return r;
-	r = ring_check(&own->uring);
+	r = ring_move(&own->uring);
+	if (r == 0)
+		r = ring_check(&own->uring);
 	/* The completions are the parent's; a child must not even see them. */
 	if (r == 0)
 		r = io_uring_ring_dontfork(&own->uring);

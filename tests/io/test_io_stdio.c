@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program that was started without stdin, stdout and stderr.  The numbers 0
+ * to 2 are the program's: it gets them from open, as POSIX says, and may put
+ * other files there while weft works.
+ *
+ * Each test runs in a child, which has closed the three.
+ */
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "tests/support/io_kit.h"
+
+enum { LOW = 3, HANGS_S = 50 };
+
+/* Ends the process, which has no stderr, with the line's number + 1. */
+#define NEED(holds)                                \
+	do {                                       \
+		if (!(holds))                      \
+			_exit(1 + __LINE__ % 255); \
+	} while (0)
+
+static bool is_free(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+}
+
+/* ---- The program --------------------------------------------------------- */
+
+static int64_t echo(void *arg)
+{
+	int fd = *(int *)arg;
+	char byte;
+
+	while (weft_read(fd, &byte, 1) == 1)
+		NEED(weft_write(fd, &byte, 1) == 1);
+	return 0;
+}
+
+/* Reads, writes, sleeps, starts tasks: all that a ring, its timers and its
+ * wake-ups are used for. */
+static void work(void)
+{
+	int low[2], fds[2];
+	char byte = 'x';
+
+	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, low) == 0);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = fcntl(low[i], F_DUPFD_CLOEXEC, LOW);
+		NEED(fds[i] >= LOW);
+		close(low[i]);
+	}
+	WEFT_SUPERVISE(scope) {
+		NEED(WEFT_GO(scope, echo, fds[0]) == 0);
+		for (int i = 0; i < 200; i++) {
+			NEED(weft_write(fds[1], &byte, 1) == 1);
+			NEED(weft_read(fds[1], &byte, 1) == 1);
+		}
+		NEED(weft_sleep(WEFT_MS(30)) == 0);
+		NEED(weft_shutdown(fds[1], SHUT_RDWR) == 0);
+	}
+	NEED(weft_close(fds[0]) == 0 && weft_close(fds[1]) == 0);
+}
+
+/* A worker that starts needs a descriptor for a moment. */
+static void expect_free(void)
+{
+	wait_for_all_workers();
+	for (int fd = 0; fd < LOW; fd++)
+		NEED(is_free(fd));
+}
+
+static void put_others_there(void)
+{
+	int other = weft_open("/", O_RDONLY | O_DIRECTORY, 0);
+	int high = fcntl(other, F_DUPFD_CLOEXEC, LOW);
+
+	NEED(high >= LOW);
+	NEED(weft_close(other) == 0);
+	for (int fd = 0; fd < LOW; fd++)
+		NEED(dup2(high, fd) == fd);
+	NEED(weft_close(high) == 0);
+}
+
+static int64_t use_low_numbers(void *arg)
+{
+	(void)arg;
+	expect_free();
+	work();
+	expect_free();
+	for (int fd = 0; fd < LOW; fd++)
+		NEED(weft_open("/dev/null", O_RDWR, 0) == fd);
+	work();
+	put_others_there();
+	work();
+	for (int fd = 0; fd < LOW; fd++)
+		NEED(weft_close(fd) == 0);
+	work();
+	expect_free();
+	return 0;
+}
+
+/* Returns how many bytes the dump has. */
+static size_t ask_for_a_dump(const struct weft_addr *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t bytes = 0;
+	char text[64];
+	ssize_t n;
+
+	NEED(fd >= LOW && weft_connect(fd, addr) == 0);
+	while ((n = weft_read(fd, text, sizeof(text))) > 0)
+		bytes += (size_t)n;
+	NEED(n == 0 && weft_close(fd) == 0);
+	return bytes;
+}
+
+/* The thread that writes dumps has descriptors, too. */
+static int64_t use_low_numbers_beside_dumps(void *arg)
+{
+	const struct weft_addr *addr = arg;
+
+	expect_free();
+	put_others_there();
+	for (int i = 0; i < 2; i++) {
+		NEED(ask_for_a_dump(addr) > 0);
+		work();
+	}
+	return 0;
+}
+
+/* ---- Tests --------------------------------------------------------------- */
+
+static void in_a_child_without_stdio(void (*fn)(unsigned workers), int i)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		alarm(HANGS_S);
+		for (int fd = 0; fd < LOW; fd++)
+			close(fd);
+		fn(i ? 2 : 1);
+		_exit(EXIT_SUCCESS);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_msg(status == 0, "status %#x", (unsigned)status);
+}
+
+static void run(unsigned workers)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = workers;
+	NEED(weft_run(use_low_numbers, NULL, &opts) == 0);
+	for (int fd = 0; fd < LOW; fd++)
+		NEED(is_free(fd));
+}
+
+static void run_with_dumps(unsigned workers)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_addr addr;
+	char path[64], text[80];
+
+	snprintf(path, sizeof(path), "@weft-stdio-%d", (int)getpid());
+	snprintf(text, sizeof(text), "unix:%s", path);
+	NEED(weft_addr_parse(text, &addr) == 0);
+	opts.workers = workers;
+	opts.dump_path = path;
+	opts.dump_signal = SIGUSR1;
+	NEED(weft_run(use_low_numbers_beside_dumps, &addr, &opts) == 0);
+}
+
+START_TEST(low_numbers_are_the_program_s)
+{
+	in_a_child_without_stdio(run, _i);
+}
+END_TEST
+
+START_TEST(low_numbers_are_the_program_s_beside_dumps)
+{
+	in_a_child_without_stdio(run_with_dumps, _i);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/stdio");
+	TCase *tc = tcase_create("stdio");
+
+	tcase_set_timeout(tc, 60);
+	io_add_test(tc, low_numbers_are_the_program_s);
+	io_add_test(tc, low_numbers_are_the_program_s_beside_dumps);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
