@@ -34,13 +34,9 @@ struct transfer {
 static int64_t transfer_run(void *arg)
 {
 	struct transfer *transfer = arg;
-	ssize_t r;
 
 	transfer->begun = true;
-	do
-		r = weft__request_wait(transfer->request);
-	while (r == -EINTR);
-	return r;
+	return weft__request_wait(transfer->request);
 }
 
 /* -EBADF: the descriptor is being closed. */
