@@ -74,6 +74,11 @@ static void limit_change(struct weft_runtime *runtime, struct change *change)
 	weft__store(&limit->tries, change->tries, relaxed);
 }
 
+static uint32_t most(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 static void limit_lower(struct weft_runtime *runtime, struct change *change)
 {
 	uint32_t running = workers_running(runtime);
@@ -84,13 +89,12 @@ static void limit_lower(struct weft_runtime *runtime, struct change *change)
 		change->hold_ns *= 2;
 	if (change->max == 1)
 		return;
-	/* The change must have an effect; but few workers may run now by
-	 * chance. */
-	if (running <= change->max / 2)
-		change->max = change->max / 2 + 1;
-	else if (running < change->max)
-		change->max = running;
-	change->max--;
+	/* After a trial as before it.  Otherwise as many as run now, which the
+	 * next window shows; but few workers may run now by chance. */
+	if (change->tries || running >= change->max)
+		change->max--;
+	else
+		change->max = most(running, change->max / 2);
 	change->tries = false;
 	limit_change(runtime, change);
 }

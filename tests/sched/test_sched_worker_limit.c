@@ -256,12 +256,25 @@ START_TEST(lowest_sleeper_is_woken_for_what_is_handed_over)
 }
 END_TEST
 
+/* The limit may fall below two at first.  Now and then a third worker is tried,
+ * and the limit goes back to two. */
 AMONG(nap_on, two_run)
 {
-	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
-	EXPECT(most() == 2);
+	unsigned at_two = 0;
+
+	EXPECT(weft_sleep(WEFT_MS(400)) == 0);
+	for (int i = 0; i < 50; i++) {
+		uint64_t others = 0, before = most();
+
+		EXPECT(before >= 2);
+		others = polls_from(2, WEFT_MS(10));
+		if (before != 2 || most() != 2)
+			continue;
+		at_two++;
+		EXPECT(others == 0);
+	}
+	EXPECT(at_two >= 35);
 	EXPECT(polls_from(1, WEFT_MS(20)) > 0);
-	EXPECT(polls_from(2, WEFT_MS(20)) == 0);
 }
 
 START_TEST(as_many_run_as_there_are_processors)
