@@ -347,7 +347,7 @@ static uint32_t outbound_share(struct weft__worker *worker)
 /* The turn of work that is not in the ring: the injected tasks, and some of
  * those in the outbound ring and in the spawn queue, from which the ring would
  * otherwise be refilled only when it is empty.  Returns the first to run. */
-struct weft__task *weft__take_turn(struct weft__worker *worker)
+static struct weft__task *take_turn(struct weft__worker *worker)
 {
 	struct weft__task *first = weft__take_injected(worker), *task;
 	uint32_t share = outbound_share(worker);
@@ -368,6 +368,38 @@ struct weft__task *weft__take_turn(struct weft__worker *worker)
 		return task;
 	if (task)
 		weft__push(worker, task);
+	return first;
+}
+
+/* After so many runs, or after the time that those were to take: runs may have
+ * become longer since they were counted out.  A worker that gives way leaves
+ * what it handed over.  If runs are as long as that, every other turn is the
+ * local tasks'. */
+static bool turn_is_due(struct weft__worker *worker, uint64_t now_ns)
+{
+	if (worker->tick.until_inject <= 0)
+		return true;
+	if (now_ns - worker->tick.turn_ns < WEFT__TURN_NS ||
+	    worker->limit.gives_way || worker->runtime->turn_off)
+		return false;
+	if (!worker->tick.turn_took)
+		return true;
+	worker->tick.turn_took = false;
+	return false;
+}
+
+struct weft__task *weft__turn_if_due(struct weft__worker *worker,
+				     uint64_t now_ns)
+{
+	struct weft__task *first;
+
+	if (!turn_is_due(worker, now_ns))
+		return NULL;
+	worker->tick.until_inject = (int32_t)worker->tick.inject_interval;
+	worker->tick.turn_ns = now_ns;
+	weft__inbox_drain(worker);
+	first = take_turn(worker);
+	worker->tick.turn_took = first != NULL;
 	return first;
 }
 
@@ -459,7 +491,7 @@ void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 struct weft__task *weft__look_around(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
-	struct weft__task *task = NULL;
+	struct weft__task *task;
 
 	worker->tick.budget -= worker->fuse_set;
 	worker->tick.until_inject -= worker->fuse_set;
@@ -473,12 +505,7 @@ struct weft__task *weft__look_around(struct weft__worker *worker)
 		worker->fuse = worker->fuse_set = 1;
 		return NULL;
 	}
-	if (worker->tick.until_inject <= 0) {
-		worker->tick.until_inject =
-			(int32_t)worker->tick.inject_interval;
-		weft__inbox_drain(worker);
-		task = weft__take_turn(worker);
-	}
+	task = weft__turn_if_due(worker, now_ns);
 	weft__fuse_set(worker);
 	return task;
 }

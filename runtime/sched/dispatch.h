@@ -27,7 +27,9 @@ void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			int32_t runs);
 void weft__inbox_drain(struct weft__worker *worker);
 struct weft__task *weft__take_injected(struct weft__worker *worker);
-struct weft__task *weft__take_turn(struct weft__worker *worker);
+/* The injection queue's turn, if it is that. */
+struct weft__task *weft__turn_if_due(struct weft__worker *worker,
+				     uint64_t now_ns);
 
 /* Queues a ready task, from any thread, for any worker of the runtime.  `here`
  * is the calling worker, or NULL. */

@@ -28,11 +28,11 @@
 /* The interval at which a busy worker looks at another one. */
 #define LOOK_NS 500000u
 
-/* The injection queue's tasks wait for 1 ms at most, as long as each run takes
- * the average time. */
+/* The injection queue's tasks wait for WEFT__TURN_NS at most, and a tick ends
+ * after WEFT__TICK_NS; both may be late by the runs between two looks at the
+ * clock, which takes 2% of their time. */
 enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
-#define INTERVAL_TARGET_NS 1000000u
-#define CLOCK_TARGET_NS 25000u
+#define CLOCK_TARGET_NS 1000u
 
 /*
  * The tick.
@@ -41,7 +41,7 @@ enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
 /* Returns the first task to run if it is the injection queue's turn. */
 static struct weft__task *tick_begin(struct weft__worker *worker)
 {
-	struct weft__task *first = NULL;
+	struct weft__task *first;
 	uint64_t now_ns = worker->tick.ended_ns ? worker->tick.ended_ns :
 					     worker->ops->now(worker->runtime);
 
@@ -66,6 +66,9 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	 * to poll. */
 	worker->tick.began_ns = worker->wake.woken ? now_ns :
 					  worker->ops->now(worker->runtime);
+	/* Before it slept it found the queue empty. */
+	if (worker->wake.woken)
+		worker->tick.turn_ns = now_ns;
 	worker->wake.woken = false;
 	worker->tick.clock_ns = worker->tick.began_ns;
 	worker->tick.budget = worker->tick.budget_max;
@@ -77,11 +80,7 @@ static struct weft__task *tick_begin(struct weft__worker *worker)
 	/* relaxed: the owner's own. */
 	worker->tick.polls_before = weft__load(&worker->counts[WEFT__N_POLLS],
 					relaxed);
-	if (worker->tick.until_inject <= 0) {
-		worker->tick.until_inject =
-			(int32_t)worker->tick.inject_interval;
-		first = weft__take_turn(worker);
-	}
+	first = weft__turn_if_due(worker, worker->tick.began_ns);
 	worker->tick.runs_tasks = true;
 	weft__fuse_set(worker);
 	if (!first)
@@ -110,7 +109,7 @@ static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 	if (worker->tick.average_ns == 0)
 		worker->tick.average_ns = 1;
 	worker->tick.inject_interval =
-		clamp(INTERVAL_TARGET_NS / worker->tick.average_ns,
+		clamp(WEFT__TURN_NS / worker->tick.average_ns,
 		      INTERVAL_MIN, INTERVAL_MAX);
 	if (weft__unlikely(worker->runtime->turn_off))
 		worker->tick.inject_interval = INT32_MAX;

@@ -55,6 +55,8 @@ enum {
 };
 
 #define WEFT__TICK_NS 200000u	   /* a tick ends after that */
+#define WEFT__TURN_NS 1000000u	   /* the injection queue has a turn after
+				      that */
 #define WEFT__WAKE_NS 50000u	   /* a push is reported to peers after that */
 #define WEFT__LATE_NS 1000000u	   /* an owner not seen for that time is
 				      helped */
@@ -120,10 +122,12 @@ struct weft__worker_tick {
 	uint64_t ended_ns;    /* when the tick before, or the sleep, ended; 0:
 				 neither */
 	uint64_t clock_ns;    /* the last look at the clock */
+	uint64_t turn_ns;     /* the last turn of the injection queue */
 	uint64_t looked_ns;   /* the last look at another worker */
 	int32_t budget_max;   /* WEFT__TICK_BUDGET, but in tests */
 	bool runs_tasks;      /* it does not poll or sleep */
 	bool ran;	      /* something in this tick */
+	bool turn_took;	      /* the last turn gave a task */
 };
 
 /* Whether it searches, sleeps, or looks after the others. */
