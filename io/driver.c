@@ -51,29 +51,6 @@ static uint64_t rings_now(struct weft_runtime *runtime)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- SIGPIPE ---------------------------------------------------------- */
-
-static void block_sigpipe(struct weft__worker *worker)
-{
-	struct weft__shard *shard = weft__shard(worker);
-
-	if (!shard->sigpipe_seen) {
-		shard->sigpipe_seen = true;
-		shard->sigpipe_blocked = weft__sigpipe_block();
-		shard->sigpipe_thread = pthread_self();
-	}
-}
-
-/* The thread that called weft_run() was worker 0; the other threads end now. */
-static void unblock_sigpipe(struct weft__shard *shard)
-{
-	if (shard->sigpipe_blocked &&
-	    pthread_equal(shard->sigpipe_thread, pthread_self())) {
-		weft__sigpipe_discard();
-		weft__sigpipe_unblock();
-	}
-}
-
 /* ---- Life ------------------------------------------------------------- */
 
 /* In a child after fork() no task runs: every call is refused. */
@@ -223,7 +200,6 @@ static void rings_close(struct weft_runtime *runtime)
 
 	weft__reactor_leave(reactor);
 	weft__timer_shards_close(runtime);
-	unblock_sigpipe(weft__shard(runtime->workers[0]));
 	shards_close(runtime);
 	weft__fd_table_fini(&reactor->fds);
 	if (reactor->cpu_idle_fd >= 0)
@@ -352,8 +328,6 @@ static void rings_poll(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
-	if (weft__unlikely(!weft__reactor(worker->runtime)->nosignal))
-		block_sigpipe(worker);
 	if (weft__unlikely(!shard->schedstat.seen))
 		weft__schedstat_own(&shard->schedstat);
 	if (worker->index == 0)

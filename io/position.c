@@ -23,6 +23,7 @@
  */
 #include "io/position.h"
 
+#include "io/os/sigpipe.h"
 #include "io/request/call.h"
 
 struct transfer {
@@ -30,13 +31,20 @@ struct transfer {
 	bool begun;
 };
 
-/* SIGPIPE is none of a file's. */
+/* A file raises no SIGPIPE, but its number may be that of a pipe by now. */
 static int64_t transfer_run(void *arg)
 {
 	struct transfer *transfer = arg;
+	bool blocked = weft__sigpipe_block();
+	ssize_t r;
 
 	transfer->begun = true;
-	return weft__request_wait(transfer->request);
+	r = weft__request_wait(transfer->request);
+	if (r == -EPIPE)
+		weft__sigpipe_discard();
+	if (blocked)
+		weft__sigpipe_unblock();
+	return r;
 }
 
 /* -EBADF: the descriptor is being closed. */

@@ -26,11 +26,19 @@
 
 /* ---- Files ------------------------------------------------------------ */
 
-/* Flags of a write that is to raise no SIGPIPE: also of one to a file, whose
- * number may be that of a pipe by now. */
-static uint32_t write_flags(struct weft__worker *worker)
+/* Is there a flag that keeps a write from raising SIGPIPE?  A write to a file
+ * has it too: the number may be that of a pipe by now. */
+static bool has_nosignal(struct weft__worker *worker)
 {
-	return weft__reactor(worker->runtime)->nosignal ? RWF_NOSIGNAL : 0;
+	return weft__reactor(worker->runtime)->nosignal;
+}
+
+/* Without that flag: can a write by this thread raise SIGPIPE?  Nothing that
+ * takes offsets raises it. */
+static bool may_raise(const struct weft__request *request)
+{
+	return request->offset == POSITION &&
+	       !weft__syscall_takes_offsets(request->fd);
 }
 
 /* Tries the transfer without waiting.  True: done, with *ret_result.  Behind a
@@ -46,8 +54,12 @@ static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 	if (weft__fd_kind_base(kind) != WEFT__FD_FILE || (kind & flag) ||
 	    (request->offset == POSITION && weft__fd_pooled(entry)))
 		return false;
-	if (weft__request_writes(request))
-		call.how = write_flags(worker);
+	if (weft__request_writes(request)) {
+		if (weft__likely(has_nosignal(worker)))
+			call.how = RWF_NOSIGNAL;
+		else if (may_raise(request))
+			return false;
+	}
 	r = weft__request_call(&call);
 	if (r == -EOPNOTSUPP)
 		weft__fd_set_kind(entry, kind | flag);
@@ -98,8 +110,12 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
-	if (weft__request_writes(request))
-		run.how = write_flags(worker);
+	if (weft__request_writes(request)) {
+		if (weft__likely(has_nosignal(worker)))
+			run.how = RWF_NOSIGNAL;
+		else if (request->offset == POSITION)
+			run.flags = WEFT__REQUEST_BLOCKS;
+	}
 	return weft__op_run_ready(
 		&run, entry, flags,
 		weft__request_writes(request) ? POLLOUT : POLLIN);

@@ -4,10 +4,14 @@
  *
  * Writes to sockets have MSG_NOSIGNAL, all others RWF_NOSIGNAL where the kernel
  * knows that (6.18).  Elsewhere a write to a broken pipe raises SIGPIPE in the
- * thread that submits it.  So the workers' threads keep the signal blocked
- * while they run, and the thread that called weft_run() gets its mask back
- * afterwards.  sendfile(2) has no such flag: the signal is blocked around each
- * call.
+ * thread that makes it.  So a thread of the kernel makes it, which has all
+ * signals blocked (WEFT__REQUEST_BLOCKS).  sendfile(2) has no such flag, and
+ * nor has a write that a thread of the blocking pool makes: there the signal is
+ * blocked around each call.
+ *
+ * Rejected
+ *   Workers that block the signal all the time: so would each process that a
+ *   task starts.
  */
 #ifndef WEFT_IO_OS_SIGPIPE_H
 #define WEFT_IO_OS_SIGPIPE_H

@@ -59,9 +59,6 @@ struct weft__shard {
 	struct weft__completion batch[WEFT__BATCH_MAX];
 	struct weft__trylock lock WEFT__APART;
 	bool wake_armed;	/* under lock: wake_fd is being polled */
-	bool sigpipe_seen;	/* owner only: see io/os/sigpipe.h */
-	bool sigpipe_blocked;	/* owner only: by weft, in this thread: */
-	pthread_t sigpipe_thread; /* owner only */
 	struct weft__schedstat schedstat; /* owner only */
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */

@@ -295,7 +295,7 @@ static void setup(void)
 /* ---- Tests --------------------------------------------------------------- */
 
 /* Every call, on everything, whatever it is taken for. */
-IO_TEST(kind_is_only_a_hint)
+static void call_with_all_hints(void)
 {
 	static const int hints[] = {
 		WEFT__FD_SOCKET,
@@ -334,6 +334,19 @@ IO_TEST(kind_is_only_a_hint)
 		}
 	}
 	ck_assert_int_eq(weft_close(source), 0);
+}
+
+IO_TEST(kind_is_only_a_hint)
+{
+	call_with_all_hints();
+	return 0;
+}
+
+/* Those have no RWF_NOSIGNAL. */
+IO_TEST(kind_is_only_a_hint_on_older_kernels)
+{
+	weft__reactor(weft_runtime_self())->nosignal = false;
+	call_with_all_hints();
 	return 0;
 }
 
@@ -389,6 +402,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	io_add_test(tcase, kind_is_only_a_hint);
+	io_add_test(tcase, kind_is_only_a_hint_on_older_kernels);
 	io_add_test(tcase, number_is_used_for_the_file_that_has_it_now);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);

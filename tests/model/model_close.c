@@ -236,6 +236,19 @@ int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 	return model_choose(2) ? fn(arg) : -ECANCELED;
 }
 
+bool weft__sigpipe_block(void)
+{
+	return false;
+}
+
+void weft__sigpipe_unblock(void)
+{
+}
+
+void weft__sigpipe_discard(void)
+{
+}
+
 /* A call that begins when the kernel is about to close the file may meet the
  * file that goes, or what comes after it; it is not followed. */
 ssize_t weft__request_wait(const struct weft__request *request)

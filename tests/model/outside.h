@@ -110,19 +110,6 @@ bool weft__probe_reports_ends(void)
 	return true;
 }
 
-bool weft__sigpipe_block(void)
-{
-	return false;
-}
-
-void weft__sigpipe_unblock(void)
-{
-}
-
-void weft__sigpipe_discard(void)
-{
-}
-
 void weft__schedstat_open(struct weft__schedstat *stat)
 {
 	(void)stat;
