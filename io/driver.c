@@ -30,8 +30,11 @@
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/request/upcalls.h"
+#include "runtime/dump/signal_notify.h"
+#include "runtime/dump/snapshot.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/stack/fiber.h"
+#include "runtime/stack/overflow.h"
 #include "timer/timer_shard.h"
 
 enum { ENTRIES_DEFAULT = 256 };
@@ -58,6 +61,9 @@ static void forget_runtimes(void)
 {
 	weft__worker_set(NULL);
 	weft__reactors_forget();
+	weft__overflow_forget();
+	weft__signal_notify_forget();
+	weft__snapshot_end();
 }
 
 static void prepare_for_fork(void)

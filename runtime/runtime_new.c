@@ -102,6 +102,7 @@ void weft__runtime_free(struct weft_runtime *runtime)
 	free(runtime->workers);
 	free(runtime->threads);
 	free(runtime);
+	weft__overflow_report_fini();
 }
 
 /*

@@ -56,10 +56,12 @@ struct weft_opts {
  * cancelled and waited for.  arg is passed as it is.  NULL opts: the defaults.
  * A process may have several runtimes, each on its own threads.
  *
- * Signals: the threads have the signal mask of the caller.  A handler for
- * SIGSEGV and SIGBUS names the task whose stack overflowed, and passes all
- * other faults on.  To stop a server by SIGINT, block the signal and wait for
- * it: see weft_start().
+ * Signals: the threads have the signal mask of the caller, and so has each
+ * child process that a task starts.  While there is a runtime, a handler for
+ * SIGSEGV and SIGBUS names the task whose stack overflowed; all else does what
+ * the program's own action would do.  It is not set for a signal that is
+ * ignored.  To stop a server by SIGINT, block the signal and wait for it: see
+ * weft_start().
  *
  * Returns the task's result, or, without running the task, -EINVAL, -ENOMEM,
  * -EMFILE, -ENFILE, -EAGAIN (no more threads), -ENOSYS (io_uring is missing,

@@ -21,4 +21,8 @@ int weft__signal_notify_start(int number, int fd);
 /* If this was the last entry for the signal, its former action is restored. */
 void weft__signal_notify_stop(int number, int fd);
 
+/* In a child after fork(): the same for all, since the eventfds are the
+ * parent's too. */
+void weft__signal_notify_forget(void);
+
 #endif

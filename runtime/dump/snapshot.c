@@ -10,6 +10,7 @@
 #include <ucontext.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/handler.h"
 #include "runtime/sched/wait.h"
 #include "runtime/stack/context.h"
 
@@ -106,7 +107,8 @@ static struct {
 	uint64_t id;
 } request;
 
-static struct sigaction before; /* immutable while the handler is set */
+static void on_signal(int number, siginfo_t *info, void *context);
+static struct weft__handler handler = { .fn = on_signal, .flags = SA_RESTART };
 
 #if defined(__x86_64__)
 /* A switch that is on the other stack already still has `notrack jmp *%rcx` to
@@ -198,14 +200,6 @@ static void answer(const ucontext_t *context)
 	}
 }
 
-static void pass_on(int number, siginfo_t *info, void *context)
-{
-	if (before.sa_flags & SA_SIGINFO)
-		before.sa_sigaction(number, info, context);
-	else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
-		before.sa_handler(number);
-}
-
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
@@ -217,26 +211,22 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		/* pairs: [snapshot.done] */
 		weft__store(&request.word, (uint32_t)DONE, release);
 		weft__futex_wake(&request.word, 1);
-	} else if (info->si_code != SI_TKILL) {
-		pass_on(number, info, context);
+	} else if (info->si_code != SI_TKILL &&
+		   /* By default it is ignored. */
+		   handler.before.sa_handler != SIG_DFL) {
+		weft__handler_pass(&handler, number, info, context);
 	}
 	errno = error;
 }
 
 void weft__snapshot_begin(void)
 {
-	struct sigaction action = {
-		.sa_sigaction = on_signal,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
-	};
-
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGNAL, &action, &before);
+	(void)weft__handler_set(&handler, SIGNAL);
 }
 
 void weft__snapshot_end(void)
 {
-	sigaction(SIGNAL, &before, NULL);
+	weft__handler_reset(&handler, SIGNAL);
 }
 
 /* False: the thread did not answer. */

@@ -85,7 +85,7 @@ bool weft__snapshot_loose(const struct weft__task *task,
 
 /* Enclose any number of the calls below. */
 void weft__snapshot_begin(void);
-void weft__snapshot_end(void);
+void weft__snapshot_end(void); /* also in a child after fork() */
 
 enum weft__doing {
 	WEFT__DOING_PARKS,   /* runs nothing */

@@ -3,9 +3,11 @@
  * Overflow - the signal handler, and the list of slabs in which it finds the
  * stack that a faulting address belongs to.
  *
- * An address in the guard of a stack in use is an overflow: the handler prints
- * the task, and restores the default action, of which the process then dies.
- * For every other address the previous handler is called, if there was one.
+ * A fault in the guard of a stack in use is an overflow: the handler prints the
+ * task, and the signal takes its default action, which ends the process.  With
+ * any other fault, and with a signal that was sent, it does what the program's
+ * action would do.  The handler is in force while there is a runtime, unless
+ * the program ignores the signal.
  * Each worker's thread has a stack for the handler, since the stack on which it
  * runs is the one that overflowed.
  *
@@ -23,6 +25,7 @@
 #include <unistd.h>
 
 #include "runtime/base/atomic.h"
+#include "runtime/base/handler.h"
 #include "runtime/base/lock.h"
 #include "runtime/stack/stack.h"
 
@@ -34,9 +37,15 @@
 static struct weft__lock slabs_lock;
 static weft__atomic(struct weft__stack_slab *) slabs;
 
-static struct sigaction before_segv, before_bus;
-static weft__overflow_name_fn *name_of; /* written once, before the handler */
-static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
+static weft__overflow_name_fn *name_of; /* written before the handlers */
+
+static void overflow_handler(int number, siginfo_t *info, void *context);
+static struct weft__handler on_segv = { .fn = overflow_handler };
+static struct weft__handler on_bus = { .fn = overflow_handler };
+
+/* Runtimes that want the handlers; under the lock, as set and reset. */
+static unsigned wanted;
+static pthread_mutex_t wanted_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct weft__stack *overflow_find(uintptr_t address)
 {
@@ -77,48 +86,63 @@ static void overflow_print(const struct weft__stack *stack, uintptr_t address)
 		return;
 }
 
-static void overflow_handler(int signal_number, siginfo_t *info, void *context)
+static void overflow_handler(int number, siginfo_t *info, void *context)
 {
-	struct sigaction *before =
-		signal_number == SIGSEGV ? &before_segv : &before_bus;
-	struct weft__stack *stack = overflow_find((uintptr_t)info->si_addr);
+	struct weft__stack *stack = NULL;
 
-	if (stack)
+	/* A signal that a process has sent has no address. */
+	if (info->si_code > 0)
+		stack = overflow_find((uintptr_t)info->si_addr);
+	if (stack) {
 		overflow_print(stack, (uintptr_t)info->si_addr);
-	else if (before->sa_flags & SA_SIGINFO) {
-		before->sa_sigaction(signal_number, info, context);
-		return;
-	} else if (before->sa_handler != SIG_DFL &&
-		   before->sa_handler != SIG_IGN) {
-		before->sa_handler(signal_number);
+		weft__handler_default(number, info);
 		return;
 	}
-	/* The instruction faults again, and then the signal ends the
-	 * process. */
-	sigaction(signal_number, &(struct sigaction){ .sa_handler = SIG_DFL },
-		  NULL);
+	weft__handler_pass(number == SIGSEGV ? &on_segv : &on_bus, number, info,
+			   context);
 }
 
-static void overflow_install(void)
+/* A handler would change what a program inherits that is executed: there an
+ * ignored signal is ignored, and one with a handler has the default action. */
+static void handler_set(struct weft__handler *handler, int number)
 {
-	struct sigaction action = {
-		.sa_sigaction = overflow_handler,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK,
-	};
+	struct sigaction now;
 
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGSEGV, &action, &before_segv);
-	sigaction(SIGBUS, &action, &before_bus);
+	if (sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+		(void)weft__handler_set(handler, number);
 }
 
 void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
-	pthread_mutex_lock(&install_lock);
-	if (!name_of) {
+	pthread_mutex_lock(&wanted_lock);
+	if (wanted++ == 0) {
 		name_of = name;
-		overflow_install();
+		handler_set(&on_segv, SIGSEGV);
+		handler_set(&on_bus, SIGBUS);
 	}
-	pthread_mutex_unlock(&install_lock);
+	pthread_mutex_unlock(&wanted_lock);
+}
+
+void weft__overflow_report_fini(void)
+{
+	pthread_mutex_lock(&wanted_lock);
+	if (--wanted == 0) {
+		weft__handler_reset(&on_segv, SIGSEGV);
+		weft__handler_reset(&on_bus, SIGBUS);
+	}
+	pthread_mutex_unlock(&wanted_lock);
+}
+
+/* Another thread may have held a lock at the fork. */
+void weft__overflow_forget(void)
+{
+	weft__handler_reset(&on_segv, SIGSEGV);
+	weft__handler_reset(&on_bus, SIGBUS);
+	wanted = 0;
+	wanted_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	/* relaxed: no other thread is here. */
+	weft__store(&slabs, NULL, relaxed);
+	slabs_lock = (struct weft__lock){ 0 };
 }
 
 void weft__overflow_report_add(struct weft__stack_slab *slab)

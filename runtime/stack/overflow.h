@@ -4,7 +4,8 @@
  *
  * A handler for SIGSEGV and SIGBUS runs on a stack of its own.  An address in a
  * guard is an overflow: the handler reports it, and the signal ends the
- * process.  For any other address the previous handler of the signal is called.
+ * process.  For anything else the handler does what the program's action of the
+ * signal would do.
  */
 #ifndef WEFT_RUNTIME_STACK_OVERFLOW_H
 #define WEFT_RUNTIME_STACK_OVERFLOW_H
@@ -24,8 +25,13 @@ struct weft__overflow_name {
 typedef struct weft__overflow_name weft__overflow_name_fn(
 	struct weft__task *task);
 
-/* Installs the handler, once for each process. */
+/* From the first init to the last fini the handler is in force. */
 void weft__overflow_report_init(weft__overflow_name_fn *name);
+void weft__overflow_report_fini(void);
+
+/* In a child after fork(): gives the signals' actions back, and forgets the
+ * slabs. */
+void weft__overflow_forget(void);
 
 /* Adds a slab to those that the handler knows, or removes it. */
 void weft__overflow_report_add(struct weft__stack_slab *slab);

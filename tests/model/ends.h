@@ -20,6 +20,10 @@
  * Stand-ins for the rest of what runtime/runtime.c calls.
  */
 
+void weft__overflow_report_fini(void)
+{
+}
+
 void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
 	(void)name;

@@ -172,6 +172,10 @@ void weft__tasks_fini(struct weft_runtime *of)
 	(void)of;
 }
 
+void weft__overflow_report_fini(void)
+{
+}
+
 void weft__overflow_report_init(weft__overflow_name_fn *name)
 {
 	(void)name;

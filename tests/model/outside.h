@@ -100,6 +100,18 @@ uint64_t weft__cpu_idle_ns(int fd)
 	return 0;
 }
 
+void weft__overflow_forget(void)
+{
+}
+
+void weft__signal_notify_forget(void)
+{
+}
+
+void weft__snapshot_end(void)
+{
+}
+
 bool weft__sigpipe_is_avoidable(void)
 {
 	return true;
