@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -190,6 +191,7 @@ int weft__runtime_new(const struct weft_opts *opts,
 	memset(runtime, 0, sizeof(*runtime));
 	runtime->ops = ops;
 	runtime->caller_works = caller_works;
+	pthread_sigmask(SIG_BLOCK, NULL, &runtime->signals);
 	error = runtime_init(runtime, opts);
 	if (error < 0) {
 		weft__runtime_free(runtime);

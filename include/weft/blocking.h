@@ -55,11 +55,11 @@ struct weft_lane {
  * result, and the next call reports the interruption.
  *
  * fn does not run in a task, but in an ordinary thread, with 2 MiB of stack and
- * all signals blocked except those of faults.  Calls that need a task return
- * -EPERM there.  fn may lock a weft_mutex, send to a channel (which blocks the
- * thread) or call weft_submit().  It must return, and must not stop this
- * runtime, which waits for it.  Thread-locals that it sets remain for later
- * jobs on the thread.
+ * the signal mask of the thread that started the runtime, which a child process
+ * inherits.  Calls that need a task return -EPERM there.  fn may lock a
+ * weft_mutex, send to a channel (which blocks the thread) or call
+ * weft_submit().  It must return, and must not stop this runtime, which waits
+ * for it.  Thread-locals that it sets remain for later jobs on the thread.
  *
  * Returns fn's result, or without running fn -ECANCELED, -ETIMEDOUT, -EAGAIN
  * (the pool has no thread and cannot make one), -ENOMEM, -EINVAL (NULL fn), or

@@ -9,6 +9,7 @@
  */
 #include "runtime/blocking/blocking.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -173,12 +174,16 @@ static bool thread_rest(struct weft__blocking *pool, struct idler *self)
 	return false;
 }
 
+/* The thread has the program's signal mask, since a process that a job starts
+ * inherits it: with its signals blocked it would not end by SIGTERM.  So the
+ * program's handlers may run here, also while the thread is idle. */
 static void *thread_main(void *arg)
 {
 	struct weft__blocking *pool = arg;
 	struct idler self;
 
 	(void)pthread_setname_np(pthread_self(), "weft-blocking");
+	pthread_sigmask(SIG_SETMASK, &pool->runtime->signals, NULL);
 	do {
 		struct weft__job *job = NULL;
 

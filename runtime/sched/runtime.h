@@ -7,6 +7,7 @@
 #define WEFT_RUNTIME_SCHED_RUNTIME_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <weft/runtime.h>
 #include <weft/scope.h>
@@ -101,6 +102,7 @@ struct weft_runtime {
 	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
 							   so far */
 	struct weft__watchdog *watchdog; /* NULL: none */
+	sigset_t signals; /* immutable: blocked in the thread that started it */
 	pthread_t *threads;
 	uint32_t threads_count;
 	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */

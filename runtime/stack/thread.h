@@ -11,7 +11,7 @@
 
 /* Makes a thread with a stack of `stack_bytes`.  All signals are blocked except
  * those of faults, which go to the faulting thread and would end the process
- * unseen.  0 or -errno. */
+ * unseen.  The thread unblocks what it is to take.  0 or -errno. */
 int weft__thread_make(pthread_t *ret_thread, size_t stack_bytes,
 		      void *(*fn)(void *arg), void *arg);
 
