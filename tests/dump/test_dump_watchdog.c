@@ -161,6 +161,27 @@ START_TEST(action_of_the_signal_comes_back)
 }
 END_TEST
 
+static void later_handler(int number)
+{
+	(void)number;
+}
+
+START_TEST(action_that_is_set_meanwhile_stays)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	struct sigaction now;
+
+	opts.dump_signal = SIGUSR2;
+	opts.workers = 1;
+	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
+	signal(SIGUSR2, later_handler);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+	sigaction(SIGUSR2, NULL, &now);
+	ck_assert(now.sa_handler == later_handler);
+}
+END_TEST
+
 /* ---- Stalls -------------------------------------------------------------- */
 
 static int64_t hog(void *arg)
@@ -389,6 +410,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, signal_asks_for_a_dump);
 	tcase_add_test(tc, action_of_the_signal_comes_back);
+	tcase_add_test(tc, action_that_is_set_meanwhile_stays);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
 	tcase_add_test(tc, worker_that_does_not_answer_is_told_of);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
