@@ -40,10 +40,7 @@ static int64_t transfer_run(void *arg)
 
 	transfer->begun = true;
 	r = weft__request_wait(transfer->request);
-	if (r == -EPIPE)
-		weft__sigpipe_discard();
-	if (blocked)
-		weft__sigpipe_unblock();
+	weft__sigpipe_restore(blocked, r == -EPIPE);
 	return r;
 }
 

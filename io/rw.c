@@ -102,6 +102,16 @@ static ssize_t socket_read(struct weft__fd *entry,
 
 /* ---- Through the ring --------------------------------------------------- */
 
+/* To what may raise SIGPIPE, with that blocked, and without waiting. */
+static ssize_t shielded_write(const struct weft__request *request)
+{
+	bool blocked = weft__sigpipe_block();
+	ssize_t r = weft__request_call(request);
+
+	weft__sigpipe_restore(blocked, r == -EPIPE);
+	return r;
+}
+
 static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 			int kind, const struct weft__request *request)
 {
@@ -111,10 +121,15 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
 	if (weft__request_writes(request)) {
-		if (weft__likely(has_nosignal(worker)))
+		if (weft__likely(has_nosignal(worker))) {
 			run.how = RWF_NOSIGNAL;
-		else if (request->offset == POSITION)
+		} else if (request->offset == POSITION) {
+			ssize_t r = shielded_write(request);
+
+			if (!weft__call_wants_ring(r))
+				return weft__call_ready(worker, r);
 			run.flags = WEFT__REQUEST_BLOCKS;
+		}
 	}
 	return weft__op_run_ready(
 		&run, entry, flags,

@@ -43,17 +43,13 @@ bool weft__sigpipe_block(void)
 	return !sigismember(&old, SIGPIPE);
 }
 
-void weft__sigpipe_discard(void)
+void weft__sigpipe_restore(bool blocked, bool raised)
 {
 	sigset_t set = sigpipe_set();
 	struct timespec none = { 0, 0 };
 
-	sigtimedwait(&set, NULL, &none);
-}
-
-void weft__sigpipe_unblock(void)
-{
-	sigset_t set = sigpipe_set();
-
-	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	if (raised)
+		sigtimedwait(&set, NULL, &none);
+	if (blocked)
+		pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }

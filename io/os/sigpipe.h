@@ -4,10 +4,10 @@
  *
  * Writes to sockets have MSG_NOSIGNAL, all others RWF_NOSIGNAL where the kernel
  * knows that (6.18).  Elsewhere a write to a broken pipe raises SIGPIPE in the
- * thread that makes it.  So a thread of the kernel makes it, which has all
- * signals blocked (WEFT__REQUEST_BLOCKS).  sendfile(2) has no such flag, and
- * nor has a write that a thread of the blocking pool makes: there the signal is
- * blocked around each call.
+ * thread that makes it.  So the signal is blocked around each call of a thread
+ * of weft's, also around sendfile(2), which has no such flag.  A request that
+ * has to wait is made by a thread of the kernel, which has all signals blocked
+ * (WEFT__REQUEST_BLOCKS).
  *
  * Rejected
  *   Workers that block the signal all the time: so would each process that a
@@ -30,9 +30,8 @@ bool weft__sigpipe_is_avoidable(void);
 /* Blocks the signal in this thread.  True: it was not blocked before. */
 bool weft__sigpipe_block(void);
 
-/* Discards a signal that came while it was blocked. */
-void weft__sigpipe_discard(void);
-
-void weft__sigpipe_unblock(void);
+/* Ends that, with its result.  raised: a signal may have come meanwhile; it is
+ * discarded. */
+void weft__sigpipe_restore(bool blocked, bool raised);
 
 #endif

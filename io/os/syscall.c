@@ -194,10 +194,8 @@ LEAF ssize_t weft__syscall_sendfile(int socket_fd, int file_fd, off_t offset,
 	bool blocked = weft__sigpipe_block();
 	ssize_t r = RESULT_OF(sendfile(socket_fd, file_fd, &offset, bytes));
 
-	if (r == -EPIPE || (r > 0 && (size_t)r < bytes))
-		weft__sigpipe_discard();
-	if (blocked)
-		weft__sigpipe_unblock();
+	weft__sigpipe_restore(blocked,
+			      r == -EPIPE || (r > 0 && (size_t)r < bytes));
 	return r;
 }
 

@@ -241,12 +241,9 @@ bool weft__sigpipe_block(void)
 	return false;
 }
 
-void weft__sigpipe_unblock(void)
+void weft__sigpipe_restore(bool blocked, bool raised)
 {
-}
-
-void weft__sigpipe_discard(void)
-{
+	(void)blocked, (void)raised;
 }
 
 /* A call that begins when the kernel is about to close the file may meet the
