@@ -200,6 +200,25 @@ static void answer(const ucontext_t *context)
 	}
 }
 
+/* A signal of weft's own has this value. */
+static bool is_own(const siginfo_t *info)
+{
+	return info->si_code == SI_QUEUE &&
+	       info->si_value.sival_ptr == (void *)&request;
+}
+
+/* 0, or -1. */
+static int signal_send(uint32_t thread)
+{
+	siginfo_t info = { .si_signo = SIGNAL, .si_code = SI_QUEUE };
+
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_ptr = (void *)&request;
+	return (int)syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, SIGNAL,
+			    &info);
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	int error = errno;
@@ -211,12 +230,11 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		/* pairs: [snapshot.done] */
 		weft__store(&request.word, (uint32_t)DONE, release);
 		weft__futex_wake(&request.word, 1);
-	} else if (info->si_code != SI_TKILL &&
-		   /* By default it is ignored. */
-		   handler.before.sa_handler != SIG_DFL) {
-		weft__handler_pass(&handler, number, info, context);
 	}
 	errno = error;
+	/* By default the signal is ignored. */
+	if (!is_own(info) && handler.before.sa_handler != SIG_DFL)
+		weft__handler_pass(&handler, number, info, context);
 }
 
 void weft__snapshot_begin(void)
@@ -268,7 +286,7 @@ enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
 	request.snapshot = snapshot;
 	/* pairs: [snapshot.ask] */
 	weft__store(&request.word, thread, release);
-	if (syscall(SYS_tgkill, getpid(), thread, SIGNAL) < 0) {
+	if (signal_send(thread) < 0) {
 		/* relaxed: no thread was asked. */
 		weft__store(&request.word, (uint32_t)NOBODY, relaxed);
 		return WEFT__DOING_SILENT;

@@ -464,6 +464,37 @@ IO_TEST(handler_of_the_program_is_left_as_it_was)
 	return 0;
 }
 
+static weft__atomic(bool) raised_enough;
+
+static void *raise_again(void *ret_count)
+{
+	int count = 0;
+
+	for (; !weft__load(&raised_enough, acquire); count++)
+		raise(SIGURG);
+	*(int *)ret_count = count;
+	return NULL;
+}
+
+/* Also while dumps use the signal. */
+IO_TEST(handler_of_the_program_gets_every_signal_of_the_program)
+{
+	pthread_t thread;
+	int count;
+
+	weft__store(&raised_enough, false, relaxed);
+	signal(SIGURG, on_urgent);
+	ck_assert_int_eq(pthread_create(&thread, NULL, raise_again, &count), 0);
+	for (int i = 0; i < 10; i++)
+		free(dump_text(NULL));
+	weft__store(&raised_enough, true, release);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_int_eq(weft__load(&urgent, relaxed), count);
+	weft__store(&urgent, 0, relaxed);
+	signal(SIGURG, SIG_DFL);
+	return 0;
+}
+
 /* The dump is larger than the capacity of a non-blocking pipe: no byte of it is
  * lost. */
 static int64_t pipe_read_all(void *arg)
@@ -541,6 +572,8 @@ static TCase *calling(void)
 	io_add_test(tcase, wrong_arguments_are_refused);
 	tcase_add_test(tcase, no_runtime_is_refused);
 	io_add_test(tcase, handler_of_the_program_is_left_as_it_was);
+	io_add_test(tcase,
+		    handler_of_the_program_gets_every_signal_of_the_program);
 	io_add_test(tcase, dump_waits_for_who_reads_it);
 	return tcase;
 }
