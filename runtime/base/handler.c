@@ -19,6 +19,31 @@ static bool is_in_force(const struct weft__handler *handler,
 	       now->sa_sigaction == handler->fn;
 }
 
+static bool is_same(const struct sigaction *one, const struct sigaction *two)
+{
+	for (int i = 1; i < NSIG; i++)
+		if (sigismember(&one->sa_mask, i) !=
+		    sigismember(&two->sa_mask, i))
+			return false;
+	return one->sa_handler == two->sa_handler &&
+	       one->sa_flags == two->sa_flags;
+}
+
+/* H4 */
+static void before_set(struct weft__handler *handler,
+		       const struct sigaction *now)
+{
+	/* relaxed: set by the caller alone. */
+	const struct sigaction *before = weft__load(&handler->before, relaxed);
+	struct sigaction *next = &handler->actions[before == handler->actions];
+
+	if (before && is_same(before, now))
+		return;
+	*next = *now;
+	/* pairs: [handler.before] */
+	weft__store(&handler->before, next, release);
+}
+
 int weft__handler_set(struct weft__handler *handler, int number)
 {
 	struct sigaction action, now;
@@ -31,7 +56,7 @@ int weft__handler_set(struct weft__handler *handler, int number)
 	if (weft__load(&handler->set, relaxed) && !is_plain(&now, SIG_DFL) &&
 	    !is_plain(&now, SIG_IGN))
 		return 0; /* H2 */
-	handler->before = now; /* H1 */
+	before_set(handler, &now); /* H1 */
 	/* relaxed: the handler is not in force. */
 	weft__store(&handler->used, false, relaxed);
 	action = (struct sigaction){
@@ -49,16 +74,25 @@ int weft__handler_set(struct weft__handler *handler, int number)
 
 void weft__handler_reset(struct weft__handler *handler, int number)
 {
-	struct sigaction now;
+	struct sigaction now, none = { .sa_handler = SIG_DFL };
 
 	if (sigaction(number, NULL, &now) < 0 || !is_in_force(handler, &now))
 		return; /* H2 */
-	/* relaxed: a signal that comes now may meet either action. */
-	if (weft__load(&handler->used, relaxed))
-		handler->before = (struct sigaction){ .sa_handler = SIG_DFL };
-	sigaction(number, &handler->before, NULL);
+	/* relaxed: set by the caller alone; a signal that comes now may meet
+	 * either action. */
+	sigaction(number,
+		  weft__load(&handler->used, relaxed) ?
+			  &none :
+			  weft__load(&handler->before, relaxed),
+		  NULL);
 	/* relaxed: see the header. */
 	weft__store(&handler->set, false, relaxed);
+}
+
+bool weft__handler_is_default(struct weft__handler *handler)
+{
+	/* pairs: [handler.before] */
+	return is_plain(weft__load(&handler->before, acquire), SIG_DFL);
 }
 
 /* The signal is sent again to this thread, where it is blocked until the
@@ -79,7 +113,8 @@ void weft__handler_default(int number, siginfo_t *info)
 void weft__handler_pass(struct weft__handler *handler, int number,
 			siginfo_t *info, void *context)
 {
-	const struct sigaction *before = &handler->before;
+	/* pairs: [handler.before] */
+	const struct sigaction *before = weft__load(&handler->before, acquire);
 
 	if (is_plain(before, SIG_IGN) && info->si_code <= 0)
 		return;

@@ -233,7 +233,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 	}
 	errno = error;
 	/* By default the signal is ignored. */
-	if (!is_own(info) && handler.before.sa_handler != SIG_DFL)
+	if (!is_own(info) && !weft__handler_is_default(&handler))
 		weft__handler_pass(&handler, number, info, context);
 }
 
