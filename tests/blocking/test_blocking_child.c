@@ -199,19 +199,19 @@ END_TEST
 
 /* ---- Signals of jobs ----------------------------------------------------- */
 
-static volatile sig_atomic_t handled;
+static weft__atomic(int) handled;
 
 static void count_signal(int number)
 {
 	(void)number;
-	handled = handled + 1;
+	weft__add(&handled, 1, relaxed);
 }
 
 static int64_t signal_itself(void *arg)
 {
 	(void)arg;
 	ck_assert_int_eq(pthread_kill(pthread_self(), SIGALRM), 0);
-	return handled;
+	return weft__load(&handled, relaxed);
 }
 
 /* Without SA_RESTART. */

@@ -7,86 +7,12 @@
  * weft: the program's own action, with its flags.  When the last runtime has
  * ended, that action is in force again.
  *
- * Most tests run in a child, whose end they look at: a signal, or a status.
+ * The tests run in children; test_stack_signal_end.c is about later runtimes.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 
-#include "tests/support/death.h"
-#include "tests/support/io_kit.h"
-#include "tests/support/needs.h"
-
-#ifdef WEFT__TSAN
-enum { WITH_TSAN = 1 };
-#else
-enum { WITH_TSAN = 0 };
-#endif
-
-static const int numbers[] = { SIGSEGV, SIGBUS };
-enum { NUMBERS = 2, HANGS_S = 50 };
-
-/* Ends the child with the line's number + 1. */
-#define NEED(holds)                                \
-	do {                                       \
-		if (!(holds))                      \
-			_exit(1 + __LINE__ % 255); \
-	} while (0)
-
-/* ---- Children ------------------------------------------------------------ */
-
-static int number; /* of the signal that the test is about */
-
-/* Calls of a child: before its runtime, in it, and after it. */
-struct scene {
-	void (*before)(void);
-	weft_fn within;
-	void (*after)(void);
-};
-
-static void play(void *arg)
-{
-	const struct scene *scene = arg;
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	alarm(HANGS_S);
-	/* The test runner and sanitizers have handlers. */
-	signal(number, SIG_DFL);
-	if (scene->before)
-		scene->before();
-	opts.workers = 2;
-	NEED(weft_run(scene->within, NULL, &opts) == 0);
-	if (scene->after)
-		scene->after();
-}
-
-static int64_t nothing(void *arg)
-{
-	(void)arg;
-	return 0;
-}
-
-static void expect_killed(const struct scene *scene)
-{
-	struct death death = death_of(play, (void *)(uintptr_t)scene);
-
-	ck_assert_msg(WIFSIGNALED(death.status) &&
-			      WTERMSIG(death.status) == number,
-		      "status %#x, it said: %s", (unsigned)death.status,
-		      death.text);
-	ck_assert_msg(!strstr(death.text, "stack overflow"), "it said: %s",
-		      death.text);
-}
-
-static void expect_end(const struct scene *scene)
-{
-	struct death death = death_of(play, (void *)(uintptr_t)scene);
-
-	ck_assert_msg(WIFEXITED(death.status) &&
-			      WEXITSTATUS(death.status) == 0,
-		      "status %#x, it said: %s", (unsigned)death.status,
-		      death.text);
-}
+#include "tests/support/signal_scene.h"
 
 /* ---- The default action -------------------------------------------------- */
 
@@ -136,17 +62,30 @@ static int64_t fault(void *arg)
 	return page[0];
 }
 
-START_TEST(signal_ends_the_process_by_default)
+static void expect_killed_by(const weft_fn *ways, int count)
 {
-	static const weft_fn ways[] = { raise_it, kill_it, queue_it,
-					queue_with_address, fault };
-
-	number = numbers[_i];
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+	for (int i = 0; i < count; i++) {
 		struct scene scene = { .within = ways[i] };
 
 		expect_killed(&scene);
 	}
+}
+
+START_TEST(signal_ends_the_process_by_default)
+{
+	static const weft_fn ways[] = { raise_it, queue_with_address, fault };
+
+	number = numbers[_i];
+	expect_killed_by(ways, 3);
+}
+END_TEST
+
+START_TEST(signal_to_any_thread_ends_the_process_by_default)
+{
+	static const weft_fn ways[] = { kill_it, queue_it };
+
+	number = numbers[_i];
+	expect_killed_by(ways, 2);
 }
 END_TEST
 
@@ -167,25 +106,13 @@ END_TEST
 
 /* ---- The program's own action -------------------------------------------- */
 
-static volatile sig_atomic_t calls, nested;
 static volatile siginfo_t last;
-
-static void handle(int signal_number)
-{
-	NEED(signal_number == number);
-	calls = calls + 1;
-}
 
 static void handle_info(int signal_number, siginfo_t *info, void *context)
 {
 	NEED(signal_number == number && context);
 	last = *info;
 	calls = calls + 1;
-}
-
-static void has_handler(void)
-{
-	signal(number, handle);
 }
 
 static void has_handler_of_info(void)
@@ -276,14 +203,6 @@ static int64_t raise_twice(void *arg)
 {
 	NEED(raise_once(arg) == 0);
 	return raise_it(arg);
-}
-
-static void is_default(void)
-{
-	struct sigaction now;
-
-	NEED(sigaction(number, NULL, &now) == 0);
-	NEED(now.sa_handler == SIG_DFL);
 }
 
 START_TEST(handler_with_resethand_is_called_once)
@@ -377,176 +296,6 @@ START_TEST(ignored_signal_is_ignored_but_no_fault)
 }
 END_TEST
 
-/* ---- The end of the runtimes --------------------------------------------- */
-
-static struct sigaction action_now(void)
-{
-	struct sigaction now;
-
-	ck_assert_int_eq(sigaction(number, NULL, &now), 0);
-	return now;
-}
-
-START_TEST(action_comes_back_with_the_last_runtime)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-
-	number = numbers[_i];
-	/* Both together fit where 64 KiB may be locked. */
-	opts.workers = 1;
-	opts.ring_entries = 2;
-	has_handler();
-	for (int i = 0; i < 3; i++) {
-		struct weft_runtime *first, *second;
-
-		ck_assert_int_eq(weft_start(&opts, &first), 0);
-		ck_assert_int_eq(weft_start(&opts, &second), 0);
-		ck_assert_int_eq(weft_stop(first), 0);
-		ck_assert(action_now().sa_handler != handle);
-		ck_assert_int_eq(weft_stop(second), 0);
-		ck_assert(action_now().sa_handler == handle);
-	}
-}
-END_TEST
-
-START_TEST(runtime_that_could_not_start_gives_the_action_back)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct weft_runtime *runtime;
-
-	number = numbers[_i];
-	has_handler();
-	opts.dump_path = "/no/such/directory/for a socket";
-	ck_assert_int_lt(weft_start(&opts, &runtime), 0);
-	ck_assert(action_now().sa_handler == handle);
-}
-END_TEST
-
-/* Another library's, which passes all signals on. */
-static struct sigaction passes_to;
-
-static void pass_on(int signal_number, siginfo_t *info, void *context)
-{
-	NEED(nested < 3);
-	nested = nested + 1;
-	if (passes_to.sa_flags & SA_SIGINFO)
-		passes_to.sa_sigaction(signal_number, info, context);
-	else
-		passes_to.sa_handler(signal_number);
-	nested = nested - 1;
-}
-
-static int64_t set_over(void *arg)
-{
-	struct sigaction action = { .sa_sigaction = pass_on,
-				    .sa_flags = SA_SIGINFO };
-
-	(void)arg;
-	sigaction(number, &action, &passes_to);
-	raise(number);
-	NEED(calls == 1);
-	return 0;
-}
-
-static void handler_stays(void)
-{
-	struct sigaction now;
-
-	for (int i = 2; i <= 4; i++) {
-		NEED(sigaction(number, NULL, &now) == 0);
-		NEED(now.sa_sigaction == pass_on);
-		raise(number);
-		NEED(calls == i);
-		/* The handler of a further runtime is not set over it: each
-		 * would pass signals on to the other. */
-		NEED(weft_run(nothing, NULL, NULL) == 0);
-	}
-	/* The library gives weft's back, which goes with the next runtime. */
-	sigaction(number, &passes_to, NULL);
-	NEED(weft_run(nothing, NULL, NULL) == 0);
-	NEED(sigaction(number, NULL, &now) == 0);
-	NEED(now.sa_handler == handle);
-}
-
-START_TEST(handler_set_over_it_stays_and_may_pass_signals_on)
-{
-	struct scene scene = { has_handler, set_over, handler_stays };
-
-	number = numbers[_i];
-	expect_end(&scene);
-}
-END_TEST
-
-/* Each call needs a page, and more stack than the compiler can optimize
- * away. */
-static __attribute__((noinline)) int64_t fall(int64_t depth)
-{
-	volatile char page[4096];
-
-	page[0] = (char)depth;
-	page[sizeof(page) - 1] = page[0];
-	return depth ? fall(depth - 1) + page[0] : 0;
-}
-
-static int64_t fall_deeply(void *arg)
-{
-	(void)arg;
-	return fall(1 << 20);
-}
-
-static int64_t start_falling(void *arg)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-
-	(void)arg;
-	opts.name = "icarus";
-	WEFT_SUPERVISE(scope)
-		NEED(weft_go_opts(scope, fall_deeply, NULL, 0, &opts) == 0);
-	return 0;
-}
-
-/* The handler is in force in each runtime, also of a process that was forked
- * meanwhile. */
-static void fall_in_child(void)
-{
-	pid_t child = fork();
-	int status;
-
-	if (child == 0) {
-		is_default();
-		_exit((int)weft_run(start_falling, NULL, NULL));
-	}
-	NEED(waitpid(child, &status, 0) == child);
-	_exit(WIFSIGNALED(status) ? 0 : 1);
-}
-
-static int64_t fork_within(void *arg)
-{
-	(void)arg;
-	fall_in_child();
-	return 0;
-}
-
-START_TEST(overflow_is_named_in_each_runtime)
-{
-	struct scene after = { NULL, nothing, fall_in_child };
-	struct scene within = { NULL, fork_within, NULL };
-	const struct scene *scenes[] = { &after, &within };
-
-	number = SIGSEGV;
-	for (int i = 0; i < 2; i++) {
-		struct death death =
-			death_of(play, (void *)(uintptr_t)scenes[i]);
-
-		ck_assert(WIFEXITED(death.status) &&
-			  WEXITSTATUS(death.status) == 0);
-		ck_assert_msg(strstr(death.text,
-				     "stack overflow in task 'icarus'"),
-			      "it said: %s", death.text);
-	}
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("stack/signal");
@@ -555,6 +304,12 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, signal_ends_the_process_by_default, 0,
 			    NUMBERS);
+	if (test_needs(!WITH_TSAN,
+		       "signal_to_any_thread_ends_the_process_by_default",
+		       "a sanitizer that can be interrupted anywhere"))
+		tcase_add_loop_test(
+			tcase, signal_to_any_thread_ends_the_process_by_default,
+			0, NUMBERS);
 	tcase_add_loop_test(tcase, signal_ends_the_process_after_its_runtime, 0,
 			    NUMBERS);
 	tcase_add_loop_test(tcase,
@@ -570,17 +325,6 @@ int main(void)
 				    0, NUMBERS);
 	tcase_add_loop_test(tcase, ignored_signal_is_ignored_but_no_fault, 0,
 			    NUMBERS);
-	tcase_add_loop_test(tcase, action_comes_back_with_the_last_runtime, 0,
-			    NUMBERS);
-	tcase_add_loop_test(
-		tcase, runtime_that_could_not_start_gives_the_action_back, 0,
-		NUMBERS);
-	tcase_add_loop_test(tcase,
-			    handler_set_over_it_stays_and_may_pass_signals_on,
-			    0, NUMBERS);
-	if (test_needs(!WITH_TSAN, "overflow_is_named_in_each_runtime",
-		       "a sanitizer that knows threads of a forked child"))
-		tcase_add_test(tcase, overflow_is_named_in_each_runtime);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);
 }
