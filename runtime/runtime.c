@@ -2,6 +2,8 @@
 /*
  * Runtime - starting and ending one.
  *
+ *	main is cancelled, or its outermost scope
+ *	  --> ENDS: the time runs
  *	main returns
  *	  --> DRAINS: submitted tasks are cancelled and waited for
  *	the root scope is empty, or the time is up
@@ -9,6 +11,15 @@
  *	all have left, and all references are gone
  *	  --> the driver is closed
  *	  --> threads end
+ *
+ * ENDS exists in weft_run() alone.  It is only an intention: tasks may still be
+ * submitted, and if only the scope was cancelled, the scope's end leads back.
+ * `stop_lock` orders the steps to and from ENDS, with the time that belongs to
+ * each.  The step to NOW needs no lock, and is the last.
+ *
+ * Tasks that are left when the time is up are abandoned.  Whatever they may
+ * still touch stays: their stacks and scopes, the runtime, its rings, and the
+ * threads.
  *
  * No thread ends before the driver is closed: when a thread exits, the kernel
  * cancels everything that it has submitted, on any ring.
@@ -92,18 +103,69 @@ static uint64_t drain_by_ns(struct weft_runtime *runtime)
 	return now_ns + runtime->shutdown_ns;
 }
 
-/* From here on no submission succeeds, and running tasks are cancelled.  Worker
- * 0 stops the runtime at by_ns. */
-static void drain(struct weft_runtime *runtime, uint64_t by_ns)
+/* Worker 0 keeps the time. */
+static void wake_timekeeper(struct weft_runtime *runtime)
 {
+	if (weft__worker_self() != runtime->workers[0])
+		weft__unpark(NULL, runtime->workers[0]);
+}
+
+/* From `from` to a later stage, by by_ns; the caller holds stop_lock.  False:
+ * another one was there. */
+static bool stop_advance(struct weft_runtime *runtime, uint32_t from,
+			 enum weft__stop to, uint64_t by_ns)
+{
+	/* relaxed: under the lock; the step to NOW makes the CAS fail. */
+	if (weft__load(&runtime->stopping, relaxed) != from)
+		return false;
 	/* relaxed: published by `stopping`. */
 	weft__store(&runtime->stop_by_ns, by_ns, relaxed);
 	/* pairs: [runtime.stop] */
-	weft__store(&runtime->stopping, (uint32_t)WEFT__STOP_DRAINS, release);
+	return weft__cas(&runtime->stopping, &from, (uint32_t)to, release);
+}
+
+void weft__runtime_ends(struct weft_runtime *runtime, bool for_good)
+{
+	uint64_t by_ns = drain_by_ns(runtime);
+	bool ends;
+
+	if (by_ns == WEFT_NEVER)
+		return;
+	weft__lock_take(&runtime->stop_lock);
+	runtime->ends_for_good |= for_good;
+	ends = stop_advance(runtime, WEFT__STOP_NOT, WEFT__STOP_ENDS, by_ns);
+	weft__lock_drop(&runtime->stop_lock);
+	if (ends)
+		wake_timekeeper(runtime);
+}
+
+void weft__runtime_goes_on(struct weft_runtime *runtime)
+{
+	uint32_t ends = WEFT__STOP_ENDS;
+
+	weft__lock_take(&runtime->stop_lock);
+	if (!runtime->ends_for_good)
+		/* relaxed: publishes nothing. */
+		(void)weft__cas(&runtime->stopping, &ends,
+				(uint32_t)WEFT__STOP_NOT, relaxed);
+	weft__lock_drop(&runtime->stop_lock);
+}
+
+/* From here on no submission succeeds, and running tasks are cancelled.  Worker
+ * 0 stops the runtime at by_ns, or earlier if the end has begun before. */
+static void drain(struct weft_runtime *runtime, uint64_t by_ns)
+{
+	uint64_t ends_by_ns;
+
+	weft__lock_take(&runtime->stop_lock);
+	/* relaxed: written under the lock. */
+	ends_by_ns = weft__load(&runtime->stop_by_ns, relaxed);
+	if (!stop_advance(runtime, WEFT__STOP_NOT, WEFT__STOP_DRAINS, by_ns))
+		(void)stop_advance(runtime, WEFT__STOP_ENDS, WEFT__STOP_DRAINS,
+				   ends_by_ns < by_ns ? ends_by_ns : by_ns);
+	weft__lock_drop(&runtime->stop_lock);
 	weft_scope_cancel(&runtime->root);
-	/* Worker 0 keeps the time. */
-	if (weft__worker_self() != runtime->workers[0])
-		weft__unpark(NULL, runtime->workers[0]);
+	wake_timekeeper(runtime);
 }
 
 unsigned weft__runtime_name_survivors(struct weft_runtime *runtime)
@@ -324,17 +386,15 @@ static int64_t runtime_undo(struct weft_runtime *runtime, int64_t error)
 	return error;
 }
 
-struct main_call {
-	weft_fn fn;
-	void *arg;
-	int64_t result;
-};
-
 static int64_t main_task(void *arg)
 {
-	struct main_call *call = *(struct main_call **)arg;
-	struct weft_runtime *runtime = weft__worker_self()->runtime;
+	struct weft__main_call *call = *(struct weft__main_call **)arg;
+	struct weft__worker *worker = weft__worker_self();
+	struct weft_runtime *runtime = worker->runtime;
 
+	/* relaxed: a caller that compares it has it from this task. */
+	weft__store(&runtime->main_id, weft__running_id(worker->current),
+		    relaxed);
 	call->result = call->fn(call->arg);
 	drain(runtime, drain_by_ns(runtime));
 	return 0;
@@ -342,13 +402,13 @@ static int64_t main_task(void *arg)
 
 weft_fn weft__task_function(weft_fn fn, const void *arg)
 {
-	return fn == main_task ? (*(struct main_call *const *)arg)->fn : fn;
+	return fn == main_task ? (*(struct weft__main_call *const *)arg)->fn :
+				 fn;
 }
 
 int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 {
-	struct main_call call = { .fn = fn, .arg = arg };
-	struct main_call *pointer = &call;
+	struct weft__main_call *call;
 	struct weft_task_opts main_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_runtime *runtime;
 	int error;
@@ -360,18 +420,21 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 	error = weft__runtime_new(opts, weft__driver_default(), true, &runtime);
 	if (error < 0)
 		return error;
+	call = &runtime->main_call;
+	call->fn = fn;
+	call->arg = arg;
 	error = threads_start(runtime, 1);
 	main_opts.name = "main";
 	if (!error)
 		error = weft__watchdog_start(runtime, opts);
 	if (!error)
-		error = weft__root_go(runtime, NULL, main_task, &pointer,
-				      sizeof(pointer), &main_opts, false);
+		error = weft__root_go(runtime, NULL, main_task, &call,
+				      sizeof(call), &main_opts, false);
 	if (error < 0)
 		return runtime_undo(runtime, error);
 	worker_loop(runtime->workers[0]);
 	close_and_join(runtime, runtime->threads_count, WEFT_NEVER);
-	return runtime_end(runtime, call.result);
+	return runtime_end(runtime, call->result);
 }
 
 int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)

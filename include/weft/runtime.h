@@ -28,8 +28,8 @@ struct weft_opts {
 				 for each worker, every worker may keep 512 of
 				 them for its own use */
 	size_t stack_bytes;   /* of a task, 16 KiB to 64 MiB; default 256 KiB */
-	weft_nsec shutdown_ns; /* how long to wait for tasks at the end; default
-				  without limit */
+	weft_nsec shutdown_ns; /* how long to wait for cancelled tasks at the
+				  end; see weft_run(); default without limit */
 	unsigned ring_entries; /* of each worker's io_uring, up to 32768;
 				  default 256 */
 	unsigned blocking_threads_max; /* for weft_blocking(), and at the
@@ -69,9 +69,16 @@ struct weft_opts {
  * have a dump_signal already), or an error of bind(2) for dump_path.
  *
  * -ETIMEDOUT: shutdown_ns passed, and tasks were abandoned.  Their names are
- * printed on stderr, and the runtime's memory is not freed.  The calling thread
- * both watches this time limit and runs tasks: a task that computes on it
- * without a pause delays the end.
+ * printed on stderr, and the runtime's memory is not freed.  An abandoned task
+ * may run on until it next waits, and a function of weft_blocking() until it
+ * returns: what fn, arg and their like point to must still exist.  The calling
+ * thread both watches this time limit and runs tasks: a task that computes on
+ * it without a pause delays the end.
+ *
+ * The time runs from the moment at which the first task returns or is cancelled
+ * (also by weft_cancel_all()), or at which its outermost scope is cancelled,
+ * fails, or has the winner of a race; if that scope ends in time, the clock is
+ * stopped.  For a step that may take longer, open a scope around the step's.
  */
 WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
 

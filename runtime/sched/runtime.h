@@ -48,6 +48,13 @@ struct weft__worker_limit {
 	weft__atomic(bool) tries;	/* the last change raised it */
 };
 
+/* The call that the first task makes, and its result. */
+struct weft__main_call {
+	weft_fn fn;
+	void *arg;
+	int64_t result;
+};
+
 #define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
 #define WEFT__SPIN_NS 50000u /* at first, and at most */
@@ -88,7 +95,10 @@ struct weft_runtime {
 	struct weft__worker_limit worker_limit;
 
 	weft__atomic(uint32_t) stopping WEFT__APART; /* enum weft__stop */
-	weft__atomic(uint64_t) stop_by_ns;
+	struct weft__lock stop_lock; /* see runtime/runtime.c */
+	bool ends_for_good; /* under stop_lock; no way back from ENDS */
+	weft__atomic(uint64_t) stop_by_ns; /* written under stop_lock, or by
+					      worker 0 */
 	weft__atomic(uint32_t) left; /* workers out of their loops; a futex */
 	weft__atomic(uint32_t) closed; /* the driver is closed; a futex */
 	/* Calls of threads in progress, and whether their end is waited for; a
@@ -96,7 +106,12 @@ struct weft_runtime {
 	weft__atomic(uint32_t) refs;
 	/* How long threads spin before they sleep; see runtime/task/join.c. */
 	weft__atomic(uint64_t) spin_ns;
-	uint64_t shutdown_ns;
+	uint64_t shutdown_ns; /* immutable */
+	/* The first task of weft_run(); an id of 0: none.  Here, since an
+	 * abandoned task outlives that call. */
+	weft__atomic(uint64_t) main_id;
+	struct weft__main_call main_call; /* the first task only, and the
+					     thread of weft_run() */
 	uint64_t blocking_idle_ns;     /* immutable; 0: the default */
 	uint32_t blocking_threads_max; /* immutable; 0: the default */
 	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
@@ -110,6 +125,7 @@ struct weft_runtime {
 
 enum weft__stop {
 	WEFT__STOP_NOT,	   /* runs */
+	WEFT__STOP_ENDS,   /* main is to end, within shutdown_ns */
 	WEFT__STOP_DRAINS, /* main is done; the rest is cancelled, waited for */
 	WEFT__STOP_NOW,	   /* workers leave their loops */
 };

@@ -36,6 +36,13 @@ void weft__scope_link(struct weft__task *task);
 bool weft__stop_step(struct weft__worker *worker);
 uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns);
 
+/* The first task of weft_run() is cancelled, and so ends for good, or its
+ * outermost scope is: from now on shutdown_ns runs; runtime/runtime.c. */
+void weft__runtime_ends(struct weft_runtime *runtime, bool for_good);
+
+/* That scope has ended; runtime/runtime.c. */
+void weft__runtime_goes_on(struct weft_runtime *runtime);
+
 /* The root scope has become empty while draining; runtime/runtime.c. */
 void weft__runtime_drained(struct weft_runtime *runtime);
 

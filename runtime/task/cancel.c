@@ -18,6 +18,9 @@ static int task_cancel(struct weft_runtime *runtime, struct weft__worker *here,
 
 	if (!task)
 		return -ESRCH;
+	/* relaxed: the handle comes from the first task, or is of another. */
+	if (weft__unlikely(handle.id == weft__load(&runtime->main_id, relaxed)))
+		weft__runtime_ends(runtime, true);
 	if (weft__task_interrupt(task, handle.id, WEFT__CANCELLED))
 		weft__enqueue(runtime, here, task);
 	return 0;

@@ -239,7 +239,7 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 	 * pairs: [runtime.stop] */
 	weft__add(&root->pending, (int64_t)1, acquire);
 	/* relaxed: the count acquires it, if need be. */
-	if (weft__load(&runtime->stopping, relaxed) != WEFT__STOP_NOT)
+	if (weft__load(&runtime->stopping, relaxed) >= WEFT__STOP_DRAINS)
 		error = -ESHUTDOWN;
 	else
 		error = weft__root_go(runtime, weft__worker_self(), fn, arg,

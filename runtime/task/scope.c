@@ -56,6 +56,16 @@ void weft__scope_unlink(struct weft__task *task)
 	weft__lock_drop(&s->lock);
 }
 
+/* Of the first task, or the root scope, of a runtime of weft_run(). */
+static bool is_outermost(struct weft__scope *s)
+{
+	/* relaxed: set before that task opens a scope. */
+	uint64_t main_id = weft__load(&s->runtime->main_id, relaxed);
+
+	return main_id &&
+	       (!s->owner_id || (s->owner_id == main_id && !s->outer));
+}
+
 static void scope_cancel(struct weft__worker *worker, struct weft__scope *s)
 {
 	struct weft__waiter *starters = NULL;
@@ -74,6 +84,8 @@ static void scope_cancel(struct weft__worker *worker, struct weft__scope *s)
 			starters = weft__limit_clear(s);
 	}
 	weft__lock_drop(&s->lock);
+	if (weft__unlikely(is_outermost(s)))
+		weft__runtime_ends(s->runtime, !s->owner_id);
 	weft__limit_refuse(worker, starters);
 	while ((task = weft__chain_take(&chain)))
 		weft__enqueue(s->runtime, worker, task);
@@ -309,6 +321,9 @@ int64_t weft_scope_end(struct weft_scope *scope)
 		     "a scope has ended in which a task starts another");
 	worker = weft__worker_self();
 	scope_free_handles(worker, s);
+	if (weft__unlikely(weft__scope_is(s, WEFT__SCOPE_CANCELLED)) &&
+	    is_outermost(s))
+		weft__runtime_goes_on(s->runtime);
 	task->scopes = s->outer;
 	counts = s->kind == WEFT__SCOPE_SUPERVISOR;
 	s->kind = WEFT__SCOPE_ENDED;

@@ -150,10 +150,58 @@ MODEL(stop_meets_end, setup, check_end, OPTIONS(.preemptions = 2),
 MODEL(stop_meets_submit, setup, check_end, OPTIONS(.preemptions = 2),
       run_and_leave, submit, stop, run_submitted)
 
+/* The first task is cancelled while its cancelled scope ends, and then returns.
+ * The cancellation is for good: its time is the time to stop, and neither the
+ * scope's end nor the return puts it off. */
+static void setup_announced(void *arg)
+{
+	setup(arg);
+	runtime.shutdown_ns = 1000;
+	runtime.stop_by_ns = 0;
+	runtime.ends_for_good = false;
+	runtime.stop_lock = (struct weft__lock){ 0 };
+	model_name(&runtime.stop_by_ns, "stop_by_ns");
+}
+
+static void end_scope_and_return(void *arg)
+{
+	(void)arg;
+	foreign[model_self()] = true;
+	weft__runtime_ends(&runtime, false);
+	weft__runtime_goes_on(&runtime);
+	drain(&runtime, WEFT_NEVER);
+}
+
+static void cancel_first_task(void *arg)
+{
+	uint32_t stopping;
+
+	(void)arg;
+	foreign[model_self()] = true;
+	weft__runtime_ends(&runtime, true);
+	stopping = weft__load(&runtime.stopping, acquire);
+	model_assert(stopping != WEFT__STOP_NOT, "the end has begun");
+	shared[0] = stopping;
+}
+
+static void check_announced(void *arg)
+{
+	(void)arg;
+	model_assert(runtime.stopping == WEFT__STOP_DRAINS,
+		     "the runtime drains");
+	model_assert(shared[0] == WEFT__STOP_DRAINS ||
+			     runtime.stop_by_ns < WEFT_NEVER,
+		     "the time to stop was not put off");
+}
+
+MODEL(end_is_announced_twice, setup_announced, check_announced,
+      OPTIONS(.preemptions = 2), end_scope_and_return, cancel_first_task)
+
 int main(void)
 {
 	const TTest *const tests[] = { stop_meets_end, stop_meets_submit,
-				       stop_meets_visit, NULL };
+				       stop_meets_visit, end_is_announced_twice,
+				       NULL };
 
 	return kit_main("stop", tests);
 }

@@ -507,6 +507,16 @@ void weft__runtime_drained(struct weft_runtime *of)
 {
 	(void)of;
 }
+
+void weft__runtime_ends(struct weft_runtime *of, bool for_good)
+{
+	(void)of, (void)for_good;
+}
+
+void weft__runtime_goes_on(struct weft_runtime *of)
+{
+	(void)of;
+}
 #endif
 
 const struct weft__driver_ops *weft__driver_default(void)
