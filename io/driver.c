@@ -19,7 +19,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
@@ -30,6 +29,7 @@
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/request/upcalls.h"
+#include "io/shards.h"
 #include "runtime/dump/signal_notify.h"
 #include "runtime/dump/snapshot.h"
 #include "runtime/sched/runtime.h"
@@ -71,71 +71,6 @@ static void prepare_for_fork(void)
 	pthread_atfork(NULL, NULL, forget_runtimes);
 }
 
-static void shards_close(struct weft_runtime *runtime)
-{
-	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		struct weft__worker *worker = runtime->workers[i];
-
-		if (weft__shard(worker))
-			weft__shard_close(weft__shard(worker));
-		worker->shard = NULL;
-	}
-}
-
-/* Prints the reason once, for a program that cannot run at all. */
-static int shards_refused(int error, const char *reason)
-{
-	if (reason)
-		fprintf(stderr,
-			"weft: %s; there is no other engine in this version\n",
-			reason);
-	return error;
-}
-
-/* The last pause before a lack of memory is an error. */
-enum { PAUSE_MAX_MS = 1280 };
-
-static int shards_try(struct weft_runtime *runtime, unsigned entries)
-{
-	bool alone = runtime->workers_count == 1 && runtime->caller_works;
-
-	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		const char *reason = NULL;
-		struct weft__shard *shard;
-		int r = weft__shard_open(entries, alone, &shard, &reason);
-
-		if (r < 0) {
-			shards_close(runtime);
-			return shards_refused(r, reason);
-		}
-		/* A single worker has no use for it. */
-		if (runtime->workers_count > 1)
-			weft__schedstat_open(&shard->schedstat);
-		runtime->workers[i]->shard = shard;
-	}
-	return 0;
-}
-
-/*
- * Handles a low limit of locked memory.  If the first rings leave none for the
- * last one, all rings get fewer entries.  The limit is the user's, and the
- * kernel frees the locked memory of a ring some 20 ms after the ring was
- * closed, or refused.  So a runtime that follows another may have to wait, for
- * 0.6 s in all.
- */
-static int shards_open(struct weft_runtime *runtime, unsigned entries)
-{
-	int r = shards_try(runtime, entries);
-
-	for (int ms = 10; r == -ENOMEM && ms <= PAUSE_MAX_MS; ms *= 2) {
-		poll(NULL, 0, ms);
-		if (runtime->workers_count > 1 && entries > 2)
-			entries /= 2;
-		r = shards_try(runtime, entries);
-	}
-	return r;
-}
-
 static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 {
 	struct weft__reactor *reactor = calloc(1, sizeof(*reactor));
@@ -147,7 +82,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	r = weft__fd_table_init(&reactor->fds);
 	if (r < 0)
 		goto fail_reactor;
-	r = shards_open(runtime, entries);
+	r = weft__shards_open(runtime, entries);
 	if (r < 0)
 		goto fail_fds;
 	r = weft__timer_shards_open(runtime, rings_now(runtime));
@@ -163,7 +98,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	return 0;
 
 fail_shards:
-	shards_close(runtime);
+	weft__shards_close(runtime);
 fail_fds:
 	weft__fd_table_fini(&reactor->fds);
 fail_reactor:
@@ -206,7 +141,7 @@ static void rings_close(struct weft_runtime *runtime)
 
 	weft__reactor_leave(reactor);
 	weft__timer_shards_close(runtime);
-	shards_close(runtime);
+	weft__shards_close(runtime);
 	weft__fd_table_fini(&reactor->fds);
 	if (reactor->cpu_idle_fd >= 0)
 		close(reactor->cpu_idle_fd);

@@ -31,7 +31,8 @@ struct weft_opts {
 	weft_nsec shutdown_ns; /* how long to wait for cancelled tasks at the
 				  end; see weft_run(); default without limit */
 	unsigned ring_entries; /* of each worker's io_uring, up to 32768;
-				  default 256 */
+				  default 256; fewer, down to 8, where
+				  RLIMIT_MEMLOCK allows no more */
 	unsigned blocking_threads_max; /* for weft_blocking(), and at the
 					  position of files; default 512 */
 	weft_nsec blocking_idle_ns; /* an idle one of them ends after this time;

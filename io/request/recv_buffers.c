@@ -8,6 +8,7 @@
  */
 #include "io/request/recv_buffers.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -57,18 +58,36 @@ static bool pool_map(struct weft__pool *pool)
 	return pool->ring && pool->memory && pool->pieces;
 }
 
+/* Registers a pool of at most pool->max buffers. */
+static int pool_try(struct weft__pool *pool, struct weft__ring *ring)
+{
+	int r = -ENOMEM;
+
+	if (pool_map(pool))
+		r = weft__ring_add_buffers(ring, pool->ring, pool->max,
+					   pool->group);
+	if (r < 0)
+		pool_free(pool);
+	return r;
+}
+
+/* The kernel counts the ring of a pool as locked memory.  If it does not fit,
+ * the pool gets a smaller one. */
 static bool pool_make(struct weft__pool *pool, struct weft__ring *ring,
 		      enum weft__pool_kind kind)
 {
+	int r;
+
 	pool->each = kinds[kind].each;
 	pool->max = kinds[kind].max;
 	pool->group = (uint8_t)kind;
-	if (!pool_map(pool) ||
-	    weft__ring_add_buffers(ring, pool->ring, pool->max, pool->group) <
-		    0) {
-		pool_free(pool);
-		return false;
+	r = pool_try(pool, ring);
+	while (r == -ENOMEM && pool->max / 2 >= kinds[kind].first) {
+		pool->max /= 2;
+		r = pool_try(pool, ring);
 	}
+	if (r < 0)
+		return false;
 	while (pool->made < kinds[kind].first)
 		weft__pool_give(pool, pool->made++);
 	return true;

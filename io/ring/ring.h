@@ -77,6 +77,12 @@ struct weft__ring {
 	void *carrier;
 };
 
+/* The entries with which a ring takes the least memory. */
+#define WEFT__RING_ENTRIES_LEAST 8u
+
+/* The locked memory that a ring takes, where the kernel counts it. */
+size_t weft__ring_locked_bytes(unsigned entries);
+
 /* Opens a ring.  alone: no other thread will ever use it.  0, or -ENOMEM,
  * -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is too old;
  * *ret_reason is then the reason, in a few words). */

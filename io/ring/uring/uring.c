@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "io/ring/uring/probe.h"
 #include "runtime/base/assert.h"
@@ -100,18 +101,28 @@ static int ring_setup(struct io_uring *uring, unsigned entries, unsigned flags)
 	return io_uring_queue_init_params(entries, uring, &params);
 }
 
-/* Tries with fewer entries while the limit of locked memory does not
- * suffice. */
-static int ring_setup_smaller(struct io_uring *uring, unsigned entries,
-			      unsigned flags)
+static size_t whole_pages(size_t bytes)
 {
-	int r = ring_setup(uring, entries, flags);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
-	while (r == -ENOMEM && entries / 2 >= ENTRIES_MIN) {
-		entries /= 2;
-		r = ring_setup(uring, entries, flags);
-	}
-	return r;
+	return (bytes + page - 1) / page * page;
+}
+
+/* The kernel counts two areas: the entries; the heads and tails (less than
+ * HEADS_BYTES), the completions and the index array. */
+size_t weft__ring_locked_bytes(unsigned entries)
+{
+	enum { HEADS_BYTES = 128, COMPLETIONS_MAX = 65536 };
+	size_t count = ENTRIES_MIN, completions;
+
+	while (count < entries)
+		count *= 2;
+	completions = count * COMPLETIONS_PER_ENTRY;
+	if (completions > COMPLETIONS_MAX)
+		completions = COMPLETIONS_MAX;
+	return whole_pages(count * sizeof(struct io_uring_sqe)) +
+	       whole_pages(HEADS_BYTES + count * sizeof(uint32_t) +
+			   completions * sizeof(struct io_uring_cqe));
 }
 
 /* Checks for the newest kernel that is needed; each opcode stands for the
@@ -184,7 +195,7 @@ static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 	if (entries < ENTRIES_MIN)
 		entries = ENTRIES_MIN;
 	for (unsigned i = first; i < FLAG_SETS && r == -EINVAL; i++)
-		r = ring_setup_smaller(&own->uring, entries, flag_sets[i]);
+		r = ring_setup(&own->uring, entries, flag_sets[i]);
 	if (r < 0)
 		return r;
 	r = ring_move(&own->uring);
