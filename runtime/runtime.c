@@ -320,6 +320,8 @@ static void refs_wait(struct weft_runtime *runtime)
 static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			   uint64_t by_ns)
 {
+	const uint64_t end_by_ns = by_ns;
+
 	for (;;) {
 		/* pairs: [runtime.left] */
 		uint32_t left = weft__load(&runtime->left, acquire);
@@ -331,7 +333,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 			 * tasks that are left may have operations in flight. */
 			for (uint32_t i = 0; i < runtime->threads_count; i++)
 				pthread_detach(runtime->threads[i]);
-			weft__watchdog_stop(runtime);
+			weft__watchdog_stop(runtime, end_by_ns);
 			return;
 		}
 		if (left >= count)
@@ -339,7 +341,7 @@ static void close_and_join(struct weft_runtime *runtime, uint32_t count,
 		close_wait(runtime, left, &by_ns);
 	}
 	weft__blocking_end(runtime);
-	weft__watchdog_stop(runtime);
+	weft__watchdog_stop(runtime, end_by_ns);
 	refs_wait(runtime);
 	runtime->ops->close(runtime);
 	/* pairs: [runtime.closed] */
@@ -433,7 +435,9 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 	if (error < 0)
 		return runtime_undo(runtime, error);
 	worker_loop(runtime->workers[0]);
-	close_and_join(runtime, runtime->threads_count, WEFT_NEVER);
+	close_and_join(runtime, runtime->threads_count,
+		       /* relaxed: this thread was worker 0. */
+		       weft__load(&runtime->stop_by_ns, relaxed));
 	return runtime_end(runtime, call->result);
 }
 

@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/base/futex.h"
 #include "runtime/base/own_fd.h"
 #include "runtime/dump/dump.h"
 #include "runtime/dump/dump_socket.h"
@@ -30,7 +32,8 @@ enum { LOOKS = 4 };
 #define LOOK_MIN_NS 1000000u
 
 /* A client of the dump socket has this time to read the answer.  Meanwhile no
- * other client is answered, and the runtime does not end. */
+ * other client is answered, and the runtime does not end, unless its own time
+ * is up. */
 enum { PATIENCE_MS = 5000 };
 
 /* If no descriptor is free for a client: the pause before the next try. */
@@ -52,6 +55,10 @@ struct weft__watchdog {
 	char *path;
 	uint64_t stall_ns; /* 0: no look for stalls */
 	weft__atomic(bool) ends;
+	weft__atomic(uint32_t) left; /* the thread ends now; a futex */
+	struct weft__lock lock;
+	int client;		     /* under lock; is answered; -1: none */
+	bool answers_none;	     /* under lock: the time is up */
 	/* Of the thread alone. */
 	struct seen *workers;
 	struct seen all; /* while no worker runs */
@@ -119,6 +126,28 @@ static void pause_for_supply(struct weft__watchdog *l)
 	(void)poll(&notify, 1, SUPPLY_MS);
 }
 
+/* False: the time is up. */
+static bool client_set(struct weft__watchdog *l, int fd)
+{
+	bool may;
+
+	weft__lock_take(&l->lock);
+	may = !l->answers_none;
+	l->client = fd;
+	weft__lock_drop(&l->lock);
+	return may;
+}
+
+/* A client that does not read delays the end no longer. */
+static void client_cut(struct weft__watchdog *l)
+{
+	weft__lock_take(&l->lock);
+	l->answers_none = true;
+	if (l->client >= 0)
+		shutdown(l->client, SHUT_RDWR);
+	weft__lock_drop(&l->lock);
+}
+
 static void answer(struct weft__watchdog *l)
 {
 	int fd = weft__dump_socket_answer(l->dump_socket);
@@ -127,7 +156,9 @@ static void answer(struct weft__watchdog *l)
 		pause_for_supply(l);
 	if (fd < 0)
 		return;
-	(void)weft__dump_all(l->runtime, fd, PATIENCE_MS);
+	if (client_set(l, fd))
+		(void)weft__dump_all(l->runtime, fd, PATIENCE_MS);
+	(void)client_set(l, -1);
 	close(fd);
 }
 
@@ -184,6 +215,9 @@ static void *watchdog_main(void *arg)
 		if (poll(ready, 2, look_every_ms(l)) >= 0)
 			serve(l, ready);
 	}
+	/* relaxed: the join orders. */
+	weft__store(&l->left, 1u, relaxed);
+	weft__futex_wake(&l->left, 1);
 	return NULL;
 }
 
@@ -260,7 +294,7 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 	if (!l)
 		return -ENOMEM;
 	l->runtime = runtime;
-	l->notify_fd = l->dump_socket = -1;
+	l->notify_fd = l->dump_socket = l->client = -1;
 	l->stall_ns = opts->stall_ns;
 	error = watchdog_open(l, opts);
 	if (error == 0)
@@ -273,7 +307,22 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 	return error;
 }
 
-void weft__watchdog_stop(struct weft_runtime *runtime)
+/* Waits until the thread leaves, or until by_ns. */
+static bool has_left(struct weft__watchdog *l, uint64_t by_ns)
+{
+	uint64_t now_ns = 0;
+
+	/* relaxed: the join orders. */
+	while (!weft__load(&l->left, relaxed) && now_ns < by_ns) {
+		now_ns = l->runtime->ops->now(l->runtime);
+		if (now_ns < by_ns)
+			weft__futex_wait_for(&l->left, 0, by_ns - now_ns);
+	}
+	/* relaxed: the same. */
+	return weft__load(&l->left, relaxed);
+}
+
+void weft__watchdog_stop(struct weft_runtime *runtime, uint64_t by_ns)
 {
 	static const uint64_t one = 1;
 	struct weft__watchdog *l = runtime->watchdog;
@@ -284,6 +333,8 @@ void weft__watchdog_stop(struct weft_runtime *runtime)
 	/* pairs: [watchdog.end] */
 	weft__store(&l->ends, true, release);
 	(void)!write(l->notify_fd, &one, sizeof(one));
+	if (by_ns != WEFT_NEVER && !has_left(l, by_ns))
+		client_cut(l);
 	pthread_join(l->thread, NULL);
 	watchdog_free(l);
 }

@@ -25,7 +25,8 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 			const struct weft_opts *opts);
 
 /* Called while the driver is open, when no task is left, or when those that are
- * left were abandoned.  Waits for a dump that is under way. */
-void weft__watchdog_stop(struct weft_runtime *runtime);
+ * left were abandoned.  Waits for a dump that is under way; from by_ns on not
+ * for a client that does not read. */
+void weft__watchdog_stop(struct weft_runtime *runtime, uint64_t by_ns);
 
 #endif

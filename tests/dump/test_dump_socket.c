@@ -162,9 +162,14 @@ static size_t read_to_end(int fd)
 	return bytes;
 }
 
+/* The watchdog's patience ends with shutdown_ns. */
+#define SHUTDOWN_NS WEFT_MS(200)
+#define IMPATIENT_NS WEFT_SEC(4)
+
 START_TEST(who_does_not_read_is_given_up)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
+	weft_nsec start;
 	struct pollfd answer = { .events = POLLIN };
 	struct weft_runtime *runtime;
 	struct sockaddr_un place;
@@ -173,6 +178,7 @@ START_TEST(who_does_not_read_is_given_up)
 
 	path_new(path, sizeof(path));
 	opts.dump_path = path;
+	opts.shutdown_ns = _i ? SHUTDOWN_NS : 0;
 	place = place_of(path);
 	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
 	ck_assert_int_eq(weft_submit(runtime, have_many_kinds, NULL, 0, NULL),
@@ -182,7 +188,9 @@ START_TEST(who_does_not_read_is_given_up)
 	answer.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_eq(connect(answer.fd, (void *)&place, sizeof(place)), 0);
 	ck_assert_int_eq(poll(&answer, 1, -1), 1);
+	start = weft_now();
 	ck_assert_int_eq(weft_stop(runtime), 0);
+	ck_assert(!_i || weft_now() - start < IMPATIENT_NS);
 	bytes = read_to_end(answer.fd);
 	ck_assert_msg(bytes < strlen(text), "%zu bytes of %zu", bytes,
 		      strlen(text));
@@ -294,7 +302,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, socket_gives_a_dump);
 	tcase_add_test(tc, who_asks_may_leave);
-	tcase_add_test(tc, who_does_not_read_is_given_up);
+	tcase_add_loop_test(tc, who_does_not_read_is_given_up, 0, 2);
 	tcase_add_test(tc, watchdog_waits_for_descriptors);
 	tcase_add_test(tc, places_are_taken_over_from_the_dead_alone);
 	tcase_add_test(tc, bad_options_are_refused);

@@ -203,9 +203,9 @@ int weft__watchdog_start(struct weft_runtime *of, const struct weft_opts *opts)
 	return 0;
 }
 
-void weft__watchdog_stop(struct weft_runtime *of)
+void weft__watchdog_stop(struct weft_runtime *of, uint64_t by_ns)
 {
-	(void)of;
+	(void)of, (void)by_ns;
 }
 
 void weft__blocking_name_survivors(struct weft_runtime *of)
