@@ -7,6 +7,8 @@
  * first task itself.  The job waits at a gate, which no test opens before
  * weft_run() has to return.
  */
+#include "runtime/sched/runtime.h"
+#include "runtime/sched/worker.h"
 #include "tests/support/blocking_scene.h"
 #include "tests/support/stderr_capture.h"
 
@@ -207,6 +209,62 @@ START_TEST(run_is_in_time_though_its_first_task_waits_for_a_job)
 }
 END_TEST
 
+/* ---- An abandoned first task goes on ------------------------------------- */
+
+static weft__atomic(bool) goes_on;
+static weft__atomic(bool) leaves; /* the program, weft_run() */
+
+/* Keeps worker 0 for a while, so that another worker takes what it has. */
+static int64_t keep_worker_0(void *arg)
+{
+	(void)arg;
+	if (weft__worker_self()->index == 0)
+		thread_pause_ns(10000000);
+	return 0;
+}
+
+/* Computes on worker 1 until weft_run() has returned, and then returns. */
+static int64_t outlive_run(void *arg)
+{
+	struct weft_runtime *runtime = weft_runtime_self();
+
+	*(struct weft_runtime **)arg = runtime;
+	while (weft__worker_self()->index == 0) {
+		ck_assert_int_eq(weft_submit(runtime, keep_worker_0, NULL, 0,
+					     NULL),
+				 0);
+		ck_assert_int_eq(weft_yield(), 0);
+	}
+	weft_cancel_all(runtime);
+	while (!weft__load(&leaves, acquire))
+		thread_pause_ns(1000000);
+	weft__store(&goes_on, true, release);
+	return 5;
+}
+
+/* It writes its result where it still may, and its worker leaves. */
+START_TEST(abandoned_first_task_may_return)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+
+	opts.workers = 2;
+	opts.shutdown_ns = SHUTDOWN_NS;
+	said_begin();
+	ck_assert_int_eq(weft_run(outlive_run, &runtime, &opts), -ETIMEDOUT);
+	ck_assert(strstr(said_end(), "task 'main'"));
+	ck_assert(!weft__load(&goes_on, acquire));
+	weft__store(&leaves, true, release);
+	for (int i = 0; weft__load(&runtime->left, acquire) == 0; i++) {
+		ck_assert_int_lt(i, 20000);
+		thread_pause_ns(1000000);
+	}
+	ck_assert(weft__load(&goes_on, acquire));
+	ck_assert_int_eq(runtime->main_call.result, 5);
+	leave_memory();
+}
+END_TEST
+
 /* ---- No end -------------------------------------------------------------- */
 
 /* Longer than the end may take. */
@@ -314,6 +372,7 @@ int main(void)
 	tcase_add_loop_test(
 		tcase, run_is_in_time_though_its_first_task_waits_for_a_job, 0,
 		2 * WAYS);
+	tcase_add_test(tcase, abandoned_first_task_may_return);
 	tcase_add_loop_test(tcase, cancelled_scope_that_is_no_end_is_waited_for,
 			    0, 2 * STEPS);
 	suite_add_tcase(suite, tcase);
