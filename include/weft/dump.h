@@ -44,11 +44,14 @@ WEFT_BEGIN_DECLS
  * of them hang.
  *
  * Nothing is stopped.  A task that waits is held for some microseconds, and
- * entries of two tasks may describe different moments.  A thread that runs a
- * task is interrupted by SIGURG, whose handler is set for that time.  On x86-64
- * a task that is ready has a backtrace, if it does not begin to run while its
- * stack is copied.  Backtraces need libdw.so.1 of elfutils at run time; if it
- * is missing, one of the first lines says so.
+ * entries of two tasks may describe different moments.  A thread that
+ * computes is interrupted by SIGURG, whose handler is set for that time.  A
+ * thread that sleeps in a system call is not: no call is cut short.  The
+ * backtrace of such a task ends early where it depends on registers, as in
+ * programs that were built without optimization; then the entry says so.  On
+ * x86-64 a task that is ready has a backtrace, if it does not begin to run
+ * while its stack is copied.  Backtraces need libdw.so.1 of elfutils at run
+ * time; if it is missing, one of the first lines says so.
  *
  * Returns 0, -EPERM (NULL outside a task, or called in a future), -EBADF,
  * -ENOMEM, -EAGAIN (no thread could be made for it), or an error of write(2).

@@ -65,19 +65,13 @@ static struct weft__group *group_of(struct weft__collection *s, uint64_t what,
 static void worker_meet(struct weft__collection *s, struct weft__worker *worker,
 			struct weft__worker_info *met)
 {
-	struct weft__task_info info;
-	struct weft__task *task;
-
-	met->doing = weft__snapshot_worker(worker, &met->id, s->snapshot);
+	weft__snapshot_worker(worker, &met->seen, s->snapshot);
 	/* relaxed: a look. */
 	met->since_ns = weft__load(&worker->seen_ns, relaxed);
-	if (met->doing != WEFT__DOING_RUNS)
-		return;
-	task = weft__task_at(s->speaker.runtime, met->id);
-	if (!task || !weft__task_info(task, &info))
-		info.fn = NULL;
-	weft__trace_take(s->speaker.unwinder, s->snapshot,
-			 (uint64_t)(uintptr_t)info.fn, &met->trace);
+	if (met->seen.task.id && s->snapshot->at.pc)
+		weft__trace_take(s->speaker.unwinder, s->snapshot,
+				 (uint64_t)(uintptr_t)met->seen.task.fn,
+				 &met->trace);
 }
 
 static void workers_meet(struct weft__collection *s, uint32_t first,
@@ -96,8 +90,7 @@ static struct weft__worker_info *met_with(struct weft__collection *s,
 					  uint64_t id)
 {
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
-		if (s->workers[i].doing == WEFT__DOING_RUNS &&
-		    s->workers[i].id == id)
+		if (s->workers[i].seen.task.id == id)
 			return &s->workers[i];
 	return NULL;
 }
@@ -233,6 +226,14 @@ static void running_add(struct weft__collection *s,
 	if (!group)
 		return;
 	weft__format_add(&format, "runs on worker %u", worker);
+	if (met->seen.doing == WEFT__DOING_SILENT)
+		weft__format_add(&format, ", which does not answer");
+	else if (met->seen.sleeps == WEFT__SLEEPS_HIDDEN)
+		weft__format_add(&format, ", asleep: no backtrace, since "
+				 "/proc/self/task/*/syscall cannot be read");
+	else if (met->seen.sleeps && met->trace.cut)
+		weft__format_add(&format, ", asleep: the other calls cannot be "
+				 "found without its registers");
 	weft__group_report(group, format.text);
 }
 
@@ -374,18 +375,17 @@ int weft__collect_take(struct weft__collection *s, struct weft_runtime *runtime,
 
 int weft__collect_take_worker(struct weft__collection *s,
 			     struct weft_runtime *runtime, uint32_t worker,
-			     struct weft__unwinder *unwinder)
+			     uint64_t polls, struct weft__unwinder *unwinder)
 {
 	int error = survey_begin(s, runtime, unwinder);
-	struct weft__task *task = NULL;
+	const struct weft__worker_info *met;
 
 	if (error < 0)
 		return error;
 	workers_meet(s, worker, worker + 1);
-	if (s->workers[worker].doing == WEFT__DOING_RUNS)
-		task = weft__task_at(runtime, s->workers[worker].id);
-	if (task)
-		look_at(s, task);
+	met = &s->workers[worker];
+	if (met->seen.task.id && met->seen.polls == polls)
+		running_add(s, &met->seen.task, met);
 	return 0;
 }
 

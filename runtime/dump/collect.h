@@ -20,8 +20,7 @@
 
 /* A worker, as the collection found it. */
 struct weft__worker_info {
-	enum weft__doing doing;
-	uint64_t id; /* of the task that it runs */
+	struct weft__sample seen;
 	uint64_t since_ns;
 	struct weft__trace trace;
 };
@@ -49,10 +48,12 @@ int weft__collect_take(struct weft__collection *collection,
 		      struct weft_runtime *runtime,
 		      struct weft__unwinder *unwinder);
 
-/* The same for one worker and the task that it runs. */
+/* The same for one worker and the task that it runs, if it has counted this
+ * number of polls: then that task has run since.  The task is described as the
+ * look found it, since it may end at any moment. */
 int weft__collect_take_worker(struct weft__collection *collection,
 			     struct weft_runtime *runtime, uint32_t worker,
-			     struct weft__unwinder *unwinder);
+			     uint64_t polls, struct weft__unwinder *unwinder);
 void weft__collect_fini(struct weft__collection *collection);
 
 /* Looks at one task again; false: it does not wait. */

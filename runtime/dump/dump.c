@@ -22,6 +22,7 @@ struct dump {
 	enum about about;
 	uint32_t worker;     /* the stalled worker */
 	uint64_t stalled_ns; /* time since it was last between two tasks */
+	uint64_t polls;	     /* that it had counted then */
 	struct weft__collection collection;
 	struct weft__text_buffer out;
 };
@@ -60,7 +61,7 @@ static void print_worker(struct dump *d, uint32_t number)
 	const struct weft__worker_info *met = &s->workers[number];
 	struct weft__format format = { .used = 0 };
 
-	switch (met->doing) {
+	switch (met->seen.doing) {
 	case WEFT__DOING_PARKS:
 		weft__format_add(&format, "parked");
 		break;
@@ -72,11 +73,11 @@ static void print_worker(struct dump *d, uint32_t number)
 		break;
 	case WEFT__DOING_RUNS:
 		weft__format_add(&format, "runs task %llx",
-				(unsigned long long)met->id);
+				(unsigned long long)met->seen.task.id);
 		break;
 	}
-	if (met->since_ns && (met->doing == WEFT__DOING_RUNS ||
-			      met->doing == WEFT__DOING_SILENT)) {
+	if (met->since_ns && (met->seen.doing == WEFT__DOING_RUNS ||
+			      met->seen.doing == WEFT__DOING_SILENT)) {
 		weft__format_add(&format, ", for ");
 		weft__format_from_to(&format, met->since_ns, s->speaker.now_ns);
 		weft__format_add(&format, " at most");
@@ -203,6 +204,8 @@ static void print_groups(struct dump *d)
 
 static void print_stall(struct dump *d, const char *why)
 {
+	const struct weft__sample *seen =
+		&d->collection.workers[d->worker].seen;
 	struct weft__format format = { .used = 0 };
 
 	weft__format_span(&format, d->stalled_ns);
@@ -210,7 +213,11 @@ static void print_stall(struct dump *d, const char *why)
 			"weft: worker %u has been in one task for %s\n",
 			d->worker, format.text);
 	print_why(d, why);
-	if (d->collection.workers[d->worker].doing != WEFT__DOING_RUNS)
+	if (seen->polls != d->polls)
+		weft__text_buffer_print(&d->out,
+				"worker %u: has left that task since\n",
+				d->worker);
+	else if (seen->doing != WEFT__DOING_RUNS)
 		print_worker(d, d->worker);
 	print_groups(d);
 }
@@ -257,7 +264,8 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 	unwinder = weft__unwinder_new(&why);
 	error = d->about == ABOUT_A_WORKER ?
 			weft__collect_take_worker(&d->collection, runtime,
-						  d->worker, unwinder) :
+						  d->worker, d->polls,
+						  unwinder) :
 			weft__collect_take(&d->collection, runtime, unwinder);
 	if (error == 0)
 		print(d, why);
@@ -290,10 +298,11 @@ int weft__dump_all(struct weft_runtime *runtime, int fd, int max_ms)
 }
 
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
-		     uint64_t stalled_ns, int fd)
+		     uint64_t polls, uint64_t stalled_ns, int fd)
 {
 	struct dump d = { .about = ABOUT_A_WORKER,
 			  .worker = worker,
+			  .polls = polls,
 			  .stalled_ns = stalled_ns };
 
 	return dump_run(&d, runtime, fd, WEFT__TEXT_BUFFER_PATIENT);

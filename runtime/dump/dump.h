@@ -16,9 +16,10 @@ struct weft_runtime;
 /* `max_ms` as in text_buffer.h. */
 int weft__dump_all(struct weft_runtime *runtime, int fd, int max_ms);
 
-/* Reports that a worker has been in one task for that time, and where. */
+/* Reports that a worker has been in one task for that time, since it counted
+ * that number of polls, and where. */
 int weft__dump_stall(struct weft_runtime *runtime, uint32_t worker,
-		     uint64_t stalled_ns, int fd);
+		     uint64_t polls, uint64_t stalled_ns, int fd);
 
 /* If there are tasks and all wait for other tasks: reports that, with a
  * dump. */

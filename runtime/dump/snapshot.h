@@ -5,22 +5,31 @@
  *
  * A task that waits is held meanwhile (task_hold.h); its registers lie on its
  * stack.  So do those of a ready task (optimistic_read.h).  A task that runs
- * cannot be held: a signal interrupts its worker, and the handler copies.
+ * cannot be held.  If its thread sleeps in the kernel, a signal would cut the
+ * system call short: the stack is copied as it is, from the sp and pc that the
+ * kernel reports; the other registers are unknown.  Otherwise a signal
+ * interrupts the thread, and the handler copies.
  *
  *	the dumping thread		    the worker's thread
  *	------------------		    -------------------
- *	[word] = its thread id; signal
+ *	[word] = its thread id; timer
+ *					    the timer's signal
  *					    [word] thread id -> FILLING
  *					    copies
  *	[word] == DONE: has the copy	    [word] = DONE
- *	or, after too long,
- *	[word] thread id -> NOBODY
+ *	or, after a while,
+ *	[word] thread id -> NOBODY; looks again whether the thread sleeps
+ *
+ * The timer is one of the thread's CPU time, so the signal comes only while the
+ * thread runs: it cannot meet a system call that began to sleep after the look.
  *
  *   SNAP1  The buffer belongs to the thread whose CAS replaces the thread id in
  *       the word.  A signal that comes late finds another word, and does
  *       nothing.
  *   SNAP2  Only one thread of the process asks at a time; the caller ensures
  *       that.
+ *   SNAP3  The copy of a thread that sleeps counts if the thread sleeps before
+ *       and after it, and has not run meanwhile, as its CPU time shows.
  *
  * Orderings
  *   [snapshot.ask]  thread id store release -> handler's CAS acquire: the
@@ -33,6 +42,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "runtime/dump/task_info.h"
 
 struct weft__task;
 struct weft__worker;
@@ -94,10 +105,24 @@ enum weft__doing {
 	WEFT__DOING_SILENT,  /* does not answer */
 };
 
-/* Returns what the worker does; if it runs a task, also the task's id and
- * snapshot. */
-enum weft__doing weft__snapshot_worker(struct weft__worker *worker,
-				       uint64_t *ret_id,
-				       struct weft__snapshot *ret_snapshot);
+enum weft__sleeps {
+	WEFT__SLEEPS_NOT,
+	WEFT__SLEEPS_SEEN,   /* its sp and pc are known */
+	WEFT__SLEEPS_HIDDEN, /* it does not run, and /proc cannot be read */
+};
+
+/* A worker, at one moment. */
+struct weft__sample {
+	enum weft__doing doing;
+	enum weft__sleeps sleeps; /* its thread, in a task */
+	uint64_t polls;		  /* that it has counted */
+	struct weft__task_info task; /* that it runs; id 0: none, or unknown */
+};
+
+/* Looks at a worker; if it runs a task, also takes the task's snapshot.  That
+ * is empty, and pc is 0, if the worker does not answer, or sleeps hidden. */
+void weft__snapshot_worker(struct weft__worker *worker,
+			   struct weft__sample *ret_sample,
+			   struct weft__snapshot *ret_snapshot);
 
 #endif

@@ -108,7 +108,8 @@ static void look(struct weft__watchdog *l)
 		if (length_ns < l->stall_ns)
 			continue;
 		l->workers[i].reported = true;
-		(void)weft__dump_stall(runtime, i, length_ns, STDERR_FILENO);
+		(void)weft__dump_stall(runtime, i, polls, length_ns,
+				       STDERR_FILENO);
 	}
 	length_ns = stands(&l->all, none_runs, all, now_ns);
 	if (length_ns >= l->stall_ns) {

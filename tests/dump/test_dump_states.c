@@ -11,6 +11,8 @@
 
 #include "tests/support/dump_scene.h"
 
+enum { DUMPS = 20 };
+
 static int64_t nothing(void *arg)
 {
 	(void)arg;
@@ -62,7 +64,7 @@ IO_TEST(tasks_that_compute_are_told_of)
 	snprintf(head, sizeof(head), "weft: 1 task (1 run, 0 wait");
 #ifndef WEFT__TSAN /* TSan delays a signal until an interceptor returns */
 	ck_assert_msg(strstr(text, head), "%s", text);
-	if (dump_has_backtraces(text))
+	if (dump_has_calls_of_running(text))
 		ck_assert_msg(strstr(text, "tasks_that_compute_are_told_of"),
 			      "%s", text);
 #endif
@@ -78,7 +80,7 @@ IO_TEST(tasks_that_compute_are_told_of)
 		ck_assert_msg(strstr(text, " spinner ("), "%s", text);
 #ifndef WEFT__TSAN
 		ck_assert_msg(strstr(text, "runs on worker"), "%s", text);
-		if (dump_has_backtraces(text))
+		if (dump_has_calls_of_running(text))
 			ck_assert_msg(strstr(text, "    spin  "), "%s", text);
 #endif
 		free(text);
@@ -148,7 +150,7 @@ IO_TEST(callers_are_found_from_the_end_of_a_function)
 	ck_assert_int_eq(pthread_join(thread, &result), 0);
 	text = result;
 #ifndef WEFT__TSAN
-	if (dump_has_backtraces(text)) {
+	if (dump_has_calls_of_running(text)) {
 		const char *at = after(text, "    spin_in_frame  ");
 
 		(void)after(at, "    callers_are_found_from_the_end_of");
@@ -158,6 +160,43 @@ IO_TEST(callers_are_found_from_the_end_of_a_function)
 	return 0;
 }
 #endif
+
+struct dumper {
+	struct weft_runtime *runtime;
+	weft__atomic(bool) over;
+};
+
+static void *dump_some_times(void *arg)
+{
+	struct dumper *dumper = arg;
+
+	for (int i = 0; i < DUMPS; i++)
+		free(dump_text(dumper->runtime));
+	weft__store(&dumper->over, true, release);
+	return NULL;
+}
+
+/* SA_RESTART does not restart poll().  The calls are short, so that dumps also
+ * come when one is about to begin. */
+IO_TEST(calls_that_sleep_are_not_cut_by_dumps)
+{
+	struct dumper dumper = { .runtime = weft_runtime_self() };
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, dump_some_times,
+					&dumper),
+			 0);
+	while (!weft__load(&dumper.over, acquire)) {
+		weft_nsec until_ns;
+
+		ck_assert_int_eq(poll(NULL, 0, 1), 0);
+		until_ns = weft_now() + WEFT_US(300);
+		while (weft_now() < until_ns)
+			;
+	}
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	return 0;
+}
 
 IO_TEST(tasks_that_have_not_begun_are_told_of)
 {
@@ -296,6 +335,7 @@ int main(void)
 #if defined(__x86_64__)
 	io_add_test(tcase, callers_are_found_from_the_end_of_a_function);
 #endif
+	io_add_test(tcase, calls_that_sleep_are_not_cut_by_dumps);
 	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
 	io_add_test(tcase, tasks_that_are_ready_are_told_of);
 #ifndef WEFT_VALGRIND

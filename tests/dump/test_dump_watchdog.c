@@ -9,9 +9,12 @@
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "runtime/dump/dump.h"
 #include "tests/support/dump_scene.h"
+#include "tests/support/needs.h"
 
 /* ---- The output on stderr ------------------------------------------------ */
 
@@ -271,9 +274,156 @@ START_TEST(worker_that_does_not_answer_is_told_of)
 
 	said_begin(&said, stalls_deaf);
 	ck_assert_msg(said_until(&said,
-				 "worker 0: does not answer, for "),
+				 "runs on worker 0, which does not answer\n"),
 		      "%s", said.text);
+	(void)after(said.text, "worker 0: does not answer, for ");
+	(void)after(said.text, " main (");
 	said_end(&said, SIGKILL);
+}
+END_TEST
+
+/* SA_RESTART does not restart poll(). */
+static __attribute__((noinline)) int64_t sleep_in_a_call(void *arg)
+{
+	weft_nsec from_ns = weft_now();
+	int r = poll(NULL, 0, 600);
+
+	(void)arg;
+	fprintf(stderr, "slept %s\n",
+		r < 0 || weft_now() - from_ns < WEFT_MS(600) ? "less" : "all");
+	return 0;
+}
+
+static int64_t has_a_sleeper(void *arg)
+{
+	WEFT_SUPERVISE(scope)
+		named(scope, "sleeper", sleep_in_a_call, arg);
+	return 0;
+}
+
+static void stalls_in_a_call(void)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	/* Any user may lock that much. */
+	opts.ring_entries = 2;
+	opts.stall_ns = WEFT_MS(100);
+	if (run_with(has_a_sleeper, &opts) < 0)
+		fprintf(stderr, "did not run\n");
+}
+
+START_TEST(call_that_sleeps_is_named_and_not_cut)
+{
+	static struct said said;
+	const char *at;
+
+	said_begin(&said, stalls_in_a_call);
+	(void)said_until(&said, "never said");
+	(void)after(said.text, "slept all\n");
+	at = after(said.text, "has been in one task for 0.");
+	at = after(at, " sleeper (");
+	at = after(at, "runs on worker 0");
+	/* A C library whose poll() has a frame pointer hides the caller. */
+	if (dump_has_calls_of_running(said.text) &&
+	    !strstr(at, "asleep: the other calls cannot be found"))
+		(void)after(at, "\n    sleep_in_a_call  ");
+	ck_assert_int_eq(said_end(&said, 0), 0);
+}
+END_TEST
+
+/* A process that may not be dumped cannot read its threads' registers, unless
+ * it is root's. */
+static bool hide_registers(void)
+{
+	return (geteuid() != 0 || become_another_user()) &&
+	       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+	       open("/proc/thread-self/syscall", O_RDONLY) < 0;
+}
+
+static void stalls_hidden(void)
+{
+	if (hide_registers())
+		stalls_in_a_call();
+}
+
+START_TEST(call_that_sleeps_is_named_without_its_registers)
+{
+	static struct said said;
+	const char *at;
+
+	if (!test_needs(test_can(hide_registers),
+			"call_that_sleeps_is_named_without_its_registers",
+			"registers that a process can hide"))
+		return;
+	said_begin(&said, stalls_hidden);
+	(void)said_until(&said, "never said");
+	(void)after(said.text, "slept all\n");
+	at = after(said.text, " sleeper (");
+	(void)after(at, "runs on worker 0, asleep: no backtrace, since "
+		    "/proc/self/task/*/syscall cannot be read\n");
+	ck_assert_int_eq(said_end(&said, 0), 0);
+}
+END_TEST
+
+/* Reports a stall of the worker that runs the calling task.  `later`: the task
+ * began after the stall. */
+struct report {
+	struct weft__worker *worker;
+	bool later;
+	int fd;
+};
+
+static void *report_stall(void *arg)
+{
+	struct report *report = arg;
+	uint64_t polls = weft__load(
+		&report->worker->counts[WEFT__N_POLLS], relaxed);
+
+	ck_assert_int_eq(weft__dump_stall(report->worker->runtime,
+					  report->worker->index,
+					  polls - report->later, WEFT_SEC(1),
+					  report->fd),
+			 0);
+	return NULL;
+}
+
+static int64_t innocent(void *arg)
+{
+	struct report *report = *(struct report **)arg;
+	pthread_t thread;
+
+	report->worker = weft__worker_self();
+	ck_assert_int_eq(pthread_create(&thread, NULL, report_stall, report),
+			 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	return 0;
+}
+
+static int64_t has_an_innocent(void *arg)
+{
+	WEFT_SUPERVISE(scope)
+		named(scope, "innocent", innocent, arg);
+	return 0;
+}
+
+START_TEST(stall_is_not_blamed_on_a_later_task)
+{
+	struct report report = { .later = _i };
+	char text[4096] = "";
+
+	report.fd = memfd_create("report", MFD_CLOEXEC);
+	ck_assert_int_ge(report.fd, 0);
+	ck_assert_int_eq(weft_run(has_an_innocent, &report, NULL), 0);
+	ck_assert_int_gt(pread(report.fd, text, sizeof(text) - 1, 0), 0);
+	close(report.fd);
+	(void)after(text, "has been in one task for 1.00 s\n");
+	if (report.later) {
+		(void)after(text, ": has left that task since\n");
+		ck_assert_msg(!strstr(text, "innocent"), "%s", text);
+	} else {
+		(void)after(text, " innocent (");
+	}
 }
 END_TEST
 
@@ -413,6 +563,9 @@ int main(void)
 	tcase_add_test(tc, action_that_is_set_meanwhile_stays);
 	tcase_add_test(tc, task_that_does_not_pause_is_named);
 	tcase_add_test(tc, worker_that_does_not_answer_is_told_of);
+	tcase_add_test(tc, call_that_sleeps_is_named_and_not_cut);
+	tcase_add_test(tc, call_that_sleeps_is_named_without_its_registers);
+	tcase_add_loop_test(tc, stall_is_not_blamed_on_a_later_task, 0, 2);
 	tcase_add_test(tc, deadlock_is_told_with_its_cycle);
 	tcase_add_test(tc, select_of_what_no_one_does_is_a_standstill);
 	tcase_add_test(tc, waiting_for_the_world_is_no_standstill);
