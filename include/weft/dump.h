@@ -51,7 +51,8 @@ WEFT_BEGIN_DECLS
  * programs that were built without optimization; then the entry says so.  On
  * x86-64 a task that is ready has a backtrace, if it does not begin to run
  * while its stack is copied.  Backtraces need libdw.so.1 of elfutils at run
- * time; if it is missing, one of the first lines says so.
+ * time, and a program that is not static; otherwise one of the first lines
+ * says why there are none.
  *
  * Returns 0, -EPERM (NULL outside a task, or called in a future), -EBADF,
  * -ENOMEM, -EAGAIN (no thread could be made for it), or an error of write(2).

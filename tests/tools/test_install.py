@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_install.py BUILD [--man]: an installed weft is used as README.md says,
-from C and C++, shared and static, and without a warning; and, with --man, its
-manual is there.  TAP."""
+from C and C++, shared and static, and without a warning; a static program dumps;
+and, with --man, its manual is there.  TAP."""
 
 import os
 import pathlib
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,10 @@ import test_manual
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
+
+
+class Skip(Exception):
+    """The machine lacks something."""
 
 
 def run(*command, **options):
@@ -44,6 +50,62 @@ def program_of_readme():
                      (ROOT / "README.md").read_text(), re.M | re.S).group(1)
 
 
+def read_until(stream, what):
+    """Reads lines until one has the text; returns them."""
+    text = ""
+    while what not in text:
+        line = stream.readline()
+        if not line:
+            raise RuntimeError(f"no {what!r} in:\n{text}")
+        text += line
+    return text
+
+
+def answer_of(path):
+    with socket.socket(socket.AF_UNIX) as peer:
+        peer.connect(path)
+        return peer.makefile().read()
+
+
+# In a dump of a static program.
+WHY = re.compile("^weft: no backtraces: (?:"
+                 "a static program cannot load libdw.so.1|"
+                 "libweft was built without libdw)$", re.M)
+
+
+def dumps(program, path):
+    """The program of test_install.c dumps in every way, and goes on."""
+    with subprocess.Popen([program, path], text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        try:
+            told = [read_until(process.stdout, "no backtraces: ")]
+            read_until(process.stderr, "worker 0 has been in one task for ")
+            told.append(read_until(process.stderr, "no backtraces: "))
+            process.send_signal(signal.SIGUSR1)
+            told.append(read_until(process.stderr, "no backtraces: "))
+            told.append(answer_of(path))
+            for text in told:
+                if not WHY.search(text):
+                    raise RuntimeError(f"no reason, or another, in:\n{text}")
+            process.communicate("\n")
+            if process.returncode:
+                raise RuntimeError(f"it ended with {process.returncode}")
+        finally:
+            process.kill()
+
+
+def links_statically(directory):
+    """Are there static libraries, of C and of what weft needs?"""
+    source = pathlib.Path(directory, "probe.c")
+    source.write_text("int main(void) { return 0; }\n")
+    libraries = run("pkg-config", "--libs", "--static", "liburing").split()
+    return subprocess.run(
+        ["cc", "-static", source, *libraries, "-pthread",
+         "-o", str(source.with_suffix(""))],
+        capture_output=True, check=False).returncode == 0
+
+
 def uses(directory, env):
     readme = pathlib.Path(directory, "prog.c")
     readme.write_text(program_of_readme())
@@ -70,13 +132,23 @@ def uses(directory, env):
         compile_and_link("cc", hello, *flags(env))
         says_hello()
 
+    def link_statically(source):
+        if not links_statically(directory):
+            raise Skip("no static libraries of C or of liburing")
+        compile_and_link("cc", "-static", source, *flags(env, "--static"))
+
     def static():
-        compile_and_link("cc", "-static", hello, *flags(env, "--static"))
+        link_statically(hello)
         says_hello()
+
+    def static_dumps():
+        link_statically(ROOT / "tests/tools/test_install.c")
+        dumps(out, str(pathlib.Path(directory, "dump")))
 
     return {"README.md's program compiles as it says": in_c,
             "C++ links with it": in_cxx, "a program runs": shared,
-            "a static program runs": static}
+            "a static program runs": static,
+            "a static program dumps without backtraces": static_dumps}
 
 
 def manual(directory):
@@ -105,6 +177,8 @@ def main():
             try:
                 use()
                 print("ok", number, "-", what, flush=True)
+            except Skip as lack:
+                print("ok", number, "-", what, "# SKIP", lack, flush=True)
             except RuntimeError as error:
                 failed += 1
                 print("not ok", number, "-", what, flush=True)
