@@ -51,6 +51,7 @@
 #include <unistd.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/nsec.h"
 #include "runtime/blocking/blocking.h"
 #include "runtime/dump/watchdog.h"
 #include "runtime/sched/sched.h"
@@ -98,9 +99,9 @@ static uint64_t drain_by_ns(struct weft_runtime *runtime)
 {
 	uint64_t now_ns = runtime->ops->now(runtime);
 
-	if (!runtime->shutdown_ns || runtime->shutdown_ns > WEFT_NEVER - now_ns)
-		return WEFT_NEVER;
-	return now_ns + runtime->shutdown_ns;
+	return runtime->shutdown_ns ?
+		       weft__nsec_after(now_ns, runtime->shutdown_ns) :
+		       WEFT_NEVER;
 }
 
 /* Worker 0 keeps the time. */

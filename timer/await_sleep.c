@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "runtime/base/nsec.h"
 #include "runtime/future/future.h"
 #include "timer/timer_shard.h"
 
@@ -69,7 +70,7 @@ int weft_await_sleep_until(weft_nsec deadline_ns)
 		return r;
 	if (task->awaits == WEFT__AWAITS_TIME)
 		return sleep_go_on(worker, task);
-	return sleep_begin(worker, task, deadline_ns);
+	return sleep_begin(worker, task, weft__nsec_point(deadline_ns));
 }
 
 int weft_await_sleep(weft_nsec length_ns)

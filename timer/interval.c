@@ -4,26 +4,21 @@
 #include <weft/time.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/nsec.h"
 
 /* A tick was missed if it is this late, or late by a whole period.  A timer and
  * a busy worker always cost a smaller delay. */
 #define LATE_NS 1000000u
 
-static weft_nsec plus(weft_nsec time_ns, weft_nsec length_ns)
-{
-	return length_ns > WEFT_NEVER - time_ns ? WEFT_NEVER :
-						  time_ns + length_ns;
-}
-
 int weft_interval_init(struct weft_interval *interval, weft_nsec period_ns,
 		       enum weft_missed missed)
 {
-	if (!interval || period_ns == 0 ||
+	if (!interval || (int64_t)period_ns <= 0 ||
 	    (missed != WEFT_MISSED_BURST && missed != WEFT_MISSED_DELAY &&
 	     missed != WEFT_MISSED_SKIP))
 		return -EINVAL;
 	*interval = (struct weft_interval){
-		.next_ns = plus(weft_now(), period_ns),
+		.next_ns = weft__nsec_after(weft_now(), period_ns),
 		.period_ns = period_ns,
 		.missed = missed,
 	};
@@ -51,7 +46,7 @@ static int64_t interval_step(struct weft_interval *interval, weft_nsec now_ns)
 	}
 	/* All ticks but the last are past, so this is less than now_ns. */
 	interval->next_ns += (ticks - 1) * period_ns;
-	interval->next_ns = plus(interval->next_ns, period_ns);
+	interval->next_ns = weft__nsec_after(interval->next_ns, period_ns);
 	return (int64_t)ticks;
 }
 

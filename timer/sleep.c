@@ -7,6 +7,7 @@
 
 #include <weft/time.h>
 
+#include "runtime/base/nsec.h"
 #include "timer/timer_shard.h"
 
 enum { GO_ON = 1 };
@@ -83,13 +84,10 @@ int weft_sleep(weft_nsec length_ns)
 
 	if (weft__unlikely(!task))
 		return -EPERM;
-	if (length_ns == 0)
+	if ((int64_t)length_ns <= 0)
 		return weft_yield();
 	now_ns = worker->ops->now(worker->runtime);
-	return sleep_until(worker, task,
-			   length_ns > WEFT_NEVER - now_ns ?
-				   WEFT_NEVER :
-				   now_ns + length_ns);
+	return sleep_until(worker, task, weft__nsec_after(now_ns, length_ns));
 }
 
 int weft_sleep_until(weft_nsec deadline_ns)
@@ -99,6 +97,7 @@ int weft_sleep_until(weft_nsec deadline_ns)
 
 	if (weft__unlikely(!task))
 		return -EPERM;
+	deadline_ns = weft__nsec_point(deadline_ns);
 	if (deadline_ns <= worker->ops->now(worker->runtime))
 		return weft_yield();
 	return sleep_until(worker, task, deadline_ns);

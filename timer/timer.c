@@ -13,6 +13,7 @@
 
 #include <weft/time.h>
 
+#include "runtime/base/nsec.h"
 #include "timer/sleep.h"
 
 struct timer_words {
@@ -33,7 +34,10 @@ static void timer_arm(struct weft__worker *worker, struct weft__task *task,
 {
 	t->alarm.task = weft__running_id(task);
 	t->alarm.kind = WEFT__ALARM_WAKE;
-	worker->ops->arm(worker, &t->alarm, t->deadline_ns);
+	/* To the wheel only the end of time is no time. */
+	worker->ops->arm(worker, &t->alarm,
+			 t->deadline_ns == WEFT_NEVER ? UINT64_MAX :
+							t->deadline_ns);
 }
 
 static bool timer_disarm(struct weft_runtime *runtime, struct timer_words *t)
@@ -50,7 +54,7 @@ int weft_timer_set(struct weft_timer *timer, weft_nsec deadline_ns)
 	if (weft__unlikely(!task))
 		return -EPERM;
 	(void)timer_disarm(worker->runtime, t);
-	t->deadline_ns = deadline_ns;
+	t->deadline_ns = weft__nsec_point(deadline_ns);
 	timer_arm(worker, task, t);
 	return 0;
 }

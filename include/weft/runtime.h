@@ -18,7 +18,8 @@ WEFT_BEGIN_DECLS
 struct weft_runtime;
 
 /* Options of a runtime.  Start from WEFT_OPTS_INIT, which sets size; 0 in any
- * other field means the default.  A value out of range gives -EINVAL. */
+ * other field means the default.  A value out of range gives -EINVAL.  A
+ * negative length of time is over immediately. */
 struct weft_opts {
 	size_t size;
 	unsigned workers;     /* threads, up to 4096; default: the CPUs that the

@@ -13,20 +13,52 @@
 
 WEFT_BEGIN_DECLS
 
-/* Nanoseconds: a point in time of CLOCK_MONOTONIC, or a length. */
+/* Nanoseconds: a point in time of CLOCK_MONOTONIC, or a length.  Every call and
+ * option reads the number as signed.  A negative one lies in the past: such a
+ * point has passed, and such a length is over immediately.  So end_ns -
+ * weft_now() is a length even after end_ns, and WEFT_MS(-1) is one.  WEFT_NEVER
+ * (146 years) and all numbers above it never come, not even added to the time
+ * now. */
 typedef uint64_t weft_nsec;
 
-#define WEFT_US(n) ((weft_nsec)(n)*1000u)
-#define WEFT_MS(n) ((weft_nsec)(n)*1000000u)
-#define WEFT_SEC(n) ((weft_nsec)(n)*1000000000u)
-#define WEFT_NEVER UINT64_MAX
+#define WEFT_NEVER ((weft_nsec)1 << 62)
+
+/* A length of n units, for any number n; WEFT_NEVER if it is too long.  A
+ * constant expression if n is one. */
+#define WEFT_US(n) WEFT__NSEC(n, 1000)
+#define WEFT_MS(n) WEFT__NSEC(n, 1000000)
+#define WEFT_SEC(n) WEFT__NSEC(n, 1000000000)
+
+/* In 128 bits no product overflows. */
+__extension__ typedef __int128 weft__wide;
+#define WEFT__NSEC_MAX ((weft__wide)1 << 62)
+#define WEFT__NSEC_BOUND(ns)                                    \
+	((weft_nsec)((ns) > WEFT__NSEC_MAX  ? WEFT__NSEC_MAX :  \
+		     (ns) < -WEFT__NSEC_MAX ? -WEFT__NSEC_MAX : \
+					      (ns)))
+#ifdef __cplusplus
+constexpr
+#endif
+static inline weft_nsec weft__nsec(weft__wide ns)
+{
+	return WEFT__NSEC_BOUND(ns);
+}
+#ifdef __cplusplus
+#define WEFT__NSEC(n, unit_ns) weft__nsec((weft__wide)(n) * (unit_ns))
+#else
+/* In C a constant expression calls no function. */
+#define WEFT__NSEC(n, unit_ns)                                      \
+	__builtin_choose_expr(__builtin_constant_p(n),              \
+		WEFT__NSEC_BOUND((weft__wide)(n) * (unit_ns)),      \
+		weft__nsec((weft__wide)(n) * (unit_ns)))
+#endif
 
 /* The time now, of CLOCK_MONOTONIC.  From any thread; does not suspend. */
 WEFT_API weft_nsec weft_now(void);
 
 /* Suspends the task for at least that long, as a rule 0.1 ms longer.  A length
- * of 0 lets other tasks run, as weft_yield() does.  Returns 0, -ECANCELED,
- * -ETIMEDOUT, or -EPERM (not in a task). */
+ * of 0 or less lets other tasks run, as weft_yield() does.  Returns 0,
+ * -ECANCELED, -ETIMEDOUT, or -EPERM (not in a task). */
 WEFT_API int weft_sleep(weft_nsec length_ns);
 
 /* The same, until a point in time. */
@@ -35,8 +67,8 @@ WEFT_API int weft_sleep_until(weft_nsec deadline_ns);
 /*
  * A deadline for the calls in the block: each suspending call inside that is
  * not done by then returns -ETIMEDOUT, and so does each later one in the block.
- * After the block the task goes on as before.  With a length of 0 the deadline
- * has passed from the start: calls that would wait fail instead.
+ * After the block the task goes on as before.  With a length of 0 or less the
+ * deadline has passed from the start: calls that would wait fail instead.
  *
  * Blocks nest.  A call in an inner block that meets the deadline of an outer
  * block returns -ECANCELED, so that a loop that retries on -ETIMEDOUT does end.
@@ -101,7 +133,7 @@ struct weft_interval {
 
 /* Sets up an interval whose first tick is one period from now.  Does not
  * suspend; there is nothing to free.  Returns 0, or -EINVAL (NULL, a period of
- * 0, or an unknown policy). */
+ * 0 or less, or an unknown policy). */
 WEFT_API int weft_interval_init(struct weft_interval *interval,
 				weft_nsec period_ns, enum weft_missed missed);
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/nsec.h"
 #include "runtime/blocking/job_queue.h"
 #include "runtime/stack/thread.h"
 
@@ -99,9 +100,7 @@ static void idle_sleep(struct weft__blocking *pool, struct idler *self)
 {
 	struct weft_runtime *runtime = pool->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime);
-	uint64_t by_ns = pool->idle_ns > WEFT_NEVER - now_ns ?
-				 WEFT_NEVER :
-				 now_ns + pool->idle_ns;
+	uint64_t by_ns = weft__nsec_after(now_ns, pool->idle_ns);
 
 	/* relaxed: the caller looks again under the lock. */
 	while (!weft__load(&self->called, relaxed) && now_ns < by_ns) {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/nsec.h"
 #include "runtime/sched/task_pool.h"
 
 /* Words before the object's address; kinds without words are handled below. */
@@ -232,7 +233,8 @@ static void format_case(struct weft__format *format,
 		format_ready(format, which);
 		break;
 	case WEFT_CASE_AT:
-		format_time(format, which->number, speaker->now_ns);
+		format_time(format, weft__nsec_point(which->number),
+			    speaker->now_ns);
 		break;
 	default:
 		break;

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "runtime/base/nsec.h"
 #include "runtime/blocking/job_queue.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sync/inspect.h"
@@ -78,7 +79,8 @@ static void task_info_select(struct weft__task_info *info,
 			continue;
 		info->cases_hope |= which->kind == WEFT_CASE_READY ||
 				      (which->kind == WEFT_CASE_AT &&
-				       which->number != WEFT_NEVER);
+				       weft__nsec_point(which->number) !=
+					       WEFT_NEVER);
 		if (info->cases_count < WEFT__CASES_SHOWN)
 			case_look(&info->cases[info->cases_count], which);
 		info->cases_count++;

@@ -296,7 +296,8 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 		return -ENOMEM;
 	l->runtime = runtime;
 	l->notify_fd = l->dump_socket = l->client = -1;
-	l->stall_ns = opts->stall_ns;
+	/* A negative length is over immediately. */
+	l->stall_ns = (int64_t)opts->stall_ns < 0 ? 1 : opts->stall_ns;
 	error = watchdog_open(l, opts);
 	if (error == 0)
 		error = weft__thread_make(&l->thread, WEFT__DUMP_BYTES,

@@ -120,17 +120,17 @@ uint64_t weft__monitor_wait_ns(struct weft__worker *worker)
 	uint32_t self = worker->index + 1, holder = self;
 
 	if (runtime->monitor_off || runtime->workers_count == 1)
-		return WEFT_NEVER;
+		return UINT64_MAX;
 	if (!is_monitor(worker))
 		holder = take_place(worker);
 	if (holder == self) {
 		if (weft__all_parked(runtime) &&
 		    quiet(worker, worker->ops->now(runtime)) && retire(worker))
-			return WEFT_NEVER;
+			return UINT64_MAX;
 	} else if (!(holder & WEFT__MONITOR_COMES)) {
 		/* Again, in case the driver could not do it before. */
 		set_watches(worker, false);
-		return WEFT_NEVER;
+		return UINT64_MAX;
 	}
 	/* This worker has the place; or it stands in for a worker that is on
 	 * its way, whose thread may have no processor. */

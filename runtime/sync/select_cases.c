@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 
+#include "runtime/base/nsec.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/sync/select.h"
 #include "runtime/task/join.h"
@@ -35,7 +36,8 @@ static int case_look(struct weft__worker *worker, struct weft_case *which,
 {
 	switch (which->kind) {
 	case WEFT_CASE_AT:
-		return worker->ops->now(worker->runtime) >= which->number ?
+		return worker->ops->now(worker->runtime) >=
+				       weft__nsec_point(which->number) ?
 			       0 :
 			       -EAGAIN;
 	case WEFT_CASE_JOINED:
@@ -117,10 +119,12 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 {
 	uint64_t earliest_ns = WEFT_NEVER;
 
-	for (uint32_t i = 0; i < s->count; i++)
-		if (s->cases[i].kind == WEFT_CASE_AT &&
-		    s->cases[i].number < earliest_ns)
-			earliest_ns = s->cases[i].number;
+	for (uint32_t i = 0; i < s->count; i++) {
+		uint64_t at_ns = weft__nsec_point(s->cases[i].number);
+
+		if (s->cases[i].kind == WEFT_CASE_AT && at_ns < earliest_ns)
+			earliest_ns = at_ns;
+	}
 	if (earliest_ns == WEFT_NEVER)
 		return;
 	s->alarm = (struct weft__alarm){

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/nsec.h"
 #include "runtime/sched/runtime_ref.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
@@ -397,7 +398,8 @@ int weft_wait_until(struct weft_runtime *runtime, struct weft_task handle,
 	if (weft__self(weft__worker_self()))
 		return -EDEADLK;
 	weft__runtime_ref(runtime);
-	error = foreign_wait(runtime, handle, deadline_ns, ret_result);
+	error = foreign_wait(runtime, handle, weft__nsec_point(deadline_ns),
+			     ret_result);
 	weft__runtime_unref(runtime);
 	return error;
 }

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 
+#include "runtime/base/nsec.h"
 #include "runtime/sched/future_room.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/sched/wait.h"
@@ -83,7 +84,7 @@ int weft_within_begin(struct weft_within *within, weft_nsec deadline_ns)
 
 	if (!task)
 		return -EPERM;
-	within_push(within, task, deadline_ns, false);
+	within_push(within, task, weft__nsec_point(deadline_ns), false);
 	return 0;
 }
 
@@ -111,10 +112,7 @@ struct weft_within *weft__within_enter(struct weft_within *within,
 
 weft_nsec weft__deadline_after(weft_nsec length_ns)
 {
-	weft_nsec now_ns = weft_now();
-
-	return length_ns > WEFT_NEVER - now_ns ? WEFT_NEVER :
-						 now_ns + length_ns;
+	return weft__nsec_after(weft_now(), length_ns);
 }
 
 void weft__deadline_arm_slow(struct weft__worker *worker,

@@ -44,9 +44,9 @@ static void bounded_park(uint32_t index)
 static enum weft__park_result driver_park(struct weft__worker *worker,
 					  uint64_t wait_ns)
 {
-	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == WEFT_NEVER,
+	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == UINT64_MAX,
 		     "the monitor's wait, or for ever");
-	if (wait_ns == WEFT_NEVER)
+	if (wait_ns == UINT64_MAX)
 		(void)model_wait(&events[worker->index]);
 	else
 		bounded_park(worker->index);

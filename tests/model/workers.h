@@ -316,7 +316,7 @@ static void work(void *arg)
 	(void)arg;
 	model_daemon();
 	if (worker->wake.parked)
-		(void)driver_park(worker, WEFT_NEVER);
+		(void)driver_park(worker, UINT64_MAX);
 	for (;;)
 		(void)weft__worker_step(worker);
 }

@@ -152,7 +152,7 @@ static int64_t disarm_all(void *arg)
 	}
 	EXPECT(next() == UINT64_MAX);
 	EXPECT(turn(now_ns + WEFT_SEC(1)) == 0);
-	/* WEFT_NEVER never expires; a time in the past expires immediately. */
+	/* The end of time never expires; the past expires immediately. */
 	arm(0, &alarms[0], UINT64_MAX);
 	arm(0, &alarms[1], UINT64_MAX - 1);
 	EXPECT(next() == UINT64_MAX);
