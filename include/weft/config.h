@@ -36,6 +36,38 @@
 #define WEFT__ITEM_BYTES(bytes) \
 	((bytes) * sizeof(char[(bytes) <= WEFT__ITEM_BYTES_MAX ? 1 : -1]))
 
+/* A copied value must not be an array: that would copy a pointer to an array
+ * that may be gone when the copy is used.  A string literal stays, so its
+ * pointer is copied.  C finds an array by the type that it decays to: neither
+ * its own nor, as for a function, that of its address. */
+#define WEFT__NO_ARRAY                                                     \
+	"the value is copied, but an array is not: pass &array[0], which " \
+	"copies that pointer, or a struct that holds the array"
+#ifdef __cplusplus
+#define WEFT__CHECKED_VALUE(value) \
+	weft__checked_value<__builtin_constant_p(value)>(value)
+template <bool literal, typename T>
+static inline T weft__checked_value(T value)
+{
+	return value;
+}
+template <bool literal, typename T, decltype(sizeof(0)) n>
+static inline T *weft__checked_value(T (&value)[n])
+{
+	static_assert(literal, WEFT__NO_ARRAY);
+	return value;
+}
+#else
+#define WEFT__CHECK_VALUE(value, copy)                                      \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(value),      \
+						    __typeof__(copy)) ||    \
+			       __builtin_types_compatible_p(                \
+				       __typeof__(value) *,                 \
+				       __typeof__(copy)) ||                 \
+			       __builtin_constant_p(value),                 \
+		       WEFT__NO_ARRAY)
+#endif
+
 /* A new name for each n, for the block macros.  They take n from __COUNTER__,
  * so that two of them may stand on one line. */
 #define WEFT__PASTE2(a, b) a##b

@@ -209,11 +209,12 @@ weft__go_future_value(struct weft_scope *scope, weft_fn poll, T value)
 }
 WEFT_BEGIN_DECLS
 #define WEFT_GO_FUTURE(scope, poll, value) \
-	weft__go_future_value((scope), (poll), (value))
+	weft__go_future_value((scope), (poll), WEFT__CHECKED_VALUE(value))
 #else
 #define WEFT_GO_FUTURE(scope, poll, value)                           \
 	weft__started(__extension__({                                \
 		__auto_type weft__value = (value);                   \
+		WEFT__CHECK_VALUE(value, weft__value);               \
 		weft_go_future((scope), (poll), &weft__value,        \
 			       sizeof(weft__value));                 \
 	}))

@@ -190,8 +190,8 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 #define WEFT_SUPERVISE(name) WEFT__SCOPE(name, NULL, WEFT__SUPERVISOR)
 
 /* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd, and serve()
- * reads it as *(int *)arg.  Of an array only a pointer to the first element is
- * copied. */
+ * reads it as *(int *)arg.  An array does not compile; of a string literal the
+ * pointer is copied. */
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>
@@ -201,7 +201,8 @@ WEFT_WARN_UNUSED static inline int weft__go_value(struct weft_scope *scope,
 	return weft_go(scope, fn, &value, sizeof(value));
 }
 WEFT_BEGIN_DECLS
-#define WEFT_GO(scope, fn, value) weft__go_value((scope), (fn), (value))
+#define WEFT_GO(scope, fn, value) \
+	weft__go_value((scope), (fn), WEFT__CHECKED_VALUE(value))
 #else
 /* A function, so that the compiler warns when the result is not used. */
 WEFT_WARN_UNUSED
@@ -212,6 +213,7 @@ static inline int weft__started(int result)
 #define WEFT_GO(scope, fn, value)                                          \
 	weft__started(__extension__({                                      \
 		__auto_type weft__value = (value);                         \
+		WEFT__CHECK_VALUE(value, weft__value);                     \
 		weft_go((scope), (fn), &weft__value, sizeof(weft__value)); \
 	}))
 #endif

@@ -479,23 +479,23 @@ static int64_t take_text(void *arg)
 	return 0;
 }
 
-static int64_t pass_arrays(void *arg)
+static int64_t pass_texts(void *arg)
 {
 	char array[] = "text";
 
 	(void)arg;
 	WEFT_SCOPE(scope, NULL) {
-		EXPECT(WEFT_GO(scope, take_text, array) == 0);
+		EXPECT(WEFT_GO(scope, take_text, &array[0]) == 0);
 		EXPECT(WEFT_GO(scope, take_text, "text") == 0);
 	}
 	return 0;
 }
 
-START_TEST(array_is_passed_by_its_address)
+START_TEST(literal_is_passed_by_its_address)
 {
 	struct fake_config config = { .workers = 1 };
 
-	(void)must_run(&config, pass_arrays, NULL);
+	(void)must_run(&config, pass_texts, NULL);
 }
 END_TEST
 
@@ -540,7 +540,7 @@ static Suite *runs_suite(void)
 	tcase_add_loop_test(tc, limit_of_tasks_gives_eagain, 0,
 			    seeds(16));
 	tcase_add_loop_test(tc, argument_is_copied, 0, 4);
-	tcase_add_test(tc, array_is_passed_by_its_address);
+	tcase_add_test(tc, literal_is_passed_by_its_address);
 	suite_add_tcase(suite, tc);
 	return suite;
 }

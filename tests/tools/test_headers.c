@@ -26,7 +26,9 @@ static int64_t blocks(void *arg)
 	(void)arg;
 	WEFT_SCOPE(group, &result) {
 		if (WEFT_GO(group, child, 1) < 0 ||
-		    WEFT_GO(group, child, name) < 0)
+		    WEFT_GO(group, child, &name[0]) < 0 ||
+		    WEFT_GO(group, child, "literal") < 0 ||
+		    WEFT_GO(group, child, clean_up) < 0)
 			return -1;
 	}
 	WEFT_SCOPE(outer, NULL)

@@ -57,6 +57,25 @@ void start(struct weft_scope *scope, int fd)
 """
 
 
+# Of an array only a pointer would be copied.
+ARRAY = """#include <weft/weft.h>
+
+static char fixed[8];
+int64_t serve(void *arg);
+int start(struct weft_scope *scope);
+int start(struct weft_scope *scope)
+{
+	char name[8] = "";
+	const char text[] = "text";
+	struct { char name[8]; } in = { "" };
+
+	(void)fixed, (void)name, (void)text, (void)in;
+	return %s(scope, serve, %s);
+}
+"""
+ARRAYS = ["name", "text", "fixed", "in.name"]
+
+
 def compile_text(compiler, language, text, how=LOOK):
     done = subprocess.run(
         [compiler, *how, *FLAGS, *LANGUAGES[language], "-"],
@@ -92,6 +111,20 @@ def refused(compiler, language):
     return "" if "unused-result" in said else f"not refused: {said}\n"
 
 
+def arrays_refused(compiler, language):
+    """Empty if every array is refused with a sentence, otherwise what was not."""
+    wrong = ""
+    for macro in "WEFT_GO", "WEFT_GO_FUTURE":
+        for array in ARRAYS:
+            said = compile_text(compiler, language, ARRAY % (macro, array))
+            if "the value is copied, but an array is not" not in said:
+                wrong += f"{macro} of {array} is not refused: {said}\n"
+        good = compile_text(compiler, language, ARRAY % (macro, "&name[0]"))
+        if good:
+            wrong += f"{macro} of a pointer: {good}\n"
+    return wrong
+
+
 def checks():
     """All checks, each with a function that returns its error messages."""
     for what, text, languages in cases():
@@ -99,6 +132,7 @@ def checks():
             yield what, language, lambda *to, text=text: compile_text(*to, text)
     for language in LANGUAGES:
         yield "a result that nobody sees is refused", language, refused
+        yield "an array is refused", language, arrays_refused
 
 
 def main():
