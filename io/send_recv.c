@@ -115,6 +115,28 @@ ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
 				  flags & MSG_ERRQUEUE ? 0 : POLLIN);
 }
 
+ssize_t weft_recvfrom(int fd, void *buf, size_t bytes, int flags,
+		      struct weft_addr *ret_peer)
+{
+	struct sockaddr_storage name;
+	struct iovec iov = { buf, weft__bytes(bytes) };
+	struct msghdr msg = {
+		.msg_name = ret_peer ? &name : NULL,
+		.msg_namelen = ret_peer ? sizeof(name) : 0,
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+	ssize_t r = weft_recvmsg(fd, &msg, flags);
+
+	/* Without a name, or of a family that weft has no form for: an empty
+	 * address. */
+	if (r >= 0 && ret_peer &&
+	    weft_addr_from_sockaddr((const struct sockaddr *)&name,
+				    msg.msg_namelen, ret_peer) < 0)
+		*ret_peer = (struct weft_addr){ .bytes = 0 };
+	return r;
+}
+
 /* ---- Sending ----------------------------------------------------------- */
 
 ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
@@ -167,6 +189,25 @@ ssize_t weft_sendmsg(int fd, const struct msghdr *msg, int flags)
 		.count = 1,
 		.how = (uint32_t)flags | MSG_NOSIGNAL,
 	});
+}
+
+ssize_t weft_sendto(int fd, const void *buf, size_t bytes, int flags,
+		    const struct weft_addr *addr)
+{
+	/* The kernel only reads through these pointers. */
+	struct iovec iov = { (void *)(uintptr_t)buf, weft__bytes(bytes) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+	};
+
+	if (!addr)
+		return weft_send(fd, buf, bytes, flags);
+	if (weft_addr_family(addr) == AF_UNSPEC)
+		return weft__call_refused(-EINVAL);
+	msg.msg_name = (void *)(uintptr_t)weft_addr_sockaddr(addr);
+	msg.msg_namelen = weft_addr_sockaddr_bytes(addr);
+	return weft_sendmsg(fd, &msg, flags);
 }
 
 /* ---- Ending ------------------------------------------------------------ */

@@ -104,6 +104,8 @@ int weft__socket_connect(const struct weft_addr *addr,
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
+	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
+		return -EINVAL;
 	opts = opts ? opts : &defaults;
 	r = opts_check(opts);
 	if (r < 0)

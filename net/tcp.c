@@ -66,3 +66,11 @@ int weft_tcp_connect(const char *address, const struct weft_socket_opts *opts)
 
 	return r < 0 ? r : weft__socket_connect(&addr, opts, tcp_set);
 }
+
+int weft_socket_connect(const struct weft_addr *addr,
+			const struct weft_socket_opts *opts)
+{
+	bool is_unix = addr && weft_addr_family(addr) == AF_UNIX;
+
+	return weft__socket_connect(addr, opts, is_unix ? NULL : tcp_set);
+}

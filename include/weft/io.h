@@ -89,6 +89,19 @@ WEFT_API ssize_t weft_recvmsg(int fd, struct msghdr *msg,
 WEFT_API ssize_t weft_sendmsg(int fd, const struct msghdr *msg,
 			      int flags) WEFT_WARN_UNUSED;
 
+/* The same with the address of the other side; a socket of datagrams need not
+ * be connected.  ret_peer may be NULL; else it receives the sender's address,
+ * on success only: no address, if the sender has none (an unbound Unix socket,
+ * the peer of a stream socket) or one of another family.  addr may be NULL, for
+ * the peer of a connected socket; it is not needed after the call.  A datagram
+ * that does not fit into buf is cut off; with MSG_TRUNC the result is its whole
+ * length.  Suspend.  Errors: those of recvfrom(2) and sendto(2), and -EINVAL
+ * (addr is no address). */
+WEFT_API ssize_t weft_recvfrom(int fd, void *buf, size_t bytes, int flags,
+			       struct weft_addr *ret_peer) WEFT_WARN_UNUSED;
+WEFT_API ssize_t weft_sendto(int fd, const void *buf, size_t bytes, int flags,
+			     const struct weft_addr *addr) WEFT_WARN_UNUSED;
+
 /* Takes the next connection of a listening socket.  The new descriptor is the
  * caller's, and close-on-exec.  ret_peer may be NULL; else it receives the
  * peer's address.  Connections that no call asks for stay in the socket's

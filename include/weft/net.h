@@ -60,6 +60,15 @@ WEFT_API int weft_unix_connect(const char *address,
 			       const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
+/* Connects a stream socket to an address of any family, such as one that came
+ * in a message, or from getaddrinfo() by weft_addr_from_sockaddr(); as
+ * weft_tcp_connect() or weft_unix_connect() otherwise.  Suspends.  Returns a
+ * descriptor, -EINVAL (NULL, no address, or options), -EPERM, or an error of
+ * socket(2) or weft_connect(). */
+WEFT_API int weft_socket_connect(const struct weft_addr *addr,
+				 const struct weft_socket_opts *opts)
+	WEFT_WARN_UNUSED;
+
 /* The address that a socket is bound to (with the port that it got for port 0),
  * and the address of its peer.  Do not suspend; from any thread.  Return 0, or
  * -EBADF, -ENOTSOCK, -ENOTCONN, -EAFNOSUPPORT, or -EINVAL (NULL). */

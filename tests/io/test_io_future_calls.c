@@ -63,6 +63,9 @@ static void sockets(int fd)
 	REFUSED(weft_send(fd, &byte, 1, 0));
 	REFUSED(weft_send(fd, &byte, 1, MSG_DONTWAIT));
 	REFUSED(weft_send_all(fd, &byte, 1, 0, NULL));
+	REFUSED(weft_socket_connect(&addr, NULL));
+	REFUSED(weft_recvfrom(fd, &byte, 1, 0, &addr));
+	REFUSED(weft_sendto(fd, &byte, 1, 0, &addr));
 	REFUSED(weft_recvmsg(fd, &msg, 0));
 	REFUSED(weft_sendmsg(fd, &msg, 0));
 	/* weft_shutdown() never waits. */

@@ -80,6 +80,13 @@ static inline ssize_t make_unix_connect(struct place *place)
 {
 	return came(place, weft_unix_connect(place->address, NULL));
 }
+static inline ssize_t make_socket_connect(struct place *place)
+{
+	struct weft_addr addr;
+
+	EXPECT(weft_addr_parse(place->address, &addr) == 0);
+	return came(place, weft_socket_connect(&addr, NULL));
+}
 static inline ssize_t make_poll(struct place *place)
 {
 	int r = weft_poll(place->fd, POLLIN);
@@ -388,6 +395,7 @@ static const struct call calls[] = {
 	{ "recv with MSG_WAITALL", PAIR_IN, make_recv_waitall, FEED,
 	  ON_FD | LOOPS | CUT, 0 },
 	{ "recvmsg", PAIR_IN, make_recvmsg, FEED, ON_FD, 0 },
+	{ "recvfrom", PAIR_IN, make_recvfrom, FEED, ON_FD, 0 },
 	{ "signal_wait", signals_open, make_signal_wait, signals_let_go,
 	  signals_settle, ON_FD, 1 },
 
@@ -401,6 +409,7 @@ static const struct call calls[] = {
 	{ "send", PAIR_OUT, make_send, EMPTY, ON_FD, -EPIPE },
 	{ "send_all", PAIR_OUT, make_send_all, EMPTY, ON_FD | LOOPS, -EPIPE },
 	{ "sendmsg", PAIR_OUT, make_sendmsg, EMPTY, ON_FD, -EPIPE },
+	{ "sendto", PAIR_OUT, make_sendto, EMPTY, ON_FD, -EPIPE },
 	{ "sendfile by a copy", sending_open, make_sendfile, EMPTY,
 	  ON_FD | LOOPS, -EPIPE },
 	{ "sendfile without one", sending_at_once_open, make_sendfile, EMPTY,
@@ -418,6 +427,8 @@ static const struct call calls[] = {
 	  SLOW, 1 },
 	{ "unix_connect", unix_crowd_open, make_unix_connect, crowd_let_go,
 	  unix_crowd_settle, 0, 1 },
+	{ "socket_connect", tcp_crowd_open, make_socket_connect, crowd_let_go,
+	  NULL, SLOW, 1 },
 	{ "poll", PAIR_IN, make_poll, FEED, ON_FD, 0 },
 	{ "poll to write", PIPE_OUT, make_poll_out, EMPTY, ON_FD, 1 },
 	{ "open of a FIFO", fifo_make, make_open, fifo_let_go, fifo_settle, 0,

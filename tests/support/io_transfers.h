@@ -77,6 +77,16 @@ static inline ssize_t make_recvmsg(struct place *place)
 	in_pieces(room(place), iov, &msg);
 	return receive(place, weft_recvmsg(place->fd, &msg, 0));
 }
+static inline ssize_t make_recvfrom(struct place *place)
+{
+	struct weft_addr peer = { .bytes = 1 };
+	ssize_t r = weft_recvfrom(place->fd, room(place), SHORT_BYTES, 0,
+				  &peer);
+
+	/* The peer of a pair has no name. */
+	EXPECT(r < 0 ? peer.bytes == 1 : peer.bytes == 0);
+	return receive(place, r);
+}
 static inline ssize_t make_pread(struct place *place)
 {
 	return receive(place, weft_pread(place->fd, room(place), SHORT_BYTES,
@@ -185,6 +195,13 @@ static inline ssize_t make_sendmsg(struct place *place)
 
 	in_pieces(bytes, iov, &msg);
 	return transmit(place, bytes, weft_sendmsg(place->fd, &msg, 0));
+}
+static inline ssize_t make_sendto(struct place *place)
+{
+	unsigned char *bytes = load(place);
+
+	return transmit(place, bytes, weft_sendto(place->fd, bytes,
+						  place->bytes, 0, NULL));
 }
 static inline ssize_t make_sendfile(struct place *place)
 {
