@@ -139,8 +139,14 @@ ssize_t weft_recvfrom(int fd, void *buf, size_t bytes, int flags,
 
 /* ---- Sending ----------------------------------------------------------- */
 
+/*
+ * The kernel must not repeat a send by itself, hence MSG_DONTWAIT: a Unix
+ * socket of datagrams copies the data before it finds its receiver full, and
+ * io_uring then repeats the send from behind the data, so that an empty
+ * datagram arrives (Linux 6.18).  MSG_WAITALL is for streams.
+ */
 ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
-		       const struct weft__request *request)
+		       struct weft__request *request)
 {
 	ssize_t r;
 
@@ -152,10 +158,12 @@ ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);
 	}
+	if (!(request->how & MSG_WAITALL))
+		request->how |= MSG_DONTWAIT;
 	return weft__op_run_ready(request, entry, 0, POLLOUT);
 }
 
-static ssize_t transmit_on(const struct weft__request *request)
+static ssize_t transmit_on(struct weft__request *request)
 {
 	struct weft__worker *worker;
 	struct weft__fd *entry;

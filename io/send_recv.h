@@ -10,8 +10,8 @@
 /* Carries out a RECV that may wait, without flags. */
 ssize_t weft__receive(struct weft__fd *entry, struct weft__request *request);
 
-/* Carries out a SEND or SENDMSG that may wait. */
+/* Carries out a SEND or SENDMSG that may wait; changes its flags. */
 ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
-		       const struct weft__request *request);
+		       struct weft__request *request);
 
 #endif

@@ -210,6 +210,75 @@ START_TEST(interrupted_wait_takes_nothing)
 }
 END_TEST
 
+enum { MANY = 300 };
+
+static int64_t receive_many(void *arg)
+{
+	int fd = *(int *)arg, number;
+
+	for (int i = 0; i < MANY; i++) {
+		ck_assert_int_eq(weft_recvfrom(fd, &number, sizeof(number), 0,
+					       NULL),
+				 sizeof(number));
+		ck_assert_int_eq(number, i);
+		/* So that the sender is ahead, and has to wait. */
+		if (i % 16 == 0)
+			ck_assert_int_eq(weft_sleep(WEFT_US(200)), 0);
+	}
+	return 0;
+}
+
+/* The ways to send; all but the first on a connected socket. */
+static ssize_t send_number(int way, const struct two *two, int number)
+{
+	struct iovec iov = { &number, sizeof(number) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fd = two->fds[1];
+
+	switch (way) {
+	case 0:
+		return weft_sendto(fd, &number, sizeof(number), 0,
+				   &two->addrs[0]);
+	case 1:
+		return weft_send(fd, &number, sizeof(number), 0);
+	case 2:
+		return weft_sendmsg(fd, &msg, 0);
+	case 3:
+		return weft_write(fd, &number, sizeof(number));
+	default:
+		return weft_writev(fd, &iov, 1);
+	}
+}
+
+enum { WAYS = 5 };
+
+/* A Unix socket takes few datagrams, and loses none. */
+static int64_t send_many(void *arg)
+{
+	struct two two = two_open(1);
+	int way = *(int *)arg % WAYS;
+
+	if (*(int *)arg >= WAYS)
+		ck_assert_int_eq(fcntl(two.fds[1], F_SETFL, O_NONBLOCK), 0);
+	if (way > 0)
+		ck_assert_int_eq(weft_connect(two.fds[1], &two.addrs[0]), 0);
+	WEFT_SCOPE(receiver, NULL) {
+		ck_assert_int_eq(WEFT_GO(receiver, receive_many, two.fds[0]),
+				 0);
+		for (int i = 0; i < MANY; i++)
+			ck_assert_int_eq(send_number(way, &two, i),
+					 sizeof(i));
+	}
+	two_close(&two);
+	return 0;
+}
+
+START_TEST(send_waits_for_a_slow_receiver)
+{
+	io_run(send_many, &(int){ _i / 2 }, _i % 2 ? 2 : 1);
+}
+END_TEST
+
 /* ---- Errors -------------------------------------------------------------- */
 
 static int64_t misuse(void *arg)
@@ -324,6 +393,8 @@ static Suite *datagram_suite(void)
 	tcase_add_test(tc, sender_without_a_name_has_no_address);
 	tcase_add_loop_test(tc, datagram_that_is_too_long_is_cut_off, 0, 2);
 	tcase_add_loop_test(tc, interrupted_wait_takes_nothing, 0, 2);
+	tcase_add_loop_test(tc, send_waits_for_a_slow_receiver, 0,
+			    4 * WAYS);
 	tcase_add_test(tc, wrong_calls_are_refused);
 	tcase_add_loop_test(tc, socket_connects_to_an_address, 0, 2);
 	suite_add_tcase(suite, tc);
