@@ -16,7 +16,9 @@
  * the order of their arrival.
  *
  * Tasks suspend, and their waits obey deadlines and cancellation: a call that
- * is interrupted has sent or received nothing.  Threads that run no task block.
+ * is interrupted has sent or received nothing.  Threads that run no task block,
+ * until the channel is closed; a weft_select() with WEFT_AT(), or with a second
+ * channel that is closed, ends their wait earlier.
  * In a future, calls that suspend return -EPERM: use weft_await_chan_send() and
  * weft_await_chan_recv().  The other calls work in any task, future or thread.
  *

@@ -83,7 +83,8 @@ struct weft_case {
  * result is -EPIPE.  If several cases are possible, the search begins at a
  * random one, so that each has its turns.  All channels must outlive the call;
  * the array may be used again.  Without cases the call waits until it is
- * interrupted.
+ * interrupted.  A thread that runs no task blocks; WEFT_AT() bounds its wait
+ * for a channel.
  *
  * For each descriptor that is not ready, the call starts a task, which ends
  * before the call returns.
@@ -91,7 +92,7 @@ struct weft_case {
  * Errors: -EINVAL (more than WEFT_CASES_MAX, an unknown kind, a NULL channel),
  * -ECANCELED, -ETIMEDOUT, -EAGAIN or -ENOMEM (such a task could not be
  * started), -EPERM (called in a future, or in a thread that runs no task with
- * cases other than channels).
+ * cases that are neither channels nor times).
  */
 WEFT_API int weft_select(struct weft_case *cases,
 			 size_t count) WEFT_WARN_UNUSED;

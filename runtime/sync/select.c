@@ -51,6 +51,7 @@ static int case_add(struct weft__select *s, struct weft_case *which)
 		return 0;
 	weft__select_case_words(which)->marked = 0;
 	s->others = true;
+	s->needs_task |= which->kind != WEFT_CASE_AT;
 	return 0;
 }
 
@@ -65,7 +66,7 @@ static int select_init(struct weft__select *s, struct weft_case *cases,
 	s->count = (uint32_t)count;
 	s->channels = 0;
 	s->met = NULL;
-	s->others = false;
+	s->others = s->needs_task = false;
 	s->alarm.armed = false;
 	s->polls_open = false;
 	for (size_t i = 0; i < count && error == 0; i++)
@@ -196,13 +197,14 @@ static int select_watch(struct weft__select *s, struct weft__task *task)
 
 static int wait_for_all(struct weft__select *s, struct weft__worker *worker)
 {
-	struct weft__task *task = worker->current;
 	int r = weft__cases_look(s, worker, true);
 
-	if (r == -EAGAIN) {
+	if (r == -EAGAIN && !worker) {
+		r = weft__cases_watch_thread(s);
+	} else if (r == -EAGAIN) {
 		r = weft__cases_begin(s, worker);
 		if (r == 0)
-			r = select_watch(s, task);
+			r = select_watch(s, worker->current);
 	}
 	if (!weft__wait_claim(&s->wait)) /* mutate: recheck=false */
 		r = select_granted(s, weft__wait(&s->wait, false));
@@ -247,7 +249,7 @@ static int select_run(struct weft_case *cases, size_t count,
 
 	if (r < 0)
 		return r;
-	if (!worker && s.others)
+	if (!worker && s.needs_task)
 		return -EPERM;
 	r = select_step(&s, worker, waits);
 	if (r != -EAGAIN || !waits)

@@ -16,6 +16,10 @@
  * that came without a claim is still there: a task that has ended, a descriptor
  * that is ready.
  *
+ * Threads.  A thread that runs no task selects channels and times alone: it
+ * sleeps on the word of its wait until the earliest time, instead of with an
+ * alarm.
+ *
  *   SEL1  A waiter is looked at under its channel's lock alone, and the task
  *       takes each of those locks before it returns.
  *   SEL2  Only the task that has claimed the wait writes `won`.
@@ -43,6 +47,7 @@ struct weft__select {
 	uint64_t first;		  /* the case to look at first */
 	struct weft__waiter *met; /* the other side of the case that was done */
 	bool others;		  /* there are cases without a channel */
+	bool needs_task;	  /* some of them are only for tasks */
 	struct weft__wait wait;
 	/* For the others, while the task waits for them. */
 	struct weft__alarm alarm;
@@ -63,6 +68,10 @@ int weft__cases_look(struct weft__select *select, struct weft__worker *worker,
 int weft__cases_begin(struct weft__select *select,
 		      struct weft__worker *worker);
 void weft__cases_end(struct weft__select *select);
+
+/* Blocks a thread, whose other cases are times: until one has come (its index),
+ * or until the wait is claimed (-EAGAIN). */
+int weft__cases_watch_thread(struct weft__select *select);
 
 /* The waiter of a case. */
 struct weft__select_case_words {

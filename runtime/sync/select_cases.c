@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 
+#include "runtime/base/futex.h"
 #include "runtime/base/nsec.h"
 #include "runtime/sched/runtime.h"
 #include "runtime/sync/select.h"
@@ -36,8 +37,7 @@ static int case_look(struct weft__worker *worker, struct weft_case *which,
 {
 	switch (which->kind) {
 	case WEFT_CASE_AT:
-		return worker->ops->now(worker->runtime) >=
-				       weft__nsec_point(which->number) ?
+		return weft_now() >= weft__nsec_point(which->number) ?
 			       0 :
 			       -EAGAIN;
 	case WEFT_CASE_JOINED:
@@ -115,7 +115,7 @@ static int poll_start(struct weft__select *s, uint32_t index)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-static void alarm_set(struct weft__select *s, struct weft__worker *worker)
+static uint64_t earliest_time(const struct weft__select *s)
 {
 	uint64_t earliest_ns = WEFT_NEVER;
 
@@ -125,6 +125,13 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 		if (s->cases[i].kind == WEFT_CASE_AT && at_ns < earliest_ns)
 			earliest_ns = at_ns;
 	}
+	return earliest_ns;
+}
+
+static void alarm_set(struct weft__select *s, struct weft__worker *worker)
+{
+	uint64_t earliest_ns = earliest_time(s);
+
 	if (earliest_ns == WEFT_NEVER)
 		return;
 	s->alarm = (struct weft__alarm){
@@ -133,6 +140,21 @@ static void alarm_set(struct weft__select *s, struct weft__worker *worker)
 		.armed = true,
 	};
 	worker->ops->arm(worker, &s->alarm, earliest_ns); /* mutate: wake */
+}
+
+int weft__cases_watch_thread(struct weft__select *s)
+{
+	uint64_t now_ns, at_ns = earliest_time(s);
+
+	/* mutate: recheck=false */
+	while (weft__wait_is_open(&s->wait)) {
+		now_ns = weft_now();
+		if (now_ns >= at_ns)
+			return weft__cases_look(s, NULL, false);
+		weft__futex_wait_for(&s->wait.word, WEFT__WAIT_OPEN,
+				     at_ns - now_ns);
+	}
+	return -EAGAIN;
 }
 
 /* Whether an earlier case has marked the same task. */

@@ -308,12 +308,17 @@ IO_TEST(selecting_for_tasks_and_joining_them_agree)
 	return 0;
 }
 
-START_TEST(threads_select_among_channels_alone)
+START_TEST(threads_select_among_channels_and_times_alone)
 {
-	struct weft_case cases[] = { WEFT_AT(0) };
+	struct weft_case cases[] = {
+		WEFT_READY(0, POLLIN),
+		WEFT_JOINED((struct weft_task){ 1 }),
+	};
 
-	ck_assert_int_eq(weft_select(cases, 1), -EPERM);
-	ck_assert_int_eq(weft_try_select(cases, 1), -EPERM);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(weft_select(&cases[i], 1), -EPERM);
+		ck_assert_int_eq(weft_try_select(&cases[i], 1), -EPERM);
+	}
 }
 END_TEST
 
@@ -334,7 +339,7 @@ int main(void)
 	io_add_test(selects, select_ends_when_the_descriptor_is_closed);
 	io_add_test(selects, select_tells_of_bad_descriptors_and_tasks);
 	io_add_test(selects, selecting_for_tasks_and_joining_them_agree);
-	tcase_add_test(selects, threads_select_among_channels_alone);
+	tcase_add_test(selects, threads_select_among_channels_and_times_alone);
 	suite_add_tcase(suite, selects);
 	return io_tests_run(suite);
 }

@@ -331,6 +331,13 @@ int weft__cases_begin(struct weft__select *select, struct weft__worker *worker)
 	return 0;
 }
 
+int weft__cases_watch_thread(struct weft__select *select)
+{
+	(void)select;
+	model_assert(false, "all cases are channels");
+	return -EAGAIN;
+}
+
 void weft__cases_end(struct weft__select *select)
 {
 	(void)select;

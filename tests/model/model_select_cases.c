@@ -165,6 +165,13 @@ static void setup_alone(void *arg)
 	weft__scope(&scope)->handles = NULL;
 }
 
+/* A thread that runs no task selects. */
+static void setup_thread_alone(void *arg)
+{
+	setup_alone(arg);
+	waits_foreign(0);
+}
+
 static void check_end(void *arg)
 {
 	(void)arg;
@@ -413,11 +420,27 @@ static void selects_child_or_time(void *arg)
 	end_scope();
 }
 
+/* A thread may have slept when the time came: then only a value wakes it. */
+static void selects_value_or_time(void *arg)
+{
+	int r = value_or_time();
+
+	(void)arg;
+	if (r == TIME)
+		model_assert(recv_once() == 0, "a value comes");
+	else
+		model_assert(r == VALUE, "nothing else comes");
+}
+
 THREAD(selects_time_once, (void)value_or_time(); close_chan();)
 
 MODEL(time_comes, setup_alone, check_end, WAITS(3), selects_time, time_passes)
 MODEL(time_and_sender_meet, setup_alone, check_end, WAITS_NEWEST(2),
       selects_value_and_time, sends_1, time_passes)
+MODEL(time_and_sender_meet_in_a_thread, setup_thread_alone, check_end,
+      WAITS(3), selects_value_or_time, sends_1, time_passes)
+MODEL(time_and_close_meet_in_a_thread, setup_thread_alone, check_end, WAITS(3),
+      selects_time_once, closes, time_passes)
 MODEL(time_and_child_meet, setup_0, check_child, WAITS(2),
       selects_child_or_time, child_ends, time_passes)
 MODEL(time_meets_cancel, setup_alone, check_end, WAITS(2), selects_time_once,
@@ -554,6 +577,8 @@ int main(void)
 		try_finds_what_has_ended,
 		time_comes,
 		time_and_sender_meet,
+		time_and_sender_meet_in_a_thread,
+		time_and_close_meet_in_a_thread,
 		time_and_child_meet,
 		time_meets_cancel,
 		time_meets_close,
