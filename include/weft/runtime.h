@@ -69,6 +69,7 @@ struct weft_opts {
  * -EMFILE, -ENFILE, -EAGAIN (no more threads), -ENOSYS (io_uring is missing,
  * too old or forbidden), -EDEADLK (called inside a task), -EBUSY (16 runtimes
  * have a dump_signal already), or an error of bind(2) for dump_path.
+ * If dump_path or dump_signal cannot be used, a message on stderr names it.
  *
  * -ETIMEDOUT: shutdown_ns passed, and tasks were abandoned.  Their names are
  * printed on stderr, and the runtime's memory is not freed.  An abandoned task

@@ -254,6 +254,22 @@ static bool may_ring(int number)
 	return true;
 }
 
+/* An errno alone does not show which option it is about. */
+static int path_refused(const char *path, int error)
+{
+	fprintf(stderr, "weft: no dump socket at dump_path '%s': %s\n", path,
+		error == -EINVAL ? "the path is empty, or too long" :
+				   strerror(-error));
+	return error;
+}
+
+static int signal_refused(int number, int error)
+{
+	fprintf(stderr, "weft: no dumps by dump_signal %d: %s\n", number,
+		strerror(-error));
+	return error;
+}
+
 static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 {
 	uint32_t workers = l->runtime->workers_count;
@@ -270,16 +286,17 @@ static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 	if (opts->dump_path) {
 		l->dump_socket = weft__dump_socket_open(l->path);
 		if (l->dump_socket < 0)
-			return l->dump_socket;
+			return path_refused(l->path, l->dump_socket);
 	}
 	if (!opts->dump_signal)
 		return 0;
 	if (!may_ring(opts->dump_signal))
-		return -EINVAL;
+		return signal_refused(opts->dump_signal, -EINVAL);
 	error = weft__signal_notify_start(opts->dump_signal, l->notify_fd);
-	if (error == 0)
-		l->number = opts->dump_signal;
-	return error;
+	if (error < 0)
+		return signal_refused(opts->dump_signal, error);
+	l->number = opts->dump_signal;
+	return 0;
 }
 
 int weft__watchdog_start(struct weft_runtime *runtime,

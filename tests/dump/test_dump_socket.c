@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "tests/support/dump_scene.h"
+#include "tests/support/stderr_capture.h"
 
 static int64_t wait_for_ever(void *arg)
 {
@@ -268,6 +269,27 @@ START_TEST(places_are_taken_over_from_the_dead_alone)
 }
 END_TEST
 
+/* The message names the path and the reason. */
+static void expect_refusal(const char *path, int error, const char *why)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	const char *text;
+
+	opts.dump_path = path;
+	for (int i = 0; i < 2; i++) {
+		said_begin();
+		if (i)
+			ck_assert_int_eq(weft_run(nothing, NULL, &opts), error);
+		else
+			ck_assert_int_eq(weft_start(&opts, &runtime), error);
+		text = said_end();
+		ck_assert_msg(strstr(text, "dump_path") && strstr(text, path) &&
+				      strstr(text, why),
+			      "it said: %s", text);
+	}
+}
+
 START_TEST(bad_options_are_refused)
 {
 	/* The runtime itself uses SIGURG, to interrupt its workers. */
@@ -280,15 +302,15 @@ START_TEST(bad_options_are_refused)
 
 	memset(path, 'x', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
-	opts.dump_path = path;
-	ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
-	ck_assert_int_eq(weft_run(nothing, NULL, &opts), -EINVAL);
-	opts.dump_path = "/nowhere/at/all";
-	ck_assert_int_eq(weft_start(&opts, &runtime), -ENOENT);
-	opts.dump_path = NULL;
+	expect_refusal(path, -EINVAL, "too long");
+	expect_refusal("", -EINVAL, "empty");
+	expect_refusal("/nowhere/at/all", -ENOENT, strerror(ENOENT));
+	expect_refusal("/", -EADDRINUSE, strerror(EADDRINUSE));
 	for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		opts.dump_signal = refused[i];
+		said_begin();
 		ck_assert_int_eq(weft_start(&opts, &runtime), -EINVAL);
+		ck_assert_ptr_nonnull(strstr(said_end(), "dump_signal"));
 	}
 	ck_assert_int_eq(fds_open(), before);
 }
