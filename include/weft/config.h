@@ -47,15 +47,15 @@
 #define WEFT__CHECKED_VALUE(value) \
 	weft__checked_value<__builtin_constant_p(value)>(value)
 template <bool literal, typename T>
-static inline T weft__checked_value(T value)
+static inline T weft__checked_value(T weft__value)
 {
-	return value;
+	return weft__value;
 }
 template <bool literal, typename T, decltype(sizeof(0)) n>
-static inline T *weft__checked_value(T (&value)[n])
+static inline T *weft__checked_value(T (&weft__value)[n])
 {
 	static_assert(literal, WEFT__NO_ARRAY);
-	return value;
+	return weft__value;
 }
 #else
 #define WEFT__CHECK_VALUE(value, copy)                                      \

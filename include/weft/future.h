@@ -203,9 +203,11 @@ WEFT_API int weft_future_interrupted(void);
 WEFT_END_DECLS
 template <typename T>
 WEFT_WARN_UNUSED static inline int
-weft__go_future_value(struct weft_scope *scope, weft_fn poll, T value)
+weft__go_future_value(struct weft_scope *weft__scope, weft_fn weft__poll,
+		      T weft__value)
 {
-	return weft_go_future(scope, poll, &value, sizeof(value));
+	return weft_go_future(weft__scope, weft__poll, &weft__value,
+			      sizeof(weft__value));
 }
 WEFT_BEGIN_DECLS
 #define WEFT_GO_FUTURE(scope, poll, value) \

@@ -195,10 +195,11 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>
-WEFT_WARN_UNUSED static inline int weft__go_value(struct weft_scope *scope,
-						  weft_fn fn, T value)
+WEFT_WARN_UNUSED static inline int
+weft__go_value(struct weft_scope *weft__scope, weft_fn weft__fn, T weft__value)
 {
-	return weft_go(scope, fn, &value, sizeof(value));
+	return weft_go(weft__scope, weft__fn, &weft__value,
+		       sizeof(weft__value));
 }
 WEFT_BEGIN_DECLS
 #define WEFT_GO(scope, fn, value) \
@@ -206,9 +207,9 @@ WEFT_BEGIN_DECLS
 #else
 /* A function, so that the compiler warns when the result is not used. */
 WEFT_WARN_UNUSED
-static inline int weft__started(int result)
+static inline int weft__started(int weft__result)
 {
-	return result;
+	return weft__result;
 }
 #define WEFT_GO(scope, fn, value)                                          \
 	weft__started(__extension__({                                      \

@@ -39,9 +39,9 @@ __extension__ typedef __int128 weft__wide;
 #ifdef __cplusplus
 constexpr
 #endif
-static inline weft_nsec weft__nsec(weft__wide ns)
+static inline weft_nsec weft__nsec(weft__wide weft__ns)
 {
-	return WEFT__NSEC_BOUND(ns);
+	return WEFT__NSEC_BOUND(weft__ns);
 }
 #ifdef __cplusplus
 #define WEFT__NSEC(n, unit_ns) weft__nsec((weft__wide)(n) * (unit_ns))

@@ -45,6 +45,10 @@ int fragment(void)
 return 0;
 }
 """
+# Variables of a program, which no code of the headers may shadow.
+OWN_NAMES = """arg at block bytes cases count data error fd first fn item length
+literal n name now ns once opts owner poll_fn r result room scope self size start
+state task text to type unit value within""".split()
 # A task that was not started leaves its descriptor to the caller.
 UNSEEN = """#include <weft/weft.h>
 
@@ -101,6 +105,9 @@ def cases():
     macros = (HERE / "test_headers.c").read_text()
     yield "the macros in use", macros, [x for x in LANGUAGES
                                         if x != "strict C11"]
+    own = "".join(f"extern int {name};\n" for name in OWN_NAMES)
+    yield ("a program's own names", own + "#include <weft/weft.h>\n",
+           [x for x in LANGUAGES if x != "strict C11"])
     for what, text in printed():
         yield what, text, ["C11"]
 

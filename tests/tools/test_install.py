@@ -124,9 +124,7 @@ def uses(directory, env):
         compile_and_link("cc", readme, *flags(env))
 
     def in_cxx():
-        # Not -Wshadow: a struct and a function share a name.
-        compile_and_link("c++", "-Wno-shadow", "-x", "c++", macros,
-                         *flags(env))
+        compile_and_link("c++", "-x", "c++", macros, *flags(env))
 
     def shared():
         compile_and_link("cc", hello, *flags(env))
