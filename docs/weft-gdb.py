@@ -60,18 +60,49 @@ UNWINDER = TaskUnwinder()
 gdb.unwinder.register_unwinder(None, UNWINDER, replace=True)
 
 
+def home():
+    """The file that has weft's code: the library or, with a static one, the
+    program."""
+    files = [objfile.filename or "?" for objfile in gdb.objfiles()]
+    libraries = [name for name in files if "/libweft.so" in name]
+    return (libraries or files or ["no file"])[0]
+
+
+def require_symbols():
+    """Refuses, with a sentence, what would find nothing."""
+    if not gdb.selected_inferior().threads():
+        raise gdb.GdbError("there is no process and no core file: give gdb "
+                           "-p PID, or PROGRAM CORE")
+    try:
+        gdb.lookup_type("struct weft__task")
+        gdb.lookup_type("struct weft__worker")
+    except gdb.error:
+        raise gdb.GdbError(
+            f"{home()} has no debugging symbols of weft, which describe its "
+            "tasks: build weft with -g, as ./run build does, and do not strip "
+            "it, or load them with symbol-file") from None
+
+
 def workers():
     """The workers of all runtimes, each with the number of its thread."""
+    require_symbols()
+    found, reason = False, "no thread is a worker of weft: no runtime runs"
     before = gdb.selected_thread()
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         try:
             worker = gdb.parse_and_eval("weft__worker_local")
-        except gdb.error:
+        except gdb.error as error:
+            # Of all threads, if gdb cannot read thread-locals.
+            reason = f"no worker of weft is found: {error}"
             continue  # a thread without weft's thread-local
         if worker:
+            found = True
             yield thread.num, worker
-    before.switch()
+    if before:
+        before.switch()
+    if not found:
+        raise gdb.GdbError(reason)
 
 
 def records(runtime):

@@ -1,25 +1,52 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """test_gdb.py ECHO: docs/weft-gdb.py finds the tasks of a running echo server
-and unwinds their stacks.  TAP."""
+and unwinds their stacks, and says what it lacks.  TAP."""
 
+import itertools
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "docs/weft-gdb.py"
 PATIENCE = 60
 
 
 def gdb(pid, *commands):
+    """The output of gdb, without and with its errors.  Without a pid it has no
+    process."""
+    process = ["-p", str(pid)] if pid else []
     done = subprocess.run(
-        ["gdb", "-q", "-nx", "-batch", "-x", SCRIPT, "-p", str(pid),
+        ["gdb", "-q", "-nx", "-batch", "-x", SCRIPT, *process,
          *[word for command in commands for word in ("-ex", command)]],
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=PATIENCE)
     return done.stdout, done.stdout + done.stderr
+
+
+def inspect_stripped(program):
+    """A message names the missing thing, where a list would be empty."""
+    log = gdb(None, "weft tasks")[1]
+    yield "that there is no process is said", "there is no process" in log, log
+    if not shutil.which("strip"):
+        yield "that there are no symbols is said # SKIP no strip(1)", True, ""
+        return
+    for option in "--strip-debug", "--strip-all":
+        with tempfile.TemporaryDirectory() as directory:
+            copy = pathlib.Path(directory) / "stripped"
+            shutil.copy(program, copy)
+            subprocess.run(["strip", option, copy], check=True)
+            with subprocess.Popen([copy, "127.0.0.1:0"], text=True,
+                                  stdout=subprocess.PIPE) as server:
+                server.stdout.readline()
+                log = gdb(server.pid, "weft tasks", "weft task 0")[1]
+                server.kill()
+            yield (f"that there are no symbols is said, {option}",
+                   log.count("has no debugging symbols of weft") == 2, log)
 
 
 def inspect(server, port):
@@ -57,8 +84,9 @@ def main():
                           stdout=subprocess.PIPE) as server:
         try:
             port = int(server.stdout.readline().rsplit(":", 1)[1])
-            for number, (what, holds, log) in enumerate(
-                    inspect(server, port), 1):
+            claims = itertools.chain(inspect(server, port),
+                                     inspect_stripped(sys.argv[1]))
+            for number, (what, holds, log) in enumerate(claims, 1):
                 print("ok" if holds else "not ok", number, "-", what)
                 if not holds:
                     failed += 1
