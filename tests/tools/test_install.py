@@ -19,6 +19,44 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 
+# Exceptions may leave blocks whose ends do not suspend, and a group may end by
+# one that is caught inside.
+EXCEPTIONS = """#include <weft/weft.h>
+#include <exception>
+static int64_t wait_long(void *) { return weft_sleep(WEFT_SEC(3600)); }
+static void undo(void *done) { *(bool *)done = true; }
+static int64_t throws(void *)
+{
+	bool undone = false, caught = false;
+	int64_t result = 0;
+
+	try {
+		WEFT_WITHIN(WEFT_SEC(3600)) {
+			WEFT_SHIELD {
+				WEFT_DEFER(undo, &undone);
+				throw 1;
+			}
+		}
+	} catch (int) {
+		caught = true;
+	}
+	if (!caught || !undone || weft_deadline() != WEFT_NEVER)
+		return -1;
+	WEFT_SCOPE(group, &result) {
+		try {
+			if (WEFT_GO(group, wait_long, 1) < 0)
+				return -2;
+			throw 1;
+		} catch (int) {
+			weft_scope_fail(group, -EIO);
+		}
+	}
+	return result == -EIO && !std::uncaught_exception() ? 0 : -3;
+}
+int main() { return weft_run(throws, nullptr, nullptr) != 0; }
+"""
+
+
 class Skip(Exception):
     """The machine lacks something."""
 
@@ -126,6 +164,12 @@ def uses(directory, env):
     def in_cxx():
         compile_and_link("c++", "-x", "c++", macros, *flags(env))
 
+    def with_exceptions():
+        source = pathlib.Path(directory, "throws.cc")
+        source.write_text(EXCEPTIONS)
+        compile_and_link("c++", "-std=c++11", str(source), *flags(env))
+        run(out, env=env)
+
     def shared():
         compile_and_link("cc", hello, *flags(env))
         says_hello()
@@ -144,7 +188,9 @@ def uses(directory, env):
         dumps(out, str(pathlib.Path(directory, "dump")))
 
     return {"README.md's program compiles as it says": in_c,
-            "C++ links with it": in_cxx, "a program runs": shared,
+            "C++ links with it": in_cxx,
+            "exceptions leave blocks that do not suspend": with_exceptions,
+            "a program runs": shared,
             "a static program runs": static,
             "a static program dumps without backtraces": static_dumps}
 
