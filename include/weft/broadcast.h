@@ -37,8 +37,7 @@ struct weft_broadcast {
 	{                                                               \
 		{                                                       \
 			(uint64_t)(uintptr_t)(array),                   \
-				(uint64_t)(sizeof(array) /              \
-					   sizeof(*(array))) << 32 |    \
+				(uint64_t)WEFT__ELEMENTS(array) << 32 | \
 					(uint32_t)WEFT__ITEM_BYTES(     \
 						sizeof(*(array)))       \
 		}                                                       \

@@ -50,7 +50,7 @@ struct weft_chan {
 /* A channel whose values lie in that array.  It holds as many values as the
  * array has elements, of the size of an element, at most 4096 bytes. */
 #define WEFT_CHAN_INIT(array)                                          \
-	WEFT__CHAN((array), sizeof(array) / sizeof(*(array)),          \
+	WEFT__CHAN((array), WEFT__ELEMENTS(array),                     \
 		   WEFT__ITEM_BYTES(sizeof(*(array))))
 /* A channel that holds no values: a send waits until its value is received. */
 #define WEFT_CHAN_DIRECT(type) \

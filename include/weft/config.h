@@ -36,6 +36,26 @@
 #define WEFT__ITEM_BYTES(bytes) \
 	((bytes) * sizeof(char[(bytes) <= WEFT__ITEM_BYTES_MAX ? 1 : -1]))
 
+/* The number of elements of an array.  For a pointer, whose size is not that of
+ * its array, it does not compile. */
+#ifdef __cplusplus
+template <typename T, decltype(sizeof(0)) n>
+constexpr decltype(n) weft__elements_of_array(T (&)[n])
+{
+	return n;
+}
+#define WEFT__ELEMENTS(array) weft__elements_of_array(array)
+#else
+#define WEFT__ELEMENTS(array)                                                \
+	(sizeof(array) / sizeof(*(array)) + 0 * sizeof(struct {              \
+		 _Static_assert(!__builtin_types_compatible_p(               \
+					__typeof__(array),                   \
+					__typeof__(&(array)[0])),            \
+				"the values need an array, not a pointer");  \
+		 char weft__unused;                                          \
+	 }))
+#endif
+
 /* A copied value must not be an array: that would copy a pointer to an array
  * that may be gone when the copy is used.  A string literal stays, so its
  * pointer is copied.  C finds an array by the type that it decays to: neither

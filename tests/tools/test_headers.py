@@ -77,6 +77,21 @@ int start(struct weft_scope *scope)
 	return %s(scope, serve, %s);
 }
 """
+# The size of a pointer is not that of its array.
+ROOM = """#include <weft/weft.h>
+
+static long fixed[4];
+%s at_file_scope = %s(fixed);
+void init(long *pointer, %s *ret_object);
+void init(long *pointer, %s *ret_object)
+{
+	long room[4];
+	%s object = %s(%s);
+
+	(void)pointer, (void)room, (void)at_file_scope;
+	*ret_object = object;
+}
+"""
 ARRAYS = ["name", "text", "fixed", "in.name"]
 
 
@@ -132,6 +147,21 @@ def arrays_refused(compiler, language):
     return wrong
 
 
+def pointers_refused(compiler, language):
+    """Empty if an array is taken for room, and no pointer."""
+    wrong = ""
+    for kind, macro in (("struct weft_chan", "WEFT_CHAN_INIT"),
+                        ("struct weft_broadcast", "WEFT_BROADCAST_INIT")):
+        text = ROOM % (kind, macro, kind, kind, kind, macro, "%s")
+        # Not by the compiler's warning alone, which a program may not ask for.
+        said = compile_text(compiler, language, text % "pointer")
+        if not re.search("need an array, not a|weft__elements_of_array", said):
+            wrong += f"{macro} takes a pointer: {said}\n"
+        for room in "room", "fixed":
+            wrong += compile_text(compiler, language, text % room)
+    return wrong
+
+
 def checks():
     """All checks, each with a function that returns its error messages."""
     for what, text, languages in cases():
@@ -140,6 +170,7 @@ def checks():
     for language in LANGUAGES:
         yield "a result that nobody sees is refused", language, refused
         yield "an array is refused", language, arrays_refused
+        yield "a pointer is no room", language, pointers_refused
 
 
 def main():
