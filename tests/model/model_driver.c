@@ -43,7 +43,6 @@
 #define clock_gettime(clock, ret) ((ret)->tv_sec = 0, (ret)->tv_nsec = 1000)
 #include "io/driver.c"
 #include "io/shards.c"
-#include "runtime/base/own_fd.c"
 #include "io/ring/ring.c"
 #include "io/ring/uring/encode.c"
 #include "io/ring/uring/register.c"

@@ -149,12 +149,12 @@ static void wait_until_deadline(void *arg)
 		see_event();
 }
 
-THREAD(alarm, weft__store(&clock_ns, 1000, relaxed);
+THREAD(alarm_rings, weft__store(&clock_ns, 1000, relaxed);
        if (weft__task_interrupt(&records[0], handle_of(0).id, WEFT__EXPIRED))
 	       weft__push(weft__worker_self(), &records[0]);)
 
 MODEL(event_set_meets_deadline, setup_deadline, check_event, WAITS(3),
-      wait_until_deadline, set_event, alarm)
+      wait_until_deadline, set_event, alarm_rings)
 
 /* A notification that is taken is passed on. */
 THREAD(wait_and_notify, if (done(notify_wait())) weft_notify_one(&notify);)

@@ -236,7 +236,7 @@ MODEL(two_starters_meet_cancel, setup_two, check_end,
 
 /* Task 1 ends only when the other task has started, so there must be another
  * place. */
-THREAD(raise, model_assert(weft_scope_limit(&scope, 2) == 0,
+THREAD(raise_limit, model_assert(weft_scope_limit(&scope, 2) == 0,
 			   "the owner may raise the limit");
        wait_for_other(); wake(1); end_scope(0);)
 THREAD(first_is_long, while (!weft__load(&other_is_done, acquire))
@@ -247,7 +247,7 @@ THREAD(other_beside_first, model_assert(start_one() == 0,
        other_done();)
 
 MODEL(place_is_added, setup_two, check_end,
-      OPTIONS(.preemptions = 1, .weak = 1), raise, first_is_long,
+      OPTIONS(.preemptions = 1, .weak = 1), raise_limit, first_is_long,
       other_beside_first, new_too)
 
 int main(void)

@@ -123,14 +123,14 @@ static void wait_for_deadline(void *arg)
 	model_assert(error == -ETIMEDOUT, "the deadline has passed");
 }
 
-THREAD(alarm, weft__store(&clock_ns, 1000, relaxed);
+THREAD(alarm_rings, weft__store(&clock_ns, 1000, relaxed);
        if (weft__task_interrupt(&records[0], handle_of(0).id, WEFT__EXPIRED))
 	       weft__push(weft__worker_self(), &records[0]);)
 
 MODEL(alarm_meets_park, setup_deadline, check_wait, OPTIONS(),
-      wait_for_deadline, alarm)
+      wait_for_deadline, alarm_rings)
 MODEL(alarm_meets_wake_and_park, setup_deadline, check_wait, OPTIONS(),
-      wait_for_deadline, alarm, wake_with_0)
+      wait_for_deadline, alarm_rings, wake_with_0)
 
 /*
  * Joining.
