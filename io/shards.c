@@ -5,9 +5,10 @@
  * From Linux 6.13 the kernel counts a ring's memory towards RLIMIT_MEMLOCK,
  * unless the thread has CAP_IPC_LOCK.  The limit holds for all processes of the
  * user, and its use cannot be read.  So the rings are opened as they were asked
- * for.  If that fails, all of them get fewer entries: first as many as the
- * limit allows if the user has no other ring, then half of that, and so on down
- * to WEFT__RING_ENTRIES_LEAST, with which a ring takes two pages.
+ * for.  If that fails, all of them get fewer entries: first as many as half of
+ * the limit allows, since the pools of buffers for streams are counted too;
+ * then half as many, and so on down to WEFT__RING_ENTRIES_LEAST, with which a
+ * ring takes two pages.
  *
  * The kernel frees the memory of a ring some 20 ms after the ring was closed,
  * or refused.  So there is a pause before each further try, and a runtime that
@@ -84,10 +85,11 @@ static rlim_t locked_max(void)
 						       limit.rlim_cur;
 }
 
-static bool fits(const struct weft_runtime *runtime, unsigned entries)
+static bool fits(const struct weft_runtime *runtime, unsigned entries,
+		 rlim_t bytes)
 {
 	return weft__ring_locked_bytes(entries) * runtime->workers_count <=
-	       locked_max();
+	       bytes;
 }
 
 /* Half of the entries, if that takes less memory. */
@@ -130,9 +132,9 @@ int weft__shards_open(struct weft_runtime *runtime, unsigned entries)
 
 	if (r != -ENOMEM)
 		return r;
-	while (!fits(runtime, entries) && halve(&entries))
+	while (!fits(runtime, entries, locked_max() / 2) && halve(&entries))
 		;
-	hopeless = !fits(runtime, entries);
+	hopeless = !fits(runtime, entries, locked_max());
 	for (int ms = PAUSE_MIN_MS; r == -ENOMEM && ms <= PAUSE_MAX_MS;
 	     ms *= 2) {
 		if (ms > PAUSE_MIN_MS && !hopeless)

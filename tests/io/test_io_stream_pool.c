@@ -6,6 +6,7 @@
  * only a few of them; a stream that finds none left uses a buffer of its own;
  * and buffers return to their worker, wherever they were read.
  */
+#include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
 /* ---- A stream that is not read ------------------------------------------- */
@@ -365,8 +366,12 @@ int main(void)
 	stream_add_test(held, sender_that_nobody_reads_is_held_up);
 	stream_add_test(held, stream_that_nobody_reads_takes_few_buffers);
 	stream_add_test(dry, streams_do_without_when_there_is_no_buffer);
-	stream_add_test(dry, buffers_that_come_back_are_used_again);
-	stream_add_test(dry, buffers_fit_what_comes);
+	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
+		       "buffers_that_come_back_are_used_again", NEEDS_LOCKED))
+		stream_add_test(dry, buffers_that_come_back_are_used_again);
+	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
+		       "buffers_fit_what_comes", NEEDS_LOCKED))
+		stream_add_test(dry, buffers_fit_what_comes);
 	suite_add_tcase(suite, held);
 	suite_add_tcase(suite, dry);
 	return io_tests_run(suite);
