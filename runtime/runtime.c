@@ -238,6 +238,8 @@ uint64_t weft__stop_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
 	now_ns = runtime->ops->now(runtime);
 	/* relaxed: published by `stopping`. */
 	by_ns = weft__load(&runtime->stop_by_ns, relaxed);
+	if (by_ns == WEFT_NEVER)
+		return wait_ns;
 	if (by_ns <= now_ns)
 		return 0;
 	return by_ns - now_ns < wait_ns ? by_ns - now_ns : wait_ns;
