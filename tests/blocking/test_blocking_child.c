@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "tests/support/blocking_scene.h"
+#include "tests/support/needs.h"
 
 extern char **environ;
 
@@ -241,6 +242,9 @@ int main(void)
 	Suite *suite = suite_create("blocking/child");
 	TCase *tcase = tcase_create("children");
 
+	if (!test_needs(TEST_HAS_SIGNALS, "blocking/child",
+			"signals of the kernel's"))
+		return 77;
 	tcase_set_timeout(tcase, 30);
 	tcase_add_loop_test(tcase, child_has_the_signals_of_the_program, 1, 3);
 	tcase_add_loop_test(

@@ -301,6 +301,9 @@ int main(void)
 	Suite *suite = suite_create("stack/signal");
 	TCase *tcase = tcase_create("signals");
 
+	if (!test_needs(TEST_HAS_SIGNALS, "stack/signal",
+			"signals of the kernel's"))
+		return 77;
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, signal_ends_the_process_by_default, 0,
 			    NUMBERS);

@@ -184,6 +184,9 @@ int main(void)
 	Suite *suite = suite_create("stack/signal_end");
 	TCase *tcase = tcase_create("ends");
 
+	if (!test_needs(TEST_HAS_SIGNALS, "stack/signal_end",
+			"signals of the kernel's"))
+		return 77;
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, action_comes_back_with_the_last_runtime, 0,
 			    NUMBERS);

@@ -14,6 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* Valgrind sends a program's signals itself, and has actions of its own. */
+#ifdef WEFT_VALGRIND
+enum { TEST_HAS_SIGNALS = 0 };
+#else
+enum { TEST_HAS_SIGNALS = 1 };
+#endif
+
 static inline bool test_needs(bool met, const char *test, const char *what)
 {
 	if (!met)
