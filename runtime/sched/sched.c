@@ -30,9 +30,9 @@
 
 /* The injection queue's tasks wait for WEFT__TURN_NS at most, and a tick ends
  * after WEFT__TICK_NS; both may be late by the runs between two looks at the
- * clock, which takes 2% of their time. */
+ * clock. */
 enum { INTERVAL_MIN = 8, INTERVAL_MAX = 255, CLOCK_MAX = 128 };
-#define CLOCK_TARGET_NS 1000u
+#define CLOCK_TARGET_NS 25000u
 
 /*
  * The tick.
