@@ -477,7 +477,8 @@ int main(void)
 	tcase_set_timeout(errors, 60);
 	io_add_test(taking,
 		    accepted_descriptor_is_closed_on_exec_and_knows_its_peer);
-	io_add_test(taking, who_waits_longest_is_served_first);
+	/* On one worker: two submit their requests in either order. */
+	tcase_add_loop_test(taking, who_waits_longest_is_served_first, 0, 1);
 	io_add_test(taking, connections_wait_for_futures);
 	io_add_test(taking, connection_that_is_gone_comes_in_its_turn);
 	io_add_test(taking, listener_that_does_not_block_does_as_well);
