@@ -159,46 +159,53 @@ enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 /* ---- Tests --------------------------------------------------------------- */
 
+/* Opens the FIFO in one of the ways, while a thread waits at the other end. */
+static int meet(struct fifo *fifo, unsigned way, int flags,
+		void *(*other)(void *), pthread_t *ret_thread)
+{
+	int fd = -1;
+
+	fifo_make(fifo);
+	*ret_thread = other_end(fifo, other);
+	WEFT_WITHIN(WEFT_SEC(20))
+		fd = ways[way](fifo, flags);
+	ck_assert_msg(fd >= 0, "way %u: %d", way, fd);
+	return fd;
+}
+
+/* The other end has moved all of it. */
+static void part(struct fifo *fifo, int fd, pthread_t thread)
+{
+	ck_assert_int_eq(weft_close(fd), 0);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(fifo->moved, 5);
+	fifo_drop(fifo);
+}
+
 IO_TEST(waiting_writer_meets_its_reader_once)
 {
-	for (int i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		pthread_t thread;
 		struct fifo fifo;
 		char text[8];
-		int fd = -1;
+		int fd = meet(&fifo, i % WAYS, O_RDONLY, write_hello, &thread);
 
-		fifo_make(&fifo);
-		thread = other_end(&fifo, write_hello);
-		WEFT_WITHIN(WEFT_SEC(20))
-			fd = ways[i % WAYS](&fifo, O_RDONLY);
-		ck_assert_msg(fd >= 0, "way %d: %d", i % WAYS, fd);
 		ck_assert_int_eq(weft_read(fd, text, sizeof(text)), 5);
 		ck_assert_int_eq(weft_read(fd, text, sizeof(text)), 0);
-		ck_assert_int_eq(weft_close(fd), 0);
-		pthread_join(thread, NULL);
-		ck_assert_int_eq(fifo.moved, 5);
-		fifo_drop(&fifo);
+		part(&fifo, fd, thread);
 	}
 	return 0;
 }
 
 IO_TEST(waiting_reader_meets_its_writer_once)
 {
-	for (int i = 0; i < ROUNDS; i++) {
+	for (unsigned i = 0; i < ROUNDS; i++) {
 		pthread_t thread;
 		struct fifo fifo;
-		int fd = -1;
+		int fd = meet(&fifo, i % WAYS, O_WRONLY, read_hello, &thread);
 
-		fifo_make(&fifo);
-		thread = other_end(&fifo, read_hello);
-		WEFT_WITHIN(WEFT_SEC(20))
-			fd = ways[i % WAYS](&fifo, O_WRONLY);
-		ck_assert_msg(fd >= 0, "way %d: %d", i % WAYS, fd);
 		ck_assert_int_eq(weft_write(fd, "hello", 5), 5);
-		ck_assert_int_eq(weft_close(fd), 0);
-		pthread_join(thread, NULL);
-		ck_assert_int_eq(fifo.moved, 5);
-		fifo_drop(&fifo);
+		part(&fifo, fd, thread);
 	}
 	return 0;
 }

@@ -10,15 +10,9 @@
 #include <sys/wait.h>
 
 #include "tests/support/io_kit.h"
+#include "tests/support/need.h"
 
 enum { LOW = 3, HANGS_S = 50 };
-
-/* Ends the process, which has no stderr, with the line's number + 1. */
-#define NEED(holds)                                \
-	do {                                       \
-		if (!(holds))                      \
-			_exit(1 + __LINE__ % 255); \
-	} while (0)
 
 static bool is_free(int fd)
 {

@@ -12,22 +12,13 @@
 #include <termios.h>
 
 #include "tests/support/io_kit.h"
+#include "tests/support/need.h"
 #include "tests/support/needs.h"
 
 static const char line_of_job[] = "for the job\n";
 static const char line_of_shell[] = "for the shell\n";
 
 enum { HANGS_S = 50 };
-
-/* Ends the process: a child cannot use ck_assert. */
-#define NEED(holds)                                                        \
-	do {                                                               \
-		if (!(holds)) {                                            \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, \
-				#holds);                                   \
-			_exit(EXIT_FAILURE);                               \
-		}                                                          \
-	} while (0)
 
 /* ---- The job ------------------------------------------------------------- */
 

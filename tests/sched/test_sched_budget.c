@@ -342,24 +342,29 @@ static void submit_note(void *arg)
 	EXPECT(weft_submit(fake_runtime(), note_injected, NULL, 0, NULL) == 0);
 }
 
-static int64_t spin_for(void *arg)
+static int64_t spin_until_noted(void *arg)
 {
-	uint64_t ns = *(uint64_t *)arg;
-
+	(void)arg;
 	while (!noted) {
-		fake_pass(ns);
+		fake_pass(run_ns);
 		EXPECT(weft_yield() == 0);
 	}
 	return 0;
 }
 
-static int64_t start_spinners_for(void *arg)
+static void spin_all(void)
+{
+	noted = false;
+	WEFT_SCOPE(all, NULL)
+		for (unsigned i = 0; i < spinners; i++)
+			EXPECT(weft_go(all, spin_until_noted, NULL, 0) == 0);
+}
+
+static int64_t spin_beside_a_note(void *arg)
 {
 	(void)arg;
 	fake_foreign(WEFT_MS(50), submit_note, NULL);
-	WEFT_SCOPE(all, NULL)
-		for (unsigned i = 0; i < spinners; i++)
-			EXPECT(WEFT_GO(all, spin_for, run_ns) == 0);
+	spin_all();
 	return 0;
 }
 
@@ -373,15 +378,115 @@ START_TEST(task_from_outside_runs_within_a_millisecond)
 
 	uint64_t max_ns = 1300000;
 
-	noted = false;
 	run_ns = ns[_i % 4];
 	/* 200 tasks fit into the ring.  500 do not: tasks that overflowed are
 	 * in the injection queue before the pushed task, so they run first. */
 	spinners = _i / 4 % 2 ? 500 : 200;
 	if (spinners == 500 && 500 * run_ns > max_ns)
 		max_ns = 500 * run_ns;
-	(void)must_run(&config, start_spinners_for, NULL);
+	(void)must_run(&config, spin_beside_a_note, NULL);
 	ck_assert_uint_le(injected_ns - submitted_ns, max_ns);
+}
+END_TEST
+
+/* Runs become longer at a step.  The numbers of runs were set for those before;
+ * so both limits hold by the clock, too, but for the runs of one look at it. */
+static uint64_t slow_ns;
+
+enum { FAST_NS = 500, LOOK_RUNS = 25000 / FAST_NS };
+
+static void take_the_step(void *arg)
+{
+	run_ns = slow_ns;
+	tick_max_ns = 0;
+	submit_note(arg);
+}
+
+static int64_t spin_over_a_step(void *arg)
+{
+	fake_foreign(*(uint64_t *)arg, take_the_step, NULL);
+	spin_all();
+	return 0;
+}
+
+START_TEST(step_keeps_both_limits)
+{
+	static const uint64_t ns[] = { 500, 20000, 100000, 1000000, 10000000 };
+
+	slow_ns = ns[_i];
+	spinners = 100;
+	for (unsigned i = 0; i < 40; i++) {
+		struct fake_config config = {
+			.seed = seed_of((int)i),
+			.workers = 1,
+			.after_step = time_tick,
+		};
+		uint64_t after_ns = WEFT_MS(50) + i * 7919;
+
+		run_ns = FAST_NS;
+		(void)must_run(&config, spin_over_a_step, &after_ns);
+		ck_assert_uint_le(injected_ns - submitted_ns,
+				  1000000 + WEFT__TICK_NS +
+					  (LOOK_RUNS + 1) * slow_ns);
+		ck_assert_uint_le(tick_max_ns,
+				  WEFT__TICK_NS + LOOK_RUNS * slow_ns);
+	}
+}
+END_TEST
+
+/* Runs of a millisecond, and twice as many come from outside as can run: local
+ * tasks have half of the turns. */
+enum { COMING = 100, EACH = 2 };
+static unsigned local_runs, outside_runs, coming;
+
+static int64_t run_outside(void *arg)
+{
+	(void)arg;
+	outside_runs++;
+	fake_pass(1000000);
+	return 0;
+}
+
+static void come_from_outside(void *arg)
+{
+	(void)arg;
+	if (--coming > 0)
+		fake_foreign(WEFT_MS(1), come_from_outside, NULL);
+	for (unsigned i = 0; i < EACH; i++)
+		EXPECT(weft_submit(fake_runtime(), run_outside, NULL, 0,
+				   NULL) == 0);
+}
+
+static int64_t run_locally(void *arg)
+{
+	(void)arg;
+	while (coming > 0) {
+		local_runs += outside_runs > 0;
+		fake_pass(1000000);
+		EXPECT(weft_yield() == 0);
+	}
+	return 0;
+}
+
+static int64_t start_local(void *arg)
+{
+	(void)arg;
+	fake_foreign(WEFT_MS(50), come_from_outside, NULL);
+	WEFT_SCOPE(all, NULL)
+		for (unsigned i = 0; i < 100; i++)
+			EXPECT(weft_go(all, run_locally, NULL, 0) == 0);
+	return 0;
+}
+
+START_TEST(long_runs_leave_half_of_the_turns_to_local_tasks)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 1 };
+
+	local_runs = outside_runs = 0;
+	coming = COMING;
+	(void)must_run(&config, start_local, NULL);
+	ck_assert_uint_eq(outside_runs, COMING * EACH);
+	ck_assert_uint_ge(local_runs, COMING * 2 / 5);
 }
 END_TEST
 
@@ -455,6 +560,10 @@ static Suite *budget_suite(void)
 	tcase_add_test(tc, ready_operations_give_way_after_128);
 	tcase_add_loop_test(tc, task_from_outside_runs_within_a_millisecond, 0,
 			    8);
+	tcase_add_loop_test(tc, step_keeps_both_limits, 0, 5);
+	tcase_add_loop_test(tc,
+			    long_runs_leave_half_of_the_turns_to_local_tasks, 0,
+			    20);
 	tcase_add_loop_test(tc, longest_run_is_told, 0, 5);
 	suite_add_tcase(suite, tc);
 	return suite;

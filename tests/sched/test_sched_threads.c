@@ -13,6 +13,7 @@
 #include "runtime/stack/fiber.h"
 #include "tests/support/death.h"
 #include "tests/support/expect.h"
+#include "tests/support/fall.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
@@ -290,17 +291,6 @@ static int64_t sleep_for_long(void *arg)
 {
 	(void)arg;
 	return weft_sleep(WEFT_SEC(3600)) == -ECANCELED ? 0 : -EPROTO;
-}
-
-/* Each call needs a page, and more stack than the compiler can optimize
- * away. */
-static __attribute__((noinline)) int64_t fall(int64_t depth)
-{
-	volatile char page[4096];
-
-	page[0] = (char)depth;
-	page[sizeof(page) - 1] = page[0];
-	return depth ? fall(depth - 1) + page[0] : 0;
 }
 
 static int64_t fall_deeply(void *arg)

@@ -6,6 +6,7 @@
  * When the last runtime has ended the program's action is in force again.  A
  * handler that was set over weft's stays, and may pass signals on to it.
  */
+#include "tests/support/fall.h"
 #include "tests/support/signal_scene.h"
 
 /* ---- The end of the runtimes --------------------------------------------- */
@@ -108,17 +109,6 @@ START_TEST(handler_set_over_it_stays_and_may_pass_signals_on)
 	expect_end(&scene);
 }
 END_TEST
-
-/* Each call needs a page, and more stack than the compiler can optimize
- * away. */
-static __attribute__((noinline)) int64_t fall(int64_t depth)
-{
-	volatile char page[4096];
-
-	page[0] = (char)depth;
-	page[sizeof(page) - 1] = page[0];
-	return depth ? fall(depth - 1) + page[0] : 0;
-}
 
 static int64_t fall_deeply(void *arg)
 {

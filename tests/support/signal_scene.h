@@ -10,6 +10,7 @@
 
 #include "tests/support/death.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/need.h"
 #include "tests/support/needs.h"
 
 #ifdef WEFT__TSAN
@@ -20,13 +21,6 @@ enum { WITH_TSAN = 0 };
 
 static const int numbers[] = { SIGSEGV, SIGBUS };
 enum { NUMBERS = 2, HANGS_S = 50 };
-
-/* Ends the child with the line's number + 1. */
-#define NEED(holds)                                \
-	do {                                       \
-		if (!(holds))                      \
-			_exit(1 + __LINE__ % 255); \
-	} while (0)
 
 /* ---- Children ------------------------------------------------------------ */
 
