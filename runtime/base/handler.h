@@ -15,7 +15,6 @@
  *       signals on to the program's action.
  *   H3  The handler has the signal mask, SA_NODEFER and SA_RESTART of the
  *       program's action, so that the kernel applies them.
- *
  *   H4  A handler may still read an action when the next is set.  So the next
  *       is written to another place, and only if it differs.
  *

@@ -4,8 +4,8 @@
  * signed, and WEFT_NEVER or more never comes.  All results here are in 0 to
  * WEFT_NEVER, so the rest of the library compares them as they are.
  */
-#ifndef WEFT_BASE_NSEC_H
-#define WEFT_BASE_NSEC_H
+#ifndef WEFT_RUNTIME_BASE_NSEC_H
+#define WEFT_RUNTIME_BASE_NSEC_H
 
 #include <stdint.h>
 
