@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/budget: the limits of a tick and of a run, and how often a worker
- * looks at its other sources of work (ledger V29 to V34, V50, L7, L8).
+ * Suite sched/budget: the limits of a tick and of a run, and how long tasks
+ * from outside wait (ledger V34, V50, L7, L28).
  *
- * A tick runs at most WEFT__TICK_BUDGET tasks and ends after a given time; a
- * run ends after a number of operations; the interval between two looks at the
- * injection queue follows the measured time of a run.  All tests run on the
- * fake driver, so times are exact.
+ * A tick runs at most 128 tasks and ends after a given time; a run ends after a
+ * number of operations.  All tests run on the fake driver, so times are exact.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
-#include <string.h>
-
 #include <weft/weft.h>
 
 #include "runtime/sched/wait.h"
@@ -31,7 +27,7 @@ static void count_tick(struct weft_runtime *runtime, void *arg)
 	polls_before = polls;
 	if (runs > longest_tick)
 		longest_tick = runs;
-	full_ticks += runs == WEFT__TICK_BUDGET;
+	full_ticks += runs == 128;
 }
 
 static int64_t yield_often(void *arg)
@@ -66,7 +62,7 @@ START_TEST(tick_runs_128_tasks)
 
 	polls_before = longest_tick = full_ticks = 0;
 	(void)must_run(&config, start_yielders, &count);
-	ck_assert_uint_eq(longest_tick, WEFT__TICK_BUDGET);
+	ck_assert_uint_eq(longest_tick, 128);
 	ck_assert_uint_ge(full_ticks, 300);
 }
 END_TEST
@@ -130,161 +126,6 @@ START_TEST(tick_ends_after_200_us)
 }
 END_TEST
 
-static int64_t run_for(void *arg)
-{
-	int runs = *(int *)arg;
-
-	for (int i = 0; i < runs; i++) {
-		fake_pass(run_ns);
-		EXPECT(weft_yield() == 0);
-	}
-	return weft__worker_self()->tick.inject_interval;
-}
-
-static int64_t interval_after(int runs)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task;
-	int64_t interval = 0;
-
-	opts.ret_task = &task;
-	WEFT_SCOPE(all, NULL) {
-		EXPECT(weft_go_opts(all, run_for, &runs, sizeof(runs),
-				    &opts) == 0);
-		EXPECT(weft_join(task, &interval) == 0);
-	}
-	return interval;
-}
-
-static int64_t settle(void *arg)
-{
-	static const struct {
-		uint64_t ns;
-		int64_t interval;
-	} known[] = {
-		{ 1000, 255 },	  { 10000, 100 },  { 50000, 20 },
-		{ 100000, 10 },	  { 1000000, 8 },  { 10000000, 8 },
-		{ 10000, 100 },	  { 1000, 255 },
-	};
-
-	(void)arg;
-	EXPECT(weft__worker_self()->tick.inject_interval == 20);
-	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		int64_t interval;
-
-		run_ns = known[i].ns;
-		interval = interval_after(20000);
-		ck_assert_msg(interval >= known[i].interval * 95 / 100 &&
-				      interval <= known[i].interval,
-			      "%" PRIu64 " ns a run: interval %" PRId64,
-			      run_ns, interval);
-	}
-	/* V33: one outlier barely moves it. */
-	run_ns = 50000;
-	(void)interval_after(20000);
-	run_ns = 1000000;
-	EXPECT(interval_after(1) >= 12);
-	return 0;
-}
-
-/* V29 to V33 */
-START_TEST(interval_follows_the_time_of_a_run)
-{
-	struct fake_config config = { .workers = 1 };
-
-	(void)must_run(&config, settle, NULL);
-}
-END_TEST
-
-/* V33: the average follows a step within 10 to 20 samples.  A sample is a
- * tick of at least 16 runs; a tick with fewer runs counts as a fraction of a
- * sample. */
-static struct {
-	uint64_t from_ns, to_ns; /* length of a run, before and after */
-	uint64_t polls;
-	double samples;
-	double left_1, left_10, left_20; /* of the step, after n samples */
-} step;
-
-static void note_average(struct weft_runtime *runtime, void *arg)
-{
-	struct weft__worker *worker = runtime->workers[0];
-	/* relaxed: one thread. */
-	uint64_t polls = weft__load(&worker->counts[WEFT__N_POLLS], relaxed);
-	uint64_t runs = polls - step.polls;
-	double left = ((double)worker->tick.average_ns - (double)step.to_ns) /
-		      ((double)step.from_ns - (double)step.to_ns);
-
-	(void)arg;
-	step.polls = polls;
-	if (run_ns != step.to_ns)
-		return;
-	step.samples += (double)(runs < 16 ? runs : 16) / 16;
-	if (step.samples < 2)
-		step.left_1 = left;
-	if (step.samples <= 10)
-		step.left_10 = left;
-	if (step.samples <= 20)
-		step.left_20 = left;
-}
-
-static int64_t take_a_step(void *arg)
-{
-	(void)arg;
-	run_ns = step.from_ns;
-	(void)interval_after(20000);
-	run_ns = step.to_ns;
-	(void)interval_after(20000);
-	return 0;
-}
-
-START_TEST(step_settles_in_20_samples)
-{
-	static const uint64_t ns[][2] = {
-		{ 50000, 10000 }, { 10000, 50000 }, { 50000, 500000 },
-		{ 4000, 100000 }, { 100000, 4000 },
-	};
-	struct fake_config config = {
-		.workers = 1,
-		.after_step = note_average,
-	};
-
-	memset(&step, 0, sizeof(step));
-	step.from_ns = ns[_i][0];
-	step.to_ns = ns[_i][1];
-	(void)must_run(&config, take_a_step, NULL);
-	ck_assert_double_ge(step.left_1, 0.8);
-	ck_assert_double_le(step.left_10, 0.45);
-	ck_assert_double_le(step.left_20, 0.15);
-}
-END_TEST
-
-static int64_t look_at_average(void *arg)
-{
-	struct weft__worker *worker = weft__worker_self();
-	uint64_t average_ns;
-
-	(void)arg;
-	run_ns = 100000;
-	(void)interval_after(5000);
-	average_ns = worker->tick.average_ns;
-	/* Tasks sleep between runs that take no time: ticks in which nothing
-	 * runs do not count as samples, and neither does the time asleep. */
-	EXPECT(average_ns > 95000 && average_ns < 101000);
-	EXPECT(weft_sleep(WEFT_SEC(1)) == 0);
-	EXPECT(worker->tick.average_ns <= average_ns);
-	EXPECT(worker->tick.average_ns >= average_ns * 98 / 100);
-	return 0;
-}
-
-START_TEST(tick_that_runs_nothing_is_no_sample)
-{
-	struct fake_config config = { .workers = 1 };
-
-	(void)must_run(&config, look_at_average, NULL);
-}
-END_TEST
-
 /* L7: a task whose calls never have to wait yields after 128 operations. */
 static unsigned others_ran;
 
@@ -300,7 +141,7 @@ static int64_t never_waits(void *arg)
 	(void)arg;
 	WEFT_SCOPE(all, NULL) {
 		EXPECT(weft_go(all, run_beside, NULL, 0) == 0);
-		for (int i = 0; i < WEFT__OPS_BUDGET - 1; i++)
+		for (int i = 0; i < 127; i++)
 			(void)weft__charge_ready(weft__worker_self());
 		EXPECT(others_ran == 0);
 		(void)weft__charge_ready(weft__worker_self());
@@ -317,7 +158,7 @@ START_TEST(ready_operations_give_way_after_128)
 	others_ran = 0;
 	result = must_run(&config, never_waits, NULL);
 	ck_assert_uint_eq(result.stats.total.ready_yields, 1);
-	ck_assert_uint_eq(result.stats.total.ops_ready, WEFT__OPS_BUDGET);
+	ck_assert_uint_eq(result.stats.total.ops_ready, 128);
 }
 END_TEST
 
@@ -522,11 +363,11 @@ static int64_t compute_among(void *arg)
 
 	run_ns = SHORT_RUN_NS;
 	WEFT_SCOPE(before, NULL)
-		EXPECT(WEFT_GO(before, run_for, runs) == 0);
+		EXPECT(WEFT_GO(before, yield_slowly, runs) == 0);
 	EXPECT(longest_run_ns() < WEFT_US(100));
 	WEFT_SCOPE(all, NULL) {
 		for (unsigned i = 0; i < others; i++)
-			EXPECT(WEFT_GO(all, run_for, runs) == 0);
+			EXPECT(WEFT_GO(all, yield_slowly, runs) == 0);
 		EXPECT(WEFT_GO(all, compute_once, others) == 0);
 	}
 	/* The end of its tick ends the run as well. */
@@ -554,9 +395,6 @@ static Suite *budget_suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, tick_runs_128_tasks, 0, 2);
 	tcase_add_loop_test(tc, tick_ends_after_200_us, 0, 5);
-	tcase_add_test(tc, interval_follows_the_time_of_a_run);
-	tcase_add_loop_test(tc, step_settles_in_20_samples, 0, 5);
-	tcase_add_test(tc, tick_that_runs_nothing_is_no_sample);
 	tcase_add_test(tc, ready_operations_give_way_after_128);
 	tcase_add_loop_test(tc, task_from_outside_runs_within_a_millisecond, 0,
 			    8);
