@@ -37,6 +37,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 ENGINE = ["engine", "schedule", "memory", "order", "operation", "data",
           "kernel", "trace", "fiber", "fail"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DWEFT__MODEL", "-O1", "-w"]
+FOLDERS = ("include", "runtime", "timer", "io", "net", "tests")
 
 
 class Death(collections.namedtuple("Death", "program case what",
@@ -143,7 +144,7 @@ class Tree:
         self.directory = directory
         self.args = args
         os.makedirs(directory)
-        for folder in ("include", "runtime", "timer", "io", "net", "tests"):
+        for folder in FOLDERS:
             if os.path.isdir(os.path.join(ROOT, folder)):
                 shutil.copytree(os.path.join(ROOT, folder),
                                 os.path.join(directory, folder))
@@ -169,27 +170,30 @@ class Tree:
         return None
 
     def run(self, model, seconds, only=""):
-        """The result of the program, and how it killed the mutant."""
-        environment = dict(os.environ, CK_FORK="no", MODEL_STOP="yes",
-                           MODEL_ONLY=only)
-        environment.pop("MODEL_REPLAY", None)
-        try:
-            done = subprocess.run([os.path.join(self.directory, model.name)],
-                                  capture_output=True, timeout=seconds,
-                                  env=environment, errors="replace")
-        except subprocess.TimeoutExpired:
-            return "time", None
-        if done.returncode == 0:
-            return "ok", None
-        for line in done.stdout.splitlines():
-            if line.startswith("violation: "):
-                _, case, what = line.split(": ", 2)
-                return "killed", Death(model.name, case, what)
-        for line in done.stdout.splitlines():
-            if re.search(r":[FE]:", line):
-                return "killed", Death(model.name, "", line)
-        return "killed", Death(model.name, "",
-                               "exit status %d" % done.returncode)
+        return verdict([os.path.join(self.directory, model.name)], model.name,
+                       seconds, {"CK_FORK": "no", "MODEL_STOP": "yes",
+                                 "MODEL_ONLY": only})
+
+
+def verdict(command, program, seconds, environment):
+    """The result of a program of tests, and how it killed the mutant."""
+    environment = {**os.environ, **environment}
+    environment.pop("MODEL_REPLAY", None)
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=seconds,
+                              env=environment, text=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        return "time", None
+    if done.returncode == 0:
+        return "ok", None
+    for line in done.stdout.splitlines():
+        if line.startswith("violation: "):
+            _, case, what = line.split(": ", 2)
+            return "killed", Death(program, case, what)
+    for line in done.stdout.splitlines():
+        if re.search(r":[FE]:", line):
+            return "killed", Death(program, "", line)
+    return "killed", Death(program, "", "exit status %d" % done.returncode)
 
 
 def library_build(directory, args):

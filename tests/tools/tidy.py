@@ -401,16 +401,24 @@ def rule_ledger(files):
                 yield ledger.name, number, f"{missing} does not exist"
 
 
-def ledger_tests(row):
+def ledger_claims(row):
+    """The tests that a row names: their programs and, if it is not all of
+    them, their names."""
     for program, case, others in PROOF.findall(row):
+        for name in (case, *re.findall(r"`(\w+)`", others)):
+            yield program, name
+
+
+def ledger_tests(row):
+    for program, name in ledger_claims(row):
         source = ledger_source(program)
         if not source:
             yield program
             continue
         begins = r"^def " if source.suffix == ".py" else r"\b[A-Z_]+\(\s*"
-        for name in filter(None, (case, *re.findall(r"`(\w+)`", others))):
-            if not re.search(rf"{begins}{name}\b", source.read_text(), re.M):
-                yield f"{program}: {name}"
+        if name and not re.search(rf"{begins}{name}\b", source.read_text(),
+                                  re.M):
+            yield f"{program}: {name}"
 
 
 def ledger_source(program):
