@@ -36,6 +36,16 @@ static void all_park(uint32_t workers)
 	weft__idle_invariants(&idle);
 }
 
+/* V36: of a word the lowest one, and the words in turn. */
+static void is_the_first(uint32_t index, const bool *seen, uint32_t turn)
+{
+	uint32_t word = index / 64;
+
+	for (uint32_t i = word * 64; i < index; i++)
+		EXPECT(i == 0 || seen[i]);
+	EXPECT(turn >= idle.words || word == turn);
+}
+
 /* V43, L14: the worker that keeps the timers is always woken last. */
 START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 {
@@ -49,6 +59,7 @@ START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 		EXPECT(index >= 0 && (uint32_t)index < workers);
 		EXPECT(!seen[index]);
 		EXPECT((index == 0) == (i == workers - 1));
+		is_the_first((uint32_t)index, seen, i);
 		seen[index] = true;
 		/* It counts as searching until it reports a find. */
 		EXPECT(weft__idle_searching(idle.counts) == 1);
@@ -85,7 +96,7 @@ START_TEST(half_of_the_workers_may_search)
 
 	memset(&idle, 0, sizeof(idle));
 	weft__idle_init(&idle, workers);
-	while (weft__idle_search(&idle))
+	while (searching <= workers && weft__idle_search(&idle))
 		searching++;
 	EXPECT(searching == (workers + 1) / 2);
 	/* V40: only the last searcher to give up has to look once more. */
@@ -102,18 +113,6 @@ END_TEST
 static uint64_t ran_at;
 static bool done;
 
-static unsigned on_their_way(void)
-{
-	struct weft_runtime *runtime = fake_runtime();
-	unsigned count = 0;
-
-	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		/* relaxed: one thread. */
-		count += weft__load(&runtime->workers[i]->park_word,
-				    relaxed) == WEFT__PARK_NOTIFIED;
-	return count;
-}
-
 static int64_t note_run(void *arg)
 {
 	(void)arg;
@@ -121,46 +120,6 @@ static int64_t note_run(void *arg)
 	done = true;
 	return 0;
 }
-
-static void submit_one(void *arg)
-{
-	struct weft_runtime *runtime = fake_runtime();
-
-	(void)arg;
-	EXPECT(weft__idle_parked(runtime->idle.counts) ==
-	       runtime->workers_count);
-	EXPECT(on_their_way() == 0);
-	EXPECT(weft_submit(runtime, note_run, NULL, 0, NULL) == 0);
-	EXPECT(on_their_way() == 1);
-	EXPECT(weft__idle_searching(runtime->idle.counts) == 1);
-}
-
-static int64_t sleep_for_long(void *arg)
-{
-	(void)arg;
-	fake_foreign(WEFT_SEC(5), submit_one, NULL);
-	EXPECT(weft_sleep(WEFT_SEC(10)) == 0);
-	return 0;
-}
-
-/* V42: one task wakes one of 8 sleepers, which finds it.  As the last searcher
- * that worker would wake another one only if there were more tasks. */
-START_TEST(one_task_wakes_one_of_eight_sleepers)
-{
-	struct fake_config config = {
-		.seed = seed_of(_i),
-		.workers = 8,
-		.monitor_off = _i % 2,
-	};
-	struct fake_result result;
-
-	done = false;
-	result = must_run(&config, sleep_for_long, NULL);
-	ck_assert(done);
-	/* Each woken worker may appoint a monitor. */
-	ck_assert_uint_le(result.stats.total.wakes_sent, _i % 2 ? 0 : 8);
-}
-END_TEST
 
 /* V39: a worker is woken to search, but finds work of its own first.  It must
  * not count as a searcher while it runs that work: otherwise no other worker is
@@ -567,7 +526,6 @@ static Suite *idle_suite(void)
 
 	tc = tcase_create("waking");
 	tcase_set_timeout(tc, 30);
-	tcase_add_loop_test(tc, one_task_wakes_one_of_eight_sleepers, 0, 40);
 	tcase_add_loop_test(
 		tc, searcher_with_work_of_its_own_does_not_hide_others, 0, 20);
 	tcase_add_loop_test(tc, burst_is_shared_by_all_workers, 0, 20);
