@@ -13,7 +13,9 @@
  *   MD3  While a worker sleeps for ever its eventfd is polled, or the end of
  *       that poll is a completion of its ring (MD2).  A worker with nothing to
  *       do sleeps for a bounded time only after the poll was refused.
- *   MD4  Other workers submit the requests of a worker that computes, and take
+ *   MD4  A task is made ready after the lock of a shard was dropped, by a tick,
+ *       a sleep and a helper.
+ *   MD5  Other workers submit the requests of a worker that computes, and take
  *       their completions.
  *
  * A sleep that no waker ends is a deadlock.  Worker 0 sleeps, worker 1 wakes
@@ -68,10 +70,18 @@ static weft__atomic(uint32_t) heard;
 /* A request of the sleeper. */
 static struct model_event ended;
 
+/* No other thread takes a lock. */
+static bool takes_locks_alone;
+
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion)
 {
 	(void)here, (void)completion;
+	for (unsigned i = 0; takes_locks_alone && i < WORKERS_MAX; i++)
+		/* relaxed: its own. */
+		model_assert(!(weft__load(&shards[i].lock.word, relaxed) &
+			       WEFT__TRYLOCK_HELD),
+			     "MD4: a task is made ready while a lock is held");
 	model_post(&ended);
 	return 1;
 }
@@ -136,6 +146,7 @@ static void setup(void *arg)
 	room = COMPLETIONS;
 	refusals = message_failures = 0;
 	naps = refused = 0;
+	takes_locks_alone = false;
 	reactor.runtime = &runtime;
 	reactor.nosignal = true;
 	runtime.driver = &reactor;
@@ -170,6 +181,12 @@ static void setup_told(void *arg)
 	setup(arg);
 	tasks[1].state = WEFT__GENERATION | WEFT__PARKED;
 	model_name(&tasks[1], "task 1");
+}
+
+static void setup_alone(void *arg)
+{
+	setup(arg);
+	takes_locks_alone = true;
 }
 
 static void setup_failing(void *arg)
@@ -421,6 +438,20 @@ MODEL(flush_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_flush,
 MODEL(tick_meets_helper, setup, check_submitted, OPTIONS(), ask_2_and_tick,
       help_sleeper)
 
+/* MD4 */
+THREAD(ask_and_tick, ask(WEFT__OPCODE_NONE); next_tick(); wait_for_ends(1);)
+THREAD(ask_and_nap, ask(WEFT__OPCODE_NONE); park(weft__worker_self());
+       wait_for_ends(1);)
+THREAD(ask_only, ask(WEFT__OPCODE_NONE); wait_for_ends(1);
+       weft__store(&heard, 1, relaxed);)
+
+MODEL(tick_completes_after_the_lock, setup_alone, check, OPTIONS(),
+      ask_and_tick)
+MODEL(sleep_completes_after_the_lock, setup_alone, check, OPTIONS(),
+      ask_and_nap)
+MODEL(helper_completes_after_the_lock, setup_alone, check, OPTIONS(), ask_only,
+      help_computer)
+
 /* A stream gets its completion, and its reader is woken. */
 static bool is_parked(const struct weft__task *task)
 {
@@ -544,6 +575,9 @@ int main(void)
 		what_is_kept_aside_is_taken_by_helper,
 		flush_meets_helper,
 		tick_meets_helper,
+		tick_completes_after_the_lock,
+		sleep_completes_after_the_lock,
+		helper_completes_after_the_lock,
 		stream_is_told_at_the_next_tick,
 		stream_is_told_by_helper,
 		one_works,

@@ -3,7 +3,25 @@
  * Model of runtime/sched/idle.[ch] as the scheduler uses it: no push is
  * missed.  All parks are for ever, so a lost wake-up is a deadlock.
  */
+#define WORKERS_STEAL
 #include "tests/model/workers.h"
+
+/* A task that comes from outside during the next look at a victim. */
+static struct weft__task *comes;
+
+struct weft__task *weft__steal(struct weft__worker *worker,
+			       struct weft__worker *victim, uint32_t max)
+{
+	struct weft__task *task = steal_as_usual(worker, victim, max);
+	struct weft__chain chain = { 0 };
+
+	if (comes) {
+		weft__chain_add(&chain, comes);
+		weft__inject_push(&runtime.inject, &chain);
+		comes = NULL;
+	}
+	return task;
+}
 
 /*
  * Tasks from other threads.
@@ -80,6 +98,33 @@ static void setup_parked(void *arg)
 THREAD(complete_1, model_post(&events[1]);)
 MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, complete_1, submit_0)
+
+/*
+ * The look after a steal that failed: with it, a worker does not even begin to
+ * park while there is a task.
+ */
+
+static struct weft__driver_ops watched;
+
+static void park_begin_watched(struct weft__worker *worker)
+{
+	(void)worker;
+	model_assert(weft__inject_length(&runtime.inject) == 0,
+		     "a worker parks past a task that came during its search");
+}
+
+static void setup_coming(void *arg)
+{
+	setup_parked(arg);
+	watched = driver;
+	watched.park_begin = park_begin_watched;
+	pool[0].ops = &watched;
+	comes = &tasks[0];
+}
+
+THREAD(wait_0, wait_for(0);)
+MODEL(search_ends_with_what_came_meanwhile, setup_coming, workers_check,
+      OPTIONS(), work, work, wait_0)
 
 /*
  * A claim alone.  The engine never lets a relaxed addition be overtaken: so
@@ -188,6 +233,7 @@ int main(void)
 		the_last_searcher_wakes_the_next,
 		the_last_searcher_wakes_a_sleeper,
 		a_sleeper_wakes_by_itself,
+		search_ends_with_what_came_meanwhile,
 		who_is_claimed_sees_the_claim,
 		an_own_push_wakes_a_peer,
 		an_own_push_is_told_before_the_next_task,

@@ -49,7 +49,12 @@ static struct weft__worker *switch_to_task(struct weft__worker *worker);
 #include "runtime/sched/sched.c"
 #include "runtime/sched/monitor.c"
 #include "runtime/sched/handoff_slot.c"
+#ifdef WORKERS_STEAL
+/* The model has one of its own, which calls this one. */
+#define weft__steal steal_as_usual
+#endif
 #include "runtime/sched/steal.c"
+#undef weft__steal
 
 #if !defined(__x86_64__)
 /* A task's last switch names it; no model makes that switch. */

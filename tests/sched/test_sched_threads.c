@@ -468,6 +468,34 @@ START_TEST(thread_that_waits_long_no_longer_looks)
 }
 END_TEST
 
+/* Z02: by default there are as many workers as processors that the process may
+ * use. */
+static int64_t count_workers(void *arg)
+{
+	struct weft_stats stats;
+
+	(void)arg;
+	ck_assert_int_eq(weft_stats_get(weft_runtime_self(), &stats), 0);
+	return (int64_t)stats.workers;
+}
+
+START_TEST(each_processor_has_a_worker_by_default)
+{
+	cpu_set_t all, some;
+	int count = 0;
+
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&some);
+	for (size_t i = 0; i < CPU_SETSIZE && count < 4; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		CPU_SET(i, &some);
+		ck_assert_int_eq(sched_setaffinity(0, sizeof(some), &some), 0);
+		ck_assert_int_eq(weft_run(count_workers, NULL, NULL), ++count);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sched/threads");
@@ -484,6 +512,7 @@ int main(void)
 		       "1000 descriptors"))
 		tcase_add_loop_test(
 			counting, runtime_of_many_workers_runs_and_ends, 0, 2);
+	tcase_add_test(counting, each_processor_has_a_worker_by_default);
 	tcase_add_loop_test(counting, checksum_of_millions_of_tasks, 0, 3);
 	tcase_add_test(stacks, task_that_overflows_its_stack_is_named);
 	tcase_add_test(stacks, each_of_100000_sleepers_has_its_guard);
