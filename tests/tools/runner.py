@@ -169,7 +169,7 @@ endian = 'little'
 
     def environment(self, test):
         env = {**CHOSEN, **test["env"],
-               **self.stage.environment(test["name"])}
+               **self.stage.environment(test["name"], test["suite"])}
         if self.stage.slowness != 1:
             env.setdefault("CK_TIMEOUT_MULTIPLIER", str(self.stage.slowness))
         if "ASAN_OPTIONS" in env and "crowd" in test["suite"]:

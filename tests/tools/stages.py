@@ -35,6 +35,9 @@ VALGRIND = ("valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full",
             "--errors-for-leak-kinds=definite", "--num-callers=30",
             "--fair-sched=yes")
 LONG = {"WEFT_TEST_LONG": "1"}
+# No idle worker looks up unless it is woken: a wake-up that is lost stays so.
+# The tests of that look are left out.
+MONITOR_OFF = {"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}
 # One of 4 (or 32) seeds; the plain builds run all of them.
 FEW = {"WEFT_TEST_FEW": "4"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
@@ -72,6 +75,7 @@ class Stage:
     without: frozenset = frozenset({"teeth"})  # it must be in none
     wrapper: tuple = ()
     env: dict = dataclasses.field(default_factory=dict)
+    without_monitor: bool = False  # where there are threads
     slowness: int = 1
     planted: tuple = ()   # (program, what must be reported)
     fuzz_seconds: int = 0
@@ -112,12 +116,16 @@ class Stage:
             return False
         return wanted and not self.without & suites
 
-    def environment(self, name):
+    def environment(self, name, suites):
         """The environment of the test with that name."""
+        # A model, or a run on virtual time, chooses itself.
+        threads = "check" in suites and not suites & {"portable", "model"}
+        env = {**self.env,
+               **(MONITOR_OFF if self.without_monitor and threads else {})}
         if not self.is_brief:
-            return self.env
+            return env
         bound = {"MODEL_BOUND": "1"} if name in self.brief.bounded else {}
-        return {**self.env, **self.brief.env, **bound}
+        return {**env, **self.brief.env, **bound}
 
     def for_level(self, level):
         """Itself, brief or in full."""
@@ -135,10 +143,10 @@ def suites(words):
 # Measured, with the build: brief, and in full.
 CPU_S = {
     "gcc": (430, 780),
+    "monitor": (10, 10),
     "asan": (200, 540),
     "tsan": (130, 350),
     "clang": (0, 310),
-    "no-monitor": (0, 170),
     "valgrind": (0, 240),
     "aarch64": (0, 890),
     "fuzz": (0, 40),
@@ -147,9 +155,14 @@ CPU_S = {
 STAGES = [
     # Every day without the proofs that safeguards have teeth, which change with
     # the safeguards alone, and without what BOUNDED and SECOND_LIVENESS say.
+    # The other stages have a monitor.
     Stage("gcc", options=PLAIN + ALL_PROGRAMS, without=suites("mutants"),
+          without_monitor=True,
           brief=Brief(without=suites("teeth"), bounded=BOUNDED,
                       skipped=SECOND_LIVENESS)),
+    # The tests of the monitor itself, which the gcc stage leaves out.
+    Stage("monitor", like="gcc", suites=suites("monitor"),
+          env={"CK_INCLUDE_TAGS": "monitor"}),
     # Errors of memory are where buffers, records and stacks end.  Every day: in
     # the programs that Valgrind sees, too, which have a kernel beneath them;
     # and, of a few seeds, in those on virtual time: the other seeds are other
@@ -172,15 +185,9 @@ STAGES = [
           planted=(("planted_tsan", "ThreadSanitizer: data race"),)),
 
     # A change that a compiler may make shows in the gcc, asan and tsan stages
-    # too; this one has clang's optimizer with no tool in between.
+    # too; this one has clang's optimizer with no tool in between, and a monitor.
     Stage("clang", cc="clang", options=PLAIN + ALL_PROGRAMS, level="all",
           without=suites("source model stress teeth mutants liveness")),
-    # No look finds a task that was not woken: a wake-up that is lost stays so.
-    # The tests of the looking are left out; runs on the fake driver choose by
-    # themselves.
-    Stage("no-monitor", like="gcc", suites=suites("check"), level="all",
-          without=suites("portable model"),
-          env={"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}),
     Stage("valgrind", options=PLAIN + WITHOUT_PROGRAMS + ("-Dvalgrind=true",),
           suites=suites("memcheck"), wrapper=VALGRIND, slowness=20,
           level="all",

@@ -84,6 +84,23 @@ def test_only_the_carrier_knows_io_uring():
                [f"{name}:2"] if found else [], name)
 
 
+def test_monitor():
+    """a test of the monitor that never runs with one is found"""
+    source = 'tcase_set_tags(tc, "monitor");\n'
+
+    def expect_listed(suites, text, found):
+        listed = f"weft_tests = {{\n  'io/test_io_q': [{suites}],\n}}\n"
+        expect(findings(tidy.rule_monitor, {"tests/meson.build": listed,
+                                            "tests/io/test_io_q.c": text}),
+               ["tests/io/test_io_q.c:1"] if found else [], suites)
+
+    expect_listed("", source, True)
+    expect_listed("'stress'", source, True)
+    expect_listed("'monitor', 'stress'", source, False)
+    expect_listed("", source + '#include "tests/fake/fake_check.h"\n', False)
+    expect_listed("", "tcase_set_timeout(tc, 30);\n", False)
+
+
 def test_overviews():
     """a long C file without an overview is found"""
     rule = tidy_prose.rule_overviews

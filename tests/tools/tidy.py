@@ -368,6 +368,22 @@ def rule_built(files):
             yield file.name, 1, "no meson.build lists it"
 
 
+MONITOR = re.compile(r'tcase_set_tags\(\w+, "monitor"\)')
+
+
+def rule_monitor(files):
+    """tests that need a monitor are in the suite that runs with one"""
+    for file in files:
+        # On the fake driver each test chooses itself.
+        if (file.folder != "tests" or not file.is_c or
+                "tests/fake/fake_check.h" in file.text):
+            continue
+        for line, _ in file.matches(MONITOR):
+            listed = (ROOT / "tests/meson.build").read_text()
+            if not re.search(rf"/{file.path.stem}': \[[^\]]*'monitor'", listed):
+                yield file.name, line, "not in the suite monitor"
+
+
 LABEL = re.compile(r"^ \*   ([A-Z]+\d)  ?\S", re.M)
 
 
