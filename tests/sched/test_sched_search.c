@@ -135,6 +135,77 @@ START_TEST(search_begins_at_any_worker)
 END_TEST
 
 /*
+ * V16, V17: of the tasks in a ring a thief takes the older half, rounded up,
+ * and runs the oldest first.
+ */
+
+static struct {
+	uint32_t home, count;
+	uint64_t first; /* taken in the first theft */
+	uint32_t order[128], ran; /* elsewhere */
+} theft;
+
+static void watch_first_theft(struct weft_runtime *runtime, void *arg)
+{
+	struct weft__worker *thief = runtime->workers[!theft.home];
+
+	(void)arg;
+	/* relaxed: one thread. */
+	if (theft.count && !theft.first)
+		theft.first = weft__load(&thief->counts[WEFT__N_STOLEN],
+					 relaxed);
+}
+
+static int64_t note_order(void *arg)
+{
+	if (here() != theft.home)
+		theft.order[theft.ran++] = *(uint32_t *)arg;
+	return 0;
+}
+
+/* All but the last are in the ring, in their order; that one is in the slot. */
+static int64_t start_and_compute(void *arg)
+{
+	uint32_t count = *(uint32_t *)arg;
+	struct weft__worker *thief;
+
+	theft.home = here();
+	thief = fake_runtime()->workers[!theft.home];
+	fake_hold(thief->index, true);
+	WEFT_SCOPE(all, NULL) {
+		for (uint32_t i = 0; i <= count; i++)
+			EXPECT(WEFT_GO(all, note_order, i) == 0);
+		EXPECT(weft__runq_count(&weft__worker_self()->runq) == count);
+		theft.count = count;
+		fake_hold(thief->index, false);
+		(void)weft__unpark(weft__worker_self(), thief);
+		fake_compute(WEFT_MS(1));
+		EXPECT(theft.ran == count);
+	}
+	return 0;
+}
+
+START_TEST(thief_takes_the_older_half_and_runs_the_oldest_first)
+{
+	static const uint32_t counts[] = { 1, 2, 3, 10, 101, 128 };
+	struct fake_config config = {
+		.seed = seed_of(_i),
+		.workers = 2,
+		.monitor_off = true,
+		.help_off = true,
+		.after_step = watch_first_theft,
+	};
+	uint32_t count = counts[_i % 6];
+
+	memset(&theft, 0, sizeof(theft));
+	(void)must_run(&config, start_and_compute, &count);
+	ck_assert_uint_eq(theft.first, (count + 1) / 2);
+	for (uint32_t i = 0; i < count; i++)
+		ck_assert_uint_eq(theft.order[i], i);
+}
+END_TEST
+
+/*
  * V41: half of the workers are on their way to search, and have no processor
  * yet.  One more wakes by itself, and does not search.
  */
@@ -378,6 +449,70 @@ START_TEST(worker_takes_its_share_at_a_time)
 }
 END_TEST
 
+/* V04: what it takes brings its ring to 192 tasks at most; but it takes 4 in
+ * any case. */
+static uint32_t ring_length;
+
+static void watch_ring(struct weft_runtime *runtime, void *arg)
+{
+	uint64_t had = fetch.injected[0], batches = fetch.batches[0];
+	/* The task that runs is not in the ring. */
+	uint64_t room = ring_length < 189 ? 193 - ring_length : 0;
+
+	watch_shares(runtime, arg);
+	batches = fetch.batches[0] - batches;
+	EXPECT(fetch.injected[0] - had <= room + 4 * batches);
+	ring_length = weft__runq_count(&runtime->workers[0]->runq);
+}
+
+static int64_t yield_until_all_came(void *arg)
+{
+	(void)arg;
+	outside++;
+	while (outside < fetch.length)
+		EXPECT(weft_yield() == 0);
+	return 0;
+}
+
+static void submit_yielders(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 200; i++)
+		EXPECT(weft_submit(fake_runtime(), yield_until_all_came, NULL,
+				   0, NULL) == 0);
+}
+
+static int64_t start_local_yielders(void *arg)
+{
+	uint32_t local = *(uint32_t *)arg;
+
+	fake_foreign(WEFT_MS(10), submit_yielders, NULL);
+	WEFT_SCOPE(all, NULL)
+		for (uint32_t i = 0; i < local; i++)
+			EXPECT(weft_go(all, yield_until_all_came, NULL, 0) ==
+			       0);
+	return 0;
+}
+
+START_TEST(injected_tasks_bring_the_ring_to_192)
+{
+	static const uint32_t known[] = { 10, 100, 150, 180, 250 };
+	struct fake_config config = {
+		.seed = seed_of(_i),
+		.workers = 1,
+		.after_step = watch_ring,
+	};
+	uint32_t local = known[_i % 5];
+
+	memset(&fetch, 0, sizeof(fetch));
+	fetch.length = local + 200;
+	fetch.share = 64;
+	outside = ring_length = 0;
+	(void)must_run(&config, start_local_yielders, &local);
+	ck_assert_uint_eq(outside, fetch.length);
+}
+END_TEST
+
 static Suite *search_suite(void)
 {
 	Suite *suite = suite_create("sched/search");
@@ -387,6 +522,9 @@ static Suite *search_suite(void)
 	tcase_add_loop_test(tc, worker_with_tasks_of_its_own_steals_none, 0,
 			    8);
 	tcase_add_loop_test(tc, search_begins_at_any_worker, 0, 8);
+	tcase_add_loop_test(
+		tc, thief_takes_the_older_half_and_runs_the_oldest_first, 0,
+		6 * 2);
 	suite_add_tcase(suite, tc);
 
 	tc = tcase_create("waking");
@@ -400,6 +538,7 @@ static Suite *search_suite(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, share_of_the_injection_queue_is_4_to_64);
 	tcase_add_loop_test(tc, worker_takes_its_share_at_a_time, 0, 7 * 4);
+	tcase_add_loop_test(tc, injected_tasks_bring_the_ring_to_192, 0, 5);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
