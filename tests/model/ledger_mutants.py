@@ -56,12 +56,12 @@ class Mutant:
 
     def text(self):
         """The file with the mutant in it."""
-        text = (ROOT / self.path).read_text()
-        count = ("\n" + text).count("\n" + self.old)
+        text, count = re.subn("^" + re.escape(self.old), lambda _: self.new,
+                              (ROOT / self.path).read_text(), flags=re.M)
         if count != 1:
             raise Wrong(f"its text occurs {count} times in {self.path}, not "
                         "once: write the mutant for the code as it is now")
-        return ("\n" + text).replace("\n" + self.old, "\n" + self.new)[1:]
+        return text
 
     def check(self, rows):
         self.text()
