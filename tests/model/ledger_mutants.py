@@ -34,7 +34,7 @@ HEAD = re.compile(r"([A-Z]\d+): (.+)\nfile: (\S+)\ntest: (\w+): (\w+)\n")
 OPTIONS = ["-Dinvariants=true", "-Doptimization=1", "-Dman=disabled",
            "-Dexamples=disabled", "-Dbench=disabled", "-Djemalloc=disabled",
            "-Ddefault_library=static"]
-SECONDS = 240
+SECONDS = 600  # most tests take one
 
 
 class Wrong(Exception):
