@@ -93,7 +93,7 @@ static struct {
 	bool found;
 } asleep;
 
-enum { NAPS = 200, PATIENCE_NS = 100000000, PATIENCE = 200 };
+enum { NAPS = 50, PATIENCE_NS = 100000000, PATIENCE = 200 };
 
 /* Wakes worker 0 if there is no further nap for 20 s: so the test fails, and
  * does not hang. */
