@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: opening, reading the status, writing back.  All of them go through the
- * ring, submitted immediately (WEFT__OP_AT_ONCE).  Opening first looks in the
- * cache of names for the type; weft_openat2() opens from it if that can do.
+ * Files: opening, reading the status, writing back.
+ *
+ * Opening and the status first look at the file in the kernel's caches
+ * (io/os/look.h).  If it is a local file or directory all of whose names are
+ * cached, a call by this thread cannot wait, and is made.  All else goes
+ * through the ring, submitted immediately (WEFT__OP_AT_ONCE).
  */
 #include <weft/io.h>
 
@@ -11,63 +14,111 @@
 #include <sys/sysmacros.h>
 
 #include "io/request/call.h"
+#include "io/stored.h"
 
 /* ---- Opening ---------------------------------------------------------- */
 
 /*
- * May opening wait for what only a thread can wait for: the other end of a
- * FIFO, a device?  The kernel first tries each open as with O_NONBLOCK.  That
- * has another result for such a file: an open that lets the other end through,
- * or fails.  So weft looks at the type before, and has such a file opened once,
- * by a thread of the kernel.
+ * Opening may wait for what only a thread can wait for: the other end of a
+ * FIFO, a device, a server.  The kernel first tries each open as with
+ * O_NONBLOCK.  That has another result for a FIFO or a device: an open that
+ * lets the other end through, or fails.  So weft looks at the file before.
  *
- * A path that is not cached, that creates or that truncates is opened by such a
- * thread in any case, and needs no look.
+ *	local: a file, a directory, no file   opened by this thread
+ *	others, and what is not cached        once, by a thread of the kernel
+ *
+ * A path that creates or truncates is opened by such a thread in any case, and
+ * needs no look.
  *
  * A path that becomes a FIFO after the look is opened as with O_NONBLOCK.  The
  * descriptor is kept then: its open may have let the other end through, which
  * would be alone again after a close and a second open.  An open that failed
  * has met no end, and is made again.
  */
-static bool open_may_wait(int dir_fd, const char *path,
-			  const struct open_how *how)
-{
-	int type;
-
-	if (how->flags & (O_NONBLOCK | O_PATH | O_DIRECTORY))
-		return false;
-	if (how->flags & (O_CREAT | O_TRUNC))
-		return true;
-	type = weft__syscall_type(dir_fd, path, how);
-	return type != S_IFREG && type != S_IFDIR && type != -ENOENT;
-}
+static const uint64_t CHANGES = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
 /* The number is new: what was known of its last file is forgotten. */
-static int open_done(int fd)
+static int open_done(int fd, int kind)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__fd *entry =
 		weft__fd_find(&weft__reactor(worker->runtime)->fds, fd);
 
 	if (entry)
-		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
+		weft__fd_set_kind(entry, kind);
 	return fd;
 }
 
-static int open_run(struct weft__request *request, const struct open_how *how)
+/* Opens with a look-up in the cache alone; -EAGAIN if that is not enough. */
+static int open_cached(int dir_fd, const char *path, struct open_how how)
 {
-	int r;
+	how.flags |= O_NONBLOCK;
+	how.resolve |= RESOLVE_CACHED;
+	return weft__syscall_openat2(dir_fd, path, &how);
+}
 
-	if (open_may_wait(request->fd, request->memory, how))
+/* The descriptor keeps the flags that the caller gave. */
+static int open_by_look(int dir_fd, const char *path,
+			const struct open_how *how)
+{
+	struct statx status = { .stx_mask = 0 };
+	int r = weft__look_path(dir_fd, path, how, WEFT__STORED_MASK, &status);
+	int fd;
+
+	if (r < 0 && r != -ENOENT)
+		return -EAGAIN;
+	if (r == 0 && !weft__look_is_local_file(&status) &&
+	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status)))
+		return -EAGAIN;
+	fd = open_cached(dir_fd, path, *how);
+	if (fd < 0)
+		return fd;
+	(void)weft__syscall_set_flags(fd, (int)how->flags);
+	return open_done(fd, weft__stored_kind(&status, how->flags));
+}
+
+/* With O_NONBLOCK the caller wants what the first try gives. */
+static int open_with_nonblock(int dir_fd, const char *path,
+			      const struct open_how *how)
+{
+	struct statx status = { .stx_mask = 0 };
+	int fd = open_cached(dir_fd, path, *how);
+
+	if (fd < 0)
+		return fd;
+	(void)weft__look_fd(fd, WEFT__STORED_MASK, &status);
+	return open_done(fd, weft__stored_kind(&status, how->flags));
+}
+
+/* By this thread, or -EAGAIN. */
+static int open_quickly(int dir_fd, const char *path,
+			const struct open_how *how)
+{
+	if (how->flags & (CHANGES | O_PATH))
+		return -EAGAIN;
+	return how->flags & O_NONBLOCK ?
+		       open_with_nonblock(dir_fd, path, how) :
+		       open_by_look(dir_fd, path, how);
+}
+
+/* Errors of a try that say nothing of the path. */
+static bool open_is_open(int r)
+{
+	return weft__call_wants_ring(r) || r == -EINVAL || r == -ENXIO ||
+	       r == -EPERM;
+}
+
+static int open_run(struct weft__worker *worker, struct weft__request *request,
+		    const struct open_how *how)
+{
+	int r = open_quickly(request->fd, request->memory, how);
+
+	if (!open_is_open(r) || (how->resolve & RESOLVE_CACHED))
+		return (int)weft__call_ready(worker, r);
+	if (!(how->flags & (O_NONBLOCK | O_PATH)))
 		request->flags |= WEFT__REQUEST_BLOCKS;
 	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
-	/* The path has become a FIFO that has no reader. */
-	if (r == -ENXIO && !(how->flags & (O_NONBLOCK | O_PATH)) &&
-	    !(request->flags & WEFT__REQUEST_BLOCKS)) {
-		request->flags |= WEFT__REQUEST_BLOCKS;
-		r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
-	}
-	return r < 0 ? r : open_done(r);
+	return r < 0 ? r : open_done(r, WEFT__FD_UNKNOWN);
 }
 
 int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
@@ -85,7 +136,7 @@ int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
 
 	if (r == 0 && !path)
 		r = -EFAULT;
-	return r < 0 ? r : open_run(&request, &how);
+	return r < 0 ? r : open_run(worker, &request, &how);
 }
 
 int weft_open(const char *path, int flags, mode_t mode)
@@ -116,18 +167,6 @@ static int how_take(const struct open_how *how, size_t bytes,
 	return 0;
 }
 
-/* Opens with a look-up in the cache alone; -EAGAIN if that is not enough.
- * Without O_NONBLOCK the opening itself might wait. */
-static int open_cached(int dir_fd, const char *path, struct open_how how)
-{
-	const uint64_t changes = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-
-	if (!(how.flags & O_NONBLOCK) || (how.flags & changes))
-		return -EAGAIN;
-	how.resolve |= RESOLVE_CACHED;
-	return weft__syscall_openat2(dir_fd, path, &how);
-}
-
 int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 		 size_t how_bytes)
 {
@@ -147,12 +186,7 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 	r = path ? how_take(how, how_bytes, &taken) : -EFAULT;
 	if (r < 0)
 		return r;
-	r = open_cached(dir_fd, path, taken);
-	if (r >= 0)
-		open_done(r);
-	if (!weft__call_wants_ring(r) || (taken.resolve & RESOLVE_CACHED))
-		return (int)weft__call_ready(worker, r);
-	return open_run(&request, &taken);
+	return open_run(worker, &request, &taken);
 }
 
 /* ---- Status ----------------------------------------------------------- */
@@ -176,6 +210,7 @@ static void stat_from(const struct statx *from, struct stat *ret_stat)
 	};
 }
 
+/* An automount is not triggered, as by stat(2). */
 static int stat_run(int fd, struct weft__fd *entry, const char *path, int flags,
 		    struct stat *ret_stat)
 {
@@ -185,7 +220,7 @@ static int stat_run(int fd, struct weft__fd *entry, const char *path, int flags,
 		.fd = fd,
 		.memory = path,
 		.mask = STATX_BASIC_STATS,
-		.how = (uint32_t)flags,
+		.how = (uint32_t)(flags | AT_NO_AUTOMOUNT),
 		.status = &result,
 	};
 	int r = weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
@@ -196,25 +231,51 @@ static int stat_run(int fd, struct weft__fd *entry, const char *path, int flags,
 	return 0;
 }
 
+/* Of others than local files the kernel's caches may be out of date. */
+static bool stat_looked(int r, const struct statx *status,
+			struct stat *ret_stat)
+{
+	if (r < 0 || !weft__look_is_local(status))
+		return false;
+	stat_from(status, ret_stat);
+	return true;
+}
+
 int weft_stat(const char *path, struct stat *ret_stat)
 {
+	static const struct open_how follow;
 	struct weft__worker *worker;
+	struct statx status;
 	int r = weft__call_begin(&worker);
 
 	if (r == 0 && (!path || !ret_stat))
 		r = -EFAULT;
-	return r < 0 ? r : stat_run(AT_FDCWD, NULL, path, 0, ret_stat);
+	if (r < 0)
+		return r;
+	r = weft__look_path(AT_FDCWD, path, &follow, STATX_BASIC_STATS,
+			    &status);
+	if (r == -ENOENT || stat_looked(r, &status, ret_stat))
+		return (int)weft__call_ready(worker, r);
+	return stat_run(AT_FDCWD, NULL, path, 0, ret_stat);
 }
 
 int weft_fstat(int fd, struct stat *ret_stat)
 {
 	struct weft__worker *worker;
 	struct weft__fd *entry;
-	int r = weft__call_begin_fd(fd, &worker, &entry);
+	struct statx status;
+	int kind, r = weft__call_begin_fd(fd, &worker, &entry);
 
 	if (r == 0 && !ret_stat)
 		r = -EFAULT;
-	return r < 0 ? r : stat_run(fd, entry, "", AT_EMPTY_PATH, ret_stat);
+	if (r < 0)
+		return r;
+	kind = weft__fd_kind(entry, fd);
+	if (kind >= 0 && weft__fd_is_local(kind) &&
+	    stat_looked(weft__look_fd(fd, STATX_BASIC_STATS, &status), &status,
+			ret_stat))
+		return (int)weft__call_ready(worker, 0);
+	return stat_run(fd, entry, "", AT_EMPTY_PATH, ret_stat);
 }
 
 /* ---- Writing back ----------------------------------------------------- */

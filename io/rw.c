@@ -3,7 +3,8 @@
  * Reading and writing.  The kind of the descriptor chooses the way:
  *
  *	a file     a call that does not wait: for what is in the page cache it
- *	           takes less time than the way through the ring.  Otherwise at
+ *	           takes less time than the way through the ring (stored.c where
+ *	           there is no such call).  Otherwise at
  *	           an offset the ring, at the position position.c
  *	a socket   the way of send_recv.c
  *	all else   the ring
@@ -20,6 +21,7 @@
 #include "io/position.h"
 #include "io/request/call.h"
 #include "io/send_recv.h"
+#include "io/stored.h"
 
 /* The offset that stands for the file's own position. */
 #define POSITION ((off_t)-1)
@@ -41,30 +43,60 @@ static bool may_raise(const struct weft__request *request)
 	       !weft__syscall_takes_offsets(request->fd);
 }
 
+static ssize_t quick_write(struct weft__worker *worker, struct weft__fd *entry,
+			   int kind, const struct weft__request *request)
+{
+	struct weft__request call = *request;
+	ssize_t r;
+
+	if (kind & WEFT__FD_NO_QUICK_WRITE)
+		return -EAGAIN;
+	if (weft__likely(has_nosignal(worker)))
+		call.how = RWF_NOSIGNAL;
+	else if (may_raise(request))
+		return -EAGAIN;
+	r = weft__request_call(&call);
+	if (r == -EOPNOTSUPP)
+		weft__fd_set_kind(entry, kind | WEFT__FD_NO_QUICK_WRITE);
+	return r;
+}
+
+static ssize_t quick_read(struct weft__fd *entry, int kind,
+			  const struct weft__request *request)
+{
+	bool stored = weft__fd_kind_base(kind) == WEFT__FD_STORED;
+	ssize_t r = -EOPNOTSUPP;
+
+	if (kind & WEFT__FD_NO_QUICK_READ)
+		return -EAGAIN;
+	if (!stored)
+		r = weft__request_call(request);
+	if (r != -EOPNOTSUPP)
+		return r;
+	r = weft__stored_read(request);
+	kind &= WEFT__FD_NO_QUICK_WRITE;
+	if (r == -EOPNOTSUPP)
+		/* The hint was wrong, or there is neither way. */
+		weft__fd_set_kind(entry, kind | WEFT__FD_FILE |
+						 (stored ? 0 :
+						  WEFT__FD_NO_QUICK_READ));
+	else if (!stored)
+		weft__fd_set_kind(entry, kind | WEFT__FD_STORED);
+	return r;
+}
+
 /* Tries the transfer without waiting.  True: done, with *ret_result.  Behind a
  * thread of the pool that is at the file's position, the kernel would wait. */
 static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 		  const struct weft__request *request, ssize_t *ret_result)
 {
-	int flag = weft__request_writes(request) ? WEFT__FD_NO_QUICK_WRITE :
-				     WEFT__FD_NO_QUICK_READ;
-	struct weft__request call = *request;
-	ssize_t r;
-
-	if (weft__fd_kind_base(kind) != WEFT__FD_FILE || (kind & flag) ||
+	if (!weft__fd_is_buffered(kind) ||
 	    (request->offset == POSITION && weft__fd_pooled(entry)))
 		return false;
-	if (weft__request_writes(request)) {
-		if (weft__likely(has_nosignal(worker)))
-			call.how = RWF_NOSIGNAL;
-		else if (may_raise(request))
-			return false;
-	}
-	r = weft__request_call(&call);
-	if (r == -EOPNOTSUPP)
-		weft__fd_set_kind(entry, kind | flag);
-	*ret_result = r;
-	return !weft__call_wants_ring(r);
+	*ret_result = weft__request_writes(request) ?
+			      quick_write(worker, entry, kind, request) :
+			      quick_read(entry, kind, request);
+	return !weft__call_wants_ring(*ret_result);
 }
 
 /* ---- Sockets ---------------------------------------------------------- */
@@ -143,7 +175,7 @@ static bool ring_is_doubtful(int kind, const struct weft__request *request)
 {
 	if (request->offset != POSITION)
 		/* The quick way has asked the kernel already. */
-		return kind != WEFT__FD_FILE &&
+		return kind != WEFT__FD_FILE && kind != WEFT__FD_LOCAL &&
 		       !weft__syscall_takes_offsets(request->fd);
 	return kind == WEFT__FD_OTHER ||
 	       weft__syscall_takes_offsets(request->fd);

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "io/request/call.h"
+#include "io/stored.h"
 
 /* A chunk of the file is looked up in the cache, and sent, as a whole. */
 enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };
@@ -108,7 +109,8 @@ static size_t chunk_cached(struct sending *sending)
 	 * weft__fd_kind(). */
 	if (bytes < CHUNK_MIN || !weft__syscall_is_stream(sending->socket_fd))
 		return 0;
-	if (weft__syscall_is_cached(sending->file_fd, sending->offset, bytes))
+	if (weft__syscall_is_cached(sending->file_fd, sending->offset, bytes) ||
+	    weft__stored_has(sending->file_fd, sending->offset, bytes))
 		return bytes;
 	sending->copied_to = sending->offset + (off_t)bytes;
 	return 0;

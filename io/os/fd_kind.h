@@ -16,6 +16,10 @@ enum weft__fd_kind {
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
 	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
 	WEFT__FD_OTHER,	 /* a device with offsets, a directory, ... */
+	/* A regular file as WEFT__FD_FILE, of a local file system (look.h). */
+	WEFT__FD_LOCAL,
+	/* Local as well, but of tmpfs or an overlay, see io/stored.h. */
+	WEFT__FD_STORED,
 	/* A file: a thread of the pool is at its position. */
 	WEFT__FD_POOLED = 1 << 4,
 	/* A stream socket: the last receive left nothing behind. */
@@ -36,10 +40,23 @@ static inline bool weft__fd_is_socket(int kind)
 	return kind == WEFT__FD_SOCKET || kind == WEFT__FD_MESSAGES;
 }
 
-static inline bool weft__fd_is_file(int kind)
+static inline bool weft__fd_is_local(int kind)
 {
 	kind = weft__fd_kind_base(kind);
-	return kind == WEFT__FD_FILE || kind == WEFT__FD_DIRECT;
+	return kind >= WEFT__FD_LOCAL;
+}
+
+/* Through the page cache? */
+static inline bool weft__fd_is_buffered(int kind)
+{
+	return weft__fd_kind_base(kind) == WEFT__FD_FILE ||
+	       weft__fd_is_local(kind);
+}
+
+static inline bool weft__fd_is_file(int kind)
+{
+	return weft__fd_is_buffered(kind) ||
+	       weft__fd_kind_base(kind) == WEFT__FD_DIRECT;
 }
 
 #endif

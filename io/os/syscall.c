@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "io/os/fd_kind.h"
+#include "io/os/look.h"
 #include "io/os/sigpipe.h"
 
 /* Linux 6.5, and newer headers. */
@@ -54,8 +55,8 @@ static int socket_kind(int fd)
 LEAF int weft__syscall_kind(int fd)
 {
 	struct statx st;
-	int r = (int)RESULT_OF(statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &st));
-	int flags;
+	int flags, r = weft__look_fd(fd, STATX_TYPE, &st);
+	bool local;
 
 	if (r < 0)
 		return r;
@@ -64,13 +65,16 @@ LEAF int weft__syscall_kind(int fd)
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
 		return lseek(fd, 0, SEEK_CUR) < 0 ? WEFT__FD_STREAM :
 						    WEFT__FD_OTHER;
+	local = weft__look_is_local_file(&st);
 	/* Some files of the kernel's are like pipes. */
-	if (!weft__syscall_takes_offsets(fd))
+	if (!local && !weft__syscall_takes_offsets(fd))
 		return WEFT__FD_STREAM;
 	flags = fcntl(fd, F_GETFL);
 	if (flags < 0)
 		return -errno;
-	return flags & O_DIRECT ? WEFT__FD_DIRECT : WEFT__FD_FILE;
+	if (flags & O_DIRECT)
+		return WEFT__FD_DIRECT;
+	return local ? WEFT__FD_LOCAL : WEFT__FD_FILE;
 }
 
 LEAF int weft__syscall_openat2(int dir_fd, const char *path,
@@ -78,26 +82,6 @@ LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 {
 	return (int)RESULT_OF(syscall(SYS_openat2, dir_fd, path, how,
 				      sizeof(*how)));
-}
-
-/* O_PATH gives a descriptor of the name alone: the file itself is not opened.
- * Uses statx(), too: ThreadSanitizer does not see the call that closes it. */
-LEAF int weft__syscall_type(int dir_fd, const char *path,
-			   const struct open_how *how)
-{
-	struct open_how look = {
-		.flags = O_PATH | O_CLOEXEC | (how->flags & O_NOFOLLOW),
-		.resolve = how->resolve | RESOLVE_CACHED,
-	};
-	int r, fd = weft__syscall_openat2(dir_fd, path, &look);
-	struct statx st;
-
-	if (fd < 0)
-		return fd;
-	r = (int)RESULT_OF(statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-				 STATX_TYPE, &st));
-	weft__syscall_close(fd);
-	return r < 0 ? r : st.stx_mode & S_IFMT;
 }
 
 /* The library's own wrappers are cancellation points, which cost time. */
@@ -115,6 +99,11 @@ LEAF ssize_t weft__syscall_writev(int fd, const struct iovec *iov,
 				 (long)(offset >> 16 >> 16), flags));
 }
 
+LEAF off_t weft__syscall_position(int fd)
+{
+	return (off_t)result(lseek(fd, 0, SEEK_CUR));
+}
+
 /* A read of nothing.  lseek(2) would tell it, too, but waits for a transfer at
  * the file's position. */
 LEAF bool weft__syscall_takes_offsets(int fd)
@@ -127,6 +116,11 @@ LEAF bool weft__syscall_is_readable(int fd)
 	struct pollfd pollfd = { fd, POLLIN, 0 };
 
 	return poll(&pollfd, 1, 0) == 1 && (pollfd.revents & POLLIN);
+}
+
+LEAF int weft__syscall_set_flags(int fd, int flags)
+{
+	return (int)result(fcntl(fd, F_SETFL, flags));
 }
 
 LEAF bool weft__syscall_never_blocks(int fd)

@@ -27,13 +27,6 @@ struct open_how;
 int weft__syscall_openat2(int dir_fd, const char *path,
 			 const struct open_how *how);
 
-/* Returns the type of the file that a path names (S_IFREG and others), from the
- * kernel's caches.  Does not open the file, so no other end of a FIFO is met,
- * and does not wait.  Of `how` only O_NOFOLLOW and `resolve` count.  -EAGAIN:
- * the caches do not suffice. */
-int weft__syscall_type(int dir_fd, const char *path,
-		       const struct open_how *how);
-
 /* preadv2(2) and pwritev2(2); an offset of -1 is the file's position.  With
  * RWF_NOWAIT they transfer what the page cache has, or takes; otherwise they
  * return -EAGAIN, or -EOPNOTSUPP if the file system cannot tell. */
@@ -41,6 +34,9 @@ ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 			   off_t offset, int flags);
 ssize_t weft__syscall_writev(int fd, const struct iovec *iov, int iov_count,
 			    off_t offset, int flags);
+
+/* The file's position, or -errno. */
+off_t weft__syscall_position(int fd);
 
 /* False: calls with an offset give -ESPIPE. */
 bool weft__syscall_takes_offsets(int fd);
@@ -64,6 +60,9 @@ bool weft__syscall_is_readable(int fd);
 
 /* Is it a listening socket? */
 bool weft__syscall_listens(int fd);
+
+/* F_SETFL: 0 or -errno. */
+int weft__syscall_set_flags(int fd, int flags);
 
 /* Is it O_NONBLOCK? */
 bool weft__syscall_never_blocks(int fd);

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "io/os/look.h"
 #include "io/os/syscall.h"
 #include "io/request/close.h"
 #include "io/request/op.h"
@@ -269,6 +270,21 @@ static int close_number(int fd)
 	return weft__op_run(&request, NULL, WEFT__OP_SHIELDED);
 }
 
+/* Closing a local file does not wait for a server, unless it is the end of a
+ * file without a name.  */
+static bool is_quickly_closed(int fd)
+{
+	struct statx status;
+
+	return weft__look_fd(fd, STATX_TYPE | STATX_NLINK, &status) == 0 &&
+	       weft__look_is_local_file(&status) && status.stx_nlink > 0;
+}
+
+static int close_local_number(int fd)
+{
+	return is_quickly_closed(fd) ? close_at_once(fd) : close_number(fd);
+}
+
 static int close_by(int (*number)(int fd), int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -301,9 +317,24 @@ static int close_by(int (*number)(int fd), int fd)
 	return r;
 }
 
+/* Only a hint; close_local_number() looks at the file itself. */
+static bool is_probably_local(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__fd *entry =
+		worker ? weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				       fd) :
+			 NULL;
+
+	/* relaxed: a hint. */
+	return entry && weft__fd_is_local(weft__load(&entry->kind, relaxed));
+}
+
 int weft_close(int fd)
 {
-	return close_by(close_number, fd);
+	return close_by(is_probably_local(fd) ? close_local_number :
+						close_number,
+			fd);
 }
 
 int weft__socket_close(int fd)

@@ -70,7 +70,9 @@ int weft__fd_kind_now(struct weft__fd *entry, int fd)
 	/* relaxed: a hint. */
 	int known = weft__load(&entry->kind, relaxed) & ~WEFT__FD_PASSING;
 
-	if (kind == weft__fd_kind_base(known))
+	/* Of a local file more may be known, also that it has no quick way. */
+	if (kind == weft__fd_kind_base(known) ||
+	    (kind == WEFT__FD_LOCAL && weft__fd_is_buffered(known)))
 		return known;
 	if (kind >= 0)
 		weft__fd_set_kind(entry, kind);

@@ -210,6 +210,26 @@ IO_TEST(waiting_reader_meets_its_writer_once)
 	return 0;
 }
 
+/* Names in the kernel's cache must not lead to an open that does not wait. */
+IO_TEST(end_that_is_alone_waits)
+{
+	static const int flags[] = { O_RDONLY, O_WRONLY };
+
+	for (unsigned i = 0; i < 2 * WAYS; i++) {
+		struct fifo fifo;
+		struct stat status;
+		int fd = 0;
+
+		fifo_make(&fifo);
+		ck_assert_int_eq(stat(fifo.link, &status), 0);
+		WEFT_WITHIN(WEFT_MS(2))
+			fd = ways[i % WAYS](&fifo, flags[i / WAYS]);
+		ck_assert_msg(fd == -ETIMEDOUT, "way %u: %d", i, fd);
+		fifo_drop(&fifo);
+	}
+	return 0;
+}
+
 /* With O_NONBLOCK the call returns what open(2) returns. */
 IO_TEST(nonblocking_open_of_a_fifo_does_not_wait)
 {
@@ -275,6 +295,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, waiting_writer_meets_its_reader_once);
 	io_add_test(tc, waiting_reader_meets_its_writer_once);
+	io_add_test(tc, end_that_is_alone_waits);
 	io_add_test(tc, nonblocking_open_of_a_fifo_does_not_wait);
 	io_add_test(tc, errors_are_those_of_open);
 	suite_add_tcase(suite, tc);
