@@ -12,7 +12,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
-#include "io/os/look.h"
+#include "io/stored.h"
 #include "tests/support/needs.h"
 #include "tests/support/page_cache.h"
 
@@ -201,6 +201,17 @@ static void warm(const char *path)
 	close(fd);
 }
 
+static void evict_layer(int fd)
+{
+	uint64_t end = weft_now() + WEFT_SEC(5);
+
+	do { /* a page that is in somebody's hands stays */
+		ck_assert_uint_lt(weft_now(), end);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	} while (resident(fd, 0, FILE_BYTES));
+	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
+}
+
 /* ---- In memory -------------------------------------------------------- */
 
 PLACE_TEST(file_in_memory_takes_no_request)
@@ -232,6 +243,30 @@ PLACE_TEST(file_in_memory_takes_no_request)
 	return 0;
 }
 
+/* So weft_sendfile() needs no copy.  Of a disk's file system another call
+ * tells. */
+PLACE_TEST(file_in_memory_is_found_there)
+{
+	const struct place *place = arg;
+	bool is_stored = strncmp(place->dir, "/var/tmp", 8) != 0 ||
+			 place->is_overlay;
+	char path[128];
+	int fd;
+
+	path_in(place, "file", path);
+	warm(path);
+	fd = by_open(path);
+	ck_assert_int_ge(fd, 0);
+	ck_assert(weft__stored_has(fd, 0, FILE_BYTES) == is_stored);
+	ck_assert(weft__stored_has(fd, 10, PAGE) == is_stored);
+	if (place->is_overlay) {
+		evict_layer(fd);
+		ck_assert(!weft__stored_has(fd, 0, FILE_BYTES));
+	}
+	ck_assert_int_eq(weft_close(fd), 0);
+	return 0;
+}
+
 /* Tmpfs keeps no such names, and is asked by a request. */
 PLACE_TEST(name_that_cannot_be_found_takes_no_request)
 {
@@ -253,17 +288,6 @@ PLACE_TEST(name_that_cannot_be_found_takes_no_request)
 }
 
 /* ---- Not in memory ---------------------------------------------------- */
-
-static void evict_layer(int fd)
-{
-	uint64_t end = weft_now() + WEFT_SEC(5);
-
-	do { /* a page that is in somebody's hands stays */
-		ck_assert_uint_lt(weft_now(), end);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	} while (resident(fd, 0, FILE_BYTES));
-	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
-}
 
 /* The part that is in memory is read, then a request reads the rest. */
 PLACE_TEST(data_on_the_disk_is_a_request)
@@ -536,6 +560,7 @@ int main(void)
 	TCase *same = tcase_create("same");
 
 	place_add_test(memory, file_in_memory_takes_no_request);
+	place_add_test(memory, file_in_memory_is_found_there);
 	place_add_test(memory, name_that_cannot_be_found_takes_no_request);
 	place_add_test(disk, data_on_the_disk_is_a_request);
 	io_add_test(disk, what_is_not_local_is_opened_by_a_request);
