@@ -14,8 +14,6 @@
 #include "date.h"
 #include "file.h"
 
-/* fstat() of an open file does not wait, and a request through the ring would
- * take twenty times as long. */
 static int open_beneath(int root_fd, const char *path, struct file *file)
 {
 	/* O_NONBLOCK: otherwise opening a FIFO waits for a writer. */
@@ -27,7 +25,7 @@ static int open_beneath(int root_fd, const char *path, struct file *file)
 	file->fd = weft_openat2(root_fd, path, &how, sizeof(how));
 	if (file->fd < 0)
 		return file->fd;
-	return fstat(file->fd, &file->stat) < 0 ? -EIO : 0;
+	return weft_fstat(file->fd, &file->stat) < 0 ? -EIO : 0;
 }
 
 static void set_etag(struct file *file)

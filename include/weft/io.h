@@ -145,7 +145,8 @@ WEFT_API int weft_close(int fd);
 WEFT_API int weft_poll(int fd, short events) WEFT_WARN_UNUSED;
 
 /* Files.  The descriptors that these calls open are always close-on-exec; mode
- * is used with O_CREAT. */
+ * is used with O_CREAT.  A file of a local file system whose names are in the
+ * kernel's cache is opened without suspending. */
 WEFT_API int weft_open(const char *path, int flags,
 		       mode_t mode) WEFT_WARN_UNUSED;
 WEFT_API int weft_openat(int dir_fd, const char *path, int flags,
@@ -162,8 +163,9 @@ WEFT_API int weft_openat2(int dir_fd, const char *path,
 			  const struct open_how *how,
 			  size_t how_bytes) WEFT_WARN_UNUSED;
 
-/* As stat(2), fstat(2), fsync(2) and fdatasync(2), which suspend here.  A NULL
- * pointer gives -EFAULT. */
+/* As stat(2), fstat(2), fsync(2) and fdatasync(2), which suspend here; the
+ * first two do not for what a local file system has in the kernel's caches.  A
+ * NULL pointer gives -EFAULT. */
 WEFT_API int weft_stat(const char *path, struct stat *ret_stat)
 	WEFT_WARN_UNUSED;
 WEFT_API int weft_fstat(int fd, struct stat *ret_stat) WEFT_WARN_UNUSED;

@@ -218,6 +218,13 @@ bool weft__syscall_lingers(int fd)
 	return false;
 }
 
+/* The model's descriptors are no local files. */
+int weft__look_fd(int fd, unsigned mask, struct statx *ret_status)
+{
+	(void)fd, (void)mask, (void)ret_status;
+	return -EBADF;
+}
+
 /* Only streams call it. */
 int weft__syscall_close(int fd)
 {
