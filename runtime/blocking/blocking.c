@@ -9,6 +9,7 @@
  */
 #include "runtime/blocking/blocking.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +112,14 @@ static void idle_sleep(struct weft__blocking *pool, struct idler *self)
 
 /* ---- A thread's life ----------------------------------------------------- */
 
+static void job_tell(struct weft__job *job)
+{
+	if (job->ended)
+		job->ended(job);
+	else
+		weft__waiter_grant(NULL, &job->waiter, HAS_RESULT);
+}
+
 /* Ends `done`, if it is not NULL, and returns the next job.  If there is none,
  * adds the thread to the idle ones and returns NULL. */
 static struct weft__job *job_next(struct weft__blocking *pool,
@@ -128,8 +137,7 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 		idle_add(pool, self);
 	weft__lock_drop(&pool->lock);
 	if (done)
-		/* mutate: wake */
-		weft__waiter_grant(NULL, &done->waiter, HAS_RESULT);
+		job_tell(done); /* mutate: wake */
 	return next;
 }
 
@@ -207,6 +215,11 @@ static void job_name(const char *before, const struct weft__job *job,
 	const struct weft__task *task = job->wait.task;
 	const char *lane = job->lane->name;
 
+	if (!task) {
+		fprintf(stderr, "weft: %s: a call in lane '%s' %s\n", before,
+			lane ? lane : "unnamed", after);
+		return;
+	}
 	fprintf(stderr, "weft: %s: task '%s' (%llx): fn %p in lane '%s' %s\n",
 		before, weft__task_label(task),
 		(unsigned long long)weft__running_id(job->wait.task),
@@ -215,7 +228,7 @@ static void job_name(const char *before, const struct weft__job *job,
 }
 
 /* Takes all jobs out of the queue; the caller holds the lock.  Returns them as
- * a list for weft__waiters_grant(). */
+ * a list. */
 static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 {
 	struct weft__waiter *first = NULL, **link = &first;
@@ -228,6 +241,24 @@ static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 	}
 	*link = NULL;
 	return first;
+}
+
+static void jobs_tell_failed(struct weft__waiter *w)
+{
+	struct weft__worker *worker = weft__sync_worker();
+
+	while (w) {
+		struct weft__waiter *next = w->next;
+		struct weft__job *job = w->item;
+
+		if (job->ended) {
+			job->refused = true;
+			job->ended(job);
+		} else {
+			weft__waiter_grant(worker, w, HAS_NO_THREAD);
+		}
+		w = next;
+	}
 }
 
 /* Makes the thread for `job`.  The thread is counted already. */
@@ -246,8 +277,7 @@ static void thread_make(struct weft__blocking *pool,
 			 "waits for those there are");
 	pool->refused++;
 	weft__lock_drop(&pool->lock);
-	/* mutate: wake */
-	weft__waiters_grant(weft__sync_worker(), failed, HAS_NO_THREAD);
+	jobs_tell_failed(failed); /* mutate: wake */
 }
 
 /* ---- The pool ------------------------------------------------------------ */
@@ -372,6 +402,12 @@ static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 	return r == HAS_NO_THREAD ? -EAGAIN : job->result;
 }
 
+static struct weft__job_lane *lane_of(struct weft__blocking *pool,
+				      struct weft_lane *lane)
+{
+	return lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
+}
+
 int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -392,7 +428,7 @@ int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 		pool = pool_make(worker->runtime);
 	if (!pool)
 		return -ENOMEM;
-	job.lane = lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
+	job.lane = lane_of(pool, lane);
 	weft__waiter_init(&job.waiter, &job.wait, worker, &job, 0);
 	weft__wait_on(&job.wait, WEFT__ON_JOB, &job);
 	job_queue(pool, &job);
@@ -402,6 +438,38 @@ int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 int64_t weft_blocking(weft_fn fn, void *arg)
 {
 	return weft_blocking_lane(NULL, fn, arg);
+}
+
+int weft__blocking_submit(struct weft_runtime *runtime, struct weft_lane *lane,
+			  struct weft__job *job)
+{
+	struct weft__blocking *pool = pool_get(runtime);
+
+	if (!pool)
+		pool = pool_make(runtime);
+	if (!pool)
+		return -ENOMEM;
+	job->lane = lane_of(pool, lane);
+	job->begun = job->refused = false;
+	job->waiter.item = job;
+	job_queue(pool, job);
+	return 0;
+}
+
+bool weft__blocking_withdraw(struct weft_runtime *runtime,
+			     struct weft__job *job)
+{
+	struct weft__blocking *pool = pool_get(runtime);
+	bool queued;
+
+	if (!pool)
+		return false;
+	weft__lock_take(&pool->lock);
+	queued = !job->begun && job->waiter.queued;
+	if (queued) /* mutate: recheck=true */
+		weft__job_queue_remove(&pool->jobs, job);
+	weft__lock_drop(&pool->lock);
+	return queued;
 }
 
 int weft_blocking_stats_get(struct weft_runtime *runtime,

@@ -35,10 +35,26 @@
 #ifndef WEFT_RUNTIME_BLOCKING_BLOCKING_H
 #define WEFT_RUNTIME_BLOCKING_BLOCKING_H
 
+#include "runtime/blocking/job_queue.h"
 #include "runtime/sched/runtime.h"
 
 /* Ends the threads and frees the pool.  Called when no task is left. */
 void weft__blocking_end(struct weft_runtime *runtime);
+
+/*
+ * Queues a job without a task: `fn` and `arg` are what a thread of the pool
+ * runs, and `ended` is what it calls after that; the job is the owner's again
+ * then.  lane: as of weft_blocking_lane().  From any thread.  If there is no
+ * thread and none can be made, the caller's calls `ended`; `refused` is true.
+ * 0, or -ENOMEM: nothing was queued.
+ */
+int weft__blocking_submit(struct weft_runtime *runtime, struct weft_lane *lane,
+			  struct weft__job *job);
+
+/* Takes such a job back, from any thread, also before it was queued.  True: it
+ * was queued, and never begins; `ended` is not called. */
+bool weft__blocking_withdraw(struct weft_runtime *runtime,
+			     struct weft__job *job);
 
 /* Prints the jobs that still run. */
 void weft__blocking_name_survivors(struct weft_runtime *runtime);

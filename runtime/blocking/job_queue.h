@@ -55,7 +55,8 @@ struct weft__job_lane {
 _Static_assert(sizeof(struct weft__job_lane) == sizeof(struct weft_lane),
 	       "the public struct has room for it");
 
-/* Lies on the stack of the task that waits for it. */
+/* Lies on the stack of the task that waits for it, or belongs to the owner of a
+ * job without a task (blocking.h). */
 struct weft__job {
 	struct weft__waiter waiter; /* in its lane, then in `running` */
 	struct weft__wait wait;
@@ -64,6 +65,9 @@ struct weft__job {
 	void *arg;
 	int64_t result;
 	bool begun;
+	bool refused; /* no thread could be made for it */
+	/* Of a job without a task, instead of the wait. */
+	void (*ended)(struct weft__job *job);
 };
 
 /* The jobs of a pool.  A zeroed one has none. */
