@@ -90,6 +90,7 @@ static int accept_done(struct weft__worker *worker, int fd)
 
 	if (entry)
 		weft__fd_set_kind(entry, WEFT__FD_SOCKET);
+	weft__reactor_forget(worker, fd);
 	return fd;
 }
 
@@ -138,6 +139,7 @@ static int accept_run(struct weft__request *request, struct weft__fd *entry)
 		case IS_RESULT:
 			if (!wakes_for_another(request->fd, why, r))
 				return r;
+			request->flags = 0;
 			continue;
 		case ASKS_AGAIN:
 			break;
@@ -236,8 +238,10 @@ static int await_failed(struct weft__worker *worker, struct weft__task *task,
 	int why = weft__future_interrupted(worker, task);
 	enum next next = next_of(r);
 
-	if (wakes_for_another(fd, why, r))
+	if (wakes_for_another(fd, why, r)) {
+		weft__op_of(task)->step = TRIES;
 		return 0;
+	}
 	if (next == IS_RESULT)
 		return r;
 	if (why < 0)

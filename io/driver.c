@@ -61,6 +61,7 @@ static void forget_runtimes(void)
 {
 	weft__worker_set(NULL);
 	weft__reactors_forget();
+	weft__rings_forget();
 	weft__overflow_forget();
 	weft__signal_notify_forget();
 	weft__snapshot_end();
@@ -71,7 +72,8 @@ static void prepare_for_fork(void)
 	pthread_atfork(NULL, NULL, forget_runtimes);
 }
 
-static int reactor_open(struct weft_runtime *runtime, unsigned entries)
+static int reactor_open(struct weft_runtime *runtime, unsigned entries,
+			const struct weft__engine *engine)
 {
 	struct weft__reactor *reactor = calloc(1, sizeof(*reactor));
 	int r;
@@ -79,10 +81,11 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries)
 	if (!reactor)
 		return -ENOMEM;
 	reactor->runtime = runtime;
+	reactor->engine = *engine;
 	r = weft__fd_table_init(&reactor->fds);
 	if (r < 0)
 		goto fail_reactor;
-	r = weft__shards_open(runtime, entries);
+	r = weft__shards_open(runtime, entries, &reactor->engine);
 	if (r < 0)
 		goto fail_fds;
 	r = weft__timer_shards_open(runtime, rings_now(runtime));
@@ -110,13 +113,14 @@ fail_reactor:
 /* ThreadSanitizer does not see that the ring of the probe is unmapped, and
  * takes another thread's ring at the same address for it; so runtimes open one
  * after the other. */
-static int reactor_open_in_turn(struct weft_runtime *runtime, unsigned entries)
+static int reactor_open_in_turn(struct weft_runtime *runtime, unsigned entries,
+				const struct weft__engine *engine)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	int r;
 
 	pthread_mutex_lock(&lock);
-	r = reactor_open(runtime, entries);
+	r = reactor_open(runtime, entries, engine);
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -129,10 +133,14 @@ static int rings_open(struct weft_runtime *runtime,
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	unsigned entries = opts ? opts->ring_entries : 0;
+	struct weft__engine engine;
+	int r = weft__engine_asked(opts, &engine);
 
+	if (r < 0)
+		return r;
 	pthread_once(&once, prepare_for_fork);
-	return reactor_open_in_turn(runtime,
-				    entries ? entries : ENTRIES_DEFAULT);
+	return reactor_open_in_turn(
+		runtime, entries ? entries : ENTRIES_DEFAULT, &engine);
 }
 
 static void rings_close(struct weft_runtime *runtime)

@@ -46,6 +46,7 @@ static int open_done(int fd, int kind)
 
 	if (entry)
 		weft__fd_set_kind(entry, kind);
+	weft__reactor_forget(worker, fd);
 	return fd;
 }
 

@@ -27,6 +27,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "io/request/engine.h"
 #include "io/request/shard.h"
 #include "runtime/sched/runtime.h"
 
@@ -45,25 +46,19 @@ void weft__shards_close(struct weft_runtime *runtime)
 }
 
 /* Opens all, or none; *ret_got is how many could be opened. */
-static int shards_try(struct weft_runtime *runtime, unsigned entries,
-		      uint32_t *ret_got)
+static int shards_try(struct weft_runtime *runtime, unsigned entries, bool soft,
+		      const char **ret_reason, uint32_t *ret_got)
 {
 	bool alone = runtime->workers_count == 1 && runtime->caller_works;
 
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		const char *reason = NULL;
 		struct weft__shard *shard;
-		int r = weft__shard_open(entries, alone, &shard, &reason);
+		int r = weft__shard_open(entries, alone, soft ? runtime : NULL,
+					 &shard, ret_reason);
 
 		*ret_got = i;
 		if (r < 0) {
 			weft__shards_close(runtime);
-			/* For a program that cannot run at all. */
-			if (reason)
-				fprintf(stderr,
-					"weft: %s; there is no other engine in "
-					"this version\n",
-					reason);
 			return r;
 		}
 		/* A single worker has no use for it. */
@@ -124,10 +119,11 @@ static void report_refusal(const struct weft_runtime *runtime, unsigned entries,
 		kib(each * got), kib(locked_max()));
 }
 
-int weft__shards_open(struct weft_runtime *runtime, unsigned entries)
+static int urings_open(struct weft_runtime *runtime, unsigned entries,
+		       const char **ret_reason)
 {
 	uint32_t got;
-	int r = shards_try(runtime, entries, &got);
+	int r = shards_try(runtime, entries, false, ret_reason, &got);
 	bool hopeless;
 
 	if (r != -ENOMEM)
@@ -140,11 +136,33 @@ int weft__shards_open(struct weft_runtime *runtime, unsigned entries)
 		if (ms > PAUSE_MIN_MS && !hopeless)
 			(void)halve(&entries);
 		poll(NULL, 0, ms);
-		r = shards_try(runtime, entries, &got);
+		r = shards_try(runtime, entries, false, ret_reason, &got);
 		if (hopeless)
 			break;
 	}
 	if (r == -ENOMEM)
 		report_refusal(runtime, entries, got);
+	return r;
+}
+
+/* ---- The engine ---------------------------------------------------------- */
+
+int weft__shards_open(struct weft_runtime *runtime, unsigned entries,
+		      struct weft__engine *engine)
+{
+	const char *reason = NULL;
+	uint32_t got;
+	int r;
+
+	if (engine->engine != WEFT_ENGINE_EPOLL) {
+		r = urings_open(runtime, entries, &reason);
+		if (r != -ENOSYS || engine->engine == WEFT_ENGINE_URING) {
+			weft__engine_opened(engine, WEFT_ENGINE_URING, r,
+					    reason);
+			return r;
+		}
+	}
+	r = shards_try(runtime, entries, true, &reason, &got);
+	weft__engine_opened(engine, WEFT_ENGINE_EPOLL, r, reason);
 	return r;
 }

@@ -9,7 +9,10 @@ struct weft_runtime;
 
 /* Gives each worker a shard, with rings of `entries` or fewer.  0, or an error
  * of weft__shard_open(); the reason of some is printed. */
-int weft__shards_open(struct weft_runtime *runtime, unsigned entries);
+struct weft__engine;
+
+int weft__shards_open(struct weft_runtime *runtime, unsigned entries,
+		      struct weft__engine *engine);
 void weft__shards_close(struct weft_runtime *runtime);
 
 #endif

@@ -45,7 +45,7 @@ static int opts_check(const struct weft_opts *opts)
 	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)) ||
 	    opts->ring_entries > 32768)
 		return -EINVAL;
-	return opts->reserved ? -EINVAL : 0;
+	return opts->engine > WEFT_ENGINE_EPOLL ? -EINVAL : 0;
 }
 
 /* ---- Making and freeing -------------------------------------------------- */

@@ -31,14 +31,15 @@ struct weft_opts {
 	size_t stack_bytes;   /* of a task, 16 KiB to 64 MiB; default 256 KiB */
 	weft_nsec shutdown_ns; /* how long to wait for cancelled tasks at the
 				  end; see weft_run(); default without limit */
-	unsigned ring_entries; /* of each worker's io_uring, up to 32768;
+	unsigned ring_entries; /* of each worker's ring, up to 32768;
 				  default 256; fewer, down to 8, where
 				  RLIMIT_MEMLOCK allows no more */
 	unsigned blocking_threads_max; /* for weft_blocking(), and at the
 					  position of files; default 512 */
 	weft_nsec blocking_idle_ns; /* an idle one of them ends after this time;
 				       default 10 s */
-	unsigned reserved;
+	unsigned engine; /* WEFT_ENGINE_URING or WEFT_ENGINE_EPOLL; default:
+			    io_uring, and epoll where it is refused */
 	/* When to write a dump of the tasks; see <weft/dump.h>. */
 	int dump_signal;       /* on stderr, when the process gets this signal;
 				  0: never */
@@ -46,6 +47,13 @@ struct weft_opts {
 	weft_nsec stall_ns;    /* on stderr, when a task has run for this long
 				  without a pause, or no task has been able to
 				  go on for this long; 0: never */
+};
+
+/* An engine carries out the requests of a runtime.  See weft_engine(). */
+enum {
+	WEFT_ENGINE_ANY,
+	WEFT_ENGINE_URING,
+	WEFT_ENGINE_EPOLL,
 };
 
 #define WEFT_OPTS_INIT \
@@ -66,9 +74,10 @@ struct weft_opts {
  * weft_start().
  *
  * Returns the task's result, or, without running the task, -EINVAL, -ENOMEM,
- * -EMFILE, -ENFILE, -EAGAIN (no more threads), -ENOSYS (io_uring is missing,
- * too old or forbidden), -EDEADLK (called inside a task), -EBUSY (16 runtimes
- * have a dump_signal already), or an error of bind(2) for dump_path.
+ * -EMFILE, -ENFILE, -EAGAIN (no more threads), -ENOSYS (io_uring was asked
+ * for, and is missing, too old or forbidden), -EDEADLK (called inside a task),
+ * -EBUSY (16 runtimes have a dump_signal already), or an error of bind(2) for
+ * dump_path.
  * If dump_path or dump_signal cannot be used, a message on stderr names it.
  *
  * -ETIMEDOUT: shutdown_ns passed, and tasks were abandoned.  Their names are
@@ -115,6 +124,14 @@ WEFT_API int weft_stop(struct weft_runtime *runtime);
 /* The runtime of the calling task, for use by other threads; NULL outside a
  * task.  Valid until the runtime ends. */
 WEFT_API struct weft_runtime *weft_runtime_self(void);
+
+/* Returns the engine of the runtime, WEFT_ENGINE_URING or WEFT_ENGINE_EPOLL; if
+ * ret_why is not NULL, *ret_why is then the reason for it, a text that need not
+ * be freed.  The variable WEFT_ENGINE ("uring", "epoll") comes before the
+ * option.  From any thread while the runtime exists; does not suspend.
+ * WEFT_ENGINE_ANY: the runtime is NULL. */
+WEFT_API unsigned weft_engine(const struct weft_runtime *runtime,
+			      const char **ret_why);
 
 /* Starts a task that belongs to the runtime itself, from any thread or task.
  * opts may be NULL.  A handle asked for by opts->ret_task must be given to

@@ -252,6 +252,37 @@ LEAF bool weft__syscall_listens(int fd)
 	       listens;
 }
 
+LEAF int weft__syscall_accept(int fd, struct sockaddr *ret_peer,
+			     socklen_t *peer_bytes, int flags)
+{
+	return (int)RESULT_OF(syscall(SYS_accept4, fd, ret_peer, peer_bytes,
+				      flags));
+}
+
+LEAF int weft__syscall_connect(int fd, const struct sockaddr *address,
+			      socklen_t bytes)
+{
+	return (int)result(syscall(SYS_connect, fd, address, bytes));
+}
+
+LEAF int weft__syscall_poll(int fd, int events)
+{
+	struct pollfd pollfd = { fd, (short)events, 0 };
+	int r = (int)RESULT_OF(poll(&pollfd, 1, 0));
+
+	return r > 0 && (pollfd.revents & POLLNVAL) ? -EBADF :
+	       r > 0				    ? pollfd.revents :
+						      r;
+}
+
+LEAF int weft__syscall_signal(int fd)
+{
+	uint64_t one = 1;
+	long r = result(write(fd, &one, sizeof(one)));
+
+	return r < 0 && r != -EAGAIN ? (int)r : 0;
+}
+
 LEAF int weft__syscall_shutdown(int fd, int how)
 {
 	return (int)result(shutdown(fd, how));

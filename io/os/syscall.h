@@ -84,6 +84,20 @@ bool weft__syscall_is_stream(int fd);
 bool weft__syscall_is_tcp(int fd);
 
 int weft__syscall_shutdown(int fd, int how);
+
+/* accept4(2); waits if the listener has no O_NONBLOCK and no connection. */
+int weft__syscall_accept(int fd, struct sockaddr *ret_peer,
+			 socklen_t *peer_bytes, int flags);
+
+/* connect(2), for a socket with O_NONBLOCK. */
+int weft__syscall_connect(int fd, const struct sockaddr *address,
+			  socklen_t bytes);
+
+/* poll(2) without a timeout: the events that hold, or -EBADF. */
+int weft__syscall_poll(int fd, int events);
+
+/* Adds one to an eventfd; one that is full stays so. */
+int weft__syscall_signal(int fd);
 int weft__syscall_close(int fd);
 
 /* Would close(2) of the socket wait for its peer?  False for what is no

@@ -191,7 +191,7 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
  */
 static inline bool weft__call_is_lone(struct weft__worker *worker)
 {
-	if (!weft__alone(worker) || weft__shard_busy(weft__shard(worker)))
+	if (!weft__alone(worker) || weft__shard_has_work(weft__shard(worker)))
 		return false;
 	return worker->ops_left == WEFT__OPS_BUDGET ||
 	       worker->ops->now(worker->runtime) - worker->tick.began_ns <

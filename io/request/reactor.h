@@ -8,6 +8,7 @@
 
 #include <weft/blocking.h>
 
+#include "io/request/engine.h"
 #include "io/request/fd_table.h"
 #include "io/request/shard.h"
 #include "runtime/sched/runtime.h"
@@ -26,6 +27,7 @@ struct weft__reactor {
 	bool nosignal; /* immutable: writes can do without SIGPIPE */
 	struct weft__starving starving;
 	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
+	struct weft__engine engine; /* immutable */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 	struct weft_lane files; /* see io/position.c */
 	struct weft__reactor *next; /* of the process; see reactor.c */
@@ -64,6 +66,19 @@ static inline void weft__reactor_stale(struct weft__reactor *reactor)
 {
 	/* relaxed: a counter. */
 	weft__add(&reactor->stale, 1u, relaxed);
+}
+
+/* A number is about to be closed, or is that of a new file: the rings drop what
+ * they know of it. */
+static inline void weft__reactor_forget(struct weft__worker *worker, int fd)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	/* All rings of a runtime have the same carrier. */
+	if (weft__likely(!weft__ring_remembers(&weft__shard(worker)->ring)))
+		return;
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		weft__ring_forget(&weft__shard(runtime->workers[i])->ring, fd);
 }
 
 #endif

@@ -27,7 +27,7 @@ enum {
 
 /* ---- Life ------------------------------------------------------------- */
 
-int weft__shard_open(unsigned entries, bool alone,
+int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
 		     struct weft__shard **ret_shard, const char **ret_reason)
 {
 	struct weft__shard *shard;
@@ -38,7 +38,8 @@ int weft__shard_open(unsigned entries, bool alone,
 		return -ENOMEM;
 	memset(shard, 0, sizeof(*shard));
 	shard->schedstat.fd = -1;
-	r = weft__ring_open(&shard->ring, entries, alone, ret_reason);
+	r = soft ? weft__ring_open_soft(&shard->ring, entries, alone, soft) :
+		   weft__ring_open(&shard->ring, entries, alone, ret_reason);
 	if (r < 0) {
 		free(shard);
 		return r;

@@ -89,9 +89,9 @@ static inline uint32_t weft__sequence_of(uint64_t user_data)
 	return (uint32_t)(user_data >> 32) & WEFT__SEQUENCE_MASK;
 }
 
-/* 0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason.  alone: see
- * weft__ring_open. */
-int weft__shard_open(unsigned entries, bool alone,
+/* soft: the runtime, for a ring without io_uring; or NULL.  alone: see
+ * weft__ring_open.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason. */
+int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
 		     struct weft__shard **ret_shard, const char **ret_reason);
 void weft__shard_close(struct weft__shard *shard);
 
@@ -106,9 +106,17 @@ static inline bool weft__shard_pending(const struct weft__shard *shard)
 }
 
 /* The same, or anything to submit. */
-static inline bool weft__shard_busy(const struct weft__shard *shard)
+static inline bool weft__shard_has_work(const struct weft__shard *shard)
 {
 	return weft__shard_pending(shard) ||
+	       weft__ring_unsubmitted(&shard->ring);
+}
+
+/* The same, or something that may have come and that only a look shows. */
+static inline bool weft__shard_busy(const struct weft__shard *shard)
+{
+	return weft__ring_completed(&shard->ring) ||
+	       weft__ring_may_post(&shard->ring) ||
 	       weft__ring_unsubmitted(&shard->ring);
 }
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Ring: its completions, and the way to its carrier.
+ */
 #include "io/ring/ring.h"
+
+#include "io/ring/carrier.h"
 
 unsigned weft__ring_reap(struct weft__ring *ring,
 			 struct weft__completion *ret_completions,
@@ -19,4 +24,74 @@ unsigned weft__ring_reap(struct weft__ring *ring,
 		/* pairs: [ring.completions] */
 		weft__store(ring->reaped, head + count, release);
 	return count;
+}
+
+/* ---- By the carrier ----------------------------------------------------- */
+
+void weft__ring_close(struct weft__ring *ring)
+{
+	ring->carrier->close(ring);
+}
+
+void weft__ring_prepare(struct weft__ring *ring,
+			const struct weft__request *request, uint64_t user_data)
+{
+	ring->carrier->prepare(ring, request, user_data);
+}
+
+int weft__ring_submit(struct weft__ring *ring)
+{
+	return ring->carrier->submit(ring);
+}
+
+int weft__ring_turn(struct weft__ring *ring)
+{
+	return ring->carrier->turn(ring);
+}
+
+int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
+{
+	return ring->carrier->wait(ring, wait_ns);
+}
+
+int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
+{
+	return ring->carrier->cancel(ring, user_data);
+}
+
+void weft__ring_cancel_all(struct weft__ring *ring)
+{
+	ring->carrier->cancel_all(ring);
+}
+
+void weft__ring_forget(struct weft__ring *ring, int fd)
+{
+	ring->carrier->forget(ring, fd);
+}
+
+bool weft__ring_remembers(const struct weft__ring *ring)
+{
+	return ring->carrier->forget;
+}
+
+int weft__ring_add_buffers(struct weft__ring *ring,
+			   struct weft__ring_buffer *buffers, uint32_t count,
+			   uint8_t group)
+{
+	return ring->carrier->add_buffers(ring, buffers, count, group);
+}
+
+int weft__ring_add_files(struct weft__ring *ring, uint32_t places)
+{
+	return ring->carrier->add_files(ring, places);
+}
+
+bool weft__ring_set_file(struct weft__ring *ring, uint32_t place, int fd)
+{
+	return ring->carrier->set_file(ring, place, fd);
+}
+
+void weft__ring_drop_files(struct weft__ring *ring)
+{
+	ring->carrier->drop_files(ring);
 }

@@ -7,9 +7,9 @@
  *	        [ entries ] --------> carrier --------> [ completions ]
  *
  * The carrier is what carries the requests out: the kernel's io_uring
- * (uring/).  A ring has the words and arrays of io_uring, whichever carrier
- * fills them, so that this file asks none; uring/ encodes, enters, cancels and
- * registers.
+ * (uring/), or system calls and epoll (soft/).  A ring has the words and arrays
+ * of io_uring, whichever carrier fills them, so that what is here asks none; a
+ * carrier encodes, enters, cancels and registers (carrier.h).
  *
  * The owner publishes each entry immediately, so that another thread can submit
  * it while the owner computes.
@@ -57,7 +57,12 @@ struct weft__completion {
 enum weft__ring_flags {
 	WEFT__RING_OVERFLOW = 1 << 1, /* completions that lack room */
 	WEFT__RING_TASKRUN = 1 << 2,  /* work for a thread that submitted */
+	/* Only entering shows whether something has come.  Not the kernel's. */
+	WEFT__RING_UNSEEN = 1 << 15,
 };
+
+struct weft__carrier;
+struct weft_runtime;
 
 struct weft__ring {
 	/* Immutable: where the words shared with the carrier are. */
@@ -74,7 +79,8 @@ struct weft__ring {
 	int fd;			   /* the ring's name in a message */
 	bool alone;		   /* no other thread uses it */
 	bool reports_ends; /* a multishot receive always reports the end */
-	void *carrier;
+	const struct weft__carrier *carrier;
+	void *own; /* what the carrier keeps */
 };
 
 /* The entries with which a ring takes the least memory. */
@@ -83,12 +89,21 @@ struct weft__ring {
 /* The locked memory that a ring takes, where the kernel counts it. */
 size_t weft__ring_locked_bytes(unsigned entries);
 
-/* Opens a ring.  alone: no other thread will ever use it.  0, or -ENOMEM,
- * -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is too old;
- * *ret_reason is then the reason, in a few words). */
+/* Opens a ring over io_uring.  alone: no other thread will ever use it.  0, or
+ * -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is too
+ * old; *ret_reason is then the reason, in a few words). */
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		    const char **ret_reason);
+
+/* Opens a ring over epoll, for a runtime whose pool does what may block.  0, or
+ * -ENOMEM, -EMFILE, -ENFILE. */
+int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
+			 struct weft_runtime *runtime);
+
 void weft__ring_close(struct weft__ring *ring);
+
+/* In a child after fork(). */
+void weft__rings_forget(void);
 
 /* ---- Entries ------------------------------------------------------------ */
 
@@ -154,6 +169,14 @@ static inline bool weft__ring_held_back(const struct weft__ring *ring)
 	       (WEFT__RING_TASKRUN | WEFT__RING_OVERFLOW);
 }
 
+/* The same, or may something have come that only entering the ring shows? */
+static inline bool weft__ring_may_post(const struct weft__ring *ring)
+{
+	/* relaxed: as above. */
+	return weft__load(ring->flags, relaxed) &
+	       (WEFT__RING_TASKRUN | WEFT__RING_OVERFLOW | WEFT__RING_UNSEEN);
+}
+
 /* Does work wait for a thread that has submitted requests, until that thread
  * enters the kernel or is interrupted?  Other completions are held back for
  * lack of room. */
@@ -187,6 +210,14 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
 /* Cancels all requests, before the ring is closed.  A request that is being
  * carried out may still be in flight when this returns. */
 void weft__ring_cancel_all(struct weft__ring *ring);
+
+/* A descriptor number is about to be closed, or is that of a new file: drops
+ * what the carrier knows of it.  No request on it is in flight.  From any
+ * thread. */
+void weft__ring_forget(struct weft__ring *ring, int fd);
+
+/* Does the carrier know anything of numbers? */
+bool weft__ring_remembers(const struct weft__ring *ring);
 
 /* ---- Registered with a ring --------------------------------------------- */
 

@@ -111,6 +111,17 @@ void weft__ring_prepare(struct weft__ring *ring,
  * Stand-ins for functions that are not modelled.
  */
 
+bool weft__ring_remembers(const struct weft__ring *ring)
+{
+	(void)ring;
+	return false;
+}
+
+void weft__ring_forget(struct weft__ring *ring, int fd)
+{
+	(void)ring, (void)fd;
+}
+
 unsigned weft__shard_serve(struct weft__worker *worker,
 			   struct weft__shard *shard)
 {

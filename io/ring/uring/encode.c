@@ -89,7 +89,7 @@ void weft__uring_encode(const struct weft__request *request,
 	};
 }
 
-void weft__ring_prepare(struct weft__ring *ring,
+void weft__uring_prepare(struct weft__ring *ring,
 			const struct weft__request *request, uint64_t user_data)
 {
 	struct io_uring_sqe *sqe = weft__uring_next(ring);

@@ -32,7 +32,7 @@ static int ring_register(struct weft__ring *ring, unsigned opcode,
 
 /* ---- Cancelling --------------------------------------------------------- */
 
-int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
+int weft__uring_cancel(struct weft__ring *ring, uint64_t user_data)
 {
 	/* A timeout of zero: the kernel does not wait for the request. */
 	struct io_uring_sync_cancel_reg cancel = {
@@ -46,7 +46,7 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 	return r == -ETIME ? -EALREADY : r;
 }
 
-void weft__ring_cancel_all(struct weft__ring *ring)
+void weft__uring_cancel_all(struct weft__ring *ring)
 {
 	struct io_uring_sync_cancel_reg cancel = {
 		.fd = -1,
@@ -58,7 +58,7 @@ void weft__ring_cancel_all(struct weft__ring *ring)
 
 /* ---- Buffers ------------------------------------------------------------ */
 
-int weft__ring_add_buffers(struct weft__ring *ring,
+int weft__uring_add_buffers(struct weft__ring *ring,
 			   struct weft__ring_buffer *buffers, uint32_t count,
 			   uint8_t group)
 {
@@ -76,7 +76,7 @@ int weft__ring_add_buffers(struct weft__ring *ring,
 /* Kernels before 6.14 kept a file that was taken out open until all older
  * requests, on any file, had ended; a request that waits for input may never
  * end. */
-int weft__ring_add_files(struct weft__ring *ring, uint32_t places)
+int weft__uring_add_files(struct weft__ring *ring, uint32_t places)
 {
 	struct io_uring_rsrc_register reg = {
 		.nr = places,
@@ -88,7 +88,7 @@ int weft__ring_add_files(struct weft__ring *ring, uint32_t places)
 	return ring_register(ring, IORING_REGISTER_FILES2, &reg, sizeof(reg));
 }
 
-bool weft__ring_set_file(struct weft__ring *ring, uint32_t place, int fd)
+bool weft__uring_set_file(struct weft__ring *ring, uint32_t place, int fd)
 {
 	struct io_uring_files_update update = {
 		.offset = place,
@@ -99,7 +99,7 @@ bool weft__ring_set_file(struct weft__ring *ring, uint32_t place, int fd)
 	       1;
 }
 
-void weft__ring_drop_files(struct weft__ring *ring)
+void weft__uring_drop_files(struct weft__ring *ring)
 {
 	ring_register(ring, IORING_UNREGISTER_FILES, NULL, 0);
 }

@@ -80,7 +80,7 @@ static const unsigned flag_sets[] = {
 };
 
 #ifdef WEFT_VALGRIND
-/* See weft__ring_wait(); besides, a poll may not see completions that
+/* See uring_wait(); besides, a poll may not see completions that
  * DEFER_TASKRUN defers. */
 enum { POLLS_RING = 1 };
 #else
@@ -201,6 +201,10 @@ static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 	r = ring_move(&own->uring);
 	if (r == 0)
 		r = ring_check(&own->uring);
+	/* A filter may allow a ring, and not its use. */
+	if (r == 0)
+		r = io_uring_enter2((unsigned)own->uring.ring_fd, 0, 0, 0, NULL,
+				    _NSIG / 8);
 	/* The completions are the parent's; a child must not even see them. */
 	if (r == 0)
 		r = io_uring_ring_dontfork(&own->uring);
@@ -225,13 +229,145 @@ static void uring_name(struct weft__uring *own, bool alone)
 	own->accept_polls = own->uring.features & IORING_FEAT_RECVSEND_BUNDLE;
 }
 
+static void uring_close(struct weft__ring *ring)
+{
+	io_uring_queue_exit(&weft__uring(ring)->uring);
+	free(ring->own);
+	ring->own = NULL;
+}
+
+/* ---- Entering --------------------------------------------------------- */
+
+/* Allows the errors that a working ring may return.  -EBADR, for one, would
+ * mean that it has lost completions for want of memory.  -ENOMEM can also come
+ * from a thread's first request, which is then made again. */
+static int ring_answer(int r)
+{
+	if (r == -ENOMEM)
+		return -EAGAIN;
+	weft__assert(r >= 0 || r == -EINTR || r == -EAGAIN || r == -EBUSY ||
+			     r == -ETIME,
+		     "the kernel has given up a ring of ours");
+	return r;
+}
+
+/* Submits, with a flag for the kernel if something is held back. */
+static int ring_enter(struct weft__ring *ring, uint32_t count, bool turn)
+{
+	struct weft__uring *own = weft__uring(ring);
+
+	return ring_answer(io_uring_enter2(
+		(unsigned)own->uring.enter_ring_fd, count, 0,
+		own->enter_flags | (turn ? IORING_ENTER_GETEVENTS : 0), NULL,
+		_NSIG / 8));
+}
+
+static int uring_submit(struct weft__ring *ring)
+{
+	uint32_t count;
+
+	/* A kernel without SUBMIT_ALL stops behind a bad entry. */
+	while ((count = weft__ring_unsubmitted(ring)) > 0) {
+		int r = ring_enter(ring, count, false);
+
+		if (r < 0 && r != -EINTR)
+			return r;
+		if (r == 0)
+			break;
+	}
+	return 0;
+}
+
+static int uring_turn(struct weft__ring *ring)
+{
+	uint32_t count;
+	int r;
+
+	if (weft__ring_held_back(ring)) { /* mutate: recheck */
+		count = weft__ring_unsubmitted(ring);
+		r = ring_enter(ring, count, true);
+		/* Unless the kernel takes all of them, it posts nothing. */
+		if (count && r != (int)count)
+			(void)ring_enter(ring, 0, true);
+		if (r < 0 && r != -EINTR)
+			return r;
+	}
+	return uring_submit(ring);
+}
+
+#ifdef WEFT_VALGRIND
+
+/* Valgrind (3.19) runs threads under one lock, and holds it through
+ * io_uring_enter, so that all threads would stop; but not through ppoll. */
+static int uring_wait(struct weft__ring *ring, uint64_t wait_ns)
+{
+	struct pollfd pollfd = { ring->fd, POLLIN, 0 };
+	struct timespec timeout = {
+		(time_t)(wait_ns / 1000000000u),
+		(long)(wait_ns % 1000000000u),
+	};
+	int r = uring_turn(ring);
+
+	if (r < 0 || weft__ring_completed(ring))
+		return r;
+	ppoll(&pollfd, 1, wait_ns == UINT64_MAX ? NULL : &timeout, NULL);
+	return uring_turn(ring);
+}
+
+#else
+
+static struct __kernel_timespec timespec_of(uint64_t ns)
+{
+	return (struct __kernel_timespec){
+		.tv_sec = (long long)(ns / 1000000000u),
+		.tv_nsec = (long long)(ns % 1000000000u),
+	};
+}
+
+static int uring_wait(struct weft__ring *ring, uint64_t wait_ns)
+{
+	struct __kernel_timespec timeout = timespec_of(wait_ns);
+	struct io_uring_getevents_arg arg = {
+		.sigmask_sz = _NSIG / 8,
+		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
+	};
+	struct weft__uring *own = weft__uring(ring);
+	int r = io_uring_enter2((unsigned)own->uring.enter_ring_fd,
+				weft__ring_unsubmitted(ring), 1,
+				own->wait_flags, (sigset_t *)(void *)&arg,
+				sizeof(arg));
+
+	r = ring_answer(r);
+	return r == -EAGAIN || r == -EBUSY ? r : 0;
+}
+
+#endif
+
+/* ---- Opening ------------------------------------------------------------ */
+
+static const struct weft__carrier carrier = {
+	.name = "io_uring",
+	.close = uring_close,
+	.prepare = weft__uring_prepare,
+	.submit = uring_submit,
+	.turn = uring_turn,
+	.wait = uring_wait,
+	.cancel = weft__uring_cancel,
+	.cancel_all = weft__uring_cancel_all,
+	.add_buffers = weft__uring_add_buffers,
+	.add_files = weft__uring_add_files,
+	.set_file = weft__uring_set_file,
+	.drop_files = weft__uring_drop_files,
+};
+
 /* Shows the kernel's words to ring.h. */
 static void ring_share(struct weft__ring *ring, struct weft__uring *own)
 {
 	struct io_uring_sq *sq = &own->uring.sq;
 	struct io_uring_cq *cq = &own->uring.cq;
 
-	ring->carrier = own;
+	ring->carrier = &carrier;
+	ring->own = own;
 	ring->fd = own->uring.ring_fd;
 	ring->head = (void *)sq->khead;
 	ring->published = (void *)sq->ktail;
@@ -264,118 +400,3 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	ring_share(ring, own);
 	return 0;
 }
-
-void weft__ring_close(struct weft__ring *ring)
-{
-	io_uring_queue_exit(&weft__uring(ring)->uring);
-	free(ring->carrier);
-	ring->carrier = NULL;
-}
-
-/* ---- Entering --------------------------------------------------------- */
-
-/* Allows the errors that a working ring may return.  -EBADR, for one, would
- * mean that it has lost completions for want of memory.  -ENOMEM can also come
- * from a thread's first request, which is then made again. */
-static int ring_answer(int r)
-{
-	if (r == -ENOMEM)
-		return -EAGAIN;
-	weft__assert(r >= 0 || r == -EINTR || r == -EAGAIN || r == -EBUSY ||
-			     r == -ETIME,
-		     "the kernel has given up a ring of ours");
-	return r;
-}
-
-/* Submits, with a flag for the kernel if something is held back. */
-static int ring_enter(struct weft__ring *ring, uint32_t count, bool turn)
-{
-	struct weft__uring *own = weft__uring(ring);
-
-	return ring_answer(io_uring_enter2(
-		(unsigned)own->uring.enter_ring_fd, count, 0,
-		own->enter_flags | (turn ? IORING_ENTER_GETEVENTS : 0), NULL,
-		_NSIG / 8));
-}
-
-int weft__ring_submit(struct weft__ring *ring)
-{
-	uint32_t count;
-
-	/* A kernel without SUBMIT_ALL stops behind a bad entry. */
-	while ((count = weft__ring_unsubmitted(ring)) > 0) {
-		int r = ring_enter(ring, count, false);
-
-		if (r < 0 && r != -EINTR)
-			return r;
-		if (r == 0)
-			break;
-	}
-	return 0;
-}
-
-int weft__ring_turn(struct weft__ring *ring)
-{
-	uint32_t count;
-	int r;
-
-	if (weft__ring_held_back(ring)) { /* mutate: recheck */
-		count = weft__ring_unsubmitted(ring);
-		r = ring_enter(ring, count, true);
-		/* Unless the kernel takes all of them, it posts nothing. */
-		if (count && r != (int)count)
-			(void)ring_enter(ring, 0, true);
-		if (r < 0 && r != -EINTR)
-			return r;
-	}
-	return weft__ring_submit(ring);
-}
-
-#ifdef WEFT_VALGRIND
-
-/* Valgrind (3.19) runs threads under one lock, and holds it through
- * io_uring_enter, so that all threads would stop; but not through ppoll. */
-int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
-{
-	struct pollfd pollfd = { ring->fd, POLLIN, 0 };
-	struct timespec timeout = {
-		(time_t)(wait_ns / 1000000000u),
-		(long)(wait_ns % 1000000000u),
-	};
-	int r = weft__ring_turn(ring);
-
-	if (r < 0 || weft__ring_completed(ring))
-		return r;
-	ppoll(&pollfd, 1, wait_ns == UINT64_MAX ? NULL : &timeout, NULL);
-	return weft__ring_turn(ring);
-}
-
-#else
-
-static struct __kernel_timespec timespec_of(uint64_t ns)
-{
-	return (struct __kernel_timespec){
-		.tv_sec = (long long)(ns / 1000000000u),
-		.tv_nsec = (long long)(ns % 1000000000u),
-	};
-}
-
-int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
-{
-	struct __kernel_timespec timeout = timespec_of(wait_ns);
-	struct io_uring_getevents_arg arg = {
-		.sigmask_sz = _NSIG / 8,
-		.ts = wait_ns == UINT64_MAX ? 0 : (uint64_t)(uintptr_t)&timeout,
-	};
-	struct weft__uring *own = weft__uring(ring);
-	int r = io_uring_enter2((unsigned)own->uring.enter_ring_fd,
-				weft__ring_unsubmitted(ring), 1,
-				own->wait_flags, (sigset_t *)(void *)&arg,
-				sizeof(arg));
-
-	r = ring_answer(r);
-	return r == -EAGAIN || r == -EBUSY ? r : 0;
-}
-
-#endif
-

@@ -8,6 +8,7 @@
 
 #include <liburing.h>
 
+#include "io/ring/carrier.h"
 #include "io/ring/ring.h"
 
 /* Linux 6.10, and newer headers. */
@@ -25,14 +26,27 @@ struct weft__uring {
 
 static inline struct weft__uring *weft__uring(const struct weft__ring *ring)
 {
-	return ring->carrier;
+	return ring->own;
 }
+
+/* The calls of struct weft__carrier; the comments are there and in ring.h. */
+void weft__uring_prepare(struct weft__ring *ring,
+			 const struct weft__request *request,
+			 uint64_t user_data);
+int weft__uring_cancel(struct weft__ring *ring, uint64_t user_data);
+void weft__uring_cancel_all(struct weft__ring *ring);
+int weft__uring_add_buffers(struct weft__ring *ring,
+			    struct weft__ring_buffer *buffers, uint32_t count,
+			    uint8_t group);
+int weft__uring_add_files(struct weft__ring *ring, uint32_t places);
+bool weft__uring_set_file(struct weft__ring *ring, uint32_t place, int fd);
+void weft__uring_drop_files(struct weft__ring *ring);
 
 /* Encodes a request into an entry, all of which it writes. */
 void weft__uring_encode(const struct weft__request *request,
 			uint64_t user_data, struct io_uring_sqe *ret_sqe);
 
-/* The entry that weft__ring_prepare() fills in. */
+/* The entry that weft__uring_prepare() fills in. */
 static inline struct io_uring_sqe *weft__uring_next(struct weft__ring *ring)
 {
 	return &weft__uring(ring)->uring.sq.sqes[ring->tail & ring->mask];

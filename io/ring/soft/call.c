@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls of a soft ring.
+ *
+ * O_NONBLOCK belongs to the open file, which other processes may share, so weft
+ * never changes it.  These calls do not block without it:
+ *
+ *	recv, send   MSG_DONTWAIT
+ *	read, write  RWF_NOWAIT, where the file knows it
+ *	accept       poll(2) right before it, one thread of the process at a
+ *	             time.  Where a listener without O_NONBLOCK is shared with
+ *	             another process, that process may take the connection in
+ *	             between; the call then waits for the next one.
+ *	poll         poll(2) without a timeout
+ *
+ * All else is for a thread of the pool: connecting a socket without O_NONBLOCK,
+ * pipes and terminals of old kernels, files that are not cached, opening.
+ */
+#include "io/ring/soft/call.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include "io/os/may_wait.h"
+#include "io/os/sigpipe.h"
+#include "io/os/syscall.h"
+
+/* ---- Sockets ------------------------------------------------------------ */
+
+/* The vector behind the bytes that are done; `room` entries at most. */
+static size_t vector_rest(const struct msghdr *msg, size_t done,
+			  struct iovec *ret_iov, size_t room)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < msg->msg_iovlen && count < room; i++) {
+		const struct iovec *iov = &msg->msg_iov[i];
+
+		if (done >= iov->iov_len) {
+			done -= iov->iov_len;
+			continue;
+		}
+		ret_iov[count++] = (struct iovec){
+			(char *)iov->iov_base + done, iov->iov_len - done
+		};
+		done = 0;
+	}
+	return count;
+}
+
+static size_t bytes_asked(const struct weft__request *request)
+{
+	const struct msghdr *msg = request->memory;
+	size_t bytes = 0;
+
+	if (request->opcode == WEFT__OPCODE_RECV ||
+	    request->opcode == WEFT__OPCODE_SEND)
+		return request->bytes;
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		bytes += msg->msg_iov[i].iov_len;
+	return bytes;
+}
+
+/* A message of which a part is done (MSG_WAITALL). */
+static ssize_t message_rest(const struct weft__soft_op *op, int how)
+{
+	enum { ROOM = 64 };
+	const struct weft__request *request = &op->request;
+	const struct msghdr *whole = request->memory;
+	struct iovec iov[ROOM];
+	struct msghdr rest = {
+		.msg_iov = iov,
+		.msg_iovlen = vector_rest(whole, (size_t)op->done, iov, ROOM),
+	};
+
+	return request->opcode == WEFT__OPCODE_SENDMSG ?
+		       weft__syscall_sendmsg(request->fd, &rest, how) :
+		       weft__syscall_recvmsg(request->fd, &rest, how);
+}
+
+static ssize_t transfer_once(const struct weft__soft_op *op)
+{
+	const struct weft__request *request = &op->request;
+	char *memory = (void *)(uintptr_t)request->memory;
+	int how = (int)request->how;
+	size_t bytes = request->bytes - (uint32_t)op->done;
+
+	switch (request->opcode) {
+	case WEFT__OPCODE_RECV:
+		return weft__syscall_recv(request->fd, memory + op->done, bytes,
+					  how);
+	case WEFT__OPCODE_SEND:
+		return weft__syscall_send(request->fd, memory + op->done, bytes,
+					  how);
+	default:
+		return op->done ? message_rest(op, how) :
+				  weft__request_call(request);
+	}
+}
+
+/* With MSG_WAITALL until all is done, as io_uring does it. */
+static int32_t socket_try(struct weft__soft_op *op)
+{
+	bool all = op->request.how & MSG_WAITALL;
+	size_t asked = all ? bytes_asked(&op->request) : 0;
+	ssize_t r;
+
+	for (;;) {
+		r = transfer_once(op);
+		if (r <= 0)
+			break;
+		op->done += (int32_t)r;
+		if (!all || (size_t)op->done >= asked)
+			return op->done;
+	}
+	if (r == -EAGAIN && !(op->request.how & MSG_DONTWAIT))
+		return WEFT__SOFT_WAITS;
+	return op->done ? op->done : (int32_t)r;
+}
+
+/* See above.  As with io_uring, a listener with O_NONBLOCK that is not to be
+ * polled first gives -EAGAIN: a Unix socket that was shut down always does. */
+static int32_t accept_try(const struct weft__request *request, int nonblock)
+{
+	static struct weft__lock lock;
+	struct sockaddr *peer = (void *)(uintptr_t)request->memory;
+	bool polls = request->flags & WEFT__REQUEST_POLL_FIRST;
+	bool blocks = nonblock == 0 ||
+		      (nonblock < 0 &&
+		       !weft__syscall_never_blocks(request->fd));
+	int r = -EAGAIN;
+
+	if (blocks)
+		weft__lock_take(&lock);
+	if (!blocks || !weft__syscall_listens(request->fd) ||
+	    weft__syscall_is_readable(request->fd))
+		r = weft__syscall_accept(request->fd, peer,
+					 request->address_room,
+					 (int)request->how);
+	if (blocks)
+		weft__lock_drop(&lock);
+	return r == -EAGAIN && (blocks || polls) ? WEFT__SOFT_WAITS : r;
+}
+
+/* While it is being connected, the same call returns the outcome. */
+static int32_t connect_try(struct weft__soft_op *op, int nonblock)
+{
+	const struct weft__request *request = &op->request;
+	int r;
+
+	if (nonblock < 0)
+		nonblock = weft__syscall_never_blocks(request->fd);
+	if (!nonblock)
+		return WEFT__SOFT_BLOCKS;
+	r = weft__syscall_connect(request->fd, request->memory,
+				  (socklen_t)request->address_bytes);
+	if (r == -EINPROGRESS || (r == -EALREADY && op->done)) {
+		op->done = 1;
+		return WEFT__SOFT_WAITS;
+	}
+	return r;
+}
+
+static int32_t poll_try(const struct weft__request *request)
+{
+	int r = weft__syscall_poll(request->fd, (int)request->how);
+
+	return r ? r : WEFT__SOFT_WAITS;
+}
+
+/* ---- Reading and writing ------------------------------------------------ */
+
+/* Without SIGPIPE. */
+static ssize_t shielded(const struct weft__request *request,
+			ssize_t (*call)(const struct weft__request *))
+{
+	bool blocked;
+	ssize_t r;
+
+	if (!weft__request_writes(request))
+		return call(request);
+	blocked = weft__sigpipe_block();
+	r = call(request);
+	weft__sigpipe_restore(blocked, r == -EPIPE);
+	return r;
+}
+
+/* Without flags, which not all files know: so SIGPIPE is blocked. */
+static ssize_t wait_call(const struct weft__request *request)
+{
+	void *memory = (void *)(uintptr_t)request->memory;
+	bool has_iovecs = weft__request_has_iovecs(request);
+	struct iovec whole = { memory, request->bytes };
+
+	return weft__may_wait_transfer(
+		weft__request_writes(request), request->fd,
+		has_iovecs ? memory : &whole,
+		has_iovecs ? (int)request->count : 1, request->offset, 0);
+}
+
+static int32_t rw_try(const struct weft__request *request, int nonblock)
+{
+	bool raises = !(request->how & RWF_NOSIGNAL);
+	ssize_t r = raises ? shielded(request, weft__request_call) :
+			     weft__request_call(request);
+
+	if (r == -EAGAIN)
+		return WEFT__SOFT_WAITS;
+	if (r != -EOPNOTSUPP)
+		return (int32_t)r;
+	if (nonblock < 0)
+		nonblock = weft__syscall_never_blocks(request->fd);
+	if (!nonblock)
+		return weft__syscall_poll(request->fd,
+					  (int)weft__soft_events(request)) ?
+			       WEFT__SOFT_BLOCKS :
+			       WEFT__SOFT_WAITS;
+	r = shielded(request, wait_call);
+	return r == -EAGAIN ? WEFT__SOFT_WAITS : (int32_t)r;
+}
+
+/* ---- Closing ------------------------------------------------------------ */
+
+/* File systems whose close writes data back to where it may take long. */
+static bool flushes(int fd)
+{
+	static const uint32_t types[] = {
+		0x6969,	    /* NFS */
+		0x65735546, /* FUSE */
+		0x517b,	    0xfe534d42, 0xff534d42, /* SMB */
+		0x5346414f, 0x6b414653,		    /* AFS */
+		0x73757245, /* Coda */
+		0x00c36400, /* Ceph */
+		0x01021997, /* 9P */
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if ((uint32_t)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
+/* A terminal waits until its output is written. */
+static bool close_blocks(const struct weft__request *request)
+{
+	struct stat st;
+
+	if (request->flags & WEFT__REQUEST_BLOCKS)
+		return true;
+	if (fstat(request->fd, &st) < 0)
+		return false;
+	return S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ||
+	       (S_ISREG(st.st_mode) && flushes(request->fd));
+}
+
+/* ---- All ---------------------------------------------------------------- */
+
+uint32_t weft__soft_events(const struct weft__request *request)
+{
+	switch (request->opcode) {
+	case WEFT__OPCODE_READ:
+	case WEFT__OPCODE_READV:
+	case WEFT__OPCODE_RECV:
+	case WEFT__OPCODE_ACCEPT:
+		return EPOLLIN;
+	case WEFT__OPCODE_RECVMSG:
+		/* Errors are always reported. */
+		return EPOLLIN;
+	case WEFT__OPCODE_WRITE:
+	case WEFT__OPCODE_WRITEV:
+	case WEFT__OPCODE_SEND:
+	case WEFT__OPCODE_SENDMSG:
+	case WEFT__OPCODE_CONNECT:
+		return EPOLLOUT;
+	case WEFT__OPCODE_POLL:
+		return request->how;
+	default:
+		return 0;
+	}
+}
+
+int32_t weft__soft_try(struct weft__soft_op *op, int nonblock)
+{
+	const struct weft__request *request = &op->request;
+
+	switch (request->opcode) {
+	case WEFT__OPCODE_NONE:
+		return 0;
+	case WEFT__OPCODE_READ:
+	case WEFT__OPCODE_WRITE:
+	case WEFT__OPCODE_READV:
+	case WEFT__OPCODE_WRITEV:
+		return rw_try(request, nonblock);
+	case WEFT__OPCODE_RECV:
+	case WEFT__OPCODE_SEND:
+	case WEFT__OPCODE_RECVMSG:
+	case WEFT__OPCODE_SENDMSG:
+		return socket_try(op);
+	case WEFT__OPCODE_ACCEPT:
+		return accept_try(request, nonblock);
+	case WEFT__OPCODE_CONNECT:
+		return connect_try(op, nonblock);
+	case WEFT__OPCODE_POLL:
+		return poll_try(request);
+	case WEFT__OPCODE_CLOSE:
+		return close_blocks(request) ? WEFT__SOFT_BLOCKS :
+					       weft__syscall_close(request->fd);
+	case WEFT__OPCODE_MESSAGE:
+		return weft__syscall_signal(request->fd);
+	default:
+		return WEFT__SOFT_BLOCKS;
+	}
+}
+
+int32_t weft__soft_call(struct weft__soft_op *op)
+{
+	const struct weft__request *request = &op->request;
+	int fd = request->fd;
+
+	switch (request->opcode) {
+	case WEFT__OPCODE_READ:
+	case WEFT__OPCODE_WRITE:
+	case WEFT__OPCODE_READV:
+	case WEFT__OPCODE_WRITEV:
+		return (int32_t)shielded(request, wait_call);
+	case WEFT__OPCODE_CONNECT:
+		return weft__may_wait_connect(
+			fd, request->memory, (socklen_t)request->address_bytes);
+	case WEFT__OPCODE_OPENAT:
+		return weft__may_wait_openat(fd, request->memory,
+					     (int)request->how, request->mode);
+	case WEFT__OPCODE_OPENAT2:
+		return weft__may_wait_openat2(fd, request->memory,
+					      request->open_how);
+	case WEFT__OPCODE_STATX:
+		return weft__may_wait_statx(fd, request->memory,
+					    (int)request->how, request->mask,
+					    request->status);
+	case WEFT__OPCODE_FSYNC:
+		return weft__may_wait_fsync(fd,
+					    request->how & WEFT__FSYNC_DATA);
+	case WEFT__OPCODE_CLOSE:
+		return weft__syscall_close(fd);
+	default:
+		return -EOPNOTSUPP;
+	}
+}

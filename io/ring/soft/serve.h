@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Serving - carries out the entries of a soft ring, and those requests whose
+ * descriptors have become ready.  The holder of the shard's lock calls it.
+ */
+#ifndef WEFT_IO_RING_SOFT_SERVE_H
+#define WEFT_IO_RING_SOFT_SERVE_H
+
+#include "io/ring/soft/soft.h"
+
+/* Carries out an entry, as far as it need not wait.  0; -EBUSY: there is no
+ * room for its completion; -EAGAIN: no memory for it.  It is not taken then. */
+int weft__soft_submit_one(struct weft__soft *soft,
+			  const struct weft__soft_entry *entry);
+
+/* An event of a descriptor. */
+void weft__soft_serve(struct weft__soft *soft, int fd, uint32_t generation,
+		      uint32_t events);
+
+/* Goes on with what was left: completions that were held, and descriptors that
+ * are ready. */
+void weft__soft_resume(struct weft__soft *soft);
+
+/* Is there no room for further completions? */
+bool weft__soft_is_full(struct weft__soft *soft);
+
+/* Under the lock: sets the descriptors of requests that were linked before this
+ * period anew. */
+void weft__soft_check(struct weft__soft *soft);
+
+/* Under the lock: cancels a request that waits for an edge. */
+int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op);
+
+#endif
