@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 
 #include "tests/fault/fault_scene.h"
+#include "tests/support/engine.h"
+#include "tests/support/needs.h"
 
 /* The exit status of a process that has no complaint. */
 enum { FAILED_A_CALL = 10, FAILED_NONE = 11 };
@@ -281,8 +283,12 @@ static Suite *fault_suite(void)
 	add(kernel, a_request_is_not_cancelled);
 	add(kernel, a_ring_cannot_be_entered);
 	add(kernel, a_socket_is_refused_its_address);
-	add(kernel, a_file_is_not_moved_at_once);
-	add(kernel, a_message_is_not_moved_at_once);
+	/* The ring moves it then; epoll has nothing but the same calls. */
+	if (test_needs(test_has_uring(), "what_is_not_moved_at_once",
+		       NEEDS_URING)) {
+		add(kernel, a_file_is_not_moved_at_once);
+		add(kernel, a_message_is_not_moved_at_once);
+	}
 	add(kernel, what_is_not_needed_is_refused);
 	suite_add_tcase(suite, kernel);
 	return suite;

@@ -13,6 +13,7 @@
 
 #include "io/request/shard.h"
 #include "io/ring/uring/uring.h"
+#include "tests/support/engine.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -427,7 +428,9 @@ int main(void)
 	Suite *suite = suite_create("io/alone");
 	TCase *tests = tcase_create("alone");
 
-	tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
+	if (test_needs(test_has_uring(), "one_worker_of_the_caller_s_is_alone",
+		       NEEDS_URING))
+		tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
 	if (test_needs(test_has_descriptors(700), "all_of_many_are_woken",
 		       "700 descriptors"))
 		tcase_add_test(tests, all_of_many_are_woken);

@@ -11,7 +11,6 @@
 #include "runtime/stack/fiber.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_setup.h"
 #include "tests/support/stderr_capture.h"
 
 static weft__atomic(unsigned) enters;
@@ -485,21 +484,6 @@ START_TEST(limit_of_descriptors_is_an_error)
 }
 END_TEST
 
-START_TEST(where_io_uring_is_forbidden_the_error_says_so)
-{
-	const char *text;
-	int64_t r;
-
-	refuse_setup(_i ? ENOSYS : EPERM);
-	said_begin();
-	r = weft_run(nothing, NULL, NULL);
-	text = said_end();
-	ck_assert_int_eq(r, -ENOSYS);
-	ck_assert_ptr_nonnull(strstr(text, "io_uring"));
-	ck_assert_ptr_nonnull(strstr(text, "no other engine"));
-}
-END_TEST
-
 #ifndef WEFT__TSAN /* TSan lets a forked child start no threads */
 /* A forked child may start its own runtime; the parent's goes on. */
 static int64_t fork_task(void *arg)
@@ -577,8 +561,6 @@ int main(void)
 	tcase_add_test(life, worker_knows_how_long_it_waited_for_a_processor);
 	tcase_add_test(life, starting_and_stopping_leaks_nothing);
 	tcase_add_test(life, limit_of_descriptors_is_an_error);
-	tcase_add_loop_test(life, where_io_uring_is_forbidden_the_error_says_so,
-			    0, 2);
 #ifndef WEFT__TSAN
 	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
 		       "forked_child_may_start_its_own_runtime", NEEDS_LOCKED))

@@ -5,6 +5,7 @@
  */
 #include "io/request/fixed_files.h"
 #include "io/ring/uring/uring.h"
+#include "tests/support/engine.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -302,6 +303,8 @@ int main(void)
 	TCase *table = tcase_create("table");
 	TCase *streams = tcase_create("streams");
 
+	if (!test_needs(test_has_uring(), "io/fixed_files", NEEDS_URING))
+		return 77;
 	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/files",
 			NEEDS_LOCKED))
 		return 77;

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "io/request/shard.h"
+#include "tests/support/engine.h"
 #include "tests/support/io_future.h"
 #include "tests/support/needs.h"
 
@@ -367,6 +368,8 @@ int main(void)
 	Suite *suite = suite_create("io/interrupted");
 	TCase *tc = tcase_create("interrupted");
 
+	if (!test_needs(test_has_uring(), "io/interrupted", NEEDS_URING))
+		return 77;
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, interrupted_calls_go_on);
 	tcase_add_test(tc, deadline_ends_a_call_that_is_always_interrupted);

@@ -11,6 +11,7 @@
 
 #include "io/request/shard.h"
 #include "runtime/sched/runtime.h"
+#include "tests/support/engine.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/stderr_capture.h"
@@ -202,6 +203,8 @@ int main(void)
 	TCase *enough = tcase_create("enough");
 	TCase *little = tcase_create("little");
 
+	if (!test_needs(test_has_uring(), "io/memlock", NEEDS_URING))
+		return 77;
 	tcase_set_timeout(enough, 60);
 	tcase_set_timeout(little, 60);
 	if (test_needs(test_can(can_start), starts, NEEDS_LIMITS)) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "io/ring/uring/uring.h"
+#include "tests/support/engine.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_setup.h"
@@ -522,6 +523,8 @@ int main(void)
 {
 	Suite *suite = suite_create("io/ring");
 
+	if (!test_needs(test_has_uring(), "io/ring", NEEDS_URING))
+		return 77;
 	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/ring",
 			NEEDS_LOCKED))
 		return 77;

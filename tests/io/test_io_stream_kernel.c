@@ -12,6 +12,7 @@
 
 #include "io/ring/uring/probe.h"
 #include "io/ring/uring/uring.h"
+#include "tests/support/engine.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_ways.h"
 
@@ -459,6 +460,8 @@ int main(void)
 	TCase *without = tcase_create("without");
 	TCase *left = tcase_create("left open");
 
+	if (!test_needs(test_has_uring(), "io/stream_kernel", NEEDS_URING))
+		return 77;
 	stream_add_test(without, kernel_may_have_no_such_buffers);
 	stream_add_test(without, kernel_may_take_no_request_now);
 	tcase_add_test(without, kernel_is_tried);

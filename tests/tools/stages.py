@@ -143,6 +143,7 @@ def suites(words):
 # Measured, with the build: brief, and in full.
 CPU_S = {
     "gcc": (430, 780),
+    "epoll": (40, 180),
     "monitor": (10, 10),
     "asan": (200, 540),
     "tsan": (130, 350),
@@ -160,6 +161,12 @@ STAGES = [
           without_monitor=True,
           brief=Brief(without=suites("teeth"), bounded=BOUNDED,
                       skipped=SECOND_LIVENESS)),
+    # The second engine, for all that reaches the kernel.  Every day the programs
+    # that Valgrind sees, too: sockets, files, streams, closes, cancellation.
+    Stage("epoll", like="gcc", suites=suites("check"),
+          without=suites("portable model source mutants teeth"),
+          env={"WEFT_ENGINE": "epoll"},
+          brief=Brief(only=suites("memcheck"))),
     # The tests of the monitor itself, which the gcc stage leaves out.
     Stage("monitor", like="gcc", suites=suites("monitor"),
           env={"CK_INCLUDE_TAGS": "monitor"}),

@@ -25,7 +25,7 @@ ROOMS = """
     runtime/base runtime/stack runtime/sched runtime/task runtime/future
     runtime/blocking runtime/sync runtime/dump runtime
     timer
-    io/os io/ring io/ring/uring io/request io/stream io
+    io/os io/ring io/ring/uring io/ring/soft io/request io/stream io
     net
 """.split()
 ANYTHING = ["tests", "bench"]

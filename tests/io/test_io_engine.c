@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite io/engine: which engine a runtime uses, and what it says of it: where
+ * the kernel, or a filter as containers have one, refuses io_uring; and where
+ * the program or whoever runs it has chosen.
+ */
+#include "tests/support/engine.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
+#include "tests/support/stderr_capture.h"
+
+struct seen {
+	unsigned engine;
+	const char *why;
+};
+
+/* Uses a socket, a file, a sleep, and another task. */
+static int64_t answer(void *arg)
+{
+	char byte;
+	int fd = *(int *)arg;
+
+	EXPECT(weft_recv(fd, &byte, 1, 0) == 1);
+	EXPECT(weft_send(fd, &byte, 1, 0) == 1);
+	return weft_close(fd);
+}
+
+static int64_t look(void *arg)
+{
+	struct seen *seen = arg;
+	char byte = 'x';
+	int fds[2], fd;
+
+	seen->engine = weft_engine(weft_runtime_self(), &seen->why);
+	socket_pair(fds);
+	WEFT_SCOPE (scope, NULL) {
+		EXPECT(weft_go(scope, answer, &fds[1], sizeof(int)) == 0);
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		EXPECT(weft_send(fds[0], &byte, 1, 0) == 1);
+		EXPECT(weft_recv(fds[0], &byte, 1, 0) == 1);
+	}
+	EXPECT(weft_recv(fds[0], &byte, 1, 0) == 0);
+	EXPECT(weft_close(fds[0]) == 0);
+	fd = weft_open("/proc/self/status", O_RDONLY, 0);
+	EXPECT(fd >= 0);
+	EXPECT(weft_read(fd, &byte, 1) == 1 && byte == 'N');
+	EXPECT(weft_close(fd) == 0);
+	return 0;
+}
+
+static struct seen seen_with(const struct weft_opts *opts)
+{
+	struct seen seen = { 0, "" };
+
+	ck_assert_int_eq(io_run_opts(look, &seen, opts), 0);
+	return seen;
+}
+
+static void variable_is(const char *name)
+{
+	ck_assert_int_eq(name ? setenv("WEFT_ENGINE", name, 1) :
+				unsetenv("WEFT_ENGINE"),
+			 0);
+}
+
+/* ---- Refused ------------------------------------------------------------ */
+
+static const unsigned refusals[] = { EPERM, EACCES, ENOSYS, EINVAL };
+enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
+static const unsigned calls[] = { SYS_io_uring_setup, SYS_io_uring_enter,
+				  SYS_io_uring_register };
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+/* Each of the three system calls with each error. */
+START_TEST(program_runs_where_io_uring_is_refused)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct seen seen;
+
+	variable_is(NULL);
+	refuse_call(calls[_i / REFUSALS], refusals[_i % REFUSALS]);
+	for (opts.workers = 1; opts.workers <= 2; opts.workers++) {
+		seen = seen_with(&opts);
+		ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+		ck_assert_ptr_nonnull(strstr(seen.why, "io_uring"));
+	}
+}
+END_TEST
+
+/* A lack of something is no refusal (lalinsky/zio#642). */
+START_TEST(lack_of_descriptors_is_an_error)
+{
+	variable_is(NULL);
+	refuse_setup(_i ? ENFILE : EMFILE);
+	ck_assert_int_eq(weft_run(look, NULL, NULL), _i ? -ENFILE : -EMFILE);
+}
+END_TEST
+
+START_TEST(who_asks_for_io_uring_in_vain_is_told)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	const char *text;
+	int64_t r;
+
+	variable_is(_i ? "uring" : NULL);
+	opts.engine = _i ? WEFT_ENGINE_ANY : WEFT_ENGINE_URING;
+	refuse_setup(EPERM);
+	said_begin();
+	r = weft_run(look, NULL, &opts);
+	text = said_end();
+	ck_assert_int_eq(r, -ENOSYS);
+	ck_assert_ptr_nonnull(strstr(text, "io_uring is forbidden"));
+	ck_assert_ptr_nonnull(
+		strstr(text, _i ? "WEFT_ENGINE" : "the program asked"));
+}
+END_TEST
+
+/* ---- Chosen ------------------------------------------------------------- */
+
+START_TEST(option_chooses)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct seen seen;
+
+	variable_is(NULL);
+	opts.engine = WEFT_ENGINE_EPOLL;
+	seen = seen_with(&opts);
+	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+	ck_assert_ptr_nonnull(strstr(seen.why, "program"));
+	if (!test_has_uring())
+		return;
+	opts.engine = WEFT_ENGINE_URING;
+	ck_assert_uint_eq(seen_with(&opts).engine, WEFT_ENGINE_URING);
+	ck_assert_uint_eq(seen_with(NULL).engine, WEFT_ENGINE_URING);
+}
+END_TEST
+
+START_TEST(variable_comes_before_the_option)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct seen seen;
+
+	opts.engine = WEFT_ENGINE_URING;
+	variable_is("epoll");
+	seen = seen_with(&opts);
+	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+	ck_assert_ptr_nonnull(strstr(seen.why, "WEFT_ENGINE"));
+	variable_is("");
+	opts.engine = WEFT_ENGINE_EPOLL;
+	ck_assert_uint_eq(seen_with(&opts).engine, WEFT_ENGINE_EPOLL);
+}
+END_TEST
+
+START_TEST(unknown_engine_is_refused)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	const char *text;
+	int64_t r;
+
+	variable_is("kqueue");
+	said_begin();
+	r = weft_run(look, NULL, NULL);
+	text = said_end();
+	ck_assert_int_eq(r, -EINVAL);
+	ck_assert_ptr_nonnull(strstr(text, "kqueue"));
+	variable_is(NULL);
+	opts.engine = WEFT_ENGINE_EPOLL + 1;
+	ck_assert_int_eq(weft_run(look, NULL, &opts), -EINVAL);
+	ck_assert_uint_eq(weft_engine(NULL, NULL), WEFT_ENGINE_ANY);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/engine");
+	TCase *refused = tcase_create("refused");
+	TCase *chosen = tcase_create("chosen");
+
+	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
+			    CALLS * REFUSALS);
+	tcase_add_loop_test(refused, lack_of_descriptors_is_an_error, 0, 2);
+	tcase_add_loop_test(refused, who_asks_for_io_uring_in_vain_is_told, 0,
+			    2);
+	tcase_add_test(chosen, option_chooses);
+	tcase_add_test(chosen, variable_comes_before_the_option);
+	tcase_add_test(chosen, unknown_engine_is_refused);
+	suite_add_tcase(suite, refused);
+	suite_add_tcase(suite, chosen);
+	return io_tests_run(suite);
+}
