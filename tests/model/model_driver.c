@@ -73,30 +73,6 @@ static struct model_event ended;
 /* No other thread takes a lock. */
 static bool takes_locks_alone;
 
-int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
-			 struct weft_runtime *runtime)
-{
-	(void)ring, (void)entries, (void)alone, (void)runtime;
-	return -ENOSYS;
-}
-
-void weft__rings_forget(void)
-{
-}
-
-int weft__engine_asked(const struct weft_opts *opts,
-		       struct weft__engine *ret_engine)
-{
-	(void)opts, (void)ret_engine;
-	return -EINVAL;
-}
-
-void weft__engine_opened(struct weft__engine *engine, unsigned used, int r,
-			 const char *refusal)
-{
-	(void)engine, (void)used, (void)r, (void)refusal;
-}
-
 unsigned weft__op_complete(struct weft__worker *here,
 			   const struct weft__completion *completion)
 {

@@ -13,6 +13,30 @@
 #include "io/stream/stream.h"
 #include "timer/timer_shard.h"
 
+int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
+			 struct weft_runtime *runtime)
+{
+	(void)ring, (void)entries, (void)alone, (void)runtime;
+	return -ENOSYS;
+}
+
+void weft__rings_forget(void)
+{
+}
+
+int weft__engine_asked(const struct weft_opts *opts,
+		       struct weft__engine *ret_engine)
+{
+	(void)opts, (void)ret_engine;
+	return -EINVAL;
+}
+
+void weft__engine_opened(struct weft__engine *engine, unsigned used, int r,
+			 const char *refusal)
+{
+	(void)engine, (void)used, (void)r, (void)refusal;
+}
+
 int weft__timer_shards_open(struct weft_runtime *of, uint64_t now_ns)
 {
 	(void)of, (void)now_ns;
