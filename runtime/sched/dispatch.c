@@ -371,6 +371,12 @@ static struct weft__task *take_turn(struct weft__worker *worker)
 	return first;
 }
 
+static bool turn_is_late(struct weft__worker *worker, uint64_t now_ns)
+{
+	return now_ns - worker->tick.turn_ns >= WEFT__TURN_NS &&
+	       !worker->limit.gives_way && !worker->runtime->turn_off;
+}
+
 /* After so many runs, or after the time that those were to take: runs may have
  * become longer since they were counted out.  A worker that gives way leaves
  * what it handed over.  If runs are as long as that, every other turn is the
@@ -379,8 +385,7 @@ static bool turn_is_due(struct weft__worker *worker, uint64_t now_ns)
 {
 	if (worker->tick.until_inject <= 0)
 		return true;
-	if (now_ns - worker->tick.turn_ns < WEFT__TURN_NS ||
-	    worker->limit.gives_way || worker->runtime->turn_off)
+	if (!turn_is_late(worker, now_ns))
 		return false;
 	if (!worker->tick.turn_took)
 		return true;
@@ -486,6 +491,36 @@ void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			    longest_ns, relaxed);
 }
 
+/* The runs of the fuse are over: notes that, and the time. */
+static void fuse_burnt(struct weft__worker *worker, uint64_t now_ns)
+{
+	worker->tick.budget -= worker->fuse_set;
+	worker->tick.until_inject -= worker->fuse_set;
+	weft__note_longest(worker, now_ns, worker->fuse_set);
+	worker->tick.clock_ns = now_ns;
+	/* relaxed: helpers compare it with a clock. */
+	weft__store(&worker->seen_ns, now_ns, relaxed);
+}
+
+/* The last run of the fuse is over, and the next task is known.  True: that
+ * task runs, after a look at the clock alone.  False: a look around is due. */
+bool weft__fuse_renew(struct weft__worker *worker)
+{
+	uint64_t now_ns;
+
+	if (worker->tick.budget <= worker->fuse_set ||
+	    worker->tick.until_inject <= worker->fuse_set)
+		return false;
+	now_ns = worker->ops->now(worker->runtime);
+	if (now_ns - worker->tick.began_ns >= WEFT__TICK_NS ||
+	    turn_is_late(worker, now_ns))
+		return false;
+	fuse_burnt(worker, now_ns);
+	weft__fuse_set(worker);
+	worker->fuse++; /* it burns down before a run */
+	return true;
+}
+
 /* The fuse has burnt down.  Returns a task from outside the ring that runs
  * before local work; or NULL, and perhaps the tick is over. */
 struct weft__task *weft__look_around(struct weft__worker *worker)
@@ -493,12 +528,7 @@ struct weft__task *weft__look_around(struct weft__worker *worker)
 	uint64_t now_ns = worker->ops->now(worker->runtime);
 	struct weft__task *task;
 
-	worker->tick.budget -= worker->fuse_set;
-	worker->tick.until_inject -= worker->fuse_set;
-	weft__note_longest(worker, now_ns, worker->fuse_set);
-	worker->tick.clock_ns = now_ns;
-	/* relaxed: helpers compare it with a clock. */
-	weft__store(&worker->seen_ns, now_ns, relaxed);
+	fuse_burnt(worker, now_ns);
 	if (worker->tick.budget <= 0 ||
 	    now_ns - worker->tick.began_ns >= WEFT__TICK_NS) {
 		worker->tick_over = true;

@@ -23,6 +23,7 @@ void weft__notify_peers(struct weft__worker *worker);
 void weft__notify_peers_late(struct weft__worker *worker);
 void weft__notify_peers_fenced(struct weft__worker *worker);
 void weft__fuse_set(struct weft__worker *worker);
+bool weft__fuse_renew(struct weft__worker *worker);
 void weft__note_longest(struct weft__worker *worker, uint64_t now_ns,
 			int32_t runs);
 void weft__inbox_drain(struct weft__worker *worker);

@@ -133,11 +133,10 @@ struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason);
 
 /* True: nothing is ready, so the running task has its next turn immediately;
- * that counts as a run all the same.  False if the fuse is about to burn
- * down. */
+ * that counts as a run all the same.  False if a look around is due. */
 static inline bool weft__turn_at_once(struct weft__worker *worker)
 {
-	if (weft__unlikely(!weft__alone(worker) || worker->fuse <= 1))
+	if (weft__unlikely(!weft__alone(worker) || !weft__fuse_lasts(worker)))
 		return false;
 	worker->fuse--;
 	worker->ops_left = WEFT__OPS_BUDGET;

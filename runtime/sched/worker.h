@@ -367,6 +367,13 @@ static inline uint32_t weft__harvest_room(struct weft__worker *worker)
 		       WEFT__HARVEST_MIN / 4;
 }
 
+/* May a task that is known already run now, without a look around?  Then the
+ * caller counts its run. */
+static inline bool weft__fuse_lasts(struct weft__worker *worker)
+{
+	return weft__likely(worker->fuse > 1) || weft__fuse_renew(worker);
+}
+
 /* Is there nothing else to run here?  Owner only. */
 static inline bool weft__alone(struct weft__worker *worker)
 {

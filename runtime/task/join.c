@@ -37,8 +37,8 @@ static inline bool join_claim(struct weft__worker *worker,
 			      struct weft__task *self, struct weft__task *task)
 {
 	return weft__handoff_slot_has(&worker->lifo) == task &&
-	       worker->fuse > 1 && weft__interrupted(worker, self) == 0 &&
-	       weft__lifo_take(worker);
+	       weft__interrupted(worker, self) == 0 &&
+	       weft__fuse_lasts(worker) && weft__lifo_take(worker);
 }
 
 static int join_wait(struct weft__worker *worker, struct weft__task *self,

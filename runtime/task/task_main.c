@@ -20,7 +20,7 @@ _Static_assert((int)WEFT__AWAITS_MANY <= (int)WEFT__STACK_CLASS_FIRST,
 static struct weft__task *run_next(struct weft__worker *worker,
 				   struct weft__task *task)
 {
-	if (weft__unlikely(worker->fuse <= 1 || task->pin)) {
+	if (weft__unlikely(task->pin || !weft__fuse_lasts(worker))) {
 		weft__push_next(worker, task);
 		return NULL;
 	}
