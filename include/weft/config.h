@@ -25,6 +25,11 @@
  * block. */
 #define WEFT__RETURNS_NONNULL __attribute__((returns_nonnull))
 
+#ifndef __cplusplus
+/* Also the declaration without which this header alone would not be ISO C. */
+_Static_assert(sizeof(int) >= 4, "weft's results need an int of 32 bits");
+#endif
+
 #define WEFT_VERSION_MAJOR 0
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0

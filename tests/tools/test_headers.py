@@ -19,7 +19,7 @@ LOOK = ["-fsyntax-only"]
 COMPILE = ["-S", "-o", "/dev/null"]
 LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                      "-D_GNU_SOURCE"],
-             "strict C11": ["-x", "c", "-std=c11"],
+             "strict C11": ["-x", "c", "-std=c11", "-Wpedantic"],
              "C++11": ["-x", "c++", "-std=c++11", "-Wshadow"],
              "C++17": ["-x", "c++", "-std=c++17", "-Wshadow"]}
 COMPILERS = ["gcc", "clang"]
