@@ -25,8 +25,8 @@ from schedule import Schedule
 from stages import LEVELS, STAGES
 from tally import Tally
 
-# Programs that run alone leave processors idle, and processors differ.
-SLACK = 1.4
+# Programs that run alone leave the other processors idle for so long in all.
+ALONE_S = 100
 
 
 def arguments():
@@ -74,7 +74,7 @@ def chosen(parser, options):
 def announce(options, slots):
     """The estimated time, from measurements; empty for a choice of tests."""
     seconds = sum(stage.estimate_s() for stage in options.stages)
-    minutes = max(1, round(seconds * SLACK / slots / 60))
+    minutes = max(1, round((seconds / slots + ALONE_S) / 60))
     if options.match.pattern:
         return
     if any(stage.level in ("long", "elsewhere") for stage in options.stages):
