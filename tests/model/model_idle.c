@@ -224,6 +224,95 @@ static void setup_worker_limit(void *arg)
 MODEL(who_gives_way_leaves_nothing_behind, setup_worker_limit, workers_check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, wait_0_1)
 
+/*
+ * Three workers, of which two may search.
+ *
+ * The states in which two search are set up, since from rest there are too many
+ * executions on the way there.
+ */
+
+static void setup_two_search(void *arg)
+{
+	(void)arg;
+	workers_setup(3);
+	start_searching(0);
+	start_searching(1);
+}
+
+/* The third sleeps while the two look a last time. */
+static void setup_two_give_up(void *arg)
+{
+	setup_two_search(arg);
+	start_parked(2);
+}
+
+MODEL(one_of_two_searchers_looks_again, setup_two_give_up, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work, work, work, submit_0)
+
+/* All three are needed, each for the next: a searcher that finds a task wakes
+ * the third for the task that it leaves. */
+static void setup_three_needed(void *arg)
+{
+	struct weft__chain chain = { 0 };
+
+	setup_two_give_up(arg);
+	tasks[0].fn = needs_1;
+	tasks[1].fn = needs_2;
+	for (uint32_t i = 0; i < 3; i++)
+		weft__chain_add(&chain, &tasks[i]);
+	weft__inject_push(&runtime.inject, &chain);
+}
+
+/* With two preemptions it takes 80 seconds, with --long. */
+THREAD(wait_0_last, wait_for(0);)
+MODEL(the_last_of_two_searchers_wakes_the_third, setup_three_needed,
+      workers_check, OPTIONS(.preemptions = 1, .weak = 1), work, work, work,
+      wait_0_last)
+
+/*
+ * The third worker meets two that search: it leaves the task to them.  They do
+ * not go on before it sleeps, so the limit is exact.
+ */
+
+static struct model_event third_sleeps;
+
+static void let_search(struct weft__worker *worker)
+{
+	if (worker->index == 2)
+		model_post(&third_sleeps);
+}
+
+static int64_t runs_on_a_searcher(void *arg)
+{
+	(void)arg;
+	model_assert(weft__worker_self()->index < 2,
+		     "half of the workers search, and no other one");
+	return 0;
+}
+
+static void setup_third_comes(void *arg)
+{
+	struct weft__chain chain = { 0 };
+
+	setup_two_search(arg);
+	memset(&third_sleeps, 0, sizeof(third_sleeps));
+	before_sleep = let_search;
+	tasks[0].fn = runs_on_a_searcher;
+	weft__chain_add(&chain, &tasks[0]);
+	weft__inject_push(&runtime.inject, &chain);
+}
+
+static void work_when_the_third_sleeps(void *arg)
+{
+	(void)model_wait(&third_sleeps);
+	model_post(&third_sleeps);
+	work(arg);
+}
+
+MODEL(the_third_leaves_the_search_to_two, setup_third_comes, workers_check,
+      OPTIONS(.preemptions = 2, .weak = 1), work_when_the_third_sleeps,
+      work_when_the_third_sleeps, work, wait_0_last)
+
 int main(void)
 {
 	const TTest *const tests[] = {
@@ -238,6 +327,9 @@ int main(void)
 		an_own_push_wakes_a_peer,
 		an_own_push_is_told_before_the_next_task,
 		who_gives_way_leaves_nothing_behind,
+		one_of_two_searchers_looks_again,
+		the_last_of_two_searchers_wakes_the_third,
+		the_third_leaves_the_search_to_two,
 		NULL,
 	};
 

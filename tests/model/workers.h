@@ -78,6 +78,8 @@ static struct model_event task_ran[TASKS];
 static uint32_t task_runs[TASKS];
 static struct weft__stack a_stack;
 static uint64_t time_ns;
+/* If not NULL, called before a worker sleeps. */
+static void (*before_sleep)(struct weft__worker *worker);
 
 static bool is_hint(const volatile void *p)
 {
@@ -173,6 +175,8 @@ static enum weft__park_result driver_park(struct weft__worker *worker,
 					  uint64_t wait_ns)
 {
 	model_assert(wait_ns > WEFT_NEVER / 2, "without a monitor, for ever");
+	if (before_sleep)
+		before_sleep(worker);
 	model_wait(&events[worker->index]);
 	return WEFT__PARK_WOKEN;
 }
@@ -265,6 +269,7 @@ static void workers_setup(uint32_t count)
 	memset(task_ran, 0, sizeof(task_ran));
 	memset(task_runs, 0, sizeof(task_runs));
 	time_ns = 1000;
+	before_sleep = NULL;
 	runtime.ops = &driver;
 	runtime.workers = pool_pointers;
 	runtime.workers_count = count;
@@ -311,6 +316,13 @@ static void start_parked(uint32_t i)
 	pool[i].wake.parked = true;
 	(void)weft__idle_park(&runtime.idle, i, false);
 	weft__store(&pool[i].park_word, (uint32_t)WEFT__PARK_SLEEPS, relaxed);
+}
+
+/* The worker was claimed, and is awake: it searches. */
+static void start_searching(uint32_t i)
+{
+	pool[i].wake.searching = true;
+	(void)weft__add(&runtime.idle.counts, WEFT__IDLE_SEARCHING, relaxed);
 }
 
 /* A worker serves the others for ever. */
