@@ -5,7 +5,7 @@
  *
  * A claim raises `searching` and then clears a sleeper's bit; a sleeper that
  * wakes clears its own.  The old value of the bit shows which of them did it.
- * The states, the invariants IDLE1 to IDLE4 and the orderings are in idle.h.
+ * The states, the invariants IDLE1 to IDLE5 and the orderings are in idle.h.
  */
 #include "runtime/sched/idle.h"
 
@@ -17,19 +17,30 @@ void weft__idle_init(struct weft__idle *idle, uint32_t workers)
 	idle->words = (workers + 63) / 64;
 }
 
+static uint64_t lowest(uint64_t set)
+{
+	return set & -set;
+}
+
+static uint64_t highest(uint64_t set)
+{
+	return (uint64_t)1 << (63 - __builtin_clzll(set));
+}
+
 /* Clears one bit of the word that is set and in `allowed`.  Returns its worker,
  * or -1 if there is none. */
 static int idle_clear_one(struct weft__idle *idle, uint32_t word,
-			  uint64_t allowed)
+			  uint64_t allowed, uint64_t (*choose)(uint64_t set))
 {
 	for (;;) {
 		/* relaxed: a caller that finds no bit looks again, in
 		 * idle_any. */
 		uint64_t set = weft__load(&idle->bits[word], relaxed) & allowed;
-		uint64_t bit = set & -set;
+		uint64_t bit;
 
 		if (!set)
 			return -1;
+		bit = choose(set);
 		/* pairs: [idle.claim] */
 		if (weft__and(&idle->bits[word], ~bit, release) & bit)
 			return (int)(word * 64) + __builtin_ctzll(bit);
@@ -47,19 +58,32 @@ static int idle_clear_any(struct weft__idle *idle)
 	for (uint32_t i = 0; i < idle->words; i++) {
 		uint32_t word = (start + i) % idle->words;
 		int worker = idle_clear_one(idle, word,
-					    word ? ~(uint64_t)0 : ~(uint64_t)1);
+					    word ? ~(uint64_t)0 : ~(uint64_t)1,
+					    lowest);
 
 		if (worker >= 0)
 			return worker;
 	}
-	return idle_clear_one(idle, 0, 1);
+	return idle_clear_one(idle, 0, 1, lowest);
 }
 
 /* The sleeper with the lowest number. */
 static int idle_clear_lowest(struct weft__idle *idle)
 {
 	for (uint32_t i = 0; i < idle->words; i++) {
-		int worker = idle_clear_one(idle, i, ~(uint64_t)0);
+		int worker = idle_clear_one(idle, i, ~(uint64_t)0, lowest);
+
+		if (worker >= 0)
+			return worker;
+	}
+	return -1;
+}
+
+/* The sleeper with the highest number, so worker 0 last. */
+static int idle_clear_highest(struct weft__idle *idle)
+{
+	for (uint32_t i = idle->words; i-- > 0;) {
+		int worker = idle_clear_one(idle, i, ~(uint64_t)0, highest);
 
 		if (worker >= 0)
 			return worker;
@@ -109,6 +133,11 @@ int weft__idle_claim_any(struct weft__idle *idle)
 int weft__idle_claim_lowest(struct weft__idle *idle)
 {
 	return idle_claim_by(idle, idle_clear_lowest);
+}
+
+int weft__idle_claim_highest(struct weft__idle *idle)
+{
+	return idle_claim_by(idle, idle_clear_highest);
 }
 
 int weft__idle_claim(struct weft__idle *idle)

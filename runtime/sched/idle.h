@@ -30,6 +30,11 @@
  *       reads the counts.  A parking worker first announces itself, then reads
  *       the queues.  Both read-modify-write the counts for that, so the later
  *       of the two acquires what the earlier one did before.  [idle.push]
+ *   IDLE5  A worker whose bit is set has no task that others could take: it
+ *       sets the bit after it has run or handed over all it had, and pushes
+ *       only after the bit is gone.  So a look through the queues of all
+ *       workers leaves out those that sleep, and its cost grows with the
+ *       workers that run.
  *
  * The cost of a push: a worker's own push only raises a flag.  At the end of
  * the task's run a raised flag causes a plain look at the counts, and at the
@@ -90,6 +95,19 @@ static inline bool weft__idle_listed(struct weft__idle *idle, uint32_t worker)
 	       1;
 }
 
+/* The workers of one word that do not sleep, or are on their way back: only
+ * they can have work that another could take (IDLE5). */
+static inline uint64_t weft__idle_awake(struct weft__idle *idle, uint32_t word)
+{
+	uint32_t count = idle->workers - word * 64;
+	uint64_t all = count < 64 ? ((uint64_t)1 << count) - 1 : UINT64_MAX;
+
+	/* relaxed: a pusher takes its bit away before it pushes, and checks as
+	 * in IDLE4 afterwards.  A worker that acquires that check sees the bit
+	 * gone; or set again, after the pusher had nothing left. */
+	return ~weft__load(&idle->bits[word], relaxed) & all;
+}
+
 /* A look without order: does a worker sleep, and does none search? */
 static inline bool weft__idle_wants_wake(struct weft__idle *idle)
 {
@@ -103,11 +121,16 @@ static inline bool weft__idle_wants_wake(struct weft__idle *idle)
  * must wake (it counts as searching from here on), or -1. */
 int weft__idle_claim(struct weft__idle *idle);
 
-/* The same whether or not a worker searches already: to appoint a monitor. */
+/* The same whether or not a worker searches already. */
 int weft__idle_claim_any(struct weft__idle *idle);
 
 /* The same, but claims the sleeper with the lowest number. */
 int weft__idle_claim_lowest(struct weft__idle *idle);
+
+/* The same with the highest number: to appoint a monitor.  Pushes claim the
+ * lowest of a word, so a monitor is seldom woken for a task, which would take
+ * one wake more, to appoint the next. */
+int weft__idle_claim_highest(struct weft__idle *idle);
 
 /* Begins to search: at most half of the workers may (a brief overshoot is
  * harmless).  False: enough search already. */

@@ -57,6 +57,7 @@ static uint64_t watch_ns(struct weft__worker *worker)
 	uint64_t late_after_ns = weft__worker_limit_late_ns(runtime);
 	uint64_t wait_ns = late_after_ns;
 
+	weft__visit(worker, runtime->workers_count);
 	for (uint32_t i = 1; i < runtime->workers_count; i++) {
 		/* relaxed: compared with a clock. */
 		uint64_t seen_ns = weft__load(
@@ -156,7 +157,7 @@ static void appoint_monitor(struct weft__worker *worker)
 		return;
 	/* pairs: [monitor.retire] */
 	while (!weft__load(&runtime->monitor, seq_cst)) {
-		int index = weft__idle_claim_any(&runtime->idle);
+		int index = weft__idle_claim_highest(&runtime->idle);
 		uint32_t mark = WEFT__MONITOR_COMES | ((uint32_t)index + 1);
 		uint32_t nobody = 0;
 
@@ -232,6 +233,7 @@ void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
+	weft__visit(worker, runtime->workers_count);
 	for (uint32_t i = 1; i < runtime->workers_count; i++)
 		weft__help_if_late(
 			worker, weft__peer(worker, worker->index + i), now_ns);

@@ -6,7 +6,7 @@
  *		look at one other worker in turn, if it is due
  *		run tasks until the budget of 128 runs or 200 us is spent
  *		retune the interval and the clock
- *	nothing ran:	search in the other queues; else park
+ *	nothing left:	search in the other queues; else park
  *
  * A step blocks only in the driver's park, so four workers can be stepped in
  * one thread by a driver with a clock of its own.
@@ -186,19 +186,18 @@ static bool shared_work(struct weft__worker *worker)
  * before they read the counts.  pairs: [idle.push] */
 static bool any_work(struct weft__worker *worker)
 {
-	struct weft_runtime *runtime = worker->runtime;
+	struct weft__idle *idle = &worker->runtime->idle;
 
 	if (shared_work(worker))
 		return true;
-	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		struct weft__worker *peer = weft__peer(worker, i);
+	for (uint32_t word = 0; word < idle->words; word++) {
+		uint64_t awake = weft__idle_awake(idle, word);
 
-		if (weft__runq_visible(&peer->runq) ||
-		    weft__runq_visible(&peer->outbound))
-			return true;
-		if (weft__spawn_queue_count(
-			    &peer->spawn_queue)) /* mutate: recheck */
-			return true;
+		for (; awake; awake &= awake - 1) {
+			weft__visit(worker, 1);
+			if (weft__has_work(weft__peer_in(worker, word, awake)))
+				return true;
+		}
 	}
 	return false;
 }
@@ -252,19 +251,43 @@ static bool begin_search(struct weft__worker *worker)
 	return worker->wake.searching || runtime->workers_count == 1;
 }
 
+/* Tries those workers of a word, the lowest first. */
+static struct weft__task *steal_in_word(struct weft__worker *worker,
+					uint32_t word, uint64_t victims)
+{
+	struct weft__task *task = NULL;
+
+	for (; !task && victims; victims &= victims - 1) {
+		struct weft__worker *victim =
+			weft__peer_in(worker, word, victims);
+
+		if (victim == worker)
+			continue;
+		weft__visit(worker, 1);
+		task = weft__steal(worker, victim, WEFT__SPILL);
+	}
+	return task;
+}
+
 /* One round: the injection queue, every other ring from a random one on, the
- * injection queue again. */
+ * injection queue again.  The first word comes twice, for the rings from that
+ * one on, and for those before it. */
 static struct weft__task *search(struct weft__worker *worker)
 {
-	uint32_t count = worker->runtime->workers_count;
-	uint32_t start = weft__random(worker) % count;
+	struct weft__idle *idle = &worker->runtime->idle;
+	uint32_t start = weft__random(worker) % idle->workers;
+	uint64_t from = UINT64_MAX << start % 64;
 	struct weft__task *task = weft__take_injected(worker);
 
-	for (uint32_t i = 0; !task && i < count; i++) {
-		struct weft__worker *victim = weft__peer(worker, start + i);
+	for (uint32_t i = 0; !task && i <= idle->words; i++) {
+		uint32_t word = (start / 64 + i) % idle->words;
+		uint64_t victims = weft__idle_awake(idle, word);
 
-		if (victim != worker)
-			task = weft__steal(worker, victim, WEFT__SPILL);
+		if (i == 0)
+			victims &= from;
+		else if (i == idle->words)
+			victims &= ~from;
+		task = steal_in_word(worker, word, victims);
 	}
 	return task ? task : weft__take_injected(worker);
 }
@@ -439,8 +462,10 @@ bool weft__worker_step(struct weft__worker *worker)
 	worker->limit.drained = weft__alone(worker);
 	/* A worker that has run all it had sleeps immediately: the call that
 	 * waits also submits what the tasks have queued. */
+	if (!worker->limit.drained)
+		return true; /* IDLE5 */
 	if (worker->tick.ran &&
-	    (!worker->limit.drained || worker->ops->pending(worker) ||
+	    (worker->ops->pending(worker) ||
 	     weft__stack_wait_any(&runtime->stack_wait)))
 		return true;
 	task = look_elsewhere(worker);

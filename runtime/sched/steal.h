@@ -20,6 +20,24 @@ static inline struct weft__worker *weft__peer(struct weft__worker *worker,
 	return runtime->workers[i % runtime->workers_count];
 }
 
+/* The worker of the lowest bit that is set, in that word of the idle bits. */
+static inline struct weft__worker *weft__peer_in(struct weft__worker *worker,
+						 uint32_t word, uint64_t bits)
+{
+	return worker->runtime->workers[word * 64 +
+					(uint32_t)__builtin_ctzll(bits)];
+}
+
+/* Has the worker a task that another one could take, but for the hand-off
+ * slot's? */
+static inline bool weft__has_work(struct weft__worker *worker)
+{
+	return weft__runq_visible(&worker->runq) ||
+	       weft__runq_visible(&worker->outbound) ||
+	       weft__spawn_queue_count(
+		       &worker->spawn_queue); /* mutate: recheck */
+}
+
 /* Takes half of a ring of the victim's, at most `max` tasks.  Returns the
  * oldest, to run now; the others are in the worker's own ring. */
 struct weft__task *weft__steal(struct weft__worker *worker,

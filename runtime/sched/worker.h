@@ -201,6 +201,7 @@ struct weft__worker {
 	struct weft__worker_caches caches;
 	uint32_t index; /* immutable */
 	struct weft__fiber_thread own; /* the stack of its thread */
+	uint64_t visits; /* looks at other workers so far; see weft__visit() */
 
 	/* The driver's, and the timers'. */
 	void *shard;
@@ -266,6 +267,13 @@ static inline void weft__count(struct weft__worker *worker,
 	weft__store(&worker->counts[which],
 		    weft__load(&worker->counts[which], relaxed) + n, relaxed);
 #endif
+}
+
+/* Counts looks at other workers: tests bound how many a task costs.  Owner
+ * only. */
+static inline void weft__visit(struct weft__worker *worker, uint64_t n)
+{
+	worker->visits += n;
 }
 
 /* A random number, for choices between equals.  Owner only. */

@@ -97,8 +97,9 @@ uint64_t fake_random(uint64_t limit);
 /* Calls fn(arg) so much later on no worker, as a foreign thread would. */
 void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg);
 
-/* Runs of tasks so far, on all workers. */
+/* So far, on all workers: runs of tasks, and wakes of workers that slept. */
 uint64_t fake_polls(void);
+uint64_t fake_wakes(void);
 
 /* The runtime that is stepped. */
 struct weft_runtime *fake_runtime(void);

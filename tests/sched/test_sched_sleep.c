@@ -87,39 +87,39 @@ START_TEST(monitor_is_woken_once)
 }
 END_TEST
 
-/* Wakes worker 2 a few times. */
-static int64_t receive_by_2(void *arg)
+/* Wakes worker 1 a few times. */
+static int64_t receive_by_1(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < 5; i++)
-		fake_receive(2, WEFT_US(20));
+		fake_receive(1, WEFT_US(20));
 	return 0;
 }
 
 /* All sleep then, and no worker watches. */
-static void hold_number_1(void *arg)
+static void hold_number_2(void *arg)
 {
 	(void)arg;
 	EXPECT(monitor() == 0);
-	fake_hold(1, true);
+	fake_hold(2, true);
 }
 
-/* Worker 1 is appointed monitor, but its thread gets no processor.  Worker 2
+/* Worker 2 is appointed monitor, but its thread gets no processor.  Worker 1
  * goes to sleep later, looks in its place, and finds what worker 0 has in its
  * ring while that one computes. */
 static int64_t compute_beside_one_that_is_held(void *arg)
 {
 	(void)arg;
-	fake_foreign(WEFT_MS(400), hold_number_1, NULL);
+	fake_foreign(WEFT_MS(400), hold_number_2, NULL);
 	EXPECT(weft_sleep(WEFT_MS(500)) == 0);
-	EXPECT(monitor() == (WEFT__MONITOR_COMES | 2));
+	EXPECT(monitor() == (WEFT__MONITOR_COMES | 3));
 	WEFT_SCOPE (all, NULL) {
-		EXPECT(weft_go(all, receive_by_2, NULL, 0) == 0);
+		EXPECT(weft_go(all, receive_by_1, NULL, 0) == 0);
 		EXPECT(weft_sleep(WEFT_US(300)) == 0);
-		EXPECT(monitor() == (WEFT__MONITOR_COMES | 2));
+		EXPECT(monitor() == (WEFT__MONITOR_COMES | 3));
 		EXPECT(compute_beside_one(all, WEFT_MS(20)) < WEFT_MS(5));
 	}
-	fake_hold(1, false);
+	fake_hold(2, false);
 	return 0;
 }
 
