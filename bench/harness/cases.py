@@ -137,6 +137,16 @@ class Micro(Case):
 
 
 @dataclasses.dataclass(frozen=True)
+class Baselines(Micro):
+    """weft beside baselines in the same program, which the label chooses."""
+
+    def entrants(self, bench):
+        for peer in (WEFT, *self.rivals):
+            yield peer, lambda peer=peer: self.measure(
+                bench, peer, bench.weft(self.weft_program))
+
+
+@dataclasses.dataclass(frozen=True)
 class Echo(Case):
     """A server and echo_load: on a core each, on the same core, or not pinned."""
     conns: int = 64
@@ -407,6 +417,14 @@ SYNC = (
                         "sem_uncontended", "sem2_8tasks_yield"), TOKIO + GO),
     ("skynet_1M", "skynet", (), TOKIO + GO),
 )
+QUEUES = (  # name, word, figures, baselines
+    ("inject", "inject", ("inject_push_take", "inject_two"), ("chunked",)),
+    ("queue_spread", "spread", (), ("global", "local")),
+    ("queue_short", "short", (), ("global", "local")),
+)
+LOOKS = tuple(f"{look}{warm}" for look in (
+    "any_work", "search", "monitor_look", "monitor_wait", "shards_due", "shards_sleep",
+    "any_work_rest", "search_rest") for warm in ("", "_warm"))
 HOG = ("p99", "max")
 LIVENESS = (  # name, workers, figures
     ("gap", (1, 2), ("1000", "10000")),
@@ -459,6 +477,12 @@ def all_cases():
     yield from micro_cases("tasks", "bench/bench_tasks", TASKS)
     yield from micro_cases("timers", "bench/bench_timers", TIMERS)
     yield from micro_cases("sync", "bench/bench_sync", SYNC, default=False)
+    for name, word, figures, baselines in QUEUES:
+        yield Baselines(name, 2, "queues", False, weft_program="bench/bench_queues",
+                        command=word, figures=figures, rivals=baselines)
+    for workers in 64, 256:
+        yield Micro("looks", workers, "looks", False, weft_program="bench/bench_looks",
+                    command="looks", figures=LOOKS)
     yield from echo_cases()
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
