@@ -5,6 +5,9 @@
 #include "bench/bench_body.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include <weft/weft.h>
 
@@ -130,4 +133,57 @@ int64_t body_copier(void *arg)
 		if (r < 0)
 			return r;
 	}
+}
+
+void body_file_name(char *ret_name, const char *dir, uint64_t number)
+{
+	(void)snprintf(ret_name, BODY_NAME_BYTES, "%s/%u/%u", dir,
+		       (unsigned)(number / BODY_FILES_A_DIR),
+		       (unsigned)(number % BODY_FILES_A_DIR));
+}
+
+/* Adler's first sum, a byte at a time. */
+static uint64_t sum_bytes(const unsigned char *bytes, ssize_t count)
+{
+	uint64_t sum = 0;
+
+	for (ssize_t i = 0; i < count; i++)
+		sum += bytes[i];
+	return sum;
+}
+
+static int64_t sum_file(const char *name, bool plain, uint64_t *sum)
+{
+	unsigned char bytes[4096];
+	int fd = plain ? open(name, O_RDONLY | O_CLOEXEC) :
+			 weft_open(name, O_RDONLY, 0);
+	ssize_t n;
+
+	if (fd < 0)
+		return plain ? -errno : fd;
+	do {
+		n = plain ? read(fd, bytes, sizeof(bytes)) :
+			    weft_read(fd, bytes, sizeof(bytes));
+		*sum += sum_bytes(bytes, n);
+	} while (n > 0);
+	return plain ? close(fd) + n : weft_close(fd) + n;
+}
+
+int64_t body_summer(void *arg)
+{
+	struct body_summer *summer = arg;
+	char name[BODY_NAME_BYTES];
+	uint64_t sum = 0, number;
+	int64_t r = 0;
+
+	/* relaxed: hands out numbers. */
+	while ((number = weft__add(summer->next, (uint64_t)1, relaxed)) <
+		       summer->files &&
+	       r >= 0) {
+		body_file_name(name, summer->dir, number);
+		r = sum_file(name, summer->plain, &sum);
+	}
+	/* relaxed: read after the tasks were joined. */
+	weft__add(summer->sum, sum, relaxed);
+	return r;
 }

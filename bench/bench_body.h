@@ -6,6 +6,7 @@
 #ifndef BENCH_BENCH_BODY_H
 #define BENCH_BENCH_BODY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,5 +63,20 @@ struct body_copier {
 	int src, dst;
 };
 int64_t body_copier(void *arg);
+
+/* Adds up the bytes of files: opens each, reads it to its end and closes it.
+ * *next is the number of the next file, which is named by body_file_name(). */
+struct body_summer {
+	weft__atomic(uint64_t) *next;
+	weft__atomic(uint64_t) *sum;
+	const char *dir;
+	uint64_t files;
+	bool plain; /* makes the calls itself, within the task */
+};
+int64_t body_summer(void *arg);
+
+enum { BODY_NAME_BYTES = 256, BODY_FILES_A_DIR = 100 };
+
+void body_file_name(char *ret_name, const char *dir, uint64_t number);
 
 #endif

@@ -4,11 +4,16 @@
  *
  *	bench_file rand_cached|rand_direct|copy --path F [--dst G] [--secs S]
  *		   [--workers N] [--label L]
+ *	bench_file checksum --dst D [--secs S] [--workers N] [--label L]
  *
  * Method.  rand_: 32 tasks, each with an aligned buffer of 4 KiB, read random
  * blocks of the file until the time is over; from the page cache, or past it
  * with O_DIRECT.  copy: 8 tasks take offsets of chunks of 256 KiB from one
  * counter, read each chunk and write it at the same offset; then fdatasync.
+ * checksum: 64 tasks open, read, add up and close 20,000 files of 4 KiB in 200
+ * directories below D, which the program makes if they are not there; again and
+ * again until the time is over.  checksum is the mean of a round, and
+ * checksum_calls the same with open(2), read(2), close(2) in the same tasks.
  *
  * What would fool it: a sleeping task ends the reads, so that no read includes
  * a look at the clock; the time runs until the last reader has stopped.
@@ -25,6 +30,8 @@ enum {
 	COPY_DEPTH = 8,
 	CHUNK = 256 << 10,
 	BLOCK = 4096,
+	SUM_DEPTH = 64,
+	SUM_FILES = 20000,
 };
 
 static struct {
@@ -145,6 +152,84 @@ static int64_t copy(void *arg)
 	return bench_must("weft_close", weft_close(copier.dst));
 }
 
+/* ---- Checksums of files ------------------------------------------------ */
+
+static void file_make(uint64_t number, const void *bytes)
+{
+	char name[BODY_NAME_BYTES];
+	int fd;
+
+	if (number % BODY_FILES_A_DIR == 0) {
+		(void)snprintf(name, sizeof(name), "%s/%u", opt.dst,
+			       (unsigned)(number / BODY_FILES_A_DIR));
+		if (mkdir(name, 0777) < 0 && errno != EEXIST)
+			bench_die(name, -errno);
+	}
+	body_file_name(name, opt.dst, number);
+	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0 || write(fd, bytes, BLOCK) != BLOCK || close(fd) < 0)
+		bench_die(name, -errno);
+}
+
+static void files_make(void)
+{
+	char name[BODY_NAME_BYTES];
+	void *bytes = aligned_buffer(BLOCK);
+	struct stat st;
+
+	body_file_name(name, opt.dst, SUM_FILES - 1);
+	if (stat(name, &st) == 0 && st.st_size == BLOCK)
+		return;
+	if (mkdir(opt.dst, 0777) < 0 && errno != EEXIST)
+		bench_die(opt.dst, -errno);
+	for (uint64_t i = 0; i < SUM_FILES; i++)
+		file_make(i, bytes);
+	free(bytes);
+}
+
+static void sum_round(bool plain)
+{
+	weft__atomic(uint64_t) next = 0, sum = 0;
+	struct body_summer summer = {
+		.next = &next,
+		.sum = &sum,
+		.dir = opt.dst,
+		.files = SUM_FILES,
+		.plain = plain,
+	};
+	int64_t failure = 0;
+
+	WEFT_SCOPE(scope, &failure)
+		for (int i = 0; i < SUM_DEPTH; i++)
+			bench_go(scope, body_summer, &summer, sizeof(summer));
+	bench_must("a checksum", failure);
+	/* relaxed: the tasks have ended. */
+	if (weft__load(&sum, relaxed) != (uint64_t)SUM_FILES * BLOCK)
+		bench_die("the checksum", -EIO);
+}
+
+static void sum_rounds(const char *bench, bool plain)
+{
+	uint64_t limit_ns = (uint64_t)(atof(opt.secs) * 1e9), rounds = 0, t0;
+
+	sum_round(plain); /* the page cache, and the cache of names */
+	t0 = now_ns();
+	do {
+		sum_round(plain);
+		rounds++;
+	} while (now_ns() - t0 < limit_ns);
+	emit(bench, (double)(now_ns() - t0) / 1e6 / (double)rounds, "ms");
+}
+
+static int64_t checksum(void *arg)
+{
+	(void)arg;
+	files_make();
+	sum_rounds("checksum", false);
+	sum_rounds("checksum_calls", true);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct bench_option options[] = {
@@ -161,6 +246,8 @@ int main(int argc, char **argv)
 		bench_run(rand_direct, NULL);
 	else if (opt.path && opt.dst && strcmp(what, "copy") == 0)
 		bench_run(copy, NULL);
+	else if (opt.dst && strcmp(what, "checksum") == 0)
+		bench_run(checksum, NULL);
 	else
 		return 2;
 	return 0;

@@ -211,12 +211,14 @@ class Echo(Case):
 
 @dataclasses.dataclass(frozen=True)
 class File(Case):
-    """Random reads, from the page cache or past it; and a copy."""
+    """Random reads, from the page cache or past it; a copy; and sums of many files."""
 
     def rivals(self):
         """(peer, program, words); peers with one thread take part with one worker."""
         w = ["--workers", str(self.workers)]
         single = self.workers == 1
+        if self.name == "checksum":
+            return
         if self.name == "copy":
             yield "dd", None, ["dd"]
             yield "raw-io_uring", "uring_file", ["copy"]
@@ -234,7 +236,8 @@ class File(Case):
         yield "tokio", "tokio", ["file", self.name, *w]
 
     def benches(self):
-        return [self.name, "copy_synced"] if self.name == "copy" else [self.name]
+        more = {"copy": ["copy_synced"], "checksum": ["checksum_calls"]}
+        return [self.name, *more.get(self.name, [])]
 
     def entrants(self, bench):
         yield WEFT, lambda: self.measure_program(
@@ -251,11 +254,15 @@ class File(Case):
         return lambda: self.measure_program(bench, peer, [*bench.peer(program), *words])
 
     def measure_program(self, bench, peer, command):
+        """The files of `checksum` stay for the next round."""
         src, dst = bench.data_file(), bench.scratch / "dst.bin"
+        if self.name == "checksum":
+            dst = bench.scratch / "files"
         out, err = machine.run(
             [*command, "--label", peer, "--path", str(src), "--dst", str(dst),
              "--secs", str(bench.plan.secs)], 120)
-        dst.unlink(missing_ok=True)
+        if not dst.is_dir():
+            dst.unlink(missing_ok=True)
         samples = [dataclasses.replace(s, workers=self.workers) for s in parse_samples(out)]
         if not samples:
             raise Failed(machine.last_line(err))
@@ -487,7 +494,7 @@ def all_cases():
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
     for workers in 1, 2:
-        for name in "rand_cached", "rand_direct":
+        for name in "rand_cached", "rand_direct", "checksum":
             yield File(name, workers, "file")
     for workers in 1, 2:
         yield File("copy", workers, "copy", default=False)
