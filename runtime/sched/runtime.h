@@ -41,11 +41,24 @@ struct weft__watchdog;
 /* How many workers run at a time; see runtime/sched/worker_limit.h. */
 struct weft__worker_limit {
 	weft__atomic(uint32_t) max; /* workers_count: no limit */
+	weft__atomic(uint32_t) max_before; /* the last change */
 	weft__atomic(uint64_t) changed_ns;
-	weft__atomic(uint64_t) hold_ns; /* from then until the limit is
-					   raised */
-	weft__atomic(uint64_t) cpu_idle_ns; /* of the machine, at that time */
-	weft__atomic(bool) tries;	/* the last change raised it */
+	weft__atomic(uint64_t) hold_ns; /* from then until it is tested */
+	weft__atomic(bool) raised;	/* by the last change */
+	weft__atomic(bool) gained;	/* and that brought more runs */
+	/* The idle time of the machine, when it was last looked at, and whether
+	 * there was much before. */
+	weft__atomic(uint64_t) cpu_idle_ns;
+	weft__atomic(uint64_t) cpu_looked_ns;
+	weft__atomic(bool) cpu_free;
+	/* Runs of tasks: their number when they were last counted, and a second
+	 * under this limit and before the last change; 0: not known. */
+	weft__atomic(uint64_t) counted_ns;
+	weft__atomic(uint64_t) runs;
+	weft__atomic(uint64_t) rate;
+	weft__atomic(uint64_t) rate_before;
+	weft__atomic(uint64_t) completions; /* when the runs were counted */
+	weft__atomic(bool) serving; /* most runs were due to them */
 };
 
 /* The call that the first task makes, and its result. */

@@ -151,6 +151,7 @@ struct weft__worker_limits {
 	uint64_t waited_ns; /* its thread had waited so long for processors */
 	uint64_t polls;	    /* and it had run so many tasks */
 	uint64_t completions;
+	uint64_t taken; /* from the injection queue and from workers */
 };
 
 /* The caches for tasks that begin here. */

@@ -21,18 +21,31 @@
  * worker is tried, if processors were idle meanwhile, or after 4 s all the
  * same.  If that is one too many again, the next trial comes later.
  *
+ * The wait asks, and the runs of all tasks a second answer.  A worker with
+ * which there are more runs by an eighth stays, although it waits: reads of
+ * files need no client that runs beside them, so two workers do twice as much.
+ * A lower limit with which there are fewer runs by an eighth is given up after
+ * the first whole window, and tried again after a hold, which doubles each
+ * time.  So a worker that once loses its processor to another program is missed
+ * for some 40 ms, and trials that fail take a hundredth of the time.  A change
+ * of the load is followed within 400 ms if processors become idle or busy with
+ * it, else within 4 s.
+ *
  * Workers that compute are not limited: for them a second thread gets more of
  * the processors, and no task waits for completions.  So other workers are
  * woken, and run, beside a worker that has had something to run for longer than
  * a time slice, unless it serves: most of its runs are short, and due to
  * completions.
  *
- * What would fool it.  Short waits are no sign: each wake costs a wait of a few
- * microseconds; at a thousand wakes a second that is much, but not a tenth of
- * the time.  One worker's wait stands for all: if only the thread of worker 0
- * is bound to a processor that it shares, others sleep beside processors that
- * are free.  A listener's connections come through the ring of the worker that
- * was first to accept there, which wakes for each of them.
+ * What would fool it.  A load that changes in the moment of a trial, or runs
+ * whose length does.  With more than eight workers one more brings less than an
+ * eighth, and the wait alone decides.  Short waits are no sign: each wake costs
+ * a wait of a few microseconds; at a thousand wakes a second that is much, but
+ * not a tenth of the time.  One worker's wait stands for all: if only the
+ * thread of worker 0 is bound to a processor that it shares, others sleep
+ * beside processors that are free.  A listener's connections come through the
+ * ring of the worker that was first to accept there, which wakes for each of
+ * them.
  *
  * All of this is advice: each word is written and read relaxed, and a value
  * that is read too late costs a wake or a hand-over too many.  The one
@@ -46,8 +59,9 @@
 
 /* The time that is judged as one. */
 #define WEFT__WORKER_LIMIT_WINDOW_NS 20000000u
-/* Until one more worker is tried, at first. */
+/* Until one worker more or less is tried, at first and at most. */
 #define WEFT__WORKER_LIMIT_HOLD_NS 250000000u
+#define WEFT__WORKER_LIMIT_HOLD_MAX_NS 4000000000u
 /* The cost of a lost processor. */
 #define WEFT__WORKER_LIMIT_SLICE_NS 4000000u
 /* A worker that was not seen for that time is late. */

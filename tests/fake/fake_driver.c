@@ -9,6 +9,7 @@
 #include "runtime/task/go.h"
 #include "runtime/task/scope.h"
 #include "tests/fake/fake_accounts.h"
+#include "tests/fake/fake_processors.h"
 #include "tests/fake/fake_rings.h"
 #include "timer/timer_shard.h"
 
@@ -36,7 +37,7 @@ struct fake {
 	struct weft_runtime *runtime;
 	struct fake_worker worker[FAKE_WORKERS_MAX];
 	uint64_t clock_ns;
-	uint64_t waited_ns; /* each worker, for a processor */
+	struct fake_processors processors;
 	uint64_t random;
 	uint64_t trace;
 	uint64_t steps;
@@ -74,14 +75,10 @@ void fake_note(uint64_t value)
 	fake->trace ^= fake->trace >> 29;
 }
 
-/* Somebody runs for so long. */
-static void wait_for_processors(uint64_t length_ns)
+static void clock_set(uint64_t at_ns)
 {
-	/* relaxed: one thread. */
-	if (fake->config.processors && fake->runtime &&
-	    weft__load(&fake->runtime->worker_limit.max, relaxed) >
-		    fake->config.processors)
-		fake->waited_ns += length_ns;
+	fake_processors_pass(&fake->processors, at_ns - fake->clock_ns);
+	fake->clock_ns = at_ns;
 }
 
 void fake_pass(uint64_t length_ns)
@@ -89,8 +86,8 @@ void fake_pass(uint64_t length_ns)
 	uint64_t max = UINT64_MAX - 1 - fake->clock_ns;
 
 	length_ns = length_ns < max ? length_ns : max;
-	fake->clock_ns += length_ns;
-	wait_for_processors(length_ns);
+	clock_set(fake->clock_ns + length_ns);
+	fake_processors_wait(&fake->processors, fake->runtime, length_ns);
 }
 
 struct weft_runtime *fake_runtime(void)
@@ -100,12 +97,12 @@ struct weft_runtime *fake_runtime(void)
 
 uint64_t fake_polls(void)
 {
+	struct weft_runtime *runtime = fake->runtime;
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
-		sum += weft__load(
-			&fake->runtime->workers[i]->counts[WEFT__N_POLLS],
-			relaxed);
+	for (uint32_t i = 0; i < runtime->workers_count; i++)
+		sum += weft__load(&runtime->workers[i]->counts[WEFT__N_POLLS],
+				  relaxed);
 	return sum;
 }
 
@@ -114,9 +111,10 @@ uint64_t fake_wakes(void)
 	return fake->wakes;
 }
 
-void fake_processors(unsigned processors)
+void fake_processors(unsigned processors, unsigned idle_thousandths)
 {
 	fake->config.processors = processors;
+	fake->processors.idle_part = idle_thousandths;
 }
 
 static void trouble(const char *what)
@@ -241,12 +239,12 @@ static void fake_watch(struct weft__worker *worker, bool watches)
 
 static uint64_t fake_waited(struct weft__worker *worker)
 {
-	return (void)worker, fake->waited_ns;
+	return (void)worker, fake->processors.waited_ns;
 }
 
 static uint64_t fake_cpu_idle(struct weft_runtime *runtime)
 {
-	return (void)runtime, fake->config.all_busy;
+	return (void)runtime, fake->config.all_busy + fake->processors.idle_ns;
 }
 
 static uint64_t fake_seed(struct weft_runtime *runtime)
@@ -421,18 +419,20 @@ static bool go_on(uint64_t limit_ns)
 		return false;
 	at_ns = at_ns < limit_ns ? at_ns : limit_ns;
 	if (at_ns > fake->clock_ns)
-		fake->clock_ns = at_ns;
+		clock_set(at_ns);
 	return true;
 }
 
 void fake_compute(uint64_t length_ns)
 {
-	uint64_t end_ns = fake->clock_ns + length_ns;
-	uint64_t max = fake->config.steps_max;
+	struct fake_processors *p = &fake->processors;
+	uint64_t end_ns = p->share_ns + length_ns;
 
-	wait_for_processors(length_ns);
-	while (fake->clock_ns < end_ns && fake->steps < max)
-		(void)go_on(end_ns);
+	fake_processors_wait(p, fake->runtime, length_ns);
+	p->computing++;
+	while (p->share_ns < end_ns && fake->steps < fake->config.steps_max)
+		(void)go_on(fake->clock_ns + end_ns - p->share_ns);
+	p->computing--;
 }
 
 void fake_foreign(uint64_t after_ns, void (*fn)(void *arg), void *arg)
@@ -497,11 +497,10 @@ static bool drained(void)
 static void come_to_rest(void)
 {
 	uint64_t limit = fake->steps + 100000;
-	struct weft__idle *idle = &fake->runtime->idle;
 
 	while (go_on(UINT64_MAX) && fake->steps < limit)
 		;
-	if (weft__load(&idle->counts, relaxed) !=
+	if (weft__load(&fake->runtime->idle.counts, relaxed) !=
 	    fake->runtime->workers_count * WEFT__IDLE_PARKED)
 		trouble("the workers do not come to rest");
 }
@@ -560,6 +559,7 @@ void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
 	weft__assert(fake && config->workers <= FAKE_WORKERS_MAX,
 		     "a fake run cannot be");
 	fake->config = *config;
+	fake->processors.config = &fake->config;
 	if (!fake->config.steps_max)
 		fake->config.steps_max = STEPS_MAX;
 	fake->random = config->seed;

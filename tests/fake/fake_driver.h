@@ -34,7 +34,12 @@ struct fake_config {
 	int32_t tick_budget;  /* 0: the usual */
 	unsigned processors;  /* while more workers may run, each waits for one
 				 whenever any of them runs; 0: none does */
-	bool all_busy;	      /* no processor is ever idle; else nobody tells */
+	bool shares; /* workers that compute share the processors: on fewer
+			than there are workers each takes longer, and waits
+			for that time */
+	unsigned others; /* with shares: other programs that compute */
+	bool all_busy;	      /* no processor is idle until fake_processors();
+				 else nobody tells */
 	bool reaps_asleep;    /* a worker takes the completions that end its
 				 sleep before it counts as awake, as it does
 				 on the kernel's rings */
@@ -85,8 +90,9 @@ void fake_receive(unsigned worker, uint64_t after_ns);
 /* The clock moves, and nobody else does. */
 void fake_pass(uint64_t length_ns);
 
-/* So many processors from here on; see fake_config. */
-void fake_processors(unsigned processors);
+/* So many processors from here on; and the machine is idle for so many
+ * thousandths of the time, if all_busy.  See fake_config. */
+void fake_processors(unsigned processors, unsigned idle_thousandths);
 
 /* Mixes a value into the trace. */
 void fake_note(uint64_t value);

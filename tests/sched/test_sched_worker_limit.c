@@ -9,12 +9,9 @@
  */
 #include <weft/weft.h>
 
-#include "runtime/sched/worker_limit.h"
-#include "tests/fake/fake_check.h"
+#include "tests/fake/limit_kit.h"
 
-enum { OTHERS = 24, SEEDS = 10 };
-
-static bool over;
+enum { SEEDS = 10 };
 
 static int64_t nap_on(void *arg)
 {
@@ -28,30 +25,10 @@ static int64_t nap_on(void *arg)
 	return 0;
 }
 
-/* The completions come through either ring. */
-static int64_t receive_and_compute(uint64_t receive_ns, uint64_t compute_ns)
-{
-	while (!over) {
-		unsigned ring = (unsigned)fake_random(2);
-
-		fake_receive(ring, 1 + fake_random(receive_ns));
-		fake_compute(compute_ns);
-	}
-	return 0;
-}
-
 static int64_t receive_on(void *arg)
 {
 	(void)arg;
 	return receive_and_compute(WEFT_US(200), WEFT_US(2));
-}
-
-/* More work than one worker can do: each tick ends before the worker has run
- * all of it. */
-static int64_t receive_much(void *arg)
-{
-	(void)arg;
-	return receive_and_compute(WEFT_US(10), WEFT_US(60));
 }
 
 /* Wakes rarely, so that all workers sleep in between, through the ring of the
@@ -73,12 +50,6 @@ static int64_t yield_on(void *arg)
 	while (!over)
 		EXPECT(weft_yield() == 0);
 	return 0;
-}
-
-static uint32_t most(void)
-{
-	/* relaxed: one thread. */
-	return weft__load(&fake_runtime()->worker_limit.max, relaxed);
 }
 
 static uint64_t polls_of(unsigned worker)
@@ -110,17 +81,6 @@ static uint64_t polls_from(unsigned first, uint64_t length_ns)
 	return after - before;
 }
 
-static struct fake_config limit_config(int i, unsigned workers,
-				       unsigned processors)
-{
-	over = false;
-	return (struct fake_config){
-		.seed = seed_of(i),
-		.workers = workers,
-		.processors = processors,
-	};
-}
-
 static void run_limited(int i, unsigned workers, unsigned processors,
 			weft_fn main_fn)
 {
@@ -128,23 +88,6 @@ static void run_limited(int i, unsigned workers, unsigned processors,
 
 	(void)must_run(&config, main_fn, NULL);
 }
-
-/* Defines the body of a test that runs among OTHERS background tasks. */
-#define AMONG(others, name)                                                \
-	static void name##_body(void);                                     \
-	static int64_t name##_main(void *arg)                              \
-	{                                                                  \
-		(void)arg;                                                 \
-		WEFT_SCOPE(all, NULL) {                                    \
-			for (int i = 0; i < OTHERS; i++)                   \
-				EXPECT(weft_go(all, others, NULL, 0) ==    \
-				       0);                                 \
-			name##_body();                                     \
-			over = true;                                       \
-		}                                                          \
-		return 0;                                                  \
-	}                                                                  \
-	static void name##_body(void)
 
 /* ---- As many as there are processors --------------------------------- */
 
@@ -182,9 +125,7 @@ START_TEST(what_completes_elsewhere_is_handed_over)
 }
 END_TEST
 
-/* The limit stays even if worker 0 always has more to do than it can.  (Two
- * workers would get more done than one; but then no task waited for a
- * thread.) */
+/* The limit stays even if worker 0 always has more to do than it can. */
 AMONG(receive_much, one_serves)
 {
 	uint64_t all, others;
@@ -199,7 +140,42 @@ AMONG(receive_much, one_serves)
 
 START_TEST(who_serves_is_limited_whatever_there_is_to_do)
 {
-	run_limited(_i, 2, 1, one_serves_main);
+	struct fake_config config = limit_config(_i, 2, 1);
+
+	config.shares = true;
+	(void)must_run(&config, one_serves_main, NULL);
+}
+END_TEST
+
+/* All completions come through the ring of worker 1, which gives way: worker 0
+ * has none, and yet it does not compute. */
+static int64_t receive_elsewhere(void *arg)
+{
+	(void)arg;
+	while (!over) {
+		fake_receive(1, 1 + fake_random(WEFT_US(10)));
+		fake_compute(WEFT_US(20));
+	}
+	return 0;
+}
+
+AMONG(receive_elsewhere, handed_over)
+{
+	uint64_t all, others;
+
+	EXPECT(weft_sleep(WEFT_MS(150)) == 0);
+	EXPECT(most() == 1);
+	all = polls_from(0, WEFT_MS(100));
+	others = polls_from(1, WEFT_MS(100));
+	EXPECT(others < all / 3);
+}
+
+START_TEST(who_serves_what_completed_elsewhere_is_limited)
+{
+	struct fake_config config = limit_config(_i, 2, 1);
+
+	config.shares = true;
+	(void)must_run(&config, handed_over_main, NULL);
 }
 END_TEST
 
@@ -342,7 +318,7 @@ AMONG(nap_on, one_more)
 {
 	EXPECT(weft_sleep(WEFT_MS(100)) == 0);
 	EXPECT(most() == 1);
-	fake_processors(0);
+	fake_processors(0, 0);
 	EXPECT(weft_sleep(2 * WEFT__WORKER_LIMIT_HOLD_NS) == 0);
 	EXPECT(most() == 2);
 	EXPECT(polls_from(1, WEFT_MS(20)) > 0);
@@ -383,7 +359,7 @@ AMONG(nap_on, no_trial)
 		EXPECT(weft_sleep(WEFT_MS(20)) == 0);
 	}
 	/* When processors are idle after 4 s, a trial is made. */
-	fake_processors(0);
+	fake_processors(0, 0);
 	EXPECT(weft_sleep(WEFT_MS(400)) == 0);
 	EXPECT(most() == 2);
 }
@@ -532,6 +508,8 @@ static Suite *worker_limit_suite(void)
 	tcase_add_loop_test(tc, what_completes_elsewhere_is_handed_over, 0,
 			    SEEDS);
 	tcase_add_loop_test(tc, who_serves_is_limited_whatever_there_is_to_do,
+			    0, SEEDS);
+	tcase_add_loop_test(tc, who_serves_what_completed_elsewhere_is_limited,
 			    0, SEEDS);
 	tcase_add_loop_test(tc, lowest_sleeper_is_woken_for_what_is_handed_over,
 			    0, SEEDS);
