@@ -141,14 +141,16 @@ START_TEST(more_runs_are_worth_a_wait)
 }
 END_TEST
 
-/* How many ms the limit takes to become max, at most limit_ms. */
-static unsigned until_most_is(uint32_t max, unsigned limit_ms)
+/* The load has changed.  From 400 ms later on the limit is that. */
+static void expect_most(uint32_t max)
 {
-	unsigned ms = 0;
+	uint64_t more_ns = fake_random(WEFT_MS(500));
 
-	for (; most() != max && ms < limit_ms; ms += 5)
-		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
-	return ms;
+	EXPECT(weft_sleep(WEFT_MS(400)) == 0);
+	for (uint64_t i = 0; i <= more_ns; i += WEFT_MS(10)) {
+		EXPECT(most() == max);
+		EXPECT(weft_sleep(WEFT_MS(10)) == 0);
+	}
 }
 
 static void serve_on(void)
@@ -170,13 +172,9 @@ AMONG(read_files, load_changes)
 	EXPECT(weft_sleep(WEFT_MS(4500)) == 0);
 	for (int i = 0; i < 6; i++) {
 		read_on();
-		EXPECT(until_most_is(2, 1000) <= 400);
-		EXPECT(weft_sleep(WEFT_MS(50) + fake_random(WEFT_MS(500))) ==
-		       0);
-		EXPECT(most() == 2);
+		expect_most(2);
 		serve_on();
-		EXPECT(until_most_is(1, 1000) <= 400);
-		EXPECT(weft_sleep(fake_random(WEFT_MS(500))) == 0);
+		expect_most(1);
 	}
 }
 
