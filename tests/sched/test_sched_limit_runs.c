@@ -171,6 +171,11 @@ AMONG(read_files, load_changes)
 	EXPECT(most() == 1);
 	EXPECT(weft_sleep(WEFT_MS(4500)) == 0);
 	for (int i = 0; i < 6; i++) {
+		/* A trial that gains, and then there is no more to gain. */
+		read_on();
+		EXPECT(weft_sleep(WEFT_MS(350)) == 0);
+		serve_on();
+		EXPECT(weft_sleep(WEFT_MS(100)) == 0);
 		read_on();
 		expect_most(2);
 		serve_on();
