@@ -24,8 +24,8 @@
 
 /* A worker that waits for more than one part in SHARE of the time waits too
  * much.  More workers are worth it if the runs of tasks a second are more by
- * one part in GAIN. */
-enum { SHARE = 10, GAIN = 8 };
+ * one part in GAIN.  Over one window an eighth is chance. */
+enum { SHARE = 10, GAIN = 4 };
 
 /* A window longer than that was mostly sleep, and shows nothing. */
 #define WINDOW_MAX_NS (4 * WEFT__WORKER_LIMIT_WINDOW_NS)
@@ -210,8 +210,7 @@ static bool has_lost(const struct change *change)
 	return !change->raised && change->rate && change->rate_before &&
 	       since_ns >= WEFT__WORKER_LIMIT_WINDOW_NS &&
 	       since_ns < LOSS_NS &&
-	       change->rate <
-		       change->rate_before - change->rate_before / GAIN;
+	       change->rate + change->rate / GAIN < change->rate_before;
 }
 
 /* A worker waits too much.  If the last worker that was added brought more runs

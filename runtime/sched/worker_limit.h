@@ -22,14 +22,14 @@
  * same.  If that is one too many again, the next trial comes later.
  *
  * The wait asks, and the runs of all tasks a second answer.  A worker with
- * which there are more runs by an eighth stays, although it waits: reads of
+ * which there are more runs by a quarter stays, although it waits: reads of
  * files need no client that runs beside them, so two workers do twice as much.
- * A lower limit with which there are fewer runs by an eighth is given up after
- * the first whole window, and tried again after a hold, which doubles each
- * time.  So a worker that once loses its processor to another program is missed
- * for some 40 ms, and trials that fail take a hundredth of the time.  A change
- * of the load is followed within 400 ms if processors become idle or busy with
- * it, else within 4 s.
+ * If there were more by a quarter before the limit was lowered, it is restored
+ * after the first whole window, and lowered again after a hold, which doubles
+ * each time.  So a worker that once loses its processor to another program is
+ * missed for some 40 ms, and trials that fail take a hundredth of the time.  A
+ * change of the load is followed within 400 ms if processors become idle or
+ * busy with it, else within 4 s.
  *
  * Workers that compute are not limited: for them a second thread gets more of
  * the processors, and no task waits for completions.  So other workers are
@@ -38,8 +38,8 @@
  * completions.
  *
  * What would fool it.  A load that changes in the moment of a trial, or runs
- * whose length does.  With more than eight workers one more brings less than an
- * eighth, and the wait alone decides.  Short waits are no sign: each wake costs
+ * whose length does.  With more than four workers one more brings less than a
+ * quarter, and the wait alone decides.  Short waits are no sign: each wake costs
  * a wait of a few microseconds; at a thousand wakes a second that is much, but
  * not a tenth of the time.  One worker's wait stands for all: if only the
  * thread of worker 0 is bound to a processor that it shares, others sleep
