@@ -33,7 +33,7 @@ enum { SHARE = 10, GAIN = 4 };
 /* A worker that is tried and found one too many within TRIAL_NS was not needed:
  * the next trial comes later, at most HOLD_MAX_NS later. */
 #define TRIAL_NS (16 * WEFT__WORKER_LIMIT_WINDOW_NS)
-#define HOLD_MAX_NS WEFT__WORKER_LIMIT_HOLD_MAX_NS
+#define HOLD_MAX_NS 4000000000u
 
 /* A lower limit that costs runs is seen within that time. */
 #define LOSS_NS (4 * WEFT__WORKER_LIMIT_WINDOW_NS)

@@ -39,10 +39,10 @@
  *
  * What would fool it.  A load that changes in the moment of a trial, or runs
  * whose length does.  With more than four workers one more brings less than a
- * quarter, and the wait alone decides.  Short waits are no sign: each wake costs
- * a wait of a few microseconds; at a thousand wakes a second that is much, but
- * not a tenth of the time.  One worker's wait stands for all: if only the
- * thread of worker 0 is bound to a processor that it shares, others sleep
+ * quarter, and the wait alone decides.  Short waits are no sign: each wake
+ * costs a wait of a few microseconds; at a thousand wakes a second that is
+ * much, but not a tenth of the time.  One worker's wait stands for all: if only
+ * the thread of worker 0 is bound to a processor that it shares, others sleep
  * beside processors that are free.  A listener's connections come through the
  * ring of the worker that was first to accept there, which wakes for each of
  * them.
@@ -59,9 +59,8 @@
 
 /* The time that is judged as one. */
 #define WEFT__WORKER_LIMIT_WINDOW_NS 20000000u
-/* Until one worker more or less is tried, at first and at most. */
+/* Until one worker more or less is tried, at first. */
 #define WEFT__WORKER_LIMIT_HOLD_NS 250000000u
-#define WEFT__WORKER_LIMIT_HOLD_MAX_NS 4000000000u
 /* The cost of a lost processor. */
 #define WEFT__WORKER_LIMIT_SLICE_NS 4000000u
 /* A worker that was not seen for that time is late. */
