@@ -177,7 +177,7 @@ WEFT_API int weft_cancel_in(struct weft_runtime *runtime,
 			    struct weft_task task);
 
 /* Cancels every task of the runtime and, from now on, every task that starts.
- * Does not suspend or wait.  From any thread. */
+ * Does not suspend or wait.  From any thread.  NULL runtime: does nothing. */
 WEFT_API void weft_cancel_all(struct weft_runtime *runtime);
 
 /* Counters of one worker.  They only grow; reading them stops nothing. */

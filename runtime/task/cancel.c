@@ -47,6 +47,9 @@ int weft_cancel_in(struct weft_runtime *runtime, struct weft_task handle)
 
 void weft_cancel_all(struct weft_runtime *runtime)
 {
+	/* Such as that of a thread that runs no task. */
+	if (!runtime)
+		return;
 	/* The cancelled tasks may end, and the runtime with them. */
 	weft__runtime_ref(runtime);
 	weft_scope_cancel(&runtime->root);

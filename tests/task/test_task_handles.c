@@ -273,6 +273,7 @@ START_TEST(mistakes_of_a_thread_are_errors)
 	ck_assert_int_eq(weft_wait(NULL, no_tasks[0], NULL), -EINVAL);
 	ck_assert_int_eq(weft_detach(NULL, no_tasks[0]), -EINVAL);
 	ck_assert_int_eq(weft_submit(NULL, nothing, NULL, 0, NULL), -EINVAL);
+	weft_cancel_all(NULL);
 	ck_assert_int_eq(weft_submit(runtime, NULL, NULL, 0, NULL), -EINVAL);
 	ck_assert_int_eq(weft_submit(runtime, nothing, NULL, 8, NULL),
 			 -EINVAL);
