@@ -47,7 +47,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -384,39 +383,12 @@ static int64_t runtime_end(struct weft_runtime *runtime, int64_t result)
 	return result;
 }
 
-static void limit_name(int error, int resource,
-		       unsigned shift, const char *name, const char *what)
-{
-	struct rlimit limit;
-
-	if (getrlimit(resource, &limit) == 0 &&
-	    limit.rlim_cur != RLIM_INFINITY)
-		fprintf(stderr,
-			"weft: the runtime does not start: %s; %s allows "
-			"%llu %s\n",
-			strerror(-error), name,
-			(unsigned long long)limit.rlim_cur >> shift, what);
-}
-
-/* Names the limits that may be the cause.  Locked memory has a message of its
- * own. */
-static int not_started(int error)
-{
-	if (error == -ENOMEM || error == -EAGAIN)
-		limit_name(error, RLIMIT_AS, 10, "RLIMIT_AS (ulimit -v)",
-			   "KiB of address space to the process");
-	if (error == -EAGAIN)
-		limit_name(error, RLIMIT_NPROC, 0, "RLIMIT_NPROC (ulimit -u)",
-			   "threads to the user");
-	return error;
-}
-
 static int runtime_undo(struct weft_runtime *runtime, int error)
 {
 	stop_now(runtime);
 	close_and_join(runtime, runtime->threads_count, WEFT_NEVER);
 	weft__runtime_free(runtime);
-	return not_started(error);
+	return weft__not_started(error);
 }
 
 static int64_t main_task(void *arg)
@@ -452,7 +424,7 @@ int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts)
 		return -EDEADLK;
 	error = weft__runtime_new(opts, weft__driver_default(), true, &runtime);
 	if (error < 0)
-		return not_started(error);
+		return weft__not_started(error);
 	call = &runtime->main_call;
 	call->fn = fn;
 	call->arg = arg;
@@ -482,7 +454,7 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 	error = weft__runtime_new(opts, weft__driver_default(), false,
 				  &runtime);
 	if (error < 0)
-		return not_started(error);
+		return weft__not_started(error);
 	/* The runtime itself counts as a task until it is stopped.
 	 * relaxed: no thread runs yet. */
 	weft__add(&weft__scope(&runtime->root)->pending, (int64_t)1, relaxed);

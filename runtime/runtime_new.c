@@ -13,8 +13,10 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/blocking/blocking.h"
@@ -169,6 +171,31 @@ static int runtime_init(struct weft_runtime *runtime,
 	if (error < 0)
 		return error;
 	return runtime->ops->open(runtime, opts);
+}
+
+static void limit_name(int error, const struct rlimit *limit, unsigned shift,
+		       const char *name, const char *what)
+{
+	if (limit->rlim_cur != RLIM_INFINITY)
+		dprintf(STDERR_FILENO,
+			"weft: the runtime does not start: %s; %s allows "
+			"%llu %s\n",
+			strerror(-error), name,
+			(unsigned long long)limit->rlim_cur >> shift, what);
+}
+
+int weft__not_started(int error)
+{
+	struct rlimit limit;
+
+	if ((error == -ENOMEM || error == -EAGAIN) &&
+	    getrlimit(RLIMIT_AS, &limit) == 0)
+		limit_name(error, &limit, 10, "RLIMIT_AS (ulimit -v)",
+			   "KiB of address space to the process");
+	if (error == -EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0)
+		limit_name(error, &limit, 0, "RLIMIT_NPROC (ulimit -u)",
+			   "threads to the user");
+	return error;
 }
 
 int weft__runtime_new(const struct weft_opts *opts,

@@ -150,6 +150,9 @@ int weft__runtime_new(const struct weft_opts *opts,
 		      const struct weft__driver_ops *ops, bool caller_works,
 		      struct weft_runtime **ret_runtime);
 void weft__runtime_free(struct weft_runtime *runtime);
+/* Prints the limits that may be the cause of the error; returns the error.
+ * Locked memory has a message of its own. */
+int weft__not_started(int error);
 
 /* The driver of the programs; io/driver.c. */
 const struct weft__driver_ops *weft__driver_default(void);
