@@ -11,10 +11,12 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/os/syscall.h"
+#include "io/request/shard.h"
 #include "runtime/sched/wait.h"
 
 enum { BACKLOG_DEFAULT = 4096 };
@@ -44,15 +46,15 @@ static int opts_check(const struct weft_socket_opts *opts)
 	return 0;
 }
 
-/* Opens a socket and sets its options. */
+/* Opens a socket and sets its options.  flags: SOCK_NONBLOCK or 0. */
 static int socket_open(const struct weft_addr *addr,
 		       const struct weft_socket_opts *opts,
-		       weft__socket_set set)
+		       weft__socket_set set, int flags)
 {
 	int fd, r = 0;
 
-	fd = result(socket(weft_addr_family(addr), SOCK_STREAM | SOCK_CLOEXEC,
-			   0));
+	fd = result(socket(weft_addr_family(addr),
+			   SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
 	if (fd < 0)
 		return fd;
 	if (opts->reuse_port)
@@ -77,7 +79,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 	r = opts_check(opts);
 	if (r < 0)
 		return r;
-	fd = socket_open(addr, opts, set);
+	fd = socket_open(addr, opts, set, 0);
 	if (fd < 0)
 		return fd;
 	/* Not for a Unix path: SO_REUSEADDR must not decide if it is bound. */
@@ -100,7 +102,7 @@ int weft__socket_connect(const struct weft_addr *addr,
 			 const struct weft_socket_opts *opts,
 			 weft__socket_set set)
 {
-	int fd, r;
+	int fd, flags, r;
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
@@ -110,10 +112,16 @@ int weft__socket_connect(const struct weft_addr *addr,
 	r = opts_check(opts);
 	if (r < 0)
 		return r;
-	fd = socket_open(addr, opts, set);
+	flags = weft__ring_wants_nonblock(
+			&weft__shard(weft__worker_self())->ring) ?
+			SOCK_NONBLOCK :
+			0;
+	fd = socket_open(addr, opts, set, flags);
 	if (fd < 0)
 		return fd;
 	r = weft_connect(fd, addr);
+	if (r == 0 && flags)
+		r = result(fcntl(fd, F_SETFL, 0));
 	if (r == 0)
 		return fd;
 	weft_close(fd);

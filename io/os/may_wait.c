@@ -23,6 +23,13 @@ LEAF ssize_t weft__may_wait_transfer(bool writes, int fd,
 			      (long)(offset >> 16 >> 16), flags));
 }
 
+LEAF int weft__may_wait_accept(int fd, struct sockaddr *ret_peer,
+			       socklen_t *peer_bytes, int flags)
+{
+	return (int)result(
+		syscall(SYS_accept4, fd, ret_peer, peer_bytes, flags));
+}
+
 LEAF int weft__may_wait_connect(int fd, const struct sockaddr *address,
 				socklen_t bytes)
 {

@@ -18,6 +18,8 @@ struct open_how;
 ssize_t weft__may_wait_transfer(bool writes, int fd, const struct iovec *iov,
 				int iov_count, off_t offset, int flags);
 
+int weft__may_wait_accept(int fd, struct sockaddr *ret_peer,
+			  socklen_t *peer_bytes, int flags);
 int weft__may_wait_connect(int fd, const struct sockaddr *address,
 			   socklen_t bytes);
 int weft__may_wait_openat(int dir_fd, const char *path, int flags, mode_t mode);

@@ -11,6 +11,7 @@
 
 struct weft__carrier {
 	const char *name;
+	bool wants_nonblock; /* see weft__ring_wants_nonblock() */
 	void (*close)(struct weft__ring *ring);
 	void (*prepare)(struct weft__ring *ring,
 			const struct weft__request *request,

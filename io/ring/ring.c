@@ -69,6 +69,11 @@ void weft__ring_forget(struct weft__ring *ring, int fd)
 	ring->carrier->forget(ring, fd);
 }
 
+bool weft__ring_wants_nonblock(const struct weft__ring *ring)
+{
+	return ring->carrier->wants_nonblock;
+}
+
 bool weft__ring_remembers(const struct weft__ring *ring)
 {
 	return ring->carrier->forget;

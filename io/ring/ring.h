@@ -216,6 +216,9 @@ void weft__ring_cancel_all(struct weft__ring *ring);
  * thread. */
 void weft__ring_forget(struct weft__ring *ring, int fd);
 
+/* Is a socket with O_NONBLOCK connected in less time? */
+bool weft__ring_wants_nonblock(const struct weft__ring *ring);
+
 /* Does the carrier know anything of numbers? */
 bool weft__ring_remembers(const struct weft__ring *ring);
 

@@ -10,7 +10,8 @@
  *	accept       poll(2) right before it, one thread of the process at a
  *	             time.  Where a listener without O_NONBLOCK is shared with
  *	             another process, that process may take the connection in
- *	             between; the call then waits for the next one.
+ *	             between; the call then waits for the next one, and its
+ *	             worker with it.
  *	poll         poll(2) without a timeout
  *
  * All else is for a thread of the pool: connecting a socket without O_NONBLOCK,
@@ -99,10 +100,17 @@ static ssize_t transfer_once(const struct weft__soft_op *op)
 	}
 }
 
+/* Has a call of which a part is done to go on? */
+static bool wants_all(const struct weft__request *request)
+{
+	return (request->how & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
+	       weft__syscall_is_stream(request->fd);
+}
+
 /* With MSG_WAITALL until all is done, as io_uring does it. */
 static int32_t socket_try(struct weft__soft_op *op)
 {
-	bool all = op->request.how & MSG_WAITALL;
+	bool all = wants_all(&op->request);
 	size_t asked = all ? bytes_asked(&op->request) : 0;
 	ssize_t r;
 
@@ -119,39 +127,54 @@ static int32_t socket_try(struct weft__soft_op *op)
 	return op->done ? op->done : (int32_t)r;
 }
 
+static int accept_call(const struct weft__request *request)
+{
+	return weft__syscall_accept(request->fd,
+				    (void *)(uintptr_t)request->memory,
+				    request->address_room, (int)request->how);
+}
+
+/* From a listener without O_NONBLOCK.  One thread at a time polls and accepts;
+ * if that takes long, another process has taken the connection, and the others
+ * leave theirs to the pool. */
+static int32_t accept_polled(const struct weft__request *request)
+{
+	enum { TRIES = 100 };
+	static struct weft__lock lock;
+	int32_t r = WEFT__SOFT_WAITS;
+
+	for (int i = 0; !weft__lock_try(&lock); i++) {
+		if (i == TRIES)
+			return WEFT__SOFT_BLOCKS;
+		weft__spin_hint();
+	}
+	if (weft__syscall_is_readable(request->fd))
+		r = accept_call(request);
+	weft__lock_drop(&lock);
+	return r;
+}
+
 /* See above.  As with io_uring, a listener with O_NONBLOCK that is not to be
  * polled first gives -EAGAIN: a Unix socket that was shut down always does. */
-static int32_t accept_try(const struct weft__request *request, int nonblock)
+static int32_t accept_try(const struct weft__request *request)
 {
-	static struct weft__lock lock;
-	struct sockaddr *peer = (void *)(uintptr_t)request->memory;
 	bool polls = request->flags & WEFT__REQUEST_POLL_FIRST;
-	bool blocks = nonblock == 0 ||
-		      (nonblock < 0 &&
-		       !weft__syscall_never_blocks(request->fd));
-	int r = -EAGAIN;
+	int r;
 
-	if (blocks)
-		weft__lock_take(&lock);
-	if (!blocks || !weft__syscall_listens(request->fd) ||
-	    weft__syscall_is_readable(request->fd))
-		r = weft__syscall_accept(request->fd, peer,
-					 request->address_room,
-					 (int)request->how);
-	if (blocks)
-		weft__lock_drop(&lock);
-	return r == -EAGAIN && (blocks || polls) ? WEFT__SOFT_WAITS : r;
+	if (!weft__syscall_never_blocks(request->fd) &&
+	    weft__syscall_listens(request->fd))
+		return accept_polled(request);
+	r = accept_call(request);
+	return r == -EAGAIN && polls ? WEFT__SOFT_WAITS : r;
 }
 
 /* While it is being connected, the same call returns the outcome. */
-static int32_t connect_try(struct weft__soft_op *op, int nonblock)
+static int32_t connect_try(struct weft__soft_op *op)
 {
 	const struct weft__request *request = &op->request;
 	int r;
 
-	if (nonblock < 0)
-		nonblock = weft__syscall_never_blocks(request->fd);
-	if (!nonblock)
+	if (!weft__syscall_never_blocks(request->fd))
 		return WEFT__SOFT_BLOCKS;
 	r = weft__syscall_connect(request->fd, request->memory,
 				  (socklen_t)request->address_bytes);
@@ -199,7 +222,7 @@ static ssize_t wait_call(const struct weft__request *request)
 		has_iovecs ? (int)request->count : 1, request->offset, 0);
 }
 
-static int32_t rw_try(const struct weft__request *request, int nonblock)
+static int32_t rw_try(const struct weft__request *request)
 {
 	bool raises = !(request->how & RWF_NOSIGNAL);
 	ssize_t r = raises ? shielded(request, weft__request_call) :
@@ -209,9 +232,7 @@ static int32_t rw_try(const struct weft__request *request, int nonblock)
 		return WEFT__SOFT_WAITS;
 	if (r != -EOPNOTSUPP)
 		return (int32_t)r;
-	if (nonblock < 0)
-		nonblock = weft__syscall_never_blocks(request->fd);
-	if (!nonblock)
+	if (!weft__syscall_never_blocks(request->fd))
 		return weft__syscall_poll(request->fd,
 					  (int)weft__soft_events(request)) ?
 			       WEFT__SOFT_BLOCKS :
@@ -283,7 +304,7 @@ uint32_t weft__soft_events(const struct weft__request *request)
 	}
 }
 
-int32_t weft__soft_try(struct weft__soft_op *op, int nonblock)
+int32_t weft__soft_try(struct weft__soft_op *op)
 {
 	const struct weft__request *request = &op->request;
 
@@ -294,16 +315,16 @@ int32_t weft__soft_try(struct weft__soft_op *op, int nonblock)
 	case WEFT__OPCODE_WRITE:
 	case WEFT__OPCODE_READV:
 	case WEFT__OPCODE_WRITEV:
-		return rw_try(request, nonblock);
+		return rw_try(request);
 	case WEFT__OPCODE_RECV:
 	case WEFT__OPCODE_SEND:
 	case WEFT__OPCODE_RECVMSG:
 	case WEFT__OPCODE_SENDMSG:
 		return socket_try(op);
 	case WEFT__OPCODE_ACCEPT:
-		return accept_try(request, nonblock);
+		return accept_try(request);
 	case WEFT__OPCODE_CONNECT:
-		return connect_try(op, nonblock);
+		return connect_try(op);
 	case WEFT__OPCODE_POLL:
 		return poll_try(request);
 	case WEFT__OPCODE_CLOSE:
@@ -327,6 +348,10 @@ int32_t weft__soft_call(struct weft__soft_op *op)
 	case WEFT__OPCODE_READV:
 	case WEFT__OPCODE_WRITEV:
 		return (int32_t)shielded(request, wait_call);
+	case WEFT__OPCODE_ACCEPT:
+		return weft__may_wait_accept(
+			fd, (void *)(uintptr_t)request->memory,
+			request->address_room, (int)request->how);
 	case WEFT__OPCODE_CONNECT:
 		return weft__may_wait_connect(
 			fd, request->memory, (socklen_t)request->address_bytes);

@@ -11,12 +11,9 @@
  * it waits for none. */
 uint32_t weft__soft_events(const struct weft__request *request);
 
-/*
- * Carries the request out without waiting.  nonblock: 1 or 0, whether the
- * descriptor has O_NONBLOCK; -1: not known.  Returns the result, or WAITS, or
- * BLOCKS.
- */
-int32_t weft__soft_try(struct weft__soft_op *op, int nonblock);
+/* Carries the request out without waiting.  Returns the result, or WAITS, or
+ * BLOCKS. */
+int32_t weft__soft_try(struct weft__soft_op *op);
 
 /* Carries it out in a thread that may wait.  -EINTR: interrupted. */
 int32_t weft__soft_call(struct weft__soft_op *op);

@@ -147,8 +147,7 @@ static void serve_poll(struct weft__soft *soft, struct weft__soft_watch *watch,
 static void serve_try(struct weft__soft *soft, struct weft__soft_watch *watch,
 		      struct weft__soft_op *op)
 {
-	int nonblock = !!(watch->flags & WEFT__WATCH_NONBLOCK);
-	int32_t r = weft__soft_try(op, nonblock);
+	int32_t r = weft__soft_try(op);
 
 	if (r == WEFT__SOFT_WAITS) {
 		watch->flags &= (uint8_t)~ready_flag(&op->request);
@@ -360,7 +359,7 @@ int weft__soft_submit_one(struct weft__soft *soft,
 	if (full)
 		return -EBUSY;
 	if (!vain)
-		r = weft__soft_try(&op, -1);
+		r = weft__soft_try(&op);
 	weft__lock_take(&soft->lock);
 	if (r == WEFT__SOFT_WAITS)
 		r = wait_for(soft, &op, !vain, &full);

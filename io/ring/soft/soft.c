@@ -347,6 +347,7 @@ static void soft_close(struct weft__ring *ring)
 
 static const struct weft__carrier carrier = {
 	.name = "epoll",
+	.wants_nonblock = true,
 	.close = soft_close,
 	.prepare = soft_prepare,
 	.submit = soft_submit,
@@ -388,20 +389,14 @@ static uint32_t entries_of(unsigned entries)
 /* Opens what is closed by soft_close(), but the eventfd. */
 static int soft_make(struct weft__soft *soft, uint32_t entries)
 {
-	int r;
-
 	soft->timer_fd = -1;
+	weft__soft_watches_init(&soft->watches);
 	soft->entries = calloc(entries, sizeof(*soft->entries));
 	soft->completions = calloc((size_t)entries * COMPLETIONS_PER_ENTRY,
 				   sizeof(*soft->completions));
 	if (!soft->entries || !soft->completions)
 		return -ENOMEM;
-	r = weft__soft_watches_init(&soft->watches);
-	if (r < 0)
-		return r;
 	soft->epoll_fd = weft__fd_above_stdio(epoll_create1(EPOLL_CLOEXEC));
-	if (soft->epoll_fd < 0)
-		weft__soft_watches_fini(&soft->watches);
 	return soft->epoll_fd < 0 ? soft->epoll_fd : 0;
 }
 
@@ -436,10 +431,8 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 	r = soft_make(soft, entries);
 	if (r == 0) {
 		r = kick_open(soft, ring);
-		if (r < 0) {
+		if (r < 0)
 			close(soft->epoll_fd);
-			weft__soft_watches_fini(&soft->watches);
-		}
 	}
 	if (r < 0) {
 		free(soft->entries);

@@ -7,46 +7,56 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/mman.h>
+#include <string.h>
 
 #include "io/os/syscall.h"
 #include "io/ring/soft/soft.h"
 
-enum { CHUNK_BITS = 9, CHUNK = 1 << CHUNK_BITS };
-
-#define CHUNKS ((size_t)1 << (31 - CHUNK_BITS))
-#define TABLE_BYTES (CHUNKS * sizeof(struct weft__soft_watch *))
+enum { CHUNK_BITS = 9, CHUNK = 1 << CHUNK_BITS, CHUNKS_FIRST = 16 };
 
 /* ---- The table ---------------------------------------------------------- */
 
-int weft__soft_watches_init(struct weft__soft_watches *watches)
+void weft__soft_watches_init(struct weft__soft_watches *watches)
 {
-	void *table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (table == MAP_FAILED)
-		return -ENOMEM;
-	watches->chunks = table;
 	watches->again = watches->again_last = -1;
-	return 0;
 }
 
 void weft__soft_watches_fini(struct weft__soft_watches *watches)
 {
-	for (uint32_t i = 0; i < watches->chunks_end; i++)
+	for (uint32_t i = 0; i < watches->chunks_count; i++)
 		free(watches->chunks[i]);
-	munmap(watches->chunks, TABLE_BYTES);
+	free(watches->chunks);
 }
 
 struct weft__soft_watch *
 weft__soft_watch_find(struct weft__soft_watches *watches, int fd)
 {
+	uint32_t index = (uint32_t)fd >> CHUNK_BITS;
 	struct weft__soft_watch *chunk;
 
-	if (fd < 0)
+	if (fd < 0 || index >= watches->chunks_count)
 		return NULL;
-	chunk = watches->chunks[fd >> CHUNK_BITS];
+	chunk = watches->chunks[index];
 	return chunk ? &chunk[fd & (CHUNK - 1)] : NULL;
+}
+
+/* Makes room for that chunk. */
+static bool table_grow(struct weft__soft_watches *watches, uint32_t index)
+{
+	uint32_t old = watches->chunks_count, count = old ? old : CHUNKS_FIRST;
+	struct weft__soft_watch **chunks;
+
+	if (index < old)
+		return true;
+	while (count <= index)
+		count *= 2;
+	chunks = realloc(watches->chunks, count * sizeof(*chunks));
+	if (!chunks)
+		return false;
+	memset(&chunks[old], 0, (count - old) * sizeof(*chunks));
+	watches->chunks = chunks;
+	watches->chunks_count = count;
+	return true;
 }
 
 /* A number that is no descriptor must not cost memory: the caller has used it
@@ -57,14 +67,10 @@ static struct weft__soft_watch *watch_get(struct weft__soft_watches *watches,
 	uint32_t index = (uint32_t)fd >> CHUNK_BITS;
 	struct weft__soft_watch *watch = weft__soft_watch_find(watches, fd);
 
-	if (watch)
+	if (watch || !table_grow(watches, index))
 		return watch;
 	watches->chunks[index] =
 		calloc(CHUNK, sizeof(struct weft__soft_watch));
-	if (!watches->chunks[index])
-		return NULL;
-	if (index >= watches->chunks_end)
-		watches->chunks_end = index + 1;
 	return weft__soft_watch_find(watches, fd);
 }
 
@@ -87,8 +93,6 @@ static void watch_learn(struct weft__soft_watch *watch, int fd)
 	watch->flags &= WEFT__WATCH_AGAIN;
 	if (weft__syscall_is_tcp(fd))
 		watch->flags |= WEFT__WATCH_DRAINS;
-	if (weft__syscall_never_blocks(fd))
-		watch->flags |= WEFT__WATCH_NONBLOCK;
 }
 
 /* Sets the events, whether the file is in the set or not.  It is not if the

@@ -25,8 +25,7 @@ enum weft__soft_watch_flags {
 	WEFT__WATCH_UNUSUAL = 1 << 2,
 	/* TCP: a receive that does not fill its buffer leaves nothing. */
 	WEFT__WATCH_DRAINS = 1 << 3,
-	WEFT__WATCH_NONBLOCK = 1 << 4, /* O_NONBLOCK, when it was added */
-	WEFT__WATCH_AGAIN = 1 << 5,    /* in the list of `again` */
+	WEFT__WATCH_AGAIN = 1 << 4, /* in the list of `again` */
 };
 
 struct weft__soft_watch {
@@ -41,13 +40,13 @@ struct weft__soft_watch {
 
 struct weft__soft_watches {
 	struct weft__soft_watch **chunks;
-	uint32_t chunks_end;
+	uint32_t chunks_count; /* a power of two, or 0 */
 	/* Descriptors that are ready, and were left for the next turn. */
 	int32_t again; /* -1: none */
 	int32_t again_last;
 };
 
-int weft__soft_watches_init(struct weft__soft_watches *watches);
+void weft__soft_watches_init(struct weft__soft_watches *watches);
 void weft__soft_watches_fini(struct weft__soft_watches *watches);
 
 /* NULL: the number was never used here. */

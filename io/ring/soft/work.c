@@ -19,6 +19,7 @@ struct weft__soft_work {
 	/* Under the lock. */
 	pthread_t thread;
 	bool running;
+	unsigned holders; /* the caller that queues it, and the job */
 };
 
 /* ---- The signal --------------------------------------------------------- */
@@ -93,6 +94,22 @@ static void signal_admit(sigset_t *ret_before)
 	pthread_sigmask(SIG_UNBLOCK, &set, ret_before);
 }
 
+/* Takes back what was sent to this thread, and has the mask of before: the
+ * program may let a signal through later that was blocked. */
+static void signal_drop(const sigset_t *before)
+{
+	static const struct timespec at_once;
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (signal_number)
+		sigaddset(&set, signal_number);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	while (sigtimedwait(&set, NULL, &at_once) > 0)
+		;
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 static void interrupt(pthread_t thread)
 {
 	union sigval value = { .sival_ptr = &handler };
@@ -145,8 +162,14 @@ static int64_t work_run(void *arg)
 	weft__lock_take(&work->soft->lock);
 	work->running = false;
 	weft__lock_drop(&work->soft->lock);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	signal_drop(&before);
 	return r;
+}
+
+/* Under the lock. */
+static bool work_let_go(struct weft__soft_work *work)
+{
+	return --work->holders == 0;
 }
 
 /* If there is no thread for it, the one that asked waits for it. */
@@ -155,13 +178,16 @@ static void work_ended(struct weft__job *job)
 	struct weft__soft_work *work = job->arg;
 	struct weft__soft *soft = work->soft;
 	int64_t r = job->refused ? work_run(work) : job->result;
+	bool is_last;
 
 	weft__lock_take(&soft->lock);
 	if (r == -EINTR && work->op->cancelled)
 		r = -ECANCELED;
 	weft__soft_complete(soft, work->op, (int32_t)r, 0);
+	is_last = work_let_go(work);
 	weft__lock_drop(&soft->lock);
-	free(work);
+	if (is_last)
+		free(work);
 }
 
 /* ---- Calls -------------------------------------------------------------- */
@@ -177,6 +203,7 @@ bool weft__soft_pool(struct weft__soft *soft, struct weft__soft_op *op)
 	work->job.fn = work_run;
 	work->job.arg = work;
 	work->job.ended = work_ended;
+	work->holders = 2;
 	op->state = WEFT__SOFT_POOLED;
 	op->work = work;
 	op->cancelled = false;
@@ -187,12 +214,17 @@ void weft__soft_start(struct weft__soft *soft, struct weft__soft_work *work)
 {
 	int r = weft__blocking_submit(soft->runtime, &soft->lane, &work->job);
 
-	if (r == 0)
-		return;
+	bool is_last;
+
 	weft__lock_take(&soft->lock);
-	weft__soft_complete(soft, work->op, r, 0);
+	if (r < 0) {
+		weft__soft_complete(soft, work->op, r, 0);
+		work->holders--;
+	}
+	is_last = work_let_go(work);
 	weft__lock_drop(&soft->lock);
-	free(work);
+	if (is_last)
+		free(work);
 }
 
 int weft__soft_work_cancel(struct weft__soft *soft, struct weft__soft_op *op)
@@ -201,7 +233,8 @@ int weft__soft_work_cancel(struct weft__soft *soft, struct weft__soft_op *op)
 
 	if (weft__blocking_withdraw(soft->runtime, &work->job)) {
 		weft__soft_complete(soft, op, -ECANCELED, 0);
-		free(work);
+		if (work_let_go(work))
+			free(work);
 		return 0;
 	}
 	op->cancelled = true;

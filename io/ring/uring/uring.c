@@ -186,6 +186,17 @@ static int ring_move(struct io_uring *uring)
 	return 0;
 }
 
+/* A filter may allow a ring, and not its use.  0, or the error of a refusal;
+ * any other may end, and is met again. */
+static int ring_try(struct io_uring *uring)
+{
+	int r = io_uring_enter2((unsigned)uring->ring_fd, 0, 0, 0, NULL,
+				_NSIG / 8);
+
+	return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -EINVAL ? r :
+									     0;
+}
+
 /* Opens the kernel's ring: 0, or its error. */
 static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 {
@@ -201,10 +212,8 @@ static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 	r = ring_move(&own->uring);
 	if (r == 0)
 		r = ring_check(&own->uring);
-	/* A filter may allow a ring, and not its use. */
 	if (r == 0)
-		r = io_uring_enter2((unsigned)own->uring.ring_fd, 0, 0, 0, NULL,
-				    _NSIG / 8);
+		r = ring_try(&own->uring);
 	/* The completions are the parent's; a child must not even see them. */
 	if (r == 0)
 		r = io_uring_ring_dontfork(&own->uring);
