@@ -402,8 +402,15 @@ static void rings_watch(struct weft__worker *worker, bool watches)
 		weft__slice_restore(slice);
 }
 
+static const char *rings_engine(const struct weft_runtime *runtime,
+				const char **ret_why)
+{
+	*ret_why = weft__reactor(runtime)->engine.why;
+	return weft__ring_name(&weft__shard(runtime->workers[0])->ring);
+}
+
 static const struct weft__driver_ops rings_ops = {
-	.name = "io_uring",
+	.engine = rings_engine,
 	.open = rings_open,
 	.close = rings_close,
 	.now = rings_now,

@@ -69,6 +69,11 @@ void weft__ring_forget(struct weft__ring *ring, int fd)
 	ring->carrier->forget(ring, fd);
 }
 
+const char *weft__ring_name(const struct weft__ring *ring)
+{
+	return ring->carrier->name;
+}
+
 bool weft__ring_wants_nonblock(const struct weft__ring *ring)
 {
 	return ring->carrier->wants_nonblock;

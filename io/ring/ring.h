@@ -219,6 +219,9 @@ void weft__ring_forget(struct weft__ring *ring, int fd);
 /* Is a socket with O_NONBLOCK connected in less time? */
 bool weft__ring_wants_nonblock(const struct weft__ring *ring);
 
+/* "io_uring" or "epoll". */
+const char *weft__ring_name(const struct weft__ring *ring);
+
 /* Does the carrier know anything of numbers? */
 bool weft__ring_remembers(const struct weft__ring *ring);
 

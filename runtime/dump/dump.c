@@ -36,6 +36,17 @@ static void print_why(struct dump *d, const char *why)
 					why);
 }
 
+static void print_engine(struct dump *d)
+{
+	const struct weft_runtime *runtime = d->collection.speaker.runtime;
+	const char *engine, *why;
+
+	if (!runtime->ops->engine)
+		return;
+	engine = runtime->ops->engine(runtime, &why);
+	weft__text_buffer_print(&d->out, "weft: %s: %s\n", engine, why);
+}
+
 static void print_head(struct dump *d)
 {
 	struct weft__collection *s = &d->collection;
@@ -50,6 +61,7 @@ static void print_head(struct dump *d)
 		(unsigned long long)s->ready, (unsigned long long)s->unbegun,
 		s->speaker.runtime->workers_count,
 		s->speaker.runtime->workers_count == 1 ? "worker" : "workers");
+	print_engine(d);
 	if (s->incomplete)
 		weft__text_buffer_print(&d->out,
 				"weft: no memory: the dump is incomplete\n");

@@ -2,7 +2,7 @@
 /*
  * Driver - everything that the scheduler needs from the outside.
  *
- * io/ provides a driver over io_uring, tests/ one with virtual time and no
+ * io/ provides a driver over io_uring or epoll, tests/ one with virtual time and no
  * kernel.  The scheduler names no kernel interface but threads.
  *
  * A driver makes tasks ready (weft__wake of runtime/sched/worker.h), always on
@@ -50,7 +50,10 @@ enum weft__park_result {
 };
 
 struct weft__driver_ops {
-	const char *name;
+	/* What carries out the requests, for a dump, and *ret_why: for which
+	 * reason.  NULL: it is not told. */
+	const char *(*engine)(const struct weft_runtime *runtime,
+			      const char **ret_why);
 
 	/* Each is called once for a runtime: open after its workers exist and
 	 * before they run, close after they have left their loops.  open

@@ -253,7 +253,6 @@ static uint64_t fake_seed(struct weft_runtime *runtime)
 }
 
 const struct weft__driver_ops fake_ops = {
-	.name = "fake",
 	.open = fake_open,
 	.close = fake_close,
 	.now = fake_now,

@@ -4,6 +4,7 @@
  * the kernel, or a filter as containers have one, refuses io_uring; and where
  * the program or whoever runs it has chosen.
  */
+#include "tests/support/dump_scene.h"
 #include "tests/support/engine.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
@@ -27,6 +28,18 @@ static int64_t answer(void *arg)
 	return weft_close(fd);
 }
 
+static void expect_dump_to_say(const struct seen *seen)
+{
+	char *text = dump_text(NULL), line[256];
+
+	(void)snprintf(line, sizeof(line), "weft: %s: %s\n",
+		       seen->engine == WEFT_ENGINE_URING ? "io_uring" :
+							   "epoll",
+		       seen->why);
+	ck_assert_msg(strstr(text, line) != NULL, "%s", text);
+	free(text);
+}
+
 static int64_t look(void *arg)
 {
 	struct seen *seen = arg;
@@ -34,6 +47,7 @@ static int64_t look(void *arg)
 	int fds[2], fd;
 
 	seen->engine = weft_engine(weft_runtime_self(), &seen->why);
+	expect_dump_to_say(seen);
 	socket_pair(fds);
 	WEFT_SCOPE (scope, NULL) {
 		EXPECT(weft_go(scope, answer, &fds[1], sizeof(int)) == 0);
