@@ -153,7 +153,8 @@ static int accept_run(struct weft__request *request, struct weft__fd *entry)
 			break;
 		}
 		if (why < 0)
-			return why;
+			return (int)weft__call_overtaken(
+				why, weft__fd_closes(entry) != closes);
 		if (weft__fd_closes(entry) != closes)
 			return -ECANCELED;
 	}

@@ -41,6 +41,13 @@ int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
 	return why < 0 ? why : r;
 }
 
+/* The result of a step that is not the first. */
+static int32_t overtaken(int32_t r, struct weft__fd *entry, uint8_t closes)
+{
+	return (int32_t)weft__call_overtaken(r,
+					     weft__fd_closes(entry) != closes);
+}
+
 int32_t weft__op_run_ready(const struct weft__request *request,
 			   struct weft__fd *entry, unsigned flags,
 			   unsigned events)
@@ -50,11 +57,13 @@ int32_t weft__op_run_ready(const struct weft__request *request,
 	for (unsigned tries = 0;; tries++) {
 		int32_t r = weft__op_run(request, entry, flags);
 
-		if (weft__likely(r != -EAGAIN))
+		if (weft__likely(r != -EAGAIN && tries == 0))
 			return r;
+		if (r != -EAGAIN)
+			return overtaken(r, entry, closes);
 		r = weft__op_await_ready(request->fd, entry, events, tries);
 		if (r < 0)
-			return r;
+			return overtaken(r, entry, closes);
 		if (weft__fd_closes(entry) != closes)
 			return -ECANCELED;
 	}

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "io/os/syscall.h"
+#include "io/request/engine.h"
 #include "io/request/shard.h"
 #include "runtime/sched/wait.h"
 
@@ -44,6 +45,18 @@ static int opts_check(const struct weft_socket_opts *opts)
 		if (opts->reserved[i])
 			return -EINVAL;
 	return 0;
+}
+
+/* On epoll it takes a thread of the pool to accept or to connect without
+ * O_NONBLOCK. */
+static int nonblock_flag(void)
+{
+	struct weft__worker *worker = weft__worker_self();
+	bool wants = worker ? weft__ring_wants_nonblock(
+				      &weft__shard(worker)->ring) :
+			      weft__engine_is_likely_epoll();
+
+	return wants ? SOCK_NONBLOCK : 0;
 }
 
 /* Opens a socket and sets its options.  flags: SOCK_NONBLOCK or 0. */
@@ -79,7 +92,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 	r = opts_check(opts);
 	if (r < 0)
 		return r;
-	fd = socket_open(addr, opts, set, 0);
+	fd = socket_open(addr, opts, set, nonblock_flag());
 	if (fd < 0)
 		return fd;
 	/* Not for a Unix path: SO_REUSEADDR must not decide if it is bound. */
@@ -112,10 +125,7 @@ int weft__socket_connect(const struct weft_addr *addr,
 	r = opts_check(opts);
 	if (r < 0)
 		return r;
-	flags = weft__ring_wants_nonblock(
-			&weft__shard(weft__worker_self())->ring) ?
-			SOCK_NONBLOCK :
-			0;
+	flags = nonblock_flag();
 	fd = socket_open(addr, opts, set, flags);
 	if (fd < 0)
 		return fd;

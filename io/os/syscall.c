@@ -265,6 +265,16 @@ LEAF int weft__syscall_connect(int fd, const struct sockaddr *address,
 	return (int)result(syscall(SYS_connect, fd, address, bytes));
 }
 
+LEAF int weft__syscall_socket_error(int fd)
+{
+	int error = 0;
+	socklen_t bytes = sizeof(error);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) < 0 ?
+		       -errno :
+		       -error;
+}
+
 LEAF int weft__syscall_poll(int fd, int events)
 {
 	struct pollfd pollfd = { fd, (short)events, 0 };

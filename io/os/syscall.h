@@ -93,6 +93,9 @@ int weft__syscall_accept(int fd, struct sockaddr *ret_peer,
 int weft__syscall_connect(int fd, const struct sockaddr *address,
 			  socklen_t bytes);
 
+/* The outcome of connecting: 0, or an error. */
+int weft__syscall_socket_error(int fd);
+
 /* poll(2) without a timeout: the events that hold, or -EBADF. */
 int weft__syscall_poll(int fd, int events);
 

@@ -450,7 +450,6 @@ int weft__blocking_submit(struct weft_runtime *runtime, struct weft_lane *lane,
 	if (!pool)
 		return -ENOMEM;
 	job->lane = lane_of(pool, lane);
-	job->begun = job->refused = false;
 	job->waiter.item = job;
 	job_queue(pool, job);
 	return 0;

@@ -42,11 +42,11 @@
 void weft__blocking_end(struct weft_runtime *runtime);
 
 /*
- * Queues a job without a task: `fn` and `arg` are what a thread of the pool
- * runs, and `ended` is what it calls after that; the job is the owner's again
- * then.  lane: as of weft_blocking_lane().  From any thread.  If there is no
- * thread and none can be made, the caller's calls `ended`; `refused` is true.
- * 0, or -ENOMEM: nothing was queued.
+ * Queues a job without a task, which is zero but for `fn` and `arg`, that a
+ * thread of the pool runs, and `ended`, that the thread calls after it; the job
+ * is the owner's again then.  lane: as of weft_blocking_lane().  From any
+ * thread.  If there is no thread and none can be made, the caller's calls
+ * `ended`; `refused` is true.  0, or -ENOMEM: nothing was queued.
  */
 int weft__blocking_submit(struct weft_runtime *runtime, struct weft_lane *lane,
 			  struct weft__job *job);

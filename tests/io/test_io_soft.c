@@ -3,6 +3,7 @@
  * Suite io/soft: what goes wrong in loops over epoll, after reports of others,
  * on the epoll engine; each test names the report.
  */
+#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -215,6 +216,99 @@ SOFT_TEST(tasks_that_receive_from_one_socket_get_all)
 	EXPECT(weft_close(fds[0]) == 0);
 	return weft_close(fds[1]);
 }
+
+static int64_t await_errors(void *arg)
+{
+	char control[256];
+	struct msghdr msg = {
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+
+	EXPECT(weft_recvmsg(*(int *)arg, &msg, MSG_ERRQUEUE) == -ECANCELED);
+	return 0;
+}
+
+/* The first finds no error, and that says nothing of the second. */
+SOFT_TEST(task_that_waits_for_errors_hides_no_data)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(at);
+	int in = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int out = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char byte;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	EXPECT(bind(in, (struct sockaddr *)&at, sizeof(at)) == 0);
+	EXPECT(getsockname(in, (struct sockaddr *)&at, &bytes) == 0);
+	EXPECT(connect(out, (struct sockaddr *)&at, bytes) == 0);
+	WEFT_SUPERVISE (scope) {
+		EXPECT(WEFT_GO(scope, await_errors, in) == 0);
+		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		for (int i = 0; i < 10; i++) {
+			EXPECT(WEFT_GO(scope, put_later, out) == 0);
+			EXPECT(weft_recv(in, &byte, 1, 0) == 1);
+		}
+		weft_scope_cancel(scope);
+	}
+	EXPECT(weft_close(in) == 0);
+	return weft_close(out);
+}
+
+static uint8_t flags_of(int fd)
+{
+	struct weft__soft *soft = weft__soft(own_ring());
+	struct weft__soft_watch *watch;
+	uint8_t flags;
+
+	weft__lock_take(&soft->lock);
+	watch = weft__soft_watch_find(&soft->watches, fd);
+	flags = watch ? watch->flags : 0;
+	weft__lock_drop(&soft->lock);
+	return flags;
+}
+
+/* Data that was looked at is still there, and no edge tells it again. */
+SOFT_TEST(look_takes_nothing)
+{
+	char bytes[8];
+	int fds[2];
+
+	tcp_pair(fds);
+	WEFT_WITHIN(WEFT_MS(1))
+		EXPECT(weft_recv(fds[0], bytes, 8, 0) == -ETIMEDOUT);
+	WEFT_SCOPE (scope, NULL) {
+		EXPECT(WEFT_GO(scope, put_later, fds[1]) == 0);
+		EXPECT(weft_recv(fds[0], bytes, 8, MSG_PEEK) == 1);
+		/* A worker that has the number in no set knows nothing. */
+		EXPECT(!watched(fds[0]) ||
+		       (flags_of(fds[0]) & WEFT__WATCH_READY_IN));
+	}
+	EXPECT(weft_recv(fds[0], bytes, 8, 0) == 1);
+	EXPECT(weft_close(fds[0]) == 0);
+	return weft_close(fds[1]);
+}
+
+static int64_t idle_after_a_wake(void *arg)
+{
+	uint64_t one = 1;
+
+	(void)arg;
+	EXPECT(write(weft__shard(weft__worker_self())->wake_fd, &one,
+		     sizeof(one)) == sizeof(one));
+	return (int64_t)rounds_while_idle();
+}
+
+/* Nothing reads the eventfd: it stays ready. */
+START_TEST(wake_before_the_first_sleep_keeps_no_worker_awake)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.engine = WEFT_ENGINE_EPOLL;
+	opts.workers = 1 + (unsigned)_i;
+	ck_assert_int_lt(weft_run(idle_after_a_wake, NULL, &opts), 100);
+}
+END_TEST
 
 /* ---- Ends --------------------------------------------------------------- */
 
@@ -431,6 +525,10 @@ int main(void)
 	io_add_test(numbers, file_that_epoll_refuses_is_ready);
 	io_add_test(edges, two_tasks_may_wait_for_both_directions);
 	io_add_test(edges, tasks_that_receive_from_one_socket_get_all);
+	io_add_test(edges, task_that_waits_for_errors_hides_no_data);
+	io_add_test(edges, look_takes_nothing);
+	io_add_test(edges,
+		    wake_before_the_first_sleep_keeps_no_worker_awake);
 	io_add_test(edges, pipe_whose_other_end_goes_ends);
 	io_add_test(edges, half_closed_peer_keeps_no_worker_awake);
 	io_add_test(edges, no_edge_is_lost);

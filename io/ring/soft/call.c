@@ -7,22 +7,20 @@
  *
  *	recv, send   MSG_DONTWAIT
  *	read, write  RWF_NOWAIT, where the file knows it
- *	accept       poll(2) right before it, one thread of the process at a
- *	             time.  Where a listener without O_NONBLOCK is shared with
- *	             another process, that process may take the connection in
- *	             between; the call then waits for the next one, and its
- *	             worker with it.
  *	poll         poll(2) without a timeout
  *
- * All else is for a thread of the pool: connecting a socket without O_NONBLOCK,
- * pipes and terminals of old kernels, files that are not cached, opening.
+ * All else is for a thread of the pool: accepting and connecting without
+ * O_NONBLOCK, pipes and terminals of old kernels, files that are not cached,
+ * opening.  A listener is accepted from when it is ready; if another process
+ * takes the connection first, the thread waits for the next one.  Sockets of
+ * weft's own have O_NONBLOCK to listen and to connect (net/socket.c).
  */
 #include "io/ring/soft/call.h"
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
+#include "io/os/look.h"
 #include "io/os/may_wait.h"
 #include "io/os/sigpipe.h"
 #include "io/os/syscall.h"
@@ -127,33 +125,6 @@ static int32_t socket_try(struct weft__soft_op *op)
 	return op->done ? op->done : (int32_t)r;
 }
 
-static int accept_call(const struct weft__request *request)
-{
-	return weft__syscall_accept(request->fd,
-				    (void *)(uintptr_t)request->memory,
-				    request->address_room, (int)request->how);
-}
-
-/* From a listener without O_NONBLOCK.  One thread at a time polls and accepts;
- * if that takes long, another process has taken the connection, and the others
- * leave theirs to the pool. */
-static int32_t accept_polled(const struct weft__request *request)
-{
-	enum { TRIES = 100 };
-	static struct weft__lock lock;
-	int32_t r = WEFT__SOFT_WAITS;
-
-	for (int i = 0; !weft__lock_try(&lock); i++) {
-		if (i == TRIES)
-			return WEFT__SOFT_BLOCKS;
-		weft__spin_hint();
-	}
-	if (weft__syscall_is_readable(request->fd))
-		r = accept_call(request);
-	weft__lock_drop(&lock);
-	return r;
-}
-
 /* See above.  As with io_uring, a listener with O_NONBLOCK that is not to be
  * polled first gives -EAGAIN: a Unix socket that was shut down always does. */
 static int32_t accept_try(const struct weft__request *request)
@@ -163,8 +134,12 @@ static int32_t accept_try(const struct weft__request *request)
 
 	if (!weft__syscall_never_blocks(request->fd) &&
 	    weft__syscall_listens(request->fd))
-		return accept_polled(request);
-	r = accept_call(request);
+		return weft__syscall_is_readable(request->fd) ?
+			       WEFT__SOFT_BLOCKS :
+			       WEFT__SOFT_WAITS;
+	r = weft__syscall_accept(request->fd,
+				 (void *)(uintptr_t)request->memory,
+				 request->address_room, (int)request->how);
 	return r == -EAGAIN && polls ? WEFT__SOFT_WAITS : r;
 }
 
@@ -178,6 +153,9 @@ static int32_t connect_try(struct weft__soft_op *op)
 		return WEFT__SOFT_BLOCKS;
 	r = weft__syscall_connect(request->fd, request->memory,
 				  (socklen_t)request->address_bytes);
+	/* Another task has asked for the outcome before. */
+	if (op->done && (r == -EISCONN || r == -EBADFD))
+		return weft__syscall_socket_error(request->fd);
 	if (r == -EINPROGRESS || (r == -EALREADY && op->done)) {
 		op->done = 1;
 		return WEFT__SOFT_WAITS;
@@ -243,39 +221,19 @@ static int32_t rw_try(const struct weft__request *request)
 
 /* ---- Closing ------------------------------------------------------------ */
 
-/* File systems whose close writes data back to where it may take long. */
-static bool flushes(int fd)
-{
-	static const uint32_t types[] = {
-		0x6969,	    /* NFS */
-		0x65735546, /* FUSE */
-		0x517b,	    0xfe534d42, 0xff534d42, /* SMB */
-		0x5346414f, 0x6b414653,		    /* AFS */
-		0x73757245, /* Coda */
-		0x00c36400, /* Ceph */
-		0x01021997, /* 9P */
-	};
-	struct statfs fs;
-
-	if (fstatfs(fd, &fs) < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if ((uint32_t)fs.f_type == types[i])
-			return true;
-	return false;
-}
-
-/* A terminal waits until its output is written. */
+/* A terminal waits until its output is written, and a file of a server is
+ * written back.  The look asks no server. */
 static bool close_blocks(const struct weft__request *request)
 {
-	struct stat st;
+	struct statx status;
 
 	if (request->flags & WEFT__REQUEST_BLOCKS)
 		return true;
-	if (fstat(request->fd, &st) < 0)
+	if (weft__look_fd(request->fd, STATX_TYPE, &status) < 0)
 		return false;
-	return S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) ||
-	       (S_ISREG(st.st_mode) && flushes(request->fd));
+	if (S_ISREG(status.stx_mode))
+		return !weft__look_is_local_file(&status);
+	return S_ISCHR(status.stx_mode) || S_ISBLK(status.stx_mode);
 }
 
 /* ---- All ---------------------------------------------------------------- */

@@ -11,11 +11,27 @@
 enum {
 	RECEIVES_MAX = 16, /* of one request in a row, before others' turn */
 	VAIN_MAX = 8, /* events in vain, before the epoll set is told */
+	CHECKS_MAX = 256, /* in one hold of the lock */
 };
 
 static bool is_receive(const struct weft__request *request)
 {
 	return request->flags & WEFT__REQUEST_BUFFERS;
+}
+
+/* Errors and urgent data do not come with the rest: nothing follows from a try
+ * that found none. */
+static bool is_aside(const struct weft__request *request)
+{
+	return (request->opcode == WEFT__OPCODE_RECV ||
+		request->opcode == WEFT__OPCODE_RECVMSG) &&
+	       (request->how & (MSG_ERRQUEUE | MSG_OOB));
+}
+
+static bool is_wake(const struct weft__request *request)
+{
+	return request->opcode == WEFT__OPCODE_POLL &&
+	       weft__soft_is_multishot(request);
 }
 
 static uint8_t ready_flag(const struct weft__request *request)
@@ -52,14 +68,30 @@ static void pool_later(struct weft__soft *soft, struct weft__soft_op *op)
 
 /* ---- Descriptors that are ready ----------------------------------------- */
 
-/* A receive has taken `r` bytes of the `room`: was that all (SOFT3)? */
-static void watch_received(struct weft__soft_watch *watch, ssize_t r,
-			   size_t room)
+/* `r` of the `room` bytes were received: was that all (SOFT3)? */
+static void watch_drained(struct weft__soft_watch *watch, ssize_t r,
+			  size_t room)
 {
 	if (r > 0 && (size_t)r < room &&
 	    (watch->flags & (WEFT__WATCH_DRAINS | WEFT__WATCH_UNUSUAL)) ==
 		    WEFT__WATCH_DRAINS)
 		watch->flags &= (uint8_t)~WEFT__WATCH_READY_IN;
+}
+
+static void watch_found_nothing(struct weft__soft_watch *watch,
+				const struct weft__request *request)
+{
+	if (!is_aside(request))
+		watch->flags &= (uint8_t)~ready_flag(request);
+}
+
+/* Is the result of a request that of a receive which took all there was
+ * (SOFT3)?  A look (MSG_PEEK) takes nothing. */
+static void watch_received(struct weft__soft_watch *watch,
+			   const struct weft__request *request, ssize_t r)
+{
+	if (request->opcode == WEFT__OPCODE_RECV && !request->how)
+		watch_drained(watch, r, request->bytes);
 }
 
 /* The next buffer; or NULL. */
@@ -98,7 +130,7 @@ static bool receive_one(struct weft__soft *soft, struct weft__soft_watch *watch,
 		return false;
 	}
 	group->head++;
-	watch_received(watch, r, buffer->bytes);
+	watch_drained(watch, r, buffer->bytes);
 	flags = WEFT__COMPLETION_BUFFER |
 		(uint32_t)buffer->id << WEFT__COMPLETION_BUFFER_SHIFT;
 	if ((size_t)r == buffer->bytes)
@@ -150,11 +182,10 @@ static void serve_try(struct weft__soft *soft, struct weft__soft_watch *watch,
 	int32_t r = weft__soft_try(op);
 
 	if (r == WEFT__SOFT_WAITS) {
-		watch->flags &= (uint8_t)~ready_flag(&op->request);
+		watch_found_nothing(watch, &op->request);
 		return;
 	}
-	if (op->request.opcode == WEFT__OPCODE_RECV)
-		watch_received(watch, r, op->request.bytes);
+	watch_received(watch, &op->request, r);
 	weft__soft_op_unlink(soft, watch, op);
 	if (r == WEFT__SOFT_BLOCKS)
 		pool_later(soft, op);
@@ -162,11 +193,14 @@ static void serve_try(struct weft__soft *soft, struct weft__soft_watch *watch,
 		weft__soft_complete(soft, op, r, 0);
 }
 
-static bool is_concerned(const struct weft__soft_watch *watch,
+/* was: the watch's flags, before others were served. */
+static bool is_concerned(const struct weft__soft_watch *watch, uint8_t was,
 			 const struct weft__soft_op *op, uint32_t events)
 {
 	if (op->request.opcode == WEFT__OPCODE_POLL)
 		return events & (op->request.how | EPOLLERR | EPOLLHUP);
+	if (is_aside(&op->request))
+		return was & WEFT__WATCH_READY_IN;
 	return watch->flags & ready_flag(&op->request);
 }
 
@@ -176,11 +210,12 @@ static bool serve(struct weft__soft *soft, struct weft__soft_watch *watch,
 		  uint32_t events)
 {
 	struct weft__soft_op *op, *next;
+	uint8_t was = watch->flags;
 	bool concerned = false;
 
 	for (op = watch->head; op; op = next) {
 		next = op->next;
-		if (!is_concerned(watch, op, events))
+		if (!is_concerned(watch, was, op, events))
 			continue;
 		concerned = true;
 		if (op->request.opcode == WEFT__OPCODE_POLL)
@@ -276,7 +311,7 @@ static bool is_vain(struct weft__soft *soft,
 {
 	const struct weft__soft_watch *watch;
 
-	if (is_receive(request))
+	if (is_receive(request) || is_wake(request))
 		return true;
 	if (!(request->flags & WEFT__REQUEST_POLL_FIRST))
 		return false;
@@ -301,16 +336,24 @@ static int32_t wait_for(struct weft__soft *soft,
 		return request->opcode <= WEFT__OPCODE_WRITEV ?
 			       WEFT__SOFT_BLOCKS :
 			       -ENOTSOCK;
+	op = r < 0 ? NULL : weft__soft_op_new(soft, from);
+	/* A part is done: it is not to be done again. */
+	if (!op && from->done)
+		return request->opcode == WEFT__OPCODE_CONNECT ? -ENOMEM :
+								 from->done;
 	if (r < 0)
 		return r;
-	op = weft__soft_op_new(soft, from);
 	if (!op) {
 		*ret_full = true;
 		return WEFT__SOFT_WAITS;
 	}
 	if (tried && request->opcode != WEFT__OPCODE_POLL)
-		watch->flags &= (uint8_t)~ready_flag(request);
+		watch_found_nothing(watch, request);
 	weft__soft_op_link(soft, watch, op, r == 0);
+	/* It was written to before, and is not reported again. */
+	if (r == 0 && is_wake(request))
+		(void)weft__soft_watch_set(soft, request->fd, watch,
+					   watch->events);
 	/* Data that came before is not reported again; and only a try tells
 	 * whether it is a socket. */
 	if (is_receive(request) &&
@@ -325,13 +368,11 @@ static int32_t wait_for(struct weft__soft *soft,
 static void note_result(struct weft__soft *soft,
 			const struct weft__request *request, int32_t r)
 {
-	struct weft__soft_watch *watch;
+	struct weft__soft_watch *watch =
+		weft__soft_watch_find(&soft->watches, request->fd);
 
-	if (request->opcode != WEFT__OPCODE_RECV)
-		return;
-	watch = weft__soft_watch_find(&soft->watches, request->fd);
 	if (watch)
-		watch_received(watch, r, request->bytes);
+		watch_received(watch, request, r);
 }
 
 static void finish(struct weft__soft *soft, const struct weft__soft_op *op,
@@ -378,12 +419,14 @@ int weft__soft_submit_one(struct weft__soft *soft,
 
 /* ---- Requests that wait ------------------------------------------------- */
 
-void weft__soft_check(struct weft__soft *soft)
+bool weft__soft_check(struct weft__soft *soft)
 {
 	struct weft__soft_op *op;
+	int left = CHECKS_MAX;
 
 	/* At least one whole period old. */
-	while ((op = soft->oldest) && soft->period - op->linked_in >= 2) {
+	while ((op = soft->oldest) && soft->period - op->linked_in >= 2 &&
+	       left-- > 0) {
 		int fd = op->request.fd;
 		struct weft__soft_watch *watch =
 			weft__soft_watch_find(&soft->watches, fd);
@@ -398,6 +441,7 @@ void weft__soft_check(struct weft__soft *soft)
 		weft__soft_op_unlink(soft, watch, op);
 		weft__soft_complete(soft, op, r, 0);
 	}
+	return left < 0;
 }
 
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op)

@@ -25,8 +25,8 @@ void weft__soft_resume(struct weft__soft *soft);
 bool weft__soft_is_full(struct weft__soft *soft);
 
 /* Under the lock: sets the descriptors of requests that were linked before this
- * period anew. */
-void weft__soft_check(struct weft__soft *soft);
+ * period anew.  Returns whether some are left. */
+bool weft__soft_check(struct weft__soft *soft);
 
 /* Under the lock: cancels a request that waits for an edge. */
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op);

@@ -132,6 +132,7 @@ struct weft__soft {
 	struct weft__soft_op *oldest, *youngest; /* see SOFT4 */
 	uint32_t period;
 	uint64_t period_ends_ns;
+	bool checks; /* some of this period are left */
 	struct weft__soft_buffers groups[WEFT__SOFT_GROUPS];
 };
 

@@ -117,6 +117,8 @@ int weft__soft_watch_set(struct weft__soft *soft, int fd,
 			    watch->generation);
 	}
 	watch->events = r < 0 ? 0 : (uint16_t)events;
+	/* A copy of an older file may still be in the set. */
+	watch->generation += r < 0;
 	if (r == 0 && !known)
 		watch_learn(watch, fd);
 	return r;

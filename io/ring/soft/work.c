@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "io/ring/soft/call.h"
 #include "io/ring/soft/ops.h"
@@ -44,13 +46,17 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		weft__handler_pass(&handler, number, info, context);
 }
 
-/* The last realtime signal that the program has no use for. */
+/* The last realtime signal that the program has no use for.  One that it has
+ * blocked it may wait for. */
 static int signal_find(void)
 {
 	struct sigaction action;
+	sigset_t blocked;
 
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
-		if (sigaction(number, NULL, &action) == 0 &&
+		if (!sigismember(&blocked, number) &&
+		    sigaction(number, NULL, &action) == 0 &&
 		    action.sa_handler == SIG_DFL)
 			return number;
 	return 0;
@@ -99,14 +105,17 @@ static void signal_admit(sigset_t *ret_before)
 static void signal_drop(const sigset_t *before)
 {
 	static const struct timespec at_once;
+	siginfo_t info;
 	sigset_t set;
 
 	sigemptyset(&set);
 	if (signal_number)
 		sigaddset(&set, signal_number);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	while (sigtimedwait(&set, NULL, &at_once) > 0)
-		;
+	while (sigtimedwait(&set, &info, &at_once) > 0)
+		if (!is_own(&info))
+			(void)syscall(SYS_rt_sigqueueinfo, getpid(),
+				      signal_number, &info);
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
@@ -138,8 +147,10 @@ static bool is_to_be_repeated(struct weft__soft_work *work, int32_t r)
 {
 	bool cancelled;
 
-	/* A connection may have been made: connecting tells its caller. */
-	if (r != -EINTR || work->op->request.opcode == WEFT__OPCODE_CONNECT)
+	/* A connection may have been made: connecting tells its caller.  A
+	 * close that was interrupted has given the number up. */
+	if (r != -EINTR || work->op->request.opcode == WEFT__OPCODE_CONNECT ||
+	    work->op->request.opcode == WEFT__OPCODE_CLOSE)
 		return false;
 	weft__lock_take(&work->soft->lock);
 	cancelled = work->op->cancelled;
