@@ -63,7 +63,6 @@ static uint64_t idle_random(struct weft_runtime *of)
 }
 
 static const struct weft__driver_ops idle_ops = {
-	.name = "none",
 	.open = idle_open,
 	.close = weft__timer_shards_close,
 	.now = idle_now,

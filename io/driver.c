@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "io/os/cpu_idle.h"
+#include "io/os/mask.h"
 #include "io/os/sigpipe.h"
 #include "io/request/op.h"
 #include "io/request/reactor.h"
@@ -94,7 +95,8 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries,
 	/* A single worker has no use for it. */
 	reactor->cpu_idle_fd =
 		runtime->workers_count > 1 ? weft__cpu_idle_open() : -1;
-	reactor->nosignal = weft__sigpipe_is_avoidable();
+	reactor->nosignal = !weft__is_masked(WEFT__FEATURE_RWF_NOSIGNAL) &&
+			    weft__sigpipe_is_avoidable();
 	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
 	runtime->driver = reactor;
 	weft__reactor_join(reactor);

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "io/os/mask.h"
 #include "io/request/reactor.h"
 
 #define BY_VARIABLE "it was asked for by WEFT_ENGINE"
@@ -16,6 +19,8 @@ int weft__engine_asked(const struct weft_opts *opts,
 {
 	const char *name = secure_getenv("WEFT_ENGINE");
 
+	if (weft__mask_read() < 0)
+		return -EINVAL;
 	*ret_engine = (struct weft__engine){
 		.engine = opts ? opts->engine : WEFT_ENGINE_ANY,
 		.why = BY_OPTION,
@@ -35,6 +40,16 @@ int weft__engine_asked(const struct weft_opts *opts,
 		return -EINVAL;
 	}
 	return 0;
+}
+
+/* A kernel that allows io_uring finds no parameters. */
+bool weft__engine_is_likely_epoll(void)
+{
+	const char *name = secure_getenv("WEFT_ENGINE");
+
+	if (name && *name)
+		return strcmp(name, "epoll") == 0;
+	return syscall(SYS_io_uring_setup, 1, NULL) < 0 && errno != EFAULT;
 }
 
 void weft__engine_opened(struct weft__engine *engine, unsigned used, int r,

@@ -17,10 +17,14 @@ struct weft__engine {
 	const char *why; /* static */
 };
 
-/* Returns what is asked for.  0, or -EINVAL: the variable names no engine,
- * which is said on stderr. */
+/* Returns what is asked for, and reads WEFT_MASK (io/os/mask.h).  0, or
+ * -EINVAL: a variable has a name that is unknown, which is said on stderr. */
 int weft__engine_asked(const struct weft_opts *opts,
 		       struct weft__engine *ret_engine);
+
+/* Will a runtime with the default options probably use epoll?  For sockets that
+ * are made before it starts. */
+bool weft__engine_is_likely_epoll(void);
 
 /* Opening the rings of an engine gave r; refusal: why io_uring is not used, or
  * NULL. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/ring/request.h"
 
+#include <errno.h>
+
+#include "io/os/mask.h"
 #include "io/os/syscall.h"
 #include "runtime/base/assert.h"
 
@@ -35,7 +38,9 @@ ssize_t weft__request_call(const struct weft__request *request)
 	case WEFT__OPCODE_WRITE:
 	case WEFT__OPCODE_READV:
 	case WEFT__OPCODE_WRITEV:
-		return transfer(request, RWF_NOWAIT);
+		return weft__is_masked(WEFT__FEATURE_RWF_NOWAIT) ?
+			       -EOPNOTSUPP :
+			       transfer(request, RWF_NOWAIT);
 	case WEFT__OPCODE_RECV:
 		return weft__syscall_recv(fd, memory, request->bytes, how);
 	case WEFT__OPCODE_SEND:

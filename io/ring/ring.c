@@ -4,6 +4,9 @@
  */
 #include "io/ring/ring.h"
 
+#include <errno.h>
+
+#include "io/os/mask.h"
 #include "io/ring/carrier.h"
 
 unsigned weft__ring_reap(struct weft__ring *ring,
@@ -88,11 +91,15 @@ int weft__ring_add_buffers(struct weft__ring *ring,
 			   struct weft__ring_buffer *buffers, uint32_t count,
 			   uint8_t group)
 {
+	if (weft__is_masked(WEFT__FEATURE_BUF_RING))
+		return -EOPNOTSUPP;
 	return ring->carrier->add_buffers(ring, buffers, count, group);
 }
 
 int weft__ring_add_files(struct weft__ring *ring, uint32_t places)
 {
+	if (weft__is_masked(WEFT__FEATURE_FIXED_FILES))
+		return -EOPNOTSUPP;
 	return ring->carrier->add_files(ring, places);
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <weft/io.h>
 
+#include "io/os/mask.h"
 #include "io/request/call.h"
 #include "io/request/close.h"
 #include "io/ring/memcheck.h"
@@ -199,8 +200,9 @@ static int stream_own_fd(struct weft__stream *stream)
 	weft__lock_drop(&entry->lock);
 	stream->owns = !error;
 	/* For a TCP connection every kernel reports the end. */
-	stream->singly = !weft__shard(worker)->ring.reports_ends &&
-			 !weft__syscall_is_tcp(stream->fd);
+	stream->singly = weft__is_masked(WEFT__FEATURE_MULTISHOT_RECV) ||
+			 (!weft__shard(worker)->ring.reports_ends &&
+			  !weft__syscall_is_tcp(stream->fd));
 	return error;
 }
 

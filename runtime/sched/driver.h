@@ -2,8 +2,8 @@
 /*
  * Driver - everything that the scheduler needs from the outside.
  *
- * io/ provides a driver over io_uring or epoll, tests/ one with virtual time and no
- * kernel.  The scheduler names no kernel interface but threads.
+ * io/ provides a driver over io_uring or epoll, tests/ one with virtual time
+ * and no kernel.  The scheduler names no kernel interface but threads.
  *
  * A driver makes tasks ready (weft__wake of runtime/sched/worker.h), always on
  * a worker, and never while it holds a lock.
@@ -50,8 +50,8 @@ enum weft__park_result {
 };
 
 struct weft__driver_ops {
-	/* What carries out the requests, for a dump, and *ret_why: for which
-	 * reason.  NULL: it is not told. */
+	/* For a dump: the name of the engine, and *ret_why, the reason for it.
+	 * NULL: it is not told. */
 	const char *(*engine)(const struct weft_runtime *runtime,
 			      const char **ret_why);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/engine: which engine a runtime uses, and what it says of it: where
+ * Suite io/engine: which engine a runtime uses, and what it says of it, and
+ * which features of the kernel it leaves alone: where
  * the kernel, or a filter as containers have one, refuses io_uring; and where
  * the program or whoever runs it has chosen.
  */
@@ -186,11 +187,75 @@ START_TEST(unknown_engine_is_refused)
 }
 END_TEST
 
+/* ---- Masked ------------------------------------------------------------- */
+
+static const char *const features[] = {
+	"accept_poll_first", "buf_ring",       "coop_taskrun",
+	"defer_taskrun",     "epoll_pwait2",   "fixed_files",
+	"multishot_recv",    "no_iowait",      "rwf_nosignal",
+	"rwf_nowait",	     "buf_ring,,multishot_recv,rwf_nowait,",
+};
+enum { FEATURES = sizeof(features) / sizeof(features[0]) };
+
+static int64_t stream_look(void *arg)
+{
+	const void *data;
+	int fds[2];
+
+	socket_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	EXPECT(weft_send(fds[1], "abc", 3, 0) == 3);
+	EXPECT(weft_stream_peek(&stream, &data) == 3);
+	EXPECT(memcmp(data, "abc", 3) == 0);
+	*(bool *)arg =
+		weft__shard(weft__worker_self())->pools[WEFT__POOL_SMALL].ring;
+	EXPECT(weft_stream_close(&stream) == 0);
+	return weft_close(fds[1]);
+}
+
+/* On both engines; a stream has no buffers of the ring where those are
+ * masked. */
+START_TEST(weft_does_without_each_feature)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	bool has_ring = false;
+
+	opts.workers = 1;
+	ck_assert_int_eq(setenv("WEFT_MASK", features[_i], 1), 0);
+	variable_is("epoll");
+	(void)seen_with(NULL);
+	ck_assert_int_eq(weft_run(stream_look, &has_ring, &opts), 0);
+	ck_assert_int_eq(has_ring, strstr(features[_i], "buf_ring") == NULL);
+	if (!test_has_uring_at_all())
+		return;
+	variable_is("uring");
+	(void)seen_with(NULL);
+	ck_assert_int_eq(weft_run(stream_look, &has_ring, &opts), 0);
+}
+END_TEST
+
+START_TEST(unknown_feature_is_refused)
+{
+	const char *text;
+	int64_t r;
+
+	ck_assert_int_eq(setenv("WEFT_MASK", "buf_ring,kqueue", 1), 0);
+	said_begin();
+	r = weft_run(look, NULL, NULL);
+	text = said_end();
+	ck_assert_int_eq(r, -EINVAL);
+	ck_assert_ptr_nonnull(strstr(text, "'kqueue'"));
+	ck_assert_ptr_nonnull(strstr(text, "multishot_recv"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/engine");
 	TCase *refused = tcase_create("refused");
 	TCase *chosen = tcase_create("chosen");
+	TCase *masked = tcase_create("masked");
 
 	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
 			    CALLS * REFUSALS);
@@ -200,6 +265,10 @@ int main(void)
 	tcase_add_test(chosen, option_chooses);
 	tcase_add_test(chosen, variable_comes_before_the_option);
 	tcase_add_test(chosen, unknown_engine_is_refused);
+	tcase_add_loop_test(masked, weft_does_without_each_feature, 0,
+			    FEATURES);
+	tcase_add_test(masked, unknown_feature_is_refused);
+	suite_add_tcase(suite, masked);
 	suite_add_tcase(suite, refused);
 	suite_add_tcase(suite, chosen);
 	return io_tests_run(suite);

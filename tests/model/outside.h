@@ -9,9 +9,16 @@
 #include "io/ring/uring/probe.h"
 #include "io/request/reactor.h"
 #include "io/request/op.h"
+#include "io/os/mask.h"
 #include "io/os/sigpipe.h"
 #include "io/stream/stream.h"
 #include "timer/timer_shard.h"
+
+bool weft__is_masked(enum weft__feature feature)
+{
+	(void)feature;
+	return false;
+}
 
 int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 			 struct weft_runtime *runtime)

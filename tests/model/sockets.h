@@ -297,6 +297,12 @@ static int kernel_cancels(unsigned ring, uint64_t user_data)
 	return 0;
 }
 
+bool weft__is_masked(enum weft__feature feature)
+{
+	(void)feature;
+	return false;
+}
+
 int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 {
 	model_assert(ring == &served->ring, "it is cancelled where it is");

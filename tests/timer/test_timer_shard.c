@@ -331,7 +331,6 @@ static void race_wake(struct weft__worker *from, struct weft__worker *to)
 }
 
 static const struct weft__driver_ops race_ops = {
-	.name = "race",
 	.open = race_open,
 	.close = weft__timer_shards_close,
 	.now = clock_ns,

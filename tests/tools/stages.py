@@ -249,6 +249,16 @@ STAGES = [
     Stage("fuzz-long", like="fuzz", env=ASAN, fuzz_seconds=60, level="long"),
 ]
 
+# Each feature of the kernel that weft does without: io/os/mask.h.
+STAGES += [
+    Stage(f"without-{feature}", like="gcc", suites=suites("check"),
+          without=suites("portable model source mutants teeth"),
+          env={"WEFT_MASK": feature}, level="long")
+    for feature in ("accept_poll_first", "buf_ring", "coop_taskrun",
+                    "defer_taskrun", "fixed_files", "multishot_recv",
+                    "no_iowait", "rwf_nosignal", "rwf_nowait")
+]
+
 # A condition can matter to these: programs with threads and a kernel beneath
 # them, and the examples.  A model and a program on virtual time ask the kernel
 # for memory alone, the sources are the same everywhere, and figures on the real

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/os/mask.h"
 #include "io/ring/soft/call.h"
 #include "io/ring/soft/ops.h"
 #include "io/ring/soft/serve.h"
@@ -112,9 +113,9 @@ static uint64_t check_old(struct weft__soft *soft, uint64_t now_ns)
 
 	weft__lock_take(&soft->lock);
 	if (soft->oldest && now_ns >= soft->period_ends_ns) {
-		soft->period++;
-		soft->period_ends_ns = now_ns + AGE_NS;
-		weft__soft_check(soft);
+		soft->period += !soft->checks;
+		soft->checks = weft__soft_check(soft);
+		soft->period_ends_ns = now_ns + (soft->checks ? 0 : AGE_NS);
 	}
 	due_ns = soft->oldest ? soft->period_ends_ns : UINT64_MAX;
 	weft__lock_drop(&soft->lock);
@@ -168,9 +169,17 @@ static bool own_add(struct weft__soft *soft, int fd)
 
 static bool timer_open(struct weft__soft *soft)
 {
-	soft->timer_fd = weft__fd_above_stdio(
+	int fd = weft__fd_above_stdio(
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-	return soft->timer_fd >= 0 && own_add(soft, soft->timer_fd);
+
+	if (fd < 0)
+		return false;
+	if (!own_add(soft, fd)) {
+		close(fd);
+		return false;
+	}
+	soft->timer_fd = fd;
+	return true;
 }
 
 /* Waits for events, and returns how many; -1: the timer's end, a signal. */
@@ -180,7 +189,6 @@ static int wait_events(struct weft__soft *soft, uint64_t wait_ns)
 		(time_t)(wait_ns / 1000000000u),
 		(long)(wait_ns % 1000000000u),
 	};
-	long n;
 
 	if (wait_ns == 0)
 		return epoll_wait(soft->epoll_fd, soft->events,
@@ -190,10 +198,13 @@ static int wait_events(struct weft__soft *soft, uint64_t wait_ns)
 	if (wait_ns == UINT64_MAX)
 		return epoll_wait(soft->epoll_fd, soft->events,
 				  WEFT__SOFT_EVENTS, -1);
-	n = syscall(SYS_epoll_pwait2, soft->epoll_fd, soft->events,
-		    WEFT__SOFT_EVENTS, &timeout, NULL, 0);
-	if (n >= 0 || errno == EINTR)
-		return (int)n;
+	if (!weft__is_masked(WEFT__FEATURE_EPOLL_PWAIT2)) {
+		long n = syscall(SYS_epoll_pwait2, soft->epoll_fd, soft->events,
+				 WEFT__SOFT_EVENTS, &timeout, NULL, 0);
+
+		if (n >= 0 || errno == EINTR)
+			return (int)n;
+	}
 	if (timer_open(soft))
 		return wait_by_timer(soft, wait_ns);
 	/* Without a timer: whole milliseconds. */

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/os/mask.h"
 #include "io/ring/uring/probe.h"
 #include "runtime/base/assert.h"
 #include "runtime/base/own_fd.h"
@@ -197,10 +198,18 @@ static int ring_try(struct io_uring *uring)
 									     0;
 }
 
+static unsigned first_flags(bool alone)
+{
+	if (weft__is_masked(WEFT__FEATURE_COOP_TASKRUN))
+		return 2;
+	return !alone || POLLS_RING ||
+	       weft__is_masked(WEFT__FEATURE_DEFER_TASKRUN);
+}
+
 /* Opens the kernel's ring: 0, or its error. */
 static int uring_open(struct weft__uring *own, unsigned entries, bool alone)
 {
-	unsigned first = alone && !POLLS_RING ? 0 : 1;
+	unsigned first = first_flags(alone);
 	int r = -EINVAL;
 
 	if (entries < ENTRIES_MIN)
@@ -233,9 +242,12 @@ static void uring_name(struct weft__uring *own, bool alone)
 			  IORING_ENTER_EXT_ARG;
 	/* A parked worker has to count as idle: without the flag the system
 	 * counts its sleep as a wait for a disk. */
-	if (own->uring.features & IORING_FEAT_NO_IOWAIT)
+	if ((own->uring.features & IORING_FEAT_NO_IOWAIT) &&
+	    !weft__is_masked(WEFT__FEATURE_NO_IOWAIT))
 		own->wait_flags |= IORING_ENTER_NO_IOWAIT;
-	own->accept_polls = own->uring.features & IORING_FEAT_RECVSEND_BUNDLE;
+	own->accept_polls =
+		(own->uring.features & IORING_FEAT_RECVSEND_BUNDLE) &&
+		!weft__is_masked(WEFT__FEATURE_ACCEPT_POLL_FIRST);
 }
 
 static void uring_close(struct weft__ring *ring)
