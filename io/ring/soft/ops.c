@@ -124,7 +124,7 @@ struct weft__soft_op *weft__soft_op_new(struct weft__soft *soft,
 	return op;
 }
 
-static void op_free(struct weft__soft *soft, struct weft__soft_op *op)
+void weft__soft_op_drop(struct weft__soft *soft, struct weft__soft_op *op)
 {
 	hash_remove(soft, op);
 	soft->ops_count--;
@@ -247,12 +247,12 @@ void weft__soft_complete(struct weft__soft *soft, struct weft__soft_op *op,
 			 int32_t result, uint32_t flags)
 {
 	if (is_silent(op, result)) {
-		op_free(soft, op);
+		weft__soft_op_drop(soft, op);
 	} else if (soft->held.head || !weft__soft_has_room(soft, false)) {
 		hold(soft, op, result, flags);
 	} else {
 		weft__soft_post(soft, op->user_data, result, flags);
-		op_free(soft, op);
+		weft__soft_op_drop(soft, op);
 	}
 	weft__soft_show(soft);
 }
@@ -264,7 +264,7 @@ void weft__soft_release(struct weft__soft *soft)
 
 		soft->held.head = op->next;
 		weft__soft_post(soft, op->user_data, op->done, op->flags);
-		op_free(soft, op);
+		weft__soft_op_drop(soft, op);
 	}
 	weft__soft_show(soft);
 }

@@ -14,6 +14,9 @@ void weft__soft_ops_fini(struct weft__soft *soft);
 struct weft__soft_op *weft__soft_op_new(struct weft__soft *soft,
 					const struct weft__soft_op *op);
 
+/* Frees a request that is in no list, without a completion. */
+void weft__soft_op_drop(struct weft__soft *soft, struct weft__soft_op *op);
+
 /* The request of that user_data which is not done; or NULL. */
 struct weft__soft_op *weft__soft_op_find(struct weft__soft *soft,
 					 uint64_t user_data);

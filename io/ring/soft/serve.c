@@ -383,6 +383,34 @@ static void finish(struct weft__soft *soft, const struct weft__soft_op *op,
 		weft__soft_post(soft, op->user_data, r, 0);
 }
 
+/* Has a thread of the pool do a request that is new.  False: no memory. */
+static bool pool_now(struct weft__soft *soft, const struct weft__soft_op *from)
+{
+	struct weft__soft_op *op = weft__soft_op_new(soft, from);
+
+	if (!op)
+		return false;
+	if (!weft__soft_pool(soft, op)) {
+		weft__soft_op_drop(soft, op);
+		return false;
+	}
+	op->next = soft->starting;
+	soft->starting = op;
+	return true;
+}
+
+/* Then this thread waits for it: a close must not fail for want of memory.
+ * Drops the lock, and takes it again. */
+static int32_t call_here(struct weft__soft *soft, struct weft__soft_op *op)
+{
+	int32_t r;
+
+	weft__lock_drop(&soft->lock);
+	r = weft__soft_call(op);
+	weft__lock_take(&soft->lock);
+	return r;
+}
+
 int weft__soft_submit_one(struct weft__soft *soft,
 			  const struct weft__soft_entry *entry)
 {
@@ -404,15 +432,10 @@ int weft__soft_submit_one(struct weft__soft *soft,
 	weft__lock_take(&soft->lock);
 	if (r == WEFT__SOFT_WAITS)
 		r = wait_for(soft, &op, !vain, &full);
-	if (r == WEFT__SOFT_BLOCKS) {
-		struct weft__soft_op *kept = weft__soft_op_new(soft, &op);
-
-		if (kept)
-			pool_later(soft, kept);
-		full = !kept;
-	} else if (r != WEFT__SOFT_WAITS) {
+	if (r == WEFT__SOFT_BLOCKS && !pool_now(soft, &op))
+		r = call_here(soft, &op);
+	if (r != WEFT__SOFT_WAITS && r != WEFT__SOFT_BLOCKS)
 		finish(soft, &op, r);
-	}
 	drop_and_start(soft);
 	return full ? -EAGAIN : 0;
 }
