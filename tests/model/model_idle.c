@@ -101,10 +101,11 @@ MODEL(a_sleeper_wakes_by_itself, setup_parked, workers_check,
 
 /*
  * The look after a steal that failed: with it, a worker does not even begin to
- * park while there is a task.
+ * park while there is a task.  The victim computes meanwhile, and has nothing.
  */
 
 static struct weft__driver_ops watched;
+static struct model_event computed;
 
 static void park_begin_watched(struct weft__worker *worker)
 {
@@ -115,16 +116,18 @@ static void park_begin_watched(struct weft__worker *worker)
 
 static void setup_coming(void *arg)
 {
-	setup_parked(arg);
+	setup_2(arg);
+	memset(&computed, 0, sizeof(computed));
 	watched = driver;
 	watched.park_begin = park_begin_watched;
 	pool[0].ops = &watched;
 	comes = &tasks[0];
 }
 
-THREAD(wait_0, wait_for(0);)
+THREAD(compute_and_work, (void)model_wait(&computed); work(arg);)
+THREAD(wait_0, wait_for(0); model_post(&computed);)
 MODEL(search_ends_with_what_came_meanwhile, setup_coming, workers_check,
-      OPTIONS(), work, work, wait_0)
+      OPTIONS(), work, compute_and_work, wait_0)
 
 /*
  * A claim alone.  The engine never lets a relaxed addition be overtaken: so
