@@ -9,11 +9,9 @@
 
 static ssize_t transfer(const struct weft__request *request, int flags)
 {
-	void *memory = (void *)(uintptr_t)request->memory;
-	bool has_iovecs = weft__request_has_iovecs(request);
-	struct iovec whole = { memory, request->bytes };
-	const struct iovec *iov = has_iovecs ? memory : &whole;
-	int count = has_iovecs ? (int)request->count : 1;
+	const struct iovec *iov;
+	struct iovec whole;
+	int count = weft__request_vector(request, &whole, &iov);
 
 	flags |= (int)request->how;
 	return weft__request_writes(request) ?

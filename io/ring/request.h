@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 struct open_how;
 
@@ -114,6 +115,22 @@ static inline bool weft__request_has_iovecs(const struct weft__request *request)
 {
 	return request->opcode == WEFT__OPCODE_READV ||
 	       request->opcode == WEFT__OPCODE_WRITEV;
+}
+
+/* The vector of READ, WRITE, READV or WRITEV; *ret_whole is that of a single
+ * buffer.  Returns its length. */
+static inline int weft__request_vector(const struct weft__request *request,
+				       struct iovec *ret_whole,
+				       const struct iovec **ret_iov)
+{
+	if (weft__request_has_iovecs(request)) {
+		*ret_iov = request->memory;
+		return (int)request->count;
+	}
+	*ret_whole = (struct iovec){ (void *)(uintptr_t)request->memory,
+				     request->bytes };
+	*ret_iov = ret_whole;
+	return 1;
 }
 
 /* Carries out READ, WRITE, READV, WRITEV, RECV, SEND, RECVMSG or SENDMSG as a

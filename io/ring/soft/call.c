@@ -190,14 +190,13 @@ static ssize_t shielded(const struct weft__request *request,
 /* Without flags, which not all files know: so SIGPIPE is blocked. */
 static ssize_t wait_call(const struct weft__request *request)
 {
-	void *memory = (void *)(uintptr_t)request->memory;
-	bool has_iovecs = weft__request_has_iovecs(request);
-	struct iovec whole = { memory, request->bytes };
+	const struct iovec *iov;
+	struct iovec whole;
+	int count = weft__request_vector(request, &whole, &iov);
 
-	return weft__may_wait_transfer(
-		weft__request_writes(request), request->fd,
-		has_iovecs ? memory : &whole,
-		has_iovecs ? (int)request->count : 1, request->offset, 0);
+	return weft__may_wait_transfer(weft__request_writes(request),
+				       request->fd, iov, count,
+				       request->offset, 0);
 }
 
 static int32_t rw_try(const struct weft__request *request)

@@ -55,15 +55,15 @@ static void drop_and_start(struct weft__soft *soft)
 	}
 }
 
-/* Has a thread of the pool do it.  The request is in no list. */
-static void pool_later(struct weft__soft *soft, struct weft__soft_op *op)
+/* Has a thread of the pool do it, once the lock is dropped.  The request is in
+ * no list.  False: no memory. */
+static bool pool_later(struct weft__soft *soft, struct weft__soft_op *op)
 {
-	if (!weft__soft_pool(soft, op)) {
-		weft__soft_complete(soft, op, -ENOMEM, 0);
-		return;
-	}
+	if (!weft__soft_pool(soft, op))
+		return false;
 	op->next = soft->starting;
 	soft->starting = op;
+	return true;
 }
 
 /* ---- Descriptors that are ready ----------------------------------------- */
@@ -187,9 +187,9 @@ static void serve_try(struct weft__soft *soft, struct weft__soft_watch *watch,
 	}
 	watch_received(watch, &op->request, r);
 	weft__soft_op_unlink(soft, watch, op);
-	if (r == WEFT__SOFT_BLOCKS)
-		pool_later(soft, op);
-	else
+	if (r == WEFT__SOFT_BLOCKS && !pool_later(soft, op))
+		r = -ENOMEM;
+	if (r != WEFT__SOFT_BLOCKS)
 		weft__soft_complete(soft, op, r, 0);
 }
 
@@ -390,13 +390,10 @@ static bool pool_now(struct weft__soft *soft, const struct weft__soft_op *from)
 
 	if (!op)
 		return false;
-	if (!weft__soft_pool(soft, op)) {
-		weft__soft_op_drop(soft, op);
-		return false;
-	}
-	op->next = soft->starting;
-	soft->starting = op;
-	return true;
+	if (pool_later(soft, op))
+		return true;
+	weft__soft_op_drop(soft, op);
+	return false;
 }
 
 /* Then this thread waits for it: a close must not fail for want of memory.
