@@ -186,6 +186,8 @@ def greeter_has_a_peer_that_says_nothing():
             expect_equal(read_to_end(other), b"name? hello Ada", "to the other")
             expect_equal(read_exactly(peer, 6), b"name? ", "to the silent one")
             program.process.send_signal(signal.SIGTERM)
+            # Before that, main waits for one task of another scope.
+            program.said("ending\n")
             dump = program.tells(main, silent)
             program.expect_at(dump, main, "WEFT_SUPERVISE(connections)")
             program.expect_at(dump, silent, "weft_read(fd")
