@@ -11,7 +11,7 @@ import math
 import random
 import statistics
 
-from .results import WEFT
+from .results import OWN, WEFT
 
 BEST = "best"  # as a peer: whichever peer of the row is best
 ROUNDS_PAIRED = 15
@@ -42,6 +42,7 @@ class Bar:
     limit: float = None
     ratio: float = None
     peer: str = None
+    of: str = WEFT
     paired: bool = False
     strict: bool = False
     worst: bool = False
@@ -51,7 +52,8 @@ class Bar:
 
     def text(self):
         sign = {"max": "<", "min": ">"}[self.direction] + ("" if self.strict else "=")
-        return f"{sign} {self.value():g}" + (f" x {self.peer}" if self.peer else "")
+        return ((f"{self.of} " if self.of != WEFT else "") + f"{sign} {self.value():g}"
+                + (f" x {self.peer}" if self.peer else ""))
 
     def holds(self, figure):
         if figure == self.value():
@@ -65,34 +67,34 @@ class Bar:
         return Verdict(MISSED, (f" by {high / low:.2f}x" if low else "") + details)
 
     def judge(self, row):
-        if not row.values.get(WEFT):
+        if not row.values.get(self.of):
             return Verdict(NOT_MEASURED)
         return self.judge_limit(row) if self.ratio is None else self.judge_ratio(row)
 
     def judge_limit(self, row):
         """By the median, or by the worst round if one is too many."""
         if not self.worst:
-            return self.verdict(row.median(WEFT), f": {row.median(WEFT):g}")
+            return self.verdict(row.median(self.of), f": {row.median(self.of):g}")
         pick = max if self.direction == "max" else min
-        figure = pick(row.values[WEFT].values())
+        figure = pick(row.values[self.of].values())
         return self.verdict(figure, f": {figure:g} in the worst run")
 
     def judge_ratio(self, row):
         peer = row.best_peer() if self.peer == BEST else self.peer
-        if row.ratio(peer) is None:
+        ratio = row.ratio(peer, self.of)
+        if ratio is None:
             missing = "any peer" if self.peer == BEST else self.peer
             return Verdict(MISSED, f": no figure of {missing}")
         if self.paired:
             verdict = self.judge_paired(row, peer)
         else:
-            ratio = row.ratio(peer)
             verdict = self.verdict(ratio, f": {ratio:.3f} x {peer}")
-        if verdict.state == MISSED and row.is_ahead():
+        if verdict.state == MISSED and row.is_ahead(self.of):
             return Verdict(MISSED, f"{verdict.details}, ahead of every peer")
         return verdict
 
     def judge_paired(self, row, peer):
-        ratios = row.paired_ratios(peer)
+        ratios = row.paired_ratios(peer, self.of)
         if not ratios:
             return Verdict(MISSED, f": no round with {peer}")
         bound = bootstrap_bound(ratios, self.direction)
@@ -143,6 +145,11 @@ def faults_of_fields(entry):
         yield "no reason: 'why' must say why the bar is where it is"
 
 
+def faults_of_of(entry):
+    if entry.get("of", WEFT) not in OWN:
+        yield f"'of' must be one of {', '.join(OWN)}"
+
+
 def faults_of_kind(entry):
     kinds = [kind for kind in ("limit", "ratio") if kind in entry]
     if len(kinds) != 1:
@@ -165,7 +172,7 @@ def faults_of_kind(entry):
 def make_bar(number, entry):
     if not isinstance(entry, dict) or not is_text(entry.get("bench")):
         raise BarError(f"bar {number}: must be an object with the name of a 'bench'")
-    faults = [*faults_of_fields(entry), *faults_of_kind(entry)]
+    faults = [*faults_of_fields(entry), *faults_of_of(entry), *faults_of_kind(entry)]
     if faults:
         raise BarError(f"bar {number} ({entry['bench']}): {'; '.join(faults)}")
     return Bar(**dict(entry, workers=tuple(entry["workers"])))

@@ -18,7 +18,7 @@ import time
 
 from . import machine
 from .machine import Failed
-from .results import WEFT, Sample
+from .results import WEFT, WEFT_EPOLL, Sample
 
 MICRO_TIMEOUT = 300
 
@@ -77,6 +77,11 @@ class Bench:
         return path
 
 
+def over_epoll(command):
+    """The same command of weft's, on its engine over epoll."""
+    return ["env", "WEFT_ENGINE=epoll", *command]
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
     """default: part of a run that names no bench; paired: needs more rounds."""
@@ -119,6 +124,8 @@ class Micro(Case):
             return peer, lambda: self.measure(bench, peer, program())
 
         yield entry(WEFT, lambda: bench.weft(self.weft_program))
+        if self.family == "liveness":
+            yield entry(WEFT_EPOLL, lambda: over_epoll(bench.weft(self.weft_program)))
         for peer, program, *words in self.rivals:
             yield entry(peer, lambda program=program, words=words:
                         [*bench.peer(program), *words])
@@ -170,8 +177,11 @@ class Echo(Case):
         return [f"{self.name}_{f}" for f in self.figures()]
 
     def entrants(self, bench):
-        yield WEFT, lambda: self.measure(
-            bench, [*bench.weft("bench/bench_echo"), *self.weft_options])
+        def command():
+            return [*bench.weft("bench/bench_echo"), *self.weft_options]
+
+        yield WEFT, lambda: self.measure(bench, command())
+        yield WEFT_EPOLL, lambda: self.measure(bench, over_epoll(command()))
         for peer, program, *words in () if self.alone else self.RIVALS:
             yield peer, lambda program=program, words=words: self.measure(
                 bench, [*bench.peer(program), *words])
@@ -328,6 +338,8 @@ class Http(Case):
 
     def entrants(self, bench):
         yield WEFT, lambda: self.measure(bench, self.weft_command)
+        yield WEFT_EPOLL, lambda: self.measure(
+            bench, lambda *where: over_epoll(self.weft_command(*where)))
         yield "nginx", lambda: self.measure(bench, self.nginx_command)
 
     def weft_command(self, bench, root, port):

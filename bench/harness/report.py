@@ -3,7 +3,7 @@
 
 from . import machine
 from .bars import MET, MISSED
-from .results import WEFT, Row
+from .results import OWN, WEFT, Row
 
 # Notes that a reader of the table needs for a row, which has a * there.
 NOTES = {
@@ -39,16 +39,17 @@ def row_name(row):
 
 
 def family_peers(rows):
-    seen = {}
+    """All that were measured, weft first."""
+    seen = {WEFT: None}
     for row in rows:
-        seen.update(dict.fromkeys(row.peers()))
-    return list(seen)
+        seen.update(dict.fromkeys(row.values))
+    return sorted(seen, key=lambda peer: peer not in OWN)
 
 
 def row_lines(row, peers, judged):
     """One line for each bar of the row, or one without a bar."""
     head = [row.bench + ("*" if row.bench in NOTES else ""), str(row.workers), row.unit,
-            row.runs(), cell(row, WEFT), *(cell(row, p) for p in peers), ratio_cell(row)]
+            row.runs(), *(cell(row, p) for p in peers), ratio_cell(row)]
     bars = [[bar.text(), verdict.text()] for bar, verdict in judged] or [["", ""]]
     blank = [""] * len(head)
     return [[*(blank if i else head), *cells] for i, cells in enumerate(bars)]
@@ -78,8 +79,7 @@ def judge(row, bars):
 
 def print_family(family, rows, bars):
     peers = family_peers(rows)
-    lines = [["bench", "workers", "unit", "runs", WEFT, *peers, "weft/best", "bar",
-              "verdict"]]
+    lines = [["bench", "workers", "unit", "runs", *peers, "weft/best", "bar", "verdict"]]
     judged = []
     for row in rows:
         of_row = judge(row, bars)

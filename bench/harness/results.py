@@ -5,6 +5,8 @@ import dataclasses
 import statistics
 
 WEFT = "weft"
+WEFT_EPOLL = "weft-epoll"  # weft on its engine over epoll
+OWN = (WEFT, WEFT_EPOLL)
 MORE_IS_BETTER = {"req/s", "iops", "MB/s"}
 
 
@@ -40,28 +42,28 @@ class Row:
         return str(high) if low == high else f"{low}-{high}"
 
     def peers(self):
-        return [p for p in self.values if p != WEFT]
+        return [p for p in self.values if p not in OWN]
 
     def best_peer(self):
         pick = max if self.unit in MORE_IS_BETTER else min
         return pick(self.peers(), key=self.median, default=None)
 
-    def is_ahead(self):
+    def is_ahead(self, entrant=WEFT):
         """Whether weft is better than every peer of this row."""
-        ratio = self.ratio(self.best_peer())
+        ratio = self.ratio(self.best_peer(), entrant)
         if ratio is None:
             return False
         return ratio > 1 if self.unit in MORE_IS_BETTER else ratio < 1
 
-    def ratio(self, peer):
-        """weft / peer, of the medians; None if one of them has no figure."""
-        if not self.values.get(WEFT) or not self.values.get(peer) or not self.median(peer):
+    def ratio(self, peer, entrant=WEFT):
+        """entrant / peer, of the medians; None if one of them has no figure."""
+        if not all(map(self.values.get, (entrant, peer))) or not self.median(peer):
             return None
-        return self.median(WEFT) / self.median(peer)
+        return self.median(entrant) / self.median(peer)
 
-    def paired_ratios(self, peer):
-        """weft / peer in each round that has both: slow phases cancel out."""
-        ours, theirs = self.values[WEFT], self.values[peer]
+    def paired_ratios(self, peer, entrant=WEFT):
+        """entrant / peer in each round that has both: slow phases cancel out."""
+        ours, theirs = self.values[entrant], self.values[peer]
         return [ours[r] / theirs[r] for r in ours if theirs.get(r)]
 
     def json_lines(self):

@@ -16,7 +16,7 @@ BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 
 from harness import bars, cases, machine, report, versus
-from harness.results import WEFT, Row, Sample
+from harness.results import OWN, WEFT, WEFT_EPOLL, Row, Sample
 from harness.session import Session
 
 import tap
@@ -201,6 +201,20 @@ def test_fields():
     expect_refused(LIMIT, "list")
 
 
+def test_of():
+    """a bar may judge weft's other engine, which is no peer of either"""
+    names = {"weft": 4, WEFT_EPOLL: 6, "tokio": 10, "go": 8}
+    for entry, good, bad in (LIMIT, 9, 11), (RATIO, 5, 5.1):
+        for figure, state in (good, bars.MET), (bad, bars.MISSED):
+            expect_state(bar(entry, of=WEFT_EPOLL),
+                         row(**{**names, WEFT_EPOLL: figure}), state)
+        expect_state(bar(entry, of=WEFT_EPOLL), row(weft=4, tokio=10),
+                     bars.NOT_MEASURED)
+    expect(row(**{**names, WEFT_EPOLL: 1}).best_peer(), "go", "the best peer")
+    expect(bar(RATIO, of=WEFT_EPOLL).text(), "weft-epoll <= 0.5 x tokio", "text")
+    expect_refused([dict(LIMIT, of="tokio")], "'of'", "weft-epoll")
+
+
 # --- The file ---------------------------------------------------------------
 
 def test_file():
@@ -208,7 +222,7 @@ def test_file():
     seen = set()
     for b in bars.read_bars(BENCH / "bars.json"):
         for workers in b.workers:
-            key = b.bench, workers, b.peer
+            key = b.bench, workers, b.peer, b.of
             expect(key in seen, False, f"{key} twice")
             seen.add(key)
 
@@ -218,13 +232,15 @@ def test_file_names_cases():
     peers = {}
     for case in cases.all_cases():
         for name in case.benches():
-            entrants = {peer for peer, _ in case.entrants(None)} - {WEFT}
+            entrants = {peer for peer, _ in case.entrants(None)}
             peers.setdefault((name, case.workers), set()).update(entrants)
     for b in bars.read_bars(BENCH / "bars.json"):
         for workers in b.workers:
             key = b.bench, workers
             expect(key in peers, True, f"{key} is a figure of a case")
-            known = peers[key] | ({bars.BEST} if peers[key] else set())
+            expect(b.of in peers[key], True, f"{b.of} takes part in {key}")
+            known = peers[key].difference(OWN)
+            known |= {bars.BEST} if known else set()
             expect(b.peer is None or b.peer in known, True,
                    f"{b.peer} takes part in {key}")
 
