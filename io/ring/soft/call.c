@@ -98,28 +98,28 @@ static ssize_t transfer_once(const struct weft__soft_op *op)
 	}
 }
 
-/* Has a call of which a part is done to go on? */
-static bool wants_all(const struct weft__request *request)
+/* Has a call of which a part is done to go on?  With MSG_WAITALL until all is
+ * done, as io_uring does it. */
+static bool wants_more(const struct weft__soft_op *op)
 {
+	const struct weft__request *request = &op->request;
+
 	return (request->how & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
+	       (size_t)op->done < bytes_asked(request) &&
 	       weft__syscall_is_stream(request->fd);
 }
 
-/* With MSG_WAITALL until all is done, as io_uring does it. */
 static int32_t socket_try(struct weft__soft_op *op)
 {
-	bool all = wants_all(&op->request);
-	size_t asked = all ? bytes_asked(&op->request) : 0;
 	ssize_t r;
 
-	for (;;) {
+	do {
 		r = transfer_once(op);
-		if (r <= 0)
-			break;
-		op->done += (int32_t)r;
-		if (!all || (size_t)op->done >= asked)
-			return op->done;
-	}
+		if (r > 0)
+			op->done += (int32_t)r;
+	} while (r > 0 && wants_more(op));
+	if (r > 0)
+		return op->done;
 	if (r == -EAGAIN && !(op->request.how & MSG_DONTWAIT))
 		return WEFT__SOFT_WAITS;
 	return op->done ? op->done : (int32_t)r;
