@@ -150,7 +150,7 @@ ssize_t weft__transmit(struct weft__worker *worker, struct weft__fd *entry,
 {
 	ssize_t r;
 
-	if (!(request->how & MSG_WAITALL) && weft__call_is_lone(worker)) {
+	if (!(request->how & MSG_WAITALL) && weft__call_is_direct(worker)) {
 		/* It counts as a wait: deadlines and cancellation
 		 * apply. */
 		weft__wait_begin(worker, worker->current);

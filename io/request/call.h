@@ -183,15 +183,19 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 }
 
 /*
- * All requests of a tick share one entry into the kernel, but a request that is
- * alone has no other to share with: then a system call is less work, and the
- * task goes on immediately.  This may not last longer than a tick: only a
- * worker between two tasks looks at the time and at requests of other workers.
- * Before the first of a run's operations it has just done so.
+ * Is a system call less work than a request, so that the task goes on
+ * immediately?  Where all requests of a tick share one entry into the kernel, a
+ * request that is alone has no other to share with.  This may not last longer
+ * than a tick: only a worker between two tasks looks at the time and at
+ * requests of other workers.  Before the first of a run's operations it has
+ * just done so.
  */
-static inline bool weft__call_is_lone(struct weft__worker *worker)
+static inline bool weft__call_is_direct(struct weft__worker *worker)
 {
-	if (!weft__alone(worker) || weft__shard_has_work(weft__shard(worker)))
+	const struct weft__shard *shard = weft__shard(worker);
+
+	if (shard->ring.batches &&
+	    (!weft__alone(worker) || weft__shard_has_work(shard)))
 		return false;
 	return worker->ops_left == WEFT__OPS_BUDGET ||
 	       worker->ops->now(worker->runtime) - worker->tick.began_ns <

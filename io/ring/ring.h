@@ -79,6 +79,7 @@ struct weft__ring {
 	int fd;			   /* the ring's name in a message */
 	bool alone;		   /* no other thread uses it */
 	bool reports_ends; /* a multishot receive always reports the end */
+	bool batches; /* several requests take less than as many calls */
 	const struct weft__carrier *carrier;
 	void *own; /* what the carrier keeps */
 };

@@ -139,7 +139,7 @@ void weft__stream_push_slow(struct weft__stream *stream, int flags)
 	}
 	if (!stream->going)
 		return;
-	if (stream->put_polls || !weft__call_is_lone(weft__worker_self()) ||
+	if (stream->put_polls || !weft__call_is_direct(weft__worker_self()) ||
 	    !put_direct(stream, flags))
 		put_begin(stream, flags);
 }

@@ -116,7 +116,7 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	weft__wait_begin(worker, worker->current);
 	/* Copying a long one takes longer than the call itself, and the data is
 	 * in the caches now. */
-	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_lone(worker)) {
+	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_direct(worker)) {
 		r = weft__syscall_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
 			return weft__call_ready(worker, r);

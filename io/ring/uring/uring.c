@@ -418,6 +418,7 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	uring_name(own, alone);
 	ring->alone = alone;
 	ring->reports_ends = weft__probe_reports_ends();
+	ring->batches = true;
 	ring_share(ring, own);
 	return 0;
 }
