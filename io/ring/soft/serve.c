@@ -349,11 +349,13 @@ static int32_t wait_for(struct weft__soft *soft,
 	}
 	if (tried && request->opcode != WEFT__OPCODE_POLL)
 		watch_found_nothing(watch, request);
+	/* An eventfd was written to before, which is not reported again.
+	 * Others' libraries poll their descriptors, which they close by
+	 * close(2): the hint (SOFT4) would often be wrong. */
+	if (r == 0 && request->opcode == WEFT__OPCODE_POLL)
+		r = weft__soft_watch_set(soft, request->fd, watch,
+					 watch->events) == 0;
 	weft__soft_op_link(soft, watch, op, r == 0);
-	/* It was written to before, and is not reported again. */
-	if (r == 0 && is_wake(request))
-		(void)weft__soft_watch_set(soft, request->fd, watch,
-					   watch->events);
 	/* Data that came before is not reported again; and only a try tells
 	 * whether it is a socket. */
 	if (is_receive(request) &&
