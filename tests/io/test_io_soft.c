@@ -28,6 +28,9 @@
 	END_TEST                                                \
 	static int64_t name##_task(__attribute__((unused)) void *arg)
 
+/* Within that even a slow machine gets what has come. */
+#define LONG_NS WEFT_SEC(20)
+
 static struct weft__ring *own_ring(void)
 {
 	return &weft__shard(weft__worker_self())->ring;
@@ -121,11 +124,22 @@ SOFT_TEST(number_that_close_gave_to_another_file_is_served)
 			EXPECT(weft_recv(again[0], &byte, 1, 0) == -ETIMEDOUT);
 		WEFT_SCOPE (scope, NULL) {
 			EXPECT(WEFT_GO(scope, put_later, again[1]) == 0);
-			EXPECT(weft_recv(again[0], &byte, 1, 0) == 1);
+			WEFT_WITHIN(LONG_NS)
+				EXPECT(weft_recv(again[0], &byte, 1, 0) == 1);
 		}
 		EXPECT(close(again[0]) == 0 && close(again[1]) == 0);
 	}
 	return 0;
+}
+
+/* Is the best of a few below the age at which descriptors are set anew?  What
+ * was overlooked takes longer each time. */
+static bool is_at_once(weft_nsec (*take_ns)(void))
+{
+	for (int i = 0; i < 10; i++)
+		if (take_ns() < WEFT_MS(100))
+			return true;
+	return false;
 }
 
 /* Waits for a number that close(2) has given to another file before. */
@@ -150,20 +164,34 @@ static weft_nsec poll_of_another_file_ns(void)
 }
 
 /* Other libraries close their descriptors by close(2), and weft polls them: a
- * database's, a resolver's.  That costs no time.  If it does, it is the age at
- * which descriptors are set anew, 100 ms, each time. */
+ * database's, a resolver's.  That costs no time. */
 SOFT_TEST(poll_of_a_number_that_close_gave_to_another_file_is_not_late)
 {
-	weft_nsec best_ns = WEFT_NEVER;
-
-	for (int i = 0; i < 10 && best_ns >= WEFT_MS(100); i++) {
-		weft_nsec ns = poll_of_another_file_ns();
-
-		if (ns < best_ns)
-			best_ns = ns;
-	}
-	EXPECT(best_ns < WEFT_MS(100));
+	EXPECT(is_at_once(poll_of_another_file_ns));
 	return 0;
+}
+
+/* A copy keeps the older file open, and epoll with it, but by close(2) weft is
+ * not told. */
+SOFT_TEST(event_of_an_older_file_is_not_the_newer_ones)
+{
+	int fds[2], again[2], copy;
+
+	socket_pair(fds);
+	WEFT_WITHIN(WEFT_MS(1))
+		EXPECT(weft_poll(fds[0], POLLIN) == -ETIMEDOUT);
+	copy = dup(fds[0]);
+	EXPECT(copy >= 0 && close(fds[0]) == 0);
+	socket_pair(again);
+	EXPECT(again[0] == fds[0]);
+	for (int i = 0; i < 10; i++) {
+		WEFT_WITHIN(WEFT_MS(1))
+			EXPECT(weft_poll(again[0], POLLIN) == -ETIMEDOUT);
+		put(fds[1]);
+	}
+	EXPECT(close(copy) == 0 && close(fds[1]) == 0);
+	EXPECT(weft_close(again[0]) == 0);
+	return weft_close(again[1]);
 }
 
 /* Another descriptor keeps the file open, and epoll with it.  Its events are
@@ -190,6 +218,35 @@ SOFT_TEST(file_that_a_copy_keeps_open_is_no_longer_watched)
 	EXPECT(weft_close(again[0]) == 0);
 	EXPECT(watched(again[0]) == 0);
 	return weft_close(again[1]);
+}
+
+/* Reads through a stream what a poll has reported before. */
+static weft_nsec stream_after_a_poll_ns(void)
+{
+	struct weft_stream stream;
+	weft_nsec began_ns;
+	const void *data;
+	int fds[2];
+
+	socket_pair(fds);
+	stream = (struct weft_stream)WEFT_STREAM_INIT(fds[0]);
+	WEFT_SCOPE (scope, NULL) {
+		EXPECT(WEFT_GO(scope, put_later, fds[1]) == 0);
+		EXPECT(weft_poll(fds[0], POLLIN) == POLLIN);
+	}
+	began_ns = weft_now();
+	WEFT_WITHIN(LONG_NS)
+		EXPECT(weft_stream_peek(&stream, &data) == 1);
+	weft_stream_skip(&stream, 1);
+	EXPECT(weft_stream_close(&stream) == 0);
+	EXPECT(weft_close(fds[1]) == 0);
+	return weft_now() - began_ns;
+}
+
+SOFT_TEST(stream_reads_what_a_poll_reported_without_delay)
+{
+	EXPECT(is_at_once(stream_after_a_poll_ns));
+	return 0;
 }
 
 /* ---- Two tasks, one descriptor ------------------------------------------- */
@@ -285,7 +342,8 @@ SOFT_TEST(task_that_waits_for_errors_hides_no_data)
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		for (int i = 0; i < 10; i++) {
 			EXPECT(WEFT_GO(scope, put_later, out) == 0);
-			EXPECT(weft_recv(in, &byte, 1, 0) == 1);
+			WEFT_WITHIN(LONG_NS)
+				EXPECT(weft_recv(in, &byte, 1, 0) == 1);
 		}
 		weft_scope_cancel(scope);
 	}
@@ -557,10 +615,13 @@ int main(void)
 	TCase *edges = tcase_create("edges");
 
 	tcase_set_timeout(edges, 60);
+	tcase_set_timeout(numbers, 60);
 	io_add_test(numbers, request_without_an_event_can_be_cancelled);
 	io_add_test(numbers, number_that_close_gave_to_another_file_is_served);
 	io_add_test(numbers,
 		    poll_of_a_number_that_close_gave_to_another_file_is_not_late);
+	io_add_test(numbers, event_of_an_older_file_is_not_the_newer_ones);
+	io_add_test(numbers, stream_reads_what_a_poll_reported_without_delay);
 	io_add_test(numbers, file_that_a_copy_keeps_open_is_no_longer_watched);
 	io_add_test(numbers, file_that_epoll_refuses_is_ready);
 	io_add_test(edges, two_tasks_may_wait_for_both_directions);
