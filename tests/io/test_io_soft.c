@@ -7,247 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "io/ring/soft/soft.h"
-#include "tests/support/expect.h"
-#include "tests/support/io_kit.h"
-#include "tests/support/needs.h"
-#include "tests/support/stream_kit.h"
-
-/* The body is the first task of a runtime on epoll, with one worker and two. */
-#define SOFT_TEST(name)                                         \
-	static int64_t name##_task(void *arg);                  \
-	START_TEST(name)                                        \
-	{                                                       \
-		struct weft_opts opts = WEFT_OPTS_INIT;         \
-                                                                \
-		opts.engine = WEFT_ENGINE_EPOLL;                \
-		opts.workers = 1 + (unsigned)_i;                \
-		ck_assert_int_eq(                               \
-			io_run_opts(name##_task, NULL, &opts), 0); \
-	}                                                       \
-	END_TEST                                                \
-	static int64_t name##_task(__attribute__((unused)) void *arg)
-
-/* Within that even a slow machine gets what has come. */
-#define LONG_NS WEFT_SEC(20)
-
-static struct weft__ring *own_ring(void)
-{
-	return &weft__shard(weft__worker_self())->ring;
-}
-
-/* The events that the calling worker's ring has of the number. */
-static uint32_t watched(int fd)
-{
-	struct weft__soft *soft = weft__soft(own_ring());
-	struct weft__soft_watch *watch;
-	uint32_t events;
-
-	weft__lock_take(&soft->lock);
-	watch = weft__soft_watch_find(&soft->watches, fd);
-	events = watch ? watch->events : 0;
-	weft__lock_drop(&soft->lock);
-	return events;
-}
-
-static void fill(int fd)
-{
-	static const char bytes[4096];
-
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-}
-
-/* The worker's rounds during 20 ms in which nothing comes. */
-static uint64_t rounds_while_idle(void)
-{
-	struct weft_stats before, after;
-
-	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	EXPECT(weft_stats_get(weft_runtime_self(), &before) == 0);
-	EXPECT(weft_sleep(WEFT_MS(20)) == 0);
-	EXPECT(weft_stats_get(weft_runtime_self(), &after) == 0);
-	return after.total.ticks - before.total.ticks;
-}
-
-static void put(int fd)
-{
-	EXPECT(send(fd, "x", 1, 0) == 1);
-}
-
-static int64_t put_later(void *arg)
-{
-	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	put(*(int *)arg);
-	return 0;
-}
-
-/* ---- Cancelling --------------------------------------------------------- */
-
-/* compio#345: the cancel of a request that never gets an event. */
-SOFT_TEST(request_without_an_event_can_be_cancelled)
-{
-	char byte;
-	int fds[2];
-
-	socket_pair(fds);
-	for (int i = 0; i < 100; i++) {
-		WEFT_WITHIN(WEFT_US(50))
-			EXPECT(weft_recv(fds[0], &byte, 1, 0) == -ETIMEDOUT);
-		put(fds[1]);
-		EXPECT(weft_recv(fds[0], &byte, 1, 0) == 1);
-	}
-	fill(fds[0]);
-	WEFT_WITHIN(WEFT_MS(1))
-		EXPECT(weft_send(fds[0], &byte, 1, 0) == -ETIMEDOUT);
-	EXPECT(weft_close(fds[0]) == 0);
-	return weft_close(fds[1]);
-}
-
-/* ---- Numbers ------------------------------------------------------------ */
-
-/* golang/go#59545, libxev#230: a number that is closed and used again.  With
- * close(2) weft is not told: that costs time, and no event. */
-SOFT_TEST(number_that_close_gave_to_another_file_is_served)
-{
-	for (int i = 0; i < 4; i++) {
-		char byte;
-		int fds[2], again[2];
-
-		socket_pair(fds);
-		WEFT_WITHIN(WEFT_MS(1))
-			EXPECT(weft_recv(fds[0], &byte, 1, 0) == -ETIMEDOUT);
-		EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
-		socket_pair(again);
-		EXPECT(again[0] == fds[0]);
-		WEFT_WITHIN(WEFT_MS(1))
-			EXPECT(weft_recv(again[0], &byte, 1, 0) == -ETIMEDOUT);
-		WEFT_SCOPE (scope, NULL) {
-			EXPECT(WEFT_GO(scope, put_later, again[1]) == 0);
-			WEFT_WITHIN(LONG_NS)
-				EXPECT(weft_recv(again[0], &byte, 1, 0) == 1);
-		}
-		EXPECT(close(again[0]) == 0 && close(again[1]) == 0);
-	}
-	return 0;
-}
-
-/* Is the best of a few below the age at which descriptors are set anew?  What
- * was overlooked takes longer each time. */
-static bool is_at_once(weft_nsec (*take_ns)(void))
-{
-	for (int i = 0; i < 10; i++)
-		if (take_ns() < WEFT_MS(100))
-			return true;
-	return false;
-}
-
-/* Waits for a number that close(2) has given to another file before. */
-static weft_nsec poll_of_another_file_ns(void)
-{
-	weft_nsec began_ns;
-	int fds[2], again[2];
-
-	socket_pair(fds);
-	WEFT_WITHIN(WEFT_MS(1))
-		EXPECT(weft_poll(fds[0], POLLIN) == -ETIMEDOUT);
-	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
-	socket_pair(again);
-	EXPECT(again[0] == fds[0]);
-	began_ns = weft_now();
-	WEFT_SCOPE (scope, NULL) {
-		EXPECT(WEFT_GO(scope, put_later, again[1]) == 0);
-		EXPECT(weft_poll(again[0], POLLIN) == POLLIN);
-	}
-	EXPECT(close(again[0]) == 0 && close(again[1]) == 0);
-	return weft_now() - began_ns;
-}
-
-/* Other libraries close their descriptors by close(2), and weft polls them: a
- * database's, a resolver's.  That costs no time. */
-SOFT_TEST(poll_of_a_number_that_close_gave_to_another_file_is_not_late)
-{
-	EXPECT(is_at_once(poll_of_another_file_ns));
-	return 0;
-}
-
-/* A copy keeps the older file open, and epoll with it, but by close(2) weft is
- * not told. */
-SOFT_TEST(event_of_an_older_file_is_not_the_newer_ones)
-{
-	int fds[2], again[2], copy;
-
-	socket_pair(fds);
-	WEFT_WITHIN(WEFT_MS(1))
-		EXPECT(weft_poll(fds[0], POLLIN) == -ETIMEDOUT);
-	copy = dup(fds[0]);
-	EXPECT(copy >= 0 && close(fds[0]) == 0);
-	socket_pair(again);
-	EXPECT(again[0] == fds[0]);
-	for (int i = 0; i < 10; i++) {
-		WEFT_WITHIN(WEFT_MS(1))
-			EXPECT(weft_poll(again[0], POLLIN) == -ETIMEDOUT);
-		put(fds[1]);
-	}
-	EXPECT(close(copy) == 0 && close(fds[1]) == 0);
-	EXPECT(weft_close(again[0]) == 0);
-	return weft_close(again[1]);
-}
-
-/* Another descriptor keeps the file open, and epoll with it.  Its events are
- * not taken for those of the file that has the number now, and wake nobody. */
-SOFT_TEST(file_that_a_copy_keeps_open_is_no_longer_watched)
-{
-	char byte;
-	int fds[2], again[2], copy;
-
-	socket_pair(fds);
-	WEFT_WITHIN(WEFT_MS(1))
-		EXPECT(weft_recv(fds[0], &byte, 1, 0) == -ETIMEDOUT);
-	copy = dup(fds[0]);
-	EXPECT(copy >= 0);
-	EXPECT(weft_close(fds[0]) == 0);
-	socket_pair(again);
-	EXPECT(again[0] == fds[0]);
-	put(fds[1]);
-	WEFT_WITHIN(WEFT_MS(5))
-		EXPECT(weft_recv(again[0], &byte, 1, 0) == -ETIMEDOUT);
-	put(again[1]);
-	EXPECT(weft_recv(again[0], &byte, 1, 0) == 1);
-	EXPECT(close(copy) == 0 && close(fds[1]) == 0);
-	EXPECT(weft_close(again[0]) == 0);
-	EXPECT(watched(again[0]) == 0);
-	return weft_close(again[1]);
-}
-
-/* Reads through a stream what a poll has reported before. */
-static weft_nsec stream_after_a_poll_ns(void)
-{
-	struct weft_stream stream;
-	weft_nsec began_ns;
-	const void *data;
-	int fds[2];
-
-	socket_pair(fds);
-	stream = (struct weft_stream)WEFT_STREAM_INIT(fds[0]);
-	WEFT_SCOPE (scope, NULL) {
-		EXPECT(WEFT_GO(scope, put_later, fds[1]) == 0);
-		EXPECT(weft_poll(fds[0], POLLIN) == POLLIN);
-	}
-	began_ns = weft_now();
-	WEFT_WITHIN(LONG_NS)
-		EXPECT(weft_stream_peek(&stream, &data) == 1);
-	weft_stream_skip(&stream, 1);
-	EXPECT(weft_stream_close(&stream) == 0);
-	EXPECT(weft_close(fds[1]) == 0);
-	return weft_now() - began_ns;
-}
-
-SOFT_TEST(stream_reads_what_a_poll_reported_without_delay)
-{
-	EXPECT(is_at_once(stream_after_a_poll_ns));
-	return 0;
-}
+#include "tests/support/soft_kit.h"
 
 /* ---- Two tasks, one descriptor ------------------------------------------- */
 
@@ -342,7 +102,7 @@ SOFT_TEST(task_that_waits_for_errors_hides_no_data)
 		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
 		for (int i = 0; i < 10; i++) {
 			EXPECT(WEFT_GO(scope, put_later, out) == 0);
-			WEFT_WITHIN(LONG_NS)
+			WEFT_WITHIN (LONG_NS)
 				EXPECT(weft_recv(in, &byte, 1, 0) == 1);
 		}
 		weft_scope_cancel(scope);
@@ -371,7 +131,7 @@ SOFT_TEST(look_takes_nothing)
 	int fds[2];
 
 	tcp_pair(fds);
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		EXPECT(weft_recv(fds[0], bytes, 8, 0) == -ETIMEDOUT);
 	WEFT_SCOPE (scope, NULL) {
 		EXPECT(WEFT_GO(scope, put_later, fds[1]) == 0);
@@ -452,7 +212,7 @@ SOFT_TEST(half_closed_peer_keeps_no_worker_awake)
 	int fds[2];
 
 	socket_pair(fds);
-	WEFT_WITHIN(WEFT_MS(1))
+	WEFT_WITHIN (WEFT_MS(1))
 		EXPECT(weft_recv(fds[0], &byte, 1, 0) == -ETIMEDOUT);
 	fill(fds[0]);
 	WEFT_SCOPE (scope, NULL) {
@@ -591,9 +351,9 @@ SOFT_TEST(o_nonblock_is_never_changed)
 		socket_pair(fds);
 		EXPECT(pipe2(pipes, O_CLOEXEC | flags) == 0);
 		EXPECT(fcntl(fds[0], F_SETFL, flags) == 0);
-		WEFT_WITHIN(WEFT_MS(1))
+		WEFT_WITHIN (WEFT_MS(1))
 			EXPECT(weft_recv(fds[0], &byte, 1, 0) == -ETIMEDOUT);
-		WEFT_WITHIN(WEFT_MS(1))
+		WEFT_WITHIN (WEFT_MS(1))
 			EXPECT(weft_read(pipes[0], &byte, 1) == -ETIMEDOUT);
 		EXPECT(weft_write(pipes[1], "x", 1) == 1);
 		EXPECT(weft_read(pipes[0], &byte, 1) == 1);
@@ -611,33 +371,22 @@ SOFT_TEST(o_nonblock_is_never_changed)
 int main(void)
 {
 	Suite *suite = suite_create("io/soft");
-	TCase *numbers = tcase_create("numbers");
 	TCase *edges = tcase_create("edges");
 
 	/* The tests choose the engine themselves. */
 	unsetenv("WEFT_ENGINE");
 	tcase_set_timeout(edges, 60);
-	tcase_set_timeout(numbers, 60);
-	io_add_test(numbers, request_without_an_event_can_be_cancelled);
-	io_add_test(numbers, number_that_close_gave_to_another_file_is_served);
-	io_add_test(numbers,
-		    poll_of_a_number_that_close_gave_to_another_file_is_not_late);
-	io_add_test(numbers, event_of_an_older_file_is_not_the_newer_ones);
-	io_add_test(numbers, stream_reads_what_a_poll_reported_without_delay);
-	io_add_test(numbers, file_that_a_copy_keeps_open_is_no_longer_watched);
-	io_add_test(numbers, file_that_epoll_refuses_is_ready);
 	io_add_test(edges, two_tasks_may_wait_for_both_directions);
 	io_add_test(edges, tasks_that_receive_from_one_socket_get_all);
 	io_add_test(edges, task_that_waits_for_errors_hides_no_data);
 	io_add_test(edges, look_takes_nothing);
-	io_add_test(edges,
-		    wake_before_the_first_sleep_keeps_no_worker_awake);
+	io_add_test(edges, wake_before_the_first_sleep_keeps_no_worker_awake);
 	io_add_test(edges, pipe_whose_other_end_goes_ends);
 	io_add_test(edges, half_closed_peer_keeps_no_worker_awake);
 	io_add_test(edges, no_edge_is_lost);
 	io_add_test(edges, epoll_set_is_not_changed_for_each_request);
 	io_add_test(edges, o_nonblock_is_never_changed);
-	suite_add_tcase(suite, numbers);
+	io_add_test(edges, file_that_epoll_refuses_is_ready);
 	suite_add_tcase(suite, edges);
 	return io_tests_run(suite);
 }
