@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: connections whose data weft receives ahead, into buffers of its own.
+ * Streams: bytes that come and go in order, over connections, pipes, terminals,
+ * files, or what a table of operations describes.  A connection's data weft
+ * receives ahead, into buffers of its own.
  *
  *	struct weft_stream stream = WEFT_STREAM_INIT(fd);
  *	const void *data;
@@ -19,12 +21,15 @@
  * that ends at a deadline has nothing to take back.
  *
  * A stream is a struct that you place where you like, for a connected stream
- * socket.  Until the stream is closed, the struct stays in place, all tasks
- * that use it belong to one runtime, and no other code receives from the
- * descriptor, closes it or polls it for input (the data is in the stream).
- * Everything else is allowed: weft_send(), weft_sendfile(), weft_shutdown(),
- * options.  One task at a time receives; others may send meanwhile.  A peer
- * whose data is not read is held up, at the latest after some hundred KiB.
+ * socket; for another descriptor, which is read and written as by weft_read()
+ * and weft_write_all() when the stream needs it; or over what
+ * weft_stream_init_over() is given.  Until the stream is closed, the struct
+ * stays in place, all tasks that use it belong to one runtime, and no other
+ * code receives from the descriptor, closes it or polls it for input (the data
+ * is in the stream).  Everything else is allowed: weft_send(),
+ * weft_sendfile(), weft_shutdown(), options.  One task at a time receives;
+ * others may send meanwhile.  A peer whose data is not read is held up, at the
+ * latest after some hundred KiB.
  *
  * Calls that suspend obey WEFT_WITHIN and cancellation, and return -EPERM
  * outside a task or in a future.
@@ -35,18 +40,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <weft/config.h>
 
 WEFT_BEGIN_DECLS
 
 struct weft_stream {
-	uint64_t private_words[16];
+	uint64_t private_words[20];
 };
 
 /* A stream for that descriptor, which belongs to the stream from here on.
  * Makes no system call: the first call that uses the stream reports errors of
- * the descriptor (-EBADF, -ENOTSOCK, ...). */
+ * the descriptor (-EBADF, ...). */
 #define WEFT_STREAM_INIT(fd)                     \
 	{                                        \
 		{                                \
@@ -57,7 +63,36 @@ struct weft_stream {
 /* The same for memory of your own, whatever it contains.  Does not suspend. */
 WEFT_API void weft_stream_init(struct weft_stream *stream, int fd);
 
-/* The stream's descriptor, which stays the stream's.  Does not suspend. */
+/*
+ * The functions of a stream without a descriptor, such as one that compresses
+ * or encrypts; `arg` is that of weft_stream_init_over().  They may suspend.  A
+ * stream calls read from one task at a time, and write_all from each task that
+ * writes.
+ *
+ *	read	   waits for input, and stores 1 to `bytes` bytes in buf:
+ *		   returns how many; 0 at the end, or a negative error.  NULL:
+ *		   none
+ *	write_all  writes all bytes: 0, or a negative error; *ret_done, which is
+ *		   not NULL, receives how many.  NULL: none
+ *	close	   ends it, cancelled or not: 0, or an error.  NULL: nothing
+ *
+ * After -ECANCELED or -ETIMEDOUT a call may be repeated: no byte may be lost.
+ */
+struct weft_stream_ops {
+	ssize_t (*read)(void *arg, void *buf, size_t bytes);
+	int (*write_all)(void *arg, const void *buf, size_t bytes,
+			 size_t *ret_done);
+	int (*close)(void *arg);
+};
+
+/* A stream over that; `ops` and `arg` stay until it is closed.  Does not
+ * suspend. */
+WEFT_API void weft_stream_init_over(struct weft_stream *stream,
+				    const struct weft_stream_ops *ops,
+				    void *arg);
+
+/* The stream's descriptor, which stays the stream's; or -1.  Does not
+ * suspend. */
 WEFT_API int weft_stream_fd(const struct weft_stream *stream);
 
 /* Waits until data has been received, and shows it in place: *ret_data is valid
@@ -81,6 +116,34 @@ WEFT_API ssize_t weft_stream_read(struct weft_stream *stream, void *buf,
 				  size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API int weft_stream_read_all(struct weft_stream *stream, void *buf,
 				  size_t bytes, size_t *ret_done);
+
+/*
+ * Waits for input up to and including the delimiter, and shows it in one piece:
+ * *ret_data is valid as that of weft_stream_peek(), and the bytes are there
+ * until they are skipped.  Suspends.  Returns their number, the delimiter's
+ * included; 0 at the end.  -EMSGSIZE: the first bytes_max bytes hold none;
+ * -ENODATA: the stream ends in bytes without one: in both cases a peek shows
+ * them.  -EINVAL: an empty delimiter, or one longer than bytes_max.  Or an
+ * error of weft_stream_peek().
+ */
+WEFT_API ssize_t weft_stream_until(struct weft_stream *stream,
+				   const void *delimiter,
+				   size_t delimiter_bytes, size_t bytes_max,
+				   const void **ret_data) WEFT_WARN_UNUSED;
+
+/* Waits for a line, and takes it: copies it to buf with its "\n", which the
+ * last line may lack, and a 0 behind it.  Suspends.  Returns the bytes before
+ * the 0; 0 at the end.  -EMSGSIZE: the line does not fit, and nothing is taken;
+ * -EINVAL: room for less than two bytes.  Or an error of weft_stream_peek(). */
+WEFT_API ssize_t weft_stream_line(struct weft_stream *stream, char *buf,
+				  size_t room) WEFT_WARN_UNUSED;
+
+/* Writes what comes from the one stream to the other, until bytes_max
+ * (UINT64_MAX: no limit) or the end.  Suspends.  Returns 0, or the first error
+ * of either; *ret_done (may be NULL) always receives the bytes written, and no
+ * others are taken from `from`. */
+WEFT_API int weft_stream_copy(struct weft_stream *to, struct weft_stream *from,
+			      uint64_t bytes_max, uint64_t *ret_done);
 
 /* Sends all bytes, as weft_write_all(); buf may be data that a peek shows.
  * Suspends.  Returns 0, or the first error: -EPIPE, -ECONNRESET, -ECANCELED,
@@ -109,6 +172,11 @@ WEFT_API int weft_stream_write_all(struct weft_stream *stream, const void *buf,
  */
 WEFT_API int weft_stream_put(struct weft_stream *stream, const void *buf,
 			     size_t bytes);
+
+/* Puts each of the pieces in turn.  Results as of weft_stream_put(), of the
+ * first that fails; those before it are put. */
+WEFT_API int weft_stream_putv(struct weft_stream *stream,
+			      const struct iovec *iov, int count);
 
 /* Waits until everything that was put is sent.  Suspends.  Results as of
  * weft_stream_put(); an interrupted flush may be repeated. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: receiving and closing.  stream.h has the model.
+ * Streams: receiving.  stream.h has the model.
  *
  * A reader that finds no piece looks at the state word.  While the request is
  * ARMED it suspends.  Otherwise it takes the result of the last completion
@@ -10,9 +10,11 @@
  *	stream_arm_once()      one receive into a buffer of the pool or, if it
  *	                       has none, its own; or a poll if it is nonblocking
  *
+ * A stream over something else than a socket has no request: over.c reads.
+ *
  * One task at a time reads.  It sends the put data before it suspends.
  */
-#include "io/stream/stream.h"
+#include "io/stream/received.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -206,27 +208,17 @@ static int stream_own_fd(struct weft__stream *stream)
 	return error;
 }
 
-static void stream_disown_fd(struct weft__stream *stream)
-{
-	struct weft__reactor *reactor =
-		weft__reactor(weft__worker_self()->runtime);
-	struct weft__fd *entry = weft__fd_find(&reactor->fds, stream->fd);
-
-	weft__lock_take(&entry->lock);
-	entry->owned = false;
-	weft__lock_drop(&entry->lock);
-	stream->owns = false;
-}
-
 /* Out of line: its stack frame would lie between the frames in which a reader
  * resumes, on cache lines that are cold by then. */
 static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 {
 	struct weft__worker *worker = weft__worker_self();
-	int error = stream->owns ? 0 : stream_own_fd(stream);
+	int error = stream->owns || stream->ops ? 0 : stream_own_fd(stream);
 
 	if (error < 0)
 		return error;
+	if (weft__unlikely(stream->reads_over))
+		return weft__stream_fill(stream);
 	weft__count(worker, WEFT__N_OPS, 1);
 	if (stream->singly || !stream_take_pool(worker, stream) ||
 	    !stream_arm_for_good(worker, stream))
@@ -234,92 +226,6 @@ static __attribute__((noinline)) int stream_arm(struct weft__stream *stream)
 	if (!error)
 		stream->began = true;
 	return error;
-}
-
-/* ---- Received bytes ------------------------------------------------------ */
-
-/* Takes the pieces that have come, and reverses their order; only when the
- * reader has none. */
-static bool stream_take(struct weft__stream *stream)
-{
-	struct weft__piece *pieces;
-	uint32_t newest, next;
-	/* relaxed: decided by the CAS. */
-	uint64_t old = weft__load(&stream->word, relaxed);
-
-	if (!(old >> 32))
-		return false;
-	/* pairs: [stream.notified] */
-	while (!weft__cas(&stream->word, &old, old & WEFT__STREAM_FLAGS,
-			  acquire)) /* mutate: retry */
-		;
-	pieces = stream->pool->pieces;
-	for (newest = (uint32_t)(old >> 32); newest; newest = next) {
-		next = pieces[newest - 1].next;
-		pieces[newest - 1].next = stream->head;
-		stream->head = newest;
-	}
-	stream->starved = 0;
-	return true;
-}
-
-static bool stream_has_some(struct weft__stream *stream)
-{
-	return stream->head || stream->own_at < stream->own_bytes ||
-	       stream_take(stream);
-}
-
-static size_t stream_show(struct weft__stream *stream, const void **ret_data)
-{
-	uint32_t piece = stream->head - 1;
-
-	if (!stream->head) {
-		*ret_data = stream->own + stream->own_at;
-		return stream->own_bytes - stream->own_at;
-	}
-	*ret_data =
-		(char *)weft__pool_at(stream->pool, piece) + stream->head_at;
-	return stream->pool->pieces[piece].bytes - stream->head_at;
-}
-
-/* The oldest piece was read. */
-static void stream_drop(struct weft__stream *stream)
-{
-	struct weft__pool *pool = stream->pool;
-	uint32_t piece = stream->head - 1;
-
-	stream->head = pool->pieces[piece].next;
-	stream->head_at = 0;
-	/* relaxed: others take it as an estimate. */
-	weft__store(&stream->gone, weft__load(&stream->gone, relaxed) + 1,
-		    relaxed);
-	if (weft__worker_self() == stream->home) /* mutate: recheck=true */
-		weft__pool_give(pool, piece);
-	else
-		weft__pool_give_back(pool, piece);
-}
-
-static void stream_skip(struct weft__stream *stream, size_t bytes)
-{
-	if (!stream->head) {
-		stream->own_at += (uint32_t)bytes;
-		return;
-	}
-	stream->head_at += (uint32_t)bytes;
-	if (stream->head_at == stream->pool->pieces[stream->head - 1].bytes)
-		stream_drop(stream);
-}
-
-void weft_stream_skip(struct weft_stream *stream, size_t bytes)
-{
-	struct weft__stream *s = weft__stream(stream);
-	const void *data;
-
-	if (!bytes)
-		return;
-	weft__assert((s->head || s->own) && bytes <= stream_show(s, &data),
-		     "weft_stream_skip: more bytes than the last peek showed");
-	stream_skip(s, bytes);
 }
 
 /* ---- Waiting ------------------------------------------------------------- */
@@ -409,9 +315,11 @@ static int stream_settle(struct weft__stream *stream)
 
 	if (!stream->began)
 		return 1;
-	if (said == 0 || said == -ENOTSOCK)
-		return said;
+	if (said == 0)
+		return 0;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
+	if (weft__unlikely(said == -ENOTSOCK))
+		stream->reads_over = true;
 	if (weft__unlikely(stream->polls)) {
 		stream->polls = false;
 		if (said > 0)
@@ -425,6 +333,8 @@ static int stream_settle(struct weft__stream *stream)
 	case -ENOBUFS:
 		stream->starved++;
 		return 1;
+	case -ENOTSOCK:
+		return 1;
 	case -EAGAIN:
 		/* The descriptor does not block, so the kernel does not wait
 		 * for input, but it can be polled. */
@@ -435,8 +345,6 @@ static int stream_settle(struct weft__stream *stream)
 	}
 }
 
-/* Waits until there is something to read.  Returns 1, 0 at the end, or an
- * error. */
 static int stream_await(struct weft__worker *worker,
 			struct weft__stream *stream)
 {
@@ -444,7 +352,7 @@ static int stream_await(struct weft__worker *worker,
 	int r;
 
 	weft__wait_begin(worker, task);
-	while (!stream_has_some(stream)) {
+	while (!weft__stream_has_more(stream)) {
 		weft__stream_push(stream);
 		if (weft__unlikely(stream->error))
 			return stream->error;
@@ -464,11 +372,21 @@ static int stream_await(struct weft__worker *worker,
 		r = stream_settle(stream);
 		if (r <= 0)
 			return r;
-		r = stream_has_some(stream) ? 0 : stream_arm(stream);
+		r = weft__stream_has_more(stream) ? 0 : stream_arm(stream);
 		if (r < 0)
 			return r;
 	}
 	return 1;
+}
+
+int weft__stream_await_more(struct weft__stream *stream)
+{
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (r == 0)
+		r = stream_await(worker, stream);
+	return r;
 }
 
 ssize_t weft_stream_peek(struct weft_stream *stream, const void **ret_data)
@@ -479,117 +397,12 @@ ssize_t weft_stream_peek(struct weft_stream *stream, const void **ret_data)
 
 	if (weft__unlikely(r < 0))
 		return r;
-	if (stream_has_some(s)) {
+	if (weft__stream_has_some(s)) {
 		(void)weft__call_ready(worker, 0);
 	} else {
 		r = stream_await(worker, s);
 		if (r <= 0)
 			return r;
 	}
-	return (ssize_t)stream_show(s, ret_data);
-}
-
-ssize_t weft_stream_read(struct weft_stream *stream, void *buf, size_t bytes)
-{
-	struct weft__stream *s = weft__stream(stream);
-	const void *data;
-	size_t done = 0;
-	ssize_t n;
-
-	if (!bytes)
-		return weft__call_refused(0);
-	n = weft_stream_peek(stream, &data);
-	if (n <= 0)
-		return n;
-	while (done < bytes && stream_has_some(s)) {
-		size_t some = stream_show(s, &data);
-
-		if (some > bytes - done)
-			some = bytes - done;
-		memcpy((char *)buf + done, data, some);
-		stream_skip(s, some);
-		done += some;
-	}
-	weft__call_charge(weft__worker_self(), done);
-	return (ssize_t)done;
-}
-
-int weft_stream_read_all(struct weft_stream *stream, void *buf, size_t bytes,
-			 size_t *ret_done)
-{
-	size_t done = 0;
-	ssize_t n = 1;
-
-	while (n > 0 && done < bytes) {
-		n = weft_stream_read(stream, (char *)buf + done, bytes - done);
-		if (n > 0)
-			done += (size_t)n;
-	}
-	if (ret_done)
-		*ret_done = done;
-	if (n < 0)
-		return (int)n;
-	return n == 0 ? -ENODATA : 0;
-}
-
-/* ---- Ending -------------------------------------------------------------- */
-
-static void stream_drop_all(struct weft__stream *stream)
-{
-	while (stream->head || stream_take(stream))
-		stream_drop(stream);
-}
-
-/* Has the request cancelled, and waits until it has ended. */
-static void stream_disarm(struct weft__stream *stream)
-{
-	/* pairs: [stream.notified] */
-	while (weft__load(&stream->word, acquire) & WEFT__STREAM_ARMED) {
-		int r = weft__shard_cancel(weft__shard(stream->home),
-					   weft__stream_user_data(stream));
-
-		stream_drop_all(stream);
-		stream_suspend(stream,
-			       r == 0 ? UINT64_MAX : WEFT__CANCEL_AGAIN_NS);
-	}
-	stream_drop_all(stream); /* mutate: wake */
-}
-
-/* A connection is closed with a system call, which takes as long as copying
- * that many bytes.  Any other descriptor may have data to write back. */
-static int stream_close_fd(const struct weft__stream *stream)
-{
-	enum { AS_BYTES = 128 << 10 };
-	int r;
-
-	if (!stream->began || stream->singly || stream->said == -ENOTSOCK)
-		return weft_close(stream->fd);
-	r = weft__socket_close(stream->fd);
-	(void)weft__call_ready(weft__worker_self(), AS_BYTES);
-	return r;
-}
-
-int weft_stream_close(struct weft_stream *stream)
-{
-	struct weft__stream *s = weft__stream(stream);
-	int unsent, r;
-
-	if (!weft__running(weft__worker_self()))
-		return -EPERM;
-	if (weft__reactor_is_elsewhere(
-		    weft__reactor(weft__worker_self()->runtime), s->fd))
-		return -EBUSY;
-	/* That task would go on with the next file that gets the number.
-	 * relaxed: for an assertion. */
-	weft__assert(weft__load(&s->sends, relaxed) == 0,
-		     "weft_stream_close: another task is sending");
-	unsent = weft__stream_drain_at_last(s);
-	stream_disarm(s);
-	weft__stream_leave_file(s);
-	free(s->own);
-	s->own = NULL;
-	if (s->owns)
-		stream_disown_fd(s);
-	r = stream_close_fd(s);
-	return unsent < 0 ? unsent : r;
+	return (ssize_t)weft__stream_show(s, ret_data);
 }

@@ -79,19 +79,23 @@
 struct weft__stream {
 	int32_t fd; /* immutable */
 	/* Reader only. */
-	bool owns;	   /* `owned` is set in the descriptor's entry */
-	bool began;	   /* a request was made */
-	bool singly;	   /* each request is to complete once */
-	uint8_t starved;   /* times in a row that no buffer was free */
-	bool polls;	   /* the request only polls for input */
-	bool put_polls;	   /* that of `going` polls for room */
+	bool owns;	 /* `owned` is set in the descriptor's entry */
+	bool began;	 /* a request was made */
+	bool singly;	 /* each request is to complete once */
+	uint8_t starved; /* times in a row that no buffer was free */
+	bool polls;	 /* the request only polls for input */
+	bool put_polls;	 /* that of `going` polls for room */
 	/* Reader's while not ARMED, otherwise the reaper's. */
 	uint8_t kind;	/* enum weft__pool_kind: the current pool, */
 	uint8_t wants;	/* and the pool to use next */
 	bool stops;	/* a cancellation was sent */
 	uint8_t streak; /* pieces in a row that fit the other kind better */
-	int32_t said;	/* result of the last completion */
-	int32_t error;	/* reader only: why sending has ended */
+	/* Reader only: see over.c. */
+	bool reads_over; /* input does not come through requests, */
+	bool puts_over;	 /* and what is put does not go through them */
+	bool filled;	 /* `own` is large enough for weft__stream_fill() */
+	int32_t said;	 /* result of the last completion */
+	int32_t error;	 /* reader only: why sending has ended */
 	weft__atomic(uint64_t) word;
 	weft__atomic(uint64_t) reader; /* the task to wake */
 	uint32_t came;		       /* pieces received; wraps */
@@ -99,21 +103,33 @@ struct weft__stream {
 	struct weft__pool *pool;
 	struct weft__worker *home; /* the worker whose ring it is in */
 	/* Reader only. */
-	uint32_t head;		       /* index + 1 of the oldest piece */
-	uint32_t head_at;	       /* bytes read of it */
-	char *own;		       /* used while the pool has none */
-	uint32_t own_bytes;	       /* received into `own` */
-	uint32_t own_at;	       /* and read of those */
-	struct weft__send_buffer *out;	       /* data that was put */
+	uint32_t head;			 /* index + 1 of the oldest piece */
+	uint32_t head_at;		 /* bytes read of it */
+	char *own;			 /* used while the pool has none */
+	uint32_t own_bytes;		 /* received into `own` */
+	uint32_t own_at;		 /* and read of those */
+	struct weft__send_buffer *out;	 /* data that was put */
 	struct weft__send_buffer *going; /* being sent: see SENDS */
-	struct weft__worker *going_in; /* ring of the send of `going` */
-	weft__atomic(uint64_t) putter; /* last task to put; others read */
+	struct weft__worker *going_in;	 /* ring of the send of `going` */
+	weft__atomic(uint64_t) putter;	 /* last task to put; others read */
 	/* The worker's index << 16 | its place + 1 in the table of files of
 	 * that worker's ring.  Reader writes, others read.  0: none. */
 	weft__atomic(uint32_t) file;
-	bool filed; /* reader only: a place was asked for */
+	bool filed;		      /* reader only: a place was asked for */
 	weft__atomic(uint16_t) sends; /* tasks that wait for a send */
+	struct weft__gathered *gathered; /* reader only: see until.c */
+	/* Immutable: of a stream without a descriptor. */
+	const struct weft_stream_ops *ops;
+	void *over;
 } __attribute__((may_alias));
+
+/* Bytes that came in several pieces and are shown in one; there are some. */
+struct weft__gathered {
+	size_t at; /* of the oldest */
+	size_t bytes;
+	size_t room;
+	char data[];
+};
 
 /* A send in flight, on the stack of the task that waits for it. */
 struct weft__sending {
@@ -215,6 +231,29 @@ int weft__stream_drain(struct weft__stream *stream, int flags);
 
 /* The same at the close; what could not be sent is dropped. */
 int weft__stream_drain_at_last(struct weft__stream *stream);
+
+/* ---- Over other things than sockets: over.c ------------------------------ */
+
+/* Waits for input, into the stream's own buffer.  0: there is some, or `said`
+ * is the end; or an error. */
+int weft__stream_fill(struct weft__stream *stream);
+
+/* Writes, as weft_stream_write_all(). */
+int weft__stream_write_over(struct weft__stream *stream, const void *buf,
+			    size_t bytes, size_t *ret_done);
+
+/* As weft__stream_drain(). */
+int weft__stream_drain_over(struct weft__stream *stream);
+
+/* Waits until there is something behind what was gathered.  1, 0 at the end, or
+ * an error. */
+int weft__stream_await_more(struct weft__stream *stream);
+
+/* Sending ends with that error: later data would arrive out of order. */
+void weft__stream_put_fail(struct weft__stream *stream, int error);
+
+/* The buffer is sent. */
+void weft__stream_put_drop(struct weft__send_buffer **out);
 
 /* Handles the completion of a send.  Returns the task to wake.  The shard's
  * lock need not be held. */

@@ -133,8 +133,8 @@ static uint64_t stream_sent(struct weft__send_buffers *outs,
 	/* pairs: [stream.armed] */
 	uint64_t old = weft__load(&stream->word, acquire);
 	struct weft__send_buffer *out = stream->going;
-	bool all = !stream->put_polls &&
-		   result == (int32_t)(out->bytes - out->at);
+	bool all =
+		!stream->put_polls && result == (int32_t)(out->bytes - out->at);
 	uint64_t wakes = WEFT__STREAM_DRAINS | (all ? 0 : WEFT__STREAM_WAITS);
 	uint64_t next, reader;
 

@@ -32,8 +32,7 @@ void weft__stream_leave_file(struct weft__stream *stream)
 
 	if (!file)
 		return;
-	shard = weft__shard(
-		weft__worker_self()->runtime->workers[file >> 16]);
+	shard = weft__shard(weft__worker_self()->runtime->workers[file >> 16]);
 	weft__fixed_files_leave(&shard->files, &shard->ring,
-			  (int)(file & 0xffff) - 1);
+				(int)(file & 0xffff) - 1);
 }

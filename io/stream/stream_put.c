@@ -32,24 +32,24 @@ static bool has_unsent(struct weft__stream *stream)
 	/* pairs: [stream.notified] */
 	uint64_t word = weft__load(&stream->word, acquire);
 
-	return stream->out || (word & (WEFT__STREAM_SENDS | WEFT__STREAM_LEFT));
+	return stream->out || (stream->puts_over && stream->going) ||
+	       (word & (WEFT__STREAM_SENDS | WEFT__STREAM_LEFT));
 }
 
 /* ---- The send ------------------------------------------------------------ */
 
-static void put_drop(struct weft__send_buffer **out)
+void weft__stream_put_drop(struct weft__send_buffer **out)
 {
 	if (*out)
 		weft__send_buffer_drop(outs_here(), *out);
 	*out = NULL;
 }
 
-/* Sending ends: later data would arrive out of order. */
-static void put_fail(struct weft__stream *stream, int error)
+void weft__stream_put_fail(struct weft__stream *stream, int error)
 {
 	stream->error = error;
-	put_drop(&stream->going);
-	put_drop(&stream->out);
+	weft__stream_put_drop(&stream->going);
+	weft__stream_put_drop(&stream->out);
 }
 
 static struct weft__request put_request(const struct weft__stream *stream,
@@ -89,19 +89,23 @@ static bool put_direct(struct weft__stream *stream, int flags)
 {
 	struct weft__send_buffer *out = stream->going;
 	ssize_t n = weft__syscall_send(stream->fd, out->data + out->at,
-				      out->bytes - out->at, flags);
+				       out->bytes - out->at, flags);
 
 	/* The next operation of this run looks at the clock. */
 	weft__call_charge_ops(weft__worker_self(), 1);
+	if (weft__unlikely(n == -ENOTSOCK)) {
+		stream->puts_over = true;
+		return false;
+	}
 	if (n < 0 && n != -EAGAIN) {
-		put_fail(stream, (int)n);
+		weft__stream_put_fail(stream, (int)n);
 		return true;
 	}
 	if (n > 0)
 		out->at += (uint32_t)n;
 	if (out->at < out->bytes)
 		return false;
-	put_drop(&stream->going);
+	weft__stream_put_drop(&stream->going);
 	return true;
 }
 
@@ -116,12 +120,13 @@ static void put_settle(struct weft__stream *stream)
 	/* The descriptor does not block, so the kernel does not wait for room,
 	 * but it can be polled. */
 	stream->put_polls = said == -EAGAIN;
-	if (polled && said > 0)
+	stream->puts_over = said == -ENOTSOCK;
+	if ((polled && said > 0) || stream->puts_over)
 		return;
 	if (said > 0)
 		stream->going->at += (uint32_t)said; /* mutate: wake */
 	else if (said != -EAGAIN && !weft__op_was_interrupted(said))
-		put_fail(stream, said < 0 ? said : -EPIPE);
+		weft__stream_put_fail(stream, said < 0 ? said : -EPIPE);
 }
 
 void weft__stream_push_slow(struct weft__stream *stream, int flags)
@@ -133,14 +138,19 @@ void weft__stream_push_slow(struct weft__stream *stream, int flags)
 		return;
 	if (word & WEFT__STREAM_LEFT) {
 		put_settle(stream);
-	} else {
+	} else if (!stream->puts_over) {
 		stream->going = stream->out;
 		stream->out = NULL;
 	}
-	if (!stream->going)
+	if (!stream->going && !stream->puts_over)
 		return;
-	if (stream->put_polls || !weft__call_is_direct(weft__worker_self()) ||
-	    !put_direct(stream, flags))
+	if (!stream->puts_over && !stream->put_polls &&
+	    weft__call_is_direct(weft__worker_self()) &&
+	    put_direct(stream, flags))
+		return;
+	if (weft__unlikely(stream->puts_over))
+		(void)weft__stream_drain_over(stream);
+	else
 		put_begin(stream, flags);
 }
 
@@ -172,6 +182,8 @@ int weft__stream_drain(struct weft__stream *stream, int flags)
 		weft__wait_begin(weft__worker_self(),
 				 weft__worker_self()->current);
 	while (has_unsent(stream)) {
+		if (weft__unlikely(stream->puts_over))
+			return weft__stream_drain_over(stream);
 		weft__stream_push_slow(stream, flags);
 		r = put_await(stream);
 		if (r < 0)
@@ -205,7 +217,7 @@ static bool put_rest(struct weft__stream *stream,
 	if (!rest)
 		return true;
 	n = weft__syscall_send(stream->fd, rest->data + rest->at,
-			      rest->bytes - rest->at, 0);
+			       rest->bytes - rest->at, 0);
 	return n == (ssize_t)(rest->bytes - rest->at);
 }
 
@@ -218,7 +230,7 @@ static bool put_last(struct weft__stream *stream)
 		stream->going->at += (uint32_t)stream->going->said;
 	/* relaxed: only the reader changes LEFT now. */
 	weft__and(&stream->word, ~WEFT__STREAM_LEFT, relaxed);
-	return put_rest(stream, &stream->going) &&
+	return !stream->puts_over && put_rest(stream, &stream->going) &&
 	       put_rest(stream, &stream->out);
 }
 
@@ -234,8 +246,8 @@ int weft__stream_drain_at_last(struct weft__stream *stream)
 		r = weft__stream_drain(stream, 0);
 	if (r < 0 && !stream->error && put_last(stream))
 		r = 0;
-	put_drop(&stream->going);
-	put_drop(&stream->out);
+	weft__stream_put_drop(&stream->going);
+	weft__stream_put_drop(&stream->out);
 	return r;
 }
 
@@ -251,12 +263,16 @@ static bool has_room(const struct weft__send_buffer *out, size_t bytes)
 static int put_make_room(struct weft__stream *stream, size_t bytes)
 {
 	struct weft__worker *worker = weft__worker_self();
-	int r;
+	int r = 0;
 
 	while (stream->out && !has_room(stream->out, bytes)) {
 		weft__wait_begin(worker, worker->current);
-		weft__stream_push_slow(stream, MSG_MORE);
-		r = stream->out ? put_await(stream) : 0;
+		if (weft__unlikely(stream->puts_over))
+			r = weft__stream_drain_over(stream);
+		else
+			weft__stream_push_slow(stream, MSG_MORE);
+		if (!stream->puts_over)
+			r = stream->out ? put_await(stream) : 0;
 		if (r < 0)
 			return r;
 		worker = weft__worker_self();
@@ -302,6 +318,16 @@ int weft_stream_put(struct weft_stream *stream, const void *buf, size_t bytes)
 	memcpy(s->out->data + s->out->bytes, buf, bytes);
 	s->out->bytes += (uint32_t)bytes;
 	return 0;
+}
+
+int weft_stream_putv(struct weft_stream *stream, const struct iovec *iov,
+		     int count)
+{
+	int r = count < 0 ? (int)weft__call_refused(-EINVAL) : 0;
+
+	for (int i = 0; r == 0 && i < count; i++)
+		r = weft_stream_put(stream, iov[i].iov_base, iov[i].iov_len);
+	return r;
 }
 
 int weft_stream_flush(struct weft_stream *stream)

@@ -144,12 +144,16 @@ int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 	unsigned tries = 0;
 	size_t done = 0;
 
+	if (weft__unlikely(n >= 0 && s->ops))
+		n = weft__stream_write_over(s, buf, bytes, &done);
 	while (n >= 0 && done < bytes) {
 		n = send_some(s, (const char *)buf + done, bytes - done,
 			      &tries);
 		if (n > 0) {
 			done += (size_t)n;
 			tries = 0;
+		} else if (weft__unlikely(n == -ENOTSOCK)) {
+			n = weft__stream_write_over(s, buf, bytes, &done);
 		}
 	}
 	if (ret_done)

@@ -32,6 +32,8 @@ static void *memory_take(size_t bytes);
 static void memory_free(void *memory);
 #include "io/request/send_buffer.c"
 #include "io/stream/stream.c"
+#include "io/stream/stream_close.c"
+#include "io/stream/stream_read.c"
 #include "io/stream/stream_file.c"
 /* Small enough to be full. */
 #define WEFT__SEND_BUFFER_BYTES 2u
@@ -42,6 +44,26 @@ static void memory_free(void *memory);
 #include "io/stream/stream_complete.c"
 #undef malloc
 #undef free
+
+/* A stream over something else has no requests: nothing to interleave. */
+int weft__stream_fill(struct weft__stream *it)
+{
+	(void)it;
+	abort();
+}
+
+int weft__stream_write_over(struct weft__stream *it, const void *buf,
+			    size_t bytes, size_t *ret_done)
+{
+	(void)it, (void)buf, (void)bytes, (void)ret_done;
+	abort();
+}
+
+int weft__stream_drain_over(struct weft__stream *it)
+{
+	(void)it;
+	abort();
+}
 
 enum {
 	OWNER = 2,	/* the worker of ring 1 */

@@ -18,6 +18,9 @@ static const char *const not_here[] = {
 	 * test_io_stream_put.c interrupt them. */
 	"stream_close", "stream_flush", "stream_peek", "stream_put",
 	"stream_read", "stream_read_all", "stream_write_all",
+	/* They are made of those; test_io_stream_until.c and
+	 * test_io_stream_over.c interrupt them. */
+	"stream_copy", "stream_line", "stream_putv", "stream_until",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
@@ -58,7 +61,8 @@ static const char *const not_here[] = {
 	"rwlock_try_read", "rwlock_try_write", "rwlock_unlock", "scope_cancel",
 	"scope_count", "scope_fail", "scope_limit", "self", "sem_count",
 	"sem_release", "sem_try_acquire", "signal_open", "stats_get",
-	"stats_worker", "stream_fd", "stream_init", "stream_skip", "submit",
+	"stats_worker", "stream_fd", "stream_init", "stream_init_over",
+	"stream_skip", "submit",
 	"subscribe", "supervisor_begin", "task_name", "tcp_listen",
 	"timer_clear", "timer_set", "try_select", "unix_listen", "watch_close",
 	"watch_get", "watch_set", "within_begin", "within_end",

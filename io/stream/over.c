@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams over other things than sockets: a pipe, a terminal, a file, which the
+ * first request finds out, and a table of operations.  Input is read when it is
+ * asked for, and the task that waits writes the bytes that were put.
+ */
+#include <stdlib.h>
+#include <weft/io.h>
+
+#include "io/request/call.h"
+#include "io/stream/stream.h"
+
+enum { FILL_BYTES = 16384 };
+
+void weft_stream_init_over(struct weft_stream *stream,
+			   const struct weft_stream_ops *ops, void *arg)
+{
+	weft_stream_init(stream, -1);
+	weft__stream(stream)->ops = ops;
+	weft__stream(stream)->over = arg;
+	weft__stream(stream)->reads_over = true;
+	weft__stream(stream)->puts_over = true;
+}
+
+/* ---- Input --------------------------------------------------------------- */
+
+static ssize_t read_over(struct weft__stream *stream)
+{
+	const struct weft_stream_ops *ops = stream->ops;
+
+	if (!ops)
+		return weft_read(stream->fd, stream->own, FILL_BYTES);
+	return ops->read ? ops->read(stream->over, stream->own, FILL_BYTES) :
+			   -EBADF;
+}
+
+int weft__stream_fill(struct weft__stream *stream)
+{
+	ssize_t n;
+
+	/* The buffer of the first request may be smaller. */
+	if (!stream->filled) {
+		free(stream->own);
+		stream->own = malloc(FILL_BYTES);
+		stream->filled = stream->own != NULL;
+	}
+	if (!stream->filled)
+		return -ENOMEM;
+	n = read_over(stream);
+	if (n < 0)
+		return (int)n;
+	weft__assert(n <= FILL_BYTES,
+		     "weft_stream_ops.read: more bytes than there is room for");
+	stream->own_bytes = (uint32_t)n;
+	stream->own_at = 0;
+	stream->began = true;
+	stream->said = n ? WEFT__STREAM_SAID_NOTHING : 0;
+	return 0;
+}
+
+/* ---- Output -------------------------------------------------------------- */
+
+int weft__stream_write_over(struct weft__stream *stream, const void *buf,
+			    size_t bytes, size_t *ret_done)
+{
+	const struct weft_stream_ops *ops = stream->ops;
+
+	if (!ops)
+		return weft_write_all(stream->fd, buf, bytes, ret_done);
+	if (ops->write_all)
+		return ops->write_all(stream->over, buf, bytes, ret_done);
+	*ret_done = 0;
+	return -EBADF;
+}
+
+/* Writes a buffer, and drops it when it is done. */
+static int put_over(struct weft__stream *stream, struct weft__send_buffer **out)
+{
+	struct weft__send_buffer *buffer = *out;
+	size_t done;
+	int r;
+
+	if (!buffer)
+		return 0;
+	r = weft__stream_write_over(stream, buffer->data + buffer->at,
+				    buffer->bytes - buffer->at, &done);
+	buffer->at += (uint32_t)done;
+	if (r == 0)
+		weft__stream_put_drop(out);
+	return r;
+}
+
+int weft__stream_drain_over(struct weft__stream *stream)
+{
+	int r = stream->error;
+
+	if (r == 0)
+		r = put_over(stream, &stream->going);
+	if (r == 0)
+		r = put_over(stream, &stream->out);
+	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
+		weft__stream_put_fail(stream, r);
+	return r;
+}
