@@ -36,10 +36,14 @@ struct weft_broadcast {
 #define WEFT_BROADCAST_INIT(array)                                      \
 	{                                                               \
 		{                                                       \
-			(uint64_t)(uintptr_t)(array),                   \
-				(uint64_t)WEFT__ELEMENTS(array) << 32 | \
-					(uint32_t)WEFT__ITEM_BYTES(     \
-						sizeof(*(array)))       \
+			WEFT__ADDRESS(array),                           \
+				WEFT__NUMBER(uint64_t,                  \
+					     WEFT__ELEMENTS(array))     \
+						<< 32 |                 \
+					WEFT__NUMBER(                   \
+						uint32_t,               \
+						WEFT__ITEM_BYTES(       \
+							sizeof(*(array))))  \
 		}                                                       \
 	}
 
@@ -99,8 +103,7 @@ struct weft_watch {
 #define WEFT_WATCH_INIT(variable)                                       \
 	{                                                               \
 		{                                                       \
-			(uint64_t)(uintptr_t)&(variable),               \
-				(uint64_t)sizeof(variable)              \
+			WEFT__ADDRESS(&(variable)), sizeof(variable)    \
 		}                                                       \
 	}
 

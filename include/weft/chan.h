@@ -50,17 +50,19 @@ struct weft_chan {
 /* A channel whose values lie in that array.  It holds as many values as the
  * array has elements, of the size of an element, at most 4096 bytes. */
 #define WEFT_CHAN_INIT(array)                                          \
-	WEFT__CHAN((array), WEFT__ELEMENTS(array),                     \
+	WEFT__CHAN(WEFT__ADDRESS(array), WEFT__ELEMENTS(array),        \
 		   WEFT__ITEM_BYTES(sizeof(*(array))))
 /* A channel that holds no values: a send waits until its value is received. */
 #define WEFT_CHAN_DIRECT(type) \
-	WEFT__CHAN(NULL, 0, WEFT__ITEM_BYTES(sizeof(type)))
+	WEFT__CHAN(0, 0, WEFT__ITEM_BYTES(sizeof(type)))
 #define WEFT__CHAN(room, capacity, item_bytes)                         \
 	{                                                              \
 		{                                                      \
-			(uint64_t)(uintptr_t)(room),                   \
-				(uint64_t)(capacity) << 32 |           \
-					(uint32_t)(item_bytes)         \
+			(room),                                        \
+				WEFT__NUMBER(uint64_t, capacity)       \
+						<< 32 |                \
+					WEFT__NUMBER(uint32_t,         \
+						     item_bytes)       \
 		}                                                      \
 	}
 

@@ -34,6 +34,19 @@ _Static_assert(sizeof(int) >= 4, "weft's results need an int of 32 bits");
 #define WEFT_VERSION_MINOR 1
 #define WEFT_VERSION_PATCH 0
 
+/* Casts in macros, which a program's own -Wold-style-cast sees: of a number; of
+ * a pointer to a number; and of a pointer to one without const. */
+#ifdef __cplusplus
+#define WEFT__NUMBER(type, value) static_cast<type>(value)
+#define WEFT__ADDRESS(pointer) reinterpret_cast<uintptr_t>(pointer)
+#define WEFT__MUTABLE(pointer) \
+	const_cast<void *>(static_cast<const void *>(pointer))
+#else
+#define WEFT__NUMBER(type, value) ((type)(value))
+#define WEFT__ADDRESS(pointer) ((uintptr_t)(pointer))
+#define WEFT__MUTABLE(pointer) ((void *)(uintptr_t)(pointer))
+#endif
+
 /* The size of a value; for a value that is too large an array of negative
  * length, which does not compile.  Values are copied under a small lock: send a
  * pointer to a large one. */

@@ -53,9 +53,8 @@ struct weft_case {
 };
 
 /* As weft_chan_send() and weft_chan_recv().  Result: 0 or -EPIPE. */
-#define WEFT_SEND(chan, item)                                             \
-	{ WEFT_CASE_SEND, 0, (chan), (void *)(uintptr_t)(item), 0, 0, 0, \
-	  { 0 } }
+#define WEFT_SEND(chan, item) \
+	{ WEFT_CASE_SEND, 0, (chan), WEFT__MUTABLE(item), 0, 0, 0, { 0 } }
 #define WEFT_RECV(chan, item) \
 	{ WEFT_CASE_RECV, 0, (chan), (item), 0, 0, 0, { 0 } }
 
@@ -68,12 +67,13 @@ struct weft_case {
  * is also used with weft_accept().  Result: the events that hold, or an
  * error. */
 #define WEFT_READY(fd, events)                                   \
-	{ WEFT_CASE_READY, 0, 0, 0, (uint64_t)(unsigned)(fd),    \
-	  (short)(events), weft_poll, { 0 } }
+	{ WEFT_CASE_READY, 0, 0, 0, WEFT__NUMBER(unsigned, fd),  \
+	  WEFT__NUMBER(short, events), weft_poll, { 0 } }
 
 /* A time has been reached, such as weft_now() + WEFT_MS(500).  Result: 0. */
 #define WEFT_AT(deadline_ns) \
-	{ WEFT_CASE_AT, 0, 0, 0, (weft_nsec)(deadline_ns), 0, 0, { 0 } }
+	{ WEFT_CASE_AT, 0, 0, 0, WEFT__NUMBER(weft_nsec, deadline_ns), 0, 0, \
+	  { 0 } }
 
 #define WEFT_CASES_MAX 64u
 

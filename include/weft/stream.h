@@ -53,12 +53,7 @@ struct weft_stream {
 /* A stream for that descriptor, which belongs to the stream from here on.
  * Makes no system call: the first call that uses the stream reports errors of
  * the descriptor (-EBADF, ...). */
-#define WEFT_STREAM_INIT(fd)                     \
-	{                                        \
-		{                                \
-			(uint64_t)(uint32_t)(fd) \
-		}                                \
-	}
+#define WEFT_STREAM_INIT(fd) { { WEFT__NUMBER(uint32_t, fd) } }
 
 /* The same for memory of your own, whatever it contains.  Does not suspend. */
 WEFT_API void weft_stream_init(struct weft_stream *stream, int fd);

@@ -90,7 +90,7 @@ WEFT_API void weft_rwlock_unlock(struct weft_rwlock *rwlock);
 struct weft_sem {
 	uint64_t private_words[8];
 };
-#define WEFT_SEM_INIT(permits) { { 0, (uint64_t)(permits) } }
+#define WEFT_SEM_INIT(permits) { { 0, WEFT__NUMBER(uint64_t, permits) } }
 
 /* Takes n permits together, or waits until that many are free.  Later callers
  * wait behind, even for fewer.  Returns 0, or, with no permit taken, -ECANCELED
@@ -166,7 +166,7 @@ WEFT_API void weft_notify_all(struct weft_notify *notify);
 struct weft_wait_group {
 	uint64_t private_words[6];
 };
-#define WEFT_WAIT_GROUP_INIT(n) { { 0, (uint64_t)(n) } }
+#define WEFT_WAIT_GROUP_INIT(n) { { 0, WEFT__NUMBER(uint64_t, n) } }
 
 /* Adds n.  Call it before the work begins. */
 WEFT_API void weft_wait_group_add(struct weft_wait_group *count, uint32_t n);
@@ -182,7 +182,7 @@ weft_wait_group_wait(struct weft_wait_group *count) WEFT_WARN_UNUSED;
 struct weft_barrier {
 	uint64_t private_words[6];
 };
-#define WEFT_BARRIER_INIT(parties) { { 0, (uint64_t)(parties) } }
+#define WEFT_BARRIER_INIT(parties) { { 0, WEFT__NUMBER(uint64_t, parties) } }
 
 /* Returns 1 to the last task to arrive and 0 to the others; or -ECANCELED or
  * -ETIMEDOUT, and then the caller does not count as arrived. */

@@ -60,7 +60,7 @@ struct weft_task_opts {
 	{ sizeof(struct weft_task_opts), NULL, 0, 0, 0, NULL }
 
 /* The largest argument that is copied for a task. */
-#define WEFT_ARG_BYTES_MAX ((size_t)4096)
+#define WEFT_ARG_BYTES_MAX WEFT__NUMBER(size_t, 4096)
 
 /* A scope.  Its fields are private.  It lives where you put it, as a rule on
  * the stack, and must stay there until it has ended. */

@@ -21,7 +21,7 @@ WEFT_BEGIN_DECLS
  * now. */
 typedef uint64_t weft_nsec;
 
-#define WEFT_NEVER ((weft_nsec)1 << 62)
+#define WEFT_NEVER (WEFT__NUMBER(weft_nsec, 1) << 62)
 
 /* A length of n units, for any number n; WEFT_NEVER if it is too long.  A
  * constant expression if n is one. */
@@ -31,11 +31,12 @@ typedef uint64_t weft_nsec;
 
 /* In 128 bits no product overflows. */
 __extension__ typedef __int128 weft__wide;
-#define WEFT__NSEC_MAX ((weft__wide)1 << 62)
+#define WEFT__NSEC_MAX (WEFT__NUMBER(weft__wide, 1) << 62)
 #define WEFT__NSEC_BOUND(ns)                                    \
-	((weft_nsec)((ns) > WEFT__NSEC_MAX  ? WEFT__NSEC_MAX :  \
+	WEFT__NUMBER(weft_nsec,                                 \
+		     (ns) > WEFT__NSEC_MAX  ? WEFT__NSEC_MAX :  \
 		     (ns) < -WEFT__NSEC_MAX ? -WEFT__NSEC_MAX : \
-					      (ns)))
+					      (ns))
 #ifdef __cplusplus
 constexpr
 #endif
@@ -44,7 +45,8 @@ static inline weft_nsec weft__nsec(weft__wide weft__ns)
 	return WEFT__NSEC_BOUND(weft__ns);
 }
 #ifdef __cplusplus
-#define WEFT__NSEC(n, unit_ns) weft__nsec((weft__wide)(n) * (unit_ns))
+#define WEFT__NSEC(n, unit_ns) \
+	weft__nsec(WEFT__NUMBER(weft__wide, n) * (unit_ns))
 #else
 /* In C a constant expression calls no function. */
 #define WEFT__NSEC(n, unit_ns)                                      \

@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every macro of the public headers, used once, in code that is both C11 and
- * C++17.  tests/tools/test_headers.py compiles this file; it is never run.
+ * C++11.  tests/tools/test_headers.py compiles this file; it is never run.
  */
 #include <weft/weft.h>
 
+#ifdef __cplusplus
+#define AS(type, value) static_cast<type>(value)
+#else
+#define AS(type, value) ((type)(value))
+#endif
+
+#if WEFT_VERSION_MAJOR < 0 || WEFT_VERSION_MINOR < 0 || WEFT_VERSION_PATCH < 0
+#error "the numbers of the version are no numbers"
+#endif
+
 static void clean_up(void *arg)
 {
-	*(int64_t *)arg = 0;
+	*AS(int64_t *, arg) = 0;
 }
 
 static int64_t child(void *arg)
 {
-	return *(int *)arg;
+	return *AS(int *, arg);
 }
 
 static struct weft_task_local_key key = WEFT_TASK_LOCAL_KEY(clean_up);
@@ -96,7 +106,7 @@ static int64_t lanes(void *arg)
 
 static int64_t streams(void *arg)
 {
-	struct weft_stream stream = WEFT_STREAM_INIT(*(int *)arg);
+	struct weft_stream stream = WEFT_STREAM_INIT(*AS(int *, arg));
 	char byte;
 
 	if (weft_stream_read(&stream, &byte, 1) < 0 ||
@@ -104,6 +114,90 @@ static int64_t streams(void *arg)
 	    weft_stream_flush(&stream) < 0)
 		return -1;
 	return weft_stream_close(&stream);
+}
+
+struct session {
+	WEFT_FUTURE_STATE;
+	int fd;
+	int events;
+};
+
+static int64_t watch_descriptor(void *state)
+{
+	struct session *s = AS(struct session *, state);
+
+	WEFT_FUTURE_BEGIN(s);
+	WEFT_AWAIT(s, weft_await_yield());
+	WEFT_AWAIT_AS(s, s->events, weft_await_ready(s->fd, POLLIN));
+	WEFT_FUTURE_END(s);
+	return 0;
+}
+
+static int64_t futures(void *arg)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct session session = { 0, *AS(int *, arg), 0 };
+
+	opts.flags = WEFT_FUTURE;
+	WEFT_SUPERVISE(scope) {
+		if (WEFT_GO_FUTURE(scope, watch_descriptor, session) < 0 ||
+		    weft_go_opts(scope, watch_descriptor, &session,
+				 sizeof(session), &opts) < 0)
+			return WEFT_PENDING;
+	}
+	return sizeof(session) <= WEFT_ARG_BYTES_MAX;
+}
+
+/* At file scope, where a value must be a constant in C. */
+static long elements[4], latest;
+static struct weft_chan kept = WEFT_CHAN_INIT(elements);
+static struct weft_chan direct = WEFT_CHAN_DIRECT(long);
+static struct weft_broadcast news = WEFT_BROADCAST_INIT(elements);
+static struct weft_watch watch = WEFT_WATCH_INIT(latest);
+static struct weft_mutex mutex = WEFT_MUTEX_INIT;
+static struct weft_rwlock rwlock = WEFT_RWLOCK_INIT;
+static struct weft_sem sem = WEFT_SEM_INIT(3);
+static struct weft_cond cond = WEFT_COND_INIT;
+static struct weft_event event = WEFT_EVENT_INIT;
+static struct weft_notify notify = WEFT_NOTIFY_INIT;
+static struct weft_wait_group group = WEFT_WAIT_GROUP_INIT(2);
+static struct weft_barrier barrier = WEFT_BARRIER_INIT(2);
+static struct weft_once once = WEFT_ONCE_INIT;
+
+static int64_t objects(void *arg)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+	struct weft_addr addr;
+
+	weft_watch_close(&watch);
+	weft_broadcast_close(&news);
+	weft_event_set(&event);
+	weft_notify_one(&notify);
+	weft_wait_group_done(&group);
+	if (weft_mutex_lock(&mutex) < 0 || weft_cond_wait(&cond, &mutex) < 0 ||
+	    weft_rwlock_read(&rwlock) < 0 || weft_sem_acquire(&sem, 1) < 0 ||
+	    weft_barrier_wait(&barrier) < 0 ||
+	    weft_addr_parse("[::1]:80", &addr) < 0 ||
+	    weft_addr_format(&addr, text, sizeof(text)) < 0)
+		return -1;
+	return weft_once_run(&once, child, arg);
+}
+
+static int64_t cases(void *arg)
+{
+	const long sent = 1;
+	long received = 0;
+	struct weft_case some[] = {
+		WEFT_SEND(&kept, &sent),
+		WEFT_RECV(&direct, &received),
+		WEFT_JOINED(weft_self()),
+		WEFT_READY(*AS(int *, arg), POLLIN),
+		WEFT_AT(weft_now() + WEFT_MS(received)),
+	};
+
+	return sizeof(some) / sizeof(some[0]) > WEFT_CASES_MAX ?
+		       -1 :
+		       weft_select(some, sizeof(some) / sizeof(some[0]));
 }
 
 int main(void)
@@ -115,10 +209,13 @@ int main(void)
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
-	opts.workers = task_opts.flags + (unsigned)socket_opts.backlog;
+	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog);
 	return weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
 	       weft_run(lanes, &opts.workers, &opts) < 0 ||
-	       weft_run(streams, &fd, &opts) < 0;
+	       weft_run(streams, &fd, &opts) < 0 ||
+	       weft_run(futures, &fd, &opts) < 0 ||
+	       weft_run(objects, &fd, &opts) < 0 ||
+	       weft_run(cases, &fd, &opts) < 0;
 }
