@@ -252,8 +252,12 @@ static void worker_loop(struct weft__worker *worker)
 {
 	struct weft__worker *outer = weft__worker_self();
 	void *altstack = weft__overflow_thread_init();
+	struct weft__exceptions outer_exceptions;
 
 	weft__worker_set(worker);
+	/* Of a caller of weft_run() that does so while it handles some. */
+	worker->exceptions = weft__exceptions_of_thread();
+	outer_exceptions = weft__exceptions_take(worker);
 	weft__fiber_thread_init(&worker->own);
 	/* relaxed: a number that publishes nothing. */
 	weft__store(&worker->thread, (uint32_t)syscall(SYS_gettid), relaxed);
@@ -263,6 +267,7 @@ static void worker_loop(struct weft__worker *worker)
 	weft__store(&worker->seen_ns, (uint64_t)0, relaxed);
 	weft__store(&worker->thread, 0u, relaxed);
 	worker->ops->watch(worker, false);
+	weft__exceptions_give(worker, outer_exceptions);
 	weft__worker_set(outer);
 	weft__overflow_thread_fini(altstack);
 }

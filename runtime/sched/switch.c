@@ -6,6 +6,17 @@
 
 #include "runtime/sched/wait.h"
 
+struct weft__worker *weft__switch_with_exceptions(struct weft__worker *worker,
+						  struct weft__task *next,
+						  enum weft__left how)
+{
+	struct weft__exceptions taken = weft__exceptions_take(worker);
+
+	worker = weft__switch_plain(worker, next, how);
+	weft__exceptions_give(worker, taken);
+	return worker;
+}
+
 struct weft__worker *weft__suspend(struct weft__worker *worker,
 				   uint64_t reason)
 {

@@ -11,6 +11,7 @@
 #define WEFT_RUNTIME_SCHED_SWITCH_H
 
 #include "runtime/sched/context_switch.h"
+#include "runtime/sched/exceptions.h"
 #include "runtime/sched/stack_cache.h"
 #include "runtime/sched/wait_reason.h"
 
@@ -97,11 +98,10 @@ static inline void weft__arrive(struct weft__worker *worker)
 enum weft__left weft__left_unbound(struct weft__task *next,
 				   enum weft__left how);
 
-/* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
- * when it is run again, on whatever worker that is. */
+/* weft__switch_to() for a task without exceptions. */
 static inline __attribute__((always_inline)) struct weft__worker *
-weft__switch_to(struct weft__worker *worker, struct weft__task *next,
-		enum weft__left how)
+weft__switch_plain(struct weft__worker *worker, struct weft__task *next,
+		   enum weft__left how)
 {
 	struct weft__task *self = worker->current;
 
@@ -124,6 +124,22 @@ weft__switch_to(struct weft__worker *worker, struct weft__task *next,
 	weft__arrive(worker);
 	weft__count(worker, WEFT__N_POLLS, 1);
 	return worker;
+}
+
+/* The same for a task that takes its exceptions with it. */
+struct weft__worker *weft__switch_with_exceptions(struct weft__worker *worker,
+						  struct weft__task *next,
+						  enum weft__left how);
+
+/* Leaves the running task for `next`, or for the scheduler if NULL.  Returns
+ * when it is run again, on whatever worker that is. */
+static inline __attribute__((always_inline)) struct weft__worker *
+weft__switch_to(struct weft__worker *worker, struct weft__task *next,
+		enum weft__left how)
+{
+	if (weft__exceptions_any(worker))
+		return weft__switch_with_exceptions(worker, next, how);
+	return weft__switch_plain(worker, next, how);
 }
 
 /* Waits until the running task is woken.  May return early: the caller checks

@@ -186,6 +186,8 @@ struct weft__worker {
 	bool tick_over;	   /* the budget of the tick is spent */
 	bool fenced; /* immutable: no heavy barriers; handoff_slot.h */
 	void *sched_sp;	   /* the scheduler's own stack */
+	struct weft__exceptions *exceptions; /* of its thread; NULL: it can
+						have none */
 	struct weft_runtime *runtime; /* immutable */
 	const struct weft__driver_ops *ops;
 	struct weft__chain pinned; /* ready tasks that stay here */

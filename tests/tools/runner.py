@@ -71,9 +71,10 @@ class Runner:
         """True if there is anything to run."""
         start = time.monotonic()
         log = self.log("build")
-        env = {"CC": self.base.cc}
+        cxx = {"gcc": "g++", "clang": "clang++"}[self.base.cc]
+        env = {"CC": self.base.cc, "CXX": cxx}
         if self.base.name == "clang-lto":
-            env["CC_LD"] = "lld"
+            env["CC_LD"] = env["CXX_LD"] = "lld"
         if not (self.directory / "build.ninja").exists():
             setup = ["meson", "setup", self.directory, ROOT, "--werror",
                      "-Dman=disabled", *self.base.options]

@@ -40,7 +40,7 @@ TAB = 8
 # The number of lines above a site in which its comment may stand.
 NEAR = 8
 
-C = {".c", ".h", ".S"}
+C = {".c", ".cc", ".h", ".S"}
 CODE = C | {".py", ".build", ".txt", ".map", ".go", ".rs", ".sh", ""}
 PROSE = {".md", ".json", ".yml", ".3", ".7"}
 
@@ -210,7 +210,7 @@ def include_problem(file, quoted, name):
 def rule_functions(files):
     """no function is longer than 70 lines"""
     for file in files:
-        if file.kind not in (".c", ".h"):
+        if file.kind not in (".c", ".cc", ".h"):
             continue
         start = 0
         for number, line in enumerate(file.code.split("\n"), 1):
@@ -352,7 +352,7 @@ def rule_built(files):
     """every source is in its folder's meson.build"""
     for file in files:
         top = file.folder in (*LAYERS, "examples", "tests", "bench")
-        if not top or file.kind not in (".c", ".S"):
+        if not top or file.kind not in (".c", ".cc", ".S"):
             continue
         if "/peers/" in file.name:  # bench/run.py builds those
             continue
@@ -439,7 +439,7 @@ def ledger_tests(row):
 
 def ledger_source(program):
     places = [ROOT / program] if "/" in program else [
-        path for suffix in (".c", ".py")
+        path for suffix in (".c", ".cc", ".py")
         for path in ROOT.glob(f"tests/*/{program}{suffix}")]
     return next((path for path in places if path.exists()), None)
 
