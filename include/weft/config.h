@@ -87,6 +87,9 @@ constexpr decltype(n) weft__elements_of_array(T (&)[n])
 template <bool literal, typename T>
 static inline T weft__checked_value(T weft__value)
 {
+	static_assert(__is_trivially_copyable(T),
+		      "the value is copied byte by byte, and that is not "
+		      "enough for its type: pass a pointer to it");
 	return weft__value;
 }
 template <bool literal, typename T, decltype(sizeof(0)) n>

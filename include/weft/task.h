@@ -191,7 +191,7 @@ WEFT_API void weft__scope_leave(struct weft__scope_block *block);
 
 /* weft_go() with a value: WEFT_GO(scope, serve, fd) copies fd, and serve()
  * reads it as *(int *)arg.  An array does not compile; of a string literal the
- * pointer is copied. */
+ * pointer is copied.  In C++ the value must be trivially copyable. */
 #ifdef __cplusplus
 WEFT_END_DECLS
 template <typename T>

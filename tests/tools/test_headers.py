@@ -94,6 +94,21 @@ void init(long *pointer, %s *ret_object)
 	*ret_object = object;
 }
 """
+# Of an object of C++ only the bytes would be copied.
+OBJECT = """#include <weft/weft.h>
+
+struct Name {
+	char *text;
+	Name(const Name &);
+	~Name();
+};
+int64_t serve(void *arg);
+int start(struct weft_scope *scope, %s name);
+int start(struct weft_scope *scope, %s name)
+{
+	return %s(scope, serve, name);
+}
+"""
 ARRAYS = ["name", "text", "fixed", "in.name"]
 
 
@@ -166,6 +181,19 @@ def arrays_refused(compiler, language):
     return wrong
 
 
+def objects_refused(compiler, language):
+    """Empty if an object that a program must copy itself is refused."""
+    wrong = ""
+    for macro in "WEFT_GO", "WEFT_GO_FUTURE":
+        said = compile_text(compiler, language,
+                            OBJECT % ("const Name &", "const Name &", macro))
+        if "the value is copied byte by byte" not in said:
+            wrong += f"{macro} of an object is not refused: {said}\n"
+        wrong += compile_text(compiler, language,
+                              OBJECT % ("Name *", "Name *", macro))
+    return wrong
+
+
 def pointers_refused(compiler, language):
     """Empty if an array is taken for room, and no pointer."""
     wrong = ""
@@ -190,6 +218,9 @@ def checks():
         yield "a result that nobody sees is refused", language, refused
         yield "an array is refused", language, arrays_refused
         yield "a pointer is no room", language, pointers_refused
+        if "C++" in language:
+            yield ("an object with a destructor is refused", language,
+                   objects_refused)
 
 
 @functools.lru_cache(None)
