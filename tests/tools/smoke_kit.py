@@ -19,6 +19,10 @@ PATIENCE = 20
 PROGRAMS = pathlib.Path(sys.argv[1]).absolute() if sys.argv[1:] else None
 
 
+class Skip(Exception):
+    """The build lacks something."""
+
+
 def expect(condition, *what):
     if not condition:
         raise AssertionError(" ".join(map(str, what)))
@@ -143,13 +147,15 @@ def test_all(cases):
     print(f"1..{len(cases)}")
     for number, test in enumerate(cases, 1):
         start = time.monotonic()
-        verdict = "ok"
+        verdict, why = "ok", ""
         try:
             test()
+        except Skip as skip:
+            why = f" # SKIP {skip}"
         except Exception:
             verdict = "not ok"
             failed += 1
             traceback.print_exc()
         print(f"{verdict} {number} - {test.__name__} "
-              f"({time.monotonic() - start:.1f} s)", flush=True)
+              f"({time.monotonic() - start:.1f} s){why}", flush=True)
     return 1 if failed else 0
