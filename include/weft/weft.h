@@ -19,7 +19,8 @@
  * Blocks	WEFT_SCOPE, WEFT_SUPERVISE, WEFT_RACE, WEFT_WITHIN and
  *		WEFT_SHIELD are loops that run once: break and continue leave
  *		the block, and no loop around it.  A block may also be left by
- *		return or goto, but never by longjmp, pthread_exit or exit.
+ *		return, goto or an exception of C++, but never by longjmp,
+		pthread_exit or exit.
  *		A block outside a task ends the process with a message.
  * Threads	Tasks run in parallel on the threads of the workers, so data
  *		that they share needs a lock or atomics.  A short section under

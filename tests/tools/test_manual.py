@@ -9,6 +9,7 @@ A comment above each display of a page names its kind:
     .\\" C program       a whole file
     .\\" C functions     after #include <weft/weft.h>
     .\\" C statements    in a function, with AROUND's variables
+    .\\" C++ functions   after #include <weft/weft.h>, in each C++
     .\\" not C
 """
 
@@ -45,6 +46,11 @@ INCLUDES = """#include <errno.h>
 #include <unistd.h>
 #include <weft/weft.h>
 #pragma GCC diagnostic ignored "-Wunused-function"
+"""
+INCLUDES_CXX = """#include <iostream>
+#include <memory>
+#include <string>
+#include <weft/weft.h>
 """
 AROUND = INCLUDES + """
 int fd, r;
@@ -350,11 +356,22 @@ def installed_by_each_name(_, pages):
         yield f"docs/meson.build: there is no {name}"
 
 
+def no_name_is_reserved_in_cxx(api, pages):
+    """Names with two underscores are the compiler's."""
+    for name in [*api.names(), *sum(api.members.values(), [])]:
+        if "__" in name:
+            yield f"{name} has two underscores"
+    for page in pages:
+        for number, mark, text in page.displays():
+            for name in re.findall(r"\w*__\w*", text):
+                yield at(page, number, f"{name} has two underscores")
+
+
 def displays_are_marked(_, pages):
     for page in pages:
         for number, mark, _ in page.displays():
             if mark not in ("C program", "C functions", "C statements",
-                            "not C"):
+                            "C++ functions", "not C"):
                 yield at(page, number, f"a display of what? {mark}")
 
 
@@ -388,6 +405,8 @@ RULES = {
     "every page has its sections": sections_are_there,
     "references lead to pages": references_lead_somewhere,
     "weft(7) leads to every page": overview_lists_all,
+    "no program writes a name with two underscores":
+        no_name_is_reserved_in_cxx,
     "displays say what they are": displays_are_marked,
     "and fit": displays_fit,
     "mandoc has no warnings": mandoc_is_content,
@@ -395,25 +414,32 @@ RULES = {
 
 
 def examples(pages):
-    """The pieces of C in the pages that are compiled."""
+    """The code in the pages that is compiled, and its languages."""
     for page in pages:
         for number, mark, text in page.displays():
             if mark == "C functions":
                 text = INCLUDES + text
             elif mark == "C statements":
                 text = AROUND % text
+            elif mark == "C++ functions":
+                text = INCLUDES_CXX + text
             if mark != "not C":
-                yield f"{page.path.name}:{number}", text
+                yield (f"{page.path.name}:{number}", text,
+                       [language for language in test_headers.LANGUAGES
+                        if language.startswith("C++")]
+                       if mark == "C++ functions" else ["C11"])
 
 
-def compiled(text):
+def compiled(text, languages):
     for compiler in test_headers.COMPILERS:
         if not shutil.which(compiler):
             yield f"{compiler} is not installed"
             continue
-        error = test_headers.compile_text(compiler, "C11", text)
-        if error:
-            yield error
+        for language in languages:
+            error = (test_headers.knows(compiler, language)
+                     and test_headers.compile_text(compiler, language, text))
+            if error:
+                yield error
 
 
 def cases():
@@ -421,8 +447,8 @@ def cases():
     pages = read_pages()
     for what, rule in RULES.items():
         yield what, list(rule(api, pages))
-    for what, text in examples(pages):
-        yield f"{what} compiles", list(compiled(text))
+    for what, text, languages in examples(pages):
+        yield f"{what} compiles", list(compiled(text, languages))
 
 
 def main():
