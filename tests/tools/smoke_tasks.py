@@ -524,51 +524,5 @@ def pubsub_tells_a_slow_subscriber_what_it_missed():
                "the slow one missed nothing")
 
 
-# ---- store -------------------------------------------------------------------
-
-
-def store_keeps_values_of_all_clients():
-    with built_store() as server:
-        with talk(server) as one, talk(server) as other:
-            one.ask(b"set a 1 2", b"1 2")
-            other.ask(b"get a", b"1 2")
-            other.ask(b"set a 3", b"3")
-            one.ask(b"get a", b"3")
-
-
-def store_answers_each_of_50_with_its_own_errors():
-    """Each answer to a wrong line is sent in a catch block."""
-    wrong = (b"get none", b"error: no value"), (
-        b"put a 1", b"error: get KEY, or set KEY VALUE")
-
-    def client(i):
-        with talk(server) as peer:
-            for turn in range(50):
-                line, answer = wrong[(i + turn) % 2]
-                peer.say(line, b"set %d %d" % (i, turn), b"get %d" % i)
-                peer.expect(answer, b"%d" % turn, b"%d" % turn)
-
-    with built_store() as server, server.leaks_nothing():
-        in_parallel(50, client)
-
-
-def store_ends_by_a_signal_with_its_clients():
-    with built_store(status=0) as server, talk(server) as peer:
-        peer.ask(b"set a 1", b"1")
-        server.process.send_signal(signal.SIGTERM)
-        expect_equal(peer.stream.read(), b"", "after the end")
-
-
-def store_says_what_is_wrong():
-    with built_store() as server:
-        expect_complaint("store", f"127.0.0.1:{server.port}")
-
-
-def built_store(**options):
-    if not (smoke_kit.PROGRAMS / "store").exists():
-        raise smoke_kit.Skip("no compiler of C++ was found")
-    return serving("store", ADDRESS, **options)
-
-
 CASES = [function for name, function in list(globals().items())
-         if re.match("(chat|servers|drain|fetch|limiter|pool|pubsub|store)_", name)]
+         if re.match("(chat|servers|drain|fetch|limiter|pool|pubsub)_", name)]
