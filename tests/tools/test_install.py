@@ -4,7 +4,6 @@
 from C and C++, shared and static, and without a warning; a static program dumps;
 and, with --man, its manual is there.  TAP."""
 
-import os
 import pathlib
 import re
 import signal
@@ -14,8 +13,10 @@ import sys
 import tempfile
 
 import test_manual
+from install_kit import (HELLO, ROOT, install, pkg_config, readme,
+                         require_static, run, says_hello)
+from tap import Skip
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
 
 
@@ -57,35 +58,9 @@ int main() { return weft_run(throws, nullptr, nullptr) != 0; }
 """
 
 
-class Skip(Exception):
-    """The machine lacks something."""
-
-
-def run(*command, **options):
-    done = subprocess.run(command, capture_output=True, text=True, **options)
-    if done.returncode:
-        raise RuntimeError(f"{command}:\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def installed(build, directory):
-    """Installs into the prefix; returns the environment for pkg-config."""
-    run("meson", "install", "-C", build, "--no-rebuild", "--quiet",
-        "--destdir", directory)
-    found = next(pathlib.Path(directory).rglob("weft.pc")).parent
-    return {**os.environ, "PKG_CONFIG_PATH": str(found),
-            "PKG_CONFIG_SYSROOT_DIR": directory,
-            "LD_LIBRARY_PATH": str(found.parent)}
-
-
 def flags(env, *more):
     return run("pkg-config", "--cflags", "--libs", *more, "weft",
                env=env).split()
-
-
-def program_of_readme():
-    return re.search(r"^```c\n(#include.*?)^```$",
-                     (ROOT / "README.md").read_text(), re.M | re.S).group(1)
 
 
 def read_until(stream, what):
@@ -133,33 +108,18 @@ def dumps(program, path):
             process.kill()
 
 
-def links_statically(directory):
-    """Are there static libraries, of C and of what weft needs?"""
-    source = pathlib.Path(directory, "probe.c")
-    source.write_text("int main(void) { return 0; }\n")
-    libraries = run("pkg-config", "--libs", "--static", "liburing").split()
-    return subprocess.run(
-        ["cc", "-static", source, *libraries, "-pthread",
-         "-o", str(source.with_suffix(""))],
-        capture_output=True, check=False).returncode == 0
-
-
 def uses(directory, env):
-    readme = pathlib.Path(directory, "prog.c")
-    readme.write_text(program_of_readme())
-    hello, macros = ROOT / "examples/hello.c", ROOT / "tests/tools/test_headers.c"
+    server = pathlib.Path(directory, "prog.c")
+    server.write_text(next(block for block in readme("c")
+                           if block.startswith("#include")))
+    macros = ROOT / "tests/tools/test_headers.c"
     out = str(pathlib.Path(directory, "prog"))
 
     def compile_and_link(compiler, *sources_and_flags):
         run(compiler, *WARNINGS, *sources_and_flags, "-o", out, env=env)
 
-    def says_hello():
-        said = run(out, env=env)
-        if said != "hello\nworld\n":
-            raise RuntimeError(f"it said {said!r}")
-
     def in_c():
-        compile_and_link("cc", readme, *flags(env))
+        compile_and_link("cc", server, *flags(env))
 
     def in_cxx():
         compile_and_link("c++", "-x", "c++", macros, *flags(env))
@@ -171,17 +131,16 @@ def uses(directory, env):
         run(out, env=env)
 
     def shared():
-        compile_and_link("cc", hello, *flags(env))
-        says_hello()
+        compile_and_link("cc", HELLO, *flags(env))
+        says_hello(out, env=env)
 
     def link_statically(source):
-        if not links_statically(directory):
-            raise Skip("no static libraries of C or of liburing")
+        require_static(directory)
         compile_and_link("cc", "-static", source, *flags(env, "--static"))
 
     def static():
-        link_statically(hello)
-        says_hello()
+        link_statically(HELLO)
+        says_hello(out, env=env)
 
     def static_dumps():
         link_statically(ROOT / "tests/tools/test_install.c")
@@ -213,7 +172,8 @@ def main():
     failed = 0
     build, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
-        env = installed(build, directory)
+        install(build, directory)
+        env = pkg_config(directory)
         cases = uses(directory, env)
         if "--man" in options:
             cases |= manual(directory)
