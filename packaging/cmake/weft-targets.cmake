@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# Adds weft's targets: for weft-config.cmake, whose libraries are installed, and
+# for CMakeLists.txt, which builds them.  Both set before
+#
+#   _weft_headers   the directory of weft/weft.h
+#   _weft_cflags    the flags of programs that use weft
+#   _weft_scope     GLOBAL, or nothing
+
+find_library(WEFT_URING_LIBRARY uring DOC "liburing, for weft's static library")
+mark_as_advanced(WEFT_URING_LIBRARY)
+
+function(_weft_add name kind file)
+  add_library(weft::${name} ${kind} IMPORTED ${_weft_scope})
+  set_target_properties(weft::${name} PROPERTIES
+    IMPORTED_LOCATION "${file}"
+    INTERFACE_INCLUDE_DIRECTORIES "${_weft_headers}"
+    INTERFACE_COMPILE_OPTIONS "$<$<COMPILE_LANGUAGE:C,CXX>:${_weft_cflags}>")
+endfunction()
+
+function(_weft_add_shared name file)
+  if(NOT TARGET weft::${name})
+    _weft_add(${name} SHARED "${file}")
+    set_target_properties(weft::${name} PROPERTIES
+      IMPORTED_SONAME libweft.so.0)
+  endif()
+endfunction()
+
+# The linker finds liburing.a for a program with -static, else liburing.so.
+function(_weft_add_static name file)
+  if(NOT TARGET weft::${name})
+    _weft_add(${name} STATIC "${file}")
+    get_filename_component(directory "${WEFT_URING_LIBRARY}" DIRECTORY)
+    set_target_properties(weft::${name} PROPERTIES
+      IMPORTED_LINK_INTERFACE_LANGUAGES C
+      INTERFACE_LINK_DIRECTORIES "${directory}"
+      INTERFACE_LINK_LIBRARIES "-luring;${CMAKE_DL_LIBS};-pthread")
+  endif()
+endfunction()
