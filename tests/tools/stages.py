@@ -151,14 +151,15 @@ CPU_S = {
     "valgrind": (0, 240),
     "aarch64": (0, 890),
     "fuzz": (0, 40),
+    "packages": (0, 100),
 }
 
 STAGES = [
     # Every day without the proofs that safeguards have teeth, which change with
     # the safeguards alone, and without what BOUNDED and SECOND_LIVENESS say.
     # The other stages have a monitor.
-    Stage("gcc", options=PLAIN + ALL_PROGRAMS, without=suites("mutants"),
-          without_monitor=True,
+    Stage("gcc", options=PLAIN + ALL_PROGRAMS,
+          without=suites("mutants packages"), without_monitor=True,
           brief=Brief(without=suites("teeth"), bounded=BOUNDED,
                       skipped=SECOND_LIVENESS)),
     # The second engine, for all that reaches the kernel.  Every day the programs
@@ -210,6 +211,9 @@ STAGES = [
               "-Dtests=disabled", "-Dfuzz=true", "-Db_lundef=false",
               "-Db_sanitize=address,undefined",
               "-Dc_args=-fsanitize=fuzzer-no-link")),
+
+    # weft as a part of other projects, and as packages: it is built again.
+    Stage("packages", like="gcc", suites=suites("packages"), level="all"),
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
           wrapper=("qemu-aarch64",), slowness=20, level="long"),
