@@ -2,6 +2,7 @@
 """Shared by the tests of an installed weft, and of weft's source in projects of
 others."""
 
+import functools
 import os
 import pathlib
 import re
@@ -13,6 +14,24 @@ from tap import Skip
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HELLO = ROOT / "examples/hello.c"
+
+
+def once(function):
+    """The function is called once; each caller gets its result, or its error."""
+    outcome = []
+
+    @functools.wraps(function)
+    def called():
+        if not outcome:
+            try:
+                outcome.append((function(), None))
+            except Exception as error:
+                outcome.append((None, error))
+        result, error = outcome[0]
+        if error:
+            raise error
+        return result
+    return called
 
 
 def run(*command, **options):

@@ -151,7 +151,7 @@ CPU_S = {
     "valgrind": (0, 240),
     "aarch64": (0, 890),
     "fuzz": (0, 40),
-    "packages": (0, 100),
+    "packages": (0, 110),
 }
 
 STAGES = [
@@ -214,6 +214,10 @@ STAGES = [
 
     # weft as a part of other projects, and as packages: it is built again.
     Stage("packages", like="gcc", suites=suites("packages"), level="all"),
+
+    # The build of the Debian packages runs its tests, too.
+    Stage("packages-long", like="gcc", suites=suites("packages"), env=LONG,
+          slowness=10, level="long"),
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
           wrapper=("qemu-aarch64",), slowness=20, level="long"),

@@ -3,7 +3,6 @@
 """test_cmake.py BUILD: the CMake package of an installed weft is used as
 README.md says, from wherever it was moved to.  TAP."""
 
-import functools
 import pathlib
 import shutil
 import sys
@@ -11,7 +10,7 @@ import tempfile
 
 import tap
 from install_kit import (ROOT, cmake_build, cmake_project, install, needed,
-                         readme, refusal, require, require_static, run,
+                         once, readme, refusal, require, require_static, run,
                          says_hello)
 
 SHARED = "libweft.so.0"
@@ -23,7 +22,7 @@ int main() { return (int)weft_run(hello, nullptr, nullptr); }
 SCRATCH = tempfile.TemporaryDirectory()
 
 
-@functools.cache
+@once
 def installed():
     """The prefix of an installation that was moved, and its library directory,
     relative to the prefix."""
@@ -63,7 +62,6 @@ def find(words, **more):
                    **more)[1]
 
 
-@functools.cache
 def copy(name):
     """A copy of the installation, to be changed; and its library directory."""
     prefix, libraries = installed()

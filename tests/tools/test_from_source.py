@@ -3,7 +3,6 @@
 """test_from_source.py: projects that have weft's source build it with their own,
 as README.md says, by meson and by CMake.  TAP."""
 
-import functools
 import json
 import pathlib
 import shutil
@@ -12,19 +11,19 @@ import tempfile
 
 import tap
 from install_kit import (HELLO, cmake_build, cmake_project, copy_source, needed,
-                         readme, require, run, says_hello)
+                         once, readme, require, run, says_hello)
 
 SHARED = "libweft.so.0"
 PLAIN = "-Dbuildtype=plain"  # nothing is measured
 SCRATCH = tempfile.TemporaryDirectory()
 
 
-@functools.cache
+@once
 def source():
     return copy_source(pathlib.Path(SCRATCH.name, "weft"))
 
 
-@functools.cache
+@once
 def subproject():
     """Configures a meson project with weft below subprojects/, with the lines of
     README.md and a static program; returns its build directory."""
@@ -108,7 +107,7 @@ def test_headers():
     assert "-fstack-clash-protection" in words, command
 
 
-@functools.cache
+@once
 def fetching():
     """Configures a CMake project as in README.md, with the source that is
     here; returns its build directory."""
