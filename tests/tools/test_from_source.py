@@ -23,24 +23,30 @@ def source():
     return copy_source(pathlib.Path(SCRATCH.name, "weft"))
 
 
-@once
-def subproject():
-    """Configures a meson project with weft below subprojects/, with the lines of
-    README.md and a static program; returns its build directory."""
+def meson_project(name, text, wrap=None):
+    """Configures a project with weft in subprojects/; returns its build
+    directory."""
     require("meson", "ninja")
-    top = pathlib.Path(SCRATCH.name, "project")
+    top = pathlib.Path(SCRATCH.name, name)
     (top / "subprojects").mkdir(parents=True)
     (top / "subprojects/weft").symlink_to(source())
+    if wrap:
+        (top / "subprojects/weft.wrap").write_text(wrap)
     shutil.copy(HELLO, top / "prog.c")
-    (top / "meson.build").write_text(f"""project('prog', 'c')
-{readme("meson")[0]}
-executable('static', 'prog.c',
-  dependencies: dependency('weft', static: true))
-""")
+    (top / "meson.build").write_text(f"project('prog', 'c')\n{text}")
     # A weft that is installed must not be found instead.
     run("meson", "setup", str(top / "build"), str(top), PLAIN,
         "--force-fallback-for=weft")
     return top / "build"
+
+
+@once
+def subproject():
+    """The project of README.md, and a static program."""
+    return meson_project("project", f"""{readme("meson")[0]}
+executable('static', 'prog.c',
+  dependencies: dependency('weft', static: true))
+""")
 
 
 def built(build, name="prog"):
@@ -85,6 +91,13 @@ def test_library_alone():
     assert "/weft.pc" in places and "/man/" not in places, places
     looked_for = {d["name"] for d in introspected(build, "dependencies")}
     assert not looked_for & {"check", "jemalloc"}, looked_for
+
+
+def test_wrap():
+    """with a wrap file that provides weft, no fallback needs to be named"""
+    meson_project("wrapped", "dependency('weft', version: '>= 0.1')\n",
+                  "[wrap-file]\ndirectory = weft\n"
+                  "[provide]\ndependency_names = weft\n")
 
 
 def test_more():
