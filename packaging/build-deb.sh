@@ -23,7 +23,8 @@ tree="$out/weft-$version"
 rm -rf "$tree"
 mkdir -p "$tree"
 tar -c --anchored --exclude-vcs --exclude=./build --exclude='./build-*' \
-	--exclude=./.cache --no-anchored --exclude=__pycache__ . |
+	--exclude=./.cache --exclude="./${out#"$PWD"/}" \
+	--no-anchored --exclude=__pycache__ . |
 	tar -x -C "$tree"
 tar -c --xz -C "$out" --sort=name --owner=0 --group=0 --numeric-owner \
 	-f "$out/weft_$version.orig.tar.xz" "weft-$version"

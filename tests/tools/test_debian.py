@@ -24,6 +24,9 @@ SCRATCH = tempfile.TemporaryDirectory()
 TOP = pathlib.Path(SCRATCH.name)
 
 
+BUILT = TOP / "source/built"
+
+
 @once
 def source():
     return copy_source(TOP / "source")
@@ -45,10 +48,10 @@ def packages():
            not name.endswith("FLAGS")}
     if fast:
         env["DEB_BUILD_OPTIONS"] = "nocheck"
-    run(str(source() / "packaging/build-deb.sh"), str(TOP / "built"), *fast,
+    run(str(source() / "packaging/build-deb.sh"), str(BUILT), *fast,
         env=env)
     return {path.name.split("_")[0]: path
-            for path in (TOP / "built").glob("*.deb")}
+            for path in BUILT.glob("*.deb")}
 
 
 def field(package, name):
@@ -78,12 +81,22 @@ def test_packages():
         assert field(name, "Version").startswith(f"{version}-"), name
 
 
+def test_source():
+    """the source package has what is in the tree, which stays as it is"""
+    packages()
+    listed = run("tar", "-tf", str(next(BUILT.glob("*.orig.tar.xz"))))
+    names = {name.partition("/")[2] for name in listed.splitlines()}
+    assert {"meson.build", "packaging/debian/control"} <= names, names
+    assert not any(name.startswith("built") for name in names), names
+    assert not (source() / "debian").exists()
+
+
 def test_lintian():
     """lintian finds no error and nothing to warn of"""
     require("lintian")
     packages()
     said = run("lintian", "--allow-root", "--fail-on", "error,warning",
-               "--no-cfg", str(next((TOP / "built").glob("*.changes"))))
+               "--no-cfg", str(next(BUILT.glob("*.changes"))))
     assert "E:" not in said and "W:" not in said, said
 
 
