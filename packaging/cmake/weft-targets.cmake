@@ -4,10 +4,14 @@
 #
 #   _weft_headers   the directory of weft/weft.h
 #   _weft_cflags    the flags of programs that use weft
+#   _weft_uring     "uring" if the static library needs liburing, or nothing
 #   _weft_scope     GLOBAL, or nothing
 
-find_library(WEFT_URING_LIBRARY uring DOC "liburing, for weft's static library")
-mark_as_advanced(WEFT_URING_LIBRARY)
+if(_weft_uring)
+  find_library(WEFT_URING_LIBRARY ${_weft_uring}
+    DOC "liburing, for weft's static library")
+  mark_as_advanced(WEFT_URING_LIBRARY)
+endif()
 
 function(_weft_add name kind file)
   add_library(weft::${name} ${kind} IMPORTED ${_weft_scope})
@@ -29,10 +33,15 @@ endfunction()
 function(_weft_add_static name file)
   if(NOT TARGET weft::${name})
     _weft_add(${name} STATIC "${file}")
-    get_filename_component(directory "${WEFT_URING_LIBRARY}" DIRECTORY)
+    set(libraries ${CMAKE_DL_LIBS} -pthread)
+    if(_weft_uring)
+      list(INSERT libraries 0 -l${_weft_uring})
+      get_filename_component(directory "${WEFT_URING_LIBRARY}" DIRECTORY)
+      set_property(TARGET weft::${name}
+        PROPERTY INTERFACE_LINK_DIRECTORIES "${directory}")
+    endif()
     set_target_properties(weft::${name} PROPERTIES
       IMPORTED_LINK_INTERFACE_LANGUAGES C
-      INTERFACE_LINK_DIRECTORIES "${directory}"
-      INTERFACE_LINK_LIBRARIES "-luring;${CMAKE_DL_LIBS};-pthread")
+      INTERFACE_LINK_LIBRARIES "${libraries}")
   endif()
 endfunction()

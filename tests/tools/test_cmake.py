@@ -160,11 +160,21 @@ def test_missing_files():
 
 def test_no_liburing():
     """without liburing the shared library can be used, and no other"""
+    if "liburing" not in next(installed()[0].rglob("weft.pc")).read_text():
+        raise tap.Skip("weft was built without liburing")
     hidden = "set(CMAKE_FIND_LIBRARY_SUFFIXES .none)\nfind_package"
     program(recipe().replace("find_package", hidden))
     said = project(f"project(prog C)\n{hidden}(weft REQUIRED static)\n",
                    action=refusal)[1]
     assert "liburing" in said, said
+    # Unless it was built without: it is not looked for.
+    prefix, libraries = copy("without")
+    config = libraries / "cmake/weft/weft-config.cmake"
+    text = config.read_text()
+    config.write_text(text.replace('(_weft_uring "uring")', '(_weft_uring "")'))
+    assert config.read_text() != text
+    project(f"project(prog C)\n{hidden}(weft REQUIRED static)\n",
+            prefix=prefix)
 
 
 def configured(prefix, libraries, *options):

@@ -63,6 +63,10 @@ def flags(env, *more):
                env=env).split()
 
 
+def program_of_readme():
+    return next(block for block in readme("c") if block.startswith("#include"))
+
+
 def read_until(stream, what):
     """Reads lines until one has the text; returns them."""
     text = ""
@@ -110,8 +114,7 @@ def dumps(program, path):
 
 def uses(directory, env):
     server = pathlib.Path(directory, "prog.c")
-    server.write_text(next(block for block in readme("c")
-                           if block.startswith("#include")))
+    server.write_text(program_of_readme())
     macros = ROOT / "tests/tools/test_headers.c"
     out = str(pathlib.Path(directory, "prog"))
 
