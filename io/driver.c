@@ -19,7 +19,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,6 +30,7 @@
 #include "io/request/reactor.h"
 #include "io/request/upcalls.h"
 #include "io/shards.h"
+#include "runtime/base/memory.h"
 #include "runtime/dump/signal_notify.h"
 #include "runtime/dump/snapshot.h"
 #include "runtime/sched/runtime.h"
@@ -76,14 +76,15 @@ static void prepare_for_fork(void)
 static int reactor_open(struct weft_runtime *runtime, unsigned entries,
 			const struct weft__engine *engine)
 {
-	struct weft__reactor *reactor = calloc(1, sizeof(*reactor));
+	struct weft__reactor *reactor =
+		weft__memory_zeroed(runtime->memory, sizeof(*reactor));
 	int r;
 
 	if (!reactor)
 		return -ENOMEM;
 	reactor->runtime = runtime;
 	reactor->engine = *engine;
-	r = weft__fd_table_init(&reactor->fds);
+	r = weft__fd_table_init(&reactor->fds, runtime->memory);
 	if (r < 0)
 		goto fail_reactor;
 	r = weft__shards_open(runtime, entries, &reactor->engine);
@@ -107,7 +108,7 @@ fail_shards:
 fail_fds:
 	weft__fd_table_fini(&reactor->fds);
 fail_reactor:
-	free(reactor);
+	weft__memory_free(runtime->memory, reactor, sizeof(*reactor));
 	return r;
 }
 
@@ -155,7 +156,7 @@ static void rings_close(struct weft_runtime *runtime)
 	weft__fd_table_fini(&reactor->fds);
 	if (reactor->cpu_idle_fd >= 0)
 		close(reactor->cpu_idle_fd);
-	free(reactor);
+	weft__memory_free(runtime->memory, reactor, sizeof(*reactor));
 	runtime->driver = NULL;
 }
 

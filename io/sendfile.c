@@ -17,10 +17,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include "io/request/call.h"
 #include "io/stored.h"
+#include "runtime/base/memory.h"
 
 /* A chunk of the file is looked up in the cache, and sent, as a whole. */
 enum { CHUNK_BYTES = 256 << 10, PIECE_BYTES = 128 << 10 };
@@ -37,7 +37,8 @@ struct sending {
 	unsigned closes; /* closes of both, at the beginning of the call */
 	bool copies;	 /* sendfile(2) is of no use here */
 	off_t copied_to; /* up to here the file is not cached, and so copied */
-	char *piece;	 /* the buffer, once it is needed */
+	char *piece;	 /* the buffer, once it is needed, and its size */
+	size_t piece_bytes;
 };
 
 static void sending_moved(struct sending *sending, size_t bytes)
@@ -61,6 +62,11 @@ static bool was_closed(const struct sending *sending)
 
 /* ---- By a copy ---------------------------------------------------------- */
 
+static const struct weft_allocator *memory_here(void)
+{
+	return weft__worker_self()->runtime->memory;
+}
+
 /* Returns 0 at the end of the file. */
 static ssize_t copy_some(struct sending *sending)
 {
@@ -70,8 +76,10 @@ static ssize_t copy_some(struct sending *sending)
 
 	if (bytes > PIECE_BYTES)
 		bytes = PIECE_BYTES;
-	if (!sending->piece)
-		sending->piece = malloc(bytes);
+	if (!sending->piece) {
+		sending->piece = weft__memory_new(memory_here(), bytes);
+		sending->piece_bytes = bytes;
+	}
 	if (!sending->piece)
 		return -ENOMEM;
 	n = weft_pread(sending->file_fd, sending->piece, bytes,
@@ -173,7 +181,7 @@ static ssize_t sending_run(struct sending *sending)
 	sending->closes = closes_of(sending);
 	for (r = 1; r > 0 && sending->left > 0;)
 		r = send_some(sending);
-	free(sending->piece);
+	weft__memory_free(memory_here(), sending->piece, sending->piece_bytes);
 	r = weft__call_overtaken(r, was_closed(sending));
 	return r < 0 ? r : 0;
 }

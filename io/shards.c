@@ -49,12 +49,10 @@ void weft__shards_close(struct weft_runtime *runtime)
 static int shards_try(struct weft_runtime *runtime, unsigned entries, bool soft,
 		      const char **ret_reason, uint32_t *ret_got)
 {
-	bool alone = runtime->workers_count == 1 && runtime->caller_works;
-
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
 		struct weft__shard *shard;
-		int r = weft__shard_open(entries, alone, soft ? runtime : NULL,
-					 &shard, ret_reason);
+		int r = weft__shard_open(runtime, entries, soft, &shard,
+					 ret_reason);
 
 		*ret_got = i;
 		if (r < 0) {

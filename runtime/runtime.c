@@ -45,12 +45,12 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/nsec.h"
 #include "runtime/blocking/blocking.h"
 #include "runtime/dump/watchdog.h"
@@ -364,8 +364,9 @@ static int threads_start(struct weft_runtime *runtime, uint32_t first)
 {
 	int error = 0;
 
-	runtime->threads =
-		calloc(runtime->workers_count, sizeof(*runtime->threads));
+	runtime->threads = weft__memory_zeroed(
+		runtime->memory,
+		runtime->workers_count * sizeof(*runtime->threads));
 	if (!runtime->threads)
 		return -ENOMEM;
 	for (uint32_t i = first; !error && i < runtime->workers_count; i++) {

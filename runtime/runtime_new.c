@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/blocking/blocking.h"
 #include "runtime/sched/wait.h"
 #include "runtime/sched/worker_limit.h"
@@ -47,21 +48,27 @@ static int opts_check(const struct weft_opts *opts)
 	    (opts->stack_bytes && !weft__stack_class(opts->stack_bytes)) ||
 	    opts->ring_entries > 32768)
 		return -EINVAL;
+	if (opts->allocator &&
+	    (!opts->allocator->alloc || !opts->allocator->dealloc))
+		return -EINVAL;
 	return opts->engine > WEFT_ENGINE_EPOLL ? -EINVAL : 0;
 }
 
 /* ---- Making and freeing -------------------------------------------------- */
 
+_Static_assert(_Alignof(struct weft__worker) <= WEFT__MEMORY_APART &&
+		       _Alignof(struct weft_runtime) <= WEFT__MEMORY_APART,
+	       "a line apart is enough");
+
 static struct weft__worker *worker_new(struct weft_runtime *runtime,
 				       uint32_t index, bool alone)
 {
 	struct weft__worker *worker =
-		aligned_alloc(_Alignof(struct weft__worker), sizeof(*worker));
+		weft__memory_apart(runtime->memory, sizeof(*worker));
 	uint32_t ring_slots = alone ? WEFT__RUNQ_SLOTS : WEFT__RUNQ_SHORT;
 
 	if (!worker)
 		return NULL;
-	memset(worker, 0, sizeof(*worker));
 	worker->runtime = runtime;
 	worker->ops = runtime->ops;
 	worker->index = index;
@@ -82,9 +89,11 @@ static struct weft__worker *worker_new(struct weft_runtime *runtime,
 
 static int workers_new(struct weft_runtime *runtime, unsigned count)
 {
-	runtime->workers = calloc(count, sizeof(*runtime->workers));
+	runtime->workers = weft__memory_zeroed(
+		runtime->memory, count * sizeof(*runtime->workers));
 	if (!runtime->workers)
 		return -ENOMEM;
+	runtime->workers_room = count;
 	for (unsigned i = 0; i < count; i++) {
 		runtime->workers[i] = worker_new(runtime, i, count == 1);
 		if (!runtime->workers[i])
@@ -96,15 +105,29 @@ static int workers_new(struct weft_runtime *runtime, unsigned count)
 	return 0;
 }
 
+/* Its functions lie in the memory that they give back. */
+static void runtime_give_back(struct weft_runtime *runtime)
+{
+	struct weft_allocator allocator = runtime->allocator;
+
+	weft__memory_apart_free(runtime->memory ? &allocator : NULL, runtime,
+				sizeof(*runtime));
+}
+
 void weft__runtime_free(struct weft_runtime *runtime)
 {
+	const struct weft_allocator *memory = runtime->memory;
+
 	weft__stacks_fini(&runtime->stacks);
 	weft__tasks_fini(runtime);
 	for (unsigned i = 0; i < runtime->workers_count; i++)
-		free(runtime->workers[i]);
-	free(runtime->workers);
-	free(runtime->threads);
-	free(runtime);
+		weft__memory_apart_free(memory, runtime->workers[i],
+					sizeof(*runtime->workers[i]));
+	weft__memory_free(memory, runtime->workers,
+			  runtime->workers_room * sizeof(*runtime->workers));
+	weft__memory_free(memory, runtime->threads,
+			  runtime->workers_count * sizeof(*runtime->threads));
+	runtime_give_back(runtime);
 	weft__overflow_report_fini();
 }
 
@@ -160,6 +183,7 @@ static int runtime_init(struct weft_runtime *runtime,
 	test_switches(runtime);
 	weft__scope_init(&runtime->root, WEFT__SCOPE_SUPERVISOR, runtime, NULL);
 	weft__overflow_report_init(overflow_name);
+	runtime->stacks.memory = runtime->tasks.memory = runtime->memory;
 	error = weft__stacks_init(&runtime->stacks, runtime->stack_class);
 	if (error < 0)
 		return error;
@@ -211,11 +235,13 @@ int weft__runtime_new(const struct weft_opts *opts,
 	error = opts_check(opts);
 	if (error < 0)
 		return error;
-	runtime = aligned_alloc(_Alignof(struct weft_runtime),
-				sizeof(*runtime));
+	runtime = weft__memory_apart(opts->allocator, sizeof(*runtime));
 	if (!runtime)
 		return -ENOMEM;
-	memset(runtime, 0, sizeof(*runtime));
+	if (opts->allocator) {
+		runtime->allocator = *opts->allocator;
+		runtime->memory = &runtime->allocator;
+	}
 	runtime->ops = ops;
 	runtime->caller_works = caller_works;
 	pthread_sigmask(SIG_BLOCK, NULL, &runtime->signals);

@@ -6,9 +6,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/future/future.h"
 #include "runtime/sched/task_pool.h"
 
@@ -42,27 +41,32 @@ static inline struct weft__timer_shards *shards_of(struct weft_runtime *runtime)
 
 /* ---- Life cycle ---------------------------------------------------------- */
 
-static void *zeroed(size_t bytes)
+static size_t all_bytes(const struct weft_runtime *runtime)
 {
-	/* A multiple of the alignment, as aligned_alloc() asks for. */
-	size_t whole = (bytes + 127) / 128 * 128;
-	void *memory = aligned_alloc(128, whole);
+	return sizeof(struct weft__timer_shards) +
+	       runtime->workers_count *
+		       sizeof(((struct weft__timer_shards *)NULL)->next[0]);
+}
 
-	if (memory)
-		memset(memory, 0, whole);
-	return memory;
+static void shards_free(struct weft_runtime *runtime,
+			struct weft__timer_shards *all,
+			struct weft__timer_shard *shards)
+{
+	weft__memory_apart_free(runtime->memory, all, all_bytes(runtime));
+	weft__memory_apart_free(runtime->memory, shards,
+				runtime->workers_count * sizeof(*shards));
 }
 
 int weft__timer_shards_open(struct weft_runtime *runtime, uint64_t now_ns)
 {
 	uint32_t count = runtime->workers_count;
-	struct weft__timer_shards *all = zeroed(sizeof(*all) +
-					 count * sizeof(all->next[0]));
-	struct weft__timer_shard *shard = zeroed(count * sizeof(*shard));
+	struct weft__timer_shards *all =
+		weft__memory_apart(runtime->memory, all_bytes(runtime));
+	struct weft__timer_shard *shard = weft__memory_apart(
+		runtime->memory, count * sizeof(*shard));
 
 	if (!all || !shard) {
-		free(all);
-		free(shard);
+		shards_free(runtime, all, shard);
 		return -ENOMEM;
 	}
 	all->count = count;
@@ -85,8 +89,7 @@ void weft__timer_shards_close(struct weft_runtime *runtime)
 
 	for (uint32_t i = 0; i < all->count; i++)
 		runtime->workers[i]->timer_shard = NULL;
-	free(all->shards);
-	free(all);
+	shards_free(runtime, all, all->shards);
 }
 
 /* ---- Arming and disarming ------------------------------------------------ */

@@ -113,8 +113,9 @@ WEFT_API size_t weft_chan_count(const struct weft_chan *chan);
  */
 struct weft_oneshot;
 
-/* Allocates a oneshot for a value of item_bytes, 1 to 4096.  Returns 0, -EINVAL
- * or -ENOMEM. */
+/* Allocates a oneshot for a value of item_bytes, 1 to 4096: in a task from the
+ * allocator of its runtime, otherwise from malloc().  Returns 0, -EINVAL or
+ * -ENOMEM. */
 WEFT_API int weft_oneshot_new(size_t item_bytes,
 			      struct weft_oneshot **ret_oneshot)
 	WEFT_WARN_UNUSED;

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weft/allocator.h>
 #include <weft/config.h>
 #include <weft/task.h>
 #include <weft/time.h>
@@ -40,6 +41,8 @@ struct weft_opts {
 				       default 10 s */
 	unsigned engine; /* WEFT_ENGINE_URING or WEFT_ENGINE_EPOLL; default:
 			    io_uring, and epoll where it is refused */
+	const struct weft_allocator *allocator; /* for records and buffers;
+						   default: malloc() */
 	/* When to write a dump of the tasks; see <weft/dump.h>. */
 	int dump_signal;       /* on stderr, when the process gets this signal;
 				  0: never */
@@ -57,7 +60,7 @@ enum {
 };
 
 #define WEFT_OPTS_INIT \
-	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
+	{ sizeof(struct weft_opts), 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, 0 }
 
 /*
  * Runs fn(arg) as the first task, on this thread and opts->workers - 1 others.

@@ -43,6 +43,7 @@
 #define WEFT_WEFT_H
 
 #include <weft/addr.h>
+#include <weft/allocator.h>
 #include <weft/blocking.h>
 #include <weft/broadcast.h>
 #include <weft/chan.h>

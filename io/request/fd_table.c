@@ -8,14 +8,16 @@
 #include "io/request/fd_table.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "io/os/syscall.h"
+#include "runtime/base/memory.h"
 
 #define TABLE_BYTES (WEFT__FD_CHUNKS * sizeof(struct weft__fd *))
+#define CHUNK_BYTES (WEFT__FD_CHUNK * sizeof(struct weft__fd))
 
-int weft__fd_table_init(struct weft__fd_table *fds)
+int weft__fd_table_init(struct weft__fd_table *fds,
+			const struct weft_allocator *memory)
 {
 	void *table = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -23,6 +25,7 @@ int weft__fd_table_init(struct weft__fd_table *fds)
 	if (table == MAP_FAILED)
 		return -ENOMEM;
 	fds->chunks = table;
+	fds->memory = memory;
 	return 0;
 }
 
@@ -30,7 +33,9 @@ void weft__fd_table_fini(struct weft__fd_table *fds)
 {
 	/* relaxed: no other thread is left. */
 	for (uint32_t i = weft__load(&fds->chunks_end, relaxed); i-- > 0;)
-		free(weft__load(&fds->chunks[i], relaxed));
+		weft__memory_free(fds->memory,
+				  weft__load(&fds->chunks[i], relaxed),
+				  CHUNK_BYTES);
 	munmap(fds->chunks, TABLE_BYTES);
 }
 
@@ -52,14 +57,14 @@ int weft__fd_make(struct weft__fd_table *fds, int fd,
 	/* A number that is no descriptor must not cost memory. */
 	if (fd < 0 || !weft__syscall_is_open(fd))
 		return -EBADF;
-	chunk = calloc(WEFT__FD_CHUNK, sizeof(*chunk));
+	chunk = weft__memory_zeroed(fds->memory, CHUNK_BYTES);
 	if (!chunk)
 		return -ENOMEM;
 	/* pairs: [fd.chunk] */
 	if (weft__cas(&fds->chunks[index], &expected, chunk, release))
 		fds_grow(fds, index + 1);
 	else
-		free(chunk);
+		weft__memory_free(fds->memory, chunk, CHUNK_BYTES);
 	*ret_entry = weft__fd_find(fds, fd);
 	return 0;
 }

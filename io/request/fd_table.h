@@ -58,9 +58,12 @@ enum { WEFT__FD_CHUNK_BITS = 12, WEFT__FD_CHUNK = 1 << WEFT__FD_CHUNK_BITS };
 struct weft__fd_table {
 	weft__atomic(struct weft__fd *) *chunks; /* the table is immutable */
 	weft__atomic(uint32_t) chunks_end; /* the end of those made */
+	const struct weft_allocator *memory; /* immutable */
 };
 
-int weft__fd_table_init(struct weft__fd_table *fds);
+/* memory: for the chunks; see runtime/base/memory.h. */
+int weft__fd_table_init(struct weft__fd_table *fds,
+			const struct weft_allocator *memory);
 void weft__fd_table_fini(struct weft__fd_table *fds);
 
 /* The entry of a descriptor, made if need be.  0, -EBADF, -ENOMEM. */

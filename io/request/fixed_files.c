@@ -9,11 +9,14 @@
 #include "io/request/fixed_files.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/memory.h"
 
 enum { LEAST = 64 };
+
+#define FREE_BYTES \
+	(WEFT__FIXED_FILES_MAX * sizeof(*((struct weft__fixed_files *)0)->free))
 
 /* A ring allows no more places than the process may have descriptors. */
 static uint32_t table_make(struct weft__ring *ring)
@@ -35,7 +38,7 @@ static void files_open(struct weft__fixed_files *files, struct weft__ring *ring)
 	uint32_t places;
 
 	files->opened = true;
-	files->free = calloc(WEFT__FIXED_FILES_MAX, sizeof(*files->free));
+	files->free = weft__memory_zeroed(ring->memory, FREE_BYTES);
 	if (!files->free)
 		return;
 	/* The lowest place is used first. */
@@ -85,6 +88,6 @@ void weft__fixed_files_close(struct weft__fixed_files *files,
 	/* The kernel would do it by itself, but only some 30 ms after the ring
 	 * is closed. */
 	weft__ring_drop_files(ring);
-	free(files->free);
+	weft__memory_free(ring->memory, files->free, FREE_BYTES);
 	files->free = NULL;
 }

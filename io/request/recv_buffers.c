@@ -3,14 +3,17 @@
  * Pool: making, growing, and handing buffers to the kernel and back; the model
  * is in recv_buffers.h.
  *
- * A pool maps its whole memory when it is opened, and touches only the buffers
- * that it gives to the ring; so growing is giving more of them.
+ * A pool takes its whole memory when it is opened, and touches only the buffers
+ * that it gives to the ring; so growing is giving more of them.  The memory is
+ * mapped, or comes from the program's allocator.  The ring of buffers, which
+ * the kernel shares, is always mapped.
  */
 #include "io/request/recv_buffers.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
+
+#include "runtime/base/memory.h"
 
 /* For each kind: the bytes of a buffer, the buffers at first, and at most. */
 static const struct {
@@ -38,23 +41,43 @@ static size_t ring_bytes(const struct weft__pool *pool)
 	return pool->max * sizeof(*pool->ring);
 }
 
-static void pool_free(struct weft__pool *pool)
+static size_t pieces_bytes(const struct weft__pool *pool)
+{
+	return pool->max * sizeof(*pool->pieces);
+}
+
+static void *buffers_new(const struct weft_allocator *from, size_t bytes)
+{
+	return from ? weft__memory_from(from, bytes, WEFT__MEMORY_APART) :
+		      map(bytes);
+}
+
+static void buffers_free(const struct weft_allocator *from, void *memory,
+			 size_t bytes)
+{
+	if (from)
+		weft__memory_apart_free(from, memory, bytes);
+	else if (memory)
+		munmap(memory, bytes);
+}
+
+static void pool_free(struct weft__pool *pool,
+		      const struct weft_allocator *from)
 {
 	if (pool->ring)
 		munmap(pool->ring, ring_bytes(pool));
-	if (pool->memory)
-		munmap(pool->memory, memory_bytes(pool));
-	free(pool->pieces);
+	buffers_free(from, pool->memory, memory_bytes(pool));
+	weft__memory_free(from, pool->pieces, pieces_bytes(pool));
 	pool->ring = NULL;
 	pool->memory = NULL;
 	pool->pieces = NULL;
 }
 
-static bool pool_map(struct weft__pool *pool)
+static bool pool_new(struct weft__pool *pool, const struct weft_allocator *from)
 {
 	pool->ring = map(ring_bytes(pool));
-	pool->memory = map(memory_bytes(pool));
-	pool->pieces = calloc(pool->max, sizeof(*pool->pieces));
+	pool->memory = buffers_new(from, memory_bytes(pool));
+	pool->pieces = weft__memory_zeroed(from, pieces_bytes(pool));
 	return pool->ring && pool->memory && pool->pieces;
 }
 
@@ -63,11 +86,11 @@ static int pool_try(struct weft__pool *pool, struct weft__ring *ring)
 {
 	int r = -ENOMEM;
 
-	if (pool_map(pool))
+	if (pool_new(pool, ring->memory))
 		r = weft__ring_add_buffers(ring, pool->ring, pool->max,
 					   pool->group);
 	if (r < 0)
-		pool_free(pool);
+		pool_free(pool, ring->memory);
 	return r;
 }
 
@@ -103,23 +126,28 @@ bool weft__pool_open(struct weft__pool *pool, struct weft__ring *ring,
 	return !pool->refused;
 }
 
-/* Takes away the memory: a receive into it now fails. */
-static void pool_wall_up(struct weft__pool *pool)
+/* Takes away the memory: a receive into it now fails.  The program's own stays
+ * as it is. */
+static void pool_wall_up(struct weft__pool *pool,
+			 const struct weft_allocator *from)
 {
-	void *at = mmap(pool->memory, memory_bytes(pool), PROT_NONE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-			-1, 0);
+	void *at = pool->memory;
 
+	if (!from)
+		at = mmap(at, memory_bytes(pool), PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+				  MAP_FIXED,
+			  -1, 0);
 	if (at == pool->memory)
 		pool->memory = NULL;
 }
 
-void weft__pool_close(struct weft__pool *pool)
+void weft__pool_close(struct weft__pool *pool, const struct weft__ring *ring)
 {
 	/* relaxed: only one thread is left. */
 	if (pool->memory && weft__load(&pool->asked, relaxed))
-		pool_wall_up(pool);
-	pool_free(pool);
+		pool_wall_up(pool, ring->memory);
+	pool_free(pool, ring->memory);
 }
 
 static bool is_scarce(struct weft__pool *pool)

@@ -71,8 +71,9 @@ bool weft__pool_open(struct weft__pool *pool, struct weft__ring *ring,
 		     enum weft__pool_kind kind);
 
 /* After the ring was closed.  If requests are left, the kernel may still write
- * to the buffers: then their addresses stay mapped, without access. */
-void weft__pool_close(struct weft__pool *pool);
+ * to the buffers: then their addresses stay mapped, without access; and those
+ * of the program's allocator are not given back. */
+void weft__pool_close(struct weft__pool *pool, const struct weft__ring *ring);
 
 /* Owner only: the kernel found no buffer; again: it did so before.  Makes more,
  * unless it will find some now.  False: there are no more. */

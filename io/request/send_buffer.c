@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/request/send_buffer.h"
 
-#include <stdlib.h>
+#include "runtime/base/memory.h"
 
 struct weft__send_buffer *
 weft__send_buffer_take(struct weft__send_buffers *outs)
@@ -12,7 +12,7 @@ weft__send_buffer_take(struct weft__send_buffers *outs)
 		outs->first = out->next;
 		outs->count--;
 	} else {
-		out = malloc(sizeof(*out));
+		out = weft__memory_new(outs->memory, sizeof(*out));
 		if (!out)
 			return NULL;
 	}
@@ -24,7 +24,7 @@ void weft__send_buffer_drop(struct weft__send_buffers *outs,
 			    struct weft__send_buffer *out)
 {
 	if (outs->count == WEFT__SEND_BUFFERS_MAX) {
-		free(out);
+		weft__memory_free(outs->memory, out, sizeof(*out));
 		return;
 	}
 	out->next = outs->first;
@@ -38,6 +38,6 @@ void weft__send_buffers_close(struct weft__send_buffers *outs)
 		struct weft__send_buffer *out = outs->first;
 
 		outs->first = out->next;
-		free(out);
+		weft__memory_free(outs->memory, out, sizeof(*out));
 	}
 }

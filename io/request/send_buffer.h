@@ -15,6 +15,8 @@ enum {
 		128, /* kept by a worker: its runs in a tick */
 };
 
+struct weft_allocator;
+
 struct weft__send_buffer {
 	struct weft__send_buffer *next; /* in the store */
 	uint32_t bytes;		/* put into it */
@@ -25,6 +27,8 @@ struct weft__send_buffer {
 
 /* Owner only. */
 struct weft__send_buffers {
+	const struct weft_allocator *memory; /* immutable; see
+						runtime/base/memory.h */
 	struct weft__send_buffer *first;
 	uint32_t count;
 };

@@ -11,13 +11,12 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "io/request/upcalls.h"
 #include "runtime/base/barrier.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
 
 enum {
@@ -27,21 +26,31 @@ enum {
 
 /* ---- Life ------------------------------------------------------------- */
 
-int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
+static int ring_open(struct weft_runtime *runtime, unsigned entries, bool soft,
+		     struct weft__ring *ring, const char **ret_reason)
+{
+	bool alone = runtime->workers_count == 1 && runtime->caller_works;
+
+	return soft ? weft__ring_open_soft(ring, entries, alone, runtime) :
+		      weft__ring_open(ring, entries, alone, runtime->memory,
+				      ret_reason);
+}
+
+int weft__shard_open(struct weft_runtime *runtime, unsigned entries, bool soft,
 		     struct weft__shard **ret_shard, const char **ret_reason)
 {
+	const struct weft_allocator *memory = runtime->memory;
 	struct weft__shard *shard;
 	int r;
 
-	shard = aligned_alloc(128, sizeof(*shard));
+	shard = weft__memory_apart(memory, sizeof(*shard));
 	if (!shard)
 		return -ENOMEM;
-	memset(shard, 0, sizeof(*shard));
 	shard->schedstat.fd = -1;
-	r = soft ? weft__ring_open_soft(&shard->ring, entries, alone, soft) :
-		   weft__ring_open(&shard->ring, entries, alone, ret_reason);
+	shard->outs.memory = memory;
+	r = ring_open(runtime, entries, soft, &shard->ring, ret_reason);
 	if (r < 0) {
-		free(shard);
+		weft__memory_apart_free(memory, shard, sizeof(*shard));
 		return r;
 	}
 	shard->wake_fd =
@@ -49,7 +58,7 @@ int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
 	if (shard->wake_fd < 0) {
 		r = shard->wake_fd;
 		weft__ring_close(&shard->ring);
-		free(shard);
+		weft__memory_apart_free(memory, shard, sizeof(*shard));
 		return r;
 	}
 	*ret_shard = shard;
@@ -59,7 +68,7 @@ int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
 static void pools_close(struct weft__shard *shard)
 {
 	for (int i = 0; i < WEFT__POOLS; i++)
-		weft__pool_close(&shard->pools[i]);
+		weft__pool_close(&shard->pools[i], &shard->ring);
 }
 
 void weft__shard_close(struct weft__shard *shard)
@@ -72,7 +81,7 @@ void weft__shard_close(struct weft__shard *shard)
 	weft__send_buffers_close(&shard->outs);
 	close(shard->wake_fd);
 	weft__schedstat_close(&shard->schedstat);
-	free(shard);
+	weft__memory_apart_free(shard->ring.memory, shard, sizeof(*shard));
 }
 
 /* ---- The lock --------------------------------------------------------- */

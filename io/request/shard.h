@@ -89,9 +89,9 @@ static inline uint32_t weft__sequence_of(uint64_t user_data)
 	return (uint32_t)(user_data >> 32) & WEFT__SEQUENCE_MASK;
 }
 
-/* soft: the runtime, for a ring without io_uring; or NULL.  alone: see
- * weft__ring_open.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS with a reason. */
-int weft__shard_open(unsigned entries, bool alone, struct weft_runtime *soft,
+/* soft: with a ring without io_uring.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS
+ * with a reason. */
+int weft__shard_open(struct weft_runtime *runtime, unsigned entries, bool soft,
 		     struct weft__shard **ret_shard, const char **ret_reason);
 void weft__shard_close(struct weft__shard *shard);
 

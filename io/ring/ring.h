@@ -61,6 +61,7 @@ enum weft__ring_flags {
 	WEFT__RING_UNSEEN = 1 << 15,
 };
 
+struct weft_allocator;
 struct weft__carrier;
 struct weft_runtime;
 
@@ -82,6 +83,8 @@ struct weft__ring {
 	bool batches; /* several requests take less than as many calls */
 	const struct weft__carrier *carrier;
 	void *own; /* what the carrier keeps */
+	const struct weft_allocator *memory; /* for what is kept with it; stays
+						after the close */
 };
 
 /* The entries with which a ring takes the least memory. */
@@ -90,10 +93,12 @@ struct weft__ring {
 /* The locked memory that a ring takes, where the kernel counts it. */
 size_t weft__ring_locked_bytes(unsigned entries);
 
-/* Opens a ring over io_uring.  alone: no other thread will ever use it.  0, or
- * -ENOMEM, -EMFILE, -ENFILE, -ENOSYS (the kernel refuses io_uring or is too
- * old; *ret_reason is then the reason, in a few words). */
+/* Opens a ring over io_uring.  alone: no other thread will ever use it.
+ * memory: see runtime/base/memory.h.  0, or -ENOMEM, -EMFILE, -ENFILE, -ENOSYS
+ * (the kernel refuses io_uring or is too old; *ret_reason is then the reason,
+ * in a few words). */
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
+		    const struct weft_allocator *memory,
 		    const char **ret_reason);
 
 /* Opens a ring over epoll, for a runtime whose pool does what may block.  0, or

@@ -4,13 +4,10 @@
  * first request finds out, and a table of operations.  Input is read when it is
  * asked for, and the task that waits writes the bytes that were put.
  */
-#include <stdlib.h>
 #include <weft/io.h>
 
 #include "io/request/call.h"
-#include "io/stream/stream.h"
-
-enum { FILL_BYTES = 16384 };
+#include "io/stream/received.h"
 
 void weft_stream_init_over(struct weft_stream *stream,
 			   const struct weft_stream_ops *ops, void *arg)
@@ -29,8 +26,8 @@ static ssize_t read_over(struct weft__stream *stream)
 	const struct weft_stream_ops *ops = stream->ops;
 
 	if (!ops)
-		return weft_read(stream->fd, stream->own, FILL_BYTES);
-	return ops->read ? ops->read(stream->over, stream->own, FILL_BYTES) :
+		return weft_read(stream->fd, stream->own, WEFT__STREAM_FILL_BYTES);
+	return ops->read ? ops->read(stream->over, stream->own, WEFT__STREAM_FILL_BYTES) :
 			   -EBADF;
 }
 
@@ -40,8 +37,9 @@ int weft__stream_fill(struct weft__stream *stream)
 
 	/* The buffer of the first request may be smaller. */
 	if (!stream->filled) {
-		free(stream->own);
-		stream->own = malloc(FILL_BYTES);
+		weft__stream_free_own(stream);
+		stream->own = weft__memory_new(weft__stream_memory(),
+					       WEFT__STREAM_FILL_BYTES);
 		stream->filled = stream->own != NULL;
 	}
 	if (!stream->filled)
@@ -49,7 +47,7 @@ int weft__stream_fill(struct weft__stream *stream)
 	n = read_over(stream);
 	if (n < 0)
 		return (int)n;
-	weft__assert(n <= FILL_BYTES,
+	weft__assert(n <= (ssize_t)WEFT__STREAM_FILL_BYTES,
 		     "weft_stream_ops.read: more bytes than there is room for");
 	stream->own_bytes = (uint32_t)n;
 	stream->own_at = 0;

@@ -7,10 +7,33 @@
 #ifndef WEFT_IO_STREAM_RECEIVED_H
 #define WEFT_IO_STREAM_RECEIVED_H
 
-#include <stdlib.h>
-
 #include "io/stream/stream.h"
+#include "runtime/base/memory.h"
 #include "runtime/sched/worker.h"
+
+static inline const struct weft_allocator *weft__stream_memory(void)
+{
+	return weft__worker_self()->runtime->memory;
+}
+
+static inline void weft__stream_free_own(struct weft__stream *stream)
+{
+	weft__memory_free(weft__stream_memory(), stream->own,
+			  stream->filled ? WEFT__STREAM_FILL_BYTES :
+					   WEFT__POOL_SMALL_BYTES);
+	stream->own = NULL;
+	stream->filled = false;
+}
+
+static inline void weft__stream_free_gathered(struct weft__stream *stream)
+{
+	struct weft__gathered *gathered = stream->gathered;
+
+	if (gathered)
+		weft__memory_free(weft__stream_memory(), gathered,
+				  sizeof(*gathered) + gathered->room);
+	stream->gathered = NULL;
+}
 
 /* Takes the pieces that have come, and reverses their order; only when the
  * reader has none. */
@@ -114,10 +137,8 @@ static inline void weft__stream_skip(struct weft__stream *stream, size_t bytes)
 		return;
 	}
 	gathered->at += bytes;
-	if (gathered->at == gathered->bytes) {
-		stream->gathered = NULL;
-		free(gathered);
-	}
+	if (gathered->at == gathered->bytes)
+		weft__stream_free_gathered(stream);
 }
 
 #endif

@@ -17,7 +17,6 @@
 #include "io/stream/received.h"
 
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <weft/io.h>
 
@@ -25,6 +24,7 @@
 #include "io/request/call.h"
 #include "io/request/close.h"
 #include "io/ring/memcheck.h"
+#include "runtime/base/memory.h"
 
 void weft_stream_init(struct weft_stream *stream, int fd)
 {
@@ -57,8 +57,7 @@ static bool stream_take_pool_of(struct weft__worker *worker,
 	weft__pool_collect(pool);
 	if (stream->starved && !weft__pool_grow(pool, stream->starved > 1))
 		return false;
-	free(stream->own);
-	stream->own = NULL;
+	weft__stream_free_own(stream);
 	return true;
 }
 
@@ -108,11 +107,12 @@ static void stream_unset_armed(struct weft__stream *stream)
 }
 
 /* Prepares one receive into a buffer of the stream's own: 0 or -ENOMEM. */
-static int stream_own(struct weft__stream *stream,
+static int stream_own(struct weft__worker *worker, struct weft__stream *stream,
 		      struct weft__request *ret_request)
 {
 	if (!stream->own)
-		stream->own = malloc(WEFT__POOL_SMALL_BYTES);
+		stream->own = weft__memory_new(worker->runtime->memory,
+					       WEFT__POOL_SMALL_BYTES);
 	if (!stream->own)
 		return -ENOMEM;
 	*ret_request = (struct weft__request){
@@ -147,7 +147,7 @@ static int stream_arm_once(struct weft__stream *stream)
 		request = stream_request(stream, false);
 		weft__pool_ask(stream->pool);
 	} else {
-		error = stream_own(stream, &request);
+		error = stream_own(worker, stream, &request);
 	}
 	if (error < 0)
 		return error;
@@ -160,8 +160,7 @@ static int stream_arm_once(struct weft__stream *stream)
 }
 
 /* Makes a request for all further receives; under the shard's lock, so that no
- * helper finds it unsubmitted (SH3).  False: the kernel does not take it now.
- * */
+ * helper finds it unsubmitted (SH3).  False: the kernel takes none now. */
 static bool stream_arm_for_good(struct weft__worker *worker,
 				struct weft__stream *stream)
 {

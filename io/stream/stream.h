@@ -123,6 +123,9 @@ struct weft__stream {
 	void *over;
 } __attribute__((may_alias));
 
+/* The buffer of a stream that is not over a socket. */
+#define WEFT__STREAM_FILL_BYTES 16384u
+
 /* Bytes that came in several pieces and are shown in one; there are some. */
 struct weft__gathered {
 	size_t at; /* of the oldest */

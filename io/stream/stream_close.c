@@ -78,10 +78,8 @@ int weft_stream_close(struct weft_stream *stream)
 	unsent = weft__stream_drain_at_last(s);
 	stream_disarm(s);
 	weft__stream_leave_file(s);
-	free(s->own);
-	free(s->gathered);
-	s->own = NULL;
-	s->gathered = NULL;
+	weft__stream_free_own(s);
+	weft__stream_free_gathered(s);
 	if (s->owns)
 		stream_disown_fd(s);
 	r = stream_close_fd(s);

@@ -6,7 +6,6 @@
  * place; otherwise the pieces are gathered in a buffer, which is freed when its
  * bytes are skipped.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/request/call.h"
@@ -27,14 +26,14 @@ static bool gathered_grow(struct weft__stream *stream, size_t more)
 		return true;
 	while (room - bytes < more)
 		room *= 2;
-	grown = malloc(sizeof(*grown) + room);
+	grown = weft__memory_new(weft__stream_memory(), sizeof(*grown) + room);
 	if (!grown)
 		return false;
+	*grown = (struct weft__gathered){ .bytes = bytes, .room = room };
 	if (old)
 		memcpy(grown->data, old->data + old->at, bytes);
-	*grown = (struct weft__gathered){ .bytes = bytes, .room = room };
+	weft__stream_free_gathered(stream);
 	stream->gathered = grown;
-	free(old);
 	return true;
 }
 

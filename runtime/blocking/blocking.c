@@ -12,9 +12,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/nsec.h"
 #include "runtime/blocking/job_queue.h"
 #include "runtime/stack/thread.h"
@@ -290,7 +290,9 @@ static struct weft__blocking *pool_get(struct weft_runtime *runtime)
 
 static struct weft__blocking *pool_make(struct weft_runtime *runtime)
 {
-	struct weft__blocking *pool = calloc(1, sizeof(*pool)), *other = NULL;
+	struct weft__blocking *pool = weft__memory_zeroed(runtime->memory,
+							  sizeof(*pool));
+	struct weft__blocking *other = NULL;
 
 	if (!pool)
 		return NULL;
@@ -304,7 +306,7 @@ static struct weft__blocking *pool_make(struct weft_runtime *runtime)
 	/* pairs: [blocking.made] */
 	if (weft__cas_acquire(&runtime->blocking, &other, pool, release))
 		return pool;
-	free(pool);
+	weft__memory_free(runtime->memory, pool, sizeof(*pool));
 	return other;
 }
 
@@ -338,7 +340,7 @@ void weft__blocking_end(struct weft_runtime *runtime)
 		pthread_join(pool->left, NULL); /* mutate: wake */
 	/* relaxed: no task or thread calls the pool any more. */
 	weft__store(&runtime->blocking, NULL, relaxed);
-	free(pool);
+	weft__memory_free(runtime->memory, pool, sizeof(*pool));
 }
 
 /* Holds the lock while it prints, so that the job and its names still exist. */

@@ -6,8 +6,8 @@
 #include "runtime/dump/collect.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/sched/task_hold.h"
 #include "runtime/sched/task_pool.h"
 
@@ -101,7 +101,9 @@ static void edge_add(struct weft__collection *s, struct weft__edge edge)
 {
 	if (s->edges_count == s->edges_room) {
 		size_t room = s->edges_room ? 2 * s->edges_room : 256;
-		void *edges = realloc(s->edges, room * sizeof(edge));
+		void *edges = weft__memory_resize(
+			s->memory, s->edges, s->edges_room * sizeof(edge),
+			room * sizeof(edge));
 
 		if (!edges) {
 			s->incomplete = true;
@@ -162,7 +164,7 @@ static void waiting_add(struct weft__collection *s,
 	if (!group)
 		return;
 	weft__format_wait(&format, &s->speaker, info);
-	weft__group_report(group, format.text);
+	weft__group_report(&s->groups, group, format.text);
 }
 
 /* False: the task does not wait.  The snapshot may be NULL; it is only written
@@ -234,7 +236,7 @@ static void running_add(struct weft__collection *s,
 	else if (met->seen.sleeps && met->trace.cut)
 		weft__format_add(&format, ", asleep: the other calls cannot be "
 				 "found without its registers");
-	weft__group_report(group, format.text);
+	weft__group_report(&s->groups, group, format.text);
 }
 
 static void joining_add(struct weft__collection *s,
@@ -251,7 +253,7 @@ static void joining_add(struct weft__collection *s,
 	weft__format_add(&format, "joins ");
 	weft__format_id(&format, &s->speaker, joins);
 	weft__format_add(&format, ", which runs");
-	weft__group_report(group, format.text);
+	weft__group_report(&s->groups, group, format.text);
 }
 
 static void ready_add(struct weft__collection *s,
@@ -270,7 +272,7 @@ static void ready_add(struct weft__collection *s,
 		return;
 	weft__format_add(&format, "%s", info->has_begun ? "is ready to run" :
 							  "has not begun");
-	weft__group_report(group, format.text);
+	weft__group_report(&s->groups, group, format.text);
 }
 
 /* False: the task may have run meanwhile.  Also returns the id of the task that
@@ -342,6 +344,11 @@ uint64_t weft__collect_runs(struct weft_runtime *runtime)
 	return runs;
 }
 
+static size_t workers_bytes(const struct weft__collection *s)
+{
+	return s->speaker.runtime->workers_count * sizeof(*s->workers);
+}
+
 static int survey_begin(struct weft__collection *s,
 			struct weft_runtime *runtime,
 			struct weft__unwinder *unwinder)
@@ -350,8 +357,9 @@ static int survey_begin(struct weft__collection *s,
 	s->speaker.unwinder = unwinder;
 	s->speaker.now_ns = runtime->ops->now(runtime);
 	s->runs_before = weft__collect_runs(runtime);
-	s->workers = calloc(runtime->workers_count, sizeof(*s->workers));
-	s->snapshot = malloc(sizeof(*s->snapshot));
+	s->memory = s->groups.memory = runtime->memory;
+	s->workers = weft__memory_zeroed(s->memory, workers_bytes(s));
+	s->snapshot = weft__memory_new(s->memory, sizeof(*s->snapshot));
 	if (!s->workers || !s->snapshot)
 		return -ENOMEM;
 	return weft__optimistic_read_init(&s->still, runtime);
@@ -393,7 +401,8 @@ void weft__collect_fini(struct weft__collection *s)
 {
 	weft__groups_fini(&s->groups);
 	weft__optimistic_read_fini(&s->still);
-	free(s->edges);
-	free(s->snapshot);
-	free(s->workers);
+	weft__memory_free(s->memory, s->edges,
+			  s->edges_room * sizeof(*s->edges));
+	weft__memory_free(s->memory, s->snapshot, sizeof(*s->snapshot));
+	weft__memory_free(s->memory, s->workers, workers_bytes(s));
 }

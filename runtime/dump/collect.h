@@ -27,6 +27,7 @@ struct weft__worker_info {
 
 struct weft__collection {
 	struct weft__format_context speaker;
+	const struct weft_allocator *memory; /* the runtime's */
 	struct weft__worker_info *workers;
 	struct weft__snapshot *snapshot;
 	struct weft__optimistic_read still;

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "runtime/base/memory.h"
+
 struct node {
 	uint64_t id;
 	size_t next; /* the edge to follow next */
@@ -130,18 +132,21 @@ static void search_from(struct search *s, struct node *start,
 }
 
 int weft__cycles_find(struct weft__edge *edges, size_t count,
+		      const struct weft_allocator *memory,
 		      weft__cycle_fn *tell, void *arg)
 {
 	struct search s = { .edges = edges };
 	int error = -ENOMEM;
+	size_t room;
 
 	if (count == 0)
 		return 0;
 	qsort(edges, count, sizeof(*edges), edges_compare);
 	count = edges_settle(edges, count);
-	s.nodes = calloc(count + 1, sizeof(*s.nodes));
-	s.path = calloc(count + 1, sizeof(*s.path));
-	s.ids = calloc(count + 1, sizeof(*s.ids));
+	room = count + 1;
+	s.nodes = weft__memory_zeroed(memory, room * sizeof(*s.nodes));
+	s.path = weft__memory_zeroed(memory, room * sizeof(*s.path));
+	s.ids = weft__memory_zeroed(memory, room * sizeof(*s.ids));
 	if (s.nodes && s.path && s.ids) {
 		nodes_make(&s, count);
 		for (size_t i = 0; i < s.nodes_count; i++)
@@ -149,8 +154,8 @@ int weft__cycles_find(struct weft__edge *edges, size_t count,
 				search_from(&s, &s.nodes[i], tell, arg);
 		error = 0;
 	}
-	free(s.nodes);
-	free(s.path);
-	free(s.ids);
+	weft__memory_free(memory, s.nodes, room * sizeof(*s.nodes));
+	weft__memory_free(memory, s.path, room * sizeof(*s.path));
+	weft__memory_free(memory, s.ids, room * sizeof(*s.ids));
 	return error;
 }

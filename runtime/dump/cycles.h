@@ -26,10 +26,13 @@ struct weft__edge {
  * for the first. */
 typedef void weft__cycle_fn(void *arg, const uint64_t *ids, size_t count);
 
+struct weft_allocator;
+
 /* Reports cycles that have no task in common, and at least one within any set
- * of tasks that all wait for each other.  Sorts the edges, and drops some.  0
- * or -ENOMEM. */
+ * of tasks that all wait for each other.  Sorts the edges, and drops some.
+ * memory: see runtime/base/memory.h.  0 or -ENOMEM. */
 int weft__cycles_find(struct weft__edge *edges, size_t count,
+		      const struct weft_allocator *memory,
 		      weft__cycle_fn *tell, void *arg);
 
 #endif

@@ -258,7 +258,8 @@ static void print(struct dump *d, const char *why)
 	for (uint32_t i = 0; i < s->speaker.runtime->workers_count; i++)
 		print_worker(d, i);
 	print_groups(d);
-	if (weft__cycles_find(s->edges, s->edges_count, print_cycle, d) < 0)
+	if (weft__cycles_find(s->edges, s->edges_count, s->memory, print_cycle,
+			      d) < 0)
 		weft__text_buffer_print(&d->out,
 					"weft: no memory to find cycles\n");
 }
@@ -273,7 +274,7 @@ static int gather(struct dump *d, struct weft_runtime *runtime)
 	int error;
 
 	pthread_mutex_lock(&dumping);
-	unwinder = weft__unwinder_new(&why);
+	unwinder = weft__unwinder_new(runtime->memory, &why);
 	error = d->about == ABOUT_A_WORKER ?
 			weft__collect_take_worker(&d->collection, runtime,
 						  d->worker, d->polls,
@@ -294,6 +295,7 @@ static int dump_run(struct dump *d, struct weft_runtime *runtime, int fd,
 	int error;
 
 	weft__runtime_ref(runtime);
+	d->out.allocator = runtime->allocator;
 	error = gather(d, runtime);
 	weft__runtime_unref(runtime);
 	if (error == 0)

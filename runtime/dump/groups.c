@@ -2,8 +2,9 @@
 /* Groups - an array in order of arrival, with a hash table; see the header. */
 #include "runtime/dump/groups.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "runtime/base/memory.h"
 
 enum { ROOM_FIRST = 64 };
 
@@ -36,13 +37,16 @@ static bool is_same(const struct weft__group *group, uint64_t what,
 static bool groups_grow(struct weft__groups *g)
 {
 	size_t room = g->room ? 2 * g->room : ROOM_FIRST;
-	struct weft__group **all = realloc(g->all, room * sizeof(*all));
+	struct weft__group **all = weft__memory_resize(
+		g->memory, g->all, g->all_room * sizeof(*all),
+		room * sizeof(*all));
 	uint32_t *slots;
 
 	if (!all)
 		return false;
 	g->all = all;
-	slots = calloc(2 * room, sizeof(*slots));
+	g->all_room = room;
+	slots = weft__memory_zeroed(g->memory, 2 * room * sizeof(*slots));
 	if (!slots)
 		return false;
 	for (uint32_t n = 0; n < g->count; n++) {
@@ -54,17 +58,19 @@ static bool groups_grow(struct weft__groups *g)
 			i++;
 		slots[i] = n + 1;
 	}
-	free(g->slots);
+	weft__memory_free(g->memory, g->slots, 2 * g->room * sizeof(*slots));
 	g->slots = slots;
 	g->room = room;
 	return true;
 }
 
-static struct weft__group *group_new(uint64_t what, uint64_t fn,
+static struct weft__group *group_new(const struct weft_allocator *memory,
+				     uint64_t what, uint64_t fn,
 				     const struct weft__trace *trace)
 {
 	size_t bytes = trace->count * sizeof(trace->pc[0]);
-	struct weft__group *group = calloc(1, sizeof(*group) + bytes);
+	struct weft__group *group =
+		weft__memory_zeroed(memory, sizeof(*group) + bytes);
 
 	if (!group)
 		return NULL;
@@ -97,7 +103,7 @@ struct weft__group *weft__groups_add(struct weft__groups *g, uint64_t what,
 		}
 		i++;
 	}
-	g->all[g->count] = group_new(what, fn, trace);
+	g->all[g->count] = group_new(g->memory, what, fn, trace);
 	if (!g->all[g->count])
 		return NULL;
 	g->all[g->count]->tasks = 1;
@@ -105,23 +111,32 @@ struct weft__group *weft__groups_add(struct weft__groups *g, uint64_t what,
 	return g->all[g->count - 1];
 }
 
-void weft__group_report(struct weft__group *group, const char *line)
+void weft__group_report(struct weft__groups *g, struct weft__group *group,
+			const char *line)
 {
 	char *copy = NULL;
 
 	if (group->lines_count < WEFT__GROUP_LINES)
-		copy = strdup(line);
+		copy = weft__memory_text(g->memory, line);
 	if (copy)
 		group->lines[group->lines_count++] = copy;
 }
 
+static void group_free(const struct weft_allocator *memory,
+		       struct weft__group *group)
+{
+	for (unsigned i = 0; i < group->lines_count; i++)
+		weft__memory_text_free(memory, group->lines[i]);
+	weft__memory_free(memory, group,
+			  sizeof(*group) +
+				  group->pcs_count * sizeof(group->pcs[0]));
+}
+
 void weft__groups_fini(struct weft__groups *g)
 {
-	for (size_t n = 0; n < g->count; n++) {
-		for (unsigned i = 0; i < g->all[n]->lines_count; i++)
-			free(g->all[n]->lines[i]);
-		free(g->all[n]);
-	}
-	free(g->all);
-	free(g->slots);
+	for (size_t n = 0; n < g->count; n++)
+		group_free(g->memory, g->all[n]);
+	weft__memory_free(g->memory, g->all, g->all_room * sizeof(*g->all));
+	weft__memory_free(g->memory, g->slots,
+			  2 * g->room * sizeof(*g->slots));
 }

@@ -27,10 +27,14 @@ struct weft__group {
 	uint64_t pcs[];
 };
 
+struct weft_allocator;
+
 struct weft__groups {
+	const struct weft_allocator *memory; /* see runtime/base/memory.h */
 	struct weft__group **all; /* in order of arrival */
 	size_t count;
-	size_t room;	 /* of `all`; there are twice as many slots */
+	size_t room;	 /* for groups; there are twice as many slots */
+	size_t all_room; /* of `all`; more than `room` if that failed to grow */
 	uint32_t *slots; /* by a hash: place in `all` + 1, or 0 */
 };
 
@@ -40,7 +44,8 @@ struct weft__group *weft__groups_add(struct weft__groups *groups,
 				     const struct weft__trace *trace);
 
 /* Keeps a copy of the line, if there is memory. */
-void weft__group_report(struct weft__group *group, const char *line);
+void weft__group_report(struct weft__groups *groups, struct weft__group *group,
+			const char *line);
 
 void weft__groups_fini(struct weft__groups *groups);
 

@@ -5,8 +5,9 @@
 #include "runtime/dump/optimistic_read.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
+#include "runtime/base/memory.h"
+#include "runtime/sched/runtime.h"
 #include "runtime/sched/wait.h"
 
 /* Whether the processor keeps writes, and reads, in program order. */
@@ -50,17 +51,23 @@ static uint64_t runs_of(const struct weft__optimistic_read *s, uint32_t worker)
 			  relaxed);
 }
 
+static size_t runs_bytes(const struct weft__optimistic_read *s)
+{
+	return s->runtime->workers_count * sizeof(*s->runs);
+}
+
 int weft__optimistic_read_init(struct weft__optimistic_read *s,
 			       struct weft_runtime *runtime)
 {
 	s->runtime = runtime;
-	s->runs = calloc(runtime->workers_count, sizeof(*s->runs));
+	s->runs = weft__memory_zeroed(runtime->memory, runs_bytes(s));
 	return s->runs ? 0 : -ENOMEM;
 }
 
 void weft__optimistic_read_fini(struct weft__optimistic_read *s)
 {
-	free(s->runs);
+	if (s->runs)
+		weft__memory_free(s->runtime->memory, s->runs, runs_bytes(s));
 }
 
 bool weft__optimistic_read_begin(struct weft__optimistic_read *s,

@@ -9,17 +9,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/memory.h"
+
 enum { ROOM_FIRST = 16384 };
+
+static const struct weft_allocator *
+out_memory(const struct weft__text_buffer *out)
+{
+	return out->allocator.alloc ? &out->allocator : NULL;
+}
 
 static int out_grow(struct weft__text_buffer *out)
 {
 	size_t room = out->room ? 2 * out->room : ROOM_FIRST;
-	char *text = realloc(out->text, room);
+	char *text = weft__memory_resize(out_memory(out), out->text, out->room,
+					 room);
 
 	if (!text)
 		return -ENOMEM;
@@ -118,5 +126,5 @@ int weft__text_buffer_write(const struct weft__text_buffer *out, int fd,
 
 void weft__text_buffer_fini(struct weft__text_buffer *out)
 {
-	free(out->text);
+	weft__memory_free(out_memory(out), out->text, out->room);
 }

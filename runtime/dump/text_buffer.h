@@ -8,9 +8,14 @@
 
 #include <stddef.h>
 
+#include <weft/allocator.h>
+
 enum { WEFT__TEXT_BUFFER_PATIENT = -1 };
 
 struct weft__text_buffer {
+	/* The runtime's, a copy, since the runtime may end while the text is
+	 * written; or all zero: malloc(). */
+	struct weft_allocator allocator;
 	char *text;
 	size_t used, room;
 	int error; /* -ENOMEM: the text is cut off there */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/dump/libdw.h"
 #include "runtime/dump/snapshot.h"
 
@@ -26,6 +27,7 @@ struct place {
 };
 
 struct weft__unwinder {
+	const struct weft_allocator *memory;
 	const struct weft__libdw *dw;
 	Dwfl *modules;
 	struct place **slots; /* by a hash of pc */
@@ -53,21 +55,24 @@ static Dwfl *modules_find(const struct weft__libdw *dw)
 	return NULL;
 }
 
-struct weft__unwinder *weft__unwinder_new(const char **ret_why)
+struct weft__unwinder *weft__unwinder_new(const struct weft_allocator *memory,
+					  const char **ret_why)
 {
 	const struct weft__libdw *dw = weft__libdw(ret_why);
 	struct weft__unwinder *u;
 
 	if (!dw)
 		return NULL;
-	u = calloc(1, sizeof(*u));
+	u = weft__memory_zeroed(memory, sizeof(*u));
 	if (u)
-		u->slots = calloc(PLACES_FIRST, sizeof(struct place *));
+		u->slots = weft__memory_zeroed(
+			memory, PLACES_FIRST * sizeof(*u->slots));
 	if (!u || !u->slots) {
-		free(u);
+		weft__memory_free(memory, u, sizeof(*u));
 		*ret_why = "there is no memory";
 		return NULL;
 	}
+	u->memory = memory;
 	u->slots_count = PLACES_FIRST;
 	u->dw = dw;
 	u->modules = modules_find(dw);
@@ -84,13 +89,15 @@ void weft__unwinder_free(struct weft__unwinder *u)
 		return;
 	for (size_t i = 0; i < u->slots_count; i++)
 		if (u->slots[i]) {
-			free(u->slots[i]->frame);
-			free(u->slots[i]);
+			weft__memory_foreign_free(u->slots[i]->frame);
+			weft__memory_free(u->memory, u->slots[i],
+					  sizeof(*u->slots[i]));
 		}
-	free(u->slots);
+	weft__memory_free(u->memory, u->slots,
+			  u->slots_count * sizeof(*u->slots));
 	if (u->modules)
 		u->dw->dwfl_end(u->modules);
-	free(u);
+	weft__memory_free(u->memory, u, sizeof(*u));
 }
 
 /* ---- Places -------------------------------------------------------------- */
@@ -108,14 +115,16 @@ static struct place **slot_of(struct place **slots, size_t count, uint64_t pc)
 static bool slots_grow(struct weft__unwinder *u)
 {
 	size_t count = u->slots_count * 2;
-	struct place **slots = calloc(count, sizeof(*slots));
+	struct place **slots =
+		weft__memory_zeroed(u->memory, count * sizeof(*slots));
 
 	if (!slots)
 		return false;
 	for (size_t i = 0; i < u->slots_count; i++)
 		if (u->slots[i])
 			*slot_of(slots, count, u->slots[i]->pc) = u->slots[i];
-	free(u->slots);
+	weft__memory_free(u->memory, u->slots,
+			  u->slots_count * sizeof(*slots));
 	u->slots = slots;
 	u->slots_count = count;
 	return true;
@@ -132,7 +141,7 @@ static struct place *place_at(struct weft__unwinder *u, uint64_t pc)
 			return NULL;
 		slot = slot_of(u->slots, u->slots_count, pc);
 	}
-	*slot = calloc(1, sizeof(**slot));
+	*slot = weft__memory_zeroed(u->memory, sizeof(**slot));
 	if (*slot) {
 		(*slot)->pc = pc;
 		u->places_count++;

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct weft_allocator;
 struct weft__snapshot;
 struct weft__unwinder;
 
@@ -28,8 +29,10 @@ struct weft__symbol {
 	uint64_t bytes;	 /* of the function or variable; 0: unknown */
 };
 
-/* NULL: *ret_why has the reason. */
-struct weft__unwinder *weft__unwinder_new(const char **ret_why);
+/* For the memory see runtime/base/memory.h; libdw uses its own.  NULL: *ret_why
+ * has the reason. */
+struct weft__unwinder *weft__unwinder_new(const struct weft_allocator *memory,
+					  const char **ret_why);
 /* `unwinder` may be NULL. */
 void weft__unwinder_free(struct weft__unwinder *unwinder);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtime/dump/unwind.h"
 
-struct weft__unwinder *weft__unwinder_new(const char **ret_why)
+struct weft__unwinder *weft__unwinder_new(const struct weft_allocator *memory,
+					  const char **ret_why)
 {
+	(void)memory;
 	*ret_why = "libweft was built without libdw";
 	return NULL;
 }

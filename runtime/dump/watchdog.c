@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/base/futex.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
 #include "runtime/dump/dump.h"
 #include "runtime/dump/dump_socket.h"
@@ -226,15 +227,18 @@ static void *watchdog_main(void *arg)
 
 static void watchdog_free(struct weft__watchdog *l)
 {
+	const struct weft_allocator *memory = l->runtime->memory;
+
 	if (l->number)
 		weft__signal_notify_stop(l->number, l->notify_fd);
 	if (l->dump_socket >= 0)
 		weft__dump_socket_close(l->dump_socket, l->path);
 	if (l->notify_fd >= 0)
 		close(l->notify_fd);
-	free(l->workers);
-	free(l->path);
-	free(l);
+	weft__memory_free(memory, l->workers,
+			  l->runtime->workers_count * sizeof(*l->workers));
+	weft__memory_text_free(memory, l->path);
+	weft__memory_free(memory, l, sizeof(*l));
 }
 
 /* Excludes the signals that report a fault: the instruction would fault again
@@ -272,11 +276,13 @@ static int signal_refused(int number, int error)
 
 static int watchdog_open(struct weft__watchdog *l, const struct weft_opts *opts)
 {
-	uint32_t workers = l->runtime->workers_count;
+	const struct weft_allocator *memory = l->runtime->memory;
 	int error;
 
-	l->workers = calloc(workers, sizeof(*l->workers));
-	l->path = strdup(opts->dump_path ? opts->dump_path : "");
+	l->workers = weft__memory_zeroed(
+		memory, l->runtime->workers_count * sizeof(*l->workers));
+	l->path = weft__memory_text(memory,
+				    opts->dump_path ? opts->dump_path : "");
 	if (!l->workers || !l->path)
 		return -ENOMEM;
 	l->notify_fd =
@@ -308,7 +314,7 @@ int weft__watchdog_start(struct weft_runtime *runtime,
 	if (!opts ||
 	    (!opts->dump_signal && !opts->dump_path && !opts->stall_ns))
 		return 0;
-	l = calloc(1, sizeof(*l));
+	l = weft__memory_zeroed(runtime->memory, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
 	l->runtime = runtime;

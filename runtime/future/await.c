@@ -33,7 +33,7 @@ int weft_future_within(weft_nsec length_ns)
 		return -EPERM;
 	weft__assert(task->awaits == WEFT__AWAITS_NOTHING,
 		     "a future set a deadline while it awaits something");
-	if (!weft__future_room(task))
+	if (!weft__future_room(worker->runtime, task))
 		return -ENOMEM;
 	task->room->own_ns = deadline_ns;
 	task->room->reported_ns = 0;
@@ -232,7 +232,7 @@ int weft__await_pause(struct weft__worker *worker, struct weft__task *task,
 	uint64_t until_ns = now_ns + length_ns;
 	uint64_t deadline_ns = weft__future_deadline(task);
 
-	if (!weft__future_room(task))
+	if (!weft__future_room(worker->runtime, task))
 		return weft__await_turn(task);
 	if (deadline_ns > now_ns && deadline_ns < until_ns)
 		until_ns = deadline_ns;

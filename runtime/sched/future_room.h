@@ -44,9 +44,11 @@ static inline uint64_t weft__future_deadline(const struct weft__task *task)
 }
 
 /* A future inherits a deadline.  0 or -ENOMEM. */
-int weft__future_inherit(struct weft__task *task, uint64_t deadline_ns);
+int weft__future_inherit(struct weft_runtime *runtime, struct weft__task *task,
+			 uint64_t deadline_ns);
 
 /* The future's room, allocated now if need be; NULL: no memory. */
-struct weft__future_room *weft__future_room(struct weft__task *task);
+struct weft__future_room *weft__future_room(struct weft_runtime *runtime,
+					    struct weft__task *task);
 
 #endif

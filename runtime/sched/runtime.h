@@ -33,6 +33,7 @@ struct weft__task_slabs {
 					handle_next */
 	struct weft__task *free;     /* under lock; others */
 	uint32_t free_count;	     /* under lock */
+	const struct weft_allocator *memory; /* immutable: the runtime's */
 };
 
 struct weft__blocking;
@@ -125,12 +126,17 @@ struct weft_runtime {
 	weft__atomic(uint64_t) main_id;
 	struct weft__main_call main_call; /* the first task only, and the
 					     thread of weft_run() */
+	/* Immutable: the program's functions, and NULL or their address; see
+	 * base/memory.h. */
+	struct weft_allocator allocator;
+	const struct weft_allocator *memory;
 	uint64_t blocking_idle_ns;     /* immutable; 0: the default */
 	uint32_t blocking_threads_max; /* immutable; 0: the default */
 	weft__atomic(struct weft__blocking *) blocking; /* NULL: not needed
 							   so far */
 	struct weft__watchdog *watchdog; /* NULL: none */
 	sigset_t signals; /* immutable: blocked in the thread that started it */
+	uint32_t workers_room; /* the places of `workers` */
 	pthread_t *threads;
 	uint32_t threads_count;
 	weft__atomic(bool) abandoned; /* tasks are left, [runtime.left] */

@@ -2,20 +2,22 @@
 /*
  * Task records - where they come from and where they go.
  *
- * Records lie in chunks of 4096, which are mapped on demand and stay mapped
- * while the runtime lives.  An index never changes its place: new records are
- * carved in the order of their indices, and `used` publishes them.  A free
- * record lies in the list of a worker (task_pool.h), or in the shared lists
- * under the lock: as a batch that a worker gave back, or singly.
+ * Records lie in chunks of 4096, which are mapped on demand, or come from the
+ * program's allocator, and stay while the runtime lives.  An index never
+ * changes its place: new records are carved in the order of their indices, and
+ * `used` publishes them.  A free record lies in a worker's list
+ * (task_pool.h), or in the shared lists under the lock: as a batch that one
+ * gave back, or singly.
  *
  * Orderings: [task.chunk] in task.h.
  */
 #include "runtime/sched/task.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/sched/task_pool.h"
 
 /* Records carved from a chunk at a time. */
@@ -38,8 +40,18 @@ int weft__tasks_init(struct weft_runtime *runtime, unsigned tasks_max)
 	slabs->max = tasks_max;
 	slabs->chunks_max =
 		(tasks_max + WEFT__TASK_CHUNK - 1) >> WEFT__TASK_CHUNK_BITS;
-	slabs->chunks = calloc(slabs->chunks_max, sizeof(*slabs->chunks));
+	slabs->chunks = weft__memory_zeroed(
+		slabs->memory, slabs->chunks_max * sizeof(*slabs->chunks));
 	return slabs->chunks ? 0 : -ENOMEM;
+}
+
+static void chunk_free(struct weft__task_slabs *slabs,
+		       struct weft__task *chunk)
+{
+	if (slabs->memory)
+		weft__memory_apart_free(slabs->memory, chunk, CHUNK_BYTES);
+	else
+		munmap(chunk, CHUNK_BYTES);
 }
 
 void weft__tasks_fini(struct weft_runtime *runtime)
@@ -54,9 +66,10 @@ void weft__tasks_fini(struct weft_runtime *runtime)
 			weft__load(&slabs->chunks[i], relaxed);
 
 		if (chunk)
-			munmap(chunk, CHUNK_BYTES);
+			chunk_free(slabs, chunk);
 	}
-	free(slabs->chunks);
+	weft__memory_free(slabs->memory, slabs->chunks,
+			  slabs->chunks_max * sizeof(*slabs->chunks));
 }
 
 struct weft__task *weft__task_at(struct weft_runtime *runtime, uint64_t id)
@@ -89,6 +102,14 @@ static char *group_map(void)
 	return memory + before;
 }
 
+/* One chunk, which need not be blank. */
+static struct weft__task *chunk_new(struct weft__task_slabs *slabs)
+{
+	return slabs->memory ? weft__memory_from(slabs->memory, CHUNK_BYTES,
+						 WEFT__MEMORY_APART) :
+			       memory_map(CHUNK_BYTES);
+}
+
 static void group_new(struct weft__task_slabs *slabs, uint32_t chunk)
 {
 	uint32_t first = chunk - chunk % GROUP;
@@ -108,7 +129,7 @@ static void group_new(struct weft__task_slabs *slabs, uint32_t chunk)
 	}
 }
 
-/* The chunk of an index, mapped now if need be; under the lock. */
+/* The chunk of an index, made now if need be; under the lock. */
 static struct weft__task *tasks_chunk(struct weft__task_slabs *slabs,
 				      uint32_t index)
 {
@@ -118,11 +139,11 @@ static struct weft__task *tasks_chunk(struct weft__task_slabs *slabs,
 	/* relaxed: written under the lock. */
 	if (weft__load(place, relaxed))
 		return weft__load(place, relaxed);
-	if (chunk >= GROUP)
+	if (chunk >= GROUP && !slabs->memory)
 		group_new(slabs, chunk);
 	else
 		/* relaxed: published by `used`. */
-		weft__store(place, memory_map(CHUNK_BYTES), relaxed);
+		weft__store(place, chunk_new(slabs), relaxed);
 	/* relaxed: written under the lock. */
 	return weft__load(place, relaxed);
 }
@@ -141,6 +162,9 @@ static int tasks_carve(struct weft__task_slabs *slabs,
 	chunk = tasks_chunk(slabs, used);
 	if (!chunk)
 		return -ENOMEM;
+	if (slabs->memory)
+		memset(&chunk[used & (WEFT__TASK_CHUNK - 1)], 0,
+		       n * sizeof(*chunk));
 	/* Never across chunks: CARVE divides the size of one. */
 	for (uint32_t i = n; i-- > 0;) {
 		struct weft__task *task =

@@ -401,7 +401,8 @@ static inline uint64_t weft__task_unjoin(struct weft__task *task)
  * flags; it is never unmapped. */
 void weft__task_wake_threads(struct weft__task *task);
 
-void weft__task_arg_free(struct weft__task *task);
+void weft__task_arg_free(struct weft_runtime *runtime,
+			 struct weft__task *task);
 
 /* The records of a runtime. */
 struct weft__task_slabs;

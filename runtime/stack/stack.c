@@ -24,10 +24,10 @@
 #include "runtime/stack/stack.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "runtime/base/assert.h"
+#include "runtime/base/memory.h"
 #include "runtime/stack/context.h"
 #include "runtime/stack/fiber.h"
 #include "runtime/stack/overflow.h"
@@ -75,9 +75,10 @@ static size_t slab_stride(uint8_t size_class)
 	       page_bytes();
 }
 
-static struct weft__stack_slab *slab_new(uint8_t size_class)
+static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
+					 uint8_t size_class)
 {
-	struct weft__stack_slab *slab = malloc(sizeof(*slab));
+	struct weft__stack_slab *slab = weft__memory_new(memory, sizeof(*slab));
 	size_t stride = slab_stride(size_class);
 	size_t count = SLAB_BYTES_MAX / stride;
 	void *base;
@@ -91,7 +92,7 @@ static struct weft__stack_slab *slab_new(uint8_t size_class)
 	base = mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
-		free(slab);
+		weft__memory_free(memory, slab, sizeof(*slab));
 		return NULL;
 	}
 	/* A huge page would make each stack resident in full. */
@@ -168,7 +169,7 @@ static struct weft__stack *stacks_carve(struct weft__stacks *stacks,
 			slab->used == slab->count))
 		slab = slab->size_class == size_class ? NULL : slab->next;
 	if (!slab) {
-		slab = slab_new(size_class);
+		slab = slab_new(stacks->memory, size_class);
 		if (!slab)
 			return NULL;
 		slab->next = stacks->slabs;
@@ -383,7 +384,7 @@ void weft__stacks_fini(struct weft__stacks *stacks)
 				weft__fiber_stack_free(
 					weft__slab_stack(slab, i));
 		munmap(slab->base, slab->bytes);
-		free(slab);
+		weft__memory_free(stacks->memory, slab, sizeof(*slab));
 		slab = next;
 	}
 	stacks->slabs = NULL;

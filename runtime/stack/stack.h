@@ -26,6 +26,7 @@
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
 
+struct weft_allocator;
 struct weft__task_local;
 struct weft__task;
 struct weft__worker;
@@ -72,6 +73,8 @@ struct weft__stacks {
 	uint64_t carved; /* of all sizes; under lock */
 	uint64_t max;	 /* limit of `carved`, in tests; 0: none */
 	bool guard_by_mprotect; /* under lock */
+	const struct weft_allocator *memory; /* immutable: for the records of
+						slabs; see base/memory.h */
 };
 
 /* The stacks of the default size that a worker keeps.  Owner only; others read

@@ -3,7 +3,7 @@
 
 int weft__await_room(struct weft__worker *worker, struct weft__task *task)
 {
-	if (!weft__future_room(task))
+	if (!weft__future_room(worker->runtime, task))
 		return -ENOMEM;
 	weft__await_begin(WEFT__AWAITS_GRANT, worker, task);
 	return 0;

@@ -27,11 +27,12 @@
  *
  * Modelled in tests/model/model_oneshot.c.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <weft/chan.h>
 
+#include "runtime/base/memory.h"
+#include "runtime/sched/runtime.h"
 #include "runtime/sched/waiter.h"
 
 /* Values of the word, which otherwise holds the address of the waiter. */
@@ -39,23 +40,65 @@ enum { EMPTY, FULL, DROPPED, GONE };
 
 struct weft_oneshot {
 	weft__atomic(uintptr_t) word;
-	size_t item_bytes; /* immutable */
+	uint32_t item_bytes; /* immutable */
+	bool has_allocator;  /* immutable; see allocator_of() */
 	/* Of the sender, then of the receiver. */
 	_Alignas(max_align_t) unsigned char item[];
 };
 
+static size_t allocator_at(size_t item_bytes)
+{
+	const size_t align = _Alignof(struct weft_allocator);
+
+	return sizeof(struct weft_oneshot) +
+	       (item_bytes + align - 1) / align * align;
+}
+
+/* A oneshot may outlive the runtime of the task that made it.  So it has a copy
+ * of that runtime's allocator, behind the value. */
+static struct weft_allocator *allocator_of(struct weft_oneshot *o)
+{
+	return (void *)((char *)o + allocator_at(o->item_bytes));
+}
+
+static size_t oneshot_bytes(size_t item_bytes, bool has_allocator)
+{
+	return has_allocator ? allocator_at(item_bytes) +
+				       sizeof(struct weft_allocator) :
+			       sizeof(struct weft_oneshot) + item_bytes;
+}
+
+static void oneshot_free(struct weft_oneshot *o)
+{
+	size_t bytes = oneshot_bytes(o->item_bytes, o->has_allocator);
+	struct weft_allocator allocator;
+
+	if (!o->has_allocator) {
+		weft__memory_free(NULL, o, bytes);
+		return;
+	}
+	allocator = *allocator_of(o);
+	weft__memory_free(&allocator, o, bytes);
+}
+
 int weft_oneshot_new(size_t item_bytes, struct weft_oneshot **ret_oneshot)
 {
+	struct weft__worker *worker = weft__worker_self();
+	const struct weft_allocator *memory =
+		worker ? worker->runtime->memory : NULL;
 	struct weft_oneshot *o;
 
 	if (item_bytes == 0 || item_bytes > WEFT__ITEM_BYTES_MAX)
 		return -EINVAL;
-	o = malloc(sizeof(*o) + item_bytes);
+	o = weft__memory_new(memory, oneshot_bytes(item_bytes, memory));
 	if (!o)
 		return -ENOMEM;
 	/* relaxed: no other task knows it. */
 	weft__store(&o->word, (uintptr_t)EMPTY, relaxed);
-	o->item_bytes = item_bytes;
+	o->item_bytes = (uint32_t)item_bytes;
+	o->has_allocator = memory;
+	if (memory)
+		*allocator_of(o) = *memory;
 	*ret_oneshot = o;
 	return 0;
 }
@@ -67,7 +110,7 @@ static int sender_leave(struct weft_oneshot *o, uintptr_t how)
 	uintptr_t old = weft__swap(&o->word, how, acq_rel);
 
 	if (old == GONE) {
-		free(o); /* mutate: wake */
+		oneshot_free(o); /* mutate: wake */
 		return -EPIPE;
 	}
 	weft__assert(old != FULL && old != DROPPED,
@@ -96,7 +139,7 @@ static int receiver_leave(struct weft_oneshot *o, uintptr_t word,
 {
 	if (word == FULL)
 		memcpy(ret_item, o->item, o->item_bytes);
-	free(o); /* mutate: wake */
+	oneshot_free(o); /* mutate: wake */
 	return word == FULL ? 0 : -EPIPE;
 }
 
@@ -160,5 +203,5 @@ void weft_oneshot_abandon(struct weft_oneshot *oneshot)
 {
 	/* pairs: [oneshot.pass] */
 	if (weft__swap(&oneshot->word, (uintptr_t)GONE, acq_rel) != EMPTY)
-		free(oneshot); /* mutate: wake */
+		oneshot_free(oneshot); /* mutate: wake */
 }

@@ -4,11 +4,11 @@
  * ask about itself.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weft/future.h>
 
+#include "runtime/base/memory.h"
 #include "runtime/sched/future_room.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
@@ -17,9 +17,11 @@
 
 static const struct weft_task_opts no_opts = WEFT_TASK_OPTS_INIT;
 
-void weft__task_arg_free(struct weft__task *task)
+void weft__task_arg_free(struct weft_runtime *runtime,
+			 struct weft__task *task)
 {
-	free(task->arg_heap);
+	weft__memory_free(runtime->memory, task->arg_heap,
+			  task->arg_heap_bytes);
 }
 
 static inline bool args_wrong(weft_fn fn, const void *arg, size_t arg_bytes)
@@ -37,18 +39,19 @@ bool weft__go_wrong(weft_fn fn, const void *arg, size_t arg_bytes,
 	       (opts->stack_bytes && !weft__stack_class(opts->stack_bytes));
 }
 
-static inline int go_arg(struct weft__task *task, const void *arg,
-			 size_t arg_bytes)
+static inline int go_arg(struct weft_runtime *runtime, struct weft__task *task,
+			 const void *arg, size_t arg_bytes)
 {
 	void *copy = task->arg;
 
 	if (weft__unlikely(arg_bytes > WEFT__ARG_INLINE_BYTES ||
 			   (arg_bytes > WEFT__STATE_INLINE_BYTES &&
 			    weft__task_is_future(task)))) {
-		copy = malloc(arg_bytes);
+		copy = weft__memory_new(runtime->memory, arg_bytes);
 		if (!copy)
 			return -ENOMEM;
 		task->arg_heap = copy;
+		task->arg_heap_bytes = arg_bytes;
 		weft__task_mark(task, WEFT__TASK_ARG_HEAP);
 	}
 	if (arg_bytes)
@@ -98,10 +101,11 @@ static inline struct weft__task *go_new(struct weft_runtime *runtime,
 }
 
 /* The task inherits the deadline of the task that starts it. */
-static __attribute__((noinline)) int go_deadline(struct weft__task *task)
+static __attribute__((noinline)) int
+go_deadline(struct weft_runtime *runtime, struct weft__task *task)
 {
 	if (weft__task_is_future(task))
-		return weft__future_inherit(task, weft_deadline());
+		return weft__future_inherit(runtime, task, weft_deadline());
 	task->deadline_ns = weft_deadline();
 	return 0;
 }
@@ -168,12 +172,13 @@ static inline int go(struct weft_scope *scope, weft_fn fn, const void *arg,
 	go_options(worker->runtime, task, opts);
 	task->deadline_ns = WEFT_NEVER;
 	if (weft__unlikely(weft__task_is(self, WEFT__TASK_WITHIN)))
-		error = go_deadline(task);
+		error = go_deadline(worker->runtime, task);
 	if (weft__likely(error == 0))
-		error = go_arg(task, arg, arg_bytes);
+		error = go_arg(worker->runtime, task, arg, arg_bytes);
 	if (weft__unlikely(error < 0)) {
 		if (weft__task_is_future(task))
-			free(task->room);
+			weft__memory_free(worker->runtime->memory, task->room,
+					  sizeof(*task->room));
 		weft__task_free(worker->runtime, worker, task);
 		return go_failed(s, flags, error);
 	}
@@ -237,7 +242,7 @@ int weft__root_go(struct weft_runtime *runtime, struct weft__worker *here,
 		task->arg_heap = (void *)(uintptr_t)arg;
 		weft__task_mark(task, WEFT__TASK_RAW_ARG);
 	} else {
-		error = go_arg(task, arg, arg_bytes);
+		error = go_arg(runtime, task, arg, arg_bytes);
 		if (error < 0) {
 			weft__task_free(runtime, here, task);
 			return error;

@@ -11,11 +11,12 @@
  * outlives the frames of its functions, so the entry cannot lie in them.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include <weft/task_local.h>
 #include <weft/task.h>
 
+#include "runtime/base/memory.h"
+#include "runtime/sched/runtime.h"
 #include "runtime/sched/wait.h"
 #include "runtime/task/task_local.h"
 
@@ -29,6 +30,11 @@ struct weft__task_local {
 static struct weft__task *running(void)
 {
 	return weft__running(weft__worker_self());
+}
+
+static const struct weft_allocator *memory_here(void)
+{
+	return weft__worker_self()->runtime->memory;
 }
 
 static struct weft__task_local *local_first(struct weft__task *task)
@@ -51,7 +57,8 @@ static int local_add(struct weft__task *task,
 		     const struct weft_task_local_key *key, weft_defer_fn fn,
 		     void *value)
 {
-	struct weft__task_local *local = malloc(sizeof(*local));
+	struct weft__task_local *local =
+		weft__memory_new(memory_here(), sizeof(*local));
 
 	if (!local)
 		return -ENOMEM;
@@ -105,7 +112,8 @@ static void local_end(struct weft__task *task)
 {
 	struct weft__task_local local = *task->stack->locals;
 
-	free(task->stack->locals);
+	weft__memory_free(memory_here(), task->stack->locals,
+			  sizeof(*task->stack->locals));
 	task->stack->locals = local.next;
 	if (!local.key)
 		local.fn(local.value);

@@ -5,8 +5,8 @@
  */
 #include "runtime/task/task_main.h"
 
-#include <stdlib.h>
-
+#include "runtime/base/memory.h"
+#include "runtime/sched/future_room.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
 #include "runtime/task/scope.h"
@@ -77,7 +77,7 @@ static __attribute__((noinline)) void task_end_extras(struct weft__task *task,
 	weft__assert(!task->within,
 		     "a task returned with a deadline block still open");
 	if (weft__task_is(task, WEFT__TASK_ARG_HEAP))
-		weft__task_arg_free(task);
+		weft__task_arg_free(weft__worker_self()->runtime, task);
 	if (weft__task_is(task, WEFT__TASK_REPORTED))
 		weft__scope_hear(task, result);
 	if (weft__task_is(task, WEFT__TASK_LOCALS))
@@ -134,7 +134,8 @@ void weft__future_end(struct weft__worker *worker, struct weft__task *task,
 	task_returned(task, result);
 	assert_no_child(weft__worker_self());
 	worker->polled = NULL;
-	free(task->room);
+	weft__memory_free(worker->runtime->memory, task->room,
+			  sizeof(*task->room));
 	owner = task_end(worker, task, result);
 	if (owner)
 		weft__push_next(worker, owner); /* mutate: wake */

@@ -510,12 +510,12 @@ END_TEST
 START_TEST(table_finds_what_it_made)
 {
 	static const int numbers[] = { 0, 1, 4095, 4096, 8191, 12345 };
-	struct weft__fd_table fds = { NULL, 0 };
+	struct weft__fd_table fds = { .chunks = NULL };
 	struct weft__fd *entry, *again;
 	int any = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	ck_assert_int_ge(any, 0);
-	ck_assert_int_eq(weft__fd_table_init(&fds), 0);
+	ck_assert_int_eq(weft__fd_table_init(&fds, NULL), 0);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		ck_assert_int_ge(dup2(any, numbers[i]), 0);
 		ck_assert_int_eq(weft__fd_get(&fds, numbers[i], &entry), 0);

@@ -19,7 +19,7 @@ static void open_it(void)
 	const char *reason = NULL;
 
 	memset(&files, 0, sizeof(files));
-	EXPECT(weft__ring_open(&ring, 8, false, &reason) == 0);
+	EXPECT(weft__ring_open(&ring, 8, false, NULL, &reason) == 0);
 }
 
 static void close_it(void)

@@ -189,7 +189,7 @@ static bool counts_rings(void)
 	struct weft__ring ring;
 
 	return can_limit_to(0) &&
-	       weft__ring_open(&ring, 8, false, &reason) == -ENOMEM;
+	       weft__ring_open(&ring, 8, false, NULL, &reason) == -ENOMEM;
 }
 
 #define NEEDS_LIMITS "a user of its own, with limits that root may set"

@@ -48,7 +48,8 @@ static void ring_open(struct weft__ring *ring, unsigned entries)
 {
 	const char *reason = "none";
 
-	ck_assert_int_eq(weft__ring_open(ring, entries, alone, &reason), 0);
+	ck_assert_int_eq(weft__ring_open(ring, entries, alone, NULL, &reason),
+			 0);
 }
 
 static struct io_uring_sqe *entry(struct weft__ring *ring, uint64_t user_data)
@@ -143,7 +144,7 @@ START_TEST(low_memlock_is_a_lack_of_memory)
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	ck_assert(become_another_user());
 	while (count < 8 && r == 0) {
-		r = weft__ring_open(&rings[count], 256, alone, &reason);
+		r = weft__ring_open(&rings[count], 256, alone, NULL, &reason);
 		if (r == 0)
 			ck_assert_uint_eq(rings[count++].mask + 1, 256);
 	}
@@ -165,7 +166,8 @@ START_TEST(refusal_is_enosys_with_a_reason)
 	struct weft__ring ring;
 
 	refuse_setup(errors[_i]);
-	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, &reason), -ENOSYS);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, NULL, &reason),
+			 -ENOSYS);
 	ck_assert_ptr_nonnull(reason);
 }
 END_TEST
@@ -180,7 +182,8 @@ START_TEST(lack_of_descriptors_is_reported_as_such)
 	none = limit;
 	none.rlim_cur = 0;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, &reason), -EMFILE);
+	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, NULL, &reason),
+			 -EMFILE);
 	ck_assert_ptr_null(reason);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }

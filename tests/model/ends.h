@@ -10,10 +10,13 @@
 #include "tests/model/tasks.h"
 
 #define pthread_join(thread, ret) ((void)(thread))
-#define free(memory) ((void)(memory))
+#define weft__memory_free(from, memory, bytes) \
+	((void)(from), (void)(memory), (void)(bytes))
+#define weft__memory_apart_free weft__memory_free
 #include "runtime/runtime.c"
 #include "runtime/runtime_new.c"
-#undef free
+#undef weft__memory_apart_free
+#undef weft__memory_free
 #undef pthread_join
 
 /*

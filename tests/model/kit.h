@@ -21,6 +21,7 @@
 
 #include "runtime/base/assert.h"
 #include "runtime/base/atomic.h"
+#include "runtime/base/memory.h"
 #include "tests/model/model.h"
 
 #ifndef KIT_FUTEX

@@ -92,8 +92,9 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 		weft__futex_wait(word, value);
 }
 
-#define calloc(n, bytes) memory_new((n) * (bytes))
-#define free memory_free
+#define weft__memory_zeroed(from, bytes) ((void)(from), memory_new(bytes))
+#define weft__memory_free(from, memory, bytes) \
+	((void)(from), (void)(bytes), memory_free(memory))
 #undef fprintf /* of the C library, with checked calls */
 #define fprintf print_nothing
 #define pthread_attr_init(attr) ((void)(attr), 0)
@@ -110,8 +111,8 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #include "runtime/stack/thread.c"
 #include "runtime/blocking/blocking.c"
 #include "runtime/blocking/job_queue.c"
-#undef calloc
-#undef free
+#undef weft__memory_zeroed
+#undef weft__memory_free
 #undef fprintf
 #undef weft__futex_wait_for
 

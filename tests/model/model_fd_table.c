@@ -11,11 +11,11 @@
 
 static void *chunk_new(void);
 static void chunk_free(void *chunk);
-#define calloc(n, size) chunk_new()
-#define free(chunk) chunk_free(chunk)
+#define weft__memory_zeroed(from, bytes) ((void)(from), chunk_new())
+#define weft__memory_free(from, chunk, bytes) ((void)(from), chunk_free(chunk))
 #include "io/request/fd_table.c"
-#undef calloc
-#undef free
+#undef weft__memory_zeroed
+#undef weft__memory_free
 
 enum { FD = 5 };
 

@@ -25,12 +25,13 @@ MODEL_UNSEEN static void memory_free(void *freed_memory)
 	model_free(memory, BYTES);
 }
 
-#define malloc memory_new
-#define free memory_free
+#define weft__memory_new(from, bytes) ((void)(from), memory_new(bytes))
+#define weft__memory_free(from, memory, bytes) \
+	((void)(from), (void)(bytes), memory_free(memory))
 #define memcpy copy_announced
 #include "runtime/sync/oneshot.c"
-#undef malloc
-#undef free
+#undef weft__memory_new
+#undef weft__memory_free
 #undef memcpy
 
 static struct weft_oneshot *oneshot;

@@ -98,9 +98,10 @@ bool weft__timer_shards_due(struct weft__worker *here, uint64_t now_ns)
 	return false;
 }
 
-int weft__fd_table_init(struct weft__fd_table *of)
+int weft__fd_table_init(struct weft__fd_table *of,
+			const struct weft_allocator *memory)
 {
-	(void)of;
+	(void)of, (void)memory;
 	return 0;
 }
 
@@ -109,9 +110,10 @@ void weft__fd_table_fini(struct weft__fd_table *of)
 	(void)of;
 }
 
-void weft__pool_close(struct weft__pool *pool_of_shard)
+void weft__pool_close(struct weft__pool *pool_of_shard,
+		      const struct weft__ring *ring)
 {
-	(void)pool_of_shard;
+	(void)pool_of_shard, (void)ring;
 }
 
 int weft__op_describe(uint64_t number, char *ret_text, size_t bytes)

@@ -26,8 +26,9 @@
 #define munmap(...) ((void)0)
 #include "io/request/recv_buffers.c"
 
-#define malloc(bytes) memory_take(bytes)
-#define free(memory) memory_free(memory)
+#define weft__memory_new(from, bytes) ((void)(from), memory_take(bytes))
+#define weft__memory_free(from, memory, bytes) \
+	((void)(from), (void)(bytes), memory_free(memory))
 static void *memory_take(size_t bytes);
 static void memory_free(void *memory);
 #include "io/request/send_buffer.c"
@@ -42,8 +43,8 @@ static void memory_free(void *memory);
 #undef memcpy
 #include "io/stream/stream_send.c"
 #include "io/stream/stream_complete.c"
-#undef malloc
-#undef free
+#undef weft__memory_new
+#undef weft__memory_free
 
 /* A stream over something else has no requests: nothing to interleave. */
 int weft__stream_fill(struct weft__stream *it)

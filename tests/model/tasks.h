@@ -56,7 +56,9 @@ static inline void weft__futex_wake(weft__atomic(uint32_t) *word, int threads);
 #undef weft__worker_set
 
 /* Memory stays: nothing is freed. */
-#define free(memory) ((void)(memory))
+#define weft__memory_free(from, memory, bytes) \
+	((void)(from), (void)(memory), (void)(bytes))
+#define weft__memory_apart_free weft__memory_free
 #include "runtime/sched/switch.c"
 #include "runtime/task/task_main.c"
 
@@ -99,7 +101,8 @@ struct weft__worker *weft__context_jump(void **save_sp, void *load_sp,
 	return pass;
 }
 #endif
-#undef free
+#undef weft__memory_apart_free
+#undef weft__memory_free
 
 static struct weft_runtime runtime;
 static struct weft__worker pool[MODEL_THREADS];

@@ -402,9 +402,9 @@ void weft__tasks_give_back(struct weft__worker *worker)
 	(void)worker;
 }
 
-void weft__task_arg_free(struct weft__task *task)
+void weft__task_arg_free(struct weft_runtime *of, struct weft__task *task)
 {
-	(void)task;
+	(void)of, (void)task;
 }
 
 void weft__task_wake_threads(struct weft__task *task)

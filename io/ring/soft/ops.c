@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/ring/soft/ops.h"
 
-#include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#include "runtime/base/memory.h"
+#include "runtime/sched/runtime.h"
 
 enum { BLOCK_OPS = 64, HASH_MIN = 64 };
 
@@ -16,7 +18,8 @@ struct weft__soft_block {
 
 static bool block_new(struct weft__soft *soft)
 {
-	struct weft__soft_block *block = calloc(1, sizeof(*block));
+	struct weft__soft_block *block =
+		weft__memory_zeroed(soft->runtime->memory, sizeof(*block));
 
 	if (!block)
 		return false;
@@ -29,15 +32,21 @@ static bool block_new(struct weft__soft *soft)
 	return true;
 }
 
+static void hash_free(struct weft__soft *soft, struct weft__soft_op **table,
+		      uint32_t size)
+{
+	weft__memory_free(soft->runtime->memory, table, size * sizeof(*table));
+}
+
 void weft__soft_ops_fini(struct weft__soft *soft)
 {
 	while (soft->blocks) {
 		struct weft__soft_block *block = soft->blocks;
 
 		soft->blocks = block->next;
-		free(block);
+		weft__memory_free(soft->runtime->memory, block, sizeof(*block));
 	}
-	free(soft->by_hash);
+	hash_free(soft, soft->by_hash, soft->hash_size);
 }
 
 /* ---- By user_data ------------------------------------------------------- */
@@ -62,16 +71,18 @@ static void hash_add(struct weft__soft *soft, struct weft__soft_op *op)
 /* Makes room for another request.  A table that cannot grow is slower. */
 static bool hash_grow(struct weft__soft *soft)
 {
-	uint32_t old_size = soft->hash_size;
+	uint32_t old_size = soft->hash_size, size;
 	struct weft__soft_op **old = soft->by_hash, **table;
 
 	if (soft->ops_count < old_size)
 		return true;
-	table = calloc(old_size ? old_size * 2 : HASH_MIN, sizeof(*table));
+	size = old_size ? old_size * 2 : HASH_MIN;
+	table = weft__memory_zeroed(soft->runtime->memory,
+				    size * sizeof(*table));
 	if (!table)
 		return old_size;
 	soft->by_hash = table;
-	soft->hash_size = old_size ? old_size * 2 : HASH_MIN;
+	soft->hash_size = size;
 	for (uint32_t i = 0; i < old_size; i++) {
 		struct weft__soft_op *next, *op;
 
@@ -80,7 +91,7 @@ static bool hash_grow(struct weft__soft *soft)
 			hash_add(soft, op);
 		}
 	}
-	free(old);
+	hash_free(soft, old, old_size);
 	return true;
 }
 

@@ -14,7 +14,6 @@
 #include "io/ring/soft/soft.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -27,7 +26,9 @@
 #include "io/ring/soft/ops.h"
 #include "io/ring/soft/serve.h"
 #include "io/ring/soft/work.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
+#include "runtime/sched/runtime.h"
 
 enum { ENTRIES_MIN = 2, ENTRIES_MAX = 32768, COMPLETIONS_PER_ENTRY = 16 };
 
@@ -339,6 +340,23 @@ static void soft_drop_files(struct weft__ring *ring)
 
 /* ---- Life --------------------------------------------------------------- */
 
+static size_t completions_bytes(uint32_t entries)
+{
+	return entries * COMPLETIONS_PER_ENTRY *
+	       sizeof(struct weft__completion);
+}
+
+static void soft_free(struct weft__soft *soft, uint32_t entries)
+{
+	const struct weft_allocator *memory = soft->runtime->memory;
+
+	weft__memory_free(memory, soft->entries,
+			  entries * sizeof(*soft->entries));
+	weft__memory_free(memory, soft->completions,
+			  completions_bytes(entries));
+	weft__memory_apart_free(memory, soft, sizeof(*soft));
+}
+
 static void soft_close(struct weft__ring *ring)
 {
 	struct weft__soft *soft = weft__soft(ring);
@@ -350,9 +368,7 @@ static void soft_close(struct weft__ring *ring)
 	if (soft->timer_fd >= 0)
 		close(soft->timer_fd);
 	close(ring->fd);
-	free(soft->entries);
-	free(soft->completions);
-	free(soft);
+	soft_free(soft, ring->mask + 1);
 	ring->own = NULL;
 }
 
@@ -400,11 +416,14 @@ static uint32_t entries_of(unsigned entries)
 /* Opens what is closed by soft_close(), but the eventfd. */
 static int soft_make(struct weft__soft *soft, uint32_t entries)
 {
+	const struct weft_allocator *memory = soft->runtime->memory;
+
 	soft->timer_fd = -1;
-	weft__soft_watches_init(&soft->watches);
-	soft->entries = calloc(entries, sizeof(*soft->entries));
-	soft->completions = calloc((size_t)entries * COMPLETIONS_PER_ENTRY,
-				   sizeof(*soft->completions));
+	weft__soft_watches_init(&soft->watches, memory);
+	soft->entries = weft__memory_zeroed(memory,
+					    entries * sizeof(*soft->entries));
+	soft->completions =
+		weft__memory_zeroed(memory, completions_bytes(entries));
 	if (!soft->entries || !soft->completions)
 		return -ENOMEM;
 	soft->epoll_fd = weft__fd_above_stdio(epoll_create1(EPOLL_CLOEXEC));
@@ -431,13 +450,14 @@ void weft__rings_forget(void)
 int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 			 struct weft_runtime *runtime)
 {
-	struct weft__soft *soft = aligned_alloc(128, sizeof(*soft));
+	struct weft__soft *soft =
+		weft__memory_apart(runtime->memory, sizeof(*soft));
 	int r;
 
 	memset(ring, 0, sizeof(*ring));
 	if (!soft)
 		return -ENOMEM;
-	memset(soft, 0, sizeof(*soft));
+	soft->runtime = runtime;
 	entries = entries_of(entries);
 	r = soft_make(soft, entries);
 	if (r == 0) {
@@ -446,13 +466,11 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 			close(soft->epoll_fd);
 	}
 	if (r < 0) {
-		free(soft->entries);
-		free(soft->completions);
-		free(soft);
+		soft_free(soft, entries);
 		return r;
 	}
-	soft->runtime = runtime;
 	soft->lane = (struct weft_lane)WEFT_LANE_INIT("files", 0);
+	ring->memory = runtime->memory;
 	ring->alone = alone;
 	ring->mask = entries - 1;
 	ring->completions_mask = entries * COMPLETIONS_PER_ENTRY - 1;

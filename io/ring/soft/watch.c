@@ -6,26 +6,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/os/syscall.h"
 #include "io/ring/soft/soft.h"
+#include "runtime/base/memory.h"
 
 enum { CHUNK_BITS = 9, CHUNK = 1 << CHUNK_BITS, CHUNKS_FIRST = 16 };
 
 /* ---- The table ---------------------------------------------------------- */
 
-void weft__soft_watches_init(struct weft__soft_watches *watches)
+void weft__soft_watches_init(struct weft__soft_watches *watches,
+			     const struct weft_allocator *memory)
 {
+	watches->memory = memory;
 	watches->again = watches->again_last = -1;
 }
 
 void weft__soft_watches_fini(struct weft__soft_watches *watches)
 {
 	for (uint32_t i = 0; i < watches->chunks_count; i++)
-		free(watches->chunks[i]);
-	free(watches->chunks);
+		weft__memory_free(watches->memory, watches->chunks[i],
+				  CHUNK * sizeof(*watches->chunks[i]));
+	weft__memory_free(watches->memory, watches->chunks,
+			  watches->chunks_count * sizeof(*watches->chunks));
 }
 
 struct weft__soft_watch *
@@ -50,7 +54,9 @@ static bool table_grow(struct weft__soft_watches *watches, uint32_t index)
 		return true;
 	while (count <= index)
 		count *= 2;
-	chunks = realloc(watches->chunks, count * sizeof(*chunks));
+	chunks = weft__memory_resize(watches->memory, watches->chunks,
+				     old * sizeof(*chunks),
+				     count * sizeof(*chunks));
 	if (!chunks)
 		return false;
 	memset(&chunks[old], 0, (count - old) * sizeof(*chunks));
@@ -69,8 +75,8 @@ static struct weft__soft_watch *watch_get(struct weft__soft_watches *watches,
 
 	if (watch || !table_grow(watches, index))
 		return watch;
-	watches->chunks[index] =
-		calloc(CHUNK, sizeof(struct weft__soft_watch));
+	watches->chunks[index] = weft__memory_zeroed(
+		watches->memory, CHUNK * sizeof(struct weft__soft_watch));
 	return weft__soft_watch_find(watches, fd);
 }
 

@@ -44,9 +44,12 @@ struct weft__soft_watches {
 	/* Descriptors that are ready, and were left for the next turn. */
 	int32_t again; /* -1: none */
 	int32_t again_last;
+	const struct weft_allocator *memory; /* immutable */
 };
 
-void weft__soft_watches_init(struct weft__soft_watches *watches);
+/* memory: see runtime/base/memory.h. */
+void weft__soft_watches_init(struct weft__soft_watches *watches,
+			     const struct weft_allocator *memory);
 void weft__soft_watches_fini(struct weft__soft_watches *watches);
 
 /* NULL: the number was never used here. */

@@ -4,14 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "io/ring/soft/call.h"
 #include "io/ring/soft/ops.h"
 #include "runtime/base/handler.h"
+#include "runtime/base/memory.h"
 #include "runtime/blocking/blocking.h"
+#include "runtime/sched/runtime.h"
 
 struct weft__soft_work {
 	struct weft__job job;
@@ -177,6 +178,11 @@ static int64_t work_run(void *arg)
 	return r;
 }
 
+static void work_free(struct weft__soft *soft, struct weft__soft_work *work)
+{
+	weft__memory_free(soft->runtime->memory, work, sizeof(*work));
+}
+
 /* Under the lock. */
 static bool work_let_go(struct weft__soft_work *work)
 {
@@ -198,14 +204,15 @@ static void work_ended(struct weft__job *job)
 	is_last = work_let_go(work);
 	weft__lock_drop(&soft->lock);
 	if (is_last)
-		free(work);
+		work_free(soft, work);
 }
 
 /* ---- Calls -------------------------------------------------------------- */
 
 bool weft__soft_pool(struct weft__soft *soft, struct weft__soft_op *op)
 {
-	struct weft__soft_work *work = calloc(1, sizeof(*work));
+	struct weft__soft_work *work =
+		weft__memory_zeroed(soft->runtime->memory, sizeof(*work));
 
 	if (!work)
 		return false;
@@ -235,7 +242,7 @@ void weft__soft_start(struct weft__soft *soft, struct weft__soft_work *work)
 	is_last = work_let_go(work);
 	weft__lock_drop(&soft->lock);
 	if (is_last)
-		free(work);
+		work_free(soft, work);
 }
 
 int weft__soft_work_cancel(struct weft__soft *soft, struct weft__soft_op *op)
@@ -245,7 +252,7 @@ int weft__soft_work_cancel(struct weft__soft *soft, struct weft__soft_op *op)
 	if (weft__blocking_withdraw(soft->runtime, &work->job)) {
 		weft__soft_complete(soft, op, -ECANCELED, 0);
 		if (work_let_go(work))
-			free(work);
+			work_free(soft, work);
 		return 0;
 	}
 	op->cancelled = true;

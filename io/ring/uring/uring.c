@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +27,7 @@
 #include "io/os/mask.h"
 #include "io/ring/uring/probe.h"
 #include "runtime/base/assert.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
 
 _Static_assert(sizeof(struct weft__completion) == sizeof(struct io_uring_cqe) &&
@@ -253,7 +253,8 @@ static void uring_name(struct weft__uring *own, bool alone)
 static void uring_close(struct weft__ring *ring)
 {
 	io_uring_queue_exit(&weft__uring(ring)->uring);
-	free(ring->own);
+	weft__memory_free(ring->memory, ring->own,
+			  sizeof(struct weft__uring));
 	ring->own = NULL;
 }
 
@@ -402,9 +403,10 @@ static void ring_share(struct weft__ring *ring, struct weft__uring *own)
 }
 
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
+		    const struct weft_allocator *memory,
 		    const char **ret_reason)
 {
-	struct weft__uring *own = calloc(1, sizeof(*own));
+	struct weft__uring *own = weft__memory_zeroed(memory, sizeof(*own));
 	int r;
 
 	memset(ring, 0, sizeof(*ring));
@@ -412,10 +414,11 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		return -ENOMEM;
 	r = uring_open(own, entries, alone);
 	if (r < 0) {
-		free(own);
+		weft__memory_free(memory, own, sizeof(*own));
 		return ring_refused(r, ret_reason);
 	}
 	uring_name(own, alone);
+	ring->memory = memory;
 	ring->alone = alone;
 	ring->reports_ends = weft__probe_reports_ends();
 	ring->batches = true;
