@@ -251,6 +251,35 @@ void free(void *memory)
 	__libc_free(memory);
 }
 
+static void *own_alloc(size_t bytes, size_t align, void *arg)
+{
+	void *memory =
+		fails(FAULT_OWN) ? NULL : __libc_memalign(align, bytes);
+
+	(void)arg;
+	/* Filled, so that a read before the first write is noticed. */
+	return memory ? memset(block_add(memory, bytes, CALLER), 0xa5, bytes) :
+			NULL;
+}
+
+static void own_dealloc(void *memory, size_t bytes, size_t align, void *arg)
+{
+	struct block *block;
+
+	(void)align, (void)arg;
+	weft__lock_take(&blocks_lock);
+	block = block_find(memory);
+	if (!block || block->bytes != bytes)
+		abort();
+	weft__lock_drop(&blocks_lock);
+	free(memset(memory, 0x5a, bytes));
+}
+
+const struct weft_allocator fault_allocator = {
+	.alloc = own_alloc,
+	.dealloc = own_dealloc,
+};
+
 /* ---- Memory that is held ------------------------------------------------ */
 
 struct fault_held fault_held(void)

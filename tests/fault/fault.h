@@ -17,12 +17,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <weft/allocator.h>
 
 #define FAULT_LASTS_NS 3000000u
 
 enum fault_kind {
 	FAULT_NONE,
 	FAULT_HEAP,   /* malloc() and its kin, called by weft itself */
+	FAULT_OWN,    /* fault_allocator's alloc */
 	FAULT_MAP,    /* mmap(), mprotect(), some of madvise() */
 	FAULT_THREAD, /* pthread_create() */
 	FAULT_FD,     /* what makes a descriptor, but for io_uring_setup() */
@@ -36,6 +38,10 @@ enum fault_kind {
 	FAULT_ASIDE,   /* what the runtime can do without */
 	FAULT_KINDS,
 };
+
+/* Its memory is among the blocks of fault_held().  It ends the process if the
+ * size that is given back is not that which was taken. */
+extern const struct weft_allocator fault_allocator;
 
 /* The filter, for this process from now on. */
 void fault_install(void);

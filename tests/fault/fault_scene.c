@@ -4,6 +4,9 @@
  */
 #include "tests/fault/fault_scene.h"
 
+const struct weft_allocator *scene_allocator;
+size_t scene_stack_bytes;
+
 /* ---- Beginning and ending ----------------------------------------------- */
 
 static int64_t nothing(void *arg)
@@ -19,14 +22,13 @@ static int64_t give_number(void *arg)
 
 static void scene_start(unsigned workers)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_opts opts = scene_opts(workers);
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_runtime *runtime;
 	struct weft_task task;
 	int64_t result = 0;
 	int number = 7;
 
-	opts.workers = workers;
 	if (MAY(weft_start(&opts, &runtime), RUN_ERRORS) < 0)
 		return;
 	task_opts.ret_task = &task;
@@ -46,11 +48,10 @@ static void scene_run_alone(unsigned workers)
 
 static void scene_submit(unsigned workers)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_opts opts = scene_opts(workers);
 	struct weft_runtime *runtime;
 	char big[300] = { 1 };
 
-	opts.workers = workers;
 	if (MAY(weft_start(&opts, &runtime), RUN_ERRORS) < 0)
 		return;
 	for (int i = 0; i < 20; i++)

@@ -94,12 +94,25 @@ static inline int64_t scene_may(int64_t r, const char *call, const char *file,
 /* The errors of calls that listen or connect. */
 #define CONNECT_ERRORS FD_ERRORS, ENOBUFS, EADDRINUSE
 
-/* Runs fn(arg) as the first task, which gives 0. */
-static inline void scene_run(weft_fn fn, void *arg, unsigned workers)
+/* Of the runtimes of a scene, if the test has chosen them. */
+extern const struct weft_allocator *scene_allocator;
+extern size_t scene_stack_bytes;
+
+static inline struct weft_opts scene_opts(unsigned workers)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
 
 	opts.workers = workers;
+	opts.allocator = scene_allocator;
+	opts.stack_bytes = scene_stack_bytes;
+	return opts;
+}
+
+/* Runs fn(arg) as the first task, which gives 0. */
+static inline void scene_run(weft_fn fn, void *arg, unsigned workers)
+{
+	struct weft_opts opts = scene_opts(workers);
+
 	MAY(weft_run(fn, arg, &opts), RUN_ERRORS);
 }
 

@@ -205,12 +205,11 @@ static int64_t knock(void *arg)
 
 void scene_lookout(unsigned workers)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_opts opts = scene_opts(workers);
 	char address[64];
 
 	snprintf(address, sizeof(address), "unix:@fault_door_%d",
 		 (int)getpid());
-	opts.workers = workers;
 	opts.stall_ns = WEFT_SEC(1000);
 	opts.dump_signal = SIGUSR2;
 	opts.dump_path = address + sizeof("unix:") - 1;

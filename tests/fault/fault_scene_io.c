@@ -330,7 +330,7 @@ static void stream_talk(int fd)
 {
 	struct weft_stream stream = WEFT_STREAM_INIT(fd);
 	static const size_t sizes[] = { 1, 3000, 1, 20000, 20000 };
-	char buf[20000] = { 0 };
+	static char buf[20000]; /* stacks may be small; one task talks */
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		if (!stream_exchange(&stream, buf, sizes[i]))

@@ -174,6 +174,7 @@ enum { ERRORS_MAX = 6 };
 
 static const int errors[FAULT_KINDS][ERRORS_MAX] = {
 	[FAULT_HEAP] = { ENOMEM },
+	[FAULT_OWN] = { ENOMEM },
 	[FAULT_MAP] = { ENOMEM },
 	[FAULT_THREAD] = { EAGAIN },
 	[FAULT_FD] = { EMFILE, ENFILE, ENOMEM },
@@ -226,6 +227,8 @@ static void sweep_kind(enum fault_kind kind, int i)
 	};
 	unsigned step = sweep.scene->slow && !all ? 10 : 1;
 
+	scene_allocator = kind == FAULT_OWN ? &fault_allocator : NULL;
+
 	/* The first run makes what is made once and kept. */
 	sweep.scene->run(sweep.workers);
 	for (unsigned first = 0; first < (all ? errors_count(kind) : 1);
@@ -247,6 +250,7 @@ static void sweep_kind(enum fault_kind kind, int i)
 	END_TEST
 
 SWEEP(an_allocation_fails, FAULT_HEAP)
+SWEEP(an_allocation_of_the_program_fails, FAULT_OWN)
 SWEEP(a_mapping_fails, FAULT_MAP)
 SWEEP(a_thread_cannot_be_made, FAULT_THREAD)
 SWEEP(there_is_no_descriptor, FAULT_FD)
@@ -272,6 +276,7 @@ static Suite *fault_suite(void)
 
 	tcase_set_timeout(memory, 300);
 	add(memory, an_allocation_fails);
+	add(memory, an_allocation_of_the_program_fails);
 	add(memory, a_mapping_fails);
 	add(memory, a_thread_cannot_be_made);
 	suite_add_tcase(suite, memory);
