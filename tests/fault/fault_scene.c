@@ -280,7 +280,7 @@ static int64_t win(void *arg)
 static int64_t races(void *arg)
 {
 	int64_t result;
-	int began;
+	int began = -ENOMEM;
 
 	(void)arg;
 	WEFT_RACE(race, &result)

@@ -311,7 +311,7 @@ static int stream_send(struct weft_stream *stream, const char *buf,
 /* Sends it, and has it back; waits once in vain. */
 static bool stream_exchange(struct weft_stream *stream, char *buf, size_t bytes)
 {
-	int64_t n;
+	int64_t n = 0;
 
 	if (MAY(stream_send(stream, buf, bytes), MOVE_ERRORS) < 0)
 		return false;
