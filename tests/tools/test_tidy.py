@@ -84,6 +84,22 @@ def test_only_the_carrier_knows_io_uring():
                [f"{name}:2"] if found else [], name)
 
 
+def test_memory():
+    """memory beside runtime/base/memory.h and an unknown mapping are found"""
+    rule = tidy.rule_memory
+    for call in ("malloc(1)", "calloc (1, 1)", "free(p)", "strdup(p)",
+                 "aligned_alloc(8, 8)", "fopen(p, p)", "getaddrinfo(p)"):
+        for name in ("runtime/sched/q.c", "timer/q.c", "io/q.h", "net/q.c"):
+            expect_found(rule, name, f"int x;\nint y = {call};\n", 2)
+        for name in ("runtime/base/memory.h", "tests/io/q.c", "examples/q.c"):
+            expect_found(rule, name, f"int y = {call};\n")
+    for text in ("x->free(p);\n", "weft__memory_free(p);\n", "/* free() */\n",
+                 "x = p->free;\n", "madvise(p);\n", "munmap(p);\n"):
+        expect_found(rule, "io/q.c", text)
+    expect_found(rule, "io/q.c", "mmap(p);\n", 1)
+    expect_found(rule, "runtime/stack/stack.c", "mmap(p);\n")
+
+
 def test_monitor():
     """a test of the monitor that never runs with one is found"""
     source = 'tcase_set_tags(tc, "monitor");\n'

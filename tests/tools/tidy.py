@@ -320,6 +320,35 @@ def rule_calls(files):
             yield file.name, line, match.group().rstrip("(")
 
 
+HEAP = re.compile(
+    r"(?<![\w>.])(?:malloc|calloc|realloc|reallocarray|aligned_alloc|memalign|"
+    r"posix_memalign|valloc|free|strn?dup|v?asprintf|get(?:line|delim)|"
+    r"open_memstream|fd?open|(?:fd)?opendir|scandir|getaddrinfo|realpath)\s*\(")
+HEAP_HERE = "runtime/base/memory.h"
+# Mappings, which the allocator of a program does not replace.
+MAPS = {
+    "runtime/stack/stack.c": "stacks of tasks",
+    "runtime/stack/overflow.c": "stacks of handlers",
+    "runtime/sched/task.c": "records, unless the program has an allocator",
+    "io/request/recv_buffers.c": "the same for buffers; the kernel's rings",
+    "io/request/fd_table.c": "address space, of which little is touched",
+    "io/ring/uring/probe.c": "a ring that exists once, and briefly",
+    "io/os/look.c": "a file that is looked at",
+}
+
+
+def rule_memory(files):
+    """memory comes through runtime/base/memory.h, mappings are known"""
+    for file in files:
+        if not file.is_library or file.name == HEAP_HERE:
+            continue
+        for line, match in file.matches(HEAP, file.code):
+            yield file.name, line, f"{match.group()}) beside {HEAP_HERE}"
+        if file.name not in MAPS:
+            for line, match in file.matches(r"\bmmap\s*\(", file.code):
+                yield file.name, line, "a mapping that tidy does not know"
+
+
 def rule_words(files):
     """no word that promises later work"""
     # In pieces, so that this file has none of them.
