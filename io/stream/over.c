@@ -26,8 +26,10 @@ static ssize_t read_over(struct weft__stream *stream)
 	const struct weft_stream_ops *ops = stream->ops;
 
 	if (!ops)
-		return weft_read(stream->fd, stream->own, WEFT__STREAM_FILL_BYTES);
-	return ops->read ? ops->read(stream->over, stream->own, WEFT__STREAM_FILL_BYTES) :
+		return weft_read(stream->fd, stream->own,
+				 WEFT__STREAM_FILL_BYTES);
+	return ops->read ? ops->read(stream->over, stream->own,
+				     WEFT__STREAM_FILL_BYTES) :
 			   -EBADF;
 }
 

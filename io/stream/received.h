@@ -9,7 +9,7 @@
 
 #include "io/stream/stream.h"
 #include "runtime/base/memory.h"
-#include "runtime/sched/worker.h"
+#include "runtime/sched/runtime.h"
 
 static inline const struct weft_allocator *weft__stream_memory(void)
 {
