@@ -57,10 +57,7 @@ static void wake_claimed(struct weft_runtime *runtime,
 {
 	if (index < 0)
 		return;
-	if (weft__unlikely(weft__worker_limit_limits(runtime)))
-		/* relaxed: advice. */
-		weft__store(&runtime->workers[index]->woken_ns,
-			    runtime->ops->now(runtime), relaxed);
+	weft__worker_limit_claimed(runtime->workers[index]);
 	/* Before it runs: a worker that goes to sleep meanwhile takes the
 	 * monitor's place. */
 	weft__monitor_resign(runtime, (uint32_t)index);

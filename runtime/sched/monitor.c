@@ -163,6 +163,7 @@ static void appoint_monitor(struct weft__worker *worker)
 
 		if (index < 0)
 			return;
+		weft__worker_limit_claimed(runtime->workers[index]);
 		/* relaxed: goes with the wake. */
 		(void)weft__cas(&runtime->monitor, &nobody, mark, relaxed);
 		weft__count(worker, WEFT__N_WAKES_SENT, 1);

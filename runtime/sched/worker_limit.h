@@ -107,6 +107,17 @@ static inline bool weft__worker_limit_suffices(struct weft__worker *worker)
 	       weft__worker_limit_has_enough(worker);
 }
 
+/* The worker was claimed as it slept, and is about to be woken. */
+static inline void weft__worker_limit_claimed(struct weft__worker *worker)
+{
+	struct weft_runtime *runtime = worker->runtime;
+
+	if (weft__unlikely(weft__worker_limit_limits(runtime)))
+		/* relaxed: advice. */
+		weft__store(&worker->woken_ns, runtime->ops->now(runtime),
+			    relaxed);
+}
+
 /* Is this worker one too many?  At the start of a tick. */
 static inline bool weft__worker_limit_gives_way(struct weft__worker *worker,
 					 uint64_t now_ns)
