@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/fake/fake_accounts.h"
 
+#include "io/request/shard.h"
 #include "runtime/sched/steal.h"
+
+bool fake_is_locked(struct weft__worker *worker)
+{
+	/* relaxed: one thread. */
+	return weft__load(&weft__shard(worker)->lock.word, relaxed) &
+	       WEFT__TRYLOCK_HELD;
+}
 
 const char *fake_accounts(struct weft_runtime *runtime)
 {
@@ -20,6 +28,9 @@ const char *fake_accounts(struct weft_runtime *runtime)
 			wrong = "a worker is listed that does not park";
 		if (listed_now && weft__has_work(worker))
 			wrong = "a worker is listed that has work (IDLE5)";
+		/* SH2: it sleeps with the lock, and runs without it. */
+		if (fake_is_locked(worker) != worker->wake.parked)
+			wrong = "a ring is locked that should not be, or not";
 		if (worker->wake.parked && worker->wake.searching)
 			wrong = "a parked worker searches";
 		searching += worker->wake.searching;

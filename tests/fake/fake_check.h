@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Check, or what stands in for it, and what tests on the fake driver share.
+ * Check, or what stands in for it, and what tests on virtual time share.
  */
 #ifndef WEFT_TESTS_FAKE_FAKE_CHECK_H
 #define WEFT_TESTS_FAKE_FAKE_CHECK_H
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/fake/fake_driver.h"
+#include "tests/fake/fake_run.h"
 #include "tests/support/expect.h"
 
 /* Runs main and insists that it came to an end in order. */

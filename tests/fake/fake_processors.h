@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "tests/fake/fake_driver.h"
+#include "tests/fake/fake_run.h"
 
 struct fake_processors {
 	uint64_t waited_ns; /* each worker, for a processor */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/limit_wakes: the worker limit is 1.  Completions that arrive
- * while that worker sleeps must wake no other worker; this is counted on the
- * fake driver, whose time is virtual.
+ * while that worker sleeps must wake no other worker; this is counted on
+ * virtual time.
  */
 #include <weft/weft.h>
 
@@ -62,7 +62,6 @@ START_TEST(completions_that_end_a_sleep_wake_no_peer)
 	struct fake_config config = {
 		.seed = seed_of(_i),
 		.workers = 2,
-		.reaps_asleep = true,
 	};
 
 	(void)must_run(&config, wait_together_often, NULL);

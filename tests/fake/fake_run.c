@@ -1,29 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/fake/fake_driver.h"
+/*
+ * Fake run: the clock, the choice of the worker that runs next, and its fiber;
+ * the model is in fake_run.h.
+ *
+ * A worker's thread is a fiber (fake_fiber.h).  It pauses when it sleeps in its
+ * ring, and after each turn of its loop that did not end with a sleep.
+ */
+#include "tests/fake/fake_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/sched/sched.h"
-#include "runtime/sched/wait.h"
 #include "runtime/task/go.h"
 #include "runtime/task/scope.h"
+#include "io/request/op.h"
 #include "tests/fake/fake_accounts.h"
+#include "tests/fake/fake_fiber.h"
+#include "tests/fake/fake_inside.h"
 #include "tests/fake/fake_processors.h"
-#include "tests/fake/fake_rings.h"
-#include "timer/timer_shard.h"
+#include "tests/fake/fake_ring.h"
 
 enum { EVENTS_MAX = 64 };
 #define STEPS_MAX 50000000u
 #define STEP_NS 2000u
 
 struct fake_worker {
-	bool begun;   /* between park_begin and its end */
-	bool parked;  /* its park has returned PENDING */
-	bool watches; /* it has been told so */
-	bool woken;
-	uint64_t parks, steps, until_ns;
-	bool busy;    /* computes, further down on the stacks; or is held */
+	struct fake_fiber fiber;
+	bool sleeps;   /* in its ring, until: */
+	uint64_t until_ns;
+	bool slept;    /* in this turn of its loop */
+	bool watches;  /* it has been told so */
+	bool busy;     /* computes, further down on the stacks; or is held */
+	uint64_t parks, steps;
 };
 
 struct event {
@@ -33,8 +42,9 @@ struct event {
 };
 
 struct fake {
+	struct fake *outer; /* the run in which this one is */
 	struct fake_config config;
-	struct weft_runtime *runtime;
+	struct weft_runtime *runtime; /* NULL: it is not there yet */
 	struct fake_worker worker[FAKE_WORKERS_MAX];
 	uint64_t clock_ns;
 	struct fake_processors processors;
@@ -47,13 +57,13 @@ struct fake {
 	unsigned events_count;
 	struct fake_rings rings;
 	const char *trouble;
-	struct weft__fiber_thread own; /* of the thread that steps */
+	struct weft__stack *base; /* of fake_run(); NULL: a thread's */
 };
 
 /* One run at a time. */
 static struct fake *fake;
 
-static uint64_t random_next(void)
+uint64_t fake_number(void)
 {
 	/* splitmix64 (Steele, Lea, Flood 2014). */
 	uint64_t x = fake->random += 0x9e3779b97f4a7c15u;
@@ -65,7 +75,7 @@ static uint64_t random_next(void)
 
 uint64_t fake_random(uint64_t limit)
 {
-	return random_next() % limit;
+	return fake_number() % limit;
 }
 
 void fake_note(uint64_t value)
@@ -79,6 +89,7 @@ static void clock_set(uint64_t at_ns)
 {
 	fake_processors_pass(&fake->processors, at_ns - fake->clock_ns);
 	fake->clock_ns = at_ns;
+	fake_rings_post(&fake->rings, at_ns);
 }
 
 void fake_pass(uint64_t length_ns)
@@ -117,34 +128,30 @@ void fake_processors(unsigned processors, unsigned idle_thousandths)
 	fake->processors.idle_part = idle_thousandths;
 }
 
-static void trouble(const char *what)
+void fake_trouble(const char *what)
 {
 	if (!fake->trouble)
 		fake->trouble = what;
 }
 
 /*
- * The driver.
+ * Calls of the other parts (fake_inside.h).
  */
 
-static int fake_open(struct weft_runtime *runtime, const struct weft_opts *opts)
+bool fake_runs(void)
 {
-	(void)opts;
-	fake->runtime = runtime;
-	runtime->driver = fake;
-	return weft__timer_shards_open(runtime, fake->clock_ns);
+	return fake;
 }
 
-static void fake_close(struct weft_runtime *runtime)
+uint64_t fake_clock(void)
 {
-	weft__timer_shards_close(runtime);
+	return fake->clock_ns;
 }
 
-static uint64_t fake_now(struct weft_runtime *runtime)
+uint64_t fake_look(void)
 {
-	(void)runtime;
-	if (!fake)
-		return 0;
+	if (!fake->runtime)
+		return fake->clock_ns;
 	if (fake->config.look_ns)
 		fake_pass(fake_random(fake->config.look_ns + 1));
 	if (fake->config.on_look)
@@ -152,128 +159,45 @@ static uint64_t fake_now(struct weft_runtime *runtime)
 	return fake->clock_ns;
 }
 
-static void fake_poll(struct weft__worker *worker, uint64_t now_ns)
+struct fake_rings *fake_rings(void)
 {
-	fake_rings_take(&fake->rings, worker, worker->index, now_ns);
-	if (worker->index == 0)
-		(void)weft__timer_shards_turn(worker->runtime, worker, now_ns);
-	else
-		(void)weft__timer_shards_turn_own(worker, now_ns);
+	return &fake->rings;
 }
 
-static bool fake_pending(struct weft__worker *worker)
+void fake_sleep(uint32_t worker, uint64_t wait_ns)
 {
-	return weft__timer_shards_due(worker, worker->tick.ended_ns) ||
-	       fake_rings_next(&fake->rings, worker->index) <= fake->clock_ns;
-}
+	struct fake_worker *f = &fake->worker[worker];
 
-static unsigned fake_help(struct weft__worker *worker,
-			  struct weft__worker *late, uint64_t now_ns)
-{
-	unsigned made_ready = fake_rings_take(&fake->rings, worker,
-					      late->index, fake->clock_ns);
-
-	if (late->index == 0)
-		made_ready += weft__timer_shards_turn(worker->runtime, worker,
-						      now_ns);
-	return made_ready;
-}
-
-static void fake_park_begin(struct weft__worker *worker)
-{
-	struct fake_worker *f = &fake->worker[worker->index];
-
-	if (f->begun || f->parked)
-		trouble("a worker parks that is parked");
-	f->begun = true;
-}
-
-static void fake_park_abort(struct weft__worker *worker)
-{
-	struct fake_worker *f = &fake->worker[worker->index];
-
-	if (!f->begun)
-		trouble("a park was given up that was not begun");
-	f->begun = false;
-}
-
-static enum weft__park_result fake_park(struct weft__worker *worker,
-					uint64_t wait_ns)
-{
-	struct fake_worker *f = &fake->worker[worker->index];
-	uint64_t until_ns = wait_ns > UINT64_MAX - fake->clock_ns ?
-				    UINT64_MAX :
-				    fake->clock_ns + wait_ns;
-	uint64_t next_ns = fake_rings_next(&fake->rings, worker->index);
-
-	if (!f->begun)
-		trouble("a park was not begun");
-	until_ns = next_ns < until_ns ? next_ns : until_ns;
-	if (worker->index == 0) {
-		next_ns = weft__timer_shards_sleep(worker->runtime);
-		until_ns = next_ns < until_ns ? next_ns : until_ns;
-	}
-	f->begun = false;
-	f->parked = true;
+	f->until_ns = wait_ns > UINT64_MAX - fake->clock_ns ?
+			      UINT64_MAX :
+			      fake->clock_ns + wait_ns;
 	f->parks++;
-	f->woken = false;
-	f->until_ns = until_ns;
-	return WEFT__PARK_PENDING;
+	f->sleeps = true;
+	fake_fiber_pause(&f->fiber);
+	f->sleeps = false;
+	f->slept = true;
 }
 
-static void fake_wake(struct weft__worker *from, struct weft__worker *to)
+void fake_woken(uint32_t worker)
 {
-	struct fake_worker *f = &fake->worker[to->index];
-
-	(void)from;
-	if (!f->parked)
-		trouble("a worker was woken that does not sleep");
+	if (!fake->runtime->workers[worker]->wake.parked)
+		fake_trouble("a worker was woken that does not sleep");
 	fake->wakes++;
-	f->woken = true;
 }
 
-static void fake_watch(struct weft__worker *worker, bool watches)
+void fake_watches(bool watches)
 {
-	fake->worker[worker->index].watches = watches;
+	fake->worker[weft__worker_self()->index].watches = watches;
 }
 
-static uint64_t fake_waited(struct weft__worker *worker)
+uint64_t fake_waited(void)
 {
-	return (void)worker, fake->processors.waited_ns;
+	return fake->processors.waited_ns;
 }
 
-static uint64_t fake_cpu_idle(struct weft_runtime *runtime)
+uint64_t fake_idle(void)
 {
-	return (void)runtime, fake->config.all_busy + fake->processors.idle_ns;
-}
-
-static uint64_t fake_seed(struct weft_runtime *runtime)
-{
-	return (void)runtime, random_next();
-}
-
-const struct weft__driver_ops fake_ops = {
-	.open = fake_open,
-	.close = fake_close,
-	.now = fake_now,
-	.arm = weft__timer_shards_arm,
-	.disarm = weft__timer_shards_disarm,
-	.poll = fake_poll,
-	.pending = fake_pending,
-	.help = fake_help,
-	.park_begin = fake_park_begin,
-	.park_abort = fake_park_abort,
-	.park = fake_park,
-	.wake = fake_wake,
-	.watch = fake_watch,
-	.waited = fake_waited, .cpu_idle = fake_cpu_idle,
-	.random = fake_seed,
-};
-
-/* For tests that are linked without io/; its own replaces this one. */
-__attribute__((weak)) const struct weft__driver_ops *weft__driver_default(void)
-{
-	return &fake_ops;
+	return fake->config.all_busy + fake->processors.idle_ns;
 }
 
 static void check_accounts(void)
@@ -285,27 +209,36 @@ static void check_accounts(void)
 		    fake->worker[i].watches)
 			wrong = "the driver was not told who is the monitor";
 	if (wrong)
-		trouble(wrong);
+		fake_trouble(wrong);
 }
 
 /*
  * Stepping.
  */
 
-/* A step runs on the stack of whoever steps: the thread, or a task that
- * computes. */
-static void set_stack(struct weft__worker *worker, struct weft__worker *outer)
+/* The stack that runs now: the thread's, a task's, or that of a worker which
+ * polls a future. */
+static struct weft__stack *stack_now(struct weft__worker *running)
 {
-#ifdef WEFT__TSAN
-	weft__fiber_thread_init(&worker->own);
-#endif
-	worker->own.low = fake->own.low;
-	worker->own.bytes = fake->own.bytes;
-	if (outer && outer->current) {
-		struct weft__stack *stack = outer->current->stack;
+	if (!running || running->runtime != fake->runtime)
+		return fake->base;
+	return running->current ? running->current->stack :
+				  fake->worker[running->index].fiber.stack;
+}
 
-		worker->own.low = stack->low;
-		worker->own.bytes = (size_t)((char *)stack - stack->low);
+/* The loop of a worker's thread.  The turn after a sleep follows immediately:
+ * the worker was woken for it. */
+static void worker_loop(void *arg)
+{
+	struct weft__worker *worker = arg;
+	struct fake_worker *f = &fake->worker[worker->index];
+
+	for (;;) {
+		f->slept = false;
+		if (!weft__worker_step(worker))
+			fake_trouble("a worker left its loop");
+		if (!f->slept)
+			fake_fiber_pause(&f->fiber);
 	}
 }
 
@@ -315,18 +248,10 @@ static void step(struct weft__worker *worker)
 	struct weft__worker *outer = weft__worker_self();
 	uint64_t max = fake->config.step_ns ? fake->config.step_ns : STEP_NS;
 
-	if (f->parked && worker->index == 0)
-		weft__timer_shards_wake(worker->runtime);
 	f->steps++;
 	f->busy = true;
-	set_stack(worker, outer);
 	weft__worker_set(worker);
-	if (f->parked && fake->config.reaps_asleep)
-		(void)fake_rings_take(&fake->rings, worker, worker->index,
-				      fake->clock_ns);
-	f->parked = false;
-	if (!weft__worker_step(worker))
-		trouble("a worker left its loop");
+	fake_fiber_run(&f->fiber, stack_now(outer));
 	weft__worker_set(outer);
 	f->busy = false;
 	fake_pass(1 + fake_random(max));
@@ -346,8 +271,9 @@ static bool may_run(uint32_t index)
 {
 	struct fake_worker *f = &fake->worker[index];
 
-	return !f->busy && (!f->parked || f->woken ||
-			    f->until_ns <= fake->clock_ns);
+	return !f->busy &&
+	       (!f->sleeps || f->until_ns <= fake->clock_ns ||
+		fake_ring_completed(&fake->rings, index));
 }
 
 /* The worker that is stepped next; NULL: no worker can run now. */
@@ -371,7 +297,7 @@ static struct weft__worker *choose(void)
 /* When a worker can run again; UINT64_MAX: never. */
 static uint64_t next_ns(void)
 {
-	uint64_t min = UINT64_MAX;
+	uint64_t min = fake_rings_next(&fake->rings);
 
 	for (uint32_t i = 0; i < fake->runtime->workers_count; i++)
 		if (!fake->worker[i].busy && fake->worker[i].until_ns < min)
@@ -446,24 +372,12 @@ void fake_hold(unsigned worker, bool held)
 	fake->worker[worker].busy = held;
 }
 
-void fake_receive(unsigned worker, uint64_t after_ns)
+int fake_receive(unsigned worker, uint64_t after_ns)
 {
-	struct weft__worker *here = weft__worker_self();
-	struct fake_worker *f = &fake->worker[worker];
-	bool done = false;
-	struct fake_completion completion = {
-		.at_ns = fake->clock_ns + after_ns,
-		.ring = worker,
-		.task = here->current,
-		.id = weft__running_id(here->current),
-		.done = &done,
-	};
+	struct weft__request request =
+		fake_ring_request(worker, fake->clock_ns + after_ns);
 
-	fake_rings_add(&fake->rings, completion);
-	if (f->parked && completion.at_ns < f->until_ns)
-		f->until_ns = completion.at_ns;
-	while (!done)
-		here = weft__suspend(here, WEFT__REASON_UNREPORTED);
+	return weft__op_run(&request, NULL, 0);
 }
 
 /*
@@ -501,18 +415,18 @@ static void come_to_rest(void)
 		;
 	if (weft__load(&fake->runtime->idle.counts, relaxed) !=
 	    fake->runtime->workers_count * WEFT__IDLE_PARKED)
-		trouble("the workers do not come to rest");
+		fake_trouble("the workers do not come to rest");
 }
 
 static void run_all(struct fake_result *result)
 {
 	while (!drained() && !fake->trouble) {
 		if (!go_on(UINT64_MAX)) {
-			trouble("deadlock");
+			fake_trouble("deadlock");
 			break;
 		}
 		if (fake->steps >= fake->config.steps_max)
-			trouble("it does not end");
+			fake_trouble("it does not end");
 	}
 	result->trace = fake->trace;
 	result->steps = fake->steps;
@@ -529,18 +443,53 @@ static void run_all(struct fake_result *result)
 
 static void setup(struct weft_runtime *runtime)
 {
-	weft__fiber_thread_init(&runtime->workers[0]->own);
-	fake->own = runtime->workers[0]->own;
+	fake->runtime = runtime;
 	runtime->monitor_off |= fake->config.monitor_off;
 	runtime->help_off |= fake->config.help_off;
 	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		int32_t *budget = &runtime->workers[i]->tick.budget_max;
+		struct weft__worker *worker = runtime->workers[i];
+		struct fake_fiber *fiber = &fake->worker[i].fiber;
+		int32_t *budget = &worker->tick.budget_max;
 
+		fake_fiber_begin(fiber, worker_loop, worker);
+		fake_fiber_describe(fiber, &worker->own);
 		if (fake->config.tick_budget)
 			*budget = fake->config.tick_budget;
 		else if (fake->config.budgets_vary)
 			*budget = 1 + (int32_t)fake_random(WEFT__TICK_BUDGET);
 	}
+}
+
+static void open_run(const struct fake_config *config)
+{
+	struct fake *outer = fake;
+	struct weft__stack *base = fake ? stack_now(weft__worker_self()) : NULL;
+
+	fake = calloc(1, sizeof(*fake));
+	weft__assert(fake && config->workers <= FAKE_WORKERS_MAX,
+		     "a fake run cannot be");
+	fake->outer = outer;
+	fake->base = base;
+	fake->config = *config;
+	fake->processors.config = &fake->config;
+	if (!fake->config.steps_max)
+		fake->config.steps_max = STEPS_MAX;
+	fake->random = config->seed;
+	fake->clock_ns = config->start_ns ? config->start_ns : 1000000000u;
+}
+
+/* After trouble, tasks may still be on other stacks, which are not given
+ * back. */
+static void close_run(struct weft_runtime *runtime)
+{
+	struct fake *over = fake;
+
+	if (over->trouble)
+		(void)weft__runtime_name_survivors(runtime);
+	for (uint32_t i = 0; !over->trouble && i < runtime->workers_count; i++)
+		fake_fiber_end(&over->worker[i].fiber, over->base);
+	runtime->ops->close(runtime);
+	weft__runtime_free(runtime);
 }
 
 void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
@@ -551,37 +500,28 @@ void fake_run(const struct fake_config *config, weft_fn main_fn, void *arg,
 	struct main_call call = { .fn = main_fn, .arg = arg };
 	struct main_call *pointer = &call;
 	struct weft_runtime *runtime;
-	struct fake *outer = fake;
+	struct fake *over;
 
 	memset(ret_result, 0, sizeof(*ret_result));
-	fake = calloc(1, sizeof(*fake));
-	weft__assert(fake && config->workers <= FAKE_WORKERS_MAX,
-		     "a fake run cannot be");
-	fake->config = *config;
-	fake->processors.config = &fake->config;
-	if (!fake->config.steps_max)
-		fake->config.steps_max = STEPS_MAX;
-	fake->random = config->seed;
-	fake->clock_ns = config->start_ns ? config->start_ns : 1000000000u;
+	open_run(config);
 	opts.workers = config->workers ? config->workers : 1;
 	opts.tasks_max = config->tasks_max;
 	opts.stack_bytes = config->stack_bytes;
 	main_opts.name = "main";
-	if (weft__runtime_new(&opts, &fake_ops, false, &runtime) < 0) {
+	if (weft__runtime_new(&opts, weft__driver_default(), false, &runtime) <
+	    0) {
 		ret_result->trouble = "no memory";
 	} else {
 		setup(runtime);
 		if (weft__root_go(runtime, NULL, main_task, &pointer,
 				  sizeof(pointer), &main_opts, false) < 0)
-			trouble("main could not be started");
+			fake_trouble("main could not be started");
 		run_all(ret_result);
 		ret_result->result = call.result;
 		ret_result->trouble = fake->trouble;
-		if (fake->trouble)
-			(void)weft__runtime_name_survivors(runtime);
-		fake_ops.close(runtime);
-		weft__runtime_free(runtime);
+		close_run(runtime);
 	}
-	free(fake);
-	fake = outer;
+	over = fake;
+	fake = over->outer;
+	free(over);
 }

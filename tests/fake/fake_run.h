@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fake driver - a runtime with any number of workers in one thread, without a
+ * Fake run - a runtime with any number of workers in one thread, without a
  * kernel, on virtual time.
  *
+ *	runtime/, timer/, io/	  the real ones, with their driver, io/driver.c
+ *	io/ring/uring/, soft/	  replaced by a fake ring (fake_ring.h)
+ *	threads of the workers	  fibers (fake_fiber.h)
+ *	clock, eventfds, /proc	  fake_os.c
+ *
  * A run is a sequence of steps of workers, chosen by a seed: the same seed
- * gives the same run.  Workers that park are stepped again when they are woken
- * or their time has come.  When nobody can run, time jumps.  When nobody ever
- * will while tasks are left, that is a deadlock, and reported.
+ * gives the same run.  A step is a turn of a worker's loop, or what follows its
+ * sleep up to the end of a turn, or to the next sleep.  Workers that sleep in
+ * their rings are stepped again when something has completed or their time has
+ * come.  When no worker can run, time jumps.  When none ever will while tasks
+ * are left, that is a deadlock, and reported.
  *
  * Time passes a little with each step, and in fake_compute().  Between steps
- * the accounts of idle.h are checked.
+ * the accounts of idle.h and the locks of the rings are checked.
  */
-#ifndef WEFT_TESTS_FAKE_FAKE_DRIVER_H
-#define WEFT_TESTS_FAKE_FAKE_DRIVER_H
+#ifndef WEFT_TESTS_FAKE_FAKE_RUN_H
+#define WEFT_TESTS_FAKE_FAKE_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,9 +47,6 @@ struct fake_config {
 	unsigned others; /* with shares: other programs that compute */
 	bool all_busy;	      /* no processor is idle until fake_processors();
 				 else nobody tells */
-	bool reaps_asleep;    /* a worker takes the completions that end its
-				 sleep before it counts as awake, as it does
-				 on the kernel's rings */
 	bool monitor_off;
 	bool help_off;
 	unsigned tasks_max;
@@ -83,9 +87,10 @@ void fake_compute(uint64_t length_ns);
  * has one again. */
 void fake_hold(unsigned worker, bool held);
 
-/* The running task waits for a completion, which comes so much later through
- * the ring of that worker, and wakes it if it sleeps. */
-void fake_receive(unsigned worker, uint64_t after_ns);
+/* The running task makes a request of its worker's ring, and waits.  It
+ * completes so much later, through the ring of whichever worker is named.
+ * Returns the result, as of weft__op_run(). */
+int fake_receive(unsigned worker, uint64_t after_ns);
 
 /* The clock moves, and nobody else does. */
 void fake_pass(uint64_t length_ns);
@@ -109,7 +114,4 @@ uint64_t fake_wakes(void);
 
 /* The runtime that is stepped. */
 struct weft_runtime *fake_runtime(void);
-
-extern const struct weft__driver_ops fake_ops;
-
 #endif
