@@ -359,8 +359,7 @@ static uint64_t park_until_alarm(struct weft_runtime *runtime,
 						   wait_ns;
 }
 
-static enum weft__park_result rings_park(struct weft__worker *worker,
-					 uint64_t wait_ns)
+static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
 	unsigned count;
@@ -382,7 +381,6 @@ static enum weft__park_result rings_park(struct weft__worker *worker,
 	weft__complete(worker, shard->batch, count);
 	if (again && weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
-	return WEFT__PARK_WOKEN;
 }
 
 static uint64_t rings_waited(struct weft__worker *worker)

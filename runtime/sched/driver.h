@@ -2,8 +2,9 @@
 /*
  * Driver - everything that the scheduler needs from the outside.
  *
- * io/ provides a driver over io_uring or epoll, tests/ one with virtual time
- * and no kernel.  The scheduler names no kernel interface but threads.
+ * io/ provides the driver, over io_uring or epoll; in tests on virtual time,
+ * over a ring without a kernel (tests/fake/).  The scheduler names no kernel
+ * interface but threads.
  *
  * A driver makes tasks ready (weft__wake of runtime/sched/worker.h), always on
  * a worker, and never while it holds a lock.
@@ -42,12 +43,6 @@ struct weft__alarm {
 };
 
 #define WEFT__ALARM_FUTURE_BYTES offsetof(struct weft__alarm, task)
-
-enum weft__park_result {
-	WEFT__PARK_WOKEN,   /* woken, something completed, or the time passed */
-	WEFT__PARK_PENDING, /* a stepping driver: step the worker again when it
-			       is due; the call did not wait */
-};
 
 struct weft__driver_ops {
 	/* For a dump: the name of the engine, and *ret_why, the reason for it.
@@ -90,8 +85,7 @@ struct weft__driver_ops {
 	 * (worker 0: or the next alarm), and makes ready what completed. */
 	void (*park_begin)(struct weft__worker *worker);
 	void (*park_abort)(struct weft__worker *worker);
-	enum weft__park_result (*park)(struct weft__worker *worker,
-				       uint64_t wait_ns);
+	void (*park)(struct weft__worker *worker, uint64_t wait_ns);
 
 	/* Ends the other worker's park.  `from` is the calling worker of the
 	 * same runtime, or NULL on a foreign thread. */

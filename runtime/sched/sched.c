@@ -8,8 +8,8 @@
  *		retune the interval and the clock
  *	nothing left:	search in the other queues; else park
  *
- * A step blocks only in the driver's park, so four workers can be stepped in
- * one thread by a driver with a clock of its own.
+ * A step blocks only in the wait of the driver's park, so tests run any number
+ * of workers in one thread, a step at a time, by a clock of their own.
  *
  * Orderings
  *   [park.token]  park_word is written by swaps and a CAS, so a token is never
@@ -442,8 +442,7 @@ static void park(struct weft__worker *worker)
 		return;
 	}
 	weft__count(worker, WEFT__N_PARKS, 1);
-	if (worker->ops->park(worker, sleep_ns(worker)) == WEFT__PARK_PENDING)
-		return;
+	worker->ops->park(worker, sleep_ns(worker));
 	park_end(worker);
 }
 
@@ -452,8 +451,6 @@ bool weft__worker_step(struct weft__worker *worker)
 	struct weft_runtime *runtime = worker->runtime;
 	struct weft__task *task;
 
-	if (worker->wake.parked)
-		park_end(worker); /* a stepping driver's park is over */
 	/* pairs: [runtime.stop]; once a tick. */
 	if (weft__load(&runtime->stopping, acquire) != WEFT__STOP_NOT &&
 	    !weft__stop_step(worker))

@@ -41,8 +41,7 @@ static void bounded_park(uint32_t index)
 	time_pass();
 }
 
-static enum weft__park_result driver_park(struct weft__worker *worker,
-					  uint64_t wait_ns)
+static void driver_park(struct weft__worker *worker, uint64_t wait_ns)
 {
 	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == UINT64_MAX,
 		     "the monitor's wait, or for ever");
@@ -50,7 +49,6 @@ static enum weft__park_result driver_park(struct weft__worker *worker,
 		(void)model_wait(&events[worker->index]);
 	else
 		bounded_park(worker->index);
-	return WEFT__PARK_WOKEN;
 }
 
 /* From now on time passes. */

@@ -171,18 +171,15 @@ static void driver_park_begin(struct weft__worker *worker)
 }
 
 #ifndef WORKERS_PARK
-static enum weft__park_result driver_park(struct weft__worker *worker,
-					  uint64_t wait_ns)
+static void driver_park(struct weft__worker *worker, uint64_t wait_ns)
 {
 	model_assert(wait_ns > WEFT_NEVER / 2, "without a monitor, for ever");
 	if (before_sleep)
 		before_sleep(worker);
 	model_wait(&events[worker->index]);
-	return WEFT__PARK_WOKEN;
 }
 #else
-static enum weft__park_result driver_park(struct weft__worker *worker,
-					  uint64_t wait_ns);
+static void driver_park(struct weft__worker *worker, uint64_t wait_ns);
 #endif
 
 static void driver_wake(struct weft__worker *from, struct weft__worker *to)
@@ -332,8 +329,10 @@ static void work(void *arg)
 
 	(void)arg;
 	model_daemon();
-	if (worker->wake.parked)
-		(void)driver_park(worker, UINT64_MAX);
+	if (worker->wake.parked) {
+		driver_park(worker, UINT64_MAX);
+		park_end(worker);
+	}
 	for (;;)
 		(void)weft__worker_step(worker);
 }
