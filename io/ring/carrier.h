@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Carrier - the calls by which a ring reaches what carries its requests out:
- * the kernel's io_uring (uring/), or system calls and epoll (soft/).  Each call
- * does what the function of ring.h with its name describes.
+ * the kernel's io_uring (uring/), or system calls and epoll (soft/).  Tests on
+ * virtual time have one of their own (tests/fake/fake_ring.c).  Each call does
+ * what the function of ring.h with its name describes.
  */
 #ifndef WEFT_IO_RING_CARRIER_H
 #define WEFT_IO_RING_CARRIER_H

@@ -4,7 +4,7 @@
  * from outside wait (ledger V34, V50, L7, L28).
  *
  * A tick runs at most 128 tasks and ends after a given time; a run ends after a
- * number of operations.  All tests run on the fake driver, so times are exact.
+ * number of operations.  All tests run on virtual time, so times are exact.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */
@@ -236,7 +236,7 @@ END_TEST
 
 /* Runs become longer at a step.  The numbers of runs were set for those before;
  * so both limits hold by the clock, too, but for the runs of one look at it and
- * the time that a step of the fake driver takes. */
+ * the time that a step of a fake run takes. */
 static uint64_t slow_ns;
 
 enum { FAST_NS = 500, LOOK_RUNS = LOOK_NS / FAST_NS, STEP_NS = 2000 };

@@ -5,7 +5,7 @@
  *
  * A worker reads the clock after each run where a run takes a microsecond or
  * more.  That look is no reason to leave the running task for the scheduler.
- * All tests run on the fake driver, so times are exact; its counters tell how a
+ * All tests run on virtual time, so times are exact; its counters tell how a
  * task was switched to.
  */
 #include <weft/weft.h>

@@ -4,8 +4,8 @@
  * runs of other tasks (ledger Z10 to Z12, V22 to V24, V54).
  *
  * Tasks that spin, yield or hand over to each other try to keep a worker; the
- * tests count how many runs pass before the other tasks get their turn, on the
- * fake driver.
+ * tests count how many runs pass before the other tasks get their turn, on
+ * virtual time.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

@@ -3,7 +3,7 @@
  * Suite sched/idle: which workers sleep, which are woken, and which one watches
  * for a worker that is late (ledger V35 to V49, L10 to L18, L25).
  *
- * The first tests use the map of sleepers alone, the others the fake driver.
+ * The first tests use the map of sleepers alone, the others a fake run.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

@@ -4,7 +4,7 @@
  * (ledger V29 to V33, L8).
  *
  * The interval between two looks at the injection queue, counted in runs,
- * follows the measured time of a run.  All tests run on the fake driver, so
+ * follows the measured time of a run.  All tests run on virtual time, so
  * times are exact.
  */
 #include <string.h>

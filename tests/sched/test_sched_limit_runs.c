@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/limit_runs: the limit of running workers follows the runs of
- * tasks a second; on the fake driver, whose workers share the processors.
+ * tasks a second; on virtual time, where the workers share processors.
  *
  * Reads of files get more done with two workers where two processors are free;
  * a server on the processor that is left beside its clients does not.

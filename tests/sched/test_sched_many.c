@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/many: 64 and 256 workers, on the fake driver.  What does a task
+ * Suite sched/many: 64 and 256 workers, on virtual time.  What does a task
  * cost, in wakes of workers and in looks at other workers, and how long does it
  * wait?
  *

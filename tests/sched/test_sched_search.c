@@ -3,7 +3,7 @@
  * Suite sched/search: which worker looks for work elsewhere, when, where it
  * begins, and how much it takes (ledger V05, V27, V28, V38, V41, V42, Z05).
  *
- * All tests run on the fake driver.  In the first ones no monitor looks up and
+ * All tests run on virtual time.  In the first ones no monitor looks up and
  * no worker helps, so tasks move by steals alone.
  *
  * WEFT_TEST_SEED=n changes the seeds.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite sched/sleep: workers that go to sleep, on the fake driver.
+ * Suite sched/sleep: workers that go to sleep, on virtual time.
  *
  * One sleeper is the monitor: it looks up now and then while others compute.
  * The tests follow its place from worker to worker, a worker that is appointed

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/worker_limit: the limit of running workers, where there are more
- * workers than processors; on the fake driver.
+ * workers than processors; on virtual time.
  *
  * Background tasks wake all the time, as if through completions, so that
  * without a limit every worker would run.  The tests look at how many workers

@@ -18,7 +18,7 @@ static const size_t capacities[] = { 0, 1, 2, 7, 1024 };
 
 enum { CAPACITIES = sizeof(capacities) / sizeof(capacities[0]) };
 
-/* Of one run; the fake driver has one thread. */
+/* Of one run, which has one thread. */
 struct book {
 	uint32_t next; /* values so far */
 	uint8_t sent[BOOK_MAX];

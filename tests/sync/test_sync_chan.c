@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sync/chan: the effect of each call on a channel in each state
- * (include/weft/chan.h), on the fake driver.
+ * (include/weft/chan.h), on virtual time.
  *
  * The tables list a call, the state before it, its result and the state after
  * it, for channels with room and for direct ones.  Further tests cover channels
@@ -171,7 +171,7 @@ START_TEST(call_does_what_the_table_says)
 END_TEST
 
 /* A thread that is not a worker gets the same results.  Calls that would wait
- * are left out, because the fake driver has no second thread. */
+ * are left out, because a fake run has no second thread. */
 struct foreign_cell {
 	const struct cell *cell;
 	struct weft_chan *chan;
@@ -440,7 +440,7 @@ static void foreign_send_two(void *arg)
 	weft_chan_close(arg);
 }
 
-/* The fake driver checks that the workers were woken for these tasks, and did
+/* The fake run checks that the workers were woken for these tasks, and did
  * not just find them. */
 static int64_t be_served_by_a_thread(void *arg)
 {

@@ -2,7 +2,7 @@
 /*
  * Suite sync/select: one case is done, the others leave no trace
  * (include/weft/chan.h).  Every test runs over seeds and numbers of workers, on
- * the fake driver.
+ * virtual time.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

@@ -2,7 +2,7 @@
 /*
  * Suite sync/select_storm: many tasks select among many channels, and each
  * ready case gets its chance.  Every test runs over seeds and numbers of
- * workers, on the fake driver.
+ * workers, on virtual time.
  *
  * WEFT_TEST_SEED=n changes the seeds.
  */

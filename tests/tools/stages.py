@@ -269,7 +269,7 @@ STAGES += [
 
 # A condition can matter to these: programs with threads and a kernel beneath
 # them, and the examples.  A model and a program on virtual time ask the kernel
-# for memory alone, the sources are the same everywhere, and figures on the real
+# for memory and eventfds alone, the sources are the same everywhere, and figures on the real
 # clock cannot hold under most conditions.
 ELSEWHERE_WITHOUT = suites("model mutants portable liveness teeth source")
 # A build elsewhere is another compilation, so everything of it runs.

@@ -403,7 +403,7 @@ MONITOR = re.compile(r'tcase_set_tags\(\w+, "monitor"\)')
 def rule_monitor(files):
     """tests that need a monitor are in the suite that runs with one"""
     for file in files:
-        # On the fake driver each test chooses itself.
+        # On virtual time each test chooses itself.
         if (file.folder != "tests" or not file.is_c or
                 "tests/fake/fake_check.h" in file.text):
             continue
