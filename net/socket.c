@@ -82,6 +82,19 @@ static int socket_open(const struct weft_addr *addr,
 	return r;
 }
 
+/* The path of a Unix socket is made on a file system, and a signal may
+ * interrupt that. */
+static int socket_bind(int fd, const struct weft_addr *addr)
+{
+	int r;
+
+	do
+		r = result(bind(fd, weft_addr_sockaddr(addr),
+				weft_addr_sockaddr_bytes(addr)));
+	while (r == -EINTR);
+	return r;
+}
+
 int weft__socket_listen(const struct weft_addr *addr,
 			const struct weft_socket_opts *opts,
 			weft__socket_set set)
@@ -99,9 +112,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 	if (weft_addr_family(addr) != AF_UNIX)
 		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (r == 0)
-		r = result((int)TEMP_FAILURE_RETRY(
-			bind(fd, weft_addr_sockaddr(addr),
-			     weft_addr_sockaddr_bytes(addr))));
+		r = socket_bind(fd, addr);
 	if (r == 0)
 		r = result(listen(fd, opts->backlog ? opts->backlog :
 						      BACKLOG_DEFAULT));

@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -21,8 +22,9 @@ LEAF int weft__look_fd(int fd, unsigned mask, struct statx *ret_status)
 	int r;
 
 	do
-		r = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask,
-			  ret_status) < 0 ?
+		r = syscall(SYS_statx, fd, "",
+			    AT_EMPTY_PATH | AT_STATX_DONT_SYNC, mask,
+			    ret_status) < 0 ?
 			    -errno :
 			    0;
 	while (r == -EINTR);

@@ -17,8 +17,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/stat.h>
 #include <sys/types.h>
+
+#include "io/os/statx.h"
 
 struct open_how;
 

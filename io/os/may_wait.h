@@ -8,9 +8,10 @@
 
 #include <stdbool.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+
+#include "io/os/statx.h"
 
 struct open_how;
 

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <stdint.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +32,15 @@ static inline long result(long r)
 }
 
 /* For the calls that a signal can interrupt: it is made again then. */
-#define RESULT_OF(call) result(TEMP_FAILURE_RETRY(call))
+#define RESULT_OF(call)                    \
+	({                                 \
+		long r_;                   \
+                                           \
+		do                         \
+			r_ = result(call); \
+		while (r_ == -EINTR);      \
+		r_;                        \
+	})
 
 LEAF bool weft__syscall_is_open(int fd)
 {

@@ -17,6 +17,11 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+/* C libraries without preadv2() do not name it. */
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x00000008
+#endif
+
 bool weft__syscall_is_open(int fd);
 
 /* An enum weft__fd_kind, or -EBADF. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,7 +21,7 @@ struct weft__soft_work {
 	struct weft__soft *soft;
 	struct weft__soft_op *op;
 	/* Under the lock. */
-	pthread_t thread;
+	pid_t thread; /* its number, to which a signal can be queued */
 	bool running;
 	unsigned holders; /* the caller that queues it, and the job */
 };
@@ -120,12 +121,20 @@ static void signal_drop(const sigset_t *before)
 	pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-static void interrupt(pthread_t thread)
+/* pthread_sigqueue() is only in some C libraries. */
+static void interrupt(pid_t thread)
 {
-	union sigval value = { .sival_ptr = &handler };
+	siginfo_t info;
 
-	if (signal_number)
-		(void)pthread_sigqueue(thread, signal_number, value);
+	if (!signal_number)
+		return;
+	memset(&info, 0, sizeof(info));
+	info.si_code = SI_QUEUE;
+	info.si_pid = getpid();
+	info.si_uid = getuid();
+	info.si_value.sival_ptr = &handler;
+	(void)syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, signal_number,
+		      &info);
 }
 
 /* ---- In the pool -------------------------------------------------------- */
@@ -137,7 +146,7 @@ static bool work_begin(struct weft__soft_work *work)
 
 	weft__lock_take(&work->soft->lock);
 	begins = !work->op->cancelled;
-	work->thread = pthread_self();
+	work->thread = (pid_t)syscall(SYS_gettid);
 	work->running = begins;
 	weft__lock_drop(&work->soft->lock);
 	return begins;
