@@ -17,6 +17,7 @@
 
 #include <poll.h>
 
+#include "io/os/message.h"
 #include "io/os/sigpipe.h"
 #include "io/position.h"
 #include "io/request/call.h"
@@ -108,7 +109,7 @@ static ssize_t socket_write(struct weft__worker *worker, struct weft__fd *entry,
 	struct weft__request send = *request;
 	struct msghdr msg = {
 		.msg_iov = (struct iovec *)(uintptr_t)request->memory,
-		.msg_iovlen = request->count,
+		.msg_iovlen = (weft__iov_count)request->count,
 	};
 
 	send.opcode = WEFT__OPCODE_SEND;

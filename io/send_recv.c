@@ -11,6 +11,8 @@
 #include <poll.h>
 #include <weft/io.h>
 
+#include "io/os/message.h"
+
 static ssize_t run_at_once(const struct weft__request *request)
 {
 	struct weft__worker *worker;
@@ -111,7 +113,7 @@ ssize_t weft_recv(int fd, void *buf, size_t bytes, int flags)
 }
 
 /* Descriptors that come with a message are close-on-exec, as all are. */
-ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
+static ssize_t receive_message(int fd, struct msghdr *msg, int flags)
 {
 	struct weft__request request = {
 		.opcode = WEFT__OPCODE_RECVMSG,
@@ -133,6 +135,20 @@ ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
 	 * reported. */
 	return weft__op_run_ready(&request, entry, 0,
 				  flags & MSG_ERRQUEUE ? 0 : POLLIN);
+}
+
+ssize_t weft_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct weft__message copy;
+	ssize_t r;
+
+	if (!WEFT__MESSAGE_IS_PADDED || !msg)
+		return receive_message(fd, msg, flags);
+	(void)weft__message_copy(&copy, msg, false);
+	r = receive_message(fd, &copy.header, flags);
+	if (r >= 0)
+		weft__message_give_back(&copy, msg);
+	return r;
 }
 
 ssize_t weft_recvfrom(int fd, void *buf, size_t bytes, int flags,
@@ -210,6 +226,15 @@ ssize_t weft_send(int fd, const void *buf, size_t bytes, int flags)
 
 ssize_t weft_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
+	struct weft__message copy;
+	int r;
+
+	if (WEFT__MESSAGE_IS_PADDED && msg) {
+		r = weft__message_copy(&copy, msg, true);
+		if (r < 0)
+			return weft__call_refused(r);
+		msg = &copy.header;
+	}
 	return transmit_on(&(struct weft__request){
 		.opcode = WEFT__OPCODE_SENDMSG,
 		.fd = fd,

@@ -22,6 +22,7 @@
 
 #include "io/os/look.h"
 #include "io/os/may_wait.h"
+#include "io/os/message.h"
 #include "io/os/sigpipe.h"
 #include "io/os/syscall.h"
 
@@ -33,7 +34,7 @@ static size_t vector_rest(const struct msghdr *msg, size_t done,
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < msg->msg_iovlen && count < room; i++) {
+	for (size_t i = 0; i < (size_t)msg->msg_iovlen && count < room; i++) {
 		const struct iovec *iov = &msg->msg_iov[i];
 
 		if (done >= iov->iov_len) {
@@ -56,7 +57,7 @@ static size_t bytes_asked(const struct weft__request *request)
 	if (request->opcode == WEFT__OPCODE_RECV ||
 	    request->opcode == WEFT__OPCODE_SEND)
 		return request->bytes;
-	for (size_t i = 0; i < msg->msg_iovlen; i++)
+	for (size_t i = 0; i < (size_t)msg->msg_iovlen; i++)
 		bytes += msg->msg_iov[i].iov_len;
 	return bytes;
 }
@@ -70,7 +71,8 @@ static ssize_t message_rest(const struct weft__soft_op *op, int how)
 	struct iovec iov[ROOM];
 	struct msghdr rest = {
 		.msg_iov = iov,
-		.msg_iovlen = vector_rest(whole, (size_t)op->done, iov, ROOM),
+		.msg_iovlen = (weft__iov_count)vector_rest(
+			whole, (size_t)op->done, iov, ROOM),
 	};
 
 	return request->opcode == WEFT__OPCODE_SENDMSG ?
