@@ -15,8 +15,9 @@
 #include "runtime/sched/worker.h"
 #include "runtime/sched/worker_limit.h"
 
-extern __thread struct weft__worker *weft__worker_local
-	__attribute__((tls_model("initial-exec")));
+#ifdef WEFT__TLS_INITIAL
+extern __thread struct weft__worker *weft__worker_local WEFT__TLS_INITIAL;
+#endif
 __thread struct weft__worker *weft__worker_local __attribute__((used));
 
 #if defined(__x86_64__) && !defined(WEFT__MODEL)

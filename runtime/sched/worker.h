@@ -232,6 +232,12 @@ struct weft__worker {
 	struct weft__spawn_queue spawn_queue;
 };
 
+/* The offset of a thread-local is a constant of the process.  glibc has room
+ * for one even if dlopen() loads the library; others do not load it then. */
+#ifdef __GLIBC__
+#define WEFT__TLS_INITIAL __attribute__((tls_model("initial-exec")))
+#endif
+
 /* The worker that runs on this thread, or NULL.  A task may resume on another
  * thread, and compilers keep the address of a thread-local; so this is a
  * function that is never inlined, or an instruction that is never moved. */
@@ -246,11 +252,22 @@ weft__worker_self(void)
 {
 	struct weft__worker *self;
 
+#ifdef WEFT__TLS_INITIAL
 	__asm__ volatile("movq	weft__worker_local@gottpoff(%%rip), %0\n\t"
 			 "movq	%%fs:(%0), %0"
 			 : "=r"(self)
 			 : "m"(weft__worker_place)
 			 : "memory");
+#else
+	/* A descriptor: the call changes only this register and the flags.  In
+	 * a program the linker makes a constant of both. */
+	__asm__ volatile("leaq	weft__worker_local@tlsdesc(%%rip), %0\n\t"
+			 "call	*weft__worker_local@tlscall(%0)\n\t"
+			 "movq	%%fs:(%0), %0"
+			 : "=a"(self)
+			 : "m"(weft__worker_place)
+			 : "memory", "cc");
+#endif
 	return self;
 }
 #else
