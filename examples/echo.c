@@ -9,7 +9,7 @@
  * Run		build/examples/echo 127.0.0.1:7000 &  nc 127.0.0.1 7000
  * Needs	Linux 6.1 or newer
  */
-#include <argp.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,45 +45,38 @@ static int64_t serve(void *arg)
 	return fd;
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
+static void parse_options(struct options *options, int argc, char **argv)
 {
-	struct options *options = state->input;
+	static const struct option table[] = {
+		{ "workers", required_argument, NULL, 'w' },
+		{ NULL, 0, NULL, 0 },
+	};
 	char *end;
+	int option;
 
-	switch (key) {
-	case 'w':
-		options->workers = (unsigned)strtoul(value, &end, 10);
-		if (options->workers == 0 || options->workers > 1024 || *end)
-			argp_error(state, "--workers: not 1 to 1024: %s",
-				   value);
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 0)
-			argp_usage(state);
-		options->address = value;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
+	while ((option = getopt_long(argc, argv, "w:", table, NULL)) == 'w') {
+		options->workers = (unsigned)strtoul(optarg, &end, 10);
+		if (*end || !options->workers || options->workers > 1024)
+			break;
 	}
+	if (option >= 0 || optind + 1 < argc) {
+		fprintf(stderr, "usage: echo [ADDR] [--workers N]\n"
+				"N is 1 to 1024; one per CPU if not given\n");
+		exit(2);
+	}
+	if (optind < argc)
+		options->address = argv[optind];
 }
 
 int main(int argc, char **argv)
 {
-	static const struct argp_option table[] = {
-		{ "workers", 'w', "N", 0, "threads (default: one per CPU)", 0 },
-		{ 0 },
-	};
-	static const struct argp argp = {
-		table, parse_option, "[ADDR]", 0, 0, 0, 0
-	};
 	struct options options = { "127.0.0.1:7000", 0 };
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int64_t result;
 	int listener;
 
-	argp_err_exit_status = 2;
-	argp_parse(&argp, argc, argv, 0, NULL, &options);
+	parse_options(&options, argc, argv);
 	listener = weft_tcp_listen(options.address, NULL);
 	if (listener < 0) {
 		fprintf(stderr, "echo: cannot listen on %s: %s\n",
