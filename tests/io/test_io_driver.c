@@ -12,11 +12,13 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/stderr_capture.h"
+#include "tests/support/wrap_enter.h"
 
 static weft__atomic(unsigned) enters;
 
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	long r;
 

@@ -14,6 +14,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/io_future.h"
 #include "tests/support/needs.h"
+#include "tests/support/wrap_enter.h"
 
 /* ---- The results --------------------------------------------------------- */
 
@@ -59,8 +60,9 @@ static void look(struct weft__ring *ring)
 	}
 }
 
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	long r = syscall(SYS_io_uring_enter, fd, to_submit, min_complete,
 			 flags, sig, sz);

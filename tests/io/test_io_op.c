@@ -9,14 +9,16 @@
 
 #include "tests/support/io_scene.h"
 #include "tests/support/needs.h"
+#include "tests/support/wrap_enter.h"
 
 /* ---- io_uring_enter fails on demand ------------------------------------- */
 
 static weft__atomic(int) enter_error; /* of every third call; 0: none */
 static weft__atomic(unsigned) enters;
 
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	unsigned n = weft__add(&enters, 1u, relaxed);
 	int error = weft__load(&enter_error, relaxed);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "io/os/statx.h"
 #include "tests/support/io_kit.h"
 
 enum { FD = 7, GROUP = 1, USER_DATA = 99 };

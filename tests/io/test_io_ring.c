@@ -11,6 +11,7 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_setup.h"
+#include "tests/support/wrap_enter.h"
 
 /* ---- Errors from the kernel, on demand ---------------------------------- */
 
@@ -18,8 +19,9 @@ static int enter_error, enter_errors_left, enters;
 static unsigned entered_with; /* flags */
 
 /* Replaces liburing's function, and fails as often as a test demands. */
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	long r;
 

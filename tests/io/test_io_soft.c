@@ -296,8 +296,10 @@ SOFT_TEST(no_edge_is_lost)
 
 static weft__atomic(uint32_t) controls;
 
+int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
+
 /* Replaces the library's function, and counts. */
-int epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)
+int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)
 {
 	/* relaxed: a count. */
 	weft__add(&controls, 1u, relaxed);

@@ -7,7 +7,6 @@
  * Streams must work without the feature, and the kernel must not write to their
  * memory after the runtime has ended.
  */
-#include <dlfcn.h>
 #include <sys/syscall.h>
 
 #include "io/ring/uring/probe.h"
@@ -15,6 +14,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_ways.h"
+#include "tests/support/wrap_enter.h"
 
 /* ---- A kernel that refuses ----------------------------------------------- */
 
@@ -22,8 +22,12 @@ static weft__atomic(int) buffers_error; /* of their registration; 0: none */
 static weft__atomic(int) submit_error;	/* of an enter that only submits */
 static weft__atomic(unsigned) refused;
 
-int io_uring_register_buf_ring(struct io_uring *ring,
-			       struct io_uring_buf_reg *reg, unsigned flags)
+int __wrap_io_uring_register_buf_ring(struct io_uring *ring,
+				      struct io_uring_buf_reg *reg,
+				      unsigned flags);
+int __wrap_io_uring_register_buf_ring(struct io_uring *ring,
+				      struct io_uring_buf_reg *reg,
+				      unsigned flags)
 {
 	int error = weft__load(&buffers_error, relaxed);
 	long r;
@@ -71,8 +75,9 @@ static void ask_at_once_in(struct weft_runtime *runtime, unsigned fd)
 	}
 }
 
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	int error = weft__load(&submit_error, relaxed);
 	struct weft_runtime *runtime = weft__load(&impatient, acquire);
@@ -333,10 +338,11 @@ STREAM_TEST(reader_sends_the_rest)
 static weft__atomic(bool) no_outs;
 static weft__atomic(unsigned) outs_refused;
 
-extern void *__libc_malloc(size_t bytes);
+void *__real_malloc(size_t bytes);
+void *__wrap_malloc(size_t bytes);
 
 /* Fails for the buffers of weft_stream_put(), while no_outs is set. */
-void *malloc(size_t bytes)
+void *__wrap_malloc(size_t bytes)
 {
 	/* relaxed: a switch, which orders nothing. */
 	if (bytes == sizeof(struct weft__send_buffer) &&
@@ -345,7 +351,7 @@ void *malloc(size_t bytes)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return __libc_malloc(bytes);
+	return __real_malloc(bytes);
 }
 
 /* The bytes are sent immediately then, after those that were put before. */
@@ -384,13 +390,12 @@ enum { LEFT_OPEN = 10 };
 static struct weft_stream left_streams[LEFT_OPEN];
 static int left_fds[LEFT_OPEN][2];
 
-/* The last moment at which bytes could be received: sends some now. */
-void io_uring_queue_exit(struct io_uring *ring)
-{
-	void (*queue_exit)(struct io_uring *) =
-		(void (*)(struct io_uring *))dlsym(RTLD_NEXT,
-						   "io_uring_queue_exit");
+void __real_io_uring_queue_exit(struct io_uring *ring);
+void __wrap_io_uring_queue_exit(struct io_uring *ring);
 
+/* The last moment at which bytes could be received: sends some now. */
+void __wrap_io_uring_queue_exit(struct io_uring *ring)
+{
 	for (int i = 0; i < LEFT_OPEN; i++) {
 		struct weft__worker *home =
 			weft__stream(&left_streams[i])->home;
@@ -401,7 +406,7 @@ void io_uring_queue_exit(struct io_uring *ring)
 	}
 	(void)syscall(SYS_io_uring_enter, ring->ring_fd, 0, 0,
 		      IORING_ENTER_GETEVENTS, NULL, 0);
-	queue_exit(ring);
+	__real_io_uring_queue_exit(ring);
 }
 
 static void leave_open(enum left left, struct weft_stream *stream,

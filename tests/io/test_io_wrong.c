@@ -307,7 +307,7 @@ IO_TEST(wrong_descriptors_give_one_error_each)
 }
 
 /* Sets a limit of the process, and returns the old one for a later reset. */
-static struct rlimit limit_set(__rlimit_resource_t which, rlim_t max)
+static struct rlimit limit_set(int which, rlim_t max)
 {
 	struct rlimit old, limit;
 

@@ -41,7 +41,7 @@ static int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 	if (!i)
 		return EAGAIN;
 	model_assert(i < MODEL_THREADS, "the model has threads enough");
-	*thread = i;
+	*thread = (pthread_t)(uintptr_t)i;
 	start_arg[i] = arg;
 	model_post(&start[i]);
 	return 0;
@@ -49,9 +49,11 @@ static int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 
 static void thread_joined(pthread_t thread)
 {
-	(void)model_wait(&end[thread]);
-	model_assert(!joined[thread], "a thread is joined once");
-	joined[thread] = true;
+	uintptr_t i = (uintptr_t)thread;
+
+	(void)model_wait(&end[i]);
+	model_assert(!joined[i], "a thread is joined once");
+	joined[i] = true;
 }
 
 /* Memory for one pool per task. */
@@ -104,7 +106,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #define pthread_create(thread, attr, fn, arg) thread_start(thread, fn, arg)
 #define pthread_detach(thread) ((void)(thread))
 #define pthread_join(thread, ret) thread_joined(thread)
-#define pthread_self() ((pthread_t)model_self())
+#define pthread_self() ((pthread_t)(uintptr_t)model_self())
 #define pthread_setname_np(thread, name) ((void)(thread), 0)
 #define pthread_sigmask(how, set, before) ((void)(set), (void)(before))
 #define weft__futex_wait_for wait_for

@@ -135,13 +135,15 @@ static int64_t is_called_for_each(void *arg)
 
 static int64_t knows_the_sender(void *arg)
 {
-	union sigval value = { .sival_int = 77 };
+	siginfo_t queued = { .si_signo = number, .si_code = SI_QUEUE };
 
 	(void)arg;
+	queued.si_value.sival_int = 77;
 	raise(number);
 	NEED(calls == 1 && last.si_code == SI_TKILL);
 	NEED(last.si_pid == getpid());
-	NEED(pthread_sigqueue(pthread_self(), number, value) == 0);
+	NEED(syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid),
+		     number, &queued) == 0);
 	NEED(calls == 2 && last.si_code == SI_QUEUE);
 	NEED(last.si_value.sival_int == 77);
 	return 0;

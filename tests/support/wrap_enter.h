@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Takes the place of io_uring_enter2() in a program that tests/meson.build
+ * links so: also with a static liburing, and in a static program.
+ */
+#ifndef WEFT_TESTS_SUPPORT_WRAP_ENTER_H
+#define WEFT_TESTS_SUPPORT_WRAP_ENTER_H
+
+#include <signal.h>
+#include <stddef.h>
+
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz);
+
+#endif
