@@ -17,6 +17,7 @@
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/wrap_enter.h"
 
 /* ---- Which runtimes ------------------------------------------------------ */
 
@@ -236,8 +237,9 @@ static weft__atomic(bool) refuses;
 
 /* A kernel without memory for a request fails the call, and does not do the
  * rest of it either. */
-int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
-		    unsigned flags, sigset_t *sig, size_t sz)
+int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
+			   unsigned min_complete, unsigned flags, sigset_t *sig,
+			   size_t sz)
 {
 	long r;
 
