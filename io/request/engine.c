@@ -49,6 +49,9 @@ bool weft__engine_is_likely_epoll(void)
 
 	if (name && *name)
 		return strcmp(name, "epoll") == 0;
+#ifdef WEFT_WITHOUT_URING
+	return true;
+#endif
 	return syscall(SYS_io_uring_setup, 1, NULL) < 0 && errno != EFAULT;
 }
 

@@ -82,6 +82,12 @@ static void variable_is(const char *name)
 
 /* ---- Refused ------------------------------------------------------------ */
 
+#ifdef WEFT_WITHOUT_URING
+#define REFUSED "weft was built without io_uring"
+#else
+#define REFUSED "io_uring is forbidden"
+#endif
+
 static const unsigned refusals[] = { EPERM, EACCES, ENOSYS, EINVAL };
 enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };
 static const unsigned calls[] = { SYS_io_uring_setup, SYS_io_uring_enter,
@@ -126,11 +132,24 @@ START_TEST(who_asks_for_io_uring_in_vain_is_told)
 	r = weft_run(look, NULL, &opts);
 	text = said_end();
 	ck_assert_int_eq(r, -ENOSYS);
-	ck_assert_ptr_nonnull(strstr(text, "io_uring is forbidden"));
+	ck_assert_ptr_nonnull(strstr(text, REFUSED));
 	ck_assert_ptr_nonnull(
 		strstr(text, _i ? "WEFT_ENGINE" : "the program asked"));
 }
 END_TEST
+
+#ifdef WEFT_WITHOUT_URING
+START_TEST(build_without_io_uring_says_so)
+{
+	struct seen seen;
+
+	variable_is(NULL);
+	seen = seen_with(NULL);
+	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+	ck_assert_str_eq(seen.why, REFUSED);
+}
+END_TEST
+#endif
 
 /* ---- Chosen ------------------------------------------------------------- */
 
@@ -259,9 +278,15 @@ int main(void)
 
 	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
 			    CALLS * REFUSALS);
-	tcase_add_loop_test(refused, lack_of_descriptors_is_an_error, 0, 2);
+	if (test_needs(test_has_uring_at_all(),
+		       "lack_of_descriptors_is_an_error", NEEDS_URING))
+		tcase_add_loop_test(refused, lack_of_descriptors_is_an_error, 0,
+				    2);
 	tcase_add_loop_test(refused, who_asks_for_io_uring_in_vain_is_told, 0,
 			    2);
+#ifdef WEFT_WITHOUT_URING
+	tcase_add_test(refused, build_without_io_uring_says_so);
+#endif
 	tcase_add_test(chosen, option_chooses);
 	tcase_add_test(chosen, variable_comes_before_the_option);
 	tcase_add_test(chosen, unknown_engine_is_refused);
