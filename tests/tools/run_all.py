@@ -49,6 +49,7 @@ def arguments():
     parser.add_argument("--match", metavar="REGEX", default="",
                         type=re.compile, help="only programs of such a name")
     parser.add_argument("--arm64", metavar="DIR", help=argparse.SUPPRESS)
+    parser.add_argument("--musl", metavar="DIR", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.match = re.compile(options.match)
     options.stages = chosen(parser, options)

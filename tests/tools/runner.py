@@ -22,6 +22,7 @@ SCRATCH = BUILD / "test-scratch"
 # The caller's choices are part of the command that repeats a failure.
 CHOSEN = {name: value for name, value in os.environ.items()
           if name.startswith(("CK_", "MODEL_", "WEFT_TEST_"))}
+MODELS = "tests/model/meson.build"
 SKIPPED = 77  # the exit status of a program that cannot run here
 
 
@@ -80,6 +81,8 @@ class Runner:
                      "-Dman=disabled", *self.base.options]
             if self.base.name == "aarch64":
                 setup += ["--cross-file", self.cross_file()]
+            if self.base.libc == "musl":
+                setup += ["--native-file", self.musl_file()]
             status = run(setup, log, env, clock=self.clock)
             if status != 0:
                 self.tally.add(f"{self.stage.name} set-up", [
@@ -88,7 +91,7 @@ class Runner:
                         map(str, setup)))
                 return False
         ninja = ["ninja", "-C", self.directory, "-k", "0",
-                 "-j", str(self.plan.build_jobs())]
+                 "-j", str(self.plan.build_jobs()), *self.targets()]
         status = run(ninja, log, env, clock=self.clock)
         self.broken = status != 0
         self.tally.add(f"{self.stage.name} build", [
@@ -96,6 +99,21 @@ class Runner:
             time.monotonic() - start, log,
             lambda _: self.ninja())
         return True
+
+    def targets(self):
+        """For ninja; none: it builds all."""
+        if self.stage.builds_models:
+            return []
+        listed = self.introspect("--targets")
+        return [os.path.relpath(path, self.directory)
+                for target in listed if target["build_by_default"]
+                and not target["defined_in"].endswith(MODELS)
+                for path in target["filename"]]
+
+    def introspect(self, what):
+        return json.loads(subprocess.run(
+            ["meson", "introspect", what, self.directory], check=True,
+            capture_output=True, text=True).stdout)
 
     def ninja(self):
         return shlex.join(["ninja", "-C", short(self.directory)])
@@ -122,6 +140,18 @@ endian = 'little'
 """)
         return path
 
+    def musl_file(self):
+        """Native: its programs run here."""
+        place = self.options.musl
+        path = BUILD / "test-musl.ini"
+        path.write_text(f"""[binaries]
+c = '{place}/cc'
+
+[properties]
+pkg_config_libdir = '{place}/lib/pkgconfig'
+""")
+        return path
+
     def built(self, program):
         """Whether it is up to date; after a failed build some are not."""
         if not self.broken:
@@ -136,10 +166,7 @@ endian = 'little'
     # --- The tests that run -------------------------------------------------
 
     def tests(self):
-        listed = json.loads(subprocess.run(
-            ["meson", "introspect", "--tests", self.directory], check=True,
-            capture_output=True, text=True).stdout)
-        for test in listed:
+        for test in self.introspect("--tests"):
             test["suite"] = {s.split(":")[-1] for s in test["suite"]}
             test["tap"] = test["protocol"] == "tap"
             if (self.stage.takes(test["name"], test["suite"])

@@ -23,6 +23,11 @@ from conditions import CONDITIONS, Condition
 PLAIN = ("-Dinvariants=true",)
 WITHOUT_PROGRAMS = ("-Dexamples=disabled", "-Dbench=disabled",
                     "-Djemalloc=disabled")
+# musl has no libdw and no jemalloc.
+MUSL = ("-Dexamples=enabled", "-Dbench=disabled", "-Djemalloc=disabled",
+        "-Dbacktrace=disabled")
+STATIC = ("-Ddefault_library=static", "-Dprefer_static=true",
+          "-Dc_link_args=-static", "-Db_pie=false")
 ALL_PROGRAMS = ("-Dexamples=enabled", "-Dbench=enabled")
 
 ASAN = {"ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
@@ -70,6 +75,7 @@ class Brief:
 class Stage:
     name: str
     cc: str = "gcc"
+    libc: str = ""        # empty: the compiler's
     options: tuple = ()
     suites: frozenset = frozenset()   # a test must be in one; empty: all
     without: frozenset = frozenset({"teeth"})  # it must be in none
@@ -79,6 +85,7 @@ class Stage:
     slowness: int = 1
     planted: tuple = ()   # (program, what must be reported)
     fuzz_seconds: int = 0
+    builds_models: bool = True  # they take half of the time of a build
     like: str = ""        # the stage whose build it uses
     level: str = "everyday"
     brief: Brief = None   # None: an everyday run has all of it
@@ -152,6 +159,8 @@ CPU_S = {
     "aarch64": (0, 890),
     "fuzz": (0, 40),
     "packages": (0, 110),
+    "musl": (0, 150),
+    "musl-static": (0, 110),
 }
 
 STAGES = [
@@ -218,6 +227,23 @@ STAGES = [
     # The build of the Debian packages runs its tests, too.
     Stage("packages-long", like="gcc", suites=suites("packages"), env=LONG,
           slowness=10, level="long"),
+    # Another C library, for what has a kernel beneath it.  The monitor's tests
+    # and those of suite `stress` find nothing that depends on it.
+    Stage("musl", libc="musl", level="all", options=PLAIN + MUSL,
+          builds_models=False,
+          without=suites("portable model source mutants teeth stress monitor")),
+    # Static programs, as musl is often used.
+    Stage("musl-static", libc="musl", level="all", builds_models=False,
+          options=PLAIN + MUSL + STATIC, suites=suites("memcheck examples")),
+
+    Stage("musl-whole", like="musl", level="long",
+          without=suites("source mutants teeth")),
+    Stage("musl-static-whole", like="musl-static", level="long",
+          without=suites("source mutants teeth")),
+    # Without liburing there is epoll alone.
+    Stage("musl-epoll", libc="musl", level="long",
+          options=PLAIN + MUSL + ("-Dio_uring=disabled",), builds_models=False,
+          without=suites("portable model source mutants teeth")),
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
           wrapper=("qemu-aarch64",), slowness=20, level="long"),
