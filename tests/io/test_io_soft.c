@@ -296,7 +296,8 @@ SOFT_TEST(no_edge_is_lost)
 
 static weft__atomic(uint32_t) controls;
 
-int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
+__attribute__((used)) int
+__wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
 
 /* Replaces the library's function, and counts. */
 int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)

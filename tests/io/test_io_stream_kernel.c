@@ -22,9 +22,9 @@ static weft__atomic(int) buffers_error; /* of their registration; 0: none */
 static weft__atomic(int) submit_error;	/* of an enter that only submits */
 static weft__atomic(unsigned) refused;
 
-int __wrap_io_uring_register_buf_ring(struct io_uring *ring,
-				      struct io_uring_buf_reg *reg,
-				      unsigned flags);
+__attribute__((used)) int
+__wrap_io_uring_register_buf_ring(struct io_uring *ring,
+				  struct io_uring_buf_reg *reg, unsigned flags);
 int __wrap_io_uring_register_buf_ring(struct io_uring *ring,
 				      struct io_uring_buf_reg *reg,
 				      unsigned flags)
@@ -339,7 +339,7 @@ static weft__atomic(bool) no_outs;
 static weft__atomic(unsigned) outs_refused;
 
 void *__real_malloc(size_t bytes);
-void *__wrap_malloc(size_t bytes);
+__attribute__((used)) void *__wrap_malloc(size_t bytes);
 
 /* Fails for the buffers of weft_stream_put(), while no_outs is set. */
 void *__wrap_malloc(size_t bytes)
@@ -391,7 +391,8 @@ static struct weft_stream left_streams[LEFT_OPEN];
 static int left_fds[LEFT_OPEN][2];
 
 void __real_io_uring_queue_exit(struct io_uring *ring);
-void __wrap_io_uring_queue_exit(struct io_uring *ring);
+__attribute__((used)) void
+__wrap_io_uring_queue_exit(struct io_uring *ring);
 
 /* The last moment at which bytes could be received: sends some now. */
 void __wrap_io_uring_queue_exit(struct io_uring *ring)

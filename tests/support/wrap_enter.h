@@ -9,8 +9,9 @@
 #include <signal.h>
 #include <stddef.h>
 
-int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
-			   unsigned min_complete, unsigned flags, sigset_t *sig,
-			   size_t sz);
+/* Link-time optimization sees no use of it. */
+__attribute__((used)) int
+__wrap_io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
+		       unsigned flags, sigset_t *sig, size_t sz);
 
 #endif
