@@ -159,8 +159,8 @@ CPU_S = {
     "aarch64": (0, 890),
     "fuzz": (0, 40),
     "packages": (0, 110),
-    "musl": (0, 150),
-    "musl-static": (0, 110),
+    "musl": (0, 130),
+    "musl-static": (0, 75),
 }
 
 STAGES = [
