@@ -281,11 +281,12 @@ static const struct weft__carrier carrier = {
 /* Those of io/ring/uring/ and io/ring/soft/: a ring is opened for the next
  * worker of the run. */
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
+		    const struct weft_allocator *memory,
 		    const char **ret_reason)
 {
 	struct fake_ring *f = calloc(1, sizeof(*f));
 
-	(void)entries, (void)ret_reason;
+	(void)entries, (void)memory, (void)ret_reason;
 	if (!f)
 		return -ENOMEM;
 	f->all = fake_rings();
@@ -306,6 +307,7 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		.fd = RING_FD + (int)f->index,
 		.alone = alone,
 		.reports_ends = true,
+		.batches = true,
 		.carrier = &carrier,
 		.own = f,
 	};
@@ -318,7 +320,7 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 	const char *reason;
 
 	(void)runtime;
-	return weft__ring_open(ring, entries, alone, &reason);
+	return weft__ring_open(ring, entries, alone, NULL, &reason);
 }
 
 size_t weft__ring_locked_bytes(unsigned entries)
