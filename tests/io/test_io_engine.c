@@ -171,6 +171,26 @@ START_TEST(option_chooses)
 }
 END_TEST
 
+/* On the machine as it is: the launcher tests/tools/refuse.c makes one of which
+ * only the kernel knows. */
+START_TEST(kernel_chooses_where_nobody_does)
+{
+	const char *allowed = "the kernel allows it";
+	const char *forbidden = "io_uring is forbidden here";
+	const char *lacking = "this kernel has no io_uring that suffices";
+	bool refused = syscall(SYS_io_uring_setup, 1, NULL) < 0 &&
+		       (errno == EPERM || errno == EACCES);
+	struct seen seen;
+
+	variable_is(NULL);
+	seen = seen_with(NULL);
+	if (seen.engine == WEFT_ENGINE_URING)
+		ck_assert_str_eq(seen.why, allowed);
+	else
+		ck_assert_str_eq(seen.why, refused ? forbidden : lacking);
+}
+END_TEST
+
 START_TEST(variable_comes_before_the_option)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -288,6 +308,7 @@ int main(void)
 	tcase_add_test(refused, build_without_io_uring_says_so);
 #endif
 	tcase_add_test(chosen, option_chooses);
+	tcase_add_test(chosen, kernel_chooses_where_nobody_does);
 	tcase_add_test(chosen, variable_comes_before_the_option);
 	tcase_add_test(chosen, unknown_engine_is_refused);
 	tcase_add_loop_test(masked, weft_does_without_each_feature, 0,

@@ -216,7 +216,14 @@ pkg_config_libdir = '{place}/lib/pkgconfig'
             command = command[1:]
         # Python, and programs that it starts, need no emulator or tool.
         wrapper = () if test["tap"] else self.stage.wrapper
-        return [*self.stage.conditioned(), *self.placed, *wrapper, *command]
+        return [*self.stage.conditioned(), *self.launcher(), *self.placed,
+                *wrapper, *command]
+
+    def launcher(self):
+        if not self.stage.launcher:
+            return ()
+        program, *arguments = self.stage.launcher
+        return self.directory / "tests" / program, *arguments
 
     def run_test(self, test, log_name):
         name = f"{self.stage.name} {test['name']}"

@@ -80,6 +80,7 @@ class Stage:
     suites: frozenset = frozenset()   # a test must be in one; empty: all
     without: frozenset = frozenset({"teeth"})  # it must be in none
     wrapper: tuple = ()
+    launcher: tuple = ()  # a program below tests/ of the build, for all tests
     env: dict = dataclasses.field(default_factory=dict)
     without_monitor: bool = False  # where there are threads
     slowness: int = 1
@@ -215,6 +216,10 @@ STAGES = [
           # Fewer preemptions than the models have natively.
           suites=suites("portable"), wrapper=("qemu-aarch64",), slowness=10,
           env={"MODEL_BOUND": "1", **FEW}),
+    # The kernel refuses io_uring, as that of a container does, and weft chooses
+    # its engine.  The epoll stage has the other programs.
+    Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
+          launcher=("refuse", "EPERM", "io_uring"), level="all"),
     Stage("fuzz", cc="clang", fuzz_seconds=5, level="all",
           env=ASAN, options=PLAIN + WITHOUT_PROGRAMS + (
               "-Dtests=disabled", "-Dfuzz=true", "-Db_lundef=false",
@@ -281,6 +286,13 @@ STAGES = [
     Stage("valgrind-all", like="valgrind", wrapper=VALGRIND, slowness=40,
           suites=suites("check"), without=suites("stress teeth"), level="long"),
     Stage("fuzz-long", like="fuzz", env=ASAN, fuzz_seconds=60, level="long"),
+]
+
+STAGES += [
+    Stage(f"refused-{error}", like="gcc", suites=suites("check examples"),
+          without=suites("portable model source mutants teeth"),
+          launcher=("refuse", error, "io_uring"), level="long")
+    for error in ("EPERM", "ENOSYS")
 ]
 
 # Each feature of the kernel that weft does without: io/os/mask.h.
