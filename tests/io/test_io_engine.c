@@ -5,6 +5,8 @@
  * the kernel, or a filter as containers have one, refuses io_uring; and where
  * the program or whoever runs it has chosen.
  */
+#include <sys/resource.h>
+
 #include "tests/support/dump_scene.h"
 #include "tests/support/engine.h"
 #include "tests/support/expect.h"
@@ -107,6 +109,27 @@ START_TEST(program_runs_where_io_uring_is_refused)
 		ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
 		ck_assert_ptr_nonnull(strstr(seen.why, "io_uring"));
 	}
+}
+END_TEST
+
+/* As in a container that gives little: no memory to lock, few descriptors, and
+ * a user without privileges. */
+START_TEST(refused_program_needs_little)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct rlimit none = { 0, 0 }, few = { 64, 64 };
+	struct seen seen;
+
+	variable_is(NULL);
+	opts.workers = 4;
+	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &none), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	if (geteuid() == 0)
+		ck_assert(become_another_user());
+	refuse_setup(EPERM);
+	seen = seen_with(&opts);
+	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+	ck_assert_str_eq(seen.why, "io_uring is forbidden here");
 }
 END_TEST
 
@@ -298,6 +321,7 @@ int main(void)
 
 	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
 			    CALLS * REFUSALS);
+	tcase_add_test(refused, refused_program_needs_little);
 	if (test_needs(test_has_uring_at_all(),
 		       "lack_of_descriptors_is_an_error", NEEDS_URING))
 		tcase_add_loop_test(refused, lack_of_descriptors_is_an_error, 0,
