@@ -289,8 +289,8 @@ STAGES = [
 ]
 
 STAGES += [
-    Stage(f"refused-{error}", like="gcc", suites=suites("check examples"),
-          without=suites("portable model source mutants teeth"),
+    Stage(f"refused-{error}", like="gcc", suites=suites("check examples engine"),
+          without=suites("portable model mutants teeth"),
           launcher=("refuse", error, "io_uring"), level="long")
     for error in ("EPERM", "ENOSYS")
 ]

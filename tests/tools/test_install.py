@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import test_manual
 from install_kit import (HELLO, ROOT, install, pkg_config, readme,
@@ -112,6 +113,26 @@ def dumps(program, path):
             process.kill()
 
 
+def echoes_at(address, process):
+    """The program serves there, or will soon."""
+    host, port = address.split(":")
+    end = time.monotonic() + 60
+    while True:
+        try:
+            peer = socket.create_connection((host, int(port)), 60)
+            break
+        except ConnectionRefusedError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+    with peer:
+        peer.sendall(b"abc")
+        peer.shutdown(socket.SHUT_WR)
+        got = peer.makefile().read()
+    if got != "abc":
+        raise RuntimeError(f"it answered {got!r}")
+
+
 def uses(directory, env):
     server = pathlib.Path(directory, "prog.c")
     server.write_text(program_of_readme())
@@ -123,6 +144,18 @@ def uses(directory, env):
 
     def in_c():
         compile_and_link("cc", server, *flags(env))
+
+    def echoes():
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            address = "127.0.0.1:%d" % taken.getsockname()[1]
+        source = pathlib.Path(directory, "echo.c")
+        source.write_text(program_of_readme().replace("[::]:7000", address))
+        compile_and_link("cc", source, *flags(env))
+        with subprocess.Popen([out], env=env) as process:
+            try:
+                echoes_at(address, process)
+            finally:
+                process.kill()
 
     def in_cxx():
         compile_and_link("c++", "-x", "c++", macros, *flags(env))
@@ -150,6 +183,7 @@ def uses(directory, env):
         dumps(out, str(pathlib.Path(directory, "dump")))
 
     return {"README.md's program compiles as it says": in_c,
+            "README.md's program answers": echoes,
             "C++ links with it": in_cxx,
             "exceptions leave blocks that do not suspend": with_exceptions,
             "a program runs": shared,
