@@ -50,6 +50,7 @@ def arguments():
                         type=re.compile, help="only programs of such a name")
     parser.add_argument("--arm64", metavar="DIR", help=argparse.SUPPRESS)
     parser.add_argument("--musl", metavar="DIR", help=argparse.SUPPRESS)
+    parser.add_argument("--kernels", metavar="DIR", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.match = re.compile(options.match)
     options.stages = chosen(parser, options)

@@ -220,6 +220,9 @@ pkg_config_libdir = '{place}/lib/pkgconfig'
                 *wrapper, *command]
 
     def launcher(self):
+        if self.stage.kernel:
+            return ("python3", ROOT / "tests/tools/qemu.py",
+                    f"{self.options.kernels}/{self.stage.kernel}")
         if not self.stage.launcher:
             return ()
         program, *arguments = self.stage.launcher

@@ -81,6 +81,7 @@ class Stage:
     without: frozenset = frozenset({"teeth"})  # it must be in none
     wrapper: tuple = ()
     launcher: tuple = ()  # a program below tests/ of the build, for all tests
+    kernel: str = ""      # another one: tests/tools/qemu.py
     env: dict = dataclasses.field(default_factory=dict)
     without_monitor: bool = False  # where there are threads
     slowness: int = 1
@@ -293,6 +294,16 @@ STAGES += [
           without=suites("portable model mutants teeth"),
           launcher=("refuse", error, "io_uring"), level="long")
     for error in ("EPERM", "ENOSYS")
+]
+
+# Debian's kernels: 6.1 has io_uring, 5.10 has not all that weft needs of it.
+# Without what looks at no kernel, and without scripts, which would need more of
+# a system than a program has there.
+STAGES += [
+    Stage(f"kernel-{kernel}", like="gcc", suites=suites("check"),
+          without=suites("portable model source mutants teeth"),
+          kernel=kernel, slowness=10, level="long")
+    for kernel in ("6.1", "5.10")
 ]
 
 # Each feature of the kernel that weft does without: io/os/mask.h.
