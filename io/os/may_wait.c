@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/os/vectored.h"
+
 #define LEAF __attribute__((noinline))
 
 static inline long result(long r)
@@ -18,9 +20,8 @@ LEAF ssize_t weft__may_wait_transfer(bool writes, int fd,
 				     const struct iovec *iov, int iov_count,
 				     off_t offset, int flags)
 {
-	return result(syscall(writes ? SYS_pwritev2 : SYS_preadv2, fd, iov,
-			      iov_count, (long)offset,
-			      (long)(offset >> 16 >> 16), flags));
+	return result(
+		weft__vectored(writes, fd, iov, iov_count, offset, flags));
 }
 
 LEAF int weft__may_wait_accept(int fd, struct sockaddr *ret_peer,

@@ -18,6 +18,7 @@
 #include "io/os/fd_kind.h"
 #include "io/os/look.h"
 #include "io/os/sigpipe.h"
+#include "io/os/vectored.h"
 
 /* Linux 6.5, and newer headers. */
 #ifndef SYS_cachestat
@@ -91,19 +92,18 @@ LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 				      sizeof(*how)));
 }
 
-/* The library's own wrappers are cancellation points, which cost time. */
 LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,
 				off_t offset, int flags)
 {
-	return RESULT_OF(syscall(SYS_preadv2, fd, iov, iov_count, (long)offset,
-				 (long)(offset >> 16 >> 16), flags));
+	return RESULT_OF(
+		weft__vectored(false, fd, iov, iov_count, offset, flags));
 }
 
 LEAF ssize_t weft__syscall_writev(int fd, const struct iovec *iov,
 				 int iov_count, off_t offset, int flags)
 {
-	return RESULT_OF(syscall(SYS_pwritev2, fd, iov, iov_count, (long)offset,
-				 (long)(offset >> 16 >> 16), flags));
+	return RESULT_OF(
+		weft__vectored(true, fd, iov, iov_count, offset, flags));
 }
 
 LEAF off_t weft__syscall_position(int fd)

@@ -133,6 +133,57 @@ START_TEST(refused_program_needs_little)
 }
 END_TEST
 
+static int64_t look_at_a_pipe(void *arg)
+{
+	char buf[8];
+	int fds[2];
+
+	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
+	WEFT_WITHIN(WEFT_MS(1))
+		EXPECT(weft_read(fds[0], buf, sizeof(buf)) == -ETIMEDOUT);
+	EXPECT(weft_write(fds[1], "abc", 3) == 3);
+	EXPECT(weft_read(fds[0], buf, sizeof(buf)) == 3);
+	EXPECT(weft_close(fds[0]) == 0);
+	EXPECT(weft_write(fds[1], "abc", 3) == -EPIPE);
+	EXPECT(weft_close(fds[1]) == 0);
+	return look(arg);
+}
+
+static int64_t look_at_a_file(void *arg)
+{
+	char path[] = "/tmp/test_io_engine.XXXXXX", buf[8];
+	int fd = mkstemp(path);
+
+	EXPECT(fd >= 0 && unlink(path) == 0);
+	EXPECT(weft_write(fd, "abcd", 4) == 4);
+	EXPECT(weft_pwrite(fd, "xy", 2, 1) == 2);
+	EXPECT(weft_pread(fd, buf, sizeof(buf), 0) == 4);
+	EXPECT(memcmp(buf, "axyd", 4) == 0);
+	EXPECT(weft_read(fd, buf, sizeof(buf)) == 0);
+	EXPECT(weft_close(fd) == 0);
+	return look_at_a_pipe(arg);
+}
+
+/* An emulator or a filter may know no calls of the last ten years. */
+START_TEST(newer_calls_may_be_missing)
+{
+	static const unsigned newer[] = {
+		SYS_preadv2,  SYS_pwritev2,   SYS_openat2,
+		SYS_clone3,   SYS_close_range, SYS_epoll_pwait2,
+		SYS_membarrier,
+	};
+	enum { NEWER = sizeof(newer) / sizeof(newer[0]) };
+	unsigned from = _i == NEWER ? 0 : (unsigned)_i;
+	unsigned count = _i == NEWER ? NEWER : 1;
+	struct seen seen = { 0, "" };
+
+	variable_is("epoll");
+	ck_assert(refuse_calls(newer + from, count, ENOSYS));
+	ck_assert_int_eq(weft_run(look_at_a_file, &seen, NULL), 0);
+	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
+}
+END_TEST
+
 /* A lack of something is no refusal (lalinsky/zio#642). */
 START_TEST(lack_of_descriptors_is_an_error)
 {
@@ -322,6 +373,7 @@ int main(void)
 	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
 			    CALLS * REFUSALS);
 	tcase_add_test(refused, refused_program_needs_little);
+	tcase_add_loop_test(refused, newer_calls_may_be_missing, 0, 8);
 	if (test_needs(test_has_uring_at_all(),
 		       "lack_of_descriptors_is_an_error", NEEDS_URING))
 		tcase_add_loop_test(refused, lack_of_descriptors_is_an_error, 0,
