@@ -348,6 +348,27 @@ START_TEST(weft_does_without_each_feature)
 }
 END_TEST
 
+static int64_t sleep_a_little(void *arg)
+{
+	int before = fds_open();
+
+	(void)arg;
+	EXPECT(weft_sleep(WEFT_US(500)) == 0);
+	return fds_open() - before;
+}
+
+/* It might be the last one that there is, and the program waits for it. */
+START_TEST(no_wait_takes_a_descriptor)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	variable_is("epoll");
+	ck_assert_int_eq(setenv("WEFT_MASK", "epoll_pwait2", 1), 0);
+	ck_assert_int_eq(weft_run(sleep_a_little, NULL, &opts), 0);
+}
+END_TEST
+
 START_TEST(unknown_feature_is_refused)
 {
 	const char *text;
@@ -389,6 +410,7 @@ int main(void)
 	tcase_add_test(chosen, unknown_engine_is_refused);
 	tcase_add_loop_test(masked, weft_does_without_each_feature, 0,
 			    FEATURES);
+	tcase_add_test(masked, no_wait_takes_a_descriptor);
 	tcase_add_test(masked, unknown_feature_is_refused);
 	suite_add_tcase(suite, masked);
 	suite_add_tcase(suite, refused);

@@ -168,21 +168,6 @@ static bool own_add(struct weft__soft *soft, int fd)
 	return epoll_ctl(soft->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static bool timer_open(struct weft__soft *soft)
-{
-	int fd = weft__fd_above_stdio(
-		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-
-	if (fd < 0)
-		return false;
-	if (!own_add(soft, fd)) {
-		close(fd);
-		return false;
-	}
-	soft->timer_fd = fd;
-	return true;
-}
-
 /* Waits for events, and returns how many; -1: the timer's end, a signal. */
 static int wait_events(struct weft__soft *soft, uint64_t wait_ns)
 {
@@ -206,9 +191,7 @@ static int wait_events(struct weft__soft *soft, uint64_t wait_ns)
 		if (n >= 0 || errno == EINTR)
 			return (int)n;
 	}
-	if (timer_open(soft))
-		return wait_by_timer(soft, wait_ns);
-	/* Without a timer: whole milliseconds. */
+	/* It was there when the ring was opened: whole milliseconds. */
 	return epoll_wait(soft->epoll_fd, soft->events, WEFT__SOFT_EVENTS,
 			  wait_ns < 1000000000u ?
 				  (int)(wait_ns / 1000000u) + 1 :
@@ -357,6 +340,13 @@ static void soft_free(struct weft__soft *soft, uint32_t entries)
 	weft__memory_apart_free(memory, soft, sizeof(*soft));
 }
 
+static void sets_close(struct weft__soft *soft)
+{
+	close(soft->epoll_fd);
+	if (soft->timer_fd >= 0)
+		close(soft->timer_fd);
+}
+
 static void soft_close(struct weft__ring *ring)
 {
 	struct weft__soft *soft = weft__soft(ring);
@@ -364,9 +354,7 @@ static void soft_close(struct weft__ring *ring)
 	weft__soft_signal_end();
 	weft__soft_ops_fini(soft);
 	weft__soft_watches_fini(&soft->watches);
-	close(soft->epoll_fd);
-	if (soft->timer_fd >= 0)
-		close(soft->timer_fd);
+	sets_close(soft);
 	close(ring->fd);
 	soft_free(soft, ring->mask + 1);
 	ring->own = NULL;
@@ -413,10 +401,39 @@ static uint32_t entries_of(unsigned entries)
 	return count;
 }
 
+/* Tried while the set is empty, so that no event is lost. */
+static bool has_pwait2(struct weft__soft *soft)
+{
+	struct timespec none = { 0, 0 };
+
+	return !weft__is_masked(WEFT__FEATURE_EPOLL_PWAIT2) &&
+	       (syscall(SYS_epoll_pwait2, soft->epoll_fd, soft->events,
+			WEFT__SOFT_EVENTS, &none, NULL, 0) == 0 ||
+		errno == EINTR);
+}
+
+/* What stands in for epoll_pwait2().  Not opened later: it could take the one
+ * descriptor that the program has left. */
+static int timer_open(struct weft__soft *soft)
+{
+	int fd = weft__fd_above_stdio(
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+
+	if (fd < 0)
+		return fd;
+	if (!own_add(soft, fd)) {
+		close(fd);
+		return -ENOMEM;
+	}
+	soft->timer_fd = fd;
+	return 0;
+}
+
 /* Opens what is closed by soft_close(), but the eventfd. */
 static int soft_make(struct weft__soft *soft, uint32_t entries)
 {
 	const struct weft_allocator *memory = soft->runtime->memory;
+	int r;
 
 	soft->timer_fd = -1;
 	weft__soft_watches_init(&soft->watches, memory);
@@ -427,7 +444,12 @@ static int soft_make(struct weft__soft *soft, uint32_t entries)
 	if (!soft->entries || !soft->completions)
 		return -ENOMEM;
 	soft->epoll_fd = weft__fd_above_stdio(epoll_create1(EPOLL_CLOEXEC));
-	return soft->epoll_fd < 0 ? soft->epoll_fd : 0;
+	if (soft->epoll_fd < 0)
+		return soft->epoll_fd;
+	r = has_pwait2(soft) ? 0 : timer_open(soft);
+	if (r < 0)
+		close(soft->epoll_fd);
+	return r;
 }
 
 /* -ENOSPC: the user has all the watches that it may have. */
@@ -463,7 +485,7 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 	if (r == 0) {
 		r = kick_open(soft, ring);
 		if (r < 0)
-			close(soft->epoll_fd);
+			sets_close(soft);
 	}
 	if (r < 0) {
 		soft_free(soft, entries);
