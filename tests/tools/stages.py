@@ -302,7 +302,7 @@ STAGES += [
 STAGES += [
     Stage(f"kernel-{kernel}", like="gcc", suites=suites("check"),
           without=suites("portable model source mutants teeth"),
-          kernel=kernel, slowness=10, level="long")
+          kernel=kernel, slowness=10, env=FEW, level="long")
     for kernel in ("6.1", "5.10")
 ]
 
@@ -310,10 +310,12 @@ STAGES += [
 STAGES += [
     Stage(f"without-{feature}", like="gcc", suites=suites("check"),
           without=suites("portable model source mutants teeth"),
-          env={"WEFT_MASK": feature}, level="long")
+          env={"WEFT_MASK": feature, **(
+              {"WEFT_ENGINE": "epoll"} if "epoll" in feature else {})},
+          level="long")
     for feature in ("accept_poll_first", "buf_ring", "coop_taskrun",
-                    "defer_taskrun", "fixed_files", "multishot_recv",
-                    "no_iowait", "rwf_nosignal", "rwf_nowait")
+                    "defer_taskrun", "epoll_pwait2", "fixed_files",
+                    "multishot_recv", "no_iowait", "rwf_nosignal", "rwf_nowait")
 ]
 
 # A condition can matter to these: programs with threads and a kernel beneath
