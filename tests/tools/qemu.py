@@ -6,7 +6,8 @@ KERNEL is a directory into which Debian's packages linux-image-* and
 busybox-static were unpacked.  The machine is QEMU's, with KVM where that works, for the kernel's architecture.
 It has no network but its loopback, and a file system of its own, in memory:
 Busybox, the program, the libraries that it loads, and the files that its
-variables and arguments name.  All else of this machine is absent.
+variables and arguments name; and an ext4 on a disk as /var/tmp.  All else of
+this machine is absent.
 
 The program has the same path, working directory and variables (PASSED).  Its
 output comes over the serial console to the standard output; the file that
@@ -32,11 +33,15 @@ REPORT = os.environ.get("CK_TAP_LOG_FILE_NAME")
 # The end of a program's output; a line of its own, that it does not write.
 END = "=== end of the program on the other kernel ==="
 MEMORY = "3G"
+DISK_BYTES = 256 << 20
 MACHINE = {
     "x86_64": ["-machine", "q35", "-cpu", "max"],
     "aarch64": ["-machine", "virt", "-cpu", "cortex-a72"],
 }
 CONSOLE = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
+# For the disk, without what they depend on.
+MODULES = "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", \
+    "overlay"
 # Loaded with the program, but not linked to it.
 LOADED = "libdw.so.1", "libgcc_s.so.1"
 
@@ -50,8 +55,7 @@ FILES = {
 INIT = """#!/bin/busybox sh
 export PATH=/bin
 /bin/busybox --install -s /bin
-mkdir -p /proc /sys /dev /tmp
-chmod 1777 /tmp
+mkdir -p /proc /sys /dev /tmp /var/tmp
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
@@ -59,6 +63,11 @@ mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 ln -s /proc/self/fd /dev/fd
+for module in {modules}; do
+	insmod $module
+done
+mount -t ext4 /dev/vda /var/tmp
+chmod 1777 /tmp /var/tmp
 ifconfig lo 127.0.0.1 up
 stty -F /dev/console -opost
 ulimit -Hn 1048576
@@ -144,8 +153,30 @@ def named(command, variables):
             yield from pathlib.Path(folder).glob("lib*.so*")
 
 
+def modules(kernel):
+    """The files of MODULES, each behind what it depends on."""
+    files = {path.stem.replace("-", "_"): path
+             for path in kernel.folder.glob("lib/modules/*/kernel/**/*.ko")}
+    found = {}
+
+    def find(name):
+        if name and name not in found and name in files:
+            data = files[name].read_bytes()
+            needed = re.search(rb"\0depends=([^\0]*)", data)
+            for other in needed.group(1).decode().split(","):
+                find(other.replace("-", "_"))
+            found[name] = files[name]
+
+    for name in MODULES:
+        find(name)
+    return found
+
+
 def file_system(kernel, command, variables):
     archive = Archive()
+    loads = modules(kernel)
+    for name, path in loads.items():
+        archive.add_file(path, f"modules/{name}.ko")
     archive.add("dev/console", stat.S_IFCHR | 0o600)
     program = command[0]
     for path in [program, *libraries(program), *named(command, variables)]:
@@ -157,6 +188,7 @@ def file_system(kernel, command, variables):
     for name, text in FILES.items():
         archive.add(name, stat.S_IFREG | 0o644, text.encode())
     words = dict(
+        modules=" ".join(f"/modules/{name}.ko" for name in loads),
         variables="\n".join(f"export {name}={shlex.quote(value)}"
                             for name, value in variables.items()),
         folders=shlex.join({os.getcwd(), os.path.dirname(REPORT or "/tmp/x")}),
@@ -173,12 +205,12 @@ class Kernel:
         images = sorted(pathlib.Path(folder).glob("boot/vmlinuz-*"))
         if not images:
             skip(f"no kernel in {folder}")
-        self.image = images[-1]
+        self.folder, self.image = pathlib.Path(folder), images[-1]
         self.architecture = ("aarch64" if self.image.name.endswith("arm64")
                              else "x86_64")
-        self.busybox = pathlib.Path(folder, "bin/busybox")
+        self.busybox = self.folder / "bin/busybox"
         self.program = f"qemu-system-{self.architecture}"
-        for needed in self.program, self.busybox:
+        for needed in self.program, self.busybox, "mke2fs":
             if not shutil.which(needed):
                 skip(f"no {needed}")
 
@@ -191,14 +223,16 @@ class Kernel:
                    and ("vmx" in flags or "svm" in flags))
         return ["-accel", "kvm"] if has_kvm else []
 
-    def command(self, initrd):
+    def command(self, initrd, disk):
         console = CONSOLE[self.architecture]
         return [self.program, *MACHINE[self.architecture],
                 *self.accelerator(), "-accel", "tcg,thread=multi",
                 "-smp", "2", "-m", MEMORY, "-nodefaults", "-display", "none",
                 "-no-reboot", "-serial", "stdio", "-kernel", self.image,
+                "-drive", f"file={disk},format=raw,if=virtio,cache=unsafe",
                 "-initrd", initrd, "-append",
-                f"console={console} quiet loglevel=1 panic=-1 rdinit=/init"]
+                f"console={console} quiet loglevel=1 panic=-1 "
+                "mitigations=off cryptomgr.notests rdinit=/init"]
 
 
 def skip(why):
@@ -229,11 +263,15 @@ def main():
     command[0] = os.path.abspath(command[0])
     variables = {name: value for name, value in os.environ.items()
                  if name.startswith(PASSED)}
-    with tempfile.NamedTemporaryFile() as initrd:
+    with tempfile.NamedTemporaryFile() as initrd, \
+            tempfile.NamedTemporaryFile() as disk:
         initrd.write(file_system(kernel, command, variables))
         initrd.flush()
+        disk.truncate(DISK_BYTES)
+        subprocess.run(["mke2fs", "-q", "-t", "ext4", "-b", "4096",
+                        disk.name], check=True)
         machine = subprocess.Popen(
-            kernel.command(initrd.name), stdin=subprocess.DEVNULL,
+            kernel.command(initrd.name, disk.name), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, text=True, errors="replace")
         report, status = relay(machine.stdout)
         machine.wait()
