@@ -184,6 +184,32 @@ START_TEST(newer_calls_may_be_missing)
 }
 END_TEST
 
+static int64_t open_in_vain(void *arg)
+{
+	int fd = 0;
+
+	EXPECT(mkfifo(arg, 0600) == 0);
+	WEFT_WITHIN(WEFT_MS(20))
+		fd = weft_open(arg, O_RDONLY, 0);
+	EXPECT(unlink(arg) == 0);
+	return fd;
+}
+
+/* A thread that opens is interrupted by a signal; qemu-user has not all of
+ * those that it says it has. */
+START_TEST(signal_that_cannot_be_sent_is_not_chosen)
+{
+	char path[64];
+
+	variable_is("epoll");
+	(void)snprintf(path, sizeof(path), "/tmp/test_io_engine.%d",
+		       (int)getpid());
+	ck_assert(refuse_call_with(SYS_rt_tgsigqueueinfo, 2,
+				   (unsigned)SIGRTMAX, EINVAL));
+	ck_assert_int_eq(weft_run(open_in_vain, path, NULL), -ETIMEDOUT);
+}
+END_TEST
+
 /* A lack of something is no refusal (lalinsky/zio#642). */
 START_TEST(lack_of_descriptors_is_an_error)
 {
@@ -394,6 +420,7 @@ int main(void)
 	tcase_add_loop_test(refused, program_runs_where_io_uring_is_refused, 0,
 			    CALLS * REFUSALS);
 	tcase_add_test(refused, refused_program_needs_little);
+	tcase_add_test(refused, signal_that_cannot_be_sent_is_not_chosen);
 	tcase_add_loop_test(refused, newer_calls_may_be_missing, 0, 8);
 	if (test_needs(test_has_uring_at_all(),
 		       "lack_of_descriptors_is_an_error", NEEDS_URING))

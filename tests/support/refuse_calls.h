@@ -58,6 +58,14 @@ static inline unsigned short refuse_filter(struct sock_filter *code,
 	return (unsigned short)(next - code);
 }
 
+static inline bool refuse_install(struct sock_fprog *program)
+{
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == 0)
+		return true;
+	return errno == EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program) == 0;
+}
+
 /* Those system calls give that error from now on.  False, with errno, if the
  * kernel takes no filter.  A privileged process keeps what set-user-ID programs
  * can do. */
@@ -72,10 +80,26 @@ static inline bool refuse_calls(const unsigned *numbers, unsigned count,
 		return false;
 	}
 	program.len = refuse_filter(code, numbers, count, error);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0)
-		return true;
-	return errno == EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+	return refuse_install(&program);
+}
+
+/* Only with that value of an argument, from 0. */
+static inline bool refuse_call_with(unsigned number, unsigned argument,
+				    unsigned value, unsigned error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args) + 8 * argument),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	return refuse_install(&program);
 }
 
 #endif

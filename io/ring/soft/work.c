@@ -48,6 +48,22 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		weft__handler_pass(&handler, number, info, context);
 }
 
+/* An emulator has fewer signals than the C library says (qemu-user), and takes
+ * an action for the others without an error.  The one that is ignored goes
+ * nowhere. */
+static bool signal_can_be_sent(int number)
+{
+	struct sigaction ignoring = { .sa_handler = SIG_IGN }, before;
+	union sigval value = { .sival_ptr = &handler };
+	bool can;
+
+	if (sigaction(number, &ignoring, &before) < 0)
+		return false;
+	can = pthread_sigqueue(pthread_self(), number, value) == 0;
+	(void)sigaction(number, &before, NULL);
+	return can;
+}
+
 /* The last realtime signal that the program has no use for.  One that it has
  * blocked it may wait for. */
 static int signal_find(void)
@@ -59,7 +75,7 @@ static int signal_find(void)
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
 		if (!sigismember(&blocked, number) &&
 		    sigaction(number, NULL, &action) == 0 &&
-		    action.sa_handler == SIG_DFL)
+		    action.sa_handler == SIG_DFL && signal_can_be_sent(number))
 			return number;
 	return 0;
 }
