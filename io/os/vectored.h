@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Not the library's wrappers, which are cancellation points: that costs time. */
+/* Not by the library's wrappers, cancellation points: that costs time. */
 static inline long weft__vectored_old(bool writes, int fd,
 				      const struct iovec *iov, int iov_count,
 				      off_t offset)

@@ -412,8 +412,8 @@ static bool has_pwait2(struct weft__soft *soft)
 		errno == EINTR);
 }
 
-/* What stands in for epoll_pwait2().  Not opened later: it could take the one
- * descriptor that the program has left. */
+/* A timer in place of epoll_pwait2().  It is not opened later: it could take
+ * the one descriptor that the program has left. */
 static int timer_open(struct weft__soft *soft)
 {
 	int fd = weft__fd_above_stdio(
