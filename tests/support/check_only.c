@@ -5,8 +5,8 @@
  *	WEFT_TEST_ONLY=name      all turns of the test
  *	WEFT_TEST_ONLY=name:n    its turn n, from 0
  *
- * Or all tests but some, which are left out where a tool or an emulator is known
- * to be wrong (tests/tools/emulated.py):
+ * Or all tests but some, which are left out where an emulator is known to be
+ * wrong (tests/tools/emulated.py):
  *
  *	WEFT_TEST_WITHOUT=name,name
  *

@@ -19,6 +19,7 @@ import pathlib
 
 import conditions
 from conditions import CONDITIONS, Condition
+from emulated import QEMU_USER
 
 PLAIN = ("-Dinvariants=true",)
 WITHOUT_PROGRAMS = ("-Dexamples=disabled", "-Dbench=disabled",
@@ -82,6 +83,7 @@ class Stage:
     wrapper: tuple = ()
     launcher: tuple = ()  # a program below tests/ of the build, for all tests
     kernel: str = ""      # another one: tests/tools/qemu.py
+    left_out: dict = dataclasses.field(default_factory=dict)  # emulated.py
     env: dict = dataclasses.field(default_factory=dict)
     without_monitor: bool = False  # where there are threads
     slowness: int = 1
@@ -215,8 +217,8 @@ STAGES = [
               "-Ddefault_library=static", "-Dc_link_args=-static",
               "-Db_pie=false"),
           # Fewer preemptions than the models have natively.
-          suites=suites("portable"), wrapper=("qemu-aarch64",), slowness=10,
-          env={"MODEL_BOUND": "1", **FEW}),
+          suites=suites("portable emulated"), wrapper=("qemu-aarch64",),
+          left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "1", **FEW}),
     # The kernel refuses io_uring, as that of a container does, and weft chooses
     # its engine.  The epoll stage has the other programs.
     Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
@@ -253,6 +255,10 @@ STAGES = [
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
           wrapper=("qemu-aarch64",), slowness=20, level="long"),
+    # On epoll: qemu-user has no io_uring.
+    Stage("aarch64-io", like="aarch64", suites=suites("io net"),
+          wrapper=("qemu-aarch64",), left_out=QEMU_USER, slowness=20, env=FEW,
+          level="long"),
     Stage("stress", like="gcc", suites=suites("stress"), env=LONG,
           slowness=60, level="long"),
     Stage("asan-stress", like="asan", suites=suites("portable"),
@@ -305,6 +311,9 @@ STAGES += [
           kernel=kernel, slowness=10, env=FEW, level="long")
     for kernel in ("6.1", "5.10")
 ]
+STAGES.append(
+    Stage("kernel-aarch64", like="aarch64", suites=suites("io net"),
+          kernel="aarch64", slowness=20, env=FEW, level="long"))
 
 # Each feature of the kernel that weft does without: io/os/mask.h.
 STAGES += [
