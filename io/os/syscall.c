@@ -130,6 +130,11 @@ LEAF int weft__syscall_set_flags(int fd, int flags)
 	return (int)result(fcntl(fd, F_SETFL, flags));
 }
 
+LEAF int weft__syscall_flags(int fd)
+{
+	return (int)result(fcntl(fd, F_GETFL));
+}
+
 LEAF bool weft__syscall_never_blocks(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);

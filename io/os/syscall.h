@@ -69,6 +69,9 @@ bool weft__syscall_listens(int fd);
 /* F_SETFL: 0 or -errno. */
 int weft__syscall_set_flags(int fd, int flags);
 
+/* F_GETFL: the flags or -errno. */
+int weft__syscall_flags(int fd);
+
 /* Is it O_NONBLOCK? */
 bool weft__syscall_never_blocks(int fd);
 

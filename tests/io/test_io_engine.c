@@ -141,6 +141,10 @@ static int64_t look_at_a_pipe(void *arg)
 	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
 	WEFT_WITHIN(WEFT_MS(1))
 		EXPECT(weft_read(fds[0], buf, sizeof(buf)) == -ETIMEDOUT);
+	WEFT_WITHIN(WEFT_SEC(20)) {
+		EXPECT(weft_write(fds[0], "abc", 3) == -EBADF);
+		EXPECT(weft_read(fds[1], buf, sizeof(buf)) == -EBADF);
+	}
 	EXPECT(weft_write(fds[1], "abc", 3) == 3);
 	EXPECT(weft_read(fds[0], buf, sizeof(buf)) == 3);
 	EXPECT(weft_close(fds[0]) == 0);

@@ -18,6 +18,7 @@
 #include "io/ring/soft/call.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "io/os/look.h"
@@ -206,12 +207,20 @@ static int32_t rw_try(const struct weft__request *request)
 	bool raises = !(request->how & RWF_NOSIGNAL);
 	ssize_t r = raises ? shielded(request, weft__request_call) :
 			     weft__request_call(request);
+	int flags;
 
 	if (r == -EAGAIN)
 		return WEFT__SOFT_WAITS;
 	if (r != -EOPNOTSUPP)
 		return (int32_t)r;
-	if (!weft__syscall_never_blocks(request->fd))
+	flags = weft__syscall_flags(request->fd);
+	if (flags < 0)
+		return flags;
+	/* A poll for the other direction waits for ever. */
+	if ((flags & O_ACCMODE) ==
+	    (weft__request_writes(request) ? O_RDONLY : O_WRONLY))
+		return -EBADF;
+	if (!(flags & O_NONBLOCK))
 		return weft__syscall_poll(request->fd,
 					  (int)weft__soft_events(request)) ?
 			       WEFT__SOFT_BLOCKS :
