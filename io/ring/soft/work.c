@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/ring/soft/call.h"
@@ -48,20 +49,21 @@ static void on_signal(int number, siginfo_t *info, void *context)
 		weft__handler_pass(&handler, number, info, context);
 }
 
-/* An emulator has fewer signals than the C library says (qemu-user), and takes
- * an action for the others without an error.  The one that is ignored goes
- * nowhere. */
-static bool signal_can_be_sent(int number)
+/* An emulator has fewer signals than the C library says, takes an action for
+ * the others without an error, and sends none (qemu-user).  A timer that is
+ * never started asks for one: a signal that is sent would stop a debugger. */
+static bool signal_exists(int number)
 {
-	struct sigaction ignoring = { .sa_handler = SIG_IGN }, before;
-	union sigval value = { .sival_ptr = &handler };
-	bool can;
+	struct sigevent event = {
+		.sigev_notify = SIGEV_SIGNAL,
+		.sigev_signo = number,
+	};
+	timer_t timer;
 
-	if (sigaction(number, &ignoring, &before) < 0)
-		return false;
-	can = pthread_sigqueue(pthread_self(), number, value) == 0;
-	(void)sigaction(number, &before, NULL);
-	return can;
+	if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+		return errno != EINVAL;
+	timer_delete(timer);
+	return true;
 }
 
 /* The last realtime signal that the program has no use for.  One that it has
@@ -75,7 +77,7 @@ static int signal_find(void)
 	for (int number = SIGRTMAX; number >= SIGRTMIN; number--)
 		if (!sigismember(&blocked, number) &&
 		    sigaction(number, NULL, &action) == 0 &&
-		    action.sa_handler == SIG_DFL && signal_can_be_sent(number))
+		    action.sa_handler == SIG_DFL && signal_exists(number))
 			return number;
 	return 0;
 }
