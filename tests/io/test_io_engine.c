@@ -133,6 +133,15 @@ START_TEST(refused_program_needs_little)
 }
 END_TEST
 
+static int64_t write_much(void *arg)
+{
+	static const char much[1 << 20];
+
+	EXPECT(weft_write_all(*(int *)arg, much, sizeof(much), NULL) ==
+	       -EPIPE);
+	return 0;
+}
+
 static int64_t look_at_a_pipe(void *arg)
 {
 	char buf[8];
@@ -147,7 +156,12 @@ static int64_t look_at_a_pipe(void *arg)
 	}
 	EXPECT(weft_write(fds[1], "abc", 3) == 3);
 	EXPECT(weft_read(fds[0], buf, sizeof(buf)) == 3);
-	EXPECT(weft_close(fds[0]) == 0);
+	/* A write that has done a part raises SIGPIPE as well. */
+	WEFT_SCOPE (scope, NULL) {
+		EXPECT(weft_go(scope, write_much, &fds[1], sizeof(int)) == 0);
+		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
+		EXPECT(weft_close(fds[0]) == 0);
+	}
 	EXPECT(weft_write(fds[1], "abc", 3) == -EPIPE);
 	EXPECT(weft_close(fds[1]) == 0);
 	return look(arg);
@@ -188,6 +202,25 @@ START_TEST(newer_calls_may_be_missing)
 }
 END_TEST
 
+static int missing_signal; /* 0: none */
+
+/* The linker puts it in the place of the C library's (--wrap). */
+int __wrap_timer_create(clockid_t clock, struct sigevent *event,
+			timer_t *ret_timer);
+int __real_timer_create(clockid_t clock, struct sigevent *event,
+			timer_t *ret_timer);
+
+int __wrap_timer_create(clockid_t clock, struct sigevent *event,
+			timer_t *ret_timer)
+{
+	if (missing_signal && event &&
+	    event->sigev_signo == missing_signal) {
+		errno = EINVAL;
+		return -1;
+	}
+	return __real_timer_create(clock, event, ret_timer);
+}
+
 static int64_t open_in_vain(void *arg)
 {
 	int fd = 0;
@@ -208,6 +241,7 @@ START_TEST(signal_that_cannot_be_sent_is_not_chosen)
 	variable_is("epoll");
 	(void)snprintf(path, sizeof(path), "/tmp/test_io_engine.%d",
 		       (int)getpid());
+	missing_signal = SIGRTMAX;
 	ck_assert(refuse_call_with(SYS_rt_tgsigqueueinfo, 2,
 				   (unsigned)SIGRTMAX, EINVAL));
 	ck_assert_int_eq(weft_run(open_in_vain, path, NULL), -ETIMEDOUT);

@@ -175,18 +175,31 @@ static int32_t poll_try(const struct weft__request *request)
 
 /* ---- Reading and writing ------------------------------------------------ */
 
-/* Without SIGPIPE. */
+static size_t bytes_to_write(const struct weft__request *request)
+{
+	const struct iovec *iov;
+	struct iovec whole;
+	int count = weft__request_vector(request, &whole, &iov);
+	size_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/* Without SIGPIPE, which a write that did a part of its bytes raises, too. */
 static ssize_t shielded(const struct weft__request *request,
 			ssize_t (*call)(const struct weft__request *))
 {
-	bool blocked;
+	bool blocked, raised;
 	ssize_t r;
 
 	if (!weft__request_writes(request))
 		return call(request);
 	blocked = weft__sigpipe_block();
 	r = call(request);
-	weft__sigpipe_restore(blocked, r == -EPIPE);
+	raised = r == -EPIPE || (r > 0 && (size_t)r < bytes_to_write(request));
+	weft__sigpipe_restore(blocked, raised);
 	return r;
 }
 
