@@ -251,10 +251,11 @@ START_TEST(indices_wrap)
 END_TEST
 
 /* A kernel without SUBMIT_ALL stops at the bad entry; the rest is submitted
- * again. */
+ * again.  Linux 6.1 completes the bad entry first. */
 START_TEST(bad_entry_does_not_stop_the_batch)
 {
 	struct weft__completion completions[8];
+	unsigned seen = 0;
 	struct weft__ring ring;
 
 	ring_open(&ring, 8);
@@ -266,10 +267,15 @@ START_TEST(bad_entry_does_not_stop_the_batch)
 	ck_assert_int_eq(weft__ring_submit(&ring), 0);
 	ck_assert_uint_eq(weft__ring_unsubmitted(&ring), 0);
 	ck_assert_uint_eq(weft__ring_reap(&ring, completions, 8), 4);
-	for (uint64_t i = 0; i < 4; i++) {
-		ck_assert_uint_eq(completions[i].user_data, i + 1);
-		ck_assert_int_eq(completions[i].result, i == 1 ? -EINVAL : 0);
+	for (int i = 0; i < 4; i++) {
+		uint64_t which = completions[i].user_data;
+
+		ck_assert_uint_le(which, 4);
+		seen |= 1u << which;
+		ck_assert_int_eq(completions[i].result,
+				 which == 2 ? -EINVAL : 0);
 	}
+	ck_assert_uint_eq(seen, 0x1e);
 	weft__ring_close(&ring);
 }
 END_TEST
