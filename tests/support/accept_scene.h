@@ -119,7 +119,7 @@ static inline uint64_t next_to_nothing(void)
 	return 8;
 #else
 	/* An emulator, too, where the stage has only a few seeds. */
-	return getenv("WEFT_TEST_FEW") ? 8 : 20;
+	return getenv("WEFT_TEST_FEW") ? 4 : 20;
 #endif
 }
 

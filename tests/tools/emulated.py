@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tests that qemu-user cannot run, which are left out there.
+"""The tests that an emulator, or a static program, cannot run.
 
 From a program to its tests, each with the reason; "" is the whole program.  The
 runner counts each of them as skipped, by name.  A name that no test has is a
@@ -10,6 +10,7 @@ CACHED = "without preadv2() nothing is known to be cached"
 CRASH = "QEMU fails an assertion of its own in a child after fork()"
 FILTERS = "it has no filters of system calls (seccomp)"
 OPENAT2 = "it has no openat2()"
+SECOND = "dlsym() finds no second function of a name in a static program"
 SLOW = "it takes longer than the bound on the real clock"
 TCP_INFO = "its getsockopt() knows no TCP_INFO, which counts a backlog"
 
@@ -55,7 +56,11 @@ QEMU_USER = {
         "wrong_descriptors_give_one_error_each": OPENAT2,
         "lack_of_descriptors_is_emfile": OPENAT2,
     },
+    "test_io_stream_kernel": {"": SECOND},
     "test_net_tcp": {
         "connecting_goes_on_while_others_close": SLOW,
     },
 }
+
+# On a kernel for aarch64.
+STATIC = {"test_io_stream_kernel": {"": SECOND}}

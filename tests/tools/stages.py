@@ -19,7 +19,7 @@ import pathlib
 
 import conditions
 from conditions import CONDITIONS, Condition
-from emulated import QEMU_USER
+from emulated import QEMU_USER, STATIC
 
 PLAIN = ("-Dinvariants=true",)
 WITHOUT_PROGRAMS = ("-Dexamples=disabled", "-Dbench=disabled",
@@ -314,7 +314,8 @@ STAGES += [
 ]
 STAGES.append(
     Stage("kernel-aarch64", like="aarch64", suites=suites("io net"),
-          kernel="aarch64", slowness=20, env=FEW, level="long"))
+          kernel="aarch64", left_out=STATIC, slowness=20, env=FEW,
+          level="long"))
 
 # Each feature of the kernel that weft does without: io/os/mask.h.
 STAGES += [
