@@ -3,7 +3,7 @@
 """Mutants of what the ledger promises: each is noticed by the test that its row
 names.  TAP.
 
-ledger_mutants.txt lists them.  Each is made in a copy of the tree, the one
+The files ledger_mutants*.txt list them.  Each is made in a copy of the tree, the one
 program that must notice it is built there, and the one test runs, with a few
 seeds.  That test must fail, and must pass without a mutant.  Running out of time
 does not count as a failure.
@@ -29,7 +29,7 @@ import tidy
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIST = HERE / "ledger_mutants.txt"
+LISTS = sorted(HERE.glob("ledger_mutants*.txt"))
 HEAD = re.compile(r"([A-Z]\d+): (.+)\nfile: (\S+)\ntest: (\w+): (\w+)\n")
 OPTIONS = ["-Dinvariants=true", "-Doptimization=1", "-Dman=disabled",
            "-Dexamples=disabled", "-Dbench=disabled", "-Djemalloc=disabled",
@@ -206,7 +206,7 @@ def arguments():
 
 def main():
     args = arguments()
-    mutants = [mutant for mutant in mutants_read(LIST)
+    mutants = [mutant for path in LISTS for mutant in mutants_read(path)
                if re.search(args.only, str(mutant))]
     if not mutants:
         sys.exit("no mutants")

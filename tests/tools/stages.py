@@ -223,7 +223,7 @@ STAGES = [
     # The kernel refuses io_uring, as that of a container does, and weft chooses
     # its engine.  The epoll stage has the other programs.
     Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
-          launcher=("refuse", "EPERM", "io_uring"), level="all"),
+          launcher=("tools/refuse", "EPERM", "io_uring"), level="all"),
     Stage("fuzz", cc="clang", fuzz_seconds=5, level="all",
           env=ASAN, options=PLAIN + WITHOUT_PROGRAMS + (
               "-Dtests=disabled", "-Dfuzz=true", "-Db_lundef=false",
@@ -299,7 +299,7 @@ STAGES = [
 STAGES += [
     Stage(f"refused-{error}", like="gcc", suites=suites("check examples engine"),
           without=suites("portable model mutants teeth"),
-          launcher=("refuse", error, "io_uring"), level="long")
+          launcher=("tools/refuse", error, "io_uring"), level="long")
     for error in ("EPERM", "ENOSYS")
 ]
 
