@@ -145,6 +145,39 @@ static ssize_t shielded_write(const struct weft__request *request)
 	return r;
 }
 
+/*
+ * A write at the position where the kernel cannot leave out SIGPIPE.  It is
+ * made without waiting, when there is room.  A pipe that cannot be asked so is
+ * written to by a thread of the kernel's, which SIGPIPE does not reach; but
+ * Linux 6.1 resumes a request that had to wait there in the worker's own
+ * thread, so it is not made before there is room.
+ */
+static ssize_t older_write(struct weft__worker *worker, struct weft__fd *entry,
+			   const struct weft__request *request)
+{
+	uint8_t closes = weft__fd_closes(entry);
+	struct weft__request run = *request;
+
+	for (unsigned tries = 0;; tries++) {
+		ssize_t r = shielded_write(request);
+		int ready;
+
+		if (!weft__call_wants_ring(r))
+			return weft__call_ready(worker, r);
+		ready = weft__op_await_ready(request->fd, entry, POLLOUT,
+					     tries);
+		if (weft__fd_closes(entry) != closes)
+			return -ECANCELED;
+		if (ready < 0)
+			return ready;
+		worker = weft__worker_self();
+		if (r != -EAGAIN)
+			break;
+	}
+	run.flags = WEFT__REQUEST_BLOCKS;
+	return weft__op_run_ready(&run, entry, 0, POLLOUT);
+}
+
 static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 			int kind, const struct weft__request *request)
 {
@@ -154,15 +187,10 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
 	if (weft__request_writes(request)) {
-		if (weft__likely(has_nosignal(worker))) {
+		if (weft__likely(has_nosignal(worker)))
 			run.how = RWF_NOSIGNAL;
-		} else if (request->offset == POSITION) {
-			ssize_t r = shielded_write(request);
-
-			if (!weft__call_wants_ring(r))
-				return weft__call_ready(worker, r);
-			run.flags = WEFT__REQUEST_BLOCKS;
-		}
+		else if (request->offset == POSITION)
+			return older_write(worker, entry, request);
 	}
 	return weft__op_run_ready(
 		&run, entry, flags,
