@@ -18,8 +18,8 @@ class Opts(Structure):
                 ("stack_bytes", c_size_t), ("shutdown_ns", c_uint64),
                 ("ring_entries", c_uint), ("blocking_threads_max", c_uint),
                 ("blocking_idle_ns", c_uint64), ("engine", c_uint),
-                ("dump_signal", c_int), ("dump_path", c_char_p),
-                ("stall_ns", c_uint64)]
+                ("allocator", c_void_p), ("dump_signal", c_int),
+                ("dump_path", c_char_p), ("stall_ns", c_uint64)]
 
 
 class Handle(Structure):
