@@ -16,6 +16,7 @@
 #include "tests/support/engine.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/wrap_enter.h"
 
@@ -432,8 +433,9 @@ int main(void)
 	Suite *suite = suite_create("io/alone");
 	TCase *tests = tcase_create("alone");
 
-	if (test_needs(test_has_uring(), "one_worker_of_the_caller_s_is_alone",
-		       NEEDS_URING))
+	if (test_needs(test_has_uring() && test_has_lone_rings(),
+		       "one_worker_of_the_caller_s_is_alone",
+		       NEEDS_URING ", " NEEDS_LONE_RINGS))
 		tcase_add_test(tests, one_worker_of_the_caller_s_is_alone);
 	if (test_needs(test_has_descriptors(700), "all_of_many_are_woken",
 		       "700 descriptors"))

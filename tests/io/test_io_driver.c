@@ -10,6 +10,7 @@
 
 #include "runtime/stack/fiber.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stderr_capture.h"
 #include "tests/support/wrap_enter.h"
@@ -564,8 +565,8 @@ int main(void)
 	tcase_add_test(life, starting_and_stopping_leaks_nothing);
 	tcase_add_test(life, limit_of_descriptors_is_an_error);
 #ifndef WEFT__TSAN
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "forked_child_may_start_its_own_runtime", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "forked_child_may_start_its_own_runtime", NEEDS_BUFFERS))
 		tcase_add_test(life, forked_child_may_start_its_own_runtime);
 #endif
 	if (test_needs(test_has_descriptors(12346), "table_finds_what_it_made",

@@ -6,6 +6,7 @@
 #include "io/request/fixed_files.h"
 #include "io/ring/uring/uring.h"
 #include "tests/support/engine.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -305,8 +306,9 @@ int main(void)
 
 	if (!test_needs(test_has_uring(), "io/fixed_files", NEEDS_URING))
 		return 77;
-	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/files",
-			NEEDS_LOCKED))
+	if (!test_needs(test_is_unmasked(WEFT__FEATURE_FIXED_FILES) &&
+				test_has_ring_buffers(),
+			"io/fixed_files", "fixed_files, " NEEDS_BUFFERS))
 		return 77;
 	tcase_add_test(table, place_is_used_again);
 	tcase_add_test(table, file_that_left_is_closed_by_close);

@@ -13,6 +13,7 @@
 #include "runtime/sched/runtime.h"
 #include "tests/support/engine.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stderr_capture.h"
 
@@ -214,8 +215,12 @@ int main(void)
 		tcase_add_test(enough, all_rings_are_equal);
 		tcase_add_test(enough,
 			       streams_work_without_buffers_of_the_ring);
-		tcase_add_test(enough,
-			       streams_have_buffers_where_a_page_is_left);
+		if (test_needs(test_has_ring_buffers(),
+			       "streams_have_buffers_where_a_page_is_left",
+			       NEEDS_BUFFERS))
+			tcase_add_test(
+				enough,
+				streams_have_buffers_where_a_page_is_left);
 	}
 	if (test_needs(test_can(counts_rings),
 		       "refusal_names_limit_need_and_what_was_got",

@@ -9,6 +9,7 @@
 #include "io/ring/uring/uring.h"
 #include "tests/support/engine.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_setup.h"
 #include "tests/support/wrap_enter.h"
@@ -536,8 +537,8 @@ int main(void)
 
 	if (!test_needs(test_has_uring(), "io/ring", NEEDS_URING))
 		return 77;
-	if (!test_needs(test_may_lock(NEEDS_LOCKED_BYTES), "io/ring",
-			NEEDS_LOCKED))
+	if (!test_needs(test_has_ring_buffers(), "io/ring",
+			NEEDS_BUFFERS))
 		return 77;
 	add_tests(suite, "helped", be_helped);
 	add_tests(suite, "alone", be_alone);

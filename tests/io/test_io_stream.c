@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
 
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -511,13 +512,13 @@ int main(void)
 	tcase_set_timeout(order, 120);
 	stream_add_test(showing, peek_shows_the_same_until_it_is_skipped);
 	stream_add_test(showing, init_takes_memory_as_it_is);
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
+	if (test_needs(test_has_ring_buffers(),
 		       "read_copies_what_lies_in_several_buffers",
-		       NEEDS_LOCKED))
+		       NEEDS_BUFFERS))
 		stream_add_test(showing,
 				read_copies_what_lies_in_several_buffers);
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "peek_shows_one_buffer_after_the_other", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "peek_shows_one_buffer_after_the_other", NEEDS_BUFFERS))
 		stream_add_test(showing, peek_shows_one_buffer_after_the_other);
 	stream_add_test(showing, read_all_reads_what_was_asked_for);
 	stream_add_test(order, bytes_come_in_their_order);

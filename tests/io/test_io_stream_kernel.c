@@ -12,6 +12,7 @@
 #include "io/ring/uring/probe.h"
 #include "io/ring/uring/uring.h"
 #include "tests/support/engine.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_ways.h"
 #include "tests/support/wrap_enter.h"
@@ -468,11 +469,13 @@ int main(void)
 
 	if (!test_needs(test_has_uring(), "io/stream_kernel", NEEDS_URING))
 		return 77;
-	stream_add_test(without, kernel_may_have_no_such_buffers);
+	if (test_needs(test_has_ring_buffers(),
+		       "kernel_may_have_no_such_buffers", NEEDS_BUFFERS))
+		stream_add_test(without, kernel_may_have_no_such_buffers);
 	stream_add_test(without, kernel_may_take_no_request_now);
 	tcase_add_test(without, kernel_is_tried);
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "kernel_may_not_tell_of_ends", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "kernel_may_not_tell_of_ends", NEEDS_BUFFERS))
 		stream_add_test(without, kernel_may_not_tell_of_ends);
 	stream_add_test(without, kernel_may_not_wait_for_a_socket);
 	stream_add_test(without, kernel_may_not_wait_to_send);

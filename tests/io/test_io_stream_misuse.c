@@ -4,6 +4,7 @@
  * message that names the rule.
  */
 #include "tests/support/misuse_kit.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -155,8 +156,8 @@ int main(void)
 	Suite *suite = suite_create("io/stream_misuse");
 	TCase *tc = tcase_create("misuse");
 
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "skip_of_more_than_was_shown_is_fatal", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "skip_of_more_than_was_shown_is_fatal", NEEDS_BUFFERS))
 		tcase_add_loop_test(
 			tc, skip_of_more_than_was_shown_is_fatal, 0, 2);
 	tcase_add_loop_test(tc, misuse_is_fatal, 0, 4);

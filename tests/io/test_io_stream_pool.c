@@ -6,6 +6,7 @@
  * only a few of them; a stream that finds none left uses a buffer of its own;
  * and buffers return to their worker, wherever they were read.
  */
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -364,13 +365,17 @@ int main(void)
 
 	tcase_set_timeout(dry, 120);
 	stream_add_test(held, sender_that_nobody_reads_is_held_up);
-	stream_add_test(held, stream_that_nobody_reads_takes_few_buffers);
+	if (test_needs(test_has_ring_buffers(),
+		       "stream_that_nobody_reads_takes_few_buffers",
+		       NEEDS_BUFFERS))
+		stream_add_test(held,
+				stream_that_nobody_reads_takes_few_buffers);
 	stream_add_test(dry, streams_do_without_when_there_is_no_buffer);
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "buffers_that_come_back_are_used_again", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "buffers_that_come_back_are_used_again", NEEDS_BUFFERS))
 		stream_add_test(dry, buffers_that_come_back_are_used_again);
-	if (test_needs(test_may_lock(NEEDS_LOCKED_BYTES),
-		       "buffers_fit_what_comes", NEEDS_LOCKED))
+	if (test_needs(test_has_ring_buffers(),
+		       "buffers_fit_what_comes", NEEDS_BUFFERS))
 		stream_add_test(dry, buffers_fit_what_comes);
 	suite_add_tcase(suite, held);
 	suite_add_tcase(suite, dry);

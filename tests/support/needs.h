@@ -67,7 +67,6 @@ static inline bool test_may_lock(size_t bytes)
 }
 
 #define NEEDS_LOCKED_BYTES ((size_t)1 << 20)
-#define NEEDS_LOCKED "1 MiB of locked memory (RLIMIT_MEMLOCK)"
 
 /* A user that no other process has: some limits count all that a user has. */
 static inline bool become_another_user(void)
