@@ -7,7 +7,6 @@
  *		stream: data is read in place, so no buffer is needed here, and
  *		what is put is sent together when there is nothing more to read.
  * Run		build/examples/echo 127.0.0.1:7000 &  nc 127.0.0.1 7000
- * Needs	Linux 6.1 or newer
  */
 #include <getopt.h>
 #include <stdio.h>

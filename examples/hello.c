@@ -6,7 +6,6 @@
  *		that were started in it; arguments are copied, so they may be
  *		local variables.
  * Run		build/examples/hello
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,6 @@
  *		peer down.
  * Run		build/examples/limiter 127.0.0.1:7000 &
  *		head -c 1M /dev/zero | nc -N 127.0.0.1 7000 | pv >/dev/null
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

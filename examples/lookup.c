@@ -8,7 +8,6 @@
  *		that names without an answer leave threads for other work.  A
  *		deadline limits the time that a name waits for its turn.
  * Run		build/examples/lookup localhost example.org
- * Needs	Linux 6.1 or newer
  */
 #include <netdb.h>
 #include <stdio.h>

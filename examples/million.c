@@ -6,7 +6,6 @@
  * Shows	futures, tasks without a stack: a million of them that sleep
  *		take 200 MB; as many tasks with stacks would take over 4 GB.
  * Run		build/examples/million 1000000
- * Needs	Linux 6.1 or newer
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
  *		an error in either cancels the other.  Both sockets are streams:
  *		data is passed on in place, and idle ones have no buffer.
  * Run		build/examples/proxy 127.0.0.1:8000 127.0.0.1:7000
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

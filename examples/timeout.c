@@ -7,7 +7,6 @@
  *		an outer block as -ECANCELED, so that the outer deadline ends
  *		the retry loop.
  * Run		build/examples/timeout
- * Needs	Linux 6.1 or newer
  */
 #include <errno.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
  *		ends the other.
  * Run		build/examples/chat 127.0.0.1:7000 &
  *		nc 127.0.0.1 7000		in several terminals
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

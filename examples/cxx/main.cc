@@ -8,7 +8,6 @@
  *		only where nothing waits (store.cc).  SIGINT and SIGTERM cancel
  *		all tasks: their calls fail, and so they throw.
  * Run		build/examples/store 127.0.0.1:7000 &  nc 127.0.0.1 7000
- * Needs	Linux 6.1 or newer
  */
 #include <csignal>
 #include <cstdio>

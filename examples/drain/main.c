@@ -7,7 +7,6 @@
  *		deadline; those that are left then are cancelled.
  * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
  *		kill %1
- * Needs	Linux 6.1 or newer
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
  *		deadline for all of them; results in memory of the starter.
  * Run		build/examples/httpd . 127.0.0.1:8000 &
  *		build/examples/fetch 127.0.0.1:8000 /README.md /LICENSE
- * Needs	Linux 6.1 or newer
  */
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
  * Shows	a complete server: a task for each connection, deadlines,
  *		limits.  Read server.c, then session.c; the rest is HTTP.
  * Run		build/examples/httpd . 127.0.0.1:8080
- * Needs	Linux 6.1 or newer
  */
 #include <errno.h>
 #include <fcntl.h>

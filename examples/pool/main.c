@@ -8,7 +8,6 @@
  *		faster than results are printed.  A closed channel ends the
  *		input of the next stage; a task that fails ends all others.
  * Run		find . -name '*.c' | build/examples/pool
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

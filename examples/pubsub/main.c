@@ -10,7 +10,6 @@
  * Run		build/examples/pubsub 127.0.0.1:7000 &  nc 127.0.0.1 7000
  *		SUB weather			answer: OK, or ERR and a reason
  *		PUB weather rain at noon	sent as "weather rain at noon"
- * Needs	Linux 6.1 or newer
  */
 #include <stdio.h>
 #include <string.h>

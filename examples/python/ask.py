@@ -6,7 +6,7 @@ Shows    weft from Python: the runtime has threads of its own, the tasks are in
          C (tasks.c), and Python starts them, waits, and prints each answer.
 Run      printf 'GET / HTTP/1.0\\r\\n\\r\\n' |
          examples/python/ask.py build/examples/tasks.so 127.0.0.1:80 [::1]:80
-Needs    Linux 6.1 or newer; a build of the shared library
+Needs    a build of the shared library
 """
 
 import argparse
