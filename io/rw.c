@@ -164,6 +164,9 @@ static ssize_t older_write(struct weft__worker *worker, struct weft__fd *entry,
 
 		if (!weft__call_wants_ring(r))
 			return weft__call_ready(worker, r);
+		/* A poll for the other direction waits for ever. */
+		if ((weft__syscall_flags(request->fd) & O_ACCMODE) == O_RDONLY)
+			return -EBADF;
 		ready = weft__op_await_ready(request->fd, entry, POLLOUT,
 					     tries);
 		if (weft__fd_closes(entry) != closes)
