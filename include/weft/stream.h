@@ -180,13 +180,13 @@ WEFT_API int weft_stream_flush(struct weft_stream *stream);
 /*
  * Ends the stream and closes its descriptor.  Data that was received and not
  * skipped is lost.  Data that was put is sent first; a task that is cancelled
- * does not wait for that, but sends what the kernel takes without a wait.  No
- * other task may be in a call on the stream: end those calls before, by
- * weft_shutdown() or cancellation.  Suspends, and except for -EPERM, and -EBUSY
- * as of weft_close(), is always done in full, cancelled or not.  Returns 0, an
- * error of weft_close(), or the error that stopped data that was put.  A socket
- * that lingers (SO_LINGER with a time above 0) holds up its worker here, as it
- * does a thread in close(2).
+ * does not wait for that, but sends what the kernel takes without a wait, or,
+ * if it is no socket, nothing.  No other task may be in a call on the stream:
+ * end those calls before, by weft_shutdown() or cancellation.  Suspends, and
+ * except for -EPERM, and -EBUSY as of weft_close(), is always done in full,
+ * cancelled or not.  Returns 0, an error of weft_close(), or the error that
+ * stopped data that was put.  A socket that lingers (SO_LINGER with a time
+ * above 0) holds up its worker here, as it does a thread in close(2).
  */
 WEFT_API int weft_stream_close(struct weft_stream *stream);
 

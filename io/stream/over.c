@@ -21,22 +21,33 @@ void weft_stream_init_over(struct weft_stream *stream,
 
 /* ---- Input --------------------------------------------------------------- */
 
+/* Operations that do not wait count as a wait all the same: so deadlines apply,
+ * and others have their turn. */
+static ssize_t ops_read(struct weft__stream *stream)
+{
+	ssize_t n = -EBADF;
+
+	if (stream->ops->read)
+		n = stream->ops->read(stream->over, stream->own,
+				      WEFT__STREAM_FILL_BYTES);
+	return weft__call_ready(weft__worker_self(), n);
+}
+
 static ssize_t read_over(struct weft__stream *stream)
 {
-	const struct weft_stream_ops *ops = stream->ops;
-
-	if (!ops)
-		return weft_read(stream->fd, stream->own,
-				 WEFT__STREAM_FILL_BYTES);
-	return ops->read ? ops->read(stream->over, stream->own,
-				     WEFT__STREAM_FILL_BYTES) :
-			   -EBADF;
+	return stream->ops ? ops_read(stream) :
+			     weft_read(stream->fd, stream->own,
+				       WEFT__STREAM_FILL_BYTES);
 }
 
 int weft__stream_fill(struct weft__stream *stream)
 {
-	ssize_t n;
+	/* A send in the ring, before it was known that there are none, would
+	 * not wake this task. */
+	ssize_t n = weft__stream_drain(stream, 0);
 
+	if (n < 0)
+		return (int)n;
 	/* The buffer of the first request may be smaller. */
 	if (!stream->filled) {
 		weft__stream_free_own(stream);
@@ -60,17 +71,28 @@ int weft__stream_fill(struct weft__stream *stream)
 
 /* ---- Output -------------------------------------------------------------- */
 
+static int ops_write_all(struct weft__stream *stream, const void *buf,
+			 size_t bytes, size_t *ret_done)
+{
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	*ret_done = 0;
+	if (r == 0 && !stream->ops->write_all)
+		r = -EBADF;
+	if (r < 0)
+		return r;
+	weft__wait_begin(worker, worker->current);
+	r = stream->ops->write_all(stream->over, buf, bytes, ret_done);
+	(void)weft__call_ready(weft__worker_self(), (ssize_t)*ret_done);
+	return r;
+}
+
 int weft__stream_write_over(struct weft__stream *stream, const void *buf,
 			    size_t bytes, size_t *ret_done)
 {
-	const struct weft_stream_ops *ops = stream->ops;
-
-	if (!ops)
-		return weft_write_all(stream->fd, buf, bytes, ret_done);
-	if (ops->write_all)
-		return ops->write_all(stream->over, buf, bytes, ret_done);
-	*ret_done = 0;
-	return -EBADF;
+	return stream->ops ? ops_write_all(stream, buf, bytes, ret_done) :
+			     weft_write_all(stream->fd, buf, bytes, ret_done);
 }
 
 /* Writes a buffer, and drops it when it is done. */

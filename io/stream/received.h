@@ -30,7 +30,7 @@ static inline void weft__stream_free_gathered(struct weft__stream *stream)
 	struct weft__gathered *gathered = stream->gathered;
 
 	if (gathered)
-		weft__memory_free(weft__stream_memory(), gathered,
+		weft__memory_free(gathered->memory, gathered,
 				  sizeof(*gathered) + gathered->room);
 	stream->gathered = NULL;
 }

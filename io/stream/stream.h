@@ -128,7 +128,8 @@ struct weft__stream {
 
 /* Bytes that came in several pieces and are shown in one; there are some. */
 struct weft__gathered {
-	size_t at; /* of the oldest */
+	const struct weft_allocator *memory; /* where it is from */
+	size_t at;			     /* of the oldest */
 	size_t bytes;
 	size_t room;
 	char data[];

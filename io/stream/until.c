@@ -29,7 +29,11 @@ static bool gathered_grow(struct weft__stream *stream, size_t more)
 	grown = weft__memory_new(weft__stream_memory(), sizeof(*grown) + room);
 	if (!grown)
 		return false;
-	*grown = (struct weft__gathered){ .bytes = bytes, .room = room };
+	*grown = (struct weft__gathered){
+		.memory = weft__stream_memory(),
+		.bytes = bytes,
+		.room = room,
+	};
 	if (old)
 		memcpy(grown->data, old->data + old->at, bytes);
 	weft__stream_free_gathered(stream);
@@ -79,9 +83,10 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-ssize_t weft_stream_until(struct weft_stream *stream, const void *delimiter,
-			  size_t delimiter_bytes, size_t bytes_max,
-			  const void **ret_data)
+/* As weft_stream_until(), and tells the end of the stream from errors. */
+static ssize_t until(struct weft_stream *stream, const void *delimiter,
+		     size_t delimiter_bytes, size_t bytes_max,
+		     const void **ret_data, bool *ret_ended)
 {
 	struct weft__stream *s = weft__stream(stream);
 	ssize_t shown;
@@ -102,24 +107,39 @@ ssize_t weft_stream_until(struct weft_stream *stream, const void *delimiter,
 		seen = bytes;
 		/* A piece in place is gathered first. */
 		r = gather(s, bytes_max - (s->gathered ? bytes : 0));
+		*ret_ended = r == 0;
 		if (r <= 0)
 			return r < 0 ? r : -ENODATA;
 	}
 	return shown;
 }
 
+ssize_t weft_stream_until(struct weft_stream *stream, const void *delimiter,
+			  size_t delimiter_bytes, size_t bytes_max,
+			  const void **ret_data)
+{
+	bool ended;
+
+	return until(stream, delimiter, delimiter_bytes, bytes_max, ret_data,
+		     &ended);
+}
+
 ssize_t weft_stream_line(struct weft_stream *stream, char *buf, size_t room)
 {
 	struct weft__stream *s = weft__stream(stream);
 	const void *data;
+	bool ended = false;
 	ssize_t bytes;
 
 	if (room < 2)
 		return weft__call_refused(-EINVAL);
-	bytes = weft_stream_until(stream, "\n", 1, room - 1, &data);
-	/* The last line may have no end. */
-	if (bytes == -ENODATA)
+	/* One byte more tells whether the last line, which may have no end,
+	 * fits. */
+	bytes = until(stream, "\n", 1, room, &data, &ended);
+	if (bytes == -ENODATA && ended)
 		bytes = (ssize_t)weft__stream_show(s, &data);
+	if (bytes == (ssize_t)room)
+		bytes = -EMSGSIZE;
 	if (bytes <= 0)
 		return bytes;
 	memcpy(buf, data, (size_t)bytes);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite io/stream/over: streams over pipes, terminals and files, and over what
- * a table of operations describes.
+ * Suite io/stream/over: streams over pipes and files, which are found to be no
+ * sockets by their first request, and streams without a descriptor, over a
+ * table of operations.
  */
 #include <fcntl.h>
-#include <pty.h>
 
 #include "tests/support/stream_kit.h"
 
@@ -89,24 +89,6 @@ IO_TEST(file_is_read_and_written_at_its_position)
 	kit_check(bytes, 4000, 1000);
 	EXPECT(weft_stream_read(&stream, bytes, 1) == 0);
 	return weft_stream_close(&stream);
-}
-
-IO_TEST(terminal_gives_a_line_at_a_time)
-{
-	struct weft_stream stream;
-	int master, slave;
-	char line[80];
-
-	EXPECT(openpty(&master, &slave, NULL, NULL, NULL) == 0);
-	weft_stream_init(&stream, slave);
-	for (int i = 0; i < 3; i++) {
-		EXPECT(peek_within(&stream, WEFT_US(100)) == -ETIMEDOUT);
-		EXPECT(write(master, "hallo\n", 6) == 6);
-		EXPECT(weft_stream_line(&stream, line, sizeof(line)) == 6);
-		EXPECT(strcmp(line, "hallo\n") == 0);
-	}
-	EXPECT(weft_stream_close(&stream) == 0);
-	return weft_close(master);
 }
 
 /* A descriptor that nobody has. */
@@ -336,11 +318,14 @@ IO_TEST(stream_runs_over_another)
 	return 0;
 }
 
+static weft__atomic(bool) has_put;
+
 static int64_t close_cancelled(void *arg)
 {
 	struct weft_stream *stream = *(struct weft_stream **)arg;
 
 	EXPECT(weft_stream_put(stream, "lost", 4) == 0);
+	weft__store(&has_put, true, release);
 	EXPECT(weft_sleep(WEFT_SEC(20)) == -ECANCELED);
 	EXPECT(weft_stream_close(stream) == -ECANCELED);
 	return 0;
@@ -352,12 +337,14 @@ IO_TEST(close_is_called_once_even_if_cancelled)
 	struct weft_stream stream;
 	int fds[2];
 
+	/* relaxed: no task yet. */
+	weft__store(&has_put, false, relaxed);
 	socket_pair(fds);
 	weft_stream_init(&turned.below, fds[0]);
 	weft_stream_init_over(&stream, &turned_ops, &turned);
 	WEFT_SUPERVISE (scope) {
 		kit_go(scope, close_cancelled, &stream);
-		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		wait_until(weft__load(&has_put, acquire));
 		weft_scope_cancel(scope);
 	}
 	EXPECT(turned.closed == 1);
@@ -378,6 +365,108 @@ IO_TEST(operation_that_is_not_there_is_an_error)
 	return weft_stream_close(&stream);
 }
 
+/* They never wait. */
+static ssize_t read_at_once(void *arg, void *buf, size_t bytes)
+{
+	(void)arg;
+	memset(buf, 'x', bytes);
+	return (ssize_t)bytes;
+}
+
+static int write_at_once(void *arg, const void *buf, size_t bytes,
+			 size_t *ret_done)
+{
+	(void)arg, (void)buf;
+	*ret_done = bytes;
+	return 0;
+}
+
+static const struct weft_stream_ops at_once = {
+	.read = read_at_once,
+	.write_all = write_at_once,
+};
+
+static int64_t note_a_turn(void *arg)
+{
+	weft__store(*(weft__atomic(bool) **)arg, true, release);
+	return 0;
+}
+
+static ssize_t take_all(struct weft_stream *stream)
+{
+	const void *data;
+	ssize_t n = weft_stream_peek(stream, &data);
+
+	if (n > 0)
+		weft_stream_skip(stream, (size_t)n);
+	return n;
+}
+
+/* A loop of calls that never wait ends at its deadline, and lets others run. */
+IO_TEST(operations_that_do_not_wait_are_waits)
+{
+	weft__atomic(bool) had_a_turn = false;
+	struct weft_stream stream;
+	weft_nsec end_ns;
+	ssize_t n;
+
+	weft_stream_init_over(&stream, &at_once, NULL);
+	for (int writes = 0; writes < 2; writes++) {
+		end_ns = weft_now() + WEFT_SEC(20);
+		n = 0;
+		WEFT_SCOPE (scope, NULL) {
+			kit_go(scope, note_a_turn, &had_a_turn);
+			WEFT_WITHIN (WEFT_MS(2))
+				while (n >= 0 && weft_now() < end_ns)
+					n = writes ? weft_stream_write_all(
+							     &stream, "x", 1,
+							     NULL) :
+						     take_all(&stream);
+		}
+		EXPECT(n == -ETIMEDOUT);
+		EXPECT(weft__load(&had_a_turn, acquire));
+	}
+	return weft_stream_close(&stream);
+}
+
+START_TEST(operations_need_a_task)
+{
+	struct weft_stream stream;
+	const void *data;
+	size_t done = 1;
+
+	weft_stream_init_over(&stream, &at_once, NULL);
+	ck_assert_int_eq(weft_stream_peek(&stream, &data), -EPERM);
+	ck_assert_int_eq(weft_stream_write_all(&stream, "x", 1, &done), -EPERM);
+	ck_assert_uint_eq(done, 0);
+}
+END_TEST
+
+static ssize_t read_a_part(void *arg, void *buf, size_t bytes)
+{
+	int *left = arg;
+
+	(void)bytes;
+	if (!(*left)--)
+		return -ENODATA; /* of a record that was cut */
+	memcpy(buf, "part", 4);
+	return 4;
+}
+
+IO_TEST(error_of_an_operation_is_no_end)
+{
+	static const struct weft_stream_ops ops = { .read = read_a_part };
+	struct weft_stream stream;
+	char line[80];
+	int left = 2;
+
+	weft_stream_init_over(&stream, &ops, &left);
+	EXPECT(weft_stream_line(&stream, line, sizeof(line)) == -ENODATA);
+	EXPECT(weft_stream_read_all(&stream, line, 8, NULL) == 0);
+	EXPECT(memcmp(line, "partpart", 8) == 0);
+	return weft_stream_close(&stream);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/stream/over");
@@ -388,7 +477,6 @@ int main(void)
 	tcase_set_timeout(operations, 60);
 	io_add_test(descriptors, pipe_is_read_to_its_end);
 	io_add_test(descriptors, file_is_read_and_written_at_its_position);
-	io_add_test(descriptors, terminal_gives_a_line_at_a_time);
 	io_add_test(descriptors, closed_descriptor_is_an_error);
 	io_add_test(descriptors, pipe_gets_what_is_put_in_order);
 	io_add_test(descriptors, interrupted_flush_of_a_pipe_may_be_repeated);
@@ -396,6 +484,9 @@ int main(void)
 	io_add_test(operations, stream_runs_over_another);
 	io_add_test(operations, close_is_called_once_even_if_cancelled);
 	io_add_test(operations, operation_that_is_not_there_is_an_error);
+	io_add_test(operations, operations_that_do_not_wait_are_waits);
+	tcase_add_test(operations, operations_need_a_task);
+	io_add_test(operations, error_of_an_operation_is_no_end);
 	suite_add_tcase(suite, descriptors);
 	suite_add_tcase(suite, operations);
 	return io_tests_run(suite);

@@ -13,9 +13,10 @@ size_t weft__ring_locked_bytes(unsigned entries)
 }
 
 int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
+		    const struct weft_allocator *memory,
 		    const char **ret_reason)
 {
-	(void)ring, (void)entries, (void)alone;
+	(void)ring, (void)entries, (void)alone, (void)memory;
 	*ret_reason = "weft was built without io_uring";
 	return -ENOSYS;
 }
