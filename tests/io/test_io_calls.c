@@ -388,8 +388,7 @@ static void send_alone_and_in_company(ssize_t (*send)(int fd))
 	int fds[2], tries = 0;
 
 	socket_pair(fds);
-	/* The send must come at the start of a tick; under Valgrind the tick
-	 * may be over. */
+	/* At the start of a tick, which under Valgrind may be over. */
 	do {
 		ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
 		before = ops();
@@ -400,8 +399,9 @@ static void send_alone_and_in_company(ssize_t (*send)(int fd))
 		ck_assert_int_eq(weft_go(scope, nothing, NULL, 0), 0);
 		ck_assert_int_gt(send(fds[0]), 0);
 	}
-	before += weft__shard(weft__worker_self())->ring.batches;
-	ck_assert_uint_eq(ops(), before);
+	/* Without entries to share, only where the tick was over. */
+	ck_assert(ops() - before == 1 ||
+		  !weft__shard(weft__worker_self())->ring.batches);
 	close_both(fds);
 }
 

@@ -28,16 +28,25 @@ static inline bool test_needs(bool met, const char *test, const char *what)
 	return met;
 }
 
-/* In a child, so that it has no effect. */
+/* In a child, so that it has no effect.  Valgrind has exit codes of its own. */
 static inline bool test_can(bool (*try)(void))
 {
-	int status = -1;
-	pid_t child = fork();
+	bool can = false;
+	int fds[2], status;
+	pid_t child;
 
-	if (child == 0)
-		_exit(try() ? EXIT_SUCCESS : EXIT_FAILURE);
-	return child > 0 && waitpid(child, &status, 0) == child &&
-	       status == 0;
+	if (pipe(fds) < 0)
+		return false;
+	child = fork();
+	if (child == 0) {
+		can = try();
+		_exit(write(fds[1], &can, sizeof(can)) == sizeof(can) ? 0 : 1);
+	}
+	close(fds[1]);
+	if (read(fds[0], &can, sizeof(can)) != sizeof(can))
+		can = false;
+	close(fds[0]);
+	return child > 0 && waitpid(child, &status, 0) == child && can;
 }
 
 /* May the process have that many descriptors?  Raises its own limit, if that is

@@ -28,7 +28,6 @@ QEMU_USER = {
         "refused_program_needs_little": FILTERS,
         "signal_that_cannot_be_sent_is_not_chosen": FILTERS,
         "newer_calls_may_be_missing": FILTERS,
-        "lack_of_descriptors_is_an_error": FILTERS,
         "who_asks_for_io_uring_in_vain_is_told": FILTERS,
     },
     "test_io_fifo": {"": OPENAT2},

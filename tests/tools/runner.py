@@ -108,6 +108,9 @@ class Runner:
                 self.directory) for test in self.tests()}]
         if self.stage.builds_models:
             return []
+        # A build of another version may lack targets.
+        subprocess.run(["ninja", "-C", self.directory, "build.ninja"],
+                       check=True, stdout=subprocess.DEVNULL)
         listed = self.introspect("--targets")
         return [os.path.relpath(path, self.directory)
                 for target in listed if target["build_by_default"]

@@ -72,6 +72,8 @@ def start_ask(*arguments):
     tasks = smoke_kit.PROGRAMS / "tasks.so"
     if not tasks.exists():
         raise smoke_kit.Skip("there is no shared library")
+    if b"libc.so.6\0" not in tasks.read_bytes():
+        raise smoke_kit.Skip("Python has another C library")
     return subprocess.Popen(
         [sys.executable, "-B", ASK, tasks, *arguments], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
