@@ -137,7 +137,9 @@ static int64_t close_many(void *arg)
 		kit_go_pinned(scope, count_one, &others);
 		for (int i = 0; i < ENDED_ONES; i++)
 			EXPECT(weft_stream_close(&streams[i]) == 0);
-		EXPECT(others == 1);
+		/* With more workers another one may be about to run it. */
+		EXPECT(others == 1 ||
+		       weft__worker_self()->runtime->workers_count > 1);
 	}
 	for (int i = 0; i < ENDED_ONES; i++)
 		EXPECT(weft_close(peers[i]) == 0);
