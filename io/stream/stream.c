@@ -317,8 +317,6 @@ static int stream_settle(struct weft__stream *stream)
 	if (said == 0)
 		return 0;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
-	if (weft__unlikely(said == -ENOTSOCK))
-		stream->reads_over = true;
 	if (weft__unlikely(stream->polls)) {
 		stream->polls = false;
 		if (said > 0)
@@ -333,6 +331,7 @@ static int stream_settle(struct weft__stream *stream)
 		stream->starved++;
 		return 1;
 	case -ENOTSOCK:
+		stream->reads_over = true;
 		return 1;
 	case -EAGAIN:
 		/* The descriptor does not block, so the kernel does not wait
