@@ -137,7 +137,7 @@ LEAF int weft__syscall_flags(int fd)
 
 LEAF bool weft__syscall_never_blocks(int fd)
 {
-	int flags = fcntl(fd, F_GETFL);
+	int flags = weft__syscall_flags(fd);
 
 	return flags >= 0 && (flags & O_NONBLOCK);
 }
