@@ -14,13 +14,11 @@ import threading
 import time
 import traceback
 
+from tap import Skip
+
 PATIENCE = 20
 # Where the built programs are.
 PROGRAMS = pathlib.Path(sys.argv[1]).absolute() if sys.argv[1:] else None
-
-
-class Skip(Exception):
-    """The build lacks something."""
 
 
 def expect(condition, *what):

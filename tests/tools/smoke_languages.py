@@ -16,6 +16,7 @@ import smoke_kit
 from smoke_kit import (expect_complaint, expect_equal, in_parallel, read_to_end,
                        serving, PATIENCE)
 from smoke_tasks import talk, ADDRESS
+from tap import Skip
 
 # ---- store -------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ def store_says_what_is_wrong():
 
 def built_store(**options):
     if not (smoke_kit.PROGRAMS / "store").exists():
-        raise smoke_kit.Skip("no compiler of C++ was found")
+        raise Skip("no compiler of C++ was found")
     return serving("store", ADDRESS, **options)
 
 
@@ -71,9 +72,9 @@ ASK = pathlib.Path(__file__).parents[2] / "examples/python/ask.py"
 def start_ask(*arguments):
     tasks = smoke_kit.PROGRAMS / "tasks.so"
     if not tasks.exists():
-        raise smoke_kit.Skip("there is no shared library")
+        raise Skip("there is no shared library")
     if b"libc.so.6\0" not in tasks.read_bytes():
-        raise smoke_kit.Skip("Python has another C library")
+        raise Skip("Python has another C library")
     return subprocess.Popen(
         [sys.executable, "-B", ASK, tasks, *arguments], text=True,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
