@@ -124,13 +124,16 @@ STREAM_TEST(read_all_reads_what_was_asked_for)
 	ck_assert_uint_eq(done, 7);
 	ck_assert_int_eq(weft_stream_read_all(&stream, buf, 5000, NULL), 0);
 	kit_check(buf, 5000, 7);
-	WEFT_WITHIN (WEFT_MS(1))
-		ck_assert_int_eq(weft_stream_read_all(&stream, buf, KIT_SEVERAL,
-						      &done),
-				 -ETIMEDOUT);
-	/* The caller has these bytes. */
-	ck_assert_uint_eq(done, KIT_SEVERAL - 5007);
-	kit_check(buf, done, 5007);
+	/* A deadline ends it, and the caller has the bytes up to there: none
+	 * of them, where it has passed at the beginning. */
+	for (size_t got = 0; got < KIT_SEVERAL - 5007; got += done) {
+		WEFT_WITHIN (WEFT_MS(1))
+			ck_assert_int_eq(weft_stream_read_all(&stream, buf,
+							      KIT_SEVERAL,
+							      &done),
+					 -ETIMEDOUT);
+		kit_check(buf, done, 5007 + got);
+	}
 	ck_assert_int_eq(weft_write_all(fds[1], "end", 3, NULL), 0);
 	ck_assert_int_eq(weft_close(fds[1]), 0);
 	ck_assert_int_eq(weft_stream_read_all(&stream, buf, 4, &done),
