@@ -119,7 +119,7 @@ static void wait_for_room(struct way *way)
 {
 	unsigned char buf[WEFT__SEND_BUFFER_BYTES];
 
-	way->bytes = stuff(way);
+	way->bytes = way_stuff(way);
 	for (int i = 0; i < 2; i++) {
 		put_bytes(way, sizeof(buf), way->bytes);
 		way->bytes += sizeof(buf);
@@ -189,7 +189,7 @@ static int64_t receive_to_the_end(void *arg)
 
 static void put_and_close(struct way *way)
 {
-	way->bytes = stuff(way);
+	way->bytes = way_stuff(way);
 	put_bytes(way, 4000, way->bytes);
 	put_bytes(way, 4000, way->bytes + 4000);
 	way->bytes += 8000;
@@ -258,7 +258,7 @@ STREAM_TEST(cancelled_close_sends_what_fits)
  * and the rest is held back. */
 static void close_while_it_waits(struct way *way)
 {
-	uint64_t bytes = stuff(way), got;
+	uint64_t bytes = way_stuff(way), got;
 
 	put_bytes(way, 4000, bytes);
 	EXPECT(peek_within(&way->stream, WEFT_US(20)) == -ETIMEDOUT);
@@ -288,7 +288,7 @@ static int64_t read_some(void *arg)
 /* The peer begins to read while the stream is closed. */
 static void close_while_it_is_sent(struct way *way)
 {
-	uint64_t bytes = stuff(way), random = bytes + (uint64_t)way->fd;
+	uint64_t bytes = way_stuff(way), random = bytes + (uint64_t)way->fd;
 
 	put_bytes(way, 4000, bytes);
 	EXPECT(peek_within(&way->stream, WEFT_US(20)) == -ETIMEDOUT);
@@ -377,7 +377,7 @@ static void peer_leaves(struct way *way)
 {
 	const void *data;
 
-	put_bytes(way, 100, stuff(way));
+	put_bytes(way, 100, way_stuff(way));
 	WEFT_SUPERVISE (scope) {
 		int64_t n;
 

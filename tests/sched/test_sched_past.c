@@ -119,7 +119,7 @@ START_TEST(standstill_is_reported)
 	ck_assert_int_eq(
 		weft_submit(runtime, wait_for_event, &at, sizeof(at), NULL), 0);
 	do {
-		n = read(said.fds[0], text + have, sizeof(text) - 1 - have);
+		n = said_read(text + have, sizeof(text) - 1 - have);
 		ck_assert_int_gt(n, 0);
 		have += (size_t)n;
 		text[have] = '\0';

@@ -22,120 +22,26 @@ enum { LIMIT_IS_PLAYED = true };
 enum { LIMIT_IS_PLAYED = false };
 #endif
 
-static inline int connect_to(const char *text)
-{
-	struct weft_addr addr;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_addr_parse(text, &addr), 0);
-	ck_assert_int_eq(connect(fd, weft_addr_sockaddr(&addr),
-				 weft_addr_sockaddr_bytes(&addr)),
-			 0);
-	return fd;
-}
+int connect_to(const char *text);
 
 /* How many requests to accept does the kernel have for the listener? */
-static inline int accepts_waiting(int fd)
-{
-	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
-	int count = 0;
-
-	if (!entry)
-		return 0;
-	weft__lock_take(&entry->lock);
-	for (struct weft__task *task = entry->waiting; task;
-	     task = weft__op_of(task)->fd_next)
-		count++;
-	weft__lock_drop(&entry->lock);
-	return count;
-}
+int accepts_waiting(int fd);
 
 /* How many tasks wait for a free descriptor? */
-static inline uint32_t starving(void)
-{
-	/* relaxed: a look. */
-	return weft__load(
-		&weft__reactor(weft_runtime_self())->starving.count, relaxed);
-}
+uint32_t starving(void);
 
 /* How many connections are in the listener's backlog? */
-static inline unsigned backlog_of(int listener)
-{
-	struct tcp_info info;
-	socklen_t bytes = sizeof(info);
+unsigned backlog_of(int listener);
 
-	ck_assert_int_eq(getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info,
-				    &bytes),
-			 0);
-	return info.tcpi_unacked;
-}
+void take_all_fds(int *fds, int *count);
 
-static inline void take_all_fds(int *fds, int *count)
-{
-	int fd;
-
-	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
-		fds[(*count)++] = fd;
-	ck_assert_int_eq(errno, EMFILE);
-}
-
-static inline void limit_fds(rlim_t limit)
-{
-	struct rlimit rlimit;
-
-	getrlimit(RLIMIT_NOFILE, &rlimit);
-	rlimit.rlim_cur = limit;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &rlimit), 0);
-}
+void limit_fds(rlim_t limit);
 
 /* Whose connection it is: taken out, -1 stays.  They come in order. */
-static inline int client_of(int *clients, int count,
-			    const struct weft_addr *peer)
-{
-	for (int i = 0; i < count; i++) {
-		int client = clients[i];
-		struct weft_addr local;
-
-		if (client < 0)
-			continue;
-		ck_assert_int_eq(weft_local_addr(client, &local), 0);
-		ck_assert_msg(weft_addr_equal(peer, &local),
-			      "another than the oldest");
-		clients[i] = -1;
-		return client;
-	}
-	ck_abort_msg("a connection of no client");
-	return -1;
-}
-
-/* The share of a processor that is next to nothing: what is tried 20 times a
- * second, and the monitor's look every millisecond meanwhile.  A tool makes
- * that dearer; a loop would take all of it. */
-static inline uint64_t next_to_nothing(void)
-{
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
-	return 8;
-#else
-	/* An emulator, too, where the stage has only a few seeds. */
-	return getenv("WEFT_TEST_FEW") ? 4 : 20;
-#endif
-}
+int client_of(int *clients, int count, const struct weft_addr *peer);
 
 /* For a while.  In one of a few: on a machine that others use, the same work
  * may be charged with far more time. */
-static inline void expect_next_to_nothing_spent(void)
-{
-	enum { WINDOWS = 8, WINDOW_MS = 200 };
-	uint64_t max_ns = WEFT_MS(WINDOW_MS) / next_to_nothing(), cpu = max_ns;
-
-	for (int i = 0; i < WINDOWS && cpu >= max_ns; i++) {
-		cpu = cpu_ns();
-		ck_assert_int_eq(weft_sleep(WEFT_MS(WINDOW_MS)), 0);
-		cpu = cpu_ns() - cpu;
-	}
-	ck_assert_msg(cpu < max_ns, "%lu us", cpu / 1000);
-}
+void expect_next_to_nothing_spent(void);
 
 #endif

@@ -18,34 +18,10 @@ struct gate {
 	weft__atomic(unsigned) came, inside, max_inside, done;
 };
 
-static inline void gate_open(struct gate *gate)
-{
-	weft__store(&gate->open, 1u, release);
-	weft__futex_wake(&gate->open, INT32_MAX);
-}
-
-static inline void gate_shut(struct gate *gate)
-{
-	weft__store(&gate->open, 0u, release);
-}
+void gate_open(struct gate *gate);
 
 /* A job: waits at the gate.  Returns 7. */
-static inline int64_t gate_pass(void *arg)
-{
-	struct gate *gate = arg;
-	unsigned inside = weft__add(&gate->inside, 1u, acq_rel) + 1;
-	unsigned max = weft__load(&gate->max_inside, relaxed);
-
-	while (max < inside &&
-	       !weft__cas(&gate->max_inside, &max, inside, relaxed))
-		;
-	weft__add(&gate->came, 1u, release);
-	while (!weft__load(&gate->open, acquire))
-		weft__futex_wait(&gate->open, 0);
-	weft__sub(&gate->inside, 1u, release);
-	weft__add(&gate->done, 1u, release);
-	return 7;
-}
+int64_t gate_pass(void *arg);
 
 /* A task that has a job at a gate, in a lane, and what became of it. */
 struct passer {
@@ -54,129 +30,40 @@ struct passer {
 	int64_t *ret_result;
 };
 
-static inline int64_t pass(void *arg)
-{
-	struct passer *passer = arg;
-	int64_t r = weft_blocking_lane(passer->lane, gate_pass, passer->gate);
+int64_t pass(void *arg);
 
-	if (passer->ret_result)
-		*passer->ret_result = r;
-	return 0;
-}
+struct weft_task pass_start(struct weft_scope *scope, struct gate *gate,
+			    struct weft_lane *lane, int64_t *ret_result);
 
-static inline struct weft_task pass_start(struct weft_scope *scope,
-					  struct gate *gate,
-					  struct weft_lane *lane,
-					  int64_t *ret_result)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct passer passer = { gate, lane, ret_result };
-	struct weft_task task;
+void pass_start_many(struct weft_scope *scope, int count, struct gate *gate,
+		     struct weft_lane *lane);
 
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, pass, &passer, sizeof(passer),
-				      &opts),
-			 0);
-	return task;
-}
-
-static inline void pass_start_many(struct weft_scope *scope, int count,
-				   struct gate *gate, struct weft_lane *lane)
-{
-	struct passer passer = { gate, lane, NULL };
-
-	for (int i = 0; i < count; i++)
-		ck_assert_int_eq(WEFT_GO(scope, pass, passer), 0);
-}
-
-static inline struct weft_blocking_stats pool_stats(void)
-{
-	struct weft_blocking_stats stats;
-
-	ck_assert_int_eq(weft_blocking_stats_get(weft_runtime_self(), &stats),
-			 0);
-	return stats;
-}
+struct weft_blocking_stats pool_stats(void);
 
 /* The pools' threads in this process, by their name; one that has just ended
  * may count for a moment. */
-static inline int threads_alive(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *entry;
-	int count = 0;
-
-	ck_assert_ptr_nonnull(dir);
-	while ((entry = readdir(dir))) {
-		char path[64], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm",
-			 entry->d_name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fgets(name, sizeof(name), file))
-			count += strcmp(name, "weft-blocking\n") == 0;
-		fclose(file);
-	}
-	closedir(dir);
-	return count;
-}
+int threads_alive(void);
 
 /* From a thread: waits until so many are left. */
-static inline void expect_threads(int count)
-{
-	for (int i = 0; threads_alive() != count; i++) {
-		ck_assert_msg(i < 20000, "%d threads, not %d", threads_alive(),
-			      count);
-		thread_pause_ns(100000);
-	}
-}
+void expect_threads(int count);
 
 /* Of memory; the C library keeps some stacks.  Sanitizers have some of their
  * own for each thread; one of them reports threads that nobody joined. */
-static inline int mappings(void)
-{
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
-	return 0;
-#else
-	FILE *maps = fopen("/proc/self/maps", "re");
-	int count = 0, c;
+int mappings(void);
 
-	ck_assert_ptr_nonnull(maps);
-	while ((c = getc(maps)) != EOF)
-		count += c == '\n';
-	fclose(maps);
-	return count;
-#endif
-}
-
-static inline int64_t nothing_to_do(void *arg)
-{
-	(void)arg;
-	return 0;
-}
+int64_t nothing_to_do(void *arg);
 
 /* As IO_TEST, with options for the pool. */
-static inline void pool_run(weft_fn fn, unsigned workers,
-			    unsigned threads_max, weft_nsec idle_ns)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
+void pool_run(weft_fn fn, unsigned workers, unsigned threads_max,
+	      weft_nsec idle_ns);
 
-	opts.workers = workers;
-	opts.blocking_threads_max = threads_max;
-	opts.blocking_idle_ns = idle_ns;
-	ck_assert_int_eq(io_run_opts(fn, NULL, &opts), 0);
-}
-
-#define POOL_TEST(name, threads_max, idle_ns)                              \
-	static int64_t name##_task(void *arg);                             \
-	START_TEST(name)                                                   \
-	{                                                                  \
+#define POOL_TEST(name, threads_max, idle_ns)                                \
+	static int64_t name##_task(void *arg);                               \
+	START_TEST(name)                                                     \
+	{                                                                    \
 		pool_run(name##_task, _i ? 2 : 1, (threads_max), (idle_ns)); \
-	}                                                                  \
-	END_TEST                                                           \
+	}                                                                    \
+	END_TEST                                                             \
 	static int64_t name##_task(void *arg __attribute__((unused)))
 
 #endif

@@ -32,10 +32,10 @@ struct fenced {
 };
 
 struct place {
-	int fd;	  /* what the call is made on; -1: nothing */
-	int peer; /* its other end; or a listener */
-	int file; /* what is sent from */
-	size_t bytes; /* to be moved by a call */
+	int fd;		   /* what the call is made on; -1: nothing */
+	int peer;	   /* its other end; or a listener */
+	int file;	   /* what is sent from */
+	size_t bytes;	   /* to be moved by a call */
 	weft_nsec soon_ns; /* when time alone lets it go on; 0: not now */
 	weft_nsec until_ns;
 
@@ -67,495 +67,132 @@ struct place {
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-static inline unsigned char stream_byte(uint64_t at)
-{
-	return (unsigned char)(at * 167 + (at >> 8) * 13 + (at >> 16) * 7);
-}
+void stream_fill(void *buf, size_t bytes, uint64_t at);
 
-static inline void stream_fill(void *buf, size_t bytes, uint64_t at)
-{
-	unsigned char *to = buf;
+void stream_check(const void *buf, size_t bytes, uint64_t at);
 
-	for (size_t i = 0; i < bytes; i++)
-		to[i] = stream_byte(at + i);
-}
+bool all_are(const unsigned char *from, size_t bytes, int value);
 
-static inline void stream_check(const void *buf, size_t bytes, uint64_t at)
-{
-	const unsigned char *from = buf;
-
-	for (size_t i = 0; i < bytes; i++)
-		if (from[i] != stream_byte(at + i))
-			ck_abort_msg("byte %" PRIu64 " of the stream is %d",
-				     at + i, from[i]);
-}
-
-static inline bool all_are(const unsigned char *from, size_t bytes, int value)
-{
-	for (size_t i = 0; i < bytes; i++)
-		if (from[i] != value)
-			return false;
-	return true;
-}
-
-static inline void fenced_init(struct fenced *fenced)
-{
-	memset(fenced, CANARY, sizeof(*fenced));
-	memset(fenced->bytes, UNTOUCHED, SHORT_BYTES);
-}
+void fenced_init(struct fenced *fenced);
 
 /* So many bytes were written to it, and not one more. */
-static inline void fenced_check(const struct fenced *fenced, size_t bytes)
-{
-	EXPECT(all_are(fenced->before, FENCE_BYTES, CANARY));
-	EXPECT(all_are(fenced->behind, FENCE_BYTES, CANARY));
-	EXPECT(all_are(fenced->bytes + bytes, SHORT_BYTES - bytes, UNTOUCHED));
-}
+void fenced_check(const struct fenced *fenced, size_t bytes);
 
 /* ---- Streams, from the other side ---------------------------------------- */
 
-static inline void peer_write(struct place *place, size_t bytes)
-{
-	unsigned char piece[SHORT_BYTES];
+void peer_write(struct place *place, size_t bytes);
 
-	stream_fill(piece, bytes, place->sent);
-	EXPECT(write(place->peer, piece, bytes) == (ssize_t)bytes);
-	place->sent += bytes;
-}
+void drain_some(struct place *place, int fd, size_t bytes);
 
-static inline void drain_some(struct place *place, int fd, size_t bytes)
-{
-	unsigned char piece[4096];
-	ssize_t n;
-
-	for (; bytes > 0; bytes -= (size_t)n) {
-		n = read(fd, piece,
-			 bytes < sizeof(piece) ? bytes : sizeof(piece));
-		EXPECT(n > 0);
-		stream_check(piece, (size_t)n, place->got);
-		place->got += (uint64_t)n;
-	}
-}
-
-static inline int bytes_at(int fd)
-{
-	int bytes = 0;
-
-	EXPECT(ioctl(fd, FIONREAD, &bytes) == 0);
-	return bytes;
-}
+int bytes_at(int fd);
 
 /* All that is there, from either end. */
-static inline void drain(struct place *place, int fd)
-{
-	int bytes;
-
-	while ((bytes = bytes_at(fd)) > 0)
-		drain_some(place, fd, (size_t)bytes);
-}
+void drain(struct place *place, int fd);
 
 /* Until there is no room for one byte more. */
-static inline void stuff(struct place *place)
-{
-	unsigned char piece[4096];
-	int flags = fcntl(place->fd, F_GETFL);
-	size_t bytes = sizeof(piece);
+void stuff(struct place *place);
 
-	fcntl(place->fd, F_SETFL, flags | O_NONBLOCK);
-	for (;;) {
-		ssize_t n;
+void empty_pipe_open(struct place *place);
 
-		stream_fill(piece, bytes, place->sent);
-		n = write(place->fd, piece, bytes);
-		if (n > 0) {
-			place->sent += (uint64_t)n;
-			continue;
-		}
-		EXPECT(errno == EAGAIN);
-		if (bytes == 1)
-			break;
-		bytes = 1;
-	}
-	fcntl(place->fd, F_SETFL, flags);
-}
+void full_pipe_open(struct place *place);
 
-static inline void pipe_for(struct place *place, bool reads)
-{
-	int fds[2];
+void pair_open(struct place *place);
 
-	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
-	fcntl(fds[1], F_SETPIPE_SZ, 4096);
-	place->fd = fds[!reads];
-	place->peer = fds[reads];
-}
+void full_pair_open(struct place *place);
 
-static inline void empty_pipe_open(struct place *place)
-{
-	pipe_for(place, true);
-}
+void write_some(struct place *place);
 
-static inline void full_pipe_open(struct place *place)
-{
-	pipe_for(place, false);
-	stuff(place);
-}
-
-static inline void pair_open(struct place *place)
-{
-	int fds[2];
-
-	socket_pair(fds);
-	place->fd = fds[0];
-	place->peer = fds[1];
-}
-
-static inline void full_pair_open(struct place *place)
-{
-	pair_open(place);
-	stuff(place);
-}
-
-static inline void write_some(struct place *place)
-{
-	peer_write(place, SHORT_BYTES);
-}
-
-static inline void read_it_all(struct place *place)
-{
-	drain_some(place, place->peer, (size_t)bytes_at(place->peer));
-}
+void read_it_all(struct place *place);
 
 /* All that came was received, or is still in the caller's end. */
-static inline void reader_settle(struct place *place)
-{
-	if (place->fd >= 0) {
-		drain(place, place->fd);
-		EXPECT(place->got == place->sent);
-	}
-}
+void reader_settle(struct place *place);
 
 /* All that was sent has come, and nothing else. */
-static inline void writer_settle(struct place *place)
-{
-	drain(place, place->peer);
-	EXPECT(place->got == place->sent);
-}
+void writer_settle(struct place *place);
 
 /* ---- Files --------------------------------------------------------------- */
 
 /* Of the same bytes as the stream. */
-static inline int stream_file(void)
-{
-	int fd = memfd_create("stream", MFD_CLOEXEC);
-	unsigned char *bytes;
+int stream_file(void);
 
-	EXPECT(fd >= 0 && ftruncate(fd, 2 * LONG_BYTES) == 0);
-	bytes = mmap(NULL, 2 * LONG_BYTES, PROT_WRITE, MAP_SHARED, fd, 0);
-	EXPECT(bytes != MAP_FAILED);
-	stream_fill(bytes, 2 * LONG_BYTES, 0);
-	EXPECT(munmap(bytes, 2 * LONG_BYTES) == 0);
-	return fd;
-}
+void file_open(struct place *place);
 
-static inline void file_open(struct place *place)
-{
-	place->fd = stream_file();
-}
-
-static inline void sending_open(struct place *place)
-{
-	full_pair_open(place);
-	place->file = stream_file();
-}
+void sending_open(struct place *place);
 
 /* One where sendfile(2) is used, for enough bytes. */
-static inline void sending_at_once_open(struct place *place)
-{
-	sending_open(place);
-	if (place->bytes == SHORT_BYTES)
-		place->bytes = 20000;
-	EXPECT(fcntl(place->fd, F_SETFL, O_NONBLOCK) == 0);
-}
+void sending_at_once_open(struct place *place);
 
-static inline void fifo_make(struct place *place)
-{
-	snprintf(place->address, sizeof(place->address), "/tmp/weft-fifo-%d",
-		 (int)getpid());
-	unlink(place->address);
-	EXPECT(mkfifo(place->address, 0600) == 0);
-}
+void fifo_make(struct place *place);
 
 /* An open for both ways waits for no peer, and is both other ends. */
-static inline void fifo_let_go(struct place *place)
-{
-	if (place->peer >= 0)
-		return;
-	place->peer = open(place->address, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	EXPECT(place->peer >= 0);
-}
+void fifo_let_go(struct place *place);
 
-static inline void fifo_settle(struct place *place)
-{
-	EXPECT(unlink(place->address) == 0);
-}
+void fifo_settle(struct place *place);
 
 /* ---- Counters ------------------------------------------------------------ */
 
-static inline void eventfd_make(struct place *place)
-{
-	place->fd = eventfd(0, EFD_CLOEXEC);
-	EXPECT(place->fd >= 0);
-}
+void eventfd_make(struct place *place);
 
-static inline void eventfd_let_go(struct place *place)
-{
-	uint64_t one = 1;
+void eventfd_let_go(struct place *place);
 
-	EXPECT(write(place->fd, &one, sizeof(one)) == sizeof(one));
-	place->offered++;
-}
-
-static inline bool has_come(int fd)
-{
-	struct pollfd ready = { .fd = fd, .events = POLLIN };
-
-	return poll(&ready, 1, 0) == 1;
-}
-
-static inline void eventfd_settle(struct place *place)
-{
-	uint64_t count = 0;
-
-	if (place->fd < 0)
-		return;
-	if (has_come(place->fd))
-		EXPECT(read(place->fd, &count, sizeof(count)) ==
-		       sizeof(count));
-	EXPECT(place->taken + count == place->offered);
-}
+void eventfd_settle(struct place *place);
 
 /* One that is counted by the kernel, too.  It is blocked by then. */
-static inline int counted_signal(void)
-{
-	return SIGRTMIN + 3;
-}
+int counted_signal(void);
 
-static inline void signals_open(struct place *place)
-{
-	sigset_t set;
+void signals_open(struct place *place);
 
-	sigemptyset(&set);
-	sigaddset(&set, counted_signal());
-	place->fd = weft_signal_open(&set);
-	EXPECT(place->fd >= 0);
-}
+void signals_let_go(struct place *place);
 
-static inline void signals_let_go(struct place *place)
-{
-	EXPECT(kill(getpid(), counted_signal()) == 0);
-	place->offered++;
-}
-
-static inline void signals_settle(struct place *place)
-{
-	struct timespec now = { 0 };
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, counted_signal());
-	while (sigtimedwait(&set, NULL, &now) > 0)
-		place->taken++;
-	EXPECT(place->taken == place->offered);
-}
+void signals_settle(struct place *place);
 
 /* ---- Connections --------------------------------------------------------- */
 
-static inline void client_keep(struct place *place, int fd)
-{
-	EXPECT(fd >= 0 && place->clients_count < CLIENTS_MAX);
-	place->clients[place->clients_count++] = fd;
-}
+int socket_for(struct place *place);
 
-static inline int socket_for(struct place *place)
-{
-	int fd = socket(weft_addr_family(&place->addr),
-			SOCK_STREAM | SOCK_CLOEXEC, 0);
+void listener_open(struct place *place);
 
-	EXPECT(fd >= 0);
-	return fd;
-}
-
-static inline int client_connect(struct place *place)
-{
-	int fd = socket_for(place);
-
-	EXPECT(connect(fd, weft_addr_sockaddr(&place->addr),
-		       weft_addr_sockaddr_bytes(&place->addr)) == 0);
-	return fd;
-}
-
-static inline void listener_open(struct place *place)
-{
-	place->fd = tcp_listener(place->address);
-	EXPECT(weft_addr_parse(place->address, &place->addr) == 0);
-}
-
-static inline void listener_let_go(struct place *place)
-{
-	client_keep(place, client_connect(place));
-	place->offered++;
-}
+void listener_let_go(struct place *place);
 
 /* Whoever came is accepted, now or before. */
-static inline void listener_settle(struct place *place)
-{
-	if (place->fd < 0)
-		return;
-	while (place->taken < place->offered) {
-		int fd = -1;
-
-		WEFT_WITHIN(WEFT_SEC(20))
-			fd = weft_accept(place->fd, NULL);
-		EXPECT(fd >= 0 && weft_close(fd) == 0);
-		place->taken++;
-	}
-	WEFT_WITHIN(WEFT_US(1))
-		EXPECT(weft_accept(place->fd, NULL) == -ETIMEDOUT);
-}
+void listener_settle(struct place *place);
 
 /* A listener whose backlog of 1 has taken two. */
-static inline void crowd_open(struct place *place, int listener)
-{
-	EXPECT(listener >= 0);
-	place->peer = listener;
-	EXPECT(weft_local_addr(listener, &place->addr) == 0);
-	EXPECT(weft_addr_format(&place->addr, place->address,
-				sizeof(place->address)) > 0);
-	for (int i = 0; i < 2; i++)
-		client_keep(place, client_connect(place));
-	EXPECT(fcntl(listener, F_SETFL, O_NONBLOCK) == 0);
-}
+void crowd_open(struct place *place, int listener);
 
-static inline void unix_crowd_open(struct place *place)
-{
-	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
-	char name[64];
+void unix_crowd_open(struct place *place);
 
-	opts.backlog = 1;
-	snprintf(name, sizeof(name), "unix:@weft-test-%d", (int)getpid());
-	crowd_open(place, weft_unix_listen(name, &opts));
-}
+void tcp_crowd_open(struct place *place);
 
-static inline void tcp_crowd_open(struct place *place)
-{
-	struct weft_socket_opts opts = WEFT_SOCKET_OPTS_INIT;
+void unix_socket_open(struct place *place);
 
-	opts.backlog = 1;
-	crowd_open(place, weft_tcp_listen("127.0.0.1:0", &opts));
-}
+void tcp_socket_open(struct place *place);
 
-static inline void unix_socket_open(struct place *place)
-{
-	unix_crowd_open(place);
-	place->fd = socket_for(place);
-}
+bool crowd_shrink(struct place *place);
 
-static inline void tcp_socket_open(struct place *place)
-{
-	tcp_crowd_open(place);
-	place->fd = socket_for(place);
-}
-
-static inline bool crowd_shrink(struct place *place)
-{
-	int fd = accept4(place->peer, NULL, NULL, SOCK_CLOEXEC);
-
-	if (fd < 0)
-		return false;
-	client_keep(place, fd);
-	place->offered++;
-	return true;
-}
-
-static inline void crowd_let_go(struct place *place)
-{
-	(void)crowd_shrink(place);
-}
+void crowd_let_go(struct place *place);
 
 /* The two that were there, and who said that it came. */
-static inline void unix_crowd_settle(struct place *place)
-{
-	while (crowd_shrink(place))
-		;
-	EXPECT(place->offered == 2 + place->taken);
-}
+void unix_crowd_settle(struct place *place);
 
 /* ---- Time, and tasks ----------------------------------------------------- */
 
-static inline void clock_open(struct place *place)
-{
-	place->until_ns = weft_now() +
-			  (place->soon_ns ? place->soon_ns : WEFT_SEC(3600));
-}
+void clock_open(struct place *place);
 
 /* Nobody but the clock does. */
-static inline void clock_let_go(struct place *place)
-{
-	weft__store(&place->let_go, true, release);
-	if (place->soon_ns)
-		EXPECT(weft_sleep_until(place->until_ns) == 0);
-}
+void clock_let_go(struct place *place);
 
-static inline void event_let_go(struct place *place)
-{
-	weft__store(&place->let_go, true, release);
-	weft_event_set(&place->event);
-}
+void event_let_go(struct place *place);
 
-static inline int64_t wait_for_event(void *arg)
-{
-	struct place *place = *(struct place **)arg;
-
-	WEFT_SHIELD
-		EXPECT(weft_event_wait(&place->event) == 0);
-	return 0;
-}
+int64_t wait_for_event(void *arg);
 
 /* A scope with room for one, which is there. */
-static inline void full_scope_open(struct place *place)
-{
-	EXPECT(weft_supervisor_begin(&place->scope) == 0);
-	place->scope_open = true;
-	EXPECT(weft_scope_limit(&place->scope, 1) == 0);
-	EXPECT(WEFT_GO(&place->scope, wait_for_event, place) == 0);
-}
+void full_scope_open(struct place *place);
 
 /* ---- Life ---------------------------------------------------------------- */
 
-static inline void place_init(struct place *place)
-{
-	*place = (struct place){ .fd = -1, .peer = -1, .file = -1,
-				 .bytes = SHORT_BYTES,
-				 .event = WEFT_EVENT_INIT };
-	fenced_init(&place->in[0]);
-	fenced_init(&place->in[1]);
-	place->into = &place->in[0];
-}
+void place_init(struct place *place);
 
-static inline void place_close(struct place *place)
-{
-	int fds[] = { place->fd, place->peer, place->file };
-
-	if (place->scope_open) {
-		event_let_go(place);
-		EXPECT(weft_scope_end(&place->scope) == 0);
-	}
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		if (fds[i] >= 0)
-			EXPECT(weft_close(fds[i]) == 0);
-	while (place->clients_count)
-		EXPECT(weft_close(place->clients[--place->clients_count]) ==
-		       0);
-}
+void place_close(struct place *place);
 
 #endif

@@ -17,70 +17,16 @@
 
 enum { PAGE = 4096, PAGES_MAX = 256 };
 
-static inline size_t file_bytes(int fd)
-{
-	struct stat st;
-
-	ck_assert_int_eq(fstat(fd, &st), 0);
-	ck_assert_int_le(st.st_size, PAGES_MAX * PAGE);
-	return (size_t)st.st_size;
-}
-
 /* Pages of a stretch of the file that are in the page cache. */
-static inline size_t resident(int fd, off_t offset, size_t bytes)
-{
-	unsigned char pages[PAGES_MAX];
-	size_t first = (size_t)offset / PAGE;
-	size_t last = ((size_t)offset + bytes - 1) / PAGE;
-	size_t all = file_bytes(fd);
-	void *file = mmap(NULL, all, PROT_READ, MAP_SHARED, fd, 0);
-	size_t count = 0;
+size_t resident(int fd, off_t offset, size_t bytes);
 
-	ck_assert_ptr_ne(file, MAP_FAILED);
-	ck_assert_int_eq(mincore(file, all, pages), 0);
-	munmap(file, all);
-	for (size_t i = first; i <= last; i++)
-		count += pages[i] & 1;
-	return count;
-}
-
-static inline bool is_resident(int fd, off_t offset, size_t bytes)
-{
-	size_t last = ((size_t)offset + bytes - 1) / PAGE;
-
-	return resident(fd, offset, bytes) == last - (size_t)offset / PAGE + 1;
-}
+bool is_resident(int fd, off_t offset, size_t bytes);
 
 /* Pages in the cache and on their way there; or -1: Linux before 6.5, and
  * Valgrind. */
-static inline int64_t pages_counted(int fd)
-{
-	uint64_t range[2] = { 0, file_bytes(fd) }, counts[5];
-
-	if (syscall(451 /* cachestat */, fd, range, counts, 0) < 0)
-		return -1;
-	return (int64_t)counts[0];
-}
-
-static inline bool is_evicted(int fd)
-{
-	int64_t counted = pages_counted(fd);
-
-	if (counted < 0)
-		return resident(fd, 0, file_bytes(fd)) == 0;
-	return counted == 0;
-}
+int64_t pages_counted(int fd);
 
 /* Of a file that was synced.  Then reading one page brings in no others. */
-static inline void evict(int fd)
-{
-	uint64_t end = weft_now() + WEFT_SEC(5);
-
-	do { /* a page that is in somebody's hands stays */
-		ck_assert_uint_lt(weft_now(), end);
-		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-	} while (!is_evicted(fd));
-	ck_assert_int_eq(posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM), 0);
-}
+void evict(int fd);
 
 #endif

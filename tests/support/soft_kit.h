@@ -29,55 +29,18 @@
 /* Within that even a slow machine gets what has come. */
 #define LONG_NS WEFT_SEC(20)
 
-static inline struct weft__ring *own_ring(void)
-{
-	return &weft__shard(weft__worker_self())->ring;
-}
+struct weft__ring *own_ring(void);
 
 /* The events that the calling worker's ring has of the number. */
-static inline uint32_t watched(int fd)
-{
-	struct weft__soft *soft = weft__soft(own_ring());
-	struct weft__soft_watch *watch;
-	uint32_t events;
+uint32_t watched(int fd);
 
-	weft__lock_take(&soft->lock);
-	watch = weft__soft_watch_find(&soft->watches, fd);
-	events = watch ? watch->events : 0;
-	weft__lock_drop(&soft->lock);
-	return events;
-}
-
-static inline void fill(int fd)
-{
-	static const char bytes[4096];
-
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-}
+void fill(int fd);
 
 /* The worker's rounds during 20 ms in which nothing comes. */
-static inline uint64_t rounds_while_idle(void)
-{
-	struct weft_stats before, after;
+uint64_t rounds_while_idle(void);
 
-	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	EXPECT(weft_stats_get(weft_runtime_self(), &before) == 0);
-	EXPECT(weft_sleep(WEFT_MS(20)) == 0);
-	EXPECT(weft_stats_get(weft_runtime_self(), &after) == 0);
-	return after.total.ticks - before.total.ticks;
-}
+void put(int fd);
 
-static inline void put(int fd)
-{
-	EXPECT(send(fd, "x", 1, 0) == 1);
-}
-
-static inline int64_t put_later(void *arg)
-{
-	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
-	put(*(int *)arg);
-	return 0;
-}
+int64_t put_later(void *arg);
 
 #endif

@@ -5,58 +5,16 @@
 #ifndef WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 #define WEFT_TESTS_SUPPORT_STDERR_CAPTURE_H
 
-#include <check.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <sys/types.h>
 
-/* The capture of stderr until said_end(). */
-static struct {
-	int saved, fds[2];
-} said;
+void said_begin(void);
+const char *said_end(void);
 
-/* Before main(), for the program may have been started without a stderr: then a
- * runtime would get the number, and lose what it has there to said_begin(). */
-__attribute__((constructor)) static void said_prepare(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd < 3);
-	close(fd);
-}
-
-static inline void said_begin(void)
-{
-	ck_assert_int_eq(pipe(said.fds), 0);
-	fflush(stderr);
-	said.saved = dup(2);
-	dup2(said.fds[1], 2);
-}
-
-static inline const char *said_end(void)
-{
-	static char text[4096];
-	ssize_t n;
-
-	fflush(stderr);
-	dup2(said.saved, 2);
-	close(said.saved);
-	close(said.fds[1]);
-	n = read(said.fds[0], text, sizeof(text) - 1);
-	text[n > 0 ? n : 0] = '\0';
-	close(said.fds[0]);
-	return text;
-}
+/* Waits for what is written, and takes it: the bytes of a pipe. */
+ssize_t said_read(void *buf, size_t bytes);
 
 /* Tasks that are left keep their memory, so the process ends without a search
  * for leaks. */
-static inline _Noreturn void leave_memory(void)
-{
-	fflush(NULL);
-	_exit(EXIT_SUCCESS);
-}
+_Noreturn void leave_memory(void);
 
 #endif
