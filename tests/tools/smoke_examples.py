@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import smoke_kv
 import smoke_languages
 import smoke_tasks
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
@@ -483,4 +484,5 @@ CASES = [function for name, function in list(globals().items())
 
 
 if __name__ == "__main__":
-    sys.exit(test_all(CASES + smoke_tasks.CASES + smoke_languages.CASES))
+    sys.exit(test_all(CASES + smoke_tasks.CASES + smoke_kv.CASES +
+                      smoke_languages.CASES))
