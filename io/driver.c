@@ -149,7 +149,11 @@ static int rings_open(struct weft_runtime *runtime,
 static void rings_close(struct weft_runtime *runtime)
 {
 	struct weft__reactor *reactor = weft__reactor(runtime);
+	/* relaxed: all tasks have ended, and this thread waited for that. */
+	struct weft__kept *names = weft__load(&reactor->names, relaxed);
 
+	if (names)
+		names->end(names);
 	weft__reactor_leave(reactor);
 	weft__timer_shards_close(runtime);
 	weft__shards_close(runtime);

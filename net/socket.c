@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -122,11 +123,23 @@ int weft__socket_listen(const struct weft_addr *addr,
 	return r;
 }
 
+/* Before a socket is connected.  Without a port the kernel picks one at that
+ * time, when it knows both ends: so more connections have room. */
+static int socket_bind_local(int fd, const struct weft_addr *local)
+{
+	if (weft_addr_port(local) == 0)
+		/* It does so now, if it does not know the option. */
+		(void)weft__socket_set_int(fd, IPPROTO_IP,
+					   IP_BIND_ADDRESS_NO_PORT, 1);
+	return socket_bind(fd, local);
+}
+
 int weft__socket_connect(const struct weft_addr *addr,
+			 const struct weft_addr *local,
 			 const struct weft_socket_opts *opts,
 			 weft__socket_set set)
 {
-	int fd, flags, r;
+	int fd, flags, r = 0;
 
 	if (!weft__running(weft__worker_self()))
 		return -EPERM;
@@ -140,7 +153,10 @@ int weft__socket_connect(const struct weft_addr *addr,
 	fd = socket_open(addr, opts, set, flags);
 	if (fd < 0)
 		return fd;
-	r = weft_connect(fd, addr);
+	if (local)
+		r = socket_bind_local(fd, local);
+	if (r == 0)
+		r = weft_connect(fd, addr);
 	if (r == 0 && flags)
 		r = result(fcntl(fd, F_SETFL, 0));
 	if (r == 0)

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * TCP - listens and connects by text.  A text that is no address may be a name:
+ * it is dialled (dial.c), or its addresses are looked up and the first that
+ * this machine has is bound.
+ */
 #include <weft/net.h>
 
 #include <errno.h>
@@ -6,6 +11,8 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 
+#include "net/dial.h"
+#include "net/resolve.h"
 #include "net/socket.h"
 
 /* "[::]" takes IPv4 too, regardless of the system's default. */
@@ -45,11 +52,28 @@ static int listen_ipv4(const char *address, const struct weft_socket_opts *opts)
 	return r < 0 ? r : weft__socket_listen(&addr, opts, tcp_set);
 }
 
+/* On the first of a name's addresses that this machine has. */
+static int listen_name(const char *address, const struct weft_socket_opts *opts)
+{
+	struct weft_addr addrs[WEFT__DIAL_ADDRS_MAX];
+	int count = weft_resolve(address, NULL, addrs, WEFT__DIAL_ADDRS_MAX);
+	int r = count;
+
+	for (int i = 0; i < count; i++) {
+		r = weft__socket_listen(&addrs[i], opts, tcp_set);
+		if (r != -EADDRNOTAVAIL && r != -EAFNOSUPPORT)
+			break;
+	}
+	return r;
+}
+
 int weft_tcp_listen(const char *address, const struct weft_socket_opts *opts)
 {
 	struct weft_addr addr;
 	int r = tcp_parse(address, &addr);
 
+	if (r == -EINVAL && address && weft__is_name(address))
+		return listen_name(address, opts);
 	if (r < 0)
 		return r;
 	r = weft__socket_listen(&addr, opts, tcp_set);
@@ -61,16 +85,28 @@ int weft_tcp_listen(const char *address, const struct weft_socket_opts *opts)
 
 int weft_tcp_connect(const char *address, const struct weft_socket_opts *opts)
 {
+	struct weft_dial_opts dial = WEFT_DIAL_OPTS_INIT;
 	struct weft_addr addr;
 	int r = tcp_parse(address, &addr);
 
-	return r < 0 ? r : weft__socket_connect(&addr, opts, tcp_set);
+	dial.socket = opts;
+	if (r == -EINVAL && address && weft__is_name(address))
+		return weft_dial(address, &dial);
+	return r < 0 ? r : weft__socket_connect(&addr, NULL, opts, tcp_set);
+}
+
+int weft__socket_connect_any(const struct weft_addr *addr,
+			     const struct weft_addr *local,
+			     const struct weft_socket_opts *opts)
+{
+	bool is_unix = addr && weft_addr_family(addr) == AF_UNIX;
+
+	return weft__socket_connect(addr, local, opts,
+				    is_unix ? NULL : tcp_set);
 }
 
 int weft_socket_connect(const struct weft_addr *addr,
 			const struct weft_socket_opts *opts)
 {
-	bool is_unix = addr && weft_addr_family(addr) == AF_UNIX;
-
-	return weft__socket_connect(addr, opts, is_unix ? NULL : tcp_set);
+	return weft__socket_connect_any(addr, NULL, opts);
 }

@@ -27,5 +27,5 @@ int weft_unix_connect(const char *address, const struct weft_socket_opts *opts)
 	struct weft_addr addr;
 	int r = unix_parse(address, &addr);
 
-	return r < 0 ? r : weft__socket_connect(&addr, opts, NULL);
+	return r < 0 ? r : weft__socket_connect(&addr, NULL, opts, NULL);
 }

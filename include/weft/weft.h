@@ -48,11 +48,13 @@
 #include <weft/broadcast.h>
 #include <weft/chan.h>
 #include <weft/config.h>
+#include <weft/dial.h>
 #include <weft/dump.h>
 #include <weft/future.h>
 #include <weft/io.h>
 #include <weft/task_local.h>
 #include <weft/net.h>
+#include <weft/resolve.h>
 #include <weft/runtime.h>
 #include <weft/scope.h>
 #include <weft/select.h>

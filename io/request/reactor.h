@@ -21,6 +21,11 @@ struct weft__starving {
 	struct weft__task **last;     /* under lock */
 };
 
+/* A later room keeps this for a runtime, until the driver is closed. */
+struct weft__kept {
+	void (*end)(struct weft__kept *kept);
+};
+
 struct weft__reactor {
 	struct weft_runtime *runtime; /* immutable */
 	struct weft__fd_table fds;
@@ -30,6 +35,7 @@ struct weft__reactor {
 	struct weft__engine engine; /* immutable */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 	struct weft_lane files; /* see io/position.c */
+	weft__atomic(struct weft__kept *) names; /* see net/names.c */
 	struct weft__reactor *next; /* of the process; see reactor.c */
 };
 
