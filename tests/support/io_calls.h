@@ -11,6 +11,9 @@
 #include <linux/openat2.h>
 
 #include "tests/support/io_transfers.h"
+#ifndef WEFT_WITHOUT_NAMES
+#include "tests/support/names_kit.h"
+#endif
 
 enum {
 	ON_FD = 1,	 /* another task may close what it is made on */
@@ -87,6 +90,55 @@ static inline ssize_t make_socket_connect(struct place *place)
 	EXPECT(weft_addr_parse(place->address, &addr) == 0);
 	return came(place, weft_socket_connect(&addr, NULL));
 }
+static inline ssize_t make_dial(struct place *place)
+{
+	return came(place, weft_dial(place->address, NULL));
+}
+
+#ifndef WEFT_WITHOUT_NAMES
+/* A server that answers from when it is let go on; no answer is kept. */
+static inline int64_t serve_names(void *arg)
+{
+	struct place *place = *(struct place **)arg;
+	uint8_t data[MESSAGE_BYTES];
+	struct weft_addr peer;
+	char name[256];
+	int type, r;
+
+	if (weft_event_wait(&place->event) < 0)
+		return 0;
+	while (weft_recvfrom(place->peer, data, MESSAGE_BYTES, 0, &peer) > 0) {
+		r = question_read(data, name, &type);
+		r = answer_make(name, type, false, data, r);
+		(void)!weft_sendto(place->peer, data, (size_t)r, 0, &peer);
+	}
+	return 0;
+}
+static inline void names_open(struct place *place)
+{
+	struct weft_resolver_opts opts = WEFT_RESOLVER_OPTS_INIT;
+	struct weft_addr addr;
+
+	place->peer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	EXPECT(weft_addr_parse("127.0.0.1:0", &addr) == 0);
+	EXPECT(bind(place->peer, weft_addr_sockaddr(&addr),
+		    weft_addr_sockaddr_bytes(&addr)) == 0);
+	opts.servers = weft_local_addr_text(place->peer, place->address);
+	opts.timeout_ns = WEFT_SEC(100);
+	EXPECT(weft_resolver_set(&opts) == 0);
+	EXPECT(weft_supervisor_begin(&place->scope) == 0);
+	place->scope_open = true;
+	EXPECT(WEFT_GO(&place->scope, serve_names, place) == 0);
+}
+static inline ssize_t make_resolve(struct place *place
+				   __attribute__((unused)))
+{
+	struct weft_addr addr;
+
+	return weft_resolve("zero.test:1", NULL, &addr, 1);
+}
+#endif
+
 static inline ssize_t make_poll(struct place *place)
 {
 	int r = weft_poll(place->fd, POLLIN);
@@ -429,6 +481,10 @@ static const struct call calls[] = {
 	  unix_crowd_settle, 0, 1 },
 	{ "socket_connect", tcp_crowd_open, make_socket_connect, crowd_let_go,
 	  NULL, SLOW, 1 },
+	{ "dial", tcp_crowd_open, make_dial, crowd_let_go, NULL, SLOW, 1 },
+#ifndef WEFT_WITHOUT_NAMES
+	{ "resolve", names_open, make_resolve, event_let_go, NULL, 0, 1 },
+#endif
 	{ "poll", PAIR_IN, make_poll, FEED, ON_FD, 0 },
 	{ "poll to write", PIPE_OUT, make_poll_out, EMPTY, ON_FD, 1 },
 	{ "open of a FIFO", fifo_make, make_open, fifo_let_go, fifo_settle, 0,

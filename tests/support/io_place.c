@@ -457,6 +457,7 @@ void place_close(struct place *place)
 
 	if (place->scope_open) {
 		event_let_go(place);
+		weft_scope_cancel(&place->scope);
 		EXPECT(weft_scope_end(&place->scope) == 0);
 	}
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
