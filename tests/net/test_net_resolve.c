@@ -136,6 +136,7 @@ IO_TEST(wrong_options_of_the_resolver_are_refused)
 
 static int64_t resolve_canceled(void *arg __attribute__((unused)))
 {
+	ck_assert_int_eq(weft_sleep(WEFT_SEC(3600)), -ECANCELED);
 	ck_assert_int_eq(resolve("localhost:1"), -ECANCELED);
 	ck_assert_int_eq(resolve("127.0.0.1:1"), -ECANCELED);
 	return 0;

@@ -109,7 +109,9 @@ def links_statically(directory):
     """Are there static libraries, of C and of what weft needs?"""
     source = pathlib.Path(directory, "probe.c")
     source.write_text("int main(void) { return 0; }\n")
-    libraries = run("pkg-config", "--libs", "--static", "liburing").split()
+    names = [name for name in ("liburing", "libcares") if subprocess.run(
+        ["pkg-config", "--exists", name], check=False).returncode == 0]
+    libraries = run("pkg-config", "--libs", "--static", *names).split()
     return subprocess.run(
         ["cc", "-static", source, *libraries, "-pthread",
          "-o", str(source.with_suffix(""))],
@@ -118,7 +120,7 @@ def links_statically(directory):
 
 def require_static(directory):
     if not links_statically(directory):
-        raise Skip("no static libraries of C or of liburing")
+        raise Skip("no static libraries of C, or of what weft needs")
 
 
 def cmake_project(directory, text, *options, files=None, action=run):

@@ -171,7 +171,8 @@ def test_no_liburing():
     prefix, libraries = copy("without")
     config = libraries / "cmake/weft/weft-config.cmake"
     text = config.read_text()
-    config.write_text(text.replace('(_weft_uring "uring")', '(_weft_uring "")'))
+    config.write_text(text.replace('(_weft_uring "uring")', '(_weft_uring "")')
+                      .replace('(_weft_cares "cares")', '(_weft_cares "")'))
     assert config.read_text() != text
     project(f"project(prog C)\n{hidden}(weft REQUIRED static)\n",
             prefix=prefix)

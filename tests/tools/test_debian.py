@@ -105,9 +105,10 @@ def test_dependencies():
     version = field("libweft0", "Version")
     needs = field("libweft-dev", "Depends")
     assert f"libweft0 (= {version})" in needs, needs
-    assert "liburing-dev" in needs, needs
+    assert "liburing-dev" in needs and "libc-ares-dev" in needs, needs
     needs = field("libweft0", "Depends")
-    assert "liburing2" in needs and "libc6" in needs, needs
+    for library in ("liburing2", "libc-ares2", "libc6"):
+        assert library in needs, needs
 
 
 def test_symbols():
