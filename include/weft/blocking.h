@@ -2,7 +2,7 @@
 /*
  * Blocking work: runs functions that block their thread beside the workers.
  *
- * For work that no weft_ call does: getaddrinfo(), compression, a database
+ * For work that no weft_ call does: readdir(), compression, a database
  * library.  The function runs on a thread of the runtime's pool; meanwhile the
  * calling task is suspended and its worker runs other tasks.
  *

@@ -3,9 +3,10 @@
  * Stream sockets: to listen and connect by text addresses.
  *
  * Addresses are those of weft_addr_parse(): "127.0.0.1:80", "[::]:80", ":80",
- * "unix:/run/app.sock".  Host names are not looked up.  ":80" listens on IPv6
- * and IPv4, or on IPv4 alone where there is no IPv6.  The descriptors belong to
- * the caller, are close-on-exec, and are closed with weft_close().
+ * "unix:/run/app.sock".  The calls of TCP also take a name: "example.org:80";
+ * see <weft/resolve.h>.  ":80" listens on IPv6 and IPv4, or on IPv4 alone where
+ * there is no IPv6.  The descriptors belong to the caller, are close-on-exec,
+ * and are closed with weft_close().
  */
 #ifndef WEFT_NET_H
 #define WEFT_NET_H
@@ -36,17 +37,20 @@ struct weft_socket_opts {
 
 /* Opens a listening TCP socket for a text address, with SO_REUSEADDR, so that a
  * server can restart without a pause.  opts may be NULL.  Does not suspend, and
- * may be called outside a task.  Returns a descriptor, or -EINVAL (address or
- * options), -EAFNOSUPPORT (a Unix address), -EADDRINUSE, -EACCES, or another
- * error of socket(2), bind(2) or listen(2). */
+ * may be called outside a task; but for a name it suspends, in a task only, and
+ * listens on the first of its addresses that this machine has.  Returns a
+ * descriptor, or -EINVAL (address or options), -EAFNOSUPPORT (a Unix address),
+ * -EADDRINUSE, -EACCES, another error of socket(2), bind(2) or listen(2), or of
+ * weft_resolve(). */
 WEFT_API int weft_tcp_listen(const char *address,
 			     const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;
 
-/* Connects a TCP socket to a text address.  opts may be NULL.  Suspends; to
- * limit the time, use WEFT_WITHIN.  Returns a descriptor, or, with nothing left
- * open, -EINVAL (address or options), -EAFNOSUPPORT (a Unix address), -EPERM
- * (not in a task), or an error of socket(2) or weft_connect(). */
+/* Connects a TCP socket to a text address; to a name as weft_dial() does.  opts
+ * may be NULL.  Suspends; to limit the time, use WEFT_WITHIN.  Returns a
+ * descriptor, or, with nothing left open, -EINVAL (address or options),
+ * -EAFNOSUPPORT (a Unix address), -EPERM (not in a task), or an error of
+ * socket(2), weft_connect() or weft_resolve(). */
 WEFT_API int weft_tcp_connect(const char *address,
 			      const struct weft_socket_opts *opts)
 	WEFT_WARN_UNUSED;

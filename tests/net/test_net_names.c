@@ -120,6 +120,21 @@ NAMES_TEST(next_server_is_asked)
 	ck_assert_int_eq(look_up("four.test:1"), 1);
 }
 
+/* The first look-up of a runtime opens descriptors. */
+IO_TEST(lack_of_descriptors_is_an_error)
+{
+	struct rlimit limit, none;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = 0;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(look_up("localhost:1"), -EMFILE);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(look_up("localhost:1"), 1);
+	return 0;
+}
+
 /* ---- Kept answers -------------------------------------------------------- */
 
 NAMES_TEST(answer_is_kept_for_its_time)
@@ -413,6 +428,32 @@ NAMES_TEST(runtime_ends_after_a_shielded_look_up)
 	ck_assert_int_ge(server_asked(server, NULL), 0);
 }
 
+static int64_t nothing(void *arg __attribute__((unused)))
+{
+	return 0;
+}
+
+/* A name that would need a task which cannot begin any more. */
+static int64_t look_up_at_the_end(void *arg __attribute__((unused)))
+{
+	struct weft_runtime *runtime = weft_runtime_self();
+
+	WEFT_SHIELD {
+		wait_until(weft_submit(runtime, nothing, NULL, 0, NULL) ==
+			   -ESHUTDOWN);
+		ck_assert_int_eq(look_up("four.test:1"), -ESHUTDOWN);
+	}
+	return 0;
+}
+
+NAMES_TEST(no_look_up_begins_while_the_runtime_ends)
+{
+	ck_assert_int_eq(weft_submit(weft_runtime_self(), look_up_at_the_end,
+				     NULL, 0, NULL),
+			 0);
+	ck_assert_int_eq(server_asked(server, NULL), 0);
+}
+
 /* ---- The system's own resolver ------------------------------------------- */
 
 static pthread_mutex_t system_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -537,6 +578,7 @@ int main(void)
 	io_add_test(answers, server_that_does_not_answer_is_given_up);
 	io_add_test(answers, server_that_is_not_there_is_an_error);
 	io_add_test(answers, next_server_is_asked);
+	io_add_test(answers, lack_of_descriptors_is_an_error);
 	io_add_test(kept, answer_is_kept_for_its_time);
 	io_add_test(kept, answer_for_no_time_is_not_kept);
 	io_add_test(kept, no_such_name_is_kept_too);
@@ -551,6 +593,7 @@ int main(void)
 		    thousand_look_ups_make_no_thread_and_hold_up_no_read);
 	io_add_test(waits, runtime_ends_while_look_ups_are_under_way);
 	io_add_test(waits, runtime_ends_after_a_shielded_look_up);
+	io_add_test(waits, no_look_up_begins_while_the_runtime_ends);
 	io_add_test(system, other_sources_are_the_systems);
 	tcase_add_test(system, nsswitch_conf_is_understood);
 	suite_add_tcase(suite, answers);
