@@ -199,15 +199,6 @@ NAMES_TEST(answer_that_was_not_asked_for_longest_makes_room)
 	ck_assert_int_eq(server_asked(server, "b.test"), 4);
 }
 
-static void file_write(const char *path, const char *text)
-{
-	FILE *file = fopen(path, "we");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_ge(fputs(text, file), 0);
-	ck_assert_int_eq(fclose(file), 0);
-}
-
 /* The name "host" has no dot, so search domains are tried first. */
 NAMES_TEST(changed_resolv_conf_is_read)
 {
@@ -454,119 +445,12 @@ NAMES_TEST(no_look_up_begins_while_the_runtime_ends)
 	ck_assert_int_eq(server_asked(server, NULL), 0);
 }
 
-/* ---- The system's own resolver ------------------------------------------- */
-
-static pthread_mutex_t system_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t system_cond = PTHREAD_COND_INITIALIZER;
-static int system_calls;
-static bool system_may_return;
-
-/* In the place of the C library's: it blocks until the test lets it go. */
-int getaddrinfo(const char *name, const char *service,
-		const struct addrinfo *hints, struct addrinfo **ret_info)
-{
-	static struct sockaddr_in in;
-	static struct addrinfo info;
-
-	(void)service;
-	(void)hints;
-	pthread_mutex_lock(&system_mutex);
-	system_calls++;
-	pthread_cond_broadcast(&system_cond);
-	while (!system_may_return)
-		pthread_cond_wait(&system_cond, &system_mutex);
-	pthread_mutex_unlock(&system_mutex);
-	if (name_is(name, "none"))
-		return EAI_NONAME;
-	in.sin_family = AF_INET;
-	in.sin_addr.s_addr = htonl(0x7f000007);
-	info.ai_family = AF_INET;
-	info.ai_addr = (struct sockaddr *)&in;
-	info.ai_addrlen = sizeof(in);
-	*ret_info = &info;
-	return 0;
-}
-
-void freeaddrinfo(struct addrinfo *info)
-{
-	(void)info;
-}
-
-static int system_called(void)
-{
-	int calls;
-
-	pthread_mutex_lock(&system_mutex);
-	calls = system_calls;
-	pthread_mutex_unlock(&system_mutex);
-	return calls;
-}
-
-static void system_let_go(bool may)
-{
-	pthread_mutex_lock(&system_mutex);
-	system_may_return = may;
-	pthread_cond_broadcast(&system_cond);
-	pthread_mutex_unlock(&system_mutex);
-}
-
-IO_TEST(other_sources_are_the_systems)
-{
-	char path[] = "/tmp/weft-nsswitch-XXXXXX";
-	int fd = mkstemp(path), r = 0, calls = system_called();
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_close(fd), 0);
-	file_write(path, "passwd: files\nhosts: files mdns4 dns\n");
-	weft__names_nsswitch_path = path;
-	system_let_go(true);
-	expect_first("a.test:5", "127.0.0.7:5");
-	ck_assert_int_eq(look_up("none.test:5"), -ENOENT);
-	ck_assert_int_eq(system_called(), calls + 2);
-	/* A caller's deadline does not wait for it. */
-	system_let_go(false);
-	WEFT_WITHIN (WEFT_MS(30))
-		r = look_up("b.test:5");
-	ck_assert_int_eq(r, -ETIMEDOUT);
-	wait_until(system_called() == calls + 3);
-	system_let_go(true);
-	ck_assert_int_eq(unlink(path), 0);
-	return 0;
-}
-
-START_TEST(nsswitch_conf_is_understood)
-{
-	static const struct {
-		const char *text;
-		bool wants;
-	} cases[] = {
-		{ "", false },
-		{ "hosts: files dns", false },
-		{ "hosts:files dns\n", false },
-		{ " hosts:\tdns  files # mdns\n", false },
-		{ "hosts: files [!UNAVAIL=return] dns\n", false },
-		{ "hosts: files mdns4_minimal [NOTFOUND=return] dns\n", true },
-		{ "hosts: files myhostname\n", true },
-		{ "hosts: resolve [!UNAVAIL=return] files dns", true },
-		{ "#hosts: mdns\nhosts: files\n", false },
-		{ "passwd: files systemd\nhosts: files dns\nnetworks: files",
-		  false },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		ck_assert_msg(weft__names_wants_system(cases[i].text) ==
-				      cases[i].wants,
-			      "%s", cases[i].text);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("net/names");
 	TCase *answers = tcase_create("answers");
 	TCase *kept = tcase_create("kept");
 	TCase *waits = tcase_create("waits");
-	TCase *system = tcase_create("system");
 
 	io_add_test(answers, both_families_are_returned);
 	io_add_test(answers, one_family_is_asked_for_alone);
@@ -594,11 +478,8 @@ int main(void)
 	io_add_test(waits, runtime_ends_while_look_ups_are_under_way);
 	io_add_test(waits, runtime_ends_after_a_shielded_look_up);
 	io_add_test(waits, no_look_up_begins_while_the_runtime_ends);
-	io_add_test(system, other_sources_are_the_systems);
-	tcase_add_test(system, nsswitch_conf_is_understood);
 	suite_add_tcase(suite, answers);
 	suite_add_tcase(suite, kept);
 	suite_add_tcase(suite, waits);
-	suite_add_tcase(suite, system);
 	return io_tests_run(suite);
 }

@@ -346,4 +346,13 @@ static inline void expect_first(const char *name, const char *address)
 	ck_assert_str_eq(text, address);
 }
 
+static inline void file_write(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_ge(fputs(text, file), 0);
+	ck_assert_int_eq(fclose(file), 0);
+}
+
 #endif
