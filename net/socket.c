@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Socket - makes stream sockets that listen or are connected, and reads the
- * addresses of their two ends.
+ * Socket - makes stream sockets that listen or are connected, reads the
+ * addresses of their two ends, and sets options.
  *
  * A call checks the options, opens the socket, sets what all families have in
  * common, and calls the family's `set` for the rest; then it binds and listens,
@@ -33,9 +33,30 @@ static LEAF int result(int r)
 	return r < 0 ? -errno : r;
 }
 
-LEAF int weft__socket_set_int(int fd, int level, int option, int value)
+LEAF int weft__socket_set_option(int fd, int level, int option,
+				 const void *value, socklen_t bytes)
 {
-	return result(setsockopt(fd, level, option, &value, sizeof(value)));
+	return result(setsockopt(fd, level, option, value, bytes));
+}
+
+int weft__socket_set_int(int fd, int level, int option, int value)
+{
+	return weft__socket_set_option(fd, level, option, &value,
+				       sizeof(value));
+}
+
+LEAF int weft__socket_get_option(int fd, int level, int option, void *ret_value,
+				 socklen_t bytes)
+{
+	socklen_t room = bytes;
+	int r = result(getsockopt(fd, level, option, ret_value, &room));
+
+	return r == 0 && room != bytes ? -EINVAL : r;
+}
+
+LEAF int weft__socket_new(int family, int type)
+{
+	return result(socket(family, type | SOCK_CLOEXEC, 0));
 }
 
 static int opts_check(const struct weft_socket_opts *opts)
@@ -53,9 +74,9 @@ static int opts_check(const struct weft_socket_opts *opts)
 static int nonblock_flag(void)
 {
 	struct weft__worker *worker = weft__worker_self();
-	bool wants = worker ? weft__ring_wants_nonblock(
-				      &weft__shard(worker)->ring) :
-			      weft__engine_is_likely_epoll();
+	bool wants =
+		worker ? weft__ring_wants_nonblock(&weft__shard(worker)->ring) :
+			 weft__engine_is_likely_epoll();
 
 	return wants ? SOCK_NONBLOCK : 0;
 }
@@ -67,8 +88,7 @@ static int socket_open(const struct weft_addr *addr,
 {
 	int fd, r = 0;
 
-	fd = result(socket(weft_addr_family(addr),
-			   SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+	fd = weft__socket_new(weft_addr_family(addr), SOCK_STREAM | flags);
 	if (fd < 0)
 		return fd;
 	if (opts->reuse_port)
@@ -85,7 +105,7 @@ static int socket_open(const struct weft_addr *addr,
 
 /* The path of a Unix socket is made on a file system, and a signal may
  * interrupt that. */
-static int socket_bind(int fd, const struct weft_addr *addr)
+LEAF int weft__socket_bind(int fd, const struct weft_addr *addr)
 {
 	int r;
 
@@ -113,7 +133,7 @@ int weft__socket_listen(const struct weft_addr *addr,
 	if (weft_addr_family(addr) != AF_UNIX)
 		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (r == 0)
-		r = socket_bind(fd, addr);
+		r = weft__socket_bind(fd, addr);
 	if (r == 0)
 		r = result(listen(fd, opts->backlog ? opts->backlog :
 						      BACKLOG_DEFAULT));

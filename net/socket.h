@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Socket - makes stream sockets of any family.
+ * Socket - makes stream sockets of any family, and what all sockets have in
+ * common.
  */
 #ifndef WEFT_NET_SOCKET_H
 #define WEFT_NET_SOCKET_H
@@ -29,7 +30,17 @@ int weft__socket_connect_any(const struct weft_addr *addr,
 			     const struct weft_addr *local,
 			     const struct weft_socket_opts *opts);
 
-/* Sets an option whose value is an int.  0 or -errno. */
+/* socket(2), with SOCK_CLOEXEC: a descriptor or -errno. */
+int weft__socket_new(int family, int type);
+
+/* bind(2).  0 or -errno. */
+int weft__socket_bind(int fd, const struct weft_addr *addr);
+
+/* Options, also such whose value is an int.  0 or -errno. */
+int weft__socket_set_option(int fd, int level, int option, const void *value,
+			    socklen_t bytes);
 int weft__socket_set_int(int fd, int level, int option, int value);
+int weft__socket_get_option(int fd, int level, int option, void *ret_value,
+			    socklen_t bytes);
 
 #endif
