@@ -21,6 +21,8 @@ static const char *const names[WEFT__FEATURES] = {
 	[WEFT__FEATURE_NO_IOWAIT] = "no_iowait",
 	[WEFT__FEATURE_RWF_NOSIGNAL] = "rwf_nosignal",
 	[WEFT__FEATURE_RWF_NOWAIT] = "rwf_nowait",
+	[WEFT__FEATURE_UDP_GRO] = "udp_gro",
+	[WEFT__FEATURE_UDP_SEGMENT] = "udp_segment",
 };
 
 /* The last runtime that was opened has set it; orders nothing. */

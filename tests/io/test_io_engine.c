@@ -370,7 +370,8 @@ static const char *const features[] = {
 	"accept_poll_first", "buf_ring",       "coop_taskrun",
 	"defer_taskrun",     "epoll_pwait2",   "fixed_files",
 	"multishot_recv",    "no_iowait",      "rwf_nosignal",
-	"rwf_nowait",	     "buf_ring,,multishot_recv,rwf_nowait,",
+	"rwf_nowait",	     "udp_gro",	       "udp_segment",
+	"buf_ring,,multishot_recv,rwf_nowait,",
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };
 

@@ -326,7 +326,8 @@ STAGES += [
           level="long")
     for feature in ("accept_poll_first", "buf_ring", "coop_taskrun",
                     "defer_taskrun", "epoll_pwait2", "fixed_files",
-                    "multishot_recv", "no_iowait", "rwf_nosignal", "rwf_nowait")
+                    "multishot_recv", "no_iowait", "rwf_nosignal", "rwf_nowait",
+                    "udp_gro", "udp_segment")
 ]
 
 # A condition can matter to these: programs with threads and a kernel beneath
