@@ -63,5 +63,6 @@
 #include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>
+#include <weft/udp.h>
 
 #endif

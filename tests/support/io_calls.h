@@ -496,6 +496,12 @@ static const struct call calls[] = {
 	{ "select of a descriptor", PAIR_IN, make_select_ready, FEED, ON_FD,
 	  0 },
 
+	{ "udp_recv", udp_in_open, make_udp_recv, FEED, ON_FD, 1 },
+	{ "udp_send", udp_out_open, make_udp_send, udp_out_let_go,
+	  writer_settle, ON_FD, 1 },
+	{ "udp_recv_error", udp_errors_open, make_udp_recv_error,
+	  udp_errors_let_go, udp_errors_settle, ON_FD, 1 },
+
 	/* A file is not waited for, so that it could be interrupted; and what
 	 * can be waited for has no offsets (pread of a pipe is -ESPIPE). */
 	{ "pread", file_open, make_pread, NULL, NULL, ON_FD | READY, 1 },

@@ -34,6 +34,9 @@ static const char *const not_here[] = {
 	/* Done in full, whatever happens. */
 	"dump",
 
+	/* weft_close(), in full. */
+	"udp_close",
+
 	/* The same function as weft_go(). */
 	"go_opts",
 
@@ -70,7 +73,8 @@ static const char *const not_here[] = {
 	"stats_worker", "stream_fd", "stream_init", "stream_init_over",
 	"stream_skip", "submit",
 	"subscribe", "supervisor_begin", "task_name", "tcp_listen",
-	"timer_clear", "timer_set", "try_select", "unix_listen", "watch_close",
+	"timer_clear", "timer_set", "try_select", "udp_connect", "udp_fd",
+	"udp_join", "udp_leave", "udp_open", "unix_listen", "watch_close",
 	"watch_get", "watch_set", "within_begin", "within_end",
 };
 

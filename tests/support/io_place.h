@@ -20,6 +20,7 @@
 
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/udp_kit.h"
 
 enum { SHORT_BYTES = 10, LONG_BYTES = 1 << 20, FENCE_BYTES = 16 };
 enum { CANARY = 0xa5, UNTOUCHED = 0xee, CLIENTS_MAX = 24 };
@@ -61,6 +62,7 @@ struct place {
 	struct weft_timer timer;
 	struct weft_interval interval;
 	struct weft_lane lane;
+	struct weft_udp udp; /* over fd */
 	struct weft_scope scope;
 	bool scope_open;
 };

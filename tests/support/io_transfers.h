@@ -6,7 +6,7 @@
 #ifndef WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
 #define WEFT_TESTS_SUPPORT_IO_TRANSFERS_H
 
-#include "tests/support/io_place.h"
+#include "tests/support/io_place_udp.h"
 
 /* ---- Reading ------------------------------------------------------------- */
 
@@ -86,6 +86,23 @@ static inline ssize_t make_recvfrom(struct place *place)
 	/* The peer of a pair has no name. */
 	EXPECT(r < 0 ? peer.bytes == 1 : peer.bytes == 0);
 	return receive(place, r);
+}
+static inline ssize_t make_udp_recv(struct place *place)
+{
+	struct weft_udp_msg msg = udp_msg(room(place), SHORT_BYTES, 0);
+	ssize_t r = weft_udp_recv(&place->udp, &msg, 1, 0);
+
+	EXPECT(r < 0 || (r == 1 && msg.whole_bytes == msg.bytes));
+	return received(place, r, msg.bytes);
+}
+static inline ssize_t make_udp_recv_error(struct place *place)
+{
+	struct weft_udp_error error = { .error = 0 };
+	ssize_t r = weft_udp_recv_error(&place->udp, &error, 0);
+
+	EXPECT(error.error == (r < 0 ? 0 : -ECONNREFUSED));
+	place->taken += r == 0;
+	return r;
 }
 static inline ssize_t make_pread(struct place *place)
 {
@@ -202,6 +219,15 @@ static inline ssize_t make_sendto(struct place *place)
 
 	return transmit(place, bytes, weft_sendto(place->fd, bytes,
 						  place->bytes, 0, NULL));
+}
+static inline ssize_t make_udp_send(struct place *place)
+{
+	unsigned char *bytes = load(place);
+	struct weft_udp_msg msg = udp_msg(bytes, 0, place->bytes);
+	ssize_t r = weft_udp_send(&place->udp, &msg, 1, 0);
+
+	EXPECT(msg.sent_bytes == 0);
+	return transmitted(place, bytes, r, r < 0 ? 0 : place->bytes);
 }
 static inline ssize_t make_sendfile(struct place *place)
 {

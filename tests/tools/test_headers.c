@@ -204,11 +204,13 @@ int main(void)
 {
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
+	struct weft_udp_opts udp_opts = WEFT_UDP_OPTS_INIT;
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	int fd = 0;
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
+	udp_opts.coalesce = true;
 	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog);
 	return weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Control messages of datagrams.
+ *
+ * A socket for IPv6 may also have IPv4 peers, with mapped addresses.  The
+ * kernel then reports the traffic class as it does for IPv4, and the
+ * destination as for IPv6; and of what is sent it reads the message of the
+ * family that the datagram has, so both are given.
+ */
+#include "net/udp_control.h"
+
+#include <netinet/udp.h>
+#include <string.h>
+
+void weft__udp_control_begin(struct msghdr *header,
+			     union weft__udp_control *control)
+{
+	header->msg_control = control;
+	header->msg_controllen = 0;
+}
+
+/* ---- Sending ------------------------------------------------------------- */
+
+static void control_add(struct msghdr *header, int level, int type,
+			const void *data, size_t bytes)
+{
+	struct cmsghdr *control =
+		(void *)((char *)header->msg_control + header->msg_controllen);
+
+	memset(control, 0, CMSG_SPACE(bytes));
+	control->cmsg_level = level;
+	control->cmsg_type = type;
+	control->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(control), data, bytes);
+	header->msg_controllen += CMSG_SPACE(bytes);
+}
+
+static struct in_addr ipv4_of(const struct weft_addr *addr)
+{
+	struct sockaddr_in ipv4;
+
+	memcpy(&ipv4, &addr->storage, sizeof(ipv4));
+	return ipv4.sin_addr;
+}
+
+static struct in6_addr ipv6_of(const struct weft_addr *addr)
+{
+	struct sockaddr_in6 ipv6;
+
+	memcpy(&ipv6, &addr->storage, sizeof(ipv6));
+	return ipv6.sin6_addr;
+}
+
+static void put_ipv4_source(struct msghdr *header,
+			    const struct weft_udp_msg *msg)
+{
+	struct in_pktinfo info = { .ipi_ifindex = (int)msg->interface };
+
+	if (weft_addr_family(&msg->local) == AF_INET)
+		info.ipi_spec_dst = ipv4_of(&msg->local);
+	if (IN_MULTICAST(ntohl(info.ipi_spec_dst.s_addr)) ||
+	    info.ipi_spec_dst.s_addr == htonl(INADDR_BROADCAST))
+		info.ipi_spec_dst.s_addr = htonl(INADDR_ANY);
+	control_add(header, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+}
+
+static bool is_mapped_to_many(const struct in6_addr *addr)
+{
+	uint32_t ipv4;
+
+	memcpy(&ipv4, &addr->s6_addr[12], sizeof(ipv4));
+	return IN6_IS_ADDR_V4MAPPED(addr) &&
+	       (IN_MULTICAST(ntohl(ipv4)) || ipv4 == htonl(INADDR_BROADCAST));
+}
+
+static void put_ipv6_source(struct msghdr *header,
+			    const struct weft_udp_msg *msg)
+{
+	struct in6_pktinfo info = { .ipi6_ifindex = msg->interface };
+
+	if (weft_addr_family(&msg->local) == AF_INET6)
+		info.ipi6_addr = ipv6_of(&msg->local);
+	if (IN6_IS_ADDR_MULTICAST(&info.ipi6_addr) ||
+	    is_mapped_to_many(&info.ipi6_addr))
+		info.ipi6_addr = in6addr_any;
+	control_add(header, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+}
+
+void weft__udp_control_put(struct msghdr *header,
+			   const struct weft_udp_msg *msg, bool is_ipv6)
+{
+	int traffic_class = msg->traffic_class;
+
+	if (msg->interface || weft_addr_family(&msg->local) != AF_UNSPEC) {
+		if (is_ipv6)
+			put_ipv6_source(header, msg);
+		else
+			put_ipv4_source(header, msg);
+	}
+	if (!traffic_class)
+		return;
+	control_add(header, IPPROTO_IP, IP_TOS, &traffic_class,
+		    sizeof(traffic_class));
+	if (is_ipv6)
+		control_add(header, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class,
+			    sizeof(traffic_class));
+}
+
+void weft__udp_control_put_segment(struct msghdr *header, unsigned bytes)
+{
+	uint16_t segment_bytes = (uint16_t)bytes;
+
+	control_add(header, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes,
+		    sizeof(segment_bytes));
+}
+
+/* ---- Receiving ----------------------------------------------------------- */
+
+static void take_ipv4_local(const void *data, struct weft_udp_msg *ret_msg)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET };
+	struct in_pktinfo info;
+
+	memcpy(&info, data, sizeof(info));
+	name.sin_addr = info.ipi_addr;
+	ret_msg->interface = (unsigned)info.ipi_ifindex;
+	(void)!weft_addr_from_sockaddr((const struct sockaddr *)&name,
+				       sizeof(name), &ret_msg->local);
+}
+
+static void take_ipv6_local(const void *data, struct weft_udp_msg *ret_msg)
+{
+	struct sockaddr_in6 name = { .sin6_family = AF_INET6 };
+	struct in6_pktinfo info;
+
+	memcpy(&info, data, sizeof(info));
+	name.sin6_addr = info.ipi6_addr;
+	ret_msg->interface = info.ipi6_ifindex;
+	(void)!weft_addr_from_sockaddr((const struct sockaddr *)&name,
+				       sizeof(name), &ret_msg->local);
+}
+
+/* IPv4's is a byte, IPv6's an int. */
+static unsigned char class_of(const struct cmsghdr *control)
+{
+	int class;
+
+	if (control->cmsg_len < CMSG_LEN(sizeof(class)))
+		return *CMSG_DATA(control);
+	memcpy(&class, CMSG_DATA(control), sizeof(class));
+	return (unsigned char)class;
+}
+
+static void take_one(const struct cmsghdr *control,
+		     struct weft_udp_msg *ret_msg)
+{
+	const void *data = CMSG_DATA(control);
+	int level = control->cmsg_level, type = control->cmsg_type;
+	int segment_bytes;
+
+	if (level == IPPROTO_IP && type == IP_PKTINFO)
+		take_ipv4_local(data, ret_msg);
+	else if (level == IPPROTO_IPV6 && type == IPV6_PKTINFO)
+		take_ipv6_local(data, ret_msg);
+	else if ((level == IPPROTO_IP && type == IP_TOS) ||
+		 (level == IPPROTO_IPV6 && type == IPV6_TCLASS))
+		ret_msg->traffic_class = class_of(control);
+	else if (level == IPPROTO_UDP && type == UDP_GRO) {
+		memcpy(&segment_bytes, data, sizeof(segment_bytes));
+		ret_msg->segment_bytes = (unsigned)segment_bytes;
+	}
+}
+
+/* By hand: CMSG_NXTHDR() of musl does not compile without warnings. */
+void weft__udp_control_take(const struct msghdr *header,
+			    struct weft_udp_msg *ret_msg)
+{
+	const char *control = header->msg_control;
+	size_t left = header->msg_controllen;
+
+	while (left >= sizeof(struct cmsghdr)) {
+		const struct cmsghdr *next = (const void *)control;
+		size_t bytes = CMSG_ALIGN(next->cmsg_len);
+
+		if (next->cmsg_len < sizeof(*next) || next->cmsg_len > left)
+			break;
+		take_one(next, ret_msg);
+		if (bytes >= left)
+			break;
+		control += bytes;
+		left -= bytes;
+	}
+}

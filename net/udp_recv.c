@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Receiving datagrams: a batch with each system call, until one finds less than
+ * a batch.
+ *
+ * The kernel writes names and control messages to the stack of the task; only
+ * for messages that came they become fields of the caller's.  An error that is
+ * found behind messages ends the call, which returns those, and is kept for the
+ * next call, as the kernel does within a batch.
+ */
+#include <poll.h>
+
+#include "io/os/datagrams.h"
+#include "net/udp.h"
+#include "net/udp_control.h"
+
+struct receipt {
+	struct weft_udp_msg *msgs;
+	unsigned count, done;
+};
+
+struct batch {
+	struct mmsghdr messages[WEFT__UDP_BATCH];
+	struct iovec pieces[WEFT__UDP_BATCH];
+	union weft__udp_name names[WEFT__UDP_BATCH];
+	union weft__udp_control controls[WEFT__UDP_BATCH];
+};
+
+static void batch_describe(struct batch *batch, unsigned i,
+			   const struct weft_udp_msg *msg)
+{
+	batch->pieces[i] = (struct iovec){ msg->buf, msg->room };
+	batch->messages[i] = (struct mmsghdr){
+		.msg_hdr = {
+			.msg_name = &batch->names[i],
+			.msg_namelen = sizeof(batch->names[i]),
+			.msg_iov = &batch->pieces[i],
+			.msg_iovlen = 1,
+			.msg_control = &batch->controls[i],
+			.msg_controllen = sizeof(batch->controls[i]),
+		},
+	};
+}
+
+static void message_take(const struct mmsghdr *message,
+			 struct weft_udp_msg *msg)
+{
+	const struct msghdr *header = &message->msg_hdr;
+	size_t room = msg->room;
+
+	*msg = (struct weft_udp_msg){
+		.buf = msg->buf,
+		.room = room,
+		.bytes = message->msg_len < room ? message->msg_len : room,
+		.whole_bytes = message->msg_len,
+	};
+	/* A socket of another kind may have senders without a name. */
+	if (header->msg_namelen)
+		(void)!weft_addr_from_sockaddr(header->msg_name,
+					       header->msg_namelen, &msg->addr);
+	if (header->msg_controllen)
+		weft__udp_control_take(header, msg);
+}
+
+/* Receives a batch at most; the number of messages, or an error. */
+static int batch_receive(int fd, struct weft_udp_msg *msgs, unsigned count)
+{
+	struct batch batch;
+	size_t bytes = 0;
+	int n;
+
+	if (count > WEFT__UDP_BATCH)
+		count = WEFT__UDP_BATCH;
+	for (unsigned i = 0; i < count; i++)
+		batch_describe(&batch, i, &msgs[i]);
+	n = weft__datagrams_recv(fd, batch.messages, count, MSG_TRUNC);
+	if (n <= 0)
+		return n;
+	for (int i = 0; i < n; i++) {
+		message_take(&batch.messages[i], &msgs[i]);
+		bytes += msgs[i].bytes;
+	}
+	weft__udp_charge((unsigned)n, bytes);
+	return n;
+}
+
+/* An error behind messages that were received is the next call's. */
+static int error_take(struct weft__udp *udp)
+{
+	/* relaxed: a number; only its value counts. */
+	int error = weft__load(&udp->error, relaxed);
+
+	/* relaxed: see above. */
+	return error ? weft__swap(&udp->error, 0, relaxed) : 0;
+}
+
+static int error_keep(struct weft__udp *udp, int error)
+{
+	if (error < 0 && error != -EAGAIN)
+		/* relaxed: see error_take(). */
+		weft__store(&udp->error, error, relaxed);
+	return 0;
+}
+
+static int receive(struct weft__udp *udp, int fd, void *arg)
+{
+	struct receipt *receipt = arg;
+	int n = receipt->done ? 0 : error_take(udp);
+
+	if (n < 0)
+		return n;
+	n = batch_receive(fd, receipt->msgs + receipt->done,
+			  receipt->count - receipt->done);
+	if (n < 0)
+		return receipt->done ? error_keep(udp, n) : n;
+	receipt->done += (unsigned)n;
+	return n == WEFT__UDP_BATCH && receipt->done < receipt->count;
+}
+
+int weft_udp_recv(struct weft_udp *udp, struct weft_udp_msg *msgs, int count,
+		  int flags)
+{
+	struct receipt receipt = { .msgs = msgs, .count = (unsigned)count };
+	int r;
+
+	if (!msgs || count < 1 || !weft__udp_takes_flags(flags))
+		return weft__call_refused(-EINVAL);
+	r = weft__udp_run(weft__udp(udp), receive, &receipt, flags, POLLIN);
+	return receipt.done ? (int)receipt.done : r;
+}
