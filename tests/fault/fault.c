@@ -423,6 +423,8 @@ static const struct {
 	{ SYS_recvfrom, FAULT_MESSAGE },
 	{ SYS_sendmsg, FAULT_MESSAGE },
 	{ SYS_recvmsg, FAULT_MESSAGE },
+	{ SYS_sendmmsg, FAULT_MESSAGE },
+	{ SYS_recvmmsg, FAULT_MESSAGE },
 	{ SYS_membarrier, FAULT_ASIDE },
 	{ SYS_sched_getattr, FAULT_ASIDE },
 	{ SYS_sched_setattr, FAULT_ASIDE },

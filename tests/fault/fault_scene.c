@@ -394,6 +394,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },
+	{ "datagrams", scene_datagrams, false },
 	{ "streams", scene_streams, false },
 	{ "cancelled", scene_cancelled, false },
 	{ "signals", scene_signals, false },

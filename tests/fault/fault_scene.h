@@ -38,6 +38,7 @@ void scene_news(unsigned workers);
 void scene_oneshots(unsigned workers);
 
 /* tests/fault/fault_scene_io.c */
+void scene_datagrams(unsigned workers);
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);

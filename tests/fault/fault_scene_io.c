@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of pipes, files, connections and streams, with tasks and with futures.
+ * Scenes of pipes, files, connections, datagrams and streams, with tasks and
+ * with futures.
  *
  * Each scene runs its program in one runtime.  Any call that the sweep makes
  * fail may return its documented errors (MAY); the tasks then give up, and the
@@ -277,6 +278,79 @@ static int64_t unix_sockets(void *arg)
 void scene_unix(unsigned workers)
 {
 	scene_run(unix_sockets, NULL, workers);
+}
+
+/* ---- Datagrams ----------------------------------------------------------- */
+
+enum { DATAGRAMS = 3, DATAGRAM_BYTES = 100 };
+
+/* A call that fails is made again: no datagram is lost by it. */
+static void udp_send_all(struct weft_udp *udp)
+{
+	char buf[DATAGRAMS * DATAGRAM_BYTES] = "hello";
+	struct weft_udp_msg msg = { .buf = buf, .bytes = sizeof(buf),
+				    .segment_bytes = DATAGRAM_BYTES };
+
+	while (MAY(weft_udp_send(udp, &msg, 1, 0), MOVE_ERRORS) < 0)
+		EXPECT(msg.sent_bytes < sizeof(buf));
+}
+
+static void udp_take_all(struct weft_udp *udp)
+{
+	char buf[DATAGRAM_BYTES];
+	struct weft_udp_msg msg = { .buf = buf, .room = sizeof(buf) };
+	int64_t n;
+
+	for (int left = DATAGRAMS; left > 0; left -= (int)n) {
+		n = MAY(weft_udp_recv(udp, &msg, 1, 0), MOVE_ERRORS);
+		if (n < 0)
+			n = 0;
+		else
+			EXPECT(msg.whole_bytes == DATAGRAM_BYTES);
+	}
+}
+
+static int64_t udp_take(void *arg)
+{
+	udp_take_all(*(struct weft_udp **)arg);
+	return 0;
+}
+
+static void udp_talk(struct weft_udp *to, struct weft_udp *from)
+{
+	struct weft_addr addr;
+
+	EXPECT(weft_local_addr(weft_udp_fd(to), &addr) == 0);
+	EXPECT(weft_udp_connect(from, &addr) == 0);
+	/* It waits, or is there already. */
+	WEFT_SUPERVISE (scope) {
+		if (MAY(WEFT_GO(scope, udp_take, to), ENOMEM) == 0)
+			udp_send_all(from);
+	}
+	udp_send_all(from);
+	udp_take_all(to);
+}
+
+static int64_t datagrams(void *arg)
+{
+	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
+	struct weft_udp to, from;
+
+	(void)arg;
+	opts.want_local = opts.want_traffic_class = opts.want_errors = true;
+	if (MAY(weft_udp_open(&to, "127.0.0.1:0", &opts), CONNECT_ERRORS) < 0)
+		return 0;
+	if (MAY(weft_udp_open(&from, NULL, NULL), CONNECT_ERRORS) == 0) {
+		udp_talk(&to, &from);
+		EXPECT(weft_udp_close(&from) == 0);
+	}
+	EXPECT(weft_udp_close(&to) == 0);
+	return 0;
+}
+
+void scene_datagrams(unsigned workers)
+{
+	scene_run(datagrams, NULL, workers);
 }
 
 /* ---- Streams ------------------------------------------------------------- */
