@@ -210,8 +210,9 @@ int main(void)
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
-	udp_opts.coalesce = true;
-	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog);
+	udp_opts.multicast_interface = 1;
+	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog) +
+		       udp_opts.multicast_interface;
 	return weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
