@@ -151,7 +151,7 @@ static int socket_bind_local(int fd, const struct weft_addr *local)
 		/* It does so now, if it does not know the option. */
 		(void)weft__socket_set_int(fd, IPPROTO_IP,
 					   IP_BIND_ADDRESS_NO_PORT, 1);
-	return socket_bind(fd, local);
+	return weft__socket_bind(fd, local);
 }
 
 int weft__socket_connect(const struct weft_addr *addr,

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <weft/addr.h>
 #include <weft/config.h>
@@ -83,6 +84,42 @@ WEFT_API int weft_peer_addr(int fd, struct weft_addr *ret_addr);
  * Writes to text, which has WEFT_ADDR_TEXT_BYTES, and returns it.  Does not
  * suspend; from any thread. */
 WEFT_API const char *weft_local_addr_text(int fd, char *text);
+
+/* How many descriptors one message may carry, as the kernel has it. */
+#define WEFT_UNIX_FDS_MAX 253
+
+/* Sends descriptors with data on a connected Unix socket: the receiver gets
+ * descriptors of its own for the same files, and the sender keeps its.  With
+ * descriptors there must be at least one byte.  Suspends.  Returns the number
+ * of bytes sent, with which all descriptors went (the rest of the bytes go by
+ * weft_send()); or -EINVAL (fds_count below 0 or above WEFT_UNIX_FDS_MAX, fds
+ * is NULL, or no bytes), -EBADF (also if one of fds is not open), or another
+ * error of weft_sendmsg(). */
+WEFT_API ssize_t weft_unix_send_fds(int fd, const void *buf, size_t bytes,
+				    const int *fds, int fds_count)
+	WEFT_WARN_UNUSED;
+
+/* Receives data and the descriptors that came with it, which are close-on-exec
+ * and the caller's.  ret_fds has room for fds_max; *ret_fds_count receives how
+ * many came.  Suspends.  Returns the number of bytes, 0 at the end of a stream;
+ * or -EINVAL (fds_max below 0, or a pointer is NULL), -EMSGSIZE (more
+ * descriptors came than there is room for) or -EMFILE (the process has no
+ * number for one of them): then all that came are closed, and the data is lost;
+ * or another error of weft_recvmsg(). */
+WEFT_API ssize_t weft_unix_recv_fds(int fd, void *buf, size_t bytes,
+				    int *ret_fds, int fds_max,
+				    int *ret_fds_count) WEFT_WARN_UNUSED;
+
+/* The process at the other end of a Unix socket, as it was when it connected or
+ * listened. */
+struct weft_cred {
+	int64_t pid;	/* 0: not in the caller's namespace */
+	uint32_t uid, gid;
+};
+
+/* Does not suspend; from any thread.  Returns 0, or -EBADF, -ENOTSOCK,
+ * -EAFNOSUPPORT (no Unix socket), -ENOTCONN, or -EINVAL (NULL). */
+WEFT_API int weft_peer_cred(int fd, struct weft_cred *ret_cred);
 
 WEFT_END_DECLS
 

@@ -496,6 +496,9 @@ static const struct call calls[] = {
 	{ "select of a descriptor", PAIR_IN, make_select_ready, FEED, ON_FD,
 	  0 },
 
+	{ "unix_recv_fds", PAIR_IN, make_unix_recv_fds, FEED, ON_FD, 0 },
+	{ "unix_send_fds", PAIR_OUT, make_unix_send_fds, EMPTY, ON_FD,
+	  -EPIPE },
 	{ "udp_recv", udp_in_open, make_udp_recv, FEED, ON_FD, 1 },
 	{ "udp_send", udp_out_open, make_udp_send, udp_out_let_go,
 	  writer_settle, ON_FD, 1 },

@@ -65,7 +65,7 @@ static const char *const not_here[] = {
 	"local_addr_text", "task_local_get", "task_local_set", "mutex_try_lock",
 	"mutex_unlock", "notify_all", "notify_one", "now", "oneshot_abandon",
 	"oneshot_drop", "oneshot_new", "oneshot_send", "oneshot_try_recv",
-	"peer_addr", "race_begin", "race_drop", "resolver_set",
+	"peer_addr", "peer_cred", "race_begin", "race_drop", "resolver_set",
 	"runtime_self",
 	"rwlock_try_read", "rwlock_try_write", "rwlock_unlock", "scope_cancel",
 	"scope_count", "scope_fail", "scope_limit", "self", "sem_count",

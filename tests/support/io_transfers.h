@@ -87,6 +87,15 @@ static inline ssize_t make_recvfrom(struct place *place)
 	EXPECT(r < 0 ? peer.bytes == 1 : peer.bytes == 0);
 	return receive(place, r);
 }
+static inline ssize_t make_unix_recv_fds(struct place *place)
+{
+	int count = -1;
+	ssize_t r = weft_unix_recv_fds(place->fd, room(place), SHORT_BYTES,
+				       NULL, 0, &count);
+
+	EXPECT(count == (r < 0 ? -1 : 0));
+	return receive(place, r);
+}
 static inline ssize_t make_udp_recv(struct place *place)
 {
 	struct weft_udp_msg msg = udp_msg(room(place), SHORT_BYTES, 0);
@@ -219,6 +228,14 @@ static inline ssize_t make_sendto(struct place *place)
 
 	return transmit(place, bytes, weft_sendto(place->fd, bytes,
 						  place->bytes, 0, NULL));
+}
+static inline ssize_t make_unix_send_fds(struct place *place)
+{
+	unsigned char *bytes = load(place);
+
+	return transmit(place, bytes,
+			weft_unix_send_fds(place->fd, bytes, place->bytes,
+					   &place->peer, 1));
 }
 static inline ssize_t make_udp_send(struct place *place)
 {

@@ -210,7 +210,7 @@ int main(void)
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
-	udp_opts.multicast_interface = 1;
+	udp_opts.multicast_interface = WEFT_UNIX_FDS_MAX;
 	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog) +
 		       udp_opts.multicast_interface;
 	return weft_run(blocks, NULL, &opts) < 0 ||
