@@ -426,31 +426,36 @@ START_TEST(kernel_may_know_no_segments)
 }
 END_TEST
 
+#define ADD_IF(met, tc, name, what)               \
+	do {                                      \
+		if (test_needs(met, #name, what)) \
+			io_add_test(tc, name);    \
+	} while (0)
+
+#define NEEDS_ROOM "a receive buffer of 256 KiB (net.core.rmem_max)"
+
 int main(void)
 {
 	Suite *suite = suite_create("net/udp segments");
 	TCase *tc = tcase_create("segments");
+	bool room = udp_has_room(ROOM / 4), cuts = test_has_udp_segments();
 
-	if (test_needs(udp_has_room(ROOM / 4), "segments",
-		       "a receive buffer of 256 KiB (net.core.rmem_max)")) {
-		io_add_test(tc, segments_are_datagrams);
-		io_add_test(tc, long_message_is_sent_in_parts);
-		io_add_test(tc, messages_keep_their_order);
-		tcase_add_test(tc, kernel_may_know_no_segments);
-	}
-	if (test_needs(test_has_udp_segments(), "refusals",
-		       NEEDS_UDP_SEGMENTS)) {
-		io_add_test(tc, segments_are_one_message_for_the_kernel);
-		io_add_test(tc, refusal_is_remembered);
-		io_add_test(tc, too_long_for_one_peer_is_not_remembered);
-		io_add_test(tc, other_errors_are_no_refusal);
-		io_add_test(tc, kernel_that_refuses_is_not_asked_again);
-		io_add_test(tc, message_goes_on_where_it_stopped);
-	}
+	ADD_IF(room, tc, segments_are_datagrams, NEEDS_ROOM);
+	ADD_IF(room, tc, long_message_is_sent_in_parts, NEEDS_ROOM);
+	ADD_IF(room, tc, messages_keep_their_order, NEEDS_ROOM);
+	ADD_IF(cuts, tc, segments_are_one_message_for_the_kernel,
+	       NEEDS_UDP_SEGMENTS);
+	ADD_IF(cuts, tc, refusal_is_remembered, NEEDS_UDP_SEGMENTS);
+	ADD_IF(cuts, tc, too_long_for_one_peer_is_not_remembered,
+	       NEEDS_UDP_SEGMENTS);
+	ADD_IF(cuts, tc, other_errors_are_no_refusal, NEEDS_UDP_SEGMENTS);
+	ADD_IF(cuts, tc, kernel_that_refuses_is_not_asked_again,
+	       NEEDS_UDP_SEGMENTS);
+	ADD_IF(cuts, tc, message_goes_on_where_it_stopped, NEEDS_UDP_SEGMENTS);
 	io_add_test(tc, send_waits_for_room);
-	if (test_needs(test_has_udp_segments() && test_has_udp_gro(),
-		       "datagrams_come_together", NEEDS_UDP_GRO))
-		io_add_test(tc, datagrams_come_together);
+	ADD_IF(cuts && test_has_udp_gro(), tc, datagrams_come_together,
+	       NEEDS_UDP_GRO);
+	tcase_add_test(tc, kernel_may_know_no_segments);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
