@@ -64,6 +64,4 @@ static inline bool test_has_udp_gro(void)
 	       test_knows_udp(UDP_GRO);
 }
 
-#define NEEDS_UDP_GRO "udp_gro (Linux 5.0)"
-
 #endif
