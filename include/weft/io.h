@@ -186,6 +186,28 @@ WEFT_API int weft_fdatasync(int fd);
 WEFT_API ssize_t weft_sendfile(int socket_fd, int file_fd, off_t offset,
 			       size_t bytes, size_t *ret_done);
 
+/*
+ * Copies from one descriptor to another, until bytes_max (UINT64_MAX: no limit)
+ * or the end: pipes, stream sockets, files at their positions, terminals,
+ * devices.  Suspends.  Returns 0, or the first error of either; *ret_done (may
+ * be NULL) always receives the bytes written.  -EINVAL: one of both is no
+ * stream of bytes (a datagram socket, an eventfd, ...), both are ends of one
+ * pipe, or parts of one file that overlap; -EISDIR.
+ *
+ * If ret_taken is NULL, no byte is taken from the source that is not written;
+ * only of terminals and devices, which cannot be looked at, an error may lose
+ * up to 4 KiB that were read.  Otherwise *ret_taken always receives the bytes
+ * taken, and the call may take ahead between sockets, at most what a pipe
+ * holds: that is faster, and loses *ret_taken - *ret_done bytes on an error.
+ *
+ * Without a copy through memory go pipes, and sockets in O_NONBLOCK mode to and
+ * from pipes, or to others with ret_taken (splice(2)); files to sockets, as by
+ * weft_sendfile(); files to files (copy_file_range(2)).  No other task reads
+ * from the source, or moves the position of a file, during the call.
+ */
+WEFT_API int weft_copy(int to_fd, int from_fd, uint64_t bytes_max,
+		       uint64_t *ret_done, uint64_t *ret_taken);
+
 WEFT_END_DECLS
 
 #endif

@@ -391,6 +391,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "pipes", scene_pipes, false },
 	{ "files", scene_files, false },
 	{ "sendfile", scene_sendfile, false },
+	{ "copy", scene_copy, false },
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },

@@ -42,6 +42,7 @@ void scene_datagrams(unsigned workers);
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
+void scene_copy(unsigned workers);
 void scene_streams(unsigned workers);
 void scene_tcp(unsigned workers);
 void scene_tcp_futures(unsigned workers);

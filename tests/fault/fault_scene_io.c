@@ -161,6 +161,93 @@ void scene_sendfile(unsigned workers)
 	close(fd);
 }
 
+/* ---- Copies -------------------------------------------------------------- */
+
+/* All of it has room between the first and the last. */
+enum { COPY_BYTES = 70000 };
+
+#define COPY_ERRORS FD_ERRORS, MOVE_ERRORS
+
+struct link {
+	int from, to;
+};
+
+static void link_close(const struct link *link)
+{
+	EXPECT(weft_close(link->from) == 0);
+	EXPECT(weft_close(link->to) == 0);
+}
+
+static int64_t copy_on(void *arg)
+{
+	const struct link *link = arg;
+
+	MAY(weft_copy(link->to, link->from, UINT64_MAX, NULL, NULL),
+	    COPY_ERRORS);
+	link_close(link);
+	return 0;
+}
+
+/* A file, a socket, another, a pipe, another, a file. */
+static void copy_along(int file_fd, const int first[2], const int pipe[2],
+		       int nonblock)
+{
+	int second[2], last = memfd_create("last", MFD_CLOEXEC);
+	struct link links[] = { { first[1], pipe[1] }, { pipe[0], -1 } };
+
+	if (last < 0) {
+		EXPECT(fault_fired());
+		last = dup(file_fd);
+	}
+	scene_socket_pair(second);
+	links[1].to = second[0];
+	EXPECT(fcntl(first[1], F_SETFL, O_RDWR | nonblock) == 0);
+	EXPECT(fcntl(second[0], F_SETFL, O_RDWR | nonblock) == 0);
+	WEFT_SUPERVISE (scope) {
+		for (int i = 0; i < 2; i++)
+			if (MAY(WEFT_GO(scope, copy_on, links[i]), ENOMEM) < 0)
+				link_close(&links[i]);
+		MAY(weft_copy(first[0], file_fd, COPY_BYTES, NULL, NULL),
+		    COPY_ERRORS);
+		EXPECT(weft_close(first[0]) == 0);
+		MAY(weft_copy(last, second[1], UINT64_MAX, NULL, NULL),
+		    COPY_ERRORS, EBADF);
+		EXPECT(weft_close(second[1]) == 0);
+	}
+	EXPECT(weft_close(last) == 0);
+}
+
+static int64_t copies(void *arg)
+{
+	int file_fd = *(int *)arg;
+
+	for (int i = 0; i < 2; i++) {
+		int first[2], fds[2];
+
+		scene_socket_pair(first);
+		if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0, FD_ERRORS) <
+		    0) {
+			EXPECT(weft_close(first[0]) == 0);
+			EXPECT(weft_close(first[1]) == 0);
+			continue;
+		}
+		copy_along(file_fd, first, fds, i ? O_NONBLOCK : 0);
+	}
+	return 0;
+}
+
+void scene_copy(unsigned workers)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		EXPECT(fault_fired());
+		return;
+	}
+	scene_run(copies, &fd, workers);
+	close(fd);
+}
+
 /* ---- Connections --------------------------------------------------------- */
 
 enum { PEERS = 4 };

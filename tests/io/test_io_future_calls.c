@@ -41,6 +41,7 @@ static void files(void)
 	REFUSED(weft_read_all(0, &byte, 1, NULL));
 	REFUSED(weft_write_all(0, &byte, 1, NULL));
 	REFUSED(weft_sendfile(0, 0, 0, 1, NULL));
+	REFUSED(weft_copy(0, 0, 1, NULL, NULL));
 	REFUSED(weft_close(0));
 	REFUSED(weft_poll(0, POLLIN));
 	REFUSED(weft_poll(-1, POLLIN));

@@ -107,6 +107,14 @@ static ssize_t do_sendfile_from(int fd)
 {
 	return weft_sendfile(peer, fd, 0, 10, NULL);
 }
+static ssize_t do_copy_to(int fd)
+{
+	return weft_copy(fd, file, 10, NULL, NULL);
+}
+static ssize_t do_copy_from(int fd)
+{
+	return weft_copy(peer, fd, 10, NULL, NULL);
+}
 static ssize_t do_accept(int fd)
 {
 	return weft_accept(fd, NULL);
@@ -220,6 +228,10 @@ static const struct {
 	    E(NOTSOCK) } },
 	{ "sendfile from", do_sendfile_from,
 	  { E(BADF), OK, E(ISDIR), E(SPIPE), OK, E(SPIPE) } },
+	{ "copy to", do_copy_to,
+	  { E(BADF), E(BADF), E(BADF), E(PIPE), E(NOSPC), E(BADF) } },
+	{ "copy from", do_copy_from,
+	  { E(BADF), OK, E(ISDIR), E(NOTCONN), OK, WAITS } },
 	{ "accept", do_accept,
 	  { E(BADF), E(NOTSOCK), E(NOTSOCK), E(INVAL), E(NOTSOCK),
 	    E(NOTSOCK) } },

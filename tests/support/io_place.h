@@ -121,6 +121,19 @@ void file_open(struct place *place);
 
 void sending_open(struct place *place);
 
+static inline void copying_open(struct place *place)
+{
+	full_pipe_open(place);
+	place->file = stream_file();
+}
+
+/* One that is spliced from. */
+static inline void nonblock_pair_open(struct place *place)
+{
+	pair_open(place);
+	EXPECT(fcntl(place->fd, F_SETFL, O_RDWR | O_NONBLOCK) == 0);
+}
+
 /* One where sendfile(2) is used, for enough bytes. */
 void sending_at_once_open(struct place *place);
 

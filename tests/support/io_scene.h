@@ -184,6 +184,18 @@ static inline ssize_t call_sendfile_polled(struct scene *s)
 {
 	return weft_sendfile(s->gorged, s->file, 0, 50000, NULL);
 }
+static inline ssize_t call_copy(struct scene *s)
+{
+	return weft_copy(s->full, s->empty, 10, NULL, NULL);
+}
+static inline ssize_t call_copy_socket(struct scene *s)
+{
+	return weft_copy(s->gorged, s->quiet, 10, NULL, NULL);
+}
+static inline ssize_t call_copy_file(struct scene *s)
+{
+	return weft_copy(s->full, s->file, 10, NULL, NULL);
+}
 static inline ssize_t call_send(struct scene *s)
 {
 	return weft_send(s->stuffed, buffer, 10, 0);
@@ -242,6 +254,9 @@ static const struct {
 	{ "sendmsg", call_sendmsg },
 	{ "sendfile", call_sendfile },
 	{ "sendfile O_NONBLOCK", call_sendfile_polled },
+	{ "copy", call_copy },
+	{ "copy a socket", call_copy_socket },
+	{ "copy a file", call_copy_file },
 	{ "accept", call_accept },
 	{ "connect", call_connect },
 	{ "poll", call_poll },

@@ -126,6 +126,48 @@ static inline ssize_t make_pread_all(struct place *place)
 
 	return received(place, r, done);
 }
+
+/* A number that the place has closed stays free. */
+static inline int far_from(int fd)
+{
+	int far = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+
+	EXPECT(fd >= 0 && far >= 0 && close(fd) == 0);
+	return far;
+}
+
+/* Reads the bytes where they were copied to. */
+static inline ssize_t copied(struct place *place, int from, ssize_t r,
+			     uint64_t done)
+{
+	EXPECT(r < 0 || done <= SHORT_BYTES);
+	EXPECT(read(from, room(place), done) == (ssize_t)done);
+	return received(place, r, (size_t)done);
+}
+static inline ssize_t make_copy(struct place *place)
+{
+	int file = far_from(memfd_create("copy", MFD_CLOEXEC)), r;
+	uint64_t done = 99;
+
+	r = weft_copy(file, place->fd, SHORT_BYTES, &done, NULL);
+	EXPECT(lseek(file, 0, SEEK_SET) == 0);
+	(void)copied(place, file, r, done);
+	EXPECT(close(file) == 0);
+	return r;
+}
+static inline ssize_t make_copy_spliced(struct place *place)
+{
+	uint64_t done = 99;
+	int fds[2], r;
+
+	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
+	fds[0] = far_from(fds[0]);
+	fds[1] = far_from(fds[1]);
+	r = weft_copy(fds[1], place->fd, SHORT_BYTES, &done, NULL);
+	(void)copied(place, fds[0], r, done);
+	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
+	return r;
+}
 static inline ssize_t make_read_eventfd(struct place *place)
 {
 	uint64_t count = 0;
@@ -254,6 +296,17 @@ static inline ssize_t make_sendfile(struct place *place)
 
 	EXPECT(r < 0 || (size_t)r == done);
 	return transmitted(place, NULL, r, done);
+}
+static inline ssize_t make_copy_file(struct place *place)
+{
+	uint64_t done = 99;
+	int r;
+
+	EXPECT(lseek(place->file, (off_t)place->sent, SEEK_SET) >= 0);
+	r = weft_copy(place->fd, place->file, place->bytes, &done, NULL);
+	EXPECT(lseek(place->file, 0, SEEK_CUR) ==
+	       (off_t)(place->sent + done));
+	return transmitted(place, NULL, r, (size_t)done);
 }
 static inline ssize_t make_pwrite(struct place *place)
 {

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft_copy(): descriptors that it refuses, and errors of either end.
+ *
+ * After an error the counts are 0, and the bytes are in the source still: the
+ * tests read them there.
+ */
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include "tests/support/io_kit.h"
+
+static char got[1000];
+
+/* Each of its first bytes differs. */
+static int file_new(size_t bytes)
+{
+	int fd = memfd_create("copy", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	for (size_t i = 0; i < bytes; i++)
+		got[i] = (char)i;
+	ck_assert_int_eq(write(fd, got, bytes), (ssize_t)bytes);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+	return fd;
+}
+
+/* ---- Refusals ------------------------------------------------------------ */
+
+IO_TEST(what_is_no_stream_of_bytes_is_einval)
+{
+	int event = eventfd(0, EFD_CLOEXEC), file = file_new(100), fds[2];
+	int dir = weft_open("/", O_RDONLY | O_DIRECTORY, 0);
+	uint64_t done = 99, taken = 99;
+
+	ck_assert_int_eq(weft_copy(event, file, 9, &done, &taken), -EINVAL);
+	ck_assert_uint_eq(done + taken, 0);
+	ck_assert_int_eq(weft_copy(file, event, 9, NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_copy(file, dir, 9, NULL, NULL), -EISDIR);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0,
+				    fds),
+			 0);
+	ck_assert_int_eq(weft_copy(fds[0], file, 9, NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_copy(file, fds[0], 9, NULL, NULL), -EINVAL);
+	close_both(fds);
+	close_both((int[]){ event, file });
+	return weft_close(dir);
+}
+
+IO_TEST(wrong_direction_is_ebadf)
+{
+	int file = file_new(100), fds[2];
+	int path = open("/", O_PATH | O_CLOEXEC);
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(weft_copy(fds[0], file, 9, NULL, NULL), -EBADF);
+	ck_assert_int_eq(weft_copy(file, fds[1], 9, NULL, NULL), -EBADF);
+	ck_assert_int_eq(weft_copy(file, path, 9, NULL, NULL), -EBADF);
+	ck_assert_int_eq(weft_copy(-1, file, 9, NULL, NULL), -EBADF);
+	ck_assert_int_eq(weft_copy(file, -1, 9, NULL, NULL), -EBADF);
+	ck_assert_int_eq(weft_copy(1000000, file, 9, NULL, NULL), -EBADF);
+	close_both(fds);
+	close_both((int[]){ file, path });
+	return 0;
+}
+
+/* Parts of a file that do not overlap are copied. */
+IO_TEST(what_would_meet_itself_is_einval)
+{
+	int file = file_new(1000), fds[2];
+	char path[64];
+	int other;
+	uint64_t done;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	other = weft_open(path, O_RDWR, 0);
+	ck_assert_int_ge(other, 0);
+	ck_assert_int_eq(lseek(other, 100, SEEK_SET), 100);
+	ck_assert_int_eq(weft_copy(other, file, 101, NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_copy(file, other, 101, NULL, NULL), -EINVAL);
+	ck_assert_int_eq(weft_copy(other, file, 100, &done, NULL), 0);
+	ck_assert_uint_eq(done, 100);
+	ck_assert_int_eq(pread(file, got, 200, 0), 200);
+	ck_assert_mem_eq(got, got + 100, 100);
+	/* Up to the end that the file had. */
+	ck_assert_int_eq(fcntl(other, F_SETFL, O_APPEND), 0);
+	ck_assert_int_eq(lseek(file, 0, SEEK_SET), 0);
+	ck_assert_int_eq(weft_copy(other, file, UINT64_MAX, &done, NULL), 0);
+	ck_assert_uint_eq(done, 1000);
+	ck_assert_int_eq(lseek(file, 0, SEEK_END), 2000);
+	ck_assert_int_eq(weft_copy(other, file, UINT64_MAX, &done, NULL), 0);
+	ck_assert_uint_eq(done, 0);
+	close_both((int[]){ file, other });
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(weft_copy(fds[1], fds[0], 9, NULL, NULL), -EINVAL);
+	close_both(fds);
+	return 0;
+}
+
+START_TEST(outside_a_task_it_is_eperm)
+{
+	uint64_t done = 99, taken = 99;
+
+	ck_assert_int_eq(weft_copy(1, 0, 9, &done, &taken), -EPERM);
+	ck_assert_uint_eq(done + taken, 0);
+}
+END_TEST
+
+/* A pipe of the call's own takes two. */
+IO_TEST(without_descriptors_it_is_emfile)
+{
+	struct rlimit limit, none;
+	int pipe[2], file = file_new(100);
+	uint64_t done = 99;
+
+	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
+	ck_assert_int_eq(write(pipe[1], "abc", 3), 3);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){ 3, limit.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	ck_assert_int_eq(weft_copy(file, pipe[0], 3, &done, NULL), -EMFILE);
+	ck_assert_uint_eq(done, 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_int_eq(weft_copy(file, pipe[0], 3, &done, NULL), 0);
+	ck_assert_uint_eq(done, 3);
+	close_both(pipe);
+	return weft_close(file);
+}
+
+/* A full disk: the rest stays in the source. */
+IO_TEST(no_room_on_the_device_is_enospc_and_loses_nothing)
+{
+	int full = weft_open("/dev/full", O_WRONLY, 0), fds[2], other[2];
+	uint64_t done = 99, taken = 99;
+
+	socket_pair(fds);
+	ck_assert_int_eq(pipe2(other, O_CLOEXEC), 0);
+	ck_assert_int_eq(write(fds[1], "abc", 3), 3);
+	ck_assert_int_eq(write(other[1], "abc", 3), 3);
+	ck_assert_int_eq(weft_copy(full, fds[0], 3, &done, &taken), -ENOSPC);
+	ck_assert_uint_eq(done + taken, 0);
+	ck_assert_int_eq(weft_copy(full, other[0], 3, &done, &taken),
+			 -ENOSPC);
+	ck_assert_uint_eq(done + taken, 0);
+	ck_assert_int_eq(weft_read(fds[0], got, 9), 3);
+	ck_assert_int_eq(weft_read(other[0], got, 9), 3);
+	close_both(fds);
+	close_both(other);
+	return weft_close(full);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("io/copy/wrong");
+	TCase *refusing = tcase_create("refusing");
+
+	io_add_test(refusing, what_is_no_stream_of_bytes_is_einval);
+	io_add_test(refusing, wrong_direction_is_ebadf);
+	io_add_test(refusing, what_would_meet_itself_is_einval);
+	tcase_add_test(refusing, outside_a_task_it_is_eperm);
+	io_add_test(refusing, without_descriptors_it_is_emfile);
+	io_add_test(refusing,
+		    no_room_on_the_device_is_enospc_and_loses_nothing);
+	suite_add_tcase(suite, refusing);
+	return io_tests_run(suite);
+}
