@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import smoke_clients
 import smoke_kv
 import smoke_languages
 import smoke_tasks
@@ -485,4 +486,4 @@ CASES = [function for name, function in list(globals().items())
 
 if __name__ == "__main__":
     sys.exit(test_all(CASES + smoke_tasks.CASES + smoke_kv.CASES +
-                      smoke_languages.CASES))
+                      smoke_languages.CASES + smoke_clients.CASES))

@@ -413,9 +413,22 @@ RULES = {
 }
 
 
+# Headers of other libraries, which a page's library needs and a machine may
+# lack.
+OTHERS = re.compile(r"^\.In ((?:hiredis|libpq|curl|nats)\b[\w/-]*\.h)$", re.M)
+
+
+def lacks_header(page):
+    """Whether a header that the page includes is not installed."""
+    return any(test_headers.compile_text("gcc", "C11", f"#include <{name}>\n")
+               for name in OTHERS.findall("\n".join(page.lines)))
+
+
 def examples(pages):
     """The code in the pages that is compiled, and its languages."""
     for page in pages:
+        if lacks_header(page):
+            continue
         for number, mark, text in page.displays():
             if mark == "C functions":
                 text = INCLUDES + text

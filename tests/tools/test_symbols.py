@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_symbols.py LIBWEFT.SO LIBWEFT.A: the exported symbols are those that the
-public headers declare and weft.map names; and the library is hardened.  TAP."""
+"""test_symbols.py LIBWEFT.SO LIBWEFT.A [ADAPTER]: the exported symbols are those
+that the public headers declare and weft.map names; and the library is hardened.
+The same for the library of an adapter, and its header and map.  TAP."""
 
 import pathlib
 import re
@@ -16,18 +17,31 @@ def output(*command):
                           text=True).stdout
 
 
-def declared():
+def adapters():
+    return {path.name for path in (ROOT / "adapters").iterdir()
+            if path.is_dir()}
+
+
+def headers(adapter):
+    """Those of weft, or the one of an adapter."""
+    return [path for path in (ROOT / "include/weft").glob("*.h")
+            if (path.stem == adapter if adapter
+                else path.stem not in adapters())]
+
+
+def declared(adapter):
     """The functions marked WEFT_API."""
     names = set()
-    for header in (ROOT / "include/weft").glob("*.h"):
+    for header in headers(adapter):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
         for match in re.finditer(r"^WEFT_API\b([^;{]*);", text, re.M):
             names.add(re.search(r"\b(weft_\w+)\s*\(", match.group(1)).group(1))
     return names
 
 
-def mapped():
-    text = re.sub(r"#.*", "", (ROOT / "weft.map").read_text())
+def mapped(adapter):
+    path = f"adapters/{adapter}/weft-{adapter}.map" if adapter else "weft.map"
+    text = re.sub(r"#.*", "", (ROOT / path).read_text())
     return set(re.findall(r"\b(weft_\w+)\s*;", text))
 
 
@@ -50,16 +64,17 @@ def missing(names, other, why):
     return [f"{name}: {why}" for name in sorted(names - other)]
 
 
-def symbols(shared, static):
-    api, version_map, so = declared(), mapped(), exported(shared)
-    yield ("every declaration marked WEFT_API is in weft.map",
-           missing(api, version_map, "declared, not in weft.map"))
-    yield ("every name in weft.map is declared in a public header",
-           missing(version_map, api, "in weft.map, not declared"))
-    yield ("every name in weft.map is exported",
-           missing(version_map, so, "in weft.map, not exported"))
+def symbols(shared, static, adapter):
+    api, version_map = declared(adapter), mapped(adapter)
+    so = exported(shared)
+    yield ("every declaration marked WEFT_API is in the map",
+           missing(api, version_map, "declared, not in the map"))
+    yield ("every name in the map is declared in a public header",
+           missing(version_map, api, "in the map, not declared"))
+    yield ("every name in the map is exported",
+           missing(version_map, so, "in the map, not exported"))
     yield ("nothing else is exported",
-           missing(so, version_map, "exported, not in weft.map"))
+           missing(so, version_map, "exported, not in the map"))
     yield ("names in the static library begin with weft_",
            [name for name in sorted(archived(static))
             if not name.startswith("weft_")])
@@ -79,9 +94,11 @@ def hardening(shared):
 
 
 def main():
-    shared, static = sys.argv[1:]
+    shared, static = sys.argv[1:3]
+    adapter = sys.argv[3] if sys.argv[3:] else None
     failed = number = 0
-    for what, findings in (*symbols(shared, static), *hardening(shared)):
+    for what, findings in (*symbols(shared, static, adapter),
+                           *hardening(shared)):
         number += 1
         failed += bool(findings)
         print("not ok" if findings else "ok", number, f"- {what}", flush=True)
