@@ -55,9 +55,8 @@ static int print_tally(struct weft_redis *redis)
 {
 	struct weft_redis_batch batch = WEFT_REDIS_BATCH_INIT;
 	redisReply *replies[2];
-	int r;
+	int r = weft_redis_batch_add(&batch, "ZREVRANGE tally 0 9 WITHSCORES");
 
-	r = weft_redis_batch_add(&batch, "ZREVRANGE tally 0 9 WITHSCORES");
 	if (r == 0)
 		r = weft_redis_batch_add(&batch, "DEL tally");
 	if (r == 0)

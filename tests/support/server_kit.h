@@ -164,6 +164,7 @@ static inline void server_end(struct server *server, int signal)
 	if (server->pid <= 0)
 		return;
 	kill(server->pid, signal);
+	kill(server->pid, SIGCONT); /* a test may have stopped it */
 	waitpid(server->pid, &status, 0);
 	server->pid = 0;
 }

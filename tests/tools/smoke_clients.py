@@ -3,15 +3,18 @@
 servers; smoke_examples.py runs them."""
 
 import contextlib
+import os
+import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
 
 import smoke_kit
-from smoke_kit import expect_complaint, expect_equal, run, PATIENCE
+from smoke_kit import expect, expect_complaint, expect_equal, run, PATIENCE
 from tap import Skip
 
 
@@ -60,6 +63,49 @@ def server(*command):
         raise AssertionError(f"{command[0]} does not serve")
 
 
+def programs_of_postgres():
+    found = shutil.which("postgres")
+    if found:
+        return pathlib.Path(found).parent
+    places = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if not places:
+        raise Skip("no postgres")
+    return places[-1].parent
+
+
+@contextlib.contextmanager
+def postgres():
+    """A server whose socket is in the directory; root is another user for it."""
+    programs = programs_of_postgres()
+    user = {"user": "postgres"} if os.getuid() == 0 else {}
+    with tempfile.TemporaryDirectory() as place:
+        if user:
+            shutil.chown(place, "postgres")
+        subprocess.run([programs / "initdb", "-D", "data", "-U", "weft",
+                        "--auth=trust", "--no-sync", "--locale=C"], cwd=place,
+                       check=True, stdout=subprocess.DEVNULL, **user)
+        process = subprocess.Popen(
+            [programs / "postgres", "-D", "data", "-h", "", "-k", place, "-F"],
+            cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            **user)
+        try:
+            wait_for_postgres(place, process)
+            yield place
+        finally:
+            process.send_signal(signal.SIGQUIT)
+            process.wait(PATIENCE)
+
+
+def wait_for_postgres(place, process):
+    """Its file says when it takes connections."""
+    end = time.monotonic() + PATIENCE
+    state = pathlib.Path(place, "data/postmaster.pid")
+    while not (state.exists() and "ready" in state.read_text()):
+        expect(process.poll() is None and time.monotonic() < end,
+               "postgres does not serve")
+        time.sleep(0.01)
+
+
 # ---- tally --------------------------------------------------------------------
 
 
@@ -88,5 +134,26 @@ def tally_says_what_is_wrong():
     expect_equal(run("tally").returncode, 2, "usage")
 
 
+# ---- bank ---------------------------------------------------------------------
+
+
+def bank_keeps_its_sum():
+    built("bank")
+    with postgres() as place:
+        done = run("bank", f"host={place} user=weft dbname=postgres")
+        expect_equal((done.returncode, done.stdout, done.stderr),
+                     (0, "100 transfers, sum 10000\n",
+                      "NOTICE:  table \"weft_bank\" does not exist, "
+                      "skipping\n"), "bank")
+
+
+def bank_says_what_is_wrong():
+    built("bank")
+    done = run("bank", "host=/nowhere")
+    expect_equal(done.returncode, 1, "status")
+    expect("/nowhere" in done.stderr, "bank said", repr(done.stderr))
+    expect_equal(run("bank").returncode, 2, "usage")
+
+
 CASES = [function for name, function in list(globals().items())
-         if re.match("tally_", name)]
+         if re.match("(bank|tally)_", name)]
