@@ -70,6 +70,10 @@ WEFT_API void weft_stream_init(struct weft_stream *stream, int fd);
  *	write_all  writes all bytes: 0, or a negative error; *ret_done, which is
  *		   not NULL, receives how many.  NULL: none
  *	close	   ends it, cancelled or not: 0, or an error.  NULL: nothing
+ *	wait	   waits until there may be input, or the end: 0, or a negative
+ *		   error.  The stream holds no buffer meanwhile.  Then read does
+ *		   not wait, and returns -EAGAIN to have wait called again.
+ *		   NULL: read waits
  *
  * After -ECANCELED or -ETIMEDOUT a call may be repeated: no byte may be lost.
  */
@@ -78,6 +82,7 @@ struct weft_stream_ops {
 	int (*write_all)(void *arg, const void *buf, size_t bytes,
 			 size_t *ret_done);
 	int (*close)(void *arg);
+	int (*wait)(void *arg);
 };
 
 /* A stream over that; `ops` and `arg` stay until it is closed.  Does not

@@ -40,11 +40,18 @@ static ssize_t read_over(struct weft__stream *stream)
 				       WEFT__STREAM_FILL_BYTES);
 }
 
-int weft__stream_fill(struct weft__stream *stream)
+/* Waits for input without a buffer, where the operations can. */
+static int fill_wait(struct weft__stream *stream)
 {
-	/* A send in the ring, before it was known that there are none, would
-	 * not wake this task. */
-	ssize_t n = weft__stream_drain(stream, 0);
+	if (!stream->ops || !stream->ops->wait)
+		return 0;
+	weft__stream_free_own(stream);
+	return stream->ops->wait(stream->over);
+}
+
+static int fill(struct weft__stream *stream)
+{
+	ssize_t n = fill_wait(stream);
 
 	if (n < 0)
 		return (int)n;
@@ -67,6 +74,20 @@ int weft__stream_fill(struct weft__stream *stream)
 	stream->began = true;
 	stream->said = n ? WEFT__STREAM_SAID_NOTHING : 0;
 	return 0;
+}
+
+int weft__stream_fill(struct weft__stream *stream)
+{
+	/* A send in the ring, before it was known that there are none, would
+	 * not wake this task. */
+	int r = weft__stream_drain(stream, 0);
+
+	if (r < 0)
+		return r;
+	do {
+		r = fill(stream);
+	} while (r == -EAGAIN && stream->ops && stream->ops->wait);
+	return r;
 }
 
 /* ---- Output -------------------------------------------------------------- */

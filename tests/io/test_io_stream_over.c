@@ -485,6 +485,76 @@ IO_TEST(error_of_an_operation_is_no_end)
 	return weft_stream_close(&stream);
 }
 
+/* Reads with a wait of its own, whose first answer is too early. */
+struct waiting {
+	struct weft_stream stream;
+	struct weft_stream below;
+	unsigned waits;
+	unsigned reads;
+	bool is_early;
+};
+
+static int wait_without_buffer(void *arg)
+{
+	struct waiting *waiting = arg;
+	const void *data;
+	ssize_t n = 0;
+
+	EXPECT(!weft__stream(&waiting->stream)->own);
+	waiting->waits++;
+	waiting->is_early = !waiting->is_early;
+	if (!waiting->is_early)
+		n = weft_stream_peek(&waiting->below, &data);
+	return n < 0 ? (int)n : 0;
+}
+
+static ssize_t read_after_wait(void *arg, void *buf, size_t bytes)
+{
+	struct waiting *waiting = arg;
+
+	waiting->reads++;
+	if (waiting->is_early)
+		return -EAGAIN;
+	return weft_stream_read(&waiting->below, buf, bytes);
+}
+
+static int waiting_close(void *arg)
+{
+	struct waiting *waiting = arg;
+
+	return weft_stream_close(&waiting->below);
+}
+
+static const struct weft_stream_ops waiting_ops = {
+	.read = read_after_wait,
+	.close = waiting_close,
+	.wait = wait_without_buffer,
+};
+
+/* A connection that is idle needs no memory. */
+IO_TEST(stream_holds_no_buffer_while_it_waits)
+{
+	struct waiting waiting = { .is_early = false };
+	struct weft_stream *stream = &waiting.stream;
+	char buf[8];
+	int fds[2];
+
+	socket_pair(fds);
+	weft_stream_init(&waiting.below, fds[0]);
+	weft_stream_init_over(stream, &waiting_ops, &waiting);
+	for (int i = 0; i < 3; i++) {
+		EXPECT(peek_within(stream, WEFT_US(100)) == -ETIMEDOUT);
+		EXPECT(!weft__stream(stream)->own);
+		EXPECT(weft_write_all(fds[1], "12345", 5, NULL) == 0);
+		EXPECT(weft_stream_read_all(stream, buf, 5, NULL) == 0);
+		EXPECT(memcmp(buf, "12345", 5) == 0);
+	}
+	EXPECT(waiting.reads >= 6 && waiting.waits >= waiting.reads);
+	EXPECT(weft_close(fds[1]) == 0);
+	EXPECT(peek_within(stream, WEFT_SEC(20)) == 0);
+	return weft_stream_close(stream);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/stream/over");
@@ -505,6 +575,7 @@ int main(void)
 	io_add_test(operations, operations_that_do_not_wait_are_waits);
 	tcase_add_test(operations, operations_need_a_task);
 	io_add_test(operations, error_of_an_operation_is_no_end);
+	io_add_test(operations, stream_holds_no_buffer_while_it_waits);
 	suite_add_tcase(suite, descriptors);
 	suite_add_tcase(suite, operations);
 	return io_tests_run(suite);
