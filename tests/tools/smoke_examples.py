@@ -22,6 +22,7 @@ import time
 import smoke_clients
 import smoke_kv
 import smoke_languages
+import smoke_socks5
 import smoke_tasks
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
                        in_parallel, read_exactly, read_header, read_to_end,
@@ -482,8 +483,10 @@ def httpd_says_what_is_wrong():
 
 CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|million|timeout|echo|proxy|httpd)_", name)]
+MODULES = [smoke_clients, smoke_kv, smoke_languages, smoke_socks5,
+           smoke_tasks]
 
 
 if __name__ == "__main__":
-    sys.exit(test_all(CASES + smoke_tasks.CASES + smoke_kv.CASES +
-                      smoke_languages.CASES + smoke_clients.CASES))
+    sys.exit(test_all(CASES + [
+        case for module in MODULES for case in module.CASES]))
