@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import smoke_clients
+import smoke_balancer
 import smoke_kv
 import smoke_languages
 import smoke_socks5
@@ -483,8 +484,8 @@ def httpd_says_what_is_wrong():
 
 CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|million|timeout|echo|proxy|httpd)_", name)]
-MODULES = [smoke_clients, smoke_kv, smoke_languages, smoke_socks5,
-           smoke_tasks]
+MODULES = [smoke_balancer, smoke_clients, smoke_kv, smoke_languages,
+           smoke_socks5, smoke_tasks]
 
 
 if __name__ == "__main__":

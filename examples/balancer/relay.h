@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BALANCER_RELAY_H
+#define BALANCER_RELAY_H
+
+#include <weft/weft.h>
+
+/* Passes on what both send until both have ended; the end of one direction is
+ * passed on as a half-close, and an error of either ends both.  Returns 0 or
+ * that error. */
+int64_t relay(struct weft_stream *a, struct weft_stream *b);
+
+#endif
