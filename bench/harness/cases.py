@@ -279,11 +279,15 @@ class Http(Case):
         return [*bench.peer("nginx"), "-e", "stderr", "-p", str(bench.scratch),
                 "-c", str(conf)]
 
-    def measure(self, bench, make_command):
+    def make_site(self, bench):
         root = bench.scratch / "www"
         root.mkdir(exist_ok=True)
         body = os.urandom(self.size)
         (root / "file.bin").write_bytes(body)
+        return root, body
+
+    def measure(self, bench, make_command):
+        root, body = self.make_site(bench)
         port = machine.free_port()
         command = make_command(bench, root, port)
         with machine.server(machine.pinned(machine.cores()[0], command), port) as pid:
@@ -299,15 +303,19 @@ class Http(Case):
             if reply.status != 200 or reply.read() != body:
                 raise Failed(f"wrong answer, status {reply.status}")
 
-    def load(self, bench, port, pid):
+    def load(self, bench, port, pid, *aides):
+        """The processes of aides take part in the load."""
         load = [*bench.peer("wrk"), "-t1", f"-c{self.conns}", "--latency",
                 f"-d{max(1, round(bench.plan.secs))}s", f"http://127.0.0.1:{port}/file.bin"]
+        def aid():
+            return sum(map(machine.tree_cpu, aides))
+
         t, busy, own = time.monotonic(), machine.machine_cpu(), os.times()
-        server = machine.tree_cpu(pid)
+        server, aided = machine.tree_cpu(pid), aid()
         out, _ = machine.run(machine.pinned(machine.cores()[1], load), 60)
         server = machine.tree_cpu(pid) - server
         now = os.times()
-        wrk = sum(now[:4]) - sum(own[:4])
+        wrk = sum(now[:4]) - sum(own[:4]) + aid() - aided
         other = (machine.machine_cpu() - busy - server - wrk) / (time.monotonic() - t)
         return self.samples(out, server), other
 
@@ -328,6 +336,52 @@ class Http(Case):
                   ("p99", float(p99) * WRK_UNITS_US[unit], "us"),
                   ("cpu", server_cpu * 1e6 / int(requests), "us/req"))
         return [Sample(f"{self.name}_{f}", self.workers, v, unit) for f, v, unit in values]
+
+
+HAPROXY_CONF = """
+global
+    nbthread {workers}
+    maxconn 1000
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+listen proxy
+    bind 127.0.0.1:{port}
+    server one 127.0.0.1:{upstream} check
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Proxy(Http):
+    """The same through a proxy.  nginx serves the file, on the core of the load."""
+
+    def entrants(self, bench):
+        yield WEFT, lambda: self.measure(bench, self.balancer_command)
+        yield WEFT_EPOLL, lambda: self.measure(
+            bench, lambda *where: over_epoll(self.balancer_command(*where)))
+        yield "haproxy", lambda: self.measure(bench, self.haproxy_command)
+
+    def balancer_command(self, bench, upstream, port):
+        return [*bench.weft("examples/balancer"), f"127.0.0.1:{port}",
+                f"127.0.0.1:{upstream}", "--workers", str(self.workers)]
+
+    def haproxy_command(self, bench, upstream, port):
+        conf = bench.scratch / "haproxy.cfg"
+        conf.write_text(HAPROXY_CONF.format(workers=self.workers, port=port,
+                                            upstream=upstream))
+        return [*bench.peer("haproxy"), "-db", "-f", str(conf)]
+
+    def measure(self, bench, make_command):
+        root, body = self.make_site(bench)
+        upstream, port = machine.free_port(), machine.free_port()
+        first, last = machine.cores()
+        nginx = machine.pinned(last, self.nginx_command(bench, root, upstream))
+        proxy = machine.pinned(first, make_command(bench, upstream, port))
+        with machine.server(nginx, upstream) as aide, machine.server(proxy, port) as pid:
+            self.check(port, body)
+            return self.load(bench, port, pid, aide)
 
 
 TOKIO = (("tokio", "tokio", "micro"), ("tokio-jemalloc", "tokio-jemalloc", "micro"))
@@ -431,6 +485,8 @@ def all_cases():
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
     yield from kv.kv_cases()
+    for name, size in ("proxy", 1 << 10), ("proxy_64k", 64 << 10):
+        yield Proxy(name, 1, "proxy", default=False, size=size)
     for workers in 1, 2:
         for name in "rand_cached", "rand_direct", "checksum":
             yield File(name, workers, "file")
