@@ -38,11 +38,13 @@ void scene_news(unsigned workers);
 void scene_oneshots(unsigned workers);
 
 /* tests/fault/fault_scene_io.c */
-void scene_datagrams(unsigned workers);
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
 void scene_copy(unsigned workers);
+
+/* tests/fault/fault_scene_net.c */
+void scene_datagrams(unsigned workers);
 void scene_streams(unsigned workers);
 void scene_tcp(unsigned workers);
 void scene_tcp_futures(unsigned workers);
