@@ -40,7 +40,8 @@ static int take_bulk(struct request *request, const char *data, size_t bytes)
 			"Protocol error: invalid bulk length", &length);
 	if (r <= 0)
 		return r;
-	if (length > REQUEST_BYTES_MAX - request->at)
+	if (request->at > REQUEST_BYTES_MAX ||
+	    length > REQUEST_BYTES_MAX - request->at)
 		return request_refuse(request,
 				      "Protocol error: invalid bulk length");
 	request->bulk = (int32_t)length;

@@ -241,6 +241,16 @@ def kv_refuses_what_is_no_request():
         expect_equal(exchange(server, ask("DBSIZE")), number(0), "keys")
 
 
+def kv_limits_a_request_as_a_whole():
+    """The argument that fills it to the last byte is taken, and none after it."""
+    begin = b"*3\r\n$3\r\nSET\r\n$16777192\r\n"
+    request = begin + bytes((1 << 24) - len(begin)) + b"\r\n$%d\r\n"
+    with kv() as server, server.leaks_nothing():
+        for length in 0, 1, 999_999_999:
+            expect_equal(exchange(server, request % length),
+                         protocol_error(BULK), length)
+
+
 def kv_survives_noise():
     chance = random.Random(2)
     words = [b"*", b"$", b"\r\n", b"3", b"-1", b"SET", b"GET", b"\0", b"a",
