@@ -39,8 +39,8 @@ static int parse_name(const char *name, unsigned port,
 
 	snprintf(text, sizeof(text), is_ipv6 ? "[%s]:%u" : "%s:%u", name, port);
 	/* A text without a host, or of a Unix socket, is also one of weft. */
-	if (!*name || strcmp(name, "unix") == 0 ||
-	    weft_addr_parse(text, ret_target) < 0)
+	if (!*name || weft_addr_parse(text, ret_target) < 0 ||
+	    weft_addr_family(ret_target) == AF_UNIX)
 		return -EAFNOSUPPORT;
 	return 0;
 }

@@ -172,7 +172,7 @@ def socks5_says_why_not():
         (request(b"\2" + bytes(6)), NO_KIND),
         *[(request(name(host, 80)), NO_KIND) for host in (
             "", "localhost", "x" * 255, "127.0.0.1:1", "127.0.0.01", "unix",
-            "unix:/tmp/x", b"127.0.0.1\0", b"\xff\r\n", "[::1]", "::1]",
+            "unix:/tmp/x", "/tmp/x", b"127.0.0.1\0", b"\xff\r\n", "[::1]", "::1]",
             "%s%s%n")],
         # To TCP this address is no host's.
         (request(ipv4("255.255.255.255", 80)), None),
