@@ -3,13 +3,20 @@
 
 #include "check.h"
 
+/* Says nothing of the backend: this process or host is short of something. */
+static bool is_of_this_host(int r)
+{
+	return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -ENOBUFS ||
+	       r == -EADDRNOTAVAIL;
+}
+
 int check_connect(struct server *server, struct backend *backend)
 {
 	int r = -ETIMEDOUT;
 
 	WEFT_WITHIN (server->connect_ns)
 		r = weft_socket_connect(&backend->address, NULL);
-	if (r != -ECANCELED)
+	if (r != -ECANCELED && !is_of_this_host(r))
 		pool_report(&server->pool, backend, r);
 	return r;
 }

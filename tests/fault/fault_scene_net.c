@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <poll.h>
 #include <sys/socket.h>
+
 #include "tests/fault/fault_scene.h"
 
 /* ---- Connections --------------------------------------------------------- */
