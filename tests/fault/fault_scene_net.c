@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scenes of sockets: connections, datagrams, streams and futures that wait for
- * them.
+ * Scenes of sockets: connections, datagrams and streams, with tasks and with
+ * futures.
+ *
+ * As in fault_scene_io.c, each call may return its documented errors, and the
+ * tasks then give up.
  */
 #include <linux/openat2.h>
 #include <poll.h>
