@@ -396,6 +396,8 @@ const struct fault_scene fault_scenes[] = {
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },
 	{ "datagrams", scene_datagrams, false },
+	{ "dial", scene_dial, false },
+	{ "names", scene_names, false },
 	{ "streams", scene_streams, false },
 	{ "cancelled", scene_cancelled, false },
 	{ "signals", scene_signals, false },

@@ -49,6 +49,8 @@ void scene_streams(unsigned workers);
 void scene_tcp(unsigned workers);
 void scene_tcp_futures(unsigned workers);
 void scene_unix(unsigned workers);
+void scene_dial(unsigned workers);
+void scene_names(unsigned workers);
 
 /* tests/fault/fault_scene_beside.c */
 void scene_cancelled(unsigned workers);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "net/dial.h"
 #include "tests/fault/fault_scene.h"
 
 /* ---- Connections --------------------------------------------------------- */
@@ -202,6 +203,68 @@ static int64_t datagrams(void *arg)
 void scene_datagrams(unsigned workers)
 {
 	scene_run(datagrams, NULL, workers);
+}
+
+/* ---- Names -------------------------------------------------------------- */
+
+/* Three attempts, of which one wins.  No task accepts. */
+static int64_t dial_thrice(void *arg)
+{
+	struct weft_dial_opts opts = WEFT_DIAL_OPTS_INIT;
+	struct weft_addr addrs[3];
+	int fd, listener = (int)MAY(weft_tcp_listen("127.0.0.1:0", NULL),
+				    CONNECT_ERRORS);
+
+	(void)arg;
+	if (listener < 0)
+		return 0;
+	EXPECT(weft_local_addr(listener, &addrs[0]) == 0);
+	addrs[1] = addrs[2] = addrs[0];
+	opts.delay_ns = 1;
+	for (int i = 0; i < PEERS; i++) {
+		fd = (int)MAY(weft__dial_addrs(addrs, 3, NULL, &opts),
+			      CONNECT_ERRORS);
+		if (fd >= 0)
+			EXPECT(weft_close(fd) == 0);
+	}
+	EXPECT(weft_close(listener) == 0);
+	return 0;
+}
+
+void scene_dial(unsigned workers)
+{
+	scene_run(dial_thrice, NULL, workers);
+}
+
+/* Of the hosts file, or known without it: no server is asked. */
+static int64_t names(void *arg)
+{
+	struct weft_resolver_opts opts = WEFT_RESOLVER_OPTS_INIT;
+	struct weft_addr addr;
+
+	(void)arg;
+	opts.servers = "127.0.0.1:1";
+#ifdef WEFT_WITHOUT_NAMES
+	(void)addr;
+	EXPECT(weft_resolver_set(&opts) == -ENOSYS);
+#else
+	MAY(weft_resolver_set(&opts), FD_ERRORS);
+	opts.servers = "127.0.0.1:2,127.0.0.1:3";
+	opts.resolv_conf = "/dev/null";
+	for (int i = 0; i < 2; i++) {
+		/* Without descriptors c-ares has no source to ask. */
+		if (MAY(weft_resolve("localhost:1", NULL, &addr, 1), FD_ERRORS,
+			EAGAIN, EBADMSG) > 0)
+			EXPECT(weft_addr_port(&addr) == 1);
+		MAY(weft_resolver_set(&opts), FD_ERRORS);
+	}
+#endif
+	return 0;
+}
+
+void scene_names(unsigned workers)
+{
+	scene_run(names, NULL, workers);
 }
 
 /* ---- Streams ------------------------------------------------------------- */
