@@ -46,6 +46,24 @@ def lookup_resolves_each_name():
                         done.stdout), "lookup said", repr(done.stdout))
 
 
+def resolve_prints_the_addresses_of_each_name():
+    # Nothing listens there: localhost is known without a server.
+    done = run("resolve", "127.0.0.1:1", stdin="localhost\nno name\n127.0.0.9")
+    if "Function not implemented" in done.stderr:
+        return  # weft was built without c-ares
+    expect_equal((done.returncode, done.stderr), (1, ""), "resolve")
+    lines = set(done.stdout.splitlines())
+    expect("no name: Invalid argument" in lines, repr(done.stdout))
+    expect("127.0.0.9 127.0.0.9" in lines, repr(done.stdout))
+    expect(lines & {"localhost 127.0.0.1", "localhost [::1]"},
+           repr(done.stdout))
+
+
+def resolve_refuses_servers_that_are_none():
+    done = run("resolve", "nowhere")
+    expect_equal(done.returncode, 1, "status")
+
+
 def million_futures_sleep_and_wake():
     done = run("million", "20000")
     said = re.fullmatch(r"20000 futures sleep, (\d+) bytes each\n60000 beats\n",
@@ -483,7 +501,8 @@ def httpd_says_what_is_wrong():
 
 
 CASES = [function for name, function in list(globals().items())
-         if re.match("(hello|lookup|million|timeout|echo|proxy|httpd)_", name)]
+         if re.match("(hello|lookup|resolve|million|timeout|echo|proxy|httpd)_",
+                     name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_kv, smoke_languages,
            smoke_socks5, smoke_tasks]
 
