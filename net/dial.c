@@ -81,7 +81,7 @@ static int attempts_start(struct weft_scope *race, struct dial *dial, int count,
 		if (r == -ECANCELED)
 			return 0;
 		if (r == 0 && i + 1 < count)
-			WEFT_WITHIN (delay_ns)
+			WEFT_WITHIN(delay_ns)
 				r = weft_sem_acquire(&dial->ended, 1);
 		if (r < 0 && r != -ETIMEDOUT)
 			return r;
@@ -100,8 +100,7 @@ int weft__dial_addrs(const struct weft_addr *addrs, int count,
 
 	if (count == 1)
 		return weft__socket_connect_any(addrs, local, opts->socket);
-	WEFT_RACE(race, &result)
-	{
+	WEFT_RACE(race, &result) {
 		(void)weft_race_drop(race, close_late);
 		error = attempts_start(race, &dial, count,
 				       opts->delay_ns ? opts->delay_ns :

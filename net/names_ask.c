@@ -526,7 +526,7 @@ static void await(struct weft__names *names)
 
 	if (left)
 		length_ns = WEFT_SEC(left->tv_sec) + WEFT_US(left->tv_usec);
-	WEFT_WITHIN (length_ns)
+	WEFT_WITHIN(length_ns)
 		r = weft_poll(names->engine->epoll_fd, POLLIN);
 	/* Without memory for the wait. */
 	if (r < 0 && r != -ETIMEDOUT)

@@ -59,7 +59,7 @@ NAMES_TEST(deadline_ends_the_look_up_of_a_call)
 {
 	int r = 0;
 
-	WEFT_WITHIN (WEFT_MS(20))
+	WEFT_WITHIN(WEFT_MS(20))
 		r = weft_tcp_connect("silent.test:1", NULL);
 	ck_assert_int_eq(r, -ETIMEDOUT);
 	ck_assert_int_ge(server_asked(server, NULL), 0);

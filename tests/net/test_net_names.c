@@ -261,7 +261,7 @@ NAMES_TEST(deadline_ends_the_wait)
 {
 	int before = fds_open(), r = 0;
 
-	WEFT_WITHIN (WEFT_MS(30)) {
+	WEFT_WITHIN(WEFT_MS(30)) {
 		r = look_up("silent.test:1");
 		ck_assert(weft_deadline_passed());
 	}
@@ -271,7 +271,7 @@ NAMES_TEST(deadline_ends_the_wait)
 	/* The resolver keeps two. */
 	ck_assert_int_le(fds_open(), before + 2);
 	ck_assert_int_eq(look_up("four.test:1"), 1);
-	ck_assert_int_gt(server_asked(server, NULL), 2);
+	ck_assert_int_eq(server_asked(server, "four.test"), 2);
 }
 
 NAMES_TEST(others_go_on_when_one_gives_up)
@@ -281,7 +281,7 @@ NAMES_TEST(others_go_on_when_one_gives_up)
 	struct weft_task first, second;
 	int64_t result = 0;
 
-	WEFT_SUPERVISE (askers) {
+	WEFT_SUPERVISE(askers) {
 		opts.ret_task = &first;
 		ck_assert_int_eq(weft_go_opts(askers, look_up_task, &name,
 					      sizeof(name), &opts),
@@ -321,7 +321,7 @@ NAMES_TEST(look_up_goes_on_with_new_options)
 	opts.servers = weft_local_addr_text(fd, deaf);
 	ck_assert_int_eq(weft_resolver_set(&opts), 0);
 	task_opts.ret_task = &task;
-	WEFT_SUPERVISE (askers) {
+	WEFT_SUPERVISE(askers) {
 		ck_assert_int_eq(weft_go_opts(askers, look_up_task, &name,
 					      sizeof(name), &task_opts),
 				 0);
@@ -362,7 +362,7 @@ NAMES_TEST(thousand_look_ups_make_no_thread_and_hold_up_no_read)
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(write(fd, "x", 1), 1);
-	WEFT_SUPERVISE (askers) {
+	WEFT_SUPERVISE(askers) {
 		for (int i = 0; i < TASKS; i++)
 			ck_assert_int_eq(WEFT_GO(askers, look_up_number, i), 0);
 		wait_until(names_waiters() == TASKS);
@@ -397,25 +397,30 @@ NAMES_TEST(runtime_ends_while_look_ups_are_under_way)
 	ck_assert_int_ge(server_asked(server, NULL), 0);
 }
 
+static weft__atomic(bool) shielded_is_over;
+
 static int64_t look_up_shielded(void *arg __attribute__((unused)))
 {
 	int r = 0;
 
 	WEFT_SHIELD {
-		WEFT_WITHIN (WEFT_MS(50))
+		WEFT_WITHIN(WEFT_MS(50))
 			r = look_up("silent.test:1");
 	}
 	ck_assert_int_eq(r, -ETIMEDOUT);
+	weft__store(&shielded_is_over, true, release);
 	return 0;
 }
 
 /* It waits for a task that ignores cancellation as for any. */
 NAMES_TEST(runtime_ends_after_a_shielded_look_up)
 {
+	weft__store(&shielded_is_over, false, release);
 	ck_assert_int_eq(weft_submit(weft_runtime_self(), look_up_shielded,
 				     NULL, 0, NULL),
 			 0);
-	wait_until(names_waiters() == 1);
+	wait_until(names_waiters() == 1 ||
+		   weft__load(&shielded_is_over, acquire));
 	ck_assert_int_ge(server_asked(server, NULL), 0);
 }
 

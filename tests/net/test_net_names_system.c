@@ -74,10 +74,12 @@ IO_TEST(other_sources_are_the_systems)
 	ck_assert_int_eq(system_called(), calls + 2);
 	/* A caller's deadline does not wait for it. */
 	system_let_go(false);
-	WEFT_WITHIN (WEFT_MS(30))
-		r = look_up("b.test:5");
-	ck_assert_int_eq(r, -ETIMEDOUT);
-	wait_until(system_called() == calls + 3);
+	do {
+		WEFT_WITHIN(WEFT_MS(30))
+			r = look_up("b.test:5");
+		ck_assert_int_eq(r, -ETIMEDOUT);
+	} while (system_called() == calls + 2);
+	ck_assert_int_eq(system_called(), calls + 3);
 	system_let_go(true);
 	ck_assert_int_eq(unlink(path), 0);
 	return 0;

@@ -278,7 +278,7 @@ static inline void names_run(names_body body)
 	server_open(&server);
 	opts = server_opts(&server);
 	ck_assert_int_eq(weft_resolver_set(&opts), 0);
-	WEFT_SUPERVISE (scope) {
+	WEFT_SUPERVISE(scope) {
 		server.scope = scope;
 		ck_assert_int_eq(WEFT_GO(scope, serve_udp, at), 0);
 		ck_assert_int_eq(WEFT_GO(scope, serve_tcp, at), 0);
