@@ -85,9 +85,14 @@ static int receive_error(struct weft__udp *udp, int fd, void *arg)
 	struct weft_udp_error error = { .error = 0 };
 	union report_control control;
 	union weft__udp_name name;
+	/* qemu-user receives nothing where there is no buffer. */
+	char byte;
+	struct iovec iov = { &byte, 1 };
 	struct msghdr header = {
 		.msg_name = &name,
 		.msg_namelen = sizeof(name),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
