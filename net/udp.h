@@ -64,7 +64,7 @@ void weft__udp_charge(unsigned messages, size_t bytes);
 static inline int weft__udp_check_family(const struct weft__udp *udp,
 					 const struct weft_addr *addr)
 {
-	int family = weft_addr_family(addr);
+	int family = addr->bytes ? weft_addr_family(addr) : AF_UNSPEC;
 
 	return family == AF_UNIX || (family == AF_INET6 && !udp->is_ipv6) ?
 		       -EAFNOSUPPORT :

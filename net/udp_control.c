@@ -91,7 +91,7 @@ void weft__udp_control_put(struct msghdr *header,
 {
 	int traffic_class = msg->traffic_class;
 
-	if (msg->interface || weft_addr_family(&msg->local) != AF_UNSPEC) {
+	if (msg->interface || msg->local.bytes) {
 		if (is_ipv6)
 			put_ipv6_source(header, msg);
 		else

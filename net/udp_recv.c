@@ -9,6 +9,7 @@
  * next call, as the kernel does within a batch.
  */
 #include <poll.h>
+#include <string.h>
 
 #include "io/os/datagrams.h"
 #include "net/udp.h"
@@ -46,18 +47,19 @@ static void message_take(const struct mmsghdr *message,
 			 struct weft_udp_msg *msg)
 {
 	const struct msghdr *header = &message->msg_hdr;
-	size_t room = msg->room;
+	size_t bytes = message->msg_len;
 
-	*msg = (struct weft_udp_msg){
-		.buf = msg->buf,
-		.room = room,
-		.bytes = message->msg_len < room ? message->msg_len : room,
-		.whole_bytes = message->msg_len,
-	};
+	msg->bytes = bytes < msg->room ? bytes : msg->room;
+	msg->whole_bytes = bytes;
+	msg->sent_bytes = 0;
+	msg->segment_bytes = msg->interface = 0;
+	msg->traffic_class = 0;
+	memset(&msg->local, 0, sizeof(msg->local));
 	/* A socket of another kind may have senders without a name. */
-	if (header->msg_namelen)
-		(void)!weft_addr_from_sockaddr(header->msg_name,
-					       header->msg_namelen, &msg->addr);
+	if (!header->msg_namelen ||
+	    weft_addr_from_sockaddr(header->msg_name, header->msg_namelen,
+				    &msg->addr) < 0)
+		memset(&msg->addr, 0, sizeof(msg->addr));
 	if (header->msg_controllen)
 		weft__udp_control_take(header, msg);
 }
@@ -73,7 +75,7 @@ static int batch_receive(int fd, struct weft_udp_msg *msgs, unsigned count)
 		count = WEFT__UDP_BATCH;
 	for (unsigned i = 0; i < count; i++)
 		batch_describe(&batch, i, &msgs[i]);
-	n = weft__datagrams_recv(fd, batch.messages, count, MSG_TRUNC);
+	n = weft__datagrams_recv(fd, batch.messages, count);
 	if (n <= 0)
 		return n;
 	for (int i = 0; i < n; i++) {

@@ -53,12 +53,12 @@ struct batch {
 static size_t part_bytes(const struct weft_udp_msg *msg, size_t offset,
 			 bool segments)
 {
-	size_t left = msg->bytes - offset, each = msg->segment_bytes;
-	size_t most = each ? PART_BYTES_MAX / each : 0;
+	size_t left = msg->bytes - offset, each = msg->segment_bytes, most;
 
 	if (!each || left <= each)
 		return left;
-	if (!segments || most < 2)
+	most = segments ? PART_BYTES_MAX / each : 0;
+	if (most < 2)
 		return each;
 	if (most > SEGMENTS_MAX)
 		most = SEGMENTS_MAX;

@@ -24,14 +24,13 @@ LEAF int weft__datagrams_send(int fd, struct mmsghdr *messages, unsigned count)
 	return r;
 }
 
-LEAF int weft__datagrams_recv(int fd, struct mmsghdr *messages, unsigned count,
-			      int flags)
+LEAF int weft__datagrams_recv(int fd, struct mmsghdr *messages, unsigned count)
 {
 	int r;
 
 	do
-		r = result(recvmmsg(fd, messages, count, flags | MSG_DONTWAIT,
-				    NULL));
+		r = result(recvmmsg(fd, messages, count,
+				    MSG_DONTWAIT | MSG_TRUNC, NULL));
 	while (r == -EINTR);
 	return r;
 }

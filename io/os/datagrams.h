@@ -10,9 +10,9 @@
 
 /* How many messages were sent or received, at least one.  An error of a later
  * message is found by the next call.  Messages are without padding: all zero
- * where nothing is set. */
+ * where nothing is set.  The length of one that was received is that of the
+ * whole datagram (MSG_TRUNC). */
 int weft__datagrams_send(int fd, struct mmsghdr *messages, unsigned count);
-int weft__datagrams_recv(int fd, struct mmsghdr *messages, unsigned count,
-			 int flags);
+int weft__datagrams_recv(int fd, struct mmsghdr *messages, unsigned count);
 
 #endif
