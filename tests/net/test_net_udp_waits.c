@@ -37,6 +37,21 @@ static int take_all(struct weft_udp *udp)
 	return n;
 }
 
+/* Does a task of the runtime wait there? */
+static bool waits_in(struct weft_runtime *runtime, int fd)
+{
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(runtime)->fds, fd);
+	bool waits;
+
+	if (!entry)
+		return false;
+	weft__lock_take(&entry->lock);
+	waits = entry->waiting;
+	weft__lock_drop(&entry->lock);
+	return waits;
+}
+
 /* ---- Interruptions ------------------------------------------------------- */
 
 enum call { RECV, SEND, RECV_ERROR, CALLS };
@@ -84,21 +99,23 @@ static int64_t make_and_note(void *arg)
 
 static int64_t end_by_close(void *arg)
 {
-	int call = *(int *)arg;
+	int call = *(int *)arg, r;
 
-	for (int pause = 0; pause < 2; pause++) {
+	for (int waits = 0; waits < 2; waits++) {
 		two_open(call);
 		WEFT_SUPERVISE (scope) {
 			EXPECT(WEFT_GO(scope, make_and_note, call) == 0);
-			if (pause)
-				EXPECT(weft_sleep(WEFT_MS(2)) == 0);
+			if (waits)
+				wait_until(waits_in(weft_runtime_self(),
+						    weft_udp_fd(&two[0])));
 			else
 				EXPECT(weft_yield() == 0);
 			EXPECT(weft_udp_close(&two[0]) == 0);
 		}
 		/* relaxed: the task has ended. */
-		EXPECT(weft__load(&results, relaxed) == -ECANCELED ||
-		       (!pause && weft__load(&results, relaxed) == -EBADF));
+		r = weft__load(&results, relaxed);
+		ck_assert_msg(r == -ECANCELED || (!waits && r == -EBADF),
+			      "%d: %d", waits, r);
 		EXPECT(weft_udp_close(&two[0]) == -EBADF);
 		EXPECT(weft_udp_close(&two[1]) == 0);
 	}
@@ -346,19 +363,6 @@ static int64_t make_there(void *arg)
 	return 0;
 }
 
-static bool waits_there(int fd)
-{
-	struct weft__fd *entry = weft__fd_find(&weft__reactor(other)->fds, fd);
-	bool waits;
-
-	if (!entry)
-		return false;
-	weft__lock_take(&entry->lock);
-	waits = entry->waiting;
-	weft__lock_drop(&entry->lock);
-	return waits;
-}
-
 static int64_t close_in_vain(void *arg)
 {
 	char byte = 'x';
@@ -366,7 +370,7 @@ static int64_t close_in_vain(void *arg)
 	int fd = weft_udp_fd(&two[0]);
 
 	(void)arg;
-	wait_until(waits_there(fd));
+	wait_until(waits_in(other, fd));
 	EXPECT(weft_udp_close(&two[0]) == -EBUSY);
 	EXPECT(weft_udp_fd(&two[0]) == fd);
 	EXPECT(weft_udp_send(&two[1], &msg, 1, 0) == 1);
