@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("names", nargs="*", metavar="NAME",
-                   help="a bench or a family: tasks timers echo httpd file liveness;"
+                   help="a bench or a family: tasks timers udp echo httpd file liveness;"
                         " by name only: kv proxy sync copy queues looks")
     p.add_argument("--build", type=pathlib.Path, required=True, metavar="BUILD_DIR",
                    help="where weft is built; the peers go into BUILD_DIR/peers")

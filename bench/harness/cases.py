@@ -384,6 +384,16 @@ class Proxy(Http):
             return self.load(bench, port, pid, aide)
 
 
+@dataclasses.dataclass(frozen=True)
+class Datagrams(Baselines):
+    """Also weft on its engine over epoll."""
+
+    def entrants(self, bench):
+        yield from super().entrants(bench)
+        yield WEFT_EPOLL, lambda: self.measure(
+            bench, WEFT_EPOLL, over_epoll(bench.weft(self.weft_program)))
+
+
 TOKIO = (("tokio", "tokio", "micro"), ("tokio-jemalloc", "tokio-jemalloc", "micro"))
 GO = (("go", "gopeer", "micro"),)
 LIBUV = (("libuv", "uv_micro"),)
@@ -481,6 +491,8 @@ def all_cases():
     for workers in 64, 256:
         yield Micro("looks", workers, "looks", False, weft_program="bench/bench_looks",
                     command="looks", figures=LOOKS)
+    yield Datagrams("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
+                    command="udp", figures=("udp_plain",), rivals=("raw-gso",))
     yield from echo_cases()
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
