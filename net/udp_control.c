@@ -12,13 +12,6 @@
 #include <netinet/udp.h>
 #include <string.h>
 
-void weft__udp_control_begin(struct msghdr *header,
-			     union weft__udp_control *control)
-{
-	header->msg_control = control;
-	header->msg_controllen = 0;
-}
-
 /* ---- Sending ------------------------------------------------------------- */
 
 static void control_add(struct msghdr *header, int level, int type,

@@ -39,8 +39,18 @@ union weft__udp_name {
 
 /* Begins a header without a control message, which may get one by
  * weft__udp_control_put(). */
-void weft__udp_control_begin(struct msghdr *header,
-			     union weft__udp_control *control);
+static inline void weft__udp_control_begin(struct msghdr *header,
+					   union weft__udp_control *control)
+{
+	header->msg_control = control;
+	header->msg_controllen = 0;
+}
+
+/* Does a message ask for anything? */
+static inline bool weft__udp_control_has(const struct weft_udp_msg *msg)
+{
+	return msg->interface || msg->local.bytes || msg->traffic_class;
+}
 
 /* Adds what msg asks for, of a socket of that family. */
 void weft__udp_control_put(struct msghdr *header,

@@ -43,11 +43,31 @@ static void batch_describe(struct batch *batch, unsigned i,
 	};
 }
 
-static void message_take(const struct mmsghdr *message,
-			 struct weft_udp_msg *msg)
+/* A socket of another kind may have senders without a name. */
+static void addr_take(const struct msghdr *header, struct weft_addr *ret_addr)
 {
-	const struct msghdr *header = &message->msg_hdr;
-	size_t bytes = message->msg_len;
+	if (!header->msg_namelen ||
+	    weft_addr_from_sockaddr(header->msg_name, header->msg_namelen,
+				    ret_addr) < 0)
+		memset(ret_addr, 0, sizeof(*ret_addr));
+}
+
+/* Messages of one sender often come together: the name need not be read
+ * again. */
+static bool is_same_name(const struct msghdr *header, const struct msghdr *last)
+{
+	return header->msg_namelen == last->msg_namelen &&
+	       memcmp(header->msg_name, last->msg_name, header->msg_namelen) ==
+		       0;
+}
+
+/* Of the i-th of a batch. */
+static void message_take(const struct mmsghdr *messages, int i,
+			 struct weft_udp_msg *msgs)
+{
+	const struct msghdr *header = &messages[i].msg_hdr;
+	struct weft_udp_msg *msg = &msgs[i];
+	size_t bytes = messages[i].msg_len;
 
 	msg->bytes = bytes < msg->room ? bytes : msg->room;
 	msg->whole_bytes = bytes;
@@ -55,11 +75,10 @@ static void message_take(const struct mmsghdr *message,
 	msg->segment_bytes = msg->interface = 0;
 	msg->traffic_class = 0;
 	memset(&msg->local, 0, sizeof(msg->local));
-	/* A socket of another kind may have senders without a name. */
-	if (!header->msg_namelen ||
-	    weft_addr_from_sockaddr(header->msg_name, header->msg_namelen,
-				    &msg->addr) < 0)
-		memset(&msg->addr, 0, sizeof(msg->addr));
+	if (i && is_same_name(header, &messages[i - 1].msg_hdr))
+		msg->addr = msgs[i - 1].addr;
+	else
+		addr_take(header, &msg->addr);
 	if (header->msg_controllen)
 		weft__udp_control_take(header, msg);
 }
@@ -79,7 +98,7 @@ static int batch_receive(int fd, struct weft_udp_msg *msgs, unsigned count)
 	if (n <= 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		message_take(&batch.messages[i], &msgs[i]);
+		message_take(batch.messages, i, msgs);
 		bytes += msgs[i].bytes;
 	}
 	weft__udp_charge((unsigned)n, bytes);

@@ -107,7 +107,8 @@ static unsigned batch_describe(struct batch *batch, struct weft__udp *udp,
 		struct msghdr *header = &batch->messages[i].msg_hdr;
 
 		part_describe(batch, i, msg, offset, bytes);
-		weft__udp_control_put(header, msg, udp->is_ipv6);
+		if (weft__udp_control_has(msg))
+			weft__udp_control_put(header, msg, udp->is_ipv6);
 		if (part_is_cut(msg, bytes))
 			weft__udp_control_put_segment(header,
 						      msg->segment_bytes);

@@ -3,11 +3,14 @@
  * Suite net/udp segments: messages of several datagrams, which the kernel cuts
  * and joins, and what is done where it does not.
  *
- * The linker puts __wrap_sendmmsg() in the place of the C library's: it counts
- * the messages with segments, and plays a device that refuses them, after the
- * socket has taken the option.  It may also send less than it was given.
+ * The linker puts __wrap_syscall() in the place of the C library's.  For
+ * sendmmsg(2) it counts the messages with segments, and plays a device that
+ * refuses them, after the socket has taken the option.  It may also send less
+ * than it was given.
  */
 #include <netinet/udp.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
 
 #include "tests/support/features.h"
 #include "tests/support/udp_kit.h"
@@ -23,10 +26,8 @@ static struct {
 	int fails;	   /* with that -errno */
 } device;
 
-int __real_sendmmsg(int fd, struct mmsghdr *messages, unsigned count,
-		    int flags);
-__attribute__((used)) int __wrap_sendmmsg(int fd, struct mmsghdr *messages,
-					  unsigned count, int flags);
+long __real_syscall(long number, ...);
+__attribute__((used)) long __wrap_syscall(long number, ...);
 
 static bool has_segments(const struct msghdr *header)
 {
@@ -43,15 +44,16 @@ static bool has_segments(const struct msghdr *header)
 	return false;
 }
 
-static int fails_with(int error)
+static long fails_with(int error)
 {
 	errno = -error;
 	return -1;
 }
 
-int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+static long send_some(int fd, struct mmsghdr *messages, unsigned count,
+		      int flags)
 {
-	int n;
+	long n;
 
 	if (++device.calls == device.fails_at)
 		return fails_with(device.fails);
@@ -65,7 +67,7 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 	}
 	if (!count)
 		return fails_with(device.refuses);
-	n = __real_sendmmsg(fd, messages, count, flags);
+	n = __real_syscall(SYS_sendmmsg, fd, messages, count, flags);
 	for (int i = 0; i < n; i++) {
 		bool cut = has_segments(&messages[i].msg_hdr);
 
@@ -73,6 +75,24 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 		device.whole += !cut;
 	}
 	return n;
+}
+
+/* No system call has more than six arguments; those that are not there are not
+ * looked at. */
+long __wrap_syscall(long number, ...)
+{
+	long with[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		with[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_sendmmsg)
+		return send_some((int)with[0], (struct mmsghdr *)with[1],
+				 (unsigned)with[2], (int)with[3]);
+	return __real_syscall(number, with[0], with[1], with[2], with[3],
+			      with[4], with[5]);
 }
 
 /* ---- Datagrams ----------------------------------------------------------- */
