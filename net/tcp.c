@@ -4,13 +4,14 @@
  * it is dialled (dial.c), or its addresses are looked up and the first that
  * this machine has is bound.
  */
-#include <weft/net.h>
+#include <weft/serve.h>
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 
+#include "io/os/syscall.h"
 #include "net/dial.h"
 #include "net/resolve.h"
 #include "net/socket.h"
@@ -80,6 +81,40 @@ int weft_tcp_listen(const char *address, const struct weft_socket_opts *opts)
 	if (r == -EAFNOSUPPORT && address[0] == ':' &&
 	    !(opts && opts->only_ipv6))
 		r = listen_ipv4(address, opts);
+	return r;
+}
+
+/* With the port that the first got. */
+static int listen_again(int first, const struct weft_socket_opts *opts)
+{
+	struct weft_addr addr;
+	int r = weft_local_addr(first, &addr);
+
+	return r < 0 ? r : weft__socket_listen(&addr, opts, tcp_set);
+}
+
+int weft_tcp_listen_group(const char *address,
+			  const struct weft_socket_opts *opts, int *ret_fds,
+			  unsigned count)
+{
+	struct weft_socket_opts shared = WEFT_SOCKET_OPTS_INIT;
+	unsigned n = 0;
+	int r = -EINVAL;
+
+	if (opts)
+		shared = *opts;
+	shared.reuse_port = true;
+	while (n < count) {
+		r = n == 0 ? weft_tcp_listen(address, &shared) :
+			     listen_again(ret_fds[0], &shared);
+		if (r < 0)
+			break;
+		ret_fds[n++] = r;
+	}
+	if (r >= 0)
+		return 0;
+	while (n > 0)
+		weft__syscall_close(ret_fds[--n]);
 	return r;
 }
 

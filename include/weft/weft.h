@@ -58,6 +58,7 @@
 #include <weft/runtime.h>
 #include <weft/scope.h>
 #include <weft/select.h>
+#include <weft/serve.h>
 #include <weft/signal.h>
 #include <weft/stream.h>
 #include <weft/sync.h>

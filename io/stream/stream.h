@@ -253,6 +253,12 @@ int weft__stream_drain_over(struct weft__stream *stream);
  * an error. */
 int weft__stream_await_more(struct weft__stream *stream);
 
+/* Waits until the first `bytes` are there, and shows all that are, in one piece
+ * and at least those: how many; 0 at the end, -ENODATA at an end among them, or
+ * an error.  None is taken.  until.c */
+ssize_t weft__stream_show_least(struct weft_stream *stream, size_t bytes,
+				  const void **ret_data);
+
 /* Sending ends with that error: later data would arrive out of order. */
 void weft__stream_put_fail(struct weft__stream *stream, int error);
 

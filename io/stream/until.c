@@ -124,6 +124,24 @@ ssize_t weft_stream_until(struct weft_stream *stream, const void *delimiter,
 		     &ended);
 }
 
+ssize_t weft__stream_show_least(struct weft_stream *stream, size_t bytes,
+				const void **ret_data)
+{
+	struct weft__stream *s = weft__stream(stream);
+	ssize_t shown;
+
+	while ((shown = weft_stream_peek(stream, ret_data)) > 0 &&
+	       (size_t)shown < bytes) {
+		/* A piece in place is gathered first. */
+		size_t more = s->gathered ? bytes - (size_t)shown : bytes;
+		int r = gather(s, more);
+
+		if (r <= 0)
+			return r < 0 ? r : -ENODATA;
+	}
+	return shown;
+}
+
 ssize_t weft_stream_line(struct weft_stream *stream, char *buf, size_t room)
 {
 	struct weft__stream *s = weft__stream(stream);
