@@ -19,10 +19,11 @@ import sys
 import tempfile
 import time
 
-import smoke_clients
 import smoke_balancer
+import smoke_clients
 import smoke_kv
 import smoke_languages
+import smoke_restart
 import smoke_socks5
 import smoke_tasks
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
@@ -504,7 +505,7 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|proxy|httpd)_",
                      name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_kv, smoke_languages,
-           smoke_socks5, smoke_tasks]
+           smoke_restart, smoke_socks5, smoke_tasks]
 
 
 if __name__ == "__main__":
