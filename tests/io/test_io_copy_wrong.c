@@ -116,7 +116,7 @@ IO_TEST(without_descriptors_it_is_emfile)
 	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
 	ck_assert_int_eq(write(pipe[1], "abc", 3), 3);
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit){ 3, limit.rlim_max };
+	none = (struct rlimit){ 0, limit.rlim_max };
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	ck_assert_int_eq(weft_copy(file, pipe[0], 3, &done, NULL), -EMFILE);
 	ck_assert_uint_eq(done, 0);
@@ -149,6 +149,73 @@ IO_TEST(no_room_on_the_device_is_enospc_and_loses_nothing)
 	return weft_close(full);
 }
 
+struct stolen {
+	int to, from;
+	weft__atomic(bool) done;
+	int result;
+};
+
+static int64_t copy_stolen(void *arg)
+{
+	struct stolen *it = *(struct stolen **)arg;
+
+	it->result = weft_copy(it->to, it->from, 3, NULL, NULL);
+	weft__store(&it->done, true, release);
+	return 0;
+}
+
+/* The destination is full, so the bytes that were looked at wait to be written
+ * when another task takes them. */
+static void steal(int from, int feeder)
+{
+	struct stolen stolen = { .from = from }, *it = &stolen;
+	char junk[4096] = { 0 };
+	int fds[2];
+
+	socket_pair(fds);
+	it->to = fds[0];
+	while (send(fds[0], junk, sizeof(junk), MSG_DONTWAIT) > 0)
+		;
+	ck_assert_int_eq(write(feeder, "abc", 3), 3);
+	WEFT_SUPERVISE(scope) {
+		struct weft__fd *entry;
+		bool waits = false;
+
+		ck_assert_int_eq(WEFT_GO(scope, copy_stolen, it), 0);
+		while (!waits) {
+			ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
+			entry = weft__fd_find(
+				&weft__reactor(weft_runtime_self())->fds,
+				fds[0]);
+			if (!entry)
+				continue;
+			weft__lock_take(&entry->lock);
+			waits = entry->waiting != NULL;
+			weft__lock_drop(&entry->lock);
+		}
+		ck_assert_int_eq(weft_read(from, got, 9), 3);
+		while (!weft__load(&it->done, acquire))
+			ck_assert_int_ge(weft_read(fds[1], junk,
+						   sizeof(junk)),
+					 0);
+	}
+	ck_assert_int_eq(it->result, -EIO);
+	close_both(fds);
+}
+
+IO_TEST(bytes_that_another_task_took_are_eio)
+{
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	steal(fds[0], fds[1]);
+	close_both(fds);
+	socket_pair(fds);
+	steal(fds[0], fds[1]);
+	close_both(fds);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/copy/wrong");
@@ -161,6 +228,7 @@ int main(void)
 	io_add_test(refusing, without_descriptors_it_is_emfile);
 	io_add_test(refusing,
 		    no_room_on_the_device_is_enospc_and_loses_nothing);
+	io_add_test(refusing, bytes_that_another_task_took_are_eio);
 	suite_add_tcase(suite, refusing);
 	return io_tests_run(suite);
 }

@@ -233,6 +233,12 @@ START_TEST(other_headers_are_ebadmsg)
 		ck_assert_msg(weft_proxy_parse(data, n, &header) == -EBADMSG,
 			      "%zu", i);
 	}
+	/* A field that is one byte longer than what is left. */
+	memcpy(rest + 12, "\1\0\2x", 4);
+	ck_assert_int_eq(weft_proxy_parse(data,
+					  make_v2(data, 0x21, 0x11, rest, 16),
+					  &header),
+			 -EBADMSG);
 	for (size_t i = 0; i < 12; i++) {
 		memcpy(data, sig, 12);
 		data[i] ^= 1;

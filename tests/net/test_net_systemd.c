@@ -6,6 +6,7 @@
  * Each case runs in a process of its own, so its environment and its lowest
  * descriptors are its own, too.
  */
+#include <sys/mman.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -31,8 +32,10 @@ static void set_pid(const char *name, int pid)
  * hence the child, whose exit status tells its line. */
 static void pass_sockets(int count)
 {
+	int file = fcntl(memfd_create("passed", 0), F_DUPFD, 10);
+
 	for (int fd = 3; fd < 3 + count; fd++)
-		if (dup2(0, fd) != fd)
+		if (dup2(file, fd) != fd)
 			_exit(1);
 }
 
@@ -331,7 +334,7 @@ START_TEST(group_that_fails_leaves_nothing_open)
 	ck_assert_int_eq(weft_tcp_listen_group("/run/a", NULL, fds, 1),
 			 -EAFNOSUPPORT);
 	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = (rlim_t)dup(0) + 2;
+	limit.rlim_cur = (rlim_t)dup(alone) + 2;
 	ck_assert_int_eq(close((int)limit.rlim_cur - 2), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	ck_assert_int_eq(weft_tcp_listen_group("127.0.0.1:0", NULL, fds,
