@@ -243,6 +243,25 @@ static int drain(PGconn *conn)
 	return r;
 }
 
+/* Asks, and goes past all results if they come within that time: 1 if they do
+ * not, 0, or an error. */
+static int cancel_within(PGconn *conn, weft_nsec length_ns)
+{
+	int r = request_of(conn) ? 0 : request_begin(conn);
+
+	if (r == 0)
+		r = request_end(conn);
+	if (r < 0 || PQtransactionStatus(conn) != PQTRANS_ACTIVE)
+		return r;
+	WEFT_WITHIN (length_ns)
+		r = drain(conn);
+	if (r != -ETIMEDOUT && r != -ECANCELED)
+		return r;
+	/* The caller's own interruption? */
+	r = weft__pq_may_wait();
+	return r < 0 ? r : 1;
+}
+
 int weft_pq_cancel(PGconn *conn)
 {
 	int r = weft__pq_may_wait();
@@ -253,14 +272,11 @@ int weft_pq_cancel(PGconn *conn)
 		return -ECONNRESET;
 	if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
 		return -EINVAL;
-	if (!request_of(conn)) {
-		if (PQtransactionStatus(conn) != PQTRANS_ACTIVE)
-			return 0;
-		r = request_begin(conn);
-	}
-	if (r == 0)
-		r = request_end(conn);
-	if (r == 0 && PQtransactionStatus(conn) == PQTRANS_ACTIVE)
-		r = drain(conn);
+	if (!request_of(conn) && PQtransactionStatus(conn) != PQTRANS_ACTIVE)
+		return 0;
+	/* A server that has not begun the command ignores the request. */
+	r = 1;
+	for (weft_nsec ns = WEFT_MS(100); r > 0; ns *= 2)
+		r = cancel_within(conn, ns);
 	return r;
 }
