@@ -40,11 +40,12 @@ def listens(port, process):
 
 
 @contextlib.contextmanager
-def server(*command):
+def server(*command, needs=None):
     """A server on a free port, which stands for {port} in its command, and with
     a directory that stands for {dir}; its port."""
-    if not shutil.which(command[0]):
-        raise Skip(f"no {command[0]}")
+    needs = needs or command[0]
+    if not shutil.which(needs):
+        raise Skip(f"no {needs}")
     with tempfile.TemporaryDirectory() as place:
         for _ in range(20):
             port = free_port()
@@ -60,7 +61,7 @@ def server(*command):
             finally:
                 process.kill()
                 process.wait()
-        raise AssertionError(f"{command[0]} does not serve")
+        raise AssertionError(f"{needs} does not serve")
 
 
 def programs_of_postgres():
@@ -155,5 +156,41 @@ def bank_says_what_is_wrong():
     expect_equal(run("bank").returncode, 2, "usage")
 
 
+# ---- wget ---------------------------------------------------------------------
+
+
+NGINX = """daemon off; master_process off; error_log stderr; pid nginx.pid;
+events {{ }}
+http {{
+    access_log off; client_body_temp_path body; proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+    server {{ listen 127.0.0.1:{port}; root {dir};
+        location = /moved {{ return 302 /page; }} }}
+}}
+"""
+
+
+def wget_fetches_many_pages_at_the_same_time():
+    built("wget")
+    with server("sh", "-c", f"printf %s '{NGINX}' >conf; seq 5000 >page; "
+                "exec nginx -p {dir} -c {dir}/conf", needs="nginx") as port:
+        site = f"http://127.0.0.1:{port}"
+        done = run("wget", f"{site}/moved", *[f"{site}/page?{i}"
+                                             for i in range(200)])
+        expect_equal((done.returncode, done.stderr), (0, ""), "wget")
+        expect_equal(sorted(done.stdout.splitlines()), sorted(
+            [f"200    23893 {site}/moved"] +
+            [f"200    23893 {site}/page?{i}" for i in range(200)]), "pages")
+        done = run("wget", f"{site}/none", "http://127.0.0.1:1/")
+        expect(done.returncode == 1 and f" {site}/none\n" in done.stdout and
+               "http://127.0.0.1:1/: " in done.stderr, "wget said",
+               repr(done.stdout), repr(done.stderr))
+
+
+def wget_says_how_it_is_used():
+    built("wget")
+    expect_equal(run("wget").returncode, 2, "usage")
+
+
 CASES = [function for name, function in list(globals().items())
-         if re.match("(bank|tally)_", name)]
+         if re.match("(bank|tally|wget)_", name)]

@@ -27,7 +27,7 @@ ROOMS = """
     timer
     io/os io/ring io/ring/uring io/ring/soft io/request io/stream io
     net
-    adapters/pq adapters/redis
+    adapters/curl adapters/pq adapters/redis
 """.split()
 ANYTHING = ["tests", "bench"]
 # The only place where the sources refer to the model checker.
