@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """test_install.py BUILD [--man]: an installed weft is used as README.md says,
 from C and C++, shared and static, and without a warning; a static program dumps;
-and, with --man, its manual is there.  TAP."""
+the adapters that were built are found; and, with --man, its manual is there.
+TAP."""
 
 import pathlib
 import re
@@ -14,7 +15,7 @@ import tempfile
 import time
 
 import test_manual
-from install_kit import (HELLO, ROOT, install, pkg_config, readme,
+from install_kit import (HELLO, ROOT, install, needed, pkg_config, readme,
                          require_static, run, says_hello)
 from tap import Skip
 
@@ -191,6 +192,37 @@ def uses(directory, env):
             "a static program dumps without backtraces": static_dumps}
 
 
+# A program that uses the library of an adapter, and its header alone.
+OF_ADAPTER = """#include <stdio.h>
+#include <weft/weft.h>
+#include <weft/{name}.h>
+int main(void)
+{{
+	return printf("%s\\n", {function} ? "linked" : "") < 0;
+}}
+"""
+ADAPTERS = {"curl": "weft_curl_open", "pq": "weft_pq_exec",
+            "redis": "weft_redis_over"}
+
+
+def adapters(directory, env):
+    """Each adapter that was built is found by pkg-config."""
+    def links(name, function):
+        source = pathlib.Path(directory, f"{name}.c")
+        source.write_text(OF_ADAPTER.format(name=name, function=function))
+        out = str(pathlib.Path(directory, name))
+        run("cc", "-std=c11", str(source), *run(
+            "pkg-config", "--cflags", "--libs", f"weft-{name}",
+            env=env).split(), "-o", out, env=env)
+        said = run(out, env=env)
+        if said != "linked\n" or f"libweft-{name}.so.0" not in needed(out):
+            raise RuntimeError(f"{out} said {said!r}, needs {needed(out)}")
+    return {f"a program links to libweft-{name}":
+            lambda name=name, function=function: links(name, function)
+            for name, function in ADAPTERS.items()
+            if any(pathlib.Path(directory).rglob(f"weft-{name}.pc"))}
+
+
 def manual(directory):
     """Each page is found by each of its names."""
     def found():
@@ -211,7 +243,7 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         install(build, directory)
         env = pkg_config(directory)
-        cases = uses(directory, env)
+        cases = uses(directory, env) | adapters(directory, env)
         if "--man" in options:
             cases |= manual(directory)
         for number, (what, use) in enumerate(cases.items(), 1):
