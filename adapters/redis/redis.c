@@ -178,7 +178,8 @@ int weft_redis_close(struct weft_redis *redis)
 	if (users > 0)
 		return -EBUSY;
 	r = weft_stream_close(redis->stream);
-	if (r == -EPERM)
+	/* Then nothing was done. */
+	if (r == -EPERM || r == -EBUSY)
 		return r;
 	redisReaderFree(redis->reader);
 	pthread_mutex_destroy(&redis->lock);
