@@ -23,9 +23,9 @@ static void control_add(struct msghdr *header, int level, int type,
 	memset(control, 0, CMSG_SPACE(bytes));
 	control->cmsg_level = level;
 	control->cmsg_type = type;
-	control->cmsg_len = CMSG_LEN(bytes);
+	control->cmsg_len = (socklen_t)CMSG_LEN(bytes);
 	memcpy(CMSG_DATA(control), data, bytes);
-	header->msg_controllen += CMSG_SPACE(bytes);
+	header->msg_controllen += (socklen_t)CMSG_SPACE(bytes);
 }
 
 static struct in_addr ipv4_of(const struct weft_addr *addr)

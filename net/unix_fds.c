@@ -33,12 +33,12 @@ ssize_t weft_unix_send_fds(int fd, const void *buf, size_t bytes,
 	    (fds_count && (!fds || !bytes)))
 		return weft__call_refused(-EINVAL);
 	if (fds_count) {
-		control.aligned.cmsg_len = CMSG_LEN(fds_bytes);
+		control.aligned.cmsg_len = (socklen_t)CMSG_LEN(fds_bytes);
 		control.aligned.cmsg_level = SOL_SOCKET;
 		control.aligned.cmsg_type = SCM_RIGHTS;
 		memcpy(CMSG_DATA(&control.aligned), fds, fds_bytes);
 		msg.msg_control = &control;
-		msg.msg_controllen = CMSG_SPACE(fds_bytes);
+		msg.msg_controllen = (socklen_t)CMSG_SPACE(fds_bytes);
 	}
 	return weft_sendmsg(fd, &msg, 0);
 }
