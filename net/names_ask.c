@@ -44,6 +44,7 @@ enum {
 	/* Between two pauses in which other tasks of the worker may run. */
 	QUESTIONS_BATCH = 16,
 	EVENTS_BATCH = 16,
+	RECEIVE_BYTES = 1 << 20, /* the system may allow less */
 	TTL_MAX_S = 86400,
 	TTL_NEGATIVE_S = 5,
 };
@@ -201,6 +202,9 @@ static int channel_init(struct weft__names_engine *engine,
 
 	options.sock_state_cb = socket_state;
 	options.sock_state_cb_data = engine;
+	/* Many answers may come at the same time. */
+	options.socket_receive_buffer_size = RECEIVE_BYTES;
+	mask |= ARES_OPT_SOCK_RCVBUF;
 	if (opts->resolv_conf) {
 		options.resolvconf_path = opts->resolv_conf;
 		mask |= ARES_OPT_RESOLVCONF;
@@ -430,25 +434,6 @@ static void ask(struct weft__names_engine *engine,
 			 on_answer, question);
 }
 
-/* Asks for all that came since the last time; error: there is no channel. */
-static void ask_all(struct weft__names *names, int error)
-{
-	struct weft__question *asked = weft__names_take(names);
-	unsigned batch = 0;
-
-	while (asked) {
-		struct weft__question *next = asked->next_asked;
-
-		if (error < 0)
-			weft__names_answer(asked, error, NULL, 0, 0, false);
-		else
-			ask(names->engine, asked);
-		if (++batch % QUESTIONS_BATCH == 0)
-			(void)weft_yield();
-		asked = next;
-	}
-}
-
 /* ---- The task ------------------------------------------------------------ */
 
 static LEAF void wake_take(int wake_fd)
@@ -483,6 +468,30 @@ static void process(struct weft__names *names)
 					writes ? fd : ARES_SOCKET_BAD);
 	}
 	ares_process_fd(engine->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+}
+
+/* Asks for all that came since the last time; error: there is no channel. */
+static void ask_all(struct weft__names *names, int error)
+{
+	struct weft__question *asked = weft__names_take(names);
+	unsigned batch = 0;
+
+	while (asked) {
+		struct weft__question *next = asked->next_asked;
+
+		if (error < 0)
+			weft__names_answer(asked, error, NULL, 0, 0, false);
+		else
+			ask(names->engine, asked);
+		if (++batch % QUESTIONS_BATCH == 0) {
+			/* Or answers to the first would find no room in the
+			 * sockets' buffers. */
+			if (error == 0)
+				process(names);
+			(void)weft_yield();
+		}
+		asked = next;
+	}
 }
 
 static bool none_waits(struct weft__names *names)

@@ -239,6 +239,9 @@ int weft_resolver_set(const struct weft_resolver_opts *opts)
 	names->answers_max =
 		opts->answers_max ? opts->answers_max : ANSWERS_DEFAULT;
 	names->looked_ns = 0;
+	/* The next look at the files comes too late for look-ups beside it. */
+	if (copy.servers)
+		names->by_system = false;
 	weft__names_forget(names, &dead);
 	wakes_up = weft__names_wakes(names);
 	weft__lock_drop(&names->lock);
