@@ -21,6 +21,8 @@ static const char *const not_here[] = {
 	/* They are made of those; test_io_stream_until.c and
 	 * test_io_stream_over.c interrupt them. */
 	"stream_copy", "stream_line", "stream_putv", "stream_until",
+	/* So is this one; test_net_proxy.c interrupts it. */
+	"proxy_read",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
@@ -65,8 +67,10 @@ static const char *const not_here[] = {
 	"local_addr_text", "task_local_get", "task_local_set", "mutex_try_lock",
 	"mutex_unlock", "notify_all", "notify_one", "now", "oneshot_abandon",
 	"oneshot_drop", "oneshot_new", "oneshot_send", "oneshot_try_recv",
-	"peer_addr", "peer_cred", "race_begin", "race_drop", "resolver_set",
-	"runtime_self",
+	"peer_addr", "peer_cred", "proxy_format", "proxy_parse",
+	"proxy_tlv_next", "race_begin", "race_drop", "resolver_set",
+	"runtime_self", "systemd_notify", "systemd_sockets",
+	"systemd_watchdog", "tcp_listen_group",
 	"rwlock_try_read", "rwlock_try_write", "rwlock_unlock", "scope_cancel",
 	"scope_count", "scope_fail", "scope_limit", "self", "sem_count",
 	"sem_release", "sem_try_acquire", "signal_open", "stats_get",
