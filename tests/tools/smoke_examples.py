@@ -34,7 +34,7 @@ CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
-# ---- hello, lookup, million, timeout, echo, proxy ------------------------------------
+# ---- hello, lookup, million, timeout, echo, udp_echo, proxy --------------------------
 
 def hello_greets():
     done = run("hello")
@@ -109,6 +109,30 @@ def echo_says_what_is_wrong():
         for address in "nowhere", f"127.0.0.1:{server.port}":
             expect_complaint("echo", address)
     expect_equal(run("echo", "--workers", "0").returncode, 2, "usage")
+
+
+def udp_echo_answers_each_of_20():
+    def client(i):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.settimeout(0.5)
+            s.connect(("127.0.0.1", server.port))
+            for turn in range(20):
+                data = b"%d %d" % (i, turn) * (1 + 60 * turn)
+                expect_equal(answered(s, data), data, "client")
+
+    def answered(s, data):
+        """A datagram may be lost, so it is sent again."""
+        for _ in range(int(PATIENCE / 0.5)):
+            s.send(data)
+            with contextlib.suppress(TimeoutError):
+                while (got := s.recv(65536)) != data:
+                    pass
+                return got
+        return None
+    with serving("udp_echo", "127.0.0.1:0") as server:
+        in_parallel(20, client)
+        for address in "nowhere", f"127.0.0.1:{server.port}":
+            expect_complaint("udp_echo", address)
 
 
 def proxy_passes_a_mebibyte_for_each_of_50():
@@ -502,8 +526,8 @@ def httpd_says_what_is_wrong():
 
 
 CASES = [function for name, function in list(globals().items())
-         if re.match("(hello|lookup|resolve|million|timeout|echo|proxy|httpd)_",
-                     name)]
+         if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
+                     "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_kv, smoke_languages,
            smoke_restart, smoke_socks5, smoke_tasks]
 
