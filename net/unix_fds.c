@@ -25,7 +25,7 @@ ssize_t weft_unix_send_fds(int fd, const void *buf, size_t bytes,
 			   const int *fds, int fds_count)
 {
 	struct iovec iov = { (void *)(uintptr_t)buf, bytes };
-	union control control = { .aligned = { .cmsg_len = 0 } };
+	union control control;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	size_t fds_bytes = (size_t)fds_count * sizeof(int);
 
@@ -33,6 +33,7 @@ ssize_t weft_unix_send_fds(int fd, const void *buf, size_t bytes,
 	    (fds_count && (!fds || !bytes)))
 		return weft__call_refused(-EINVAL);
 	if (fds_count) {
+		memset(&control, 0, CMSG_SPACE(fds_bytes));
 		control.aligned.cmsg_len = (socklen_t)CMSG_LEN(fds_bytes);
 		control.aligned.cmsg_level = SOL_SOCKET;
 		control.aligned.cmsg_type = SCM_RIGHTS;
