@@ -145,6 +145,7 @@ IO_TEST(surplus_descriptors_are_closed)
 	return 0;
 }
 
+#ifndef WEFT_VALGRIND /* Valgrind keeps limits to itself */
 /* The kernel cuts the list off then, and says so. */
 IO_TEST(full_table_leaves_none_open)
 {
@@ -171,6 +172,7 @@ IO_TEST(full_table_leaves_none_open)
 	close_both(pair);
 	return 0;
 }
+#endif
 
 IO_TEST(wrong_calls_are_refused)
 {
@@ -250,7 +252,9 @@ int main(void)
 	io_add_test(tc, receiver_waits_for_descriptors);
 	io_add_test(tc, as_many_are_passed_as_the_kernel_takes);
 	io_add_test(tc, surplus_descriptors_are_closed);
+#ifndef WEFT_VALGRIND
 	io_add_test(tc, full_table_leaves_none_open);
+#endif
 	io_add_test(tc, wrong_calls_are_refused);
 	tcase_add_test(tc, calls_need_a_task);
 	tcase_add_test(tc, peer_is_known);
