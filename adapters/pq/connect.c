@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/pq/aside.h"
+#include "adapters/aside/aside.h"
 #include "adapters/pq/connection.h"
 
 /* ---- Connecting ---- */
@@ -45,7 +45,7 @@ static void connecting_step(struct aside *aside)
 
 static void connecting_free(struct connecting *c)
 {
-	weft__pq_aside_fini(&c->aside);
+	weft__aside_fini(&c->aside);
 	free(c->conninfo);
 	free(c);
 }
@@ -60,10 +60,10 @@ static void connecting_drop(struct aside *aside)
 
 static int connecting_step_aside(struct connecting *c)
 {
-	int r = weft__pq_aside_start(&c->aside);
+	int r = weft__aside_start(&c->aside);
 
 	if (r == 0)
-		r = weft__pq_aside_wait(&c->aside);
+		r = weft__aside_wait(&c->aside);
 	return r < 0 ? r : c->aside.error;
 }
 
@@ -104,10 +104,10 @@ int weft_pq_connect(const char *conninfo, PGconn **ret_conn)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
-	weft__pq_aside_init(&c->aside, connecting_step, connecting_drop);
+	weft__aside_init(&c->aside, connecting_step, connecting_drop);
 	c->conninfo = strdup(conninfo);
 	r = c->conninfo ? connecting_run(c) : -ENOMEM;
-	if (!weft__pq_aside_leave(&c->aside))
+	if (!weft__aside_leave(&c->aside))
 		return r;
 	if (r < 0) {
 		connecting_drop(&c->aside);
@@ -140,7 +140,7 @@ static void request_drop(struct aside *aside)
 {
 	struct request *request = (struct request *)aside;
 
-	weft__pq_aside_fini(&request->aside);
+	weft__aside_fini(&request->aside);
 	PQfreeCancel(request->cancel);
 	free(request);
 }
@@ -155,7 +155,7 @@ static int connection_event(PGEventId id, void *info, void *arg)
 	if (id != PGEVT_CONNDESTROY)
 		return 1;
 	request = PQinstanceData(destroy->conn, connection_event);
-	if (request && weft__pq_aside_leave(&request->aside))
+	if (request && weft__aside_leave(&request->aside))
 		request_drop(&request->aside);
 	return 1;
 }
@@ -178,13 +178,13 @@ static int request_begin(PGconn *conn)
 
 	if (!request)
 		return r;
-	weft__pq_aside_init(&request->aside, request_send, request_drop);
+	weft__aside_init(&request->aside, request_send, request_drop);
 	request->cancel = PQgetCancel(conn);
 	/* It fails if it is registered. */
 	(void)PQregisterEventProc(conn, connection_event, "weft", NULL);
 	if (request->cancel &&
 	    PQsetInstanceData(conn, connection_event, request)) {
-		r = weft__pq_aside_start(&request->aside);
+		r = weft__aside_start(&request->aside);
 		if (r < 0)
 			PQsetInstanceData(conn, connection_event, NULL);
 	}
@@ -197,11 +197,11 @@ static int request_begin(PGconn *conn)
 static int request_end(PGconn *conn)
 {
 	struct request *request = request_of(conn);
-	int r = weft__pq_aside_wait(&request->aside);
+	int r = weft__aside_wait(&request->aside);
 
 	if (r < 0)
 		return r;
-	(void)weft__pq_aside_leave(&request->aside);
+	(void)weft__aside_leave(&request->aside);
 	PQsetInstanceData(conn, connection_event, NULL);
 	r = request->aside.error;
 	if (r == 0 && !request->taken)

@@ -192,5 +192,23 @@ def wget_says_how_it_is_used():
     expect_equal(run("wget").returncode, 2, "usage")
 
 
+# ---- mq -----------------------------------------------------------------------
+
+
+def mq_loses_no_job_of_a_killed_process():
+    built("mq")
+    with server("nats-server", "-js", "-a", "127.0.0.1", "-p", "{port}", "-sd",
+                "{dir}") as port:
+        done = run("mq", f"127.0.0.1:{port}")
+    expect_equal((done.returncode, done.stdout, done.stderr),
+                 (0, "500 jobs, 10 processes, 1 killed, all done\n", ""), "mq")
+
+
+def mq_says_what_is_wrong():
+    built("mq")
+    expect_complaint("mq", f"127.0.0.1:{free_port()}")
+    expect_equal(run("mq").returncode, 2, "usage")
+
+
 CASES = [function for name, function in list(globals().items())
-         if re.match("(bank|tally|wget)_", name)]
+         if re.match("(bank|mq|tally|wget)_", name)]

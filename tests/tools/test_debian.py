@@ -21,6 +21,7 @@ from test_manual import read_pages
 
 PACKAGES = {"libweft0", "libweft-dev", "weft-doc", "weft-tools",
             "libweft-curl0", "libweft-curl-dev",
+            "libweft-nats0", "libweft-nats-dev",
             "libweft-pq0", "libweft-pq-dev",
             "libweft-redis0", "libweft-redis-dev"}
 SCRATCH = tempfile.TemporaryDirectory()
@@ -112,8 +113,8 @@ def test_dependencies():
     needs = field("libweft0", "Depends")
     for library in ("liburing2", "libc-ares2", "libc6"):
         assert library in needs, needs
-    for name, library in (("curl", "libcurl4"), ("pq", "libpq5"),
-                          ("redis", "libhiredis")):
+    for name, library in (("curl", "libcurl4"), ("nats", "libnats"),
+                          ("pq", "libpq5"), ("redis", "libhiredis")):
         needs = field(f"libweft-{name}0", "Depends")
         assert library in needs and "libweft0 (>=" in needs, needs
         needs = field(f"libweft-{name}-dev", "Depends")

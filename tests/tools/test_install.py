@@ -196,13 +196,15 @@ def uses(directory, env):
 OF_ADAPTER = """#include <stdio.h>
 #include <weft/weft.h>
 #include <weft/{name}.h>
+static void *volatile address;
 int main(void)
 {{
-	return printf("%s\\n", {function} ? "linked" : "") < 0;
+	address = (void *)(size_t)&{function};
+	return printf("%s\\n", address ? "linked" : "") < 0;
 }}
 """
-ADAPTERS = {"curl": "weft_curl_open", "pq": "weft_pq_exec",
-            "redis": "weft_redis_over"}
+ADAPTERS = {"curl": "weft_curl_open", "nats": "weft_nats_close",
+            "pq": "weft_pq_exec", "redis": "weft_redis_over"}
 
 
 def adapters(directory, env):

@@ -19,7 +19,7 @@ def output(*command):
 
 def adapters():
     return {path.name for path in (ROOT / "adapters").iterdir()
-            if path.is_dir()}
+            if (path / f"weft-{path.name}.map").exists()}
 
 
 def headers(adapter):

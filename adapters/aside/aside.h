@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A function on a thread, whose caller may leave before it returns. */
-#ifndef WEFT_ADAPTERS_PQ_ASIDE_H
-#define WEFT_ADAPTERS_PQ_ASIDE_H
+#ifndef WEFT_ADAPTERS_ASIDE_ASIDE_H
+#define WEFT_ADAPTERS_ASIDE_ASIDE_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,19 +17,19 @@ struct aside {
 	int error; /* of the thread; then it has not run */
 };
 
-void weft__pq_aside_init(struct aside *aside, void (*run)(struct aside *),
+void weft__aside_init(struct aside *aside, void (*run)(struct aside *),
 			 void (*drop)(struct aside *));
-void weft__pq_aside_fini(struct aside *aside);
+void weft__aside_fini(struct aside *aside);
 
 /* Lets it run; again, after it is done.  0, or an error and it does not. */
-int weft__pq_aside_start(struct aside *aside);
+int weft__aside_start(struct aside *aside);
 
 /* Waits until it is done: 0, and then `error` says how; or what ended the wait,
  * which may be repeated. */
-int weft__pq_aside_wait(struct aside *aside);
+int weft__aside_wait(struct aside *aside);
 
 /* Its owner leaves.  True: it does not run, and the owner frees it.  False: it
  * is dropped when it is done. */
-bool weft__pq_aside_leave(struct aside *aside);
+bool weft__aside_leave(struct aside *aside);
 
 #endif

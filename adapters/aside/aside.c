@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function of libpq that blocks, on a thread of weft_blocking().
+ * A function that blocks, on a thread of weft_blocking().
  *
  * A job of weft_blocking() is waited for in full.  So a task of the runtime
  * waits for it here, and the owner waits for that task's event: a deadline or a
@@ -11,7 +11,7 @@
  * the two frees the object.  An owner that has waited for the event takes the
  * lock before it frees it, so that the task has let go of it.
  */
-#include "adapters/pq/aside.h"
+#include "adapters/aside/aside.h"
 
 static int64_t run_on_thread(void *arg)
 {
@@ -39,24 +39,24 @@ static int64_t run_in_task(void *arg)
 	return 0;
 }
 
-void weft__pq_aside_init(struct aside *aside, void (*run)(struct aside *),
+void weft__aside_init(struct aside *aside, void (*run)(struct aside *),
 			 void (*drop)(struct aside *))
 {
 	*aside = (struct aside){ .run = run, .drop = drop, .done = true };
 	pthread_mutex_init(&aside->lock, NULL);
 }
 
-void weft__pq_aside_fini(struct aside *aside)
+void weft__aside_fini(struct aside *aside)
 {
 	pthread_mutex_destroy(&aside->lock);
 }
 
-int weft__pq_aside_start(struct aside *aside)
+int weft__aside_start(struct aside *aside)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 	int r;
 
-	opts.name = "libpq aside";
+	opts.name = "aside";
 	aside->done = false;
 	weft_event_clear(&aside->event);
 	r = weft_submit(weft_runtime_self(), run_in_task, &aside, sizeof(aside),
@@ -66,12 +66,12 @@ int weft__pq_aside_start(struct aside *aside)
 	return r;
 }
 
-int weft__pq_aside_wait(struct aside *aside)
+int weft__aside_wait(struct aside *aside)
 {
 	return weft_event_wait(&aside->event);
 }
 
-bool weft__pq_aside_leave(struct aside *aside)
+bool weft__aside_leave(struct aside *aside)
 {
 	bool done;
 

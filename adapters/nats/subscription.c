@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Subscriptions: a thread of the library sends each message to a channel, and
+ * blocks while that is full.
+ *
+ * **Concurrency**: the library calls back on one thread at a time for a
+ * subscription, and says when it does so no more.  The lock lets the callback
+ * go of the struct before that is freed.
+ */
+#include <weft/nats.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "adapters/nats/job.h"
+
+struct weft_nats_subscription {
+	struct weft_nats *nats;
+	natsSubscription *subscription;
+	struct weft_chan *chan;
+	pthread_mutex_t lock;
+	struct weft_event ended;
+};
+
+/* On a thread of the library. */
+static void received(natsConnection *connection, natsSubscription *subscription,
+		     natsMsg *message, void *arg)
+{
+	struct weft_nats_subscription *s = arg;
+
+	(void)connection, (void)subscription;
+	if (weft_chan_send(s->chan, &message) < 0)
+		natsMsg_Destroy(message);
+}
+
+static void ended(void *arg)
+{
+	struct weft_nats_subscription *s = arg;
+
+	pthread_mutex_lock(&s->lock);
+	weft_event_set(&s->ended);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static natsStatus subscribe_now(struct job *job)
+{
+	struct weft_nats_subscription *s = job->owner;
+	natsConnection *connection = job->nats->connection;
+	natsStatus status;
+
+	if (job->text)
+		status = natsConnection_QueueSubscribe(
+			&s->subscription, connection, job->subject, job->text,
+			received, s);
+	else
+		status = natsConnection_Subscribe(
+			&s->subscription, connection, job->subject, received,
+			s);
+	if (status == NATS_OK)
+		status = natsSubscription_SetOnCompleteCB(s->subscription,
+							  ended, s);
+	/* So that a message that is published later finds it. */
+	if (status == NATS_OK)
+		status = natsConnection_Flush(connection);
+	return status;
+}
+
+static natsStatus unsubscribe_now(struct job *job)
+{
+	return natsSubscription_Unsubscribe(job->owner);
+}
+
+static natsStatus destroy_now(struct job *job)
+{
+	natsSubscription_Destroy(job->owner);
+	return NATS_OK;
+}
+
+/* In a shield. */
+static int run(struct weft_nats *nats, natsStatus (*fn)(struct job *job),
+	       void *owner)
+{
+	struct job *job = weft__nats_job(nats, fn);
+
+	if (!job)
+		return -ENOMEM;
+	job->owner = owner;
+	return weft__nats_job_do(job, 0);
+}
+
+/* In a shield.  No callback runs, or will. */
+static void subscription_free(struct weft_nats_subscription *s)
+{
+	if (s->subscription && run(s->nats, destroy_now, s->subscription) < 0)
+		natsSubscription_Destroy(s->subscription);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+/* In a shield. */
+static void subscription_end(struct weft_nats_subscription *s)
+{
+	(void)run(s->nats, unsubscribe_now, s->subscription);
+	weft_chan_close(s->chan);
+	/* In a shield it returns only when that is so. */
+	(void)!weft_event_wait(&s->ended);
+	pthread_mutex_lock(&s->lock);
+	pthread_mutex_unlock(&s->lock);
+	subscription_free(s);
+}
+
+int weft_nats_subscribe(struct weft_nats *nats, const char *subject,
+			const char *group, struct weft_chan *chan,
+			struct weft_nats_subscription **ret)
+{
+	struct weft_nats_subscription *s;
+	struct job *job;
+	int r = weft__nats_may_wait();
+
+	if (r < 0)
+		return r;
+	s = calloc(1, sizeof(*s));
+	job = s ? weft__nats_job(nats, subscribe_now) : NULL;
+	if (!job) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->nats = nats;
+	s->chan = chan;
+	pthread_mutex_init(&s->lock, NULL);
+	job->owner = s;
+	r = weft__nats_job_arguments(job, subject, group, NULL, 0);
+	WEFT_SHIELD {
+		r = weft__nats_job_do(job, r);
+		if (r < 0 && s->subscription)
+			subscription_end(s);
+		else if (r < 0)
+			subscription_free(s);
+	}
+	if (r == 0)
+		*ret = s;
+	return r;
+}
+
+int weft_nats_unsubscribe(struct weft_nats_subscription *subscription)
+{
+	if (!subscription)
+		return 0;
+	if (weft__nats_in_task() < 0)
+		return -EPERM;
+	WEFT_SHIELD
+		subscription_end(subscription);
+	return 0;
+}

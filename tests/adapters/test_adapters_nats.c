@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * NATS as it is: messages, requests and work queues of a nats-server, which
+ * this program starts.  Skipped where none is installed.
+ */
+#include <nats/nats.h>
+#include <weft/nats.h>
+
+#include "tests/support/io_future.h"
+#include "tests/support/server_kit.h"
+
+static struct server server;
+
+static struct weft_nats *nats_connect(void)
+{
+	struct weft_nats *nats = NULL;
+	natsOptions *options = NULL;
+	char url[64];
+
+	snprintf(url, sizeof(url), "nats://%s", server.address);
+	ck_assert_int_eq(natsOptions_Create(&options), NATS_OK);
+	ck_assert_int_eq(natsOptions_SetURL(options, url), NATS_OK);
+	ck_assert_int_eq(weft_nats_connect(options, &nats), 0);
+	return nats;
+}
+
+/* A subject or name that no other test has: each runs in a process. */
+static const char *own(const char *name)
+{
+	static char text[64];
+
+	snprintf(text, sizeof(text), "t%d-%.40s", (int)getpid(), name);
+	return text;
+}
+
+static void expect_message(natsMsg *message, const char *text)
+{
+	ck_assert_int_eq(natsMsg_GetDataLength(message), (int)strlen(text));
+	ck_assert_mem_eq(natsMsg_GetData(message), text, strlen(text));
+}
+
+/* ---- Messages ---- */
+
+static int64_t publish_numbers(void *arg)
+{
+	struct weft_nats *nats = *(struct weft_nats **)arg;
+	char text[16];
+
+	for (int i = 0; i < 1000; i++) {
+		snprintf(text, sizeof(text), "%d", i);
+		ck_assert_int_eq(weft_nats_publish(nats, own("numbers"), text,
+						   strlen(text)),
+				 0);
+	}
+	return 0;
+}
+
+/* Many more than the channel holds. */
+IO_TEST(messages_come_through_a_channel_in_order)
+{
+	struct weft_nats *nats = nats_connect();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[4], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+	char text[16];
+
+	ck_assert_int_eq(weft_nats_subscribe(nats, own("numbers"), NULL, &chan,
+					     &subscription),
+			 0);
+	WEFT_SUPERVISE (scope) {
+		ck_assert_int_eq(WEFT_GO(scope, publish_numbers, nats), 0);
+		for (int i = 0; i < 1000; i++) {
+			ck_assert_int_eq(weft_chan_recv(&chan, &message), 0);
+			snprintf(text, sizeof(text), "%d", i);
+			expect_message(message, text);
+			natsMsg_Destroy(message);
+		}
+	}
+	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	ck_assert_int_eq(weft_chan_recv(&chan, &message), -EPIPE);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+/* A thread of the library waits in the full channel. */
+IO_TEST(subscription_ends_while_its_channel_is_full)
+{
+	struct weft_nats *nats = nats_connect();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[1], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+
+	ck_assert_int_eq(weft_nats_subscribe(nats, own("x"), NULL, &chan,
+					     &subscription),
+			 0);
+	for (int i = 0; i < 10; i++)
+		ck_assert_int_eq(weft_nats_publish(nats, own("x"), "x", 1), 0);
+	wait_until(weft_chan_count(&chan) == 1);
+	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	while (weft_chan_recv(&chan, &message) == 0)
+		natsMsg_Destroy(message);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+/* ---- Requests ---- */
+
+struct replier {
+	struct weft_nats *nats;
+	struct weft_chan *chan;
+};
+
+static int64_t reply_all(void *arg)
+{
+	struct replier *replier = arg;
+	natsMsg *message;
+
+	while (weft_chan_recv(replier->chan, &message) == 0) {
+		ck_assert_int_eq(weft_nats_publish(
+					 replier->nats,
+					 natsMsg_GetReply(message),
+					 natsMsg_GetData(message),
+					 (size_t)natsMsg_GetDataLength(
+						 message)),
+				 0);
+		natsMsg_Destroy(message);
+	}
+	return 0;
+}
+
+static int64_t ask(void *arg)
+{
+	struct weft_nats *nats = *(struct weft_nats **)arg;
+	natsMsg *reply;
+	char text[32];
+
+	for (int i = 0; i < 20; i++) {
+		snprintf(text, sizeof(text), "%p %d", (void *)&reply, i);
+		ck_assert_int_eq(weft_nats_request(nats, own("ask"), text,
+						   strlen(text), &reply),
+				 0);
+		expect_message(reply, text);
+		natsMsg_Destroy(reply);
+	}
+	return 0;
+}
+
+IO_TEST(requests_of_many_tasks_get_their_replies)
+{
+	struct weft_nats *nats = nats_connect();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[8];
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+	struct replier replier = { nats, &chan };
+
+	ck_assert_int_eq(weft_nats_subscribe(nats, own("ask"), "group", &chan,
+					     &subscription),
+			 0);
+	WEFT_SUPERVISE (scope) {
+		ck_assert_int_eq(WEFT_GO(scope, reply_all, replier), 0);
+		WEFT_SUPERVISE (askers)
+			for (int i = 0; i < 20; i++)
+				ck_assert_int_eq(WEFT_GO(askers, ask, nats),
+						 0);
+		ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	}
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+static int64_t ask_once(void *arg)
+{
+	struct weft_nats *nats = *(struct weft_nats **)arg;
+	natsMsg *reply;
+
+	return weft_nats_request(nats, own("x"), "x", 1, &reply);
+}
+
+/* A subscriber that does not reply.  The connection is closed while jobs of
+ * callers that left are under way. */
+IO_TEST(deadline_or_cancellation_ends_a_request)
+{
+	struct weft_nats *nats = nats_connect();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[8], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+	int64_t r = 0;
+
+	ck_assert_int_eq(ask_once(&nats), -EHOSTUNREACH);
+	ck_assert_int_eq(weft_nats_subscribe(nats, own("x"), NULL, &chan,
+					     &subscription),
+			 0);
+	WEFT_WITHIN (WEFT_MS(30))
+		r = ask_once(&nats);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task = start(scope, ask_once, 0, &nats,
+					      sizeof(nats));
+
+		/* Both requests have come. */
+		for (int i = 0; i < 2; i++) {
+			ck_assert_int_eq(weft_chan_recv(&chan, &message), 0);
+			natsMsg_Destroy(message);
+		}
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+	}
+	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+/* ---- Queues ---- */
+
+static struct weft_nats_queue *queue_open(struct weft_nats *nats,
+					  const char *name, weft_nsec wait_ns)
+{
+	struct weft_nats_queue *queue = NULL;
+
+	ck_assert_int_eq(weft_nats_queue_open(nats, own(name), own(name),
+					      wait_ns, &queue),
+			 0);
+	return queue;
+}
+
+/* Of those with one id, one. */
+IO_TEST(each_message_of_a_queue_is_taken_once)
+{
+	struct weft_nats *nats = nats_connect();
+	struct weft_nats_queue *queue = queue_open(nats, "q", WEFT_SEC(30));
+	natsMsg *message;
+	char text[16];
+	int r = 0;
+
+	for (int i = 0; i < 30; i++) {
+		snprintf(text, sizeof(text), "%d", i / 3);
+		ck_assert_int_eq(weft_nats_queue_put(queue, text,
+						     strlen(text), text),
+				 0);
+	}
+	for (int i = 0; i < 10; i++) {
+		ck_assert_int_eq(weft_nats_queue_take(queue, &message), 0);
+		snprintf(text, sizeof(text), "%d", i);
+		expect_message(message, text);
+		ck_assert_int_eq(weft_nats_queue_done(queue, message), 0);
+	}
+	WEFT_WITHIN (WEFT_MS(20))
+		r = weft_nats_queue_take(queue, &message);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	/* The take that was given up loses nothing. */
+	ck_assert_int_eq(weft_nats_queue_put(queue, "last", 4, NULL), 0);
+	ck_assert_int_eq(weft_nats_queue_take(queue, &message), 0);
+	expect_message(message, "last");
+	ck_assert_int_eq(weft_nats_queue_done(queue, message), 0);
+	ck_assert_int_eq(weft_nats_queue_close(queue), 0);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+/* By a taker that goes without a word. */
+IO_TEST(message_that_was_not_done_is_given_to_another)
+{
+	struct weft_nats *one = nats_connect(), *other = nats_connect();
+	struct weft_nats_queue *queue = queue_open(one, "q", WEFT_MS(300));
+	natsMsg *message;
+
+	ck_assert_int_eq(weft_nats_queue_put(queue, "job", 3, NULL), 0);
+	ck_assert_int_eq(weft_nats_queue_take(queue, &message), 0);
+	natsMsg_Destroy(message);
+	ck_assert_int_eq(weft_nats_queue_close(queue), 0);
+	ck_assert_int_eq(weft_nats_close(one), 0);
+	queue = queue_open(other, "q", WEFT_MS(300));
+	ck_assert_int_eq(weft_nats_queue_take(queue, &message), 0);
+	expect_message(message, "job");
+	ck_assert_int_eq(weft_nats_queue_done(queue, message), 0);
+	ck_assert_int_eq(weft_nats_queue_close(queue), 0);
+	ck_assert_int_eq(weft_nats_close(other), 0);
+	return 0;
+}
+
+/* ---- Refusals ---- */
+
+IO_TEST(wrong_arguments_are_refused)
+{
+	struct weft_nats *nats = nats_connect(), *none = NULL;
+	struct weft_nats_queue *queue;
+	natsOptions *options;
+	char text[WEFT_ADDR_TEXT_BYTES], url[WEFT_ADDR_TEXT_BYTES + 8];
+	char *large = calloc(1, 8 << 20);
+	int fd;
+
+	ck_assert_ptr_nonnull(large);
+	ck_assert_int_eq(weft_nats_publish(nats, "", "x", 1), -EINVAL);
+	ck_assert_int_eq(weft_nats_publish(nats, "x", large, 8 << 20),
+			 -EMSGSIZE);
+	free(large);
+	ck_assert_int_eq(weft_nats_queue_open(nats, NULL, "x", WEFT_SEC(1),
+					      &queue),
+			 -EINVAL);
+	ck_assert_int_eq(weft_nats_queue_open(nats, "a.b", "x", WEFT_SEC(1),
+					      &queue),
+			 -EINVAL);
+	natsConnection_Close(weft_nats_connection(nats));
+	ck_assert_int_eq(weft_nats_publish(nats, "x", "x", 1), -ENOTCONN);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	ck_assert_int_eq(weft_nats_close(NULL), 0);
+	ck_assert_int_eq(weft_nats_unsubscribe(NULL), 0);
+	ck_assert_int_eq(weft_nats_queue_close(NULL), 0);
+	/* Nothing listens there any more. */
+	fd = tcp_listener(text);
+	ck_assert_int_eq(weft_close(fd), 0);
+	snprintf(url, sizeof(url), "nats://%s", text);
+	ck_assert_int_eq(natsOptions_Create(&options), NATS_OK);
+	ck_assert_int_eq(natsOptions_SetURL(options, url), NATS_OK);
+	ck_assert_int_eq(weft_nats_connect(options, &none), -ECONNREFUSED);
+	return 0;
+}
+
+static int64_t poll_calls(void *arg)
+{
+	struct weft_nats *nats = *(struct weft_nats **)arg, *other;
+	struct weft_nats_queue *queue;
+	natsMsg *message;
+
+	ck_assert_int_eq(weft_nats_connect(NULL, &other), -EPERM);
+	ck_assert_int_eq(weft_nats_publish(nats, "x", "x", 1), -EPERM);
+	ck_assert_int_eq(weft_nats_request(nats, "x", "x", 1, &message),
+			 -EPERM);
+	ck_assert_int_eq(weft_nats_queue_open(nats, "x", "x", 1, &queue),
+			 -EPERM);
+	ck_assert_int_eq(weft_nats_close(nats), -EPERM);
+	return 0;
+}
+
+static void *in_a_thread(void *arg)
+{
+	(void)poll_calls(&arg);
+	return NULL;
+}
+
+IO_TEST(futures_and_threads_cannot_wait)
+{
+	struct weft_nats *nats = nats_connect();
+	pthread_t thread;
+
+	WEFT_SUPERVISE (scope)
+		ck_assert_int_eq(join(start_future(scope, poll_calls, &nats,
+						   sizeof(nats))),
+				 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, in_a_thread, nats), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_int_eq(weft_nats_close(nats), 0);
+	return 0;
+}
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("adapters/nats");
+	TCase *tc = tcase_create("messages");
+
+	io_add_test(tc, messages_come_through_a_channel_in_order);
+	io_add_test(tc, subscription_ends_while_its_channel_is_full);
+	io_add_test(tc, requests_of_many_tasks_get_their_replies);
+	io_add_test(tc, deadline_or_cancellation_ends_a_request);
+	suite_add_tcase(s, tc);
+
+	tc = tcase_create("queues");
+	io_add_test(tc, each_message_of_a_queue_is_taken_once);
+	io_add_test(tc, message_that_was_not_done_is_given_to_another);
+	suite_add_tcase(s, tc);
+
+	tc = tcase_create("refusals");
+	io_add_test(tc, wrong_arguments_are_refused);
+	io_add_test(tc, futures_and_threads_cannot_wait);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+static bool nats_begin(const char *program)
+{
+	if (!server_make_dir(&server))
+		return false;
+	for (int i = 0; i < SERVER_STARTS_MAX; i++) {
+		server_choose_port(&server);
+		server.pid = server_spawn(&server, (const char *const[]){
+			program, "-a", "127.0.0.1", "-p", server.port, "-js",
+			"-sd", server.dir, NULL });
+		if (server_wait(&server))
+			return true;
+	}
+	return false;
+}
+
+int main(void)
+{
+	char path[256];
+	int status;
+
+	if (!server_program("nats-server", NULL, path)) {
+		puts("skipped: nats-server is not installed");
+		return 77;
+	}
+	if (!nats_begin(path)) {
+		puts("nats-server does not begin to serve");
+		return 1;
+	}
+	status = io_tests_run(suite());
+	server_end(&server, SIGKILL);
+	server_remove_dir(&server);
+	return status;
+}
