@@ -24,13 +24,14 @@ static struct weft_nats *nats_connect(void)
 	return nats;
 }
 
-/* A subject or name that no other test has: each runs in a process. */
-static const char *own(const char *name)
-{
-	static char text[64];
+/* A subject, or the name of a queue, that no other test has. */
+static char subject[64];
 
-	snprintf(text, sizeof(text), "t%d-%.40s", (int)getpid(), name);
-	return text;
+static void choose_subject(void)
+{
+	static int turn;
+
+	snprintf(subject, sizeof(subject), "t%d-%d", (int)getpid(), turn++);
 }
 
 static void expect_message(natsMsg *message, const char *text)
@@ -48,7 +49,7 @@ static int64_t publish_numbers(void *arg)
 
 	for (int i = 0; i < 1000; i++) {
 		snprintf(text, sizeof(text), "%d", i);
-		ck_assert_int_eq(weft_nats_publish(nats, own("numbers"), text,
+		ck_assert_int_eq(weft_nats_publish(nats, subject, text,
 						   strlen(text)),
 				 0);
 	}
@@ -64,7 +65,7 @@ IO_TEST(messages_come_through_a_channel_in_order)
 	struct weft_chan chan = WEFT_CHAN_INIT(room);
 	char text[16];
 
-	ck_assert_int_eq(weft_nats_subscribe(nats, own("numbers"), NULL, &chan,
+	ck_assert_int_eq(weft_nats_subscribe(nats, subject, NULL, &chan,
 					     &subscription),
 			 0);
 	WEFT_SUPERVISE (scope) {
@@ -90,11 +91,11 @@ IO_TEST(subscription_ends_while_its_channel_is_full)
 	natsMsg *room[1], *message;
 	struct weft_chan chan = WEFT_CHAN_INIT(room);
 
-	ck_assert_int_eq(weft_nats_subscribe(nats, own("x"), NULL, &chan,
+	ck_assert_int_eq(weft_nats_subscribe(nats, subject, NULL, &chan,
 					     &subscription),
 			 0);
 	for (int i = 0; i < 10; i++)
-		ck_assert_int_eq(weft_nats_publish(nats, own("x"), "x", 1), 0);
+		ck_assert_int_eq(weft_nats_publish(nats, subject, "x", 1), 0);
 	wait_until(weft_chan_count(&chan) == 1);
 	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
 	while (weft_chan_recv(&chan, &message) == 0)
@@ -136,7 +137,7 @@ static int64_t ask(void *arg)
 
 	for (int i = 0; i < 20; i++) {
 		snprintf(text, sizeof(text), "%p %d", (void *)&reply, i);
-		ck_assert_int_eq(weft_nats_request(nats, own("ask"), text,
+		ck_assert_int_eq(weft_nats_request(nats, subject, text,
 						   strlen(text), &reply),
 				 0);
 		expect_message(reply, text);
@@ -153,7 +154,7 @@ IO_TEST(requests_of_many_tasks_get_their_replies)
 	struct weft_chan chan = WEFT_CHAN_INIT(room);
 	struct replier replier = { nats, &chan };
 
-	ck_assert_int_eq(weft_nats_subscribe(nats, own("ask"), "group", &chan,
+	ck_assert_int_eq(weft_nats_subscribe(nats, subject, "group", &chan,
 					     &subscription),
 			 0);
 	WEFT_SUPERVISE (scope) {
@@ -173,7 +174,7 @@ static int64_t ask_once(void *arg)
 	struct weft_nats *nats = *(struct weft_nats **)arg;
 	natsMsg *reply;
 
-	return weft_nats_request(nats, own("x"), "x", 1, &reply);
+	return weft_nats_request(nats, subject, "x", 1, &reply);
 }
 
 /* A subscriber that does not reply.  The connection is closed while jobs of
@@ -187,7 +188,7 @@ IO_TEST(deadline_or_cancellation_ends_a_request)
 	int64_t r = 0;
 
 	ck_assert_int_eq(ask_once(&nats), -EHOSTUNREACH);
-	ck_assert_int_eq(weft_nats_subscribe(nats, own("x"), NULL, &chan,
+	ck_assert_int_eq(weft_nats_subscribe(nats, subject, NULL, &chan,
 					     &subscription),
 			 0);
 	WEFT_WITHIN (WEFT_MS(30))
@@ -213,11 +214,11 @@ IO_TEST(deadline_or_cancellation_ends_a_request)
 /* ---- Queues ---- */
 
 static struct weft_nats_queue *queue_open(struct weft_nats *nats,
-					  const char *name, weft_nsec wait_ns)
+					  weft_nsec wait_ns)
 {
 	struct weft_nats_queue *queue = NULL;
 
-	ck_assert_int_eq(weft_nats_queue_open(nats, own(name), own(name),
+	ck_assert_int_eq(weft_nats_queue_open(nats, subject, subject,
 					      wait_ns, &queue),
 			 0);
 	return queue;
@@ -227,7 +228,7 @@ static struct weft_nats_queue *queue_open(struct weft_nats *nats,
 IO_TEST(each_message_of_a_queue_is_taken_once)
 {
 	struct weft_nats *nats = nats_connect();
-	struct weft_nats_queue *queue = queue_open(nats, "q", WEFT_SEC(30));
+	struct weft_nats_queue *queue = queue_open(nats, WEFT_SEC(30));
 	natsMsg *message;
 	char text[16];
 	int r = 0;
@@ -261,7 +262,7 @@ IO_TEST(each_message_of_a_queue_is_taken_once)
 IO_TEST(message_that_was_not_done_is_given_to_another)
 {
 	struct weft_nats *one = nats_connect(), *other = nats_connect();
-	struct weft_nats_queue *queue = queue_open(one, "q", WEFT_MS(300));
+	struct weft_nats_queue *queue = queue_open(one, WEFT_MS(300));
 	natsMsg *message;
 
 	ck_assert_int_eq(weft_nats_queue_put(queue, "job", 3, NULL), 0);
@@ -269,7 +270,7 @@ IO_TEST(message_that_was_not_done_is_given_to_another)
 	natsMsg_Destroy(message);
 	ck_assert_int_eq(weft_nats_queue_close(queue), 0);
 	ck_assert_int_eq(weft_nats_close(one), 0);
-	queue = queue_open(other, "q", WEFT_MS(300));
+	queue = queue_open(other, WEFT_MS(300));
 	ck_assert_int_eq(weft_nats_queue_take(queue, &message), 0);
 	expect_message(message, "job");
 	ck_assert_int_eq(weft_nats_queue_done(queue, message), 0);
@@ -358,6 +359,7 @@ static Suite *suite(void)
 	Suite *s = suite_create("adapters/nats");
 	TCase *tc = tcase_create("messages");
 
+	tcase_add_checked_fixture(tc, choose_subject, NULL);
 	io_add_test(tc, messages_come_through_a_channel_in_order);
 	io_add_test(tc, subscription_ends_while_its_channel_is_full);
 	io_add_test(tc, requests_of_many_tasks_get_their_replies);
@@ -365,11 +367,13 @@ static Suite *suite(void)
 	suite_add_tcase(s, tc);
 
 	tc = tcase_create("queues");
+	tcase_add_checked_fixture(tc, choose_subject, NULL);
 	io_add_test(tc, each_message_of_a_queue_is_taken_once);
 	io_add_test(tc, message_that_was_not_done_is_given_to_another);
 	suite_add_tcase(s, tc);
 
 	tc = tcase_create("refusals");
+	tcase_add_checked_fixture(tc, choose_subject, NULL);
 	io_add_test(tc, wrong_arguments_are_refused);
 	io_add_test(tc, futures_and_threads_cannot_wait);
 	suite_add_tcase(s, tc);
