@@ -79,6 +79,16 @@ class Baselines(Micro):
 
 
 @dataclasses.dataclass(frozen=True)
+class Tls(Baselines):
+    """weft, on both engines, beside a loop over epoll that calls OpenSSL."""
+
+    def entrants(self, bench):
+        yield from super().entrants(bench)
+        yield WEFT_EPOLL, lambda: self.measure(
+            bench, WEFT_EPOLL, over_epoll(bench.weft(self.weft_program)))
+
+
+@dataclasses.dataclass(frozen=True)
 class Echo(Case):
     """A server and echo_load: on a core each, on the same core, or not pinned."""
     conns: int = 64
@@ -494,6 +504,9 @@ def all_cases():
     yield Datagrams("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
                     command="udp", figures=("udp_plain",), rivals=("raw-gso",))
     yield from echo_cases()
+    for name in "tls_echo", "tls_echo_16k":
+        yield Tls(name, 1, "tls", paired=True, weft_program="bench/bench_tls",
+                  command=name, rivals=("raw-openssl",))
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
     yield from kv.kv_cases()

@@ -119,7 +119,7 @@ class Tree(mutate.Tree):
         for path in ("meson.build", "meson_options.txt", "weft.map"):
             yield path
         for folder in (*mutate.FOLDERS, "bench", "docs", "examples",
-                       "packaging"):
+                       "packaging", "tls"):
             for path in (ROOT / folder).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     yield str(path.relative_to(ROOT))

@@ -26,6 +26,7 @@ import smoke_languages
 import smoke_restart
 import smoke_socks5
 import smoke_tasks
+import smoke_tls
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
                        in_parallel, read_exactly, read_header, read_to_end,
                        reset, run, serving, test_all, PATIENCE)
@@ -529,7 +530,7 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_kv, smoke_languages,
-           smoke_restart, smoke_socks5, smoke_tasks]
+           smoke_restart, smoke_socks5, smoke_tasks, smoke_tls]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ PACKAGES = {"libweft0", "libweft-dev", "weft-doc", "weft-tools",
             "libweft-curl0", "libweft-curl-dev",
             "libweft-nats0", "libweft-nats-dev",
             "libweft-pq0", "libweft-pq-dev",
-            "libweft-redis0", "libweft-redis-dev"}
+            "libweft-redis0", "libweft-redis-dev",
+            "libweft-tls0", "libweft-tls-dev"}
 SCRATCH = tempfile.TemporaryDirectory()
 TOP = pathlib.Path(SCRATCH.name)
 
@@ -113,8 +114,11 @@ def test_dependencies():
     needs = field("libweft0", "Depends")
     for library in ("liburing2", "libc-ares2", "libc6"):
         assert library in needs, needs
+    # Programs without TLS need no OpenSSL.
+    assert "libssl" not in needs, needs
     for name, library in (("curl", "libcurl4"), ("nats", "libnats"),
-                          ("pq", "libpq5"), ("redis", "libhiredis")):
+                          ("pq", "libpq5"), ("redis", "libhiredis"),
+                          ("tls", "libssl3")):
         needs = field(f"libweft-{name}0", "Depends")
         assert library in needs and "libweft0 (>=" in needs, needs
         needs = field(f"libweft-{name}-dev", "Depends")
@@ -123,14 +127,16 @@ def test_dependencies():
 
 def test_symbols():
     """packages that use the library depend on the version of its symbols"""
-    listed = run("dpkg-deb", "-I", str(packages()["libweft0"]), "symbols")
-    for name in re.findall(r"^\t(weft_\w+);", (ROOT / "weft.map").read_text(),
-                           re.M):
-        assert f" {name}@WEFT_" in listed, (name, listed)
+    for package, path in (("libweft0", "weft.map"),
+                          ("libweft-tls0", "tls/tls.map")):
+        listed = run("dpkg-deb", "-I", str(packages()[package]), "symbols")
+        for name in re.findall(r"^\t(weft_\w+);", (ROOT / path).read_text(),
+                               re.M):
+            assert f" {name}@WEFT_" in listed, (name, listed)
 
 
-def pkg_config_flags(*more):
-    env = pkg_config(development())
+def pkg_config_flags(*more, root=None):
+    env = pkg_config(root or development())
     return run("pkg-config", "--cflags", "--libs", *more, "weft",
                env=env).split(), env
 
@@ -142,6 +148,18 @@ def test_program():
     run("cc", str(HELLO), *flags, "-o", str(program))
     says_hello(program, env=env)
     assert "libweft.so.0" in needed(program), needed(program)
+
+
+def test_tls_program():
+    """a program is built with libweft-tls-dev, and runs"""
+    root = unpack("libweft0", "libweft-dev", "libweft-tls0", "libweft-tls-dev")
+    flags, env = pkg_config_flags("weft-tls", root=root)
+    program = TOP / "tls"
+    run("cc", str(ROOT / "tests/tools/test_headers_tls.c"), *flags, "-o",
+        str(program))
+    assert run(str(program), env=env) == "Bad file descriptor\n"
+    assert "libweft-tls.so.0" in needed(program), needed(program)
+    assert not list(development().rglob("tls.h"))
 
 
 def test_static_program():

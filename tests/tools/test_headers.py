@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Each public header compiles alone, in C11 and each C++ from 2011 on, by gcc and
-clang; and so do uses of all macros (test_headers.c).  The C of README.md
+clang; and so do uses of all macros (MACROS).  The C of README.md
 compiles as printed, in C11.  An ignored result causes a warning.  TAP."""
 
 import functools
@@ -26,6 +26,7 @@ LANGUAGES = {"C11": ["-x", "c", "-std=c11", "-Wshadow", "-Wstrict-prototypes",
                 for year in ("11", "14", "17", "20", "2b")}}
 COMPILERS = ["gcc", "clang"]
 README = ROOT / "README.md"
+MACROS = [HERE / "test_headers.c", HERE / "test_headers_tls.c"]
 # The code around a fragment of README.md.
 AROUND = """#include <errno.h>
 #include <signal.h>
@@ -120,8 +121,8 @@ UNKNOWN = re.compile(r"unrecognized command-line option|invalid value '")
 
 
 def macros_left_out():
-    """The macros that test_headers.c does not use."""
-    used = (HERE / "test_headers.c").read_text()
+    """The macros that no file of MACROS uses."""
+    used = "".join(path.read_text() for path in MACROS)
     return [name for header in sorted(INCLUDE.glob("weft/*.h"))
             for name in re.findall(r"^#define (WEFT_\w+)", header.read_text(),
                                    re.M)
@@ -151,9 +152,9 @@ def cases():
         name = f"<weft/{header.name}>"
         # Included twice, to test the guard.
         yield f"{name} alone", f"#include {name}\n" * 2, LANGUAGES
-    macros = (HERE / "test_headers.c").read_text()
-    yield "the macros in use", macros, [x for x in LANGUAGES
-                                        if x != "strict C11"]
+    for path in MACROS:
+        yield f"the macros in {path.name}", path.read_text(), [
+            x for x in LANGUAGES if x != "strict C11"]
     own = "".join(f"extern int {name};\n" for name in OWN_NAMES)
     yield ("a program's own names", own + "#include <weft/weft.h>\n",
            [x for x in LANGUAGES if x != "strict C11"])
@@ -229,7 +230,7 @@ def knows(compiler, language):
 
 
 def main():
-    left_out = "".join(f"{name} is not in test_headers.c\n"
+    left_out = "".join(f"{name} is in none of MACROS\n"
                        for name in macros_left_out())
     sys.stderr.write(left_out)
     print("not ok" if left_out else "ok", "1 - every macro is in use")

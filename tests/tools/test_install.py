@@ -167,6 +167,16 @@ def uses(directory, env):
         compile_and_link("c++", "-std=c++11", str(source), *flags(env))
         run(out, env=env)
 
+    def with_tls():
+        if not any(pathlib.Path(directory).rglob("weft-tls.pc")):
+            raise Skip("it was built without libweft-tls")
+        for language in "c", "c++":
+            compile_and_link("cc", "-x", language, str(macros).replace(
+                "headers", "headers_tls"), *flags(env, "weft-tls"))
+            said = run(out, env=env)
+            if said != "Bad file descriptor\n":
+                raise RuntimeError(said)
+
     def shared():
         compile_and_link("cc", HELLO, *flags(env))
         says_hello(out, env=env)
@@ -187,6 +197,7 @@ def uses(directory, env):
             "README.md's program answers": echoes,
             "C++ links with it": in_cxx,
             "exceptions leave blocks that do not suspend": with_exceptions,
+            "a program has TLS": with_tls,
             "a program runs": shared,
             "a static program runs": static,
             "a static program dumps without backtraces": static_dumps}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""test_symbols.py LIBWEFT.SO LIBWEFT.A [ADAPTER]: the exported symbols are those
-that the public headers declare and weft.map names; and the library is hardened.
-The same for the library of an adapter, and its header and map.  TAP."""
+"""test_symbols.py LIBWEFT.SO LIBWEFT.A [NAME]: the exported symbols are those that
+the public headers declare and weft.map names; and the library is hardened.  The
+same for libweft-NAME, a library of its own, and its header and map.  TAP."""
 
 import pathlib
 import re
@@ -17,31 +17,31 @@ def output(*command):
                           text=True).stdout
 
 
-def adapters():
-    return {path.name for path in (ROOT / "adapters").iterdir()
-            if (path / f"weft-{path.name}.map").exists()}
+def maps():
+    """Of the libraries of their own, by their names."""
+    found = {path.parent.name: path for path in ROOT.glob("adapters/*/*.map")}
+    return found | {"tls": ROOT / "tls/tls.map"}
 
 
-def headers(adapter):
-    """Those of weft, or the one of an adapter."""
+def headers(apart):
+    """Those of weft, or the one of a library of its own."""
     return [path for path in (ROOT / "include/weft").glob("*.h")
-            if (path.stem == adapter if adapter
-                else path.stem not in adapters())]
+            if (path.stem == apart if apart else path.stem not in maps())]
 
 
-def declared(adapter):
+def declared(apart):
     """The functions marked WEFT_API."""
     names = set()
-    for header in headers(adapter):
+    for header in headers(apart):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
         for match in re.finditer(r"^WEFT_API\b([^;{]*);", text, re.M):
             names.add(re.search(r"\b(weft_\w+)\s*\(", match.group(1)).group(1))
     return names
 
 
-def mapped(adapter):
-    path = f"adapters/{adapter}/weft-{adapter}.map" if adapter else "weft.map"
-    text = re.sub(r"#.*", "", (ROOT / path).read_text())
+def mapped(apart):
+    path = maps()[apart] if apart else ROOT / "weft.map"
+    text = re.sub(r"#.*", "", path.read_text())
     return set(re.findall(r"\b(weft_\w+)\s*;", text))
 
 
@@ -64,8 +64,8 @@ def missing(names, other, why):
     return [f"{name}: {why}" for name in sorted(names - other)]
 
 
-def symbols(shared, static, adapter):
-    api, version_map = declared(adapter), mapped(adapter)
+def symbols(shared, static, apart):
+    api, version_map = declared(apart), mapped(apart)
     so = exported(shared)
     yield ("every declaration marked WEFT_API is in the map",
            missing(api, version_map, "declared, not in the map"))
@@ -95,9 +95,9 @@ def hardening(shared):
 
 def main():
     shared, static = sys.argv[1:3]
-    adapter = sys.argv[3] if sys.argv[3:] else None
+    apart = sys.argv[3] if sys.argv[3:] else None
     failed = number = 0
-    for what, findings in (*symbols(shared, static, adapter),
+    for what, findings in (*symbols(shared, static, apart),
                            *hardening(shared)):
         number += 1
         failed += bool(findings)

@@ -51,7 +51,8 @@ def expect_found(rule, name, text, *lines):
 def test_rooms():
     """an include against the order of the rooms is found"""
     rooms = {"runtime/base/lock.h": "", "runtime/sched/task.h": "",
-             "io/request/op.h": "", "io/driver.h": "", "net/socket.h": ""}
+             "io/request/op.h": "", "io/driver.h": "", "net/socket.h": "",
+             "tls/error.h": ""}
 
     def expect_include(name, include, found):
         sources = {**rooms, name: f'{SPDX}#include "{include}"\n'}
@@ -62,12 +63,16 @@ def test_rooms():
                           ("runtime/sched/task.c", "io/request/op.h"),
                           ("runtime/runtime.c", "io/driver.h"),
                           ("io/request/op.c", "io/driver.h"),
-                          ("io/driver.c", "net/socket.h")):
+                          ("io/driver.c", "net/socket.h"),
+                          ("net/socket.c", "tls/error.h"),
+                          ("tls/error.c", "runtime/base/lock.h"),
+                          ("tls/error.c", "io/driver.h")):
         expect_include(name, include, True)
     for name, include in (("runtime/sched/task.c", "runtime/base/lock.h"),
                           ("io/request/op.c", "runtime/sched/task.h"),
                           ("io/driver.c", "io/request/op.h"),
-                          ("net/socket.c", "io/driver.h")):
+                          ("net/socket.c", "io/driver.h"),
+                          ("tls/context.c", "tls/error.h")):
         expect_include(name, include, False)
     expect_include("runtime/base/futex.c", "runtime/base/lock.h", False)
     expect_include("net/addr.c", "net/addr_in_no_room.h", True)

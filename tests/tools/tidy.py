@@ -18,7 +18,9 @@ import tidy_prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-LAYERS = ["runtime", "timer", "io", "net"]
+LAYERS = ["runtime", "timer", "io", "net", "tls"]
+# Libraries of their own, which see of weft what it exports.
+APART = ["tls"]
 # The rooms, from the ground floor up.  A file includes its own room, those
 # before it in this list, and include/weft/.
 ROOMS = """
@@ -28,6 +30,7 @@ ROOMS = """
     io/os io/ring io/ring/uring io/ring/soft io/request io/stream io
     net
     adapters/aside adapters/curl adapters/nats adapters/pq adapters/redis
+    tls
 """.split()
 ANYTHING = ["tests", "bench"]
 # The only place where the sources refer to the model checker.
@@ -207,6 +210,8 @@ def include_problem(file, quoted, name):
         return "an adapter and weft know each other's public headers alone"
     if other not in ROOMS:
         return "in no room that tidy knows"
+    if room != other and room in APART:
+        return "a library of its own includes <weft/...> alone"
     return (ROOMS.index(other) > ROOMS.index(room)
             and f"{room}/ is below and must not include")
 
@@ -376,7 +381,7 @@ def rule_paths(files):
 
 def rule_references(files):
     """files that comments name exist"""
-    pattern = r"\b(?:runtime|timer|io|net|tests|bench)/[\w/]+\.(?:[chS]|py)\b"
+    pattern = r"\b(?:runtime|timer|io|net|tls|tests|bench)/[\w/]+\.(?:[chS]|py)\b"
     for file in files:
         for start, comment in file.comments:
             for match in re.finditer(pattern, comment):

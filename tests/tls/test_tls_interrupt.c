@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite tls/interrupt: calls that a deadline or a cancellation ends, and what
+ * is sent and received after them.
+ */
+#include "tests/tls/tls_kit.h"
+
+/* ---- Handshakes ---------------------------------------------------------- */
+
+/* The peer says nothing, or only a part. */
+static void expect_silence(int fd, bool serves,
+			   const struct weft_tls_opts *opts)
+{
+	struct weft_tls_context *context = context_new(opts);
+	struct weft_stream below;
+	struct weft_tls tls;
+	int r = 0;
+
+	weft_stream_init(&below, fd);
+	WEFT_WITHIN (WEFT_MS(2))
+		r = serves ? weft_tls_server(&tls, context, &below) :
+			     weft_tls_client(&tls, context, &below, HOST);
+	EXPECT(r == -ETIMEDOUT);
+	expect_no_notes();
+	EXPECT(weft_stream_close(&below) == 0);
+	weft_tls_context_free(context);
+}
+
+IO_TEST(deadline_ends_a_handshake)
+{
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct weft_tls_opts server = opts_with(&server_cert, NULL);
+	int fds[2];
+
+	tcp_pair(fds);
+	EXPECT(weft_write_all(fds[1], "\x16\x03\x01\x02", 4, NULL) == 0);
+	expect_silence(fds[0], true, &server);
+	EXPECT(weft_close(fds[1]) == 0);
+	tcp_pair(fds);
+	expect_silence(fds[0], false, &client);
+	return weft_close(fds[1]);
+}
+
+IO_TEST(cancellation_ends_a_handshake)
+{
+	struct ends ends = { .fds = { 0 } };
+
+	give_contexts(&ends, 0);
+	tcp_pair(ends.fds);
+	weft_stream_init(&ends.end[1].below, ends.fds[1]);
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, handshake_as_server, &ends.end[1]);
+		EXPECT(weft_write_all(ends.fds[0], "\x16", 1, NULL) == 0);
+		wait_until(kit_unreceived(ends.fds[1]) == 0);
+		weft_scope_cancel(scope);
+	}
+	EXPECT(ends.end[1].r == -ECANCELED);
+	EXPECT(weft_close(ends.fds[0]) == 0);
+	free_contexts(&ends);
+	return 0;
+}
+
+IO_TEST(peer_that_goes_away_ends_a_handshake)
+{
+	struct ends ends = { .fds = { 0 } };
+
+	give_contexts(&ends, 0);
+	tcp_pair(ends.fds);
+	weft_stream_init(&ends.end[1].below, ends.fds[1]);
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, handshake_as_server, &ends.end[1]);
+		EXPECT(weft_close(ends.fds[0]) == 0);
+	}
+	EXPECT(ends.end[1].r == -ECONNRESET);
+	EXPECT(weft_tls_error(&ends.end[1].tls)[0]);
+	free_contexts(&ends);
+	return 0;
+}
+
+/* A thread has no streams. */
+START_TEST(handshake_needs_a_task)
+{
+	struct weft_tls_opts opts = opts_with(NULL, &authority);
+	struct weft_tls_context *context = context_new(&opts);
+	struct weft_stream below;
+	struct weft_tls tls;
+	int fds[2];
+
+	socket_pair(fds);
+	weft_stream_init(&below, fds[0]);
+	EXPECT(weft_tls_client(&tls, context, &below, HOST) == -EPERM);
+	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
+	weft_tls_context_free(context);
+}
+END_TEST
+
+/* ---- Bytes --------------------------------------------------------------- */
+
+IO_TEST(interrupted_read_loses_nothing)
+{
+	struct ends ends;
+	const void *data;
+	ssize_t n = 0;
+	uint64_t at = 0;
+
+	join_ends(&ends, 0);
+	for (int i = 0; i < 200; i++) {
+		unsigned char bytes[300];
+		size_t some = 1 + (size_t)i;
+
+		n = peek_within(stream_of(&ends, 1), WEFT_US(i % 3 ? 1 : 50));
+		EXPECT(n == -ETIMEDOUT);
+		kit_fill(bytes, some, at);
+		EXPECT(weft_stream_write_all(stream_of(&ends, 0), bytes, some,
+					     NULL) == 0);
+		for (size_t got = 0; got < some; got += (size_t)n) {
+			n = weft_stream_peek(stream_of(&ends, 1), &data);
+			EXPECT(n > 0);
+			kit_check(data, (size_t)n, at + got);
+			weft_stream_skip(stream_of(&ends, 1), (size_t)n);
+		}
+		at += some;
+	}
+	part(&ends);
+	return 0;
+}
+
+/* Writes until a deadline ends that, again and again, while the peer reads
+ * slowly.  Returns the bytes that are done. */
+static uint64_t write_hastily(struct weft_stream *stream, unsigned rounds)
+{
+	enum { PIECE = 50000 };
+	unsigned char *bytes = malloc(PIECE);
+	uint64_t at = 0;
+	int r = 0;
+
+	EXPECT(bytes);
+	for (unsigned i = 0; i < rounds; i++) {
+		size_t done = 0;
+
+		kit_fill(bytes, PIECE, at);
+		WEFT_WITHIN (WEFT_US(300))
+			r = weft_stream_write_all(stream, bytes,
+						  i % 2 ? PIECE : 3000, &done);
+		EXPECT(r == 0 || r == -ETIMEDOUT);
+		at += done;
+	}
+	free(bytes);
+	return at;
+}
+
+struct slow_reader {
+	struct weft_stream *stream;
+	weft__atomic(uint64_t) at; /* the task that reads writes it */
+};
+
+static uint64_t read_by(const struct slow_reader *reader)
+{
+	/* relaxed: a count. */
+	return weft__load(&reader->at, relaxed);
+}
+
+static int64_t read_slowly(void *arg)
+{
+	struct slow_reader *reader = *(struct slow_reader **)arg;
+	const void *data;
+	ssize_t n;
+
+	while ((n = weft_stream_peek(reader->stream, &data)) > 0) {
+		kit_check(data, (size_t)n, read_by(reader));
+		weft_stream_skip(reader->stream, (size_t)n);
+		/* relaxed: a count. */
+		weft__add(&reader->at, (uint64_t)n, relaxed);
+		EXPECT(weft_sleep(WEFT_US(200)) == 0);
+	}
+	EXPECT(n == 0);
+	return 0;
+}
+
+IO_TEST(interrupted_write_loses_nothing)
+{
+	struct slow_reader reader;
+	struct ends ends;
+	uint64_t done;
+
+	join_ends(&ends, 0);
+	kit_make_small(ends.fds);
+	reader = (struct slow_reader){ .stream = stream_of(&ends, 1) };
+	done = write_hastily(stream_of(&ends, 0), 20);
+	WEFT_SCOPE (scope, NULL) {
+		kit_go(scope, read_slowly, &reader);
+		EXPECT(weft_stream_write_all(stream_of(&ends, 0), "", 0,
+					     NULL) == 0);
+		EXPECT(weft_stream_close(stream_of(&ends, 0)) == 0);
+	}
+	EXPECT(read_by(&reader) == done && done > 0);
+	EXPECT(weft_stream_close(stream_of(&ends, 1)) == 0);
+	free_contexts(&ends);
+	return 0;
+}
+
+/* A task that waits for an answer sends what its interrupted write left. */
+IO_TEST(reader_sends_what_a_write_left)
+{
+	unsigned char *bytes = malloc(2000000);
+	struct slow_reader reader;
+	struct ends ends;
+	weft_nsec by;
+	size_t done = 0;
+	int r = 0;
+
+	EXPECT(bytes);
+	join_ends(&ends, 0);
+	kit_make_small(ends.fds);
+	kit_fill(bytes, 2000000, 0);
+	WEFT_WITHIN (WEFT_MS(20))
+		r = weft_stream_write_all(stream_of(&ends, 0), bytes, 2000000,
+					  &done);
+	EXPECT(r == -ETIMEDOUT && done < 2000000);
+	reader = (struct slow_reader){ .stream = stream_of(&ends, 1) };
+	/* Nothing comes, and the peer takes nothing. */
+	ck_assert_int_eq(peek_within(stream_of(&ends, 0), WEFT_MS(30)),
+			 -ETIMEDOUT);
+	/* The answer comes first, while it still takes nothing. */
+	EXPECT(weft_stream_write_all(stream_of(&ends, 1), "early", 5, NULL) ==
+	       0);
+	EXPECT(weft_stream_read_all(stream_of(&ends, 0), bytes, 5, NULL) == 0);
+	EXPECT(memcmp(bytes, "early", 5) == 0);
+	by = weft_now() + WEFT_SEC(20);
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, read_slowly, &reader);
+		EXPECT(peek_within(stream_of(&ends, 0), WEFT_MS(1)) ==
+		       -ETIMEDOUT);
+		while (read_by(&reader) < done) {
+			EXPECT(weft_now() < by);
+			EXPECT(peek_within(stream_of(&ends, 0), WEFT_MS(1)) ==
+			       -ETIMEDOUT);
+		}
+		EXPECT(weft_tls_shutdown(&ends.end[0].tls) == 0);
+	}
+	EXPECT(read_by(&reader) == done);
+	part(&ends);
+	free(bytes);
+	return 0;
+}
+
+static weft__atomic(bool) ready;
+
+static int64_t wait_and_close(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+	const void *data;
+
+	weft__store(&ready, true, release);
+	EXPECT(weft_stream_peek(stream, &data) == -ECANCELED);
+	EXPECT(weft_stream_peek(stream, &data) == -ECANCELED);
+	EXPECT(weft_stream_write_all(stream, "x", 1, NULL) == -ECANCELED);
+	EXPECT(weft_stream_close(stream) == 0);
+	return 0;
+}
+
+/* The peer does not take it for an attack. */
+IO_TEST(cancelled_task_says_good_bye)
+{
+	struct ends ends;
+	const void *data;
+
+	/* relaxed: no task yet. */
+	weft__store(&ready, false, relaxed);
+	join_ends(&ends, 0);
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, wait_and_close, stream_of(&ends, 0));
+		wait_until(weft__load(&ready, acquire));
+		weft_scope_cancel(scope);
+	}
+	EXPECT(weft_stream_peek(stream_of(&ends, 1), &data) == 0);
+	EXPECT(weft_stream_close(stream_of(&ends, 1)) == 0);
+	free_contexts(&ends);
+	return 0;
+}
+
+static int64_t write_for_ever(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+	static char bytes[100000];
+	int r = 0;
+
+	while (r == 0)
+		r = weft_stream_write_all(stream, bytes, sizeof(bytes), NULL);
+	EXPECT(r == -ECANCELED);
+	return 0;
+}
+
+/* Two writers: the second waits for the first, and is cancelled as well. */
+IO_TEST(cancelled_writers_end)
+{
+	struct ends ends;
+
+	join_ends(&ends, 0);
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, write_for_ever, stream_of(&ends, 0));
+		kit_go(scope, write_for_ever, stream_of(&ends, 0));
+		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
+		weft_scope_cancel(scope);
+	}
+	WEFT_WITHIN (WEFT_MS(1))
+		(void)weft_stream_close(stream_of(&ends, 0));
+	(void)weft_stream_close(stream_of(&ends, 1));
+	free_contexts(&ends);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("tls/interrupt");
+	TCase *handshakes = tcase_create("handshakes");
+	TCase *bytes = tcase_create("bytes");
+
+	tcase_set_timeout(handshakes, 60);
+	tcase_set_timeout(bytes, 60);
+	io_add_test(handshakes, deadline_ends_a_handshake);
+	io_add_test(handshakes, cancellation_ends_a_handshake);
+	io_add_test(handshakes, peer_that_goes_away_ends_a_handshake);
+	tcase_add_test(handshakes, handshake_needs_a_task);
+	io_add_test(bytes, interrupted_read_loses_nothing);
+	io_add_test(bytes, interrupted_write_loses_nothing);
+	io_add_test(bytes, reader_sends_what_a_write_left);
+	io_add_test(bytes, cancelled_task_says_good_bye);
+	io_add_test(bytes, cancelled_writers_end);
+	suite_add_tcase(suite, handshakes);
+	suite_add_tcase(suite, bytes);
+	return tls_tests_run(suite);
+}
