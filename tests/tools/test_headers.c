@@ -213,15 +213,22 @@ int main(void)
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
 	struct weft_udp_opts udp_opts = WEFT_UDP_OPTS_INIT;
+	struct weft_dial_opts dial_opts = WEFT_DIAL_OPTS_INIT;
+	struct weft_resolve_opts resolve_opts = WEFT_RESOLVE_OPTS_INIT;
+	struct weft_resolver_opts resolver_opts = WEFT_RESOLVER_OPTS_INIT;
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	int fd = 0;
 
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
 	udp_opts.multicast_interface = WEFT_UNIX_FDS_MAX;
+	dial_opts.socket = &socket_opts;
+	resolver_opts.answers_max = WEFT_RESOLVE_MAX;
 	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog) +
-		       udp_opts.multicast_interface;
-	return weft_run(blocks, NULL, &opts) < 0 ||
+		       udp_opts.multicast_interface +
+		       resolver_opts.answers_max;
+	return resolve_opts.size != sizeof(resolve_opts) || !dial_opts.socket ||
+	       weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
 	       weft_run(lanes, &opts.workers, &opts) < 0 ||
