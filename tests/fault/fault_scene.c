@@ -287,8 +287,7 @@ static int64_t races(void *arg)
 	{
 		began = (int)MAY(weft_go(race, win, NULL, 0), ENOMEM);
 		if (began == 0)
-			MAY(weft_go(race, sleep_long, NULL, 0), ENOMEM,
-			    ECANCELED);
+			MAY_END(weft_go(race, sleep_long, NULL, 0), ENOMEM);
 	}
 	EXPECT(result == (began == 0 ? 3 : -ECHILD));
 	WEFT_SUPERVISE (few) {

@@ -88,6 +88,21 @@ static inline int64_t scene_may(int64_t r, const char *call, const char *file,
 	_exit(EXIT_FAILURE);
 }
 
+/* The same for a call that another task or a deadline may end, which is no
+ * fault. */
+#define MAY_END(call, ...)                               \
+	scene_may_end((call), #call, __FILE__, __LINE__, \
+		      (const int[]){ __VA_ARGS__, 0 })
+
+static inline int64_t scene_may_end(int64_t r, const char *call,
+				    const char *file, int line,
+				    const int *errors)
+{
+	if (r == -ECANCELED || r == -ETIMEDOUT)
+		return r;
+	return scene_may(r, call, file, line, errors);
+}
+
 /* The errors that weft_run() and weft_start() are documented to return. */
 #define RUN_ERRORS ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSYS
 

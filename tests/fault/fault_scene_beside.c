@@ -30,9 +30,10 @@ static int64_t read_many(void *arg)
 {
 	int fd = *(int *)arg;
 
+
 	WEFT_SUPERVISE (readers)
 		for (int i = 0; i < 20; i++)
-			MAY(WEFT_GO(readers, read_one, fd), ENOMEM, ECANCELED);
+			MAY_END(WEFT_GO(readers, read_one, fd), ENOMEM);
 	return 0;
 }
 
