@@ -37,7 +37,7 @@
 #include <limits.h>
 #include <poll.h>
 
-#include "io/os/look.h"
+#include "io/copy_end.h"
 #include "io/os/splice.h"
 #include "io/request/call.h"
 #include "runtime/base/memory.h"
@@ -55,18 +55,8 @@ enum {
 /* A destination with room takes that much without a wait, nearly always. */
 enum { READ_BYTES = PIPE_BUF };
 
-enum what { COPY_FILE, COPY_PIPE, COPY_SOCKET, COPY_DEVICE };
-
-struct end {
-	int fd;
-	enum what what;
-	struct weft__fd *entry;
-	uint8_t closes; /* at the beginning of the call */
-	struct statx status;
-};
-
 struct copying {
-	struct end to, from;
+	struct weft__copy_end to, from;
 	uint64_t left, done, taken;
 	bool ahead; /* may take what it does not write */
 	ssize_t (*step)(struct copying *copying);
@@ -77,14 +67,10 @@ struct copying {
 	size_t held;	    /* bytes in it that are to be written */
 };
 
-static bool end_was_closed(const struct end *end)
-{
-	return weft__fd_closes(end->entry) != end->closes;
-}
-
 static bool was_closed(const struct copying *copying)
 {
-	return end_was_closed(&copying->to) || end_was_closed(&copying->from);
+	return weft__copy_end_closed(&copying->to) ||
+	       weft__copy_end_closed(&copying->from);
 }
 
 static size_t at_most(const struct copying *copying, size_t bytes)
@@ -135,7 +121,7 @@ static bool is_refused(ssize_t r)
 	return r == -EINVAL || r == -EOPNOTSUPP || r == -ENOSYS;
 }
 
-static int await(struct copying *copying, const struct end *end,
+static int await(struct copying *copying, const struct weft__copy_end *end,
 		 unsigned events)
 {
 	return weft__op_await_ready(end->fd, end->entry, events,
@@ -177,7 +163,7 @@ static int write_out(struct copying *copying, size_t bytes, size_t *ret_done)
 /* Receives what was looked at, and written. */
 static int take_received(struct copying *copying, size_t bytes)
 {
-	while (bytes > 0 && !end_was_closed(&copying->from)) {
+	while (bytes > 0 && !weft__copy_end_closed(&copying->from)) {
 		ssize_t n = weft__syscall_recv(copying->from.fd, copying->piece,
 					       bytes, 0);
 
@@ -235,7 +221,7 @@ static ssize_t step_read(struct copying *copying)
 /* Takes out of the pipe what was written. */
 static int take_piped(struct copying *copying, size_t bytes)
 {
-	while (bytes > 0 && !end_was_closed(&copying->from)) {
+	while (bytes > 0 && !weft__copy_end_closed(&copying->from)) {
 		ssize_t n = weft__splice_in(copying->from.fd, copying->own[1],
 					    bytes);
 
@@ -295,10 +281,10 @@ static ssize_t step_pread(struct copying *copying)
 static ssize_t step_plainly(struct copying *copying)
 {
 	static ssize_t (*const steps[])(struct copying *) = {
-		[COPY_FILE] = step_pread,
-		[COPY_PIPE] = step_tee,
-		[COPY_SOCKET] = step_peek,
-		[COPY_DEVICE] = step_read,
+		[WEFT__COPY_FILE] = step_pread,
+		[WEFT__COPY_PIPE] = step_tee,
+		[WEFT__COPY_SOCKET] = step_peek,
+		[WEFT__COPY_DEVICE] = step_read,
 	};
 
 	copying->step = steps[copying->from.what];
@@ -308,9 +294,9 @@ static ssize_t step_plainly(struct copying *copying)
 /* ---- Steps without a copy ------------------------------------------------ */
 
 /* The program may have changed it since. */
-static bool may_block(const struct end *end)
+static bool may_block(const struct weft__copy_end *end)
 {
-	return end->what == COPY_SOCKET &&
+	return end->what == WEFT__COPY_SOCKET &&
 	       !weft__syscall_never_blocks(end->fd);
 }
 
@@ -414,70 +400,12 @@ static ssize_t step_range(struct copying *copying)
 		return step_plainly(copying);
 	copying->taken += (uint64_t)n;
 	wrote(copying, (size_t)n);
-	if (!end_was_closed(&copying->to))
+	if (!weft__copy_end_closed(&copying->to))
 		(void)weft__splice_seek(copying->to.fd, (off_t)copying->to_at);
 	return (ssize_t)n;
 }
 
 /* ---- The call ------------------------------------------------------------ */
-
-static int what_of(struct end *end)
-{
-	int r = weft__look_fd(end->fd, STATX_TYPE | STATX_INO | STATX_SIZE,
-			      &end->status);
-
-	if (r < 0)
-		return r;
-	switch (end->status.stx_mode & S_IFMT) {
-	case S_IFSOCK:
-		end->what = COPY_SOCKET;
-		return weft__syscall_is_stream(end->fd) ? 0 : -EINVAL;
-	case S_IFIFO:
-		end->what = COPY_PIPE;
-		return 0;
-	case S_IFREG:
-	case S_IFBLK:
-		end->what = weft__syscall_takes_offsets(end->fd) ?
-				    COPY_FILE :
-				    COPY_DEVICE;
-		return 0;
-	case S_IFDIR:
-		return -EISDIR;
-	case S_IFCHR:
-		end->what = COPY_DEVICE;
-		return 0;
-	default:
-		/* An eventfd or the like. */
-		return -EINVAL;
-	}
-}
-
-/* mode: O_RDONLY or O_WRONLY.  A wait for the other direction never ends. */
-static int end_open(struct weft__worker *worker, struct end *end, int mode)
-{
-	int flags, r = weft__call_entry(worker, end->fd, &end->entry);
-
-	if (r < 0)
-		return r;
-	end->closes = weft__fd_closes(end->entry);
-	flags = weft__syscall_flags(end->fd);
-	if (flags < 0)
-		return flags;
-	if ((flags & O_PATH) || ((flags & O_ACCMODE) != O_RDWR &&
-				 (flags & O_ACCMODE) != mode))
-		return -EBADF;
-	return what_of(end);
-}
-
-static bool is_one_file(const struct copying *copying)
-{
-	const struct statx *to = &copying->to.status;
-	const struct statx *from = &copying->from.status;
-
-	return to->stx_ino == from->stx_ino &&
-	       to->stx_dev_major == from->stx_dev_major &&
-	       to->stx_dev_minor == from->stx_dev_minor;
-}
 
 /* A file that is copied into itself would grow for ever, or be overwritten
  * before it is read. */
@@ -506,30 +434,33 @@ static int files_open(struct copying *copying)
 	if (!appends && S_ISREG(copying->from.status.stx_mode) &&
 	    S_ISREG(copying->to.status.stx_mode))
 		copying->step = step_range;
-	return is_one_file(copying) ? file_into_itself(copying, appends) : 0;
+	return weft__copy_end_is(&copying->to, &copying->from) ?
+		       file_into_itself(copying, appends) :
+		       0;
 }
 
 static int choose(struct copying *copying)
 {
-	enum what to = copying->to.what, from = copying->from.what;
+	enum weft__copy_what to = copying->to.what, from = copying->from.what;
 	bool may = !may_block(&copying->to) && !may_block(&copying->from);
 
 	(void)step_plainly(copying);
-	if (from == COPY_FILE) {
+	if (from == WEFT__COPY_FILE) {
 		copying->at =
 			(int64_t)weft__syscall_position(copying->from.fd);
 		if (copying->at < 0)
 			return (int)copying->at;
-		if (to == COPY_SOCKET)
+		if (to == WEFT__COPY_SOCKET)
 			copying->step = step_sendfile;
-		return to == COPY_FILE ? files_open(copying) : 0;
+		return to == WEFT__COPY_FILE ? files_open(copying) : 0;
 	}
-	if (from == COPY_PIPE && to == COPY_PIPE && is_one_file(copying))
+	if (from == WEFT__COPY_PIPE && to == WEFT__COPY_PIPE &&
+	    weft__copy_end_is(&copying->to, &copying->from))
 		return -EINVAL;
-	if (!may || from == COPY_DEVICE ||
-	    (to != COPY_PIPE && to != COPY_SOCKET))
+	if (!may || from == WEFT__COPY_DEVICE ||
+	    (to != WEFT__COPY_PIPE && to != WEFT__COPY_SOCKET))
 		return 0;
-	if (from == COPY_PIPE || to == COPY_PIPE)
+	if (from == WEFT__COPY_PIPE || to == WEFT__COPY_PIPE)
 		copying->step = step_splice;
 	else if (copying->ahead)
 		copying->step = step_through;
@@ -557,8 +488,8 @@ static void copying_end(struct copying *copying)
 	piece_drop(copying);
 	for (int i = 0; i < 2 && copying->own[0] >= 0; i++)
 		weft__syscall_close(copying->own[i]);
-	if (copying->from.what == COPY_FILE && copying->done &&
-	    !end_was_closed(&copying->from))
+	if (copying->from.what == WEFT__COPY_FILE && copying->done &&
+	    !weft__copy_end_closed(&copying->from))
 		(void)weft__splice_seek(copying->from.fd, (off_t)copying->at);
 }
 
@@ -568,9 +499,9 @@ static int copying_open(struct copying *copying)
 	int r = weft__call_begin(&worker);
 
 	if (r == 0)
-		r = end_open(worker, &copying->to, O_WRONLY);
+		r = weft__copy_end_open(worker, &copying->to, O_WRONLY);
 	if (r == 0)
-		r = end_open(worker, &copying->from, O_RDONLY);
+		r = weft__copy_end_open(worker, &copying->from, O_RDONLY);
 	return r < 0 ? r : choose(copying);
 }
 
