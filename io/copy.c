@@ -39,6 +39,7 @@
 
 #include "io/copy_end.h"
 #include "io/os/splice.h"
+#include "io/position.h"
 #include "io/request/call.h"
 #include "runtime/base/memory.h"
 #include "runtime/blocking/blocking.h"
@@ -384,24 +385,38 @@ static int64_t range_run(void *arg)
 				  copying->to.fd, &copying->to_at, bytes);
 }
 
+/* A close of the destination waits for the job: a number that is used again
+ * may not get the bytes. */
+static int64_t range_in_pool(struct copying *copying)
+{
+	struct weft__reactor *reactor =
+		weft__reactor(weft__worker_self()->runtime);
+	struct weft__copy_end *to = &copying->to;
+	int64_t n = weft__position_enter(to->entry, to->fd);
+
+	if (n < 0)
+		return n;
+	n = weft_blocking_lane(&reactor->files, range_run, copying);
+	if (n > 0)
+		(void)weft__splice_seek(to->fd, (off_t)copying->to_at);
+	weft__position_leave(to->entry);
+	return n;
+}
+
 /* Another step does what that refuses, or finds out why not. */
 static ssize_t step_range(struct copying *copying)
 {
 	int64_t size = (int64_t)copying->from.status.stx_size, n;
-	struct weft__worker *worker = weft__worker_self();
 
 	if (copying->left < RANGE_MIN || size - copying->at < RANGE_MIN)
 		return step_plainly(copying);
-	n = weft_blocking_lane(&weft__reactor(worker->runtime)->files,
-			       range_run, copying);
+	n = range_in_pool(copying);
 	if (n == -ECANCELED || n == -ETIMEDOUT)
 		return (ssize_t)n;
 	if (n <= 0)
 		return step_plainly(copying);
 	copying->taken += (uint64_t)n;
 	wrote(copying, (size_t)n);
-	if (!weft__copy_end_closed(&copying->to))
-		(void)weft__splice_seek(copying->to.fd, (off_t)copying->to_at);
 	return (ssize_t)n;
 }
 

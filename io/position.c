@@ -44,10 +44,9 @@ static int64_t transfer_run(void *arg)
 	return r;
 }
 
-/* -EBADF: the descriptor is being closed. */
-static int position_enter(struct weft__fd *entry, struct weft__task *task,
-			  int fd)
+int weft__position_enter(struct weft__fd *entry, int fd)
 {
+	struct weft__task *task = weft__worker_self()->current;
 	bool closing;
 
 	weft__lock_take(&entry->lock);
@@ -74,13 +73,13 @@ static bool has_others(const struct weft__fd *entry)
 }
 
 /* Wakes the task that closes the descriptor, if nothing else is in flight. */
-static void position_leave(struct weft__worker *worker, struct weft__fd *entry,
-			   struct weft__task *task)
+void weft__position_leave(struct weft__fd *entry)
 {
+	struct weft__worker *worker = weft__worker_self();
 	uint64_t closer;
 
 	weft__lock_take(&entry->lock);
-	closer = weft__fd_unlink(entry, task);
+	closer = weft__fd_unlink(entry, worker->current);
 	if (!has_others(entry))
 		/* relaxed: a hint. */
 		weft__and(&entry->kind, (uint8_t)~WEFT__FD_POOLED, relaxed);
@@ -95,9 +94,8 @@ ssize_t weft__position_run(struct weft__fd *entry,
 			   const struct weft__request *request)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct weft__task *task = worker->current;
 	struct transfer transfer = { .request = request };
-	int64_t r = position_enter(entry, task, request->fd);
+	int64_t r = weft__position_enter(entry, request->fd);
 
 	if (r < 0)
 		return (ssize_t)r;
@@ -107,6 +105,6 @@ ssize_t weft__position_run(struct weft__fd *entry,
 	/* There is no thread: then this one waits for the disk. */
 	if (!transfer.begun && (r == -EAGAIN || r == -ENOMEM))
 		r = transfer_run(&transfer);
-	position_leave(weft__worker_self(), entry, task);
+	weft__position_leave(entry);
 	return (ssize_t)r;
 }

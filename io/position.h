@@ -12,4 +12,9 @@ struct weft__fd;
 ssize_t weft__position_run(struct weft__fd *entry,
 			   const struct weft__request *request);
 
+/* Around other work of the running task on a file, in the pool: a close of the
+ * descriptor waits for its end.  0, or -EBADF (being closed). */
+int weft__position_enter(struct weft__fd *entry, int fd);
+void weft__position_leave(struct weft__fd *entry);
+
 #endif

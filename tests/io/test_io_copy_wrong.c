@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-#include "tests/support/io_kit.h"
+#include "tests/support/blocking_scene.h"
 
 static char got[1000];
 
@@ -215,6 +215,77 @@ IO_TEST(bytes_that_another_task_took_are_eio)
 	return 0;
 }
 
+/* ---- A thread of the pool copies ----------------------------------------- */
+
+struct pooled {
+	int to, from;
+	uint64_t done;
+	weft__atomic(int64_t) copied, closed; /* or NONE_YET */
+};
+
+#define NONE_YET INT64_MIN
+
+static int64_t copy_pooled(void *arg)
+{
+	struct pooled *it = *(struct pooled **)arg;
+	int r = weft_copy(it->to, it->from, UINT64_MAX, &it->done, NULL);
+
+	weft__store(&it->copied, r, release);
+	return 0;
+}
+
+static int64_t close_pooled(void *arg)
+{
+	struct pooled *it = *(struct pooled **)arg;
+
+	weft__store(&it->closed, weft_close(it->to), release);
+	return 0;
+}
+
+static bool is_closing(int fd)
+{
+	struct weft__fd *entry = weft__fd_find(
+		&weft__reactor(weft_runtime_self())->fds, fd);
+	bool closing;
+
+	weft__lock_take(&entry->lock);
+	closing = entry->closing;
+	weft__lock_drop(&entry->lock);
+	return closing;
+}
+
+/* The number may not belong to another file before the job has ended. */
+POOL_TEST(close_waits_for_a_copy_in_the_pool, 1, 0)
+{
+	struct pooled pooled = { .copied = NONE_YET, .closed = NONE_YET };
+	struct pooled *it = &pooled;
+	struct gate gate = { 0 };
+	int64_t r;
+
+	it->to = file_new(0);
+	it->from = file_new(0);
+	ck_assert_int_eq(ftruncate(it->from, 1 << 20), 0);
+	WEFT_SCOPE(s, &r) {
+		pass_start(s, &gate, NULL, NULL);
+		wait_until(weft__load(&gate.came, acquire) == 1);
+		ck_assert_int_eq(WEFT_GO(s, copy_pooled, it), 0);
+		wait_until(pool_stats().queued == 1);
+		ck_assert_int_eq(WEFT_GO(s, close_pooled, it), 0);
+		wait_until(is_closing(it->to) ||
+			   weft__load(&it->closed, acquire) != NONE_YET);
+		ck_assert_int_eq(weft_yield(), 0);
+		ck_assert(weft__load(&it->closed, acquire) == NONE_YET);
+		ck_assert(weft__load(&it->copied, acquire) == NONE_YET);
+		ck_assert_int_ge(fcntl(it->to, F_GETFD), 0);
+		gate_open(&gate);
+	}
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(weft__load(&it->copied, acquire), -ECANCELED);
+	ck_assert_uint_eq(it->done, 0);
+	ck_assert_int_eq(weft__load(&it->closed, acquire), 0);
+	return weft_close(it->from);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/copy/wrong");
@@ -228,6 +299,7 @@ int main(void)
 	io_add_test(refusing,
 		    no_room_on_the_device_is_enospc_and_loses_nothing);
 	io_add_test(refusing, bytes_that_another_task_took_are_eio);
+	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
 	return io_tests_run(suite);
 }
