@@ -61,7 +61,15 @@ LEAF ssize_t weft__splice_tee(int from, int own, size_t bytes)
 
 LEAF int weft__splice_read(int own, void *buf, size_t bytes)
 {
-	return read(own, buf, bytes) == (ssize_t)bytes ? 0 : -EIO;
+	char *to = buf;
+
+	/* If they came from a pipe in O_DIRECT mode, a read gets one packet. */
+	for (ssize_t n; bytes > 0; to += n, bytes -= (size_t)n) {
+		n = read(own, to, bytes);
+		if (n <= 0)
+			return -EIO;
+	}
+	return 0;
 }
 
 LEAF ssize_t weft__splice_range(int from, int64_t *offset, int to,

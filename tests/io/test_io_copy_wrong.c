@@ -215,6 +215,52 @@ IO_TEST(bytes_that_another_task_took_are_eio)
 	return 0;
 }
 
+/* ---- Packets ------------------------------------------------------------- */
+
+/* Each write to such a pipe is a packet of its own, and each read gets one. */
+static void copy_packets(int to, int reader)
+{
+	uint64_t done = 99, taken = 99;
+	int fds[2];
+
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_DIRECT), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(write(fds[1], "abcdefghi" + 3 * i, 3), 3);
+	/* The limit may be in the middle of one. */
+	ck_assert_int_eq(weft_copy(to, fds[0], 5, &done, NULL), 0);
+	ck_assert_uint_eq(done, 5);
+	ck_assert_int_eq(close(fds[1]), 0);
+	ck_assert_int_eq(weft_copy(to, fds[0], UINT64_MAX, &done, &taken), 0);
+	ck_assert_uint_eq(done, 4);
+	ck_assert_uint_eq(taken, 4);
+	ck_assert_int_eq(weft_read_all(reader, got, 9, NULL), 0);
+	ck_assert_mem_eq(got, "abcdefghi", 9);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+}
+
+IO_TEST(packets_of_a_pipe_are_copied)
+{
+	int flags[] = { 0, O_NONBLOCK, 0, O_NONBLOCK };
+	int file = file_new(0), reader, fds[2];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	reader = weft_open(path, O_RDONLY, 0);
+	ck_assert_int_ge(reader, 0);
+	copy_packets(file, reader);
+	close_both((int[]){ file, reader });
+	for (int i = 0; i < 4; i++) {
+		if (i < 2)
+			socket_pair(fds);
+		else
+			ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+		ck_assert_int_eq(fcntl(fds[1], F_SETFL, O_RDWR | flags[i]), 0);
+		copy_packets(fds[1], fds[0]);
+		close_both(fds);
+	}
+	return 0;
+}
+
 /* ---- A thread of the pool copies ----------------------------------------- */
 
 struct pooled {
@@ -299,6 +345,7 @@ int main(void)
 	io_add_test(refusing,
 		    no_room_on_the_device_is_enospc_and_loses_nothing);
 	io_add_test(refusing, bytes_that_another_task_took_are_eio);
+	io_add_test(refusing, packets_of_a_pipe_are_copied);
 	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
 	return io_tests_run(suite);
