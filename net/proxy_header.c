@@ -89,29 +89,54 @@ static bool v1_line(const char *line, struct weft_proxy_header *header)
 	       v1_addrs(AF_INET6, line + 5, header);
 }
 
+/* Of a line whose end is not there. */
+static bool v1_begins(const char *line, size_t bytes)
+{
+	static const char *const words[] = { "UNKNOWN", "TCP4 ", "TCP6 " };
+
+	for (int i = 0; i < 3; i++) {
+		size_t word = strlen(words[i]);
+
+		if (strncmp(line, words[i], least(bytes, word)) != 0)
+			continue;
+		if (bytes <= word)
+			return true;
+		line += word;
+		if (i == 0)
+			return *line == ' ';
+		return !line[strspn(line, "0123456789abcdefABCDEF:. ")];
+	}
+	return false;
+}
+
 static ssize_t v1_parse(const char *data, size_t bytes,
 			struct weft_proxy_header *header)
 {
-	char line[V1_BYTES_MAX + 1];
-	const char *end;
-	size_t whole;
+	const char *end = memchr(data, '\r', least(bytes, V1_BYTES_MAX - 1));
+	/* Up to "\r", which is nowhere else. */
+	size_t most = end ? (size_t)(end - data) + 1 : bytes;
+	char line[V1_BYTES_MAX];
 
-	if (memcmp(data, v1_prefix, least(bytes, sizeof(v1_prefix))) != 0)
+	if (memcmp(data, v1_prefix, least(most, sizeof(v1_prefix))) != 0)
 		return -EBADMSG;
-	bytes = least(bytes, V1_BYTES_MAX);
-	end = memchr(data, '\n', bytes);
-	if (!end)
-		return bytes < V1_BYTES_MAX ? -EAGAIN : -EBADMSG;
-	whole = (size_t)(end - data) + 1;
-	/* "\r" ends the line, and is nowhere else. */
-	if (memchr(data, '\r', whole) != end - 1 ||
-	    memchr(data, '\0', whole))
+	if (most <= sizeof(v1_prefix))
+		return -EAGAIN;
+	if ((!end && most >= V1_BYTES_MAX - 1) || memchr(data, '\n', most) ||
+	    memchr(data, '\0', most))
 		return -EBADMSG;
-	memcpy(line, data, whole - 1);
-	line[whole - 1] = '\0';
+	memcpy(line, data, most);
+	line[most] = '\0';
+	data += most;
 	header->version = 1;
-	return v1_line(line + sizeof(v1_prefix), header) ? (ssize_t)whole :
-							   -EBADMSG;
+	if (!end)
+		return v1_begins(line + sizeof(v1_prefix),
+				 most - sizeof(v1_prefix)) ?
+			       -EAGAIN :
+			       -EBADMSG;
+	if (!v1_line(line + sizeof(v1_prefix), header) ||
+	    (bytes > most && *data != '\n'))
+		return -EBADMSG;
+	return bytes > most ? (ssize_t)most + 1 : -EAGAIN;
 }
 
 static int v1_format(const struct weft_proxy_header *header, char *buf,
@@ -215,6 +240,29 @@ static bool tlvs_are_whole(const struct weft_proxy_header *header)
 	return at == header->tlvs_bytes;
 }
 
+/* Families and types count for nothing in a health check. */
+static bool v2_is_known(unsigned family, unsigned type)
+{
+	return family <= 3 && type <= 2 && !family == !type;
+}
+
+/* Of a header whose end may not be there. */
+static bool v2_begins(const unsigned char *data, size_t bytes)
+{
+	unsigned family, type;
+
+	if (memcmp(data, signature, least(bytes, sizeof(signature))) != 0)
+		return false;
+	if (bytes > 12 && data[12] != 0x20 && data[12] != 0x21)
+		return false;
+	if (bytes <= 13 || data[12] == 0x20)
+		return true;
+	family = data[13] >> 4;
+	type = data[13] & 15;
+	return v2_is_known(family, type) &&
+	       (bytes < V2_FIXED || number16(data + 14) >= addrs_bytes[family]);
+}
+
 /* The rest, once it is there. */
 static bool v2_body(const unsigned char *data, size_t bytes,
 		    struct weft_proxy_header *header)
@@ -224,8 +272,7 @@ static bool v2_body(const unsigned char *data, size_t bytes,
 
 	header->version = 2;
 	header->local = !(data[12] & 15);
-	/* Families and types count for nothing in a health check. */
-	if (family > 3 || type > 2 || !family != !type)
+	if (!v2_is_known(family, type))
 		return header->local;
 	addrs = addrs_bytes[family];
 	if (addrs > bytes)
@@ -249,8 +296,7 @@ static ssize_t v2_parse(const unsigned char *data, size_t bytes,
 {
 	size_t rest;
 
-	if (memcmp(data, signature, least(bytes, sizeof(signature))) != 0 ||
-	    (bytes > 12 && data[12] != 0x20 && data[12] != 0x21))
+	if (!v2_begins(data, bytes))
 		return -EBADMSG;
 	if (bytes < V2_FIXED)
 		return -EAGAIN;

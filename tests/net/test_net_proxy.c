@@ -129,6 +129,51 @@ START_TEST(other_lines_are_ebadmsg)
 }
 END_TEST
 
+/* A text that no more bytes make a header, though without its last byte they
+ * might. */
+static void expect_certain(const char *text, size_t bytes)
+{
+	struct weft_proxy_header header = { .version = 77 };
+
+	ck_assert_msg(weft_proxy_parse(text, bytes - 1, &header) == -EAGAIN,
+		      "%s", text);
+	ck_assert_msg(weft_proxy_parse(text, bytes, &header) == -EBADMSG, "%s",
+		      text);
+	ck_assert_int_eq(header.version, 77);
+}
+
+START_TEST(lines_are_refused_at_the_first_wrong_byte)
+{
+	static const char *const texts[] = {
+		"PROXX",
+		"PROXY  ",
+		"PROXY F",
+		"PROXY \n",
+		"PROXY \r",
+		"PROXY TC4",
+		"PROXY TCP5",
+		"PROXY TCP4\r",
+		"PROXY TCP6x",
+		"PROXY UNKNOWNS",
+		"PROXY UNKNOWN\n",
+		"PROXY UNKNOWN\rx",
+		"PROXY UNKNOWN x\n",
+		"PROXY UNKNOWN x\ry",
+		"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n",
+		"PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\r",
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		expect_certain(texts[i], strlen(texts[i]));
+	/* NUL is in no line. */
+	expect_certain("PROXY ", 7);
+	expect_certain("PROXY TCP", 10);
+	expect_certain("PROXY TCP6 ::1", 15);
+	expect_certain("PROXY UNKNOWN x", 16);
+	expect_certain("PROXY UNKNOWN x\r", 17);
+}
+END_TEST
+
 /* ---- Version 2 ----------------------------------------------------------- */
 
 /* command: the byte behind the signature; what: family and type. */
@@ -246,6 +291,29 @@ START_TEST(other_headers_are_ebadmsg)
 				 -EBADMSG);
 	}
 	ck_assert_int_eq(header.version, 77);
+}
+END_TEST
+
+/* Nothing behind the byte, or the length, can mend it. */
+START_TEST(headers_are_refused_before_their_body)
+{
+	static const struct {
+		int command, what;
+		size_t bytes, certain;
+	} bad[] = {
+		{ 0x11, 0x11, 12, 13 }, { 0x22, 0x11, 12, 13 },
+		{ 0x21, 0x41, 40, 14 }, { 0x21, 0x13, 12, 14 },
+		{ 0x21, 0x10, 12, 14 }, { 0x21, 0x01, 12, 14 },
+		{ 0x21, 0xff, 40, 14 }, { 0x21, 0x11, 11, 16 },
+		{ 0x21, 0x21, 35, 16 }, { 0x21, 0x31, 40, 16 },
+	};
+	unsigned char data[64], rest[48] = { 0 };
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		make_v2(data, bad[i].command, bad[i].what, rest,
+			bad[i].bytes);
+		expect_certain((const char *)data, bad[i].certain);
+	}
 }
 END_TEST
 
@@ -472,10 +540,12 @@ int main(void)
 
 	tcase_add_test(bytes, lines_of_version_1_are_read);
 	tcase_add_test(bytes, other_lines_are_ebadmsg);
+	tcase_add_test(bytes, lines_are_refused_at_the_first_wrong_byte);
 	tcase_add_test(bytes, headers_of_version_2_are_read);
 	tcase_add_test(bytes,
 		       health_checks_and_unknown_clients_have_no_address);
 	tcase_add_test(bytes, other_headers_are_ebadmsg);
+	tcase_add_test(bytes, headers_are_refused_before_their_body);
 	tcase_add_test(bytes, written_headers_are_read_back);
 	tcase_add_test(bytes, what_no_header_can_say_is_einval);
 	io_add_test(streams, stream_gives_the_header_and_nothing_else);
