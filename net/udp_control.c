@@ -134,34 +134,48 @@ static void take_ipv6_local(const void *data, struct weft_udp_msg *ret_msg)
 }
 
 /* IPv4's is a byte, IPv6's an int. */
-static unsigned char class_of(const struct cmsghdr *control)
+static void take_class(const struct cmsghdr *control,
+		       struct weft_udp_msg *ret_msg)
 {
-	int class;
+	int class = *CMSG_DATA(control);
 
-	if (control->cmsg_len < CMSG_LEN(sizeof(class)))
-		return *CMSG_DATA(control);
-	memcpy(&class, CMSG_DATA(control), sizeof(class));
-	return (unsigned char)class;
+	if (control->cmsg_len >= CMSG_LEN(sizeof(class)))
+		memcpy(&class, CMSG_DATA(control), sizeof(class));
+	ret_msg->traffic_class = (unsigned char)class;
+}
+
+static void take_segment_bytes(const void *data, struct weft_udp_msg *ret_msg)
+{
+	int bytes;
+
+	memcpy(&bytes, data, sizeof(bytes));
+	ret_msg->segment_bytes = (unsigned)bytes;
+}
+
+/* Is it that one, and whole? */
+static bool is_control(const struct cmsghdr *control, int level, int type,
+		       size_t bytes)
+{
+	return control->cmsg_level == level && control->cmsg_type == type &&
+	       control->cmsg_len >= CMSG_LEN(bytes);
 }
 
 static void take_one(const struct cmsghdr *control,
 		     struct weft_udp_msg *ret_msg)
 {
 	const void *data = CMSG_DATA(control);
-	int level = control->cmsg_level, type = control->cmsg_type;
-	int segment_bytes;
 
-	if (level == IPPROTO_IP && type == IP_PKTINFO)
+	if (is_control(control, IPPROTO_IP, IP_PKTINFO,
+		       sizeof(struct in_pktinfo)))
 		take_ipv4_local(data, ret_msg);
-	else if (level == IPPROTO_IPV6 && type == IPV6_PKTINFO)
+	else if (is_control(control, IPPROTO_IPV6, IPV6_PKTINFO,
+			    sizeof(struct in6_pktinfo)))
 		take_ipv6_local(data, ret_msg);
-	else if ((level == IPPROTO_IP && type == IP_TOS) ||
-		 (level == IPPROTO_IPV6 && type == IPV6_TCLASS))
-		ret_msg->traffic_class = class_of(control);
-	else if (level == IPPROTO_UDP && type == UDP_GRO) {
-		memcpy(&segment_bytes, data, sizeof(segment_bytes));
-		ret_msg->segment_bytes = (unsigned)segment_bytes;
-	}
+	else if (is_control(control, IPPROTO_IP, IP_TOS, 1) ||
+		 is_control(control, IPPROTO_IPV6, IPV6_TCLASS, sizeof(int)))
+		take_class(control, ret_msg);
+	else if (is_control(control, IPPROTO_UDP, UDP_GRO, sizeof(int)))
+		take_segment_bytes(data, ret_msg);
 }
 
 /* By hand: CMSG_NXTHDR() of musl does not compile without warnings. */

@@ -30,6 +30,15 @@ union weft__udp_control {
 	struct cmsghdr aligned;
 };
 
+/* A message that comes may have more: the owner of the descriptor asks for
+ * times, a mark and the like by setsockopt(2). */
+enum { WEFT__UDP_CONTROL_MORE = 160 };
+
+union weft__udp_control_in {
+	char bytes[WEFT__UDP_CONTROL_BYTES + WEFT__UDP_CONTROL_MORE];
+	struct cmsghdr aligned;
+};
+
 /* Names are of one of the two families. */
 union weft__udp_name {
 	struct sockaddr any;
@@ -59,7 +68,8 @@ void weft__udp_control_put(struct msghdr *header,
 /* Has the kernel cut the message into datagrams. */
 void weft__udp_control_put_segment(struct msghdr *header, unsigned bytes);
 
-/* Sets the fields of a message that was received. */
+/* Sets the fields of a message that was received.  A control message that the
+ * kernel has cut off counts as none. */
 void weft__udp_control_take(const struct msghdr *header,
 			    struct weft_udp_msg *ret_msg);
 

@@ -24,7 +24,8 @@ struct report {
 };
 
 union report_control {
-	char bytes[CMSG_SPACE(sizeof(struct report)) + WEFT__UDP_CONTROL_BYTES];
+	char bytes[CMSG_SPACE(sizeof(struct report)) +
+		   sizeof(union weft__udp_control_in)];
 	struct cmsghdr aligned;
 };
 

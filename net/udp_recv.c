@@ -24,7 +24,7 @@ struct batch {
 	struct mmsghdr messages[WEFT__UDP_BATCH];
 	struct iovec pieces[WEFT__UDP_BATCH];
 	union weft__udp_name names[WEFT__UDP_BATCH];
-	union weft__udp_control controls[WEFT__UDP_BATCH];
+	union weft__udp_control_in controls[WEFT__UDP_BATCH];
 };
 
 static void batch_describe(struct batch *batch, unsigned i,

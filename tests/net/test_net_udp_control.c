@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite net/udp control: control messages of datagrams, where the owner of the
+ * descriptor has asked for more of them than weft.
+ */
+#include <linux/net_tstamp.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include "net/udp_control.h"
+#include "tests/support/needs.h"
+#include "tests/support/udp_kit.h"
+
+static struct weft_udp_opts opts_of_all(void)
+{
+	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
+
+	opts.want_local = opts.want_traffic_class = opts.want_errors = true;
+	return opts;
+}
+
+/* ---- Their length -------------------------------------------------------- */
+
+static const struct {
+	int level, type;
+	size_t bytes;
+} kinds[] = {
+	{ IPPROTO_IP, IP_PKTINFO, sizeof(struct in_pktinfo) },
+	{ IPPROTO_IPV6, IPV6_PKTINFO, sizeof(struct in6_pktinfo) },
+	{ IPPROTO_IP, IP_TOS, 1 },
+	{ IPPROTO_IPV6, IPV6_TCLASS, sizeof(int) },
+	{ IPPROTO_UDP, UDP_GRO, sizeof(int) },
+};
+
+/* Takes a control message of so many bytes, of which each is 1. */
+static struct weft_udp_msg told_by(int kind, size_t bytes)
+{
+	union weft__udp_control control;
+	struct weft_udp_msg msg = { .bytes = 0 };
+	struct msghdr header = { .msg_control = &control,
+				 .msg_controllen = (socklen_t)CMSG_LEN(bytes) };
+
+	/* Behind its end there is something. */
+	memset(&control, 1, sizeof(control));
+	control.aligned.cmsg_len = (socklen_t)CMSG_LEN(bytes);
+	control.aligned.cmsg_level = kinds[kind].level;
+	control.aligned.cmsg_type = kinds[kind].type;
+	weft__udp_control_take(&header, &msg);
+	return msg;
+}
+
+static bool tells(const struct weft_udp_msg *msg)
+{
+	return msg->local.bytes || msg->interface || msg->traffic_class ||
+	       msg->segment_bytes;
+}
+
+START_TEST(control_that_is_cut_off_counts_as_none)
+{
+	struct weft_udp_msg msg;
+
+	for (size_t bytes = 0; bytes < kinds[_i].bytes; bytes++) {
+		msg = told_by(_i, bytes);
+		ck_assert_msg(!tells(&msg), "%zu bytes", bytes);
+	}
+	msg = told_by(_i, kinds[_i].bytes);
+	ck_assert(tells(&msg));
+}
+END_TEST
+
+/* ---- Their number -------------------------------------------------------- */
+
+/* The times need 96 bytes. */
+static int ask_for_times(int fd)
+{
+	int on = 1;
+	int flags = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)) < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags,
+		       sizeof(flags)) < 0)
+		return -errno;
+	return 0;
+}
+
+static bool kernel_tells_times(void)
+{
+	struct weft_udp udp;
+	int r;
+
+	EXPECT(weft_udp_open(&udp, "127.0.0.1:0", NULL) == 0);
+	r = ask_for_times(weft_udp_fd(&udp));
+	close(weft_udp_fd(&udp));
+	return r == 0;
+}
+
+static const char *const hosts[] = { "127.0.0.1:0", "[::1]:0" };
+
+static int64_t tell_times(void *arg)
+{
+	struct weft_udp_opts opts = opts_of_all();
+	struct weft_addr here = udp_addr_of(hosts[*(int *)arg]);
+	char text[] = "timed";
+	struct weft_udp two[2];
+	struct weft_udp_msg msg;
+
+	udp_pair_at(hosts[*(int *)arg], two, &opts);
+	EXPECT(ask_for_times(weft_udp_fd(&two[0])) == 0);
+	msg = udp_msg(text, 0, strlen(text));
+	msg.traffic_class = 0x2b;
+	EXPECT(weft_udp_send(&two[1], &msg, 1, 0) == 1);
+	msg = udp_hear(&two[0], text);
+	EXPECT(msg.traffic_class == 0x2b);
+	EXPECT(msg.interface == if_nametoindex("lo"));
+	EXPECT(weft_addr_equal(&msg.local, &here));
+	udp_close_both(two);
+	return 0;
+}
+
+START_TEST(owner_may_ask_for_more)
+{
+	io_run(tell_times, &(int){ _i }, 1);
+}
+END_TEST
+
+static int64_t report_times(void *arg)
+{
+	struct weft_udp_opts opts = opts_of_all();
+	struct weft_udp_error error;
+	struct weft_addr to;
+	struct weft_udp two[2];
+	int r = 1;
+
+	udp_pair_at(hosts[*(int *)arg], two, &opts);
+	EXPECT(ask_for_times(weft_udp_fd(&two[1])) == 0);
+	udp_addr(&two[0], &to);
+	EXPECT(weft_udp_close(&two[0]) == 0);
+	udp_say(&two[1], "nobody hears it", NULL);
+	WEFT_WITHIN (WEFT_SEC(5))
+		r = weft_udp_recv_error(&two[1], &error, 0);
+	EXPECT(r == 0);
+	EXPECT(error.error == -ECONNREFUSED);
+	EXPECT(weft_addr_equal(&error.addr, &to));
+	EXPECT(weft_udp_close(&two[1]) == 0);
+	return 0;
+}
+
+START_TEST(owner_may_ask_for_more_of_a_report)
+{
+	io_run(report_times, &(int){ _i }, 1);
+}
+END_TEST
+
+static void add_number(Suite *suite)
+{
+	TCase *tc = tcase_create("number");
+	int ways = test_needs(udp_has_ipv6(), "times by IPv6",
+			      "the address ::1") ?
+			   2 :
+			   1;
+
+	if (test_needs(kernel_tells_times(), "owner_may_ask_for_more",
+		       "SO_TIMESTAMPING"))
+		tcase_add_loop_test(tc, owner_may_ask_for_more, 0, ways);
+	if (test_needs(kernel_tells_times(),
+		       "owner_may_ask_for_more_of_a_report", "SO_TIMESTAMPING"))
+		tcase_add_loop_test(tc, owner_may_ask_for_more_of_a_report, 0,
+				    ways);
+	suite_add_tcase(suite, tc);
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("net/udp control");
+	TCase *tc = tcase_create("length");
+
+	tcase_add_loop_test(tc, control_that_is_cut_off_counts_as_none, 0,
+			    sizeof(kinds) / sizeof(kinds[0]));
+	suite_add_tcase(suite, tc);
+	add_number(suite);
+	return io_tests_run(suite);
+}
