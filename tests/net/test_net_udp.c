@@ -307,8 +307,14 @@ static int64_t tell_of(void *arg)
 		msg = udp_msg(text, 0, strlen(text));
 		msg.traffic_class = 0x2b; /* ECN 3: congestion experienced */
 		EXPECT(weft_udp_send(&client, &msg, 1, 0) == 1);
+		/* The call sets all but these two. */
 		memset(&msg, 0xff, sizeof(msg));
-		msg = udp_hear(&server, text);
+		msg.buf = text;
+		msg.room = sizeof(text);
+		memset(text, 0, sizeof(text));
+		EXPECT(weft_udp_recv(&server, &msg, 1, 0) == 1);
+		EXPECT(strcmp(text, "congested") == 0);
+		EXPECT(msg.bytes == 9 && msg.whole_bytes == 9);
 		udp_addr(&client, &addr);
 		EXPECT(weft_addr_port(&msg.addr) == weft_addr_port(&addr));
 		EXPECT(msg.traffic_class == (wants ? 0x2b : 0));
