@@ -11,6 +11,7 @@
 
 #include <netinet/udp.h>
 #include <string.h>
+#include <weft/net.h>
 
 /* ---- Sending ------------------------------------------------------------- */
 
@@ -36,12 +37,41 @@ static struct in_addr ipv4_of(const struct weft_addr *addr)
 	return ipv4.sin_addr;
 }
 
+static struct in6_addr mapped(struct in_addr ipv4)
+{
+	struct in6_addr ipv6 = in6addr_any;
+
+	ipv6.s6_addr[10] = ipv6.s6_addr[11] = 0xff;
+	memcpy(&ipv6.s6_addr[12], &ipv4, sizeof(ipv4));
+	return ipv6;
+}
+
+/* An address of either family, as a socket for IPv6 has it. */
 static struct in6_addr ipv6_of(const struct weft_addr *addr)
 {
 	struct sockaddr_in6 ipv6;
 
+	if (weft_addr_family(addr) == AF_INET)
+		return mapped(ipv4_of(addr));
 	memcpy(&ipv6, &addr->storage, sizeof(ipv6));
 	return ipv6.sin6_addr;
+}
+
+static bool is_one_of_ipv4(uint32_t addr)
+{
+	return addr != htonl(INADDR_ANY) && addr != htonl(INADDR_BROADCAST) &&
+	       !IN_MULTICAST(ntohl(addr));
+}
+
+/* May it be the address of one host? */
+static bool is_one(const struct in6_addr *addr)
+{
+	uint32_t ipv4;
+
+	memcpy(&ipv4, &addr->s6_addr[12], sizeof(ipv4));
+	if (IN6_IS_ADDR_V4MAPPED(addr))
+		return is_one_of_ipv4(ipv4);
+	return !IN6_IS_ADDR_MULTICAST(addr) && !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
 static void put_ipv4_source(struct msghdr *header,
@@ -51,42 +81,46 @@ static void put_ipv4_source(struct msghdr *header,
 
 	if (weft_addr_family(&msg->local) == AF_INET)
 		info.ipi_spec_dst = ipv4_of(&msg->local);
-	if (IN_MULTICAST(ntohl(info.ipi_spec_dst.s_addr)) ||
-	    info.ipi_spec_dst.s_addr == htonl(INADDR_BROADCAST))
+	if (!is_one_of_ipv4(info.ipi_spec_dst.s_addr))
 		info.ipi_spec_dst.s_addr = htonl(INADDR_ANY);
 	control_add(header, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 }
 
-static bool is_mapped_to_many(const struct in6_addr *addr)
+/* Any address of the family that the datagram has: the kernel takes no other. */
+static struct in6_addr any_to_peer(const struct weft_udp_msg *msg, int fd)
 {
-	uint32_t ipv4;
+	struct weft_addr peer = msg->addr;
+	struct in6_addr addr;
 
-	memcpy(&ipv4, &addr->s6_addr[12], sizeof(ipv4));
-	return IN6_IS_ADDR_V4MAPPED(addr) &&
-	       (IN_MULTICAST(ntohl(ipv4)) || ipv4 == htonl(INADDR_BROADCAST));
+	if (!peer.bytes && weft_peer_addr(fd, &peer) < 0)
+		return in6addr_any;
+	addr = ipv6_of(&peer);
+	return IN6_IS_ADDR_V4MAPPED(&addr) ?
+		       mapped((struct in_addr){ htonl(INADDR_ANY) }) :
+		       in6addr_any;
 }
 
 static void put_ipv6_source(struct msghdr *header,
-			    const struct weft_udp_msg *msg)
+			    const struct weft_udp_msg *msg, int fd)
 {
 	struct in6_pktinfo info = { .ipi6_ifindex = msg->interface };
+	int family = weft_addr_family(&msg->local);
 
-	if (weft_addr_family(&msg->local) == AF_INET6)
+	if (family == AF_INET || family == AF_INET6)
 		info.ipi6_addr = ipv6_of(&msg->local);
-	if (IN6_IS_ADDR_MULTICAST(&info.ipi6_addr) ||
-	    is_mapped_to_many(&info.ipi6_addr))
-		info.ipi6_addr = in6addr_any;
+	if (!is_one(&info.ipi6_addr))
+		info.ipi6_addr = any_to_peer(msg, fd);
 	control_add(header, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
 }
 
 void weft__udp_control_put(struct msghdr *header,
-			   const struct weft_udp_msg *msg, bool is_ipv6)
+			   const struct weft_udp_msg *msg, int fd, bool is_ipv6)
 {
 	int traffic_class = msg->traffic_class;
 
 	if (msg->interface || msg->local.bytes) {
 		if (is_ipv6)
-			put_ipv6_source(header, msg);
+			put_ipv6_source(header, msg, fd);
 		else
 			put_ipv4_source(header, msg);
 	}

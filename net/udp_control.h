@@ -63,7 +63,8 @@ static inline bool weft__udp_control_has(const struct weft_udp_msg *msg)
 
 /* Adds what msg asks for, of a socket of that family. */
 void weft__udp_control_put(struct msghdr *header,
-			   const struct weft_udp_msg *msg, bool is_ipv6);
+			   const struct weft_udp_msg *msg, int fd,
+			   bool is_ipv6);
 
 /* Has the kernel cut the message into datagrams. */
 void weft__udp_control_put_segment(struct msghdr *header, unsigned bytes);

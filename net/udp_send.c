@@ -108,7 +108,8 @@ static unsigned batch_describe(struct batch *batch, struct weft__udp *udp,
 
 		part_describe(batch, i, msg, offset, bytes);
 		if (weft__udp_control_has(msg))
-			weft__udp_control_put(header, msg, udp->is_ipv6);
+			weft__udp_control_put(header, msg, weft__udp_fd(udp),
+					      udp->is_ipv6);
 		if (part_is_cut(msg, bytes))
 			weft__udp_control_put_segment(header,
 						      msg->segment_bytes);

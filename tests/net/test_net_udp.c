@@ -451,8 +451,10 @@ static bool loopback_has_multicasts(void)
 	return r == 0;
 }
 
-IO_TEST(group_receives_until_it_is_left)
+/* By IPv4, to a socket for it or for both. */
+static int64_t be_in_a_group(void *arg)
 {
+	bool both = *(int *)arg;
 	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
 	struct weft_addr addr, group;
 	struct weft_udp in, out;
@@ -461,7 +463,7 @@ IO_TEST(group_receives_until_it_is_left)
 
 	opts.want_local = true;
 	opts.multicast_interface = if_nametoindex("lo");
-	EXPECT(weft_udp_open(&in, "0.0.0.0:0", &opts) == 0);
+	EXPECT(weft_udp_open(&in, both ? "[::]:0" : "0.0.0.0:0", &opts) == 0);
 	EXPECT(weft_udp_open(&out, "127.0.0.1:0", &opts) == 0);
 	udp_addr(&in, &addr);
 	snprintf(text, sizeof(text), "239.255.77.77:%d", weft_addr_port(&addr));
@@ -473,7 +475,7 @@ IO_TEST(group_receives_until_it_is_left)
 	udp_say(&out, "to all", &group);
 	msg = udp_hear(&in, "to all");
 	EXPECT(weft_addr_port(&msg.local) == 0);
-	EXPECT(weft_addr_family(&msg.local) == AF_INET);
+	EXPECT(weft_addr_family(&msg.local) == (both ? AF_INET6 : AF_INET));
 	/* The group is no source. */
 	msg.buf = text;
 	EXPECT(weft_udp_send(&in, &msg, 1, 0) == 1);
@@ -483,6 +485,12 @@ IO_TEST(group_receives_until_it_is_left)
 	EXPECT(weft_udp_close(&in) == 0 && weft_udp_close(&out) == 0);
 	return 0;
 }
+
+START_TEST(group_receives_until_it_is_left)
+{
+	io_run(be_in_a_group, &(int){ _i / 2 }, _i % 2 ? 2 : 1);
+}
+END_TEST
 
 START_TEST(groups_may_be_wrong)
 {
@@ -537,12 +545,17 @@ static void add_messages(Suite *suite)
 static void add_groups(Suite *suite)
 {
 	TCase *tc = tcase_create("groups");
+	int ways = test_needs(udp_has_ipv6(), "a socket for both in a group",
+			      "the address ::1") ?
+			   2 :
+			   1;
 
 	tcase_add_test(tc, groups_may_be_wrong);
 	if (test_needs(loopback_has_multicasts(),
 		       "group_receives_until_it_is_left",
 		       "multicasts on the loopback interface"))
-		io_add_test(tc, group_receives_until_it_is_left);
+		tcase_add_loop_test(tc, group_receives_until_it_is_left, 0,
+				    2 * ways);
 	suite_add_tcase(suite, tc);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Suite net/udp control: control messages of datagrams, where the owner of the
- * descriptor has asked for more of them than weft.
+ * Suite net/udp control: control messages of datagrams.  The owner of the
+ * descriptor may ask for more of them than weft; and what a message that is
+ * sent asks for goes to a peer of either family.
  */
 #include <linux/net_tstamp.h>
 #include <net/if.h>
@@ -152,6 +153,112 @@ START_TEST(owner_may_ask_for_more_of_a_report)
 }
 END_TEST
 
+/* ---- Sources ------------------------------------------------------------- */
+
+/* From a socket for both: to an IPv4 address; to a mapped one; to the one peer;
+ * to one of IPv6. */
+enum { TO_IPV4, TO_MAPPED, TO_THE_PEER, TO_IPV6, WAYS };
+
+static struct weft_udp_msg message_to(const struct weft_udp *udp, int way)
+{
+	static char text[] = "from here";
+	struct weft_udp_msg msg = udp_msg(text, 0, strlen(text));
+	struct weft_addr addr;
+	char name[64];
+
+	udp_addr(udp, &addr);
+	snprintf(name, sizeof(name), "[::ffff:127.0.0.1]:%d",
+		 weft_addr_port(&addr));
+	if (way == TO_MAPPED)
+		msg.addr = udp_addr_of(name);
+	else if (way != TO_THE_PEER)
+		msg.addr = addr;
+	return msg;
+}
+
+/* An address that is no source is passed over. */
+static int64_t choose(void *arg)
+{
+	static const char *const none[] = { "0.0.0.0:0", "[::]:0",
+					    "239.255.77.77:0", "[ff02::1]:0",
+					    "255.255.255.255:0" };
+	int way = *(int *)arg;
+	struct weft_udp in, out;
+	struct weft_udp_msg msg;
+	struct weft_addr addr;
+
+	EXPECT(weft_udp_open(&in, hosts[way == TO_IPV6], NULL) == 0);
+	EXPECT(weft_udp_open(&out, "[::]:0", NULL) == 0);
+	udp_addr(&in, &addr);
+	if (way == TO_THE_PEER)
+		EXPECT(weft_udp_connect(&out, &addr) == 0);
+	msg = message_to(&in, way);
+	msg.interface = if_nametoindex("lo");
+	EXPECT(weft_udp_send(&out, &msg, 1, 0) == 1);
+	udp_hear(&in, "from here");
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		msg.local = udp_addr_of(none[i]);
+		EXPECT(weft_udp_send(&out, &msg, 1, 0) == 1);
+		udp_hear(&in, "from here");
+	}
+	EXPECT(weft_udp_close(&in) == 0 && weft_udp_close(&out) == 0);
+	return 0;
+}
+
+START_TEST(interface_is_chosen_for_either_family)
+{
+	io_run(choose, &(int){ _i }, 1);
+}
+END_TEST
+
+static int64_t choose_source(void *arg)
+{
+	static const char *const sources[] = { "127.0.0.77:0",
+					       "[::ffff:127.0.0.77]:0" };
+	struct weft_udp in, out;
+	struct weft_udp_msg msg;
+	struct weft_addr addr;
+	char name[64];
+
+	EXPECT(weft_udp_open(&in, hosts[0], NULL) == 0);
+	EXPECT(weft_udp_open(&out, "[::]:0", NULL) == 0);
+	udp_addr(&out, &addr);
+	snprintf(name, sizeof(name), "127.0.0.77:%d", weft_addr_port(&addr));
+	addr = udp_addr_of(name);
+	for (int i = 0; i < 2; i++) {
+		msg = message_to(&in, *(int *)arg);
+		msg.local = udp_addr_of(sources[i]);
+		EXPECT(weft_udp_send(&out, &msg, 1, 0) == 1);
+		msg = udp_hear(&in, "from here");
+		EXPECT(weft_addr_equal(&msg.addr, &addr));
+	}
+	EXPECT(weft_udp_close(&in) == 0 && weft_udp_close(&out) == 0);
+	return 0;
+}
+
+START_TEST(ipv4_source_is_chosen_by_a_socket_for_both)
+{
+	io_run(choose_source, &(int){ _i }, 1);
+}
+END_TEST
+
+static void add_sources(Suite *suite)
+{
+	TCase *tc = tcase_create("sources");
+
+	if (test_needs(udp_has_ipv6(), "interface_is_chosen_for_either_family",
+		       "the address ::1"))
+		tcase_add_loop_test(tc, interface_is_chosen_for_either_family,
+				    0, WAYS);
+	if (test_needs(udp_has_ipv6(),
+		       "ipv4_source_is_chosen_by_a_socket_for_both",
+		       "the address ::1"))
+		tcase_add_loop_test(tc,
+				    ipv4_source_is_chosen_by_a_socket_for_both,
+				    TO_IPV4, TO_MAPPED + 1);
+	suite_add_tcase(suite, tc);
+}
+
 static void add_number(Suite *suite)
 {
 	TCase *tc = tcase_create("number");
@@ -179,5 +286,6 @@ int main(void)
 			    sizeof(kinds) / sizeof(kinds[0]));
 	suite_add_tcase(suite, tc);
 	add_number(suite);
+	add_sources(suite);
 	return io_tests_run(suite);
 }
