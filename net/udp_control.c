@@ -9,9 +9,12 @@
  */
 #include "net/udp_control.h"
 
+#include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
-#include <weft/net.h>
+
+#include "io/os/syscall.h"
+#include "net/socket.h"
 
 /* ---- Sending ------------------------------------------------------------- */
 
@@ -86,7 +89,7 @@ static void put_ipv4_source(struct msghdr *header,
 	control_add(header, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
 }
 
-/* Any address of the family that the datagram has: the kernel takes no other. */
+/* Any address, of the family that the datagram has. */
 static struct in6_addr any_to_peer(const struct weft_udp_msg *msg, int fd)
 {
 	struct weft_addr peer = msg->addr;
@@ -139,6 +142,29 @@ void weft__udp_control_put_segment(struct msghdr *header, unsigned bytes)
 
 	control_add(header, IPPROTO_UDP, UDP_SEGMENT, &segment_bytes,
 		    sizeof(segment_bytes));
+}
+
+/* The kernel tells by a connection to it, which needs SO_BROADCAST. */
+bool weft__udp_is_broadcast(const struct weft_addr *addr)
+{
+	struct sockaddr_in name = { .sin_family = AF_INET,
+				    .sin_port = htons(9) };
+	int family = weft_addr_family(addr);
+	struct in6_addr ipv6;
+	int fd, r;
+
+	if (family != AF_INET && family != AF_INET6)
+		return false;
+	ipv6 = ipv6_of(addr);
+	if (!IN6_IS_ADDR_V4MAPPED(&ipv6))
+		return false;
+	memcpy(&name.sin_addr, &ipv6.s6_addr[12], sizeof(name.sin_addr));
+	fd = weft__socket_new(AF_INET, SOCK_DGRAM);
+	if (fd < 0)
+		return false;
+	r = weft__syscall_connect(fd, (struct sockaddr *)&name, sizeof(name));
+	weft__syscall_close(fd);
+	return r == -EACCES;
 }
 
 /* ---- Receiving ----------------------------------------------------------- */

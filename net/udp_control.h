@@ -66,6 +66,9 @@ void weft__udp_control_put(struct msghdr *header,
 			   const struct weft_udp_msg *msg, int fd,
 			   bool is_ipv6);
 
+/* Is it the broadcast of a network of IPv4?  Makes system calls. */
+bool weft__udp_is_broadcast(const struct weft_addr *addr);
+
 /* Has the kernel cut the message into datagrams. */
 void weft__udp_control_put_segment(struct msghdr *header, unsigned bytes);
 

@@ -20,6 +20,10 @@
  * goes on in parts of one datagram.  If the kernel takes those, the segments
  * were at fault, and the socket does without them from then on.  That does not
  * hold for -EMSGSIZE, which is about the way to one peer.
+ *
+ * Of the addresses that are no source the kernel alone knows the broadcasts of
+ * its networks.  It is asked once it has refused such a source, and the message
+ * goes on without.
  */
 #include <poll.h>
 
@@ -36,9 +40,10 @@ enum {
 struct sending {
 	struct weft_udp_msg *msgs;
 	unsigned count;
-	unsigned at;  /* messages before it were sent */
-	int refused;  /* why that message goes without segments, or 0 */
-	size_t bytes; /* of the last batch */
+	unsigned at;	 /* messages before it were sent */
+	int refused;	 /* why that message goes without segments, or 0 */
+	bool sourceless; /* and without its source, which is none */
+	size_t bytes;	 /* of the last batch */
 };
 
 struct batch {
@@ -89,6 +94,21 @@ static void part_describe(struct batch *batch, unsigned i,
 	weft__udp_control_begin(header, &batch->controls[i]);
 }
 
+static void controls_put(struct msghdr *header, struct weft__udp *udp,
+			 const struct weft_udp_msg *msg, bool sourceless)
+{
+	struct weft_udp_msg asks;
+
+	if (sourceless) {
+		asks = *msg;
+		asks.local = (struct weft_addr){ .bytes = 0 };
+		msg = &asks;
+	}
+	if (weft__udp_control_has(msg))
+		weft__udp_control_put(header, msg, weft__udp_fd(udp),
+				      udp->is_ipv6);
+}
+
 /* Describes the next parts; returns how many. */
 static unsigned batch_describe(struct batch *batch, struct weft__udp *udp,
 			       const struct sending *sending)
@@ -107,9 +127,7 @@ static unsigned batch_describe(struct batch *batch, struct weft__udp *udp,
 		struct msghdr *header = &batch->messages[i].msg_hdr;
 
 		part_describe(batch, i, msg, offset, bytes);
-		if (weft__udp_control_has(msg))
-			weft__udp_control_put(header, msg, weft__udp_fd(udp),
-					      udp->is_ipv6);
+		controls_put(header, udp, msg, sending->sourceless);
 		if (part_is_cut(msg, bytes))
 			weft__udp_control_put_segment(header,
 						      msg->segment_bytes);
@@ -117,7 +135,7 @@ static unsigned batch_describe(struct batch *batch, struct weft__udp *udp,
 		if (offset < msg->bytes)
 			continue;
 		/* The refusal was of this message alone. */
-		if (sending->refused)
+		if (sending->refused || sending->sourceless)
 			return i + 1;
 		msg++;
 		offset = msg < end ? msg->sent_bytes : 0;
@@ -143,6 +161,7 @@ static void sending_advance(struct sending *sending, const struct batch *batch,
 		msg->sent_bytes = 0;
 		sending->at++;
 		sending->refused = 0;
+		sending->sourceless = false;
 	}
 }
 
@@ -169,6 +188,11 @@ static int send_batch(struct weft__udp *udp, int fd, void *arg)
 				  batch.parts[0].iov_len);
 	int n = weft__datagrams_send(fd, batch.messages, parts);
 
+	if ((n == -EINVAL || n == -ENETUNREACH) && !sending->sourceless &&
+	    weft__udp_is_broadcast(&sending->msgs[sending->at].local)) {
+		sending->sourceless = true;
+		return 1;
+	}
 	if (n < 0 && is_cut && is_refusal(n)) {
 		sending->refused = n;
 		return 1;

@@ -79,8 +79,8 @@ static int ask_for_times(int fd)
 
 	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)) < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags,
-		       sizeof(flags)) < 0)
+	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) <
+	    0)
 		return -errno;
 	return 0;
 }
@@ -242,6 +242,85 @@ START_TEST(ipv4_source_is_chosen_by_a_socket_for_both)
 }
 END_TEST
 
+/* A broadcast of the loopback interface's network; its port is set. */
+static bool broadcast_to(struct weft_udp *udp, const struct weft_udp *in)
+{
+	char byte = 'b', name[64];
+	struct weft_udp_msg msg = udp_msg(&byte, 0, 1);
+	struct weft_addr addr;
+
+	udp_addr(in, &addr);
+	snprintf(name, sizeof(name), "127.255.255.255:%d",
+		 weft_addr_port(&addr));
+	msg.addr = udp_addr_of(name);
+	return weft_udp_send(udp, &msg, 1, 0) == 1;
+}
+
+static int64_t answer_broadcast(void *arg)
+{
+	static const char *const any[] = { "0.0.0.0:0", "[::]:0" };
+	struct weft_udp_opts opts = opts_of_all();
+	struct weft_udp_msg msgs[3], msg;
+	struct weft_udp in, out;
+	char bytes[] = "answer";
+
+	opts.broadcast = true;
+	EXPECT(weft_udp_open(&in, any[*(int *)arg], &opts) == 0);
+	EXPECT(weft_udp_open(&out, "127.0.0.1:0", &opts) == 0);
+	EXPECT(broadcast_to(&out, &in));
+	msg = udp_hear(&in, "b");
+	/* Beside others; two parts; again. */
+	msg.buf = bytes;
+	msg.bytes = 6;
+	msgs[0] = msgs[1] = msgs[2] = msg;
+	memset(&msgs[0].local, 0, sizeof(msgs[0].local));
+	msgs[1].segment_bytes = 3;
+	EXPECT(weft_udp_send(&in, msgs, 3, 0) == 3);
+	udp_hear(&out, "answer");
+	udp_hear(&out, "ans");
+	udp_hear(&out, "wer");
+	udp_hear(&out, "answer");
+	/* Another host's address is one, but not a source here. */
+	msg.local = udp_addr_of("192.0.2.1:0");
+	EXPECT(weft_udp_send(&in, &msg, 1, 0) < 0);
+	EXPECT(weft_udp_recv(&out, &msg, 1, MSG_DONTWAIT) == -EAGAIN);
+	EXPECT(weft_udp_close(&in) == 0 && weft_udp_close(&out) == 0);
+	return 0;
+}
+
+START_TEST(broadcast_is_no_source)
+{
+	io_run(answer_broadcast, &(int){ _i }, 1);
+}
+END_TEST
+
+/* The network of the loopback interface may have another length. */
+static bool loopback_has_broadcasts(void)
+{
+	struct weft_addr addr = udp_addr_of("127.255.255.255:9");
+	struct weft_udp udp;
+	int r;
+
+	EXPECT(weft_udp_open(&udp, "127.0.0.1:0", NULL) == 0);
+	r = weft_udp_connect(&udp, &addr);
+	close(weft_udp_fd(&udp));
+	return r == -EACCES;
+}
+
+static void add_broadcasts(Suite *suite)
+{
+	TCase *tc = tcase_create("broadcasts");
+	int ways = test_needs(udp_has_ipv6(), "broadcasts to a socket for both",
+			      "the address ::1") ?
+			   2 :
+			   1;
+
+	if (test_needs(loopback_has_broadcasts(), "broadcast_is_no_source",
+		       "the broadcast 127.255.255.255"))
+		tcase_add_loop_test(tc, broadcast_is_no_source, 0, ways);
+	suite_add_tcase(suite, tc);
+}
+
 static void add_sources(Suite *suite)
 {
 	TCase *tc = tcase_create("sources");
@@ -262,10 +341,10 @@ static void add_sources(Suite *suite)
 static void add_number(Suite *suite)
 {
 	TCase *tc = tcase_create("number");
-	int ways = test_needs(udp_has_ipv6(), "times by IPv6",
-			      "the address ::1") ?
-			   2 :
-			   1;
+	int ways =
+		test_needs(udp_has_ipv6(), "times by IPv6", "the address ::1") ?
+			2 :
+			1;
 
 	if (test_needs(kernel_tells_times(), "owner_may_ask_for_more",
 		       "SO_TIMESTAMPING"))
@@ -287,5 +366,6 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	add_number(suite);
 	add_sources(suite);
+	add_broadcasts(suite);
 	return io_tests_run(suite);
 }
