@@ -347,7 +347,7 @@ static int question_begin(struct weft__names *names,
 	struct weft__question **link = bucket(names, question->hash);
 	bool begins = false, wakes_up = false;
 
-	question->by_system = names->by_system;
+	question->by_system = names->files.by_system;
 	question->next = *link;
 	*link = question;
 	question->in_table = true;

@@ -63,6 +63,12 @@ struct weft__names_stamp {
 	uint64_t ino, size, changed_s, changed_ns;
 };
 
+/* What the files say to a runtime's options. */
+struct weft__names_files {
+	struct weft__names_stamp stamps[3];
+	bool by_system; /* nsswitch.conf asks for getaddrinfo() */
+};
+
 struct weft__names_engine;
 
 struct weft__names {
@@ -80,10 +86,9 @@ struct weft__names {
 	unsigned waiters; /* of questions to c-ares */
 	bool serving;	  /* the task exists */
 	bool asleep;	  /* it is about to wait, or waits */
-	bool by_system;	  /* nsswitch.conf asks for getaddrinfo() */
 	unsigned version;
-	uint64_t looked_ns; /* at the files */
-	struct weft__names_stamp stamps[3];
+	uint64_t looked_ns; /* when a look at the files last began */
+	struct weft__names_files files; /* always those of opts */
 	struct weft__names_opts opts;
 	int wake_fd; /* an eventfd, which the task waits for too */
 	/* The task's own: */
@@ -96,6 +101,11 @@ int weft__names_get(struct weft_runtime *runtime,
 
 /* Once a second at most, looks if a file has changed.  names_new.c */
 int weft__names_watch(struct weft__names *names);
+/* Takes over what a task saw that looked when it was this version, unless that
+ * has changed.  names_new.c */
+void weft__names_files_set(struct weft__names *names,
+			   const struct weft__names_files *files,
+			   unsigned version);
 
 /* A copy of a text that may be NULL.  0 or -ENOMEM.  names_new.c */
 int weft__names_text(const struct weft_allocator *memory, const char *text,

@@ -4,7 +4,8 @@
  * of the resolver, and looks after the files.
  *
  * A runtime has none of it until a task first looks up a name.  The files are
- * looked at by a task that looks up, at most once a second.
+ * looked at before new options hold, and then by a task that looks up, at most
+ * once a second; others go on meanwhile with what was seen the last time.
  *
  * Orderings
  *   [names.made]  `reactor->names` cas release -> load acquire of a task that
@@ -51,13 +52,16 @@ static LEAF void stamp_of(const char *path, struct weft__names_stamp *ret_stamp)
 		};
 }
 
-static void stamps_of(const char *resolv_conf,
-		      struct weft__names_stamp ret_stamps[3])
+static void files_look(const struct weft__names_opts *opts,
+		       struct weft__names_files *ret_files)
 {
-	stamp_of(resolv_conf ? resolv_conf : "/etc/resolv.conf",
-		 &ret_stamps[0]);
-	stamp_of("/etc/hosts", &ret_stamps[1]);
-	stamp_of(weft__names_nsswitch_path, &ret_stamps[2]);
+	struct weft__names_stamp *stamps = ret_files->stamps;
+
+	stamp_of(opts->resolv_conf ? opts->resolv_conf : "/etc/resolv.conf",
+		 &stamps[0]);
+	stamp_of("/etc/hosts", &stamps[1]);
+	stamp_of(weft__names_nsswitch_path, &stamps[2]);
+	ret_files->by_system = !opts->servers && weft__names_nsswitch();
 }
 
 int weft__names_text(const struct weft_allocator *memory, const char *text,
@@ -151,6 +155,8 @@ static int names_new(struct weft_runtime *runtime,
 		names_free(names);
 		return error;
 	}
+	names->looked_ns = weft_now();
+	files_look(&names->opts, &names->files);
 	*ret_names = names;
 	return 0;
 }
@@ -180,37 +186,49 @@ int weft__names_get(struct weft_runtime *runtime,
 	return 0;
 }
 
-int weft__names_watch(struct weft__names *names)
+void weft__names_files_set(struct weft__names *names,
+			   const struct weft__names_files *files,
+			   unsigned version)
 {
 	struct weft__question *dead = NULL;
-	struct weft__names_stamp stamps[3];
+
+	weft__lock_take(&names->lock);
+	if (version == names->version) {
+		if (memcmp(files->stamps, names->files.stamps,
+			   sizeof(files->stamps)) != 0)
+			weft__names_forget(names, &dead);
+		names->files = *files;
+	}
+	weft__lock_drop(&names->lock);
+	weft__questions_free(dead);
+}
+
+int weft__names_watch(struct weft__names *names)
+{
+	const struct weft_allocator *memory = names->runtime->memory;
+	struct weft__names_files files;
+	struct weft__names_opts opts;
 	uint64_t now_ns = weft_now();
-	bool by_system, looks, servers;
-	char *resolv_conf = NULL;
+	unsigned version = 0;
+	bool looks;
 	int r = 0;
 
 	weft__lock_take(&names->lock);
-	looks = !names->looked_ns || now_ns - names->looked_ns >= LOOK_EVERY_NS;
+	looks = now_ns >= names->looked_ns + LOOK_EVERY_NS;
 	if (looks) {
 		names->looked_ns = now_ns;
-		servers = names->opts.servers;
-		r = weft__names_text(names->runtime->memory,
-				     names->opts.resolv_conf, &resolv_conf);
+		version = names->version;
+		opts = names->opts;
+		r = weft__names_text(memory, names->opts.resolv_conf,
+				     &opts.resolv_conf);
 	}
 	weft__lock_drop(&names->lock);
 	if (!looks || r < 0)
 		return r;
-	stamps_of(resolv_conf, stamps);
-	weft__memory_text_free(names->runtime->memory, resolv_conf);
-	by_system = !servers && weft__names_nsswitch();
-	weft__lock_take(&names->lock);
-	if (memcmp(stamps, names->stamps, sizeof(stamps)) != 0) {
-		memcpy(names->stamps, stamps, sizeof(stamps));
-		weft__names_forget(names, &dead);
-	}
-	names->by_system = by_system;
-	weft__lock_drop(&names->lock);
-	weft__questions_free(dead);
+	/* Of the servers it reads only whether there are any. */
+	files_look(&opts, &files);
+	weft__memory_text_free(memory, opts.resolv_conf);
+	weft__names_files_set(names, &files, version);
 	return 0;
 }
 
@@ -219,7 +237,9 @@ int weft_resolver_set(const struct weft_resolver_opts *opts)
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__question *dead = NULL;
 	struct weft__names_opts copy, old;
+	struct weft__names_files files;
 	struct weft__names *names;
+	uint64_t now_ns;
 	bool wakes_up;
 	int r;
 
@@ -233,15 +253,15 @@ int weft_resolver_set(const struct weft_resolver_opts *opts)
 		r = opts_copy(names->runtime->memory, opts, &copy);
 	if (r < 0)
 		return r;
+	now_ns = weft_now();
+	files_look(&copy, &files);
 	weft__lock_take(&names->lock);
 	old = names->opts;
 	names->opts = copy;
 	names->answers_max =
 		opts->answers_max ? opts->answers_max : ANSWERS_DEFAULT;
-	names->looked_ns = 0;
-	/* The next look at the files comes too late for look-ups beside it. */
-	if (copy.servers)
-		names->by_system = false;
+	names->looked_ns = now_ns;
+	names->files = files;
 	weft__names_forget(names, &dead);
 	wakes_up = weft__names_wakes(names);
 	weft__lock_drop(&names->lock);

@@ -59,15 +59,22 @@ static void system_let_go(bool may)
 	pthread_mutex_unlock(&system_mutex);
 }
 
-IO_TEST(other_sources_are_the_systems)
+static void nsswitch_write(char *path, const char *text)
 {
-	char path[] = "/tmp/weft-nsswitch-XXXXXX";
-	int fd = mkstemp(path), r = 0, calls = system_called();
+	int fd = mkstemp(path);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(weft_close(fd), 0);
-	file_write(path, "passwd: files\nhosts: files mdns4 dns\n");
+	file_write(path, text);
 	weft__names_nsswitch_path = path;
+}
+
+IO_TEST(other_sources_are_the_systems)
+{
+	char path[] = "/tmp/weft-nsswitch-XXXXXX";
+	int r = 0, calls = system_called();
+
+	nsswitch_write(path, "passwd: files\nhosts: files mdns4 dns\n");
 	system_let_go(true);
 	expect_first("a.test:5", "127.0.0.7:5");
 	ck_assert_int_eq(look_up("none.test:5"), -ENOENT);
@@ -81,6 +88,59 @@ IO_TEST(other_sources_are_the_systems)
 	} while (system_called() == calls + 2);
 	ck_assert_int_eq(system_called(), calls + 3);
 	system_let_go(true);
+	ck_assert_int_eq(unlink(path), 0);
+	return 0;
+}
+
+static bool asks_system(void)
+{
+	struct weft__names *names = names_here();
+	bool asks;
+
+	weft__lock_take(&names->lock);
+	asks = names->files.by_system;
+	weft__lock_drop(&names->lock);
+	return asks;
+}
+
+/* No look-up that runs beside the first one takes another source. */
+IO_TEST(sources_are_known_before_the_first_look_up)
+{
+	char path[] = "/tmp/weft-nsswitch-XXXXXX";
+	struct weft_resolver_opts opts = WEFT_RESOLVER_OPTS_INIT;
+	struct weft__names *names;
+
+	nsswitch_write(path, "hosts: files mdns4 dns\n");
+	ck_assert_int_eq(weft__names_get(weft_runtime_self(), &names), 0);
+	ck_assert(asks_system());
+	opts.servers = "127.0.0.1";
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	ck_assert(!asks_system());
+	ck_assert_int_eq(weft_resolver_set(NULL), 0);
+	ck_assert(asks_system());
+	ck_assert_int_eq(unlink(path), 0);
+	return 0;
+}
+
+/* A task that has looked, and is late. */
+IO_TEST(look_of_older_options_does_not_count)
+{
+	char path[] = "/tmp/weft-nsswitch-XXXXXX";
+	struct weft_resolver_opts opts = WEFT_RESOLVER_OPTS_INIT;
+	struct weft__names_files files;
+	struct weft__names *names;
+	unsigned version;
+
+	nsswitch_write(path, "hosts: files mdns4 dns\n");
+	ck_assert_int_eq(weft_resolver_set(NULL), 0);
+	names = names_here();
+	files = names->files;
+	version = names->version;
+	ck_assert(files.by_system);
+	opts.servers = "127.0.0.1";
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	weft__names_files_set(names, &files, version);
+	ck_assert(!asks_system());
 	ck_assert_int_eq(unlink(path), 0);
 	return 0;
 }
@@ -117,6 +177,8 @@ int main(void)
 	TCase *tcase = tcase_create("system");
 
 	io_add_test(tcase, other_sources_are_the_systems);
+	io_add_test(tcase, sources_are_known_before_the_first_look_up);
+	io_add_test(tcase, look_of_older_options_does_not_count);
 	tcase_add_test(tcase, nsswitch_conf_is_understood);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);
