@@ -191,15 +191,20 @@ void weft__names_files_set(struct weft__names *names,
 			   unsigned version)
 {
 	struct weft__question *dead = NULL;
+	bool wakes_up = false;
 
 	weft__lock_take(&names->lock);
 	if (version == names->version) {
 		if (memcmp(files->stamps, names->files.stamps,
-			   sizeof(files->stamps)) != 0)
+			   sizeof(files->stamps)) != 0) {
 			weft__names_forget(names, &dead);
+			wakes_up = weft__names_wakes(names);
+		}
 		names->files = *files;
 	}
 	weft__lock_drop(&names->lock);
+	if (wakes_up)
+		weft__names_wake(names);
 	weft__questions_free(dead);
 }
 

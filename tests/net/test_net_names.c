@@ -224,12 +224,36 @@ NAMES_TEST(changed_resolv_conf_is_read)
 	ck_assert_int_eq(unlink(path), 0);
 }
 
-/* ---- Waits --------------------------------------------------------------- */
-
 static int64_t look_up_task(void *arg)
 {
 	return look_up(*(const char **)arg);
 }
+
+/* Another task that wants the same answer notices the change. */
+NAMES_TEST(look_up_goes_on_with_a_changed_file)
+{
+	const char *name = "silent.test:1";
+	char path[] = "/tmp/weft-names-XXXXXX";
+	struct weft_resolver_opts opts = server_opts(server);
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	opts.resolv_conf = path;
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	WEFT_SUPERVISE(askers) {
+		ck_assert_int_eq(WEFT_GO(askers, look_up_task, name), 0);
+		wait_until(server_asked(server, "silent.test") == 2);
+		file_write(path, "nameserver 127.0.0.1\n");
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1100)), 0);
+		ck_assert_int_eq(WEFT_GO(askers, look_up_task, name), 0);
+		wait_until(server_asked(server, "silent.test") == 4);
+		weft_scope_cancel(askers);
+	}
+	ck_assert_int_eq(unlink(path), 0);
+}
+
+/* ---- Waits --------------------------------------------------------------- */
 
 NAMES_TEST(many_that_ask_the_same_ask_once)
 {
@@ -497,6 +521,7 @@ int main(void)
 	io_add_test(kept, failure_is_not_kept);
 	io_add_test(kept, answer_that_was_not_asked_for_longest_makes_room);
 	io_add_test(kept, changed_resolv_conf_is_read);
+	io_add_test(kept, look_up_goes_on_with_a_changed_file);
 	io_add_test(waits, many_that_ask_the_same_ask_once);
 	io_add_test(waits, deadline_ends_the_wait);
 	io_add_test(waits, others_go_on_when_one_gives_up);
