@@ -10,7 +10,8 @@
  *	      \-> answered, not kept
  *
  *   NM1  A question is in the table from its begin to its answer, so at most
- *       one of a name is under way; after that while its answer is kept.
+ *       one of a name is under way to c-ares, and one to getaddrinfo(); after
+ *       that while its answer is kept.
  *   NM2  While `serving`, the task takes what is asked.  It ends only when,
  *       under the lock, nothing is asked.
  *   NM3  `waiters` counts the tasks that wait for an answer of c-ares.  The
@@ -140,6 +141,7 @@ static struct weft__question *table_find(struct weft__names *names,
 
 	while (question &&
 	       (question->hash != hash || question->family != family ||
+		question->by_system != names->files.by_system ||
 		strcmp(question->name, name) != 0))
 		question = question->next;
 	if (!question || !question->answered)

@@ -145,6 +145,33 @@ IO_TEST(look_of_older_options_does_not_count)
 	return 0;
 }
 
+static int64_t look_up_task(void *arg)
+{
+	return look_up(*(const char **)arg);
+}
+
+/* Who asks after the options were set does not wait for the system. */
+NAMES_TEST(look_up_under_way_is_not_that_of_other_sources)
+{
+	const char *name = "four.test:1";
+	char path[] = "/tmp/weft-nsswitch-XXXXXX";
+	struct weft_resolver_opts opts = server_opts(server);
+	int calls = system_called();
+
+	nsswitch_write(path, "hosts: files mdns4 dns\n");
+	system_let_go(false);
+	WEFT_SUPERVISE(askers) {
+		ck_assert_int_eq(weft_resolver_set(NULL), 0);
+		ck_assert_int_eq(WEFT_GO(askers, look_up_task, name), 0);
+		wait_until(system_called() == calls + 1);
+		ck_assert_int_eq(weft_resolver_set(&opts), 0);
+		WEFT_WITHIN(WEFT_SEC(20))
+			expect_first(name, "127.0.0.4:1");
+		system_let_go(true);
+	}
+	ck_assert_int_eq(unlink(path), 0);
+}
+
 START_TEST(nsswitch_conf_is_understood)
 {
 	static const struct {
@@ -179,6 +206,7 @@ int main(void)
 	io_add_test(tcase, other_sources_are_the_systems);
 	io_add_test(tcase, sources_are_known_before_the_first_look_up);
 	io_add_test(tcase, look_of_older_options_does_not_count);
+	io_add_test(tcase, look_up_under_way_is_not_that_of_other_sources);
 	tcase_add_test(tcase, nsswitch_conf_is_understood);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);
