@@ -41,6 +41,16 @@ static int tls_wait(void *arg)
 	return r < 0 ? r : 0;
 }
 
+/* Handshake records leave buffers that SSL_MODE_RELEASE_BUFFERS does not
+ * release.  In the middle of a record, OpenSSL before 3.0.14, 3.1.6, 3.2.2 and
+ * 3.3.1 releases the buffer that it goes on to read (CVE-2024-4741). */
+static void release_buffers(struct weft__tls *conn)
+{
+	if (!conn->window_bytes && !SSL_has_pending(conn->ssl) &&
+	    strcmp(SSL_rstate_string(conn->ssl), "RH") == 0)
+		(void)SSL_free_buffers(conn->ssl);
+}
+
 /* Takes the records that are there, into a buffer.  A call that finds nothing
  * is not made again: OpenSSL would allocate a buffer for it. */
 static size_t decrypt(struct weft__tls *conn, char *buf, size_t bytes)
@@ -59,10 +69,7 @@ static size_t decrypt(struct weft__tls *conn, char *buf, size_t bytes)
 			break;
 	}
 	conn->has_plaintext = SSL_pending(conn->ssl) > 0;
-	/* Handshake records leave buffers that SSL_MODE_RELEASE_BUFFERS does
-	 * not release. */
-	if (!conn->window_bytes && !conn->has_plaintext)
-		(void)SSL_free_buffers(conn->ssl);
+	release_buffers(conn);
 	weft__tls_end_reading(conn);
 	return done;
 }
