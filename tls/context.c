@@ -3,8 +3,9 @@
  * Contexts: which profile a connection takes.
  *
  * A handshake takes the profile for all when it begins.  If the client asks for
- * a name that has a profile of its own, OpenSSL changes to that one.  Profiles
- * are replaced under the lock, and live as long as a connection has them.
+ * a name that has a profile of its own, it takes the certificate and the ALPN
+ * names of that one.  Profiles are replaced under the lock, and live as long as
+ * a connection has them.
  */
 #include <errno.h>
 #include <string.h>
@@ -55,23 +56,23 @@ static SSL_CTX *find(const struct weft_tls_context *context, const char *name)
 	return found;
 }
 
-/* The client of this connection has asked for a server.  SSL_set_SSL_CTX()
- * takes a reference. */
+/* The client of this connection has asked for a server.  Of the profile that is
+ * found, the connection takes the certificate and the ALPN names alone:
+ * SSL_set_SSL_CTX() would let the client choose the roots and the ciphers. */
 static int choose(SSL *ssl, int *alert, void *arg)
 {
 	struct weft_tls_context *context = arg;
 	const char *name = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
 	SSL_CTX *found;
-	bool changed = true;
 
 	if (!name || !SSL_is_server(ssl))
 		return SSL_TLSEXT_ERR_OK;
 	pthread_mutex_lock(&context->lock);
 	found = find(context, name);
 	if (found)
-		changed = SSL_set_SSL_CTX(ssl, found) != NULL;
+		SSL_CTX_up_ref(found);
 	pthread_mutex_unlock(&context->lock);
-	if (changed)
+	if (!found || weft__tls_profile_serve(ssl, found))
 		return SSL_TLSEXT_ERR_OK;
 	*alert = SSL_AD_INTERNAL_ERROR;
 	return SSL_TLSEXT_ERR_ALERT_FATAL;

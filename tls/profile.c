@@ -20,8 +20,9 @@
 
 static const struct weft_tls_opts defaults = WEFT_TLS_OPTS_INIT;
 
-/* Where OpenSSL keeps the profile of an SSL_CTX, and the name of an SSL. */
-static int profile_at, name_at;
+/* Where OpenSSL keeps the profile of an SSL_CTX, and, of an SSL, the name and
+ * the SSL_CTX of the server that the client asked for. */
+static int profile_at, name_at, named_at;
 
 static void profile_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int at,
 			 long argl, void *argp)
@@ -36,11 +37,19 @@ static void profile_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int at,
 	OPENSSL_free(profile);
 }
 
+static void named_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int at,
+		       long argl, void *argp)
+{
+	(void)parent, (void)data, (void)at, (void)argl, (void)argp;
+	SSL_CTX_free(ptr);
+}
+
 static void take_places(void)
 {
 	profile_at =
 		SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, profile_free);
 	name_at = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+	named_at = SSL_get_ex_new_index(0, NULL, NULL, NULL, named_free);
 }
 
 struct weft__tls_profile *weft__tls_profile(const SSL_CTX *ssl)
@@ -177,21 +186,51 @@ static bool encode_alpn(struct weft__tls_profile *profile, const char *names)
 	return true;
 }
 
-/* The server's preference counts. */
+/* The server's preference counts.  One without names takes none. */
 static int choose_alpn(SSL *ssl, const unsigned char **out,
 		       unsigned char *out_bytes, const unsigned char *in,
 		       unsigned in_bytes, void *arg)
 {
-	const struct weft__tls_profile *profile = arg;
+	const SSL_CTX *named = SSL_get_ex_data(ssl, named_at);
+	const struct weft__tls_profile *profile =
+		named ? weft__tls_profile(named) : arg;
 	unsigned char *chosen;
 
-	(void)ssl;
+	if (!profile->alpn_bytes)
+		return SSL_TLSEXT_ERR_NOACK;
 	if (SSL_select_next_proto(&chosen, out_bytes, profile->alpn,
 				  profile->alpn_bytes, in,
 				  in_bytes) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
 	return SSL_TLSEXT_ERR_OK;
+}
+
+/* ---- Names of servers ---------------------------------------------------- */
+
+/* A key of another kind than that of the profile for all has a place of its own
+ * in the SSL: both would be there. */
+static bool use_certificate_of(SSL *ssl, SSL_CTX *named)
+{
+	STACK_OF(X509) *chain = NULL;
+
+	SSL_certs_clear(ssl);
+	return SSL_CTX_get0_chain_certs(named, &chain) &&
+	       SSL_use_cert_and_key(ssl, SSL_CTX_get0_certificate(named),
+				    SSL_CTX_get0_privatekey(named), chain, 1);
+}
+
+bool weft__tls_profile_serve(SSL *ssl, SSL_CTX *named)
+{
+	/* A client may be asked to say hello once more. */
+	SSL_CTX *old = SSL_get_ex_data(ssl, named_at);
+
+	if (SSL_set_ex_data(ssl, named_at, named) != 1) {
+		SSL_CTX_free(named);
+		return false;
+	}
+	SSL_CTX_free(old);
+	return use_certificate_of(ssl, named);
 }
 
 /* ---- The whole ----------------------------------------------------------- */
@@ -262,6 +301,7 @@ static int set_choices(SSL_CTX *ssl, const struct weft_tls_opts *opts)
 	    (opts->ciphersuites &&
 	     !SSL_CTX_set_ciphersuites(ssl, opts->ciphersuites)))
 		return -EINVAL;
+	SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, profile);
 	if (!opts->alpn)
 		return 0;
 	if (!encode_alpn(profile, opts->alpn)) {
@@ -269,7 +309,6 @@ static int set_choices(SSL_CTX *ssl, const struct weft_tls_opts *opts)
 			      "no list of ALPN names");
 		return -EINVAL;
 	}
-	SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, profile);
 	/* 0 is success. */
 	return SSL_CTX_set_alpn_protos(ssl, profile->alpn,
 				       profile->alpn_bytes) ?

@@ -40,6 +40,10 @@ struct weft__tls_profile *weft__tls_profile(const SSL_CTX *ssl);
  * memory. */
 bool weft__tls_profile_roots(SSL_CTX *ssl);
 
+/* A server goes on with the certificate and the ALPN names of another profile,
+ * of which it takes over the reference.  False: no memory. */
+bool weft__tls_profile_serve(SSL *ssl, SSL_CTX *named);
+
 /* A client keeps its sessions under this name, which lasts as long as the
  * connection. */
 bool weft__tls_profile_name(SSL *ssl, const char *name);

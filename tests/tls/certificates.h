@@ -33,6 +33,7 @@ struct certificate_wish {
 	const struct certificate *issuer; /* itself */
 	long days;			  /* valid until then: 1; or it was */
 	bool may_sign;
+	bool rsa; /* the kind of its key: on a curve */
 };
 
 static inline char *pem_text(BIO *bio)
@@ -79,7 +80,8 @@ static inline struct certificate
 certificate_new(const struct certificate_wish *wish)
 {
 	enum { DAY = 24 * 60 * 60 };
-	struct certificate made = { .key = EVP_EC_gen("P-256"),
+	struct certificate made = { .key = wish->rsa ? EVP_RSA_gen(2048) :
+						       EVP_EC_gen("P-256"),
 				    .x509 = X509_new() };
 	const struct certificate *issuer = wish->issuer ? wish->issuer : &made;
 	BIO *cert = BIO_new(BIO_s_mem()), *key = BIO_new(BIO_s_mem());

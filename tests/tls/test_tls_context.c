@@ -299,6 +299,105 @@ IO_TEST(each_name_has_its_certificate)
 	return 0;
 }
 
+/* The server that all clients ask for has options for its name. */
+static struct house house_with_name(const struct weft_tls_opts *client,
+				    const struct weft_tls_opts *all,
+				    const struct weft_tls_opts *named)
+{
+	struct house house = house_new(client, all);
+
+	EXPECT(weft_tls_context_set(house.server, HOST, named) == 0);
+	return house;
+}
+
+static void expect_client(const struct certificate *own,
+			  const struct weft_tls_opts *all,
+			  const struct weft_tls_opts *named, int server_r)
+{
+	struct weft_tls_opts client = opts_with(own, &authority);
+	struct house house = house_with_name(&client, all, named);
+	struct ends ends;
+
+	visit(&house, &ends, HOST);
+	ck_assert_msg(ends.end[1].r == server_r, "%d %s", ends.end[1].r,
+		      weft_tls_error(&ends.end[1].tls));
+	part(&ends);
+	house_free(&house);
+}
+
+/* A client does not choose, by the name that it asks for, which authority it
+ * has to be known by. */
+IO_TEST(clients_are_verified_as_for_all_names)
+{
+	struct certificate_wish wish = { .name = "other", .may_sign = true };
+	struct certificate other = certificate_new(&wish);
+	struct certificate stranger = issue("stranger", NULL, &other);
+	struct weft_tls_opts all = opts_with(&server_cert, &authority);
+
+	all.verify = WEFT_TLS_VERIFY_REQUIRED;
+	for (int i = 0; i < 3; i++) {
+		struct weft_tls_opts named =
+			opts_with(&server_cert, i ? &other : NULL);
+
+		named.verify = i == 2 ? WEFT_TLS_VERIFY_REQUIRED :
+					WEFT_TLS_VERIFY_DEFAULT;
+		expect_client(&client_cert, &all, &named, 0);
+		expect_client(&stranger, &all, &named, -EKEYREJECTED);
+		expect_client(NULL, &all, &named, -EKEYREJECTED);
+	}
+	certificate_free(&stranger);
+	certificate_free(&other);
+	return 0;
+}
+
+IO_TEST(ciphers_are_those_for_all_names)
+{
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct weft_tls_opts all = opts_with(&server_cert, NULL);
+	struct weft_tls_opts named = all;
+	struct weft_tls_info infos[2];
+	struct house house;
+	struct ends ends;
+
+	for (uint32_t v = WEFT_TLS_1_2; v <= WEFT_TLS_1_3; v++) {
+		client.version_max = v;
+		all.ciphers = "ECDHE-ECDSA-AES128-GCM-SHA256";
+		all.ciphersuites = "TLS_AES_128_GCM_SHA256";
+		house = house_with_name(&client, &all, &named);
+		visit_well(&house, &ends, HOST, infos);
+		ck_assert_str_eq(infos[0].cipher, v == WEFT_TLS_1_2 ?
+							  all.ciphers :
+							  all.ciphersuites);
+		part(&ends);
+		house_free(&house);
+	}
+	return 0;
+}
+
+/* The certificate for all names has a key of another kind, which the client
+ * would rather have. */
+IO_TEST(certificate_for_a_name_is_the_only_one)
+{
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct certificate_wish wish = { .name = "named",
+					 .hosts = "DNS:" HOST,
+					 .issuer = &authority,
+					 .rsa = true };
+	struct certificate named_cert = certificate_new(&wish);
+	struct weft_tls_opts all = opts_with(&server_cert, NULL);
+	struct weft_tls_opts named = opts_with(&named_cert, NULL);
+	struct weft_tls_info infos[2];
+	struct house house = house_with_name(&client, &all, &named);
+	struct ends ends;
+
+	visit_well(&house, &ends, HOST, infos);
+	ck_assert_pstr_eq(infos[0].peer_name, "CN=named");
+	part(&ends);
+	house_free(&house);
+	certificate_free(&named_cert);
+	return 0;
+}
+
 /* ---- Sessions ------------------------------------------------------------ */
 
 static void expect_resumed(struct house *house, bool resumed)
@@ -477,6 +576,9 @@ int main(void)
 	io_add_test(options, peers_with_nothing_in_common_do_not_meet);
 	io_add_test(options, alpn_is_the_first_of_the_servers);
 	io_add_test(names, each_name_has_its_certificate);
+	io_add_test(names, clients_are_verified_as_for_all_names);
+	io_add_test(names, ciphers_are_those_for_all_names);
+	io_add_test(names, certificate_for_a_name_is_the_only_one);
 	io_add_test(changes, sessions_are_resumed);
 	io_add_test(changes, sessions_are_kept_for_some_names);
 	io_add_test(changes, connections_keep_what_they_began_with);
