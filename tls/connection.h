@@ -14,13 +14,15 @@
  * Invariants
  *   TLS1  OpenSSL is called, and `made` changes, under `lock`, which is never
  *       held across a suspension.
- *   TLS2  The window is set for the calls of the reader alone, during them.
+ *   TLS2  The window is set for the calls of the holder of `reading` alone,
+ *       during them.
  *   TLS3  Records leave in the order in which OpenSSL made them: the holder of
  *       `writing` moves all of `made` to `going`, and sends it before the next.
  *   TLS4  An interrupted send leaves the rest in `going`: its data was reported
  *       as done, and a record cannot be taken back.
  *   TLS5  A task that made records sends them, or another holds `writing` and
  *       will look at `made` after it has let go.
+ *   TLS6  The holder of `reading` does not wait for `writing`.
  */
 #ifndef WEFT_TLS_CONNECTION_H
 #define WEFT_TLS_CONNECTION_H
@@ -64,9 +66,11 @@ struct weft__tls {
 	struct weft_mutex writing;
 	struct weft__tls_buffer going;
 	int broken; /* writing below failed, for good: the error, or 0 */
-	/* Reader only. */
+	/* By the holder of `reading`. */
+	struct weft_mutex reading;
 	const char *shown; /* by the last peek, and not skipped */
 	size_t shown_bytes;
+	/* Reader only. */
 	bool has_plaintext; /* in OpenSSL */
 	int said;	    /* GOES_ON, 0 at the end, or an error */
 	/* Immutable after the handshake. */
@@ -102,9 +106,16 @@ bool weft__tls_attach(struct weft__tls *conn);
 void weft__tls_begin(struct weft__tls *conn);
 void weft__tls_end(struct weft__tls *conn);
 
-/* The same for the reader, with the window; skips below what was read. */
+/* The same for the holder of `reading`, with the window; skips below what was
+ * read. */
 void weft__tls_begin_reading(struct weft__tls *conn);
 void weft__tls_end_reading(struct weft__tls *conn);
+
+/* Takes the lock for a call that OpenSSL refuses between two parts of a message
+ * for it, such as a ticket: waits for the rest, as its reader if there is none.
+ * 0, or an error without the lock.  By the holder of `writing`, or the only
+ * user. */
+int weft__tls_begin_writing(struct weft__tls *conn);
 
 /* Under the lock: what a call of OpenSSL that returned `ok` has said.  GOES_ON:
  * it is done, or (and *ret_again is true) needs more input; 0: the end; or an
@@ -117,8 +128,8 @@ int weft__tls_send(struct weft__tls *conn);
 /* By a task that has let go of `writing`: sends what others made meanwhile. */
 int weft__tls_send_rest(struct weft__tls *conn);
 
-/* Waits for input below, and sends meanwhile what was left: GOES_ON; 0 if the
- * stream below ended, or its error. */
+/* By the holder of `reading`: waits for input below, and sends meanwhile what
+ * was left: GOES_ON; 0 if the stream below ended, or its error. */
 int weft__tls_await(struct weft__tls *conn);
 
 void weft__tls_buffer_free(struct weft__tls_buffer *buffer);

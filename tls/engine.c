@@ -286,3 +286,66 @@ int weft__tls_await(struct weft__tls *conn)
 {
 	return has_unsent(conn) ? await_both(conn) : peek(conn);
 }
+
+/* ---- Between two parts of a message -------------------------------------- */
+
+static bool is_in_message(struct weft__tls *conn)
+{
+	bool is;
+
+	pthread_mutex_lock(&conn->lock);
+	is = !conn->failed && SSL_in_init(conn->ssl);
+	pthread_mutex_unlock(&conn->lock);
+	return is;
+}
+
+/* By the holder of `reading`: has OpenSSL take what has come of the rest. */
+static int take_rest(struct weft__tls *conn)
+{
+	int r = conn->shown_bytes ? WEFT__TLS_GOES_ON : peek(conn);
+	bool again;
+
+	if (r > 0) {
+		weft__tls_begin_reading(conn);
+		r = weft__tls_result(conn, SSL_do_handshake(conn->ssl), &again);
+		weft__tls_end_reading(conn);
+	}
+	/* The end is the reader's to find. */
+	return r == 0 ? -ECONNRESET : r;
+}
+
+/* Waits until this task has `reading`, or for a while: the task that has it may
+ * take the rest, and then wait for more.  An error, or the caller looks again.
+ */
+static int try_take_rest(struct weft__tls *conn)
+{
+	int r = 0;
+
+	WEFT_WITHIN (WEFT_MS(2))
+		r = weft_mutex_lock(&conn->reading);
+	if (was_interrupted(r))
+		/* Was it the deadline of this block alone? */
+		return weft_yield();
+	if (r < 0)
+		return r;
+	/* Has the reader taken it? */
+	if (is_in_message(conn))
+		r = take_rest(conn);
+	weft_mutex_unlock(&conn->reading);
+	return r;
+}
+
+int weft__tls_begin_writing(struct weft__tls *conn)
+{
+	int r;
+
+	weft__tls_begin(conn);
+	while (!conn->failed && SSL_in_init(conn->ssl)) {
+		weft__tls_end(conn);
+		r = try_take_rest(conn);
+		if (r < 0)
+			return r;
+		weft__tls_begin(conn);
+	}
+	return 0;
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transfer: the operations of the stream above.  One task at a time reads;
- * writers take turns, and hold `writing` for all of a write.
+ * Transfer: the operations of the stream above.  One task at a time reads, but
+ * a writer may take a part of a message for OpenSSL; writers take turns, and
+ * hold `writing` for all of a write.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,6 +16,14 @@
 enum { RECORD_BYTES = 16384 };
 
 /* ---- Reading ------------------------------------------------------------- */
+
+/* An interrupted task, too, takes what is there. */
+static int lock_reading(struct weft__tls *conn)
+{
+	int r = weft_mutex_try_lock(&conn->reading);
+
+	return r < 0 ? weft_mutex_lock(&conn->reading) : 0;
+}
 
 /* The stream below has ended, and the peer had not. */
 static int cut_off(struct weft__tls *conn)
@@ -32,10 +41,13 @@ static int tls_wait(void *arg)
 	struct weft__tls *conn = arg;
 	int r;
 
-	if (conn->said != WEFT__TLS_GOES_ON || conn->shown_bytes ||
-	    conn->has_plaintext)
+	if (conn->said != WEFT__TLS_GOES_ON || conn->has_plaintext)
 		return 0;
-	r = weft__tls_await(conn);
+	r = lock_reading(conn);
+	if (r < 0)
+		return r;
+	r = conn->shown_bytes ? WEFT__TLS_GOES_ON : weft__tls_await(conn);
+	weft_mutex_unlock(&conn->reading);
 	if (r == 0)
 		conn->said = cut_off(conn);
 	return r < 0 ? r : 0;
@@ -80,7 +92,12 @@ static ssize_t tls_read(void *arg, void *buf, size_t bytes)
 	size_t done = 0;
 
 	if (conn->said == WEFT__TLS_GOES_ON) {
+		int r = lock_reading(conn);
+
+		if (r < 0)
+			return r;
 		done = decrypt(conn, buf, bytes);
+		weft_mutex_unlock(&conn->reading);
 		/* The alert. */
 		if (conn->said < 0)
 			WEFT_WITHIN (WEFT_MS(100))
@@ -97,9 +114,10 @@ static int encrypt(struct weft__tls *conn, const char *buf, size_t bytes)
 {
 	size_t done;
 	bool again = false;
-	int r;
+	int r = weft__tls_begin_writing(conn);
 
-	weft__tls_begin(conn);
+	if (r < 0)
+		return r;
 	r = conn->shut ? -EPIPE : 0;
 	if (conn->failed)
 		r = conn->failed;
@@ -142,12 +160,20 @@ static int tls_write_all(void *arg, const void *buf, size_t bytes,
 }
 
 /* Under the lock.  OpenSSL is not called again after a failure. */
-static void make_close_notify(struct weft__tls *conn)
+static int make_close_notify(struct weft__tls *conn)
 {
-	if (!conn->failed && !conn->shut) {
-		conn->shut = true;
-		(void)SSL_shutdown(conn->ssl);
+	bool again;
+	int r;
+
+	if (conn->failed || conn->shut)
+		return conn->failed;
+	r = SSL_shutdown(conn->ssl);
+	if (r < 0) {
+		r = weft__tls_result(conn, r, &again);
+		return r < 0 ? r : -EPROTO;
 	}
+	conn->shut = true;
+	return 0;
 }
 
 int weft_tls_shutdown(struct weft_tls *tls)
@@ -157,10 +183,11 @@ int weft_tls_shutdown(struct weft_tls *tls)
 
 	if (r < 0)
 		return r;
-	weft__tls_begin(conn);
-	make_close_notify(conn);
-	r = conn->failed;
-	weft__tls_end(conn);
+	r = weft__tls_begin_writing(conn);
+	if (r == 0) {
+		r = make_close_notify(conn);
+		weft__tls_end(conn);
+	}
 	if (r == 0)
 		r = weft__tls_send(conn);
 	weft_mutex_unlock(&conn->writing);
@@ -192,9 +219,11 @@ int weft_tls_update_keys(struct weft_tls *tls)
 
 	if (r < 0)
 		return r;
-	weft__tls_begin(conn);
-	r = change_keys(conn);
-	weft__tls_end(conn);
+	r = weft__tls_begin_writing(conn);
+	if (r == 0) {
+		r = change_keys(conn);
+		weft__tls_end(conn);
+	}
 	if (r > 0)
 		r = weft__tls_send(conn);
 	weft_mutex_unlock(&conn->writing);
@@ -234,11 +263,16 @@ static int tls_close(void *arg)
 	struct weft__tls *conn = arg;
 	struct weft_stream *below = conn->below;
 	bool owed;
-	int sent, r;
+	int sent, r = 0;
 
-	weft__tls_begin(conn);
+	/* Of a peer that has sent a part of a message, not for ever. */
+	WEFT_WITHIN (WEFT_MS(100))
+		r = weft__tls_begin_writing(conn);
+	if (r < 0)
+		weft__tls_begin(conn);
 	owed = conn->unsent || conn->made.bytes;
-	make_close_notify(conn);
+	if (r == 0)
+		(void)make_close_notify(conn);
 	weft__tls_end(conn);
 	sent = weft__tls_send(conn);
 	if (sent < 0)
