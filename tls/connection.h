@@ -22,7 +22,9 @@
  *       as done, and a record cannot be taken back.
  *   TLS5  A task that made records sends them, or another holds `writing` and
  *       will look at `made` after it has let go.
- *   TLS6  The holder of `reading` does not wait for `writing`.
+ *   TLS6  The reader does not decrypt while MADE_MAX bytes of its answers wait
+ *       to be sent: so a peer that asks and takes no answer is not read from.
+ *   TLS7  The holder of `reading` does not wait for `writing`.
  */
 #ifndef WEFT_TLS_CONNECTION_H
 #define WEFT_TLS_CONNECTION_H
@@ -127,6 +129,9 @@ int weft__tls_send(struct weft__tls *conn);
 
 /* By a task that has let go of `writing`: sends what others made meanwhile. */
 int weft__tls_send_rest(struct weft__tls *conn);
+
+/* Sends until few answers wait for that: 0, or why the task is to stop. */
+int weft__tls_send_answers(struct weft__tls *conn);
 
 /* By the holder of `reading`: waits for input below, and sends meanwhile what
  * was left: GOES_ON; 0 if the stream below ended, or its error. */

@@ -240,6 +240,35 @@ int weft__tls_send_rest(struct weft__tls *conn)
 	return r;
 }
 
+/* Does much wait to be sent that the peer has asked for? */
+static bool is_full(struct weft__tls *conn)
+{
+	enum { MADE_MAX = 64 << 10 };
+	bool is;
+
+	pthread_mutex_lock(&conn->lock);
+	is = conn->made.bytes > MADE_MAX;
+	pthread_mutex_unlock(&conn->lock);
+	return is;
+}
+
+int weft__tls_send_answers(struct weft__tls *conn)
+{
+	int r;
+
+	while (is_full(conn)) {
+		r = weft_mutex_lock(&conn->writing);
+		if (r < 0)
+			return r;
+		r = weft__tls_send(conn);
+		weft_mutex_unlock(&conn->writing);
+		/* If it cannot be sent any more, it was dropped. */
+		if (was_interrupted(r))
+			return r;
+	}
+	return 0;
+}
+
 /* ---- Waiting ------------------------------------------------------------- */
 
 static int peek(struct weft__tls *conn)

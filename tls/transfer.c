@@ -43,7 +43,9 @@ static int tls_wait(void *arg)
 
 	if (conn->said != WEFT__TLS_GOES_ON || conn->has_plaintext)
 		return 0;
-	r = lock_reading(conn);
+	r = weft__tls_send_answers(conn);
+	if (r == 0)
+		r = lock_reading(conn);
 	if (r < 0)
 		return r;
 	r = conn->shown_bytes ? WEFT__TLS_GOES_ON : weft__tls_await(conn);

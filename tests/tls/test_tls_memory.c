@@ -263,6 +263,55 @@ START_TEST(context_without_memory_is_not_made)
 }
 END_TEST
 
+/* ---- A peer that takes no answer ----------------------------------------- */
+
+static int64_t read_nothing(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+	const void *data;
+
+	EXPECT(weft_stream_peek(stream, &data) == -ECANCELED);
+	return 0;
+}
+
+/* Asks for new keys again and again, each of which is answered, and reads no
+ * answer: until it is not read from either. */
+static int64_t ask_and_not_listen(void *arg)
+{
+	enum { ASKS = 60000, HELD_MAX = 1 << 20 };
+	int64_t before, most = 0;
+	struct ends ends;
+	int r = 0;
+
+	(void)arg;
+	join_ends(&ends, WEFT_TLS_1_3);
+	kit_make_small(ends.fds);
+	before = bytes_held();
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, read_nothing, stream_of(&ends, 1));
+		for (int i = 0; r == 0 && i < ASKS; i++) {
+			WEFT_WITHIN (WEFT_MS(500))
+				r = weft_tls_update_keys(&ends.end[0].tls);
+			if (bytes_held() - before > most)
+				most = bytes_held() - before;
+		}
+		weft_scope_cancel(scope);
+	}
+	ck_assert_msg(most <= HELD_MAX, "%ld bytes", (long)most);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	for (int i = 0; i < 2; i++)
+		WEFT_WITHIN (WEFT_US(1))
+			(void)weft_stream_close(stream_of(&ends, i));
+	free_contexts(&ends);
+	return 0;
+}
+
+START_TEST(answers_that_nobody_takes_are_bounded)
+{
+	ck_assert_int_eq(io_run_opts(ask_and_not_listen, NULL, NULL), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tls/memory");
@@ -275,6 +324,7 @@ int main(void)
 	tcase_add_loop_test(idle, idle_connection_holds_little, 0, 2);
 	tcase_add_test(idle, connection_without_memory_ends);
 	tcase_add_test(idle, context_without_memory_is_not_made);
+	tcase_add_test(idle, answers_that_nobody_takes_are_bounded);
 	suite_add_tcase(suite, idle);
 	return tls_tests_run(suite);
 }
