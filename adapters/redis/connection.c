@@ -57,12 +57,6 @@ static void wake(struct call *call)
 	weft_event_set(&call->event);
 }
 
-static bool is_done(const struct weft_redis *redis, const struct call *call)
-{
-	return call->count ? call->done == call->count :
-			     !redis->error && !link_is_in(&call->queued);
-}
-
 static bool has_output(const struct weft_redis *redis)
 {
 	return redis->sending_at < redis->sending_end ||
@@ -72,6 +66,12 @@ static bool has_output(const struct weft_redis *redis)
 static bool is_sent(const struct weft_redis *redis, const struct call *call)
 {
 	return !link_is_in(&call->queued) && redis->sent >= call->sent_at;
+}
+
+static bool is_done(const struct weft_redis *redis, const struct call *call)
+{
+	return call->count ? call->done == call->count :
+			     !redis->error && is_sent(redis, call);
 }
 
 /* Something to do for a call that is idle, which REDIS2 demands. */
@@ -209,15 +209,26 @@ static int take(struct weft_redis *redis)
 		call->sent_at = redis->taken;
 		link_remove(&call->queued);
 		redis->queue_count--;
-		if (call->count) {
-			call->place = redis->ring_next++;
-			*due_at(redis, call->place) =
-				(struct due){ call, call->count };
-		} else {
-			wake(call);
-		}
+		if (!call->count)
+			continue;
+		call->place = redis->ring_next++;
+		*due_at(redis, call->place) = (struct due){ call, call->count };
 	}
 	return 0;
+}
+
+/* Wakes the calls that only wait until they are sent.  Under lock. */
+static void wake_sent(struct weft_redis *redis)
+{
+	struct link *next, *link = redis->idle.next;
+
+	for (; redis->subscribed && link != &redis->idle; link = next) {
+		struct call *call = LINK_OWNER(link, struct call, idle);
+
+		next = link->next;
+		if (is_done(redis, call))
+			wake(call);
+	}
 }
 
 static void sending_shrink(struct weft_redis *redis)
@@ -252,6 +263,7 @@ static int send_some(struct weft_redis *redis)
 		sending_shrink(redis);
 	pthread_mutex_lock(&redis->lock);
 	redis->sent += done;
+	wake_sent(redis);
 	pthread_mutex_unlock(&redis->lock);
 	if (r < 0 && !gave_up(r))
 		fail(redis, r);
@@ -464,6 +476,8 @@ int weft__redis_message(struct weft_redis *redis, redisReply **ret_message)
 	pthread_mutex_lock(&redis->lock);
 	redis->receives = false;
 	redis->users--;
+	/* It may have given up in the middle of another task's command. */
+	nudge(redis);
 	pthread_mutex_unlock(&redis->lock);
 	if (r == 0)
 		*ret_message = message;

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Redis over a stream without a descriptor: tasks that give up while they send
+ * for others.
+ */
+#include "tests/support/redis_gate.h"
+
+#define SUBSCRIBE "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\ny\r\n"
+#define BYTES(text) (sizeof(text) - 1)
+
+static int64_t subscribe(void *arg)
+{
+	struct gate *gate = *(struct gate **)arg;
+
+	return weft_redis_subscribe(gate->scene.redis, "SUBSCRIBE y");
+}
+
+static struct weft_task start_subscribe(struct weft_scope *scope,
+					struct gate *gate)
+{
+	return start(scope, subscribe, 0, &gate, sizeof(gate));
+}
+
+static int64_t wait_for_message(void *arg)
+{
+	struct scene *scene = *(struct scene **)arg;
+	redisReply *message;
+
+	return weft_redis_message(scene->redis, &message);
+}
+
+static void begin_messages(struct gate *gate)
+{
+	gate_begin(gate);
+	gate_pass(gate);
+	ck_assert_int_eq(weft_redis_subscribe(gate->scene.redis, "PING"), 0);
+	server_reads(&gate->scene, "*1\r\n$4\r\nPING\r\n");
+}
+
+static void cancel(struct weft_task task)
+{
+	ck_assert_int_eq(weft_cancel(task), 0);
+	ck_assert_int_eq(join(task), -ECANCELED);
+}
+
+IO_TEST(subscription_that_is_interrupted_is_no_success)
+{
+	struct gate gate;
+
+	begin_messages(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task a = start_subscribe(scope, &gate);
+
+		gate_wait(&gate, a);
+		cancel(a);
+	}
+	server_has_nothing(&gate.scene);
+	scene_end(&gate.scene);
+	return 0;
+}
+
+/* Two tasks subscribe while the first one sends.  Returns the one that sends
+ * next, of a and b. */
+static int subscribe_three(struct weft_scope *scope, struct gate *gate,
+			   struct weft_task pair[2], size_t *ret_bytes)
+{
+	struct weft_task first = start_subscribe(scope, gate);
+	size_t bytes;
+
+	gate_wait(gate, first);
+	for (int i = 0; i < 2; i++)
+		pair[i] = start_subscribe(scope, gate);
+	ck_assert_int_eq(weft_yield(), 0);
+	gate_pass(gate);
+	ck_assert_int_eq(join(first), 0);
+	server_reads(&gate->scene, SUBSCRIBE);
+	wait_until(gate_has(gate, pair[0], ret_bytes) ||
+		   gate_has(gate, pair[1], ret_bytes));
+	return gate_has(gate, pair[1], &bytes);
+}
+
+/* Two tasks' commands are sent in one piece.  The one that sends gives up, and
+ * the other one sends both. */
+IO_TEST(subscription_is_done_when_it_is_sent)
+{
+	struct gate gate;
+
+	begin_messages(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task pair[2];
+		size_t bytes;
+		int sends;
+
+		/* Until both came in time. */
+		while ((sends = subscribe_three(scope, &gate, pair, &bytes)),
+		       bytes != 2 * BYTES(SUBSCRIBE)) {
+			gate_pass(&gate);
+			gate_pass(&gate);
+			for (int i = 0; i < 2; i++) {
+				ck_assert_int_eq(join(pair[i]), 0);
+				server_reads(&gate.scene, SUBSCRIBE);
+			}
+		}
+		cancel(pair[sends]);
+		gate_wait(&gate, pair[!sends]);
+		gate_pass(&gate);
+		ck_assert_int_eq(join(pair[!sends]), 0);
+		server_reads(&gate.scene, SUBSCRIBE SUBSCRIBE);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
+/* The same when the task that gives up waits for messages, and sends what an
+ * earlier one has left. */
+IO_TEST(task_that_waits_for_messages_leaves_the_rest_to_another)
+{
+	struct gate gate;
+
+	begin_messages(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct scene *s = &gate.scene;
+		struct weft_task a, b;
+
+		a = start_subscribe(scope, &gate);
+		gate_wait(&gate, a);
+		cancel(a);
+		a = start(scope, wait_for_message, 0, &s, sizeof(s));
+		gate_wait(&gate, a);
+		b = start_subscribe(scope, &gate);
+		ck_assert_int_eq(weft_yield(), 0);
+		cancel(a);
+		gate_wait(&gate, b);
+		gate_pass(&gate);
+		gate_pass(&gate);
+		ck_assert_int_eq(join(b), 0);
+		server_reads(s, SUBSCRIBE SUBSCRIBE);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("adapters/redis/over");
+	TCase *tc = tcase_create("subscriptions");
+
+	io_add_test(tc, subscription_that_is_interrupted_is_no_success);
+	io_add_test(tc, subscription_is_done_when_it_is_sent);
+	io_add_test(tc,
+		    task_that_waits_for_messages_leaves_the_rest_to_another);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return io_tests_run(suite());
+}
