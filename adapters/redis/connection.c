@@ -26,9 +26,13 @@
  *	     send; and if the idle call's command has been sent, another one
  *	     receives.  (nudge())
  *   REDIS3  The ring has room for all calls in the queue.
- *   REDIS4  A call that receives has been sent.  So it needs no other call that
- *	     sends, and one that gives up in the middle of a command leaves the
- *	     rest to a call that can go on with it.
+ *   REDIS4  A call that receives has been sent, or sends.  So it needs no other
+ *	     call that sends, and one that gives up in the middle of a command
+ *	     leaves the rest to a call that can go on with it.
+ *   REDIS5  While a call sends and replies are due, another one receives, or it
+ *	     does so itself between two slices of its write.  So a server that
+ *	     reads no further until its replies are taken holds up no task for
+ *	     ever.  (receive_meanwhile())
  *
  * **Concurrency**: the lock is a pthread mutex, and is never held in a call
  * that suspends.  `reader` and `sending` belong to the call that has set
@@ -40,6 +44,7 @@
  * that outlives all users, and each reply would cost two switches.
  */
 #include "adapters/redis/connection.h"
+#include "adapters/redis/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,6 +54,11 @@
 /* A send takes calls until it has this much; a buffer that grew beyond twice of
  * that for a large command is given back. */
 enum { SENDING_BYTES = 65536 };
+
+/* How long a call waits for one direction before it looks at the other, and at
+ * the error.  The length doubles while nothing moves. */
+#define SLICE_MIN_NS WEFT_MS(1)
+#define SLICE_MAX_NS WEFT_MS(100)
 
 static void wake(struct call *call)
 {
@@ -93,6 +103,17 @@ static void nudge(struct weft_redis *redis)
 	}
 }
 
+int weft__redis_may_wait(void)
+{
+	/* Where a wait may begin, this finds that there is no descriptor. */
+	int r = weft_poll(-1, 0);
+
+	if (r != -EBADF)
+		return r;
+	/* A deadline that passed just now need not be noticed yet. */
+	return weft_deadline_passed() ? weft_yield() : 0;
+}
+
 /* Did the caller's own deadline or cancellation end a call on the stream?  Or a
  * want of memory, which may pass: the stream itself goes on. */
 static bool gave_up(int64_t r)
@@ -118,32 +139,7 @@ static void fail(struct weft_redis *redis, int error)
 		weft_shutdown(fd, SHUT_RDWR);
 }
 
-/* ---- The ring ---- */
-
-static struct due *due_at(struct weft_redis *redis, uint64_t place)
-{
-	return &redis->ring[place & (redis->ring_room - 1)];
-}
-
-/* Room for one call more than there are: REDIS3. */
-static int ring_reserve(struct weft_redis *redis)
-{
-	uint64_t count = redis->ring_next - redis->ring_first;
-	size_t room = redis->ring_room ? 2 * redis->ring_room : 16;
-	struct due *ring;
-
-	if (count + redis->queue_count < redis->ring_room)
-		return 0;
-	ring = calloc(room, sizeof(*ring));
-	if (!ring)
-		return -ENOMEM;
-	for (uint64_t i = redis->ring_first; i < redis->ring_next; i++)
-		ring[i & (room - 1)] = *due_at(redis, i);
-	free(redis->ring);
-	redis->ring = ring;
-	redis->ring_room = room;
-	return 0;
-}
+/* ---- Receiving ---- */
 
 /* A reply has come: gives it to its call. */
 static int deliver(struct weft_redis *redis, redisReply *reply)
@@ -172,7 +168,98 @@ static int deliver(struct weft_redis *redis, redisReply *reply)
 	return expected ? 0 : -EPROTO;
 }
 
-/* ---- Sending and receiving ---- */
+/* Why a call on the stream ended, or 0: only the slice is over.  `passed`: a
+ * deadline had passed, inside of the slice. */
+static int slice_end(int r, bool passed)
+{
+	if (!passed || (r != -ETIMEDOUT && r != -ECANCELED))
+		return r;
+	/* To the slice, an outer deadline is a cancellation. */
+	return weft__redis_may_wait();
+}
+
+/* The stream's peek; *ret_over when it ends since the slice is over. */
+static ssize_t peek(struct weft_redis *redis, const void **ret_data,
+		    weft_nsec slice_ns, bool *ret_over)
+{
+	bool passed = false;
+	ssize_t n = 0;
+
+	*ret_over = false;
+	if (slice_ns == WEFT_NEVER)
+		return weft_stream_peek(redis->stream, ret_data);
+	WEFT_WITHIN (slice_ns) {
+		n = weft_stream_peek(redis->stream, ret_data);
+		passed = weft_deadline_passed();
+	}
+	if (n < 0) {
+		n = slice_end((int)n, passed);
+		*ret_over = n == 0;
+	}
+	return n;
+}
+
+/* By the call that receives: waits for bytes and feeds the reader.  Returns 1,
+ * 0 when the slice is over, or an error. */
+static int receive(struct weft_redis *redis, weft_nsec slice_ns)
+{
+	const void *data;
+	bool over;
+	ssize_t n = peek(redis, &data, slice_ns, &over);
+	int r;
+
+	if (n > 0) {
+		r = redisReaderFeed(redis->reader, data, (size_t)n);
+		weft_stream_skip(redis->stream, (size_t)n);
+		if (r == REDIS_OK)
+			return 1;
+		/* The bytes before these are lost. */
+		fail(redis, -ENOMEM);
+		return -ENOMEM;
+	}
+	if (over)
+		return 0;
+	r = n == 0 ? -ECONNRESET : (int)n;
+	if (!gave_up(r))
+		fail(redis, r);
+	return r;
+}
+
+/* The next reply that is complete; NULL if there is none. */
+static int parse(struct weft_redis *redis, redisReply **ret_reply)
+{
+	void *reply = NULL;
+	int r;
+
+	if (redisReaderGetReply(redis->reader, &reply) == REDIS_OK) {
+		*ret_reply = reply;
+		return 0;
+	}
+	r = redis->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
+	fail(redis, r);
+	return r;
+}
+
+/* By the call that receives.  Results as of receive(). */
+static int receive_some(struct weft_redis *redis, weft_nsec slice_ns)
+{
+	redisReply *reply = NULL;
+	int r = 0, received = receive(redis, slice_ns);
+
+	if (received <= 0)
+		return received;
+	while (r == 0) {
+		r = parse(redis, &reply);
+		if (r < 0 || !reply)
+			break;
+		r = deliver(redis, reply);
+		if (r < 0)
+			fail(redis, r);
+	}
+	return r < 0 ? r : received;
+}
+
+/* ---- Sending ---- */
 
 /* Makes room in `sending`, which is empty or has been taken for other calls. */
 static int sending_reserve(struct weft_redis *redis, size_t bytes)
@@ -241,101 +328,92 @@ static void sending_shrink(struct weft_redis *redis)
 	}
 }
 
-/* By the call that sends: writes what is there.  Returns 0, or why the caller
- * gives up. */
-static int send_some(struct weft_redis *redis)
+/* By the call that sends: writes for a while.  0, or why the caller gives up. */
+static int send_slice(struct weft_redis *redis, weft_nsec slice_ns)
 {
+	bool passed = false;
 	size_t done = 0;
+	int r = 0;
+
+	WEFT_WITHIN (slice_ns) {
+		r = weft_stream_write_all(redis->stream,
+					  redis->sending + redis->sending_at,
+					  redis->sending_end -
+						  redis->sending_at,
+					  &done);
+		passed = weft_deadline_passed();
+	}
+	redis->sending_at += done;
+	pthread_mutex_lock(&redis->lock);
+	redis->sent += done;
+	wake_sent(redis);
+	pthread_mutex_unlock(&redis->lock);
+	return r < 0 ? slice_end(r, passed) : 0;
+}
+
+/* By the call that sends, while the server does not read: takes what has come,
+ * if no other call does.  Results as of receive(). */
+static int receive_meanwhile(struct weft_redis *redis, bool has_messages,
+			     weft_nsec slice_ns)
+{
+	weft_nsec until = weft_now() + slice_ns;
+	bool receives, some = false;
+	int r;
+
+	pthread_mutex_lock(&redis->lock);
+	r = redis->error;
+	receives = r == 0 && !redis->receives && !redis->subscribed &&
+		   redis->ring_first < redis->ring_next;
+	redis->receives |= receives;
+	pthread_mutex_unlock(&redis->lock);
+	if (r < 0 || !(receives || has_messages))
+		return r;
+	do {
+		/* Messages are parsed later. */
+		r = has_messages ? receive(redis, slice_ns) :
+				   receive_some(redis, slice_ns);
+		some |= r > 0;
+	} while (r > 0 && weft_now() < until);
+	if (!receives)
+		return r < 0 ? r : some;
+	pthread_mutex_lock(&redis->lock);
+	redis->receives = false;
+	nudge(redis);
+	pthread_mutex_unlock(&redis->lock);
+	return r < 0 ? r : some;
+}
+
+/* By the call that sends: writes what is there.  `has_messages`: it receives
+ * messages, too.  Returns 0, or why the caller gives up. */
+static int send_some(struct weft_redis *redis, bool has_messages)
+{
+	weft_nsec slice_ns = SLICE_MIN_NS;
 	int r = 0;
 
 	pthread_mutex_lock(&redis->lock);
 	if (redis->sending_at == redis->sending_end)
 		r = take(redis);
 	pthread_mutex_unlock(&redis->lock);
-	if (r < 0)
-		return r;
-	r = weft_stream_write_all(redis->stream,
-				  redis->sending + redis->sending_at,
-				  redis->sending_end - redis->sending_at,
-				  &done);
-	redis->sending_at += done;
+	while (r >= 0 && redis->sending_at < redis->sending_end) {
+		size_t at = redis->sending_at;
+
+		r = send_slice(redis, slice_ns);
+		if (r < 0 || redis->sending_at == redis->sending_end)
+			break;
+		r = receive_meanwhile(redis, has_messages, slice_ns);
+		if (r > 0 || redis->sending_at > at)
+			slice_ns = SLICE_MIN_NS;
+		else if (slice_ns < SLICE_MAX_NS)
+			slice_ns *= 2;
+	}
 	if (redis->sending_at == redis->sending_end)
 		sending_shrink(redis);
-	pthread_mutex_lock(&redis->lock);
-	redis->sent += done;
-	wake_sent(redis);
-	pthread_mutex_unlock(&redis->lock);
 	if (r < 0 && !gave_up(r))
 		fail(redis, r);
-	return r;
-}
-
-/* By the call that receives: waits for bytes and feeds the reader. */
-static int receive(struct weft_redis *redis)
-{
-	const void *data;
-	ssize_t n = weft_stream_peek(redis->stream, &data);
-	int r;
-
-	if (n > 0) {
-		r = redisReaderFeed(redis->reader, data, (size_t)n);
-		weft_stream_skip(redis->stream, (size_t)n);
-		if (r == REDIS_OK)
-			return 0;
-		/* The bytes before these are lost. */
-		fail(redis, -ENOMEM);
-		return -ENOMEM;
-	}
-	r = n == 0 ? -ECONNRESET : (int)n;
-	if (!gave_up(r))
-		fail(redis, r);
-	return r;
-}
-
-/* The next reply that is complete; NULL if there is none. */
-static int parse(struct weft_redis *redis, redisReply **ret_reply)
-{
-	void *reply = NULL;
-	int r;
-
-	if (redisReaderGetReply(redis->reader, &reply) == REDIS_OK) {
-		*ret_reply = reply;
-		return 0;
-	}
-	r = redis->reader->err == REDIS_ERR_OOM ? -ENOMEM : -EPROTO;
-	fail(redis, r);
-	return r;
-}
-
-/* By the call that receives. */
-static int receive_some(struct weft_redis *redis)
-{
-	redisReply *reply = NULL;
-	int r = receive(redis);
-
-	while (r == 0) {
-		r = parse(redis, &reply);
-		if (r < 0 || !reply)
-			break;
-		r = deliver(redis, reply);
-		if (r < 0)
-			fail(redis, r);
-	}
-	return r;
+	return r < 0 ? r : 0;
 }
 
 /* ---- Calls ---- */
-
-int weft__redis_may_wait(void)
-{
-	/* Where a wait may begin, this finds that there is no descriptor. */
-	int r = weft_poll(-1, 0);
-
-	if (r != -EBADF)
-		return r;
-	/* A deadline that passed just now need not be noticed yet. */
-	return weft_deadline_passed() ? weft_yield() : 0;
-}
 
 /* Under lock. */
 static int call_begin(struct weft_redis *redis, struct call *call,
@@ -377,8 +455,8 @@ static int call_step(struct weft_redis *redis, struct call *call)
 	nudge(redis);
 	pthread_mutex_unlock(&redis->lock);
 
-	r = sends    ? send_some(redis) :
-	    receives ? receive_some(redis) :
+	r = sends    ? send_some(redis, false) :
+	    receives ? receive_some(redis, WEFT_NEVER) :
 		       weft_event_wait(&call->event);
 
 	pthread_mutex_lock(&redis->lock);
@@ -388,7 +466,7 @@ static int call_step(struct weft_redis *redis, struct call *call)
 		redis->receives = false;
 	else if (link_is_in(&call->idle))
 		link_remove(&call->idle);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 /* Under lock: gives up what has not come. */
@@ -442,7 +520,7 @@ static int message_send(struct weft_redis *redis)
 	while (r == 0 && !redis->sends && has_output(redis)) {
 		redis->sends = true;
 		pthread_mutex_unlock(&redis->lock);
-		r = send_some(redis);
+		r = send_some(redis, true);
 		pthread_mutex_lock(&redis->lock);
 		redis->sends = false;
 	}
@@ -471,7 +549,8 @@ int weft__redis_message(struct weft_redis *redis, redisReply **ret_message)
 	while (r == 0 && !message) {
 		r = parse(redis, &message);
 		if (r == 0 && !message)
-			r = receive(redis);
+			r = receive(redis, WEFT_NEVER);
+		r = r < 0 ? r : 0;
 	}
 	pthread_mutex_lock(&redis->lock);
 	redis->receives = false;

@@ -372,6 +372,59 @@ IO_TEST(batch_is_sent_as_one)
 	return 0;
 }
 
+/* A server that reads on when its reply is taken: each command, which is an
+ * array, comes back. */
+static int64_t echo_all(void *arg)
+{
+	int fd = *(int *)arg;
+	char data[4096];
+	ssize_t n;
+
+	while ((n = weft_read(fd, data, sizeof(data))) > 0)
+		if (weft_write_all(fd, data, (size_t)n, NULL) < 0)
+			break;
+	return weft_close(fd);
+}
+
+enum { ECHOES = 4000 };
+
+static void run_echoes(struct weft_redis *redis)
+{
+	struct weft_redis_batch batch = WEFT_REDIS_BATCH_INIT;
+	static redisReply *replies[ECHOES];
+	static char data[1000];
+
+	for (int i = 0; i < ECHOES; i++) {
+		memset(data, 'a' + i % 23, sizeof(data));
+		ck_assert_int_eq(weft_redis_batch_add(&batch, "ECHO %b", data,
+						      sizeof(data)),
+				 0);
+	}
+	ck_assert_int_eq(weft_redis_batch_run(redis, &batch, replies), 0);
+	for (int i = 0; i < ECHOES; i++) {
+		ck_assert_uint_eq(replies[i]->elements, 2);
+		ck_assert_int_eq(replies[i]->element[1]->str[0], 'a' + i % 23);
+		freeReplyObject(replies[i]);
+	}
+	weft_redis_batch_clear(&batch);
+}
+
+/* It is larger, and so are its replies, than what is held on the way. */
+IO_TEST(batch_is_sent_while_its_replies_come)
+{
+	struct scene scene;
+
+	scene_begin(&scene);
+	scene_shrink(&scene);
+	WEFT_SUPERVISE (server) {
+		ck_assert_int_eq(WEFT_GO(server, echo_all, scene.server), 0);
+		scene.server = -1;
+		run_echoes(scene.redis);
+		scene_end(&scene);
+	}
+	return 0;
+}
+
 /* ---- Many ---- */
 
 enum { TASKS = 60, TURNS = 50 };
@@ -459,6 +512,7 @@ static Suite *suite(void)
 	io_add_test(tc, command_that_is_not_sent_is_taken_back);
 	io_add_test(tc, half_of_a_command_is_completed_by_the_next_task);
 	io_add_test(tc, batch_is_sent_as_one);
+	io_add_test(tc, batch_is_sent_while_its_replies_come);
 	io_add_test(tc, tasks_that_give_up_leave_the_others_their_replies);
 	suite_add_tcase(s, tc);
 

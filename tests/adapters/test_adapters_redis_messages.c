@@ -91,6 +91,74 @@ IO_TEST(task_subscribes_while_another_waits_for_messages)
 	return 0;
 }
 
+enum { FLOOD = 40000, CHANNEL_BYTES = 1 << 20 };
+
+static int64_t subscribe_long(void *arg)
+{
+	struct scene *scene = *(struct scene **)arg;
+	char *channel = calloc(1, CHANNEL_BYTES);
+	int r;
+
+	ck_assert_ptr_nonnull(channel);
+	r = weft_redis_subscribe(scene->redis, "SUBSCRIBE %b", channel,
+				 (size_t)CHANNEL_BYTES);
+	free(channel);
+	return r;
+}
+
+/* It reads when all of its messages are taken. */
+static int64_t flood(void *arg)
+{
+	struct scene *scene = *(struct scene **)arg;
+	const char one[] = "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$3\r\none\r\n";
+	size_t bytes = strlen(one);
+	char *data = calloc(FLOOD, bytes);
+
+	ck_assert_ptr_nonnull(data);
+	ck_assert_uint_gt(FLOOD * bytes, CHANNEL_BYTES);
+	for (size_t i = 0; i < FLOOD; i++)
+		memcpy(data + i * bytes, one, bytes);
+	ck_assert_int_eq(weft_write_all(scene->server, data, FLOOD * bytes,
+					NULL),
+			 0);
+	server_reads(scene, "*2\r\n$9\r\nSUBSCRIBE\r\n$1048576\r\n");
+	ck_assert_int_eq(weft_read_all(scene->server, data, CHANNEL_BYTES,
+				       NULL),
+			 0);
+	free(data);
+	return 0;
+}
+
+/* A task that waits for messages sends what another one has left, while
+ * messages come. */
+IO_TEST(messages_come_while_a_subscription_is_sent)
+{
+	struct scene scene;
+
+	scene_begin(&scene);
+	scene_shrink(&scene);
+	WEFT_SUPERVISE (scope) {
+		struct scene *s = &scene;
+		struct weft_task task;
+		redisReply *message;
+
+		task = start(scope, subscribe_long, 0, &s, sizeof(s));
+		ck_assert_int_eq(weft_poll(scene.server, POLLIN), POLLIN);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		task = start(scope, flood, 0, &s, sizeof(s));
+		for (int i = 0; i < FLOOD; i++) {
+			ck_assert_int_eq(weft_redis_message(scene.redis,
+							    &message),
+					 0);
+			expect_message(message, "one");
+		}
+		ck_assert_int_eq(join(task), 0);
+	}
+	scene_end(&scene);
+	return 0;
+}
+
 /* The connection is for messages or for commands. */
 IO_TEST(subscription_waits_for_no_replies)
 {
@@ -190,6 +258,7 @@ static Suite *suite(void)
 
 	io_add_test(tc, interrupted_wait_loses_no_message);
 	io_add_test(tc, task_subscribes_while_another_waits_for_messages);
+	io_add_test(tc, messages_come_while_a_subscription_is_sent);
 	io_add_test(tc, subscription_waits_for_no_replies);
 	suite_add_tcase(s, tc);
 

@@ -43,7 +43,9 @@ static inline int gate_write_all(void *arg, const void *buf, size_t bytes,
 		r = gate->error;
 	if (r < 0)
 		return r;
-	return weft_write_all(gate->fd, buf, bytes, ret_done);
+	WEFT_SHIELD
+		r = weft_write_all(gate->fd, buf, bytes, ret_done);
+	return r;
 }
 
 static inline int gate_close(void *arg)

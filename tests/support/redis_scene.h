@@ -34,6 +34,18 @@ static inline void scene_end(struct scene *scene)
 		ck_assert_int_eq(weft_close(scene->server), 0);
 }
 
+/* Little is on the way between the two. */
+static inline void scene_shrink(struct scene *scene)
+{
+	int fds[2] = { weft_stream_fd(&scene->stream), scene->server };
+	int bytes = 4096;
+
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF,
+					    &bytes, sizeof(bytes)),
+				 0);
+}
+
 /* The server reads exactly this. */
 static inline void server_reads(struct scene *scene, const char *expected)
 {
