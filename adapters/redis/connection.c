@@ -34,6 +34,10 @@
  *	     reads no further until its replies are taken holds up no task for
  *	     ever.  (receive_meanwhile())
  *
+ * The error of one direction ends a call of the other by a shutdown.  A stream
+ * without a descriptor has none: calls on it end after a slice of time, and
+ * look at the error.
+ *
  * **Concurrency**: the lock is a pthread mutex, and is never held in a call
  * that suspends.  `reader` and `sending` belong to the call that has set
  * `receives` or `sends`, and pass from one to the next through the lock.  An
@@ -41,7 +45,9 @@
  * so that its frame outlives the setter's call.
  *
  * *Rejected*: a task of the connection's own that receives.  It needs a scope
- * that outlives all users, and each reply would cost two switches.
+ * that outlives all users, and each reply would cost two switches.  A task for
+ * each call on a stream without a descriptor, which could be cancelled: it
+ * costs more than a slice that is over ten times a second.
  */
 #include "adapters/redis/connection.h"
 #include "adapters/redis/ring.h"
@@ -225,6 +231,12 @@ static int receive(struct weft_redis *redis, weft_nsec slice_ns)
 	return r;
 }
 
+/* Without a descriptor there is no shutdown, so a call looks for the error. */
+static weft_nsec receive_slice_ns(const struct weft_redis *redis)
+{
+	return weft_stream_fd(redis->stream) < 0 ? SLICE_MAX_NS : WEFT_NEVER;
+}
+
 /* The next reply that is complete; NULL if there is none. */
 static int parse(struct weft_redis *redis, redisReply **ret_reply)
 {
@@ -328,7 +340,7 @@ static void sending_shrink(struct weft_redis *redis)
 	}
 }
 
-/* By the call that sends: writes for a while.  0, or why the caller gives up. */
+/* By the call that sends: writes for a while.  0, or why the call gives up. */
 static int send_slice(struct weft_redis *redis, weft_nsec slice_ns)
 {
 	bool passed = false;
@@ -456,7 +468,7 @@ static int call_step(struct weft_redis *redis, struct call *call)
 	pthread_mutex_unlock(&redis->lock);
 
 	r = sends    ? send_some(redis, false) :
-	    receives ? receive_some(redis, WEFT_NEVER) :
+	    receives ? receive_some(redis, receive_slice_ns(redis)) :
 		       weft_event_wait(&call->event);
 
 	pthread_mutex_lock(&redis->lock);
@@ -527,6 +539,16 @@ static int message_send(struct weft_redis *redis)
 	return r;
 }
 
+static int error_of(struct weft_redis *redis)
+{
+	int r;
+
+	pthread_mutex_lock(&redis->lock);
+	r = redis->error;
+	pthread_mutex_unlock(&redis->lock);
+	return r;
+}
+
 int weft__redis_message(struct weft_redis *redis, redisReply **ret_message)
 {
 	redisReply *message = NULL;
@@ -549,8 +571,9 @@ int weft__redis_message(struct weft_redis *redis, redisReply **ret_message)
 	while (r == 0 && !message) {
 		r = parse(redis, &message);
 		if (r == 0 && !message)
-			r = receive(redis, WEFT_NEVER);
-		r = r < 0 ? r : 0;
+			r = receive(redis, receive_slice_ns(redis));
+		if (r >= 0 && !message)
+			r = error_of(redis);
 	}
 	pthread_mutex_lock(&redis->lock);
 	redis->receives = false;

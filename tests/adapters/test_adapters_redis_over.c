@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Redis over a stream without a descriptor: tasks that give up while they send
- * for others.
+ * Redis over a stream without a descriptor, whose writes wait for the test.
+ * Tasks give up while they send for others; and an error in one direction ends
+ * the wait of tasks in the other, which no shutdown does here.
  */
 #include "tests/support/redis_gate.h"
 
@@ -140,6 +141,77 @@ IO_TEST(task_that_waits_for_messages_leaves_the_rest_to_another)
 	return 0;
 }
 
+/* ---- Errors ---- */
+
+/* The next write fails. */
+static void gate_break(struct gate *gate)
+{
+	gate->error = -EPIPE;
+	gate_pass(gate);
+}
+
+IO_TEST(write_that_fails_ends_the_wait_for_a_reply)
+{
+	struct gate gate;
+
+	gate_begin(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task a, b;
+
+		gate_pass(&gate);
+		a = start_get(scope, &gate.scene, 'a', WEFT_NEVER);
+		server_reads(&gate.scene, GET("a"));
+		b = start_get(scope, &gate.scene, 'b', WEFT_NEVER);
+		gate_wait(&gate, b);
+		gate_break(&gate);
+		ck_assert_int_eq(join(b), -EPIPE);
+		ck_assert_int_eq(join(a), -EPIPE);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
+IO_TEST(write_that_fails_ends_the_wait_for_a_message)
+{
+	struct gate gate;
+
+	begin_messages(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct scene *s = &gate.scene;
+		struct weft_task a, b;
+
+		a = start(scope, wait_for_message, 0, &s, sizeof(s));
+		b = start_subscribe(scope, &gate);
+		gate_wait(&gate, b);
+		gate_break(&gate);
+		ck_assert_int_eq(join(b), -EPIPE);
+		ck_assert_int_eq(join(a), -EPIPE);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
+IO_TEST(end_of_the_replies_ends_a_write)
+{
+	struct gate gate;
+
+	gate_begin(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task a, b;
+
+		gate_pass(&gate);
+		a = start_get(scope, &gate.scene, 'a', WEFT_NEVER);
+		server_reads(&gate.scene, GET("a"));
+		b = start_get(scope, &gate.scene, 'b', WEFT_NEVER);
+		gate_wait(&gate, b);
+		ck_assert_int_eq(weft_shutdown(gate.scene.server, SHUT_WR), 0);
+		ck_assert_int_eq(join(a), -ECONNRESET);
+		ck_assert_int_eq(join(b), -ECONNRESET);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/redis/over");
@@ -149,6 +221,12 @@ static Suite *suite(void)
 	io_add_test(tc, subscription_is_done_when_it_is_sent);
 	io_add_test(tc,
 		    task_that_waits_for_messages_leaves_the_rest_to_another);
+	suite_add_tcase(s, tc);
+
+	tc = tcase_create("errors");
+	io_add_test(tc, write_that_fails_ends_the_wait_for_a_reply);
+	io_add_test(tc, write_that_fails_ends_the_wait_for_a_message);
+	io_add_test(tc, end_of_the_replies_ends_a_write);
 	suite_add_tcase(s, tc);
 	return s;
 }
