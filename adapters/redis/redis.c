@@ -51,6 +51,8 @@ static const char *const PINGS[] = { "PING", NULL };
 static const char *const UNMATCHED[] = { "MONITOR", "SYNC", "PSYNC", NULL };
 static const char *const CLIENT[] = { "CLIENT", NULL };
 static const char *const REPLY[] = { "REPLY", NULL };
+static const char *const HELLO[] = { "HELLO", NULL };
+static const char *const RESP2[] = { "2", NULL };
 
 /* May the command be sent, as one whose reply is awaited, or to subscribe? */
 static bool is_allowed(const char *command, bool subscribes)
@@ -58,7 +60,7 @@ static bool is_allowed(const char *command, bool subscribes)
 	char *end;
 	unsigned long count = strtoul(command + 1, &end, 10);
 	const char *at = end + 2;
-	struct text name;
+	struct text name, argument;
 
 	if (count == 0)
 		return false;
@@ -67,8 +69,13 @@ static bool is_allowed(const char *command, bool subscribes)
 		return is_one_of(name, SUBSCRIBES) || is_one_of(name, PINGS);
 	if (is_one_of(name, SUBSCRIBES) || is_one_of(name, UNMATCHED))
 		return false;
-	return !(count > 1 && is_one_of(name, CLIENT) &&
-		 is_one_of(argument_next(&at), REPLY));
+	if (count == 1)
+		return true;
+	argument = argument_next(&at);
+	/* In another protocol than RESP2 some of what comes is no reply. */
+	if (is_one_of(name, HELLO))
+		return is_one_of(argument, RESP2);
+	return !(is_one_of(name, CLIENT) && is_one_of(argument, REPLY));
 }
 
 /* hiredis's result: the number of bytes; -1: no memory; -2: a wrong format. */

@@ -67,9 +67,9 @@ WEFT_API int weft_redis_close(struct weft_redis *redis);
  * Returns 0; -ECANCELED or -ETIMEDOUT: the server may have carried out the
  * command, or may do so later, unless no byte of it had been sent; -EINVAL: a
  * wrong format, a command that is for weft_redis_subscribe(), or one after
- * which replies no longer match commands (MONITOR, CLIENT REPLY, SYNC);
- * -ENOMEM; or the error of a broken connection: -ECONNRESET (also if the peer
- * has ended it), -EPIPE, -EPROTO (no reply of Redis), ...
+ * which replies no longer match commands (MONITOR, CLIENT REPLY, SYNC, HELLO
+ * 3); -ENOMEM; or the error of a broken connection: -ECONNRESET (also if the
+ * peer has ended it), -EPIPE, -EPROTO (no reply of Redis), ...
  */
 WEFT_API int weft_redis_command(struct weft_redis *redis,
 				struct redisReply **ret_reply,

@@ -184,12 +184,37 @@ IO_TEST(subscription_waits_for_no_replies)
 
 /* ---- Refusals ---- */
 
+static int64_t hello(void *arg)
+{
+	struct scene *scene = *(struct scene **)arg;
+
+	return weft_redis_command(scene->redis, NULL, "HELLO 2");
+}
+
+IO_TEST(protocol_of_the_connection_may_be_asked_for)
+{
+	struct scene scene;
+
+	scene_begin(&scene);
+	WEFT_SUPERVISE (scope) {
+		struct scene *s = &scene;
+		struct weft_task a = start(scope, hello, 0, &s, sizeof(s));
+
+		server_reads(&scene, "*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n");
+		server_writes(&scene, "*0\r\n");
+		ck_assert_int_eq(join(a), 0);
+	}
+	scene_end(&scene);
+	return 0;
+}
+
 IO_TEST(command_after_which_no_reply_matches_is_refused)
 {
 	static const char *const refused[] = {
 		"MONITOR",	    "sync",	  "PSYNC ? -1",
 		"client reply off", "SUBSCRIBE x", "unsubscribe",
-		"pSubscribe x*",    "",
+		"pSubscribe x*",    "",		  "HELLO 3",
+		"hello 03",
 	};
 	const char *argv[] = { "CLIENT", "REPLY", "SKIP" };
 	struct scene scene;
@@ -263,6 +288,7 @@ static Suite *suite(void)
 	suite_add_tcase(s, tc);
 
 	tc = tcase_create("refusals");
+	io_add_test(tc, protocol_of_the_connection_may_be_asked_for);
 	io_add_test(tc, command_after_which_no_reply_matches_is_refused);
 	io_add_test(tc, futures_and_threads_cannot_wait);
 	suite_add_tcase(s, tc);
