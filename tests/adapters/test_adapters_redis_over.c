@@ -80,6 +80,28 @@ static int subscribe_three(struct weft_scope *scope, struct gate *gate,
 	return gate_has(gate, pair[1], &bytes);
 }
 
+/* The task that does not send is told when both are sent. */
+IO_TEST(subscriptions_are_sent_together)
+{
+	struct gate gate;
+
+	begin_messages(&gate);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task pair[2];
+		size_t bytes;
+
+		(void)subscribe_three(scope, &gate, pair, &bytes);
+		gate_pass(&gate);
+		if (bytes != 2 * BYTES(SUBSCRIBE))
+			gate_pass(&gate);
+		ck_assert_int_eq(join(pair[0]), 0);
+		ck_assert_int_eq(join(pair[1]), 0);
+		server_reads(&gate.scene, SUBSCRIBE SUBSCRIBE);
+	}
+	scene_end(&gate.scene);
+	return 0;
+}
+
 /* Two tasks' commands are sent in one piece.  The one that sends gives up, and
  * the other one sends both. */
 IO_TEST(subscription_is_done_when_it_is_sent)
@@ -218,6 +240,7 @@ static Suite *suite(void)
 	TCase *tc = tcase_create("subscriptions");
 
 	io_add_test(tc, subscription_that_is_interrupted_is_no_success);
+	io_add_test(tc, subscriptions_are_sent_together);
 	io_add_test(tc, subscription_is_done_when_it_is_sent);
 	io_add_test(tc,
 		    task_that_waits_for_messages_leaves_the_rest_to_another);
