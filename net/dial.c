@@ -110,7 +110,11 @@ int weft__dial_addrs(const struct weft_addr *addrs, int count,
 	}
 	if (result >= 0)
 		return (int)result;
-	/* The attempts report a deadline of the caller as a cancellation. */
+	/* The attempts report a deadline of the caller as a cancellation.  Its
+	 * own alarm may not have fired yet. */
+	worker = weft__worker_self();
+	if (weft__task_is(worker->current, WEFT__TASK_WITHIN))
+		weft__within_look(worker, worker->current);
 	r = weft__call_begin(&worker);
 	if (r < 0)
 		return r;
