@@ -87,24 +87,29 @@ NAMES_TEST(server_that_does_not_answer_is_given_up)
 	ck_assert_int_eq(weft_resolver_set(&opts), 0);
 	ck_assert_int_eq(look_up("silent.test:1"), -ETIMEDOUT);
 	ck_assert(!weft_deadline_passed());
+	/* The server may read the last ones later. */
+	wait_until(server_asked(server, "silent.test") >= 4);
 	ck_assert_int_eq(server_asked(server, "silent.test"), 4);
 }
 
-/* Nothing listens on the port of a socket that is closed. */
+/* Nothing listens on the port of a socket that is closed.  The kernel reports
+ * the refusal of one query to the next one on its socket, or may not report it:
+ * so c-ares may learn of it by time alone. */
 NAMES_TEST(server_that_is_not_there_is_an_error)
 {
 	struct weft_resolver_opts opts = server_opts(server);
 	char text[WEFT_ADDR_TEXT_BYTES];
-	int fd = tcp_listener(text);
+	int fd = tcp_listener(text), r;
 
 	ck_assert_int_eq(weft_close(fd), 0);
 	opts.servers = text;
+	opts.timeout_ns = WEFT_MS(50);
 	ck_assert_int_eq(weft_resolver_set(&opts), 0);
-	ck_assert_int_eq(look_up("four.test:1"), -EAGAIN);
+	r = look_up("four.test:1");
+	ck_assert(r == -EAGAIN || r == -ETIMEDOUT);
 }
 
-/* The kernel reports the refusal of one query to the next one on its socket, so
- * c-ares may learn of it by time alone. */
+/* Likewise. */
 NAMES_TEST(next_server_is_asked)
 {
 	struct weft_resolver_opts opts = server_opts(server);
