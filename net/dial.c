@@ -4,7 +4,12 @@
  *
  * The addresses are tried in a race (<weft/scope.h>), each by a task.  The
  * caller starts the tasks, and waits after each until one has ended or the
- * delay is over.  It learns from weft_go() that the race is won.
+ * delay is over.  It learns from `won` that a task has a connection: for the
+ * race that counts no earlier than when the task has returned.
+ *
+ * Orderings
+ *   [dial.won]  `won` store release by an attempt -> load acquire by the
+ *       caller, before it starts another one.
  */
 #include "net/dial.h"
 
@@ -29,6 +34,7 @@ struct dial {
 	const struct weft_addr *local;
 	const struct weft_socket_opts *opts;
 	struct weft_sem ended; /* counts attempts that have */
+	weft__atomic(bool) won;
 };
 
 struct attempt {
@@ -60,6 +66,9 @@ static int64_t attempt(void *arg)
 	int r = weft__socket_connect_any(&dial->addrs[attempt->index],
 					 dial->local, dial->opts);
 
+	if (r >= 0)
+		/* pairs: [dial.won] */
+		weft__store(&dial->won, true, release);
 	weft_sem_release(&dial->ended, 1);
 	return r;
 }
@@ -73,7 +82,8 @@ static void close_late(int64_t fd)
 static int attempts_start(struct weft_scope *race, struct dial *dial, int count,
 			  weft_nsec delay_ns)
 {
-	for (int i = 0; i < count; i++) {
+	/* pairs: [dial.won] */
+	for (int i = 0; i < count && !weft__load(&dial->won, acquire); i++) {
 		struct attempt next = { dial, i };
 		int r = WEFT_GO(race, attempt, next);
 
@@ -93,7 +103,8 @@ int weft__dial_addrs(const struct weft_addr *addrs, int count,
 		     const struct weft_addr *local,
 		     const struct weft_dial_opts *opts)
 {
-	struct dial dial = { addrs, local, opts->socket, WEFT_SEM_INIT(0) };
+	struct dial dial = { addrs, local, opts->socket, WEFT_SEM_INIT(0),
+			     false };
 	struct weft__worker *worker;
 	int64_t result = 0;
 	int r, error = 0;
