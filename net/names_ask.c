@@ -46,6 +46,7 @@ enum {
 	EVENTS_BATCH = 16,
 	RECEIVE_BYTES = 1 << 20, /* the system may allow less */
 	TTL_MAX_S = 86400,
+	TTL_ONE_FAMILY_S = 60,
 	TTL_NEGATIVE_S = 5,
 };
 
@@ -335,14 +336,14 @@ static void channel_end(struct weft__names_engine *engine)
 	}
 }
 
-static bool is_renewed(struct weft__names *names)
+static unsigned locked(struct weft__names *names, const unsigned *word)
 {
-	bool renewed;
+	unsigned value;
 
 	weft__lock_take(&names->lock);
-	renewed = names->engine->version != names->version;
+	value = *word;
 	weft__lock_drop(&names->lock);
-	return renewed;
+	return value;
 }
 
 /* Makes the channel, or makes it again if something has changed. */
@@ -353,7 +354,8 @@ static int channel_renew(struct weft__names *names)
 	struct weft__names_opts opts;
 	int r;
 
-	if (engine->channel && !is_renewed(names))
+	if (engine->channel &&
+	    engine->version == locked(names, &names->version))
 		return 0;
 	channel_end(engine);
 	r = opts_now(names, &opts, &engine->version);
@@ -366,11 +368,13 @@ static int channel_renew(struct weft__names *names)
 
 /* ---- Questions ----------------------------------------------------------- */
 
-/* Takes the addresses, and returns the shortest TTL. */
-static int nodes_take(const struct ares_addrinfo *info,
+/* Takes the addresses, and returns the shortest TTL.  Of two families c-ares
+ * does not say if one has none or its query failed. */
+static int nodes_take(const struct ares_addrinfo *info, int family,
 		      struct weft_addr addrs[WEFT_RESOLVE_MAX],
 		      unsigned *ret_count)
 {
+	bool seen[2] = { family == AF_INET6, family == AF_INET };
 	int ttl_s = TTL_MAX_S;
 	unsigned count = 0;
 
@@ -380,6 +384,7 @@ static int nodes_take(const struct ares_addrinfo *info,
 			ttl_s = cname->ttl;
 	for (const struct ares_addrinfo_node *node = info->nodes;
 	     node && count < WEFT_RESOLVE_MAX; node = node->ai_next) {
+		seen[node->ai_family == AF_INET6] = true;
 		if (node->ai_ttl < ttl_s)
 			ttl_s = node->ai_ttl;
 		if (weft_addr_from_sockaddr(node->ai_addr, node->ai_addrlen,
@@ -387,6 +392,8 @@ static int nodes_take(const struct ares_addrinfo *info,
 			count++;
 	}
 	*ret_count = count;
+	if (!(seen[0] && seen[1]) && ttl_s > TTL_ONE_FAMILY_S)
+		ttl_s = TTL_ONE_FAMILY_S;
 	return ttl_s > 0 ? ttl_s : 0;
 }
 
@@ -405,7 +412,7 @@ static void on_answer(void *arg, int status,
 		/* An answer for one family is not the whole. */
 		error = -ECANCELED;
 	} else if (error == 0 && info) {
-		ttl_s = nodes_take(info, addrs, &count);
+		ttl_s = nodes_take(info, question->family, addrs, &count);
 		error = count > 0 ? 0 : -ENODATA;
 	} else if (error == -ENOENT || error == -ENODATA) {
 		ttl_s = TTL_NEGATIVE_S;
@@ -494,16 +501,6 @@ static void ask_all(struct weft__names *names, int error)
 	}
 }
 
-static bool none_waits(struct weft__names *names)
-{
-	bool none;
-
-	weft__lock_take(&names->lock);
-	none = names->waiters == 0;
-	weft__lock_drop(&names->lock);
-	return none;
-}
-
 /* May the task wait for its sockets?  Under the lock, so that whatever changes
  * then wakes it. */
 static bool sleep_begin(struct weft__names *names)
@@ -565,7 +562,7 @@ static void serve_round(struct weft__names *names)
 	if (r < 0)
 		return;
 	process(names);
-	if (names->engine->under_way && none_waits(names))
+	if (names->engine->under_way && locked(names, &names->waiters) == 0)
 		channel_end(names->engine);
 }
 

@@ -153,6 +153,35 @@ NAMES_TEST(answer_is_kept_for_its_time)
 	ck_assert_int_eq(server_asked(server, "short.test"), 4);
 }
 
+/* The time that the last answer is kept for. */
+static weft_nsec kept_ns(void)
+{
+	struct weft__names *names = names_here();
+	weft_nsec length_ns;
+
+	weft__lock_take(&names->lock);
+	ck_assert_ptr_nonnull(names->newest);
+	length_ns = names->newest->expires_ns - weft_now();
+	weft__lock_drop(&names->lock);
+	return length_ns;
+}
+
+/* The query for the other family may have failed. */
+NAMES_TEST(answer_for_one_family_of_two_is_kept_shortly)
+{
+	struct weft_resolve_opts opts = WEFT_RESOLVE_OPTS_INIT;
+	struct weft_addr addr;
+
+	ck_assert_int_eq(look_up("half.test:1"), 1);
+	ck_assert_uint_le(kept_ns(), WEFT_SEC(60));
+	ck_assert_int_eq(look_up("both.test:1"), 1);
+	ck_assert_uint_gt(kept_ns(), WEFT_SEC(60));
+	opts.family = AF_INET;
+	ck_assert_int_eq(weft_resolve("half.test:1", &opts, &addr, 1), 1);
+	ck_assert_uint_gt(kept_ns(), WEFT_SEC(60));
+	ck_assert_int_gt(server_asked(server, NULL), 0);
+}
+
 NAMES_TEST(answer_for_no_time_is_not_kept)
 {
 	ck_assert_int_eq(look_up("zero.test:1"), 1);
@@ -521,6 +550,7 @@ int main(void)
 	io_add_test(answers, next_server_is_asked);
 	io_add_test(answers, lack_of_descriptors_is_an_error);
 	io_add_test(kept, answer_is_kept_for_its_time);
+	io_add_test(kept, answer_for_one_family_of_two_is_kept_shortly);
 	io_add_test(kept, answer_for_no_time_is_not_kept);
 	io_add_test(kept, no_such_name_is_kept_too);
 	io_add_test(kept, failure_is_not_kept);

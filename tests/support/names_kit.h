@@ -10,6 +10,7 @@
  *	empty	no address			fail	SERVFAIL
  *	broken	an answer that is cut off	silent	nothing
  *	big	truncated; over TCP 127.0.0.9
+ *	half	127.0.0.4; for IPv6 SERVFAIL
  *
  * and with 127.0.0.4 to all else.  NAMES_TEST has one, to which the runtime's
  * resolver is pointed.
@@ -137,7 +138,8 @@ static inline int answer_make(const char *name, int type, bool tcp,
 	memset(data + 6, 0, 6);
 	if (name_is(name, "none"))
 		data[3] |= 3;
-	else if (name_is(name, "fail"))
+	else if (name_is(name, "fail") ||
+		 (name_is(name, "half") && type == TYPE_AAAA))
 		data[3] |= 2;
 	else if (name_is(name, "big") && !tcp)
 		data[2] |= 2;
