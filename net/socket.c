@@ -144,14 +144,20 @@ int weft__socket_listen(const struct weft_addr *addr,
 }
 
 /* Before a socket is connected.  Without a port the kernel picks one at that
- * time, when it knows both ends: so more connections have room. */
+ * time, when it knows both ends: so more connections have room.  With one,
+ * several may have it, to different peers: weft_dial() tries some at the same
+ * time. */
 static int socket_bind_local(int fd, const struct weft_addr *local)
 {
-	if (weft_addr_port(local) == 0)
+	int port = weft_addr_port(local), r = 0;
+
+	if (port == 0)
 		/* It does so now, if it does not know the option. */
 		(void)weft__socket_set_int(fd, IPPROTO_IP,
 					   IP_BIND_ADDRESS_NO_PORT, 1);
-	return weft__socket_bind(fd, local);
+	else if (port > 0)
+		r = weft__socket_set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	return r < 0 ? r : weft__socket_bind(fd, local);
 }
 
 int weft__socket_connect(const struct weft_addr *addr,

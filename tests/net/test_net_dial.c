@@ -258,6 +258,32 @@ START_TEST(families_take_turns)
 }
 END_TEST
 
+/* All attempts connect from the same one; another program may take it. */
+IO_TEST(local_port_is_no_reason_to_try_one_address_only)
+{
+	struct weft_dial_opts opts = WEFT_DIAL_OPTS_INIT;
+	struct weft_addr addrs[2], local, bound;
+	int listener = listener_at(&addrs[1]), fd;
+	struct full full;
+
+	full_open(&full);
+	addrs[0] = full.addr;
+	opts.delay_ns = WEFT_MS(10);
+	do {
+		local = refusing();
+		fd = -ETIMEDOUT;
+		WEFT_WITHIN(WEFT_SEC(20))
+			fd = weft__dial_addrs(addrs, 2, &local, &opts);
+	} while (fd == -EADDRINUSE);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_local_addr(fd, &bound), 0);
+	ck_assert(weft_addr_equal(&bound, &local));
+	expect_peer(fd, &addrs[1]);
+	full_close(&full);
+	ck_assert_int_eq(weft_close(listener), 0);
+	return 0;
+}
+
 /* ---- One address --------------------------------------------------------- */
 
 IO_TEST(socket_is_bound_to_the_local_address)
@@ -343,6 +369,7 @@ int main(void)
 	io_add_test(several, deadline_closes_all_attempts);
 	io_add_test(several, cancellation_closes_all_attempts);
 	io_add_test(several, losers_are_closed);
+	io_add_test(several, local_port_is_no_reason_to_try_one_address_only);
 	tcase_add_test(several, families_take_turns);
 	io_add_test(one, socket_is_bound_to_the_local_address);
 	io_add_test(one, unix_socket_is_dialled);
