@@ -301,11 +301,16 @@ static bool may_block(const struct weft__copy_end *end)
 	       !weft__syscall_never_blocks(end->fd);
 }
 
+static bool either_may_block(const struct copying *copying)
+{
+	return may_block(&copying->to) || may_block(&copying->from);
+}
+
 static ssize_t step_splice(struct copying *copying)
 {
 	ssize_t n;
 
-	if (may_block(&copying->to) || may_block(&copying->from))
+	if (either_may_block(copying))
 		return step_plainly(copying);
 	n = weft__splice(copying->from.fd, copying->to.fd,
 			 at_most(copying, SPLICE_BYTES));
@@ -326,7 +331,7 @@ static ssize_t fill_own(struct copying *copying)
 
 	if (n < 0)
 		return n;
-	if (may_block(&copying->from))
+	if (either_may_block(copying))
 		return step_plainly(copying);
 	n = weft__splice_in(copying->from.fd, copying->own[1],
 			    at_most(copying, SPLICE_BYTES));
@@ -457,7 +462,7 @@ static int files_open(struct copying *copying)
 static int choose(struct copying *copying)
 {
 	enum weft__copy_what to = copying->to.what, from = copying->from.what;
-	bool may = !may_block(&copying->to) && !may_block(&copying->from);
+	bool may = !either_may_block(copying);
 
 	(void)step_plainly(copying);
 	if (from == WEFT__COPY_FILE) {

@@ -149,6 +149,20 @@ IO_TEST(no_room_on_the_device_is_enospc_and_loses_nothing)
 	return weft_close(full);
 }
 
+static bool has_waiter(int fd)
+{
+	struct weft__fd *entry = weft__fd_find(
+		&weft__reactor(weft_runtime_self())->fds, fd);
+	bool waits;
+
+	if (!entry)
+		return false;
+	weft__lock_take(&entry->lock);
+	waits = entry->waiting != NULL;
+	weft__lock_drop(&entry->lock);
+	return waits;
+}
+
 struct stolen {
 	int to, from;
 	int result;
@@ -177,21 +191,8 @@ static void steal(int from, int feeder)
 		left += n;
 	ck_assert_int_eq(write(feeder, "abc", 3), 3);
 	WEFT_SUPERVISE(scope) {
-		struct weft__fd *entry;
-		bool waits = false;
-
 		ck_assert_int_eq(WEFT_GO(scope, copy_stolen, it), 0);
-		while (!waits) {
-			ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
-			entry = weft__fd_find(
-				&weft__reactor(weft_runtime_self())->fds,
-				fds[0]);
-			if (!entry)
-				continue;
-			weft__lock_take(&entry->lock);
-			waits = entry->waiting != NULL;
-			weft__lock_drop(&entry->lock);
-		}
+		wait_until(has_waiter(fds[0]));
 		ck_assert_int_eq(weft_read(from, got, 9), 3);
 		for (; left > 0; left -= n) {
 			n = weft_read(fds[1], junk, sizeof(junk));
@@ -212,6 +213,74 @@ IO_TEST(bytes_that_another_task_took_are_eio)
 	socket_pair(fds);
 	steal(fds[0], fds[1]);
 	close_both(fds);
+	return 0;
+}
+
+/* ---- O_NONBLOCK is cleared ----------------------------------------------- */
+
+struct ahead {
+	int to, from;
+	uint64_t done, taken;
+};
+
+static int64_t copy_ahead(void *arg)
+{
+	struct ahead *it = *(struct ahead **)arg;
+
+	return weft_copy(it->to, it->from, UINT64_MAX, &it->done, &it->taken);
+}
+
+static void nonblock_set(int fd, bool nonblock)
+{
+	ck_assert_int_eq(fcntl(fd, F_SETFL, O_RDWR |
+						    (nonblock ? O_NONBLOCK :
+								0)),
+			 0);
+}
+
+/* While the call waits for input.  From then on calls on that socket may wait
+ * in the kernel, and the destination is full. */
+static void copy_blocks(bool destination)
+{
+	static char junk[4096];
+	int from[2], to[2];
+	struct ahead ahead = { 0 }, *it = &ahead;
+	size_t filler = 0;
+	ssize_t n;
+
+	socket_pair(from);
+	socket_pair(to);
+	ahead.from = from[0], ahead.to = to[0];
+	nonblock_set(from[0], true);
+	nonblock_set(to[0], true);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, copy_ahead, it), 0);
+		wait_until(has_waiter(from[0]));
+		while ((n = write(to[0], junk, sizeof(junk))) > 0)
+			filler += (size_t)n;
+		nonblock_set(destination ? to[0] : from[0], false);
+		ck_assert_int_eq(write(from[1], "abc", 3), 3);
+		wait_until(has_waiter(to[0]));
+		for (; filler > 0; filler -= (size_t)n) {
+			n = weft_read(to[1], junk,
+				      filler < sizeof(junk) ? filler :
+							      sizeof(junk));
+			ck_assert_int_gt(n, 0);
+		}
+		ck_assert_int_eq(weft_read_all(to[1], got, 3, NULL), 0);
+		ck_assert_mem_eq(got, "abc", 3);
+		ck_assert_int_eq(weft_shutdown(from[1], SHUT_WR), 0);
+	}
+	ck_assert_uint_eq(ahead.done, 3);
+	ck_assert_uint_eq(ahead.taken, 3);
+	close_both(from);
+	close_both(to);
+}
+
+IO_TEST(socket_that_blocks_from_now_on_holds_no_worker)
+{
+	copy_blocks(true);
+	copy_blocks(false);
 	return 0;
 }
 
@@ -345,6 +414,7 @@ int main(void)
 	io_add_test(refusing,
 		    no_room_on_the_device_is_enospc_and_loses_nothing);
 	io_add_test(refusing, bytes_that_another_task_took_are_eio);
+	io_add_test(refusing, socket_that_blocks_from_now_on_holds_no_worker);
 	io_add_test(refusing, packets_of_a_pipe_are_copied);
 	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
