@@ -35,11 +35,16 @@ static int file_new(size_t bytes)
 	return fd;
 }
 
+/* The second gets its small buffer with the connection, so that it is full
+ * soon, however large buffers are here. */
 static void tcp_pair(int fds[2])
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
-	int listener = tcp_listener(text);
+	int listener = tcp_listener(text), small = 16384;
 
+	ck_assert_int_eq(setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small,
+				    sizeof(small)),
+			 0);
 	fds[0] = weft_tcp_connect(text, NULL);
 	ck_assert_int_ge(fds[0], 0);
 	fds[1] = weft_accept(listener, NULL);
