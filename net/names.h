@@ -63,7 +63,7 @@ struct weft__names_stamp {
 	uint64_t ino, size, changed_s, changed_ns;
 };
 
-/* What the files say to a runtime's options. */
+/* The files, as they were read last. */
 struct weft__names_files {
 	struct weft__names_stamp stamps[3];
 	bool by_system; /* nsswitch.conf asks for getaddrinfo() */

@@ -150,7 +150,8 @@ static int64_t look_up_task(void *arg)
 	return look_up(*(const char **)arg);
 }
 
-/* Who asks after the options were set does not wait for the system. */
+/* A look-up that begins after the options were set does not wait for the
+ * system. */
 NAMES_TEST(look_up_under_way_is_not_that_of_other_sources)
 {
 	const char *name = "four.test:1";
