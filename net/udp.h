@@ -27,8 +27,11 @@ struct weft__udp {
 	weft__atomic(int32_t) fd;    /* -1: closed */
 	weft__atomic(int32_t) error; /* of a receive that had messages, for the
 					next one; or 0 */
+	weft__atomic(uint32_t) told; /* errors of calls whose reports the next
+					wait drops */
 	weft__atomic(bool) segments; /* the kernel takes segment_bytes, and no
 					device has refused it */
+	weft__atomic(bool) reports;  /* the program takes them */
 	bool is_ipv6;		     /* immutable */
 	bool has_errors;	     /* immutable */
 };
@@ -56,6 +59,9 @@ typedef int (*weft__udp_step)(struct weft__udp *udp, int fd, void *arg);
  * has MSG_DONTWAIT.  0, or an error. */
 int weft__udp_run(struct weft__udp *udp, weft__udp_step step, void *arg,
 		  int flags, unsigned events);
+
+/* Drops the oldest reports of datagrams that did not arrive, up to a count. */
+void weft__udp_drop_reports(int fd, uint32_t count);
 
 /* Counts the messages of a system call in the running task's budget. */
 void weft__udp_charge(unsigned messages, size_t bytes);

@@ -109,12 +109,27 @@ static int receive_error(struct weft__udp *udp, int fd, void *arg)
 	return 0;
 }
 
+void weft__udp_drop_reports(int fd, uint32_t count)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+
+	for (; count; count--) {
+		struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+		if (weft__syscall_recvmsg(fd, &header, MSG_ERRQUEUE) < 0)
+			break;
+	}
+}
+
 int weft_udp_recv_error(struct weft_udp *udp, struct weft_udp_error *ret_error,
 			int flags)
 {
 	if (!ret_error || !weft__udp_takes_flags(flags) ||
 	    !weft__udp(udp)->has_errors)
 		return weft__call_refused(-EINVAL);
+	/* relaxed: see drops_reports(). */
+	weft__store(&weft__udp(udp)->reports, true, relaxed);
 	return weft__udp_run(weft__udp(udp), receive_error, ret_error, flags,
 			     0);
 }

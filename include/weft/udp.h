@@ -162,7 +162,10 @@ struct weft_udp_error {
 
 /* Waits for a report of a datagram that did not arrive, on a socket with
  * want_errors.  Each report also ends one call that receives or sends, with its
- * error, unless this call takes it before.  flags: 0, or MSG_DONTWAIT.  Returns
+ * error, unless this call takes it before.  A program that has called it once
+ * takes all reports, as they have their place in the receive buffer, and calls
+ * do not wait well beside them; until then, a call that waits drops those that
+ * have ended one.  flags: 0, or MSG_DONTWAIT.  Returns
  * 0, -EINVAL (NULL, or another flag), -EAGAIN (MSG_DONTWAIT: there is none),
  * -EBADF (closed), -ENOMEM, -ECANCELED (also by a close), -ETIMEDOUT, or
  * -EPERM. */

@@ -148,13 +148,49 @@ IO_TEST(report_ends_a_receive)
 
 	opts.want_errors = true;
 	EXPECT(weft_udp_open(&udp, "127.0.0.1:0", &opts) == 0);
+	EXPECT(weft_udp_recv_error(&udp, &error, MSG_DONTWAIT) == -EAGAIN);
 	say_to_nobody(&udp);
 	msg = udp_msg(buf, sizeof(buf), 0);
 	EXPECT(weft_udp_recv(&udp, &msg, 1, 0) == -ECONNREFUSED);
-	/* A receive goes on beside reports that no task takes. */
+	/* A receive goes on beside reports that no task has taken yet. */
 	WEFT_WITHIN (WEFT_MS(20))
 		EXPECT(weft_udp_recv(&udp, &msg, 1, 0) == -ETIMEDOUT);
 	EXPECT(weft_udp_recv_error(&udp, &error, MSG_DONTWAIT) == 0);
+	EXPECT(weft_udp_close(&udp) == 0);
+	return 0;
+}
+
+static uint64_t ops(void)
+{
+	struct weft_stats stats;
+
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
+	return stats.total.ops;
+}
+
+/* A program may want the errors of its calls and no more. */
+IO_TEST(untaken_reports_are_dropped)
+{
+	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
+	struct weft_udp_error error;
+	struct weft_udp_msg msg;
+	struct weft_udp udp;
+	uint64_t before;
+	char buf[8];
+
+	opts.want_errors = true;
+	EXPECT(weft_udp_open(&udp, "127.0.0.1:0", &opts) == 0);
+	msg = udp_msg(buf, sizeof(buf), 0);
+	for (int i = 0; i < 3; i++) {
+		say_to_nobody(&udp);
+		EXPECT(weft_udp_recv(&udp, &msg, 1, 0) == -ECONNREFUSED);
+	}
+	before = ops();
+	WEFT_WITHIN (WEFT_MS(200))
+		EXPECT(weft_udp_recv(&udp, &msg, 1, 0) == -ETIMEDOUT);
+	/* A wait that they end, and the one that lasts. */
+	EXPECT(ops() - before < 10);
+	EXPECT(weft_udp_recv_error(&udp, &error, MSG_DONTWAIT) == -EAGAIN);
 	EXPECT(weft_udp_close(&udp) == 0);
 	return 0;
 }
@@ -208,6 +244,7 @@ int main(void)
 	tcase_add_test(tc, calls_need_a_task);
 	io_add_test(tc, refused_datagram_has_a_report);
 	io_add_test(tc, report_ends_a_receive);
+	io_add_test(tc, untaken_reports_are_dropped);
 	if (test_needs(udp_has_ipv6(), "report_of_a_mapped_address",
 		       "the address ::1"))
 		io_add_test(tc, report_of_a_mapped_address);
