@@ -46,6 +46,25 @@ ssize_t weft_unix_send_fds(int fd, const void *buf, size_t bytes,
 
 /* ---- Receiving ----------------------------------------------------------- */
 
+/* Older headers do not name it: Linux 6.5. */
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04
+#endif
+
+/* The owner of the socket may have asked for a descriptor of the sending
+ * process (SO_PASSPIDFD), which no caller gets. */
+static void pidfd_close(const struct cmsghdr *control)
+{
+	int fd;
+
+	if (control->cmsg_len < CMSG_LEN(sizeof(fd)))
+		return;
+	memcpy(&fd, CMSG_DATA(control), sizeof(fd));
+	/* The kernel may have had none. */
+	if (fd >= 0)
+		(void)weft_close(fd);
+}
+
 /* Takes the descriptors out of the control messages; returns how many. */
 static int fds_take(const struct msghdr *msg, int fds[WEFT_UNIX_FDS_MAX])
 {
@@ -63,6 +82,9 @@ static int fds_take(const struct msghdr *msg, int fds[WEFT_UNIX_FDS_MAX])
 			memcpy(fds + count, CMSG_DATA(control),
 			       bytes - CMSG_LEN(0));
 			count += (bytes - CMSG_LEN(0)) / sizeof(int);
+		} else if (control->cmsg_level == SOL_SOCKET &&
+			   control->cmsg_type == SCM_PIDFD) {
+			pidfd_close(control);
 		}
 		if (CMSG_ALIGN(bytes) >= left)
 			break;

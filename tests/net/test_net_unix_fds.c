@@ -8,6 +8,7 @@
 
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 static void pair_of(int type, int fds[2])
 {
@@ -145,6 +146,49 @@ IO_TEST(surplus_descriptors_are_closed)
 	return 0;
 }
 
+/* Older headers do not name it: Linux 6.5. */
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+
+static bool kernel_passes_pidfds(void)
+{
+	int pair[2], on = 1, r;
+
+	pair_of(SOCK_STREAM, pair);
+	r = setsockopt(pair[0], SOL_SOCKET, SO_PASSPIDFD, &on, sizeof(on));
+	close(pair[0]);
+	close(pair[1]);
+	return r == 0;
+}
+
+/* The owner of the socket may have asked for the sender's. */
+IO_TEST(descriptor_of_a_process_is_closed)
+{
+	int pair[2], got[2], count = 9, on = 1, before;
+	char byte = 'x';
+
+	socket_pair(pair);
+	EXPECT(setsockopt(pair[1], SOL_SOCKET, SO_PASSPIDFD, &on, sizeof(on)) ==
+	       0);
+	before = fds_open();
+	for (int fds = 0; fds < 3; fds++) {
+		EXPECT(weft_unix_send_fds(pair[0], &byte, 1, pair, fds) == 1);
+		EXPECT(weft_unix_recv_fds(pair[1], &byte, 1, got, 2, &count) ==
+		       1);
+		EXPECT(count == fds);
+		for (int i = 0; i < fds; i++)
+			EXPECT(is_same_file(got[i], pair[i]));
+		close_all(got, count);
+	}
+	EXPECT(weft_unix_send_fds(pair[0], &byte, 1, pair, 2) == 1);
+	EXPECT(weft_unix_recv_fds(pair[1], &byte, 1, got, 1, &count) ==
+	       -EMSGSIZE);
+	EXPECT(fds_open() <= before);
+	close_both(pair);
+	return 0;
+}
+
 #ifndef WEFT_VALGRIND /* Valgrind keeps limits to itself */
 /* The kernel cuts the list off then, and says so. */
 IO_TEST(full_table_leaves_none_open)
@@ -252,6 +296,10 @@ int main(void)
 	io_add_test(tc, receiver_waits_for_descriptors);
 	io_add_test(tc, as_many_are_passed_as_the_kernel_takes);
 	io_add_test(tc, surplus_descriptors_are_closed);
+	if (test_needs(kernel_passes_pidfds(),
+		       "descriptor_of_a_process_is_closed",
+		       "SO_PASSPIDFD (Linux 6.5)"))
+		io_add_test(tc, descriptor_of_a_process_is_closed);
 #ifndef WEFT_VALGRIND
 	io_add_test(tc, full_table_leaves_none_open);
 #endif
