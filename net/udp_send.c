@@ -19,7 +19,9 @@
  * their checksums, or an option of the socket forbids them.  Then the message
  * goes on in parts of one datagram.  If the kernel takes those, the segments
  * were at fault, and the socket does without them from then on.  That does not
- * hold for -EMSGSIZE, which is about the way to one peer.
+ * hold for -EMSGSIZE, which is about the way to one peer; nor for -EINVAL where
+ * it may be: older kernels (before Linux 6.14) say so if a segment is longer
+ * than the way takes.
  *
  * Of the addresses that are no source the kernel alone knows the broadcasts of
  * its networks.  It is asked once it has refused such a source, and the message
@@ -35,6 +37,7 @@ enum {
 	SEGMENTS_MAX = 64,	/* that the kernel cuts: UDP_MAX_SEGMENTS */
 	PART_BYTES_MAX = 65507, /* of an IPv4 datagram */
 	SEGMENT_BYTES_MAX = 65535,
+	SURE_BYTES = 1232, /* that each way takes: 1280, less the headers */
 };
 
 struct sending {
@@ -171,9 +174,11 @@ static bool is_refusal(int error)
 	       error == -EOPNOTSUPP || error == -ENOPROTOOPT;
 }
 
-/* Parts of one datagram go where segments did not. */
-static void segments_forget(struct weft__udp *udp, int refused)
+/* Parts of one datagram go where segments of that size did not. */
+static void segments_forget(struct weft__udp *udp, int refused, unsigned bytes)
 {
+	if (refused == -EINVAL && bytes > SURE_BYTES)
+		return;
 	if (refused && refused != -EMSGSIZE)
 		/* relaxed: a hint, see batch_describe(). */
 		weft__store(&udp->segments, false, relaxed);
@@ -199,7 +204,8 @@ static int send_batch(struct weft__udp *udp, int fd, void *arg)
 	}
 	if (n < 0)
 		return n;
-	segments_forget(udp, sending->refused);
+	segments_forget(udp, sending->refused,
+			sending->msgs[sending->at].segment_bytes);
 	sending_advance(sending, &batch, (unsigned)n);
 	weft__udp_charge((unsigned)n, sending->bytes);
 	return sending->at < sending->count;
