@@ -204,6 +204,11 @@ WEFT_API ssize_t weft_sendfile(int socket_fd, int file_fd, off_t offset,
  * from pipes, or to others with ret_taken (splice(2)); files to sockets, as by
  * weft_sendfile(); files to files (copy_file_range(2)).  No other task reads
  * from the source, or moves the position of a file, during the call.
+ *
+ * The call waits for input or for room, at one end.  A close of that end is
+ * noticed at once, one of the other only when the wait is over (-ECANCELED
+ * both).  So a program shuts sockets down, or cancels the task, and closes both
+ * ends after the call.
  */
 WEFT_API int weft_copy(int to_fd, int from_fd, uint64_t bytes_max,
 		       uint64_t *ret_done, uint64_t *ret_taken);

@@ -421,11 +421,39 @@ static int stuck_in(int fd)
 	return waits;
 }
 
-/* Some bytes pass, then it waits for input: ends by a close of the source, by
- * cancellation, or because the source's peer is gone. */
-static void copy_ends(const struct way *way, int how)
+enum how { CLOSE, CANCEL, PEER_GONE, CLOSE_OTHER, HOWS };
+
+static void wait_end(struct idle *idle, struct weft_task task, enum how how)
 {
-	static const int results[] = { -ECANCELED, -ECANCELED, 0 };
+	switch (how) {
+	case CLOSE:
+		ck_assert_int_eq(weft_close(idle->from.ours), 0);
+		idle->from.ours = -1;
+		break;
+	case CANCEL:
+		weft_cancel(task);
+		break;
+	case PEER_GONE:
+		ck_assert_int_eq(weft_close(idle->from.theirs), 0);
+		idle->from.theirs = -1;
+		break;
+	case CLOSE_OTHER:
+	case HOWS:
+		/* It is noticed with the next byte. */
+		ck_assert_int_eq(weft_close(idle->to.ours), 0);
+		idle->to.ours = -1;
+		ck_assert_int_eq(write(idle->from.theirs, "d", 1), 1);
+	}
+}
+
+/* Some bytes pass, then it waits for input: ends by a close of the source, by
+ * cancellation, because the source's peer is gone, or by a close of the
+ * destination. */
+static void copy_ends(const struct way *way, enum how how)
+{
+	static const int results[HOWS] = {
+		-ECANCELED, -ECANCELED, 0, -ECANCELED
+	};
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 	struct idle idle = { .way = *way }, *it = &idle;
 	struct weft_task task;
@@ -442,21 +470,17 @@ static void copy_ends(const struct way *way, int how)
 		ck_assert_int_eq(weft_read_all(idle.to.theirs, got, 3, NULL),
 				 0);
 		wait_until(stuck_in(idle.from.ours));
-		if (how == 0) {
-			ck_assert_int_eq(weft_close(idle.from.ours), 0);
-			idle.from.ours = -1;
-		} else if (how == 1) {
-			weft_cancel(task);
-		} else {
-			ck_assert_int_eq(weft_close(idle.from.theirs), 0);
-			idle.from.theirs = -1;
-		}
+		wait_end(&idle, task, how);
 		ck_assert_int_eq(weft_join(task, &r), 0);
 	}
 	/* A terminal that is hung up has ended, or gives an error. */
-	if (how != 2 || way->from != TERMINAL || r != -EIO)
+	if (how != PEER_GONE || way->from != TERMINAL || r != -EIO)
 		ck_assert_int_eq(r, results[how]);
 	ck_assert_uint_eq(idle.done, 3);
+	if (how == CLOSE_OTHER && way->from != TERMINAL) {
+		ck_assert_int_eq(weft_read(idle.from.ours, got, 9), 1);
+		ck_assert_int_eq(got[0], 'd');
+	}
 	end_close(&idle.from);
 	end_close(&idle.to);
 }
@@ -465,8 +489,8 @@ IO_TEST(wait_ends_by_close_cancellation_and_end)
 {
 	FOR_EACH_WAY(way)
 		if (way.from != SMALL_FILE && way.to != SMALL_FILE)
-			for (int how = 0; how < 3; how++)
-				copy_ends(&way, how);
+			for (int how = 0; how < HOWS; how++)
+				copy_ends(&way, (enum how)how);
 	return 0;
 }
 

@@ -10,6 +10,8 @@
 
 #include "tests/support/blocking_scene.h"
 
+#define NONE_YET INT64_MIN
+
 static char got[1000];
 
 /* Each of its first bytes differs. */
@@ -284,6 +286,63 @@ IO_TEST(socket_that_blocks_from_now_on_holds_no_worker)
 	return 0;
 }
 
+/* ---- Both directions ----------------------------------------------------- */
+
+struct direction {
+	int to, from;
+	weft__atomic(int64_t) result; /* or NONE_YET */
+};
+
+/* As in the manual. */
+static int64_t relay(void *arg)
+{
+	struct direction *it = *(struct direction **)arg;
+	uint64_t done, taken;
+	int r = weft_copy(it->to, it->from, UINT64_MAX, &done, &taken);
+
+	(void)!weft_shutdown(it->to, r == 0 ? SHUT_WR : SHUT_RDWR);
+	if (r < 0)
+		(void)!weft_shutdown(it->from, SHUT_RDWR);
+	weft__store(&it->result, r, release);
+	return 0;
+}
+
+/* One waits for input, and is cancelled; the other waits for room. */
+IO_TEST(direction_that_fails_ends_the_other)
+{
+	static char junk[4096];
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int client[2], server[2];
+	struct direction there, back, *t = &there, *b = &back;
+	struct weft_task task;
+
+	socket_pair(client);
+	socket_pair(server);
+	there.to = back.from = server[0];
+	there.from = back.to = client[0];
+	weft__store(&there.result, NONE_YET, relaxed);
+	weft__store(&back.result, NONE_YET, relaxed);
+	while (send(client[0], junk, sizeof(junk), MSG_DONTWAIT) > 0)
+		;
+	ck_assert_int_eq(write(server[1], "abc", 3), 3);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, relay, b), 0);
+		wait_until(has_waiter(client[0]));
+		ck_assert_int_eq(weft_go_opts(scope, relay, &t, sizeof(t),
+					      &opts),
+				 0);
+		ck_assert_int_eq(weft_yield(), 0);
+		weft_cancel(task);
+		wait_until(weft__load(&b->result, acquire) != NONE_YET);
+	}
+	ck_assert_int_eq(weft__load(&t->result, acquire), -ECANCELED);
+	ck_assert_int_eq(weft__load(&b->result, acquire), -EPIPE);
+	close_both(client);
+	close_both(server);
+	return 0;
+}
+
 /* ---- Packets ------------------------------------------------------------- */
 
 /* Each write to such a pipe is a packet of its own, and each read gets one. */
@@ -337,8 +396,6 @@ struct pooled {
 	uint64_t done;
 	weft__atomic(int64_t) copied, closed; /* or NONE_YET */
 };
-
-#define NONE_YET INT64_MIN
 
 static int64_t copy_pooled(void *arg)
 {
@@ -415,6 +472,7 @@ int main(void)
 		    no_room_on_the_device_is_enospc_and_loses_nothing);
 	io_add_test(refusing, bytes_that_another_task_took_are_eio);
 	io_add_test(refusing, socket_that_blocks_from_now_on_holds_no_worker);
+	io_add_test(refusing, direction_that_fails_ends_the_other);
 	io_add_test(refusing, packets_of_a_pipe_are_copied);
 	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
