@@ -76,17 +76,63 @@ static int fill(struct weft__stream *stream)
 	return 0;
 }
 
+static int drain(struct weft__stream *stream)
+{
+	return weft__stream_drain(stream, 0);
+}
+
+/* False: it was not over in a short while.  Then *ret_r is 0, or why the caller
+ * is to stop. */
+static bool run_shortly(int (*run)(struct weft__stream *stream),
+			struct weft__stream *stream, weft_nsec max_ns,
+			int *ret_r)
+{
+	bool passed = false;
+	int r = 0;
+
+	WEFT_WITHIN (max_ns) {
+		r = run(stream);
+		passed = (r == -ETIMEDOUT || r == -ECANCELED) &&
+			 weft_deadline_passed();
+	}
+	*ret_r = passed ? weft_yield() : r;
+	return !passed;
+}
+
+/* Neither the input nor the output alone may be what the peer waits for, and
+ * another task that writes may be in the way of what was put: looks at both in
+ * turn, not so long at the output that the input would be slow.  As fill(), or
+ * -EAGAIN: look again. */
+static int fill_or_drain(struct weft__stream *stream)
+{
+	int r;
+
+	if (run_shortly(drain, stream, WEFT_US(100), &r) || r < 0)
+		return r < 0 ? r : fill(stream);
+	return run_shortly(fill, stream, WEFT_MS(5), &r) || r < 0 ? r : -EAGAIN;
+}
+
+static bool can_wait(const struct weft__stream *stream)
+{
+	return stream->ops && stream->ops->wait;
+}
+
 int weft__stream_fill(struct weft__stream *stream)
 {
-	/* A send in the ring, before it was known that there are none, would
-	 * not wake this task. */
-	int r = weft__stream_drain(stream, 0);
+	bool waits = can_wait(stream);
+	int r;
 
-	if (r < 0)
-		return r;
 	do {
-		r = fill(stream);
-	} while (r == -EAGAIN && stream->ops && stream->ops->wait);
+		if (waits && (stream->out || stream->going)) {
+			r = fill_or_drain(stream);
+			continue;
+		}
+		/* A send in the ring, before it was known that there are none,
+		 * would not wake this task. */
+		r = drain(stream);
+		if (r == 0)
+			r = fill(stream);
+	} while (r == -EAGAIN && waits);
 	return r;
 }
 
@@ -144,4 +190,12 @@ int weft__stream_drain_over(struct weft__stream *stream)
 	if (r < 0 && r != -ECANCELED && r != -ETIMEDOUT)
 		weft__stream_put_fail(stream, r);
 	return r;
+}
+
+void weft__stream_push_over(struct weft__stream *stream)
+{
+	bool ended = stream->began && stream->said == 0;
+
+	if (!can_wait(stream) || ended)
+		(void)weft__stream_drain_over(stream);
 }

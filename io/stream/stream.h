@@ -246,6 +246,9 @@ int weft__stream_fill(struct weft__stream *stream);
 int weft__stream_write_over(struct weft__stream *stream, const void *buf,
 			    size_t bytes, size_t *ret_done);
 
+/* As weft__stream_push_slow(), but waits, unless weft__stream_fill() will. */
+void weft__stream_push_over(struct weft__stream *stream);
+
 /* As weft__stream_drain(). */
 int weft__stream_drain_over(struct weft__stream *stream);
 

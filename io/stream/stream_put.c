@@ -149,7 +149,7 @@ void weft__stream_push_slow(struct weft__stream *stream, int flags)
 	    put_direct(stream, flags))
 		return;
 	if (weft__unlikely(stream->puts_over))
-		(void)weft__stream_drain_over(stream);
+		weft__stream_push_over(stream);
 	else
 		put_begin(stream, flags);
 }

@@ -148,6 +148,69 @@ IO_TEST(connection_runs_over_another)
 	return 0;
 }
 
+/* One of two that write much before they read. */
+struct talker {
+	struct weft_stream *stream;
+	size_t bytes;
+};
+
+static int64_t write_much(void *arg)
+{
+	struct talker *talker = *(struct talker **)arg;
+	char *bytes = calloc(1, talker->bytes);
+
+	EXPECT(bytes);
+	EXPECT(weft_stream_write_all(talker->stream, bytes, talker->bytes,
+				     NULL) == 0);
+	free(bytes);
+	return 0;
+}
+
+/* The byte that is put waits for its turn behind what the other task writes,
+ * which the peer takes when it reads. */
+static int64_t put_and_read_all(void *arg)
+{
+	struct talker *talker = *(struct talker **)arg;
+	size_t done = 0, put = 0;
+	const char *data;
+	ssize_t n;
+
+	EXPECT(weft_stream_put(talker->stream, "x", 1) == 0);
+	while (done <= talker->bytes) {
+		n = weft_stream_peek(talker->stream, (const void **)&data);
+		ck_assert_int_gt(n, 0);
+		for (ssize_t i = 0; i < n; i++)
+			put += data[i] == 'x';
+		weft_stream_skip(talker->stream, (size_t)n);
+		done += (size_t)n;
+	}
+	EXPECT(done == talker->bytes + 1 && put == 1);
+	return weft_stream_flush(talker->stream);
+}
+
+IO_TEST(readers_that_have_put_something_read_meanwhile)
+{
+	enum { MUCH = 512 << 10 };
+	struct talker talkers[2];
+	struct ends ends;
+
+	join_ends(&ends, 0);
+	kit_make_small(ends.fds);
+	WEFT_SCOPE (scope, NULL) {
+		for (int i = 0; i < 2; i++) {
+			talkers[i] =
+				(struct talker){ stream_of(&ends, i), MUCH };
+			kit_go(scope, write_much, &talkers[i]);
+		}
+		/* They have begun, but for a slow machine. */
+		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
+		for (int i = 0; i < 2; i++)
+			kit_go(scope, put_and_read_all, &talkers[i]);
+	}
+	part(&ends);
+	return 0;
+}
+
 enum { CROWD = 24 };
 
 static int64_t one_of_many(void *arg)
@@ -318,6 +381,7 @@ int main(void)
 	io_add_test(bytes, records_arrive_one_byte_at_a_time);
 	io_add_test(bytes, connection_runs_over_another);
 	io_add_test(bytes, many_connections_share_contexts);
+	io_add_test(bytes, readers_that_have_put_something_read_meanwhile);
 	io_add_test(end, close_is_the_end_for_the_peer);
 	io_add_test(end, half_of_a_connection_is_closed);
 	io_add_test(end, stream_that_is_cut_off_is_an_error);
