@@ -64,6 +64,9 @@ static int prepare_client(struct weft__tls *conn,
 		return SSL_get_verify_mode(conn->ssl) == SSL_VERIFY_NONE ?
 			       0 :
 			       -EINVAL;
+	/* OpenSSL takes an empty name for none, and would not check it. */
+	if (!*host)
+		return -EINVAL;
 	conn->host = OPENSSL_strdup(host);
 	if (!conn->host)
 		return -ENOMEM;

@@ -131,7 +131,7 @@ struct weft_tls {
  * closes it.  Or an error, and then the stream below is still the caller's, who
  * can only close it.  -EINVAL: a client that verifies needs the name of the
  * host (or its address as a text); a server needs a certificate.  Otherwise
- * host may be NULL.
+ * host may be NULL, but not empty.
  *
  * Further errors, which are also those of all calls on the stream later:
  *

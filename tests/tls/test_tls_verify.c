@@ -146,6 +146,7 @@ IO_TEST(client_that_verifies_needs_a_name)
 	socket_pair(fds);
 	weft_stream_init(&below, fds[0]);
 	EXPECT(weft_tls_client(&tls, context, &below, NULL) == -EINVAL);
+	EXPECT(weft_tls_client(&tls, context, &below, "") == -EINVAL);
 	/* Nor is one without a certificate a server. */
 	EXPECT(weft_tls_server(&tls, context, &below) == -EINVAL);
 	expect_no_notes();
