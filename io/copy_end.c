@@ -46,7 +46,7 @@ int weft__copy_end_open(struct weft__worker *worker, struct weft__copy_end *end,
 
 	if (r < 0)
 		return r;
-	end->closes = weft__fd_closes(end->entry);
+	end->closes = weft__fd_closes_long(end->entry);
 	flags = weft__syscall_flags(end->fd);
 	if (flags < 0)
 		return flags;

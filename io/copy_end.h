@@ -24,7 +24,7 @@ struct weft__copy_end {
 	int fd;
 	enum weft__copy_what what;
 	struct weft__fd *entry;
-	uint8_t closes; /* at the beginning of the call */
+	uint32_t closes; /* at the beginning of the call */
 	struct statx status;
 };
 
@@ -40,7 +40,7 @@ bool weft__copy_end_is(const struct weft__copy_end *a,
 /* Has a close of the number begun since then?  See weft__call_closes(). */
 static inline bool weft__copy_end_closed(const struct weft__copy_end *end)
 {
-	return weft__fd_closes(end->entry) != end->closes;
+	return weft__fd_closes_long(end->entry) != end->closes;
 }
 
 #endif

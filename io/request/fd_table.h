@@ -45,7 +45,8 @@ struct weft__fd {
 	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
 	uint64_t closer;	     /* under lock: task that closes, or 0 */
-	uint64_t unused; /* so that two are on a line */
+	weft__atomic(uint32_t) closes_long; /* the same count, of 32 bits */
+	uint32_t unused;		    /* so that two are on a line */
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
@@ -101,6 +102,14 @@ static inline uint8_t weft__fd_closes(struct weft__fd *entry)
 	/* relaxed: orders nothing.  The caller has to exclude a close that runs
 	 * at the same moment as the step itself, as with POSIX. */
 	return weft__load(&entry->closes, relaxed);
+}
+
+/* The same for a call that waits elsewhere, while the number may be closed and
+ * used again many times. */
+static inline uint32_t weft__fd_closes_long(struct weft__fd *entry)
+{
+	/* relaxed: as above. */
+	return weft__load(&entry->closes_long, relaxed);
 }
 
 /* The flags of a kind that weft__fd_kind() leaves out. */

@@ -286,6 +286,41 @@ IO_TEST(socket_that_blocks_from_now_on_holds_no_worker)
 	return 0;
 }
 
+/* While it waits for input, the number of the destination has been that of so
+ * many other files that a count of 8 bits has come round. */
+IO_TEST(number_that_is_used_again_gets_nothing)
+{
+	struct ahead ahead = { 0 }, *it = &ahead;
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int file = file_new(0), fds[2];
+	struct weft_task task;
+	int64_t r = 1;
+
+	socket_pair(fds);
+	ahead.from = fds[0];
+	ahead.to = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, copy_ahead, &it,
+					      sizeof(it), &opts),
+				 0);
+		wait_until(has_waiter(fds[0]));
+		for (int i = 0; i < 128; i++) {
+			ck_assert_int_eq(weft_close(ahead.to), 0);
+			ck_assert_int_eq(dup2(file, ahead.to), ahead.to);
+		}
+		ck_assert_int_eq(write(fds[1], "abc", 3), 3);
+		ck_assert_int_eq(weft_shutdown(fds[1], SHUT_WR), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+	}
+	ck_assert_int_eq(r, -ECANCELED);
+	ck_assert_uint_eq(ahead.done, 0);
+	ck_assert_int_eq(lseek(file, 0, SEEK_END), 0);
+	close_both(fds);
+	close_both((int[]){ ahead.to, file });
+	return 0;
+}
+
 /* ---- Both directions ----------------------------------------------------- */
 
 struct direction {
@@ -473,6 +508,7 @@ int main(void)
 	io_add_test(refusing, bytes_that_another_task_took_are_eio);
 	io_add_test(refusing, socket_that_blocks_from_now_on_holds_no_worker);
 	io_add_test(refusing, direction_that_fails_ends_the_other);
+	io_add_test(refusing, number_that_is_used_again_gets_nothing);
 	io_add_test(refusing, packets_of_a_pipe_are_copied);
 	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
