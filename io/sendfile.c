@@ -34,7 +34,7 @@ struct sending {
 	int file_fd;
 	off_t offset; /* of the next byte */
 	size_t left;
-	unsigned closes; /* closes of both, at the beginning of the call */
+	uint32_t closes; /* closes of both, at the beginning of the call */
 	bool copies;	 /* sendfile(2) is of no use here */
 	off_t copied_to; /* up to here the file is not cached, and so copied */
 	char *piece;	 /* the buffer, once it is needed, and its size */
@@ -47,10 +47,10 @@ static void sending_moved(struct sending *sending, size_t bytes)
 	sending->left -= bytes;
 }
 
-static unsigned closes_of(const struct sending *sending)
+static uint32_t closes_of(const struct sending *sending)
 {
-	return (unsigned)weft__call_closes(sending->socket_fd) +
-	       weft__call_closes(sending->file_fd);
+	return weft__call_closes_long(sending->socket_fd) +
+	       weft__call_closes_long(sending->file_fd);
 }
 
 /* A number may belong to another file after a close: no bytes of this call may

@@ -74,6 +74,18 @@ static inline uint8_t weft__call_closes(int fd)
 	return entry ? weft__fd_closes(entry) : 0;
 }
 
+/* The same for a call that waits at another descriptor. */
+static inline uint32_t weft__call_closes_long(int fd)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__fd *entry =
+		worker ? weft__fd_find(&weft__reactor(worker->runtime)->fds,
+				       fd) :
+			 NULL;
+
+	return entry ? weft__fd_closes_long(entry) : 0;
+}
+
 /* A future cannot begin to await now.  It does so in its next turn, unless
  * another close of the number has begun by then.  Returns WEFT_PENDING. */
 static inline int weft__call_later(enum weft__awaits what,

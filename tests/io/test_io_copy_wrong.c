@@ -321,6 +321,52 @@ IO_TEST(number_that_is_used_again_gets_nothing)
 	return 0;
 }
 
+static int64_t drain(void *arg)
+{
+	static char junk[65536];
+	int fd = *(int *)arg;
+
+	while (weft_read(fd, junk, sizeof(junk)) > 0)
+		;
+	return 0;
+}
+
+/* The same for the number of a file that is sent to a socket that is full. */
+IO_TEST(number_that_is_used_again_gives_nothing)
+{
+	struct ahead ahead = { 0 }, *it = &ahead;
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int file = file_new(0), small = 16384, fds[2];
+	struct weft_task task;
+	int64_t r = 1;
+
+	ck_assert_int_eq(ftruncate(file, 8 << 20), 0);
+	socket_pair(fds);
+	ck_assert_int_eq(setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small,
+				    sizeof(small)),
+			 0);
+	ahead.to = fds[0];
+	ahead.from = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, copy_ahead, &it,
+					      sizeof(it), &opts),
+				 0);
+		wait_until(has_waiter(fds[0]));
+		for (int i = 0; i < 128; i++) {
+			ck_assert_int_eq(weft_close(ahead.from), 0);
+			ck_assert_int_eq(dup2(file, ahead.from), ahead.from);
+		}
+		ck_assert_int_eq(WEFT_GO(scope, drain, fds[1]), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+		ck_assert_int_eq(weft_shutdown(fds[0], SHUT_WR), 0);
+	}
+	ck_assert_int_eq(r, -ECANCELED);
+	close_both(fds);
+	close_both((int[]){ ahead.from, file });
+	return 0;
+}
+
 /* ---- Both directions ----------------------------------------------------- */
 
 struct direction {
@@ -509,6 +555,7 @@ int main(void)
 	io_add_test(refusing, socket_that_blocks_from_now_on_holds_no_worker);
 	io_add_test(refusing, direction_that_fails_ends_the_other);
 	io_add_test(refusing, number_that_is_used_again_gets_nothing);
+	io_add_test(refusing, number_that_is_used_again_gives_nothing);
 	io_add_test(refusing, packets_of_a_pipe_are_copied);
 	io_add_test(refusing, close_waits_for_a_copy_in_the_pool);
 	suite_add_tcase(suite, refusing);
