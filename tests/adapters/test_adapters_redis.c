@@ -386,7 +386,7 @@ static int64_t echo_all(void *arg)
 	return weft_close(fd);
 }
 
-enum { ECHOES = 4000 };
+enum { ECHOES = 2000 };
 
 static void run_echoes(struct weft_redis *redis)
 {
