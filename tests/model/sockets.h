@@ -66,6 +66,12 @@ int weft__stream_drain_over(struct weft__stream *it)
 	abort();
 }
 
+void weft__stream_push_over(struct weft__stream *it)
+{
+	(void)it;
+	abort();
+}
+
 enum {
 	OWNER = 2,	/* the worker of ring 1 */
 	READER_TOO = 4, /* the other worker of thread 0 */
