@@ -434,7 +434,7 @@ static void copy_packets(int to, int reader)
 
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_DIRECT), 0);
 	for (int i = 0; i < 3; i++)
-		ck_assert_int_eq(write(fds[1], "abcdefghi" + 3 * i, 3), 3);
+		ck_assert_int_eq(write(fds[1], &"abcdefghi"[3 * i], 3), 3);
 	/* The limit may be in the middle of one. */
 	ck_assert_int_eq(weft_copy(to, fds[0], 5, &done, NULL), 0);
 	ck_assert_uint_eq(done, 5);
