@@ -126,9 +126,8 @@ static inline void names_open(struct place *place)
 	opts.servers = weft_local_addr_text(place->peer, place->address);
 	opts.timeout_ns = WEFT_SEC(100);
 	EXPECT(weft_resolver_set(&opts) == 0);
-	EXPECT(weft_supervisor_begin(&place->scope) == 0);
-	place->scope_open = true;
-	EXPECT(WEFT_GO(&place->scope, serve_names, place) == 0);
+	place_scope_begin(place);
+	EXPECT(WEFT_GO(place->scope, serve_names, place) == 0);
 }
 static inline ssize_t make_resolve(struct place *place
 				   __attribute__((unused)))
@@ -360,11 +359,11 @@ static inline int64_t nothing(void *arg)
 }
 static inline ssize_t make_go(struct place *place)
 {
-	return weft_go(&place->scope, nothing, NULL, 0);
+	return weft_go(place->scope, nothing, NULL, 0);
 }
 static inline ssize_t make_wait_room(struct place *place)
 {
-	return weft_scope_wait_room(&place->scope);
+	return weft_scope_wait_room(place->scope);
 }
 
 static inline int64_t hold_thread(void *arg)
@@ -393,9 +392,8 @@ static inline int64_t hold_from_task(void *arg)
 /* The only thread there may be is taken; who comes then waits for it. */
 static inline void thread_taken_open(struct place *place)
 {
-	EXPECT(weft_supervisor_begin(&place->scope) == 0);
-	place->scope_open = true;
-	EXPECT(WEFT_GO(&place->scope, hold_from_task, place) == 0);
+	place_scope_begin(place);
+	EXPECT(WEFT_GO(place->scope, hold_from_task, place) == 0);
 	wait_until(weft__load(&place->entered, acquire) == 1);
 }
 

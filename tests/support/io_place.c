@@ -431,12 +431,18 @@ int64_t wait_for_event(void *arg)
 	return 0;
 }
 
+void place_scope_begin(struct place *place)
+{
+	place->scope = aligned_alloc(_Alignof(struct weft_scope),
+				     sizeof(*place->scope));
+	EXPECT(place->scope && weft_supervisor_begin(place->scope) == 0);
+}
+
 void full_scope_open(struct place *place)
 {
-	EXPECT(weft_supervisor_begin(&place->scope) == 0);
-	place->scope_open = true;
-	EXPECT(weft_scope_limit(&place->scope, 1) == 0);
-	EXPECT(WEFT_GO(&place->scope, wait_for_event, place) == 0);
+	place_scope_begin(place);
+	EXPECT(weft_scope_limit(place->scope, 1) == 0);
+	EXPECT(WEFT_GO(place->scope, wait_for_event, place) == 0);
 }
 
 void place_init(struct place *place)
@@ -455,10 +461,11 @@ void place_close(struct place *place)
 {
 	int fds[] = { place->fd, place->peer, place->file };
 
-	if (place->scope_open) {
+	if (place->scope) {
 		event_let_go(place);
-		weft_scope_cancel(&place->scope);
-		EXPECT(weft_scope_end(&place->scope) == 0);
+		weft_scope_cancel(place->scope);
+		EXPECT(weft_scope_end(place->scope) == 0);
+		free(place->scope);
 	}
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)

@@ -63,8 +63,9 @@ struct place {
 	struct weft_interval interval;
 	struct weft_lane lane;
 	struct weft_udp udp; /* over fd */
-	struct weft_scope scope;
-	bool scope_open;
+	/* NULL: none.  Of its own memory, since gcc aligns no stack of ASan's
+	 * to a line. */
+	struct weft_scope *scope;
 };
 
 /* ---- Bytes --------------------------------------------------------------- */
@@ -202,6 +203,8 @@ void event_let_go(struct place *place);
 int64_t wait_for_event(void *arg);
 
 /* A scope with room for one, which is there. */
+/* Opens a scope, which place_close() ends. */
+void place_scope_begin(struct place *place);
 void full_scope_open(struct place *place);
 
 /* ---- Life ---------------------------------------------------------------- */
