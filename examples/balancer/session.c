@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "../common/relay.h"
 #include "check.h"
-#include "relay.h"
 #include "session.h"
 
 /* Connects to one backend after the other, until one is there: a client does

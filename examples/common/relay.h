@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SOCKS5_RELAY_H
-#define SOCKS5_RELAY_H
+#ifndef EXAMPLES_RELAY_H
+#define EXAMPLES_RELAY_H
 
 #include <weft/weft.h>
 

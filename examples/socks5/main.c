@@ -5,7 +5,7 @@
  *
  * Shows	a binary protocol read from a stream (request.c), one deadline
  *		for all of it and the connect, and then the same stream copied
- *		both ways (relay.c): data that came early is not lost.
+ *		both ways (../common/relay.c): data that came early is not lost.
  * Run		build/examples/socks5 127.0.0.1:1080 &
  *		curl --socks5 127.0.0.1:1080 http://127.0.0.1:8080/
  *

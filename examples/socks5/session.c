@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "../common/relay.h"
 #include "answer.h"
-#include "relay.h"
 #include "request.h"
 #include "session.h"
 
