@@ -63,18 +63,6 @@ static inline int weft__call_begin_fd(int fd, struct weft__worker **ret_worker,
  * start was overtaken by weft_close() between two steps: the number may belong
  * to another file now, and the call is to end (-ECANCELED).
  */
-static inline uint8_t weft__call_closes(int fd)
-{
-	struct weft__worker *worker = weft__worker_self();
-	struct weft__fd *entry =
-		worker ? weft__fd_find(&weft__reactor(worker->runtime)->fds,
-				       fd) :
-			 NULL;
-
-	return entry ? weft__fd_closes(entry) : 0;
-}
-
-/* The same for a call that waits at another descriptor. */
 static inline uint32_t weft__call_closes_long(int fd)
 {
 	struct weft__worker *worker = weft__worker_self();
@@ -84,6 +72,12 @@ static inline uint32_t weft__call_closes_long(int fd)
 			 NULL;
 
 	return entry ? weft__fd_closes_long(entry) : 0;
+}
+
+/* Enough of it for a call that does not wait at another descriptor. */
+static inline uint8_t weft__call_closes(int fd)
+{
+	return (uint8_t)weft__call_closes_long(fd);
 }
 
 /* A future cannot begin to await now.  It does so in its next turn, unless

@@ -115,15 +115,6 @@ static bool close_cancel(struct weft__worker *worker, struct weft__fd *entry)
 	return all;
 }
 
-/* Under the lock. */
-static void count_close(struct weft__fd *entry)
-{
-	/* relaxed: see weft__call_closes(). */
-	weft__add(&entry->closes, (uint8_t)1, relaxed);
-	/* relaxed: the same. */
-	weft__add(&entry->closes_long, 1u, relaxed);
-}
-
 /* If nothing is in flight: clears the entry, and gives the number up, which may
  * belong to another file from now on (FD2).  False: something is in flight. */
 static bool close_blank(struct weft__fd *entry)
@@ -137,7 +128,8 @@ static bool close_blank(struct weft__fd *entry)
 		entry->closer = 0;
 		entry->going++;
 		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
-		count_close(entry);
+		/* relaxed: see weft__call_closes(). */
+		weft__add(&entry->closes, 1u, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
 	return blank;
@@ -155,7 +147,8 @@ static int close_begin(struct weft__fd *entry, struct weft__task *task)
 	if (!closing) {
 		entry->closing = true;
 		entry->closer = weft__running_id(task);
-		count_close(entry);
+		/* relaxed: see weft__call_closes(). */
+		weft__add(&entry->closes, 1u, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
 	return closing ? -EBADF : 0;

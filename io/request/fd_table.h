@@ -38,15 +38,13 @@
 struct weft__fd {
 	struct weft__lock lock;
 	weft__atomic(uint8_t) kind;  /* a hint */
-	/* Wraps.  Under lock; but see weft__call_closes(). */
-	weft__atomic(uint8_t) closes;
 	uint16_t closing : 1; /* under lock */
 	uint16_t owned : 1;   /* under lock: a stream closes it */
 	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
 	uint64_t closer;	     /* under lock: task that closes, or 0 */
-	weft__atomic(uint32_t) closes_long; /* the same count, of 32 bits */
-	uint32_t unused;		    /* so that two are on a line */
+	/* Wraps.  Under lock; but see weft__call_closes(). */
+	weft__atomic(uint32_t) closes;
 };
 
 _Static_assert(sizeof(struct weft__fd) == 32, "two to a line");
@@ -96,20 +94,20 @@ static inline int weft__fd_get(struct weft__fd_table *fds, int fd,
 	return 0;
 }
 
-/* How often a close of the number began or ended; see weft__call_closes(). */
-static inline uint8_t weft__fd_closes(struct weft__fd *entry)
+/* How often a close of the number began or ended; see weft__call_closes().  All
+ * of it is for a call that waits elsewhere, while the number may be closed and
+ * used again many times. */
+static inline uint32_t weft__fd_closes_long(struct weft__fd *entry)
 {
 	/* relaxed: orders nothing.  The caller has to exclude a close that runs
 	 * at the same moment as the step itself, as with POSIX. */
 	return weft__load(&entry->closes, relaxed);
 }
 
-/* The same for a call that waits elsewhere, while the number may be closed and
- * used again many times. */
-static inline uint32_t weft__fd_closes_long(struct weft__fd *entry)
+/* Its last bits, for which an operation's record has room. */
+static inline uint8_t weft__fd_closes(struct weft__fd *entry)
 {
-	/* relaxed: as above. */
-	return weft__load(&entry->closes_long, relaxed);
+	return (uint8_t)weft__fd_closes_long(entry);
 }
 
 /* The flags of a kind that weft__fd_kind() leaves out. */
