@@ -29,6 +29,8 @@ ROOMS = """
     timer
     io/os io/ring io/ring/uring io/ring/soft io/request io/stream io
     net
+    fs
+    process
     adapters/aside adapters/curl adapters/nats adapters/pq adapters/redis
     tls
 """.split()
