@@ -160,7 +160,7 @@ CPU_S = {
     "tsan": (130, 350),
     "clang": (0, 310),
     "valgrind": (0, 240),
-    "aarch64": (0, 980),
+    "aarch64": (0, 330),
     "refused": (0, 25),
     "fuzz": (0, 40),
     "packages": (0, 110),
@@ -217,9 +217,12 @@ STAGES = [
     Stage("aarch64", level="all", options=PLAIN + WITHOUT_PROGRAMS + (
               "-Ddefault_library=static", "-Dc_link_args=-static",
               "-Db_pie=false"),
-          # Fewer preemptions than the models have natively.
+          # The models without preemptions: they check memory orders, which are
+          # the checker's own, so the instruction set changes nothing in them
+          # but how the code is compiled.  With one preemption they took 700
+          # CPU seconds.
           suites=suites("portable emulated"), wrapper=("qemu-aarch64",),
-          left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "1", **FEW}),
+          left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "0", **FEW}),
     # The kernel refuses io_uring, as that of a container does, and weft chooses
     # its engine.  The epoll stage has the other programs.
     Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
