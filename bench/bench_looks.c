@@ -91,7 +91,8 @@ static void look_search(struct weft__worker *worker)
 
 static void look_monitor(struct weft__worker *worker)
 {
-	weft__monitor_look(worker, idle_now(runtime));
+	weft__monitor_look(worker, idle_now(runtime),
+			   weft__monitor_overlooked(worker));
 }
 
 static void look_monitor_wait(struct weft__worker *worker)

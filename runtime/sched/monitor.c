@@ -204,22 +204,20 @@ bool weft__monitor_came(struct weft__worker *worker)
 	return true;
 }
 
-/* Is there a task in the injection queue, while all other workers sleep and
- * none is on its way?  One should have been woken for it.  (A worker that was
- * woken counts as searching until it is awake and has found something.  A
- * worker that has not yet looked a last time does not sleep yet.) */
-static bool is_overlooked(struct weft__worker *worker)
+bool weft__monitor_overlooked(struct weft__worker *worker)
 {
 	struct weft_runtime *runtime = worker->runtime;
 	bool overlooked;
+	uint64_t counts;
 
-	if (!weft__inject_length(&runtime->inject))
+	if (!worker->wake.watches || !weft__inject_length(&runtime->inject))
 		return false;
 	weft__lock_take(&runtime->inject.lock);
+	/* pairs: [idle.push] */
+	counts = weft__load(&runtime->idle.counts, acquire);
 	overlooked = weft__inject_length(&runtime->inject) != 0 &&
-		     /* pairs: [idle.push] */
-		     !weft__idle_searching(
-			     weft__load(&runtime->idle.counts, acquire));
+		     weft__idle_parked(counts) == runtime->workers_count &&
+		     !weft__idle_searching(counts);
 	for (uint32_t i = 1; i < runtime->workers_count; i++)
 		/* relaxed: the counts were acquired, so a worker that has found
 		 * a task and left the search is seen awake. */
@@ -230,7 +228,8 @@ static bool is_overlooked(struct weft__worker *worker)
 	return overlooked;
 }
 
-void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns)
+void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns,
+			bool overlooked)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
@@ -238,6 +237,6 @@ void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns)
 	for (uint32_t i = 1; i < runtime->workers_count; i++)
 		weft__help_if_late(
 			worker, weft__peer(worker, worker->index + i), now_ns);
-	if (is_overlooked(worker))
+	if (overlooked)
 		weft__count(worker, WEFT__N_RESCUES, 1);
 }

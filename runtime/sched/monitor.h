@@ -31,8 +31,22 @@ bool weft__all_parked(struct weft_runtime *runtime);
  * is no monitor, this worker becomes it. */
 uint64_t weft__monitor_wait_ns(struct weft__worker *worker);
 
-/* The monitor's sleep ended without a wake: looks after the other workers. */
-void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns);
+/*
+ * This worker watches, and its sleep is over.  Is there a task in the injection
+ * queue, while all workers sleep and none is on its way?  One should have been
+ * woken for it.  (A worker that was woken counts as searching until it is awake
+ * and has found something.  A worker that has not yet looked a last time does
+ * not sleep yet.)
+ *
+ * The question is asked while this worker is still listed as asleep: a worker
+ * that gives way may leave its tasks to one that is awake, and sleep.
+ */
+bool weft__monitor_overlooked(struct weft__worker *worker);
+
+/* The monitor's sleep ended without a wake: looks after the other workers, and
+ * counts what was overlooked. */
+void weft__monitor_look(struct weft__worker *worker, uint64_t now_ns,
+			bool overlooked);
 
 /* This worker was woken.  True: it was appointed, and is the monitor unless it
  * has something to run. */

@@ -325,6 +325,7 @@ static bool unparked(struct weft__worker *worker)
 static void park_end(struct weft__worker *worker)
 {
 	uint64_t now_ns = worker->ops->now(worker->runtime);
+	bool overlooked = weft__monitor_overlooked(worker);
 	bool appointed = unparked(worker);
 
 	worker->tick.ended_ns = now_ns;
@@ -333,7 +334,7 @@ static void park_end(struct weft__worker *worker)
 	weft__store(&worker->seen_ns, now_ns, relaxed);
 	if (worker->wake.watches && !worker->wake.searching &&
 	    weft__alone(worker)) {
-		weft__monitor_look(worker, now_ns);
+		weft__monitor_look(worker, now_ns, overlooked);
 		return;
 	}
 	if (!appointed)

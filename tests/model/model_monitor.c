@@ -43,7 +43,8 @@ static void bounded_park(uint32_t index)
 
 static void driver_park(struct weft__worker *worker, uint64_t wait_ns)
 {
-	model_assert(wait_ns <= WEFT__LATE_NS || wait_ns == UINT64_MAX,
+	model_assert(wait_ns <= weft__worker_limit_late_ns(&runtime) ||
+			     wait_ns == UINT64_MAX,
 		     "the monitor's wait, or for ever");
 	if (wait_ns == UINT64_MAX)
 		(void)model_wait(&events[worker->index]);
@@ -167,6 +168,41 @@ static void setup_both(void *arg)
 	tasks[1].pin = 2;
 }
 
+/* Worker 0 watches, and wakes by the clock.  Worker 1 gives way: it leaves its
+ * task to worker 0, if that is awake, and sleeps. */
+static void setup_gives_way(void *arg)
+{
+	setup(arg);
+	start_parked(0);
+	runtime.monitor = 1;
+	pool[0].wake.watches = true;
+	runtime.worker_limit.max = 1;
+	/* No window of the limit ends. */
+	runtime.worker_limit.counted_ns = WEFT_NEVER;
+	runtime.worker_limit.cpu_looked_ns = WEFT_NEVER;
+	pool[1].limit.drained = true;
+	tasks[0].fn = do_nothing;
+	tasks[0].pin = 0;
+	(void)weft__runq_push(&pool[1].runq, &tasks[0]);
+}
+
+static void wake_by_the_clock(void *arg)
+{
+	time_pass();
+	park_end(weft__worker_self());
+	work(arg);
+}
+
+/* The task was not left lying about: a worker was awake, or was woken. */
+static void check_gives_way(void *arg)
+{
+	workers_check(arg);
+	for (uint32_t i = 0; i < 2; i++)
+		model_assert(weft__load(&pool[i].counts[WEFT__N_RESCUES],
+					relaxed) == 0,
+			     "nothing was overlooked");
+}
+
 THREAD(submit_0, submit(0); wait_for(0);)
 THREAD(submit_both, submit(0); submit(1); wait_for(0); wait_for(1);)
 THREAD(wait_0, wait_for(0);)
@@ -183,6 +219,8 @@ MODEL(a_wake_appoints, setup_retired, check,
       OPTIONS(.preemptions = 1, .weak = 1), work, work, submit_0)
 MODEL(who_is_appointed_wakes_by_itself, setup_both, check,
       OPTIONS(.preemptions = 2, .weak = 1), work, work, submit_both)
+MODEL(hand_over_meets_look, setup_gives_way, check_gives_way,
+      OPTIONS(.preemptions = 2, .weak = 1), wake_by_the_clock, work, wait_0)
 
 int main(void)
 {
@@ -193,6 +231,7 @@ int main(void)
 		park_meets_claim,
 		a_wake_appoints,
 		who_is_appointed_wakes_by_itself,
+		hand_over_meets_look,
 		NULL,
 	};
 
