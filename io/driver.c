@@ -8,6 +8,8 @@
  *	park   begin takes the shard's lock (SH2); the wait is in the ring,
  *	       until a completion or, on worker 0, the next alarm; the lock is
  *	       dropped
+ *	rest   the same without the wait: until rouse the lock is held, and the
+ *	       descriptor for the foreign loop shows what would end the wait
  *	wake   a message from the waker's ring, or the sleeper's eventfd
  *
  * A batch of completions is copied out under a shard's lock, and
@@ -29,8 +31,10 @@
 #include "io/request/op.h"
 #include "io/request/reactor.h"
 #include "io/request/upcalls.h"
+#include "io/rest.h"
 #include "io/shards.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/thread_number.h"
 #include "runtime/dump/signal_notify.h"
 #include "runtime/dump/snapshot.h"
 #include "runtime/sched/runtime.h"
@@ -64,6 +68,7 @@ static void forget_runtimes(void)
 	weft__reactors_forget();
 	weft__rings_forget();
 	weft__overflow_forget();
+	weft__thread_number_forget();
 	weft__signal_notify_forget();
 	weft__snapshot_end();
 }
@@ -363,21 +368,24 @@ static uint64_t park_until_alarm(struct weft_runtime *runtime,
 						   wait_ns;
 }
 
-static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
+/* How long the worker may sleep. */
+static uint64_t park_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
+{
+	if (worker->index == 0)
+		wait_ns = park_until_alarm(worker->runtime, wait_ns);
+	if (weft__unlikely(!weft__shard(worker)->wake_armed) &&
+	    wait_ns > UNARMED_NS) /* mutate: recheck */
+		wait_ns = UNARMED_NS;
+	return wait_ns;
+}
+
+/* After the wait: takes what has completed. */
+static void park_leave(struct weft__worker *worker)
 {
 	struct weft__shard *shard = weft__shard(worker);
 	unsigned count;
 	bool again;
 
-	if (worker->index == 0)
-		wait_ns = park_until_alarm(worker->runtime, wait_ns);
-	if (weft__unlikely(!shard->wake_armed) &&
-	    wait_ns > UNARMED_NS) /* mutate: recheck */
-		wait_ns = UNARMED_NS;
-	/* On an error (no memory, or too many completions, which are taken now)
-	 * the thread yields. */
-	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
-		sched_yield();
 	if (worker->index == 0)
 		weft__timer_shards_wake(worker->runtime);
 	count = weft__shard_take(worker, shard);
@@ -385,6 +393,58 @@ static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
 	weft__complete(worker, shard->batch, count);
 	if (again && weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
+}
+
+static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
+{
+	struct weft__shard *shard = weft__shard(worker);
+
+	wait_ns = park_wait_ns(worker, wait_ns);
+	/* On an error (no memory, or too many completions, which are taken now)
+	 * the thread yields. */
+	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
+		sched_yield();
+	park_leave(worker);
+}
+
+static uint64_t rings_rest(struct weft__worker *worker, uint64_t wait_ns)
+{
+	struct weft__shard *shard = weft__shard(worker);
+	/* First of all, so that all that is submitted is seen by the ring. */
+	uint64_t until_ns = weft__ring_rest(&shard->ring);
+	uint64_t now_ns;
+
+	wait_ns = park_wait_ns(worker, wait_ns);
+	if (!until_ns)
+		return 0;
+	now_ns = rings_now(worker->runtime);
+	if (wait_ns < UINT64_MAX - now_ns && now_ns + wait_ns < until_ns)
+		until_ns = now_ns + wait_ns;
+	if (until_ns <= now_ns)
+		return 0;
+	weft__rest_until(shard, until_ns, now_ns);
+	return until_ns;
+}
+
+static void rings_rouse(struct weft__worker *worker)
+{
+	weft__ring_rouse(&weft__shard(worker)->ring);
+	park_leave(worker);
+}
+
+static int rings_attach(struct weft__worker *worker)
+{
+	return weft__rest_open(weft__shard(worker));
+}
+
+static void rings_persist(struct weft__worker *worker)
+{
+	weft__rest_persist(weft__shard(worker));
+}
+
+static void rings_detach(struct weft__worker *worker)
+{
+	weft__rest_end(weft__shard(worker));
 }
 
 static uint64_t rings_waited(struct weft__worker *worker)
@@ -427,6 +487,11 @@ static const struct weft__driver_ops rings_ops = {
 	.park_begin = rings_park_begin,
 	.park_abort = rings_park_abort,
 	.park = rings_park,
+	.attach = rings_attach,
+	.rest = rings_rest,
+	.rouse = rings_rouse,
+	.persist = rings_persist,
+	.detach = rings_detach,
 	.wake = rings_wake,
 	.watch = rings_watch,
 	.waited = rings_waited,

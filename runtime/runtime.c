@@ -48,12 +48,14 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <weft/loop.h>
 
 #include "runtime/base/futex.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/nsec.h"
 #include "runtime/blocking/blocking.h"
 #include "runtime/dump/watchdog.h"
+#include "runtime/loop.h"
 #include "runtime/sched/sched.h"
 #include "runtime/sched/upcalls.h"
 #include "runtime/sched/wait.h"
@@ -473,6 +475,55 @@ int weft_start(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
 	return 0;
 }
 
+int weft_attach(const struct weft_opts *opts, struct weft_runtime **ret_runtime)
+{
+	struct weft_opts lone = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime;
+	int error;
+
+	if (!ret_runtime || (opts && (opts->size != lone.size ||
+				      opts->workers > 1)))
+		return -EINVAL;
+	if (weft__worker_self())
+		return -EDEADLK;
+	if (opts)
+		lone = *opts;
+	lone.workers = 1;
+	/* The caller works, but its ring must be one that can be polled. */
+	error = weft__runtime_new(&lone, weft__driver_default(), false,
+				  &runtime);
+	if (error < 0)
+		return weft__not_started(error);
+	/* As in weft_start().  relaxed: no other thread knows it yet. */
+	weft__add(&weft__scope(&runtime->root)->pending, (int64_t)1, relaxed);
+	error = weft__watchdog_start(runtime, &lone);
+	if (!error)
+		error = weft__loop_begin(runtime);
+	if (error < 0)
+		return runtime_undo(runtime, error);
+	*ret_runtime = runtime;
+	return 0;
+}
+
+/* The caller's thread is the worker until all tasks have ended. */
+static int loop_stop(struct weft_runtime *runtime)
+{
+	int error = weft__loop_end(runtime);
+
+	if (error < 0)
+		return error;
+	drain(runtime, drain_by_ns(runtime));
+	/* pairs: [scope.end] */
+	if (weft__sub(&weft__scope(&runtime->root)->pending, (int64_t)1,
+		      acq_rel) == 1)
+		weft__runtime_drained(runtime);
+	worker_loop(runtime->workers[0]);
+	close_and_join(runtime, 0,
+		       /* relaxed: this thread was worker 0. */
+		       weft__load(&runtime->stop_by_ns, relaxed));
+	return (int)runtime_end(runtime, 0);
+}
+
 int weft_stop(struct weft_runtime *runtime)
 {
 	struct weft__worker *here = weft__worker_self();
@@ -482,6 +533,8 @@ int weft_stop(struct weft_runtime *runtime)
 		return -EINVAL;
 	if (here && here->runtime == runtime)
 		return -EDEADLK;
+	if (runtime->loop_thread)
+		return loop_stop(runtime);
 	/* One worker is the thread of weft_run(), and that call ends the
 	 * runtime. */
 	if (runtime->threads_count < runtime->workers_count)

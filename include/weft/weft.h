@@ -52,6 +52,7 @@
 #include <weft/dump.h>
 #include <weft/future.h>
 #include <weft/io.h>
+#include <weft/loop.h>
 #include <weft/task_local.h>
 #include <weft/net.h>
 #include <weft/resolve.h>

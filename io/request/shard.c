@@ -47,6 +47,7 @@ int weft__shard_open(struct weft_runtime *runtime, unsigned entries, bool soft,
 	if (!shard)
 		return -ENOMEM;
 	shard->schedstat.fd = -1;
+	shard->timer_fd = -1;
 	shard->outs.memory = memory;
 	r = ring_open(runtime, entries, soft, &shard->ring, ret_reason);
 	if (r < 0) {
@@ -80,6 +81,8 @@ void weft__shard_close(struct weft__shard *shard)
 	pools_close(shard);
 	weft__send_buffers_close(&shard->outs);
 	close(shard->wake_fd);
+	if (shard->timer_fd >= 0)
+		close(shard->timer_fd);
 	weft__schedstat_close(&shard->schedstat);
 	weft__memory_apart_free(shard->ring.memory, shard, sizeof(*shard));
 }

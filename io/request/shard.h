@@ -62,6 +62,10 @@ struct weft__shard {
 	struct weft__schedstat schedstat; /* owner only */
 	struct weft__slice slice;	  /* owner only */
 	int wake_fd; /* immutable; an eventfd, for foreign threads */
+	/* Owner only, for a foreign loop: a timerfd, or -1; and the time to
+	 * which it is set: see io/rest.c. */
+	int timer_fd;
+	uint64_t timer_ns;
 	struct weft__pool pools[WEFT__POOLS]; /* see recv_buffers.h */
 	struct weft__send_buffers outs;		      /* owner only */
 	struct weft__fixed_files files;	      /* see fixed_files.h */

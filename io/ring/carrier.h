@@ -20,6 +20,9 @@ struct weft__carrier {
 	int (*submit)(struct weft__ring *ring);
 	int (*turn)(struct weft__ring *ring);
 	int (*wait)(struct weft__ring *ring, uint64_t wait_ns);
+	int (*attach)(struct weft__ring *ring, int timer_fd);
+	uint64_t (*rest)(struct weft__ring *ring);
+	void (*rouse)(struct weft__ring *ring);
 	int (*cancel)(struct weft__ring *ring, uint64_t user_data);
 	void (*cancel_all)(struct weft__ring *ring);
 	void (*forget)(struct weft__ring *ring, int fd); /* NULL: nothing */

@@ -57,6 +57,21 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns)
 	return ring->carrier->wait(ring, wait_ns);
 }
 
+int weft__ring_attach(struct weft__ring *ring, int timer_fd)
+{
+	return ring->carrier->attach(ring, timer_fd);
+}
+
+uint64_t weft__ring_rest(struct weft__ring *ring)
+{
+	return ring->carrier->rest(ring);
+}
+
+void weft__ring_rouse(struct weft__ring *ring)
+{
+	ring->carrier->rouse(ring);
+}
+
 int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data)
 {
 	return ring->carrier->cancel(ring, user_data);

@@ -167,6 +167,19 @@ int weft__ring_turn(struct weft__ring *ring);
  * ever).  Returns 0 whatever ended the wait. */
 int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
 
+/* For a thread that waits elsewhere.  Opens a descriptor that is readable, in a
+ * rest, when there is something to take, and whenever timer_fd is readable; the
+ * carrier closes it, not timer_fd.  Called once.  The descriptor, or an error
+ * of epoll_create1(2) or epoll_ctl(2). */
+int weft__ring_attach(struct weft__ring *ring, int timer_fd);
+
+/* Submits all that is published, and begins a rest, in which the descriptor
+ * shows what comes.  Returns when to end it at the latest; 0: now, since there
+ * is something already; UINT64_MAX: no limit.  weft__ring_rouse() ends it, and
+ * has the carrier post what has come. */
+uint64_t weft__ring_rest(struct weft__ring *ring);
+void weft__ring_rouse(struct weft__ring *ring);
+
 /* Has the carrier work to do before it can post completions? */
 static inline bool weft__ring_held_back(const struct weft__ring *ring)
 {

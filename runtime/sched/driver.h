@@ -87,6 +87,19 @@ struct weft__driver_ops {
 	void (*park_abort)(struct weft__worker *worker);
 	void (*park)(struct weft__worker *worker, uint64_t wait_ns);
 
+	/* For a runtime inside a foreign loop, which has one worker.  attach
+	 * opens a descriptor, which stays the driver's; it returns that, or
+	 * -errno.  rest is a park that does not wait: from its return on the
+	 * descriptor becomes readable on what would end a park.  It returns
+	 * when that is at the latest; 0: the rest ends now.  rouse ends each
+	 * rest, and makes ready what completed.  persist makes the descriptor
+	 * readable until the next rest.  detach: no rest follows. */
+	int (*attach)(struct weft__worker *worker);
+	uint64_t (*rest)(struct weft__worker *worker, uint64_t wait_ns);
+	void (*rouse)(struct weft__worker *worker);
+	void (*persist)(struct weft__worker *worker);
+	void (*detach)(struct weft__worker *worker);
+
 	/* Ends the other worker's park.  `from` is the calling worker of the
 	 * same runtime, or NULL on a foreign thread. */
 	void (*wake)(struct weft__worker *from, struct weft__worker *to);

@@ -12,6 +12,7 @@
 #include <weft/runtime.h>
 #include <weft/scope.h>
 
+#include "runtime/base/thread_number.h"
 #include "runtime/sched/driver.h"
 #include "runtime/sched/idle.h"
 #include "runtime/sched/inject.h"
@@ -136,6 +137,12 @@ struct weft_runtime {
 							   so far */
 	struct weft__watchdog *watchdog; /* NULL: none */
 	sigset_t signals; /* immutable: blocked in the thread that started it */
+	/* Immutable: the number of the thread whose loop it is in; 0: none.
+	 * The descriptor for that loop.  The stack for signals that the thread
+	 * was given, or NULL. */
+	uint64_t loop_thread;
+	int loop_fd;
+	void *loop_altstack;
 	uint32_t workers_room; /* the places of `workers` */
 	pthread_t *threads;
 	uint32_t threads_count;
@@ -159,6 +166,13 @@ void weft__runtime_free(struct weft_runtime *runtime);
 /* Prints the limits that may be the cause of the error; returns the error.
  * Locked memory has a message of its own. */
 int weft__not_started(int error);
+
+/* Is the calling thread the one whose loop the runtime is in? */
+static inline bool weft__loop_is_here(const struct weft_runtime *runtime)
+{
+	return weft__unlikely(runtime->loop_thread != 0) &&
+	       runtime->loop_thread == weft__thread_number();
+}
 
 /* The driver of the programs; io/driver.c. */
 const struct weft__driver_ops *weft__driver_default(void);

@@ -8,6 +8,10 @@
  *		retune the interval and the clock
  *	nothing left:	search in the other queues; else park
  *
+ * In a foreign loop a park does not wait.  The step returns while the worker
+ * rests: it is asleep for all others, and its thread is elsewhere until
+ * weft__worker_rouse().
+ *
  * A step blocks only in the wait of the driver's park, so tests run any number
  * of workers in one thread, a step at a time, by a clock of their own.
  *
@@ -409,6 +413,22 @@ static bool is_forgotten(struct weft__worker *worker)
 	return weft__all_parked(worker->runtime) && shared_work(worker);
 }
 
+void weft__worker_rouse(struct weft__worker *worker)
+{
+	worker->rest.rests = false;
+	worker->ops->rouse(worker); /* mutate: wake */
+	park_end(worker);
+}
+
+/* Sleeps while the thread is elsewhere. */
+static void rest(struct weft__worker *worker, uint64_t wait_ns)
+{
+	worker->rest.until_ns = worker->ops->rest(worker, wait_ns);
+	worker->rest.rests = true;
+	if (!worker->rest.until_ns)
+		weft__worker_rouse(worker);
+}
+
 /* Announces that it parks, looks once more, and sleeps. */
 static void park(struct weft__worker *worker)
 {
@@ -443,6 +463,10 @@ static void park(struct weft__worker *worker)
 		return;
 	}
 	weft__count(worker, WEFT__N_PARKS, 1);
+	if (weft__unlikely(worker->rest.wanted)) {
+		rest(worker, sleep_ns(worker));
+		return;
+	}
 	worker->ops->park(worker, sleep_ns(worker));
 	park_end(worker);
 }

@@ -8,4 +8,7 @@
  * over for this worker. */
 bool weft__worker_step(struct weft__worker *worker);
 
+/* Ends a worker's rest (worker->rest.rests), in which a step has left it. */
+void weft__worker_rouse(struct weft__worker *worker);
+
 #endif

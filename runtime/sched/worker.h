@@ -142,6 +142,14 @@ struct weft__worker_wake {
 	bool woken;   /* by a sleep that has just ended */
 };
 
+/* The sleep of a worker whose thread waits in a foreign loop; see
+ * runtime/loop.c. */
+struct weft__worker_rest {
+	bool wanted; /* a park does not wait: it begins a rest */
+	bool rests;  /* it is asleep between two turns */
+	uint64_t until_ns; /* when the descriptor is readable at the latest */
+};
+
 /* See worker_limit.h. */
 struct weft__worker_limits {
 	bool drained;	/* it had run all it had */
@@ -200,6 +208,7 @@ struct weft__worker {
 	uint32_t next_help; /* the worker to look at next */
 	bool alone; /* immutable: there is no other worker, and no helper */
 	struct weft__worker_wake wake;
+	struct weft__worker_rest rest;
 	struct weft__worker_limits limit;
 	struct weft__worker_caches caches;
 	uint32_t index; /* immutable */

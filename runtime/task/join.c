@@ -336,17 +336,20 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 			uint64_t deadline_ns, int64_t *ret_result)
 {
 	struct weft__task *task = foreign_find(runtime, handle);
+	bool is_loop = weft__loop_is_here(runtime);
 	uint64_t state;
 	int error;
 
 	if (!task)
 		return -ESRCH;
-	spin(runtime, task, deadline_ns);
+	if (!is_loop)
+		spin(runtime, task, deadline_ns);
 	error = foreign_claim(task, handle, WEFT__JOINED, &state);
 	if (error < 0)
 		return error;
 	state |= WEFT__JOINED;
-	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP)) &&
+	/* A wait of the loop's thread would have no end. */
+	while (!(state & (WEFT__DONE | WEFT__GIVEN_UP)) && !is_loop &&
 	       foreign_sleep(runtime, task, state, deadline_ns))
 		/* pairs: [task.done] */
 		state = weft__load(&task->state, acquire);
@@ -354,7 +357,9 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 		state = foreign_unclaim(task);
 	/* The task may still run: its record stays. */
 	if (!(state & WEFT__DONE))
-		return -ETIMEDOUT;
+		return is_loop && runtime->ops->now(runtime) < deadline_ns ?
+			       -EDEADLK :
+			       -ETIMEDOUT;
 	if (ret_result)
 		*ret_result = task->result;
 	weft__task_free(runtime, NULL, task);

@@ -23,6 +23,18 @@
  * Stand-ins for the rest of what runtime/runtime.c calls.
  */
 
+int weft__loop_begin(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
+int weft__loop_end(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
 void weft__overflow_report_fini(void)
 {
 }

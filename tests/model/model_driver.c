@@ -17,6 +17,8 @@
  *       a sleep and a helper.
  *   MD5  Other workers submit the requests of a worker that computes, and take
  *       their completions.
+ *   MD6  All this holds for a worker that rests while its thread waits for the
+ *       ring's descriptor (io/ring/uring/attach.c).
  *
  * A sleep that no waker ends is a deadlock.  Worker 0 sleeps, worker 1 wakes
  * it, worker 2 helps at any time, late or not; thread 3 is a thread from
@@ -46,6 +48,7 @@
 #include "io/driver.c"
 #include "io/shards.c"
 #include "io/ring/ring.c"
+#include "io/ring/uring/attach.c"
 #include "io/ring/uring/encode.c"
 #include "io/ring/uring/register.c"
 #include "io/ring/uring/uring.c"
@@ -346,6 +349,8 @@ MODEL(refusals_meet_message, setup_refusing, check, OPTIONS(), sleep_1, tell_1)
 MODEL(refusals_meet_eventfd, setup_refusing, check, OPTIONS(), sleep_2, nothing,
       nothing, tell_2)
 
+#include "tests/model/rests.h"
+
 /* ---- A message that fails ----------------------------------------------- */
 
 THREAD(tell_and_tick, tell(1); next_tick();)
@@ -557,6 +562,10 @@ int main(void)
 		message_and_eventfd_meet_sleep,
 		refusals_meet_message,
 		refusals_meet_eventfd,
+		eventfd_meets_rest,
+		eventfd_meets_rests,
+		eventfd_meets_completion_and_rest,
+		refusals_meet_eventfd_and_rest,
 		failure_is_met_at_the_next_tick,
 		failure_is_met_by_sleep,
 		failure_is_met_by_helper,

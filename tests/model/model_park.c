@@ -244,6 +244,18 @@ void weft__fiber_thread_init(struct weft__fiber_thread *thread)
 	(void)thread;
 }
 
+int weft__loop_begin(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
+int weft__loop_end(struct weft_runtime *of)
+{
+	(void)of;
+	return 0;
+}
+
 const struct weft__driver_ops *weft__driver_default(void)
 {
 	return &driver;

@@ -293,6 +293,27 @@ int io_uring_enter2(unsigned fd, unsigned to_submit, unsigned min_complete,
 	return r;
 }
 
+/* The calling thread waits for the descriptor of its ring, with a limit or
+ * without one.  Nothing is posted that was kept aside. */
+static void kernel_await(unsigned i, bool for_ever)
+{
+	struct kernel_ring *ring = &kernel_rings[i];
+
+	model_lock(&kernel_lock);
+	kernel_work(model_self());
+	while (ring->cq_tail == weft__load(&ring->cq_head, acquire) &&
+	       !ring->aside_n && for_ever) {
+		ring->sleeps = true;
+		model_unlock(&kernel_lock);
+		(void)model_wait(&ring->wakes);
+		model_lock(&kernel_lock);
+		ring->sleeps = false;
+		kernel_work(model_self());
+	}
+	naps += !for_ever;
+	model_unlock(&kernel_lock);
+}
+
 static ssize_t kernel_write(int fd, const void *p, size_t size)
 {
 	unsigned i = (unsigned)fd - EVENTFDS;

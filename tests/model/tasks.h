@@ -522,6 +522,12 @@ void weft__runtime_goes_on(struct weft_runtime *of)
 }
 #endif
 
+/* No runtime is inside a foreign loop. */
+uint64_t weft__thread_number(void)
+{
+	return 0;
+}
+
 const struct weft__driver_ops *weft__driver_default(void)
 {
 	return &driver;

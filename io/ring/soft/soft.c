@@ -158,10 +158,10 @@ static int wait_by_timer(struct weft__soft *soft, uint64_t wait_ns)
 	return epoll_wait(soft->epoll_fd, soft->events, WEFT__SOFT_EVENTS, -1);
 }
 
-static bool own_add(struct weft__soft *soft, int fd)
+static bool own_add(struct weft__soft *soft, int fd, uint32_t how)
 {
 	struct epoll_event event = {
-		.events = EPOLLIN | EPOLLET,
+		.events = EPOLLIN | how,
 		.data.u64 = OWN_EVENT,
 	};
 
@@ -252,6 +252,36 @@ static int soft_wait(struct weft__ring *ring, uint64_t wait_ns)
 			break;
 	}
 	return weft__ring_completed(ring) ? 0 : r;
+}
+
+/* The set itself is what a foreign loop waits for.  It is readable while there
+ * is an event that was not taken, and a sleeper is kicked by an event (SOFT5).
+ * Level-triggered: the timer, since events are also taken when the set must
+ * stay readable. */
+static int soft_attach(struct weft__ring *ring, int timer_fd)
+{
+	struct weft__soft *soft = weft__soft(ring);
+
+	return own_add(soft, timer_fd, 0) ? soft->epoll_fd : -errno;
+}
+
+static uint64_t soft_rest(struct weft__ring *ring)
+{
+	struct weft__soft *soft = weft__soft(ring);
+
+	weft__soft_resume(soft);
+	if (soft_submit(ring) < 0 || !sleep_begin(soft))
+		return 0;
+	return check_old(soft, clock_now());
+}
+
+static void soft_rouse(struct weft__ring *ring)
+{
+	struct weft__soft *soft = weft__soft(ring);
+
+	sleep_end(soft);
+	soft->looked_ns = clock_now();
+	look(soft);
 }
 
 /* ---- Cancelling --------------------------------------------------------- */
@@ -368,6 +398,9 @@ static const struct weft__carrier carrier = {
 	.submit = soft_submit,
 	.turn = soft_turn,
 	.wait = soft_wait,
+	.attach = soft_attach,
+	.rest = soft_rest,
+	.rouse = soft_rouse,
 	.cancel = soft_cancel,
 	.cancel_all = soft_cancel_all,
 	.forget = soft_forget,
@@ -421,7 +454,7 @@ static int timer_open(struct weft__soft *soft)
 
 	if (fd < 0)
 		return fd;
-	if (!own_add(soft, fd)) {
+	if (!own_add(soft, fd, EPOLLET)) {
 		close(fd);
 		return -ENOMEM;
 	}
@@ -458,7 +491,7 @@ static int kick_open(struct weft__soft *soft, struct weft__ring *ring)
 	ring->fd = weft__fd_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (ring->fd < 0)
 		return ring->fd;
-	if (own_add(soft, ring->fd))
+	if (own_add(soft, ring->fd, EPOLLET))
 		return 0;
 	close(ring->fd);
 	return -ENOMEM;

@@ -253,6 +253,7 @@ static void uring_name(struct weft__uring *own, bool alone)
 static void uring_close(struct weft__ring *ring)
 {
 	io_uring_queue_exit(&weft__uring(ring)->uring);
+	weft__uring_detach(weft__uring(ring));
 	weft__memory_free(ring->memory, ring->own,
 			  sizeof(struct weft__uring));
 	ring->own = NULL;
@@ -374,6 +375,9 @@ static const struct weft__carrier carrier = {
 	.submit = uring_submit,
 	.turn = uring_turn,
 	.wait = uring_wait,
+	.attach = weft__uring_attach,
+	.rest = weft__uring_rest,
+	.rouse = weft__uring_rouse,
 	.cancel = weft__uring_cancel,
 	.cancel_all = weft__uring_cancel_all,
 	.add_buffers = weft__uring_add_buffers,
@@ -418,6 +422,7 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 		return ring_refused(r, ret_reason);
 	}
 	uring_name(own, alone);
+	own->set_fd = -1;
 	ring->memory = memory;
 	ring->alone = alone;
 	ring->reports_ends = weft__probe_reports_ends();

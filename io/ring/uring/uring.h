@@ -16,12 +16,13 @@
 #define IORING_ACCEPT_POLL_FIRST (1u << 2)
 #endif
 
-/* Immutable, except what `uring` points at. */
+/* Immutable but for set_fd, which attach sets, and what `uring` points at. */
 struct weft__uring {
 	struct io_uring uring;
 	uint32_t enter_flags; /* the ring's name on entering */
 	uint32_t wait_flags;  /* the same, to wait */
 	bool accept_polls;    /* the kernel knows IORING_ACCEPT_POLL_FIRST */
+	int set_fd;	      /* for a foreign loop; -1: none */
 };
 
 static inline struct weft__uring *weft__uring(const struct weft__ring *ring)
@@ -41,6 +42,13 @@ int weft__uring_add_buffers(struct weft__ring *ring,
 int weft__uring_add_files(struct weft__ring *ring, uint32_t places);
 bool weft__uring_set_file(struct weft__ring *ring, uint32_t place, int fd);
 void weft__uring_drop_files(struct weft__ring *ring);
+
+int weft__uring_attach(struct weft__ring *ring, int timer_fd);
+uint64_t weft__uring_rest(struct weft__ring *ring);
+void weft__uring_rouse(struct weft__ring *ring);
+
+/* Closes what weft__uring_attach() has opened. */
+void weft__uring_detach(struct weft__uring *own);
 
 /* Encodes a request into an entry, all of which it writes. */
 void weft__uring_encode(const struct weft__request *request,
