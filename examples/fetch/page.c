@@ -59,9 +59,12 @@ static int64_t get(struct page *page, int fd)
 	field = n < 0 ? NULL : strcasestr(text, "\r\nContent-Length:");
 	if (field)
 		announced = strtoull(field + 17, NULL, 10);
-	while (n > 0) {
+	/* The header may have come without any of the content. */
+	while (n >= 0) {
 		page->bytes += (uint64_t)n;
 		n = weft_read(fd, text, sizeof(text));
+		if (n == 0)
+			break;
 	}
 	if (n == 0 && page->bytes < announced && announced < UINT64_MAX)
 		n = -ENODATA;
