@@ -45,7 +45,7 @@
 enum { ENTRIES_DEFAULT = 256 };
 
 /* Threads of the pool that transfer at the positions of files. */
-enum { FILES_MAX = 64 };
+enum { FILES_MAX = 64, CHILDREN_MAX = 8 };
 
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
@@ -104,6 +104,8 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries,
 	reactor->nosignal = !weft__is_masked(WEFT__FEATURE_RWF_NOSIGNAL) &&
 			    weft__sigpipe_is_avoidable();
 	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
+	reactor->children =
+		(struct weft_lane)WEFT_LANE_INIT("children", CHILDREN_MAX);
 	runtime->driver = reactor;
 	weft__reactor_join(reactor);
 	return 0;

@@ -55,6 +55,7 @@
 #include <weft/loop.h>
 #include <weft/task_local.h>
 #include <weft/net.h>
+#include <weft/process.h>
 #include <weft/resolve.h>
 #include <weft/runtime.h>
 #include <weft/scope.h>

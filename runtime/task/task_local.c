@@ -107,6 +107,21 @@ int weft_defer(weft_defer_fn fn, void *arg)
 	return fn ? local_add(task, NULL, fn, arg) : -EINVAL;
 }
 
+void weft__deferred_drop(weft_defer_fn fn, const void *arg)
+{
+	struct weft__task *task = running();
+	struct weft__task_local *local, **link = &task->stack->locals;
+
+	if (!local_first(task))
+		return;
+	while ((local = *link) && (local->fn != fn || local->value != arg))
+		link = &local->next;
+	if (!local)
+		return;
+	*link = local->next;
+	weft__memory_free(memory_here(), local, sizeof(*local));
+}
+
 /* Removes an entry, and runs its call or destructor, which may add entries. */
 static void local_end(struct weft__task *task)
 {

@@ -371,6 +371,7 @@ static const char *const features[] = {
 	"defer_taskrun",     "epoll_pwait2",   "fixed_files",
 	"multishot_recv",    "no_iowait",      "rwf_nosignal",
 	"rwf_nowait",	     "udp_gro",	       "udp_segment",
+	"close_range",	     "pidfd",
 	"buf_ring,,multishot_recv,rwf_nowait,",
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };

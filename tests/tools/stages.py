@@ -327,9 +327,9 @@ STAGES += [
           env={"WEFT_MASK": feature, **(
               {"WEFT_ENGINE": "epoll"} if "epoll" in feature else {})},
           level="long")
-    for feature in ("accept_poll_first", "buf_ring", "coop_taskrun",
+    for feature in ("accept_poll_first", "buf_ring", "close_range", "coop_taskrun",
                     "defer_taskrun", "epoll_pwait2", "fixed_files",
-                    "multishot_recv", "no_iowait", "rwf_nosignal", "rwf_nowait",
+                    "multishot_recv", "no_iowait", "pidfd", "rwf_nosignal", "rwf_nowait",
                     "udp_gro", "udp_segment")
 ]
 
