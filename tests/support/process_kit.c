@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/support/process_kit.h"
+
+#include <sys/syscall.h>
+
+#include "tests/support/need.h"
+
+/* ---- Roles --------------------------------------------------------------- */
+
+/* "number=inode ...": these are open, and no others.  "p": a pipe. */
+static void has_fds(const char *list)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0, expected = 0;
+	struct dirent *entry;
+
+	NEED(dir);
+	while ((entry = readdir(dir)))
+		if (*entry->d_name != '.' && atoi(entry->d_name) != dirfd(dir))
+			count++;
+	for (; *list; list += strcspn(list, " "), list += *list == ' ') {
+		struct stat st;
+		char *end;
+		int fd = (int)strtol(list, &end, 10);
+
+		expected++;
+		NEED(fstat(fd, &st) == 0);
+		if (end[1] == 'p')
+			NEED(S_ISFIFO(st.st_mode));
+		else if (end[1] != '*')
+			NEED(st.st_ino == strtoull(end + 1, NULL, 10));
+	}
+	NEED(count == expected);
+	closedir(dir);
+}
+
+/* "blocked ignored", in hex. */
+static void has_signals(const char *text)
+{
+	uint64_t blocked = 0, ignored = 0;
+	char *end;
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, 8);
+	NEED(blocked == strtoull(text, &end, 16));
+	for (int i = 1; i <= 64; i++) {
+		/* The C library hides two. */
+		struct {
+			uintptr_t handler;
+			unsigned long more[8];
+		} action;
+
+		NEED(syscall(SYS_rt_sigaction, i, NULL, &action, 8) == 0);
+		if (action.handler == (uintptr_t)SIG_IGN)
+			ignored |= (uint64_t)1 << (i - 1);
+		else
+			NEED(action.handler == (uintptr_t)SIG_DFL);
+	}
+	NEED(ignored == strtoull(end, NULL, 16));
+}
+
+static void is_in(const char *directory)
+{
+	char here[PATH_MAX];
+
+	NEED(getcwd(here, sizeof(here)));
+	NEED(strcmp(here, directory) == 0);
+}
+
+static void has_place(const char *kind)
+{
+	bool leads = getpgrp() == getpid(), session = getsid(0) == getpid();
+
+	if (strcmp(kind, "session") == 0)
+		NEED(leads && session);
+	else if (strcmp(kind, "group") == 0)
+		NEED(leads && !session);
+	else
+		NEED(!leads && !session);
+}
+
+static void has_limit(const char *soft_hard)
+{
+	struct rlimit limit;
+	char *end;
+
+	NEED(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	NEED(limit.rlim_cur == strtoull(soft_hard, &end, 10));
+	NEED(limit.rlim_max == strtoull(end, NULL, 10));
+}
+
+static void has_environment(const char *text)
+{
+	NEED(environ[0] && strcmp(environ[0], text) == 0);
+	NEED(!environ[1]);
+}
+
+static void say(const char *text)
+{
+	NEED(write(STDOUT_FILENO, text, strlen(text)) == (ssize_t)strlen(text));
+}
+
+/* With an argument it ignores SIGTERM. */
+static void hold(const char *arg)
+{
+	if (*arg)
+		NEED(signal(SIGTERM, SIG_IGN) != SIG_ERR);
+	say("r");
+	for (;;)
+		pause();
+}
+
+/* Ends with what it is asked to say last. */
+static const char *last_words;
+static void say_last(int number)
+{
+	(void)number;
+	say(last_words);
+	_exit(0);
+}
+
+static void part(const char *arg)
+{
+	last_words = arg;
+	NEED(signal(SIGTERM, say_last) != SIG_ERR);
+	say("r");
+	for (;;)
+		pause();
+}
+
+/* Leaves a child behind that has its descriptors. */
+static void leave(const char *arg)
+{
+	pid_t child = fork();
+
+	NEED(child >= 0);
+	if (child == 0) {
+		NEED(!*arg || signal(SIGTERM, SIG_IGN) != SIG_ERR);
+		say("r");
+		for (;;)
+			pause();
+	}
+}
+
+static void compute(const char *ms)
+{
+	struct rusage usage;
+
+	do
+		NEED(getrusage(RUSAGE_SELF, &usage) == 0);
+	while (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec +
+		       1000000 * (usage.ru_utime.tv_sec +
+				  usage.ru_stime.tv_sec) <
+	       atoi(ms) * 1000);
+}
+
+/* Writes that many bytes, or without end. */
+static void flood(const char *bytes)
+{
+	static char block[4096];
+	long left = atol(bytes);
+
+	memset(block, 'f', sizeof(block));
+	for (; left != 0; left -= left > 4096 ? 4096 : left)
+		NEED(write(STDOUT_FILENO, block,
+			   left > 0 && left < 4096 ? (size_t)left : 4096) > 0);
+}
+
+static void fall(const char *number)
+{
+	struct rlimit none = { 0, 0 };
+
+	(void)setrlimit(RLIMIT_CORE, &none);
+	NEED(raise(atoi(number)) == 0);
+}
+
+static void finish(const char *status)
+{
+	_exit(atoi(status));
+}
+
+/* Until its input ends. */
+static void follow(const char *arg)
+{
+	char byte;
+
+	(void)arg;
+	NEED(read(STDIN_FILENO, &byte, 1) == 0);
+}
+
+static const struct {
+	const char *name;
+	void (*play)(const char *arg);
+} roles[] = {
+	{ "fds", has_fds },
+	{ "signals", has_signals },
+	{ "directory", is_in },
+	{ "place", has_place },
+	{ "limit", has_limit },
+	{ "environment", has_environment },
+	{ "hold", hold },
+	{ "part", part },
+	{ "leave", leave },
+	{ "compute", compute },
+	{ "flood", flood },
+	{ "fall", fall },
+	{ "exit", finish },
+	{ "say", say },
+	{ "follow", follow },
+};
+
+int child_play(int argc, char **argv)
+{
+	NEED(argc == 3);
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++)
+		if (strcmp(argv[1], roles[i].name) == 0) {
+			roles[i].play(argv[2]);
+			_exit(0);
+		}
+	_exit(255);
+}
+
+/* ---- Parents ------------------------------------------------------------- */
+
+const char *own_path(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	ck_assert_int_gt(n, 0);
+	path[n] = '\0';
+	return path;
+}
+
+void role_init(struct role *role, const char *name, const char *arg)
+{
+	*role = (struct role){
+		.argv = { "child", name, arg, NULL },
+		.opts = WEFT_SPAWN_OPTS_INIT,
+	};
+	role->opts.argv = role->argv;
+	role->opts.path = own_path();
+}
+
+struct weft_process *role_start(struct role *role)
+{
+	struct weft_process *process = NULL;
+
+	ck_assert_int_eq(weft_spawn(&role->opts, &process), 0);
+	ck_assert_ptr_nonnull(process);
+	return process;
+}
+
+void role_run(struct role *role)
+{
+	struct weft_process *process = role_start(role);
+	struct weft_exit exit;
+
+	ck_assert_int_eq(weft_process_wait(process, &exit), 0);
+	ck_assert_msg(exit.status == 0,
+		      "child '%s' '%s': line %d of process_kit.c, or signal %d",
+		      role->argv[1], role->argv[2], exit.status - 1,
+		      exit.signal);
+	ck_assert_int_eq(weft_process_close(process, NULL), 0);
+}
+
+struct weft_process *role_start_ready(struct role *role,
+				      struct weft_child_fd *fds, int *ret_fd)
+{
+	struct weft_process *process;
+
+	*fds = (struct weft_child_fd){ 1, WEFT_PIPE_WRITTEN, ret_fd };
+	role->opts.fds = fds;
+	role->opts.fds_count = 1;
+	process = role_start(role);
+	expect_bytes(*ret_fd, "r");
+	return process;
+}
+
+void expect_bytes(int fd, const char *text)
+{
+	char got[256] = { 0 };
+
+	ck_assert_int_eq(weft_read_all(fd, got, strlen(text), NULL), 0);
+	ck_assert_str_eq(got, text);
+}
+
+void expect_end(int fd)
+{
+	char byte;
+
+	ck_assert_int_eq(weft_read(fd, &byte, 1), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+}
+
+void expect_no_children(void)
+{
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+	ck_assert_int_eq(errno, ECHILD);
+}
+
+void process_test_begin(int turn)
+{
+	if (turn & 2)
+		ck_assert_int_eq(setenv("WEFT_MASK", "pidfd,close_range", 1),
+				 0);
+}
