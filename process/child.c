@@ -2,8 +2,8 @@
 /*
  * Child - the header has the model and the invariants CHD1 and CHD2.
  *
- * The code of the child is not instrumented: a sanitizer would take it for a part
- * of the thread that waits.
+ * The code of the child is not instrumented: a sanitizer would take it for a
+ * part of the thread that waits.
  */
 #include "process/child.h"
 

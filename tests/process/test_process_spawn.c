@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a child has, and has not, when its program begins; and the errors of
- * children that do not begin.
+ * The state of a child when its program begins: descriptors, place, signals;
+ * and the errors of children that do not begin.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -34,15 +34,21 @@ static void files_close(int first)
 		ck_assert_int_eq(close(first + i), 0);
 }
 
-/* What the child is to find besides 0, 1 and 2 is at `ret_text`. */
+/* The child's 0, 1 and 2, if the list does not name them. */
+/* Appends; returns the new end. */
+static char *text_add(char *end, int number, ino_t inode)
+{
+	return end + snprintf(end, 40, "%d=%llu ", number,
+			      (unsigned long long)inode);
+}
+
 static char *standard_text(char *text)
 {
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 
 		if (fstat(i, &st) == 0)
-			text += sprintf(text, "%d=%llu ", i,
-					(unsigned long long)st.st_ino);
+			text = text_add(text, i, st.st_ino);
 	}
 	return text;
 }
@@ -70,8 +76,7 @@ static void give(const int *order, int first, int to, const ino_t *inodes)
 	for (int i = 0; i < FILES; i++) {
 		fds[i] = (struct weft_child_fd){ to + i, first + order[i],
 						 NULL };
-		end += sprintf(end, "%d=%llu ", to + i,
-			       (unsigned long long)inodes[order[i]]);
+		end = text_add(end, to + i, inodes[order[i]]);
 	}
 	role_init(&role, "fds", text);
 	role.opts.fds = fds;
@@ -113,16 +118,17 @@ PROCESS_TEST(one_source_has_several_numbers)
 		{ 8, 2, NULL },
 	};
 	struct stat out, err, null;
+	char text[512], *end;
 	struct role role;
-	char text[512];
 
 	ck_assert_int_eq(fstat(null_fd, &null), 0);
 	ck_assert_int_eq(fstat(1, &out), 0);
 	ck_assert_int_eq(fstat(2, &err), 0);
-	sprintf(text, "0=p 1=p 2=%llu 7=%llu 8=%llu 9=%llu",
-		(unsigned long long)out.st_ino, (unsigned long long)err.st_ino,
-		(unsigned long long)err.st_ino,
-		(unsigned long long)null.st_ino);
+	end = stpcpy(text, "0=p 1=p ");
+	end = text_add(end, 2, out.st_ino);
+	end = text_add(end, 7, err.st_ino);
+	end = text_add(end, 8, err.st_ino);
+	(void)text_add(end, 9, null.st_ino);
 	role_init(&role, "fds", text);
 	role.opts.fds = fds;
 	role.opts.fds_count = 6;
@@ -161,7 +167,7 @@ static int64_t without_standard(void *arg)
 	return 0;
 }
 
-/* What is opened meanwhile does not take their place in the child. */
+/* Descriptors that are opened meanwhile do not take their place. */
 START_TEST(standard_descriptors_may_be_closed)
 {
 	int fd = -1, saved[3];
@@ -249,7 +255,7 @@ static void signals_are(unsigned flags, uint64_t ignored, uint64_t blocked)
 	struct role role;
 	char text[64];
 
-	sprintf(text, "%llx %llx", (unsigned long long)blocked,
+	snprintf(text, sizeof(text), "%llx %llx", (unsigned long long)blocked,
 		(unsigned long long)ignored);
 	role_init(&role, "signals", text);
 	role.opts.flags = flags;
@@ -321,13 +327,18 @@ struct folder {
 	char path[64], plain[96], garbage[96], inside[96];
 };
 
+static void path_join(char path[96], const char *folder, const char *name)
+{
+	snprintf(path, 96, "%s/%s", folder, name);
+}
+
 static void folder_make(struct folder *folder)
 {
-	strcpy(folder->path, "/tmp/weft-spawn-XXXXXX");
+	*folder = (struct folder){ .path = "/tmp/weft-spawn-XXXXXX" };
 	ck_assert_ptr_nonnull(mkdtemp(folder->path));
-	sprintf(folder->plain, "%s/plain", folder->path);
-	sprintf(folder->garbage, "%s/garbage", folder->path);
-	sprintf(folder->inside, "%s/plain/inside", folder->path);
+	path_join(folder->plain, folder->path, "plain");
+	path_join(folder->garbage, folder->path, "garbage");
+	path_join(folder->inside, folder->path, "plain/inside");
 	file_make(folder->plain, 0644);
 	file_make(folder->garbage, 0755);
 }
@@ -380,10 +391,10 @@ PROCESS_TEST(program_is_searched_for_in_the_path)
 	if (!test_needs(TEST_HAS_VFORK, __func__, "a kernel of its own"))
 		return 0;
 	folder_make(&folder);
-	sprintf(sh, "%s/sh", folder.path);
+	path_join(sh, folder.path, "sh");
 	file_make(sh, 0644);
-	sprintf(path, "/nowhere:%s:%s:/bin:/usr/bin", folder.plain,
-		folder.path);
+	snprintf(path, sizeof(path), "/nowhere:%s:%s:/bin:/usr/bin",
+		 folder.plain, folder.path);
 	ck_assert_int_eq(setenv("PATH", path, 1), 0);
 	role_init(&role, "-c", "exit 5");
 	role.opts.path = "sh";

@@ -160,9 +160,13 @@ static void flood(const char *bytes)
 	long left = atol(bytes);
 
 	memset(block, 'f', sizeof(block));
-	for (; left != 0; left -= left > 4096 ? 4096 : left)
-		NEED(write(STDOUT_FILENO, block,
-			   left > 0 && left < 4096 ? (size_t)left : 4096) > 0);
+	while (left != 0) {
+		size_t n = left > 0 && left < 4096 ? (size_t)left : 4096;
+
+		NEED(write(STDOUT_FILENO, block, n) == (ssize_t)n);
+		if (left > 0)
+			left -= (long)n;
+	}
 }
 
 static void fall(const char *number)
