@@ -106,6 +106,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries,
 	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
 	reactor->children =
 		(struct weft_lane)WEFT_LANE_INIT("children", CHILDREN_MAX);
+	reactor->pooled = (struct weft_lane)WEFT_LANE_INIT("names", FILES_MAX);
 	runtime->driver = reactor;
 	weft__reactor_join(reactor);
 	return 0;

@@ -7,6 +7,9 @@
  * cached, a call by this thread cannot wait, and is made.  All else goes
  * through the ring, submitted immediately (WEFT__OP_AT_ONCE).
  */
+#include "io/file.h"
+
+#include <weft/fs.h>
 #include <weft/io.h>
 
 #include <linux/openat2.h>
@@ -37,8 +40,7 @@
  */
 static const uint64_t CHANGES = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
 
-/* The number is new: what was known of its last file is forgotten. */
-static int open_done(int fd, int kind)
+int weft__file_opened(int fd, int kind)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__fd *entry =
@@ -75,7 +77,7 @@ static int open_by_look(int dir_fd, const char *path,
 	if (fd < 0)
 		return fd;
 	(void)weft__syscall_set_flags(fd, (int)how->flags);
-	return open_done(fd, weft__stored_kind(&status, how->flags));
+	return weft__file_opened(fd, weft__stored_kind(&status, how->flags));
 }
 
 /* With O_NONBLOCK the caller wants what the first try gives. */
@@ -88,7 +90,7 @@ static int open_with_nonblock(int dir_fd, const char *path,
 	if (fd < 0)
 		return fd;
 	(void)weft__look_fd(fd, WEFT__STORED_MASK, &status);
-	return open_done(fd, weft__stored_kind(&status, how->flags));
+	return weft__file_opened(fd, weft__stored_kind(&status, how->flags));
 }
 
 /* By this thread, or -EAGAIN. */
@@ -119,7 +121,7 @@ static int open_run(struct weft__worker *worker, struct weft__request *request,
 	if (!(how->flags & (O_NONBLOCK | O_PATH)))
 		request->flags |= WEFT__REQUEST_BLOCKS;
 	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
-	return r < 0 ? r : open_done(r, WEFT__FD_UNKNOWN);
+	return r < 0 ? r : weft__file_opened(r, WEFT__FD_UNKNOWN);
 }
 
 int weft_openat(int dir_fd, const char *path, int flags, mode_t mode)
@@ -211,20 +213,28 @@ static void stat_from(const struct statx *from, struct stat *ret_stat)
 	};
 }
 
+static int statx_run(int fd, struct weft__fd *entry, const char *path,
+		     struct statx *ret_status, unsigned mask, int flags)
+{
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_STATX,
+		.fd = fd,
+		.memory = path,
+		.mask = mask,
+		.how = (uint32_t)flags,
+		.status = ret_status,
+	};
+
+	return weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
+}
+
 /* An automount is not triggered, as by stat(2). */
 static int stat_run(int fd, struct weft__fd *entry, const char *path, int flags,
 		    struct stat *ret_stat)
 {
 	struct statx result;
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_STATX,
-		.fd = fd,
-		.memory = path,
-		.mask = STATX_BASIC_STATS,
-		.how = (uint32_t)(flags | AT_NO_AUTOMOUNT),
-		.status = &result,
-	};
-	int r = weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
+	int r = statx_run(fd, entry, path, &result, STATX_BASIC_STATS,
+			  flags | AT_NO_AUTOMOUNT);
 
 	if (r < 0)
 		return r;
@@ -277,6 +287,43 @@ int weft_fstat(int fd, struct stat *ret_stat)
 			ret_stat))
 		return (int)weft__call_ready(worker, 0);
 	return stat_run(fd, entry, "", AT_EMPTY_PATH, ret_stat);
+}
+
+/* Can the look tell?  It takes no other flags. */
+static bool statx_is_plain(int flags)
+{
+	return !(flags & ~(AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT |
+			   AT_STATX_DONT_SYNC));
+}
+
+int weft_statx(int dir_fd, const char *path, int flags, unsigned mask,
+	       struct statx *ret_status)
+{
+	struct open_how how = {
+		.flags = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0
+	};
+	struct weft__worker *worker;
+	struct statx status;
+	int r = weft__call_begin(&worker);
+
+	if (r == 0 && (!path || !ret_status))
+		r = -EFAULT;
+	if (r < 0)
+		return r;
+	r = statx_is_plain(flags) ?
+		    weft__look_path(dir_fd, path, &how, mask, &status) :
+		    -EAGAIN;
+	if (r == 0 && !weft__look_is_local(&status))
+		r = -EAGAIN;
+	if (r == 0 || r == -ENOENT) {
+		if (r == 0)
+			*ret_status = status;
+		return (int)weft__call_ready(worker, r);
+	}
+	r = statx_run(dir_fd, NULL, path, &status, mask, flags);
+	if (r == 0)
+		*ret_status = status;
+	return r;
 }
 
 /* ---- Writing back ----------------------------------------------------- */

@@ -49,7 +49,10 @@
 #include <weft/chan.h>
 #include <weft/config.h>
 #include <weft/dial.h>
+#include <weft/dir.h>
 #include <weft/dump.h>
+#include <weft/file.h>
+#include <weft/fs.h>
 #include <weft/future.h>
 #include <weft/io.h>
 #include <weft/loop.h>

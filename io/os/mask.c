@@ -23,6 +23,7 @@ static const char *const names[WEFT__FEATURES] = {
 	[WEFT__FEATURE_PIDFD] = "pidfd",
 	[WEFT__FEATURE_RWF_NOSIGNAL] = "rwf_nosignal",
 	[WEFT__FEATURE_RWF_NOWAIT] = "rwf_nowait",
+	[WEFT__FEATURE_TMPFILE] = "tmpfile",
 	[WEFT__FEATURE_UDP_GRO] = "udp_gro",
 	[WEFT__FEATURE_UDP_SEGMENT] = "udp_segment",
 };

@@ -43,6 +43,12 @@ static inline long result(long r)
 		r_;                        \
 	})
 
+LEAF long weft__syscall_any(long number, const long words[6])
+{
+	return RESULT_OF(syscall(number, words[0], words[1], words[2], words[3],
+				 words[4], words[5]));
+}
+
 LEAF bool weft__syscall_is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;

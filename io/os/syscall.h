@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * System calls.  They never wait, and are made on the worker's thread, except
- * for sendfile(2), and for preadv2(2) and pwritev2(2) without RWF_NOWAIT.
+ * for sendfile(2), for preadv2(2) and pwritev2(2) without RWF_NOWAIT, and for
+ * weft__syscall_any().
  *
  * They return -errno; a call that a signal interrupts is made again.  None is
  * inlined, and errno is read nowhere else: a task may resume on another thread,
@@ -21,6 +22,10 @@
 #ifndef RWF_NOWAIT
 #define RWF_NOWAIT 0x00000008
 #endif
+
+/* The call of a number (SYS_...) with up to six words.  It may wait: for the
+ * threads of the pool (io/pooled.h). */
+long weft__syscall_any(long number, const long words[6]);
 
 bool weft__syscall_is_open(int fd);
 

@@ -36,6 +36,7 @@ struct weft__reactor {
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */
 	struct weft_lane files; /* see io/position.c */
 	struct weft_lane children; /* see process/spawn.c */
+	struct weft_lane pooled; /* see io/pooled.h */
 	weft__atomic(struct weft__kept *) names; /* see net/names.c */
 	struct weft__reactor *next; /* of the process; see reactor.c */
 };

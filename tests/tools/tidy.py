@@ -337,7 +337,8 @@ HEAP = re.compile(
     r"open_memstream|fd?open|(?:fd)?opendir|scandir|getaddrinfo|realpath)\s*\(")
 HEAP_HERE = "runtime/base/memory.h"
 # Calls of the C library that allocate, where they are what the file is for.
-HEAP_KNOWN = {"net/names_system.c": "getaddrinfo("}
+HEAP_KNOWN = {"net/names_system.c": "getaddrinfo(",
+              "io/path.c": "realpath("}
 # Mappings, which the allocator of a program does not replace.
 MAPS = {
     "runtime/stack/stack.c": "stacks of tasks",
@@ -347,6 +348,7 @@ MAPS = {
     "io/request/fd_table.c": "address space, of which little is touched",
     "io/ring/uring/probe.c": "a ring that exists once, and briefly",
     "io/os/look.c": "a file that is looked at",
+    "io/direct.c": "buffers for O_DIRECT, which begin at a page",
 }
 
 
