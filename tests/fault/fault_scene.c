@@ -391,6 +391,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "files", scene_files, false },
 	{ "sendfile", scene_sendfile, false },
 	{ "copy", scene_copy, false },
+	{ "paths", scene_paths, false },
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },

@@ -42,6 +42,7 @@ void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
 void scene_copy(unsigned workers);
+void scene_paths(unsigned workers);
 
 /* tests/fault/fault_scene_net.c */
 void scene_datagrams(unsigned workers);

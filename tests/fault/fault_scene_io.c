@@ -8,6 +8,7 @@
  */
 #include <linux/openat2.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 
 #include "tests/fault/fault_scene.h"
@@ -245,4 +246,91 @@ void scene_copy(unsigned workers)
 	}
 	scene_run(copies, &fd, workers);
 	close(fd);
+}
+
+/* ---- Names --------------------------------------------------------------- */
+
+static void read_names(int dir_fd)
+{
+	struct weft_dir_entry entry;
+	struct weft_dir dir;
+	int r = (int)MAY(weft_dir_open(&dir, dir_fd, "."), FD_ERRORS);
+
+	while (r >= 0) {
+		r = (int)MAY(weft_dir_next(&dir, &entry), ENOMEM);
+		if (r == 0)
+			break;
+	}
+	EXPECT(weft_dir_close(&dir) == 0);
+}
+
+/* With O_TMPFILE or without; a descriptor less is no reason for a mixture. */
+static void replace_it(int dir_fd)
+{
+	struct weft_replace new_file;
+	struct weft_temp temp;
+	int r = (int)MAY(weft_temp_open(&temp, dir_fd, ".", 0600), FD_ERRORS);
+
+	if (r == 0)
+		MAY(weft_temp_link(&temp, dir_fd, "temp"), ENOMEM);
+	EXPECT(weft_temp_close(&temp) == 0);
+	MAY(weft_replace_file(dir_fd, "it", "one", 3, NULL), FD_ERRORS);
+	r = (int)MAY(weft_replace_begin(&new_file, dir_fd, "it", NULL),
+		     FD_ERRORS);
+	if (r < 0)
+		return;
+	r = (int)MAY(weft_write_all(new_file.fd, "two", 3, NULL), MOVE_ERRORS);
+	if (r == 0)
+		MAY(weft_replace_commit(&new_file), ENOMEM);
+	EXPECT(weft_replace_abort(&new_file) == 0);
+}
+
+static void use_names(int dir_fd)
+{
+	struct weft_direct direct;
+	const char *name;
+	int fd;
+
+	MAY(weft_mkdir_all(dir_fd, "a/b", 0700, 0), FD_ERRORS);
+	fd = (int)MAY(weft_open_parent(dir_fd, "a/b", 0, &name), FD_ERRORS,
+		      ENOENT);
+	if (fd >= 0) {
+		MAY(weft_unlinkat(fd, name, AT_REMOVEDIR), ENOMEM, ENOENT);
+		EXPECT(weft_close(fd) == 0);
+	}
+	MAY(weft_unlinkat(dir_fd, "a", AT_REMOVEDIR), ENOMEM, ENOENT,
+	    ENOTEMPTY);
+	MAY(weft_flock(dir_fd, LOCK_EX), ENOMEM);
+	if (MAY(weft_direct_alloc(&direct, dir_fd, 5000), ENOMEM) == 0)
+		weft_direct_free(&direct);
+	replace_it(dir_fd);
+	read_names(dir_fd);
+}
+
+static int64_t paths(void *arg)
+{
+	use_names(*(int *)arg);
+	return 0;
+}
+
+/* Nothing is left but these names. */
+void scene_paths(unsigned workers)
+{
+	static const char *const names[] = { "it", "temp" };
+	char path[] = "/tmp/weft-fault-XXXXXX";
+	int fd;
+
+	EXPECT(mkdtemp(path));
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		EXPECT(fault_fired());
+	else
+		scene_run(paths, &fd, workers);
+	for (size_t i = 0; fd >= 0 && i < 2; i++)
+		(void)unlinkat(fd, names[i], 0);
+	(void)unlinkat(fd, "a/b", AT_REMOVEDIR);
+	(void)unlinkat(fd, "a", AT_REMOVEDIR);
+	if (fd >= 0)
+		close(fd);
+	EXPECT(rmdir(path) == 0);
 }

@@ -10,6 +10,7 @@
 
 #include <linux/openat2.h>
 
+#include "tests/support/io_locks.h"
 #include "tests/support/io_transfers.h"
 #ifndef WEFT_WITHOUT_NAMES
 #include "tests/support/names_kit.h"
@@ -397,6 +398,12 @@ static inline void thread_taken_open(struct place *place)
 	wait_until(weft__load(&place->entered, acquire) == 1);
 }
 
+static inline void file_and_thread_open(struct place *place)
+{
+	place->file = stream_file();
+	thread_taken_open(place);
+}
+
 /* Whose wait was given up did not run. */
 static inline ssize_t passed(struct place *place, int64_t r)
 {
@@ -616,6 +623,17 @@ static const struct call calls[] = {
 	{ "fsync", file_open, make_fsync, NULL, NULL, ON_FD | READY, 1 },
 	{ "fdatasync", file_open, make_fdatasync, NULL, NULL, ON_FD | READY,
 	  1 },
+	{ "statx", NULL, make_statx, NULL, NULL, READY, 1 },
+	{ "flock", locked_open, make_flock, locked_let_go, locked_settle,
+	  ON_FD, 1 },
+	{ "fcntl_lock", locked_open, make_fcntl_lock, locked_let_go,
+	  locked_settle, ON_FD, 1 },
+	{ "mkdir_all, in a queue", thread_taken_open, make_mkdir_all,
+	  event_let_go, NULL, 0, 1 },
+	{ "dir_next, in a queue", thread_taken_open, make_dir_next,
+	  event_let_go, NULL, 0, 1 },
+	{ "fchmod, in a queue", file_and_thread_open, make_fchmod,
+	  event_let_go, NULL, 0, 1 },
 	{ "stat", NULL, make_stat, NULL, NULL, READY, 1 },
 	{ "close", pair_open, make_close, NULL, NULL, READY | EXEMPT, 1 },
 	{ "shutdown", pair_open, make_shutdown, NULL, NULL, READY | EXEMPT,

@@ -33,8 +33,20 @@ static const char *const not_here[] = {
 	"await_yield", "future_interrupted", "future_wake", "future_within",
 	"go_future",
 
+	/* Jobs of the pool, as weft_mkdir_all() and weft_fchmod() are. */
+	"faccessat", "fallocate", "fchmodat", "fchown", "fchownat",
+	"fgetxattr", "flistxattr", "fremovexattr", "fsetxattr", "ftruncate",
+	"futimens", "getxattr", "linkat", "listxattr", "mkdir", "mkdirat",
+	"open_parent", "readlinkat", "realpath", "removexattr", "rename",
+	"renameat2", "rmdir", "setxattr", "symlinkat", "sync_file_range",
+	"syncfs", "truncate", "unlink", "unlinkat", "utimensat",
+	"direct_alloc",
+	/* The same; test_io_replace.c interrupts them. */
+	"temp_open", "temp_link", "replace_begin", "replace_commit",
+	"replace_file",
+
 	/* Done in full, whatever happens. */
-	"dump",
+	"dump", "dir_close", "temp_close", "replace_abort",
 
 	/* weft_close(), in full. */
 	"udp_close",
@@ -48,7 +60,7 @@ static const char *const not_here[] = {
 #endif
 
 	/* They suspend in what they call, if that does. */
-	"deferred_run",
+	"deferred_run", "dir_open",
 
 	/* They block a thread that runs no task. */
 	"run", "start", "stop", "wait", "wait_until",
@@ -61,7 +73,8 @@ static const char *const not_here[] = {
 	"cancel_in", "chan_close", "chan_count", "chan_init", "chan_push",
 	"chan_try_recv", "chan_try_send", "cond_broadcast", "cond_signal",
 	"wait_group_add", "wait_group_done", "deadline", "deadline_passed",
-	"defer", "deferred_cancel", "detach", "engine", "event_clear",
+	"defer", "deferred_cancel", "detach", "dir_init", "direct_free",
+	"engine", "event_clear",
 	"event_is_set",
 	"event_set", "group_begin", "interval_init", "local_addr",
 	"local_addr_text", "task_local_get", "task_local_set", "mutex_try_lock",
