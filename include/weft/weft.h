@@ -70,5 +70,6 @@
 #include <weft/task.h>
 #include <weft/time.h>
 #include <weft/udp.h>
+#include <weft/walk.h>
 
 #endif

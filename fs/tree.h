@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tree - what a walk and a removal have in common: the directories still to be
+ * done, and the tasks that share them.
+ *
+ *	struct weft__tree	a call: the root, the stack of directories
+ *	struct weft__tree_dir	a directory that was found and is not finished
+ *	struct weft__tree_hand	what one task of the crew opens directories
+ *				with (tree_open.c)
+ *
+ * The tasks of a crew take directories from the top of one stack, in jobs on
+ * the blocking pool, and push the directories that they find.  The stack keeps
+ * the walk near to depth-first, so it stays short.  A task that finds the stack
+ * empty waits; the first task starts others when there is more than it takes.
+ *
+ * Invariants
+ *   TREE1  `pending` counts what keeps a directory: one until it was read to
+ *       its end, and one for each directory below that is not finished.  At 0
+ *       it is finished, and counts down its parent.
+ *   TREE2  The ancestors of a directory exist while it does.  Their names do
+ *       not change, so they are read without the lock.
+ *   TREE3  Each permit of `more` is for one task that was counted in
+ *       `waiting`.  A task that stops waiting for another reason takes itself
+ *       out of the count, or leaves a permit that wakes another in vain.
+ *
+ * Concurrency
+ *   The lock guards the stack, the counts and `pending`.  A directory that was
+ *   taken from the stack belongs to the task, or its job.
+ */
+#ifndef WEFT_FS_TREE_H
+#define WEFT_FS_TREE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <weft/weft.h>
+
+#include "fs/tree_call.h"
+#include "runtime/base/lock.h"
+#include "runtime/base/memory.h"
+
+struct weft__tree_dir {
+	struct weft__tree_dir *parent; /* immutable; NULL: the root */
+	struct weft__tree_dir *next;   /* in the stack, under lock */
+	uint64_t id;		       /* immutable, never 0 */
+	uint64_t device, inode;	       /* if the tree looks at each */
+	size_t path_bytes;	       /* immutable */
+	uint32_t depth;		       /* immutable */
+	uint32_t pending;	       /* under lock, TREE1 */
+	int fd;			       /* its reading goes on there; or -1 */
+	uint16_t name_bytes;	       /* immutable */
+	uint8_t passes;		       /* that it was read, in a removal */
+	bool leaves;		       /* finished, but for its last visit */
+	bool halfway;		       /* counted: weft__tree_halfway() */
+	bool fails;		       /* under lock: something below stays */
+	bool gone;		       /* is not there to be removed */
+	char name[];		       /* immutable */
+};
+
+struct weft__tree {
+	/* Immutable. */
+	const struct weft_allocator *memory;
+	struct weft_scope *scope;
+	weft_fn work; /* of a task of the crew; arg: the tree's address */
+	unsigned tasks_max;
+	int root_fd;
+	bool follows;	/* symbolic links */
+	bool one_mount; /* refuses to open across mount points */
+	bool by_steps;	/* the kernel has no openat2(2), or none for us */
+
+	struct weft_lane lane;
+	struct weft_sem more;
+
+	struct weft__lock lock;
+	struct weft__tree_dir *stack;
+	size_t stack_count;
+	uint64_t last_id;
+	unsigned waiting; /* tasks, for directories */
+	unsigned started; /* tasks */
+	unsigned halfway; /* directories whose fd is kept */
+	bool done;	  /* the root is finished */
+};
+
+struct weft__tree_hand {
+	struct weft__tree *tree;
+	/* An open directory that others are opened from. */
+	uint64_t anchor_id;
+	int anchor_fd;
+	struct weft__tree_dir **chain;
+	size_t chain_max;
+	char path[PATH_MAX + 1];
+};
+
+/* ---- Directories: tree.c ---------------------------------------------- */
+
+/* Of a zeroed tree whose root is open or will be.  tasks: 0, or the most. */
+void weft__tree_init(struct weft__tree *tree, weft_fn work, unsigned tasks);
+
+/* A directory, pending, that its parent does not count yet.  NULL: no memory.
+ */
+struct weft__tree_dir *weft__tree_dir_new(struct weft__tree *tree,
+					  struct weft__tree_dir *parent,
+					  const char *name, size_t name_bytes);
+void weft__tree_dir_free(struct weft__tree *tree, struct weft__tree_dir *dir);
+
+/* Writes the path of a directory, of path_bytes bytes, without a zero. */
+void weft__tree_path(const struct weft__tree_dir *dir, char *path);
+
+/* Puts a list of new directories with one parent onto the stack; the first
+ * becomes the top. */
+void weft__tree_push_new(struct weft__tree *tree, struct weft__tree_dir *first);
+
+/* Puts a directory onto the stack that was taken from it. */
+void weft__tree_push_again(struct weft__tree *tree, struct weft__tree_dir *dir);
+
+/* NULL: there is none. */
+struct weft__tree_dir *weft__tree_pop(struct weft__tree *tree);
+
+/* Counts down; true: the directory is finished. */
+bool weft__tree_drop(struct weft__tree *tree, struct weft__tree_dir *dir);
+
+/* Gives up a directory, and each ancestor that this finishes. */
+void weft__tree_give_up(struct weft__tree *tree, struct weft__tree_dir *dir);
+
+/* May the fd of one more directory be kept while directories below it are
+ * done?  Then the directory is counted as halfway, until its reading ends. */
+bool weft__tree_halfway(struct weft__tree *tree, struct weft__tree_dir *dir);
+void weft__tree_halfway_end(struct weft__tree *tree,
+			    struct weft__tree_dir *dir);
+
+/* The root is finished: all tasks of the crew end. */
+void weft__tree_end(struct weft__tree *tree);
+
+/* ---- The crew: tree.c ------------------------------------------------- */
+
+/* Runs the crew, whose first directory is the root.  Gives up what is left of
+ * the tree.  0, or the first error of a task. */
+int weft__tree_run(struct weft__tree *tree, struct weft__tree_dir *root);
+
+/* Waits for directories.  1: there may be one; 0: the end; or an error. */
+int weft__tree_wait(struct weft__tree *tree);
+
+/* Starts a further task, if there is work for it. */
+void weft__tree_staff(struct weft__tree *tree);
+
+/* ---- Opening: tree_open.c; in jobs ------------------------------------ */
+
+/* Opens the root; finds out about openat2(2). */
+int weft__tree_open_root(struct weft__tree *tree, int dir_fd, const char *path);
+
+void weft__tree_hand_init(struct weft__tree_hand *hand,
+			  struct weft__tree *tree);
+void weft__tree_hand_fini(struct weft__tree_hand *hand);
+
+/* A new descriptor of a directory, or an error. */
+int weft__tree_open(struct weft__tree_hand *hand, struct weft__tree_dir *dir);
+
+/* A descriptor of the parent, which is the hand's until its next call. */
+int weft__tree_open_parent(struct weft__tree_hand *hand,
+			   const struct weft__tree_dir *dir);
+
+/* A new descriptor of the directory, opened from that of its parent. */
+int weft__tree_open_at(struct weft__tree_hand *hand, int parent_fd,
+		       const struct weft__tree_dir *dir);
+
+#endif
