@@ -80,13 +80,19 @@ struct weft__tree {
 	bool done;	  /* the root is finished */
 };
 
+/* By its id, so that the anchor may outlive the record.  0: none. */
+struct weft__tree_anchor {
+	uint64_t id;
+	int fd;
+};
+
 struct weft__tree_hand {
 	struct weft__tree *tree;
-	/* An open directory that others are opened from. */
-	uint64_t anchor_id;
-	int anchor_fd;
+	/* Open directories that others are opened from. */
+	struct weft__tree_anchor stretch, parent;
 	struct weft__tree_dir **chain;
 	size_t chain_max;
+	/* The kernel's names are shorter than that. */
 	char path[PATH_MAX + 1];
 };
 

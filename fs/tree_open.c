@@ -5,13 +5,14 @@
  * The kernel refuses symbolic links on the path (RESOLVE_NO_SYMLINKS).  So no
  * descriptor is kept open for the directories above, and a directory that was
  * swapped for a link is not entered.  A path that is long or deep is opened in
- * stretches.  The last of them is kept as the hand's anchor: the next directory
- * is near it, as a rule.
+ * stretches.  The start of the last one is kept as an anchor: the next
+ * directory is near it, as a rule.
  *
  *	root --------- 64 levels ------> anchor --- up to 64 levels ---> dir
  *
- * The anchor is known by the id of its directory, which is never given twice;
- * so it may outlive the record.
+ * A removal needs the parent of each directory, which is a second anchor.  It
+ * does not take the place of the first: on the way up, each parent would have
+ * to be opened from the root.
  *
  * Without openat2(2) each name of a path is opened from the one before it.
  *
@@ -125,27 +126,41 @@ int weft__tree_open_root(struct weft__tree *tree, int dir_fd, const char *path)
 void weft__tree_hand_init(struct weft__tree_hand *hand, struct weft__tree *tree)
 {
 	hand->tree = tree;
-	hand->anchor_id = 0;
-	hand->anchor_fd = -1;
+	hand->stretch = hand->parent = (struct weft__tree_anchor){ 0, -1 };
 	hand->chain = NULL;
 	hand->chain_max = 0;
 }
 
+static void anchor_drop(struct weft__tree_anchor *anchor)
+{
+	if (anchor->fd >= 0)
+		weft__syscall_close(anchor->fd);
+}
+
 void weft__tree_hand_fini(struct weft__tree_hand *hand)
 {
-	if (hand->anchor_fd >= 0)
-		weft__syscall_close(hand->anchor_fd);
+	anchor_drop(&hand->stretch);
+	anchor_drop(&hand->parent);
 	weft__memory_free(hand->tree->memory, hand->chain,
 			  hand->chain_max * sizeof(*hand->chain));
 }
 
-static void anchor_set(struct weft__tree_hand *hand,
+static void anchor_set(struct weft__tree_anchor *anchor,
 		       const struct weft__tree_dir *dir, int fd)
 {
-	if (hand->anchor_fd >= 0)
-		weft__syscall_close(hand->anchor_fd);
-	hand->anchor_id = dir->id;
-	hand->anchor_fd = fd;
+	anchor_drop(anchor);
+	*anchor = (struct weft__tree_anchor){ dir->id, fd };
+}
+
+/* Of a directory: an anchor's, the root's, or -1. */
+static int anchor_find(const struct weft__tree_hand *hand,
+		       const struct weft__tree_dir *dir)
+{
+	if (!dir->parent)
+		return hand->tree->root_fd;
+	if (dir->id == hand->parent.id)
+		return hand->parent.fd;
+	return dir->id == hand->stretch.id ? hand->stretch.fd : -1;
 }
 
 static bool chain_has_room(struct weft__tree_hand *hand, size_t count)
@@ -165,7 +180,7 @@ static bool chain_has_room(struct weft__tree_hand *hand, size_t count)
 	return true;
 }
 
-/* The directories from `dir` up, without the anchor or the root, which
+/* The directories from `dir` up to an anchor or the root, whose descriptor
  * *ret_from is.  Returns their number, or -ENOMEM. */
 static ssize_t chain_fill(struct weft__tree_hand *hand,
 			  struct weft__tree_dir *dir, int *ret_from)
@@ -174,28 +189,25 @@ static ssize_t chain_fill(struct weft__tree_hand *hand,
 
 	if (!chain_has_room(hand, dir->depth + 1))
 		return -ENOMEM;
-	for (; dir->parent && dir->id != hand->anchor_id; dir = dir->parent)
+	for (; (*ret_from = anchor_find(hand, dir)) < 0; dir = dir->parent)
 		hand->chain[count++] = dir;
-	*ret_from = dir->parent ? hand->anchor_fd : hand->tree->root_fd;
 	return (ssize_t)count;
 }
 
-/* Writes the path of a stretch, from the end of the chain on.  Returns how many
- * names are left. */
+/* Writes the path of a stretch, from the end of the chain on, which is not
+ * empty.  Returns how many names are left. */
 static size_t stretch_fill(struct weft__tree_hand *hand, size_t count)
 {
-	size_t at = 0, most = count > LEVELS_MAX ? count - LEVELS_MAX : 0;
+	size_t at = 0, least = count > LEVELS_MAX ? count - LEVELS_MAX : 0;
 
-	while (count > most) {
-		const struct weft__tree_dir *dir = hand->chain[count - 1];
+	do {
+		const struct weft__tree_dir *dir = hand->chain[--count];
 
-		if (at && at + dir->name_bytes + 1 > PATH_MAX)
-			break;
 		memcpy(hand->path + at, dir->name, dir->name_bytes);
 		at += dir->name_bytes;
 		hand->path[at++] = '/';
-		count--;
-	}
+	} while (count > least &&
+		 at + hand->chain[count - 1]->name_bytes < PATH_MAX);
 	hand->path[at - 1] = '\0';
 	return count;
 }
@@ -215,7 +227,7 @@ int weft__tree_open(struct weft__tree_hand *hand, struct weft__tree_dir *dir)
 		fd = open_path(hand->tree, from, hand->path);
 		if (fd < 0 || count == 0)
 			return fd;
-		anchor_set(hand, hand->chain[count], fd);
+		anchor_set(&hand->stretch, hand->chain[count], fd);
 		from = fd;
 	}
 }
@@ -223,15 +235,13 @@ int weft__tree_open(struct weft__tree_hand *hand, struct weft__tree_dir *dir)
 int weft__tree_open_parent(struct weft__tree_hand *hand,
 			   const struct weft__tree_dir *dir)
 {
-	int fd;
+	int fd = anchor_find(hand, dir->parent);
 
-	if (!dir->parent->parent)
-		return hand->tree->root_fd;
-	if (dir->parent->id == hand->anchor_id)
-		return hand->anchor_fd;
+	if (fd >= 0)
+		return fd;
 	fd = weft__tree_open(hand, dir->parent);
 	if (fd >= 0)
-		anchor_set(hand, dir->parent, fd);
+		anchor_set(&hand->parent, dir->parent, fd);
 	return fd;
 }
 
