@@ -204,6 +204,19 @@ static int crew_add(struct weft__tree *tree)
 			    sizeof(struct weft__tree *), &opts);
 }
 
+/* The crew's tasks cannot tell the caller's deadline from a cancellation. */
+static int interruption(int error)
+{
+	struct weft__worker *worker = weft__worker_self();
+	struct weft__task *task = weft__running(worker);
+	int r;
+
+	if (weft__task_is(task, WEFT__TASK_WITHIN))
+		weft__within_look(worker, task);
+	r = weft__interrupted(worker, task);
+	return r < 0 ? r : error;
+}
+
 int weft__tree_run(struct weft__tree *tree, struct weft__tree_dir *root)
 {
 	struct weft__tree_dir *dir;
@@ -221,7 +234,7 @@ int weft__tree_run(struct weft__tree *tree, struct weft__tree_dir *root)
 	}
 	while ((dir = weft__tree_pop(tree)))
 		weft__tree_give_up(tree, dir);
-	return (int)result;
+	return result == -ECANCELED ? interruption((int)result) : (int)result;
 }
 
 /* Ends the wait of a task that was interrupted: TREE3. */

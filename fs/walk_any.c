@@ -30,9 +30,9 @@
 
 enum {
 	RECORDS_BYTES = 64 << 10,
-	/* With statuses, which are ten times as long, and take a call each. */
-	RECORDS_FEW_BYTES = 8 << 10,
 	RECORD_BYTES_MIN = 24,
+	/* If they are asked for.  They take a call each. */
+	STATUSES_MAX = 512,
 	/* Less room is not worth a call; the longest record fits. */
 	ROOM_BYTES_MIN = 2 << 10,
 	PARTS_MAX = 128,
@@ -58,10 +58,10 @@ struct batch {
 	struct weft__walk_path path;
 	struct statx *statuses;
 	uint32_t statuses_count;
-	uint32_t used, max; /* bytes of records */
+	uint32_t used; /* bytes of records */
 	unsigned parts_count, parts_max;
 	struct part parts[PARTS_MAX];
-	_Alignas(8) char records[];
+	_Alignas(8) char records[RECORDS_BYTES];
 };
 
 /* ---- Reading, in a job ------------------------------------------------ */
@@ -74,6 +74,17 @@ static void parts_close(struct batch *batch)
 	batch->parts_count = 0;
 	batch->used = 0;
 	batch->statuses_count = 0;
+}
+
+/* So many bytes may be read: there is a status for each record in them. */
+static uint32_t room(const struct batch *batch)
+{
+	uint32_t bytes = RECORDS_BYTES - batch->used, most;
+
+	if (!batch->statuses)
+		return bytes;
+	most = (STATUSES_MAX - batch->statuses_count) * RECORD_BYTES_MIN;
+	return bytes < most ? bytes : most;
 }
 
 static uint32_t entries_count(const char *records, size_t bytes)
@@ -95,10 +106,9 @@ static int records_read(struct batch *batch, int fd)
 	struct weft__walk_records records;
 	ssize_t r;
 
-	while (batch->max - batch->used >= ROOM_BYTES_MIN) {
+	while (room(batch) >= ROOM_BYTES_MIN) {
 		records.at = batch->records + batch->used;
-		r = weft__dirents_read(fd, records.at,
-				       batch->max - batch->used);
+		r = weft__dirents_read(fd, records.at, room(batch));
 		if (r <= 0)
 			return (int)r;
 		records.bytes = (size_t)r;
@@ -185,7 +195,7 @@ static int64_t batch_read(void *arg)
 		else
 			part_read(batch, part);
 	} while (batch->parts_count < batch->parts_max &&
-		 batch->max - batch->used >= ROOM_BYTES_MIN &&
+		 room(batch) >= ROOM_BYTES_MIN &&
 		 weft_now() < until_ns);
 	return 0;
 }
@@ -303,14 +313,7 @@ static int part_visit(struct batch *batch, struct part *part)
 
 /* ---- The task --------------------------------------------------------- */
 
-static size_t batch_bytes(const struct weft__walk *walk)
-{
-	return sizeof(struct batch) +
-	       (walk->opts->status_mask ? RECORDS_FEW_BYTES : RECORDS_BYTES);
-}
-
-static const size_t STATUSES_BYTES =
-	RECORDS_FEW_BYTES / RECORD_BYTES_MIN * sizeof(struct statx);
+static const size_t STATUSES_BYTES = STATUSES_MAX * sizeof(struct statx);
 
 static void batch_free(struct batch *batch)
 {
@@ -323,13 +326,13 @@ static void batch_free(struct batch *batch)
 	weft__tree_hand_fini(&batch->hand);
 	weft__walk_path_fini(walk, &batch->path);
 	weft__memory_free(walk->tree.memory, batch->statuses, STATUSES_BYTES);
-	weft__memory_free(walk->tree.memory, batch, batch_bytes(walk));
+	weft__memory_free(walk->tree.memory, batch, sizeof(*batch));
 }
 
 static struct batch *batch_new(struct weft__walk *walk)
 {
 	struct batch *batch =
-		weft__memory_new(walk->tree.memory, batch_bytes(walk));
+		weft__memory_new(walk->tree.memory, sizeof(*batch));
 
 	if (!batch)
 		return NULL;
@@ -341,7 +344,6 @@ static struct batch *batch_new(struct weft__walk *walk)
 	batch->parts_max = PARTS_MAX;
 	if (weft__walk_has(walk, WEFT_WALK_DIR_FD))
 		batch->parts_max = 1 + PARTS_OPEN_MAX / walk->tree.tasks_max;
-	batch->max = (uint32_t)(batch_bytes(walk) - sizeof(*batch));
 	if (walk->opts->status_mask) {
 		batch->statuses =
 			weft__memory_new(walk->tree.memory, STATUSES_BYTES);
