@@ -48,6 +48,7 @@
 #include <weft/broadcast.h>
 #include <weft/chan.h>
 #include <weft/config.h>
+#include <weft/copy.h>
 #include <weft/dial.h>
 #include <weft/dir.h>
 #include <weft/dump.h>

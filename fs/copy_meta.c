@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copy meta - see the header.
+ *
+ * The order is that in which none undoes another: a change of the owner clears
+ * capabilities and the set-user-ID bit, an ACL changes the rights of the group,
+ * and all of it changes the times.
+ *
+ * As cp -p does, a process that may not give its files away keeps them; a copy
+ * then has no set-user-ID bit, which would be for another user.
+ */
+#include "fs/copy_meta.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <weft/copy.h>
+
+#include "fs/copy_bytes.h"
+
+enum {
+	NAMES_BYTES = 64 << 10, /* XATTR_LIST_MAX */
+	VALUE_BYTES = WEFT__COPY_BUFFER_BYTES - NAMES_BYTES,
+	RIGHTS = 07777,
+	PLAIN_RIGHTS = 0777,
+};
+
+_Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
+
+/* ---- Attributes ---------------------------------------------------------- */
+
+/* Those that only some processes may set, or that the destination's kind of
+ * security has no use for. */
+static bool is_of_system(const char *name)
+{
+	return strncmp(name, "security.", 9) == 0 ||
+	       strncmp(name, "trusted.", 8) == 0;
+}
+
+static int xattr_copy(int from, int to, const char *name, char *value)
+{
+	ssize_t n = fgetxattr(from, name, value, VALUE_BYTES);
+
+	if (n < 0)
+		return errno == ENODATA || is_of_system(name) ? 0 : -errno;
+	if (fsetxattr(to, name, value, (size_t)n, 0) < 0)
+		return is_of_system(name) &&
+				       (errno == EPERM || errno == EOPNOTSUPP) ?
+			       0 :
+			       -errno;
+	return 0;
+}
+
+static int xattrs_copy(int from, int to, char *buffer)
+{
+	ssize_t n = flistxattr(from, buffer, NAMES_BYTES);
+	const char *name = buffer;
+	int r = 0;
+
+	if (n < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	while (r == 0 && name < buffer + n) {
+		r = xattr_copy(from, to, name, buffer + NAMES_BYTES);
+		name += strlen(name) + 1;
+	}
+	return r;
+}
+
+/* ---- Owner, rights, times ------------------------------------------------ */
+
+/* Of the descriptor, or of the name below it. */
+static int owner_set(int fd, const char *name, uid_t user, gid_t group)
+{
+	int flags = *name ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH;
+
+	return fchownat(fd, name, user, group, flags) < 0 ? -errno : 0;
+}
+
+/* 0: as asked for; 1: not permitted; or an error. */
+static int owner_copy(int fd, const char *name, const struct stat *status)
+{
+	int r = owner_set(fd, name, status->st_uid, status->st_gid);
+
+	if (r != -EPERM && r != -EINVAL)
+		return r;
+	r = owner_set(fd, name, (uid_t)-1, status->st_gid);
+	return r == 0 || r == -EPERM || r == -EINVAL ? 1 : r;
+}
+
+static mode_t rights_of(const struct stat *status, bool owner_differs)
+{
+	return status->st_mode & (owner_differs ? PLAIN_RIGHTS : RIGHTS);
+}
+
+int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
+		    char *buffer)
+{
+	const struct timespec times[] = { status->st_atim, status->st_mtim };
+	int r, differs = 0;
+
+	if (flags & WEFT_COPY_OWNER)
+		differs = owner_copy(to, "", status);
+	if (differs < 0)
+		return differs;
+	r = flags & WEFT_COPY_XATTRS ? xattrs_copy(from, to, buffer) : 0;
+	if (r < 0)
+		return r;
+	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
+	    fchmod(to, rights_of(status, differs)) < 0)
+		return -errno;
+	if ((flags & WEFT_COPY_TIMES) && futimens(to, times) < 0)
+		return -errno;
+	return 0;
+}
+
+int weft__copy_meta_at(int dir, const char *name, const struct stat *status,
+		       uint32_t flags)
+{
+	const struct timespec times[] = { status->st_atim, status->st_mtim };
+	int differs = 0;
+
+	if (flags & WEFT_COPY_OWNER)
+		differs = owner_copy(dir, name, status);
+	if (differs < 0)
+		return differs;
+	/* A link has no rights of its own. */
+	if ((flags & WEFT_COPY_MODE) && !S_ISLNK(status->st_mode) &&
+	    fchmodat(dir, name, rights_of(status, differs), 0) < 0)
+		return -errno;
+	if ((flags & WEFT_COPY_TIMES) &&
+	    utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}

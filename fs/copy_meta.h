@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copy meta - what a copy has beside its contents.  The flags are WEFT_COPY_*
+ * of <weft/copy.h>.  The calls run on the thread that calls them, and return 0
+ * or an error.
+ */
+#ifndef WEFT_FS_COPY_META_H
+#define WEFT_FS_COPY_META_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+/* The attributes of a file or directory, between two descriptors.  `buffer` has
+ * WEFT__COPY_BUFFER_BYTES. */
+int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
+		    char *buffer);
+
+/* Those of a link or node, which is not opened. */
+int weft__copy_meta_at(int dir, const char *name, const struct stat *status,
+		       uint32_t flags);
+
+#endif
