@@ -60,6 +60,7 @@
 #include <weft/task_local.h>
 #include <weft/net.h>
 #include <weft/process.h>
+#include <weft/pipeline.h>
 #include <weft/resolve.h>
 #include <weft/runtime.h>
 #include <weft/scope.h>
