@@ -456,6 +456,14 @@ static void ring_drop(struct run *run)
 			item_drop(run, run->ring[i]);
 }
 
+/* The tasks are cancelled by a deadline of the caller; it is out of time. */
+static int error_of_caller(int error)
+{
+	int r = error == -ECANCELED ? weft_yield() : 0;
+
+	return r < 0 ? r : error;
+}
+
 /* A task notes its error before it ends, so the scope's is of no interest. */
 static int run_all(struct run *run)
 {
@@ -465,7 +473,7 @@ static int run_all(struct run *run)
 	}
 	ring_drop(run);
 	if (run->error)
-		return run->error;
+		return error_of_caller(run->error);
 	progress_report(run, true);
 	return 0;
 }
