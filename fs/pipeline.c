@@ -2,10 +2,10 @@
 /*
  * Pipeline - tasks that each take one item after the other through all steps.
  *
- *	task	 lock `next`, wait for room, next(), unlock	one at a time
- *		 work()						in parallel
- *		 lay the item into the ring
- *		 no task delivers: deliver all that is in turn	one at a time
+ *	each task:	lock `next`, wait for room, next(), unlock
+ *			work(), beside other tasks
+ *			lay the item into the ring
+ *			no task delivers: deliver all that is in turn
  *
  * The ring holds the items that are done, each at its place: the number of the
  * item, or, if the order does not matter, the number of items that were done

@@ -99,7 +99,7 @@ static struct buffer *buffer_take(struct files *files)
 
 /* ---- Steps --------------------------------------------------------------- */
 
-/* What the index of the last block was lowered to, at least. */
+/* Lowers the index of the last block; returns it. */
 static uint64_t last_lower(struct files *files, uint64_t index)
 {
 	uint64_t last;

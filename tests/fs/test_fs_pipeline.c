@@ -20,7 +20,7 @@ struct item {
 	uint64_t unused[3];
 };
 
-/* What the steps are to do. */
+/* The work of the steps. */
 static struct plan {
 	unsigned count;	  /* of items */
 	int fails;	  /* the step that fails */
@@ -33,7 +33,7 @@ static struct plan {
 			       is slow */
 } plan;
 
-/* What they did. */
+/* Their traces. */
 static struct seen {
 	unsigned made, in_flight, delivered, working;
 	unsigned in_flight_most, working_most, done_before_first;
@@ -551,47 +551,6 @@ START_TEST(fewer_tasks_will_do)
 }
 END_TEST
 
-static int refused(void)
-{
-	int r = weft_pipeline_run(&pipeline);
-
-	plan_begin(1);
-	EXPECT(seen.made == 0);
-	return r;
-}
-
-static int64_t run_wrong(void *arg)
-{
-	(void)arg;
-	seen = (struct seen){ 0 };
-	EXPECT(weft_pipeline_run(NULL) == -EINVAL);
-	plan_begin(1);
-	pipeline.size--;
-	EXPECT(refused() == -EINVAL);
-	pipeline.next = NULL;
-	EXPECT(refused() == -EINVAL);
-	pipeline.item_bytes = 0;
-	EXPECT(refused() == -EINVAL);
-	pipeline.item_bytes = (64 << 10) + 1;
-	EXPECT(refused() == -EINVAL);
-	pipeline.items_max = 1000001;
-	EXPECT(refused() == -EINVAL);
-	pipeline.tasks = 1000001;
-	EXPECT(refused() == -EINVAL);
-	pipeline.flags = 4;
-	EXPECT(refused() == -EINVAL);
-	pipeline.reserved = 1;
-	EXPECT(refused() == -EINVAL);
-	return 0;
-}
-
-START_TEST(wrong_options_are_refused)
-{
-	ck_assert_int_eq(weft_pipeline_run(NULL), -EPERM);
-	(void)run_main(_i, run_wrong);
-}
-END_TEST
-
 static Suite *pipeline_suite(void)
 {
 	Suite *suite = suite_create("fs/pipeline");
@@ -614,7 +573,6 @@ static Suite *pipeline_suite(void)
 	tcase_add_loop_test(beside, other_tasks_run_between_items, 0, SEEDS);
 	tcase_add_loop_test(beside, work_may_be_a_pipeline, 0, SEEDS);
 	tcase_add_loop_test(beside, fewer_tasks_will_do, 0, SEEDS);
-	tcase_add_test(beside, wrong_options_are_refused);
 	suite_add_tcase(suite, order);
 	suite_add_tcase(suite, ends);
 	suite_add_tcase(suite, beside);

@@ -518,6 +518,51 @@ static inline ssize_t make_run_command(struct place *place)
 static inline ssize_t make_run_pipeline(struct place *place)
 {
 	return run_readers(place, 2);
+/* ---- Pipelines ------------------------------------------------------------ */
+
+/* One item, which is a read. */
+struct piping {
+	struct place *place;
+	bool made;
+};
+
+static inline int piping_next(void *arg, void *item, size_t *ret_bytes)
+{
+	struct piping *piping = arg;
+
+	(void)item;
+	(void)ret_bytes;
+	return !piping->made && (piping->made = true);
+}
+static inline int piping_work(void *arg, void *item)
+{
+	(void)item;
+	return (int)make_read_all(((struct piping *)arg)->place);
+}
+static inline ssize_t make_pipeline_run(struct place *place)
+{
+	struct weft_pipeline pipeline = WEFT_PIPELINE_INIT(char);
+	struct piping piping = { .place = place };
+
+	pipeline.next = piping_next;
+	pipeline.work = piping_work;
+	pipeline.arg = &piping;
+	return weft_pipeline_run(&pipeline);
+}
+
+static inline int block_wait(void *arg, struct weft_block *block)
+{
+	(void)block;
+	return weft_event_wait(&((struct place *)arg)->event);
+}
+static inline ssize_t make_pipeline_file(struct place *place)
+{
+	struct weft_file_pipeline pipeline = WEFT_FILE_PIPELINE_INIT;
+
+	pipeline.from_fd = place->fd;
+	pipeline.work = block_wait;
+	pipeline.arg = place;
+	return weft_pipeline_file(&pipeline);
 }
 
 /* ---- The table ----------------------------------------------------------- */
@@ -673,6 +718,9 @@ static const struct call calls[] = {
 	  event_let_go, NULL, 0, 1 },
 	{ "blocking_lane, in a queue", thread_taken_open, make_blocking_lane,
 	  event_let_go, NULL, 0, 1 },
+	{ "pipeline_run", PIPE_IN, make_pipeline_run, FEED, ON_FD | LOOPS, 1 },
+	{ "pipeline_file", file_open, make_pipeline_file, event_let_go, NULL,
+	  0, 1 },
 	{ "blocking, begun", NULL, make_blocking_begun, event_let_go, NULL,
 	  BEGUN, 1 },
 };

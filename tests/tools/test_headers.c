@@ -208,6 +208,16 @@ static int64_t cases(void *arg)
 		       weft_select(some, sizeof(some) / sizeof(some[0]));
 }
 
+static int64_t pipelines(void *arg)
+{
+	struct weft_pipeline items = WEFT_PIPELINE_INIT(int);
+	struct weft_file_pipeline blocks_of = WEFT_FILE_PIPELINE_INIT;
+
+	blocks_of.flags = WEFT_PIPELINE_UNORDERED | WEFT_PIPELINE_BLOCKING;
+	items.arg = blocks_of.arg = arg;
+	return weft_pipeline_run(&items) + weft_pipeline_file(&blocks_of);
+}
+
 int main(void)
 {
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
@@ -235,5 +245,6 @@ int main(void)
 	       weft_run(streams, &fd, &opts) < 0 ||
 	       weft_run(futures, &fd, &opts) < 0 ||
 	       weft_run(objects, &fd, &opts) < 0 ||
+	       weft_run(pipelines, NULL, &opts) < 0 ||
 	       weft_run(cases, &fd, &opts) < 0;
 }
