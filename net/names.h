@@ -150,7 +150,8 @@ void weft__names_ask_system(struct weft__question *question);
 /* Does this nsswitch.conf name more than files and dns for hosts? */
 bool weft__names_wants_system(const char *nsswitch);
 bool weft__names_nsswitch(void);
-/* A test has one of its own. */
+/* A test has its own. */
 extern const char *weft__names_nsswitch_path;
+extern const char *weft__names_hosts_path;
 
 #endif

@@ -22,12 +22,10 @@
  */
 #include "net/names.h"
 
-#include <ares.h>
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/time.h>
@@ -36,15 +34,16 @@
 #include <weft/task.h>
 
 #include "io/os/syscall.h"
+#include "net/names_channel.h"
+#include "net/names_hosts.h"
+#include "net/names_order.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
 
 enum {
-	SERVERS_MAX = 8,
 	/* Between two pauses in which other tasks of the worker may run. */
 	QUESTIONS_BATCH = 16,
 	EVENTS_BATCH = 16,
-	RECEIVE_BYTES = 1 << 20, /* the system may allow less */
 	TTL_MAX_S = 86400,
 	TTL_ONE_FAMILY_S = 60,
 	TTL_NEGATIVE_S = 5,
@@ -53,7 +52,10 @@ enum {
 struct weft__names_engine {
 	ares_channel channel; /* NULL: none */
 	int epoll_fd;
-	unsigned version; /* of the files and options that the channel has */
+	struct weft__names_sources order;
+	struct weft__hosts *hosts; /* NULL: no names */
+	struct weft__sources sources;
+	unsigned version; /* of the files and options that these are of */
 	struct weft__question *under_way; /* that c-ares has */
 	bool gives_up;			  /* the channel is being destroyed */
 };
@@ -65,90 +67,7 @@ static LEAF int result(int r)
 	return r < 0 ? -errno : r;
 }
 
-/* ---- Servers ------------------------------------------------------------- */
-
-/* Takes one server of a list, with port 53 if it has none. */
-static int server_parse(const char *text, size_t bytes, struct weft_addr *addr)
-{
-	char whole[WEFT_ADDR_TEXT_BYTES];
-
-	/* ":53" alone is an address, but not that of a server. */
-	if (bytes == 0 || text[0] == ':' ||
-	    bytes + sizeof(":53") > sizeof(whole))
-		return -EINVAL;
-	memcpy(whole, text, bytes);
-	whole[bytes] = '\0';
-	if (weft_addr_parse(whole, addr) < 0) {
-		memcpy(whole + bytes, ":53", sizeof(":53"));
-		if (weft_addr_parse(whole, addr) < 0)
-			return -EINVAL;
-	}
-	return weft_addr_port(addr) > 0 ? 0 : -EINVAL;
-}
-
-/* Returns their number. */
-static int servers_parse(const char *text, struct weft_addr addrs[SERVERS_MAX])
-{
-	int count = 0;
-
-	for (;;) {
-		size_t bytes = strcspn(text, ",");
-
-		if (count == SERVERS_MAX ||
-		    server_parse(text, bytes, &addrs[count++]) < 0)
-			return -EINVAL;
-		if (text[bytes] == '\0')
-			return count;
-		text += bytes + 1;
-	}
-}
-
-bool weft__names_servers_valid(const char *servers)
-{
-	struct weft_addr addrs[SERVERS_MAX];
-
-	return servers_parse(servers, addrs) > 0;
-}
-
-static void server_node(const struct weft_addr *addr,
-			struct ares_addr_port_node *node)
-{
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-
-	node->family = weft_addr_family(addr);
-	node->udp_port = node->tcp_port = weft_addr_port(addr);
-	if (node->family == AF_INET) {
-		memcpy(&in, &addr->storage, sizeof(in));
-		node->addr.addr4 = in.sin_addr;
-	} else {
-		memcpy(&in6, &addr->storage, sizeof(in6));
-		memcpy(&node->addr.addr6, &in6.sin6_addr,
-		       sizeof(node->addr.addr6));
-	}
-}
-
-static int servers_set(ares_channel channel, const char *servers)
-{
-	struct ares_addr_port_node nodes[SERVERS_MAX] = { 0 };
-	struct weft_addr addrs[SERVERS_MAX];
-	int count = servers_parse(servers, addrs);
-
-	for (int i = 0; i < count; i++) {
-		server_node(&addrs[i], &nodes[i]);
-		nodes[i].next = i + 1 < count ? &nodes[i + 1] : NULL;
-	}
-	return ares_set_servers_ports(channel, nodes);
-}
-
 /* ---- Channel ------------------------------------------------------------- */
-
-static int library_status;
-
-static void library_init(void)
-{
-	library_status = ares_library_init(ARES_LIB_INIT_ALL);
-}
 
 /* c-ares begins or ends to wait for a socket. */
 static void socket_state(void *arg, ares_socket_t fd, int readable,
@@ -164,74 +83,6 @@ static void socket_state(void *arg, ares_socket_t fd, int readable,
 	else if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_MOD, fd, &event) < 0)
 		/* Without memory for it, the query runs into its timeout. */
 		(void)epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-}
-
-static int status_error(int status)
-{
-	switch (status) {
-	case ARES_SUCCESS:
-		return 0;
-	case ARES_ENOTFOUND:
-		return -ENOENT;
-	case ARES_ENODATA:
-		return -ENODATA;
-	case ARES_ETIMEOUT:
-		return -ETIMEDOUT;
-	case ARES_ENOMEM:
-		return -ENOMEM;
-	case ARES_EBADNAME:
-	case ARES_EBADSTR:
-		return -EINVAL;
-	case ARES_ESERVFAIL:
-	case ARES_EREFUSED:
-	case ARES_ENOTIMP:
-	case ARES_ECONNREFUSED:
-		return -EAGAIN;
-	case ARES_ECANCELLED:
-	case ARES_EDESTRUCTION:
-		return -ECANCELED;
-	default:
-		return -EBADMSG;
-	}
-}
-
-static int channel_init(struct weft__names_engine *engine,
-			const struct weft__names_opts *opts)
-{
-	struct ares_options options = { 0 };
-	int mask = ARES_OPT_SOCK_STATE_CB, status;
-
-	options.sock_state_cb = socket_state;
-	options.sock_state_cb_data = engine;
-	/* Many answers may come at the same time. */
-	options.socket_receive_buffer_size = RECEIVE_BYTES;
-	mask |= ARES_OPT_SOCK_RCVBUF;
-	if (opts->resolv_conf) {
-		options.resolvconf_path = opts->resolv_conf;
-		mask |= ARES_OPT_RESOLVCONF;
-	}
-	if (opts->timeout_ns) {
-		uint64_t ms = opts->timeout_ns / 1000000;
-
-		options.timeout = ms > 0 ? (int)ms : 1;
-		mask |= ARES_OPT_TIMEOUTMS;
-	}
-	if (opts->tries) {
-		options.tries = (int)opts->tries;
-		mask |= ARES_OPT_TRIES;
-	}
-	status = ares_init_options(&engine->channel, &options, mask);
-	if (status != ARES_SUCCESS) {
-		engine->channel = NULL;
-		return status_error(status);
-	}
-	if (opts->servers)
-		status = servers_set(engine->channel, opts->servers);
-	if (status != ARES_SUCCESS) {
-		ares_destroy(engine->channel);
-		engine->channel = NULL;
-	}
-	return status_error(status);
 }
 
 static LEAF int epoll_open(int wake_fd)
@@ -251,13 +102,9 @@ static LEAF int epoll_open(int wake_fd)
 
 static int engine_new(struct weft__names *names)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct weft__names_engine *engine;
 	int fd;
 
-	pthread_once(&once, library_init);
-	if (library_status != ARES_SUCCESS)
-		return status_error(library_status);
 	engine = weft__memory_zeroed(names->runtime->memory, sizeof(*engine));
 	if (!engine)
 		return -ENOMEM;
@@ -268,6 +115,7 @@ static int engine_new(struct weft__names *names)
 		return fd;
 	}
 	engine->epoll_fd = fd;
+	engine->sources.ask = weft__source_ask;
 	names->engine = engine;
 	return 0;
 }
@@ -280,6 +128,7 @@ void weft__names_engine_free(struct weft__names *names)
 		return;
 	if (engine->channel)
 		ares_destroy(engine->channel);
+	weft__hosts_free(names->runtime->memory, engine->hosts);
 	weft__syscall_close(engine->epoll_fd);
 	weft__memory_free(names->runtime->memory, engine, sizeof(*engine));
 	names->engine = NULL;
@@ -358,10 +207,15 @@ static int channel_renew(struct weft__names *names)
 	    engine->version == locked(names, &names->version))
 		return 0;
 	channel_end(engine);
+	weft__hosts_free(memory, engine->hosts);
+	engine->hosts = NULL;
 	r = opts_now(names, &opts, &engine->version);
 	if (r < 0)
 		return r;
-	r = channel_init(engine, &opts);
+	r = weft__hosts_read(memory, weft__names_hosts_path, &engine->hosts);
+	if (r == 0)
+		r = weft__names_channel_open(&opts, socket_state, engine,
+					     &engine->channel, &engine->order);
 	weft__names_opts_free(memory, &opts);
 	return r;
 }
@@ -404,7 +258,7 @@ static void on_answer(void *arg, int status,
 	struct weft__question *question = arg;
 	struct weft__names_engine *engine = question->names->engine;
 	struct weft_addr addrs[WEFT_RESOLVE_MAX];
-	int error = status_error(status), ttl_s = 0;
+	int error = weft__names_status_error(status), ttl_s = 0;
 	unsigned count = 0;
 
 	under_way_remove(engine, question);
@@ -414,6 +268,7 @@ static void on_answer(void *arg, int status,
 	} else if (error == 0 && info) {
 		ttl_s = nodes_take(info, question->family, addrs, &count);
 		error = count > 0 ? 0 : -ENODATA;
+		weft__names_order(&engine->sources, addrs, count, weft_now());
 	} else if (error == -ENOENT || error == -ENODATA) {
 		ttl_s = TTL_NEGATIVE_S;
 	}
@@ -423,15 +278,38 @@ static void on_answer(void *arg, int status,
 			   engine->gives_up);
 }
 
+/* Answers by the hosts file, or where no server may be asked.  Such an answer
+ * is good until the file changes: then all are forgotten. */
+static bool ask_hosts(struct weft__names_engine *engine,
+		      struct weft__question *question)
+{
+	struct weft_addr addrs[WEFT_RESOLVE_MAX];
+	unsigned count = 0;
+
+	if (engine->order.hosts_first)
+		count = weft__hosts_find(engine->hosts, question->name,
+					 question->family, addrs,
+					 WEFT_RESOLVE_MAX);
+	if (count == 0 && engine->order.servers)
+		return false;
+	weft__names_order(&engine->sources, addrs, count, weft_now());
+	weft__names_answer(question, count > 0 ? 0 : -ENOENT, addrs, count,
+			   WEFT_SEC(TTL_MAX_S), false);
+	return true;
+}
+
 static void ask(struct weft__names_engine *engine,
 		struct weft__question *question)
 {
 	struct ares_addrinfo_hints hints = {
+		.ai_flags = ARES_AI_NOSORT,
 		.ai_family = question->family,
 		.ai_socktype = SOCK_STREAM,
 	};
 
 	question->version = engine->version;
+	if (ask_hosts(engine, question))
+		return;
 	question->before = NULL;
 	question->next_asked = engine->under_way;
 	if (engine->under_way)
@@ -532,7 +410,7 @@ static void await(struct weft__names *names)
 
 	if (left)
 		length_ns = WEFT_SEC(left->tv_sec) + WEFT_US(left->tv_usec);
-	WEFT_WITHIN(length_ns)
+	WEFT_WITHIN (length_ns)
 		r = weft_poll(names->engine->epoll_fd, POLLIN);
 	/* Without memory for the wait. */
 	if (r < 0 && r != -ETIMEDOUT)

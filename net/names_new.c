@@ -34,6 +34,8 @@ enum {
 
 #define LEAF __attribute__((noinline))
 
+const char *weft__names_hosts_path = "/etc/hosts";
+
 static const struct weft_resolver_opts defaults = WEFT_RESOLVER_OPTS_INIT;
 
 /* ---- Files and options --------------------------------------------------- */
@@ -59,7 +61,7 @@ static void files_look(const struct weft__names_opts *opts,
 
 	stamp_of(opts->resolv_conf ? opts->resolv_conf : "/etc/resolv.conf",
 		 &stamps[0]);
-	stamp_of("/etc/hosts", &stamps[1]);
+	stamp_of(weft__names_hosts_path, &stamps[1]);
 	stamp_of(weft__names_nsswitch_path, &stamps[2]);
 	ret_files->by_system = !opts->servers && weft__names_nsswitch();
 }

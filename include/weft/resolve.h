@@ -15,9 +15,8 @@
  * IPv4 and IPv6 are asked for at the same time.  Tasks that ask for the same
  * name share one look-up.  Answers are kept for as long as their TTL says, but
  * for at most a day, or a minute if one family of two has no address; "no such
- * name" and "no address" for 5 seconds; an answer of the hosts file is not
- * kept.  All are forgotten when one of the three files changes, which is looked
- * at once a second at most.
+ * name" and "no address" for 5 seconds.  All are forgotten when one of the
+ * three files changes, which is looked at once a second at most.
  */
 #ifndef WEFT_RESOLVE_H
 #define WEFT_RESOLVE_H
