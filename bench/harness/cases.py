@@ -503,6 +503,9 @@ def all_cases():
                     command="looks", figures=LOOKS)
     yield Datagrams("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
                     command="udp", figures=("udp_plain",), rivals=("raw-gso",))
+    yield Datagrams("names", 1, "names", weft_program="bench/bench_names", command="names",
+                    figures=("names_rate", "names_cpu", "names_both_rate",
+                             "names_both_cpu"))
     yield from echo_cases()
     for name in "tls_echo", "tls_echo_16k":
         yield Tls(name, 1, "tls", paired=True, weft_program="bench/bench_tls",

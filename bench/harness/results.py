@@ -7,7 +7,7 @@ import statistics
 WEFT = "weft"
 WEFT_EPOLL = "weft-epoll"  # weft on its engine over epoll
 OWN = (WEFT, WEFT_EPOLL)
-MORE_IS_BETTER = {"req/s", "iops", "MB/s"}
+MORE_IS_BETTER = {"req/s", "iops", "MB/s", "look-ups/s", "datagrams/cpu-s"}
 
 
 @dataclasses.dataclass(frozen=True)
