@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * https_get ADDR HOST CA.PEM [PATH] - prints what a server answers.
+ * https_get HOST:PORT CA.PEM [PATH] - prints what a server answers.
  *
  * Shows	a client that verifies its server, within a deadline, and copies
  *		the stream to standard output.
- * Run		build/examples/https_get 127.0.0.1:8443 localhost ca.pem
+ * Run		build/examples/https_get localhost:8443 ca.pem
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +20,8 @@ static int ask(struct weft_tls *tls, char **argv)
 	int r;
 
 	snprintf(request, sizeof(request),
-		 "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", argv[4] ? argv[4] : "/",
-		 argv[2]);
+		 "GET %s HTTP/1.0\r\nHost: %s\r\n\r\n", argv[3] ? argv[3] : "/",
+		 argv[1]);
 	r = weft_stream_put(&tls->stream, request, strlen(request));
 	return r < 0 ? r :
 		       weft_stream_copy(&out, &tls->stream, UINT64_MAX, NULL);
@@ -29,19 +29,15 @@ static int ask(struct weft_tls *tls, char **argv)
 
 static int connect_and_ask(struct weft_tls_context *context, char **argv)
 {
-	int fd = weft_tcp_connect(argv[1], NULL);
-	struct weft_stream below = WEFT_STREAM_INIT(fd);
+	struct weft_dial_tls_opts opts = WEFT_DIAL_TLS_OPTS_INIT;
 	struct weft_tls tls;
 	int r;
 
-	if (fd < 0)
-		return fd;
-	r = weft_tls_client(&tls, context, &below, argv[2]);
+	opts.alpn = "http/1.1";
+	r = weft_dial_tls(&tls, context, argv[1], &opts);
 	if (r == 0) {
 		r = ask(&tls, argv);
 		weft_stream_close(&tls.stream);
-	} else {
-		weft_stream_close(&below);
 	}
 	if (r < 0)
 		fprintf(stderr, "https_get: %s\n", weft_tls_error(&tls));
@@ -55,7 +51,7 @@ static int64_t get(void *arg)
 	struct weft_tls_context *context;
 	int r;
 
-	opts.ca_file = argv[3];
+	opts.ca_file = argv[2];
 	opts.error = error;
 	opts.error_bytes = sizeof(error);
 	r = weft_tls_context_new(&opts, &context);
@@ -63,7 +59,7 @@ static int64_t get(void *arg)
 		fprintf(stderr, "https_get: %s\n", error);
 		return r;
 	}
-	WEFT_WITHIN(WEFT_SEC(20))
+	WEFT_WITHIN (WEFT_SEC(20))
 		r = connect_and_ask(context, argv);
 	weft_tls_context_free(context);
 	return r;
@@ -73,8 +69,8 @@ int main(int argc, char **argv)
 {
 	int64_t r;
 
-	if (argc != 4 && argc != 5) {
-		fprintf(stderr, "usage: https_get ADDR HOST CA.PEM [PATH]\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: https_get HOST:PORT CA.PEM [PATH]\n");
 		return 2;
 	}
 	r = weft_run(get, argv, NULL);

@@ -55,6 +55,7 @@ struct weft__tls_words {
 struct weft__tls {
 	SSL *ssl;
 	struct weft_stream *below;
+	bool owns_below; /* its memory, too; set before others know of it */
 	char *text; /* in struct weft_tls; set once, under the lock */
 	pthread_mutex_t lock;
 	/* Under the lock. */

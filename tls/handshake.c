@@ -11,6 +11,7 @@
 
 #include "tls/connection.h"
 #include "tls/error.h"
+#include "tls/handshake.h"
 
 /* ---- A new connection ---------------------------------------------------- */
 
@@ -55,10 +56,17 @@ static void resume(struct weft__tls *conn, struct weft__tls_profile *profile)
 
 /* 0, -EINVAL, -ENOMEM. */
 static int prepare_client(struct weft__tls *conn,
-			  struct weft__tls_profile *profile, const char *host)
+			  struct weft__tls_profile *profile,
+			  const struct weft__tls_hello *hello)
 {
+	const char *host = hello->host;
+
 	SSL_set_connect_state(conn->ssl);
 	if (!weft__tls_profile_roots(SSL_get_SSL_CTX(conn->ssl)))
+		return -ENOMEM;
+	if (hello->alpn.bytes &&
+	    SSL_set_alpn_protos(conn->ssl, hello->alpn.names,
+				hello->alpn.bytes) != 0)
 		return -ENOMEM;
 	if (!host)
 		return SSL_get_verify_mode(conn->ssl) == SSL_VERIFY_NONE ?
@@ -76,10 +84,11 @@ static int prepare_client(struct weft__tls *conn,
 	return 0;
 }
 
-/* Under the lock, as OpenSSL is called. */
+/* Under the lock, as OpenSSL is called.  hello: NULL for a server. */
 static int prepare(struct weft__tls *conn, struct weft_tls_context *context,
-		   const char *host, bool serves)
+		   const struct weft__tls_hello *hello)
 {
+	bool serves = !hello;
 	SSL_CTX *all = weft__tls_context_get(context);
 	struct weft__tls_profile *profile = weft__tls_profile(all);
 	int r = -ENOMEM;
@@ -90,7 +99,7 @@ static int prepare(struct weft__tls *conn, struct weft_tls_context *context,
 			       NULL);
 		if (serves)
 			SSL_set_accept_state(conn->ssl);
-		r = serves ? 0 : prepare_client(conn, profile, host);
+		r = serves ? 0 : prepare_client(conn, profile, hello);
 	}
 	/* The SSL has its own reference. */
 	SSL_CTX_free(all);
@@ -205,21 +214,23 @@ static struct weft__tls *conn_new(struct weft_stream *below, char *text)
 	return conn;
 }
 
-static int begin(struct weft_tls *tls, struct weft_tls_context *context,
-		 struct weft_stream *below, const char *host, bool serves)
+int weft__tls_shake_hands(struct weft_tls *tls,
+			  struct weft_tls_context *context,
+			  struct weft_stream *below,
+			  const struct weft__tls_hello *hello)
 {
 	struct weft__tls_words *words = weft__tls_words(tls);
 	struct weft__tls *conn;
 	int r;
 
 	memset(words, 0, sizeof(*words));
-	if (serves && !weft__tls_context_can_serve(context))
+	if (!hello && !weft__tls_context_can_serve(context))
 		return -EINVAL;
 	conn = conn_new(below, words->text);
 	if (!conn)
 		return -ENOMEM;
 	weft__tls_begin(conn);
-	r = prepare(conn, context, host, serves);
+	r = prepare(conn, context, hello);
 	ERR_clear_error();
 	weft__tls_end(conn);
 	if (r == 0)
@@ -240,13 +251,15 @@ static int begin(struct weft_tls *tls, struct weft_tls_context *context,
 int weft_tls_client(struct weft_tls *tls, struct weft_tls_context *context,
 		    struct weft_stream *below, const char *host)
 {
-	return begin(tls, context, below, host, false);
+	const struct weft__tls_hello hello = { .host = host };
+
+	return weft__tls_shake_hands(tls, context, below, &hello);
 }
 
 int weft_tls_server(struct weft_tls *tls, struct weft_tls_context *context,
 		    struct weft_stream *below)
 {
-	return begin(tls, context, below, NULL, true);
+	return weft__tls_shake_hands(tls, context, below, NULL);
 }
 
 void weft_tls_info_get(const struct weft_tls *tls,

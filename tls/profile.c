@@ -164,8 +164,7 @@ static bool use_pem(SSL_CTX *ssl, const char *file, const char *text,
 
 /* ---- ALPN ---------------------------------------------------------------- */
 
-/* "h2,http/1.1" as each name behind its length. */
-static bool encode_alpn(struct weft__tls_profile *profile, const char *names)
+bool weft__tls_alpn(const char *names, struct weft__tls_alpn *ret_alpn)
 {
 	const char *end;
 	unsigned at = 0;
@@ -176,13 +175,13 @@ static bool encode_alpn(struct weft__tls_profile *profile, const char *names)
 		end = strchrnul(names, ',');
 		bytes = (size_t)(end - names);
 		if (!bytes || bytes > 255 ||
-		    at + 1 + bytes > sizeof(profile->alpn))
+		    at + 1 + bytes > sizeof(ret_alpn->names))
 			return false;
-		profile->alpn[at++] = (unsigned char)bytes;
-		memcpy(profile->alpn + at, names, bytes);
+		ret_alpn->names[at++] = (unsigned char)bytes;
+		memcpy(ret_alpn->names + at, names, bytes);
 		at += (unsigned)bytes;
 	}
-	profile->alpn_bytes = at;
+	ret_alpn->bytes = at;
 	return true;
 }
 
@@ -196,10 +195,10 @@ static int choose_alpn(SSL *ssl, const unsigned char **out,
 		named ? weft__tls_profile(named) : arg;
 	unsigned char *chosen;
 
-	if (!profile->alpn_bytes)
+	if (!profile->alpn.bytes)
 		return SSL_TLSEXT_ERR_NOACK;
-	if (SSL_select_next_proto(&chosen, out_bytes, profile->alpn,
-				  profile->alpn_bytes, in,
+	if (SSL_select_next_proto(&chosen, out_bytes, profile->alpn.names,
+				  profile->alpn.bytes, in,
 				  in_bytes) != OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
@@ -304,14 +303,14 @@ static int set_choices(SSL_CTX *ssl, const struct weft_tls_opts *opts)
 	SSL_CTX_set_alpn_select_cb(ssl, choose_alpn, profile);
 	if (!opts->alpn)
 		return 0;
-	if (!encode_alpn(profile, opts->alpn)) {
+	if (!weft__tls_alpn(opts->alpn, &profile->alpn)) {
 		weft__tls_say(opts->error, opts->error_bytes,
 			      "no list of ALPN names");
 		return -EINVAL;
 	}
 	/* 0 is success. */
-	return SSL_CTX_set_alpn_protos(ssl, profile->alpn,
-				       profile->alpn_bytes) ?
+	return SSL_CTX_set_alpn_protos(ssl, profile->alpn.names,
+				       profile->alpn.bytes) ?
 		       -ENOMEM :
 		       0;
 }

@@ -14,7 +14,11 @@
 
 #include "tls/sessions.h"
 
-enum { WEFT__TLS_ALPN_BYTES = 256 };
+/* Names of ALPN, each behind its length, as they are sent. */
+struct weft__tls_alpn {
+	unsigned bytes;
+	unsigned char names[256];
+};
 
 /* Belongs to an SSL_CTX, which has the count. */
 struct weft__tls_profile {
@@ -22,8 +26,7 @@ struct weft__tls_profile {
 	enum weft_tls_verify verify;
 	bool resumes;
 	bool has_certificate;
-	unsigned alpn_bytes;
-	unsigned char alpn[WEFT__TLS_ALPN_BYTES]; /* as it is sent */
+	struct weft__tls_alpn alpn;
 	struct weft__tls_sessions sessions;
 	pthread_mutex_t lock;
 	bool needs_roots; /* the system's; under the lock */
@@ -34,6 +37,9 @@ struct weft__tls_profile {
 int weft__tls_profile_new(const struct weft_tls_opts *opts, SSL_CTX **ret_ssl);
 
 struct weft__tls_profile *weft__tls_profile(const SSL_CTX *ssl);
+
+/* Encodes "h2,http/1.1".  False: it is no such list. */
+bool weft__tls_alpn(const char *names, struct weft__tls_alpn *ret_alpn);
 
 /* To be called before the peer's certificates are verified: reads the roots of
  * the system, which takes some milliseconds, unless they are there.  False: no

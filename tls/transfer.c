@@ -264,7 +264,7 @@ static int tls_close(void *arg)
 {
 	struct weft__tls *conn = arg;
 	struct weft_stream *below = conn->below;
-	bool owed;
+	bool owns = conn->owns_below, owed;
 	int sent, r = 0;
 
 	/* Of a peer that has sent a part of a message, not for ever. */
@@ -281,6 +281,8 @@ static int tls_close(void *arg)
 		leave_to_below(conn);
 	weft__tls_free(conn);
 	r = weft_stream_close(below);
+	if (owns)
+		OPENSSL_free(below);
 	/* A peer that is gone needs no close_notify. */
 	return owed && sent < 0 ? sent : r;
 }

@@ -32,6 +32,7 @@
 #include <stdint.h>
 
 #include <weft/config.h>
+#include <weft/dial.h>
 #include <weft/stream.h>
 
 WEFT_BEGIN_DECLS
@@ -150,6 +151,34 @@ WEFT_API int weft_tls_client(struct weft_tls *tls,
 WEFT_API int weft_tls_server(struct weft_tls *tls,
 			     struct weft_tls_context *context,
 			     struct weft_stream *below) WEFT_WARN_UNUSED;
+
+/* Options of weft_dial_tls().  Start from WEFT_DIAL_TLS_OPTS_INIT; NULL means
+ * the default. */
+struct weft_dial_tls_opts {
+	size_t size;
+	const struct weft_dial_opts *dial;
+	const char *host; /* of the certificate; default: that of the address */
+	const char *alpn; /* in place of the context's */
+	uint64_t reserved_words[4];
+};
+#define WEFT_DIAL_TLS_OPTS_INIT                                      \
+	{                                                            \
+		sizeof(struct weft_dial_tls_opts), NULL, NULL, NULL, \
+		{                                                    \
+			0, 0, 0, 0                                   \
+		}                                                    \
+	}
+
+/* Connects as weft_dial() does, then does the handshake of a client, which asks
+ * for the host of the address and verifies its certificate.  opts may be NULL.
+ * Suspends; WEFT_WITHIN limits the time for all of it.  Returns 0, and then
+ * the close of tls->stream closes the connection; or, with nothing left open,
+ * -EINVAL (the address, or options), or an error of weft_dial() or
+ * weft_tls_client(). */
+WEFT_API int
+weft_dial_tls(struct weft_tls *tls, struct weft_tls_context *context,
+	      const char *address,
+	      const struct weft_dial_tls_opts *opts) WEFT_WARN_UNUSED;
 
 /* Sends close_notify: the peer reads the end, and this side may still read.
  * Flush what was put before.  Suspends.  Returns 0 or an error of a connection;

@@ -298,6 +298,33 @@ START_TEST(connection_without_memory_ends)
 }
 END_TEST
 
+/* The first allocations: of the stream below, then of the connection. */
+static int64_t dial_without_memory(void *arg)
+{
+	struct weft_tls_context *context = context_new(NULL);
+	char address[WEFT_ADDR_TEXT_BYTES];
+	int fd = tcp_listener(address), before = fds_open();
+	struct weft_tls tls;
+
+	(void)arg;
+	for (int64_t nth = 1; nth <= 3; nth++) {
+		fail_after(nth);
+		EXPECT(weft_dial_tls(&tls, context, address, NULL) == -ENOMEM);
+		fail_after(-1);
+		expect_no_notes();
+		ck_assert_int_eq(fds_open(), before);
+	}
+	EXPECT(weft_close(fd) == 0);
+	weft_tls_context_free(context);
+	return 0;
+}
+
+START_TEST(dialling_without_memory_leaves_nothing_open)
+{
+	io_run(dial_without_memory, NULL, 1);
+}
+END_TEST
+
 /* Of its thousands of allocations each 13th. */
 START_TEST(context_without_memory_is_not_made)
 {
@@ -385,6 +412,7 @@ int main(void)
 	tcase_set_timeout(idle, 60);
 	tcase_add_loop_test(idle, idle_connection_holds_little, 0, 2);
 	tcase_add_test(idle, connection_without_memory_ends);
+	tcase_add_test(idle, dialling_without_memory_leaves_nothing_open);
 	tcase_add_test(idle, context_without_memory_is_not_made);
 	tcase_add_test(idle, answers_that_nobody_takes_are_bounded);
 	suite_add_tcase(suite, idle);

@@ -17,6 +17,7 @@
 static int64_t encrypted(void *arg)
 {
 	struct weft_stream below = WEFT_STREAM_INIT(-1);
+	struct weft_dial_tls_opts dial = WEFT_DIAL_TLS_OPTS_INIT;
 	struct weft_tls_opts opts = WEFT_TLS_OPTS_INIT;
 	struct weft_tls_context *context;
 	struct weft_tls tls;
@@ -28,6 +29,9 @@ static int64_t encrypted(void *arg)
 	r = weft_tls_context_new(&opts, &context);
 	if (r < 0)
 		return r;
+	/* Not an address. */
+	if (weft_dial_tls(&tls, context, "", &dial) == 0)
+		return weft_stream_close(&tls.stream);
 	*ret_error = weft_tls_client(&tls, context, &below, "example.org");
 	weft_tls_context_free(context);
 	return *ret_error < 0 ? 0 : weft_stream_close(&tls.stream);
