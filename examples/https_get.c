@@ -59,7 +59,7 @@ static int64_t get(void *arg)
 		fprintf(stderr, "https_get: %s\n", error);
 		return r;
 	}
-	WEFT_WITHIN (WEFT_SEC(20))
+	WEFT_WITHIN(WEFT_SEC(20))
 		r = connect_and_ask(context, argv);
 	weft_tls_context_free(context);
 	return r;

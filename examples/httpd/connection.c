@@ -5,20 +5,30 @@
 
 #include "connection.h"
 
-#define STALL_NS WEFT_SEC(60)
 #define FINISH_NS WEFT_SEC(2)
 
-struct connection *connection_new(int fd)
+struct connection *connection_new(struct secure_context *context, int fd)
 {
-	struct connection *connection = malloc(sizeof(*connection));
+	struct secure *secure = NULL;
+	struct connection *connection;
 
-	if (!connection) {
-		weft_close(fd);
-		return NULL;
-	}
 	/* With this, weft_sendfile() sends without a copy. */
 	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (context) {
+		secure = secure_accept(context, fd);
+		if (!secure)
+			return NULL;
+	}
+	connection = malloc(sizeof(*connection));
+	if (!connection) {
+		if (secure)
+			secure_close(secure);
+		else
+			weft_close(fd);
+		return NULL;
+	}
 	connection->fd = fd;
+	connection->secure = secure;
 	connection->begin = 0;
 	connection->end = 0;
 	connection->now.text[0] = '\0';
@@ -28,8 +38,20 @@ struct connection *connection_new(int fd)
 
 void connection_free(struct connection *connection)
 {
-	weft_close(connection->fd);
+	if (connection->secure)
+		secure_close(connection->secure);
+	else
+		weft_close(connection->fd);
 	free(connection);
+}
+
+static ssize_t receive_some(struct connection *connection, void *to,
+			    size_t bytes)
+{
+	return connection->secure ?
+		       weft_stream_read(secure_stream(connection->secure), to,
+					bytes) :
+		       weft_recv(connection->fd, to, bytes, 0);
 }
 
 ssize_t connection_fill(struct connection *connection)
@@ -44,58 +66,22 @@ ssize_t connection_fill(struct connection *connection)
 	connection->end = unused;
 	if (unused == sizeof(connection->input))
 		return -EMSGSIZE;
-	n = weft_recv(connection->fd, connection->input + unused,
-		      sizeof(connection->input) - unused, 0);
+	n = receive_some(connection, connection->input + unused,
+			 sizeof(connection->input) - unused);
 	if (n > 0)
 		connection->end += (size_t)n;
 	return n;
 }
 
-int connection_send(struct connection *connection, const void *bytes,
-		    size_t count, int flags)
-{
-	const char *at = bytes;
-
-	while (count > 0) {
-		size_t done = 0;
-		int r = 0;
-
-		WEFT_WITHIN(STALL_NS)
-			r = weft_send_all(connection->fd, at, count, flags,
-					  &done);
-		if (r < 0 && done == 0)
-			return r;
-		at += done;
-		count -= done;
-	}
-	return 0;
-}
-
-int connection_send_file(struct connection *connection, int file_fd,
-			 off_t offset, size_t count)
-{
-	while (count > 0) {
-		size_t done = 0;
-		ssize_t n = 0;
-
-		WEFT_WITHIN(STALL_NS)
-			n = weft_sendfile(connection->fd, file_fd, offset,
-					  count, &done);
-		/* The length was promised, but the file may have shrunk. */
-		if (done == 0)
-			return n < 0 ? (int)n : -EIO;
-		offset += (off_t)done;
-		count -= done;
-	}
-	return 0;
-}
-
 void connection_finish(struct connection *connection)
 {
-	if (weft_shutdown(connection->fd, SHUT_WR) < 0)
+	int r = connection->secure ? secure_shutdown(connection->secure) :
+				     weft_shutdown(connection->fd, SHUT_WR);
+
+	if (r < 0)
 		return;
 	WEFT_WITHIN(FINISH_NS)
-		while (weft_recv(connection->fd, connection->input,
-				 sizeof(connection->input), 0) > 0)
+		while (receive_some(connection, connection->input,
+				    sizeof(connection->input)) > 0)
 			;
 }

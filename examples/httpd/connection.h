@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "date.h"
+#include "secure.h"
 
 #define HEADER_BYTES_MAX 8192u /* of a request; a longer one gets a 431 */
 #define OUTPUT_BYTES 8192u     /* a shorter answer is sent in one call */
@@ -18,7 +19,8 @@
  * stack of a task the compiler would touch each page of such a large frame. */
 struct connection {
 	int fd;
-	size_t begin; /* of the input that is not used yet */
+	struct secure *secure; /* NULL: without TLS */
+	size_t begin;	       /* of the input that is not used yet */
 	size_t end;
 	struct date now;      /* for the Date header */
 	struct date modified; /* for Last-Modified */
@@ -26,8 +28,9 @@ struct connection {
 	char output[OUTPUT_BYTES];
 };
 
-/* Takes over fd.  Returns NULL, with fd closed, if there is no memory. */
-struct connection *connection_new(int fd);
+/* Takes over fd, for TLS if there is a context.  Suspends.  Returns NULL, with
+ * fd closed, if there is no memory or the handshake fails. */
+struct connection *connection_new(struct secure_context *context, int fd);
 void connection_free(struct connection *connection);
 
 /* Reads more input after the input that is there, which may move.  Suspends.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * httpd DIR [ADDR] - serves the files below a directory over HTTP/1.1.
+ * httpd DIR [ADDR] - serves the files below a directory over HTTP/1.1, with
+ * TLS if it has a certificate.
  *
  * Shows	a complete server: a task for each connection, deadlines,
  *		limits.  Read server.c, then session.c; the rest is HTTP.
@@ -46,6 +47,12 @@ int main(int argc, char **argv)
 		open(options.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (server->root_fd < 0)
 		return fail("serve", options.directory, errno);
+	if (options.cert) {
+		server->secure = secure_context_new(
+			options.cert, options.key ? options.key : options.cert);
+		if (!server->secure)
+			return 1;
+	}
 	server->listener = weft_tcp_listen(options.address, NULL);
 	if (server->listener < 0)
 		return fail("listen on", options.address, -server->listener);

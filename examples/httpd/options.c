@@ -16,15 +16,21 @@ static const char usage[] =
 	"                           (default: 20000)\n"
 	"    --header-timeout-ms N  limit for a whole request header\n"
 	"                           (default: 5000)\n"
+	"    --cert FILE            serve over TLS: the certificate, then "
+	"those\n"
+	"                           that lead to its root, as PEM\n"
+	"    --key FILE             its key (default: in the same file)\n"
 	"-v, --verbose              print a line for each request\n"
 	"-h, --help                 print this text\n";
 
-enum { KEY_CONNECTIONS = 256, KEY_HEADER };
+enum { KEY_CONNECTIONS = 256, KEY_HEADER, KEY_CERT, KEY_KEY };
 
 static const struct option table[] = {
 	{ "workers", required_argument, NULL, 'w' },
 	{ "max-connections", required_argument, NULL, KEY_CONNECTIONS },
 	{ "header-timeout-ms", required_argument, NULL, KEY_HEADER },
+	{ "cert", required_argument, NULL, KEY_CERT },
+	{ "key", required_argument, NULL, KEY_KEY },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -62,6 +68,12 @@ static void parse_option(struct options *options, int key)
 	case KEY_HEADER:
 		options->server.header_ns = WEFT_MS(parse_number(optarg));
 		return;
+	case KEY_CERT:
+		options->cert = optarg;
+		return;
+	case KEY_KEY:
+		options->key = optarg;
+		return;
 	case 'v':
 		options->server.verbose = true;
 		return;
@@ -84,7 +96,8 @@ void options_parse(struct options *options, int argc, char **argv)
 	};
 	while ((key = getopt_long(argc, argv, "w:vh", table, NULL)) >= 0)
 		parse_option(options, key);
-	if (optind == argc || optind + 2 < argc)
+	if (optind == argc || optind + 2 < argc ||
+	    (options->key && !options->cert))
 		refuse();
 	options->directory = argv[optind];
 	if (optind + 1 < argc)

@@ -7,6 +7,8 @@
 struct options {
 	const char *directory;
 	const char *address;
+	const char *cert; /* of TLS, and its key; or NULL */
+	const char *key;
 	unsigned workers; /* 0: one per CPU */
 	struct server server;
 };

@@ -3,7 +3,6 @@
  * A connection from its first request to its last: reads a header, sends an
  * answer, skips a body, and repeats.
  */
-#include <errno.h>
 #include <stdio.h>
 
 #include "answer.h"
@@ -56,10 +55,11 @@ static bool exchange(const struct server *server, struct connection *connection)
 int64_t session_run(void *arg)
 {
 	const struct session *session = arg;
-	struct connection *connection = connection_new(session->fd);
+	struct connection *connection =
+		connection_new(session->server->secure, session->fd);
 
 	if (!connection)
-		return -ENOMEM;
+		return 0;
 	while (exchange(session->server, connection))
 		;
 	connection_free(connection);

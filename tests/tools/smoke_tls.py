@@ -168,6 +168,69 @@ def curl_gets_many_answers():
 
 
 @contextlib.contextmanager
+def secure_site():
+    """httpd with TLS; yields its port and the bytes of its two files."""
+    needs("openssl", "curl")
+    if not (smoke_kit.PROGRAMS / "httpd").exists():
+        raise Skip("no http_parser to build httpd with")
+    certificates()
+    files = {"small": b"x" * 100, "large": os.urandom(1 << 20)}
+    root = TOP / "site"
+    root.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (root / name).write_bytes(content)
+    with serving("httpd", root, "127.0.0.1:0", "--cert", TOP / "server.pem",
+                 "--key", TOP / "server.key") as server:
+        yield server.port, files
+
+
+def curl(port, *arguments):
+    """The answers of the server, with their headers."""
+    done = subprocess.run(
+        ["curl", "-sSi", "--cacert", str(TOP / "ca.pem"),
+         *(f"https://localhost:{port}{a}" if a.startswith("/") else a
+           for a in arguments)], capture_output=True, timeout=PATIENCE)
+    expect_equal((done.returncode, done.stderr), (0, b""), "curl")
+    return done.stdout
+
+
+def httpd_serves_over_tls():
+    with secure_site() as (port, files):
+        def client(_):
+            for name, content in files.items():
+                got = curl(port, f"/{name}")
+                expect(got.startswith(b"HTTP/1.1 200"), got[:100])
+                expect(got.endswith(b"\r\n\r\n" + content), "content", name)
+        in_parallel(10, client)
+        several = curl(port, "-w", "%{num_connects} ", *["/small"] * 5)
+        expect_equal(several.count(b"x" * 100), 5, several)
+        expect(several.endswith(b"x0 "), "it kept no connection", several)
+        part = curl(port, "-r", "1000-200999", "/large")
+        expect(part.endswith(b"\r\n\r\n" + files["large"][1000:201000]), "part")
+        head = curl(port, "-I", "/large")
+        expect(head.endswith(b"\r\n\r\n"), head)
+        expect(b"<a href" in curl(port, "/"), "listing")
+        # The last answer of a connection arrives in full.
+        last = curl(port, "-H", "Connection: close", "/large")
+        expect(last.endswith(files["large"]), "last")
+
+
+def httpd_takes_tls_alone():
+    with secure_site() as (port, _):
+        with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
+            peer.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            with contextlib.suppress(ConnectionResetError):
+                while got := peer.recv(1000):
+                    expect(b"HTTP" not in got, got)
+        expect(curl(port, "/small"), "it goes on")
+    for arguments in (["--cert", TOP / "conf"],
+                      ["--cert", TOP / "server.pem", "--key", TOP / "ca.key"]):
+        done = smoke_kit.run("httpd", TOP, "127.0.0.1:0", *arguments)
+        expect_equal((done.returncode, done.stdout), (1, ""), arguments)
+        expect("cannot use" in done.stderr, done.stderr)
+
+
+@contextlib.contextmanager
 def openssl_server(*options, name="server"):
     """Serves a page; yields its port."""
     needs("openssl")
@@ -213,6 +276,8 @@ CASES = [
     openssl_is_refused_where_it_should_be,
     certificate_is_renewed_at_a_signal,
     curl_gets_many_answers,
+    httpd_serves_over_tls,
+    httpd_takes_tls_alone,
     openssl_is_a_server_of_both_versions,
     server_of_another_name_is_refused,
 ]

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TLS, in a build with libweft-tls.  A client's stream is all that the rest of
+ * the server sees of it.
+ */
+#ifndef HTTPD_SECURE_H
+#define HTTPD_SECURE_H
+
+#include <weft/weft.h>
+
+struct secure_context;
+struct secure;
+
+/* Reads a chain of certificates and its key.  Returns NULL, and prints why, if
+ * they cannot be used. */
+struct secure_context *secure_context_new(const char *cert_file,
+					  const char *key_file);
+
+/* Takes over fd, and does the handshake.  Suspends, for ten seconds at most.
+ * Returns NULL, with fd closed, if it fails. */
+struct secure *secure_accept(struct secure_context *context, int fd);
+
+/* The stream of what the client sends and receives. */
+struct weft_stream *secure_stream(struct secure *secure);
+
+/* Tells the client that nothing more comes.  Suspends.  Returns 0 or a negative
+ * errno. */
+int secure_shutdown(struct secure *secure);
+
+/* Closes the connection. */
+void secure_close(struct secure *secure);
+
+#endif
