@@ -16,7 +16,7 @@
 static gboolean on_ready(gint fd, GIOCondition condition, gpointer runtime)
 {
 	(void)fd, (void)condition;
-	/* What is left makes the descriptor readable again. */
+	/* It may leave something: then the descriptor is readable. */
 	return weft_turn(runtime, NULL) < 0 ? G_SOURCE_REMOVE :
 					      G_SOURCE_CONTINUE;
 }

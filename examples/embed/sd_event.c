@@ -19,7 +19,7 @@ static int on_ready(sd_event_source *ready, int fd, uint32_t events,
 		    void *runtime)
 {
 	(void)ready, (void)fd, (void)events;
-	/* What is left makes the descriptor readable again. */
+	/* It may leave something: then the descriptor is readable. */
 	return weft_turn(runtime, NULL);
 }
 

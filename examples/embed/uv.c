@@ -2,8 +2,9 @@
 /*
  * Tasks inside a loop of libuv, as in a module for Node.
  *
- * Shows	The descriptor is a uv_poll_t, whose callback is one call.  Tasks
- *		run on the loop's thread: the last one calls uv_stop() itself.
+ * Shows	The descriptor is a uv_poll_t, whose callback is one call.
+ *		Tasks run on the loop's thread: the last one calls uv_stop()
+ *		itself.
  * Run		build/examples/embed_uv 127.0.0.1:8080 / /index.html
  */
 #include <stdio.h>
@@ -15,7 +16,7 @@
 static void on_ready(uv_poll_t *ready, int status, int events)
 {
 	(void)status, (void)events;
-	/* What is left makes the descriptor readable again. */
+	/* It may leave something: then the descriptor is readable. */
 	if (weft_turn(ready->data, NULL) < 0)
 		uv_stop(ready->loop);
 }
