@@ -406,6 +406,8 @@ static const struct {
 	{ SYS_pipe2, FAULT_FD },
 	{ SYS_dup3, FAULT_FD },
 	{ SYS_eventfd2, FAULT_FD },
+	{ SYS_epoll_create1, FAULT_FD },
+	{ SYS_timerfd_create, FAULT_FD },
 	{ SYS_signalfd4, FAULT_FD },
 	{ SYS_socket, FAULT_FD },
 	{ SYS_accept4, FAULT_FD },

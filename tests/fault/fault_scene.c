@@ -2,6 +2,8 @@
 /*
  * Scenes of runtimes, tasks, scopes and futures; and the list of all.
  */
+#include <poll.h>
+
 #include "tests/fault/fault_scene.h"
 
 const struct weft_allocator *scene_allocator;
@@ -37,6 +39,36 @@ static void scene_start(unsigned workers)
 		ENOMEM) == 0) {
 		EXPECT(weft_wait(runtime, task, &result) == 0);
 		EXPECT(result == 7);
+	}
+	EXPECT(weft_stop(runtime) == 0);
+}
+
+static int64_t sleep_and_count(void *arg)
+{
+	EXPECT(weft_sleep(WEFT_US(50)) == 0);
+	++**(int **)arg;
+	return 0;
+}
+
+/* A loop has one worker. */
+static void scene_attach(unsigned workers)
+{
+	struct weft_opts opts = scene_opts(1);
+	struct weft_runtime *runtime;
+	struct pollfd pollfd = { .events = POLLIN };
+	int ended = 0, *at = &ended, begun = 0;
+
+	(void)workers;
+	if (MAY(weft_attach(&opts, &runtime), RUN_ERRORS) < 0)
+		return;
+	pollfd.fd = weft_loop_fd(runtime);
+	for (int i = 0; i < 3; i++)
+		begun += MAY(weft_submit(runtime, sleep_and_count, &at,
+					 sizeof(at), NULL),
+			     ENOMEM) == 0;
+	while (ended < begun) {
+		EXPECT(poll(&pollfd, 1, -1) == 1 || errno == EINTR);
+		EXPECT(weft_turn(runtime, NULL) >= 0);
 	}
 	EXPECT(weft_stop(runtime) == 0);
 }
@@ -371,6 +403,7 @@ static void scene_futures(unsigned workers)
 const struct fault_scene fault_scenes[] = {
 	{ "run", scene_run_alone, false },
 	{ "start", scene_start, false },
+	{ "attach", scene_attach, false },
 	{ "submit", scene_submit, false },
 	{ "tasks", scene_tasks, false },
 	{ "crowd", scene_crowd, false },

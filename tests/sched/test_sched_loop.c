@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/loop: a runtime inside a foreign loop, which waits for one
- * descriptor (V117).
+ * descriptor (G01 to G05).
  *
  * The loop is poll(2) or epoll_wait(2).  Other threads wake it in
  * tests/sched/test_sched_loop_races.c.  Most tests fail by a wait without limit
@@ -9,9 +9,7 @@
  */
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
 
-#include "tests/support/engine.h"
 #include "tests/support/loop_kit.h"
 
 /* ---- Readable ----------------------------------------------------------- */
@@ -361,121 +359,6 @@ START_TEST(turn_in_vain_is_one_system_call_at_most)
 }
 END_TEST
 
-/* ---- Whose call it is --------------------------------------------------- */
-
-static int64_t calls_inside(void *arg)
-{
-	struct weft_runtime *self = weft_runtime_self(), *other = NULL;
-	int *over = *(int **)arg;
-
-	ck_assert_int_eq(weft_turn(self, NULL), -EDEADLK);
-	ck_assert_int_eq(weft_stop(self), -EDEADLK);
-	ck_assert_int_eq(weft_attach(NULL, &other), -EDEADLK);
-	*over = 1;
-	return 0;
-}
-
-static void *call_elsewhere(void *arg)
-{
-	struct weft_runtime *runtime = arg;
-
-	ck_assert_int_eq(weft_turn(runtime, NULL), -EPERM);
-	ck_assert_int_eq(weft_loop_fd(runtime), -EPERM);
-	ck_assert_int_eq(weft_stop(runtime), -EPERM);
-	return NULL;
-}
-
-static void call_in_child(struct weft_runtime *runtime)
-{
-	pid_t child = fork();
-	int status;
-
-	ck_assert_int_ge(child, 0);
-	if (child == 0)
-		_exit(weft_turn(runtime, NULL) != -EPERM ||
-		      weft_loop_fd(runtime) != -EPERM ||
-		      weft_stop(runtime) != -EPERM);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-}
-
-START_TEST(call_that_is_not_the_loops_is_refused)
-{
-	struct weft_opts two = WEFT_OPTS_INIT, none = { 0 };
-	struct weft_runtime *runtime = loop_begin(), *started = NULL;
-	pthread_t thread;
-	int over = 0;
-
-	two.workers = 2;
-	ck_assert_int_eq(weft_attach(&two, &started), -EINVAL);
-	ck_assert_int_eq(weft_attach(&none, &started), -EINVAL);
-	ck_assert_int_eq(weft_attach(NULL, NULL), -EINVAL);
-	ck_assert_int_eq(weft_turn(NULL, NULL), -EINVAL);
-	ck_assert_int_eq(weft_loop_fd(NULL), -EINVAL);
-	ck_assert_int_eq(weft_start(NULL, &started), 0);
-	ck_assert_int_eq(weft_turn(started, NULL), -EINVAL);
-	ck_assert_int_eq(weft_loop_fd(started), -EINVAL);
-	ck_assert_int_eq(weft_stop(started), 0);
-	loop_submit(runtime, calls_inside, &over);
-	loop_until(runtime, over);
-	ck_assert_int_eq(pthread_create(&thread, NULL, call_elsewhere, runtime),
-			 0);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
-	call_in_child(runtime);
-	ck_assert_int_eq(weft_stop(runtime), 0);
-}
-END_TEST
-
-/* It would wait for itself. */
-START_TEST(loops_thread_does_not_wait_for_a_task)
-{
-	struct weft_runtime *runtime = loop_begin();
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task;
-	int ran = 0, *at = &ran;
-	int64_t r = 1;
-
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_submit(runtime, count_up, &at, sizeof(at), &opts),
-			 0);
-	ck_assert_int_eq(weft_wait(runtime, task, &r), -EDEADLK);
-	ck_assert_int_eq(weft_wait_until(runtime, task,
-					 weft_now() + WEFT_SEC(60), &r),
-			 -EDEADLK);
-	ck_assert_int_eq(weft_wait_until(runtime, task, 0, &r), -ETIMEDOUT);
-	loop_until(runtime, ran);
-	ck_assert_int_eq(weft_wait(runtime, task, &r), 0);
-	ck_assert_int_eq(r, 0);
-	ck_assert_int_eq(weft_stop(runtime), 0);
-}
-END_TEST
-
-/* Between turns the thread is not the worker's. */
-START_TEST(thread_has_several_runtimes)
-{
-	struct weft_runtime *one = loop_begin(), *two = loop_begin();
-	int ran_one = 0, ran_two = 0, *at = &ran_one;
-	struct pollfd fds[2] = {
-		{ weft_loop_fd(one), POLLIN, 0 },
-		{ weft_loop_fd(two), POLLIN, 0 },
-	};
-
-	loop_settle(one);
-	loop_settle(two);
-	ck_assert_ptr_null(weft_runtime_self());
-	loop_submit(two, count_up, &ran_two);
-	ck_assert_int_eq(poll(fds, 2, -1), 1);
-	ck_assert(fds[1].revents);
-	loop_until(two, ran_two);
-	ck_assert_int_eq(weft_run(count_up, &at, NULL), 0);
-	ck_assert_int_eq(ran_one, 1);
-	loop_submit(one, count_up, &ran_one);
-	loop_until(one, ran_one == 2);
-	ck_assert_int_eq(weft_stop(one), 0);
-	ck_assert_int_eq(weft_stop(two), 0);
-}
-END_TEST
-
 /* ---- Loops of others ---------------------------------------------------- */
 
 /* In an epoll set, in another one, edge-triggered: a turn that returns 0 has
@@ -510,46 +393,6 @@ START_TEST(descriptor_lies_in_sets_of_the_loops)
 }
 END_TEST
 
-/* ---- The end ------------------------------------------------------------ */
-
-static int64_t waits_for_long(void *arg)
-{
-	int *over = *(int **)arg;
-
-	*over = (int)weft_sleep(WEFT_SEC(3600));
-	/* Not done in the turn in which it is cancelled. */
-	WEFT_SHIELD (void)
-		weft_sleep(WEFT_MS(3));
-	++*over;
-	return 0;
-}
-
-START_TEST(stop_ends_the_tasks_that_are_left)
-{
-	struct weft_runtime *runtime = loop_begin();
-	int slept = 0, yielded = 0, never_ran = 0;
-
-	loop_submit(runtime, waits_for_long, &slept);
-	loop_settle(runtime);
-	loop_submit(runtime, yields_for_ever, &yielded);
-	if (_i)
-		ck_assert_int_eq(weft_turn(runtime, NULL), 1);
-	loop_submit(runtime, waits_for_long, &never_ran);
-	ck_assert_int_eq(weft_stop(runtime), 0);
-	ck_assert_int_eq(slept, -ECANCELED + 1);
-	ck_assert_int_eq(yielded, 1);
-	ck_assert_int_eq(never_ran, -ECANCELED + 1);
-}
-END_TEST
-
-START_TEST(runtime_that_never_turned_stops)
-{
-	struct weft_runtime *runtime = loop_begin();
-
-	ck_assert_int_eq(weft_stop(runtime), 0);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("sched/loop");
@@ -564,12 +407,7 @@ int main(void)
 	tcase_add_test(turns, turn_ends_though_tasks_go_on_and_stays_readable);
 	tcase_add_test(turns, idle_runtime_is_quiet);
 	tcase_add_test(turns, turn_in_vain_is_one_system_call_at_most);
-	tcase_add_test(turns, call_that_is_not_the_loops_is_refused);
-	tcase_add_test(turns, loops_thread_does_not_wait_for_a_task);
-	tcase_add_test(turns, thread_has_several_runtimes);
 	tcase_add_test(turns, descriptor_lies_in_sets_of_the_loops);
-	tcase_add_loop_test(turns, stop_ends_the_tasks_that_are_left, 0, 2);
-	tcase_add_test(turns, runtime_that_never_turned_stops);
 	suite_add_tcase(suite, turns);
 	return io_tests_run(suite);
 }

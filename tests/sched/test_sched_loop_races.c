@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/loop_races: threads submit and wake at any moment, while the loop
- * turns, waits without limit, or is about to wait (V117).  A wake-up that is
+ * turns, waits without limit, or is about to wait (G02).  A wake-up that is
  * lost stays lost.
  */
 #include <pthread.h>
