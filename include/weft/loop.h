@@ -38,7 +38,7 @@ WEFT_BEGIN_DECLS
  * descriptor, which must no longer be in the loop.
  *
  * Returns 0, -EINVAL (also for more than one worker), -EDEADLK (called inside a
- * task), or an error of weft_start() but -EAGAIN, or of epoll_ctl(2).
+ * task), or an error of weft_start().
  */
 WEFT_API int weft_attach(const struct weft_opts *opts,
 			 struct weft_runtime **ret_runtime) WEFT_WARN_UNUSED;

@@ -110,8 +110,9 @@ WEFT_API int64_t weft_run(weft_fn fn, void *arg, const struct weft_opts *opts);
  *
  * weft_start() returns 0, or an error that weft_run() returns without running
  * the task.  weft_stop() returns 0, -ETIMEDOUT (tasks were abandoned), -EDEADLK
- * (called by a task of this runtime) or -EINVAL (NULL, or a runtime of
- * weft_run(), which ends by itself).
+ * (called by a task of this runtime), -EINVAL (NULL, or a runtime of
+ * weft_run(), which ends by itself), or -EPERM (see weft_attach() in
+ * <weft/loop.h>).
  *
  *	sigaddset(&set, SIGINT);		before weft_start(), so that
  *	pthread_sigmask(SIG_BLOCK, &set, NULL);	no worker takes it

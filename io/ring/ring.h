@@ -169,8 +169,8 @@ int weft__ring_wait(struct weft__ring *ring, uint64_t wait_ns);
 
 /* For a thread that waits elsewhere.  Opens a descriptor that is readable, in a
  * rest, when there is something to take, and whenever timer_fd is readable; the
- * carrier closes it, not timer_fd.  Called once.  The descriptor, or an error
- * of epoll_create1(2) or epoll_ctl(2). */
+ * carrier closes it, not timer_fd.  Called once.  The descriptor, or -ENOMEM,
+ * -EMFILE, -ENFILE. */
 int weft__ring_attach(struct weft__ring *ring, int timer_fd);
 
 /* Submits all that is published, and begins a rest, in which the descriptor

@@ -76,30 +76,7 @@ static struct model_event ended;
 /* No other thread takes a lock. */
 static bool takes_locks_alone;
 
-unsigned weft__op_complete(struct weft__worker *here,
-			   const struct weft__completion *completion)
-{
-	(void)here, (void)completion;
-	for (unsigned i = 0; takes_locks_alone && i < WORKERS_MAX; i++)
-		/* relaxed: its own. */
-		model_assert(!(weft__load(&shards[i].lock.word, relaxed) &
-			       WEFT__TRYLOCK_HELD),
-			     "MD4: a task is made ready while a lock is held");
-	model_post(&ended);
-	return 1;
-}
-
-/* A stream of task 1, which waits. */
-uint64_t weft__stream_complete(struct weft__worker *worker,
-			       const struct weft__completion *completion)
-{
-	(void)worker, (void)completion;
-	/* relaxed: its own. */
-	model_assert(weft__load(&shards[SLEEPER].lock.word, relaxed) &
-			     WEFT__TRYLOCK_HELD,
-		     "M1: a stream is notified while the lock is held");
-	return WEFT__GENERATION | 1;
-}
+#include "tests/model/completes.h"
 
 /* ---- Setting up --------------------------------------------------------- */
 
@@ -349,7 +326,18 @@ MODEL(refusals_meet_message, setup_refusing, check, OPTIONS(), sleep_1, tell_1)
 MODEL(refusals_meet_eventfd, setup_refusing, check, OPTIONS(), sleep_2, nothing,
       nothing, tell_2)
 
+/* ---- One rests, a thread from outside wakes ----------------------------- */
+
 #include "tests/model/rests.h"
+
+MODEL(eventfd_meets_rest, setup_unarmed, check, OPTIONS(), rest_1, nothing,
+      nothing, tell_1)
+MODEL(eventfd_meets_rests, setup_unarmed, check, OPTIONS(), rest_2, nothing,
+      nothing, tell_2)
+MODEL(eventfd_meets_completion_and_rest, setup_narrow, check, OPTIONS(),
+      ask_and_rest, nothing, nothing, tell_1)
+MODEL(refusals_meet_eventfd_and_rest, setup_refusing, check,
+      OPTIONS(.preemptions = 2), rest_2, nothing, nothing, tell_2)
 
 /* ---- A message that fails ----------------------------------------------- */
 

@@ -52,12 +52,3 @@ static void rest_until_notified(uint32_t times)
 THREAD(rest_1, rest_until_notified(1);)
 THREAD(rest_2, rest_until_notified(2);)
 THREAD(ask_and_rest, ask(WEFT__OPCODE_NONE); rest_until_notified(1);)
-
-MODEL(eventfd_meets_rest, setup_unarmed, check, OPTIONS(), rest_1, nothing,
-      nothing, tell_1)
-MODEL(eventfd_meets_rests, setup_unarmed, check, OPTIONS(), rest_2, nothing,
-      nothing, tell_2)
-MODEL(eventfd_meets_completion_and_rest, setup_narrow, check, OPTIONS(),
-      ask_and_rest, nothing, nothing, tell_1)
-MODEL(refusals_meet_eventfd_and_rest, setup_refusing, check,
-      OPTIONS(.preemptions = 2), rest_2, nothing, nothing, tell_2)

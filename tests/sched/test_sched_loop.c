@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/loop: a runtime inside a foreign loop, which waits for one
- * descriptor (G01 to G05).
+ * descriptor (G01, G03, G06).
  *
  * The loop is poll(2) or epoll_wait(2).  Other threads wake it in
- * tests/sched/test_sched_loop_races.c.  Most tests fail by a wait without limit
- * that is not ended.
+ * tests/sched/test_sched_loop_races.c.  Most tests fail by a wait that is not
+ * ended.
  */
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -29,7 +29,7 @@ START_TEST(task_of_the_loops_thread_runs_in_the_next_turn)
 	for (int i = 0; i < 10; i++) {
 		loop_submit(runtime, count_up, &ran);
 		ck_assert_int_eq(ran, i);
-		ck_assert(loop_readable(runtime, -1));
+		ck_assert(loop_readable(runtime, LOOP_PATIENCE_MS));
 		ck_assert_int_ge(weft_turn(runtime, NULL), 0);
 		ck_assert_int_eq(ran, i + 1);
 		loop_settle(runtime);
@@ -239,7 +239,7 @@ START_TEST(turn_ends_though_tasks_go_on_and_stays_readable)
 	for (int i = 0; i < 20 || !sleeper.woken_at; i++) {
 		ck_assert_int_eq(weft_turn(runtime, &next_ns), 1);
 		ck_assert_uint_eq(next_ns, 0);
-		ck_assert(loop_readable(runtime, -1));
+		ck_assert(loop_readable(runtime, LOOP_PATIENCE_MS));
 	}
 	weft_cancel_all(runtime);
 	loop_until(runtime, over);

@@ -114,7 +114,7 @@ static void loop_run(struct weft_runtime *runtime, struct sender *senders,
 	bool over;
 
 	do {
-		loop_readable(runtime, -1);
+		ck_assert(loop_readable(runtime, LOOP_PATIENCE_MS));
 		linger(&loop);
 		ck_assert_int_ge(weft_turn(runtime, NULL), 0);
 		linger(&loop);

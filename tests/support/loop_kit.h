@@ -21,7 +21,10 @@ static inline void loop_submit(struct weft_runtime *runtime, weft_fn fn,
 	ck_assert_int_eq(weft_submit(runtime, fn, &arg, sizeof(arg), NULL), 0);
 }
 
-/* Is the descriptor readable within that time?  -1: without limit. */
+/* A wait that takes so long has missed its end. */
+enum { LOOP_PATIENCE_MS = 20000 };
+
+/* Is the descriptor readable within that time? */
 static inline bool loop_readable(struct weft_runtime *runtime, int timeout_ms)
 {
 	struct pollfd pollfd = { weft_loop_fd(runtime), POLLIN, 0 };
@@ -44,12 +47,12 @@ static inline void loop_settle(struct weft_runtime *runtime)
 }
 
 /* Turns whenever the descriptor is readable, until the condition holds. */
-#define loop_until(runtime, condition)                                 \
-	do {                                                           \
-		while (!(condition)) {                                 \
-			loop_readable(runtime, -1);                    \
-			ck_assert_int_ge(weft_turn(runtime, NULL), 0); \
-		}                                                      \
+#define loop_until(runtime, condition)                                       \
+	do {                                                                 \
+		while (!(condition)) {                                       \
+			ck_assert(loop_readable(runtime, LOOP_PATIENCE_MS)); \
+			ck_assert_int_ge(weft_turn(runtime, NULL), 0);       \
+		}                                                            \
 	} while (0)
 
 #endif

@@ -262,7 +262,7 @@ static int soft_attach(struct weft__ring *ring, int timer_fd)
 {
 	struct weft__soft *soft = weft__soft(ring);
 
-	return own_add(soft, timer_fd, 0) ? soft->epoll_fd : -errno;
+	return own_add(soft, timer_fd, 0) ? soft->epoll_fd : -ENOMEM;
 }
 
 static uint64_t soft_rest(struct weft__ring *ring)

@@ -13,8 +13,8 @@
  *
  * Rejected: DEFER_TASKRUN, which such a thread would otherwise use.
  *   - poll(2) of the ring does not report what is held back (Linux 6.18).
- *   - A registered eventfd does, but not each time: from Linux 6.10 on only the
- *     first signal within a write to another eventfd gets through, and threads
+ *   - A registered eventfd does, but of the signals from within writes to
+ *     another eventfd only the first gets through (Linux 6.18), and threads
  *     wake a worker by one (wake_fd).
  */
 #include "io/ring/uring/uring.h"
@@ -43,7 +43,7 @@ int weft__uring_attach(struct weft__ring *ring, int timer_fd)
 	return set_add(own->set_fd, ring->fd) &&
 			       set_add(own->set_fd, timer_fd) ?
 		       own->set_fd :
-		       -errno;
+		       -ENOMEM;
 }
 
 void weft__uring_detach(struct weft__uring *own)
