@@ -234,6 +234,7 @@ START_TEST(turn_ends_though_tasks_go_on_and_stays_readable)
 	weft_nsec next_ns = 1;
 	int over = 0;
 
+	loop_settle(runtime);
 	loop_submit(runtime, yields_for_ever, &over);
 	loop_submit(runtime, sleeps, &sleeper);
 	for (int i = 0; i < 20 || !sleeper.woken_at; i++) {
