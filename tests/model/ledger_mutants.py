@@ -118,8 +118,8 @@ class Tree(mutate.Tree):
     def files():
         for path in ("meson.build", "meson_options.txt", "weft.map"):
             yield path
-        for folder in (*mutate.FOLDERS, "bench", "docs", "examples",
-                       "packaging", "tls"):
+        for folder in (*mutate.FOLDERS, "adapters", "bench", "docs",
+                       "examples", "packaging", "tls"):
             for path in (ROOT / folder).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     yield str(path.relative_to(ROOT))

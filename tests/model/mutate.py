@@ -37,7 +37,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 ENGINE = ["engine", "schedule", "memory", "order", "operation", "data",
           "kernel", "trace", "fiber", "fail"]
 FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-DWEFT__MODEL", "-O1", "-w"]
-FOLDERS = ("include", "runtime", "timer", "io", "net", "tests")
+FOLDERS = ("include", "runtime", "timer", "io", "net", "fs", "process",
+           "tests")
 
 
 class Death(collections.namedtuple("Death", "program case what",
