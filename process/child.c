@@ -20,6 +20,7 @@
 
 #include "io/os/mask.h"
 #include "runtime/base/own_fd.h"
+#include "runtime/stack/fiber.h"
 
 #ifndef CLONE_PIDFD
 #define CLONE_PIDFD 0x00001000
@@ -320,6 +321,12 @@ IN_CHILD static int child_main(void *arg)
 }
 
 /* ---- In the parent ------------------------------------------------------- */
+
+/* ThreadSanitizer takes clone() for fork(), and would go on in the child. */
+#ifdef WEFT__TSAN
+int __clone(int (*fn)(void *), void *stack, int flags, void *arg, ...);
+#define clone __clone
+#endif
 
 static int child_clone(struct weft__child_plan *plan, int flags, int *ret_pidfd)
 {

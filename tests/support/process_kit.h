@@ -25,9 +25,6 @@ struct role {
 	struct weft_spawn_opts opts;
 };
 
-/* The path is valid until the next call. */
-const char *own_path(void);
-
 /* In place: the options point to the role's list. */
 void role_init(struct role *role, const char *name, const char *arg);
 
