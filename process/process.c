@@ -197,7 +197,7 @@ void weft__process_kill(struct weft_process *process)
 
 static void child_end(struct weft_process *process)
 {
-	int r;
+	int r = 0;
 
 	if (weft__process_has_ended(process))
 		return;

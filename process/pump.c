@@ -195,7 +195,7 @@ static weft_nsec next_ns(const struct weft__pump *pump, weft_nsec until_ns)
 static int await(struct weft__pump *pump, weft_nsec until_ns)
 {
 	struct weft__worker *worker;
-	int r;
+	int r = 0;
 
 	if (until_ns >= WEFT_NEVER)
 		return weft_poll(pump->epoll_fd, POLLIN);

@@ -11,6 +11,7 @@
 #include <linux/openat2.h>
 
 #include "tests/support/io_locks.h"
+#include "tests/support/io_processes.h"
 #include "tests/support/io_transfers.h"
 #ifndef WEFT_WITHOUT_NAMES
 #include "tests/support/names_kit.h"

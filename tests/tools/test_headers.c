@@ -216,6 +216,25 @@ static int64_t pipelines(void *arg)
 	blocks_of.flags = WEFT_PIPELINE_UNORDERED | WEFT_PIPELINE_BLOCKING;
 	items.arg = blocks_of.arg = arg;
 	return weft_pipeline_run(&items) + weft_pipeline_file(&blocks_of);
+static int64_t children(void *arg)
+{
+	const char *argv[] = { "true", NULL };
+	const struct weft_child_fd fds[] = { { 0, WEFT_NULL_FD, NULL } };
+	struct weft_spawn_opts opts = WEFT_SPAWN_OPTS_INIT;
+	struct weft_command command = WEFT_COMMAND_INIT;
+
+	(void)arg;
+	opts.argv = argv;
+	opts.fds = fds;
+	opts.fds_count = sizeof(fds) / sizeof(fds[0]);
+	opts.flags = WEFT_SPAWN_GROUP | WEFT_SPAWN_SESSION |
+		     WEFT_SPAWN_DIES_WITH_CALLER | WEFT_SPAWN_KEEP_MASK;
+	opts.ignored = WEFT_SIGNAL_BIT(1) | WEFT_SIGNAL_BIT(64);
+	command.flags = WEFT_COMMAND_CUT;
+	if (opts.fds_count > WEFT_CHILD_FDS_MAX ||
+	    opts.limits_count > WEFT_CHILD_LIMITS_MAX)
+		return -1;
+	return weft_run_pipeline(&opts, 1 % WEFT_PIPELINE_MAX, &command, NULL);
 }
 
 int main(void)
@@ -246,5 +265,6 @@ int main(void)
 	       weft_run(futures, &fd, &opts) < 0 ||
 	       weft_run(objects, &fd, &opts) < 0 ||
 	       weft_run(pipelines, NULL, &opts) < 0 ||
+	       weft_run(children, NULL, &opts) < 0 ||
 	       weft_run(cases, &fd, &opts) < 0;
 }
