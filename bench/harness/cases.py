@@ -435,6 +435,8 @@ SYNC = (
                         "sem_uncontended", "sem2_8tasks_yield"), TOKIO + GO),
     ("skynet_1M", "skynet", (), TOKIO + GO),
 )
+SPAWN = tuple((name, name, (), (("raw-posix_spawn", "posix_spawn", name),))
+              for name in ("spawn", "spawn_rss"))
 QUEUES = (  # name, word, figures, baselines
     ("inject", "inject", ("inject_push_take", "inject_two"), ("chunked",)),
     ("queue_spread", "spread", (), ("global", "local")),
@@ -495,6 +497,7 @@ def all_cases():
     yield from micro_cases("tasks", "bench/bench_tasks", TASKS)
     yield from micro_cases("timers", "bench/bench_timers", TIMERS)
     yield from micro_cases("sync", "bench/bench_sync", SYNC, default=False)
+    yield from micro_cases("spawn", "bench/bench_spawn", SPAWN)
     for name, word, figures, baselines in QUEUES:
         yield Baselines(name, 2, "queues", False, weft_program="bench/bench_queues",
                         command=word, figures=figures, rivals=baselines)

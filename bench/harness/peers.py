@@ -12,6 +12,7 @@ CFLAGS = ["-O2", "-g", "-std=gnu11", "-Wall", "-Wextra"]
 C_PROGRAMS = {  # name: (source, libraries)
     "echo_load": ("load/echo_load.c", []),
     "quiet": ("load/quiet.c", []),
+    "posix_spawn": ("raw/posix_spawn.c", ["-pthread"]),
     "epoll_echo": ("echo/epoll_echo.c", ["-pthread"]),
     "uring_echo": ("echo/uring_echo.c", ["-luring", "-pthread"]),
     "uring_file": ("raw/uring_file.c", ["-luring"]),
