@@ -432,6 +432,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "dial", scene_dial, false },
 	{ "names", scene_names, false },
 	{ "streams", scene_streams, false },
+	{ "processes", scene_processes, false },
 	{ "cancelled", scene_cancelled, false },
 	{ "signals", scene_signals, false },
 	{ "blocking", scene_blocking, false },

@@ -53,6 +53,9 @@ void scene_unix(unsigned workers);
 void scene_dial(unsigned workers);
 void scene_names(unsigned workers);
 
+/* tests/fault/fault_scene_process.c */
+void scene_processes(unsigned workers);
+
 /* tests/fault/fault_scene_beside.c */
 void scene_cancelled(unsigned workers);
 void scene_signals(unsigned workers);
