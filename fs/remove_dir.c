@@ -80,11 +80,27 @@ static int place_of(struct weft__remover *remover, struct weft__tree_dir *dir,
 	*ret_name = dir->name;
 	if (dir->parent) {
 		*ret_fd = weft__tree_open_parent(&remover->hand, dir);
+		/* A directory above was swapped: what was in it is gone. */
+		if (*ret_fd == -ENOTDIR || *ret_fd == -ELOOP)
+			return -ENOENT;
 		return *ret_fd < 0 ? *ret_fd : 0;
 	}
 	*ret_fd = removal->dir_fd;
 	*ret_name = removal->path;
 	return root_check(removal);
+}
+
+/* Removes what has taken the place of a directory.  False: it is a directory
+ * again. */
+static bool swapped_remove(struct weft__remover *remover,
+			   struct weft__tree_dir *dir, int fd, const char *name)
+{
+	int r = weft__unlinkat(fd, name, 0);
+
+	if (r == -EISDIR && ++dir->passes < PASSES_MAX)
+		return false;
+	removed(remover, dir, NULL, false, r);
+	return true;
 }
 
 /* Removes an empty directory.  False: it is to be read again. */
@@ -96,11 +112,8 @@ static bool dir_remove(struct weft__remover *remover,
 
 	if (r == 0)
 		r = weft__unlinkat(fd, name, AT_REMOVEDIR);
-	if (r == -ENOTDIR) {
-		removed(remover, dir, NULL, false,
-			weft__unlinkat(fd, name, 0));
-		return true;
-	}
+	if (r == -ENOTDIR)
+		return swapped_remove(remover, dir, fd, name);
 	if ((r == -ENOTEMPTY || r == -EEXIST) && ++dir->passes < PASSES_MAX)
 		return false;
 	removed(remover, dir, NULL, true, r);
@@ -127,7 +140,7 @@ static void dir_finish(struct weft__remover *remover,
 
 		if (!stays(removal, dir) && !dir_remove(remover, dir)) {
 			dir->pending = 1;
-			weft__tree_push_again(tree, dir);
+			weft__tree_push(tree, NULL, dir);
 			return;
 		}
 		if (dir->fails && parent) {
@@ -182,41 +195,22 @@ static void records_remove(struct weft__remover *remover,
 	}
 }
 
-/* Goes on with a directory later; first: those found in it.  As in a walk. */
-static void dir_put_back(struct weft__remover *remover,
-			 struct weft__tree_dir *dir,
-			 struct weft__tree_dir *first)
-{
-	struct weft__tree *tree = &remover->removal->tree;
-	bool below = weft__tree_halfway(tree, dir);
-
-	if (below)
-		weft__tree_push_again(tree, dir);
-	if (first)
-		weft__tree_push_new(tree, first);
-	if (!below)
-		weft__tree_push_again(tree, dir);
-}
-
-/* One that could not be opened. */
-static void dir_refused(struct weft__remover *remover,
+/* One that could not be opened.  False: it is to be tried again. */
+static bool dir_refused(struct weft__remover *remover,
 			struct weft__tree_dir *dir, int error)
 {
 	const char *name;
-	int fd;
+	int fd, r = place_of(remover, dir, &fd, &name);
 
-	dir->gone = true;
-	if (error == -ENOENT || place_of(remover, dir, &fd, &name) < 0) {
-		removed(remover, dir, NULL, true, error);
-		return;
-	}
-	if (error == -ENOTDIR || error == -ELOOP)
-		removed(remover, dir, NULL, false, weft__unlinkat(fd, name, 0));
+	if (r < 0)
+		error = r;
+	else if (error == -ENOTDIR || error == -ELOOP)
+		return swapped_remove(remover, dir, fd, name);
 	else if (error == -EACCES &&
 		 weft__unlinkat(fd, name, AT_REMOVEDIR) == 0)
-		removed(remover, dir, NULL, true, 0);
-	else
-		removed(remover, dir, NULL, true, error);
+		error = 0;
+	removed(remover, dir, NULL, true, error);
+	return true;
 }
 
 static int dir_open(struct weft__remover *remover, struct weft__tree_dir *dir)
@@ -242,7 +236,7 @@ static void dir_end(struct weft__remover *remover, struct weft__tree_dir *dir,
 	if (dir->halfway)
 		weft__tree_halfway_end(tree, dir);
 	if (first)
-		weft__tree_push_new(tree, first);
+		weft__tree_push(tree, first, NULL);
 	if (r < 0 && r != -ENOENT)
 		removed(remover, dir, NULL, true, r);
 	dir_finish(remover, dir);
@@ -251,13 +245,17 @@ static void dir_end(struct weft__remover *remover, struct weft__tree_dir *dir,
 static void dir_empty(struct weft__remover *remover, struct weft__tree_dir *dir,
 		      weft_nsec until_ns)
 {
+	struct weft__tree *tree = &remover->removal->tree;
 	struct weft__tree_dir *first = NULL;
 	int fd = dir_open(remover, dir);
 	ssize_t r;
 
 	if (fd < 0) {
-		dir_refused(remover, dir, fd);
-		dir_finish(remover, dir);
+		dir->gone = dir_refused(remover, dir, fd);
+		if (dir->gone)
+			dir_finish(remover, dir);
+		else
+			weft__tree_push(tree, NULL, dir);
 		return;
 	}
 	dir->fd = fd;
@@ -265,7 +263,7 @@ static void dir_empty(struct weft__remover *remover, struct weft__tree_dir *dir,
 				       sizeof(remover->records))) > 0) {
 		records_remove(remover, dir, fd, (size_t)r, &first);
 		if (weft_now() >= until_ns || stopped(remover->removal)) {
-			dir_put_back(remover, dir, first);
+			weft__tree_push(tree, first, dir);
 			return;
 		}
 	}

@@ -89,37 +89,58 @@ static unsigned wakes(struct weft__tree *tree, size_t most)
 	return count;
 }
 
-void weft__tree_push_new(struct weft__tree *tree, struct weft__tree_dir *first)
+/* The caller holds the lock. */
+static void stack_put(struct weft__tree *tree, struct weft__tree_dir *dir)
 {
-	struct weft__tree_dir *last = first;
-	uint32_t count = 1;
-	unsigned waking;
-
-	for (; last->next; last = last->next)
-		count++;
-	weft__lock_take(&tree->lock);
-	for (struct weft__tree_dir *dir = first; dir; dir = dir->next)
-		dir->id = ++tree->last_id;
-	if (first->parent)
-		first->parent->pending += count;
-	last->next = tree->stack;
-	tree->stack = first;
-	tree->stack_count += count;
-	waking = wakes(tree, count);
-	weft__lock_drop(&tree->lock);
-	if (waking)
-		weft_sem_release(&tree->more, waking);
-}
-
-void weft__tree_push_again(struct weft__tree *tree, struct weft__tree_dir *dir)
-{
-	unsigned waking;
-
-	weft__lock_take(&tree->lock);
 	dir->next = tree->stack;
 	tree->stack = dir;
 	tree->stack_count++;
-	waking = wakes(tree, 1);
+}
+
+/* The caller holds the lock.  Returns the number of directories. */
+static size_t stack_put_new(struct weft__tree *tree,
+			    struct weft__tree_dir *first)
+{
+	struct weft__tree_dir *dir, *next;
+	size_t count = 0;
+
+	for (dir = first; dir; dir = next, count++) {
+		next = dir->next;
+		dir->id = ++tree->last_id;
+		if (dir->parent)
+			dir->parent->pending++;
+		stack_put(tree, dir);
+	}
+	return count;
+}
+
+/* The caller holds the lock. */
+static bool goes_below(struct weft__tree *tree, struct weft__tree_dir *dir)
+{
+	if (dir->fd >= 0 && !dir->halfway && tree->halfway < HALFWAY_MAX) {
+		dir->halfway = true;
+		tree->halfway++;
+	}
+	return dir->halfway;
+}
+
+/* Both in one step: once it is in the stack, another task may finish the
+ * parent, unless the new ones are counted. */
+void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
+		     struct weft__tree_dir *again)
+{
+	size_t count = again != NULL;
+	unsigned waking;
+	bool below;
+
+	weft__lock_take(&tree->lock);
+	below = again && goes_below(tree, again);
+	if (below)
+		stack_put(tree, again);
+	count += stack_put_new(tree, first);
+	if (again && !below)
+		stack_put(tree, again);
+	waking = wakes(tree, count);
 	weft__lock_drop(&tree->lock);
 	if (waking)
 		weft_sem_release(&tree->more, waking);
@@ -160,17 +181,6 @@ void weft__tree_give_up(struct weft__tree *tree, struct weft__tree_dir *dir)
 		weft__tree_dir_free(tree, dir);
 		dir = parent;
 	}
-}
-
-bool weft__tree_halfway(struct weft__tree *tree, struct weft__tree_dir *dir)
-{
-	weft__lock_take(&tree->lock);
-	if (!dir->halfway && tree->halfway < HALFWAY_MAX) {
-		dir->halfway = true;
-		tree->halfway++;
-	}
-	weft__lock_drop(&tree->lock);
-	return dir->halfway;
 }
 
 void weft__tree_halfway_end(struct weft__tree *tree, struct weft__tree_dir *dir)
@@ -223,7 +233,7 @@ int weft__tree_run(struct weft__tree *tree, struct weft__tree_dir *root)
 	int64_t result = 0;
 
 	tree->started = 1;
-	weft__tree_push_new(tree, root);
+	weft__tree_push(tree, root, NULL);
 	WEFT_SCOPE(crew, &result) {
 		int r;
 

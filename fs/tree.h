@@ -50,7 +50,7 @@ struct weft__tree_dir {
 	uint16_t name_bytes;	       /* immutable */
 	uint8_t passes;		       /* that it was read, in a removal */
 	bool leaves;		       /* finished, but for its last visit */
-	bool halfway;		       /* counted: weft__tree_halfway() */
+	bool halfway;		       /* counted by the tree */
 	bool fails;		       /* under lock: something below stays */
 	bool gone;		       /* is not there to be removed */
 	char name[];		       /* immutable */
@@ -111,12 +111,16 @@ void weft__tree_dir_free(struct weft__tree *tree, struct weft__tree_dir *dir);
 /* Writes the path of a directory, of path_bytes bytes, without a zero. */
 void weft__tree_path(const struct weft__tree_dir *dir, char *path);
 
-/* Puts a list of new directories with one parent onto the stack; the first
- * becomes the top. */
-void weft__tree_push_new(struct weft__tree *tree, struct weft__tree_dir *first);
+/* Puts directories onto the stack: a list of new ones with one parent, the
+ * last of which becomes the top; and one that was taken from it, which may be
+ * the parent.  Each may be NULL.  One that is read in part, and so keeps its
+ * fd, goes below those that were found in it, if not too many do already;
+ * otherwise on top, to be read to its end first. */
+void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
+		     struct weft__tree_dir *again);
 
-/* Puts a directory onto the stack that was taken from it. */
-void weft__tree_push_again(struct weft__tree *tree, struct weft__tree_dir *dir);
+/* The reading of such a directory has ended. */
+void weft__tree_halfway_end(struct weft__tree *tree, struct weft__tree_dir *dir);
 
 /* NULL: there is none. */
 struct weft__tree_dir *weft__tree_pop(struct weft__tree *tree);
@@ -126,12 +130,6 @@ bool weft__tree_drop(struct weft__tree *tree, struct weft__tree_dir *dir);
 
 /* Gives up a directory, and each ancestor that this finishes. */
 void weft__tree_give_up(struct weft__tree *tree, struct weft__tree_dir *dir);
-
-/* May the fd of one more directory be kept while directories below it are
- * done?  Then the directory is counted as halfway, until its reading ends. */
-bool weft__tree_halfway(struct weft__tree *tree, struct weft__tree_dir *dir);
-void weft__tree_halfway_end(struct weft__tree *tree,
-			    struct weft__tree_dir *dir);
 
 /* The root is finished: all tasks of the crew end. */
 void weft__tree_end(struct weft__tree *tree);

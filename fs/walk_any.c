@@ -212,7 +212,7 @@ static void dirs_finish(struct weft__walk *walk, struct weft__tree_dir *dir)
 
 		if (!dir->leaves && weft__walk_has(walk, WEFT_WALK_POST)) {
 			dir->leaves = true;
-			weft__tree_push_again(tree, dir);
+			weft__tree_push(tree, NULL, dir);
 			return;
 		}
 		weft__tree_dir_free(tree, dir);
@@ -273,17 +273,12 @@ static void part_end(struct batch *batch, struct part *part,
 {
 	struct weft__tree *tree = &batch->walk->tree;
 	struct weft__tree_dir *dir = part->dir;
-	bool below = !part->ended && weft__tree_halfway(tree, dir);
 
 	part->dir = NULL;
-	if (below)
-		weft__tree_push_again(tree, dir);
-	if (found)
-		weft__tree_push_new(tree, found);
+	if (found || !part->ended)
+		weft__tree_push(tree, found, part->ended ? NULL : dir);
 	if (part->ended)
 		dirs_finish(batch->walk, dir);
-	else if (!below)
-		weft__tree_push_again(tree, dir);
 }
 
 static int part_visit(struct batch *batch, struct part *part)

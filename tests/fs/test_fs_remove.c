@@ -1,2 +1,497 @@
 /* SPDX-License-Identifier: MIT */
-int main(void){return 0;}
+/*
+ * Suite fs/remove: weft_remove_tree().
+ */
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
+#include "tests/support/tree_kit.h"
+
+static bool exists(const struct tree *tree, const char *path)
+{
+	struct stat st;
+
+	return fstatat(tree->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Is the tree's directory empty? */
+static bool is_empty(const struct tree *tree)
+{
+	struct tree_list list = { 0 };
+	bool empty;
+
+	tree_list(tree->fd, ".", &list);
+	empty = list.count == 1;
+	tree_list_free(&list);
+	return empty;
+}
+
+/* What tree_list() has found, as counts. */
+static struct weft_remove_counts counts_of(const struct tree_list *list)
+{
+	struct weft_remove_counts counts = { 0, 0, 0 };
+
+	for (size_t i = 0; i < list->count; i++)
+		if (atoi(strrchr(list->texts[i], '\t') + 1) == DT_DIR)
+			counts.directories++;
+		else
+			counts.files++;
+	return counts;
+}
+
+static void expect_counts(struct weft_remove_counts got,
+			  struct weft_remove_counts expected)
+{
+	ck_assert_uint_eq(got.files, expected.files);
+	ck_assert_uint_eq(got.directories, expected.directories);
+	ck_assert_uint_eq(got.failed, expected.failed);
+}
+
+/* ---- What is removed -------------------------------------------------- */
+
+struct reports {
+	struct tree_list removed, failed;
+	int stop_after; /* reports; 0: never */
+	weft__atomic(int) inside;
+};
+
+static int report(const char *path, int error, void *arg)
+{
+	struct reports *reports = arg;
+
+	/* relaxed: compared with itself. */
+	EXPECT(weft__add(&reports->inside, 1, relaxed) == 0);
+	tree_list_add(error ? &reports->failed : &reports->removed, path);
+	weft__sub(&reports->inside, 1, relaxed);
+	return reports->stop_after && --reports->stop_after == 0 ? -EXDEV : 0;
+}
+
+static void reports_free(struct reports *reports)
+{
+	tree_list_free(&reports->removed);
+	tree_list_free(&reports->failed);
+}
+
+/* Cuts the types off. */
+static void paths_only(struct tree_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		*strrchr(list->texts[i], '\t') = '\0';
+}
+
+/* Removes "t" of the tree, which has a list of its own. */
+static void expect_removal(const struct tree *tree, unsigned flags)
+{
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts, expected;
+	struct reports reports = { .stop_after = 0 };
+	struct tree_list list = { 0 };
+
+	tree_list(tree->fd, "t", &list);
+	expected = counts_of(&list);
+	paths_only(&list);
+	opts.flags = flags;
+	opts.report = report;
+	opts.arg = &reports;
+	opts.ret_counts = &counts;
+	opts.tasks = flags & WEFT_REMOVE_GO_ON ? 3 : 0;
+	ck_assert_int_eq(weft_remove_tree(tree->fd, "t", &opts), 0);
+	if (flags & WEFT_REMOVE_CONTENTS) {
+		expected.directories--;
+		*list.texts[0] = '\0';
+		tree_list_add(&reports.removed, "");
+	}
+	expect_counts(counts, expected);
+	ck_assert_uint_eq(reports.failed.count, 0);
+	if (flags & WEFT_REMOVE_QUIET)
+		ck_assert_uint_eq(reports.removed.count, 0);
+	else
+		tree_lists_compare(&reports.removed, &list);
+	ck_assert_int_eq(exists(tree, "t"),
+			 (flags & WEFT_REMOVE_CONTENTS) != 0);
+	reports_free(&reports);
+	tree_list_free(&list);
+}
+
+/* "t" in a directory. */
+static void below_open(const struct tree *tree, struct tree *ret_below)
+{
+	*ret_below = *tree;
+	tree_dir(tree, "t");
+	snprintf(ret_below->path, sizeof(ret_below->path), "%.60s/t",
+		 tree->path);
+	ret_below->fd = openat(tree->fd, "t", O_RDONLY | O_CLOEXEC);
+	EXPECT(ret_below->fd >= 0);
+}
+
+static const unsigned choices[] = {
+	0, WEFT_REMOVE_GO_ON, WEFT_REMOVE_QUIET, WEFT_REMOVE_CONTENTS,
+	WEFT_REMOVE_ONE_MOUNT | WEFT_REMOVE_GO_ON,
+};
+
+IO_TEST(nasty_tree_is_removed)
+{
+	struct tree tree, below;
+
+	tree_open(&tree);
+	for (unsigned i = 0; i < 5; i++) {
+		below_open(&tree, &below);
+		tree_make_nasty(&below);
+		close(below.fd);
+		expect_removal(&tree, choices[i]);
+	}
+	tree_close(&tree);
+	return 0;
+}
+
+IO_TEST(random_trees_are_removed)
+{
+	const char *seed = getenv("WEFT_TEST_SEED");
+	unsigned first = seed ? (unsigned)atoi(seed) : 1;
+	struct tree tree, below;
+
+	tree_open(&tree);
+	for (unsigned i = first; i < first + 5; i++) {
+		printf("seed %u\n", i);
+		below_open(&tree, &below);
+		tree_make_random(&below, i, 2000);
+		close(below.fd);
+		expect_removal(&tree, choices[i % 5]);
+	}
+	tree_close(&tree);
+	return 0;
+}
+
+/* A path of 10,000 bytes, with few descriptors and a small stack. */
+IO_TEST(deep_tree_is_removed)
+{
+	enum { LEVELS = 5000, DESCRIPTORS = 64 };
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts;
+	struct rlimit limit, few;
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_make_deep(&tree, "d", LEVELS);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = DESCRIPTORS;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	opts.ret_counts = &counts;
+	opts.tasks = 2;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "d", &opts), 0);
+	expect_counts(counts, (struct weft_remove_counts){ 1, LEVELS, 0 });
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert(is_empty(&tree));
+	tree_close(&tree);
+	return 0;
+}
+
+IO_TEST(links_are_removed_and_not_followed)
+{
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts;
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_dir(&tree, "victim");
+	tree_file(&tree, "victim/file");
+	tree_dir(&tree, "t");
+	ck_assert_int_eq(symlinkat("../victim", tree.fd, "t/link"), 0);
+	ck_assert_int_eq(symlinkat("victim", tree.fd, "link"), 0);
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "t", NULL), 0);
+	ck_assert(!exists(&tree, "t") && exists(&tree, "victim/file"));
+	/* As rm does: with a slash it is to be a directory, and is a link. */
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "link/", NULL), -ENOTDIR);
+	opts.flags = WEFT_REMOVE_CONTENTS;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "link", &opts), -ENOTDIR);
+	ck_assert(exists(&tree, "link") && exists(&tree, "victim/file"));
+	opts.flags = 0;
+	opts.ret_counts = &counts;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "link", &opts), 0);
+	expect_counts(counts, (struct weft_remove_counts){ 1, 0, 0 });
+	ck_assert(!exists(&tree, "link") && exists(&tree, "victim/file"));
+	/* A file is a tree, too. */
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "victim/file/", &opts),
+			 -ENOTDIR);
+	expect_counts(counts, (struct weft_remove_counts){ 0, 0, 0 });
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "victim/file", &opts), 0);
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "victim//", &opts), 0);
+	ck_assert(is_empty(&tree));
+	tree_close(&tree);
+	return 0;
+}
+
+/* ---- Errors ----------------------------------------------------------- */
+
+IO_TEST(wrong_removals_are_refused)
+{
+	static const char *const paths[] = { "",    "/",     "//",   ".", "..",
+					     "t/.", "t/..", "./", "t/../" };
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts = { 7, 7, 7 };
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_file(&tree, "file");
+	tree_dir(&tree, "t");
+	opts.ret_counts = &counts;
+	for (unsigned i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		ck_assert_int_eq(weft_remove_tree(tree.fd, paths[i], &opts),
+				 -EINVAL);
+	expect_counts(counts, (struct weft_remove_counts){ 0, 0, 0 });
+	ck_assert_int_eq(weft_remove_tree(tree.fd, NULL, NULL), -EFAULT);
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "no", NULL), -ENOENT);
+	ck_assert_int_eq(weft_remove_tree(-1, "file", NULL), -EBADF);
+	opts.flags = 1u << 31;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "file", &opts), -EINVAL);
+	opts.flags = 0;
+	opts.size = 1;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "file", &opts), -EINVAL);
+	ck_assert(exists(&tree, "file") && exists(&tree, "t"));
+	opts.size = sizeof(opts);
+	opts.flags = WEFT_REMOVE_CONTENTS;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "/", &opts), -EINVAL);
+	ck_assert_int_eq(weft_remove_tree(tree.fd, ".", &opts), 0);
+	expect_counts(counts, (struct weft_remove_counts){ 1, 1, 0 });
+	ck_assert(is_empty(&tree));
+	tree_close(&tree);
+	return 0;
+}
+
+START_TEST(removal_needs_a_task)
+{
+	ck_assert_int_eq(weft_remove_tree(AT_FDCWD, "no", NULL), -EPERM);
+}
+END_TEST
+
+IO_TEST(report_ends_the_removal)
+{
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct reports reports = { .stop_after = 10 };
+	struct tree tree, below;
+
+	tree_open(&tree);
+	below_open(&tree, &below);
+	tree_make_random(&below, 1, 2000);
+	close(below.fd);
+	opts.report = report;
+	opts.arg = &reports;
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "t", &opts), -EXDEV);
+	reports_free(&reports);
+	tree_close(&tree);
+	return 0;
+}
+
+/* Runs in a child of another user: some directories are closed to it, and from
+ * others nothing may be removed. */
+static int64_t remove_closed(void *arg)
+{
+	const struct tree *tree = arg;
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts;
+	struct reports reports = { .stop_after = 0 };
+
+	opts.report = report;
+	opts.arg = &reports;
+	opts.ret_counts = &counts;
+	/* One that is closed and empty can be removed. */
+	if (weft_remove_tree(tree->fd, "t/closed_empty", &opts) != 0)
+		return -1;
+	opts.flags = WEFT_REMOVE_QUIET;
+	if (weft_remove_tree(tree->fd, "t/fixed", &opts) != -EACCES ||
+	    counts.failed == 0)
+		return -2;
+	reports_free(&reports);
+	opts.flags |= WEFT_REMOVE_GO_ON;
+	if (weft_remove_tree(tree->fd, "t", &opts) != -EACCES)
+		return -3;
+	/* The two files, and the directory; not those above them. */
+	if (counts.files != 1 || counts.directories != 1 || counts.failed != 3)
+		return -4;
+	tree_list_sort(&reports.failed);
+	if (reports.failed.count != 3 ||
+	    strcmp(reports.failed.texts[0], "closed") != 0 ||
+	    strcmp(reports.failed.texts[1], "fixed/a") != 0)
+		return -5;
+	reports_free(&reports);
+	return 0;
+}
+
+static void closed_make(const struct tree *tree)
+{
+	tree_dir(tree, "t/closed_empty");
+	tree_dir(tree, "t/closed");
+	tree_file(tree, "t/closed/file");
+	tree_dir(tree, "t/fixed");
+	tree_file(tree, "t/fixed/a");
+	tree_file(tree, "t/fixed/b");
+	tree_dir(tree, "t/open");
+	tree_file(tree, "t/open/file");
+}
+
+/* Gives the tree to the user that the process has become. */
+static int child_remove_closed(struct tree *tree)
+{
+	if (geteuid() == 0 &&
+	    (fchmod(tree->fd, 0777) < 0 || !become_another_user()))
+		return 1;
+	closed_make(tree);
+	if (fchmodat(tree->fd, "t/closed_empty", 0, 0) < 0 ||
+	    fchmodat(tree->fd, "t/closed", 0, 0) < 0 ||
+	    fchmodat(tree->fd, "t/fixed", 0555, 0) < 0)
+		return 2;
+	return weft_run(remove_closed, tree, NULL) == 0 ? 0 : 3;
+}
+
+START_TEST(removal_goes_on_after_errors_on_request)
+{
+	struct tree tree;
+	int status;
+	pid_t child;
+
+	tree_open(&tree);
+	child = fork();
+	if (child == 0)
+		_exit(child_remove_closed(&tree));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert(exists(&tree, "t/fixed/a") && !exists(&tree, "t/open"));
+	ck_assert_int_eq(fchmodat(tree.fd, "t/closed", 0700, 0), 0);
+	ck_assert_int_eq(fchmodat(tree.fd, "t/fixed", 0700, 0), 0);
+	tree_close(&tree);
+}
+END_TEST
+
+/* ---- Mount points ----------------------------------------------------- */
+
+static bool can_mount(void)
+{
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static bool can_refuse(void)
+{
+	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
+}
+
+static int64_t remove_mount(void *arg)
+{
+	const struct tree *tree = arg;
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts;
+
+	opts.flags = WEFT_REMOVE_ONE_MOUNT | WEFT_REMOVE_GO_ON;
+	opts.ret_counts = &counts;
+	if (weft_remove_tree(tree->fd, "t", &opts) != -EXDEV ||
+	    counts.failed != 1 || counts.files != 1)
+		return -1;
+	if (!exists(tree, "t/mount/file") || exists(tree, "t/file"))
+		return -2;
+	/* What is mounted is emptied, but its root is busy. */
+	opts.flags = WEFT_REMOVE_GO_ON;
+	if (weft_remove_tree(tree->fd, "t", &opts) != -EBUSY ||
+	    exists(tree, "t/mount/file"))
+		return -3;
+	return 0;
+}
+
+static int child_remove_mount(struct tree *tree, bool refuses)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/t/mount", tree->path);
+	if (!can_mount() || mount("none", path, "tmpfs", 0, NULL) < 0)
+		return 1;
+	/* The old one is of the mounts that the parent has. */
+	tree->fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree_file(tree, "t/mount/file");
+	if (refuses && !can_refuse())
+		return 2;
+	return weft_run(remove_mount, tree, NULL) == 0 ? 0 : 3;
+}
+
+START_TEST(mount_points_are_not_entered_on_request)
+{
+	struct tree tree;
+	int status;
+	pid_t child;
+
+	tree_open(&tree);
+	tree_dir(&tree, "t/mount");
+	tree_file(&tree, "t/file");
+	child = fork();
+	if (child == 0)
+		_exit(child_remove_mount(&tree, _i));
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	tree_close(&tree);
+}
+END_TEST
+
+/* ---- An older kernel -------------------------------------------------- */
+
+static int64_t remove_nasty(void *arg)
+{
+	expect_removal(arg, 0);
+	return 0;
+}
+
+START_TEST(removal_needs_no_openat2)
+{
+	struct tree tree, below;
+	int status;
+	pid_t child;
+
+	tree_open(&tree);
+	below_open(&tree, &below);
+	tree_make_nasty(&below);
+	close(below.fd);
+	child = fork();
+	if (child == 0) {
+		refuse_call(SYS_openat2, ENOSYS);
+		_exit(weft_run(remove_nasty, &tree, NULL) == 0 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert(is_empty(&tree));
+	tree_close(&tree);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/remove");
+	TCase *tc = tcase_create("remove");
+
+	tcase_set_timeout(tc, 120);
+	io_add_test(tc, nasty_tree_is_removed);
+	io_add_test(tc, random_trees_are_removed);
+	io_add_test(tc, deep_tree_is_removed);
+	io_add_test(tc, links_are_removed_and_not_followed);
+	io_add_test(tc, wrong_removals_are_refused);
+	tcase_add_test(tc, removal_needs_a_task);
+	io_add_test(tc, report_ends_the_removal);
+	if (test_needs(geteuid() != 0 || test_can(become_another_user),
+		       "removal_goes_on_after_errors_on_request",
+		       NEEDS_ANOTHER_USER))
+		tcase_add_test(tc, removal_goes_on_after_errors_on_request);
+	if (test_needs(test_can(can_mount) && test_can(can_refuse),
+		       "mount_points_are_not_entered_on_request",
+		       "mounts of its own, and filters of system calls"))
+		tcase_add_loop_test(tc, mount_points_are_not_entered_on_request,
+				    0, 2);
+	if (test_needs(test_can(can_refuse), "removal_needs_no_openat2",
+		       "filters of system calls (seccomp)"))
+		tcase_add_test(tc, removal_needs_no_openat2);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}

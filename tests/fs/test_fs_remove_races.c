@@ -1,2 +1,214 @@
 /* SPDX-License-Identifier: MIT */
-int main(void){return 0;}
+/*
+ * Suite fs/remove races: removals that are cancelled, and trees that change
+ * meanwhile.
+ */
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/tree_swap.h"
+
+static int repeats(int few)
+{
+	return getenv("WEFT_TEST_LONG") ? 20 * few : few;
+}
+
+static unsigned random_next(void)
+{
+	static unsigned state = 7;
+
+	state = state * 1103515245u + 12345;
+	return state >> 16 & 0x7fff;
+}
+
+static int report(const char *path, int error, void *arg)
+{
+	(void)arg;
+	return error || strlen(path) % 7 ? 0 : weft_yield();
+}
+
+static int64_t remove_some(void *arg)
+{
+	const struct tree *tree = *(struct tree **)arg;
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	unsigned choice = random_next();
+
+	opts.tasks = choice & 3;
+	opts.flags = choice & 4 ? WEFT_REMOVE_GO_ON : 0;
+	if (choice & 8)
+		opts.report = report;
+	return weft_remove_tree(tree->fd, "t", &opts);
+}
+
+/* ---- Cancelling ------------------------------------------------------- */
+
+IO_TEST(removal_may_be_cancelled_at_any_point)
+{
+	struct tree tree, *the_tree = &tree;
+	int before, cancelled = 0;
+
+	tree_open(&tree);
+	before = fds_open();
+	for (int i = 0; i < repeats(16); i++) {
+		struct tree below = tree;
+		int64_t r;
+
+		tree_dir(&tree, "t");
+		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
+		ck_assert_int_ge(below.fd, 0);
+		tree_make_random(&below, (unsigned)i, 1000);
+		tree_make_deep(&below, "d", 50);
+		close(below.fd);
+		WEFT_SCOPE(scope, &r) {
+			ck_assert_int_eq(WEFT_GO(scope, remove_some, the_tree),
+					 0);
+			ck_assert_int_eq(weft_sleep(random_next() % 2000 *
+						    1000),
+					 0);
+			weft_scope_cancel(scope);
+		}
+		ck_assert(r == 0 || r == -ECANCELED);
+		cancelled += r < 0;
+		ck_assert_int_le(fds_open(), before);
+		WEFT_WITHIN(WEFT_US(random_next() % 2000))
+			r = remove_some(&the_tree);
+		ck_assert(r == 0 || r == -ETIMEDOUT || r == -ENOENT);
+		/* What is left is removed as any other tree. */
+		r = remove_some(&the_tree);
+		ck_assert(r == 0 || r == -ENOENT);
+		ck_assert_int_lt(faccessat(tree.fd, "t", F_OK, 0), 0);
+	}
+	ck_assert_int_gt(cancelled, 0);
+	tree_close(&tree);
+	return 0;
+}
+
+/* ---- Trees that change ------------------------------------------------ */
+
+/* What is outside of the tree stays whole, wherever the swapper is. */
+IO_TEST(removal_does_not_follow_a_swapped_link)
+{
+	struct tree_list before = { 0 }, after = { 0 };
+	struct tree_changer swapper;
+	struct tree tree, outside, below;
+
+	tree_open(&outside);
+	swap_make(&outside, ".", "secret");
+	tree_list(outside.fd, ".", &before);
+	tree_open(&tree);
+	for (int i = 0; i < repeats(150); i++) {
+		struct tree *the_tree = &tree;
+		int64_t r;
+
+		below = tree;
+		tree_dir(&tree, "t");
+		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
+		ck_assert_int_ge(below.fd, 0);
+		swap_make(&below, "swap", "file");
+		ck_assert_int_eq(symlinkat(outside.path, below.fd, "link"), 0);
+		changer_start(&swapper, &below, swapper_main);
+		while (weft__load(&swapper.turns, relaxed) < 3)
+			ck_assert_int_eq(weft_yield(), 0);
+		r = remove_some(&the_tree);
+		changer_end(&swapper);
+		/* Whenever it is looked at, it may be the other one. */
+		ck_assert_msg(r == 0 || r == -ENOTEMPTY || r == -EISDIR, "%d",
+			      (int)r);
+		tree_empty(below.fd);
+		close(below.fd);
+		(void)!unlinkat(tree.fd, "t", AT_REMOVEDIR);
+	}
+	tree_list(outside.fd, ".", &after);
+	tree_lists_compare_order(&after, &before);
+	tree_list_free(&before);
+	tree_list_free(&after);
+	tree_close(&tree);
+	tree_close(&outside);
+	return 0;
+}
+
+/* Makes files in the tree, and in a directory of it. */
+static void *maker_main(void *arg)
+{
+	struct tree_changer *changer = arg;
+	int tree_fd = changer->tree->fd, fd;
+	char name[32];
+
+	for (unsigned i = 0; changer_goes_on(changer) && i < 200; i++) {
+		snprintf(name, sizeof(name), "%sf%u", i % 2 ? "d/" : "", i);
+		(void)!mkdirat(tree_fd, "d", 0755);
+		fd = openat(tree_fd, name, O_CREAT | O_WRONLY, 0644);
+		if (fd >= 0)
+			close(fd);
+	}
+	return NULL;
+}
+
+/* A removal ends, though files appear meanwhile. */
+IO_TEST(files_that_appear_are_removed_or_reported)
+{
+	struct tree tree, below, *the_tree = &tree;
+	struct tree_changer maker;
+
+	tree_open(&tree);
+	for (int i = 0; i < repeats(50); i++) {
+		int64_t r;
+
+		below = tree;
+		tree_dir(&tree, "t/d");
+		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
+		ck_assert_int_ge(below.fd, 0);
+		changer_start(&maker, &below, maker_main);
+		r = remove_some(&the_tree);
+		changer_end(&maker);
+		close(below.fd);
+		ck_assert(r == 0 || r == -ENOTEMPTY);
+		r = remove_some(&the_tree);
+		ck_assert(r == 0 || r == -ENOENT);
+	}
+	tree_close(&tree);
+	return 0;
+}
+
+/* Two removals of one tree: what the other one takes counts as vanished. */
+IO_TEST(two_removals_share_a_tree)
+{
+	struct tree tree, below, *the_tree = &tree;
+
+	tree_open(&tree);
+	for (int i = 0; i < repeats(10); i++) {
+		int64_t r;
+
+		below = tree;
+		tree_dir(&tree, "t");
+		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
+		ck_assert_int_ge(below.fd, 0);
+		tree_make_random(&below, (unsigned)i, 1000);
+		close(below.fd);
+		WEFT_SCOPE(scope, &r) {
+			ck_assert_int_eq(WEFT_GO(scope, remove_some, the_tree),
+					 0);
+			ck_assert_int_eq(WEFT_GO(scope, remove_some, the_tree),
+					 0);
+		}
+		ck_assert(r == 0 || r == -ENOENT);
+		ck_assert_int_lt(faccessat(tree.fd, "t", F_OK, 0), 0);
+	}
+	tree_close(&tree);
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/remove races");
+	TCase *tc = tcase_create("races");
+
+	tcase_set_timeout(tc, 300);
+	io_add_test(tc, removal_may_be_cancelled_at_any_point);
+	if (test_needs(swap_works(), "removal_does_not_follow_a_swapped_link",
+		       "a kernel that exchanges names"))
+		io_add_test(tc, removal_does_not_follow_a_swapped_link);
+	io_add_test(tc, files_that_appear_are_removed_or_reported);
+	io_add_test(tc, two_removals_share_a_tree);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
