@@ -57,7 +57,7 @@ static void remove_tree(char *file)
 	opts.arg = file;
 	opts.ret_counts = &counts;
 	r = weft_remove_tree(AT_FDCWD, file, &opts);
-	/* What was counted was reported. */
+	/* Counted failures were reported. */
 	if (r < 0 && !counts.failed && !(r == -ENOENT && options.force))
 		print_failure(file, "", r);
 }

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * weft_remove_tree(): a crew of tasks, each of which runs jobs that remove
+ * files for some milliseconds, and reports what they did after each.
+ *
+ *	job on the pool			task
+ *	---------------			----
+ *	removes: remove_dir.c		calls `report` for each note,
+ *	notes: remove_log.c		under the mutex `reporting`
+ *
+ * Concurrency
+ *   The counts, the first error and `stops` are under the tree's lock; the
+ *   records and the log of a remover belong to its task, or its job.
+ */
 #include "fs/remove.h"
 
 #include <errno.h>

@@ -20,7 +20,7 @@ struct weft__removal {
 	bool stops;
 };
 
-/* What is to be reported: records of an error and a path, one after another. */
+/* Records of an error and a path each, one after another, to be reported. */
 struct weft__remove_log {
 	char *text;
 	size_t bytes, max;

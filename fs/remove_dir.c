@@ -157,7 +157,7 @@ static void dir_finish(struct weft__remover *remover,
 	}
 }
 
-/* ---- What a directory holds ------------------------------------------- */
+/* ---- Contents of a directory ------------------------------------------ */
 
 static bool dir_found(struct weft__remover *remover, struct weft__tree_dir *dir,
 		      const char *name, struct weft__tree_dir **first)

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Notes of a removal: a job writes them, the task of the job reports them.
+ * Nothing is noted that is not to be reported.
+ */
 #include "fs/remove.h"
 
 #include <errno.h>

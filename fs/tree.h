@@ -120,7 +120,8 @@ void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
 		     struct weft__tree_dir *again);
 
 /* The reading of such a directory has ended. */
-void weft__tree_halfway_end(struct weft__tree *tree, struct weft__tree_dir *dir);
+void weft__tree_halfway_end(struct weft__tree *tree,
+			    struct weft__tree_dir *dir);
 
 /* NULL: there is none. */
 struct weft__tree_dir *weft__tree_pop(struct weft__tree *tree);

@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * weft_walk(): opens the root, visits it in the calling task, and leaves the
+ * rest to a crew (walk_any.c) or, in order, to the calling task
+ * (walk_sorted.c).
+ *
+ * A root that is no directory fails to be opened, and is looked at by its name.
+ * The root's descriptor is open for the whole call: all others are opened from
+ * it.
+ */
 #include "fs/walk.h"
 
 #include <errno.h>
@@ -12,7 +21,7 @@ static const unsigned FLAGS = WEFT_WALK_SORTED | WEFT_WALK_FOLLOW |
 			      WEFT_WALK_ONE_DEVICE | WEFT_WALK_POST |
 			      WEFT_WALK_DIR_FD;
 
-/* What is found out about the root, in a job. */
+/* The findings of a job about the root. */
 struct root {
 	struct weft__walk *walk;
 	struct weft__tree_dir *dir;

@@ -41,7 +41,7 @@ enum {
 };
 #define JOB_NS WEFT_MS(1)
 
-/* What was read of a directory. */
+/* Records of one directory. */
 struct part {
 	struct weft__tree_dir *dir; /* NULL: dealt with */
 	uint32_t start, end;	    /* in the records */
@@ -162,7 +162,8 @@ static void part_leave(struct batch *batch, struct part *part)
 	int fd;
 
 	part->ended = true;
-	if (!part->dir->parent || !weft__walk_has(batch->walk, WEFT_WALK_DIR_FD))
+	if (!part->dir->parent ||
+	    !weft__walk_has(batch->walk, WEFT_WALK_DIR_FD))
 		return;
 	fd = weft__tree_open(&batch->hand, part->dir->parent);
 	part->closes = fd >= 0;

@@ -165,7 +165,7 @@ static void window_fill(struct sorted *sorted, struct frame *frame)
 	sorted->window_end = at;
 }
 
-/* What the next visits in the top frame need. */
+/* Gets the next visits in the top frame their descriptor and statuses. */
 static int64_t frame_prepare(void *arg)
 {
 	struct sorted *sorted = arg;

@@ -6,7 +6,7 @@
 
 #include <weft/weft.h>
 
-/* What is asked for: all tests must hold. */
+/* The command line.  All tests must hold. */
 struct find_options {
 	const char *name;  /* a pattern of fnmatch(3); or NULL */
 	char type;	   /* a letter of -type; or 0 */

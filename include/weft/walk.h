@@ -99,7 +99,7 @@ struct weft_walk_opts {
  * contents are; otherwise the order is any, unless it is asked for.  Files that
  * appear or vanish meanwhile are visited or not.
  *
- * What fails below the root does not end the walk.  It is visited as
+ * A failure below the root does not end the walk.  It is visited as
  * WEFT_WALK_ERROR: a directory that cannot be opened or read, a file whose
  * status cannot be read, each with the error of the call, such as -EACCES,
  * -ENOENT for one that has vanished, -ENOTDIR or -ELOOP for one that was
@@ -159,7 +159,7 @@ struct weft_remove_opts {
  * removed and never followed, so nothing outside of the tree is touched, even
  * while other processes swap directories for links.  (A directory that another
  * process moves out of the tree is still emptied, if the removal has just
- * entered it.)  What vanishes meanwhile counts as neither removed nor failed.
+ * entered it.)  Files that vanish meanwhile are not counted.
  *
  * A cancellation or a deadline ends the call within a few milliseconds of work;
  * what was removed by then stays so.

@@ -2,6 +2,10 @@
 /*
  * Suite fs/remove races: removals that are cancelled, and trees that change
  * meanwhile.
+ *
+ * A removal is cancelled at random points, and a second one removes the rest.
+ * Threads swap a directory for a link, or make files, while it runs; or another
+ * removal does the same work.
  */
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -48,7 +52,7 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 
 	tree_open(&tree);
 	before = fds_open();
-	for (int i = 0; i < repeats(16); i++) {
+	for (int i = 0; i < repeats(10); i++) {
 		struct tree below = tree;
 		int64_t r;
 
@@ -72,7 +76,7 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 		WEFT_WITHIN(WEFT_US(random_next() % 2000))
 			r = remove_some(&the_tree);
 		ck_assert(r == 0 || r == -ETIMEDOUT || r == -ENOENT);
-		/* What is left is removed as any other tree. */
+		/* The rest is removed as any other tree. */
 		r = remove_some(&the_tree);
 		ck_assert(r == 0 || r == -ENOENT);
 		ck_assert_int_lt(faccessat(tree.fd, "t", F_OK, 0), 0);
@@ -84,7 +88,7 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 
 /* ---- Trees that change ------------------------------------------------ */
 
-/* What is outside of the tree stays whole, wherever the swapper is. */
+/* All outside of the tree stays whole, wherever the swapper is. */
 IO_TEST(removal_does_not_follow_a_swapped_link)
 {
 	struct tree_list before = { 0 }, after = { 0 };
@@ -95,7 +99,7 @@ IO_TEST(removal_does_not_follow_a_swapped_link)
 	swap_make(&outside, ".", "secret");
 	tree_list(outside.fd, ".", &before);
 	tree_open(&tree);
-	for (int i = 0; i < repeats(150); i++) {
+	for (int i = 0; i < repeats(80); i++) {
 		struct tree *the_tree = &tree;
 		int64_t r;
 
@@ -150,7 +154,7 @@ IO_TEST(files_that_appear_are_removed_or_reported)
 	struct tree_changer maker;
 
 	tree_open(&tree);
-	for (int i = 0; i < repeats(50); i++) {
+	for (int i = 0; i < repeats(20); i++) {
 		int64_t r;
 
 		below = tree;

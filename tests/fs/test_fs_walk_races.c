@@ -2,6 +2,10 @@
 /*
  * Suite fs/walk races: walks that are cancelled, and trees that change
  * meanwhile.
+ *
+ * Walks with all choices of options are cancelled at random points.  Threads
+ * swap a directory for a link, or make and remove files beside others, while
+ * they run.
  */
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
