@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * checksum - prints or checks the SHA-256 of files, as sha256sum does.
+ *
+ * Shows	weft_pipeline_run() over files (common/files.c): they are read
+ *		and worked on by all processors, and printed in order.
+ * Run		build/examples/checksum -r examples >sums
+ *		build/examples/checksum -c sums
+ *
+ *	checksum [-r] FILE ...	-r: also all files below folders
+ *	checksum -c FILE ...	checks the sums that are listed in these files
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../common/tree.h"
+#include "checksum.h"
+
+static struct sums sums;
+static struct tree tree;
+
+static int next_in_tree(struct files *files, struct file *file)
+{
+	(void)files;
+	return tree_next(&tree, &file->path, &file->error);
+}
+
+static int64_t run(void *arg)
+{
+	return files_run(arg);
+}
+
+static int usage(void)
+{
+	fputs("usage: checksum [-r] FILE ...\n       checksum -c FILE ...\n",
+	      stderr);
+	return 2;
+}
+
+static void warn(unsigned count, const char *what)
+{
+	if (count > 0)
+		fprintf(stderr, "checksum: WARNING: %u %s%s\n", count, what,
+			count == 1 ? "" : "s");
+}
+
+static int finish(const struct files *files, int64_t r)
+{
+	tree_end(&tree);
+	if (r < 0)
+		fprintf(stderr, "checksum: %s\n", strerror((int)-r));
+	if (sums.checks) {
+		warn(sums.misformatted, "line that is improperly formatted");
+		warn(files->failures, "listed file that could not be read");
+		warn(sums.listed - files->failures - files->found,
+		     "computed checksum that did NOT match");
+		if (sums.listed == 0 || files->found < sums.listed)
+			return 1;
+	}
+	return r < 0 || files->failures > 0 || sums.unreadable > 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct files files = { .tool = "checksum" };
+	int option;
+
+	while ((option = getopt(argc, argv, "rc")) != -1)
+		switch (option) {
+		case 'r':
+			tree.recursive = true;
+			break;
+		case 'c':
+			sums.checks = true;
+			break;
+		default:
+			return usage();
+		}
+	if (optind == argc || (tree.recursive && sums.checks) ||
+	    sums_begin(&sums) < 0)
+		return usage();
+	tree.names = sums.names = argv + optind;
+	files.next = sums.checks ? sums_next : next_in_tree;
+	files.feed = sums_feed;
+	files.end = sums_end;
+	files.arg = &sums;
+	return finish(&files, weft_run(run, &files, NULL));
+}
