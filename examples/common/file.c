@@ -9,7 +9,7 @@
 
 #include "file.h"
 
-enum { SMALL_BYTES = 128 << 10, LARGE_BYTES = 256 << 10 };
+enum { SMALL_BYTES = 128 << 10, ROOM_BYTES = 256 << 10 };
 
 typedef ssize_t (*read_fn)(int fd, void *data, size_t bytes, off_t offset);
 
@@ -22,43 +22,46 @@ static ssize_t read_here(int fd, void *data, size_t bytes, off_t offset)
 	return n < 0 ? -errno : n;
 }
 
-/* Reads to the end, which is at `size` unless that is 0.  Room that is full of
- * one line doubles. */
-static int file_read(struct files *files, struct file *file, int fd,
-		     off_t size, read_fn fn)
+/* Makes room, at first and when it is full of one line. */
+static int room_grow(struct room *room)
 {
-	size_t room = file->large ? LARGE_BYTES : SMALL_BYTES;
-	char *data = malloc(room);
-	bool last = false;
+	size_t bytes = room->bytes ? 2 * room->bytes : ROOM_BYTES;
+	char *data = realloc(room->data, bytes);
+
+	if (!data)
+		return -ENOMEM;
+	*room = (struct room){ data, bytes };
+	return 0;
+}
+
+/* Reads to the end, which is at `size` unless that is 0. */
+static int file_read(struct files *files, struct file *file, int fd, off_t size,
+		     struct room *room, read_fn fn)
+{
 	size_t kept = 0;
 	off_t at = 0;
-	ssize_t n = 1;
+	bool last = false;
 
-	while (data && !last && !file->enough) {
+	while (!last && !file->enough) {
 		size_t done;
+		ssize_t n = kept == room->bytes ? room_grow(room) : 0;
 
-		n = fn(fd, data + kept, room - kept, at);
+		if (n == 0)
+			n = fn(fd, room->data + kept, room->bytes - kept, at);
 		if (n < 0)
-			break;
+			return (int)n;
 		at += n;
 		kept += (size_t)n;
 		last = n == 0 || at == size;
-		done = files->feed(files, file, data, kept, last);
+		done = files->feed(files, file, room->data, kept, last);
 		kept -= done;
-		memmove(data, data + done, kept);
-		if (kept == room) {
-			char *more = realloc(data, room *= 2);
-
-			if (!more)
-				free(data);
-			data = more;
-		}
+		memmove(room->data, room->data + done, kept);
 	}
-	free(data);
-	return !data ? -ENOMEM : n < 0 ? (int)n : 0;
+	return 0;
 }
 
-static int read_fd(struct files *files, struct file *file, int fd)
+static int read_fd(struct files *files, struct file *file, int fd,
+		   struct room *room)
 {
 	struct stat st;
 
@@ -68,17 +71,19 @@ static int read_fd(struct files *files, struct file *file, int fd)
 		return -EISDIR;
 	file->large = S_ISREG(st.st_mode) && st.st_size > SMALL_BYTES;
 	return file->large ? 0 :
-			     file_read(files, file, fd, st.st_size, read_here);
+			     file_read(files, file, fd, st.st_size, room,
+				       read_here);
 }
 
-void file_read_small(struct files *files, struct file *file)
+void file_read_small(struct files *files, struct file *file,
+		     struct room *room)
 {
 	int fd;
 
 	if (file->error < 0)
 		return;
 	fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	file->error = fd < 0 ? -errno : read_fd(files, file, fd);
+	file->error = fd < 0 ? -errno : read_fd(files, file, fd, room);
 	if (fd >= 0)
 		close(fd);
 	if (!file->large)
@@ -88,11 +93,14 @@ void file_read_small(struct files *files, struct file *file)
 int64_t file_read_large(struct files *files, struct file *file)
 {
 	int fd = weft_open(file->path, O_RDONLY, 0);
+	struct room room = { 0 };
 
 	file->error = fd;
 	if (fd >= 0) {
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-		file->error = file_read(files, file, fd, 0, weft_pread);
+		file->error = file_read(files, file, fd, 0, &room,
+					weft_pread);
+		free(room.data);
 		weft_close(fd);
 	}
 	files->end(files, file);

@@ -7,8 +7,15 @@
 
 #include "files.h"
 
+/* For one file after the other; freed by the caller. */
+struct room {
+	char *data;
+	size_t bytes;
+};
+
 /* By a thread that may wait.  Leaves a large one, and marks it. */
-void file_read_small(struct files *files, struct file *file);
+void file_read_small(struct files *files, struct file *file,
+		     struct room *room);
 
 /* By a task.  0, or -ECANCELED. */
 int64_t file_read_large(struct files *files, struct file *file);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipeline whose items are batches of files.  Small files are read by a job
- * of the pool, one for a batch: opening and reading each of them for itself
- * would take more steps than reading takes time.  Large ones are read by a task
- * each.
+ * A pipeline whose items are batches of files.  One job of the pool lists the
+ * files of a batch, and another reads the small ones: a job for each would take
+ * more time than it waits.  Large files are read by a task each.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 
 #include "file.h"
 
-enum { FILES_MAX = 64 };
+enum { FILES_MAX = 128 };
 
 struct batch {
 	struct files *files;
@@ -23,27 +21,37 @@ struct batch {
 
 static struct weft_lane lane = WEFT_LANE_INIT("files", 0);
 
+static int64_t list_some(void *arg)
+{
+	struct batch *batch = arg;
+	struct files *files = batch->files;
+	int r = 1;
+
+	while (batch->count < FILES_MAX && r > 0) {
+		r = files->next(files, &batch->list[batch->count]);
+		batch->count += r > 0;
+	}
+	/* An error behind the first is found again by the next call. */
+	return batch->count ? 1 : r;
+}
+
 static int batch_next(void *arg, void *item, size_t *ret_bytes)
 {
 	struct batch *batch = item;
-	int r = 1;
 
 	(void)ret_bytes;
 	batch->files = arg;
-	while (batch->count < FILES_MAX && r > 0) {
-		r = batch->files->next(arg, &batch->list[batch->count]);
-		batch->count += r > 0;
-	}
-	/* An error of a later one is found again by the next call. */
-	return batch->count ? 1 : r;
+	return (int)weft_blocking_lane(&lane, list_some, batch);
 }
 
 static int64_t read_small(void *arg)
 {
 	struct batch *batch = arg;
+	struct room room = { 0 };
 
 	for (unsigned i = 0; i < batch->count; i++)
-		file_read_small(batch->files, &batch->list[i]);
+		file_read_small(batch->files, &batch->list[i], &room);
+	free(room.data);
 	return 0;
 }
 

@@ -24,7 +24,8 @@ struct file {
 
 struct files {
 	const char *tool; /* its name, for complaints */
-	/* The next file: 1, 0 at the end, or an error. */
+	/* The next file: 1, 0 at the end, or an error.  In a thread that may
+	 * wait. */
 	int (*next)(struct files *files, struct file *file);
 	/* Looks at data of a file, and returns how much of it is done with; the
 	 * rest comes again, with more behind it.  At the end, when `last`, it

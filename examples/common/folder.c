@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <weft/weft.h>
 
 #include "folder.h"
-
-static struct weft_lane lane = WEFT_LANE_INIT("tree", 0);
 
 static bool is_dots(const char *name)
 {
@@ -27,10 +24,8 @@ static unsigned char type_of(int fd, const struct dirent *entry)
 	return (unsigned char)IFTODT(st.st_mode);
 }
 
-/* A job of the pool: it waits for the disk. */
-static int64_t folder_list(void *arg)
+static int folder_list(struct folder *folder)
 {
-	struct folder *folder = arg;
 	DIR *dir = opendir(folder->path);
 	FILE *out = dir ? open_memstream(&folder->names, &folder->bytes) : NULL;
 	const struct dirent *entry;
@@ -67,7 +62,7 @@ int folder_enter(struct tree *tree, char *path)
 	if (!folder)
 		return -ENOMEM;
 	folder->path = path;
-	r = (int)weft_blocking_lane(&lane, folder_list, folder);
+	r = folder_list(folder);
 	if (r < 0) {
 		free(folder->names);
 		free(folder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tree - the files of a list, and those below its folders, one after the other.
+ * For threads that may wait for the disk, as those of weft_blocking() may.
  */
 #ifndef COMMON_TREE_H
 #define COMMON_TREE_H
