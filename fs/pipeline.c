@@ -12,10 +12,10 @@
  * before.  `head` is the place that is delivered next.
  *
  * Invariants
- *   PIPE1  If the item at `head` is done and there is no error, a task delivers.
- *       A task looks at `head` under the lock before it gives that up.
- *   PIPE2  There are as many slots as items may be in flight, so a place is free
- *       again before the ring comes round to it.
+ *   PIPE1  If the item at `head` is done and there is no error, a task
+ *       delivers.  It looks at `head` under the lock before it gives that up.
+ *   PIPE2  There are as many slots as items may be in flight, so a place is
+ *       free again before the ring comes round to it.
  *   PIPE3  An item is dropped by the task that works on it or delivers it, or,
  *       if it is in the ring when all tasks have ended, by the caller.
  *   PIPE4  The task that waits for room holds `next` and no item that others

@@ -22,7 +22,7 @@ int sums_begin(struct sums *sums);
 
 /* For struct files; list.c has the first. */
 int sums_next(struct files *files, struct file *file);
-size_t sums_feed(struct files *files, struct file *file, const char *data,
+size_t sums_feed(struct files *files, struct file *file, char *data,
 		 size_t bytes, bool last);
 void sums_end(struct files *files, struct file *file);
 

@@ -39,11 +39,23 @@ static int usage(void)
 	return 2;
 }
 
-static void warn(unsigned count, const char *what)
+static void warn(unsigned count, const char *one, const char *many)
 {
 	if (count > 0)
-		fprintf(stderr, "checksum: WARNING: %u %s%s\n", count, what,
-			count == 1 ? "" : "s");
+		fprintf(stderr, "checksum: WARNING: %u %s\n", count,
+			count == 1 ? one : many);
+}
+
+/* In the words of sha256sum. */
+static void warn_all(const struct files *files)
+{
+	warn(sums.misformatted, "line is improperly formatted",
+	     "lines are improperly formatted");
+	warn(files->failures, "listed file could not be read",
+	     "listed files could not be read");
+	warn(sums.listed - files->failures - files->found,
+	     "computed checksum did NOT match",
+	     "computed checksums did NOT match");
 }
 
 static int finish(const struct files *files, int64_t r)
@@ -52,10 +64,7 @@ static int finish(const struct files *files, int64_t r)
 	if (r < 0)
 		fprintf(stderr, "checksum: %s\n", strerror((int)-r));
 	if (sums.checks) {
-		warn(sums.misformatted, "line that is improperly formatted");
-		warn(files->failures, "listed file that could not be read");
-		warn(sums.listed - files->failures - files->found,
-		     "computed checksum that did NOT match");
+		warn_all(files);
 		if (sums.listed == 0 || files->found < sums.listed)
 			return 1;
 	}

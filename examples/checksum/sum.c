@@ -11,7 +11,7 @@ int sums_begin(struct sums *sums)
 	return sums->algorithm ? 0 : -ENOTSUP;
 }
 
-size_t sums_feed(struct files *files, struct file *file, const char *data,
+size_t sums_feed(struct files *files, struct file *file, char *data,
 		 size_t bytes, bool last)
 {
 	const struct sums *sums = files->arg;
@@ -28,12 +28,22 @@ size_t sums_feed(struct files *files, struct file *file, const char *data,
 	return bytes;
 }
 
+/* Checks escape fewer names. */
+static bool is_escaped(const struct file *file)
+{
+	return strpbrk(file->path, file->note ? "\n" : "\n\r\\");
+}
+
 /* As sha256sum: a name with a line break is escaped, and the line begins with a
  * backslash. */
 static void print_name(struct file *file)
 {
+	bool escaped = is_escaped(file);
+
 	for (const char *at = file->path; *at; at++)
-		if (*at == '\n')
+		if (!escaped)
+			file_print(file, at, 1);
+		else if (*at == '\n')
 			file_print(file, "\\n", 2);
 		else if (*at == '\r')
 			file_print(file, "\\r", 2);
@@ -43,21 +53,13 @@ static void print_name(struct file *file)
 			file_print(file, at, 1);
 }
 
-static bool is_escaped(const struct file *file)
-{
-	return strpbrk(file->path, "\n\r\\");
-}
-
 static void print_sum(struct file *file, const char *digits)
 {
 	if (is_escaped(file))
 		file_print(file, "\\", 1);
 	file_print(file, digits, SUM_DIGITS);
 	file_print(file, "  ", 2);
-	if (is_escaped(file))
-		print_name(file);
-	else
-		file_print(file, file->path, strlen(file->path));
+	print_name(file);
 	file_print(file, "\n", 1);
 }
 
@@ -79,13 +81,14 @@ void sums_end(struct files *files, struct file *file)
 {
 	const struct sums *sums = files->arg;
 	unsigned char sum[SUM_BYTES] = { 0 };
+	static const char hex[] = "0123456789abcdef";
 	char digits[SUM_DIGITS + 1] = "";
 
 	if (file->state && !EVP_DigestFinal_ex(file->state, sum, NULL))
 		abort();
 	EVP_MD_CTX_free(file->state);
 	for (int i = 0; i < SUM_DIGITS; i++)
-		digits[i] = "0123456789abcdef"[sum[i / 2] >> (i % 2 ? 0 : 4) & 15];
+		digits[i] = hex[sum[i / 2] >> (i % 2 ? 0 : 4) & 15];
 	if (sums->checks)
 		print_check(file, digits);
 	else if (file->error == 0)

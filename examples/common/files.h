@@ -27,10 +27,10 @@ struct files {
 	/* The next file: 1, 0 at the end, or an error.  In a thread that may
 	 * wait. */
 	int (*next)(struct files *files, struct file *file);
-	/* Looks at data of a file, and returns how much of it is done with; the
-	 * rest comes again, with more behind it.  At the end, when `last`, it
-	 * is all done with.  In any thread. */
-	size_t (*feed)(struct files *files, struct file *file, const char *data,
+	/* Looks at data of a file, and returns how much of it is done with, and
+	 * may be changed; the rest comes again, with more behind it.  At the
+	 * end, when `last`, it is all done with.  In any thread. */
+	size_t (*feed)(struct files *files, struct file *file, char *data,
 		       size_t bytes, bool last);
 	/* After the last one, or an error. */
 	void (*end)(struct files *files, struct file *file);

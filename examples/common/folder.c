@@ -34,7 +34,8 @@ static int folder_list(struct folder *folder)
 	while (r == 0 && (entry = readdir(dir))) {
 		unsigned char type = type_of(dirfd(dir), entry);
 
-		if (type == DT_REG || (type == DT_DIR && !is_dots(entry->d_name)))
+		if (type == DT_REG ||
+		    (type == DT_DIR && !is_dots(entry->d_name)))
 			fprintf(out, "%c%s%c", type, entry->d_name, '\0');
 	}
 	if (out && fclose(out) != 0)

@@ -30,7 +30,7 @@ struct options {
 };
 
 /* For struct files, whose arg points to options. */
-size_t search_feed(struct files *files, struct file *file, const char *data,
+size_t search_feed(struct files *files, struct file *file, char *data,
 		   size_t bytes, bool last);
 void search_end(struct files *files, struct file *file);
 

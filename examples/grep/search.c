@@ -37,6 +37,16 @@ static void lines_count(struct search *search, const char *from,
 	}
 }
 
+/* In a binary file, as grep does it, zeroes end lines, too. */
+static void zeroes_replace(struct search *search, char *from, const char *to)
+{
+	char *zero = memchr(from, '\0', (size_t)(to - from));
+
+	search->is_binary |= zero != NULL;
+	for (; zero; zero = memchr(zero, '\0', (size_t)(to - zero)))
+		*zero = '\n';
+}
+
 static void print_line(const struct options *options, struct file *file,
 		       const char *line, const char *end)
 {
@@ -77,7 +87,7 @@ static bool line_found(const struct options *options, struct file *file,
 	return true;
 }
 
-size_t search_feed(struct files *files, struct file *file, const char *data,
+size_t search_feed(struct files *files, struct file *file, char *data,
 		   size_t bytes, bool last)
 {
 	const struct options *options = files->arg;
@@ -88,7 +98,7 @@ size_t search_feed(struct files *files, struct file *file, const char *data,
 	if (!end)
 		return 0;
 	end += !last;
-	search->is_binary |= memchr(data, '\0', (size_t)(end - data)) != NULL;
+	zeroes_replace(search, data, end);
 	while (!file->enough && pattern_find(&options->pattern, search->room,
 					     &line, &line_end, end)) {
 		if (options->numbers)

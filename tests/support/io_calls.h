@@ -13,6 +13,7 @@
 #include "tests/support/io_locks.h"
 #include "tests/support/io_processes.h"
 #include "tests/support/io_transfers.h"
+#include "tests/support/io_pipelines.h"
 #ifndef WEFT_WITHOUT_NAMES
 #include "tests/support/names_kit.h"
 #endif
@@ -584,7 +585,8 @@ static const struct call calls[] = {
 	  event_let_go, NULL, 0, 1 },
 	{ "blocking_lane, in a queue", thread_taken_open, make_blocking_lane,
 	  event_let_go, NULL, 0, 1 },
-	{ "pipeline_run", PIPE_IN, make_pipeline_run, FEED, ON_FD | LOOPS, 1 },
+	{ "pipeline_run", PIPE_IN, make_pipeline_run, FEED, ON_FD | LOOPS,
+	  1 },
 	{ "pipeline_file", file_open, make_pipeline_file, event_let_go, NULL,
 	  0, 1 },
 	{ "blocking, begun", NULL, make_blocking_begun, event_let_go, NULL,

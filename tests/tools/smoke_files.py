@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Smoke tests of the examples that read many files, each beside the tool that
+it is like; smoke_examples.py runs them."""
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import smoke_kit
+from smoke_kit import expect, expect_equal, PATIENCE
+from tap import Skip
+
+ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
+
+
+def said(program, *arguments, folder, name=None):
+    """The status, the output and the complaints, with one name for both."""
+    try:
+        done = subprocess.run([program, *arguments], cwd=folder,
+                              capture_output=True, timeout=PATIENCE,
+                              env=ENVIRONMENT, check=False)
+    except FileNotFoundError:
+        raise Skip(f"{program} is not installed")
+    wrong = done.stderr.replace(name.encode() + b":", b"us:") if name else b""
+    return done.returncode, done.stdout, wrong
+
+
+def built(name):
+    program = smoke_kit.PROGRAMS / name
+    if not program.exists():
+        raise Skip(f"{name} was not built: its library is missing")
+    return program
+
+
+@contextlib.contextmanager
+def tree():
+    """Files of many kinds, in folders."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = os.fsencode(directory)
+        os.makedirs(root + b"/t/a/b/c")
+        os.mkdir(root + b"/t/empty")
+        for i in range(300):
+            with open(root + b"/t/a/%d" % i, "wb") as file:
+                file.write(b"line %d\nnext\n" % i * (i % 50))
+        files = {
+            b"t/new\nline": b"a word\n", b"t/back\\slash": b"word\nno\nword",
+            b"t/\xff\xfe": b"\n\n", b"t/a/b/c/x": b"WORD 17\r\n",
+            b"t/binary": b"some word\nand\0more\nword\n", b"t/none": b"",
+            b"t/large": b"0123456789\n" * 50_000 + b"the last word\n",
+            b"t/wide": b"x" * 400_000 + b"word" + b"y" * 400_000 + b"\nline\n",
+        }
+        for name, data in files.items():
+            with open(root + b"/" + name, "wb") as file:
+                file.write(data)
+        os.symlink("none", root + b"/t/link")
+        os.symlink("nowhere", root + b"/t/dangling")
+        os.mkfifo(root + b"/t/fifo")
+        yield pathlib.Path(directory)
+
+
+def both_say(ours, theirs, *arguments, folder):
+    """Both programs say the same, in the same order."""
+    mine = said(built(ours), *arguments, folder=folder, name=ours)
+    wanted = said(theirs, *arguments, folder=folder, name=theirs)
+    expect_equal(mine, wanted, f"{ours} {arguments}")
+    return mine
+
+
+# ---- checksum ----------------------------------------------------------------
+
+def walked(folder):
+    """The files in the order of find."""
+    found = subprocess.run(["find", "t", "-type", "f", "-print0"], cwd=folder,
+                           capture_output=True, check=True).stdout
+    return found.split(b"\0")[:-1]
+
+
+def checksum_prints_what_sha256sum_does():
+    program = built("checksum")
+    with tree() as folder:
+        names = walked(folder)
+        status, out, wrong = both_say("checksum", "sha256sum", *names,
+                                      folder=folder)
+        expect_equal((status, wrong), (0, b""), "without errors")
+        expect_equal(said(program, "-r", "t", folder=folder)[:2], (0, out),
+                     "a tree")
+        status, _, wrong = both_say("checksum", "sha256sum", "t/none",
+                                    "t/nothing", "t/a", "t/link", folder=folder)
+        expect_equal((status, wrong.count(b"\n")), (1, 2), "with errors")
+
+
+def checksum_checks_what_sha256sum_does():
+    with tree() as folder:
+        sums = said("sha256sum", *walked(folder), folder=folder)[1]
+        (folder / "sums").write_bytes(sums)
+        both_say("checksum", "sha256sum", "-c", "sums", folder=folder)
+        (folder / "t/a/17").write_text("other")
+        (folder / "t/a/18").unlink()
+        (folder / "sums").write_bytes(sums + b"this is no sum\n")
+        status, _, wrong = both_say("checksum", "sha256sum", "-c", "sums",
+                                    folder=folder)
+        expect_equal((status, wrong.count(b"WARNING")), (1, 3), "changed")
+
+
+# ---- grep --------------------------------------------------------------------
+
+def grep_finds_what_grep_does():
+    with tree() as folder:
+        for options in "-r", "-rn", "-rc", "-rl", "-ri", "-rin", "-rF", "-riF":
+            for pattern in ("word", "^line 1", "7$", "[^0-9]$", "no such",
+                            "w.rd|next", "^$", "(line|last) .*"):
+                if "F" in options:
+                    both_say("grep", "grep", options, pattern, "t",
+                             folder=folder)
+                    continue
+                mine = said(built("grep"), options, pattern, "t",
+                            folder=folder, name="grep")
+                wanted = said("grep", "-E", options, pattern, "t",
+                              folder=folder, name="grep")
+                expect_equal(mine, wanted, (options, pattern))
+
+
+def grep_reads_the_files_that_it_is_told():
+    with tree() as folder:
+        for names in (["t/large"], ["t/large", "t/a/17"], ["t/link"],
+                      ["t/nothing", "t/large"], ["t/binary"], ["t/a"]):
+            mine = said(built("grep"), "word", *names, folder=folder,
+                        name="grep")
+            wanted = said("grep", "word", *names, folder=folder, name="grep")
+            expect_equal(mine, wanted, names)
+        status, _, wrong = said(built("grep"), "(", "t/a/1", folder=folder,
+                                name="grep")
+        expect(status == 2 and wrong.startswith(b"us: "), status, wrong)
+
+
+CASES = [function for name, function in list(globals().items())
+         if name.startswith(("checksum_", "grep_"))]
