@@ -18,13 +18,17 @@ class Plan:
     tries: int
     quiet: float
     file_mib: int
+    tree_files: int
+    large_mib: int
 
     FULL = None
     QUICK = None
 
 
-Plan.FULL = Plan(secs=2, warmup=0.4, tries=3, quiet=0.06, file_mib=1024)
-Plan.QUICK = Plan(secs=0.3, warmup=0.1, tries=1, quiet=99, file_mib=64)
+Plan.FULL = Plan(secs=2, warmup=0.4, tries=3, quiet=0.06, file_mib=1024,
+                 tree_files=100_000, large_mib=20 << 10)
+Plan.QUICK = Plan(secs=0.3, warmup=0.1, tries=1, quiet=99, file_mib=64,
+                  tree_files=2000, large_mib=128)
 
 
 @dataclasses.dataclass

@@ -16,7 +16,7 @@ import pwd
 import re
 import time
 
-from . import kv, machine
+from . import kv, machine, trees
 from .case import Bench, Case, Missing, Plan, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
@@ -523,4 +523,5 @@ def all_cases():
             yield File(name, workers, "file")
     for workers in 1, 2:
         yield File("copy", workers, "copy", default=False)
+    yield from trees.tree_cases()
     yield from liveness_cases()

@@ -19,7 +19,8 @@ C_PROGRAMS = {  # name: (source, libraries)
     "uv_echo": ("echo/uv_echo.c", ["-luv", "-pthread"]),
     "uv_micro": ("uv/uv_micro.c", ["-luv"]),
 }
-INSTALLED = ["fio", "wrk", "nginx", "haproxy", "redis-server", "redis-benchmark"]
+INSTALLED = ["fio", "wrk", "nginx", "haproxy", "redis-server", "redis-benchmark", "sh",
+             "grep", "rg"]
 
 
 class NotBuilt(Exception):
