@@ -16,7 +16,7 @@ import pwd
 import re
 import time
 
-from . import kv, machine, trees
+from . import dns, kv, machine, trees
 from .case import Bench, Case, Missing, Plan, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
@@ -516,6 +516,7 @@ def all_cases():
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
     yield from kv.kv_cases()
+    yield from dns.dns_cases()
     for name, size in ("proxy", 1 << 10), ("proxy_64k", 64 << 10):
         yield Proxy(name, 1, "proxy", default=False, size=size)
     for workers in 1, 2:
