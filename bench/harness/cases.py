@@ -16,7 +16,7 @@ import pwd
 import re
 import time
 
-from . import dns, kv, machine, trees
+from . import dns, handshake, kv, machine, trees
 from .case import Bench, Case, Missing, Plan, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
@@ -513,6 +513,7 @@ def all_cases():
     for name in "tls_echo", "tls_echo_16k":
         yield Tls(name, 1, "tls", paired=True, weft_program="bench/bench_tls",
                   command=name, rivals=("raw-openssl",))
+    yield handshake.Handshake("tls_handshake", 1, "tls")
     for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
         yield Http(name, 1, "httpd", size=size)
     yield from kv.kv_cases()
