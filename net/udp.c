@@ -8,14 +8,20 @@
  */
 #include "net/udp.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <weft/io.h>
+#include <weft/resolve.h>
 
 #include "io/os/mask.h"
 #include "io/os/syscall.h"
+#include "net/resolve.h"
 #include "net/socket.h"
 #include "net/udp_control.h"
+
+/* Of a name. */
+enum { ADDRS_MAX = 16 };
 
 static const struct weft_udp_opts defaults = WEFT_UDP_OPTS_INIT;
 
@@ -62,25 +68,14 @@ static void plan_ipv4(struct plan *plan)
 				       sizeof(name), &plan->local);
 }
 
-static int plan_make(const char *address, const struct weft_udp_opts *opts,
-		     struct plan *ret_plan)
+/* The addresses of a text, which may be a name. */
+static int ip_resolve(const char *text, struct weft_addr addrs[ADDRS_MAX])
 {
-	struct plan *plan = ret_plan;
-	int r = opts_check(opts);
+	int r = ip_parse(text, &addrs[0]);
 
-	*plan = (struct plan){ .opts = opts };
-	if (r == 0 && opts->connect)
-		r = ip_parse(opts->connect, &plan->peer);
-	if (r < 0)
-		return r;
-	address = address ? address : ":0";
-	r = ip_parse(address, &plan->local);
-	if (r < 0)
-		return r;
-	plan->is_wildcard = address[0] == ':' && !opts->only_ipv6;
-	if (plan->is_wildcard && weft_addr_family(&plan->peer) == AF_INET)
-		plan_ipv4(plan);
-	return 0;
+	if (r == -EINVAL && weft__is_name(text))
+		return weft_resolve(text, NULL, addrs, ADDRS_MAX);
+	return r < 0 ? r : 1;
 }
 
 /* ---- Options ------------------------------------------------------------- */
@@ -208,24 +203,74 @@ static int open_planned(const struct plan *plan, struct weft__udp *ret_udp)
 	return 0;
 }
 
-int weft_udp_open(struct weft_udp *udp, const char *address,
-		  const struct weft_udp_opts *opts)
+static int open_between(const struct weft_addr *local, bool is_wildcard,
+			const struct weft_addr *peer,
+			const struct weft_udp_opts *opts, struct weft__udp *udp)
 {
-	struct plan plan;
+	struct plan plan = { .opts = opts, .is_wildcard = is_wildcard };
 	int r;
 
-	if (!udp)
-		return -EINVAL;
-	r = plan_make(address, opts ? opts : &defaults, &plan);
-	if (r < 0)
-		return r;
-	r = open_planned(&plan, weft__udp(udp));
+	plan.local = *local;
+	if (peer)
+		plan.peer = *peer;
+	if (is_wildcard && weft_addr_family(&plan.peer) == AF_INET)
+		plan_ipv4(&plan);
+	r = open_planned(&plan, udp);
 	/* On a system without IPv6. */
 	if (r == -EAFNOSUPPORT && plan.is_wildcard) {
 		plan_ipv4(&plan);
-		r = open_planned(&plan, weft__udp(udp));
+		r = open_planned(&plan, udp);
 	}
 	return r;
+}
+
+/* May another address of a name do? */
+static bool tries_next(int r)
+{
+	return r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT || r == -EINVAL ||
+	       r == -ENETUNREACH || r == -EHOSTUNREACH;
+}
+
+/* From the first of the local addresses from which one of the peer's can be
+ * reached. */
+static int open_any(struct weft__udp *udp, const char *address,
+		    const struct weft_udp_opts *opts)
+{
+	struct weft_addr locals[ADDRS_MAX], peers[ADDRS_MAX];
+	bool is_wildcard = address[0] == ':' && !opts->only_ipv6;
+	int peers_count = 0, locals_count, r = 0;
+
+	if (opts->connect)
+		peers_count = ip_resolve(opts->connect, peers);
+	if (peers_count < 0)
+		return peers_count;
+	locals_count = ip_resolve(address, locals);
+	if (locals_count < 0)
+		return locals_count;
+	for (int i = 0; i < locals_count; i++) {
+		int at = 0;
+
+		do
+			r = open_between(&locals[i], is_wildcard,
+					 opts->connect ? &peers[at] : NULL,
+					 opts, udp);
+		while (tries_next(r) && ++at < peers_count);
+		if (!tries_next(r))
+			break;
+	}
+	return r;
+}
+
+int weft_udp_open(struct weft_udp *udp, const char *address,
+		  const struct weft_udp_opts *opts)
+{
+	int r = udp ? 0 : -EINVAL;
+
+	opts = opts ? opts : &defaults;
+	if (r == 0)
+		r = opts_check(opts);
+	return r < 0 ? r :
+		       open_any(weft__udp(udp), address ? address : ":0", opts);
 }
 
 int weft_udp_connect(struct weft_udp *udp, const struct weft_addr *addr)

@@ -42,7 +42,8 @@ struct weft_udp {
 /* Options of a socket of datagrams.  Start from WEFT_UDP_OPTS_INIT. */
 struct weft_udp_opts {
 	size_t size;
-	const char *connect;	   /* the only peer, as text; NULL: any */
+	const char *connect;	   /* the only peer, as text, or by name;
+				      NULL: any */
 	int receive_bytes;	   /* buffer, SO_RCVBUF; 0: the system's */
 	int send_bytes;		   /* buffer, SO_SNDBUF; 0: the system's */
 	int multicast_ttl;	   /* how far multicasts go; 0: one hop */
@@ -88,10 +89,11 @@ struct weft_udp_msg {
 
 /* Opens a socket that is bound to a text address; NULL: to a free port of any
  * address.  opts may be NULL.  Does not suspend, and may be called outside a
- * task.  Returns 0, or, with *udp unchanged, -EINVAL (address or options),
- * -EAFNOSUPPORT (a Unix address, or two families), -EADDRINUSE,
- * -EADDRNOTAVAIL, or another error of socket(2), setsockopt(2), bind(2) or
- * connect(2). */
+ * task; but for a name, such as "localhost:53" as either address, it suspends,
+ * in a task only, and takes the first of its addresses that will do.  Returns
+ * 0, or, with *udp unchanged, -EINVAL (address or options), -EAFNOSUPPORT (a
+ * Unix address, or two families), -EADDRINUSE, -EADDRNOTAVAIL, or another error
+ * of socket(2), setsockopt(2), bind(2), connect(2) or weft_resolve(). */
 WEFT_API WEFT_WARN_UNUSED
 int weft_udp_open(struct weft_udp *udp, const char *address,
 		  const struct weft_udp_opts *opts);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Names in the calls that take an address. */
+/*
+ * Names in the calls that take an address: dialling, listening, sockets of
+ * datagrams.
+ */
 #include "tests/support/names_kit.h"
 
 /* A listener on 127.0.0.1, and "name:port" with its port. */
@@ -85,6 +88,77 @@ NAMES_TEST(server_listens_on_a_name)
 	ck_assert_int_eq(server_asked(server, "localhost"), 0);
 }
 
+static struct weft_addr local_of(const struct weft_udp *udp)
+{
+	struct weft_addr addr;
+
+	ck_assert_int_eq(weft_local_addr(weft_udp_fd(udp), &addr), 0);
+	return addr;
+}
+
+/* Connected to the address of the name that its own can reach. */
+NAMES_TEST(socket_of_datagrams_has_names)
+{
+	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
+	struct weft_udp in, out;
+	struct weft_udp_msg msg = { .buf = "x", .bytes = 1 };
+	struct weft_addr addr;
+	char text[300], byte;
+
+	ck_assert_int_eq(weft_udp_open(&in, "127.0.0.1:0", NULL), 0);
+	addr = local_of(&in);
+	snprintf(text, sizeof(text), "both.test:%d", weft_addr_port(&addr));
+	opts.connect = text;
+	ck_assert_int_eq(weft_udp_open(&out, "127.0.0.1:0", &opts), 0);
+	ck_assert_int_eq(weft_udp_send(&out, &msg, 1, 0), 1);
+	msg = (struct weft_udp_msg){ .buf = &byte, .room = 1 };
+	ck_assert_int_eq(weft_udp_recv(&in, &msg, 1, 0), 1);
+	ck_assert_int_eq(byte, 'x');
+	ck_assert_int_eq(weft_udp_close(&out), 0);
+	/* To a name from any address, and from a name. */
+	ck_assert_int_eq(weft_udp_open(&out, NULL, &opts), 0);
+	ck_assert_int_eq(weft_udp_close(&out), 0);
+	ck_assert_int_eq(weft_udp_open(&out, "four.test:0", NULL), 0);
+	weft_local_addr_text(weft_udp_fd(&out), text);
+	ck_assert_int_eq(strncmp(text, "127.0.0.4:", 10), 0);
+	ck_assert_int_eq(weft_udp_close(&out), 0);
+	ck_assert_int_eq(weft_udp_open(&out, "localhost:0", NULL), 0);
+	ck_assert_int_eq(weft_udp_close(&out), 0);
+	ck_assert_int_eq(weft_udp_close(&in), 0);
+	ck_assert_int_eq(server_asked(server, "localhost"), 0);
+}
+
+NAMES_TEST(socket_of_datagrams_fails_as_its_name_does)
+{
+	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
+	struct weft_udp udp;
+	int before = fds_open(), r = 0;
+
+	ck_assert_int_eq(weft_udp_open(&udp, "none.test:0", NULL), -ENOENT);
+	opts.connect = "empty.test:1";
+	ck_assert_int_eq(weft_udp_open(&udp, NULL, &opts), -ENODATA);
+	opts.connect = "four.test:1";
+	ck_assert_int_eq(weft_udp_open(&udp, "[::1]:0", &opts),
+			 -EAFNOSUPPORT);
+	WEFT_WITHIN(WEFT_MS(20))
+		r = weft_udp_open(&udp, "silent.test:0", NULL);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	opts.reserved[0] = 1;
+	ck_assert_int_eq(weft_udp_open(&udp, "four.test:0", &opts), -EINVAL);
+	/* The resolver keeps two, and c-ares has some while it asks. */
+	wait_until(!names_serving());
+	ck_assert_int_le(fds_open(), before + 2);
+	ck_assert_int_gt(server_asked(server, NULL), 0);
+}
+
+START_TEST(name_needs_a_task)
+{
+	struct weft_udp udp;
+
+	ck_assert_int_eq(weft_udp_open(&udp, "localhost:0", NULL), -EPERM);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("net/dial_names");
@@ -95,6 +169,9 @@ int main(void)
 	io_add_test(tcase, errors_of_names_are_those_of_the_call);
 	io_add_test(tcase, deadline_ends_the_look_up_of_a_call);
 	io_add_test(tcase, server_listens_on_a_name);
+	io_add_test(tcase, socket_of_datagrams_has_names);
+	io_add_test(tcase, socket_of_datagrams_fails_as_its_name_does);
+	tcase_add_test(tcase, name_needs_a_task);
 	suite_add_tcase(suite, tcase);
 	return io_tests_run(suite);
 }

@@ -96,7 +96,7 @@ END_TEST
 
 START_TEST(wrong_addresses_and_options_are_refused)
 {
-	static const char *const wrong[] = { "", "127.0.0.1", "localhost:1",
+	static const char *const wrong[] = { "", "127.0.0.1", "local host:1",
 					     "127.0.0.1:65536" };
 	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
 	struct weft_udp udp, before;
