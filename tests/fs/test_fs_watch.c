@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches of files, directories and trees.
+ *
+ * Most tests apply the events to a list of names, as a program would, and
+ * compare it with the disk.
+ */
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "tests/support/fs_watch_kit.h"
+#include "tests/support/needs.h"
+
+/* ---- Single events ------------------------------------------------------- */
+
+IO_TEST(each_change_is_reported_with_its_path)
+{
+	tree_watch(WEFT_FS_ALL);
+	expect_quiet();
+	fs_make("a");
+	expect_event(WEFT_FS_CREATED, "a", NULL);
+	ck_assert(!event.is_directory);
+	expect_event(WEFT_FS_CLOSED, "a", NULL);
+	fs_write("a", "x");
+	expect_event(WEFT_FS_CHANGED, "a", NULL);
+	expect_event(WEFT_FS_CLOSED, "a", NULL);
+	ck_assert_int_eq(chmod(fs_path("a"), 0640), 0);
+	expect_event(WEFT_FS_STATUS, "a", NULL);
+	fs_rename("a", "b\xff\n");
+	expect_event(WEFT_FS_MOVED, "b\xff\n", "a");
+	ck_assert_int_eq(unlink(fs_path("b\xff\n")), 0);
+	expect_event(WEFT_FS_REMOVED, "b\xff\n", NULL);
+	fs_mkdir("d");
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	ck_assert(event.is_directory);
+	ck_assert_int_eq(rmdir(fs_path("d")), 0);
+	expect_event(WEFT_FS_REMOVED, "d", NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+IO_TEST(only_the_kinds_that_were_asked_for_are_reported)
+{
+	tree_watch(WEFT_FS_CREATED | WEFT_FS_REMOVED);
+	fs_mkdir("d");
+	fs_write("d/a", "x");
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	expect_event(WEFT_FS_CREATED, "d/a", NULL);
+	fs_rename("d", "e");
+	expect_event(WEFT_FS_REMOVED, "d", NULL);
+	expect_event(WEFT_FS_CREATED, "e", NULL);
+	fs_make("e/b");
+	expect_event(WEFT_FS_CREATED, "e/b", NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+IO_TEST(directory_without_its_tree_reports_its_entries_alone)
+{
+	fs_root_make();
+	fs_mkdir("d");
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL, 0), 0);
+	fs_make("d/a");
+	fs_rename("d", "e");
+	expect_event(WEFT_FS_MOVED, "e", "d");
+	fs_make("e/b");
+	fs_mkdir("f");
+	expect_event(WEFT_FS_CREATED, "f", NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+IO_TEST(file_is_watched_by_itself)
+{
+	fs_root_make();
+	fs_make("a");
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("a"), WEFT_FS_CHANGED,
+					   0),
+			 0);
+	fs_write("a", "x");
+	expect_event(WEFT_FS_CHANGED, "", NULL);
+	fs_rename("a", "b");
+	expect_event(WEFT_FS_GONE, "", NULL);
+	ck_assert_int_eq(event.error, -ESTALE);
+	expect_quiet();
+	return tree_end();
+}
+
+/* ---- Trees --------------------------------------------------------------- */
+
+IO_TEST(moved_directory_works_under_its_new_name)
+{
+	tree_watch(WEFT_FS_CREATED | WEFT_FS_REMOVED | WEFT_FS_MOVED);
+	fs_mkdir("d");
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	fs_mkdir("d/deep");
+	expect_event(WEFT_FS_CREATED, "d/deep", NULL);
+	fs_mkdir("to");
+	expect_event(WEFT_FS_CREATED, "to", NULL);
+	fs_rename("d", "to/e");
+	expect_event(WEFT_FS_MOVED, "to/e", "d");
+	fs_make("to/e/deep/a");
+	expect_event(WEFT_FS_CREATED, "to/e/deep/a", NULL);
+	/* Over an empty directory, which the tree has too. */
+	fs_mkdir("d");
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	fs_rename("to/e", "d");
+	expect_event(WEFT_FS_MOVED, "d", "to/e");
+	fs_make("d/deep/b");
+	expect_event(WEFT_FS_CREATED, "d/deep/b", NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+IO_TEST(what_was_made_before_the_watch_stood_is_reported)
+{
+	static struct fs_names told;
+
+	tree_watch(WEFT_FS_ALL);
+	fs_mkdir("1");
+	fs_mkdir("1/2");
+	fs_mkdir("1/2/3");
+	fs_make("1/2/3/a");
+	fs_make("1/b");
+	fs_rename("1", "one");
+	names_follow(&told);
+	expect_names(&told);
+	fs_make("one/2/3/c");
+	expect_event(WEFT_FS_CREATED, "one/2/3/c", NULL);
+	names_clear(&told);
+	return tree_end();
+}
+
+/* No event comes from what is no longer in the tree. */
+IO_TEST(directory_that_leaves_the_tree_is_not_watched)
+{
+	char outside[] = "/tmp/weft-test-XXXXXX", path[64];
+
+	tree_watch(WEFT_FS_ALL);
+	fs_mkdir("d");
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	expect_quiet();
+	ck_assert_ptr_nonnull(mkdtemp(outside));
+	snprintf(path, sizeof(path), "%s/d", outside);
+	ck_assert_int_eq(rename(fs_path("d"), path), 0);
+	expect_event(WEFT_FS_REMOVED, "d", NULL);
+	snprintf(path, sizeof(path), "%s/d/a", outside);
+	ck_assert_int_eq(mknod(path, S_IFREG | 0600, 0), 0);
+	expect_quiet();
+	/* And back, with what came in meanwhile. */
+	snprintf(path, sizeof(path), "%s/d", outside);
+	ck_assert_int_eq(rename(path, fs_path("again")), 0);
+	expect_event(WEFT_FS_CREATED, "again", NULL);
+	expect_event(WEFT_FS_CREATED, "again/a", NULL);
+	expect_quiet();
+	ck_assert_int_eq(rmdir(outside), 0);
+	return tree_end();
+}
+
+/* Some 50 levels of 200 bytes: longer than PATH_MAX. */
+IO_TEST(tree_deeper_than_a_path_may_be_long_is_watched)
+{
+	enum { LEVELS = 40 };
+	char name[201];
+	int fds[LEVELS + 1], seen = 0;
+
+	memset(name, 'n', 200);
+	name[200] = 0;
+	tree_watch(WEFT_FS_CREATED | WEFT_FS_REMOVED);
+	fds[0] = open(fs_root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (int i = 0; i < LEVELS; i++) {
+		ck_assert_int_eq(mkdirat(fds[i], name, 0700), 0);
+		fds[i + 1] = openat(fds[i], name,
+				    O_PATH | O_DIRECTORY | O_CLOEXEC);
+		ck_assert_int_ge(fds[i + 1], 0);
+	}
+	while (seen < LEVELS) {
+		ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+		ck_assert_uint_eq(event.kind, WEFT_FS_CREATED);
+		seen++;
+	}
+	expect_quiet();
+	ck_assert_int_eq(mkdirat(fds[LEVELS], "last", 0700), 0);
+	ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+	ck_assert_uint_eq(event.path_bytes, LEVELS * 201 + 4);
+	ck_assert_str_eq(event.path + LEVELS * 201, "last");
+	ck_assert_int_eq(unlinkat(fds[LEVELS], "last", AT_REMOVEDIR), 0);
+	for (int i = LEVELS; i > 0; i--) {
+		close(fds[i]);
+		ck_assert_int_eq(unlinkat(fds[i - 1], name, AT_REMOVEDIR), 0);
+	}
+	close(fds[0]);
+	return tree_end();
+}
+
+/* ---- The root ------------------------------------------------------------ */
+
+IO_TEST(root_that_is_removed_is_gone)
+{
+	tree_watch(WEFT_FS_ALL);
+	ck_assert_int_eq(rmdir(fs_root), 0);
+	do
+		ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+	while (event.kind == WEFT_FS_STATUS);
+	ck_assert_uint_eq(event.kind, WEFT_FS_GONE);
+	ck_assert_int_eq(event.error, -ENOENT);
+	expect_quiet();
+	/* Its number is not used again. */
+	ck_assert_int_eq(mkdir(fs_root, 0700), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL, 0), 1);
+	fs_make("a");
+	ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+	ck_assert_int_eq(event.root, 1);
+	return tree_end();
+}
+
+static bool mount_one(void)
+{
+	return mount("none", fs_path("m"), "tmpfs", 0, "size=64k") == 0;
+}
+
+static bool try_mount(void)
+{
+	return unshare(CLONE_NEWNS) == 0 &&
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount_one();
+}
+
+/* The watch does not keep the file system mounted. */
+static int64_t unmount(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("m"), WEFT_FS_ALL,
+					   WEFT_FS_TREE),
+			 0);
+	ck_assert_int_eq(umount(fs_path("m")), 0);
+	ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+	ck_assert_uint_eq(event.kind, WEFT_FS_GONE);
+	ck_assert_int_eq(event.error, -ENODEV);
+	expect_quiet();
+	return weft_fs_watch_close(watch);
+}
+
+START_TEST(unmount_is_reported)
+{
+	fs_root_make();
+	fs_mkdir("m");
+	if (test_needs(test_can(try_mount), "unmount_is_reported",
+		       "a user who may mount")) {
+		ck_assert(try_mount());
+		io_run(unmount, NULL, 1);
+	}
+	fs_root_drop();
+}
+END_TEST
+
+/* ---- Errors and interruptions -------------------------------------------- */
+
+IO_TEST(mistakes_are_refused)
+{
+	tree_watch(WEFT_FS_ALL);
+	fs_mkdir("d");
+	fs_make("a");
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL, 0),
+			 -EEXIST);
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("d"), WEFT_FS_ALL,
+					   WEFT_FS_TREE),
+			 -EEXIST);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("a"), WEFT_FS_ALL,
+					   WEFT_FS_TREE),
+			 -EINVAL);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, 0, 0), -EINVAL);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL, 8),
+			 -EINVAL);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_LOST, 0),
+			 -EINVAL);
+	ck_assert_int_eq(weft_fs_watch_add(watch, NULL, WEFT_FS_ALL, 0),
+			 -EFAULT);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("none"), WEFT_FS_ALL,
+					   0),
+			 -ENOENT);
+	/* The tree about it refuses what is beneath. */
+	ck_assert_int_eq(weft_fs_watch_add(watch, "/tmp", WEFT_FS_CREATED,
+					   WEFT_FS_TREE),
+			 -EEXIST);
+	expect_event(WEFT_FS_CREATED, "a", NULL);
+	ck_assert_int_eq(weft_fs_watch_close(NULL), 0);
+	return tree_end();
+}
+
+static int64_t wait_for_one(void *arg)
+{
+	struct weft_fs_event one;
+
+	(void)arg;
+	return weft_fs_watch_next(watch, &one);
+}
+
+IO_TEST(interrupted_wait_loses_nothing_and_a_second_is_refused)
+{
+	tree_watch(WEFT_FS_CREATED);
+	WEFT_WITHIN(WEFT_MS(2))
+		ck_assert_int_eq(weft_fs_watch_next(watch, &event),
+				 -ETIMEDOUT);
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go(scope, wait_for_one, NULL, 0), 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
+		wait_until(weft_fs_watch_try_next(watch, &event) == -EBUSY);
+		weft_scope_cancel(scope);
+	}
+	fs_mkdir("d");
+	WEFT_WITHIN(WEFT_US(1)) {
+		ck_assert_int_eq(weft_sleep(WEFT_SEC(1)), -ETIMEDOUT);
+		ck_assert_int_eq(weft_fs_watch_next(watch, &event),
+				 -ETIMEDOUT);
+	}
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	return tree_end();
+}
+
+IO_TEST(select_waits_for_events)
+{
+	tree_watch(WEFT_FS_CREATED);
+	expect_quiet();
+	{
+		struct weft_case cases[] = {
+			WEFT_READY(weft_fs_watch_fd(watch), POLLIN),
+			WEFT_AT(weft_now() + WEFT_MS(2)),
+		};
+
+		ck_assert_int_eq(weft_select(cases, 2), 1);
+		fs_make("a");
+		cases[1].kind = WEFT_CASE_NONE;
+		ck_assert_int_eq(weft_select(cases, 2), 0);
+	}
+	ck_assert_int_eq(weft_fs_watch_try_next(watch, &event), 0);
+	return tree_end();
+}
+
+START_TEST(calls_need_a_task)
+{
+	ck_assert_int_eq(weft_fs_watch_open(&watch), -EPERM);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/watch");
+	TCase *tc = tcase_create("watch");
+
+	tcase_set_timeout(tc, 60);
+	io_add_test(tc, each_change_is_reported_with_its_path);
+	io_add_test(tc, only_the_kinds_that_were_asked_for_are_reported);
+	io_add_test(tc, directory_without_its_tree_reports_its_entries_alone);
+	io_add_test(tc, file_is_watched_by_itself);
+	io_add_test(tc, moved_directory_works_under_its_new_name);
+	io_add_test(tc, what_was_made_before_the_watch_stood_is_reported);
+	io_add_test(tc, directory_that_leaves_the_tree_is_not_watched);
+	io_add_test(tc, tree_deeper_than_a_path_may_be_long_is_watched);
+	io_add_test(tc, root_that_is_removed_is_gone);
+	tcase_add_test(tc, unmount_is_reported);
+	io_add_test(tc, mistakes_are_refused);
+	io_add_test(tc, interrupted_wait_loses_nothing_and_a_second_is_refused);
+	io_add_test(tc, select_waits_for_events);
+	tcase_add_test(tc, calls_need_a_task);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
