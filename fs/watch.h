@@ -160,6 +160,9 @@ void weft__watch_dir_later(struct weft_fs_watch *watch,
 			   struct weft__watch_dir *dir,
 			   enum weft__watch_scan scan);
 
+/* All are incomplete: a directory was dropped that is somewhere. */
+void weft__watch_check_all(struct weft_fs_watch *watch);
+
 /* Puts into the list those that are incomplete. */
 void weft__watch_later_due(struct weft_fs_watch *watch);
 

@@ -209,6 +209,8 @@ static bool directory_moved(struct weft_fs_watch *watch, struct place *from,
 	if (weft__watch_verify(watch, dir) != -EEXIST)
 		return true;
 	weft__watch_dir_drop(watch, dir);
+	/* All that was reported of the old one. */
+	weft__watch_emit(watch, WEFT_FS_REMOVED, parent, name, true, 0);
 	return false;
 }
 
@@ -251,7 +253,7 @@ static void moved(struct weft_fs_watch *watch, struct place *from, int wd,
 		created(watch, parent, name, is_directory);
 	} else {
 		/* It was seen beneath what was dropped. */
-		weft__watch_lost(watch);
+		weft__watch_check_all(watch);
 	}
 }
 

@@ -210,7 +210,7 @@ static void drop_and_tell(struct weft_fs_watch *watch,
 
 /* WAT2: a directory that has this wd under another name is dropped. */
 static int take_over(struct weft_fs_watch *watch,
-		     const struct weft__watch_dir *parent, int wd)
+		     struct weft__watch_dir *parent, int wd)
 {
 	struct weft__watch_dir *owner = weft__watch_by_wd(watch, wd);
 
@@ -218,9 +218,11 @@ static int take_over(struct weft_fs_watch *watch,
 		return 0;
 	if (owner->root != parent->root || !owner->parent)
 		return -EEXIST;
-	for (; parent; parent = parent->parent)
-		if (parent == owner)
-			return -EEXIST;
+	for (struct weft__watch_dir *up = parent; up; up = up->parent)
+		if (up == owner) {
+			weft__watch_dir_later(watch, parent, WEFT__SCAN_CHECK);
+			return -ESTALE;
+		}
 	weft__watch_dir_later(watch, owner->parent, WEFT__SCAN_CHECK);
 	weft__watch_set_wd(watch, owner, -1);
 	drop_and_tell(watch, owner);

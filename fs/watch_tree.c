@@ -301,6 +301,14 @@ void weft__watch_dir_later(struct weft_fs_watch *watch,
 	watch->incomplete = true;
 }
 
+void weft__watch_check_all(struct weft_fs_watch *watch)
+{
+	for (uint32_t i = 0; i < watch->buckets; i++)
+		for (struct weft__watch_dir *dir = watch->by_name[i]; dir;
+		     dir = dir->by_name)
+			weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
+}
+
 void weft__watch_later_due(struct weft_fs_watch *watch)
 {
 	watch->incomplete = false;

@@ -54,6 +54,7 @@
 #include <weft/dump.h>
 #include <weft/file.h>
 #include <weft/fs.h>
+#include <weft/follow.h>
 #include <weft/fs_watch.h>
 #include <weft/future.h>
 #include <weft/io.h>

@@ -292,6 +292,57 @@ IO_TEST(mistakes_are_refused)
 	return tree_end();
 }
 
+static int64_t open_two(void *arg)
+{
+	struct weft_fs_watch *second;
+
+	(void)arg;
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_open(&second), -EMFILE);
+	return weft_fs_watch_close(watch);
+}
+
+START_TEST(instances_that_are_used_up_are_an_error)
+{
+	if (test_needs(fs_limit("max_inotify_instances", 1),
+		       "instances_that_are_used_up_are_an_error",
+		       "a user namespace with limits"))
+		io_run(open_two, NULL, 1);
+}
+END_TEST
+
+static int64_t add_too_many(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_mkdir("1");
+	fs_mkdir("2");
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL,
+					   WEFT_FS_TREE),
+			 -ENOSPC);
+	/* Nothing was added, and two suffice here. */
+	ck_assert_int_eq(rmdir(fs_path("2")), 0);
+	expect_quiet();
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL,
+					   WEFT_FS_TREE),
+			 0);
+	fs_mkdir("2");
+	expect_event(WEFT_FS_CREATED, "2", NULL);
+	expect_event(WEFT_FS_UNWATCHED, "2", NULL);
+	ck_assert_int_eq(event.error, -ENOSPC);
+	return tree_end();
+}
+
+START_TEST(watches_that_are_used_up_are_an_error)
+{
+	if (test_needs(fs_limit("max_inotify_watches", 2),
+		       "watches_that_are_used_up_are_an_error",
+		       "a user namespace with limits"))
+		io_run(add_too_many, NULL, 1);
+}
+END_TEST
+
 static int64_t wait_for_one(void *arg)
 {
 	struct weft_fs_event one;
@@ -364,6 +415,8 @@ int main(void)
 	io_add_test(tc, root_that_is_removed_is_gone);
 	tcase_add_test(tc, unmount_is_reported);
 	io_add_test(tc, mistakes_are_refused);
+	tcase_add_test(tc, instances_that_are_used_up_are_an_error);
+	tcase_add_test(tc, watches_that_are_used_up_are_an_error);
 	io_add_test(tc, interrupted_wait_loses_nothing_and_a_second_is_refused);
 	io_add_test(tc, select_waits_for_events);
 	tcase_add_test(tc, calls_need_a_task);

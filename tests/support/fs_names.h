@@ -5,6 +5,7 @@
 #define WEFT_TESTS_SUPPORT_FS_NAMES_H
 
 #include <ftw.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include "tests/support/io_kit.h"
@@ -74,6 +75,24 @@ static inline void fs_mkdir(const char *name)
 static inline void fs_rename(const char *from, const char *to)
 {
 	ck_assert_int_eq(rename(fs_path(from), fs_path(to)), 0);
+}
+
+/* This process, without threads so far, becomes one of a user that has no more
+ * of that.  The limits of the machine stay. */
+static inline bool fs_limit(const char *what, int limit)
+{
+	char path[64], number[16];
+	int fd, n = snprintf(number, sizeof(number), "%d", limit);
+	bool done;
+
+	snprintf(path, sizeof(path), "/proc/sys/user/%s", what);
+	if (unshare(CLONE_NEWUSER) < 0)
+		return false;
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	done = fd >= 0 && write(fd, number, (size_t)n) == n;
+	if (fd >= 0)
+		close(fd);
+	return done;
 }
 
 /* ---- Sets of names ------------------------------------------------------- */

@@ -24,10 +24,12 @@ static const char *const not_here[] = {
 	/* So is this one; test_net_proxy.c interrupts it. */
 	"proxy_read",
 
-	/* They suspend: test_fs_watch.c interrupts them. */
-	"fs_watch_add", "fs_watch_next", "fs_watch_try_next",
+	/* They suspend: test_fs_watch.c and test_fs_follow.c interrupt
+	 * them. */
+	"fs_watch_add", "fs_watch_next", "fs_watch_try_next", "follow_open",
+	"follow_read",
 	/* weft_close(), in full. */
-	"fs_watch_close",
+	"fs_watch_close", "follow_close",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
@@ -81,7 +83,8 @@ static const char *const not_here[] = {
 	"defer", "deferred_cancel", "detach", "dir_init", "direct_free",
 	"engine", "event_clear",
 	"event_is_set",
-	"event_set", "fs_watch_fd", "fs_watch_open", "group_begin",
+	"event_set", "follow_polls", "follow_stream", "fs_watch_fd",
+	"fs_watch_open", "group_begin",
 	"interval_init", "local_addr",
 	"local_addr_text", "task_local_get", "task_local_set", "mutex_try_lock",
 	"mutex_unlock", "notify_all", "notify_one", "now", "oneshot_abandon",

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls on a follow: see follow.h for the path.
+ *
+ *	read the file --- bytes ---> the caller
+ *	   | none
+ *	resolve the path, if an event said so; read again
+ *	   | done
+ *	the next file has bytes?  read the last of this one; take the next
+ *	   | no
+ *	wait for an event, or a second
+ */
+#include "fs/follow.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include <weft/blocking.h>
+#include <weft/io.h>
+#include <weft/time.h>
+
+#include "io/request/call.h"
+#include "runtime/base/memory.h"
+
+/* ---- The files ----------------------------------------------------------- */
+
+static int64_t resolve(void *arg)
+{
+	return weft__follow_resolve(arg);
+}
+
+/* The names are looked at again only if the job has begun. */
+static int path_resolve(struct weft_follow *follow)
+{
+	int r = (int)weft_blocking(resolve, follow);
+
+	if (r == 0)
+		follow->dirty = false;
+	return r;
+}
+
+static off_t size_of(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) < 0 ? 0 : status.st_size;
+}
+
+/* weft_close() is done in full, whatever it returns. */
+static void file_close(struct weft_follow *follow)
+{
+	if (follow->fd < 0)
+		return;
+	if (follow->wd >= 0)
+		(void)inotify_rm_watch(follow->notices, follow->wd);
+	(void)weft_close(follow->fd);
+}
+
+static void next_take(struct weft_follow *follow)
+{
+	file_close(follow);
+	follow->fd = follow->next_fd;
+	follow->wd = follow->next_wd;
+	follow->next_fd = follow->next_wd = -1;
+	follow->switching = false;
+	follow->offset = 0;
+	follow->news |= WEFT_FOLLOW_NEW;
+}
+
+/* The next file is taken when it has bytes, and this one then has no more. */
+static bool next_try(struct weft_follow *follow)
+{
+	if (follow->next_fd < 0)
+		return false;
+	if (follow->fd < 0 || follow->switching) {
+		next_take(follow);
+		return true;
+	}
+	follow->switching = size_of(follow->next_fd) > 0;
+	return follow->switching;
+}
+
+/* Bytes, or 0: there are none. */
+static ssize_t file_read(struct weft_follow *follow, void *buf, size_t bytes)
+{
+	ssize_t n;
+
+	if (follow->fd < 0)
+		return 0;
+	n = weft_pread(follow->fd, buf, bytes, follow->offset);
+	if (n == 0 && size_of(follow->fd) < follow->offset) {
+		follow->offset = 0;
+		follow->news |= WEFT_FOLLOW_CUT;
+		n = weft_pread(follow->fd, buf, bytes, 0);
+	}
+	if (n > 0)
+		follow->offset += n;
+	return n;
+}
+
+/* ---- Waiting ------------------------------------------------------------- */
+
+/* Is the event one of the path's? */
+static bool concerns(const struct weft_follow *follow,
+		     const struct inotify_event *event)
+{
+	if (event->wd == follow->wd || event->wd == follow->next_wd)
+		return event->mask & (IN_ATTRIB | IN_IGNORED | IN_UNMOUNT);
+	if (event->len == 0 || (event->mask & IN_Q_OVERFLOW))
+		return true;
+	for (int i = 0; i < follow->names_count; i++)
+		if (follow->names[i].wd == event->wd &&
+		    strcmp(follow->names[i].name, event->name) == 0)
+			return true;
+	return false;
+}
+
+static int wait_for_events(struct weft_follow *follow)
+{
+	ssize_t n, at = 0;
+
+	if (follow->polls) {
+		follow->dirty = true;
+		return weft_sleep(WEFT_SEC(1));
+	}
+	n = weft_read(follow->notices, follow->input, sizeof(follow->input));
+	while (at < n) {
+		const struct inotify_event *event =
+			(const void *)(follow->input + at);
+
+		if (concerns(follow, event))
+			follow->dirty = true;
+		at += (ssize_t)(sizeof(*event) + event->len);
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+/* ---- The calls ----------------------------------------------------------- */
+
+static ssize_t tell(struct weft_follow *follow, ssize_t r, unsigned *ret_news)
+{
+	if (ret_news)
+		*ret_news = follow->news;
+	follow->news = 0;
+	return r;
+}
+
+ssize_t weft_follow_read(struct weft_follow *follow, void *buf, size_t bytes,
+			 unsigned *ret_news)
+{
+	for (;;) {
+		ssize_t n = file_read(follow, buf, bytes);
+
+		if (n > 0)
+			return tell(follow, n, ret_news);
+		if (n < 0)
+			return n;
+		if (follow->dirty)
+			n = path_resolve(follow);
+		else if (follow->news)
+			return tell(follow, 0, ret_news);
+		else if (!next_try(follow))
+			n = wait_for_events(follow);
+		if (n < 0)
+			return n;
+	}
+}
+
+static ssize_t stream_read(void *arg, void *buf, size_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = weft_follow_read(arg, buf, bytes, NULL);
+	while (n == 0);
+	return n;
+}
+
+void weft_follow_stream(struct weft_follow *follow, struct weft_stream *stream)
+{
+	static const struct weft_stream_ops ops = { .read = stream_read };
+
+	weft_stream_init_over(stream, &ops, follow);
+}
+
+int weft_follow_polls(const struct weft_follow *follow)
+{
+	return follow->polls;
+}
+
+int weft_follow_close(struct weft_follow *follow)
+{
+	if (!follow)
+		return 0;
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	if (follow->notices >= 0)
+		(void)weft_close(follow->notices);
+	follow->wd = -1;
+	file_close(follow);
+	if (follow->next_fd >= 0)
+		(void)weft_close(follow->next_fd);
+	weft__memory_free(follow->memory, follow, sizeof(*follow));
+	return 0;
+}
+
+static void follow_init(struct weft_follow *follow)
+{
+	follow->fd = follow->next_fd = -1;
+	follow->wd = follow->next_wd = -1;
+	follow->dirty = true;
+	follow->notices = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+}
+
+int weft_follow_open(const char *path, int64_t offset,
+		     struct weft_follow **ret_follow)
+{
+	const struct weft_allocator *memory;
+	struct weft_follow *follow;
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (r < 0)
+		return r;
+	if (!path)
+		return -EFAULT;
+	if (!path[0] || offset < WEFT_FOLLOW_END)
+		return -EINVAL;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memory = worker->runtime->memory;
+	follow = weft__memory_zeroed(memory, sizeof(*follow));
+	if (!follow)
+		return -ENOMEM;
+	follow->memory = memory;
+	follow_init(follow);
+	memcpy(follow->path, path, strlen(path));
+	r = path_resolve(follow);
+	if (r < 0) {
+		(void)weft_follow_close(follow);
+		return r;
+	}
+	if (follow->next_fd >= 0) {
+		next_take(follow);
+		follow->news = 0;
+		follow->offset = offset == WEFT_FOLLOW_END ?
+					 size_of(follow->fd) :
+					 offset;
+	}
+	*ret_follow = follow;
+	return 0;
+}

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Following a file by its name: each byte that a writer wrote comes once, and
+ * in order, whatever happens to the name meanwhile.
+ */
+#include <pthread.h>
+
+#include "tests/support/fs_names.h"
+#include "tests/support/needs.h"
+
+static struct weft_follow *follow;
+static unsigned news;
+static char text[256];
+
+static void start(const char *name, int64_t offset)
+{
+	ck_assert_int_eq(weft_follow_open(fs_path(name), offset, &follow), 0);
+	ck_assert(!weft_follow_polls(follow));
+}
+
+static int64_t end(void)
+{
+	ck_assert_int_eq(weft_follow_close(follow), 0);
+	fs_root_drop();
+	return 0;
+}
+
+static void expect_read(unsigned which, const char *what)
+{
+	ssize_t n = -1;
+
+	WEFT_WITHIN(WEFT_SEC(20))
+		n = weft_follow_read(follow, text, sizeof(text) - 1, &news);
+	ck_assert_int_ge(n, 0);
+	text[n] = 0;
+	ck_assert_str_eq(text, what);
+	ck_assert_uint_eq(news, which);
+}
+
+static void expect_nothing(void)
+{
+	ssize_t n = 0;
+
+	WEFT_WITHIN(WEFT_MS(2))
+		n = weft_follow_read(follow, text, sizeof(text), &news);
+	ck_assert_int_eq(n, -ETIMEDOUT);
+}
+
+static int64_t write_later(void *arg)
+{
+	(void)arg;
+	ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
+	fs_write("log", "later\n");
+	return 0;
+}
+
+/* ---- One file ------------------------------------------------------------ */
+
+IO_TEST(bytes_that_are_added_are_read_from_the_offset_on)
+{
+	fs_root_make();
+	fs_write("log", "old\n");
+	start("log", WEFT_FOLLOW_END);
+	expect_nothing();
+	fs_write("log", "new\n");
+	expect_read(0, "new\n");
+	WEFT_SCOPE(scope, NULL) {
+		ck_assert_int_eq(weft_go(scope, write_later, NULL, 0), 0);
+		expect_read(0, "later\n");
+	}
+	ck_assert_int_eq(weft_follow_close(follow), 0);
+	start("log", 1);
+	expect_read(0, "ld\nnew\nlater\n");
+	return end();
+}
+
+IO_TEST(file_that_is_cut_is_read_from_its_start)
+{
+	fs_root_make();
+	fs_write("log", "a long line\n");
+	start("log", 0);
+	expect_read(0, "a long line\n");
+	/* copytruncate */
+	ck_assert_int_eq(truncate(fs_path("log"), 0), 0);
+	expect_read(WEFT_FOLLOW_CUT, "");
+	fs_write("log", "short\n");
+	expect_read(0, "short\n");
+	return end();
+}
+
+/* ---- The name ------------------------------------------------------------ */
+
+IO_TEST(old_file_is_read_on_until_the_new_one_has_bytes)
+{
+	int old;
+
+	fs_root_make();
+	fs_write("log", "1\n");
+	old = open(fs_path("log"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	start("log", 0);
+	expect_read(0, "1\n");
+	fs_rename("log", "log.1");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	ck_assert_int_eq(write(old, "2\n", 2), 2);
+	expect_read(0, "2\n");
+	fs_make("log");
+	expect_nothing();
+	ck_assert_int_eq(write(old, "3\n", 2), 2);
+	expect_read(0, "3\n");
+	ck_assert_int_eq(write(old, "4\n", 2), 2);
+	fs_write("log", "5\n");
+	expect_read(0, "4\n");
+	expect_read(WEFT_FOLLOW_NEW, "5\n");
+	close(old);
+	/* Replaced at once, as by a rename over it. */
+	fs_write("other", "6\n");
+	fs_rename("other", "log");
+	expect_read(WEFT_FOLLOW_NEW, "6\n");
+	ck_assert_int_eq(unlink(fs_path("log")), 0);
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	return end();
+}
+
+IO_TEST(file_may_be_missing_at_first_with_its_directories)
+{
+	fs_root_make();
+	start("a/b/log", WEFT_FOLLOW_END);
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	fs_mkdir("a");
+	expect_nothing();
+	fs_mkdir("a/b");
+	expect_nothing();
+	fs_mkdir("a/b/log");
+	expect_nothing();
+	ck_assert_int_eq(rmdir(fs_path("a/b/log")), 0);
+	fs_write("a/b/log", "here\n");
+	expect_read(WEFT_FOLLOW_NEW, "here\n");
+	/* The directory gives way to another. */
+	fs_rename("a", "old");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	fs_mkdir("a");
+	fs_mkdir("a/b");
+	fs_write("a/b/log", "again\n");
+	expect_read(WEFT_FOLLOW_NEW, "again\n");
+	return end();
+}
+
+IO_TEST(links_on_the_way_are_followed_as_they_change)
+{
+	fs_root_make();
+	fs_mkdir("1");
+	fs_mkdir("2");
+	fs_write("1/log", "one\n");
+	fs_write("2/log", "two\n");
+	fs_write("2/other", "three\n");
+	ck_assert_int_eq(symlink("1", fs_path("current")), 0);
+	ck_assert_int_eq(symlink("current/log", fs_path("log")), 0);
+	start("log", 0);
+	expect_read(0, "one\n");
+	fs_write("1/log", "more\n");
+	expect_read(0, "more\n");
+	ck_assert_int_eq(symlink("2", fs_path("next")), 0);
+	fs_rename("next", "current");
+	expect_read(WEFT_FOLLOW_NEW, "two\n");
+	ck_assert_int_eq(symlink(fs_path("2/other"), fs_path("next")), 0);
+	fs_rename("next", "log");
+	expect_read(WEFT_FOLLOW_NEW, "three\n");
+	/* In a circle. */
+	ck_assert_int_eq(symlink("log", fs_path("next")), 0);
+	fs_rename("next", "log");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	return end();
+}
+
+/* ---- A writer that rotates ----------------------------------------------- */
+
+enum { LINES = 4000, LINES_A_FILE = 50 };
+
+/* Rotations that the reader misses lose a whole file, as with any tail; so the
+ * writer waits for the reader now and then. */
+static weft__atomic(int) lines_read;
+
+static void *rotate_in_step(void *arg)
+{
+	int fd = -1;
+
+	(void)arg;
+	for (int i = 0; i < LINES; i++) {
+		if (i % LINES_A_FILE == 0 && fd >= 0) {
+			/* pairs: [test.lines] */
+			while (weft__load(&lines_read, acquire) <
+			       i - LINES_A_FILE + 10)
+				thread_pause_ns(50000);
+			fs_rename("log", "log.1");
+		}
+		if (fd < 0 || i % LINES_A_FILE == 7) {
+			if (fd >= 0)
+				close(fd);
+			fd = open(fs_path("log"),
+				  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+				  0600);
+		}
+		if (fd < 0 || dprintf(fd, "%d\n", i) < 0)
+			return &lines_read;
+	}
+	close(fd);
+	return NULL;
+}
+
+IO_TEST(no_line_of_a_rotating_writer_is_lost)
+{
+	struct weft_stream stream;
+	pthread_t thread;
+	void *failed;
+
+	fs_root_make();
+	/* relaxed: before the thread is made. */
+	weft__store(&lines_read, 0, relaxed);
+	start("log", 0);
+	weft_follow_stream(follow, &stream);
+	ck_assert_int_eq(pthread_create(&thread, NULL, rotate_in_step, NULL),
+			 0);
+	for (int i = 0; i < LINES; i++) {
+		char line[32];
+		ssize_t n = -1;
+
+		WEFT_WITHIN(WEFT_SEC(20))
+			n = weft_stream_line(&stream, line, sizeof(line));
+		ck_assert_int_gt(n, 0);
+		ck_assert_int_eq(atoi(line), i);
+		/* pairs: [test.lines] */
+		weft__store(&lines_read, i + 1, release);
+	}
+	ck_assert_int_eq(pthread_join(thread, &failed), 0);
+	ck_assert_ptr_null(failed);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return end();
+}
+
+/* ---- Where inotify cannot work ------------------------------------------- */
+
+static int64_t follow_by_looks(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_write("log", "1\n");
+	ck_assert_int_eq(weft_follow_open(fs_path("log"), 0, &follow), 0);
+	ck_assert(weft_follow_polls(follow));
+	expect_read(0, "1\n");
+	fs_write("log", "2\n");
+	fs_rename("log", "old");
+	fs_write("log", "3\n");
+	expect_read(0, "2\n");
+	expect_read(WEFT_FOLLOW_NEW, "3\n");
+	return end();
+}
+
+/* A user's limits, in a user namespace. */
+static bool limit_inotify(void)
+{
+	return fs_limit("max_inotify_instances", 0);
+}
+
+START_TEST(without_inotify_the_name_is_looked_at_every_second)
+{
+	if (test_needs(limit_inotify(),
+		       "without_inotify_the_name_is_looked_at_every_second",
+		       "a user namespace with limits"))
+		io_run(follow_by_looks, NULL, 1);
+}
+END_TEST
+
+IO_TEST(mistakes_are_refused)
+{
+	static char path[PATH_MAX + 2];
+
+	memset(path, 'x', PATH_MAX);
+	ck_assert_int_eq(weft_follow_open(NULL, 0, &follow), -EFAULT);
+	ck_assert_int_eq(weft_follow_open("", 0, &follow), -EINVAL);
+	ck_assert_int_eq(weft_follow_open("x", -2, &follow), -EINVAL);
+	ck_assert_int_eq(weft_follow_open(path, 0, &follow), -ENAMETOOLONG);
+	ck_assert_int_eq(weft_follow_close(NULL), 0);
+	return 0;
+}
+
+START_TEST(calls_need_a_task)
+{
+	ck_assert_int_eq(weft_follow_open("x", 0, &follow), -EPERM);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/follow");
+	TCase *tc = tcase_create("follow");
+
+	tcase_set_timeout(tc, 60);
+	io_add_test(tc, bytes_that_are_added_are_read_from_the_offset_on);
+	io_add_test(tc, file_that_is_cut_is_read_from_its_start);
+	io_add_test(tc, old_file_is_read_on_until_the_new_one_has_bytes);
+	io_add_test(tc, file_may_be_missing_at_first_with_its_directories);
+	io_add_test(tc, links_on_the_way_are_followed_as_they_change);
+	io_add_test(tc, no_line_of_a_rotating_writer_is_lost);
+	tcase_add_test(tc, without_inotify_the_name_is_looked_at_every_second);
+	io_add_test(tc, mistakes_are_refused);
+	tcase_add_test(tc, calls_need_a_task);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
