@@ -190,9 +190,15 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 	if (weft__fd_is_file(kind))
 		flags |= WEFT__OP_AT_ONCE;
 	if (weft__request_writes(request)) {
+		/* One that is full, or that another writes to, makes the
+		 * caller wait: Linux says that it does not, since 6.4. */
+		bool terminal = kind == WEFT__FD_TERMINAL;
+
+		if (terminal)
+			run.flags = WEFT__REQUEST_BLOCKS;
 		if (weft__likely(has_nosignal(worker)))
 			run.how = RWF_NOSIGNAL;
-		else if (request->offset == POSITION)
+		else if (request->offset == POSITION && !terminal)
 			return older_write(worker, entry, request);
 	}
 	return weft__op_run_ready(
@@ -227,7 +233,7 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 	ssize_t r;
 
 	if (!at_position &&
-	    (weft__fd_is_socket(kind) || kind == WEFT__FD_STREAM))
+	    (weft__fd_is_socket(kind) || weft__fd_is_stream(kind)))
 		return sure ? -ESPIPE : LOOK_AGAIN;
 	if (quick(worker, entry, kind, request, &r))
 		return weft__call_ready(worker, r);

@@ -14,8 +14,10 @@ enum weft__fd_kind {
 	WEFT__FD_MESSAGES, /* a socket that keeps messages apart */
 	WEFT__FD_FILE,	 /* regular or block device, through the page cache */
 	WEFT__FD_DIRECT, /* the same with O_DIRECT */
-	WEFT__FD_STREAM, /* pipe, terminal, ...: has no offsets */
+	WEFT__FD_STREAM, /* pipe, ...: has no offsets */
 	WEFT__FD_OTHER,	 /* a device with offsets, a directory, ... */
+	/* A terminal: as a stream, but a call that shall not wait may. */
+	WEFT__FD_TERMINAL,
 	/* A regular file as WEFT__FD_FILE, of a local file system (look.h). */
 	WEFT__FD_LOCAL,
 	/* Local as well, but of tmpfs or an overlay, see io/stored.h. */
@@ -38,6 +40,11 @@ static inline int weft__fd_kind_base(int kind)
 static inline bool weft__fd_is_socket(int kind)
 {
 	return kind == WEFT__FD_SOCKET || kind == WEFT__FD_MESSAGES;
+}
+
+static inline bool weft__fd_is_stream(int kind)
+{
+	return kind == WEFT__FD_STREAM || kind == WEFT__FD_TERMINAL;
 }
 
 static inline bool weft__fd_is_local(int kind)

@@ -66,6 +66,12 @@ static int socket_kind(int fd)
 
 /* Uses statx(): this may run while the descriptor is closed, and the kernel
  * orders the two; ThreadSanitizer would report fstat() for it. */
+static int stream_kind(int fd, const struct statx *status)
+{
+	return S_ISCHR(status->stx_mode) && isatty(fd) ? WEFT__FD_TERMINAL :
+							 WEFT__FD_STREAM;
+}
+
 LEAF int weft__syscall_kind(int fd)
 {
 	struct statx st;
@@ -77,7 +83,7 @@ LEAF int weft__syscall_kind(int fd)
 	if (S_ISSOCK(st.stx_mode))
 		return socket_kind(fd);
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
-		return lseek(fd, 0, SEEK_CUR) < 0 ? WEFT__FD_STREAM :
+		return lseek(fd, 0, SEEK_CUR) < 0 ? stream_kind(fd, &st) :
 						    WEFT__FD_OTHER;
 	local = weft__look_is_local_file(&st);
 	/* Some files of the kernel's are like pipes. */

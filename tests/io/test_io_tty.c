@@ -6,6 +6,7 @@
  * The processes: the test holds the terminal's other side; a child leads the
  * session, as a shell does; its child is the job, which runs weft.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -148,6 +149,89 @@ START_TEST(read_goes_on_when_the_job_is_in_the_foreground_again)
 }
 END_TEST
 
+/* ---- A terminal that takes no more --------------------------------------- */
+
+enum { FULL_BYTES = 64 << 10 };
+
+struct full {
+	int master, terminal;
+	weft__atomic(bool) went_on; /* another task did */
+	weft__atomic(bool) written;
+	bool in_time; /* before the terminal was read */
+};
+
+static int64_t fill(void *arg)
+{
+	struct full *full = *(struct full **)arg;
+	static char text[FULL_BYTES];
+	int r;
+
+	memset(text, 'x', sizeof(text));
+	r = weft_write_all(full->terminal, text, sizeof(text), NULL);
+	/* pairs: [test.full] */
+	weft__store(&full->written, true, release);
+	return r;
+}
+
+static int64_t write_and_go_on(void *arg)
+{
+	struct full *full = arg;
+	int64_t result = 0;
+
+	WEFT_SCOPE(scope, &result) {
+		ck_assert_int_eq(WEFT_GO(scope, fill, full), 0);
+		for (int i = 0; i < 20; i++)
+			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		/* pairs: [test.full] */
+		weft__store(&full->went_on, true, release);
+	}
+	return result;
+}
+
+/* Reads the terminal when the other task has gone on, or after some seconds. */
+static void *read_late(void *arg)
+{
+	struct full *full = arg;
+	char text[4096];
+
+	for (int i = 0; i < 4000 && !full->in_time; i++) {
+		thread_pause_ns(1000000);
+		/* pairs: [test.full] */
+		full->in_time = weft__load(&full->went_on, acquire);
+	}
+	/* pairs: [test.full] */
+	while (!weft__load(&full->written, acquire)) {
+		struct pollfd ready = { .fd = full->master, .events = POLLIN };
+
+		if (poll(&ready, 1, 1) > 0 &&
+		    read(full->master, text, sizeof(text)) < 0)
+			break;
+	}
+	return NULL;
+}
+
+START_TEST(full_terminal_holds_up_no_other_task)
+{
+	struct full full = { .master = -1 };
+	char name[64];
+	pthread_t thread;
+
+	full.master = terminal_make(name, sizeof(name));
+	if (!test_needs(full.master >= 0,
+			"full_terminal_holds_up_no_other_task",
+			"a pseudo-terminal"))
+		return;
+	full.terminal = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	ck_assert_int_ge(full.terminal, 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, read_late, &full), 0);
+	io_run(write_and_go_on, &full, 1);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert(full.in_time);
+	close(full.terminal);
+	close(full.master);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/tty");
@@ -155,6 +239,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, read_goes_on_when_the_job_is_in_the_foreground_again);
+	tcase_add_test(tc, full_terminal_holds_up_no_other_task);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
