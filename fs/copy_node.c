@@ -14,7 +14,7 @@
 enum {
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
 	OWN_RIGHTS = 0700,
-	PLAIN_RIGHTS = 0777,
+	PLAIN_RIGHTS = 01777, /* not set-group-ID, which the parent may give */
 	SPECIAL_RIGHTS = 07000,
 };
 

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "io/request/call.h"
 #include "runtime/sched/runtime.h"
 
 enum {
@@ -208,6 +209,16 @@ static void tree_run(struct weft__copy_tree *tree, unsigned runners)
 	(void)weft_scope_end(&scope);
 }
 
+/* A task that is out of time cancels the runners that it started, and one of
+ * them may have been the first to stop the call. */
+static int reason(int error)
+{
+	struct weft__worker *worker;
+	int own = error == -ECANCELED ? weft__call_begin(&worker) : 0;
+
+	return own < 0 ? own : error;
+}
+
 static int call_run(struct call *call, struct weft__worker *worker,
 		    struct weft_copy_counts *counts)
 {
@@ -216,7 +227,7 @@ static int call_run(struct call *call, struct weft__worker *worker,
 
 	if (r == 0) {
 		tree_run(tree, runners_count(tree, worker));
-		r = tree->error;
+		r = reason(tree->error);
 	}
 	weft__copy_clean_up(&tree->lane, call_end, call);
 	*counts = tree->counts;

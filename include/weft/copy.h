@@ -28,11 +28,12 @@
 
 WEFT_BEGIN_DECLS
 
-/* Attributes that a copy gets.  Without these flags it has the rights
- * of the original (rwx alone) as the umask allows, and is otherwise new. */
-#define WEFT_COPY_MODE (1u << 0)  /* rights, also set-user-ID and the like */
-#define WEFT_COPY_OWNER (1u << 1) /* owner and group, as far as permitted */
-#define WEFT_COPY_TIMES (1u << 2) /* of access and change, by nanoseconds */
+/* Attributes that a copy gets.  Without these flags it has the rights of the
+ * original (rwx, and the sticky bit of a directory) as the umask allows, and is
+ * otherwise new. */
+#define WEFT_COPY_MODE (1u << 0)   /* rights, also set-user-ID and the like */
+#define WEFT_COPY_OWNER (1u << 1)  /* owner and group, as far as permitted */
+#define WEFT_COPY_TIMES (1u << 2)  /* of access and change, by nanoseconds */
 #define WEFT_COPY_XATTRS (1u << 3) /* extended ones, also ACLs; implies MODE */
 
 /* Replaces a file that exists; never a directory by a file. */
@@ -49,8 +50,8 @@ WEFT_BEGIN_DECLS
 /* Trees: a directory of another device than `from` is made, but stays empty. */
 #define WEFT_COPY_ONE_DEVICE (1u << 9)
 
-#define WEFT_COPY_ARCHIVE                                                   \
-	(WEFT_COPY_MODE | WEFT_COPY_OWNER | WEFT_COPY_TIMES |               \
+#define WEFT_COPY_ARCHIVE                                     \
+	(WEFT_COPY_MODE | WEFT_COPY_OWNER | WEFT_COPY_TIMES | \
 	 WEFT_COPY_XATTRS | WEFT_COPY_NODES | WEFT_COPY_LINKS)
 
 /* The copies so far. */
@@ -67,8 +68,8 @@ struct weft_copy_counts {
  * get begins with `from`, and may be longer than PATH_MAX. */
 struct weft_copy_opts {
 	size_t size;
-	uint32_t flags;	    /* WEFT_COPY_* */
-	uint32_t jobs_max;  /* threads at a time; 0: one a worker, 2 at least */
+	uint32_t flags;	   /* WEFT_COPY_* */
+	uint32_t jobs_max; /* threads at a time; 0: one a worker, 2 at least */
 	/* Of contents, in a tree of the sizes of all files; more give -EFBIG.
 	 * 0: no limit. */
 	uint64_t bytes_max;
@@ -82,8 +83,10 @@ struct weft_copy_opts {
 	void *arg; /* of the functions */
 };
 
-#define WEFT_COPY_OPTS_INIT \
-	{ sizeof(struct weft_copy_opts), 0, 0, 0, NULL, NULL, NULL, NULL }
+#define WEFT_COPY_OPTS_INIT                                                    \
+	{                                                                      \
+		sizeof(struct weft_copy_opts), 0, 0, 0, NULL, NULL, NULL, NULL \
+	}
 
 /*
  * Copies one file, or link, to a path where as a rule there is none.  NULL
@@ -129,10 +132,10 @@ WEFT_API int weft_copy_file(const char *from, const char *to,
  * the call ends early.  Complete files remain, and their directories with
  * them, without their rights and times.
  */
-WEFT_API int weft_copy_tree(const char *from, const char *to,
-			    const struct weft_copy_opts *opts,
-			    struct weft_copy_counts *ret_counts)
-	WEFT_WARN_UNUSED;
+WEFT_API int
+weft_copy_tree(const char *from, const char *to,
+	       const struct weft_copy_opts *opts,
+	       struct weft_copy_counts *ret_counts) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS
 
