@@ -19,11 +19,11 @@
 #include "tests/support/needs.h"
 #include "tests/support/copied_kit.h"
 
-static char top[TREE_PATH_BYTES];
+static char top[COPIED_PATH_BYTES];
 
 static void setup(void)
 {
-	tree_temp(top);
+	copied_temp(top);
 	ck_assert_int_eq(chdir(top), 0);
 	umask(022);
 }
@@ -31,7 +31,7 @@ static void setup(void)
 static void teardown(void)
 {
 	ck_assert_int_eq(chdir("/"), 0);
-	tree_remove(top);
+	copied_remove(top);
 }
 
 static int copy(const char *from, const char *to, uint32_t flags)
@@ -45,7 +45,7 @@ static int copy(const char *from, const char *to, uint32_t flags)
 /* Nothing but the copies has been left, whatever happened. */
 static void expect_names(unsigned count)
 {
-	ck_assert_uint_eq(tree_count_names(".", ""), count);
+	ck_assert_uint_eq(copied_count_names(".", ""), count);
 }
 
 static struct stat status_of(const char *path)
@@ -79,7 +79,7 @@ static void expect_same(const char *a, const char *b)
 	ck_assert_int_eq(memcmp(left, right, n), 0);
 }
 
-/* ---- Contents ------------------------------------------------------------ */
+/* ---- Contents ---------------------------------------------------------- */
 
 IO_TEST(copy_has_the_contents)
 {
@@ -90,7 +90,7 @@ IO_TEST(copy_has_the_contents)
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint64_t bytes = 99;
 
-		tree_file(AT_FDCWD, "from", sizes[i], i);
+		copied_file(AT_FDCWD, "from", sizes[i], i);
 		ck_assert_int_eq(weft_copy_file("from", "to", NULL, &bytes), 0);
 		ck_assert_uint_eq(bytes, sizes[i]);
 		expect_same("from", "to");
@@ -142,7 +142,7 @@ IO_TEST(holes_stay_holes)
 	return 0;
 }
 
-/* ---- Files that change ---------------------------------------------------- */
+/* ---- Files that change ------------------------------------------------- */
 
 static void steps_begin(struct weft__copy_bytes *bytes, size_t size,
 			char *buffer)
@@ -150,7 +150,7 @@ static void steps_begin(struct weft__copy_bytes *bytes, size_t size,
 	struct stat status;
 	int from, to;
 
-	tree_file(AT_FDCWD, "from", size, 5);
+	copied_file(AT_FDCWD, "from", size, 5);
 	from = open("from", O_RDONLY | O_CLOEXEC);
 	to = open("to", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	ck_assert(from >= 0 && to >= 0);
@@ -223,7 +223,7 @@ START_TEST(sparse_file_that_shrinks_gets_no_hole_in_its_place)
 }
 END_TEST
 
-/* ---- Attributes, links, nodes --------------------------------------------- */
+/* ---- Attributes, links, nodes ------------------------------------------ */
 
 IO_TEST(attributes_are_copied_on_request)
 {
@@ -231,7 +231,7 @@ IO_TEST(attributes_are_copied_on_request)
 				    { 1100000000, 987654321 } };
 	char value[16];
 
-	tree_file(AT_FDCWD, "from", 100, 1);
+	copied_file(AT_FDCWD, "from", 100, 1);
 	ck_assert_int_eq(chmod("from", 04751), 0);
 	if (setxattr("from", "user.weft", "value", 5, 0) < 0)
 		EXPECT(errno == EOPNOTSUPP);
@@ -258,7 +258,7 @@ IO_TEST(link_is_copied_or_followed)
 {
 	char target[20];
 
-	tree_file(AT_FDCWD, "from", 100, 1);
+	copied_file(AT_FDCWD, "from", 100, 1);
 	ck_assert_int_eq(symlink("from", "link"), 0);
 	ck_assert_int_eq(symlink("gone", "to"), 0);
 	ck_assert_int_eq(copy("link", "to", 0), -EEXIST);
@@ -291,7 +291,7 @@ IO_TEST(node_is_made_on_request)
 	return 0;
 }
 
-/* ---- Refusals ------------------------------------------------------------- */
+/* ---- Refusals ---------------------------------------------------------- */
 
 IO_TEST(wrong_requests_are_refused)
 {
@@ -301,9 +301,9 @@ IO_TEST(wrong_requests_are_refused)
 
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	tree_file(AT_FDCWD, "from", 100, 1);
+	copied_file(AT_FDCWD, "from", 100, 1);
 	ck_assert_int_eq(link("from", "same"), 0);
-	close(tree_dir(AT_FDCWD, "dir", 0755));
+	close(copied_dir(AT_FDCWD, "dir", 0755));
 	ck_assert_int_eq(weft_copy_file(NULL, "to", NULL, &bytes), -EINVAL);
 	ck_assert_int_eq(weft_copy_file("from", NULL, NULL, &bytes), -EINVAL);
 	opts.size = 0;
@@ -334,9 +334,9 @@ END_TEST
 
 IO_TEST(file_that_exists_is_kept_or_replaced)
 {
-	tree_file(AT_FDCWD, "from", 5000, 1);
-	tree_file(AT_FDCWD, "to", 9000, 2);
-	tree_file(AT_FDCWD, "before", 9000, 2);
+	copied_file(AT_FDCWD, "from", 5000, 1);
+	copied_file(AT_FDCWD, "to", 9000, 2);
+	copied_file(AT_FDCWD, "before", 9000, 2);
 	ck_assert_int_eq(copy("from", "to", 0), -EEXIST);
 	expect_same("before", "to");
 	ck_assert_int_eq(
@@ -350,7 +350,7 @@ IO_TEST(copy_has_a_limit_of_bytes)
 {
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
 
-	tree_file(AT_FDCWD, "from", 1 << 20, 1);
+	copied_file(AT_FDCWD, "from", 1 << 20, 1);
 	opts.bytes_max = (1 << 20) - 1;
 	ck_assert_int_eq(weft_copy_file("from", "to", &opts, NULL), -EFBIG);
 	opts.bytes_max = 10;
@@ -362,14 +362,14 @@ IO_TEST(copy_has_a_limit_of_bytes)
 	return 0;
 }
 
-/* ---- Failures half-way ----------------------------------------------------- */
+/* ---- Failures half-way ------------------------------------------------- */
 
 IO_TEST(failure_half_way_leaves_nothing)
 {
 	struct rlimit limit, small;
 
-	tree_file(AT_FDCWD, "from", 3 << 20, 1);
-	tree_file(AT_FDCWD, "to", 10, 2);
+	copied_file(AT_FDCWD, "from", 3 << 20, 1);
+	copied_file(AT_FDCWD, "to", 10, 2);
 	signal(SIGXFSZ, SIG_IGN);
 	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
 	small = limit;
@@ -393,13 +393,13 @@ static bool mount_small(void)
 
 static int64_t copy_to_full(void *arg)
 {
-	char from[TREE_PATH_BYTES], to[TREE_PATH_BYTES];
+	char from[COPIED_PATH_BYTES], to[COPIED_PATH_BYTES];
 
 	(void)arg;
-	tree_join(from, top, "from");
-	tree_join(to, top, "to");
+	copied_join(from, top, "from");
+	copied_join(to, top, "to");
 	NEED(copy(from, to, 0) == -ENOSPC);
-	NEED(tree_count_names(top, "") == 1);
+	NEED(copied_count_names(top, "") == 1);
 	NEED(mount(NULL, top, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
 	NEED(copy(from, to, 0) == -EROFS);
 	NEED(weft_copy_tree(top, to, NULL, NULL) == -EINVAL);
@@ -417,10 +417,11 @@ START_TEST(full_and_read_only_file_systems_are_reported)
 		return;
 	child = fork();
 	if (child == 0) {
-		char from[TREE_PATH_BYTES];
+		char from[COPIED_PATH_BYTES];
 
 		NEED(mount_small());
-		tree_file(AT_FDCWD, tree_join(from, top, "from"), 700 << 10, 1);
+		copied_file(AT_FDCWD, copied_join(from, top, "from"), 700 << 10,
+			    1);
 		NEED(weft_run(copy_to_full, NULL, NULL) == 0);
 		_exit(0);
 	}
@@ -429,7 +430,7 @@ START_TEST(full_and_read_only_file_systems_are_reported)
 }
 END_TEST
 
-/* ---- Ends at any point ----------------------------------------------------- */
+/* ---- Ends at any point ------------------------------------------------- */
 
 enum { WHOLE_BYTES = (2 << 20) + 11, ENDS = 40 };
 
@@ -476,13 +477,10 @@ static int64_t copy_cancelled(void *arg)
 IO_TEST(copy_cancelled_between_two_turns_leaves_nothing)
 {
 	slow_file();
-	for (unsigned i = 1; i <= 2; i++) {
-		unsigned calls = i;
-		unsigned *shared = &calls;
-
+	for (unsigned calls = 1; calls <= 2; calls++) {
 		WEFT_SUPERVISE (scope)
-			ck_assert_int_eq(
-				WEFT_GO(scope, copy_cancelled, *shared), 0);
+			ck_assert_int_eq(WEFT_GO(scope, copy_cancelled, calls),
+					 0);
 		expect_names(1);
 	}
 	return 0;
@@ -490,7 +488,7 @@ IO_TEST(copy_cancelled_between_two_turns_leaves_nothing)
 
 IO_TEST(late_copy_is_whole_or_not_there)
 {
-	tree_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
+	copied_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
 	for (uint64_t i = 0; i < ENDS; i++) {
 		int r = 0;
 
@@ -515,7 +513,7 @@ static int64_t copy_for_ever(void *arg)
 /* Of what was killed there may be a file of another name. */
 START_TEST(killed_copy_is_whole_or_not_there)
 {
-	tree_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
+	copied_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
 	for (long i = 0; i < ENDS; i++) {
 		pid_t child = fork();
 		int status;
@@ -530,15 +528,16 @@ START_TEST(killed_copy_is_whole_or_not_there)
 		ck_assert_int_eq(kill(child, SIGKILL), 0);
 		ck_assert_int_eq(waitpid(child, &status, 0), child);
 		ck_assert(WIFSIGNALED(status));
-		ck_assert_uint_eq(tree_count_names(".", "") -
-					  tree_count_names(".", ".weft-copy-"),
+		ck_assert_uint_eq(copied_count_names(".", "") -
+					  copied_count_names(".",
+							     ".weft-copy-"),
 				  access("to", F_OK) == 0 ? 2 : 1);
 		expect_whole_or_none();
 	}
 }
 END_TEST
 
-/* ---- Progress -------------------------------------------------------------- */
+/* ---- Progress ---------------------------------------------------------- */
 
 static void count_call(const struct weft_copy_counts *counts, void *arg)
 {
@@ -554,7 +553,7 @@ IO_TEST(progress_is_reported_to_the_end)
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
 	uint64_t last = 0;
 
-	tree_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
+	copied_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
 	opts.on_progress = count_call;
 	opts.arg = &last;
 	ck_assert_int_eq(weft_copy_file("from", "to", &opts, NULL), 0);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * weft_copy_tree() that ends early, at any point: a file that has its name is
+ * whole, and a tree that was not there before has its name only if it is whole,
+ * or if the call could still say that it is not.
+ */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "tests/support/copied_kit.h"
+#include "tests/support/expect.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/need.h"
+
+static char top[COPIED_PATH_BYTES];
+
+static void setup(void)
+{
+	copied_temp_quick(top);
+	ck_assert_int_eq(chdir(top), 0);
+	umask(022);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	copied_remove(top);
+}
+
+static int copy(const char *from, const char *to, uint32_t flags)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+
+	opts.flags = flags;
+	return weft_copy_tree(from, to, &opts, NULL);
+}
+
+/* ---- Ends at any point ------------------------------------------------- */
+
+enum { ENDS = 15 };
+
+static void yield_call(const struct weft_copy_counts *counts, void *arg)
+{
+	int r = weft_yield();
+
+	(void)counts, (void)arg;
+	ck_assert(r == 0 || r == -ETIMEDOUT || r == -ECANCELED);
+}
+
+static int64_t late_copy(void *arg)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+	uint64_t within_ns = *(uint64_t *)arg;
+	int r = 0;
+
+	opts.on_progress = yield_call;
+	opts.jobs_max = 3;
+	opts.flags = WEFT_COPY_LINKS;
+	WEFT_WITHIN (within_ns)
+		r = weft_copy_tree("from", "to", &opts, NULL);
+	ck_assert_msg(r == 0 || r == -ETIMEDOUT, "%d", r);
+	return r != 0;
+}
+
+/* With what is complete, and nothing else. */
+IO_TEST(late_copy_leaves_whole_files)
+{
+	int64_t late = 0;
+
+	copied_broad("from", 10, 15);
+	ck_assert_int_eq(link("from/dir-0/a file of number 1", "from/link"), 0);
+	for (uint64_t i = 0; i < ENDS; i++) {
+		uint64_t within_ns = WEFT_US(20) * i * i;
+
+		late += late_copy(&within_ns);
+		ck_assert_uint_eq(copied_count_names(".", ".weft-copy-"), 0);
+		if (!copied_is_there("to"))
+			continue;
+		copied_expect_same("from", "to", COPIED_PART);
+		copied_remove("to");
+	}
+	ck_assert_int_gt(late, 0);
+	return 0;
+}
+
+static void cancel_call(const struct weft_copy_counts *counts, void *arg)
+{
+	(void)arg;
+	if (counts->files > 0)
+		ck_assert_int_eq(weft_cancel(weft_self()), 0);
+}
+
+/* The task that is cancelled is that of a runner. */
+static int64_t copy_cancelled(void *arg)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+	int r;
+
+	opts.jobs_max = *(uint32_t *)arg;
+	opts.on_progress = cancel_call;
+	r = weft_copy_tree("from", "to", &opts, NULL);
+	ck_assert(r == 0 || r == -ECANCELED);
+	return r == -ECANCELED;
+}
+
+IO_TEST(cancelled_copy_leaves_whole_files)
+{
+	copied_broad("from", 10, 60);
+	for (uint32_t jobs = 1; jobs <= 3; jobs++) {
+		WEFT_SUPERVISE (scope)
+			ck_assert_int_eq(WEFT_GO(scope, copy_cancelled, jobs),
+					 0);
+		ck_assert(copied_is_there("to"));
+		copied_expect_same("from", "to", COPIED_PART);
+		ck_assert_uint_eq(copied_count_names(".", ".weft-copy-"), 0);
+		copied_remove("to");
+	}
+	return 0;
+}
+
+static int64_t copy_for_ever(void *arg)
+{
+	char name[32];
+
+	/* A new tree, and one into a directory that is there. */
+	for (int i = 0;; i++) {
+		snprintf(name, sizeof(name), "new-%d", i);
+		NEED(copy("from", name, 0) == 0);
+		NEED(copy("from", "to", WEFT_COPY_OVERWRITE) == 0);
+	}
+	(void)arg;
+	return 0;
+}
+
+/* A tree that has its name is whole, and so is each file in one that was there
+ * before. */
+START_TEST(killed_copy_leaves_nothing_that_looks_whole)
+{
+	copied_broad("from", 4, 25);
+	for (long i = 0; i < ENDS; i++) {
+		pid_t child = fork();
+		char name[32];
+		int status;
+
+		if (child == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			(void)weft_run(copy_for_ever, NULL, NULL);
+			_exit(0);
+		}
+		ck_assert_int_gt(child, 0);
+		thread_pause_ns(2000000 * i);
+		ck_assert_int_eq(kill(child, SIGKILL), 0);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert(WIFSIGNALED(status));
+		if (copied_is_there("to"))
+			copied_expect_same("from", "to", COPIED_PART);
+		for (int j = 0;; j++) {
+			snprintf(name, sizeof(name), "new-%d", j);
+			if (!copied_is_there(name))
+				break;
+			copied_expect_same("from", name, COPIED_MODES);
+			copied_remove(name);
+		}
+		if (i % 3 == 0)
+			copied_remove("to");
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/copy_ends");
+	TCase *ends = tcase_create("ends");
+
+	tcase_add_checked_fixture(ends, setup, teardown);
+	suite_add_tcase(suite, ends);
+	io_add_test(ends, late_copy_leaves_whole_files);
+	io_add_test(ends, cancelled_copy_leaves_whole_files);
+	tcase_add_test(ends, killed_copy_leaves_nothing_that_looks_whole);
+	return io_tests_run(suite);
+}
