@@ -25,7 +25,8 @@ bool weft__copy_tree_stops(const struct weft__copy_tree *tree)
 void weft__copy_tree_stop(struct weft__copy_tree *tree, int error)
 {
 	weft__lock_take(&tree->lock);
-	if (tree->error == 0)
+	/* All is done: the call returns that. */
+	if (tree->error == 0 && !tree->finished)
 		tree->error = error;
 	/* relaxed: under the lock; others see it soon. */
 	weft__store(&tree->stops, true, relaxed);

@@ -26,6 +26,7 @@ enum {
 
 struct call {
 	struct weft__copy_tree tree;
+	bool begun;   /* there may be something to close */
 	bool is_file; /* `from` is no directory */
 };
 
@@ -122,8 +123,10 @@ static int64_t call_begin(void *arg)
 	struct call *call = arg;
 	struct weft__copy_tree *tree = &call->tree;
 	uint64_t number = weft__copy_temp_number();
-	int r = root_new(tree);
+	int r;
 
+	call->begun = true;
+	r = root_new(tree);
 	if (r == 0)
 		r = from_open(tree);
 	call->is_file = r > 0;
@@ -229,7 +232,10 @@ static int call_run(struct call *call, struct weft__worker *worker,
 		tree_run(tree, runners_count(tree, worker));
 		r = reason(tree->error);
 	}
-	weft__copy_clean_up(&tree->lane, call_end, call);
+	if (call->begun)
+		weft__copy_clean_up(&tree->lane, call_end, call);
+	else
+		(void)call_end(call);
 	*counts = tree->counts;
 	return r;
 }

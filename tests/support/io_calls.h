@@ -12,6 +12,7 @@
 
 #include "tests/support/io_locks.h"
 #include "tests/support/io_processes.h"
+#include "tests/support/copy_calls.h"
 #include "tests/support/io_transfers.h"
 #include "tests/support/io_pipelines.h"
 #ifndef WEFT_WITHOUT_NAMES
@@ -589,6 +590,10 @@ static const struct call calls[] = {
 	  1 },
 	{ "pipeline_file", file_open, make_pipeline_file, event_let_go, NULL,
 	  0, 1 },
+	{ "copy_file, in a queue", thread_taken_open, make_copy_of_file,
+	  event_let_go, NULL, 0, 1 },
+	{ "copy_tree, in a queue", thread_taken_open, make_copy_of_tree,
+	  event_let_go, NULL, 0, 1 },
 	{ "blocking, begun", NULL, make_blocking_begun, event_let_go, NULL,
 	  BEGUN, 1 },
 };
