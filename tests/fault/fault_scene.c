@@ -425,6 +425,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "sendfile", scene_sendfile, false },
 	{ "copy", scene_copy, false },
 	{ "paths", scene_paths, false },
+	{ "copy tree", scene_copy_tree, false },
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },

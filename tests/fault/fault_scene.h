@@ -44,6 +44,9 @@ void scene_sendfile(unsigned workers);
 void scene_copy(unsigned workers);
 void scene_paths(unsigned workers);
 
+/* tests/fault/fault_scene_copy.c */
+void scene_copy_tree(unsigned workers);
+
 /* tests/fault/fault_scene_net.c */
 void scene_datagrams(unsigned workers);
 void scene_streams(unsigned workers);
