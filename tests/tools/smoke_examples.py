@@ -21,6 +21,7 @@ import time
 
 import smoke_balancer
 import smoke_clients
+import smoke_cp
 import smoke_dns
 import smoke_embed
 import smoke_files
@@ -532,8 +533,9 @@ def httpd_says_what_is_wrong():
 CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
                      "httpd)_", name)]
-MODULES = [smoke_balancer, smoke_clients, smoke_dns, smoke_embed, smoke_files,
-           smoke_kv, smoke_languages, smoke_restart, smoke_socks5, smoke_tasks, smoke_tls]
+MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
+           smoke_files, smoke_kv, smoke_languages, smoke_restart, smoke_socks5,
+           smoke_tasks, smoke_tls]
 
 
 if __name__ == "__main__":
