@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names in the calls that take an address: dialling, listening, sockets of
- * datagrams.
+ * datagrams.  A server of the test's own answers, and counts the questions; see
+ * names_kit.h.
  */
 #include "tests/support/names_kit.h"
 

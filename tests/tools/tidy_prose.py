@@ -14,7 +14,7 @@ import tokenize
 
 OVERVIEW_FILE_LINES = 100
 OVERVIEW_LINES = 2
-OVERVIEW_FOLDERS = ("runtime", "timer", "io", "net", "tls", "tests")
+OVERVIEW_FOLDERS = ("runtime", "timer", "io", "net", "fs", "process", "tls", "tests")
 
 SPDX = re.compile(r"/\* SPDX-License-Identifier: MIT \*/\s*")
 # A bullet, a number, a ruler, a label of an invariant or the tag of an order.
