@@ -216,6 +216,8 @@ static int64_t pipelines(void *arg)
 	blocks_of.flags = WEFT_PIPELINE_UNORDERED | WEFT_PIPELINE_BLOCKING;
 	items.arg = blocks_of.arg = arg;
 	return weft_pipeline_run(&items) + weft_pipeline_file(&blocks_of);
+}
+
 static int64_t children(void *arg)
 {
 	const char *argv[] = { "true", NULL };
