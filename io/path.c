@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls on names, each a job of its own in the pool (io/pooled.h).
- * weft_statx() is in io/file.c, with what else looks into the kernel's caches
- * first.
+ * Calls on names: by the ring, where it has the operation, for that costs less
+ * than a thread of the pool when there are several (bench/NOTES.md); else each
+ * is a job of its own in the pool (io/pooled.h).  weft_statx() is in io/file.c,
+ * with what else looks into the kernel's caches first.
  */
 #include <weft/fs.h>
 
@@ -18,9 +19,22 @@
 
 /* ---- Making and removing ------------------------------------------------- */
 
+static int name_run(const struct weft__request *request)
+{
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	return r < 0 ? r : weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
+}
+
 int weft_unlinkat(int dir_fd, const char *path, int flags)
 {
-	return (int)WEFT__CALL(SYS_unlinkat, dir_fd, weft__word(path), flags);
+	return name_run(&(struct weft__request){
+		.opcode = WEFT__OPCODE_UNLINKAT,
+		.fd = dir_fd,
+		.memory = path,
+		.how = (uint32_t)flags,
+	});
 }
 
 int weft_unlink(const char *path)
@@ -36,8 +50,14 @@ int weft_rmdir(const char *path)
 int weft_renameat2(int from_dir_fd, const char *from, int to_dir_fd,
 		   const char *to, unsigned flags)
 {
-	return (int)WEFT__CALL(SYS_renameat2, from_dir_fd, weft__word(from),
-			       to_dir_fd, weft__word(to), flags);
+	return name_run(&(struct weft__request){
+		.opcode = WEFT__OPCODE_RENAMEAT,
+		.fd = from_dir_fd,
+		.memory = from,
+		.to_fd = to_dir_fd,
+		.to = to,
+		.how = flags,
+	});
 }
 
 int weft_rename(const char *from, const char *to)
@@ -48,14 +68,24 @@ int weft_rename(const char *from, const char *to)
 int weft_linkat(int from_dir_fd, const char *from, int to_dir_fd,
 		const char *to, int flags)
 {
-	return (int)WEFT__CALL(SYS_linkat, from_dir_fd, weft__word(from),
-			       to_dir_fd, weft__word(to), flags);
+	return name_run(&(struct weft__request){
+		.opcode = WEFT__OPCODE_LINKAT,
+		.fd = from_dir_fd,
+		.memory = from,
+		.to_fd = to_dir_fd,
+		.to = to,
+		.how = (uint32_t)flags,
+	});
 }
 
 int weft_symlinkat(const char *target, int dir_fd, const char *path)
 {
-	return (int)WEFT__CALL(SYS_symlinkat, weft__word(target), dir_fd,
-			       weft__word(path));
+	return name_run(&(struct weft__request){
+		.opcode = WEFT__OPCODE_SYMLINKAT,
+		.fd = dir_fd,
+		.memory = target,
+		.to = path,
+	});
 }
 
 /* The kernel takes an int. */
@@ -67,7 +97,12 @@ ssize_t weft_readlinkat(int dir_fd, const char *path, char *buf, size_t bytes)
 
 int weft_mkdirat(int dir_fd, const char *path, mode_t mode)
 {
-	return (int)WEFT__CALL(SYS_mkdirat, dir_fd, weft__word(path), mode);
+	return name_run(&(struct weft__request){
+		.opcode = WEFT__OPCODE_MKDIRAT,
+		.fd = dir_fd,
+		.memory = path,
+		.mode = mode,
+	});
 }
 
 int weft_mkdir(const char *path, mode_t mode)

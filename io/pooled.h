@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pooled - calls on files that may wait for a disk or a server, on a thread of
- * the blocking pool, in a lane of their own.
+ * Pooled - calls on files that may wait for a disk or a server and that no ring
+ * carries out, or several in one step, on a thread of the blocking pool, in a
+ * lane of their own.
  *
  *	the task                            a thread of the pool
  *	links itself to the descriptor,
@@ -12,10 +13,6 @@
  * A task that is interrupted before its job has begun leaves without it.  One
  * whose job has begun waits for its end.  If no thread can be made the calling
  * thread does the job itself.
- *
- * Rejected
- *   The ring.  The kernel hands each call on a name to a thread of its own, and
- *   that costs more than the pool does: see bench/NOTES.md.
  */
 #ifndef WEFT_IO_POOLED_H
 #define WEFT_IO_POOLED_H

@@ -9,11 +9,11 @@
  * -ENOMEM.  Those with `at` in their names, or with a dir_fd, take names below
  * an open directory, or AT_FDCWD.
  *
- * Each call suspends.  It runs on a thread of the pool of weft_blocking(), in a
- * lane of 64.  While it waits for a thread, cancellation and WEFT_WITHIN end it
- * (-ECANCELED, -ETIMEDOUT), and nothing was done; a call that has begun is
- * waited for, and its result is the caller's.  A dir_fd stays open until the
- * call has returned.
+ * Each call suspends: io_uring carries it out, or a thread of the pool of
+ * weft_blocking(), in a lane of 64.  Until it has begun there, cancellation and
+ * WEFT_WITHIN end it (-ECANCELED, -ETIMEDOUT), and nothing was done; a call
+ * that has begun is waited for, and its result is the caller's.  A dir_fd stays
+ * open until the call has returned.
  *
  * Symbolic links: only the last part of a path is ever not followed.  For names
  * that come from elsewhere, open the directory with weft_open_parent() first,

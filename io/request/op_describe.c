@@ -30,6 +30,15 @@ static const char *describe_path(unsigned opcode)
 		return "to open a file";
 	case WEFT__OPCODE_STATX:
 		return "for the status of a file";
+	case WEFT__OPCODE_UNLINKAT:
+		return "to remove a name";
+	case WEFT__OPCODE_RENAMEAT:
+		return "to rename a file";
+	case WEFT__OPCODE_LINKAT:
+	case WEFT__OPCODE_SYMLINKAT:
+		return "to link a file";
+	case WEFT__OPCODE_MKDIRAT:
+		return "to make a directory";
 	default:
 		return NULL;
 	}

@@ -44,6 +44,12 @@ enum weft__opcode {
 	WEFT__OPCODE_OPENAT2, /* fd, memory (path), open_how, bytes: likewise */
 	WEFT__OPCODE_STATX, /* fd, memory (path), how, mask, status: likewise */
 	WEFT__OPCODE_FSYNC,   /* how: WEFT__FSYNC_DATA for fdatasync(2) */
+	/* fd, memory: a name; to_fd, to: another; how: flags. */
+	WEFT__OPCODE_UNLINKAT,
+	WEFT__OPCODE_RENAMEAT,
+	WEFT__OPCODE_LINKAT,
+	WEFT__OPCODE_MKDIRAT,	/* fd, memory (path), mode: its arguments */
+	WEFT__OPCODE_SYMLINKAT, /* memory (target), fd, to (path): likewise */
 	WEFT__OPCODE_CLOSE,
 	/* fd: a ring's.  That ring gets a completion with `message` for its
 	 * user_data. */
@@ -81,6 +87,7 @@ struct weft__request {
 		uint32_t count;
 		uint32_t mode;
 		uint32_t mask;
+		int32_t to_fd;
 	};
 	uint32_t how;
 	union {
@@ -90,6 +97,7 @@ struct weft__request {
 		uint64_t message;
 		const struct open_how *open_how;
 		struct statx *status;
+		const char *to;
 	};
 };
 

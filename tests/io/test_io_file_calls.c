@@ -11,15 +11,15 @@
 #include "tests/support/dir_kit.h"
 #include "tests/support/expect.h"
 
-#define RESULT(call)                            \
-	({                                      \
-		long result_ = (long)(call);    \
-		result_ < 0 ? -errno : result_; \
-	})
+/* Not inlined: the address of errno changes with the task's thread. */
+__attribute__((noinline)) static long result_of(long r)
+{
+	return r < 0 ? -errno : r;
+}
 
 #define SAME(weft, posix)                                                  \
 	do {                                                               \
-		long is_ = (long)(weft), should_ = RESULT(posix);          \
+		long is_ = (long)(weft), should_ = result_of(posix);       \
 		ck_assert_msg(is_ == should_, "line %d: %s: %ld, not %ld", \
 			      __LINE__, #weft, is_, should_);              \
 	} while (0)

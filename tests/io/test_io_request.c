@@ -89,6 +89,40 @@ static unsigned pairs_of_paths(struct pair *pair)
 	};
 	io_uring_prep_statx(&pair++->sqe, FD, buffer, AT_EMPTY_PATH,
 			    STATX_SIZE, &status);
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_UNLINKAT, .fd = FD, .memory = buffer,
+		.how = AT_REMOVEDIR,
+	};
+	io_uring_prep_unlinkat(&pair++->sqe, FD, buffer, AT_REMOVEDIR);
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_MKDIRAT, .fd = FD, .memory = buffer,
+		.mode = 0750,
+	};
+	io_uring_prep_mkdirat(&pair++->sqe, FD, buffer, 0750);
+	return (unsigned)(pair - first);
+}
+
+static unsigned pairs_of_names(struct pair *pair)
+{
+	struct pair *first = pair;
+
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_RENAMEAT, .fd = FD, .memory = buffer,
+		.to_fd = AT_FDCWD, .to = buffer + 1, .how = 1,
+	};
+	io_uring_prep_renameat(&pair++->sqe, FD, buffer, AT_FDCWD, buffer + 1,
+			       1);
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_LINKAT, .fd = FD, .memory = buffer,
+		.to_fd = AT_FDCWD, .to = buffer + 1, .how = AT_SYMLINK_FOLLOW,
+	};
+	io_uring_prep_linkat(&pair++->sqe, FD, buffer, AT_FDCWD, buffer + 1,
+			     AT_SYMLINK_FOLLOW);
+	pair->request = (struct weft__request){
+		.opcode = WEFT__OPCODE_SYMLINKAT, .fd = FD, .memory = buffer,
+		.to = buffer + 1,
+	};
+	io_uring_prep_symlinkat(&pair++->sqe, buffer, FD, buffer + 1);
 	return (unsigned)(pair - first);
 }
 
@@ -183,6 +217,7 @@ START_TEST(each_request_is_encoded_as_liburing_would)
 	memset(pairs, 0, sizeof(pairs));
 	count += pairs_of_files(pairs + count);
 	count += pairs_of_paths(pairs + count);
+	count += pairs_of_names(pairs + count);
 	count += pairs_of_transfers(pairs + count);
 	count += pairs_of_waits(pairs + count);
 	for (unsigned i = 0; i < count; i++) {

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "io/os/look.h"
 #include "io/os/may_wait.h"
@@ -318,6 +319,31 @@ int32_t weft__soft_try(struct weft__soft_op *op)
 	}
 }
 
+#define CALL(number, ...) \
+	(int32_t)weft__syscall_any(number, (const long[6]){ __VA_ARGS__ })
+
+static int32_t names_call(const struct weft__request *request)
+{
+	long fd = request->fd, to_fd = request->to_fd, how = request->how;
+	long name = (long)(uintptr_t)request->memory;
+	long to = (long)(uintptr_t)request->to;
+
+	switch (request->opcode) {
+	case WEFT__OPCODE_UNLINKAT:
+		return CALL(SYS_unlinkat, fd, name, how);
+	case WEFT__OPCODE_RENAMEAT:
+		return CALL(SYS_renameat2, fd, name, to_fd, to, how);
+	case WEFT__OPCODE_LINKAT:
+		return CALL(SYS_linkat, fd, name, to_fd, to, how);
+	case WEFT__OPCODE_MKDIRAT:
+		return CALL(SYS_mkdirat, fd, name, request->mode);
+	case WEFT__OPCODE_SYMLINKAT:
+		return CALL(SYS_symlinkat, name, fd, to);
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
 int32_t weft__soft_call(struct weft__soft_op *op)
 {
 	const struct weft__request *request = &op->request;
@@ -352,6 +378,6 @@ int32_t weft__soft_call(struct weft__soft_op *op)
 	case WEFT__OPCODE_CLOSE:
 		return weft__syscall_close(fd);
 	default:
-		return -EOPNOTSUPP;
+		return names_call(request);
 	}
 }
