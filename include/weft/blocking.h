@@ -2,7 +2,7 @@
 /*
  * Blocking work: runs functions that block their thread beside the workers.
  *
- * For work that no weft_ call does: readdir(), compression, a database
+ * For work that no weft_ call does: mount(), compression, a database
  * library.  The function runs on a thread of the runtime's pool; meanwhile the
  * calling task is suspended and its worker runs other tasks.
  *
@@ -20,7 +20,8 @@
  * as many jobs as there are processors.
  *
  * weft_read(), weft_write() and the like use the pool as well, in a lane of 64,
- * where they have to wait at the position of a file.
+ * where they have to wait at the position of a file; calls of <weft/fs.h> and
+ * its kin do in another lane of 64.
  */
 #ifndef WEFT_BLOCKING_H
 #define WEFT_BLOCKING_H

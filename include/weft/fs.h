@@ -15,9 +15,9 @@
  * that has begun is waited for, and its result is the caller's.  A dir_fd stays
  * open until the call has returned.
  *
- * Symbolic links: only the last part of a path is ever not followed.  For names
- * that come from elsewhere, open the directory with weft_open_parent() first,
- * and give its descriptor and the last part to the call.
+ * For names that come from elsewhere, open the directory with
+ * weft_open_parent() first, and give its descriptor and the last part to the
+ * call, with AT_SYMLINK_NOFOLLOW where the call has flags that know it.
  */
 #ifndef WEFT_FS_H
 #define WEFT_FS_H

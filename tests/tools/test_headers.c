@@ -247,6 +247,7 @@ int main(void)
 	struct weft_dial_opts dial_opts = WEFT_DIAL_OPTS_INIT;
 	struct weft_resolve_opts resolve_opts = WEFT_RESOLVE_OPTS_INIT;
 	struct weft_resolver_opts resolver_opts = WEFT_RESOLVER_OPTS_INIT;
+	struct weft_replace_opts replace_opts = WEFT_REPLACE_OPTS_INIT;
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	int fd = 0;
 
@@ -259,6 +260,7 @@ int main(void)
 		       udp_opts.multicast_interface +
 		       resolver_opts.answers_max;
 	return resolve_opts.size != sizeof(resolve_opts) || !dial_opts.socket ||
+	       replace_opts.size != sizeof(replace_opts) ||
 	       weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
