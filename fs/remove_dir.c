@@ -140,7 +140,7 @@ static void dir_finish(struct weft__remover *remover,
 
 		if (!stays(removal, dir) && !dir_remove(remover, dir)) {
 			dir->pending = 1;
-			weft__tree_push(tree, NULL, dir);
+			weft__tree_push(tree, NULL, dir, true);
 			return;
 		}
 		if (dir->fails && parent) {
@@ -231,12 +231,15 @@ static void dir_end(struct weft__remover *remover, struct weft__tree_dir *dir,
 {
 	struct weft__tree *tree = &remover->removal->tree;
 
-	weft__syscall_close(dir->fd);
+	if (first)
+		weft__tree_keep_parent(&remover->hand, dir, dir->fd);
+	else
+		weft__syscall_close(dir->fd);
 	dir->fd = -1;
 	if (dir->halfway)
 		weft__tree_halfway_end(tree, dir);
 	if (first)
-		weft__tree_push(tree, first, NULL);
+		weft__tree_push(tree, first, NULL, true);
 	if (r < 0 && r != -ENOENT)
 		removed(remover, dir, NULL, true, r);
 	dir_finish(remover, dir);
@@ -255,7 +258,7 @@ static void dir_empty(struct weft__remover *remover, struct weft__tree_dir *dir,
 		if (dir->gone)
 			dir_finish(remover, dir);
 		else
-			weft__tree_push(tree, NULL, dir);
+			weft__tree_push(tree, NULL, dir, true);
 		return;
 	}
 	dir->fd = fd;
@@ -263,7 +266,7 @@ static void dir_empty(struct weft__remover *remover, struct weft__tree_dir *dir,
 				       sizeof(remover->records))) > 0) {
 		records_remove(remover, dir, fd, (size_t)r, &first);
 		if (weft_now() >= until_ns || stopped(remover->removal)) {
-			weft__tree_push(tree, first, dir);
+			weft__tree_push(tree, first, dir, true);
 			return;
 		}
 	}

@@ -97,21 +97,18 @@ static void stack_put(struct weft__tree *tree, struct weft__tree_dir *dir)
 	tree->stack_count++;
 }
 
-/* The caller holds the lock.  Returns the number of directories. */
-static size_t stack_put_new(struct weft__tree *tree,
-			    struct weft__tree_dir *first)
+/* The caller holds the lock. */
+static void stack_put_new(struct weft__tree *tree, struct weft__tree_dir *first)
 {
 	struct weft__tree_dir *dir, *next;
-	size_t count = 0;
 
-	for (dir = first; dir; dir = next, count++) {
+	for (dir = first; dir; dir = next) {
 		next = dir->next;
 		dir->id = ++tree->last_id;
 		if (dir->parent)
 			dir->parent->pending++;
 		stack_put(tree, dir);
 	}
-	return count;
 }
 
 /* The caller holds the lock. */
@@ -127,9 +124,8 @@ static bool goes_below(struct weft__tree *tree, struct weft__tree_dir *dir)
 /* Both in one step: once it is in the stack, another task may finish the
  * parent, unless the new ones are counted. */
 void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
-		     struct weft__tree_dir *again)
+		     struct weft__tree_dir *again, bool takes)
 {
-	size_t count = again != NULL;
 	unsigned waking;
 	bool below;
 
@@ -137,10 +133,10 @@ void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
 	below = again && goes_below(tree, again);
 	if (below)
 		stack_put(tree, again);
-	count += stack_put_new(tree, first);
+	stack_put_new(tree, first);
 	if (again && !below)
 		stack_put(tree, again);
-	waking = wakes(tree, count);
+	waking = wakes(tree, tree->stack_count - takes);
 	weft__lock_drop(&tree->lock);
 	if (waking)
 		weft_sem_release(&tree->more, waking);
@@ -233,7 +229,7 @@ int weft__tree_run(struct weft__tree *tree, struct weft__tree_dir *root)
 	int64_t result = 0;
 
 	tree->started = 1;
-	weft__tree_push(tree, root, NULL);
+	weft__tree_push(tree, root, NULL, false);
 	WEFT_SCOPE(crew, &result) {
 		int r;
 

@@ -115,9 +115,11 @@ void weft__tree_path(const struct weft__tree_dir *dir, char *path);
  * last of which becomes the top; and one that was taken from it, which may be
  * the parent.  Each may be NULL.  One that is read in part, and so keeps its
  * fd, goes below those that were found in it, if not too many do already;
- * otherwise on top, to be read to its end first. */
+ * otherwise on top, to be read to its end first.  takes: the caller comes to
+ * take one now, so that no other task is woken for that one: along a chain of
+ * directories each would be done by another task. */
 void weft__tree_push(struct weft__tree *tree, struct weft__tree_dir *first,
-		     struct weft__tree_dir *again);
+		     struct weft__tree_dir *again, bool takes);
 
 /* The reading of such a directory has ended. */
 void weft__tree_halfway_end(struct weft__tree *tree,
@@ -162,6 +164,11 @@ int weft__tree_open(struct weft__tree_hand *hand, struct weft__tree_dir *dir);
 /* A descriptor of the parent, which is the hand's until its next call. */
 int weft__tree_open_parent(struct weft__tree_hand *hand,
 			   const struct weft__tree_dir *dir);
+
+/* Takes over the descriptor of a directory, which is the parent of those that
+ * are opened next. */
+void weft__tree_keep_parent(struct weft__tree_hand *hand,
+			    const struct weft__tree_dir *dir, int fd);
 
 /* A new descriptor of the directory, opened from that of its parent. */
 int weft__tree_open_at(struct weft__tree_hand *hand, int parent_fd,

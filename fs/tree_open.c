@@ -245,6 +245,12 @@ int weft__tree_open_parent(struct weft__tree_hand *hand,
 	return fd;
 }
 
+void weft__tree_keep_parent(struct weft__tree_hand *hand,
+			    const struct weft__tree_dir *dir, int fd)
+{
+	anchor_set(&hand->parent, dir, fd);
+}
+
 int weft__tree_open_at(struct weft__tree_hand *hand, int parent_fd,
 		       const struct weft__tree_dir *dir)
 {

@@ -204,7 +204,8 @@ static int64_t batch_read(void *arg)
 /* ---- Visiting, in the task -------------------------------------------- */
 
 /* Visits are over for these directories, from one that was finished up. */
-static void dirs_finish(struct weft__walk *walk, struct weft__tree_dir *dir)
+static void dirs_finish(struct weft__walk *walk, struct weft__tree_dir *dir,
+			bool takes)
 {
 	struct weft__tree *tree = &walk->tree;
 
@@ -213,7 +214,7 @@ static void dirs_finish(struct weft__walk *walk, struct weft__tree_dir *dir)
 
 		if (!dir->leaves && weft__walk_has(walk, WEFT_WALK_POST)) {
 			dir->leaves = true;
-			weft__tree_push(tree, NULL, dir);
+			weft__tree_push(tree, NULL, dir, takes);
 			return;
 		}
 		weft__tree_dir_free(tree, dir);
@@ -274,12 +275,13 @@ static void part_end(struct batch *batch, struct part *part,
 {
 	struct weft__tree *tree = &batch->walk->tree;
 	struct weft__tree_dir *dir = part->dir;
+	bool takes = part + 1 == &batch->parts[batch->parts_count];
 
 	part->dir = NULL;
 	if (found || !part->ended)
-		weft__tree_push(tree, found, part->ended ? NULL : dir);
+		weft__tree_push(tree, found, part->ended ? NULL : dir, takes);
 	if (part->ended)
-		dirs_finish(batch->walk, dir);
+		dirs_finish(batch->walk, dir, takes);
 }
 
 static int part_visit(struct batch *batch, struct part *part)
