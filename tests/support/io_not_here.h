@@ -30,6 +30,9 @@ static const char *const not_here[] = {
 	"follow_read",
 	/* weft_close(), in full. */
 	"fs_watch_close", "follow_close",
+	/* They suspend in jobs on the blocking pool, many for a call:
+	 * test_fs_walk_races.c and test_fs_remove_races.c interrupt them. */
+	"remove_tree", "walk",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
