@@ -16,7 +16,7 @@ import pwd
 import re
 import time
 
-from . import copies, dns, handshake, kv, machine, trees
+from . import copies, dns, handshake, kv, machine, trees, walks
 from .case import Bench, Case, Missing, Plan, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
@@ -527,4 +527,5 @@ def all_cases():
         yield File("copy", workers, "copy", default=False)
         yield copies.CopyTree("copy_tree", workers, "copy_tree", default=False)
     yield from trees.tree_cases()
+    yield from walks.walk_cases()
     yield from liveness_cases()
