@@ -31,6 +31,7 @@ import smoke_restart
 import smoke_socks5
 import smoke_tasks
 import smoke_tls
+import smoke_trees
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
                        in_parallel, read_exactly, read_header, read_to_end,
                        reset, run, serving, test_all, PATIENCE)
@@ -535,7 +536,7 @@ CASES = [function for name, function in list(globals().items())
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
            smoke_files, smoke_kv, smoke_languages, smoke_restart, smoke_socks5,
-           smoke_tasks, smoke_tls]
+           smoke_tasks, smoke_tls, smoke_trees]
 
 
 if __name__ == "__main__":
