@@ -58,6 +58,8 @@ void scene_names(unsigned workers);
 
 /* tests/fault/fault_scene_process.c */
 void scene_processes(unsigned workers);
+/* tests/fault/fault_scene_trees.c */
+void scene_trees(unsigned workers);
 
 /* tests/fault/fault_scene_beside.c */
 void scene_cancelled(unsigned workers);

@@ -17,6 +17,12 @@ static weft__atomic(void *) last_caller;
 
 #define CALLER __builtin_return_address(0)
 
+static void count_back(const void *memory)
+{
+	if (memory)
+		weft__add(&given_back, (uint64_t)1, relaxed);
+}
+
 static void count(void *caller)
 {
 	weft__add(&taken, (uint64_t)1, relaxed);
@@ -38,12 +44,14 @@ WRAPPED(void *, calloc, size_t n, size_t bytes)
 WRAPPED(void *, realloc, void *memory, size_t bytes)
 {
 	count(CALLER);
+	count_back(memory);
 	return __real_realloc(memory, bytes);
 }
 
 WRAPPED(void *, reallocarray, void *memory, size_t n, size_t bytes)
 {
 	count(CALLER);
+	count_back(memory);
 	return __real_reallocarray(memory, n, bytes);
 }
 
@@ -73,8 +81,7 @@ WRAPPED(char *, strndup, const char *text, size_t bytes)
 
 WRAPPED(void, free, void *memory)
 {
-	if (memory)
-		weft__add(&given_back, (uint64_t)1, relaxed);
+	count_back(memory);
 	__real_free(memory);
 }
 
