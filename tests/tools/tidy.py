@@ -18,7 +18,7 @@ import tidy_prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-LAYERS = ["runtime", "timer", "io", "net", "tls"]
+LAYERS = ["runtime", "timer", "io", "net", "fs", "process", "tls"]
 # Libraries of their own, which see of weft what it exports.
 APART = ["tls"]
 # The rooms, from the ground floor up.  A file includes its own room, those
