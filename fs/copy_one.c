@@ -89,9 +89,11 @@ static bool is_readable(mode_t mode)
 
 static int file_open(struct weft__copy_one *one, int flags)
 {
-	one->from =
-		openat(one->from_dir, one->from_name,
-		       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+	flags |= O_RDONLY | O_CLOEXEC | O_NOCTTY;
+	one->from = openat(one->from_dir, one->from_name, flags | O_NONBLOCK);
+	/* The file has a lease: waits for the holder. */
+	if (one->from < 0 && errno == EAGAIN)
+		one->from = openat(one->from_dir, one->from_name, flags);
 	if (one->from < 0)
 		return -errno;
 	return fstat(one->from, &one->status) < 0 ? -errno : 0;
