@@ -28,17 +28,17 @@ void weft__copy_bytes_begin(struct weft__copy_bytes *bytes, int from, int to,
 			    char *buffer)
 {
 	uint64_t size = (uint64_t)status->st_size;
+	uint64_t allocated = (uint64_t)status->st_blocks * BLOCK_BYTES;
 
 	*bytes = (struct weft__copy_bytes){
 		.from = from,
 		.to = to,
 		.size = size ? size : UINT64_MAX,
 		.bytes_max = bytes_max,
-		.sparse = (uint64_t)status->st_blocks *
-			  BLOCK_BYTES<size, .ranged = size>
-				  WEFT__COPY_BUFFER_BYTES,
 		.buffer = buffer,
 	};
+	bytes->sparse = allocated < size;
+	bytes->ranged = size > WEFT__COPY_BUFFER_BYTES;
 	if (!bytes->sparse)
 		bytes->until = bytes->size;
 }

@@ -12,9 +12,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <sys/sysmacros.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ int weft__copy_publish(int dir, const char *temp, const char *name,
 
 	if (flags & WEFT_COPY_OVERWRITE)
 		return renameat(dir, temp, dir, name) < 0 ? -errno : 0;
-	if (renameat2(dir, temp, dir, name, RENAME_NOREPLACE) == 0)
+	if (syscall(SYS_renameat2, dir, temp, dir, name, RENAME_NOREPLACE) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;

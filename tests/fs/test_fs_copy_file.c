@@ -3,6 +3,7 @@
  * weft_copy_file(): what the copy has, what is refused, and what is left when
  * it ends early: the whole file under its name, or nothing.
  */
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -434,7 +435,6 @@ END_TEST
 
 enum { WHOLE_BYTES = (2 << 20) + 11, ENDS = 40 };
 
-/* A whole copy, or none. */
 static void expect_whole_or_none(void)
 {
 	if (access("to", F_OK) < 0)

@@ -5,6 +5,7 @@
  * what is left when a copy ends early.
  */
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
