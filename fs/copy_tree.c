@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <weft/time.h>
+
 #include "io/request/call.h"
 #include "runtime/sched/runtime.h"
 
@@ -212,13 +214,19 @@ static void tree_run(struct weft__copy_tree *tree, unsigned runners)
 	(void)weft_scope_end(&scope);
 }
 
-/* A task that is out of time cancels the runners that it started, and one of
- * them may have been the first to stop the call. */
+/* The runners that a task started are cancelled where the task itself is out of
+ * time, and one of them may have been the first to stop the call. */
 static int reason(int error)
 {
 	struct weft__worker *worker;
-	int own = error == -ECANCELED ? weft__call_begin(&worker) : 0;
+	int own;
 
+	if (error != -ECANCELED)
+		return error;
+	own = weft__call_begin(&worker);
+	/* The alarm of a runner was the first; this task's own is due. */
+	if (own == 0 && weft_deadline_passed())
+		own = weft_sleep(WEFT_SEC(1));
 	return own < 0 ? own : error;
 }
 
