@@ -388,7 +388,7 @@ static bool mount_small(void)
 {
 	return (unshare(CLONE_NEWNS) == 0 ||
 		unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
 	       mount("weft", top, "tmpfs", 0, "size=1m") == 0;
 }
 
@@ -401,7 +401,7 @@ static int64_t copy_to_full(void *arg)
 	copied_join(to, top, "to");
 	NEED(copy(from, to, 0) == -ENOSPC);
 	NEED(copied_count_names(top, "") == 1);
-	NEED(mount(NULL, top, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0);
+	NEED(mount("none", top, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
 	NEED(copy(from, to, 0) == -EROFS);
 	NEED(weft_copy_tree(top, to, NULL, NULL) == -EINVAL);
 	return 0;

@@ -328,7 +328,7 @@ static bool mount_below(void)
 {
 	return (unshare(CLONE_NEWNS) == 0 ||
 		unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
 	       (mkdir("from", 0755) == 0 || errno == EEXIST) &&
 	       (mkdir("from/mount", 0755) == 0 || errno == EEXIST) &&
 	       mount("weft", "from/mount", "tmpfs", 0, "size=1m") == 0;
@@ -344,7 +344,7 @@ static int64_t copy_one_device(void *arg)
 	NEED(copied_is_there("both/mount/file"));
 	/* The copy is met inside of the original. */
 	NEED(mkdir("copy", 0755) == 0);
-	NEED(mount("copy", "from/mount", NULL, MS_BIND, NULL) == 0);
+	NEED(mount("copy", "from/mount", "none", MS_BIND, NULL) == 0);
 	NEED(copy("from", "copy", 0) == -EINVAL);
 	return 0;
 }
