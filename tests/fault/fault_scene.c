@@ -427,6 +427,7 @@ const struct fault_scene fault_scenes[] = {
 	{ "paths", scene_paths, false },
 	{ "copy tree", scene_copy_tree, false },
 	{ "trees", scene_trees, false },
+	{ "pipeline", scene_pipeline, false },
 	{ "tcp", scene_tcp, false },
 	{ "tcp futures", scene_tcp_futures, false },
 	{ "unix", scene_unix, false },

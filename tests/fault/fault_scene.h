@@ -43,6 +43,7 @@ void scene_files(unsigned workers);
 void scene_sendfile(unsigned workers);
 void scene_copy(unsigned workers);
 void scene_paths(unsigned workers);
+void scene_pipeline(unsigned workers);
 
 /* tests/fault/fault_scene_copy.c */
 void scene_copy_tree(unsigned workers);

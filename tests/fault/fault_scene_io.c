@@ -333,4 +333,56 @@ void scene_paths(unsigned workers)
 	if (fd >= 0)
 		close(fd);
 	EXPECT(rmdir(path) == 0);
+
+/* ---- Pipelines ----------------------------------------------------------- */
+
+enum { BLOCKS = 4, BLOCK_BYTES = 1000 };
+
+static int block_work(void *arg, struct weft_block *block)
+{
+	(void)arg;
+	memset(block->out, 'x', block->bytes);
+	block->out_bytes = block->bytes;
+	return 0;
+}
+
+/* The file in memory, once on tasks alone and once with work in the pool, to a
+ * file that is whole if the call says so. */
+static int64_t pipelines(void *arg)
+{
+	struct weft_file_pipeline pipeline = WEFT_FILE_PIPELINE_INIT;
+	char to[64];
+
+	snprintf(to, sizeof(to), "/tmp/weft-fault-%d", (int)getpid());
+	pipeline.from_fd = *(int *)arg;
+	pipeline.to = to;
+	pipeline.work = block_work;
+	pipeline.block_bytes = BLOCK_BYTES;
+	pipeline.out_bytes_max = BLOCK_BYTES;
+	for (int i = 0; i < 2; i++) {
+		struct stat st;
+
+		pipeline.flags = i ? WEFT_PIPELINE_BLOCKING : 0;
+		if (MAY(weft_pipeline_file(&pipeline), FD_ERRORS, EAGAIN,
+			MOVE_ERRORS) == 0)
+			EXPECT(stat(to, &st) == 0 &&
+			       st.st_size == BLOCKS * BLOCK_BYTES);
+		else
+			EXPECT(stat(to, &st) < 0);
+		(void)unlink(to);
+	}
+	return 0;
+}
+
+void scene_pipeline(unsigned workers)
+{
+	int fd = memfd_create("file", MFD_CLOEXEC);
+
+	if (fd < 0) {
+		EXPECT(fault_fired());
+		return;
+	}
+	EXPECT(ftruncate(fd, BLOCKS * BLOCK_BYTES) == 0);
+	scene_run(pipelines, &fd, workers);
+	close(fd);
 }
