@@ -55,17 +55,22 @@ static void file_write(const char *path, const char *data, size_t bytes)
 	EXPECT(close(fd) == 0);
 }
 
-/* The bytes that are in `got` then, or -1: there is no file. */
-static ssize_t file_read(const char *path)
+static ssize_t file_read_into(const char *path, char *data, size_t bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
 	if (fd < 0)
 		return -1;
-	n = read(fd, got, sizeof(got));
+	n = read(fd, data, bytes);
 	EXPECT(close(fd) == 0);
 	return n;
+}
+
+/* The bytes that are in `got` then, or -1: there is no file. */
+static ssize_t file_read(const char *path)
+{
+	return file_read_into(path, got, sizeof(got));
 }
 
 static void from_write(size_t bytes)
@@ -89,9 +94,13 @@ static void to_write_old(void)
 	file_write(to, "old", 3);
 }
 
+/* By several tasks at a time. */
 static bool to_is_old(void)
 {
-	return file_read(to) == 3 && memcmp(got, "old", 3) == 0;
+	char data[4];
+
+	return file_read_into(to, data, sizeof(data)) == 3 &&
+	       memcmp(data, "old", 3) == 0;
 }
 
 static void folder_new(void)
