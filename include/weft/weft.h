@@ -75,5 +75,6 @@
 #include <weft/time.h>
 #include <weft/udp.h>
 #include <weft/walk.h>
+#include <weft/wall.h>
 
 #endif

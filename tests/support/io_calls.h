@@ -239,6 +239,13 @@ static inline ssize_t make_sleep_until(struct place *place)
 {
 	return weft_sleep_until(due_ns(place));
 }
+static inline ssize_t make_sleep_until_wall(struct place *place)
+{
+	weft_nsec now_ns = weft_now(), until_ns = due_ns(place);
+
+	return weft_sleep_until_wall(weft_wall_now() +
+				     (int64_t)(until_ns - now_ns));
+}
 static inline ssize_t make_interval_wait(struct place *place)
 {
 	weft_nsec next_ns = due_ns(place);
@@ -406,6 +413,8 @@ static const struct call calls[] = {
 	{ "sleep", clock_open, make_sleep, clock_let_go, NULL, CLOCK, 1 },
 	{ "sleep_until", clock_open, make_sleep_until, clock_let_go, NULL,
 	  CLOCK, 1 },
+	{ "sleep_until_wall", clock_open, make_sleep_until_wall, clock_let_go,
+	  NULL, CLOCK, 1 },
 	{ "interval_wait", clock_open, make_interval_wait, clock_let_go, NULL,
 	  CLOCK, 1 },
 	{ "timer_wait", clock_open, make_timer_wait, clock_let_go, NULL, CLOCK,

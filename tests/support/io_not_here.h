@@ -28,6 +28,8 @@ static const char *const not_here[] = {
 	 * them. */
 	"fs_watch_add", "fs_watch_next", "fs_watch_try_next", "follow_open",
 	"follow_read",
+	/* Made of weft_sleep_until_wall(); test_io_wall.c interrupts it. */
+	"calendar_wait",
 	/* weft_close(), in full. */
 	"fs_watch_close", "follow_close",
 	/* They suspend in jobs on the blocking pool, many for a call:
@@ -79,6 +81,7 @@ static const char *const not_here[] = {
 	"addr_equal", "addr_family", "addr_format", "addr_from_sockaddr",
 	"addr_parse", "addr_port", "addr_sockaddr", "addr_sockaddr_bytes",
 	"blocking_stats_get", "broadcast_close", "broadcast_init",
+	"calendar_next", "wall_now",
 	"broadcast_send", "broadcast_try_recv", "cancel", "cancel_all",
 	"cancel_in", "chan_close", "chan_count", "chan_init", "chan_push",
 	"chan_try_recv", "chan_try_send", "cond_broadcast", "cond_signal",

@@ -244,6 +244,7 @@ int main(void)
 	struct weft_task_opts task_opts = WEFT_TASK_OPTS_INIT;
 	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
 	struct weft_udp_opts udp_opts = WEFT_UDP_OPTS_INIT;
+	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
 	struct weft_dial_opts dial_opts = WEFT_DIAL_OPTS_INIT;
 	struct weft_resolve_opts resolve_opts = WEFT_RESOLVE_OPTS_INIT;
 	struct weft_resolver_opts resolver_opts = WEFT_RESOLVER_OPTS_INIT;
@@ -261,6 +262,7 @@ int main(void)
 		       resolver_opts.answers_max;
 	return resolve_opts.size != sizeof(resolve_opts) || !dial_opts.socket ||
 	       replace_opts.size != sizeof(replace_opts) ||
+	       calendar.hour != -1 ||
 	       weft_run(blocks, NULL, &opts) < 0 ||
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
