@@ -73,6 +73,7 @@
 #include <weft/sync.h>
 #include <weft/task.h>
 #include <weft/time.h>
+#include <weft/terminal.h>
 #include <weft/udp.h>
 #include <weft/walk.h>
 #include <weft/wall.h>

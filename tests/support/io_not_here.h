@@ -30,11 +30,15 @@ static const char *const not_here[] = {
 	"follow_read",
 	/* Made of weft_sleep_until_wall(); test_io_wall.c interrupts it. */
 	"calendar_wait",
+	/* Made of weft_read() and weft_write_all(); test_io_terminal.c
+	 * interrupts them. */
+	"terminal_password", "terminal_resize_wait",
 	/* weft_close(), in full. */
 	"fs_watch_close", "follow_close",
 	/* They suspend in jobs on the blocking pool, many for a call:
 	 * test_fs_walk_races.c and test_fs_remove_races.c interrupt them. */
 	"remove_tree", "walk",
+	"fs_watch_close", "terminal_resize_close", "follow_close",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,
@@ -81,7 +85,8 @@ static const char *const not_here[] = {
 	"addr_equal", "addr_family", "addr_format", "addr_from_sockaddr",
 	"addr_parse", "addr_port", "addr_sockaddr", "addr_sockaddr_bytes",
 	"blocking_stats_get", "broadcast_close", "broadcast_init",
-	"calendar_next", "wall_now",
+	"calendar_next", "wall_now", "terminal_hide", "terminal_raw",
+	"terminal_resize_open", "terminal_restore", "terminal_size",
 	"broadcast_send", "broadcast_try_recv", "cancel", "cancel_all",
 	"cancel_in", "chan_close", "chan_count", "chan_init", "chan_push",
 	"chan_try_recv", "chan_try_send", "cond_broadcast", "cond_signal",
