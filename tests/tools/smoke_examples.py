@@ -27,6 +27,7 @@ import smoke_embed
 import smoke_files
 import smoke_kv
 import smoke_languages
+import smoke_processes
 import smoke_restart
 import smoke_socks5
 import smoke_tasks
@@ -535,8 +536,8 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
-           smoke_files, smoke_kv, smoke_languages, smoke_restart, smoke_socks5,
-           smoke_tasks, smoke_tls, smoke_trees]
+           smoke_files, smoke_kv, smoke_languages, smoke_processes, smoke_restart,
+           smoke_socks5, smoke_tasks, smoke_tls, smoke_trees]
 
 
 if __name__ == "__main__":
