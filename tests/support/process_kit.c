@@ -308,8 +308,12 @@ void expect_no_children(void)
 	ck_assert_int_eq(errno, ECHILD);
 }
 
+/* A test may be started without 0, 1 and 2. */
 void process_test_begin(int turn)
 {
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			ck_assert_int_eq(open("/dev/null", O_RDWR), fd);
 	if (turn & 2)
 		ck_assert_int_eq(setenv("WEFT_MASK", "pidfd,close_range", 1),
 				 0);
