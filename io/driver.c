@@ -371,12 +371,10 @@ static uint64_t park_until_alarm(struct weft_runtime *runtime,
 						   wait_ns;
 }
 
-/* How long the worker may sleep. */
-static uint64_t park_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
+/* How long the worker may sleep, but for alarms. */
+static uint64_t park_wait_ns(struct weft__shard *shard, uint64_t wait_ns)
 {
-	if (worker->index == 0)
-		wait_ns = park_until_alarm(worker->runtime, wait_ns);
-	if (weft__unlikely(!weft__shard(worker)->wake_armed) &&
+	if (weft__unlikely(!shard->wake_armed) &&
 	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
 	return wait_ns;
@@ -402,7 +400,9 @@ static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
 
-	wait_ns = park_wait_ns(worker, wait_ns);
+	if (worker->index == 0)
+		wait_ns = park_until_alarm(worker->runtime, wait_ns);
+	wait_ns = park_wait_ns(shard, wait_ns);
 	/* On an error (no memory, or too many completions, which are taken now)
 	 * the thread yields. */
 	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
@@ -410,19 +410,23 @@ static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
 	park_leave(worker);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* An alarm's time stays as it is, to the nanosecond: the timer is set once for
+ * all turns until then. */
 static uint64_t rings_rest(struct weft__worker *worker, uint64_t wait_ns)
 {
 	struct weft__shard *shard = weft__shard(worker);
-	/* First of all, so that all that is submitted is seen by the ring. */
-	uint64_t until_ns = weft__ring_rest(&shard->ring);
-	uint64_t now_ns;
+	uint64_t until_ns = weft__ring_rest(&shard->ring), now_ns;
 
-	wait_ns = park_wait_ns(worker, wait_ns);
-	if (!until_ns)
-		return 0;
+	until_ns = least(until_ns, weft__timer_shards_sleep(worker->runtime));
 	now_ns = rings_now(worker->runtime);
-	if (wait_ns < UINT64_MAX - now_ns && now_ns + wait_ns < until_ns)
-		until_ns = now_ns + wait_ns;
+	wait_ns = park_wait_ns(shard, wait_ns);
+	if (wait_ns < UINT64_MAX - now_ns)
+		until_ns = least(until_ns, now_ns + wait_ns);
 	if (until_ns <= now_ns)
 		return 0;
 	weft__rest_until(shard, until_ns, now_ns);
