@@ -137,6 +137,10 @@ void weft__overflow_forget(void)
 {
 }
 
+void weft__thread_number_forget(void)
+{
+}
+
 void weft__signal_notify_forget(void)
 {
 }
