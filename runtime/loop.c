@@ -104,7 +104,7 @@ static void turn(struct weft__worker *worker)
 		if (worker->rest.rests)
 			return;
 	} while (!time_is_up(worker, began_ns));
-	worker->ops->persist(worker); /* mutate: wake */
+	worker->ops->persist(worker);
 }
 
 /* When the next turn is due. */

@@ -416,7 +416,7 @@ static bool is_forgotten(struct weft__worker *worker)
 void weft__worker_rouse(struct weft__worker *worker)
 {
 	worker->rest.rests = false;
-	worker->ops->rouse(worker); /* mutate: wake */
+	worker->ops->rouse(worker);
 	park_end(worker);
 }
 

@@ -40,8 +40,11 @@ static void rest_until_notified(uint32_t times)
 		park(worker);
 		if (!worker->rest.rests)
 			continue;
-		kernel_await(worker->index, weft__shard(worker)->timer_ns ==
-						   UINT64_MAX);
+		model_assert(
+			!weft__ring_unsubmitted(&weft__shard(worker)->ring),
+			"who rests has submitted all");
+		kernel_await(worker->index,
+			     weft__shard(worker)->timer_ns == UINT64_MAX);
 		weft__worker_rouse(worker);
 		if (naps != before && weft__load(&notified, relaxed) < times)
 			weft__spin_hint();
