@@ -78,6 +78,9 @@ static const char *const not_here[] = {
 	/* They suspend in what they call, if that does. */
 	"deferred_run", "dir_open",
 
+	/* For a thread that runs no task; they do not block it. */
+	"attach", "loop_fd", "turn",
+
 	/* They block a thread that runs no task. */
 	"run", "start", "stop", "wait", "wait_until",
 
