@@ -323,12 +323,6 @@ int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 			   struct itimerspec *old);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 			   struct itimerspec *old);
-/* Not there in a build without liburing. */
-int __real_io_uring_enter2(unsigned fd, unsigned submit, unsigned want,
-			   unsigned flags, void *arg, size_t bytes)
-	__attribute__((weak));
-int __wrap_io_uring_enter2(unsigned fd, unsigned submit, unsigned want,
-			   unsigned flags, void *arg, size_t bytes);
 
 ssize_t __wrap_read(int fd, void *buf, size_t bytes)
 {
@@ -349,12 +343,19 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at,
 	return __real_timerfd_settime(fd, flags, at, old);
 }
 
+#ifdef WITH_URING
+int __real_io_uring_enter2(unsigned fd, unsigned submit, unsigned want,
+			   unsigned flags, void *arg, size_t bytes);
+int __wrap_io_uring_enter2(unsigned fd, unsigned submit, unsigned want,
+			   unsigned flags, void *arg, size_t bytes);
+
 int __wrap_io_uring_enter2(unsigned fd, unsigned submit, unsigned want,
 			   unsigned flags, void *arg, size_t bytes)
 {
 	enters += counts;
 	return __real_io_uring_enter2(fd, submit, want, flags, arg, bytes);
 }
+#endif
 
 START_TEST(turn_in_vain_is_one_system_call_at_most)
 {
