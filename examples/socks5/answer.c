@@ -17,6 +17,7 @@ static unsigned char number_of(int error)
 	} table[] = {
 		{ ENETUNREACH, 3 }, { EHOSTUNREACH, 4 }, { ECONNREFUSED, 5 },
 		{ ETIMEDOUT, 4 },   { EOPNOTSUPP, 7 },	 { EAFNOSUPPORT, 8 },
+		{ ENOENT, 4 },	    { ENODATA, 4 },	 { EAGAIN, 4 },
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)

@@ -4,13 +4,14 @@
  * (RFC 1928).
  *
  * Shows	a binary protocol read from a stream (request.c), one deadline
- *		for all of it and the connect, and then the same stream copied
+ *		for all of it, for the look-up of a name and for the connect
+		(weft_dial()), and then the same stream copied
  *		both ways (../common/relay.c): data that came early is not lost.
  * Run		build/examples/socks5 127.0.0.1:1080 &
  *		curl --socks5 127.0.0.1:1080 http://127.0.0.1:8080/
  *
  * Only CONNECT, without authentication, so listen on an address that none but
- * friends reach.  A name is accepted if it is an address: none is looked up.
+ * friends reach.  They reach all that this machine does.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "request.h"
-#include "target.h"
 
 enum { VERSION = 5, COMMAND_CONNECT = 1, METHOD_NONE = 0, NO_METHOD = 0xff };
 
@@ -25,7 +24,7 @@ int request_greet(struct weft_stream *client)
 	return r == 0 && answer[1] == NO_METHOD ? -EACCES : r;
 }
 
-int request_read(struct weft_stream *client, struct weft_addr *ret_target)
+int request_read(struct weft_stream *client, struct target *ret_target)
 {
 	unsigned char head[4];
 	int r = weft_stream_read_all(client, head, sizeof(head), NULL);

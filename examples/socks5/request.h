@@ -8,7 +8,7 @@
 #ifndef SOCKS5_REQUEST_H
 #define SOCKS5_REQUEST_H
 
-#include <weft/weft.h>
+#include "target.h"
 
 /* Reads the greeting, and answers that no authentication is needed, or that no
  * method is accepted.  Suspends.  Returns 0, -EPROTO (it is no client of this
@@ -18,8 +18,8 @@ int request_greet(struct weft_stream *client);
 
 /* Reads the request.  Suspends.  Returns 0; an error for answer_refused():
  * -EOPNOTSUPP (another command than CONNECT) or -EAFNOSUPPORT (an unknown kind
- * of address, or a name that is no address); -EPROTO; or an error of the
+ * of address, or a name that cannot be one); -EPROTO; or an error of the
  * stream. */
-int request_read(struct weft_stream *client, struct weft_addr *ret_target);
+int request_read(struct weft_stream *client, struct target *ret_target);
 
 #endif

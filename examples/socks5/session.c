@@ -14,7 +14,7 @@
 static int connect_as_asked(struct weft_stream *client, weft_nsec timeout_ns,
 			    bool *ret_asked)
 {
-	struct weft_addr target;
+	struct target target;
 	int r = 0;
 
 	WEFT_WITHIN (timeout_ns) {
@@ -23,9 +23,10 @@ static int connect_as_asked(struct weft_stream *client, weft_nsec timeout_ns,
 			r = request_read(client, &target);
 		*ret_asked = r == 0 || r == -EOPNOTSUPP || r == -EAFNOSUPPORT;
 		if (r == 0)
-			r = weft_socket_connect(&target, NULL);
+			r = weft_dial(target.text, NULL);
 	}
-	return r;
+	/* No name that can be looked up. */
+	return r == -EINVAL || r == -ENOSYS ? -EAFNOSUPPORT : r;
 }
 
 /* If the socket were closed with unread input, the kernel would send a reset,

@@ -31,21 +31,23 @@ static int read_ipv6(struct weft_stream *client, struct weft_addr *ret_target)
 }
 
 /* Some clients send an address as a name. */
-static int parse_name(const char *name, unsigned port,
-		      struct weft_addr *ret_target)
+static int name_take(const char *name, unsigned port, struct target *ret_target)
 {
-	char text[256 + sizeof("[]:65535")];
 	bool is_ipv6 = strchr(name, ':');
+	struct weft_addr addr;
+	int r;
 
-	snprintf(text, sizeof(text), is_ipv6 ? "[%s]:%u" : "%s:%u", name, port);
+	snprintf(ret_target->text, sizeof(ret_target->text),
+		 is_ipv6 ? "[%s]:%u" : "%s:%u", name, port);
+	r = weft_addr_parse(ret_target->text, &addr);
 	/* A text without a host, or of a Unix socket, is also one of weft. */
-	if (!*name || weft_addr_parse(text, ret_target) < 0 ||
-	    weft_addr_family(ret_target) == AF_UNIX)
+	if (!*name || (is_ipv6 && r < 0) ||
+	    (r == 0 && weft_addr_family(&addr) == AF_UNIX))
 		return -EAFNOSUPPORT;
 	return 0;
 }
 
-static int read_name(struct weft_stream *client, struct weft_addr *ret_target)
+static int read_name(struct weft_stream *client, struct target *ret_target)
 {
 	unsigned char length, port[2];
 	char name[256];
@@ -60,20 +62,23 @@ static int read_name(struct weft_stream *client, struct weft_addr *ret_target)
 	name[length] = '\0';
 	if (strlen(name) < length)
 		return -EAFNOSUPPORT;
-	return parse_name(name, port[0] * 256u + port[1], ret_target);
+	return name_take(name, port[0] * 256u + port[1], ret_target);
 }
 
 int target_read(struct weft_stream *client, unsigned kind,
-		struct weft_addr *ret_target)
+		struct target *ret_target)
 {
-	switch (kind) {
-	case KIND_IPV4:
-		return read_ipv4(client, ret_target);
-	case KIND_IPV6:
-		return read_ipv6(client, ret_target);
-	case KIND_NAME:
+	struct weft_addr addr;
+	int r = -EAFNOSUPPORT;
+
+	if (kind == KIND_NAME)
 		return read_name(client, ret_target);
-	default:
-		return -EAFNOSUPPORT;
-	}
+	if (kind == KIND_IPV4)
+		r = read_ipv4(client, &addr);
+	else if (kind == KIND_IPV6)
+		r = read_ipv6(client, &addr);
+	if (r == 0)
+		weft_addr_format(&addr, ret_target->text,
+				 sizeof(ret_target->text));
+	return r;
 }

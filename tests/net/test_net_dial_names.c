@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names in the calls that take an address: dialling, listening, sockets of
- * datagrams.  A server of the test's own answers, and counts the questions; see
- * names_kit.h.
+ * datagrams.  The server of names is part of the test (names_kit.h), so what a
+ * name is, and which of its addresses answers, does not depend on the machine.
  */
 #include "tests/support/names_kit.h"
 
