@@ -30,18 +30,17 @@ int64_t session_run(void *arg)
 {
 	const struct session *session = arg;
 	struct server *server = session->server;
-	struct weft_stream client = WEFT_STREAM_INIT(session->fd);
 	struct backend *backend;
 	int64_t result = connect_to_any(server, &backend);
 
 	if (result >= 0) {
-		struct weft_stream upstream = WEFT_STREAM_INIT((int)result);
+		int upstream = (int)result;
 
-		result = relay(&client, &upstream);
+		result = relay_sockets(session->fd, upstream);
 		pool_give(&server->pool, backend);
-		weft_stream_close(&upstream);
+		weft_close(upstream);
 	}
-	weft_stream_close(&client);
+	weft_close(session->fd);
 	weft_wait_group_done(&server->open);
 	return result;
 }

@@ -9,4 +9,7 @@
  * that error. */
 int64_t relay(struct weft_stream *a, struct weft_stream *b);
 
+/* The same between two sockets, which it leaves in O_NONBLOCK mode. */
+int64_t relay_sockets(int a, int b);
+
 #endif
