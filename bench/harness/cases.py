@@ -456,6 +456,10 @@ LIVENESS = (  # name, workers, figures
     ("idle", (2,), ("wakeups", "syscalls")),
     ("handover", (2,), ("lost", "rescues")),
 )
+HOSTILE = (  # name, figures
+    ("slow", ("lost", "p99", "bytes")), ("flood", ("lost", "p99", "bytes")),
+    ("emfile", ("lost", "cpu")), ("reset", ("lost", "p99", "fds", "bytes", "rate")),
+)
 ECHO = (
     ("base", {}), ("many", {"conns": 1000}), ("big", {"size": 16384}),
     ("churn", {"mode": "churn"}), ("one", {"conns": 1}),
@@ -509,6 +513,10 @@ def all_cases():
     yield Datagrams("names", 1, "names", weft_program="bench/bench_names", command="names",
                     figures=("names_rate", "names_cpu", "names_both_rate",
                              "names_both_cpu"))
+    for name, figures in HOSTILE:
+        yield Datagrams(f"hostile_{name}", 1, "hostile", False,
+                        weft_program="bench/bench_hostile", command=name,
+                        figures=tuple(f"hostile_{name}_{f}" for f in figures))
     yield from echo_cases()
     for name in "tls_echo", "tls_echo_16k":
         yield Tls(name, 1, "tls", paired=True, weft_program="bench/bench_tls",
