@@ -333,6 +333,7 @@ void scene_paths(unsigned workers)
 	if (fd >= 0)
 		close(fd);
 	EXPECT(rmdir(path) == 0);
+}
 
 /* ---- Pipelines ----------------------------------------------------------- */
 
