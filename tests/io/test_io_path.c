@@ -5,11 +5,13 @@
  * is about what weft adds: chains of directories, names beneath a directory,
  * cancellation.
  */
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include "io/os/statx.h"
 #include "io/os/syscall.h"
 #include "tests/support/blocking_scene.h"
 #include "tests/support/dir_kit.h"
@@ -47,6 +49,18 @@ static const char *in(const char *dir, const char *name)
 
 #define OURS(name) in(our_path, name)
 #define THEIRS(name) in(their_path, name)
+
+/* musl has neither. */
+static long their_rename(const char *from, const char *to, unsigned flags)
+{
+	return syscall(SYS_renameat2, theirs, from, theirs, to, flags);
+}
+
+static long their_statx(const char *path, int flags, unsigned mask,
+			struct statx *ret_status)
+{
+	return syscall(SYS_statx, theirs, path, flags, mask, ret_status);
+}
 
 static void file_make(const char *name)
 {
@@ -118,11 +132,11 @@ static void makes_and_removes(void)
 	SAME(weft_rename(OURS("file"), OURS("moved")),
 	     rename(THEIRS("file"), THEIRS("moved")));
 	SAME(weft_renameat2(ours, "moved", ours, "hard", RENAME_NOREPLACE),
-	     renameat2(theirs, "moved", theirs, "hard", RENAME_NOREPLACE));
+	     their_rename("moved", "hard", RENAME_NOREPLACE));
 	SAME(weft_renameat2(ours, "moved", ours, "dir", RENAME_EXCHANGE),
-	     renameat2(theirs, "moved", theirs, "dir", RENAME_EXCHANGE));
+	     their_rename("moved", "dir", RENAME_EXCHANGE));
 	SAME(weft_renameat2(ours, "moved", ours, "dir", 1u << 20),
-	     renameat2(theirs, "moved", theirs, "dir", 1u << 20));
+	     their_rename("moved", "dir", 1u << 20));
 	names_are_the_same("file", "moved", "hard", "dir", NULL);
 	SAME(weft_unlink(OURS("moved")), unlink(THEIRS("moved")));
 	SAME(weft_rmdir(OURS("dir")), rmdir(THEIRS("dir")));
@@ -174,23 +188,23 @@ static void changes(void)
 	     flags += AT_STATX_FORCE_SYNC) {
 		SAME(weft_statx(ours, "soft", flags | AT_SYMLINK_NOFOLLOW,
 				STATX_SIZE, &status),
-		     statx(theirs, "soft", flags | AT_SYMLINK_NOFOLLOW,
-			   STATX_SIZE, &other));
+		     their_statx("soft", flags | AT_SYMLINK_NOFOLLOW,
+				 STATX_SIZE, &other));
 		ck_assert_uint_eq(status.stx_size, 4);
 		SAME(weft_statx(ours, "it", flags, STATX_BASIC_STATS, &status),
-		     statx(theirs, "it", flags, STATX_BASIC_STATS, &other));
+		     their_statx("it", flags, STATX_BASIC_STATS, &other));
 		ck_assert_uint_eq(status.stx_size, 3);
 		ck_assert_uint_eq(status.stx_mode, other.stx_mode);
 		SAME(weft_statx(ours, "", flags | AT_EMPTY_PATH, STATX_TYPE,
 				&status),
-		     statx(theirs, "", flags | AT_EMPTY_PATH, STATX_TYPE,
-			   &other));
+		     their_statx("", flags | AT_EMPTY_PATH, STATX_TYPE,
+				 &other));
 		ck_assert(S_ISDIR(status.stx_mode));
 		SAME(weft_statx(ours, "no", flags, STATX_TYPE, &status),
-		     statx(theirs, "no", flags, STATX_TYPE, &other));
+		     their_statx("no", flags, STATX_TYPE, &other));
 	}
 	SAME(weft_statx(ours, "it", 1 << 30, STATX_TYPE, &status),
-	     statx(theirs, "it", 1 << 30, STATX_TYPE, &other));
+	     their_statx("it", 1 << 30, STATX_TYPE, &other));
 	names_are_the_same("it", "soft", NULL);
 }
 

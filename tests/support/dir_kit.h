@@ -5,6 +5,7 @@
 #ifndef WEFT_TESTS_SUPPORT_DIR_KIT_H
 #define WEFT_TESTS_SUPPORT_DIR_KIT_H
 
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "tests/support/io_kit.h"

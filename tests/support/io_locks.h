@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
+#include "io/os/statx.h"
 #include "tests/support/io_place.h"
 
 static inline ssize_t make_mkdir_all(struct place *place)
