@@ -384,6 +384,8 @@ static const struct call calls[] = {
 	{ "fdatasync", file_open, make_fdatasync, NULL, NULL, ON_FD | READY,
 	  1 },
 	{ "statx", NULL, make_statx, NULL, NULL, READY, 1 },
+	{ "rename", renamed_open, make_rename, NULL, renamed_settle, READY,
+	  1 },
 	{ "flock", locked_open, make_flock, locked_let_go, locked_settle,
 	  ON_FD, 1 },
 	{ "fcntl_lock", locked_open, make_fcntl_lock, locked_let_go,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls of tests/support/io_calls.h on names, directories and locks.
+ *
+ * Names are waited for only by the disk, so those calls are ready, or wait in
+ * the queue of the pool.  Locks are waited for until another open file of the
+ * same file gives them up.
  */
 #ifndef WEFT_TESTS_SUPPORT_IO_LOCKS_H
 #define WEFT_TESTS_SUPPORT_IO_LOCKS_H
@@ -38,6 +42,24 @@ static inline ssize_t make_dir_next(struct place *place)
 		r = weft_dir_next(&dir, &entry);
 	EXPECT(weft_dir_close(&dir) == 0);
 	return r;
+}
+
+/* To the name that it has. */
+static inline void renamed_open(struct place *place)
+{
+	snprintf(place->address, sizeof(place->address), "/tmp/weft-name-%d",
+		 (int)getpid());
+	place->file = open(place->address, O_CREAT | O_WRONLY | O_CLOEXEC,
+			   0600);
+	EXPECT(place->file >= 0);
+}
+static inline ssize_t make_rename(struct place *place)
+{
+	return weft_rename(place->address, place->address);
+}
+static inline void renamed_settle(struct place *place)
+{
+	EXPECT(unlink(place->address) == 0);
 }
 
 /* The other open file has the lock. */

@@ -49,13 +49,16 @@ static const char *const not_here[] = {
 	"await_yield", "future_interrupted", "future_wake", "future_within",
 	"go_future",
 
+	/* Requests of a name, as weft_rename() is. */
+	"linkat", "mkdir", "mkdirat", "renameat2", "rmdir", "symlinkat",
+	"unlink", "unlinkat",
+
 	/* Jobs of the pool, as weft_mkdir_all() and weft_fchmod() are. */
 	"faccessat", "fallocate", "fchmodat", "fchown", "fchownat",
 	"fgetxattr", "flistxattr", "fremovexattr", "fsetxattr", "ftruncate",
-	"futimens", "getxattr", "linkat", "listxattr", "mkdir", "mkdirat",
-	"open_parent", "readlinkat", "realpath", "removexattr", "rename",
-	"renameat2", "rmdir", "setxattr", "symlinkat", "sync_file_range",
-	"syncfs", "truncate", "unlink", "unlinkat", "utimensat",
+	"futimens", "getxattr", "listxattr", "open_parent", "readlinkat",
+	"realpath", "removexattr", "setxattr", "sync_file_range", "syncfs",
+	"truncate", "utimensat",
 	"direct_alloc",
 	/* The same; test_io_replace.c interrupts them. */
 	"temp_open", "temp_link", "replace_begin", "replace_commit",
