@@ -8,6 +8,7 @@
  */
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -414,6 +415,7 @@ static pid_t killing_start(struct killing *killing)
 	ck_assert_int_ge(child, 0);
 	if (child > 0)
 		return child;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	opts.workers = 1;
 	way_set(killing->way);
 	NEED(weft_run(write_versions, killing, &opts) == 0);
