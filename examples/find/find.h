@@ -3,6 +3,10 @@
 #define FIND_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
+#ifndef STATX_TYPE
+#include <linux/stat.h> /* musl before 1.2.4 has no struct statx */
+#endif
 
 #include <weft/weft.h>
 

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <fnmatch.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "find.h"
 

@@ -3,8 +3,8 @@
  * Scenes of trees of files: walked and removed.
  */
 #include <fcntl.h>
-#include <sys/stat.h>
 
+#include "io/os/statx.h"
 #include "tests/fault/fault_scene.h"
 
 #define TREE_ERRORS FD_ERRORS, EAGAIN

@@ -6,7 +6,6 @@
  * devices; visits that end the walk, calls that are refused, directories that
  * cannot be read.
  */
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tests/support/needs.h"

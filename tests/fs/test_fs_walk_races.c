@@ -7,6 +7,7 @@
  * swap a directory for a link, or make and remove files beside others, while
  * they run.
  */
+#include "io/os/statx.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/tree_swap.h"

@@ -6,6 +6,7 @@
 #ifndef WEFT_TESTS_SUPPORT_WALK_KIT_H
 #define WEFT_TESTS_SUPPORT_WALK_KIT_H
 
+#include "io/os/statx.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/tree_kit.h"

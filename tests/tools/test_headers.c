@@ -245,6 +245,8 @@ int main(void)
 	struct weft_socket_opts socket_opts = WEFT_SOCKET_OPTS_INIT;
 	struct weft_udp_opts udp_opts = WEFT_UDP_OPTS_INIT;
 	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
+	struct weft_walk_opts walk_opts = WEFT_WALK_OPTS_INIT;
+	struct weft_remove_opts remove_opts = WEFT_REMOVE_OPTS_INIT;
 	struct weft_dial_opts dial_opts = WEFT_DIAL_OPTS_INIT;
 	struct weft_resolve_opts resolve_opts = WEFT_RESOLVE_OPTS_INIT;
 	struct weft_resolver_opts resolver_opts = WEFT_RESOLVER_OPTS_INIT;
@@ -252,6 +254,12 @@ int main(void)
 	struct weft_opts opts = WEFT_OPTS_INIT;
 	int fd = 0;
 
+	walk_opts.flags = WEFT_WALK_SORTED | WEFT_WALK_FOLLOW |
+			  WEFT_WALK_ONE_DEVICE | WEFT_WALK_POST |
+			  WEFT_WALK_DIR_FD;
+	walk_opts.tasks = WEFT_WALK_PRUNE;
+	remove_opts.flags = WEFT_REMOVE_GO_ON | WEFT_REMOVE_ONE_MOUNT |
+			    WEFT_REMOVE_CONTENTS | WEFT_REMOVE_QUIET;
 	task_opts.flags = WEFT_PINNED;
 	socket_opts.backlog = 1;
 	udp_opts.multicast_interface = WEFT_UNIX_FDS_MAX;
@@ -259,7 +267,8 @@ int main(void)
 	resolver_opts.answers_max = WEFT_RESOLVE_MAX;
 	opts.workers = task_opts.flags + AS(unsigned, socket_opts.backlog) +
 		       udp_opts.multicast_interface +
-		       resolver_opts.answers_max;
+		       resolver_opts.answers_max + walk_opts.tasks +
+		       remove_opts.flags;
 	return resolve_opts.size != sizeof(resolve_opts) || !dial_opts.socket ||
 	       replace_opts.size != sizeof(replace_opts) ||
 	       calendar.hour != -1 ||
