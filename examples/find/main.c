@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "find.h"
 
@@ -71,9 +72,13 @@ static int64_t find(void *arg)
 
 int main(int argc, char **argv)
 {
+	static char buffer[256 << 10];
 	struct find_options options;
 
 	(void)argc;
+	/* Few writes, for which the other tasks wait. */
+	if (!isatty(STDOUT_FILENO))
+		setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	find_options_read(&options, argv);
 	return weft_run(find, &options, NULL) == 0 ? 0 : 1;
 }
