@@ -7,8 +7,11 @@
  * Threads swap a directory for a link, or make files, while it runs; or another
  * removal does the same work.
  */
+#include <sys/wait.h>
+
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
 #include "tests/support/tree_swap.h"
 
 static int repeats(int few)
@@ -132,6 +135,28 @@ IO_TEST(removal_does_not_follow_a_swapped_link)
 	return 0;
 }
 
+static int64_t swap_race(void *arg)
+{
+	return removal_does_not_follow_a_swapped_link_task(arg);
+}
+
+static bool can_refuse(void)
+{
+	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
+}
+
+START_TEST(removal_without_openat2_does_not_follow_it)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(!can_refuse() || weft_run(swap_race, NULL, NULL) != 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* Makes files in the tree, and in a directory of it. */
 static void *maker_main(void *arg)
 {
@@ -213,6 +238,10 @@ int main(void)
 	if (test_needs(swap_works(), "removal_does_not_follow_a_swapped_link",
 		       "a kernel that exchanges names"))
 		io_add_test(tc, removal_does_not_follow_a_swapped_link);
+	if (test_needs(swap_works() && test_can(can_refuse),
+		       "removal_without_openat2_does_not_follow_it",
+		       "a kernel that exchanges names, and filters of calls"))
+		tcase_add_test(tc, removal_without_openat2_does_not_follow_it);
 	io_add_test(tc, files_that_appear_are_removed_or_reported);
 	io_add_test(tc, two_removals_share_a_tree);
 	suite_add_tcase(suite, tc);

@@ -7,9 +7,12 @@
  * swap a directory for a link, or make and remove files beside others, while
  * they run.
  */
+#include <sys/wait.h>
+
 #include "io/os/statx.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_setup.h"
 #include "tests/support/tree_swap.h"
 
 static int repeats(int few)
@@ -120,6 +123,28 @@ IO_TEST(walk_does_not_follow_a_swapped_link)
 	return 0;
 }
 
+static int64_t swap_race(void *arg)
+{
+	return walk_does_not_follow_a_swapped_link_task(arg);
+}
+
+static bool can_refuse(void)
+{
+	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
+}
+
+START_TEST(walk_without_openat2_does_not_follow_it)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(!can_refuse() || weft_run(swap_race, NULL, NULL) != 0);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* Makes and removes files and directories beside others that stay. */
 static void *churner_main(void *arg)
 {
@@ -188,6 +213,10 @@ int main(void)
 	if (test_needs(swap_works(), "walk_does_not_follow_a_swapped_link",
 		       "a kernel that exchanges names"))
 		io_add_test(tc, walk_does_not_follow_a_swapped_link);
+	if (test_needs(swap_works() && test_can(can_refuse),
+		       "walk_without_openat2_does_not_follow_it",
+		       "a kernel that exchanges names, and filters of calls"))
+		tcase_add_test(tc, walk_without_openat2_does_not_follow_it);
 	io_add_test(tc, files_that_stay_are_visited_once);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
