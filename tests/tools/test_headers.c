@@ -109,6 +109,18 @@ static int64_t lanes(void *arg)
 	return weft_blocking_lane(&lane, child, arg);
 }
 
+static int64_t copies(void *arg)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+	const char *path = AS(const char *, arg);
+
+	opts.flags = WEFT_COPY_ARCHIVE | WEFT_COPY_MODE | WEFT_COPY_OWNER |
+		     WEFT_COPY_TIMES | WEFT_COPY_XATTRS | WEFT_COPY_OVERWRITE |
+		     WEFT_COPY_FOLLOW | WEFT_COPY_NODES | WEFT_COPY_FSYNC |
+		     WEFT_COPY_LINKS | WEFT_COPY_ONE_DEVICE;
+	return weft_copy_file(path, path, &opts, NULL);
+}
+
 static int64_t streams(void *arg)
 {
 	struct weft_stream stream = WEFT_STREAM_INIT(*AS(int *, arg));
@@ -276,6 +288,7 @@ int main(void)
 	       weft_run(lines, &opts, &opts) < 0 ||
 	       weft_run(pairs, NULL, &opts) < 0 ||
 	       weft_run(lanes, &opts.workers, &opts) < 0 ||
+	       weft_run(copies, &fd, &opts) < 0 ||
 	       weft_run(streams, &fd, &opts) < 0 ||
 	       weft_run(futures, &fd, &opts) < 0 ||
 	       weft_run(objects, &fd, &opts) < 0 ||
