@@ -14,9 +14,9 @@ struct weft__new_file {
 	const char *path; /* the caller's, until the file is closed */
 	const char *name; /* its last part */
 	mode_t mode;
-	int fd;		  /* to write to */
-	int dir_fd;	  /* the folder */
-	bool named;	  /* there is a file of the name `temporary` */
+	int fd;	    /* to write to */
+	int dir_fd; /* the folder */
+	bool named; /* there is a file of the name `temporary` */
 	char temporary[24];
 };
 

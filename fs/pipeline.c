@@ -58,11 +58,11 @@ struct slot {
 };
 
 struct run {
-	struct weft_pipeline with;  /* immutable */
-	struct weft_scope *scope;   /* immutable: of the tasks */
-	struct weft_mutex next;	    /* held during next() */
-	struct weft_notify room;    /* for the task that waits with `next` */
-	struct weft_lane lane;	    /* of the work, if that blocks */
+	struct weft_pipeline with; /* immutable */
+	struct weft_scope *scope;  /* immutable: of the tasks */
+	struct weft_mutex next;	   /* held during next() */
+	struct weft_notify room;   /* for the task that waits with `next` */
+	struct weft_lane lane;	   /* of the work, if that blocks */
 	struct weft__lock lock;
 	bool ended;	       /* under lock: next() is not called again */
 	bool delivering;       /* under lock: a task does */

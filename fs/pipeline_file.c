@@ -48,13 +48,13 @@ struct files {
 	int fd;				/* immutable: it is read from */
 	bool is_regular;		/* immutable */
 	struct weft__lock lock;
-	struct buffer *free;	/* under lock */
-	uint64_t last;		/* under lock: the index of the last block */
-	uint64_t index;		/* of next(): of the next block */
-	uint64_t at, sized;	/* likewise: its offset; the size */
-	bool at_end;		/* likewise */
+	struct buffer *free; /* under lock */
+	uint64_t last;	     /* under lock: the index of the last block */
+	uint64_t index;	     /* of next(): of the next block */
+	uint64_t at, sized;  /* likewise: its offset; the size */
+	bool at_end;	     /* likewise */
 	struct weft__new_file to;
-	uint64_t written;	/* of deliver() */
+	uint64_t written; /* of deliver() */
 };
 
 /* ---- Buffers ------------------------------------------------------------- */
@@ -124,12 +124,11 @@ static ssize_t read_on(struct files *files, char *data, size_t bytes)
 	size_t done = 0;
 
 	while (done < bytes) {
-		ssize_t n = files->is_regular ?
-				    weft_pread(files->fd, data + done,
-					       bytes - done,
-					       (off_t)(files->at + done)) :
-				    weft_read(files->fd, data + done,
-					      bytes - done);
+		ssize_t n =
+			files->is_regular ?
+				weft_pread(files->fd, data + done, bytes - done,
+					   (off_t)(files->at + done)) :
+				weft_read(files->fd, data + done, bytes - done);
 
 		if (n < 0)
 			return n;

@@ -70,13 +70,12 @@ static int read_fd(struct files *files, struct file *file, int fd,
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
 	file->large = S_ISREG(st.st_mode) && st.st_size > SMALL_BYTES;
-	return file->large ? 0 :
-			     file_read(files, file, fd, st.st_size, room,
-				       read_here);
+	return file->large ?
+		       0 :
+		       file_read(files, file, fd, st.st_size, room, read_here);
 }
 
-void file_read_small(struct files *files, struct file *file,
-		     struct room *room)
+void file_read_small(struct files *files, struct file *file, struct room *room)
 {
 	int fd;
 
@@ -98,8 +97,7 @@ int64_t file_read_large(struct files *files, struct file *file)
 	file->error = fd;
 	if (fd >= 0) {
 		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-		file->error = file_read(files, file, fd, 0, &room,
-					weft_pread);
+		file->error = file_read(files, file, fd, 0, &room, weft_pread);
 		free(room.data);
 		weft_close(fd);
 	}

@@ -14,8 +14,7 @@ struct room {
 };
 
 /* By a thread that may wait.  Leaves a large one, and marks it. */
-void file_read_small(struct files *files, struct file *file,
-		     struct room *room);
+void file_read_small(struct files *files, struct file *file, struct room *room);
 
 /* By a task.  0, or -ECANCELED. */
 int64_t file_read_large(struct files *files, struct file *file);

@@ -94,8 +94,7 @@ static int batch_print(void *arg, void *item)
 	int r = 0;
 
 	for (unsigned i = 0; i < batch->count && r == 0; i++)
-		r = file_deliver(files, &batch->list[i],
-				 i + 1 == batch->count);
+		r = file_deliver(files, &batch->list[i], i + 1 == batch->count);
 	return r;
 }
 

@@ -11,14 +11,14 @@
 
 struct file {
 	char *path;
-	char *note;  /* for the tool; freed */
-	int error;   /* a negative errno, or 0 */
+	char *note; /* for the tool; freed */
+	int error;  /* a negative errno, or 0 */
 	bool large;
-	bool enough; /* set by the tool: the rest need not be read */
-	bool found;  /* for the tool */
-	void *state; /* for the tool */
+	bool enough;	       /* set by the tool: the rest need not be read */
+	bool found;	       /* for the tool */
+	void *state;	       /* for the tool */
 	const char *complaint; /* set by the tool: printed behind the text */
-	char *text;  /* what is printed, from malloc() */
+	char *text;	       /* what is printed, from malloc() */
 	size_t text_bytes, text_room;
 };
 

@@ -88,4 +88,3 @@ char *folder_next(struct folder *folder, bool *ret_is_folder)
 	folder->at += strlen(folder->at) + 1;
 	return path;
 }
-

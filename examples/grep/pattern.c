@@ -20,9 +20,9 @@ static int code_compile(struct pattern *pattern, uint32_t flags)
 
 	if (context) {
 		pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-		pattern->code = pcre2_compile((PCRE2_SPTR)pattern->text,
-					      pattern->bytes, flags, &error,
-					      &at, context);
+		pattern->code =
+			pcre2_compile((PCRE2_SPTR)pattern->text, pattern->bytes,
+				      flags, &error, &at, context);
 		pcre2_compile_context_free(context);
 	}
 	if (!pattern->code) {

@@ -28,8 +28,7 @@ static struct search *search_of(struct file *file,
 	return search;
 }
 
-static void lines_count(struct search *search, const char *from,
-			const char *to)
+static void lines_count(struct search *search, const char *from, const char *to)
 {
 	while ((from = memchr(from, '\n', (size_t)(to - from)))) {
 		search->line++;
@@ -58,8 +57,9 @@ static void print_line(const struct options *options, struct file *file,
 		file_print(file, ":", 1);
 	}
 	if (options->numbers) {
-		int bytes = snprintf(number, sizeof(number), "%llu:",
-				     (unsigned long long)search->line + 1);
+		int bytes =
+			snprintf(number, sizeof(number),
+				 "%llu:", (unsigned long long)search->line + 1);
 
 		file_print(file, number, (size_t)bytes);
 	}

@@ -143,8 +143,9 @@ static int work_flip(void *arg, struct weft_block *block)
 
 IO_TEST(blocks_are_written_in_order)
 {
-	static const size_t sizes[] = { 0,	   1,	      BLOCK - 1, BLOCK,
-					BLOCK + 1, 2 * BLOCK, 11 * BLOCK + 7 };
+	static const size_t sizes[] = {
+		0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 11 * BLOCK + 7
+	};
 
 	pause_ns = WEFT_US(50);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)

@@ -78,7 +78,7 @@ IO_TEST(items_go_through_on_threads)
 	return 0;
 }
 
-#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN)
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 enum { BIG_MIB = 512, GROWTH_MIB = 24 };
 
 static long peak_kib(void)
@@ -179,7 +179,7 @@ static Suite *pipeline_suite(void)
 	TCase *tc = tcase_create("threads");
 
 	io_add_test(tc, items_go_through_on_threads);
-#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN)
+#if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 	io_add_test(tc, large_file_takes_little_memory);
 #endif
 	io_add_test(tc, wrong_options_are_refused);
