@@ -150,7 +150,7 @@ static int rename_temporary(struct weft__new_file *file)
 static int64_t job_commit(void *arg)
 {
 	struct weft__new_file *file = arg;
-	int r = fsync(file->fd) < 0 ? -errno : 0; /* mutate: fsync */
+	int r = fsync(file->fd) < 0 ? -errno : 0;
 
 	if (r == 0 && !file->named) {
 		r = link_as(file, file->name);

@@ -154,12 +154,12 @@ static void slot_put(struct run *run, struct slot *slot, size_t bytes)
 	weft__lock_take(&run->lock);
 	slot->next_free = run->free;
 	run->free = slot;
-	run->bytes_used -= bytes; /* mutate: bytes */
+	run->bytes_used -= bytes;
 	wakes = run->waiting;
 	run->waiting = false;
 	weft__lock_drop(&run->lock);
 	if (wakes)
-		weft_notify_one(&run->room); /* mutate: wake */
+		weft_notify_one(&run->room);
 }
 
 static void item_drop(struct run *run, struct slot *slot)
@@ -351,7 +351,7 @@ static struct slot *ring_take(struct run *run)
 	struct slot **place = &run->ring[run->head % run->with.items_max];
 	struct slot *slot = *place;
 
-	if (!slot || run->error) /* mutate: error */
+	if (!slot || run->error)
 		return NULL;
 	*place = NULL;
 	run->head++;
@@ -387,7 +387,7 @@ static bool ring_put(struct run *run, struct slot *slot)
 	if (run->with.flags & WEFT_PIPELINE_UNORDERED)
 		slot->place = run->tail++;
 	run->ring[slot->place % run->with.items_max] = slot;
-	delivers = !run->delivering; /* mutate: delivering */
+	delivers = !run->delivering;
 	run->delivering = true;
 	weft__lock_drop(&run->lock);
 	return delivers;
@@ -452,7 +452,7 @@ static void tasks_start(struct run *run)
 static void ring_drop(struct run *run)
 {
 	for (unsigned i = 0; i < run->with.items_max; i++)
-		if (run->ring[i]) /* mutate: leak */
+		if (run->ring[i])
 			item_drop(run, run->ring[i]);
 }
 

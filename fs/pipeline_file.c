@@ -201,7 +201,7 @@ static int block_read(struct files *files, struct weft_block *block)
 			       (off_t)block->offset, &done);
 
 	if (r == -ENODATA) {
-		(void)last_lower(files, block->index); /* mutate: shrink */
+		(void)last_lower(files, block->index);
 		block->bytes = done;
 		return 0;
 	}
