@@ -183,6 +183,21 @@ void weft_follow_stream(struct weft_follow *follow, struct weft_stream *stream)
 	weft_stream_init_over(stream, &ops, follow);
 }
 
+int weft_follow_fd(const struct weft_follow *follow)
+{
+	return follow->fd;
+}
+
+int weft_follow_seek(struct weft_follow *follow, int64_t offset)
+{
+	if (offset < 0)
+		return -EINVAL;
+	if (follow->fd < 0)
+		return -ENOENT;
+	follow->offset = offset;
+	return 0;
+}
+
 int weft_follow_polls(const struct weft_follow *follow)
 {
 	return follow->polls;

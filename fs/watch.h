@@ -30,6 +30,10 @@
  * Concurrency: one task at a time, which may lend it to a thread of the pool;
  * `busy` refuses a second.
  *
+ * Orderings
+ *   [watch.busy]  the task that leaves, store release -> the swap acquire of the
+ *       next one: all of the watch.  No model: a lock that is only tried.
+ *
  * Rejected
  *   A descriptor for each directory: it would need no verification, but hold
  *   the file system mounted, and descriptors are few.

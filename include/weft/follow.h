@@ -70,6 +70,14 @@ WEFT_API ssize_t weft_follow_read(struct weft_follow *follow, void *buf,
 WEFT_API void weft_follow_stream(struct weft_follow *follow,
 				 struct weft_stream *stream);
 
+/* The descriptor of the file that is read, which stays the follow's; or -1. */
+WEFT_API int weft_follow_fd(const struct weft_follow *follow);
+
+/* The next read of that file is from there on: for a place that was found with
+ * weft_follow_fd(), as that of its last lines.  Does not suspend.  Returns 0,
+ * -EINVAL (negative), or -ENOENT: there is no file. */
+WEFT_API int weft_follow_seek(struct weft_follow *follow, int64_t offset);
+
 /* Does the follow look at its name every second? */
 WEFT_API int weft_follow_polls(const struct weft_follow *follow);
 

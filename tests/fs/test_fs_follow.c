@@ -71,6 +71,10 @@ IO_TEST(bytes_that_are_added_are_read_from_the_offset_on)
 	ck_assert_int_eq(weft_follow_close(follow), 0);
 	start("log", 1);
 	expect_read(0, "ld\nnew\nlater\n");
+	ck_assert_int_ge(weft_follow_fd(follow), 0);
+	ck_assert_int_eq(weft_follow_seek(follow, -1), -EINVAL);
+	ck_assert_int_eq(weft_follow_seek(follow, 8), 0);
+	expect_read(0, "later\n");
 	return end();
 }
 
@@ -125,6 +129,8 @@ IO_TEST(file_may_be_missing_at_first_with_its_directories)
 {
 	fs_root_make();
 	start("a/b/log", WEFT_FOLLOW_END);
+	ck_assert_int_eq(weft_follow_fd(follow), -1);
+	ck_assert_int_eq(weft_follow_seek(follow, 0), -ENOENT);
 	expect_read(WEFT_FOLLOW_MISSING, "");
 	fs_mkdir("a");
 	expect_nothing();

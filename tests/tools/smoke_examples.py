@@ -30,6 +30,7 @@ import smoke_languages
 import smoke_processes
 import smoke_restart
 import smoke_socks5
+import smoke_tail
 import smoke_tasks
 import smoke_tls
 import smoke_trees
@@ -537,7 +538,7 @@ CASES = [function for name, function in list(globals().items())
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
            smoke_files, smoke_kv, smoke_languages, smoke_processes, smoke_restart,
-           smoke_socks5, smoke_tasks, smoke_tls, smoke_trees]
+           smoke_socks5, smoke_tail, smoke_tasks, smoke_tls, smoke_trees]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""Smoke tests of examples/tail and examples/rotlog; smoke_examples.py runs
+them."""
+
+import contextlib
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from tap import Skip
+from smoke_kit import expect, expect_equal, run, PATIENCE, PROGRAMS
+
+CONTENTS = {
+    "empty": b"",
+    "short": b"one\ntwo\n",
+    "open": b"one\ntwo",
+    "ends": b"\n\n\n",
+    "long": b"".join(b"%d\n" % i for i in range(5000)),
+    "wide": b"x" * 20000 + b"\n" + b"y" * 20000,
+}
+
+
+@contextlib.contextmanager
+def program(name, *arguments):
+    process = subprocess.Popen(
+        [PROGRAMS / name, *map(str, arguments)], bufsize=0,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def read_until(process, wanted):
+    """Output of that length, which is what was wanted."""
+    got, end = b"", time.monotonic() + PATIENCE
+    while len(got) < len(wanted):
+        left = end - time.monotonic()
+        expect(left > 0 and select.select([process.stdout], [], [], left)[0],
+               "no more than", len(got), "of", len(wanted), "bytes came")
+        data = os.read(process.stdout.fileno(), len(wanted) - len(got))
+        expect(data, "it ended")
+        got += data
+    expect_equal(got, wanted, "output")
+
+
+def await_that(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        expect(time.monotonic() < end, "never:", what)
+        time.sleep(0.002)
+
+
+def tail_prints_what_gnu_tail_prints():
+    gnu = shutil.which("tail")
+    if not gnu or b"GNU" not in subprocess.run(
+            [gnu, "--version"], capture_output=True, check=False).stdout:
+        raise Skip("GNU tail")
+    with tempfile.TemporaryDirectory() as path:
+        for name, content in CONTENTS.items():
+            pathlib.Path(path, name).write_bytes(content)
+        files = sorted(CONTENTS)
+        for lines in "0", "1", "2", "10", "4999", "6000":
+            for names in [[name] for name in files] + [files]:
+                wanted = subprocess.run(
+                    [gnu, "-n", lines, *names], cwd=path, check=True,
+                    stdout=subprocess.PIPE).stdout
+                got = subprocess.run(
+                    [PROGRAMS / "tail", "-n", lines, *names], cwd=path,
+                    check=True, stdout=subprocess.PIPE).stdout
+                expect_equal(got, wanted, (lines, names))
+
+
+def tail_says_what_is_wrong():
+    done = run("tail", "/nowhere/at/all")
+    expect_equal((done.returncode, done.stderr), (
+        1, "tail: cannot open '/nowhere/at/all': No such file or directory\n"),
+        "tail")
+    expect_equal(run("tail").returncode, 2, "usage")
+
+
+def tail_follows_files_that_come_and_go():
+    with tempfile.TemporaryDirectory() as path:
+        a, b = pathlib.Path(path, "a"), pathlib.Path(path, "b")
+        a.write_bytes(b"1\n")
+        with program("tail", "-F", a, b) as tail:
+            read_until(tail, b"==> %s <==\n1\n" % bytes(a))
+            b.write_bytes(b"2\n")
+            read_until(tail, b"\n==> %s <==\n2\n" % bytes(b))
+            a.unlink()
+            a.write_bytes(b"3\n")
+            read_until(tail, b"\n==> %s <==\n3\n" % bytes(a))
+
+
+def rotlog_loses_no_line_and_tail_reads_them_all():
+    with tempfile.TemporaryDirectory() as path:
+        log, parts = pathlib.Path(path, "log"), []
+        with program("rotlog", log) as rotlog:
+            await_that(log.exists, "the log is there")
+            rotlog.stdin.write(b"first\n")
+            with program("tail", "-F", log) as tail:
+                read_until(tail, b"first\n")
+                rotlog.stdin.write(b"second\n")
+                read_until(tail, b"second\n")  # it follows
+                for turn in range(12):
+                    lines = b"".join(b"%d %d\n" % (turn, i)
+                                     for i in range(200))
+                    rotlog.stdin.write(lines[:600])
+                    if turn % 3 == 2:
+                        rotlog.send_signal(signal.SIGHUP)
+                    else:
+                        parts.append(log.rename(f"{log}.{turn}"))
+                    rotlog.stdin.write(lines[600:])
+                    read_until(tail, lines)
+                rotlog.stdin.close()
+                expect_equal(rotlog.wait(PATIENCE), 0, "status of rotlog")
+        expect_equal(b"".join(part.read_bytes() for part in [*parts, log]),
+                     b"first\nsecond\n" +
+                     b"".join(b"%d %d\n" % (turn, i) for turn in range(12)
+                              for i in range(200)), "all parts")
+
+
+CASES = [function for name, function in list(globals().items())
+         if name.startswith(("tail_", "rotlog_"))]
