@@ -31,8 +31,8 @@
  * `busy` refuses a second.
  *
  * Orderings
- *   [watch.busy]  the task that leaves, store release -> the swap acquire of the
- *       next one: all of the watch.  No model: a lock that is only tried.
+ *   [watch.busy]  the task that leaves, store release -> the swap acquire of
+ *       the next one: all of the watch.  No model: a lock that is only tried.
  *
  * Rejected
  *   A descriptor for each directory: it would need no verification, but hold
