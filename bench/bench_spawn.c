@@ -4,7 +4,7 @@
  *
  *	bench_spawn spawn|spawn_rss [--workers N] [--label L]
  *
- * Method.  8 tasks start a child, wait for it and start the next, 4000 in all;
+ * Method.  8 tasks start a child, wait for it and start the next, 2000 in all;
  * spawn_rss with 1 GiB of memory that was written to.  The peer
  * (peers/raw/posix_spawn.c) is a thread for each worker, each with its part of
  * 8 children, by posix_spawn(3) and waitpid(2).
@@ -19,7 +19,7 @@
 
 #include <sys/mman.h>
 
-enum { CHILDREN = 8, WARM = 50, TOTAL = 4000 };
+enum { CHILDREN = 8, WARM = 50, TOTAL = 2000 };
 #define RESIDENT_BYTES ((size_t)1 << 30)
 
 static weft__atomic(int) left;

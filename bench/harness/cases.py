@@ -435,7 +435,7 @@ SYNC = (
                         "sem_uncontended", "sem2_8tasks_yield"), TOKIO + GO),
     ("skynet_1M", "skynet", (), TOKIO + GO),
 )
-SPAWN = tuple((name, name, (), (("raw-posix_spawn", "posix_spawn", name),))
+SPAWN = tuple((name, name, (), (("raw-posix_spawn", "posix_spawn"),))
               for name in ("spawn", "spawn_rss"))
 QUEUES = (  # name, word, figures, baselines
     ("inject", "inject", ("inject_push_take", "inject_two"), ("chunked",)),

@@ -17,7 +17,7 @@
 
 #include "../micro/out.h"
 
-enum { CHILDREN = 8, WARM = 50, TOTAL = 4000, THREADS_MAX = 8 };
+enum { CHILDREN = 8, WARM = 50, TOTAL = 2000, THREADS_MAX = 8 };
 #define RESIDENT_BYTES ((size_t)1 << 30)
 
 extern char **environ;
