@@ -156,13 +156,12 @@ static int64_t add_root(void *arg)
 {
 	struct add *add = arg;
 	struct weft__watch_root *root = add->root;
-	char *path = realpath(add->path, NULL);
+	char path[PATH_MAX];
 	int r;
 
-	if (!path)
+	if (!realpath(add->path, path))
 		return -errno;
 	root->dir = weft__watch_dir_new(add->watch, root, NULL, path);
-	weft__memory_foreign_free(path);
 	if (!root->dir)
 		return -ENOMEM;
 	r = weft__watch_bind_root(add->watch, root->dir);

@@ -403,6 +403,8 @@ static const struct {
 	{ SYS_mprotect, FAULT_MAP },
 	{ SYS_openat, FAULT_FD },
 	{ SYS_openat2, FAULT_FD },
+	{ SYS_inotify_init1, FAULT_FD },
+	{ SYS_timerfd_create, FAULT_FD },
 	{ SYS_pipe2, FAULT_FD },
 	{ SYS_dup3, FAULT_FD },
 	{ SYS_eventfd2, FAULT_FD },

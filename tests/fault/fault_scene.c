@@ -438,6 +438,8 @@ const struct fault_scene fault_scenes[] = {
 	{ "processes", scene_processes, false },
 	{ "cancelled", scene_cancelled, false },
 	{ "signals", scene_signals, false },
+	{ "watching", scene_watching, false },
+	{ "following", scene_following, false },
 	{ "blocking", scene_blocking, false },
 	{ "dump", scene_dump, true },
 	{ "watchdog", scene_lookout, true },

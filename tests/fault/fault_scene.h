@@ -37,6 +37,10 @@ void scene_locals(unsigned workers);
 void scene_news(unsigned workers);
 void scene_oneshots(unsigned workers);
 
+/* tests/fault/fault_scene_fs.c */
+void scene_watching(unsigned workers);
+void scene_following(unsigned workers);
+
 /* tests/fault/fault_scene_io.c */
 void scene_pipes(unsigned workers);
 void scene_files(unsigned workers);
