@@ -338,7 +338,8 @@ HEAP = re.compile(
 HEAP_HERE = "runtime/base/memory.h"
 # Calls of the C library that allocate, where they are what the file is for.
 HEAP_KNOWN = {"net/names_system.c": "getaddrinfo(",
-              "io/path.c": "realpath("}
+              "io/path.c": "realpath(",
+              "fs/watch.c": "realpath("}
 # Mappings, which the allocator of a program does not replace.
 MAPS = {
     "runtime/stack/stack.c": "stacks of tasks",
