@@ -248,7 +248,7 @@ static int check(const struct run *run)
 {
 	const struct weft_command *command = run->command;
 
-	if (!run->opts || !run->count || run->count > WEFT_PIPELINE_MAX ||
+	if (!run->opts || !run->count || run->count > WEFT_COMMANDS_MAX ||
 	    command->size != sizeof(*command) ||
 	    (command->flags & ~WEFT_COMMAND_CUT))
 		return -EINVAL;
@@ -281,7 +281,7 @@ static int run_all(struct run *run)
 	return r;
 }
 
-int weft_run_pipeline(const struct weft_spawn_opts *opts, unsigned count,
+int weft_run_commands(const struct weft_spawn_opts *opts, unsigned count,
 		      struct weft_command *command, struct weft_exit *ret_exits)
 {
 	struct weft_command none = WEFT_COMMAND_INIT;
@@ -311,5 +311,5 @@ int weft_run_pipeline(const struct weft_spawn_opts *opts, unsigned count,
 int weft_run_command(const struct weft_spawn_opts *opts,
 		     struct weft_command *command, struct weft_exit *ret_exit)
 {
-	return weft_run_pipeline(opts, 1, command, ret_exit);
+	return weft_run_commands(opts, 1, command, ret_exit);
 }

@@ -34,8 +34,8 @@ struct weft__port {
 struct weft__pump {
 	int epoll_fd;
 	struct weft__port ports[WEFT__PORTS];
-	struct weft_process *processes[WEFT_PIPELINE_MAX];
-	bool ended[WEFT_PIPELINE_MAX];
+	struct weft_process *processes[WEFT_COMMANDS_MAX];
+	bool ended[WEFT_COMMANDS_MAX];
 	unsigned count, running;
 	bool cuts; /* drops what does not fit */
 	bool persists; /* goes on without a set that can be waited for */

@@ -203,7 +203,7 @@ struct weft_command {
 			0, 0, 0, 0, false, false, false, { false }            \
 	}
 
-#define WEFT_PIPELINE_MAX 32u
+#define WEFT_COMMANDS_MAX 32u
 
 /*
  * Runs a program to its end: feeds its input, and collects its output,
@@ -223,8 +223,8 @@ WEFT_API int weft_run_command(const struct weft_spawn_opts *opts,
 /* The same for several programs, each of which reads what the one before it
  * writes: the input is that of the first, the output that of the last, and the
  * errors are those of all.  ret_exits has count elements, or is NULL.  -EINVAL:
- * also 0, or more than WEFT_PIPELINE_MAX. */
-WEFT_API int weft_run_pipeline(const struct weft_spawn_opts *opts,
+ * also 0, or more than WEFT_COMMANDS_MAX. */
+WEFT_API int weft_run_commands(const struct weft_spawn_opts *opts,
 			       unsigned count, struct weft_command *command,
 			       struct weft_exit *ret_exits) WEFT_WARN_UNUSED;
 

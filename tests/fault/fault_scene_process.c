@@ -69,7 +69,7 @@ static int64_t processes(void *arg)
 	command.output = out, command.output_bytes_max = sizeof(out);
 	command.errors = err, command.errors_bytes_max = sizeof(err);
 	command.flags = WEFT_COMMAND_CUT;
-	if (MAY(weft_run_pipeline(opts, 2, &command, exits), FD_ERRORS) == 0) {
+	if (MAY(weft_run_commands(opts, 2, &command, exits), FD_ERRORS) == 0) {
 		expect_exit(&exits[0]);
 		expect_exit(&exits[1]);
 	}

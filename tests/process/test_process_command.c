@@ -48,7 +48,7 @@ PROCESS_TEST(large_input_and_output_go_both_ways)
 	command.output = out, command.output_bytes_max = LARGE;
 	for (unsigned count = 1; count <= 3; count += 2) {
 		memset(out, 0, LARGE);
-		ck_assert_int_eq(weft_run_pipeline(opts, count, &command,
+		ck_assert_int_eq(weft_run_commands(opts, count, &command,
 						   exits),
 				 0);
 		ck_assert_uint_eq(command.input_bytes_done, LARGE);
@@ -212,7 +212,7 @@ static int64_t run_for_ever(void *arg)
 	opts[1] = roles[1].opts;
 	command.output = out, command.output_bytes_max = sizeof(out);
 	weft_event_set(*(struct weft_event **)arg);
-	r = weft_run_pipeline(opts, 2, &command, exits);
+	r = weft_run_commands(opts, 2, &command, exits);
 	ck_assert_int_eq(r, -ECANCELED);
 	return 0;
 }
@@ -295,7 +295,7 @@ PROCESS_TEST(pipeline_has_the_status_of_each)
 	command.input = "abc\n", command.input_bytes = 4;
 	command.output = out, command.output_bytes_max = sizeof(out);
 	command.errors = err, command.errors_bytes_max = sizeof(err);
-	ck_assert_int_eq(weft_run_pipeline(opts, 3, &command, exits), 0);
+	ck_assert_int_eq(weft_run_commands(opts, 3, &command, exits), 0);
 	ck_assert_str_eq(out, "A-C\n");
 	ck_assert_int_eq(exits[0].status, 1);
 	ck_assert_int_eq(exits[1].signal, SIGKILL);
@@ -315,7 +315,7 @@ PROCESS_TEST(writer_of_a_pipeline_ends_with_its_reader)
 	role_init(&last, "exit", "0");
 	opts[0] = first.opts;
 	opts[1] = last.opts;
-	ck_assert_int_eq(weft_run_pipeline(opts, 2, NULL, exits), 0);
+	ck_assert_int_eq(weft_run_commands(opts, 2, NULL, exits), 0);
 	ck_assert_int_eq(exits[0].signal, SIGPIPE);
 	ck_assert_int_eq(exits[1].status, 0);
 	return 0;
@@ -334,7 +334,7 @@ PROCESS_TEST(pipeline_that_cannot_start_leaves_no_child)
 		opts[i] = roles[i].opts;
 	}
 	opts[2].path = "/nowhere/at all";
-	ck_assert_int_eq(weft_run_pipeline(opts, 3, &command, NULL), -ENOENT);
+	ck_assert_int_eq(weft_run_commands(opts, 3, &command, NULL), -ENOENT);
 	ck_assert_uint_eq(command.failed, 2);
 	expect_no_children();
 	return 0;
@@ -348,9 +348,9 @@ PROCESS_TEST(wrong_commands_are_refused)
 	char out[10];
 
 	role_init(&role, "exit", "0");
-	ck_assert_int_eq(weft_run_pipeline(&role.opts, 0, &command, NULL),
+	ck_assert_int_eq(weft_run_commands(&role.opts, 0, &command, NULL),
 			 -EINVAL);
-	ck_assert_int_eq(weft_run_pipeline(&role.opts, WEFT_PIPELINE_MAX + 1,
+	ck_assert_int_eq(weft_run_commands(&role.opts, WEFT_COMMANDS_MAX + 1,
 					   &command, NULL),
 			 -EINVAL);
 	ck_assert_int_eq(weft_run_command(NULL, &command, NULL), -EINVAL);

@@ -11,10 +11,10 @@
 #include <linux/openat2.h>
 
 #include "tests/support/io_locks.h"
-#include "tests/support/io_processes.h"
+#include "tests/support/process_calls.h"
 #include "tests/support/copy_calls.h"
 #include "tests/support/io_transfers.h"
-#include "tests/support/io_pipelines.h"
+#include "tests/support/pipeline_calls.h"
 #ifndef WEFT_WITHOUT_NAMES
 #include "tests/support/names_kit.h"
 #endif
@@ -409,7 +409,7 @@ static const struct call calls[] = {
 	  1 },
 	{ "run_command", gate_open, make_run_command, gate_let_go, NULL, 0,
 	  1 },
-	{ "run_pipeline", gate_open, make_run_pipeline, gate_let_go, NULL, 0,
+	{ "run_commands", gate_open, make_run_commands, gate_let_go, NULL, 0,
 	  1 },
 
 	{ "sleep", clock_open, make_sleep, clock_let_go, NULL, CLOCK, 1 },

@@ -248,7 +248,7 @@ static int64_t children(void *arg)
 	if (opts.fds_count > WEFT_CHILD_FDS_MAX ||
 	    opts.limits_count > WEFT_CHILD_LIMITS_MAX)
 		return -1;
-	return weft_run_pipeline(&opts, 1 % WEFT_PIPELINE_MAX, &command, NULL);
+	return weft_run_commands(&opts, 1 % WEFT_COMMANDS_MAX, &command, NULL);
 }
 
 int main(void)

@@ -3,8 +3,8 @@
  * Pipelines, made at a place: of one item, which is a read, and over a file,
  * whose work waits.
  */
-#ifndef WEFT_TESTS_SUPPORT_IO_PIPELINES_H
-#define WEFT_TESTS_SUPPORT_IO_PIPELINES_H
+#ifndef WEFT_TESTS_SUPPORT_PIPELINE_CALLS_H
+#define WEFT_TESTS_SUPPORT_PIPELINE_CALLS_H
 
 #include "tests/support/io_transfers.h"
 

@@ -2,8 +2,8 @@
 /*
  * The calls of <weft/process.h> that suspend, for the table of io_calls.h.
  */
-#ifndef WEFT_TESTS_SUPPORT_IO_PROCESSES_H
-#define WEFT_TESTS_SUPPORT_IO_PROCESSES_H
+#ifndef WEFT_TESTS_SUPPORT_PROCESS_CALLS_H
+#define WEFT_TESTS_SUPPORT_PROCESS_CALLS_H
 
 #include "tests/support/io_place.h"
 
@@ -82,7 +82,7 @@ static inline ssize_t run_readers(struct place *place, unsigned count)
 
 	opts[1] = opts[0];
 	opts[1].fds_count = 0;
-	r = weft_run_pipeline(opts, count, NULL, exits);
+	r = weft_run_commands(opts, count, NULL, exits);
 	for (unsigned i = 0; i < count; i++)
 		EXPECT(r < 0 || exits[i].status == 0);
 	return r;
@@ -91,7 +91,7 @@ static inline ssize_t make_run_command(struct place *place)
 {
 	return run_readers(place, 1);
 }
-static inline ssize_t make_run_pipeline(struct place *place)
+static inline ssize_t make_run_commands(struct place *place)
 {
 	return run_readers(place, 2);
 }
