@@ -22,9 +22,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <weft/file.h>
 #include <weft/io.h>
 
-#include "fs/new_file.h"
 #include "fs/pipeline.h"
 #include "runtime/base/memory.h"
 #include "runtime/sched/wait.h"
@@ -53,7 +53,7 @@ struct files {
 	uint64_t index;	     /* of next(): of the next block */
 	uint64_t at, sized;  /* likewise: its offset; the size */
 	bool at_end;	     /* likewise */
-	struct weft__new_file to;
+	struct weft_replace to;
 	uint64_t written; /* of deliver() */
 };
 
@@ -332,18 +332,19 @@ static int run_with_buffers(struct files *files, struct weft_pipeline *steps)
 
 static int run_to(struct files *files, struct weft_pipeline *steps)
 {
+	struct weft_replace_opts opts = WEFT_REPLACE_OPTS_INIT;
 	int r = from_look(files);
 
 	if (r < 0 || !files->with.to)
 		return r < 0 ? r : run_with_buffers(files, steps);
-	r = weft__new_file_open(&files->to, files->with.to,
-				(mode_t)files->with.to_mode);
+	opts.mode = files->with.to_mode;
+	r = weft_replace_begin(&files->to, AT_FDCWD, files->with.to, &opts);
 	if (r < 0)
 		return r;
 	r = run_with_buffers(files, steps);
 	if (r == 0)
-		r = weft__new_file_commit(&files->to);
-	weft__new_file_close(&files->to);
+		r = weft_replace_commit(&files->to);
+	(void)weft_replace_abort(&files->to);
 	return r;
 }
 

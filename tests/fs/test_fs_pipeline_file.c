@@ -8,9 +8,9 @@
  */
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "io/os/mask.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 
@@ -23,25 +23,11 @@ static struct weft_file_pipeline pipeline;
 
 static int work_flip(void *arg, struct weft_block *block);
 
-/* A file system without files that have no name. */
-static bool without_tmpfile;
-
-/* The C library has it by either name. */
-int __wrap_openat(int dir_fd, const char *path, int flags, mode_t mode);
-int __wrap_openat64(int dir_fd, const char *path, int flags, mode_t mode);
-
-int __wrap_openat(int dir_fd, const char *path, int flags, mode_t mode)
+/* A file system with files that have no name, or without. */
+static void tmpfile_set(bool has)
 {
-	if (without_tmpfile && (flags & O_TMPFILE) == O_TMPFILE) {
-		errno = EOPNOTSUPP;
-		return -1;
-	}
-	return (int)syscall(SYS_openat, dir_fd, path, flags, mode);
-}
-
-int __wrap_openat64(int dir_fd, const char *path, int flags, mode_t mode)
-{
-	return __wrap_openat(dir_fd, path, flags, mode);
+	setenv("WEFT_MASK", has ? "" : "tmpfile", 1);
+	ck_assert_int_eq(weft__mask_read(), 0);
 }
 
 /* ---- Files --------------------------------------------------------------- */
@@ -153,7 +139,7 @@ IO_TEST(blocks_are_written_in_order)
 			from_write(sizes[i]);
 			pipeline.tasks = tasks;
 			pipeline.blocks_max = tasks * (i % 2 ? 2 : 1);
-			without_tmpfile = tasks == 3;
+			tmpfile_set(tasks != 3);
 			EXPECT(weft_pipeline_file(&pipeline) == 0);
 			EXPECT(to_is_whole(sizes[i]));
 		}
@@ -336,7 +322,7 @@ IO_TEST(after_an_error_the_file_is_as_before)
 		pipeline.deliver = at % 2 ? NULL : fail_at;
 		pipeline.arg = &index;
 		pipeline.blocks_max = 4;
-		without_tmpfile = at % 3 == 0;
+		tmpfile_set(at % 3 != 0);
 		EXPECT(weft_pipeline_file(&pipeline) == -EXDEV);
 		EXPECT(to_is_old());
 	}
@@ -388,7 +374,7 @@ IO_TEST(after_a_cancellation_the_file_is_as_before)
 		int64_t r;
 
 		to_write_old();
-		without_tmpfile = i % 2;
+		tmpfile_set(i % 2 == 0);
 		r = cancel_after(WEFT_US(37) * i);
 		EXPECT(r == 0 || r == -ECANCELED);
 		EXPECT(r == 0 ? to_is_whole(BLOCKS * BLOCK) : to_is_old());
@@ -429,7 +415,7 @@ START_TEST(after_a_kill_the_file_is_whole)
 	opts.workers = 2;
 	from_write(BLOCKS * BLOCK);
 	pause_ns = WEFT_US(100);
-	without_tmpfile = _i;
+	tmpfile_set(_i == 0);
 	for (int i = 0; i < 25; i++) {
 		pid_t child = fork();
 
