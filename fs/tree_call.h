@@ -37,7 +37,7 @@ int weft__unlinkat(int dir_fd, const char *path, int flags);
 /* The DT_ type in a mode. */
 static inline uint8_t weft__dirent_type(unsigned mode)
 {
-	return (mode & S_IFMT) >> 12;
+	return (uint8_t)((mode & S_IFMT) >> 12);
 }
 
 /* Is it "." or ".."? */

@@ -52,7 +52,7 @@ static int services_start(struct weft_scope *scope)
 
 static int64_t supervise(void *arg)
 {
-	int r, number = 0;
+	int r = 0, number = 0;
 
 	(void)arg;
 	WEFT_SUPERVISE (scope) {

@@ -210,7 +210,7 @@ LOCK_TEST(wait_takes_no_thread)
 /* The number belongs to another file by then, which is not locked. */
 LOCK_TEST(close_ends_the_wait)
 {
-	int fd = file_new(), other = file_again(), third, again;
+	int fd = file_new(), other = file_again(), third = -1, again;
 	struct waiter waiter = { .fd = other, .result = 1 };
 
 	ck_assert_int_eq(lock(fd, F_WRLCK, true), 0);

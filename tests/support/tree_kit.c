@@ -88,7 +88,7 @@ static bool open_in(struct tree *tree, const char *base)
 {
 	if (!base || strlen(base) > 40)
 		return false;
-	snprintf(tree->path, sizeof(tree->path), "%s/weft-tree-XXXXXX", base);
+	stpcpy(stpcpy(tree->path, base), "/weft-tree-XXXXXX");
 	return mkdtemp(tree->path);
 }
 
@@ -308,7 +308,8 @@ static int list_below(int fd, const char *path, struct tree_list *list)
 			 names.texts[i]);
 		EXPECT(fstatat(fd, names.texts[i], &st, AT_SYMLINK_NOFOLLOW) ==
 		       0);
-		tree_line(line, bytes + 16, below, IFTODT(st.st_mode));
+		tree_line(line, bytes + 16, below,
+			  (int)IFTODT(st.st_mode));
 		tree_list_add(list, line);
 		if (S_ISDIR(st.st_mode))
 			fd = go(list_below(go(fd, names.texts[i]), below, list),
