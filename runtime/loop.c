@@ -36,6 +36,8 @@
 #include "runtime/loop.h"
 
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <weft/loop.h>
 
 #include "runtime/base/thread_number.h"
@@ -155,6 +157,8 @@ int weft__loop_begin(struct weft_runtime *runtime)
 	worker->rest.wanted = true;
 	runtime->loop_thread = weft__thread_number();
 	runtime->loop_altstack = weft__overflow_thread_init();
+	/* relaxed: for a dump, which reads it while the thread works. */
+	weft__store(&worker->thread, (uint32_t)syscall(SYS_gettid), relaxed);
 	return 0;
 }
 

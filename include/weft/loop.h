@@ -35,7 +35,8 @@ WEFT_BEGIN_DECLS
  *
  * weft_stop() cancels the tasks that are left, and runs them until they have
  * ended, without the loop, for up to shutdown_ns.  Then it closes the
- * descriptor, which must no longer be in the loop.
+ * descriptor, which must no longer be in the loop, unless tasks were abandoned
+ * (-ETIMEDOUT).
  *
  * Returns 0, -EINVAL (also for more than one worker), -EDEADLK (called inside a
  * task), or an error of weft_start().

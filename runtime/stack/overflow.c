@@ -173,11 +173,21 @@ void weft__overflow_report_remove(struct weft__stack_slab *slab)
 	weft__lock_drop(&slabs_lock);
 }
 
+/* A thread has one stack for all runtimes that it is the loop of. */
+static __thread struct {
+	void *altstack;
+	unsigned users;
+} own;
+
 void *weft__overflow_thread_init(void)
 {
 	stack_t stack = { .ss_size = ALTSTACK_BYTES };
 	stack_t old;
 
+	if (own.altstack) {
+		own.users++;
+		return own.altstack;
+	}
 	if (sigaltstack(NULL, &old) < 0 || !(old.ss_flags & SS_DISABLE))
 		return NULL;
 	stack.ss_sp = mmap(NULL, ALTSTACK_BYTES, PROT_READ | PROT_WRITE,
@@ -188,13 +198,20 @@ void *weft__overflow_thread_init(void)
 		munmap(stack.ss_sp, ALTSTACK_BYTES);
 		return NULL;
 	}
+	own.altstack = stack.ss_sp;
+	own.users = 1;
 	return stack.ss_sp;
 }
 
 void weft__overflow_thread_fini(void *altstack)
 {
-	if (!altstack)
+	stack_t now;
+
+	if (!altstack || --own.users > 0)
 		return;
-	sigaltstack(&(stack_t){ .ss_flags = SS_DISABLE }, NULL);
+	/* The program may have set another since. */
+	if (sigaltstack(NULL, &now) == 0 && now.ss_sp == altstack)
+		sigaltstack(&(stack_t){ .ss_flags = SS_DISABLE }, NULL);
 	munmap(altstack, ALTSTACK_BYTES);
+	own.altstack = NULL;
 }

@@ -233,6 +233,92 @@ START_TEST(dump_between_turns_has_the_tasks)
 }
 END_TEST
 
+static weft__atomic(bool) computes, dumped;
+
+static int64_t computes_until_dumped(void *arg)
+{
+	(void)arg;
+	weft__store(&computes, true, release);
+	while (!weft__load(&dumped, acquire))
+		;
+	return 0;
+}
+
+static void *dump_what_computes(void *arg)
+{
+	static char text[16384];
+	struct weft_runtime *runtime = arg;
+	FILE *file = tmpfile();
+
+	while (!weft__load(&computes, acquire))
+		sched_yield();
+	if (!file || weft_dump(runtime, fileno(file)) < 0 ||
+	    pread(fileno(file), text, sizeof(text) - 1, 0) <= 0)
+		text[0] = '\0';
+	weft__store(&dumped, true, release);
+	if (file)
+		fclose(file);
+	return text;
+}
+
+START_TEST(dump_in_a_turn_names_the_task_that_runs)
+{
+	struct weft_task_opts named = WEFT_TASK_OPTS_INIT;
+	struct weft_runtime *runtime = loop_begin();
+	const char *line;
+	pthread_t thread;
+	void *text;
+
+	named.name = "computer";
+	ck_assert_int_eq(weft_submit(runtime, computes_until_dumped, NULL, 0,
+				     &named), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, dump_what_computes,
+					runtime), 0);
+	loop_until(runtime, weft__load(&dumped, acquire));
+	ck_assert_int_eq(pthread_join(thread, &text), 0);
+	line = strstr(text, "worker 0:");
+	ck_assert_msg(line, "%s", (char *)text);
+	ck_assert_msg(strncmp(line, "worker 0: parked", 16) != 0, "%s", line);
+	loop_settle(runtime);
+	ck_assert_int_eq(weft_stop(runtime), 0);
+}
+END_TEST
+
+static bool has_altstack(void)
+{
+	stack_t now;
+
+	ck_assert_int_eq(sigaltstack(NULL, &now), 0);
+	return !(now.ss_flags & SS_DISABLE);
+}
+
+/* A stack on which an overflow is reported, or one of the program's own. */
+START_TEST(signal_stack_is_left_to_its_other_users)
+{
+	static char memory[65536];
+	stack_t none = { .ss_flags = SS_DISABLE }, now;
+	stack_t own = { .ss_sp = memory, .ss_size = sizeof(memory) };
+	struct weft_runtime *first, *second;
+
+	/* A sanitizer's. */
+	if (has_altstack())
+		ck_assert_int_eq(sigaltstack(&none, NULL), 0);
+	first = loop_begin();
+	second = loop_begin();
+	ck_assert_int_eq(weft_stop(first), 0);
+	ck_assert(has_altstack());
+	ck_assert_int_eq(sigaltstack(&own, NULL), 0);
+	ck_assert_int_eq(weft_stop(second), 0);
+	ck_assert_int_eq(sigaltstack(NULL, &now), 0);
+	ck_assert_ptr_eq(now.ss_sp, memory);
+	ck_assert_int_eq(sigaltstack(&none, NULL), 0);
+	first = loop_begin();
+	ck_assert(has_altstack());
+	ck_assert_int_eq(weft_stop(first), 0);
+	ck_assert(!has_altstack());
+}
+END_TEST
+
 /* ---- Without descriptors ------------------------------------------------ */
 
 /* As many as are left to open are not enough, up to some number. */
@@ -275,6 +361,8 @@ int main(void)
 	tcase_add_test(calls, runtime_that_never_turned_stops);
 	tcase_add_test(calls, survivors_of_the_end_are_given_up);
 	tcase_add_test(calls, dump_between_turns_has_the_tasks);
+	tcase_add_test(calls, dump_in_a_turn_names_the_task_that_runs);
+	tcase_add_test(calls, signal_stack_is_left_to_its_other_users);
 	tcase_add_test(calls, attach_without_descriptors_leaves_none_open);
 	suite_add_tcase(suite, calls);
 	return io_tests_run(suite);
