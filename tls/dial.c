@@ -21,7 +21,8 @@ static void host_of(const char *address, char host[HOST_BYTES])
 	size_t bytes = strcspn(from, bracket ? "]%" : ":");
 
 	host[0] = '\0';
-	if (strncmp(address, "unix:", 5) == 0 || bytes >= HOST_BYTES)
+	if (*address == '/' || strncmp(address, "unix:", 5) == 0 ||
+	    bytes >= HOST_BYTES)
 		return;
 	/* A complete name. */
 	if (bytes > 0 && from[bytes - 1] == '.')

@@ -213,6 +213,8 @@ IO_TEST(what_is_wrong_is_refused)
 	/* An empty host, or none of a client that verifies. */
 	EXPECT(weft_dial_tls(&tls, context, strrchr(address, ':'), NULL) ==
 	       -EINVAL);
+	EXPECT(weft_dial_tls(&tls, context, "unix:/no/s", NULL) == -EINVAL);
+	EXPECT(weft_dial_tls(&tls, context, "/no/s", NULL) == -EINVAL);
 	opts.host = "";
 	EXPECT(weft_dial_tls(&tls, context, address, &opts) == -EINVAL);
 	opts.host = NULL;
