@@ -7,6 +7,16 @@
 
 #define FINISH_NS WEFT_SEC(2)
 
+/* A peer that does not read holds up the end of TLS no longer than this. */
+static void close_both(struct secure *secure, int fd)
+{
+	if (!secure)
+		weft_close(fd);
+	else
+		WEFT_WITHIN(FINISH_NS)
+			secure_close(secure);
+}
+
 struct connection *connection_new(struct secure_context *context, int fd)
 {
 	struct secure *secure = NULL;
@@ -21,10 +31,7 @@ struct connection *connection_new(struct secure_context *context, int fd)
 	}
 	connection = malloc(sizeof(*connection));
 	if (!connection) {
-		if (secure)
-			secure_close(secure);
-		else
-			weft_close(fd);
+		close_both(secure, fd);
 		return NULL;
 	}
 	connection->fd = fd;
@@ -38,10 +45,7 @@ struct connection *connection_new(struct secure_context *context, int fd)
 
 void connection_free(struct connection *connection)
 {
-	if (connection->secure)
-		secure_close(connection->secure);
-	else
-		weft_close(connection->fd);
+	close_both(connection->secure, connection->fd);
 	free(connection);
 }
 
@@ -75,13 +79,14 @@ ssize_t connection_fill(struct connection *connection)
 
 void connection_finish(struct connection *connection)
 {
-	int r = connection->secure ? secure_shutdown(connection->secure) :
-				     weft_shutdown(connection->fd, SHUT_WR);
+	int r;
 
-	if (r < 0)
-		return;
-	WEFT_WITHIN(FINISH_NS)
-		while (receive_some(connection, connection->input,
-				    sizeof(connection->input)) > 0)
+	WEFT_WITHIN(FINISH_NS) {
+		r = connection->secure ?
+			    secure_shutdown(connection->secure) :
+			    weft_shutdown(connection->fd, SHUT_WR);
+		while (r == 0 && receive_some(connection, connection->input,
+					      sizeof(connection->input)) > 0)
 			;
+	}
 }
