@@ -18,10 +18,11 @@ static int64_t pass_on(void *arg)
 	const struct direction *way = arg;
 	uint64_t done, taken;
 	char buf[BUFFER_BYTES];
-	ssize_t n;
+	ssize_t n = 0;
 	int r = 0;
 
-	while ((n = weft_recv(way->from, buf, sizeof(buf), 0)) > 0 && r == 0) {
+	while (r == 0 &&
+	       (n = weft_recv(way->from, buf, sizeof(buf), 0)) > 0) {
 		r = weft_send_all(way->to, buf, (size_t)n, 0, NULL);
 		if (r == 0 && n == BUFFER_BYTES)
 			r = weft_copy(way->to, way->from, BURST_BYTES, &done,

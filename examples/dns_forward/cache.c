@@ -46,7 +46,7 @@ struct cache *cache_new(void)
 
 void cache_free(struct cache *cache)
 {
-	for (int i = 0; i < PLACES; i++)
+	for (int i = 0; cache && i < PLACES; i++)
 		free(cache->places[i]);
 	free(cache);
 }
