@@ -81,7 +81,7 @@ static int64_t target_make(void *arg)
 
 int64_t build_all(void *arg)
 {
-	struct job job = { arg, NULL };
+	struct job job = { *(struct build **)arg, NULL };
 	struct rules *rules = job.build->rules;
 	int64_t missing = 0;
 	int r = 0;

@@ -27,13 +27,16 @@ static bool head_read(struct rules *rules, char *line)
 /* A command line begins with a tab. */
 static bool line_read(struct rules *rules, char *line)
 {
-	struct rule *last = &rules->rule[rules->count - 1];
+	struct rule *last;
 
 	if (*line == '\0' || *line == '#')
 		return true;
 	if (*line != '\t')
 		return head_read(rules, line);
-	if (!rules->count || last->lines_count == LINES_MAX)
+	if (!rules->count)
+		return false;
+	last = &rules->rule[rules->count - 1];
+	if (last->lines_count == LINES_MAX)
 		return false;
 	last->lines[last->lines_count++] = line + 1;
 	return true;
