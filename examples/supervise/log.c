@@ -3,6 +3,10 @@
 
 #include "service.h"
 
+/* How long the end of the output is waited for once the service is ended; a
+ * process that has left its group may hold the pipe for ever. */
+#define LAST_WORDS_NS (SERVICE_GRACE_NS + WEFT_SEC(1))
+
 enum { LINE_BYTES = 4096 };
 
 static void line_write(const struct service *service, const char *line,
@@ -38,18 +42,28 @@ static size_t lines_write(const struct service *service, char *text,
 	return (size_t)(end - line);
 }
 
+/* Until the end of the output, a deadline or a cancellation. */
+static ssize_t lines_copy(const struct service_log *log, char *text,
+			  size_t *bytes)
+{
+	ssize_t n;
+
+	while ((n = weft_read(log->fd, text + *bytes, LINE_BYTES - *bytes)) > 0)
+		*bytes = lines_write(log->service, text, *bytes + (size_t)n);
+	return n;
+}
+
 int64_t service_log_run(void *arg)
 {
 	const struct service_log *log = arg;
 	char text[LINE_BYTES];
 	size_t bytes = 0;
-	ssize_t n;
+	ssize_t n = lines_copy(log, text, &bytes);
 
 	WEFT_SHIELD {
-		while ((n = weft_read(log->fd, text + bytes,
-				      sizeof(text) - bytes)) > 0)
-			bytes = lines_write(log->service, text,
-					    bytes + (size_t)n);
+		if (n < 0)
+			WEFT_WITHIN (LAST_WORDS_NS)
+				n = lines_copy(log, text, &bytes);
 		if (bytes > 0)
 			line_write(log->service, text, bytes);
 		weft_close(log->fd);

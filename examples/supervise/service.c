@@ -25,6 +25,7 @@ static int service_spawn(struct service *service, int *ret_fd,
 	opts.fds = fds;
 	opts.fds_count = 2;
 	opts.flags = WEFT_SPAWN_GROUP;
+	opts.grace_ns = SERVICE_GRACE_NS;
 	r = weft_spawn(&opts, ret_process);
 	if (r == 0) {
 		service->pid = weft_process_pid(*ret_process);
@@ -34,8 +35,8 @@ static int service_spawn(struct service *service, int *ret_fd,
 }
 
 /* The log is read until the end of the output, also when the task is cancelled:
- * the last words are not lost.  The close ends all of the group, so that no
- * other process holds the pipe. */
+ * the last words are not lost.  The close ends all of the group.  If a process
+ * that left it holds the pipe, the log waits as long as for a service. */
 static int service_once(struct service *service)
 {
 	struct service_log log = { .service = service };
@@ -50,6 +51,7 @@ static int service_once(struct service *service)
 		r = weft_process_wait(process, NULL);
 		weft_process_close(process, &service->last);
 		service->pid = 0;
+		weft_scope_cancel(logging);
 		if (logs < 0)
 			weft_close(log.fd);
 	}

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <weft/weft.h>
 
+/* Between SIGTERM and SIGKILL. */
+#define SERVICE_GRACE_NS WEFT_SEC(2)
+
 /* A command that is to run at all times.  The task of the service writes all
  * fields; a look from another task may be out of date. */
 struct service {
@@ -20,8 +23,8 @@ struct service {
  * then.  arg: a struct service **. */
 int64_t service_run(void *arg);
 
-/* Writes the lines of a pipe to the log, until its end.  arg: a struct
- * service_log. */
+/* Writes the lines of a pipe to the log, until its end; once cancelled, for as
+ * long as a service takes to end.  arg: a struct service_log. */
 struct service_log {
 	const struct service *service;
 	int fd;

@@ -72,6 +72,24 @@ def runner_stops_at_a_failure_or_goes_on():
                      (1, ["bad", "base", "left"]), "with -k")
 
 
+def runner_ends_its_commands_when_interrupted():
+    with file_of("all:\n\techo $$ > pid; exec sleep 1000\n") as path:
+        process = subprocess.Popen([PROGRAMS / "runner", path],
+                                   stdout=subprocess.DEVNULL, cwd=path.parent)
+        try:
+            pid = path.parent / "pid"
+            soon(lambda: pid.exists() and pid.read_text().endswith("\n"),
+                 "the command")
+            process.send_signal(signal.SIGINT)
+            expect_equal(process.wait(PATIENCE), 128 + signal.SIGINT, "status")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid.read_text()), signal.SIGKILL)
+                expect(False, "the command is left")
+        finally:
+            process.kill()
+            process.wait()
+
+
 def runner_says_what_is_wrong():
     with file_of(RULES) as path:
         for target in "loop", "none":
@@ -139,6 +157,22 @@ def supervise_writes_logs():
         expect_equal(process.wait(PATIENCE), 0, "status")
 
 
+def supervise_does_not_wait_for_what_left_the_group():
+    text = "one: setsid sleep 1000 & echo $! > pid; exec sleep 1000\n"
+    with supervising(text) as (process, folder):
+        pid = folder / "pid"
+        soon(lambda: pid.exists() and pid.read_text().endswith("\n"),
+             "the process")
+        try:
+            # It is out of the group.
+            soon(lambda: os.getsid(int(pid.read_text())) ==
+                 int(pid.read_text()), "a session")
+            process.send_signal(signal.SIGTERM)
+            expect_equal(process.wait(PATIENCE), 0, "status")
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
 def supervise_says_what_is_wrong():
     with file_of("no command\n") as path:
         for file in path, "/nowhere/at all":
@@ -149,6 +183,8 @@ def supervise_says_what_is_wrong():
 
 
 CASES = [runner_makes_what_is_needed_in_order,
-         runner_stops_at_a_failure_or_goes_on, runner_says_what_is_wrong,
+         runner_stops_at_a_failure_or_goes_on,
+         runner_ends_its_commands_when_interrupted, runner_says_what_is_wrong,
          supervise_restarts_and_ends_in_order, supervise_writes_logs,
+         supervise_does_not_wait_for_what_left_the_group,
          supervise_says_what_is_wrong]
