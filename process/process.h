@@ -46,6 +46,9 @@ struct weft_process *weft__process_new(void);
 /* Undoes that, of a process without a child. */
 void weft__process_free(struct weft_process *process);
 
+/* 0, or -EBADF: a source of the list is not open. */
+int weft__spawn_sources_check(const struct weft_spawn_opts *opts);
+
 /* Has the child ended?  Reaps it. */
 bool weft__process_has_ended(struct weft_process *process);
 

@@ -63,6 +63,16 @@ static bool fd_is_wrong(const struct weft_spawn_opts *opts, unsigned at)
 	       (fd->source < 0 && !is_pipe(fd) && fd->source != WEFT_NULL_FD);
 }
 
+/* Before a pipe of the call takes that number. */
+int weft__spawn_sources_check(const struct weft_spawn_opts *opts)
+{
+	for (unsigned i = 0; i < opts->fds_count; i++)
+		if (opts->fds[i].source >= 0 &&
+		    fcntl(opts->fds[i].source, F_GETFD) < 0)
+			return -EBADF;
+	return 0;
+}
+
 static int opts_check(const struct weft_spawn_opts *opts)
 {
 	const char *path;
@@ -80,7 +90,7 @@ static int opts_check(const struct weft_spawn_opts *opts)
 	for (unsigned i = 0; i < opts->fds_count; i++)
 		if (fd_is_wrong(opts, i))
 			return -EINVAL;
-	return 0;
+	return weft__spawn_sources_check(opts);
 }
 
 /* ---- The plan ------------------------------------------------------------ */
@@ -108,14 +118,14 @@ static void plan_fds(struct spawning *spawning)
 		if (is_pipe(fd))
 			fd->source = spawning->ends[i].childs;
 		plan->has_null |= fd->source == WEFT_NULL_FD;
-		if (fd->number >= plan->first_free)
+		/* The child is refused a number as large as that. */
+		if (fd->number >= plan->first_free && fd->number < INT_MAX)
 			plan->first_free = fd->number + 1;
 	}
 	plan->moves = has_overlap(plan);
 }
 
-/* The C library's list of the environment may change while it is read, as for
- * execvp(3). */
+/* The environment does not change during the call, as the header says. */
 static void plan_make(struct spawning *spawning, uint64_t mask)
 {
 	const struct weft_spawn_opts *opts = spawning->opts;

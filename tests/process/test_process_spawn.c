@@ -457,8 +457,35 @@ PROCESS_TEST(wrong_options_are_refused)
 	return 0;
 }
 
+static int free_number(void)
+{
+	int fd = fcntl(0, F_DUPFD_CLOEXEC, 0);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(close(fd), 0);
+	return fd;
+}
+
+/* A pipe that the call makes would get the number. */
+PROCESS_TEST(source_that_is_not_open_is_refused)
+{
+	struct role role;
+	int fd = -1;
+
+	role_init(&role, "exit", "0");
+	role_run(&role);
+	ck_assert_int_eq(refused_fds((struct weft_child_fd){ 5, WEFT_PIPE_READ,
+							     &fd },
+				     (struct weft_child_fd){ 4, free_number(),
+							     NULL }),
+			 -EBADF);
+	ck_assert_int_eq(fd, -1);
+	return 0;
+}
+
 PROCESS_TEST(wrong_descriptors_and_limits_are_refused)
 {
+	struct weft_child_fd last = { INT32_MAX, 0, NULL };
 	struct weft_child_fd fine = { 3, 0, NULL };
 	struct weft_child_limit limit = { RLIMIT_NOFILE, 0, 20, 10 };
 	struct role role;
@@ -473,6 +500,11 @@ PROCESS_TEST(wrong_descriptors_and_limits_are_refused)
 							     &fd },
 				     (struct weft_child_fd){ INT32_MAX - 1, 0,
 							     NULL }),
+			 -EMFILE);
+	ck_assert_int_eq(refused_fds(fine, last), -EMFILE);
+	/* Its own number is a source, too: all are moved first. */
+	ck_assert_int_eq(refused_fds((struct weft_child_fd){ 0, 1, NULL },
+				     last),
 			 -EMFILE);
 	ck_assert_int_eq(fd, -1);
 	role_init(&role, "exit", "0");
@@ -515,6 +547,7 @@ int main(int argc, char **argv)
 	process_add_test(errors, program_is_searched_for_in_the_path);
 	process_add_test(errors, wrong_options_are_refused);
 	process_add_test(errors, wrong_descriptors_and_limits_are_refused);
+	process_add_test(errors, source_that_is_not_open_is_refused);
 	tcase_add_test(errors, calls_outside_of_tasks_are_refused);
 	suite_add_tcase(suite, fds);
 	suite_add_tcase(suite, place);
