@@ -80,7 +80,7 @@ static void look(struct weft_process *process, bool reaps)
 	process->exit.killed = killed;
 	if (r == 0)
 		return;
-	process->lost = r < 0;
+	process->lost = r < 0 && process->state == WEFT__PROCESS_RUNNING;
 	process->state = reaps || r < 0 ? WEFT__PROCESS_REAPED :
 					  WEFT__PROCESS_LEFT;
 }
@@ -156,13 +156,35 @@ int weft_process_wait(struct weft_process *process, struct weft_exit *ret_exit)
 
 /* ---- Signals ------------------------------------------------------------- */
 
-/* The caller holds the lock (PRC1). */
-static int signal_send(const struct weft_process *process, int number)
+/* Has something else reaped the child?  Then its status is lost, unless it is
+ * known. */
+static void reaped_look(struct weft_process *process)
 {
+	struct weft_exit exit;
+
+	if (process->state == WEFT__PROCESS_REAPED ||
+	    weft__child_wait(process->pid, process->pidfd, WNOHANG | WNOWAIT,
+			     &exit) >= 0)
+		return;
+	process->lost = process->state == WEFT__PROCESS_RUNNING;
+	process->state = WEFT__PROCESS_REAPED;
+}
+
+/* The caller holds the lock (PRC1).  A leader may have left its group; `both`:
+ * it and the group. */
+static int signal_send(struct weft_process *process, int number, bool both)
+{
+	int r = -ESRCH;
+
+	if (process->leads || process->pidfd < 0)
+		reaped_look(process);
 	if (process->state == WEFT__PROCESS_REAPED)
 		return -ESRCH;
 	if (process->leads)
-		return weft__child_signal(-process->pid, -1, number);
+		r = weft__child_signal(-process->pid, -1, number);
+	if (process->leads && !both &&
+	    (r != -ESRCH || process->state != WEFT__PROCESS_RUNNING))
+		return r;
 	return weft__child_signal(process->pid, process->pidfd, number);
 }
 
@@ -173,7 +195,7 @@ int weft_process_signal(struct weft_process *process, int number)
 	if (number < 1 || number > SIGNALS)
 		return -EINVAL;
 	weft__lock_take(&process->lock);
-	r = signal_send(process, number);
+	r = signal_send(process, number, false);
 	weft__lock_drop(&process->lock);
 	return r;
 }
@@ -189,7 +211,7 @@ void weft__process_kill(struct weft_process *process)
 	weft__lock_take(&process->lock);
 	if (process->state == WEFT__PROCESS_RUNNING)
 		process->exit.killed = true;
-	(void)signal_send(process, SIGKILL);
+	(void)signal_send(process, SIGKILL, true);
 	weft__lock_drop(&process->lock);
 }
 
@@ -215,7 +237,7 @@ static void group_end(struct weft_process *process)
 {
 	weft__lock_take(&process->lock);
 	if (process->state == WEFT__PROCESS_LEFT) {
-		(void)signal_send(process, SIGKILL);
+		(void)signal_send(process, SIGKILL, false);
 		look(process, true);
 	}
 	weft__lock_drop(&process->lock);

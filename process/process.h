@@ -10,6 +10,8 @@
  *   PRC1  No signal is sent to a number that may be that of another process or
  *       group: signals are sent, and the child is reaped, under the lock.  The
  *       number of a group stays in use while its leader is not reaped (LEFT).
+ *       Others may reap it (a program that waits for any child), so that is
+ *       looked at before a signal is sent to a number.
  *   PRC2  A process is in the deferred calls of its task until it is closed.
  */
 #ifndef WEFT_PROCESS_PROCESS_H

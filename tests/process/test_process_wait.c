@@ -264,6 +264,60 @@ PROCESS_TEST(rest_of_a_group_is_killed)
 	return 0;
 }
 
+/* Signals that find no group go to the leader; the last one always does. */
+PROCESS_TEST(leader_that_leaves_its_group_is_ended)
+{
+	for (int with_rest = 0; with_rest < 2; with_rest++) {
+		struct weft_process *process;
+		struct weft_child_fd fds;
+		struct weft_exit exit;
+		struct role role;
+		int fd;
+
+		role_init(&role, "desert", with_rest ? "rest" : "");
+		role.opts.flags = WEFT_SPAWN_GROUP;
+		role.opts.grace_ns = with_rest ? WEFT_MS(5) : WEFT_SEC(100);
+		process = role_start_ready(&role, &fds, &fd);
+		ck_assert_int_eq(weft_process_close(process, &exit), 0);
+		ck_assert_int_eq(exit.signal, with_rest ? SIGKILL : SIGTERM);
+		ck_assert_int_eq(exit.killed, with_rest);
+		expect_end(fd);
+	}
+	return 0;
+}
+
+/* The number may be another group's; here, the rest of the group still has it
+ * and tells whether a signal was sent. */
+PROCESS_TEST(group_of_a_leader_reaped_by_others_gets_no_signal)
+{
+	for (int waits = 0; waits < 2; waits++) {
+		struct weft_process *process;
+		struct weft_child_fd fds;
+		struct role role;
+		int fd, r = 0;
+		pid_t pid;
+		char byte;
+
+		role_init(&role, "leave", "");
+		role.opts.flags = WEFT_SPAWN_GROUP;
+		process = role_start_ready(&role, &fds, &fd);
+		pid = weft_process_pid(process);
+		if (waits)
+			ck_assert_int_eq(weft_process_wait(process, NULL), 0);
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		ck_assert_int_eq(weft_process_signal(process, SIGTERM), -ESRCH);
+		/* A status that is known stays known. */
+		ck_assert_int_eq(weft_process_close(process, NULL),
+				 waits ? 0 : -ECHILD);
+		WEFT_WITHIN(WEFT_MS(2))
+			r = (int)weft_read(fd, &byte, 1);
+		ck_assert_int_eq(r, -ETIMEDOUT);
+		ck_assert_int_eq(kill(-pid, SIGKILL), 0);
+		expect_end(fd);
+	}
+	return 0;
+}
+
 PROCESS_TEST(signal_goes_to_all_of_a_group)
 {
 	struct weft_process *process;
@@ -405,6 +459,9 @@ int main(int argc, char **argv)
 	process_add_test(end, child_ends_with_its_task);
 	process_add_test(end, child_of_a_cancelled_task_ends_with_it);
 	process_add_test(end, rest_of_a_group_is_killed);
+	process_add_test(end, leader_that_leaves_its_group_is_ended);
+	process_add_test(end,
+			 group_of_a_leader_reaped_by_others_gets_no_signal);
 	process_add_test(end, signal_goes_to_all_of_a_group);
 	process_add_test(beside, program_keeps_its_own_children_and_handler);
 	process_add_test(beside, status_is_lost_where_sigchld_is_ignored);

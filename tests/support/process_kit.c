@@ -153,6 +153,18 @@ static void leave(const char *arg)
 	}
 }
 
+/* Leaves the group that it leads, with an argument to a child of its own. */
+static void desert(const char *arg)
+{
+	if (*arg && fork() == 0) {
+		(void)alarm(40);
+		pause();
+		_exit(0);
+	}
+	NEED(setpgid(0, getpgid(getppid())) == 0);
+	stay();
+}
+
 static void compute(const char *ms)
 {
 	struct rusage usage;
@@ -216,6 +228,7 @@ static const struct {
 	{ "hold", hold },
 	{ "part", part },
 	{ "leave", leave },
+	{ "desert", desert },
 	{ "compute", compute },
 	{ "flood", flood },
 	{ "fall", fall },
