@@ -260,10 +260,25 @@ static int check(const struct run *run)
 	return is_twice(run) ? -EINVAL : 0;
 }
 
+/* Before this call itself opens descriptors, which would be taken for them. */
+static int sources_check(struct run *run)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < run->count && r == 0; i++) {
+		r = weft__spawn_sources_check(&run->opts[i]);
+		if (r < 0)
+			run->command->failed = i;
+	}
+	return r;
+}
+
 static int run_all(struct run *run)
 {
-	int r = weft__pump_open(&run->pump);
+	int r = sources_check(run);
 
+	if (r == 0)
+		r = weft__pump_open(&run->pump);
 	if (r < 0)
 		return r;
 	r = ports_open(run);
@@ -298,6 +313,8 @@ int weft_run_commands(const struct weft_spawn_opts *opts, unsigned count,
 
 	if (r < 0)
 		return weft__call_refused(r);
+	for (unsigned i = 0; i < count && ret_exits; i++)
+		ret_exits[i] = (struct weft_exit){ .status = -1 };
 	run.pump.cuts = run.command->flags & WEFT_COMMAND_CUT;
 	run.pump.linger_ns = run.command->linger_ns ? run.command->linger_ns :
 						      LINGER_DEFAULT_NS;
