@@ -21,6 +21,7 @@
 #include "io/request/call.h"
 #include "process/process.h"
 #include "process/pump.h"
+#include "runtime/base/nsec.h"
 #include "runtime/base/own_fd.h"
 
 #define LINGER_DEFAULT_NS WEFT_MS(200)
@@ -138,7 +139,8 @@ static int child_start(struct run *run, unsigned i, int output)
 		run->command->failed = i;
 		return r;
 	}
-	return weft__pump_add(&run->pump, process);
+	weft__pump_add(&run->pump, process);
+	return 0;
 }
 
 static int children_start(struct run *run)
@@ -170,14 +172,19 @@ static int children_start(struct run *run)
 
 /* ---- The end ------------------------------------------------------------- */
 
-static weft_nsec grace_of(const struct run *run)
+/* The end of the longest grace. */
+static weft_nsec grace_end(const struct run *run)
 {
-	weft_nsec longest_ns = 0;
+	weft_nsec now_ns = weft_now(), last_ns = now_ns;
 
-	for (unsigned i = 0; i < run->pump.count; i++)
-		if (run->pump.processes[i]->grace_ns > longest_ns)
-			longest_ns = run->pump.processes[i]->grace_ns;
-	return longest_ns;
+	for (unsigned i = 0; i < run->pump.count; i++) {
+		weft_nsec end_ns = weft__nsec_after(
+			now_ns, run->pump.processes[i]->grace_ns);
+
+		if (end_ns > last_ns)
+			last_ns = end_ns;
+	}
+	return last_ns;
 }
 
 static void each(struct run *run, void (*fn)(struct weft_process *process))
@@ -192,9 +199,11 @@ static void stop(struct run *run)
 
 	pump->persists = true;
 	pump->cuts = true;
+	/* Within a shield: a deadline that has passed bounds the linger. */
+	weft__pump_hurry(pump, LINGER_DEFAULT_NS);
 	WEFT_SHIELD {
 		each(run, weft__process_ask);
-		if (weft__pump_run(pump, weft_now() + grace_of(run)) < 0) {
+		if (weft__pump_run(pump, grace_end(run)) < 0) {
 			each(run, weft__process_kill);
 			(void)weft__pump_run(pump, WEFT_NEVER);
 		}

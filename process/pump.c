@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <weft/io.h>
 #include <weft/task.h>
 
 #include "io/os/sigpipe.h"
 #include "io/request/call.h"
 #include "process/process.h"
+#include "runtime/base/nsec.h"
 #include "runtime/base/own_fd.h"
 
 enum { EVENTS = 8, DROP_BYTES = 4096 };
@@ -78,16 +80,28 @@ int weft__pump_watch_ports(struct weft__pump *pump)
 	return r;
 }
 
-int weft__pump_add(struct weft__pump *pump, struct weft_process *process)
+/* The user may have no watches left, or the kernel no memory: a child that has
+ * begun is waited for all the same. */
+void weft__pump_add(struct weft__pump *pump, struct weft_process *process)
 {
 	unsigned i = pump->count++;
 
 	pump->processes[i] = process;
 	pump->ended[i] = false;
 	pump->running++;
-	return process->pidfd < 0 ? 0 :
-				    watch(pump, process->pidfd, EPOLLIN,
-					  WEFT__PORTS + i);
+	pump->blind[i] =
+		process->pidfd < 0 ||
+		watch(pump, process->pidfd, EPOLLIN, WEFT__PORTS + i) < 0;
+}
+
+void weft__pump_hurry(struct weft__pump *pump, weft_nsec linger_ns)
+{
+	weft_nsec now_ns = weft_now();
+
+	if (pump->linger_ns > linger_ns)
+		pump->linger_ns = linger_ns;
+	if (!pump->running && pump->linger_until_ns > now_ns)
+		pump->linger_until_ns = now_ns;
 }
 
 /* ---- Serving ------------------------------------------------------------- */
@@ -100,11 +114,11 @@ static void child_look(struct weft__pump *pump, unsigned i)
 		return;
 	pump->ended[i] = true;
 	pump->running--;
-	if (process->pidfd >= 0)
+	if (!pump->blind[i])
 		unwatch(pump, process->pidfd);
 	if (pump->running)
 		return;
-	pump->linger_until_ns = weft_now() + pump->linger_ns;
+	pump->linger_until_ns = weft__nsec_after(weft_now(), pump->linger_ns);
 	port_close(pump, &pump->ports[WEFT__PORT_INPUT]);
 }
 
@@ -123,7 +137,8 @@ static void port_feed(struct weft__pump *pump, struct weft__port *port)
 		port_close(pump, port);
 }
 
-static int port_drain(struct weft__pump *pump, struct weft__port *port)
+/* One read.  The bytes, 0 (there are none now, or no more) or an error. */
+static ssize_t port_drain(struct weft__pump *pump, struct weft__port *port)
 {
 	char dropped[DROP_BYTES];
 	bool full = port->done == port->bytes_max;
@@ -136,13 +151,30 @@ static int port_drain(struct weft__pump *pump, struct weft__port *port)
 		return 0;
 	if (n <= 0) {
 		port_close(pump, port);
-		return (int)n;
+		return n;
 	}
 	if (!full)
 		port->done += (size_t)n;
 	else
 		port->cut = true;
-	return port->cut && !pump->cuts ? -EMSGSIZE : 0;
+	return port->cut && !pump->cuts ? -EMSGSIZE : n;
+}
+
+/* Reads all that is in the pipe now, and its end if that follows; what others
+ * write meanwhile may have no end. */
+static int port_drain_all(struct weft__pump *pump, struct weft__port *port)
+{
+	ssize_t n = 1, done = 0;
+	int bytes = 0;
+
+	if (port->fd < 0)
+		return 0;
+	(void)ioctl(port->fd, FIONREAD, &bytes);
+	while (n > 0 && done <= bytes) {
+		n = port_drain(pump, port);
+		done += n;
+	}
+	return n < 0 ? (int)n : 0;
 }
 
 static int event_serve(struct weft__pump *pump, uint32_t number)
@@ -153,10 +185,9 @@ static int event_serve(struct weft__pump *pump, uint32_t number)
 	}
 	if (pump->ports[number].fd < 0)
 		return 0;
-	if (number == WEFT__PORT_INPUT)
-		port_feed(pump, &pump->ports[number]);
-	else
-		return port_drain(pump, &pump->ports[number]);
+	if (number != WEFT__PORT_INPUT)
+		return (int)port_drain(pump, &pump->ports[number]);
+	port_feed(pump, &pump->ports[number]);
 	return 0;
 }
 
@@ -165,11 +196,10 @@ static int serve(struct weft__pump *pump)
 	struct epoll_event events[EVENTS];
 	int n = epoll_wait(pump->epoll_fd, events, EVENTS, 0), r = 0;
 
-	for (int i = 0; i < n && r == 0; i++)
+	for (int i = 0; i < n && r >= 0; i++)
 		r = event_serve(pump, events[i].data.u32);
-	/* Those without a descriptor. */
 	for (unsigned i = 0; i < pump->count; i++)
-		if (pump->processes[i]->pidfd < 0)
+		if (pump->blind[i])
 			child_look(pump, i);
 	return r;
 }
@@ -183,7 +213,7 @@ static weft_nsec next_ns(const struct weft__pump *pump, weft_nsec until_ns)
 	for (unsigned i = 0; i < pump->count; i++) {
 		weft_nsec look_ns = WEFT_NEVER;
 
-		if (pump->processes[i]->pidfd < 0 && !pump->ended[i])
+		if (pump->blind[i] && !pump->ended[i])
 			look_ns = weft__process_next_look(pump->processes[i]);
 		if (look_ns < until_ns)
 			until_ns = look_ns;
@@ -218,12 +248,19 @@ static bool is_done(const struct weft__pump *pump)
 }
 
 /* No child is left, but another process may write. */
-static bool lingered(struct weft__pump *pump)
+static bool has_lingered(const struct weft__pump *pump)
 {
-	if (pump->running || weft_now() < pump->linger_until_ns)
-		return false;
-	pump->left_open = true;
-	return true;
+	return !pump->running && weft_now() >= pump->linger_until_ns;
+}
+
+/* All that the children have written counts, however short the linger. */
+static int linger_end(struct weft__pump *pump)
+{
+	int r = port_drain_all(pump, &pump->ports[WEFT__PORT_OUTPUT]);
+	int errors = port_drain_all(pump, &pump->ports[WEFT__PORT_ERRORS]);
+
+	pump->left_open = !is_done(pump);
+	return r < 0 ? r : errors;
 }
 
 int weft__pump_run(struct weft__pump *pump, weft_nsec until_ns)
@@ -238,8 +275,10 @@ int weft__pump_run(struct weft__pump *pump, weft_nsec until_ns)
 		r = serve(pump);
 		if (r < 0 && !pump->persists)
 			return r;
-		if (is_done(pump) || lingered(pump))
+		if (is_done(pump))
 			break;
+		if (has_lingered(pump))
+			return linger_end(pump);
 		if (weft_now() >= until_ns)
 			return -ETIME;
 	}

@@ -36,6 +36,7 @@ struct weft__pump {
 	struct weft__port ports[WEFT__PORTS];
 	struct weft_process *processes[WEFT_COMMANDS_MAX];
 	bool ended[WEFT_COMMANDS_MAX];
+	bool blind[WEFT_COMMANDS_MAX]; /* not in the set: is looked at */
 	unsigned count, running;
 	bool cuts; /* drops what does not fit */
 	bool persists; /* goes on without a set that can be waited for */
@@ -51,7 +52,10 @@ void weft__pump_close(struct weft__pump *pump);
 
 /* Adds what is in `ports`, and a child, which is then in `processes`. */
 int weft__pump_watch_ports(struct weft__pump *pump);
-int weft__pump_add(struct weft__pump *pump, struct weft_process *process);
+void weft__pump_add(struct weft__pump *pump, struct weft_process *process);
+
+/* The linger is at most `linger_ns` from now on; none if no child is left. */
+void weft__pump_hurry(struct weft__pump *pump, weft_nsec linger_ns);
 
 /* Until all is done (0), -ETIME (it is until_ns), -EMSGSIZE, -ECANCELED or
  * -ETIMEDOUT, or an error of weft_poll(). */

@@ -3,6 +3,9 @@
  * Commands and pipelines: input and output at the same time, limits, deadlines,
  * and pipes that others hold.
  */
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+
 #include "tests/support/process_kit.h"
 
 enum { LARGE = 1 << 20 };
@@ -259,6 +262,51 @@ PROCESS_TEST(output_that_another_process_holds_is_not_waited_for)
 	return 0;
 }
 
+/* A deadline is not made longer by the linger.  (A child that was slow to start
+ * may have left no process.) */
+PROCESS_TEST(deadline_ends_the_linger)
+{
+	struct weft_command command = WEFT_COMMAND_INIT;
+	const char *argv[4];
+	struct weft_spawn_opts opts =
+		shell(argv, "(exec sleep 30) & echo $!; exit 0");
+	char out[100] = { 0 };
+	struct weft_exit exit;
+	int r = 0;
+
+	command.output = out, command.output_bytes_max = sizeof(out) - 1;
+	command.linger_ns = WEFT_NEVER;
+	WEFT_WITHIN(WEFT_MS(50))
+		r = weft_run_command(&opts, &command, &exit);
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	if (exit.status != 0)
+		return 0;
+	ck_assert_int_gt(atoi(out), 1);
+	ck_assert_int_eq(kill(atoi(out), SIGKILL), 0);
+	ck_assert(command.output_open);
+	return 0;
+}
+
+/* However short the linger: what the child wrote is read, and is too much. */
+PROCESS_TEST(linger_does_not_cut_what_the_child_wrote)
+{
+	for (int i = 0; i < 10; i++) {
+		struct weft_command command = WEFT_COMMAND_INIT;
+		struct role role;
+		char out[1000];
+
+		role_init(&role, "flood", "60000");
+		command.output = out, command.output_bytes_max = sizeof(out);
+		command.flags = WEFT_COMMAND_CUT;
+		command.linger_ns = 1;
+		ck_assert_int_eq(weft_run_command(&role.opts, &command, NULL),
+				 0);
+		ck_assert(command.output_cut);
+		ck_assert(!command.output_open);
+	}
+	return 0;
+}
+
 /* The output of a process that outlives the child is waited for if it comes to
  * its end. */
 PROCESS_TEST(output_after_the_end_of_the_child_is_not_lost)
@@ -366,6 +414,60 @@ PROCESS_TEST(command_with_a_source_that_is_not_open_is_refused)
 	return 0;
 }
 
+/* ---- Children that cannot be watched ------------------------------------- */
+
+/* As where the user has no watches left. */
+static weft__atomic(bool) refuses_pidfds;
+
+static bool is_pidfd(int fd)
+{
+	char path[40], name[40] = { 0 };
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name) - 1) > 0 &&
+	       strstr(name, "pidfd");
+}
+
+#ifndef WEFT__TSAN
+int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+	/* relaxed: set before the calls that it concerns. */
+	if (op == EPOLL_CTL_ADD && weft__load(&refuses_pidfds, relaxed) &&
+	    is_pidfd(fd)) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return (int)syscall(SYS_epoll_ctl, epoll_fd, op, fd, event);
+}
+enum { CAN_REFUSE = 1 };
+#else
+enum { CAN_REFUSE = 0 };
+#endif
+
+PROCESS_TEST(child_that_cannot_be_watched_is_looked_at)
+{
+	struct weft_command command = WEFT_COMMAND_INIT;
+	struct weft_spawn_opts opts[2] = { cat_opts(), cat_opts() };
+	struct weft_exit exits[2];
+	char out[10] = { 0 };
+	int r = 0;
+
+	if (!test_needs(CAN_REFUSE, __func__, "epoll_ctl() of its own"))
+		return 0;
+	/* relaxed: as above. */
+	weft__store(&refuses_pidfds, true, relaxed);
+	command.input = "text", command.input_bytes = 4;
+	command.output = out, command.output_bytes_max = sizeof(out);
+	WEFT_WITHIN(WEFT_SEC(20))
+		r = weft_run_commands(opts, 2, &command, exits);
+	weft__store(&refuses_pidfds, false, relaxed); /* relaxed: as above. */
+	ck_assert_int_eq(r, 0);
+	ck_assert_str_eq(out, "text");
+	ck_assert_int_eq(exits[0].status, 0);
+	ck_assert_int_eq(exits[1].status, 0);
+	return 0;
+}
+
 PROCESS_TEST(wrong_commands_are_refused)
 {
 	struct weft_command command = WEFT_COMMAND_INIT;
@@ -411,12 +513,15 @@ int main(int argc, char **argv)
 	process_add_test(all, cancelled_pipeline_leaves_no_child);
 	process_add_test(all,
 			 output_that_another_process_holds_is_not_waited_for);
+	process_add_test(all, deadline_ends_the_linger);
+	process_add_test(all, linger_does_not_cut_what_the_child_wrote);
 	process_add_test(all, output_after_the_end_of_the_child_is_not_lost);
 	process_add_test(all, pipeline_has_the_status_of_each);
 	process_add_test(all, writer_of_a_pipeline_ends_with_its_reader);
 	process_add_test(all, pipeline_that_cannot_start_leaves_no_child);
 	process_add_test(all,
 			 command_with_a_source_that_is_not_open_is_refused);
+	process_add_test(all, child_that_cannot_be_watched_is_looked_at);
 	process_add_test(all, wrong_commands_are_refused);
 	suite_add_tcase(suite, all);
 	return io_tests_run(suite);
