@@ -104,7 +104,7 @@ struct weft_exit {
 	bool dumped_core;
 	bool killed; /* weft sent SIGKILL: the grace had passed */
 	uint64_t user_ns, system_ns;
-	uint64_t resident_bytes_max;
+	uint64_t resident_bytes_max; /* at least as large as the caller was */
 	uint64_t reserved[4];
 };
 
@@ -117,7 +117,9 @@ struct weft_exit {
  *
  * Suspends.  A thread of the blocking pool makes the child, which shares the
  * caller's memory until it executes the program: nothing is copied, however
- * large the caller is.  Once begun, the call is done in full.
+ * large the caller is.  Once begun, the call is done in full.  Meanwhile all
+ * that the options point to must stay the same, and so must the environment: no
+ * other task or thread calls setenv(3), unsetenv(3) or putenv(3).
  *
  * Returns 0, or with nothing left open or running: -EINVAL (options), -EBADF (a
  * source is not open), -ENOENT, -EACCES, -ENOEXEC, -E2BIG and others of
@@ -188,7 +190,8 @@ struct weft_command {
 	unsigned flags;
 	unsigned failed; /* set if a child cannot be started: its index */
 	/* How long the end of the output is waited for after the last child has
-	 * ended, if another process holds the pipe.  0: 0.2 s. */
+	 * ended, if another process holds the pipe.  0: 0.2 s.  That is also
+	 * the most after a deadline or a cancellation. */
 	weft_nsec linger_ns;
 	/* Set by the call, unless it returns -EINVAL. */
 	size_t input_bytes_done, output_bytes, errors_bytes;
@@ -214,7 +217,9 @@ struct weft_command {
  * weft_process_close(), and what it writes before its end is collected, too.
  * Returns 0 (the child has ended by itself, well or not: see *ret_exit, which
  * may be NULL), -EMSGSIZE (too much output; the child was ended), -ETIMEDOUT,
- * -ECANCELED, or an error of weft_spawn().
+ * -ECANCELED, -ECHILD (a status was lost), or an error of weft_spawn().  The
+ * exit of a child that was not started, or whose status was lost, has status -1
+ * and signal 0.
  */
 WEFT_API int weft_run_command(const struct weft_spawn_opts *opts,
 			      struct weft_command *command,
