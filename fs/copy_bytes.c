@@ -88,12 +88,15 @@ static int data_find(struct weft__copy_bytes *bytes)
 		bytes->until = bytes->size;
 		return 1;
 	}
+	/* The file grew meanwhile. */
+	if ((uint64_t)data >= bytes->size)
+		return 0;
 	bytes->at = (uint64_t)data;
 	hole = lseek(bytes->from, data, SEEK_HOLE);
 	bytes->until = bytes->size;
 	if (hole > data && (uint64_t)hole < bytes->size)
 		bytes->until = (uint64_t)hole;
-	return bytes->at < bytes->size;
+	return 1;
 }
 
 /* ---- Pieces -------------------------------------------------------------- */

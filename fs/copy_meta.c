@@ -127,9 +127,12 @@ int weft__copy_meta_at(int dir, const char *name, const struct stat *status,
 		differs = owner_copy(dir, name, status);
 	if (differs < 0)
 		return differs;
-	/* A link has no rights of its own. */
-	if ((flags & WEFT_COPY_MODE) && !S_ISLNK(status->st_mode) &&
-	    fchmodat(dir, name, rights_of(status, differs), 0) < 0)
+	/* A link has no rights of its own.  One that has been put in the
+	 * node's place meanwhile is not followed. */
+	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
+	    !S_ISLNK(status->st_mode) &&
+	    fchmodat(dir, name, rights_of(status, differs),
+		     AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if ((flags & WEFT_COPY_TIMES) &&
 	    utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)

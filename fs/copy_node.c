@@ -325,8 +325,7 @@ int weft__copy_node_get(struct weft__copy_tree *tree,
 static mode_t rights_at_first(const struct weft__copy_tree *tree,
 			      const struct weft__copy_node *node)
 {
-	uint32_t set_later =
-		WEFT_COPY_MODE | WEFT_COPY_OWNER | WEFT_COPY_XATTRS;
+	uint32_t set_later = WEFT_COPY_MODE | WEFT_COPY_XATTRS;
 
 	if (tree->opts.flags & set_later)
 		return OWN_RIGHTS;
@@ -488,14 +487,15 @@ static int dir_fsync(int dir)
 	return r;
 }
 
-/* The caller is a user of the node. */
+/* The node need not be open. */
 static int publish_in(struct weft__copy_tree *tree,
 		      struct weft__copy_node *node, int dir)
 {
 	bool syncs = tree->opts.flags & WEFT_COPY_FSYNC;
 	int r = 0;
 
-	if (syncs && syncfs(node->to) < 0)
+	/* A new directory is on the file system of that which it is in. */
+	if (syncs && syncfs(node->parent ? dir : node->to) < 0)
 		return -errno;
 	r = weft__copy_publish(dir, node->temp, node->name, 0);
 	if (r < 0)
@@ -506,36 +506,65 @@ static int publish_in(struct weft__copy_tree *tree,
 	return syncs ? dir_fsync(dir) : 0;
 }
 
+/* A descriptor of the node's copy, the original of which cannot be opened
+ * again.  Those on the way to it have their names. */
+static int to_reopen(struct weft__copy_tree *tree, struct weft__copy_node *node)
+{
+	size_t bytes = (node->depth + 1) * sizeof(node);
+	struct weft__copy_node **way = weft__memory_new(tree->memory, bytes);
+	unsigned n = 0;
+	int fd;
+
+	if (!way)
+		return -ENOMEM;
+	for (; !node_use(tree, node); node = node->parent)
+		way[n++] = node;
+	fd = dir_open(tree, node->to, ".");
+	while (fd >= 0 && n > 0) {
+		const struct weft__copy_node *next = way[--n];
+		int above = fd;
+
+		fd = dir_open_same(tree, above, next->name, next->to_dev,
+				   next->to_ino);
+		close(above);
+	}
+	weft__copy_node_put(tree, node);
+	weft__memory_free(tree->memory, way, bytes);
+	return fd;
+}
+
 int weft__copy_node_publish(struct weft__copy_tree *tree,
 			    struct weft__copy_node *node)
 {
-	int r = 0;
+	int r = 0, fd;
 
 	if (!is_staged(tree, node))
 		return 0;
 	if (!node->parent)
 		return publish_in(tree, node, tree->to_parent);
-	r = weft__copy_node_get(tree, node->parent);
-	if (r < 0)
+	if (weft__copy_node_get(tree, node->parent) == 0) {
+		r = publish_in(tree, node, node->parent->to);
+		weft__copy_node_put(tree, node->parent);
 		return r;
-	r = publish_in(tree, node, node->parent->to);
-	weft__copy_node_put(tree, node->parent);
+	}
+	fd = to_reopen(tree, node->parent);
+	if (fd < 0)
+		return fd;
+	r = publish_in(tree, node, fd);
+	close(fd);
 	return r;
 }
 
 int weft__copy_node_end(struct weft__copy_tree *tree,
 			struct weft__copy_node *node, char *buffer)
 {
-	int r = weft__copy_node_get(tree, node);
+	int r = weft__copy_node_get(tree, node), published;
 
-	if (r < 0)
-		return r;
-	r = node_meta(tree, node, buffer);
+	if (r == 0) {
+		r = node_meta(tree, node, buffer);
+		weft__copy_node_put(tree, node);
+	}
 	/* Whatever it lacks, it is not to keep a name that says unfinished. */
-	if (r < 0)
-		(void)weft__copy_node_publish(tree, node);
-	else
-		r = weft__copy_node_publish(tree, node);
-	weft__copy_node_put(tree, node);
-	return r;
+	published = weft__copy_node_publish(tree, node);
+	return r < 0 ? r : published;
 }

@@ -169,8 +169,7 @@ static int node_make(const struct weft__copy_one *one)
 
 static mode_t rights_at_first(const struct weft__copy_one *one)
 {
-	uint32_t set_later =
-		WEFT_COPY_MODE | WEFT_COPY_OWNER | WEFT_COPY_XATTRS;
+	uint32_t set_later = WEFT_COPY_MODE | WEFT_COPY_XATTRS;
 
 	return one->flags & set_later ? PRIVATE_RIGHTS :
 					one->status.st_mode & PLAIN_RIGHTS;

@@ -114,7 +114,7 @@ static int report_call(struct weft__copy_runner *runner)
 	else
 		tree->opts.on_copied(path, tree->opts.arg);
 	weft__memory_free(tree->memory, path, bytes);
-	if (report->error < 0 && r == 0) {
+	if (report->error < 0 && r >= 0) {
 		weft__lock_take(&tree->lock);
 		tree->counts.errors++;
 		weft__lock_drop(&tree->lock);
@@ -170,13 +170,15 @@ static int64_t runner_drop(void *arg)
 static int64_t runner_run(struct weft__copy_runner *runner)
 {
 	struct weft__copy_tree *tree = runner->tree;
-	int64_t r = WORKS;
+	int64_t step = WORKS, r = 0;
 
-	while (r >= 0 && r != LEAVES) {
-		r = weft_blocking_lane(&tree->lane, runner_turn, runner);
-		if (r == IDLES)
+	while (r >= 0 && step != LEAVES) {
+		step = weft_blocking_lane(&tree->lane, runner_turn, runner);
+		if (step < 0)
+			r = step;
+		else if (step == IDLES)
 			r = weft_notify_wait(&tree->more);
-		else if (r >= 0 && r != LEAVES)
+		else if (step != LEAVES)
 			r = runner_call(runner);
 	}
 	return r < 0 ? r : 0;

@@ -14,7 +14,9 @@ struct weft__copy_report {
 	bool set;
 	int error;
 	struct weft__copy_node *node; /* has a reference */
-	char name[NAME_MAX + 1];      /* in the node, or "": the node itself */
+	/* In the node, or "": the node itself.  The kernel lists no longer
+	 * ones. */
+	char name[PATH_MAX];
 };
 
 struct weft__copy_runner {

@@ -135,7 +135,8 @@ static void pending_drop(struct weft__copy_runner *runner,
 static int names_read(struct weft__copy_runner *runner)
 {
 	struct weft__copy_node *node = runner->node;
-	size_t most = sizeof(struct names_entry) + NAME_MAX + 1 + 8;
+	/* Some file systems have names longer than NAME_MAX. */
+	size_t most = sizeof(struct names_entry) + PATH_MAX + 8;
 
 	runner->names_bytes = 0;
 	runner->names_at = 0;
@@ -493,6 +494,9 @@ static enum weft__copy_step name_begin(struct weft__copy_runner *runner)
 	runner->names_at += entry->bytes;
 	if (name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2])))
 		return WORKS;
+	/* None that open(2) could be given elsewhere, nor that has room. */
+	if (strlen(name) > NAME_MAX)
+		return report_set(runner, runner->node, name, -ENAMETOOLONG);
 	if (entry->type == DT_DIR)
 		return child_add(runner, name);
 	return file_begin(runner, name, entry->type);

@@ -167,12 +167,8 @@ static int64_t call_end(void *arg)
 	struct weft__copy_tree *tree = &call->tree;
 
 	for (struct weft__copy_node *node = tree->all; node;
-	     node = node->all_next) {
-		if (!node->staged || weft__copy_node_get(tree, node) < 0)
-			continue;
+	     node = node->all_next)
 		(void)weft__copy_node_publish(tree, node);
-		weft__copy_node_put(tree, node);
-	}
 	while (tree->queue) {
 		struct weft__copy_item *item = tree->queue;
 

@@ -163,7 +163,8 @@ int weft__copy_root_open(struct weft__copy_tree *tree, uint64_t *number);
 int weft__copy_node_end(struct weft__copy_tree *tree,
 			struct weft__copy_node *node, char *buffer);
 
-/* Gives it its name; for a call that ends early. */
+/* Gives it its name, even if its original is gone; for a call that ends
+ * early. */
 int weft__copy_node_publish(struct weft__copy_tree *tree,
 			    struct weft__copy_node *node);
 

@@ -13,7 +13,9 @@
  * own name last.  A directory that a tree's copy makes also has such a name
  * until all is in it, so its files need no second one.  An error or
  * cancellation removes the file that was being written; only a process that
- * ends, or a machine that does, leaves a file or directory of such a name.
+ * ends, or a machine that does, leaves a file or directory of such a name; and
+ * a directory keeps it, with what is in it, if another process has taken its
+ * own name meanwhile (-EEXIST).
  *
  * The work is done by threads of the pool of weft_blocking(), in turns of a few
  * milliseconds; between two turns a call looks for cancellation and deadlines.
@@ -75,8 +77,8 @@ struct weft_copy_opts {
 	uint64_t bytes_max;
 	/* Now and then, and at the end. */
 	void (*on_progress)(const struct weft_copy_counts *counts, void *arg);
-	/* Trees: a file or directory was not copied.  A result of 0: the call
-	 * goes on without it; a negative one is what the call returns. */
+	/* Trees: a file or directory was not copied.  A negative result is what
+	 * the call returns; with any other it goes on without that file. */
 	int (*on_error)(const char *path, int error, void *arg);
 	/* Trees: a file was copied, or a directory with all that is in it. */
 	void (*on_copied)(const char *path, void *arg);

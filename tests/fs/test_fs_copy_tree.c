@@ -480,6 +480,14 @@ IO_TEST(error_is_let_pass_or_ends_the_call)
 	ck_assert_uint_eq(counts.files, 1);
 	ck_assert_uint_eq(copied_count_names("to", ""), 2);
 
+	/* Whatever it answers that is no error. */
+	copied_remove("from");
+	copied_broad("from", 1, 20);
+	seen = (struct seen){ .removes = true, .answer = 3 };
+	ck_assert_int_eq(weft_copy_tree("from", "same", &opts, &counts), 0);
+	ck_assert_uint_eq(seen.errors, 19);
+	ck_assert_uint_eq(counts.errors, 19);
+
 	copied_remove("from");
 	copied_broad("from", 1, 20);
 	seen = (struct seen){ .removes = true, .answer = -ENOTTY };
