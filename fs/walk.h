@@ -70,6 +70,13 @@ int weft__walk_visit_dirent(struct weft__walk *walk,
 			    const struct weft__dirent *dirent,
 			    const struct statx *status);
 
+/* Visits a directory again that was so visited and is not entered, if the walk
+ * has WEFT_WALK_POST. */
+int weft__walk_leave_dirent(struct weft__walk *walk,
+			    struct weft__walk_path *path,
+			    const struct weft__tree_dir *dir, int dir_fd,
+			    const struct weft__dirent *dirent);
+
 /* Visits a directory again: at its end, or for an error, or both. */
 int weft__walk_visit_dir(struct weft__walk *walk, struct weft__walk_path *path,
 			 const struct weft__tree_dir *dir, int dir_fd,

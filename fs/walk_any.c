@@ -246,9 +246,14 @@ static int records_visit(struct batch *batch, const struct part *part,
 		r = weft__walk_visit_dirent(walk, &batch->path, part->dir,
 					    part->fd, dirent, status);
 		status += status != NULL;
-		if (dirent->type != DT_DIR || dirent->offset ||
-		    !weft__walk_enters(walk, part->dir->depth + 1, r))
+		if (r < 0 || dirent->type != DT_DIR || dirent->offset)
 			continue;
+		if (!weft__walk_enters(walk, part->dir->depth + 1, r)) {
+			r = weft__walk_leave_dirent(walk, &batch->path,
+						    part->dir, part->fd,
+						    dirent);
+			continue;
+		}
 		dir = weft__tree_dir_new(&walk->tree, part->dir, dirent->name,
 					 strlen(dirent->name));
 		if (!dir)

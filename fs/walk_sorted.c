@@ -250,7 +250,9 @@ static int prepare(struct sorted *sorted)
 
 static int dir_fd(const struct sorted *sorted)
 {
-	return sorted->top && weft__walk_has(sorted->walk, WEFT_WALK_DIR_FD) ?
+	/* A frame that could not be opened again has an error there. */
+	return sorted->top && sorted->top->fd >= 0 &&
+			       weft__walk_has(sorted->walk, WEFT_WALK_DIR_FD) ?
 		       sorted->top->fd :
 		       -1;
 }
@@ -277,7 +279,8 @@ static int entry_visit(struct sorted *sorted)
 	if (r < 0 || dirent->type != DT_DIR || dirent->offset)
 		return r;
 	if (!weft__walk_enters(walk, frame->dir->depth + 1, r))
-		return 0;
+		return weft__walk_leave_dirent(walk, &sorted->path, frame->dir,
+					       dir_fd(sorted), dirent);
 	dir = weft__tree_dir_new(&walk->tree, frame->dir, dirent->name,
 				 strlen(dirent->name));
 	return dir ? frame_push(sorted, dir) : -ENOMEM;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Walk visit - see the header.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -57,6 +60,30 @@ int weft__walk_visit_dirent(struct weft__walk *walk,
 
 	memcpy(name, dirent->name, name_bytes + 1);
 	return walk->visit(&entry, walk->arg);
+}
+
+int weft__walk_leave_dirent(struct weft__walk *walk,
+			    struct weft__walk_path *path,
+			    const struct weft__tree_dir *dir, int dir_fd,
+			    const struct weft__dirent *dirent)
+{
+	char *name = path->text + path->dir_bytes;
+	size_t name_bytes = strlen(dirent->name);
+	struct weft_walk_entry entry = {
+		.path = path->text,
+		.name = name,
+		.path_bytes = path->dir_bytes + name_bytes,
+		.name_bytes = name_bytes,
+		.inode = dirent->inode,
+		.dir_fd = dir_fd,
+		.depth = dir->depth + 1,
+		.event = WEFT_WALK_LEAVE,
+		.type = DT_DIR,
+	};
+
+	return weft__walk_has(walk, WEFT_WALK_POST) ?
+		       walk->visit(&entry, walk->arg) :
+		       0;
 }
 
 int weft__walk_visit_dir(struct weft__walk *walk, struct weft__walk_path *path,

@@ -31,6 +31,18 @@ static void expect_lines(struct visits *visits, const char *const *lines,
 	visits_free(visits);
 }
 
+static void expect_left(struct visits *visits, const char *const *lines,
+			size_t count_of_lines)
+{
+	struct tree_list expected = { 0 };
+
+	for (size_t i = 0; i < count_of_lines; i++)
+		tree_list_add(&expected, lines[i]);
+	tree_lists_compare(&visits->left, &expected);
+	tree_list_free(&expected);
+	visits_free(visits);
+}
+
 IO_TEST(pruned_directories_are_not_entered)
 {
 	static const char *const lines[] = { "\t4", "a\t4", "a/pruned\t4",
@@ -52,6 +64,72 @@ IO_TEST(pruned_directories_are_not_entered)
 				 0);
 		expect_lines(&visits, lines, 5);
 	}
+	tree_close(&tree);
+	return 0;
+}
+
+/* Directories are left whether they were entered or not. */
+IO_TEST(directories_are_left_that_were_not_entered)
+{
+	static const char *const lines[] = { "\t4", "a\t4", "a/b\t4",
+					     "pruned\t4" };
+	struct visits visits;
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_dir(&tree, "a/b/c");
+	tree_file(&tree, "a/f");
+	tree_dir(&tree, "pruned/c");
+	for (unsigned i = 0; i < 8; i++) {
+		struct weft_walk_opts opts = WEFT_WALK_OPTS_INIT;
+
+		opts.flags = WEFT_WALK_POST | (i & 1 ? WEFT_WALK_SORTED : 0) |
+			     (i & 2 ? WEFT_WALK_DIR_FD : 0);
+		opts.status_mask = i & 4 ? STATX_SIZE : 0;
+		opts.depth_max = 2;
+		visits = (struct visits){ .opts = &opts };
+		ck_assert_int_eq(weft_walk(tree.fd, ".", prune, &visits, &opts),
+				 0);
+		check_left(&visits);
+		expect_left(&visits, lines, 4);
+	}
+	tree_close(&tree);
+	return 0;
+}
+
+struct mover {
+	int tree_fd;
+	int without; /* visits without a descriptor */
+};
+
+static int move_away(const struct weft_walk_entry *entry, void *arg)
+{
+	struct mover *mover = arg;
+
+	ck_assert_int_ge(entry->dir_fd, -1);
+	mover->without += entry->dir_fd == -1;
+	if (entry->event == WEFT_WALK_ENTRY && entry->depth == 15)
+		ck_assert_int_eq(renameat(mover->tree_fd, "a", mover->tree_fd,
+					  "moved"),
+				 0);
+	return 0;
+}
+
+/* Of directories that are opened again, and are not there. */
+IO_TEST(visit_has_no_descriptor_of_what_was_moved)
+{
+	struct weft_walk_opts opts = WEFT_WALK_OPTS_INIT;
+	struct mover mover = { 0 };
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_dir(&tree, "a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a");
+	tree_file(&tree, "a/z");
+	tree_file(&tree, "a/a/z");
+	mover.tree_fd = tree.fd;
+	opts.flags = WEFT_WALK_SORTED | WEFT_WALK_DIR_FD | WEFT_WALK_POST;
+	ck_assert_int_eq(weft_walk(tree.fd, ".", move_away, &mover, &opts), 0);
+	ck_assert_int_gt(mover.without, 0);
 	tree_close(&tree);
 	return 0;
 }
@@ -304,6 +382,8 @@ int main(void)
 
 	tcase_set_timeout(tc, 120);
 	io_add_test(tc, pruned_directories_are_not_entered);
+	io_add_test(tc, directories_are_left_that_were_not_entered);
+	io_add_test(tc, visit_has_no_descriptor_of_what_was_moved);
 	io_add_test(tc, depth_has_a_limit);
 	io_add_test(tc, links_are_followed_on_request);
 	if (test_needs(has_proc(), "other_devices_are_not_entered",
