@@ -162,7 +162,7 @@ int weft_remove_tree(int dir_fd, const char *path,
 
 	if (r == 0 && (removal.opts->size != sizeof(*opts) ||
 		       (removal.opts->flags & ~FLAGS)))
-		return -EINVAL;
+		r = -EINVAL;
 	if (r == 0)
 		r = path ? removal_begin(&removal, path) : -EFAULT;
 	if (removal.opts->size == sizeof(*opts) && removal.opts->ret_counts)

@@ -307,20 +307,21 @@ int64_t weft__remove_some(void *arg)
 static int root_unlink(struct weft__remover *remover, int error)
 {
 	struct weft__removal *removal = remover->removal;
+	bool stays = removal->opts->flags & WEFT_REMOVE_CONTENTS;
+	bool is_dir = error == -EACCES;
 	struct weft__tree_dir *dir;
 
-	if (removal->had_slash ||
-	    (removal->opts->flags & WEFT_REMOVE_CONTENTS))
+	if (!is_dir && (removal->had_slash || stays))
 		return -ENOTDIR;
 	dir = weft__tree_dir_new(&removal->tree, NULL, "", 0);
 	if (!dir)
 		return -ENOMEM;
-	if (error == -ENOTDIR || error == -ELOOP)
+	if (!is_dir)
 		error = weft__unlinkat(removal->dir_fd, removal->path, 0);
-	else if (weft__unlinkat(removal->dir_fd, removal->path, AT_REMOVEDIR) ==
-		 0)
+	else if (!stays && weft__unlinkat(removal->dir_fd, removal->path,
+					  AT_REMOVEDIR) == 0)
 		error = 0;
-	removed(remover, dir, NULL, error == -EACCES, error);
+	removed(remover, dir, NULL, is_dir, error);
 	weft__tree_dir_free(&removal->tree, dir);
 	counts_add(remover);
 	return error;

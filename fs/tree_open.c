@@ -56,6 +56,9 @@ static int is_other_mount(int dir_fd, int fd)
 		r = weft__statx(fd, "", AT_EMPTY_PATH, 0, &below);
 	if (r < 0)
 		return r;
+	/* A bind mount of the same device; since Linux 5.8. */
+	if (below.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return 1;
 	return above.stx_dev_major != below.stx_dev_major ||
 	       above.stx_dev_minor != below.stx_dev_minor;
 }

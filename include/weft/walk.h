@@ -134,7 +134,9 @@ typedef int (*weft_remove_fn)(const char *path, int error, void *arg);
 
 /* Goes on after an error with what can still be removed. */
 #define WEFT_REMOVE_GO_ON (1u << 0)
-/* Does not enter a mount point.  It counts as failed, with -EXDEV. */
+/* Does not enter a mount point.  It counts as failed, with -EXDEV.  A kernel
+ * before 5.8 in which a sandbox refuses openat2(2) does not tell a mount of the
+ * same device. */
 #define WEFT_REMOVE_ONE_MOUNT (1u << 1)
 /* Leaves the root itself, emptied. */
 #define WEFT_REMOVE_CONTENTS (1u << 2)

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "fs/tree_call.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -257,7 +258,9 @@ IO_TEST(wrong_removals_are_refused)
 	ck_assert_int_eq(weft_remove_tree(tree.fd, "no", NULL), -ENOENT);
 	ck_assert_int_eq(weft_remove_tree(-1, "file", NULL), -EBADF);
 	opts.flags = 1u << 31;
+	counts.failed = 7;
 	ck_assert_int_eq(weft_remove_tree(tree.fd, "file", &opts), -EINVAL);
+	expect_counts(counts, (struct weft_remove_counts){ 0, 0, 0 });
 	opts.flags = 0;
 	opts.size = 1;
 	ck_assert_int_eq(weft_remove_tree(tree.fd, "file", &opts), -EINVAL);
@@ -351,6 +354,15 @@ static int64_t remove_closed(void *arg)
 	opts.report = report;
 	opts.arg = &reports;
 	opts.ret_counts = &counts;
+	/* It is a directory, whether it can be opened or not. */
+	if (weft_remove_tree(tree->fd, "t/closed/", &opts) != -EACCES)
+		return -6;
+	opts.flags = WEFT_REMOVE_CONTENTS;
+	if (weft_remove_tree(tree->fd, "t/closed_empty", &opts) != -EACCES ||
+	    counts.failed != 1 || !exists(tree, "t/closed_empty"))
+		return -7;
+	opts.flags = 0;
+	reports_free(&reports);
 	/* One that is closed and empty can be removed. */
 	if (weft_remove_tree(tree->fd, "t/closed_empty", &opts) != 0)
 		return -1;
@@ -453,12 +465,23 @@ static int64_t remove_mount(void *arg)
 	return 0;
 }
 
-static int child_remove_mount(struct tree *tree, bool refuses)
+/* Without openat2(2). */
+static bool bind_mounts_are_told(void)
 {
-	char path[80];
+	struct statx status;
+
+	return weft__statx(AT_FDCWD, "/", 0, 0, &status) == 0 &&
+	       (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
+}
+
+static int child_remove_mount(struct tree *tree, bool refuses, bool binds)
+{
+	char path[80], home[80];
 
 	snprintf(path, sizeof(path), "%s/t/mount", tree->path);
-	if (!can_mount() || mount("none", path, "tmpfs", 0, NULL) < 0)
+	snprintf(home, sizeof(home), "%s/home", tree->path);
+	if (!can_mount() || mount(binds ? home : "none", path, "tmpfs",
+				  binds ? MS_BIND : 0, NULL) < 0)
 		return 1;
 	/* The old one is of the mounts that the parent has. */
 	tree->fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -474,12 +497,17 @@ START_TEST(mount_points_are_not_entered_on_request)
 	int status;
 	pid_t child;
 
+	if (_i == 3 && !test_needs(bind_mounts_are_told(),
+				   "mount_points_are_not_entered_on_request",
+				   "a kernel that tells mounts from others"))
+		return;
 	tree_open(&tree);
 	tree_dir(&tree, "t/mount");
+	tree_dir(&tree, "home");
 	tree_file(&tree, "t/file");
 	child = fork();
 	if (child == 0)
-		_exit(child_remove_mount(&tree, _i));
+		_exit(child_remove_mount(&tree, _i & 1, _i & 2));
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	tree_close(&tree);
@@ -540,7 +568,7 @@ int main(void)
 		       "mount_points_are_not_entered_on_request",
 		       "mounts of its own, and filters of system calls"))
 		tcase_add_loop_test(tc, mount_points_are_not_entered_on_request,
-				    0, 2);
+				    0, 4);
 	if (test_needs(test_can(can_refuse), "removal_needs_no_openat2",
 		       "filters of system calls (seccomp)"))
 		tcase_add_test(tc, removal_needs_no_openat2);

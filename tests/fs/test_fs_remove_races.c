@@ -53,7 +53,7 @@ static int64_t remove_some(void *arg)
 IO_TEST(removal_may_be_cancelled_at_any_point)
 {
 	struct tree tree, *the_tree = &tree;
-	int before, cancelled = 0;
+	int before;
 
 	tree_open(&tree);
 	before = fds_open();
@@ -76,7 +76,6 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 			weft_scope_cancel(scope);
 		}
 		ck_assert(r == 0 || r == -ECANCELED);
-		cancelled += r < 0;
 		ck_assert_int_le(fds_open(), before);
 		WEFT_WITHIN(WEFT_US(random_next() % 2000))
 			r = remove_some(&the_tree);
@@ -86,7 +85,64 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 		ck_assert(r == 0 || r == -ENOENT);
 		ck_assert_int_lt(faccessat(tree.fd, "t", F_OK, 0), 0);
 	}
-	ck_assert_int_gt(cancelled, 0);
+	tree_close(&tree);
+	return 0;
+}
+
+struct cancelling {
+	const struct tree *tree;
+	struct weft_scope *scope;
+	int reports;
+};
+
+/* Cancels the removal, and waits until it is told. */
+static int report_cancels(const char *path, int error, void *arg)
+{
+	struct cancelling *cancelling = arg;
+	int r = 0;
+
+	(void)path, (void)error;
+	if (++cancelling->reports == 5)
+		weft_scope_cancel(cancelling->scope);
+	while (cancelling->reports >= 5 && r == 0)
+		r = weft_yield();
+	return r;
+}
+
+static int64_t remove_cancelled(void *arg)
+{
+	struct cancelling *cancelling = *(struct cancelling **)arg;
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+
+	opts.report = report_cancels;
+	opts.arg = cancelling;
+	return weft_remove_tree(cancelling->tree->fd, "t", &opts);
+}
+
+IO_TEST(cancelled_removal_ends_and_is_done_again)
+{
+	struct tree tree;
+	struct cancelling cancelling = { &tree, NULL, 0 };
+	struct cancelling *the_cancelling = &cancelling;
+	int64_t r;
+	int before;
+
+	tree_open(&tree);
+	before = fds_open();
+	tree_make_deep(&tree, "t", 50);
+	WEFT_SCOPE(scope, &r) {
+		cancelling.scope = scope;
+		ck_assert_int_eq(WEFT_GO(scope, remove_cancelled,
+					 the_cancelling),
+				 0);
+	}
+	ck_assert_int_eq(r, -ECANCELED);
+	ck_assert_int_eq(cancelling.reports, 5);
+	ck_assert_int_le(fds_open(), before);
+	/* The job may have removed all before it was reported. */
+	r = weft_remove_tree(tree.fd, "t", NULL);
+	ck_assert(r == 0 || r == -ENOENT);
+	ck_assert_int_lt(faccessat(tree.fd, "t", F_OK, 0), 0);
 	tree_close(&tree);
 	return 0;
 }
@@ -235,6 +291,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 300);
 	io_add_test(tc, removal_may_be_cancelled_at_any_point);
+	io_add_test(tc, cancelled_removal_ends_and_is_done_again);
 	if (test_needs(swap_works(), "removal_does_not_follow_a_swapped_link",
 		       "a kernel that exchanges names"))
 		io_add_test(tc, removal_does_not_follow_a_swapped_link);
