@@ -8,21 +8,22 @@
 
 int tree_next(struct tree *tree, char **ret_path, int *ret_error)
 {
-	bool is_folder = tree->recursive;
+	bool is_folder;
 	char *path;
 
-	while (tree->top &&
-	       tree->top->at == tree->top->names + tree->top->bytes)
-		folder_leave(tree);
-	if (!tree->top && !*tree->names)
-		return 0;
-	path = tree->top ? folder_next(tree->top, &is_folder) :
-			   strdup(*tree->names++);
-	if (!path)
-		return -ENOMEM;
-	*ret_error = is_folder ? folder_enter(tree, path) : 0;
-	if (is_folder && *ret_error == 0)
-		return tree_next(tree, ret_path, ret_error);
+	do {
+		while (tree->top &&
+		       tree->top->at == tree->top->names + tree->top->bytes)
+			folder_leave(tree);
+		if (!tree->top && !*tree->names)
+			return 0;
+		is_folder = tree->recursive;
+		path = tree->top ? folder_next(tree->top, &is_folder) :
+				   strdup(*tree->names++);
+		if (!path)
+			return -ENOMEM;
+		*ret_error = is_folder ? folder_enter(tree, path) : 0;
+	} while (is_folder && *ret_error == 0);
 	/* A file of the list. */
 	if (*ret_error == -ENOTDIR)
 		*ret_error = 0;
