@@ -16,6 +16,7 @@ struct file {
 	bool large;
 	bool enough;	       /* set by the tool: the rest need not be read */
 	bool found;	       /* for the tool */
+	bool failed;	       /* set by the tool: counts as a failure */
 	void *state;	       /* for the tool */
 	const char *complaint; /* set by the tool: printed behind the text */
 	char *text;	       /* what is printed, from malloc() */

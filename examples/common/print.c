@@ -55,7 +55,7 @@ int file_deliver(struct files *files, struct file *file, bool last)
 	int r = out_add(files, file->text, file->text_bytes);
 
 	files->found += file->found;
-	files->failures += file->error < 0;
+	files->failures += file->error < 0 || file->failed;
 	if (file->error < 0)
 		complaint = strerror(-file->error);
 	if (r == 0 && (complaint || last))

@@ -18,10 +18,11 @@ struct pattern {
 int pattern_compile(struct pattern *pattern, const char *text, bool fixed,
 		    bool any_case);
 
-/* Finds the first line that matches, which it sets; *line points to the
+/* Finds the first line that matches, which it sets: 1; 0; or -ENOMEM: to find
+ * it takes more memory or time than PCRE2 allows.  *line points to the
  * beginning of a line.  room: of pattern_room(). */
-bool pattern_find(const struct pattern *pattern, pcre2_match_data *room,
-		  const char **line, const char **line_end, const char *end);
+int pattern_find(const struct pattern *pattern, pcre2_match_data *room,
+		 const char **line, const char **line_end, const char *end);
 pcre2_match_data *pattern_room(const struct pattern *pattern);
 
 struct options {

@@ -65,46 +65,63 @@ pcre2_match_data *pattern_room(const struct pattern *pattern)
 	return room;
 }
 
-/* Where it matches first, and where that ends; NULL: nowhere. */
-static const char *match(const struct pattern *pattern, pcre2_match_data *room,
-			 const char *from, const char *end,
-			 const char **ret_end)
+/* The compiled code has a small stack; without it PCRE2 uses the heap. */
+static int code_match(const struct pattern *pattern, pcre2_match_data *room,
+		      const char *from, const char *end)
+{
+	PCRE2_SPTR text = (PCRE2_SPTR)from;
+	size_t bytes = (size_t)(end - from);
+	int r = pcre2_match(pattern->code, text, bytes, 0, 0, room, NULL);
+
+	if (r == PCRE2_ERROR_JIT_STACKLIMIT)
+		r = pcre2_match(pattern->code, text, bytes, 0, PCRE2_NO_JIT,
+				room, NULL);
+	return r;
+}
+
+/* Where it matches first, and where that ends: 1; 0: nowhere; or -ENOMEM. */
+static int match(const struct pattern *pattern, pcre2_match_data *room,
+		 const char *from, const char *end, const char **ret_hit,
+		 const char **ret_end)
 {
 	const PCRE2_SIZE *places;
+	int r;
 
 	if (!pattern->code) {
-		const char *hit = memmem(from, (size_t)(end - from),
-					 pattern->text, pattern->bytes);
-
-		*ret_end = hit;
-		return hit;
+		*ret_hit = memmem(from, (size_t)(end - from), pattern->text,
+				  pattern->bytes);
+		*ret_end = *ret_hit;
+		return *ret_hit != NULL;
 	}
-	if (pcre2_match(pattern->code, (PCRE2_SPTR)from, (size_t)(end - from),
-			0, 0, room, NULL) < 0)
-		return NULL;
+	r = code_match(pattern, room, from, end);
+	if (r < 0)
+		return r == PCRE2_ERROR_NOMATCH ? 0 : -ENOMEM;
 	places = pcre2_get_ovector_pointer(room);
+	*ret_hit = from + places[0];
 	*ret_end = from + places[1];
-	return from + places[0];
+	return 1;
 }
 
 /* A match that goes beyond its line is none, but the line may have another. */
-bool pattern_find(const struct pattern *pattern, pcre2_match_data *room,
-		  const char **line, const char **line_end, const char *end)
+int pattern_find(const struct pattern *pattern, pcre2_match_data *room,
+		 const char **line, const char **line_end, const char *end)
 {
 	while (*line < end) {
-		const char *hit_end, *begin, *stop;
-		const char *hit = match(pattern, room, *line, end, &hit_end);
+		const char *hit, *hit_end, *begin, *stop;
+		int r = match(pattern, room, *line, end, &hit, &hit_end);
 
-		if (!hit || hit == end)
-			return false;
+		if (r <= 0 || hit == end)
+			return r < 0 ? r : 0;
 		begin = memrchr(*line, '\n', (size_t)(hit - *line));
 		stop = memchr(hit, '\n', (size_t)(end - hit));
 		*line = begin ? begin + 1 : *line;
 		*line_end = stop ? stop : end;
-		if (hit_end <= *line_end ||
-		    match(pattern, room, *line, *line_end, &hit_end))
-			return true;
+		if (hit_end > *line_end)
+			r = match(pattern, room, *line, *line_end, &hit,
+				  &hit_end);
+		if (r != 0)
+			return r;
 		*line = *line_end + 1;
 	}
-	return false;
+	return 0;
 }

@@ -94,18 +94,25 @@ size_t search_feed(struct files *files, struct file *file, char *data,
 	struct search *search = search_of(file, options);
 	const char *end = last ? data + bytes : memrchr(data, '\n', bytes);
 	const char *line = data, *counted = data, *line_end;
+	int r = 0;
 
 	if (!end)
 		return 0;
 	end += !last;
 	zeroes_replace(search, data, end);
-	while (!file->enough && pattern_find(&options->pattern, search->room,
-					     &line, &line_end, end)) {
+	while (!file->enough && (r = pattern_find(&options->pattern,
+						  search->room, &line,
+						  &line_end, end)) > 0) {
 		if (options->numbers)
 			lines_count(search, counted, line);
 		counted = line;
 		file->enough = !line_found(options, file, line, line_end);
 		line = line_end + 1;
+	}
+	if (r < 0) {
+		file->complaint = "the pattern takes too much memory or time";
+		file->failed = true;
+		file->enough = true;
 	}
 	if (options->numbers && !file->enough)
 		lines_count(search, counted, end);
