@@ -18,13 +18,19 @@
 #include "fs/watch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
 
-enum { PARTNER_MS = 2 };
+enum {
+	PARTNER_MS = 2,
+	/* With the zeroes behind it.  Some file systems have names longer than
+	 * NAME_MAX, but the kernel takes none of PATH_MAX bytes. */
+	NAME_BYTES = PATH_MAX,
+};
 
 /* ---- The queue ----------------------------------------------------------- */
 
@@ -292,7 +298,7 @@ static bool input_more(struct weft_fs_watch *watch)
 /* The other half of the move that comes first in the input; it is handled with
  * it.  False: there is none. */
 static bool partner_take(struct weft_fs_watch *watch, int *ret_wd,
-			 char name[NAME_MAX + 1])
+			 char name[NAME_BYTES])
 {
 	uint32_t cookie = input_at(watch, watch->input_at)->cookie;
 	size_t at = watch->input_at;
@@ -329,7 +335,7 @@ static void partner_spend(struct weft_fs_watch *watch, uint32_t cookie)
 static void moved_from(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		       const struct inotify_event *event, bool is_directory)
 {
-	char name[NAME_MAX + 1], old[NAME_MAX + 1];
+	char name[NAME_BYTES], old[NAME_BYTES];
 	uint32_t cookie = event->cookie;
 	struct place from = { dir, old };
 	struct weft__watch_dir *to = NULL;
