@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walk visit - see the header.
+ * Visits of a walk: what the caller's function gets of a file, and of a
+ * directory that it was in.  The text of a path is the visiting task's, and
+ * each visit writes its name behind the part of the directory.
  */
 #include <errno.h>
 #include <string.h>
