@@ -135,5 +135,22 @@ def grep_reads_the_files_that_it_is_told():
         expect(status == 2 and wrong.startswith(b"us: "), status, wrong)
 
 
+def grep_finds_a_match_that_takes_much_stack():
+    with tree() as folder:
+        (folder / "deep").write_bytes(b"ab" * 20_000 + b"c\nabc\n")
+        mine = said(built("grep"), "-c", "(a|b)*c", "deep", folder=folder,
+                    name="grep")
+        expect_equal(mine, (0, b"2\n", b""), "matches")
+
+
+def grep_says_that_a_match_takes_too_much():
+    with tree() as folder:
+        (folder / "bad").write_bytes(b"a" * 60 + b"\n")
+        status, out, wrong = said(built("grep"), "(a+)+[^ab]", "bad",
+                                  folder=folder, name="grep")
+        expect(status == 2 and out == b"" and wrong.startswith(b"us: bad: "),
+               status, out, wrong)
+
+
 CASES = [function for name, function in list(globals().items())
          if name.startswith(("checksum_", "grep_"))]
