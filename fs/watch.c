@@ -35,6 +35,7 @@ int weft_fs_watch_open(struct weft_fs_watch **ret_watch)
 		return -ENOMEM;
 	memset(watch, 0, offsetof(struct weft_fs_watch, input));
 	watch->memory = memory;
+	watch->looked = watch->scans - 1;
 	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (watch->fd < 0) {
 		r = -errno;
@@ -284,10 +285,11 @@ static int decode(struct weft_fs_watch *watch)
 }
 
 /* The kernel's queue is empty, and directories may be looked at again: as long
- * as that has helped one, since one may be in the way to another. */
-static int look_again(struct weft_fs_watch *watch, uint32_t *looked)
+ * as that has helped one, since one may be in the way to another; and after an
+ * event, since a directory that cannot be opened may stay so for long. */
+static int look_again(struct weft_fs_watch *watch)
 {
-	*looked = watch->scans;
+	watch->looked = watch->scans;
 	weft__watch_later_due(watch);
 	return watch->due ? (int)weft_blocking(scan_due, watch) : 0;
 }
@@ -303,14 +305,13 @@ static int input_read(struct weft_fs_watch *watch, bool waits)
 		return (int)n;
 	watch->input_at = 0;
 	watch->input_bytes = (size_t)n;
+	watch->looked = watch->scans - 1;
 	return 0;
 }
 
 static int next(struct weft_fs_watch *watch, struct weft_fs_event *ret_event,
 		bool waits)
 {
-	uint32_t looked = watch->scans - 1;
-
 	for (int looks = 0;;) {
 		int r = decode(watch);
 
@@ -321,14 +322,13 @@ static int next(struct weft_fs_watch *watch, struct weft_fs_event *ret_event,
 		/* Its input is decoded before more is read. */
 		if (watch->due || watch->input_at < watch->input_bytes)
 			continue;
-		if (watch->incomplete && looked != watch->scans &&
+		if (watch->incomplete && watch->looked != watch->scans &&
 		    looks < LOOKS_MAX &&
 		    !weft__syscall_is_readable(watch->fd)) {
 			looks++;
-			r = look_again(watch, &looked);
+			r = look_again(watch);
 		} else {
 			r = input_read(watch, waits);
-			looked = watch->scans - 1;
 		}
 		if (r < 0)
 			return r;

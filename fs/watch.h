@@ -69,6 +69,7 @@ struct weft__watch_dir {
 	uint32_t seen; /* the scan of the parent that saw it last */
 	uint8_t scan;	    /* enum weft__watch_scan: of the list */
 	uint8_t incomplete; /* the scan that it is to have later, WAT3 */
+	bool unread; /* it could not be read, and the caller was told */
 	uint32_t name_bytes;
 	char *name; /* of a root its absolute path */
 };
@@ -110,6 +111,7 @@ struct weft_fs_watch {
 
 	struct weft__watch_dir *due, *due_last; /* to be scanned */
 	uint32_t scans; /* of directories that could be opened */
+	uint32_t looked; /* scans at the last look at those incomplete */
 	bool incomplete; /* a directory is */
 	bool lost;	 /* WEFT_FS_LOST comes after the scans */
 	bool adding;	 /* in weft_fs_watch_add(), which reads all */
@@ -124,6 +126,10 @@ struct weft_fs_watch {
 	char input[WEFT__WATCH_INPUT_BYTES]
 		__attribute__((aligned(__alignof__(struct inotify_event))));
 	char entries[WEFT__WATCH_INPUT_BYTES] __attribute__((aligned(8)));
+	/* Of the halves of a move.  A file system may have names longer than
+	 * NAME_MAX. */
+	char name_from[WEFT__WATCH_INPUT_BYTES];
+	char name_to[WEFT__WATCH_INPUT_BYTES];
 };
 
 /* ---- The tree: watch_tree.c --------------------------------------------- */

@@ -18,19 +18,13 @@
 #include "fs/watch.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/memory.h"
 
-enum {
-	PARTNER_MS = 2,
-	/* With the zeroes behind it.  Some file systems have names longer than
-	 * NAME_MAX, but the kernel takes none of PATH_MAX bytes. */
-	NAME_BYTES = PATH_MAX,
-};
+enum { PARTNER_MS = 2 };
 
 /* ---- The queue ----------------------------------------------------------- */
 
@@ -296,9 +290,8 @@ static bool input_more(struct weft_fs_watch *watch)
 }
 
 /* The other half of the move that comes first in the input; it is handled with
- * it.  False: there is none. */
-static bool partner_take(struct weft_fs_watch *watch, int *ret_wd,
-			 char name[NAME_BYTES])
+ * it, and its name is in name_to.  False: there is none. */
+static bool partner_take(struct weft_fs_watch *watch, int *ret_wd)
 {
 	uint32_t cookie = input_at(watch, watch->input_at)->cookie;
 	size_t at = watch->input_at;
@@ -314,7 +307,7 @@ static bool partner_take(struct weft_fs_watch *watch, int *ret_wd,
 			    !(event->mask & IN_MOVED_TO))
 				continue;
 			*ret_wd = event->wd;
-			memcpy(name, event->name, event->len);
+			memcpy(watch->name_to, event->name, event->len);
 			return true;
 		}
 		at -= begin;
@@ -335,21 +328,20 @@ static void partner_spend(struct weft_fs_watch *watch, uint32_t cookie)
 static void moved_from(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		       const struct inotify_event *event, bool is_directory)
 {
-	char name[NAME_BYTES], old[NAME_BYTES];
 	uint32_t cookie = event->cookie;
-	struct place from = { dir, old };
+	struct place from = { dir, watch->name_from };
 	struct weft__watch_dir *to = NULL;
 	int wd;
 
 	/* The input moves. */
-	memcpy(old, event->name, event->len);
-	if (partner_take(watch, &wd, name))
+	memcpy(watch->name_from, event->name, event->len);
+	if (partner_take(watch, &wd))
 		to = weft__watch_by_wd(watch, wd);
 	if (to && to->root == dir->root) {
 		partner_spend(watch, cookie);
-		moved(watch, &from, wd, name, is_directory);
+		moved(watch, &from, wd, watch->name_to, is_directory);
 	} else {
-		removed(watch, dir, old, is_directory);
+		removed(watch, dir, from.name, is_directory);
 	}
 }
 

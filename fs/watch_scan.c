@@ -401,6 +401,16 @@ static int scan_entries(struct weft_fs_watch *watch,
 	return 0;
 }
 
+/* As cannot_watch(), once until it can be read. */
+static void cannot_read(struct weft_fs_watch *watch,
+			struct weft__watch_dir *dir, int error)
+{
+	if (dir->unread)
+		return;
+	cannot_watch(watch, dir, NULL, error);
+	dir->unread = !is_old(error);
+}
+
 static void scan_run(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		     enum weft__watch_scan scan)
 {
@@ -408,13 +418,15 @@ static void scan_run(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 
 	if (fd < 0) {
 		weft__watch_dir_later(watch, dir, scan);
-		cannot_watch(watch, dir, NULL, fd);
+		cannot_read(watch, dir, fd);
 		return;
 	}
 	r = scan_entries(watch, dir, fd, scan);
 	close(fd);
 	if (r < 0)
-		cannot_watch(watch, dir, NULL, r);
+		cannot_read(watch, dir, r);
+	else
+		dir->unread = false;
 }
 
 void weft__watch_scan_due(struct weft_fs_watch *watch)

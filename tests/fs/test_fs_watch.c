@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include "fs/watch.h"
 #include "tests/support/fs_watch_kit.h"
 #include "tests/support/needs.h"
 
@@ -392,6 +393,95 @@ IO_TEST(select_waits_for_events)
 	return tree_end();
 }
 
+/* As the kernel's, with the name of another file system. */
+static void input_put(uint32_t mask, const char *name)
+{
+	struct inotify_event *put =
+		(void *)(watch->input + watch->input_bytes);
+	size_t bytes = (strlen(name) + 16) & ~(size_t)15;
+
+	*put = (struct inotify_event){
+		.wd = watch->roots->dir->wd,
+		.mask = mask,
+		.cookie = 1,
+		.len = (uint32_t)bytes,
+	};
+	memset(put->name, 0, bytes);
+	memcpy(put->name, name, strlen(name));
+	watch->input_bytes += sizeof(*put) + bytes;
+}
+
+/* VFAT counts its names in another way, and FUSE has no limit of its own. */
+IO_TEST(names_may_be_longer_than_name_max)
+{
+	static char from[3000], to[4000];
+
+	tree_watch(WEFT_FS_MOVED | WEFT_FS_REMOVED);
+	memset(from, 'f', sizeof(from) - 1);
+	memset(to, 't', sizeof(to) - 1);
+	input_put(IN_MOVED_FROM, from);
+	input_put(IN_MOVED_TO, to);
+	expect_event(WEFT_FS_MOVED, to, from);
+	input_put(IN_MOVED_FROM, from);
+	expect_event(WEFT_FS_REMOVED, from, NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+/* No descriptor is left to open it. */
+static bool descriptors_end(struct rlimit *ret_before)
+{
+	struct rlimit none;
+	int lowest = dup(0);
+
+	ck_assert_int_ge(lowest, 0);
+	close(lowest);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, ret_before), 0);
+	none = *ret_before;
+	none.rlim_cur = (rlim_t)lowest;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	lowest = dup(0);
+	if (lowest >= 0)
+		close(lowest);
+	return lowest < 0;
+}
+
+IO_TEST(directory_that_cannot_be_opened_is_reported_once)
+{
+	struct rlimit before;
+	int r = 0;
+
+	tree_watch(WEFT_FS_CREATED);
+	fs_mkdir("a");
+	if (test_needs(descriptors_end(&before),
+		       "directory_that_cannot_be_opened_is_reported_once",
+		       "a limit of descriptors")) {
+		expect_event(WEFT_FS_CREATED, "a", NULL);
+		expect_event(WEFT_FS_UNWATCHED, "a", NULL);
+		ck_assert_int_eq(event.error, -EMFILE);
+		expect_event(WEFT_FS_UNWATCHED, "", NULL);
+		expect_quiet();
+		WEFT_WITHIN(WEFT_MS(2))
+			r = weft_fs_watch_next(watch, &event);
+		ck_assert_int_eq(r, -ETIMEDOUT);
+		fs_mkdir("b");
+		expect_event(WEFT_FS_CREATED, "b", NULL);
+		expect_event(WEFT_FS_UNWATCHED, "b", NULL);
+		expect_quiet();
+		/* It is tried again after an event. */
+		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		ck_assert_int_eq(mknod(fs_path("c"), S_IFREG | 0600, 0), 0);
+		expect_event(WEFT_FS_CREATED, "c", NULL);
+		while (weft_fs_watch_try_next(watch, &event) == 0)
+			ck_assert_uint_eq(event.kind, WEFT_FS_CREATED);
+		ck_assert_int_eq(mknod(fs_path("a/d"), S_IFREG | 0600, 0), 0);
+		expect_event(WEFT_FS_CREATED, "a/d", NULL);
+		expect_quiet();
+	}
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	return tree_end();
+}
+
 START_TEST(calls_need_a_task)
 {
 	ck_assert_int_eq(weft_fs_watch_open(&watch), -EPERM);
@@ -419,6 +509,8 @@ int main(void)
 	tcase_add_test(tc, watches_that_are_used_up_are_an_error);
 	io_add_test(tc, interrupted_wait_loses_nothing_and_a_second_is_refused);
 	io_add_test(tc, select_waits_for_events);
+	io_add_test(tc, names_may_be_longer_than_name_max);
+	io_add_test(tc, directory_that_cannot_be_opened_is_reported_once);
 	tcase_add_test(tc, calls_need_a_task);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
