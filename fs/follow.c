@@ -4,10 +4,10 @@
  *
  *	read the file --- bytes ---> the caller
  *	   | none
- *	resolve the path, if an event said so; read again
- *	   | done
  *	the next file has bytes?  read the last of this one; take the next
  *	   | no
+ *	resolve the path, if an event said so; read again
+ *	   | done
  *	wait for an event, or a second
  */
 #include "fs/follow.h"
@@ -29,7 +29,8 @@ static int64_t resolve(void *arg)
 	return weft__follow_resolve(arg);
 }
 
-/* The names are looked at again only if the job has begun. */
+/* The names are looked at again only if the job has begun, and if the next file
+ * has bytes that are read first. */
 static int path_resolve(struct weft_follow *follow)
 {
 	int r = (int)weft_blocking(resolve, follow);
@@ -37,13 +38,6 @@ static int path_resolve(struct weft_follow *follow)
 	if (r == 0)
 		follow->dirty = false;
 	return r;
-}
-
-static off_t size_of(int fd)
-{
-	struct stat status;
-
-	return fstat(fd, &status) < 0 ? 0 : status.st_size;
 }
 
 /* weft_close() is done in full, whatever it returns. */
@@ -76,7 +70,7 @@ static bool next_try(struct weft_follow *follow)
 		next_take(follow);
 		return true;
 	}
-	follow->switching = size_of(follow->next_fd) > 0;
+	follow->switching = weft__follow_size(follow->next_fd) > 0;
 	return follow->switching;
 }
 
@@ -88,7 +82,7 @@ static ssize_t file_read(struct weft_follow *follow, void *buf, size_t bytes)
 	if (follow->fd < 0)
 		return 0;
 	n = weft_pread(follow->fd, buf, bytes, follow->offset);
-	if (n == 0 && size_of(follow->fd) < follow->offset) {
+	if (n == 0 && weft__follow_size(follow->fd) < follow->offset) {
 		follow->offset = 0;
 		follow->news |= WEFT_FOLLOW_CUT;
 		n = weft_pread(follow->fd, buf, bytes, 0);
@@ -104,9 +98,12 @@ static ssize_t file_read(struct weft_follow *follow, void *buf, size_t bytes)
 static bool concerns(const struct weft_follow *follow,
 		     const struct inotify_event *event)
 {
+	/* It has -1 for its wd. */
+	if (event->mask & IN_Q_OVERFLOW)
+		return true;
 	if (event->wd == follow->wd || event->wd == follow->next_wd)
 		return event->mask & (IN_ATTRIB | IN_IGNORED | IN_UNMOUNT);
-	if (event->len == 0 || (event->mask & IN_Q_OVERFLOW))
+	if (event->len == 0)
 		return true;
 	for (int i = 0; i < follow->names_count; i++)
 		if (follow->names[i].wd == event->wd &&
@@ -155,11 +152,13 @@ ssize_t weft_follow_read(struct weft_follow *follow, void *buf, size_t bytes,
 			return tell(follow, n, ret_news);
 		if (n < 0)
 			return n;
+		if (next_try(follow))
+			continue;
 		if (follow->dirty)
 			n = path_resolve(follow);
 		else if (follow->news)
 			return tell(follow, 0, ret_news);
-		else if (!next_try(follow))
+		else
 			n = wait_for_events(follow);
 		if (n < 0)
 			return n;
@@ -259,7 +258,7 @@ int weft_follow_open(const char *path, int64_t offset,
 		next_take(follow);
 		follow->news = 0;
 		follow->offset = offset == WEFT_FOLLOW_END ?
-					 size_of(follow->fd) :
+					 weft__follow_size(follow->fd) :
 					 offset;
 	}
 	*ret_follow = follow;

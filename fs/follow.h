@@ -51,8 +51,11 @@ struct weft_follow {
 	char input[4096] __attribute__((aligned(8)));
 };
 
+off_t weft__follow_size(int fd);
+
 /* Resolves the path, with system calls that may wait: sets next_fd if it means
- * another file than fd.  0, or -EMFILE, -ENFILE, -ENOMEM. */
+ * another file than fd.  0; 1, nothing was done, since next_fd has got bytes;
+ * or -EMFILE, -ENFILE, -ENOMEM. */
 int weft__follow_resolve(struct weft_follow *follow);
 
 #endif

@@ -117,19 +117,22 @@ static int file_watch(struct weft_follow *follow, int fd)
 
 /* ---- The path ------------------------------------------------------------ */
 
-/* Takes the next name off what is left; false: there is none. */
-static bool left_take(struct weft_follow *follow, char name[NAME_MAX + 1])
+/* Takes the next name off what is left: 1; 0, there is none; -1, no file can
+ * have that path. */
+static int left_take(struct weft_follow *follow, char name[NAME_MAX + 1])
 {
 	char *at = follow->left + strspn(follow->left, "/");
 	size_t bytes = strcspn(at, "/");
 
-	if (bytes == 0 || bytes > NAME_MAX)
-		return false;
+	if (bytes == 0)
+		return at == follow->left ? 0 : -1;
+	if (bytes > NAME_MAX)
+		return -1;
 	memcpy(name, at, bytes);
 	name[bytes] = 0;
 	at += bytes;
 	memmove(follow->left, at, strlen(at) + 1);
-	return true;
+	return 1;
 }
 
 static bool done_add(struct weft_follow *follow, const char *name)
@@ -163,12 +166,12 @@ static bool link_follow(struct weft_follow *follow, size_t bytes)
 static bool walk(struct weft_follow *follow)
 {
 	char name[NAME_MAX + 1];
-	int links = 0;
+	int links = 0, taken;
 
 	snprintf(follow->left, sizeof(follow->left), "%s", follow->path);
 	snprintf(follow->done, sizeof(follow->done), "%s",
 		 follow->path[0] == '/' ? "/" : "");
-	while (left_take(follow, name)) {
+	while ((taken = left_take(follow, name)) > 0) {
 		size_t bytes = strlen(follow->done);
 		struct stat status;
 
@@ -179,10 +182,17 @@ static bool walk(struct weft_follow *follow)
 		    (++links > LINKS_MAX || !link_follow(follow, bytes)))
 			return false;
 	}
-	return true;
+	return taken == 0;
 }
 
 /* ---- The file ------------------------------------------------------------ */
+
+off_t weft__follow_size(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) < 0 ? 0 : status.st_size;
+}
 
 static bool is_same(int fd, const struct stat *status)
 {
@@ -234,6 +244,12 @@ static int file_open(const struct weft_follow *follow, struct stat *ret_status)
 	return -EINVAL;
 }
 
+/* The name does not mean it any more; but a writer may have been there. */
+static bool next_has_bytes(const struct weft_follow *follow)
+{
+	return follow->next_fd >= 0 && weft__follow_size(follow->next_fd) > 0;
+}
+
 int weft__follow_resolve(struct weft_follow *follow)
 {
 	struct stat status;
@@ -246,12 +262,20 @@ int weft__follow_resolve(struct weft_follow *follow)
 	found = walk(follow);
 	names_sweep(follow);
 	fd = found ? file_open(follow, &status) : -ENOENT;
+	if (is_fatal(fd))
+		return fd;
+	if (next_has_bytes(follow) &&
+	    (fd < 0 || !is_same(follow->next_fd, &status))) {
+		if (fd >= 0)
+			close(fd);
+		return 1;
+	}
 	if (fd < 0) {
 		next_drop(follow);
-		if (!is_fatal(fd) && !follow->missing)
+		if (!follow->missing)
 			follow->news |= WEFT_FOLLOW_MISSING;
 		follow->missing = true;
-		return is_fatal(fd) ? fd : 0;
+		return 0;
 	}
 	follow->missing = false;
 	if (is_same(follow->fd, &status)) {

@@ -178,6 +178,26 @@ IO_TEST(links_on_the_way_are_followed_as_they_change)
 	return end();
 }
 
+IO_TEST(path_that_no_file_can_have_is_missing)
+{
+	char name[NAME_MAX + 16];
+
+	fs_root_make();
+	fs_write("log", "1\n");
+	start("log/", 0);
+	ck_assert_int_eq(weft_follow_fd(follow), -1);
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	ck_assert_int_eq(weft_follow_close(follow), 0);
+	snprintf(name, sizeof(name), "log/%0*d", NAME_MAX + 1, 0);
+	start(name, 0);
+	ck_assert_int_eq(weft_follow_fd(follow), -1);
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	ck_assert_int_eq(weft_follow_close(follow), 0);
+	start("./log", 0);
+	expect_read(0, "1\n");
+	return end();
+}
+
 /* ---- A writer that rotates ----------------------------------------------- */
 
 enum { LINES = 4000, LINES_A_FILE = 50 };
@@ -240,6 +260,75 @@ IO_TEST(no_line_of_a_rotating_writer_is_lost)
 	ck_assert_int_eq(pthread_join(thread, &failed), 0);
 	ck_assert_ptr_null(failed);
 	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return end();
+}
+
+/* The writer is faster: between two looks of the reader there is more than one
+ * rotation, but the new file was known by then. */
+IO_TEST(known_file_is_read_before_the_name_is_followed)
+{
+	int fd;
+
+	fs_root_make();
+	fs_write("log", "1\n");
+	start("log", 0);
+	expect_read(0, "1\n");
+	fs_rename("log", "log.2");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	fs_make("log");
+	expect_nothing();
+	fd = open(fs_path("log"), O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(write(fd, "2\n", 2), 2);
+	close(fd);
+	fs_rename("log", "log.1");
+	fs_write("log", "3\n");
+	expect_read(WEFT_FOLLOW_NEW, "2\n");
+	expect_read(WEFT_FOLLOW_NEW, "3\n");
+	fs_rename("log", "log.0");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	fs_make("log");
+	expect_nothing();
+	fs_write("log", "4\n");
+	ck_assert_int_eq(unlink(fs_path("log")), 0);
+	expect_read(WEFT_FOLLOW_NEW, "4\n");
+	expect_read(WEFT_FOLLOW_MISSING, "");
+	return end();
+}
+
+static int queued_max(void)
+{
+	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	int max = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &max) != 1)
+		max = 0;
+	fclose(file);
+	return max;
+}
+
+IO_TEST(name_is_looked_at_again_after_an_overflow)
+{
+	int max = queued_max();
+
+	if (!test_needs(max > 0 && max <= 1 << 16,
+			"name_is_looked_at_again_after_an_overflow",
+			"a max_queued_events of at most 65536"))
+		return 0;
+	fs_root_make();
+	fs_write("log", "1\n");
+	fs_make("a");
+	start("log", 0);
+	expect_read(0, "1\n");
+	for (int i = 0; i < max / 4 + 2; i++) {
+		fs_rename("a", "b");
+		fs_rename("b", "a");
+	}
+	/* The kernel does not tell of it. */
+	fs_rename("log", "old");
+	fs_write("log", "2\n");
+	expect_read(WEFT_FOLLOW_NEW, "2\n");
 	return end();
 }
 
@@ -306,6 +395,9 @@ int main(void)
 	io_add_test(tc, old_file_is_read_on_until_the_new_one_has_bytes);
 	io_add_test(tc, file_may_be_missing_at_first_with_its_directories);
 	io_add_test(tc, links_on_the_way_are_followed_as_they_change);
+	io_add_test(tc, known_file_is_read_before_the_name_is_followed);
+	io_add_test(tc, name_is_looked_at_again_after_an_overflow);
+	io_add_test(tc, path_that_no_file_can_have_is_missing);
 	io_add_test(tc, no_line_of_a_rotating_writer_is_lost);
 	tcase_add_test(tc, without_inotify_the_name_is_looked_at_every_second);
 	io_add_test(tc, mistakes_are_refused);
