@@ -133,10 +133,24 @@ static bool has_day(const struct weft_calendar *calendar, int weekday)
 	return !calendar->weekdays || (calendar->weekdays >> weekday & 1);
 }
 
-/* Seconds of the day. */
-static int seconds_of(const struct tm *tm)
+/* The seconds of a date and a time of day, without the zone. */
+static time_t seconds_of(const struct tm *tm)
 {
-	return (tm->tm_hour * 60 + tm->tm_min) * 60 + tm->tm_sec;
+	struct tm utc = *tm;
+
+	return timegm(&utc);
+}
+
+static struct tm at_time(const struct weft_calendar *calendar,
+			 const struct tm *date, int dst)
+{
+	struct tm tm = *date;
+
+	tm.tm_hour = calendar->hour;
+	tm.tm_min = calendar->minute;
+	tm.tm_sec = calendar->second;
+	tm.tm_isdst = dst;
+	return tm;
 }
 
 /* The time of day on the day of `day`: -1, or the time; *ret_weekday is the
@@ -145,9 +159,7 @@ static time_t time_on(const struct weft_calendar *calendar,
 		      const struct tm *day, int *ret_weekday)
 {
 	struct tm noon = *day, shown;
-	int wanted = (calendar->hour * 60 + calendar->minute) * 60 +
-		     calendar->second;
-	time_t best = -1, t;
+	time_t best = -1, wanted, t;
 
 	noon.tm_hour = 12;
 	noon.tm_min = noon.tm_sec = 0;
@@ -155,27 +167,22 @@ static time_t time_on(const struct weft_calendar *calendar,
 	if (mktime(&noon) == -1)
 		return -1;
 	*ret_weekday = noon.tm_wday;
+	shown = at_time(calendar, &noon, 0);
+	wanted = seconds_of(&shown);
 	/* Twice, once, or, in a gap, never. */
 	for (int dst = 0; dst <= 1; dst++) {
-		struct tm tm = noon;
+		struct tm tm = at_time(calendar, &noon, dst);
 
-		tm.tm_hour = calendar->hour;
-		tm.tm_min = calendar->minute;
-		tm.tm_sec = calendar->second;
-		tm.tm_isdst = dst;
 		t = mktime(&tm);
 		if (t != -1 && localtime_r(&t, &shown) &&
-		    shown.tm_mday == noon.tm_mday &&
 		    seconds_of(&shown) == wanted && (best == -1 || t < best))
 			best = t;
 	}
 	if (best != -1)
 		return best;
-	shown = noon;
-	shown.tm_hour = calendar->hour;
-	shown.tm_min = calendar->minute;
-	shown.tm_sec = calendar->second;
-	shown.tm_isdst = -1;
+	/* It shows a time before the gap, or one behind it, which may be of the
+	 * next day. */
+	shown = at_time(calendar, &noon, -1);
 	t = mktime(&shown);
 	if (t != -1 && seconds_of(&shown) < wanted)
 		t += wanted - seconds_of(&shown);
@@ -185,9 +192,10 @@ static time_t time_on(const struct weft_calendar *calendar,
 static int next_daily(const struct weft_calendar *calendar, time_t after,
 		      const struct tm *from, time_t *ret_time)
 {
-	/* A day more than a week: today's time may have passed; and one for a
-	 * day that a change of the zone leaves out. */
-	for (int days = 0; days <= 9; days++) {
+	/* From yesterday: its time may be in a gap that ends at midnight.  To
+	 * the same weekday a week after the next: today's time may have passed,
+	 * and a change of the zone may leave a day out. */
+	for (int days = -1; days <= 15; days++) {
 		struct tm day = *from;
 		int weekday;
 		time_t t;
@@ -214,20 +222,22 @@ static int next_often(const struct weft_calendar *calendar, time_t after,
 	int wanted = (hourly ? calendar->minute * 60 : 0) + calendar->second;
 	time_t t = after;
 
-	for (int tries = 0; tries < 9 * DAY_S / MINUTE_S; tries++) {
+	/* A week more, for a day that a change of the zone leaves out. */
+	for (int tries = 0; tries < 15 * DAY_S / MINUTE_S; tries++) {
 		struct tm tm;
+		bool fits;
 		int at;
 
 		if (!localtime_r(&t, &tm))
 			return -EOVERFLOW;
 		at = (hourly ? tm.tm_min * 60 : 0) + tm.tm_sec;
-		if (at == wanted && t > after &&
-		    has_day(calendar, tm.tm_wday)) {
+		fits = has_day(calendar, tm.tm_wday);
+		if (at == wanted && t > after && fits) {
 			*ret_time = t;
 			return 0;
 		}
 		/* Not over the end of an hour, where the zone may change. */
-		t += at < wanted ? wanted - at : step - at;
+		t += fits && at < wanted ? wanted - at : step - at;
 	}
 	return -EOVERFLOW;
 }

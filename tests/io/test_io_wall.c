@@ -320,6 +320,58 @@ START_TEST(weekdays_are_those_of_the_local_date)
 }
 END_TEST
 
+/* The nights of Greenland: on March 29, 2025, after 22:59:59 comes midnight. */
+START_TEST(time_in_a_gap_before_midnight_comes_on_the_next_day)
+{
+	enum { SATURDAY = 1 << 6 };
+	unsigned weekdays[] = { 0, SATURDAY };
+
+	setenv("TZ", "<-02>2<-01>,M3.5.0/-1,M10.5.0/0", 1);
+	for (int i = 0; i < 2; i++) {
+		/* 23:30 is 0:30 on the 30th: 1:30 UTC. */
+		ck_assert_int_eq(next_s(23, 30, weekdays[i],
+					at_utc(2025, 3, 29, 12, 0)),
+				 at_utc(2025, 3, 30, 1, 30));
+		/* From 0:10 on. */
+		ck_assert_int_eq(next_s(23, 30, weekdays[i],
+					at_utc(2025, 3, 30, 1, 10)),
+				 at_utc(2025, 3, 30, 1, 30));
+	}
+	ck_assert_int_eq(next_s(23, 30, 0, at_utc(2025, 3, 30, 1, 30)),
+			 at_utc(2025, 3, 31, 0, 30));
+	ck_assert_int_eq(next_s(0, 0, 0, at_utc(2025, 3, 29, 12, 0)),
+			 at_utc(2025, 3, 30, 1, 0));
+	ck_assert_int_eq(next_s(22, 59, 0, at_utc(2025, 3, 29, 12, 0)),
+			 at_utc(2025, 3, 30, 0, 59));
+	/* Midnight itself is in the gap: after 23:59:59 comes 1:00. */
+	setenv("TZ", "<-04>4<-03>,M9.1.6/24,M4.1.6/24", 1);
+	ck_assert_int_eq(next_s(0, 30, 0, at_utc(2025, 9, 6, 12, 0)),
+			 at_utc(2025, 9, 7, 4, 30));
+	ck_assert_int_eq(next_s(0, 30, 0, at_utc(2025, 9, 7, 4, 30)),
+			 at_utc(2025, 9, 8, 3, 30));
+}
+END_TEST
+
+START_TEST(second_of_each_minute_may_have_a_weekday)
+{
+	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
+	int64_t after_s = at_utc(2026, 10, 27, 0, 0), next_ns = 0;
+
+	setenv("TZ", "UTC0", 1);
+	calendar.second = 30;
+	calendar.weekdays = 1u << 1;
+	/* October 26, 2026 is a Monday. */
+	for (int day = 0; day < 6; day++, after_s += DAY) {
+		ck_assert_int_eq(weft_calendar_next(&calendar,
+						    after_s * NS_OF_SEC,
+						    &next_ns),
+				 0);
+		ck_assert_int_eq(next_ns / NS_OF_SEC,
+				 at_utc(2026, 11, 2, 0, 0) + 30);
+	}
+}
+END_TEST
+
 START_TEST(mistakes_are_refused)
 {
 	static const int wrong[][3] = {
@@ -366,6 +418,9 @@ int main(void)
 	tcase_add_test(calendars, time_that_comes_twice_counts_once);
 	tcase_add_test(calendars, hourly_time_comes_in_each_hour_that_passes);
 	tcase_add_test(calendars, weekdays_are_those_of_the_local_date);
+	tcase_add_test(calendars,
+		       time_in_a_gap_before_midnight_comes_on_the_next_day);
+	tcase_add_test(calendars, second_of_each_minute_may_have_a_weekday);
 	tcase_add_test(calendars, mistakes_are_refused);
 	suite_add_tcase(suite, calendars);
 	return io_tests_run(suite);
