@@ -11,14 +11,16 @@
  *
  * Concurrency
  *   `lock` guards the table against other threads.  Handlers of signals read it
- *   without: a place is written only while it is not active.  `active` is
- *   stored last.  A handler that interrupts a change of a mode may restore the
+ *   without: a place is written only while it is not active, and a mode only
+ *   while `now` is the other one.  `active` is stored last.  A handler that interrupts a change of a mode may restore the
  *   old one just before the new one is set: the signal then ends the process,
  *   and another thread may be faster; that is as with any program.
  *
  * Orderings
  *   [terminal.active]  a place, store release -> load acquire of a handler.  No
  *       model runs signal handlers.
+ *   [terminal.now]  a mode, store release of `now` -> load acquire of a handler.
+ *       No model, as above.
  */
 #include <weft/terminal.h>
 
@@ -39,7 +41,8 @@ struct mode {
 	int fd;	 /* the caller's number */
 	int own; /* a duplicate: the caller may close its own */
 	pid_t pid;
-	struct termios before, now;
+	struct termios before, modes[2];
+	weft__atomic(const struct termios *) now; /* one of modes */
 };
 
 static struct mode modes[MODES_MAX];
@@ -70,16 +73,18 @@ static void modes_apply(bool before)
 		    mode->pid != getpid() || !in_foreground(mode))
 			continue;
 		/* TCSADRAIN would wait for the output. */
+		/* pairs: [terminal.now] */
 		(void)tcsetattr(mode->own, TCSANOW,
-				before ? &mode->before : &mode->now);
+				before ? &mode->before :
+					 weft__load(&mode->now, acquire));
 	}
 	errno = error;
 }
 
 static void on_end(int number, siginfo_t *info, void *context);
-static void on_stop(int number, siginfo_t *info, void *context);
 static void on_continue(int number, siginfo_t *info, void *context);
 
+/* Or stops. */
 #define ENDS(number, fault)                           \
 	{                                             \
 		number, fault, { .fn = on_end }       \
@@ -94,7 +99,7 @@ static struct {
 	ENDS(SIGTERM, false), ENDS(SIGPIPE, false), ENDS(SIGALRM, false),
 	ENDS(SIGXCPU, false), ENDS(SIGABRT, true),  ENDS(SIGBUS, true),
 	ENDS(SIGFPE, true),   ENDS(SIGILL, true),   ENDS(SIGSEGV, true),
-	ENDS(SIGSYS, true),   { SIGTSTP, false, { .fn = on_stop } },
+	ENDS(SIGSYS, true),   ENDS(SIGTSTP, false),
 	{ SIGCONT, false, { .fn = on_continue, .flags = SA_RESTART } },
 };
 
@@ -109,33 +114,58 @@ static int handler_of(int number)
 	return i;
 }
 
+/* An ignored signal stays so: programs that this one starts ignore it, too. */
+static void handler_set(int i)
+{
+	struct sigaction now;
+
+	if (!handlers[i].fault &&
+	    (sigaction(handlers[i].number, NULL, &now) < 0 ||
+	     now.sa_handler == SIG_IGN))
+		return;
+	(void)weft__handler_set(&handlers[i].handler, handlers[i].number);
+}
+
+/* The default action is taken in here.  The process goes on if it was stopped,
+ * or if the kernel drops the signal: one that would stop an orphaned group, or
+ * end an init process. */
+static void take_default(int i, siginfo_t *info)
+{
+	int error = errno;
+	sigset_t one, before;
+
+	modes_apply(true);
+	weft__handler_default(handlers[i].number, info);
+	sigemptyset(&one);
+	sigaddset(&one, handlers[i].number);
+	pthread_sigmask(SIG_UNBLOCK, &one, &before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	handler_set(i);
+	modes_apply(false);
+	errno = error;
+}
+
 static void on_end(int number, siginfo_t *info, void *context)
 {
 	int i = handler_of(number);
 
-	if (handlers[i].fault || weft__handler_is_default(&handlers[i].handler))
+	if (!handlers[i].fault &&
+	    weft__handler_is_default(&handlers[i].handler)) {
+		take_default(i, info);
+		return;
+	}
+	if (handlers[i].fault)
 		modes_apply(true);
 	weft__handler_pass(&handlers[i].handler, number, info, context);
 }
 
-/* The default action stops the process when this returns. */
-static void on_stop(int number, siginfo_t *info, void *context)
-{
-	struct weft__handler *handler = &handlers[handler_of(number)].handler;
-
-	if (weft__handler_is_default(handler))
-		modes_apply(true);
-	weft__handler_pass(handler, number, info, context);
-}
-
-/* The stop has set the default action. */
 static void on_continue(int number, siginfo_t *info, void *context)
 {
 	struct weft__handler *handler = &handlers[handler_of(number)].handler;
 	int error = errno;
 
-	(void)weft__handler_set(&handlers[handler_of(SIGTSTP)].handler,
-				SIGTSTP);
+	/* The stop has set the default action. */
+	handler_set(handler_of(SIGTSTP));
 	modes_apply(false);
 	errno = error;
 	if (!weft__handler_is_default(handler))
@@ -149,11 +179,16 @@ static void restore_at_exit(void)
 	modes_apply(true);
 }
 
+static bool is_active(const struct mode *mode)
+{
+	/* relaxed: the lock is held. */
+	return weft__load(&mode->active, relaxed) && mode->pid == getpid();
+}
+
 static struct mode *mode_find(int fd)
 {
 	for (int i = 0; i < MODES_MAX; i++)
-		/* relaxed: the lock is held. */
-		if (weft__load(&modes[i].active, relaxed) && modes[i].fd == fd)
+		if (is_active(&modes[i]) && modes[i].fd == fd)
 			return &modes[i];
 	return NULL;
 }
@@ -161,8 +196,7 @@ static struct mode *mode_find(int fd)
 static struct mode *mode_free(void)
 {
 	for (int i = 0; i < MODES_MAX; i++)
-		/* relaxed: the lock is held. */
-		if (!weft__load(&modes[i].active, relaxed))
+		if (!is_active(&modes[i]))
 			return &modes[i];
 	return NULL;
 }
@@ -174,8 +208,7 @@ static void handlers_set(void)
 	if (!at_exit)
 		at_exit = atexit(restore_at_exit) == 0;
 	for (int i = 0; i < HANDLERS; i++)
-		(void)weft__handler_set(&handlers[i].handler,
-					handlers[i].number);
+		handler_set(i);
 }
 
 static void handlers_reset(void)
@@ -186,15 +219,24 @@ static void handlers_reset(void)
 		weft__handler_reset(&handlers[i].handler, handlers[i].number);
 }
 
+/* In a child: the modes of the parent are not its own.  Their duplicates stay
+ * open, since the child may have closed all and used the numbers again. */
+static void modes_inherited(void)
+{
+	for (int i = 0; i < MODES_MAX; i++)
+		/* relaxed: the lock is held. */
+		if (weft__load(&modes[i].active, relaxed) &&
+		    modes[i].pid != getpid()) {
+			weft__store(&modes[i].active, false, relaxed);
+			active_count--;
+		}
+}
+
+/* A place that is not active yet. */
 static int mode_begin(int fd, struct mode **ret_mode)
 {
-	struct mode *mode = mode_find(fd);
+	struct mode *mode = mode_free();
 
-	if (mode) {
-		*ret_mode = mode;
-		return 0;
-	}
-	mode = mode_free();
 	if (!mode)
 		return -EMFILE;
 	if (tcgetattr(fd, &mode->before) < 0)
@@ -204,10 +246,6 @@ static int mode_begin(int fd, struct mode **ret_mode)
 		return -errno;
 	mode->fd = fd;
 	mode->pid = getpid();
-	mode->now = mode->before;
-	handlers_set();
-	/* pairs: [terminal.active] */
-	weft__store(&mode->active, true, release);
 	*ret_mode = mode;
 	return 0;
 }
@@ -220,26 +258,51 @@ static void mode_end(struct mode *mode)
 	close(mode->own);
 }
 
-static int mode_set(int fd, bool raw)
+/* The last one is kept if this one cannot be set. */
+static int mode_change(struct mode *mode, bool begins, bool raw)
 {
-	struct mode *mode = NULL;
+	/* relaxed: written under the lock. */
+	const struct termios *last = weft__load(&mode->now, relaxed);
+	struct termios *next = &mode->modes[last == mode->modes];
 	int r;
 
-	weft__lock_take(&lock);
-	r = mode_begin(fd, &mode);
-	if (r == 0) {
-		struct termios now = mode->before;
-
-		if (raw)
-			cfmakeraw(&now);
-		else
-			now.c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
-		mode->now = now;
-		if (tcsetattr(mode->own, TCSANOW, &now) < 0) {
-			r = -errno;
-			mode_end(mode);
-		}
+	*next = mode->before;
+	if (raw)
+		cfmakeraw(next);
+	else
+		next->c_lflag &= ~(tcflag_t)(ECHO | ECHONL);
+	/* pairs: [terminal.now] */
+	weft__store(&mode->now, next, release);
+	if (begins) {
+		handlers_set();
+		/* pairs: [terminal.active] */
+		weft__store(&mode->active, true, release);
 	}
+	if (tcsetattr(mode->own, TCSANOW, next) == 0)
+		return 0;
+	r = -errno;
+	if (begins)
+		mode_end(mode);
+	else
+		/* pairs: [terminal.now] */
+		weft__store(&mode->now, last, release);
+	return r;
+}
+
+static int mode_set(int fd, bool raw)
+{
+	struct mode *mode, *begun = NULL;
+	int r = 0;
+
+	weft__lock_take(&lock);
+	modes_inherited();
+	mode = mode_find(fd);
+	if (!mode) {
+		r = mode_begin(fd, &begun);
+		mode = begun;
+	}
+	if (mode)
+		r = mode_change(mode, begun != NULL, raw);
 	weft__lock_drop(&lock);
 	return r;
 }

@@ -185,6 +185,153 @@ START_TEST(stopped_process_gives_the_terminal_back)
 }
 END_TEST
 
+/* The kernel drops the default SIGTSTP: nobody could continue such a group. */
+START_TEST(orphaned_process_goes_on_with_its_mode)
+{
+	pid_t child;
+	int status;
+
+	if (!TEST_HAS_SIGNALS ||
+	    !terminal_make("orphaned_process_goes_on_with_its_mode"))
+		return;
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		setsid();
+		signal(SIGTSTP, SIG_DFL);
+		NEED(weft_terminal_raw(terminal) == 0);
+		for (int i = 0; i < 2; i++) {
+			NEED(raise(SIGTSTP) == 0);
+			NEED(is_raw());
+		}
+		NEED(weft_terminal_hide(terminal) == 0);
+		NEED(raise(SIGTSTP) == 0);
+		NEED(!is_raw() && is_hidden());
+		exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	ck_assert(!is_raw() && !is_hidden());
+	terminal_drop();
+}
+END_TEST
+
+/* The init process of a namespace: its default SIGTERM is dropped as well. */
+static bool init_make(void)
+{
+	return unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0;
+}
+
+static void be_init(void)
+{
+	signal(SIGTERM, SIG_DFL);
+	NEED(getpid() == 1);
+	NEED(weft_terminal_raw(terminal) == 0);
+	for (int i = 0; i < 2; i++) {
+		NEED(kill(1, SIGTERM) == 0);
+		NEED(is_raw());
+	}
+	NEED(weft_terminal_restore(terminal) == 0);
+	_exit(0);
+}
+
+START_TEST(init_goes_on_with_its_mode)
+{
+	static const char name[] = "init_goes_on_with_its_mode";
+	pid_t child;
+	int status;
+
+	if (!TEST_HAS_SIGNALS ||
+	    !test_needs(test_can(init_make), name, "a pid namespace") ||
+	    !terminal_make(name))
+		return;
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		NEED(init_make());
+		child = fork();
+		NEED(child >= 0);
+		if (child == 0)
+			be_init();
+		NEED(waitpid(child, &status, 0) == child);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	terminal_drop();
+}
+END_TEST
+
+/* So a program that it starts ignores it, too. */
+START_TEST(signal_that_is_ignored_stays_so)
+{
+	struct sigaction now, old, ignored = { .sa_handler = SIG_IGN };
+
+	if (!terminal_make("signal_that_is_ignored_stays_so"))
+		return;
+	ck_assert_int_eq(sigaction(SIGHUP, &ignored, &old), 0);
+	ck_assert_int_eq(weft_terminal_raw(terminal), 0);
+	ck_assert_int_eq(sigaction(SIGHUP, NULL, &now), 0);
+	ck_assert(now.sa_handler == SIG_IGN);
+	ck_assert_int_eq(weft_terminal_restore(terminal), 0);
+	ck_assert_int_eq(sigaction(SIGHUP, &old, &now), 0);
+	ck_assert(now.sa_handler == SIG_IGN);
+	terminal_drop();
+}
+END_TEST
+
+/* The places of the parent are free for a child. */
+START_TEST(child_has_places_of_its_own)
+{
+	struct sigaction now;
+	int status, fds[8];
+	pid_t child;
+
+	if (!terminal_make("child_has_places_of_its_own"))
+		return;
+	for (int i = 0; i < 8; i++) {
+		fds[i] = dup(terminal);
+		ck_assert_int_eq(weft_terminal_raw(fds[i]), 0);
+	}
+	ck_assert_int_eq(weft_terminal_raw(terminal), -EMFILE);
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		signal(SIGTTOU, SIG_IGN);
+		NEED(weft_terminal_restore(fds[0]) == -EBADF);
+		NEED(weft_terminal_hide(terminal) == 0);
+		NEED(weft_terminal_restore(terminal) == 0);
+		NEED(sigaction(SIGQUIT, NULL, &now) == 0);
+		NEED(now.sa_handler == SIG_DFL);
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	for (int i = 7; i >= 0; i--) {
+		ck_assert_int_eq(weft_terminal_restore(fds[i]), 0);
+		close(fds[i]);
+	}
+	terminal_drop();
+}
+END_TEST
+
+/* The terminal has hung up.  The mode from before is still the program's to
+ * restore. */
+START_TEST(failure_ends_no_mode_of_before)
+{
+	if (!terminal_make("failure_ends_no_mode_of_before"))
+		return;
+	ck_assert_int_eq(weft_terminal_raw(terminal), 0);
+	close(master);
+	ck_assert_int_eq(weft_terminal_hide(terminal), -EIO);
+	ck_assert_int_eq(weft_terminal_restore(terminal), -EIO);
+	ck_assert_int_eq(weft_terminal_restore(terminal), -EBADF);
+	ck_assert_int_lt(weft_terminal_hide(terminal), 0);
+	ck_assert_int_eq(weft_terminal_restore(terminal), -EBADF);
+	close(terminal);
+}
+END_TEST
+
 START_TEST(modes_are_counted_and_kept)
 {
 	struct sigaction action, old;
@@ -225,6 +372,38 @@ static void *type_later(void *arg)
 	return NULL;
 }
 
+static int64_t ask_in_vain(void *arg)
+{
+	char buf[64];
+
+	return **(ssize_t **)arg = weft_terminal_password(terminal, "?", buf,
+							  sizeof(buf));
+}
+
+/* A part of a line that was typed before the call ended is not left to the next
+ * reader. */
+static void expect_no_rest(void)
+{
+	struct termios before, now;
+	ssize_t n = 0, *result = &n;
+	int ready = 0;
+
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(WEFT_GO(scope, ask_in_vain, result), 0);
+		wait_until(is_hidden());
+		ck_assert_int_eq(write(master, "secr", 4), 4);
+		weft_scope_cancel(scope);
+	}
+	ck_assert_int_eq(n, -ECANCELED);
+	ck_assert_int_eq(tcgetattr(terminal, &before), 0);
+	now = before;
+	now.c_lflag &= ~(tcflag_t)ICANON;
+	ck_assert_int_eq(tcsetattr(terminal, TCSANOW, &now), 0);
+	ck_assert_int_eq(ioctl(terminal, FIONREAD, &ready), 0);
+	ck_assert_int_eq(ready, 0);
+	ck_assert_int_eq(tcsetattr(terminal, TCSANOW, &before), 0);
+}
+
 static int64_t ask(void *arg)
 {
 	static char text[] = "secret\n", eof[] = "\4";
@@ -252,6 +431,7 @@ static int64_t ask(void *arg)
 							sizeof(buf)),
 				 -ETIMEDOUT);
 	ck_assert(!is_hidden());
+	expect_no_rest();
 	ck_assert_int_eq(weft_terminal_password(terminal, "?", buf, 0),
 			 -EINVAL);
 	ck_assert_int_eq(weft_terminal_password(terminal, NULL, buf, 1),
@@ -340,6 +520,11 @@ int main(void)
 
 	tcase_add_loop_test(tc, mode_is_restored_on_every_way_out, 0, 2 * WAYS);
 	tcase_add_test(tc, stopped_process_gives_the_terminal_back);
+	tcase_add_test(tc, orphaned_process_goes_on_with_its_mode);
+	tcase_add_test(tc, init_goes_on_with_its_mode);
+	tcase_add_test(tc, signal_that_is_ignored_stays_so);
+	tcase_add_test(tc, child_has_places_of_its_own);
+	tcase_add_test(tc, failure_ends_no_mode_of_before);
 	tcase_add_test(tc, modes_are_counted_and_kept);
 	tcase_add_loop_test(tc, password_is_read_without_an_echo, 0, 2);
 	tcase_add_loop_test(tc, change_of_the_size_wakes_each_task, 0, 2);
