@@ -38,6 +38,7 @@ static const unsigned FLAGS = WEFT_REPLACE_KEEP | WEFT_REPLACE_NO_SYNC;
 struct replace {
 	struct weft__temp temp;
 	unsigned flags;
+	mode_t mode; /* of the old file, to be set after the writes; or 0 */
 	char name[NAME_BYTES];
 };
 
@@ -58,7 +59,9 @@ static void steps_drop(struct replace *replace)
 	weft__temp_unname(&replace->temp);
 }
 
-/* A mode that means something for its owner alone is not given to another. */
+/* A mode that means something for its owner alone is not given to another, nor
+ * the rights of a group.  Writing clears set-user-ID and set-group-ID, so these
+ * come later. */
 __attribute__((noinline)) static int keep(struct replace *replace)
 {
 	struct stat old;
@@ -72,10 +75,12 @@ __attribute__((noinline)) static int keep(struct replace *replace)
 		return 0;
 	mode = old.st_mode & 07777;
 	if (CALL(SYS_fchown, fd, old.st_uid, old.st_gid) < 0) {
-		(void)CALL(SYS_fchown, fd, -1, old.st_gid);
 		mode &= 0777;
+		if (CALL(SYS_fchown, fd, -1, old.st_gid) < 0)
+			mode &= 0707;
 	}
-	return (int)CALL(SYS_fchmod, fd, mode);
+	replace->mode = mode & 07000 ? mode : 0;
+	return (int)CALL(SYS_fchmod, fd, mode & 0777);
 }
 
 /* A file system that cannot sync directories, as some of FUSE's, returns
@@ -92,8 +97,12 @@ static int steps_commit(struct replace *replace, bool *ret_moved)
 {
 	struct weft__temp *temp = &replace->temp;
 	bool syncs = !(replace->flags & WEFT_REPLACE_NO_SYNC);
-	int r = syncs ? (int)CALL(SYS_fsync, temp->fd) : 0;
+	int r = 0;
 
+	if (replace->mode)
+		r = (int)CALL(SYS_fchmod, temp->fd, replace->mode);
+	if (r == 0 && syncs)
+		r = (int)CALL(SYS_fsync, temp->fd);
 	if (r == 0)
 		r = weft__temp_name(temp);
 	if (r == 0)

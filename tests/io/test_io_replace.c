@@ -16,6 +16,7 @@
 #include "io/os/syscall.h"
 #include "tests/support/dir_kit.h"
 #include "tests/support/need.h"
+#include "tests/support/needs.h"
 
 static char top[DIR_PATH_BYTES];
 static int top_fd;
@@ -236,6 +237,67 @@ IO_TEST(file_is_replaced)
 	}
 	return 0;
 }
+
+/* By a user who is not root: root's writes clear no bits. */
+static int64_t keep_modes(void *arg)
+{
+	bool has_group = *(bool *)arg;
+	struct weft_replace_opts opts = WEFT_REPLACE_OPTS_INIT;
+
+	opts.flags = WEFT_REPLACE_KEEP | WEFT_REPLACE_NO_SYNC;
+	NEED(mknodat(top_fd, "own", S_IFREG | 0600, 0) == 0);
+	for (int i = 0; i < 4; i++) {
+		way_set(i & 1);
+		NEED(fchmodat(top_fd, "own", 06751, 0) == 0);
+		NEED(replace(top_fd, "own", "new", &opts, i & 2) == 0);
+		NEED(mode_of("own") == (S_IFREG | 06751));
+		if (!has_group)
+			continue;
+		NEED(replace(top_fd, i & 2 ? "other2" : "other", "new", &opts,
+			     i & 2) == 0);
+		NEED(mode_of(i & 2 ? "other2" : "other") == (S_IFREG | 0604));
+	}
+	return 0;
+}
+
+static bool others_make(void)
+{
+	enum { GROUP = 23456 };
+
+	return geteuid() == 0 && fchmod(top_fd, 0777) == 0 &&
+	       mknodat(top_fd, "other", S_IFREG | 0600, 0) == 0 &&
+	       mknodat(top_fd, "other2", S_IFREG | 0600, 0) == 0 &&
+	       fchownat(top_fd, "other", 0, GROUP, 0) == 0 &&
+	       fchownat(top_fd, "other2", 0, GROUP, 0) == 0 &&
+	       fchmodat(top_fd, "other", 06674, 0) == 0 &&
+	       fchmodat(top_fd, "other2", 06674, 0) == 0;
+}
+
+START_TEST(kept_mode_is_that_of_the_owner_and_group)
+{
+	bool has_group;
+	pid_t child;
+	int status;
+
+	if (!test_needs(geteuid() != 0 || test_can(become_another_user),
+			"kept_mode_is_that_of_the_owner_and_group",
+			NEEDS_ANOTHER_USER))
+		return;
+	top_open("/tmp");
+	has_group = test_needs(others_make(),
+			       "kept_mode_is_that_of_the_owner_and_group",
+			       "root, for a file of another group");
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		NEED(geteuid() != 0 || become_another_user());
+		_exit(weft_run(keep_modes, &has_group, NULL) != 0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	top_end();
+}
+END_TEST
 
 static void is_refused(bool by_steps)
 {
@@ -535,6 +597,7 @@ int main(void)
 	io_add_test(temp, temporary_file_is_gone_or_has_the_name_it_got);
 	io_add_test(temp, temporary_file_that_cannot_be_made_is_an_error);
 	io_add_test(temp, file_is_replaced);
+	tcase_add_test(temp, kept_mode_is_that_of_the_owner_and_group);
 	io_add_test(temp, wrong_replacement_is_refused);
 	io_add_test(temp, interrupted_commit_can_be_made_again);
 	io_add_test(temp, failed_step_leaves_the_old_file_and_nothing_else);
