@@ -9,7 +9,7 @@
 static struct weft_mutex output = WEFT_MUTEX_INIT;
 /* Under `output`. */
 static const char *shown; /* the file that wrote last */
-int status;
+_Atomic(int) status;
 
 int print(const struct options *o, const char *name, const void *data,
 		 size_t bytes)
@@ -35,6 +35,7 @@ int complain(const char *name, const char *what, int error)
 {
 	fprintf(stderr, "tail: %s '%s'%s%s\n", what, name, error ? ": " : "",
 		error ? strerror(-error) : "");
-	status = status || error;
+	if (error)
+		status = 1;
 	return error;
 }

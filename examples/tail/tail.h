@@ -10,8 +10,8 @@ struct options {
 	char **names;
 };
 
-/* Of the program. */
-extern int status;
+/* Of the program; several tasks set it. */
+extern _Atomic(int) status;
 
 /* Writes all of it, under a header if another file wrote before. */
 int print(const struct options *o, const char *name, const void *data,
