@@ -197,7 +197,7 @@ ssize_t weft_terminal_password(int fd, const char *prompt, char *buf,
 	n = weft_write_all(fd, prompt, strlen(prompt), NULL);
 	if (n == 0)
 		n = line_read(fd, buf, room);
-	/* A part of a line is no input of the next reader, who would show it. */
+	/* A part of a line is no input of the next reader. */
 	if (n < 0)
 		(void)tcflush(fd, TCIFLUSH);
 	(void)weft_terminal_restore(fd);

@@ -12,15 +12,16 @@
  * Concurrency
  *   `lock` guards the table against other threads.  Handlers of signals read it
  *   without: a place is written only while it is not active, and a mode only
- *   while `now` is the other one.  `active` is stored last.  A handler that interrupts a change of a mode may restore the
- *   old one just before the new one is set: the signal then ends the process,
- *   and another thread may be faster; that is as with any program.
+ *   while `now` is the other one.  `active` is stored last.  A handler that
+ *   interrupts a change of a mode may restore the old one just before the new
+ *   one is set: the signal then ends the process, and another thread may be
+ *   faster; that is as with any program.
  *
  * Orderings
  *   [terminal.active]  a place, store release -> load acquire of a handler.  No
  *       model runs signal handlers.
- *   [terminal.now]  a mode, store release of `now` -> load acquire of a handler.
- *       No model, as above.
+ *   [terminal.now]  a mode, store release of `now` -> load acquire of a
+ *       handler.  No model, as above.
  */
 #include <weft/terminal.h>
 
