@@ -325,7 +325,9 @@ static void cannot_watch(struct weft_fs_watch *watch,
 {
 	if (is_old(error) || error == -EXDEV)
 		return;
-	if (!watch->add_error)
+	/* One that only keeps a directory from being read hides no other. */
+	if (!watch->add_error || watch->add_error == -EACCES ||
+	    watch->add_error == -EPERM)
 		watch->add_error = error;
 	weft__watch_emit(watch, WEFT_FS_UNWATCHED, dir, name, true, error);
 }
