@@ -13,6 +13,7 @@
 #include "fs/follow.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 #include <weft/blocking.h>

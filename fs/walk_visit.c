@@ -5,6 +5,7 @@
  * each visit writes its name behind the part of the directory.
  */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "fs/walk.h"

@@ -10,6 +10,7 @@
 #include "fs/watch.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <weft/io.h>

@@ -4,6 +4,7 @@
  * swapped, moved away or grow, and directories with names that have no room.
  */
 #include <dirent.h>
+#include <limits.h>
 #include <sys/resource.h>
 
 #include "fs/copy_bytes.h"

@@ -3,6 +3,7 @@
  * Following a file by its name: each byte that a writer wrote comes once, and
  * in order, whatever happens to the name meanwhile.
  */
+#include <limits.h>
 #include <pthread.h>
 
 #include "tests/support/fs_names.h"

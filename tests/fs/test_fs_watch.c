@@ -5,6 +5,7 @@
  * Most tests apply the events to a list of names, as a program would, and
  * compare it with the disk.
  */
+#include <limits.h>
 #include <sched.h>
 #include <sys/mount.h>
 

@@ -4,6 +4,7 @@
  * as few jobs as the buffer allows; names of any bytes; errors, interruption,
  * and descriptors.
  */
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 

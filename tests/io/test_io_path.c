@@ -5,6 +5,7 @@
  * is about what weft adds: chains of directories, names beneath a directory,
  * cancellation.
  */
+#include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdarg.h>

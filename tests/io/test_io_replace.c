@@ -6,6 +6,7 @@
  *
  * WEFT_MASK=tmpfile stands for a file system without O_TMPFILE.
  */
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -6,6 +6,7 @@
 #ifndef WEFT_TESTS_SUPPORT_COPIED_KIT_H
 #define WEFT_TESTS_SUPPORT_COPIED_KIT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/process_kit.h"
 
+#include <limits.h>
 #include <sys/syscall.h>
 
 #include "tests/support/need.h"

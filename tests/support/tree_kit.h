@@ -7,6 +7,7 @@
 #define WEFT_TESTS_SUPPORT_TREE_KIT_H
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
