@@ -3,7 +3,6 @@
  * Temporary files, and files that are replaced as a whole: a process that is
  * killed at any of their system calls, or at any moment, leaves the old file or
  * the new one; each call that fails leaves the old one, and nothing else.
- *
  * WEFT_MASK=tmpfile stands for a file system without O_TMPFILE.
  */
 #include <limits.h>
