@@ -513,11 +513,23 @@ START_TEST(size_is_that_of_the_window)
 }
 END_TEST
 
+/* A program in the background of a script, or under nohup(1), ignores some. */
+static void signals_reset(void)
+{
+	static const int numbers[] = {
+		SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		(void)signal(numbers[i], SIG_DFL);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/terminal");
 	TCase *tc = tcase_create("terminal");
 
+	signals_reset();
 	tcase_add_loop_test(tc, mode_is_restored_on_every_way_out, 0, 2 * WAYS);
 	tcase_add_test(tc, stopped_process_gives_the_terminal_back);
 	tcase_add_test(tc, orphaned_process_goes_on_with_its_mode);
