@@ -419,6 +419,7 @@ PROCESS_TEST(command_with_a_source_that_is_not_open_is_refused)
 /* As where the user has no watches left. */
 static weft__atomic(bool) refuses_pidfds;
 
+#ifndef WEFT__TSAN
 static bool is_pidfd(int fd)
 {
 	char path[40], name[40] = { 0 };
@@ -428,7 +429,6 @@ static bool is_pidfd(int fd)
 	       strstr(name, "pidfd");
 }
 
-#ifndef WEFT__TSAN
 int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 {
 	/* relaxed: set before the calls that it concerns. */
