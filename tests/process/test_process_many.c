@@ -149,15 +149,17 @@ PROCESS_TEST(missing_descriptors_are_an_error_that_leaves_nothing)
 
 static int64_t meet_the_limit(void *arg)
 {
-	struct rlimit limit;
+	struct rlimit before, limit;
 
 	(void)arg;
 	ck_assert_int_eq(start_with_pipes(), 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NPROC, &limit), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NPROC, &before), 0);
+	limit = before;
 	limit.rlim_cur = 1;
 	ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &limit), 0);
 	ck_assert_int_eq(start_with_pipes(), -EAGAIN);
 	expect_no_children();
+	ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &before), 0);
 	return 0;
 }
 
