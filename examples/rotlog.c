@@ -63,17 +63,16 @@ static int write_lines(struct log *log)
 {
 	struct weft_stream in = WEFT_STREAM_INIT(STDIN_FILENO);
 	char line[8192];
-	ssize_t n;
+	ssize_t n = 0;
+	int r = 0;
 
-	while ((n = weft_stream_line(&in, line, sizeof(line))) > 0) {
-		int r = log_check(log);
-
+	while (r == 0 && (n = weft_stream_line(&in, line, sizeof(line))) > 0) {
+		r = log_check(log);
 		if (r == 0)
 			r = weft_write_all(log->fd, line, (size_t)n, NULL);
-		if (r < 0)
-			return r;
 	}
-	return (int)n;
+	weft_stream_close(&in);
+	return r < 0 ? r : (int)n;
 }
 
 static int64_t run(void *arg)
