@@ -396,7 +396,9 @@ int main(void)
 	io_add_test(tc, old_file_is_read_on_until_the_new_one_has_bytes);
 	io_add_test(tc, file_may_be_missing_at_first_with_its_directories);
 	io_add_test(tc, links_on_the_way_are_followed_as_they_change);
-	io_add_test(tc, known_file_is_read_before_the_name_is_followed);
+	/* With one worker: the reader must come after all of it. */
+	tcase_add_loop_test(tc, known_file_is_read_before_the_name_is_followed,
+			    0, 1);
 	io_add_test(tc, name_is_looked_at_again_after_an_overflow);
 	io_add_test(tc, path_that_no_file_can_have_is_missing);
 	io_add_test(tc, no_line_of_a_rotating_writer_is_lost);
