@@ -36,7 +36,8 @@ static size_t answer(struct server *server, uint8_t **message, size_t bytes)
 		memcpy(copy, room, kept);
 		return kept;
 	}
-	n = upstream_ask_tcp(server->upstream, *message, bytes, end, &received);
+	n = upstream_ask_tcp(&server->upstream, *message, bytes, end,
+			     &received);
 	if (n <= 0)
 		return message_fail(*message, end);
 	free(*message);

@@ -33,8 +33,8 @@ static int64_t ask(void *arg)
 				    .addr = asking->addr,
 				    .local = asking->local,
 				    .interface = asking->interface };
-	ssize_t n = upstream_ask(server->upstream, asking->query, asking->bytes,
-				 asking->end, answer);
+	ssize_t n = upstream_ask(&server->upstream, asking->query,
+				 asking->bytes, asking->end, answer);
 
 	if (n > 0) {
 		cache_put(server->cache, asking->query, asking->bytes,

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "server.h"
 
@@ -29,66 +30,100 @@ static int64_t serve(void *arg)
 	return result;
 }
 
-/* TCP takes the port that UDP got. */
-static int sockets_open(struct server *server, const char *address)
+/* UDP takes the port that TCP got. */
+static int sockets_try(struct server *server, const char *address, char *text)
 {
 	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
-	char text[WEFT_ADDR_TEXT_BYTES];
 	int r;
 
 	opts.want_local = true;
 	opts.receive_bytes = 1 << 20;
-	r = weft_udp_open(&server->udp, address, &opts);
-	if (r < 0)
-		return r;
-	weft_local_addr_text(weft_udp_fd(&server->udp), text);
-	server->listener = weft_tcp_listen(text, NULL);
+	server->listener = weft_tcp_listen(address, NULL);
 	if (server->listener < 0)
 		return server->listener;
+	weft_local_addr_text(server->listener, text);
+	r = weft_udp_open(&server->udp, text, &opts);
+	if (r < 0)
+		close(server->listener);
+	return r;
+}
+
+/* A port that is free for TCP may not be for UDP: then another is tried, if any
+ * will do. */
+static int sockets_open(struct server *server, const char *address)
+{
+	const char *port = strrchr(address, ':');
+	int tries = port && strcmp(port, ":0") == 0 ? 100 : 1, r;
+	char text[WEFT_ADDR_TEXT_BYTES];
+
+	do
+		r = sockets_try(server, address, text);
+	while (r == -EADDRINUSE && --tries > 0);
+	if (r < 0)
+		return r;
 	printf("listening on %s\n", text);
 	return fflush(stdout);
 }
 
-static int run(char **argv, unsigned workers)
+static int run(struct server *server, const char *address, unsigned workers)
 {
-	struct server server = { .upstream = argv[1], .cache = cache_new() };
 	struct weft_opts opts = WEFT_OPTS_INIT;
+	const char *what = server->upstream.address;
 	struct weft_addr upstream;
-	int64_t r = weft_addr_parse(argv[1], &upstream);
-	const char *what = argv[1];
+	int64_t r = weft_addr_parse(what, &upstream);
 
 	if (r == 0) {
-		what = argv[0];
-		r = server.cache ? sockets_open(&server, argv[0]) : -ENOMEM;
+		what = address;
+		server->cache = cache_new();
+		r = server->cache ? sockets_open(server, address) : -ENOMEM;
 	}
 	opts.workers = workers;
 	if (r == 0)
-		r = weft_run(serve, &server, &opts);
+		r = weft_run(serve, server, &opts);
 	fprintf(stderr, "dns_forward: %s: %s\n", what, strerror((int)-r));
-	cache_free(server.cache);
+	cache_free(server->cache);
 	return 1;
+}
+
+static bool to_number(const char *text, unsigned max, unsigned *ret)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (*end || !value || value > max)
+		return false;
+	*ret = (unsigned)value;
+	return true;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option table[] = {
 		{ "workers", required_argument, NULL, 'w' },
+		{ "patience-ms", required_argument, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
-	unsigned workers = 0;
-	char *end = NULL;
+	struct server server = { .cache = NULL };
+	unsigned workers = 0, patience_ms = 2000;
+	bool right = true;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "w:", table, NULL)) == 'w') {
-		workers = (unsigned)strtoul(optarg, &end, 10);
-		if (*end || !workers || workers > 1024)
-			break;
-	}
-	if (option >= 0 || optind + 2 != argc) {
-		fprintf(stderr,
-			"usage: dns_forward ADDR UPSTREAM [--workers N]\n"
-			"N is 1 to 1024; one per CPU if not given\n");
+	while (right &&
+	       (option = getopt_long(argc, argv, "w:p:", table, NULL)) >= 0)
+		right = option == 'w' ? to_number(optarg, 1024, &workers) :
+			option == 'p' ?
+				to_number(optarg, 1000000, &patience_ms) :
+				false;
+	if (!right || optind + 2 != argc) {
+		fprintf(stderr, "usage: dns_forward ADDR UPSTREAM "
+				"[--workers N] [--patience-ms N]\n"
+				"workers: 1 to 1024; one per CPU if not "
+				"given\n"
+				"patience: before UPSTREAM is asked again, at "
+				"most three times; 2000\n");
 		return 2;
 	}
-	return run(argv + optind, workers);
+	server.upstream.address = argv[optind + 1];
+	server.upstream.patience_ns = WEFT_MS(patience_ms);
+	return run(&server, argv[optind], workers);
 }

@@ -5,10 +5,11 @@
 #include <weft/weft.h>
 
 #include "cache.h"
+#include "upstream.h"
 
 /* Shared by all tasks. */
 struct server {
-	const char *upstream;
+	struct upstream upstream;
 	struct cache *cache;
 	struct weft_udp udp;
 	int listener;

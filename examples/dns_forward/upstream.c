@@ -12,7 +12,6 @@
 #include "upstream.h"
 
 enum { TRIES = 3 };
-#define ANSWER_NS WEFT_SEC(2)
 
 /* Waits for the answer; all else is passed over. */
 static ssize_t answer_await(struct weft_udp *udp, const uint8_t *query,
@@ -28,15 +27,16 @@ static ssize_t answer_await(struct weft_udp *udp, const uint8_t *query,
 	return r;
 }
 
-static ssize_t ask_once(struct weft_udp *udp, uint8_t *query, size_t bytes,
-			size_t end, uint8_t *answer)
+static ssize_t ask_once(struct weft_udp *udp, weft_nsec patience_ns,
+			uint8_t *query, size_t bytes, size_t end,
+			uint8_t *answer)
 {
 	struct weft_udp_msg msg = { .buf = query, .bytes = bytes };
 	ssize_t n = 0;
 
 	if (getrandom(query, 2, 0) != 2)
 		return -EIO;
-	WEFT_WITHIN(ANSWER_NS) {
+	WEFT_WITHIN(patience_ns) {
 		n = weft_udp_send(udp, &msg, 1, 0);
 		if (n == 1)
 			n = answer_await(udp, query, end, answer);
@@ -44,8 +44,8 @@ static ssize_t ask_once(struct weft_udp *udp, uint8_t *query, size_t bytes,
 	return n;
 }
 
-ssize_t upstream_ask(const char *address, const uint8_t *query, size_t bytes,
-		     size_t end, uint8_t *answer)
+ssize_t upstream_ask(const struct upstream *upstream, const uint8_t *query,
+		     size_t bytes, size_t end, uint8_t *answer)
 {
 	struct weft_udp_opts opts = WEFT_UDP_OPTS_INIT;
 	uint8_t own[QUERY_BYTES_MAX];
@@ -54,12 +54,13 @@ ssize_t upstream_ask(const char *address, const uint8_t *query, size_t bytes,
 	int r;
 
 	memcpy(own, query, bytes);
-	opts.connect = address;
+	opts.connect = upstream->address;
 	for (int i = 0; i < TRIES && n == -ETIMEDOUT; i++) {
 		r = weft_udp_open(&udp, NULL, &opts);
 		if (r < 0)
 			return r;
-		n = ask_once(&udp, own, bytes, end, answer);
+		n = ask_once(&udp, upstream->patience_ns, own, bytes, end,
+			     answer);
 		weft_udp_close(&udp);
 	}
 	if (n > 0)
@@ -81,14 +82,14 @@ static ssize_t exchange(int fd, const uint8_t *query, size_t bytes, size_t end,
 	return n == 0 ? -ECONNRESET : n;
 }
 
-ssize_t upstream_ask_tcp(const char *address, const uint8_t *query,
+ssize_t upstream_ask_tcp(const struct upstream *upstream, const uint8_t *query,
 			 size_t bytes, size_t end, uint8_t **ret_answer)
 {
 	ssize_t n = 0;
 	int fd;
 
-	WEFT_WITHIN(TRIES *ANSWER_NS) {
-		fd = weft_tcp_connect(address, NULL);
+	WEFT_WITHIN(TRIES *upstream->patience_ns) {
+		fd = weft_tcp_connect(upstream->address, NULL);
 		n = fd;
 		if (fd >= 0) {
 			n = exchange(fd, query, bytes, end, ret_answer);
