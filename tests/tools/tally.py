@@ -78,9 +78,16 @@ def show_grouped(prefix, entries):
 
 
 def show_end(log, most=40):
+    """Before each case that failed, the words of a script; or else the end."""
     lines = log.read_text(errors="replace").splitlines()
     lines = [line for line in lines if not re.match(r"\[\d+/\d+\] ", line)]
-    for line in lines[-most:]:
+    shown, said = [], []
+    for line in lines:
+        said.append(line)
+        if TAP_LINE.match(line):
+            shown += said[-most:] if line.startswith("not") else []
+            said = []
+    for line in (shown or lines)[-most:]:
         print(f"  | {line}")
     if len(lines) > most:
         print(f"  | all of it: {log.relative_to(ROOT)}")
