@@ -35,8 +35,8 @@ import smoke_tasks
 import smoke_tls
 import smoke_trees
 from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
-                       in_parallel, read_exactly, read_header, read_to_end,
-                       reset, run, serving, test_all, PATIENCE)
+                       has_names, in_parallel, read_exactly, read_header,
+                       read_to_end, reset, run, serving, test_all, PATIENCE)
 
 CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -56,10 +56,10 @@ def lookup_resolves_each_name():
 
 
 def resolve_prints_the_addresses_of_each_name():
+    if not has_names():
+        raise Skip("it was built without c-ares")
     # Nothing listens there: localhost is known without a server.
     done = run("resolve", "127.0.0.1:1", stdin="localhost\nno name\n127.0.0.9")
-    if "Function not implemented" in done.stderr:
-        return  # weft was built without c-ares
     expect_equal((done.returncode, done.stderr), (1, ""), "resolve")
     lines = set(done.stdout.splitlines())
     expect("no name: Invalid argument" in lines, repr(done.stdout))

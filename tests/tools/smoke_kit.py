@@ -86,6 +86,11 @@ def run(name, *arguments, stdin=""):
                           input=stdin, capture_output=True, timeout=PATIENCE)
 
 
+def has_names():
+    """Whether weft was built with c-ares."""
+    return "Function not implemented" not in run("resolve").stderr
+
+
 def expect_complaint(name, *arguments):
     """One sentence, about the last argument."""
     done = run(name, *arguments)
