@@ -33,6 +33,7 @@
 #include "io/request/upcalls.h"
 #include "io/rest.h"
 #include "io/shards.h"
+#include "io/stream/stream.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/thread_number.h"
 #include "runtime/dump/signal_notify.h"
@@ -298,6 +299,8 @@ static void rings_poll(struct weft__worker *worker, uint64_t now_ns)
 		weft__timer_shards_turn(worker->runtime, worker, now_ns);
 	else
 		weft__timer_shards_turn_own(worker, now_ns);
+	if (weft__unlikely(weft__shard_looks(shard, now_ns)))
+		weft__streams_look(shard, now_ns);
 	if (weft__shard_busy(shard)) /* mutate: recheck */
 		weft__shard_serve(worker, shard);
 }
@@ -377,7 +380,7 @@ static uint64_t park_wait_ns(struct weft__shard *shard, uint64_t wait_ns)
 	if (weft__unlikely(!shard->wake_armed) &&
 	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
-	return wait_ns;
+	return weft__streams_look_wait(shard, wait_ns);
 }
 
 /* After the wait: takes what has completed. */

@@ -47,7 +47,7 @@
 WEFT_BEGIN_DECLS
 
 struct weft_stream {
-	uint64_t private_words[20];
+	uint64_t private_words[22];
 };
 
 /* A stream for that descriptor, which belongs to the stream from here on.

@@ -53,6 +53,14 @@ enum weft__tag {
 
 #define WEFT__SEQUENCE_MASK ((uint32_t)0x0fffffff)
 
+/* In place of a time at which to look at streams: see io/stream/stream_look.c.
+ * Of two of these and a time the order is that of what is due. */
+enum weft__look {
+	WEFT__LOOK_AT_NONE,  /* there are none */
+	WEFT__LOOK_GOES_ON,  /* at the next tick, which comes immediately */
+	WEFT__LOOK_BEGINS,   /* a tick is to set the time */
+};
+
 struct weft__shard {
 	struct weft__ring ring; /* see ring.h */
 	/* Owner only: its last batch, from any ring. */
@@ -66,6 +74,12 @@ struct weft__shard {
 	 * which it is set: see io/rest.c. */
 	int timer_fd;
 	uint64_t timer_ns;
+	/* Under lock: the streams that have received lately, in a list, how
+	 * many, and how many of those the look that began has not come to. */
+	struct weft__stream *recent, *recent_last;
+	uint32_t recent_count, look_left;
+	/* When to look at them, or enum weft__look.  Written under lock. */
+	weft__atomic(uint64_t) look_ns;
 	struct weft__pool pools[WEFT__POOLS]; /* see recv_buffers.h */
 	struct weft__send_buffers outs;		      /* owner only */
 	struct weft__fixed_files files;	      /* see fixed_files.h */
@@ -122,6 +136,14 @@ static inline bool weft__shard_busy(const struct weft__shard *shard)
 	return weft__ring_completed(&shard->ring) ||
 	       weft__ring_may_post(&shard->ring) ||
 	       weft__ring_unsubmitted(&shard->ring);
+}
+
+/* Is it time to look at streams?  Owner only. */
+static inline bool weft__shard_looks(const struct weft__shard *shard,
+				     uint64_t now_ns)
+{
+	/* relaxed: a hint; the look takes the lock. */
+	return weft__load(&shard->look_ns, relaxed) - 1 < now_ns;
 }
 
 /* Submits and reaps, unless another thread holds the lock; `worker` runs the

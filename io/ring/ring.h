@@ -80,6 +80,7 @@ struct weft__ring {
 	int fd;			   /* the ring's name in a message */
 	bool alone;		   /* no other thread uses it */
 	bool reports_ends; /* a multishot receive always reports the end */
+	bool loses_resets; /* not always a reset that follows data */
 	bool batches; /* several requests take less than as many calls */
 	const struct weft__carrier *carrier;
 	void *own; /* what the carrier keeps */

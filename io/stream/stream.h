@@ -42,6 +42,9 @@
  *   STR5  Data that was put moves from `out` to `going` when the reader has
  *       nothing to read, or `out` is full, and neither SENDS nor LEFT is set.
  *       So it is sent in order.
+ *   STR6  The list of a shard's recent streams is changed under the shard's
+ *       lock, and a stream in it is ARMED: the reaper takes it out at the last
+ *       completion.
  *
  * Orderings
  *   [stream.notified]  the reaper's CAS, release -> the reader's load or CAS,
@@ -94,8 +97,10 @@ struct weft__stream {
 	bool reads_over; /* input does not come through requests, */
 	bool puts_over;	 /* and what is put does not go through them */
 	bool filled;	 /* `own` is large enough for weft__stream_fill() */
+	bool recent;	 /* in the list of its shard: STR6 */
 	int32_t said;	 /* result of the last completion */
 	int32_t error;	 /* reader only: why sending has ended */
+	uint32_t looked; /* `came` at the last look: see stream_look.c */
 	weft__atomic(uint64_t) word;
 	weft__atomic(uint64_t) reader; /* the task to wake */
 	uint32_t came;		       /* pieces received; wraps */
@@ -121,6 +126,8 @@ struct weft__stream {
 	/* Immutable: of a stream without a descriptor. */
 	const struct weft_stream_ops *ops;
 	void *over;
+	/* Under the lock of the shard of `home`: STR6. */
+	struct weft__stream *recent_next, *recent_previous;
 } __attribute__((may_alias));
 
 /* The buffer of a stream that is not over a socket. */
@@ -184,6 +191,19 @@ static inline bool weft__stream_is_busy(const struct weft__stream *stream)
 	return !stream->filed &&
 	       weft__load(&stream->gone, relaxed) >= WEFT__PIECES_BUSY;
 }
+
+/* ---- The look at quiet streams: stream_look.c ---------------------------- */
+
+/* Lock of the shard of `home` held: it has received, or will no more. */
+void weft__stream_list(struct weft__stream *stream);
+void weft__stream_unlist(struct weft__stream *stream);
+
+/* Owner only, when weft__shard_looks(): looks at some streams. */
+void weft__streams_look(struct weft__shard *shard, uint64_t now_ns);
+
+/* How long the owner may sleep until it looks again, at most `wait_ns`. */
+uint64_t weft__streams_look_wait(const struct weft__shard *shard,
+				 uint64_t wait_ns);
 
 void weft__stream_enter_file(struct weft__stream *stream);
 

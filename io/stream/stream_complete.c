@@ -108,6 +108,16 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 	return reader;
 }
 
+/* Has it received lately, and goes on? */
+static __attribute__((noinline)) void stream_note(struct weft__stream *stream,
+						  bool last)
+{
+	if (last)
+		weft__stream_unlist(stream);
+	else if (weft__shard(stream->home)->ring.loses_resets)
+		weft__stream_list(stream);
+}
+
 static uint64_t stream_received(struct weft__stream *stream,
 				const struct weft__completion *completion)
 {
@@ -117,6 +127,8 @@ static uint64_t stream_received(struct weft__stream *stream,
 	/* pairs: [stream.armed] */
 	(void)weft__load(&stream->word, acquire);
 	newest = stream_receive(stream, completion);
+	if (last ? stream->recent : newest && !stream->recent)
+		stream_note(stream, last);
 	if (last && !stream->own && !stream->polls)
 		weft__pool_asked(stream->pool);
 	if (last)

@@ -154,6 +154,20 @@ bool weft__sigpipe_is_avoidable(void)
 	return true;
 }
 
+/* No stream receives. */
+void weft__streams_look(struct weft__shard *shard, uint64_t now_ns)
+{
+	(void)shard, (void)now_ns;
+	abort();
+}
+
+uint64_t weft__streams_look_wait(const struct weft__shard *shard,
+				 uint64_t wait_ns)
+{
+	(void)shard;
+	return wait_ns;
+}
+
 bool weft__probe_reports_ends(void)
 {
 	return true;

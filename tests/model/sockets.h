@@ -43,6 +43,7 @@ static void memory_free(void *memory);
 #undef memcpy
 #include "io/stream/stream_send.c"
 #include "io/stream/stream_complete.c"
+#include "io/stream/stream_look.c"
 #undef weft__memory_new
 #undef weft__memory_free
 

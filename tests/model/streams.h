@@ -64,6 +64,7 @@ static void setup_stream(unsigned buffers)
 	for (unsigned i = 0; i < MODEL_THREADS; i++)
 		pool[i].ops_left = WEFT__OPS_BUDGET;
 	pool_setup(served, WEFT__POOL_SMALL, buffers);
+	shards[0].ring.loses_resets = shards[1].ring.loses_resets = true;
 	weft_stream_init(&stream, FD);
 	model_name(&weft__stream(&stream)->word, "word");
 	model_name(&weft__stream(&stream)->reader, "reader");
@@ -156,6 +157,8 @@ static void check(void *arg)
 	requests_check(NULL);
 	check_pools();
 	model_assert(closed == 1 && !fds[FD].owned, "the stream was closed");
+	model_assert(!served->recent && served->recent_count == 0,
+		     "STR6: a stream that was closed is in no list");
 }
 
 static void check_all_read(void *arg)

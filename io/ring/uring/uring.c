@@ -426,6 +426,7 @@ int weft__ring_open(struct weft__ring *ring, unsigned entries, bool alone,
 	ring->memory = memory;
 	ring->alone = alone;
 	ring->reports_ends = weft__probe_reports_ends();
+	ring->loses_resets = true;
 	ring->batches = true;
 	ring_share(ring, own);
 	return 0;
