@@ -22,7 +22,6 @@ SCRATCH = BUILD / "test-scratch"
 # The caller's choices are part of the command that repeats a failure.
 CHOSEN = {name: value for name, value in os.environ.items()
           if name.startswith(("CK_", "MODEL_", "WEFT_TEST_"))}
-MODELS = "tests/model/meson.build"
 SKIPPED = 77  # the exit status of a program that cannot run here
 
 
@@ -101,21 +100,26 @@ class Runner:
         return True
 
     def targets(self):
-        """For ninja; none: it builds all."""
-        # Those of a cross build are not all built by default.
-        if self.base.name == "aarch64":
-            return ["all", *{pathlib.Path(test["cmd"][-1]).relative_to(
-                self.directory) for test in self.tests()}]
-        if self.stage.builds_models:
-            return []
+        """For ninja: without the programs of tests that the stage does not
+        run, which are half of some builds."""
         # A build of another version may lack targets.
         subprocess.run(["ninja", "-C", self.directory, "build.ninja"],
                        check=True, stdout=subprocess.DEVNULL)
-        listed = self.introspect("--targets")
-        return [os.path.relpath(path, self.directory)
-                for target in listed if target["build_by_default"]
-                and not target["defined_in"].endswith(MODELS)
-                for path in target["filename"]]
+        every = self.programs(self.introspect("--tests"))
+        taken = self.programs(self.tests())
+        default = {os.path.relpath(path, self.directory)
+                   for target in self.introspect("--targets")
+                   if target["build_by_default"]
+                   for path in target["filename"]}
+        # Those of a cross build are not all built by default.
+        return sorted(default - every | taken)
+
+    def programs(self, tests):
+        """Those of tests that are programs of this build."""
+        paths = {pathlib.Path(test["cmd"][-1]) for test in tests
+                 if test["protocol"] != "tap"}
+        return {str(path.relative_to(self.directory)) for path in paths
+                if self.directory in path.parents}
 
     def introspect(self, what):
         return json.loads(subprocess.run(

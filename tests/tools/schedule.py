@@ -2,9 +2,10 @@
 """The order in which builds and programs run, and what runs beside what.
 
 Most programs with threads measure time, but their bounds are wide: they must
-hold on a busy machine.  So at most one of them runs at a time.  Jobs that do
-not measure time run beside it on the other processors: builds, models, programs
-on virtual time.  A program that judges figures on the real clock runs alone,
+hold on a busy machine.  So one of them runs at a time while there is something
+else to do: jobs that do not measure time run beside it on the other processors,
+builds, models, programs on virtual time.  Then a second one runs, so that no
+processor is idle.  A program that judges figures on the real clock runs alone,
 after everything else.  A build begins as early as possible, so that the
 programs of the next stage are ready when those of the previous one have run.
 """
@@ -70,7 +71,8 @@ class Schedule:
     def next_kind(self):
         if self.running[ALONE]:
             return None
-        for kind, most in (SINGLE, 1), (BUILD, 1), (SHARED, self.slots):
+        for kind, most in ((SINGLE, 1), (BUILD, 1), (SHARED, self.slots),
+                           (SINGLE, 2)):
             if self.waiting[kind] and self.running[kind] < most:
                 return kind
         if self.waiting[ALONE] and not self.running.total():

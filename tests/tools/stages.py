@@ -89,7 +89,6 @@ class Stage:
     slowness: int = 1
     planted: tuple = ()   # (program, what must be reported)
     fuzz_seconds: int = 0
-    builds_models: bool = True  # they take half of the time of a build
     like: str = ""        # the stage whose build it uses
     level: str = "everyday"
     brief: Brief = None   # None: an everyday run has all of it
@@ -242,10 +241,9 @@ STAGES = [
     # Another C library, for what has a kernel beneath it.  The monitor's tests
     # and those of suite `stress` find nothing that depends on it.
     Stage("musl", libc="musl", level="all", options=PLAIN + MUSL,
-          builds_models=False,
           without=suites("portable model source mutants teeth stress monitor")),
     # Static programs, as musl is often used.
-    Stage("musl-static", libc="musl", level="all", builds_models=False,
+    Stage("musl-static", libc="musl", level="all",
           options=PLAIN + MUSL + STATIC, suites=suites("memcheck examples")),
 
     Stage("musl-whole", like="musl", level="long",
@@ -254,7 +252,7 @@ STAGES = [
           without=suites("source mutants teeth")),
     # Without liburing there is epoll alone.
     Stage("musl-epoll", libc="musl", level="long",
-          options=PLAIN + MUSL + ("-Dio_uring=disabled",), builds_models=False,
+          options=PLAIN + MUSL + ("-Dio_uring=disabled",),
           without=suites("portable model source mutants teeth")),
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
