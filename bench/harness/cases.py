@@ -8,15 +8,12 @@ of the machine used meanwhile, or None if the measuring tool handles that itself
 
 import contextlib
 import dataclasses
-import http.client
 import json
 import os
-import pathlib
-import pwd
 import re
 import time
 
-from . import copies, dns, handshake, kv, machine, trees, walks
+from . import copies, dns, kv, machine, trees, walks, web
 from .case import Bench, Case, Missing, Plan, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
@@ -35,11 +32,16 @@ def parse_samples(text):
 
 @dataclasses.dataclass(frozen=True)
 class Micro(Case):
-    """A program that prints its figures; it runs under quiet."""
+    """A program that prints its figures; it runs under quiet.
+
+    labels: baselines in weft's program, which --label chooses.  rivals: programs of
+    peers.  epoll: weft takes part on its engine over epoll, too."""
     weft_program: str = ""
     command: str = ""
     figures: tuple = ()
+    labels: tuple = ()
     rivals: tuple = ()
+    epoll: bool = False
 
     def benches(self):
         return [self.name, *self.figures]
@@ -48,9 +50,14 @@ class Micro(Case):
         def entry(peer, program):
             return peer, lambda: self.measure(bench, peer, program())
 
-        yield entry(WEFT, lambda: bench.weft(self.weft_program))
-        if self.family == "liveness":
-            yield entry(WEFT_EPOLL, lambda: over_epoll(bench.weft(self.weft_program)))
+        def weft():
+            return bench.weft(self.weft_program)
+
+        yield entry(WEFT, weft)
+        if self.epoll:
+            yield entry(WEFT_EPOLL, lambda: over_epoll(weft()))
+        for peer in self.labels:
+            yield entry(peer, weft)
         for peer, program, *words in self.rivals:
             yield entry(peer, lambda program=program, words=words:
                         [*bench.peer(program), *words])
@@ -66,26 +73,6 @@ class Micro(Case):
             raise Failed(machine.last_line(err))
         noise = re.search(r"^quiet: ([\d.]+)", err, re.M)
         return samples, float(noise.group(1)) if noise else 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Baselines(Micro):
-    """weft beside baselines in the same program, which the label chooses."""
-
-    def entrants(self, bench):
-        for peer in (WEFT, *self.rivals):
-            yield peer, lambda peer=peer: self.measure(
-                bench, peer, bench.weft(self.weft_program))
-
-
-@dataclasses.dataclass(frozen=True)
-class Tls(Baselines):
-    """weft, on both engines, beside a loop over epoll that calls OpenSSL."""
-
-    def entrants(self, bench):
-        yield from super().entrants(bench)
-        yield WEFT_EPOLL, lambda: self.measure(
-            bench, WEFT_EPOLL, over_epoll(bench.weft(self.weft_program)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -238,172 +225,6 @@ class File(Case):
                 Sample("copy_synced", self.workers, rate / synced, "MB/s")], None
 
 
-NGINX_CONF = """
-daemon off;
-user {user};
-worker_processes {workers};
-pid {dir}/nginx.pid;
-error_log stderr;
-events {{ worker_connections 4096; }}
-http {{
-    access_log off;
-    sendfile on;
-    tcp_nopush on;
-    keepalive_requests 1000000000;
-    default_type application/octet-stream;
-    client_body_temp_path {dir}/body;
-    proxy_temp_path {dir}/proxy;
-    fastcgi_temp_path {dir}/fastcgi;
-    uwsgi_temp_path {dir}/uwsgi;
-    scgi_temp_path {dir}/scgi;
-    server {{ listen 127.0.0.1:{port} backlog=4096; root {root}; }}
-}}
-"""
-WRK_UNITS_US = {"us": 1, "ms": 1e3, "s": 1e6}
-
-
-@dataclasses.dataclass(frozen=True)
-class Http(Case):
-    """wrk requests a small file over 64 connections that are kept alive."""
-    size: int = 1024
-    conns: int = 64
-
-    def benches(self):
-        return [f"{self.name}_{f}" for f in ("rate", "p99", "cpu")]
-
-    def entrants(self, bench):
-        yield WEFT, lambda: self.measure(bench, self.weft_command)
-        yield WEFT_EPOLL, lambda: self.measure(
-            bench, lambda *where: over_epoll(self.weft_command(*where)))
-        yield "nginx", lambda: self.measure(bench, self.nginx_command)
-
-    def weft_command(self, bench, root, port):
-        return [*bench.weft("examples/httpd"), str(root), f"127.0.0.1:{port}",
-                "--workers", str(self.workers)]
-
-    def nginx_command(self, bench, root, port):
-        conf = bench.scratch / "nginx.conf"
-        conf.write_text(NGINX_CONF.format(
-            user=pwd.getpwuid(os.getuid()).pw_name, workers=self.workers,
-            dir=bench.scratch, port=port, root=root))
-        return [*bench.peer("nginx"), "-e", "stderr", "-p", str(bench.scratch),
-                "-c", str(conf)]
-
-    def make_site(self, bench):
-        root = bench.scratch / "www"
-        root.mkdir(exist_ok=True)
-        body = os.urandom(self.size)
-        (root / "file.bin").write_bytes(body)
-        return root, body
-
-    def measure(self, bench, make_command):
-        root, body = self.make_site(bench)
-        port = machine.free_port()
-        command = make_command(bench, root, port)
-        with machine.server(machine.pinned(machine.cores()[0], command), port) as pid:
-            self.check(port, body)
-            return self.load(bench, port, pid)
-
-    def check(self, port, body):
-        """Checks that the server sends the right bytes."""
-        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        with contextlib.closing(conn):
-            conn.request("GET", "/file.bin")
-            reply = conn.getresponse()
-            if reply.status != 200 or reply.read() != body:
-                raise Failed(f"wrong answer, status {reply.status}")
-
-    def load(self, bench, port, pid, *aides):
-        """The processes of aides take part in the load."""
-        load = [*bench.peer("wrk"), "-t1", f"-c{self.conns}", "--latency",
-                f"-d{max(1, round(bench.plan.secs))}s", f"http://127.0.0.1:{port}/file.bin"]
-        def aid():
-            return sum(map(machine.tree_cpu, aides))
-
-        t, busy, own = time.monotonic(), machine.machine_cpu(), os.times()
-        server, aided = machine.tree_cpu(pid), aid()
-        out, _ = machine.run(machine.pinned(machine.cores()[1], load), 60)
-        server = machine.tree_cpu(pid) - server
-        now = os.times()
-        wrk = sum(now[:4]) - sum(own[:4]) + aid() - aided
-        other = (machine.machine_cpu() - busy - server - wrk) / (time.monotonic() - t)
-        return self.samples(out, server), other
-
-    def samples(self, out, server_cpu):
-        def field(pattern):
-            found = re.search(pattern, out, re.M)
-            if not found:
-                raise Failed(f"wrk printed no {pattern!r}: {machine.last_line(out)}")
-            return found.groups()
-
-        for trouble in "Socket errors", "Non-2xx":
-            if trouble in out:
-                raise Failed(*field(rf"({trouble}.*)$"))
-        requests, = field(r"^\s*(\d+) requests in")
-        rate, = field(r"^Requests/sec:\s*([\d.]+)")
-        p99, unit = field(r"^\s*99%\s+([\d.]+)(us|ms|s)$")
-        values = (("rate", float(rate), "req/s"),
-                  ("p99", float(p99) * WRK_UNITS_US[unit], "us"),
-                  ("cpu", server_cpu * 1e6 / int(requests), "us/req"))
-        return [Sample(f"{self.name}_{f}", self.workers, v, unit) for f, v, unit in values]
-
-
-HAPROXY_CONF = """
-global
-    nbthread {workers}
-    maxconn 1000
-defaults
-    mode tcp
-    timeout connect 5s
-    timeout client 1m
-    timeout server 1m
-listen proxy
-    bind 127.0.0.1:{port}
-    server one 127.0.0.1:{upstream} check
-"""
-
-
-@dataclasses.dataclass(frozen=True)
-class Proxy(Http):
-    """The same through a proxy.  nginx serves the file, on the core of the load."""
-
-    def entrants(self, bench):
-        yield WEFT, lambda: self.measure(bench, self.balancer_command)
-        yield WEFT_EPOLL, lambda: self.measure(
-            bench, lambda *where: over_epoll(self.balancer_command(*where)))
-        yield "haproxy", lambda: self.measure(bench, self.haproxy_command)
-
-    def balancer_command(self, bench, upstream, port):
-        return [*bench.weft("examples/balancer"), f"127.0.0.1:{port}",
-                f"127.0.0.1:{upstream}", "--workers", str(self.workers)]
-
-    def haproxy_command(self, bench, upstream, port):
-        conf = bench.scratch / "haproxy.cfg"
-        conf.write_text(HAPROXY_CONF.format(workers=self.workers, port=port,
-                                            upstream=upstream))
-        return [*bench.peer("haproxy"), "-db", "-f", str(conf)]
-
-    def measure(self, bench, make_command):
-        root, body = self.make_site(bench)
-        upstream, port = machine.free_port(), machine.free_port()
-        first, last = machine.cores()
-        nginx = machine.pinned(last, self.nginx_command(bench, root, upstream))
-        proxy = machine.pinned(first, make_command(bench, upstream, port))
-        with machine.server(nginx, upstream) as aide, machine.server(proxy, port) as pid:
-            self.check(port, body)
-            return self.load(bench, port, pid, aide)
-
-
-@dataclasses.dataclass(frozen=True)
-class Datagrams(Baselines):
-    """Also weft on its engine over epoll."""
-
-    def entrants(self, bench):
-        yield from super().entrants(bench)
-        yield WEFT_EPOLL, lambda: self.measure(
-            bench, WEFT_EPOLL, over_epoll(bench.weft(self.weft_program)))
-
-
 TOKIO = (("tokio", "tokio", "micro"), ("tokio-jemalloc", "tokio-jemalloc", "micro"))
 GO = (("go", "gopeer", "micro"),)
 LIBUV = (("libuv", "uv_micro"),)
@@ -482,7 +303,8 @@ def liveness_cases():
     for name, counts, figures in LIVENESS:
         for workers in counts:
             yield Micro(name, workers, "liveness", weft_program="bench/bench_liveness",
-                        command=name, figures=tuple(f"{name}_{f}" for f in figures))
+                        command=name, figures=tuple(f"{name}_{f}" for f in figures),
+                        epoll=True)
 
 
 def echo_cases():
@@ -503,31 +325,27 @@ def all_cases():
     yield from micro_cases("sync", "bench/bench_sync", SYNC, default=False)
     yield from micro_cases("spawn", "bench/bench_spawn", SPAWN)
     for name, word, figures, baselines in QUEUES:
-        yield Baselines(name, 2, "queues", False, weft_program="bench/bench_queues",
-                        command=word, figures=figures, rivals=baselines)
+        yield Micro(name, 2, "queues", False, weft_program="bench/bench_queues",
+                    command=word, figures=figures, labels=baselines)
     for workers in 64, 256:
         yield Micro("looks", workers, "looks", False, weft_program="bench/bench_looks",
                     command="looks", figures=LOOKS)
-    yield Datagrams("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
-                    command="udp", figures=("udp_plain",), rivals=("raw-gso",))
-    yield Datagrams("names", 1, "names", weft_program="bench/bench_names", command="names",
-                    figures=("names_rate", "names_cpu", "names_both_rate",
-                             "names_both_cpu"))
+    yield Micro("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
+                command="udp", figures=("udp_plain",), labels=("raw-gso",), epoll=True)
+    yield Micro("names", 1, "names", weft_program="bench/bench_names", command="names",
+                figures=("names_rate", "names_cpu", "names_both_rate", "names_both_cpu"),
+                epoll=True)
     for name, figures in HOSTILE:
-        yield Datagrams(f"hostile_{name}", 1, "hostile", False,
-                        weft_program="bench/bench_hostile", command=name,
-                        figures=tuple(f"hostile_{name}_{f}" for f in figures))
+        yield Micro(f"hostile_{name}", 1, "hostile", False,
+                    weft_program="bench/bench_hostile", command=name,
+                    figures=tuple(f"hostile_{name}_{f}" for f in figures), epoll=True)
     yield from echo_cases()
     for name in "tls_echo", "tls_echo_16k":
-        yield Tls(name, 1, "tls", paired=True, weft_program="bench/bench_tls",
-                  command=name, rivals=("raw-openssl",))
-    yield handshake.Handshake("tls_handshake", 1, "tls")
-    for name, size in ("httpd_1k", 1 << 10), ("httpd_64k", 64 << 10):
-        yield Http(name, 1, "httpd", size=size)
+        yield Micro(name, 1, "tls", paired=True, weft_program="bench/bench_tls",
+                    command=name, labels=("raw-openssl",), epoll=True)
+    yield from web.web_cases()
     yield from kv.kv_cases()
     yield from dns.dns_cases()
-    for name, size in ("proxy", 1 << 10), ("proxy_64k", 64 << 10):
-        yield Proxy(name, 1, "proxy", default=False, size=size)
     for workers in 1, 2:
         for name in "rand_cached", "rand_direct", "checksum":
             yield File(name, workers, "file")

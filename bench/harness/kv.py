@@ -5,7 +5,6 @@ import csv
 import dataclasses
 import os
 import socket
-import time
 
 from . import machine
 from .case import Case, over_epoll
@@ -64,21 +63,15 @@ class Kv(Case):
                     raise Failed("wrong answer")
 
     def load(self, command, pid, requests):
-        t, busy, own = time.monotonic(), machine.machine_cpu(), os.times()
-        server = machine.tree_cpu(pid)
-        out, err = machine.run(command, 120)
-        server = machine.tree_cpu(pid) - server
-        now = os.times()
-        load = sum(now[:4]) - sum(own[:4])
-        other = (machine.machine_cpu() - busy - server - load) / (time.monotonic() - t)
+        (out, err), used = machine.under_load(pid, lambda: machine.run(command, 120))
         rates = [float(row["rps"]) for row in csv.DictReader(out.splitlines())]
         if len(rates) != 2:
             raise Failed(machine.last_line(err))
         # Each half has taken its own time.
         rate = 2 / sum(1 / r for r in rates)
         return [Sample(f"{self.name}_rate", self.workers, rate, "req/s"),
-                Sample(f"{self.name}_cpu", self.workers, server * 1e6 / requests,
-                       "us/req")], other
+                Sample(f"{self.name}_cpu", self.workers, used.server * 1e6 / requests,
+                       "us/req")], used.other
 
 
 def kv_cases():

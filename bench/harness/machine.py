@@ -2,6 +2,7 @@
 """The machine: its cores, its lock, and processes and their CPU time."""
 
 import contextlib
+import dataclasses
 import fcntl
 import os
 import pathlib
@@ -90,6 +91,29 @@ def tree_cpu(root):
     """User and system seconds of a process and its descendants."""
     stats = filter(None, map(stat_fields, process_tree(root)))
     return sum(int(s[11]) + int(s[12]) for s in stats) / TICKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Used:
+    """seconds: how long a load took; server: processor seconds of the server and its
+    descendants; other: the share of a core that the rest of the machine used."""
+    seconds: float
+    server: float
+    other: float
+
+
+def under_load(pid, load, *aides):
+    """Calls load(), which runs what loads the server pid.  Returns its result, and what
+    was used.  This process, the children that ended, and the processes of aides are
+    part of the load."""
+    def now():
+        loading = sum(os.times()[:4]) + sum(map(tree_cpu, aides))
+        return time.monotonic(), tree_cpu(pid), loading, machine_cpu()
+
+    before = now()
+    result = load()
+    seconds, server, loading, busy = (b - a for a, b in zip(before, now()))
+    return result, Used(seconds, server, (busy - server - loading) / seconds)
 
 
 def run(command, timeout):
