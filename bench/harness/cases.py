@@ -351,7 +351,7 @@ def all_cases():
             yield File(name, workers, "file")
     for workers in 1, 2:
         yield File("copy", workers, "copy", default=False)
-        yield copies.CopyTree("copy_tree", workers, "copy_tree", default=False)
+    yield from copies.copy_cases()
     yield from trees.tree_cases()
     yield from walks.walk_cases()
     yield from liveness_cases()

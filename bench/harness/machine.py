@@ -116,6 +116,22 @@ def under_load(pid, load, *aides):
     return result, Used(seconds, server, (busy - server - loading) / seconds)
 
 
+def timed(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL):
+    """Runs a tool.  Returns its seconds, the processor seconds of all its processes,
+    and the share of a core that the rest of the machine used."""
+    def children_cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    busy, own, start = machine_cpu(), children_cpu(), time.monotonic()
+    done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE,
+                          text=True, timeout=300)
+    seconds, cpu = time.monotonic() - start, children_cpu() - own
+    if done.returncode != 0:
+        raise Failed(f"status {done.returncode}: {last_line(done.stderr)}")
+    return seconds, cpu, (machine_cpu() - busy - cpu) / seconds
+
+
 def run(command, timeout):
     """Runs a command.  Returns its stdout and stderr, and ignores its status if it
     has printed anything."""

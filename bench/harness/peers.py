@@ -20,7 +20,8 @@ C_PROGRAMS = {  # name: (source, libraries)
     "uv_micro": ("uv/uv_micro.c", ["-luv"]),
 }
 INSTALLED = ["fio", "wrk", "nginx", "haproxy", "redis-server", "redis-benchmark", "sh",
-             "grep", "rg", "dnsmasq", "dnsperf", "openssl", "bfs", "find", "rm"]
+             "grep", "rg", "dnsmasq", "dnsperf", "openssl", "bfs", "find", "rm", "cp",
+             "xargs"]
 
 
 class NotBuilt(Exception):

@@ -8,72 +8,18 @@ file: GNU grep stops at the first match if its output is /dev/null.
 import contextlib
 import dataclasses
 import pathlib
-import random
 import re
 import subprocess
 import tempfile
 import threading
 import time
 
-from . import machine
+from . import files, machine
 from .case import Case, over_epoll
 from .machine import Failed
 from .results import WEFT, WEFT_EPOLL, Sample
 
-WORDS = [b"of", b"the", b"ring", b"task", b"queue", b"worker", b"stack", b"deadline"]
-WORD = "needle"
-FOLDER_FILES = 100
-LARGE_FILES = 8
 TIMEOUT = 300
-
-
-def text(size, seed, lines_per_word):
-    """Lines of words; some have WORD."""
-    choose = random.Random(seed)
-    lines = [b" ".join(choose.choices(WORDS, k=9)) for _ in range(997)]
-    out, n = [], 0
-    while n < size:
-        line = lines[choose.randrange(len(lines))]
-        if choose.randrange(lines_per_word) == 0:
-            line = line[:20] + WORD.encode() + line[20:]
-        out.append(line)
-        n += len(line) + 1
-    return (b"\n".join(out) + b"\n")[:size - 1] + b"\n"
-
-
-def small_tree(bench):
-    """A hundred files in each folder, of 0.5 to 8 KiB."""
-    count = bench.plan.tree_files
-    root = bench.scratch / f"tree-{count}"
-    if not root.exists():
-        made = bench.scratch / "tree-new"
-        data = text(1 << 20, 1, 3000)
-        choose = random.Random(2)
-        for i in range(count):
-            folder = made / str(i // 1000) / str(i // FOLDER_FILES)
-            if i % FOLDER_FILES == 0:
-                folder.mkdir(parents=True)
-            size = choose.randrange(512, 8192)
-            at = choose.randrange(len(data) - size)
-            (folder / f"file{i}.txt").write_bytes(data[at:at + size])
-        made.rename(root)
-    return [root]
-
-
-def large_files(bench):
-    """A few files of megabytes, each named often enough for the plan's bytes."""
-    size = bench.plan.file_mib << 20
-    root = bench.scratch / f"large-{size}"
-    if not root.exists():
-        made = bench.scratch / "large-new"
-        made.mkdir()
-        piece = text(1 << 20, 3, 4000)
-        for i in range(LARGE_FILES):
-            with (made / f"file{i}.txt").open("wb") as f:
-                for _ in range(size // LARGE_FILES >> 20):
-                    f.write(piece)
-        made.rename(root)
-    return sorted(root.iterdir()) * max(1, (bench.plan.large_mib << 20) // size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +51,7 @@ class Tool(Case):
             paths if word == "{}" else [word.replace("{}", " ".join(map(str, paths)))])]
 
     def measure(self, bench, command):
-        paths = large_files(bench) if self.large else small_tree(bench)
+        paths = files.large_files(bench) if self.large else [files.text_tree(bench)]
         words = list(map(str, [*two_cores(), *command(paths)]))
         for path in set(paths):
             self.cache(path)
@@ -159,12 +105,12 @@ def two_cores():
 
 
 def tree_cases():
-    greps = (("grep", "grep", ["-r", WORD, "{}"]),
-             ("ripgrep", "rg", ["-uu", "--no-heading", WORD, "{}"]))
+    greps = (("grep", "grep", ["-r", files.WORD, "{}"]),
+             ("ripgrep", "rg", ["-uu", "--no-heading", files.WORD, "{}"]))
     for suffix, large in ("_tree", False), ("_large", True):
         xargs = ("xargs", "sh", ["-c", "find {} -type f -print0 | xargs -0 -P2"
                                  f" -n{1 if large else 64} sha256sum"])
         yield Tool(f"checksum{suffix}", 2, "trees", False, program="checksum",
                    options=("-r",), rivals=(xargs,), large=large)
         yield Tool(f"grep{suffix}", 2, "trees", False, program="grep",
-                   options=("-r", WORD), rivals=greps, large=large)
+                   options=("-r", files.WORD), rivals=greps, large=large)
