@@ -331,7 +331,8 @@ def all_cases():
         yield Micro("looks", workers, "looks", False, weft_program="bench/bench_looks",
                     command="looks", figures=LOOKS)
     yield Micro("udp", 1, "udp", paired=True, weft_program="bench/bench_udp",
-                command="udp", figures=("udp_plain",), labels=("raw-gso",), epoll=True)
+                command="udp", figures=("udp_plain",), labels=("raw-gso",),
+                rivals=TOKIO[:1] + GO, epoll=True)
     yield Micro("names", 1, "names", weft_program="bench/bench_names", command="names",
                 figures=("names_rate", "names_cpu", "names_both_rate", "names_both_cpu"),
                 epoll=True)

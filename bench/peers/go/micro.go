@@ -332,6 +332,7 @@ var benches = map[string]func(){
 	"sleep":              func() { sleepRound("_cold"); sleepRound("") },
 	"skynet":             skynetRun,
 	"mem":                mem,
+	"udp":                udp,
 }
 
 func micro(bench string) {

@@ -11,6 +11,7 @@
 //! that thread.
 mod file;
 mod micro;
+mod udp;
 
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

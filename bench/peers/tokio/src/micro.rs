@@ -345,6 +345,7 @@ pub async fn run(o: &Options) -> Res<()> {
             sem_yield(o).await;
         }
         "timer" => timer(o),
+        "udp" => crate::udp::run(o).await?,
         "sleep" => {
             sleep_round(o, "_cold").await;
             sleep_round(o, "").await;
