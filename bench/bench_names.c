@@ -3,13 +3,15 @@
  * How many names does a worker look up in a second?
  *
  *	bench_names names [--secs S] [--count N]
+ *	bench_names serve --address ADDR
  *
  * Method.  1024 tasks look names up that no one has asked for before, one after
  * the other, at a server in a process of its own on the loopback.  names: one
  * family, so a look-up is a query and its answer; names_both: both families,
  * two queries, and two addresses to put in order.  _rate is look-ups a second,
  * _cpu the processor time of weft's process for each.  --count ends each of
- * them after that number, for a count of instructions or system calls.
+ * them after that number, for a count of instructions or system calls.  serve
+ * is that server alone, for other programs that look names up.
  *
  * What would fool it: the server needs a processor of its own.  It only copies
  * the question, so it is faster than any real one; an answer of a real server
@@ -27,8 +29,8 @@
 enum { TASKS = 1024, BATCH = 64, MESSAGE_BYTES = 512, BUFFER = 4 << 20 };
 
 static struct {
-	const char *secs, *count;
-} opt = { .secs = "2", .count = "0" };
+	const char *secs, *count, *address;
+} opt = { .secs = "2", .count = "0", .address = "127.0.0.1:0" };
 
 static const struct load {
 	const char *bench;
@@ -104,19 +106,29 @@ static _Noreturn void serve(int fd)
 	}
 }
 
+static int server_socket(void)
+{
+	struct weft_addr addr;
+	int buffer = BUFFER, fd;
+
+	bench_must("--address", weft_addr_parse(opt.address, &addr));
+	fd = socket(addr.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
+	if (fd < 0 ||
+	    bind(fd, (struct sockaddr *)&addr.storage, addr.bytes) < 0)
+		bench_die("server", -errno);
+	return fd;
+}
+
 /* Returns its port. */
 static int server_start(void)
 {
-	struct sockaddr_in addr = { .sin_family = AF_INET };
+	struct sockaddr_in addr;
 	socklen_t bytes = sizeof(addr);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int buffer = BUFFER;
+	int fd = server_socket();
 	pid_t parent = getpid(), pid;
 
-	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&addr, bytes) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&addr, &bytes) < 0)
+	if (getsockname(fd, (struct sockaddr *)&addr, &bytes) < 0)
 		bench_die("server", -errno);
 	pid = fork();
 	if (pid < 0)
@@ -218,11 +230,14 @@ int main(int argc, char **argv)
 	const struct bench_option options[] = {
 		{ "--secs", &opt.secs, false },
 		{ "--count", &opt.count, false },
+		{ "--address", &opt.address, false },
 		{ NULL, NULL, false },
 	};
 	const char *what = bench_parse(argc, argv, options);
 	int port;
 
+	if (strcmp(what, "serve") == 0)
+		serve(server_socket());
 	if (strcmp(what, "names") != 0 || out_workers != 1)
 		bench_die(what, -EINVAL);
 	port = server_start();

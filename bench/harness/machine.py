@@ -185,26 +185,32 @@ def free_port():
             return port
 
 
-def await_port(child, port, seconds=10):
+def accepts(port):
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
+def await_server(child, is_up, seconds=10):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if child.poll() is not None:
             raise Failed(f"server ended with status {child.returncode}")
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
+        if is_up():
             return
         time.sleep(0.01)
-    raise Failed("server does not accept connections")
+    raise Failed("server does not answer")
 
 
 @contextlib.contextmanager
-def server(command, port):
-    """Runs a server while the block runs; gives its pid."""
+def server(command, port, is_up=accepts):
+    """Runs a server while the block runs; gives its pid.  It is up when is_up(port)."""
     with tempfile.TemporaryFile("w+") as err:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.DEVNULL, stderr=err)
         try:
-            await_port(child, port)
+            await_server(child, lambda: is_up(port))
             yield child.pid
         except Failed as e:
             err.seek(0)

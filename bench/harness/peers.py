@@ -21,7 +21,7 @@ C_PROGRAMS = {  # name: (source, libraries)
 }
 INSTALLED = ["fio", "wrk", "nginx", "haproxy", "redis-server", "redis-benchmark", "sh",
              "grep", "rg", "dnsmasq", "dnsperf", "openssl", "bfs", "find", "rm", "cp",
-             "xargs"]
+             "xargs", "dig"]
 
 
 class NotBuilt(Exception):
