@@ -221,7 +221,7 @@ STAGES = [
           # but how the code is compiled.  With one preemption they took 700
           # CPU seconds.
           suites=suites("portable emulated"), wrapper=("qemu-aarch64",),
-          left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "0", **FEW}),
+          left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "0", **FEWEST}),
     # The kernel refuses io_uring, as that of a container does, and weft chooses
     # its engine.  The epoll stage has the other programs.
     Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
