@@ -86,9 +86,9 @@ def cp_keeps_replaces_and_complains():
         expect_equal((top / "to").read_bytes(),
                      (top / "from/name").read_bytes(), "replaced")
         done = run("cp", "-r", top / "from", top / "other")
-        expect_equal((done.returncode, done.stderr),
-                     (1, f"cp: {top}/from/fifo: Operation not supported\n"),
-                     "a FIFO")
+        expect(done.returncode == 1 and done.stderr in (
+            f"cp: {top}/from/fifo: Operation not supported\n",
+            f"cp: {top}/from/fifo: Not supported\n"), done)  # musl
         expect_equal(run("cp", top / "to").returncode, 2, "usage")
 
 
