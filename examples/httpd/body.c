@@ -12,7 +12,7 @@ int body_check(const struct request *request)
 {
 	if (request->parser.flags & F_CONTENTLENGTH &&
 	    request->parser.content_length > BODY_BYTES_MAX)
-		return HTTP_STATUS_PAYLOAD_TOO_LARGE;
+		return STATUS_PAYLOAD_TOO_LARGE;
 	return 0;
 }
 

@@ -38,8 +38,7 @@ struct connection *connection_new(struct secure_context *context, int fd)
 	connection->secure = secure;
 	connection->begin = 0;
 	connection->end = 0;
-	connection->now.text[0] = '\0';
-	connection->modified.text[0] = '\0';
+	connection->dates = (struct dates){ 0 };
 	return connection;
 }
 

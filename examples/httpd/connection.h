@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "date.h"
-#include "secure.h"
+#include "../common/http/fields.h"
+#include "../common/http/secure.h"
 
 #define HEADER_BYTES_MAX 8192u /* of a request; a longer one gets a 431 */
 #define OUTPUT_BYTES 8192u     /* a shorter answer is sent in one call */
@@ -22,8 +22,7 @@ struct connection {
 	struct secure *secure; /* NULL: without TLS */
 	size_t begin;	       /* of the input that is not used yet */
 	size_t end;
-	struct date now;      /* for the Date header */
-	struct date modified; /* for Last-Modified */
+	struct dates dates;
 	char input[HEADER_BYTES_MAX];
 	char output[OUTPUT_BYTES];
 };

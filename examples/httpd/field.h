@@ -7,8 +7,8 @@
 
 #include "request.h"
 
-/* Where a request keeps the value of the field with that name, in upper or
- * lower case; NULL if the field is ignored. */
+/* Where a request keeps the value of the field with that name; the case of the
+ * name does not matter.  NULL if the field is ignored. */
 struct span *field_find(struct request *request, struct span name);
 
 /* The value without white space at its end. */

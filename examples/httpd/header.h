@@ -8,7 +8,4 @@
 void header_put(struct text *out, const struct response *response,
 		struct connection *connection);
 
-/* Writes a body for an answer that has no other: "404 Not Found". */
-void header_put_note(struct text *out, int status);
-
 #endif

@@ -69,10 +69,10 @@ static void parse_option(struct options *options, int key)
 		options->server.header_ns = WEFT_MS(parse_number(optarg));
 		return;
 	case KEY_CERT:
-		options->cert = optarg;
+		options->site.cert = optarg;
 		return;
 	case KEY_KEY:
-		options->key = optarg;
+		options->site.key = optarg;
 		return;
 	case 'v':
 		options->server.verbose = true;
@@ -90,16 +90,16 @@ void options_parse(struct options *options, int argc, char **argv)
 	int key;
 
 	*options = (struct options){
-		.address = "127.0.0.1:8080",
+		.site = { .address = "127.0.0.1:8080", .alpn = "http/1.1" },
 		.server = { .connections_max = 20000,
 			    .header_ns = WEFT_SEC(5) },
 	};
 	while ((key = getopt_long(argc, argv, "w:vh", table, NULL)) >= 0)
 		parse_option(options, key);
 	if (optind == argc || optind + 2 < argc ||
-	    (options->key && !options->cert))
+	    (options->site.key && !options->site.cert))
 		refuse();
-	options->directory = argv[optind];
+	options->site.directory = argv[optind];
 	if (optind + 1 < argc)
-		options->address = argv[optind + 1];
+		options->site.address = argv[optind + 1];
 }

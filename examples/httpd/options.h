@@ -5,10 +5,7 @@
 #include "server.h"
 
 struct options {
-	const char *directory;
-	const char *address;
-	const char *cert; /* of TLS, and its key; or NULL */
-	const char *key;
+	struct site_opts site;
 	unsigned workers; /* 0: one per CPU */
 	struct server server;
 };

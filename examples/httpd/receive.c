@@ -17,8 +17,8 @@
 static int status_too_large(const struct connection *connection)
 {
 	return memchr(connection->input, '\n', connection->end) ?
-		       HTTP_STATUS_REQUEST_HEADER_FIELDS_TOO_LARGE :
-		       HTTP_STATUS_URI_TOO_LONG;
+		       STATUS_HEADER_TOO_LARGE :
+		       STATUS_URI_TOO_LONG;
 }
 
 /* Reads until the header is complete.  Returns 0, NO_REQUEST, or the status to
@@ -35,7 +35,7 @@ static int read_header(struct request *request, struct connection *connection)
 				       &used)) == REQUEST_PARTIAL) {
 		n = connection_fill(connection);
 		if (n == -ETIMEDOUT)
-			return HTTP_STATUS_REQUEST_TIMEOUT;
+			return STATUS_REQUEST_TIMEOUT;
 		if (n == -EMSGSIZE)
 			return status_too_large(connection);
 		if (n <= 0)

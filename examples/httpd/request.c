@@ -72,14 +72,39 @@ static int check(const struct request *request)
 	const http_parser *parser = &request->parser;
 
 	if (parser->method == HTTP_CONNECT)
-		return HTTP_STATUS_NOT_IMPLEMENTED;
+		return STATUS_NOT_IMPLEMENTED;
 	if (parser->http_major != 1)
-		return HTTP_STATUS_HTTP_VERSION_NOT_SUPPORTED;
+		return STATUS_VERSION_NOT_SUPPORTED;
 	if (parser->http_minor > 0 && !request->host.at)
-		return HTTP_STATUS_BAD_REQUEST;
+		return STATUS_BAD_REQUEST;
 	if (request->transfer_encoding.at && !(parser->flags & F_CHUNKED))
-		return HTTP_STATUS_NOT_IMPLEMENTED;
+		return STATUS_NOT_IMPLEMENTED;
 	return 0;
+}
+
+static struct span target_path(struct span target)
+{
+	struct span path = { "/", 1 };
+	struct http_parser_url url;
+
+	http_parser_url_init(&url);
+	if (http_parser_parse_url(target.at, target.bytes, 0, &url))
+		return (struct span){ NULL, 0 };
+	if (url.field_set & 1 << UF_PATH) {
+		path.at = target.at + url.field_data[UF_PATH].off;
+		path.bytes = url.field_data[UF_PATH].len;
+	}
+	return path;
+}
+
+static void set_asked(struct request *request)
+{
+	unsigned method = request->parser.method;
+
+	request->asked.method = method == HTTP_GET  ? METHOD_GET :
+				method == HTTP_HEAD ? METHOD_HEAD :
+						      METHOD_OTHER;
+	request->asked.path = target_path(request->target);
 }
 
 int request_parse(struct request *request, const char *bytes, size_t count,
@@ -103,11 +128,12 @@ int request_parse(struct request *request, const char *bytes, size_t count,
 	/* The parser takes any byte after the last CR for the line feed. */
 	if (HTTP_PARSER_ERRNO(&request->parser) != HPE_PAUSED ||
 	    bytes[parsed] != '\n')
-		return HTTP_STATUS_BAD_REQUEST;
+		return STATUS_BAD_REQUEST;
 	/* The parser paused before the last line feed, which it counts as
 	 * body. */
 	if (!request_has_body(request))
 		*ret_used = parsed + 1;
 	http_parser_pause(&request->parser, 0);
+	set_asked(request);
 	return check(request);
 }

@@ -7,16 +7,14 @@
 
 #include <http_parser.h>
 
-#include "text.h"
+#include "../common/http/asked.h"
+#include "../common/http/status.h"
 
 struct request {
 	http_parser parser; /* method, version; also parses the body */
+	struct asked asked; /* its path is NULL if the target is malformed */
 	struct span target;
 	struct span host;
-	struct span range;
-	struct span if_range;
-	struct span if_none_match;
-	struct span if_modified_since;
 	struct span expect;
 	struct span transfer_encoding;
 

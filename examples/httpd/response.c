@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <weft/weft.h>
 
 #include "header.h"
@@ -8,14 +7,12 @@
 void response_init(struct response *response)
 {
 	response->keep_alive = false;
-	response->file.fd = -1;
-	response->page = NULL;
+	answer_init(&response->answer);
 }
 
 void response_fini(struct response *response)
 {
-	file_close(&response->file);
-	free(response->page);
+	answer_fini(&response->answer);
 }
 
 /* Sends the text in the output buffer. */
@@ -30,48 +27,49 @@ static int send_text(struct connection *connection, const struct text *text,
  * both.  For a larger one the header waits in the kernel (MSG_MORE), to be sent
  * with the start of the file. */
 static int send_file(struct connection *connection, struct text *text,
-		     const struct response *response)
+		     const struct answer *answer)
 {
-	off_t offset = (off_t)response->range.first;
-	size_t count = response->range.bytes;
+	off_t offset = (off_t)answer->range.first;
+	size_t count = answer->range.bytes;
 	int r;
 
 	if (count <= (size_t)(text->end - text->at)) {
-		r = weft_pread_all(response->file.fd, text->at, count, offset,
+		r = weft_pread_all(answer->file.fd, text->at, count, offset,
 				   NULL);
 		text->at += count;
 		return r < 0 ? r : send_text(connection, text, 0);
 	}
 	r = send_text(connection, text, MSG_MORE);
 	return r < 0 ? r :
-		       connection_send_file(connection, response->file.fd,
-					    offset, count);
+		       connection_send_file(connection, answer->file.fd, offset,
+					    count);
 }
 
 static int send_page(struct connection *connection, const struct text *text,
-		     const struct response *response)
+		     const struct answer *answer)
 {
 	int r = send_text(connection, text, MSG_MORE);
 
 	return r < 0 ? r :
-		       connection_send(connection, response->page,
-				       response->page_bytes, 0);
+		       connection_send(connection, answer->page,
+				       answer->page_bytes, 0);
 }
 
 int response_send(const struct response *response,
 		  const struct request *request, struct connection *connection)
 {
+	const struct answer *answer = &response->answer;
 	struct text text = { connection->output,
 			     connection->output + sizeof(connection->output) };
 
 	header_put(&text, response, connection);
 	if (request->parser.method == HTTP_HEAD ||
-	    response->status == HTTP_STATUS_NOT_MODIFIED)
+	    answer->status == STATUS_NOT_MODIFIED)
 		return send_text(connection, &text, 0);
-	if (response_sends_file(response))
-		return send_file(connection, &text, response);
-	if (response->page)
-		return send_page(connection, &text, response);
-	header_put_note(&text, response->status);
+	if (answer_sends_file(answer))
+		return send_file(connection, &text, answer);
+	if (answer->page)
+		return send_page(connection, &text, answer);
+	fields_put_note(&text, answer->status);
 	return send_text(connection, &text, 0);
 }

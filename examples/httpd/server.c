@@ -17,7 +17,7 @@ int64_t server_run(void *arg)
 	WEFT_SUPERVISE(sessions) {
 		r = weft_scope_limit(sessions, server->connections_max);
 		while (r >= 0 && (r = weft_scope_wait_room(sessions)) == 0) {
-			r = weft_accept(server->listener, NULL);
+			r = weft_accept(server->site.listener, NULL);
 			if (r < 0)
 				break;
 			session.fd = r;

@@ -2,16 +2,11 @@
 #ifndef HTTPD_SERVER_H
 #define HTTPD_SERVER_H
 
-#include <stdbool.h>
-#include <weft/weft.h>
-
-#include "secure.h"
+#include "../common/http/site.h"
 
 /* Shared by all connections; not written any more once the server runs. */
 struct server {
-	int listener;
-	int root_fd;		       /* the directory that is served */
-	struct secure_context *secure; /* NULL: without TLS */
+	struct site site;
 	unsigned connections_max;
 	weft_nsec header_ns; /* for a whole request header */
 	bool verbose;	     /* a line for each request, on stderr */

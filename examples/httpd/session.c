@@ -5,9 +5,9 @@
  */
 #include <stdio.h>
 
-#include "answer.h"
 #include "body.h"
 #include "receive.h"
+#include "response.h"
 #include "session.h"
 
 /* After an answer: prepares for the next request, if there may be one. */
@@ -30,18 +30,21 @@ static bool exchange(const struct server *server, struct connection *connection)
 	struct response response;
 	struct request request;
 	bool again;
+	int status;
 
 	response_init(&response);
-	response.status = receive(&request, connection, server->header_ns);
-	if (response.status == NO_REQUEST)
+	status = receive(&request, connection, server->header_ns);
+	if (status == NO_REQUEST)
 		return false;
-	if (response.status == 0) {
+	response.answer.status = status;
+	if (status == 0) {
 		response.keep_alive = http_should_keep_alive(&request.parser) &&
 				      !body_withheld(&request);
-		answer(server->root_fd, &request, &response);
+		answer_find(&response.answer, server->site.root_fd,
+			    &request.asked);
 	}
 	if (server->verbose)
-		fprintf(stderr, "%d %s %.*s\n", response.status,
+		fprintf(stderr, "%d %s %.*s\n", response.answer.status,
 			http_method_str(request.parser.method),
 			(int)request.target.bytes, request.target.at);
 	if (response_send(&response, &request, connection) < 0)
@@ -56,7 +59,7 @@ int64_t session_run(void *arg)
 {
 	const struct session *session = arg;
 	struct connection *connection =
-		connection_new(session->server->secure, session->fd);
+		connection_new(session->server->site.secure, session->fd);
 
 	if (!connection)
 		return 0;

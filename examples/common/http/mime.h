@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HTTPD_MIME_H
-#define HTTPD_MIME_H
+#ifndef HTTP_MIME_H
+#define HTTP_MIME_H
 
 /* The Content-Type of a file with this name. */
 const char *mime_type(const char *path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HTTPD_LISTING_H
-#define HTTPD_LISTING_H
+#ifndef HTTP_LISTING_H
+#define HTTP_LISTING_H
 
 #include <stddef.h>
 

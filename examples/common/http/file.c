@@ -68,22 +68,21 @@ static bool list_has_tag(struct span list, const char *etag)
 }
 
 /* If both header fields are there, the tag decides. */
-bool file_unchanged(const struct file *file, const struct request *request)
+bool file_unchanged(const struct file *file, const struct asked *asked)
 {
 	time_t since;
 
-	if (request->if_none_match.at)
-		return list_has_tag(request->if_none_match, file->etag);
-	return request->if_modified_since.at &&
-	       date_parse(request->if_modified_since, &since) &&
+	if (asked->if_none_match.at)
+		return list_has_tag(asked->if_none_match, file->etag);
+	return asked->if_modified_since.at &&
+	       date_parse(asked->if_modified_since, &since) &&
 	       file->stat.st_mtim.tv_sec <= since;
 }
 
 /* A date is not a strong validator if the file may have changed twice in that
  * second.  So only a tag is accepted, and with a date the whole file is
  * sent. */
-bool file_range_applies(const struct file *file, const struct request *request)
+bool file_range_applies(const struct file *file, const struct asked *asked)
 {
-	return !request->if_range.at ||
-	       span_equals(request->if_range, file->etag);
+	return !asked->if_range.at || span_equals(asked->if_range, file->etag);
 }

@@ -2,13 +2,13 @@
 /*
  * An open file or directory below the root, and its HTTP properties.
  */
-#ifndef HTTPD_FILE_H
-#define HTTPD_FILE_H
+#ifndef HTTP_FILE_H
+#define HTTP_FILE_H
 
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "request.h"
+#include "asked.h"
 
 struct file {
 	int fd; /* -1: none */
@@ -24,9 +24,9 @@ int file_open(int root_fd, const char *path, struct file *file);
 void file_close(struct file *file);
 
 /* Whether the client already has the file in this state: the answer is 304. */
-bool file_unchanged(const struct file *file, const struct request *request);
+bool file_unchanged(const struct file *file, const struct asked *asked);
 
 /* Whether the Range of a request refers to the file in this state. */
-bool file_range_applies(const struct file *file, const struct request *request);
+bool file_range_applies(const struct file *file, const struct asked *asked);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HTTPD_ENTRIES_H
-#define HTTPD_ENTRIES_H
+#ifndef HTTP_ENTRIES_H
+#define HTTP_ENTRIES_H
 
 #include <dirent.h>
 #include <stddef.h>

@@ -3,18 +3,22 @@
  * TLS, in a build with libweft-tls.  A client's stream is all that the rest of
  * the server sees of it.
  */
-#ifndef HTTPD_SECURE_H
-#define HTTPD_SECURE_H
+#ifndef HTTP_SECURE_H
+#define HTTP_SECURE_H
 
 #include <weft/weft.h>
 
 struct secure_context;
 struct secure;
 
-/* Reads a chain of certificates and its key.  Returns NULL, and prints why, if
- * they cannot be used. */
+/* Reads a chain of certificates and its key; alpn is the protocol that clients
+ * may ask for.  Returns NULL, and prints why, if they cannot be used. */
 struct secure_context *secure_context_new(const char *cert_file,
-					  const char *key_file);
+					  const char *key_file,
+					  const char *alpn);
+
+/* Frees it, or does nothing if it is NULL. */
+void secure_context_free(struct secure_context *context);
 
 /* Takes over fd, and does the handshake.  Suspends, for ten seconds at most.
  * Returns NULL, with fd closed, if it fails. */

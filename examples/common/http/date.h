@@ -2,8 +2,8 @@
 /*
  * Dates as HTTP writes them: "Sun, 06 Nov 1994 08:49:37 GMT".
  */
-#ifndef HTTPD_DATE_H
-#define HTTPD_DATE_H
+#ifndef HTTP_DATE_H
+#define HTTP_DATE_H
 
 #include <stdbool.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef HTTPD_RANGE_H
-#define HTTPD_RANGE_H
+#ifndef HTTP_RANGE_H
+#define HTTP_RANGE_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The path in a request: taken from its URL, decoded once, normalised.
+ * The path of a URL: decoded once, normalised.
  *
  * Escapes are decoded before dot segments are searched, so %2e%2e is "..".  An
  * escaped slash is not a separator but part of a name, and no file has such a
@@ -8,10 +8,8 @@
  * byte.  A ".." that would leave the root is refused (403).  This check is a
  * courtesy to clients; the protection is RESOLVE_BENEATH in file.c.
  */
-#include <http_parser.h>
-#include <stdbool.h>
-
 #include "path.h"
+#include "status.h"
 
 static int hex_digit(char c)
 {
@@ -35,11 +33,11 @@ static int take_byte(struct span *raw, char *ret_byte)
 	high = raw->bytes < 3 ? -1 : hex_digit(raw->at[1]);
 	low = raw->bytes < 3 ? -1 : hex_digit(raw->at[2]);
 	if (high < 0 || low < 0 || (high | low) == 0)
-		return HTTP_STATUS_BAD_REQUEST;
+		return STATUS_BAD_REQUEST;
 	*ret_byte = (char)(high << 4 | low);
 	raw->at += 3;
 	raw->bytes -= 3;
-	return *ret_byte == '/' ? HTTP_STATUS_NOT_FOUND : 0;
+	return *ret_byte == '/' ? STATUS_NOT_FOUND : 0;
 }
 
 /* Ends the segment in [start, end).  An empty segment, a "." and a ".." are
@@ -61,23 +59,25 @@ static char *end_segment(const char *path, char *start, char *end)
 }
 
 /* Every segment that remains ends in a slash, except for the name of a file. */
-static int normalize(struct span raw, char path[PATH_BYTES])
+int path_from_url(struct span raw, char path[PATH_BYTES])
 {
 	char *start = path, *at = path;
 	const char *limit = path + PATH_BYTES - sizeof("./" PATH_INDEX);
 	int status;
 
+	if (raw.bytes == 0 || *raw.at != '/')
+		return STATUS_BAD_REQUEST;
 	for (; raw.bytes > 0; start = at) {
 		for (; raw.bytes > 0 && *raw.at != '/'; at++) {
 			if (at >= limit)
-				return HTTP_STATUS_URI_TOO_LONG;
+				return STATUS_URI_TOO_LONG;
 			status = take_byte(&raw, at);
 			if (status)
 				return status;
 		}
 		at = end_segment(path, start, at);
 		if (!at)
-			return HTTP_STATUS_FORBIDDEN;
+			return STATUS_FORBIDDEN;
 		if (raw.bytes > 0 && at > start)
 			*at++ = '/';
 		raw.at += raw.bytes > 0;
@@ -89,19 +89,4 @@ static int normalize(struct span raw, char path[PATH_BYTES])
 	}
 	*at = '\0';
 	return 0;
-}
-
-int path_from_target(struct span target, char path[PATH_BYTES])
-{
-	struct http_parser_url url;
-	struct span raw = { "/", 1 };
-
-	http_parser_url_init(&url);
-	if (http_parser_parse_url(target.at, target.bytes, 0, &url))
-		return HTTP_STATUS_BAD_REQUEST;
-	if (url.field_set & 1 << UF_PATH) {
-		raw.at = target.at + url.field_data[UF_PATH].off;
-		raw.bytes = url.field_data[UF_PATH].len;
-	}
-	return *raw.at == '/' ? normalize(raw, path) : HTTP_STATUS_BAD_REQUEST;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <weft/tls.h>
@@ -14,7 +15,8 @@ struct secure {
 };
 
 struct secure_context *secure_context_new(const char *cert_file,
-					  const char *key_file)
+					  const char *key_file,
+					  const char *alpn)
 {
 	struct weft_tls_opts opts = WEFT_TLS_OPTS_INIT;
 	struct weft_tls_context *context;
@@ -22,13 +24,19 @@ struct secure_context *secure_context_new(const char *cert_file,
 
 	opts.cert_file = cert_file;
 	opts.key_file = key_file;
-	opts.alpn = "http/1.1";
+	opts.alpn = alpn;
 	opts.error = error;
 	opts.error_bytes = sizeof(error);
 	if (weft_tls_context_new(&opts, &context) == 0)
 		return (struct secure_context *)context;
-	fprintf(stderr, "httpd: cannot use %s: %s\n", cert_file, error);
+	fprintf(stderr, "%s: cannot use %s: %s\n",
+		program_invocation_short_name, cert_file, error);
 	return NULL;
+}
+
+void secure_context_free(struct secure_context *context)
+{
+	weft_tls_context_free((struct weft_tls_context *)context);
 }
 
 struct secure *secure_accept(struct secure_context *context, int fd)

@@ -3,8 +3,8 @@
  * Text that is read in place (a span) and text that is composed (a text).  The
  * memory of both belongs to the caller.
  */
-#ifndef HTTPD_TEXT_H
-#define HTTPD_TEXT_H
+#ifndef HTTP_TEXT_H
+#define HTTP_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "site.h"
+
+int site_fail(const char *what, const char *name, int error)
+{
+	fprintf(stderr, "%s: cannot %s %s: %s\n", program_invocation_short_name,
+		what, name, strerror(error));
+	return 1;
+}
+
+/* A connection needs a descriptor, and a further one for each file. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool site_open(struct site *site, const struct site_opts *opts)
+{
+	char text[WEFT_ADDR_TEXT_BYTES];
+
+	raise_descriptor_limit();
+	site->root_fd = open(opts->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (site->root_fd < 0)
+		return !site_fail("serve", opts->directory, errno);
+	site->secure = NULL;
+	if (opts->cert) {
+		site->secure =
+			secure_context_new(opts->cert,
+					   opts->key ? opts->key : opts->cert,
+					   opts->alpn);
+		if (!site->secure)
+			return false;
+	}
+	site->listener = weft_tcp_listen(opts->address, NULL);
+	if (site->listener < 0)
+		return !site_fail("listen on", opts->address, -site->listener);
+	/* For port 0 this is the port that the kernel chose. */
+	printf("listening on %s\n", weft_local_addr_text(site->listener, text));
+	fflush(stdout);
+	return true;
+}
+
+void site_close(struct site *site)
+{
+	if (site->listener >= 0)
+		close(site->listener);
+	close(site->root_fd);
+	secure_context_free(site->secure);
+}

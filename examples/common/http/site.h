@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The directory that a server serves, and where it listens.
+ */
+#ifndef HTTP_SITE_H
+#define HTTP_SITE_H
+
+#include <stdbool.h>
+
+#include "secure.h"
+
+struct site_opts {
+	const char *directory;
+	const char *address;
+	const char *cert; /* of TLS, and its key; or NULL */
+	const char *key;  /* NULL: in the same file */
+	const char *alpn; /* of TLS */
+};
+
+/* Not written any more once the server runs. */
+struct site {
+	int listener;
+	int root_fd;		       /* the directory that is served */
+	struct secure_context *secure; /* NULL: without TLS */
+};
+
+/* Prints a sentence about a failure on stderr, and returns 1. */
+int site_fail(const char *what, const char *name, int error);
+
+/* Opens all of it, before the runtime begins, and prints where it listens.
+ * Returns false, and has printed why, if it fails: the program ends then. */
+bool site_open(struct site *site, const struct site_opts *opts);
+
+/* Closes what is open, after the runtime's end. */
+void site_close(struct site *site);
+
+#endif
