@@ -25,6 +25,7 @@ import smoke_cp
 import smoke_dns
 import smoke_embed
 import smoke_files
+import smoke_h2d
 import smoke_kv
 import smoke_languages
 import smoke_processes
@@ -537,8 +538,9 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
-           smoke_files, smoke_kv, smoke_languages, smoke_processes, smoke_restart,
-           smoke_socks5, smoke_tail, smoke_tasks, smoke_tls, smoke_trees]
+           smoke_files, smoke_h2d, smoke_kv, smoke_languages, smoke_processes,
+           smoke_restart, smoke_socks5, smoke_tail, smoke_tasks, smoke_tls,
+           smoke_trees]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * h2d DIR [ADDR] - serves the files below a directory over HTTP/2, with TLS if
+ * it has a certificate.
+ *
+ * Shows	a library that works by callbacks, libnghttp2, in tasks.  Begin
+ *		with connection.h.
+ * Run		build/examples/h2d . 127.0.0.1:8080 &
+ *		curl --http2-prior-knowledge http://127.0.0.1:8080/
+ */
+#include <pthread.h>
+
+#include "callbacks.h"
+#include "options.h"
+
+int main(int argc, char **argv)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct options options;
+	struct server *server = &options.server;
+	int64_t result = -ENOMEM;
+	sigset_t signals;
+
+	options_parse(&options, argc, argv);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	server->signal_fd = weft_signal_open(&signals);
+	if (server->signal_fd < 0)
+		return site_fail("wait for", "SIGTERM", -server->signal_fd);
+	if (!site_open(&server->site, &options.site))
+		return 1;
+	if (callbacks_new(server)) {
+		opts.workers = options.workers;
+		result = weft_run(server_run, server, &opts);
+	}
+	callbacks_free(server);
+	site_close(&server->site);
+	return result < 0 ? site_fail("go on serving", options.site.directory,
+				      (int)-result) :
+			    0;
+}

@@ -1,0 +1,561 @@
+# SPDX-License-Identifier: MIT
+"""Smoke tests of h2d: curl and nghttp, and a client that keeps to no rule.
+smoke_examples.py runs them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import smoke_kit
+import smoke_tls
+from http2_peer import (ACK, CONCURRENT_STREAMS, CONTINUATION, DATA,
+                        END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY,
+                        HEADERS, INITIAL_WINDOW, NO_ERROR, PING, PREFACE,
+                        PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS,
+                        WINDOW_UPDATE, Peer, fields, field, frame, request,
+                        reset, setting, string, update)
+from smoke_kit import (expect, expect_complaint, expect_equal, in_parallel,
+                       read_to_end, run, serving, PATIENCE)
+from tap import Skip
+
+INDEX, NOTE = b"<p>index\n", b"0123456789"
+BIG = os.urandom(1 << 20)
+HUGE = 5 << 30
+WHOLE_WINDOW = setting(INITIAL_WINDOW, (1 << 31) - 1)
+NO_WINDOW = setting(INITIAL_WINDOW, 0)
+
+
+def make_site(directory):
+    root = pathlib.Path(directory, "root")
+    (root / "sub").mkdir(parents=True)
+    pathlib.Path(directory, "secret").write_text("secret")
+    for name, data in {"index.html": INDEX, "sub/note.txt": NOTE,
+                       "empty.css": b"", "big.bin": BIG, "huge": b"",
+                       **{f"f{i}": b"%d" % i * (i * 37 % 500)
+                          for i in range(100)}}.items():
+        (root / name).write_bytes(data)
+    os.truncate(root / "huge", HUGE)
+    (root / "out").symlink_to("../secret")
+    os.mkfifo(root / "fifo")
+    return root
+
+
+@contextlib.contextmanager
+def site(*options, status=None):
+    """An h2d with two workers."""
+    if not (smoke_kit.PROGRAMS / "h2d").exists():
+        raise Skip("no libnghttp2 to build h2d with")
+    with tempfile.TemporaryDirectory() as directory:
+        root = make_site(directory)
+        with serving("h2d", root, "127.0.0.1:0", "--workers", 2, *options,
+                     status=status) as server:
+            server.root = root
+            server.url = f"http://127.0.0.1:{server.port}"
+            server.curl = ["--http2-prior-knowledge"]
+            yield server
+
+
+@contextlib.contextmanager
+def secure_site():
+    smoke_tls.needs("openssl", "curl")
+    smoke_tls.certificates()
+    top = smoke_tls.TOP
+    with site("--cert", top / "server.pem", "--key",
+              top / "server.key") as server:
+        server.url = f"https://localhost:{server.port}"
+        server.curl = ["--http2", "--cacert", top / "ca.pem"]
+        yield server
+
+
+def curl(server, path, *options):
+    """The status, the header in lower case, and the body."""
+    if not shutil.which("curl"):
+        raise Skip("no curl")
+    done = subprocess.run(
+        ["curl", "-sSi", *map(str, server.curl), *options, "--path-as-is",
+         server.url + path], capture_output=True, timeout=PATIENCE)
+    expect_equal((done.returncode, done.stderr), (0, b""), path)
+    head, body = done.stdout.split(b"\r\n\r\n", 1)
+    version, status = head.split()[:2]
+    expect_equal(version, b"HTTP/2", "version")
+    return int(status), head.decode().lower(), body
+
+
+def expect_served(server):
+    """It serves on, whatever came before."""
+    with Peer(server) as peer:
+        peer.send(request(1))
+        expect_equal(peer.status(1), 200, "status")
+        expect_equal(peer.content(1, len(INDEX)), INDEX, "content")
+
+
+# ---- Well-behaved clients ----------------------------------------------------
+
+def expect_every_answer(server):
+    tag = re.search(r'etag: (".*")', curl(server, "/sub/note.txt")[1])[1]
+    for path, options, wanted in (
+            ("/", (), (200, INDEX)),
+            ("/index.html?query#part", (), (200, INDEX)),
+            ("/sub/../%73ub/note.txt", (), (200, NOTE)),
+            ("/big.bin", (), (200, BIG)),
+            ("/empty.css", (), (200, b"")),
+            ("/big.bin", ("-I",), (200, b"")),
+            ("/none", (), (404, b"404 Not Found\n")),
+            ("/none", ("-I",), (404, b"")),
+            ("/out", (), (403, b"403 Forbidden\n")),
+            ("/../secret", (), (403, b"403 Forbidden\n")),
+            ("/fifo", (), (403, b"403 Forbidden\n")),
+            ("/%00", (), (400, b"400 Bad Request\n")),
+            ("/sub", (), (301, b"301 Moved Permanently\n")),
+            ("/", ("-X", "DELETE"), (405, b"405 Method Not Allowed\n")),
+            ("/sub/note.txt", ("-r", "2-4"), (206, b"234")),
+            ("/sub/note.txt", ("-r", "10-"),
+             (416, b"416 Range Not Satisfiable\n")),
+            ("/sub/note.txt", ("-H", f"If-None-Match: {tag}"), (304, b"")),
+            ("/", ("-H", "x: " + "y" * 9000),
+             (431, b"431 Request Header Fields Too Large\n"))):
+        status, head, body = curl(server, path, *options)
+        expect_equal((status, body), wanted, (path, *options[:1]))
+        if status == 200 and path != "/sub/":
+            expect("etag: " in head and "\r\ndate: " in head, head)
+    expect("location: /sub/" in curl(server, "/sub")[1], "location")
+    expect("allow: get, head" in curl(server, "/", "-X", "DELETE")[1], "allow")
+    status, head, body = curl(server, "/sub/")
+    expect("text/html" in head and b'<a href="./note.txt">' in body, body)
+
+
+def h2d_answers_curl():
+    with site() as server, server.leaks_nothing():
+        expect_every_answer(server)
+
+
+def h2d_answers_curl_over_tls():
+    with secure_site() as server:
+        expect_every_answer(server)
+
+
+def expect_parallel(server):
+    """All over one connection."""
+    names = [f"f{i}" for i in range(100)] + ["big.bin"] * 10
+    with tempfile.TemporaryDirectory() as directory:
+        got = pathlib.Path(directory)
+        config = "".join(f'url = "{server.url}/{name}"\n'
+                         f'output = "{got}/{i}"\n'
+                         for i, name in enumerate(names))
+        done = subprocess.run(
+            ["curl", "-sS", *map(str, server.curl), "--parallel",
+             "--parallel-max", "60", "-w", "%{http_code} %{num_connects}\n",
+             "-K", "-"], input=config, text=True, capture_output=True,
+            timeout=2 * PATIENCE)
+        expect_equal(done.returncode, 0, done.stderr)
+        lines = done.stdout.split("\n")[:-1]
+        expect_equal(sorted(lines), ["200 0"] * (len(names) - 1) + ["200 1"],
+                     "statuses and connections")
+        for i, name in enumerate(names):
+            expect_equal((got / f"{i}").read_bytes(),
+                         (server.root / name).read_bytes(), name)
+
+
+def h2d_serves_many_streams_to_curl():
+    """Over TLS: without it, curl 7.88 sends one request after another."""
+    with secure_site() as server:
+        in_parallel(3, lambda _: expect_parallel(server))
+
+
+def h2d_serves_nghttp():
+    if not shutil.which("nghttp"):
+        raise Skip("no nghttp")
+    def nghttp(*options):
+        done = subprocess.run(["nghttp", *options], text=True,
+                              capture_output=True, timeout=PATIENCE)
+        expect_equal(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    with site() as server, server.leaks_nothing():
+        # It prints pieces of contents as they come; these have one each.
+        got = nghttp("-m", "30", server.url + "/f77", server.url + "/none")
+        expect_equal((got.count("77" * (77 * 37 % 500)),
+                      got.count("404 Not Found\n")), (30, 30), "contents")
+        got = nghttp("-nsm", "90", server.url + "/big.bin")
+        expect_equal(len(re.findall(r" 200 +1M /big.bin", got)), 90, got)
+
+
+def h2d_speaks_of_http2_alone():
+    with secure_site() as server:
+        refused = subprocess.run(
+            ["curl", "-sS", "--http1.1", *map(str, server.curl[1:]),
+             server.url], capture_output=True, timeout=PATIENCE)
+        expect(refused.returncode != 0, refused.stdout)
+        expect_equal(curl(server, "/")[0], 200, "and goes on")
+
+
+def h2d_refuses_a_wrong_command_line():
+    with site() as server:
+        for arguments in ([server.root / "none"], [server.root / "index.html"],
+                          [server.root, f"127.0.0.1:{server.port}"],
+                          [server.root, "nowhere"]):
+            expect_complaint("h2d", *arguments)
+    for arguments in [], [".", ":0", "x"], [".", "--idle-ms", "0"], ["--no"]:
+        expect_equal(run("h2d", *arguments).returncode, 2, arguments)
+
+
+# ---- Windows and streams -----------------------------------------------------
+
+def h2d_keeps_to_windows():
+    with site() as server, Peer(server, NO_WINDOW) as peer:
+        peer.send(request(1, "/big.bin"))
+        expect_equal(peer.status(1), 200, "status")
+        expect(not any(got[0] == DATA for got in peer.round_trip()), "DATA")
+        for size in 1, 2, 40000:
+            peer.send(update(1, size))
+            expect(peer.content(1, size, grant=False), "content")
+        # 65,535 bytes are the window of the connection.
+        peer.send(update(1, 1 << 30))
+        got = peer.content(1, 65535 - 40003, grant=False)
+        expect_equal(got, BIG[40003:65535], "content")
+        expect(not any(got[0] == DATA for got in peer.round_trip()), "DATA")
+        peer.send(update(0, 1 << 30))
+        got = peer.content(1, len(BIG) - 65535, grant=False)
+        expect_equal(got, BIG[65535:], "content")
+
+
+def h2d_lets_no_stream_hold_up_another():
+    """Of 50 streams that get no further, and others that do."""
+    with site() as server, Peer(server, setting(INITIAL_WINDOW, 10)) as peer:
+        peer.send(*(request(i, "/huge") for i in range(1, 100, 2)))
+        for i in range(1, 100, 2):
+            expect_equal(peer.content(i, 10, grant=False), b"\0" * 10, "huge")
+        for i in range(101, 141, 2):
+            peer.send(request(i, "/sub/note.txt"))
+            expect_equal(peer.content(i, 10, grant=False), NOTE, "note")
+        peer.send(*(reset(i) for i in range(1, 100, 2)))
+        expect(not any(got[0] == GOAWAY for got in peer.round_trip()), "GOAWAY")
+        expect_equal(server.descriptors() < 50, True, "files are open")
+
+
+def h2d_limits_streams():
+    with site("--max-streams", 3) as server, Peer(server, NO_WINDOW) as peer:
+        kind, _, _, payload = peer.next()
+        expect_equal(kind, SETTINGS, "the first frame")
+        expect(setting(CONCURRENT_STREAMS, 3) in payload, payload)
+        peer.send(*(request(i, "/big.bin") for i in (1, 3, 5, 7)))
+        _, stream, payload = peer.until(RST_STREAM)
+        expect_equal((stream, payload[3]), (7, REFUSED_STREAM), "refused")
+        peer.send(reset(1), request(9, "/none", method="HEAD"))
+        expect_equal(peer.status(9), 404, "another")
+
+
+def h2d_limits_connections():
+    with site("--max-connections", 2) as server:
+        first, second, third = (Peer(server) for _ in range(3))
+        with first, second, third:
+            for peer in first, second:
+                peer.send(request(1))
+                expect_equal(peer.status(1), 200, "status")
+            third.send(request(1))
+            third.socket.settimeout(0.1)
+            with contextlib.suppress(TimeoutError):
+                expect(not third.next(), "served a third")
+            third.socket.settimeout(PATIENCE)
+            first.socket.close()
+            expect_equal(third.status(1), 200, "the third")
+
+
+def h2d_drops_the_content_of_requests():
+    with site() as server, Peer(server) as peer:
+        peer.send(request(1, "/sub/note.txt", end=False))
+        expect_equal(peer.content(1, 10, grant=False), NOTE, "content")
+        _, _, payload = peer.until(RST_STREAM, 1)
+        expect_equal(payload[3], NO_ERROR, "reason")
+    # The window of the connection opens again, those of streams do not.
+    with site() as server, Peer(server, NO_WINDOW) as peer:
+        for i in 1, 3, 5:
+            peer.send(request(i, "/big.bin", end=False),
+                      frame(DATA, 0, i, b"x" * 16000))
+        expect_equal(peer.until(WINDOW_UPDATE)[1], 0, "the stream")
+        expect(not any(got[0] == WINDOW_UPDATE for got in peer.round_trip()),
+               "more")
+
+
+def h2d_survives_a_file_that_shrinks():
+    with site() as server, Peer(server, setting(INITIAL_WINDOW, 10)) as peer:
+        peer.send(request(1, "/big.bin"), request(3))
+        expect_equal(peer.content(1, 10, grant=False), BIG[:10], "content")
+        os.truncate(server.root / "big.bin", 1000)
+        peer.send(update(1, 1 << 30), update(0, 1 << 30))
+        peer.until(RST_STREAM, 1)
+        peer.send(request(5))
+        expect_equal(peer.status(5), 200, "the connection")
+
+
+# ---- Hostile clients ---------------------------------------------------------
+
+def h2d_ends_garbage():
+    """Without the end of the client's input."""
+    big = b"\xff\xff\xff"
+    with site() as server, server.leaks_nothing():
+        for data in (
+                b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\xaa" * 5000,
+                b"\x16\x03\x01\x02\x00", PREFACE + b"\xaa" * 5000,
+                PREFACE + frame(DATA, 0, 1, b"x"),
+                *(PREFACE + frame(SETTINGS) + data for data in (
+                    big + frame(HEADERS)[3:], frame(HEADERS, 0, 2, fields()),
+                    frame(HEADERS, END_HEADERS, 1, b"\xff" * 100),
+                    frame(DATA, 0, 5, b"x"), frame(WINDOW_UPDATE, 0, 0, b"0"),
+                    frame(SETTINGS, 0, 0, b"odd"), update(0, 0),
+                    frame(CONTINUATION, 0, 1, b""), reset(9),
+                    frame(HEADERS, 0, 1, fields()) + frame(PING)))):
+            with server.connect() as peer, \
+                    contextlib.suppress(ConnectionError):
+                peer.sendall(data)
+                read_to_end(peer)
+        expect_served(server)
+
+
+def expect_calmed(server, frames, settings=b""):
+    """It ends a connection on which those come, also if the client reads only
+    afterwards."""
+    with Peer(server, settings) as peer:
+        sender = threading.Thread(target=send_all, args=(peer, frames))
+        sender.start()
+        expect_equal(peer.end(), ENHANCE_YOUR_CALM, "GOAWAY")
+        sender.join()
+    expect_served(server)
+
+
+def send_all(peer, frames):
+    with contextlib.suppress(OSError):
+        peer.send(*frames)
+
+
+def h2d_ends_rapid_resets():
+    with site() as server, server.leaks_nothing():
+        expect_calmed(server, [request(i, "/big.bin") + reset(i)
+                               for i in range(1, 1000, 2)])
+        # Reset when the first bytes have come.
+        with Peer(server, setting(INITIAL_WINDOW, 100)) as peer:
+            for i in range(1, 121, 2):
+                peer.send(request(i, "/big.bin"))
+                peer.content(i, 1)
+                peer.send(reset(i))
+            peer.send(request(201))
+            expect_equal(peer.status(201), 200, "after a few resets")
+
+
+def h2d_ends_floods():
+    one = frame(HEADERS, END_HEADERS, 1, fields(method="POST"))
+    with site() as server, server.leaks_nothing():
+        for kind, flood in {
+                "SETTINGS": [frame(SETTINGS)] * 1500,
+                "PING": [frame(PING, 0, 0, b"12345678")] * 1500,
+                "PRIORITY": [frame(PRIORITY, 0, 3, b"\0\0\0\0\1")] * 1500,
+                "DATA": [one] + [frame(DATA, 0, 1)] * 1500}.items():
+            try:
+                expect_calmed(server, flood, NO_WINDOW)
+            except AssertionError as error:
+                raise AssertionError(f"frames {kind}: {error}") from error
+
+
+def h2d_ends_endless_headers():
+    bomb = (fields() + b"\x40" + string(b"x") + string(b"y" * 4000) +
+            b"\xbe" * 10000)
+    endless = field("x", "y" * 15000)
+    with site() as server, server.leaks_nothing():
+        expect_calmed(server, [frame(HEADERS, END_HEADERS, 1, bomb)])
+        expect_calmed(server, [frame(HEADERS, 0, 1, fields())] +
+                      [frame(CONTINUATION, 0, 1, endless)] * 100)
+        with Peer(server) as peer:
+            long = fields("/" + "x" * 40000)
+            peer.send(frame(HEADERS, END_STREAM, 1, long[:16000]),
+                      frame(CONTINUATION, 0, 1, long[16000:32000]),
+                      frame(CONTINUATION, END_HEADERS, 1, long[32000:]))
+            expect_equal(peer.content(1, 36)[:4], b"431 ", "content")
+
+
+def h2d_stops_reading_for_a_client_that_does_not_read():
+    """Each request is refused, and the refusals are not read: they are not
+    collected without end.  When they are read, it goes on.  (It refuses as long
+    as its settings are not answered.)"""
+    window = 16 << 20  # more than the kernel's buffers
+    data = b"".join(request(i, "/", x="y" * 300) for i in range(3, 300003, 2))
+    size = len(request(3, "/", x="y" * 300))
+    with site("--max-streams", 1) as server, server.leaks_nothing(), \
+            Peer(server, setting(INITIAL_WINDOW, window)) as peer:
+        peer.send(update(0, window), request(1, "/huge"))
+        peer.socket.settimeout(2)
+        done = 0
+        with contextlib.suppress(TimeoutError):
+            while done < len(data):
+                done += peer.socket.send(data[done:done + 65536])
+            raise AssertionError("it read 50 MB of requests")
+        expect_served(server)
+        peer.socket.settimeout(PATIENCE)
+        rest = data[done:done + -done % size] + frame(PING, 0, 0, b"12345678")
+        sender = threading.Thread(target=peer.send, args=(rest,))
+        sender.start()
+        while peer.next() != (PING, ACK, 0, b"12345678"):
+            pass
+        sender.join()
+
+
+def memory(server):
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
+
+
+def h2d_needs_little_memory_for_slow_clients():
+    """100 streams of 5 GiB in each of 10 connections that are not read."""
+    with site() as server, contextlib.ExitStack() as peers:
+        for _ in range(10):
+            peer = peers.enter_context(Peer(server, WHOLE_WINDOW))
+            peer.send(update(0, (1 << 31) - 65536),
+                      *(request(i, "/huge") for i in range(1, 200, 2)))
+            expect_equal(peer.status(199), 200, "status")
+        before = memory(server)
+        for _ in range(20):
+            with Peer(server) as peer:
+                peer.send(request(1, "/big.bin"))
+                expect_equal(peer.content(1, len(BIG)), BIG, "content")
+        grown = memory(server) - before
+        expect(grown < 200 << 20, "it grew by", grown)
+
+
+def h2d_forgets_clients_that_break_off():
+    with site() as server, server.leaks_nothing():
+        for data in b"", request(1, "/huge"), *(
+                [b"".join(request(i, "/huge") for i in range(1, 80, 2))]):
+            for _ in range(20):
+                peer = Peer(server, WHOLE_WINDOW)
+                peer.send(data)
+                if data:
+                    peer.until(DATA)
+                smoke_kit.reset(peer.socket)
+
+
+def h2d_survives_a_lack_of_descriptors():
+    with site() as server, Peer(server, NO_WINDOW) as peer:
+        expect_served(server)
+        limit = 20 + max(map(int, os.listdir(
+            f"/proc/{server.process.pid}/fd")))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE,
+                         (limit, limit))
+        peer.send(*(request(i, "/big.bin") for i in range(1, 100, 2)))
+        # 503 is in no table of HPACK.
+        seen = {peer.status(i) == 200 for i in range(1, 100, 2)}
+        expect_equal(seen, {True, False}, "statuses")
+        peer.send(*(reset(i) for i in range(1, 100, 2)))
+        peer.round_trip()
+        expect_served(server)
+
+
+# ---- Ends --------------------------------------------------------------------
+
+IDLE_MS = 400
+
+
+def h2d_ends_idle_connections():
+    """Those that ask for nothing, and those whose answers do not get on."""
+    with site("--idle-ms", IDLE_MS) as server, server.leaks_nothing():
+        for what, data in {
+                "idle": b"", "part of a frame": frame(HEADERS)[:4],
+                "part of a header": frame(HEADERS, 0, 1, fields()),
+                "answered": request(1, "/none", method="HEAD"),
+                "no window": request(1, "/big.bin")}.items():
+            with Peer(server, NO_WINDOW) as peer:
+                peer.send(data)
+                expect_equal(peer.end(), NO_ERROR, what)
+
+
+def h2d_ends_connections_that_are_only_pinged():
+    with site("--idle-ms", IDLE_MS) as server, Peer(server) as peer:
+        end = time.monotonic() + PATIENCE
+        kind = None
+        while kind != GOAWAY:
+            expect(time.monotonic() < end, "pings keep it open")
+            if not select.select([peer.socket], [], [], IDLE_MS / 10_000)[0]:
+                peer.send(frame(PING, 0, 0, b"12345678"))
+            kind, _, _, payload = peer.next()
+        expect_equal(payload[7], NO_ERROR, "GOAWAY")
+
+
+def h2d_ends_connections_that_are_not_read():
+    with site("--idle-ms", IDLE_MS) as server, \
+            Peer(server, WHOLE_WINDOW) as peer:
+        peer.send(update(0, (1 << 31) - 65536), request(1, "/huge"))
+        peer.content(1, 1000, grant=False)
+        end = time.monotonic() + PATIENCE
+        while huge_is_open(server):
+            expect(time.monotonic() < end, "it is still open")
+            time.sleep(0.01)
+
+
+def huge_is_open(server):
+    links = pathlib.Path(f"/proc/{server.process.pid}/fd")
+    for link in links.iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(link).endswith("/huge"):
+                return True
+    return False
+
+
+def h2d_keeps_connections_that_get_on():
+    """One with new requests, and one whose answer goes on."""
+    idle = 2
+    with site("--idle-ms", idle * 1000) as server, Peer(server) as asks, \
+            Peer(server, NO_WINDOW) as reads:
+        reads.send(request(1, "/big.bin"))
+        start = last = time.monotonic()
+        stream = 1
+        while last < start + 1.5 * idle:
+            asks.send(request(stream, "/sub/note.txt", method="HEAD"))
+            expect_equal(asks.status(stream), 200, "status")
+            stream += 2
+            reads.send(update(1, 1), update(0, 1))
+            reads.content(1, 1, grant=False)
+            last, before = time.monotonic(), last
+            if last - before > idle / 2:
+                raise Skip("the machine is too slow")
+
+
+def h2d_lets_streams_finish_at_its_end():
+    with site(status=0) as server, Peer(server) as peer:
+        peer.send(request(1, "/big.bin"))
+        got = peer.content(1, 1000)
+        os.kill(server.process.pid, signal.SIGTERM)
+        # First that there will be an end, then, after a round trip, the last.
+        _, _, payload = peer.until(GOAWAY)
+        expect_equal(payload, b"\x7f\xff\xff\xff\0\0\0\0", "notice")
+        peer.send(request(3, "/sub/note.txt", method="HEAD"))
+        _, _, payload = peer.until(PING)
+        expect_equal(peer.status(3), 200, "a request that was under way")
+        peer.send(frame(PING, ACK, 0, payload))
+        _, _, payload = peer.until(GOAWAY)
+        expect_equal(payload, b"\0\0\0\3\0\0\0\0", "the last stream")
+        got += peer.content(1, len(BIG) - len(got))
+        expect_equal(got, BIG, "content")
+        expect_equal(peer.end(), None, "after that")
+        with contextlib.suppress(ConnectionRefusedError):
+            server.connect()
+            raise AssertionError("it listens still")
+
+
+def h2d_ends_streams_after_a_grace():
+    with site("--grace-ms", 300, status=0) as server, \
+            Peer(server, NO_WINDOW) as peer:
+        peer.send(request(1, "/big.bin"))
+        expect_equal(peer.status(1), 200, "status")
+        os.kill(server.process.pid, signal.SIGTERM)
+        peer.end()
+
+
+CASES = [function for name, function in list(globals().items())
+         if name.startswith("h2d_")]
