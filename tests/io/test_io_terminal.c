@@ -453,6 +453,29 @@ END_TEST
 
 /* ---- The size ------------------------------------------------------------ */
 
+static int64_t wait_in_vain(void *arg)
+{
+	return weft_terminal_resize_wait(*(int *)arg);
+}
+
+static void expect_cancelled(int fd)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	int64_t r = 0;
+
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, wait_in_vain, &fd,
+					      sizeof(fd), &opts),
+				 0);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(weft_join(task, &r), 0);
+	}
+	ck_assert_int_eq(r, -ECANCELED);
+}
+
 static int64_t wait_for_size(void *arg)
 {
 	int fd = weft_terminal_resize_open(), second;
@@ -463,6 +486,7 @@ static int64_t wait_for_size(void *arg)
 	ck_assert_int_ge(second, 0);
 	WEFT_WITHIN(WEFT_MS(2))
 		ck_assert_int_eq(weft_terminal_resize_wait(fd), -ETIMEDOUT);
+	expect_cancelled(fd);
 	ck_assert_int_eq(kill(getpid(), SIGWINCH), 0);
 	ck_assert_int_eq(weft_terminal_resize_wait(fd), 0);
 	ck_assert_int_eq(weft_terminal_resize_wait(second), 0);

@@ -13,6 +13,7 @@
 #include "tests/support/io_locks.h"
 #include "tests/support/process_calls.h"
 #include "tests/support/copy_calls.h"
+#include "tests/support/fs_calls.h"
 #include "tests/support/io_transfers.h"
 #include "tests/support/pipeline_calls.h"
 #ifndef WEFT_WITHOUT_NAMES
@@ -445,6 +446,28 @@ static const struct call calls[] = {
 	  event_let_go, NULL, 0, 1 },
 	{ "copy_tree, in a queue", thread_taken_open, make_copy_of_tree,
 	  event_let_go, NULL, 0, 1 },
+	{ "walk, in a queue", thread_taken_open, make_walk, event_let_go,
+	  NULL, 0, 1 },
+	{ "walk, at a visit", NULL, make_walk_that_waits, event_let_go, NULL,
+	  0, 1 },
+	{ "remove_tree, in a queue", thread_taken_open, make_remove_tree,
+	  event_let_go, NULL, 0, 1 },
+	{ "remove_tree, at a report", NULL, make_removal_that_waits,
+	  event_let_go, NULL, 0, 1 },
+	{ "fs_watch_next", watch_open, make_fs_watch_next, watch_let_go,
+	  watch_settle, 0, 1 },
+	{ "fs_watch_try_next, in a queue", watch_without_thread_open,
+	  make_fs_watch_try_next, event_let_go, watch_settle, 0, 1 },
+	{ "fs_watch_add, in a queue", thread_taken_open, make_fs_watch_add,
+	  event_let_go, NULL, 0, 1 },
+	{ "fs_watch_close", NULL, make_fs_watch_close, NULL, NULL,
+	  READY | EXEMPT, 1 },
+	{ "follow_read", follow_a_file_open, make_follow_read, write_some,
+	  follow_settle, 0, 1 },
+	{ "follow_open, in a queue", thread_taken_open, make_follow_open,
+	  event_let_go, NULL, 0, 1 },
+	{ "follow_close", NULL, make_follow_close, NULL, NULL, READY | EXEMPT,
+	  1 },
 	{ "blocking, begun", NULL, make_blocking_begun, event_let_go, NULL,
 	  BEGUN, 1 },
 };

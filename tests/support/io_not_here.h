@@ -24,21 +24,18 @@ static const char *const not_here[] = {
 	/* So is this one; test_net_proxy.c interrupts it. */
 	"proxy_read",
 
-	/* They suspend: test_fs_watch.c and test_fs_follow.c interrupt
-	 * them. */
-	"fs_watch_add", "fs_watch_next", "fs_watch_try_next", "follow_open",
-	"follow_read",
-	/* Made of weft_sleep_until_wall(); test_io_wall.c interrupts it. */
+	/* weft_sleep_until_wall(), which has a row, until times of whole
+	 * seconds, which no test here waits for; test_io_wall.c interrupts
+	 * it. */
 	"calendar_wait",
-	/* Made of weft_read() and weft_write_all(); test_io_terminal.c
-	 * interrupts them. */
-	"terminal_password", "terminal_resize_wait",
+	/* It drops what was typed before, so that nothing lets it go on before
+	 * it waits; test_io_terminal.c interrupts it. */
+	"terminal_password",
+	/* weft_read() of an eventfd, which has a row; but the process keeps one
+	 * that was opened.  test_io_terminal.c interrupts it. */
+	"terminal_resize_wait",
 	/* weft_close(), in full. */
-	"fs_watch_close", "follow_close",
-	/* They suspend in jobs on the blocking pool, many for a call:
-	 * test_fs_walk_races.c and test_fs_remove_races.c interrupt them. */
-	"remove_tree", "walk",
-	"fs_watch_close", "terminal_resize_close", "follow_close",
+	"terminal_resize_close",
 
 	/* Calls of a future, which has no stack for a call to wait on, and
 	 * calls that do not suspend: test_io_future*.c, test_future_tasks.c,

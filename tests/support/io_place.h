@@ -63,6 +63,8 @@ struct place {
 	struct weft_interval interval;
 	struct weft_lane lane;
 	struct weft_udp udp; /* over fd */
+	struct weft_fs_watch *watch;
+	struct weft_follow *follow;
 	/* NULL: none.  Of its own memory, since gcc aligns no stack of ASan's
 	 * to a line. */
 	struct weft_scope *scope;
