@@ -51,8 +51,10 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 	if (weft__unlikely(entry->closing)) {
 		error = -EBADF;
 	} else {
-		if (weft__unlikely(entry->going))
+		if (weft__unlikely(entry->going)) {
 			weft__op_of(task)->flags |= WEFT__OP_LATE;
+			entry->late = true;
+		}
 		weft__fd_link(entry, task);
 		weft__ring_publish(&shard->ring);
 	}

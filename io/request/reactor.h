@@ -76,8 +76,8 @@ static inline void weft__reactor_stale(struct weft__reactor *reactor)
 	weft__add(&reactor->stale, 1u, relaxed);
 }
 
-/* A number is about to be closed, or is that of a new file: the rings drop what
- * they know of it. */
+/* A number is about to be closed, was closed, or is that of a new file: the
+ * rings drop what they know of it. */
 static inline void weft__reactor_forget(struct weft__worker *worker, int fd)
 {
 	struct weft_runtime *runtime = worker->runtime;

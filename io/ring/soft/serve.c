@@ -238,22 +238,28 @@ static void watch_note(struct weft__soft_watch *watch, uint32_t events)
 		watch->flags |= WEFT__WATCH_UNUSUAL;
 }
 
+static uint32_t events_wanted(const struct weft__soft_watch *watch)
+{
+	uint32_t events = 0;
+
+	for (struct weft__soft_op *op = watch->head; op; op = op->next)
+		events |= weft__soft_events(&op->request);
+	return events;
+}
+
 /* Nothing waited for the event.  If that is so again and again, the epoll set
  * is to report only what requests wait for: another worker may have them. */
 static void watch_vain(struct weft__soft *soft, int fd,
 		       struct weft__soft_watch *watch)
 {
-	uint32_t events = 0;
-
 	if (++watch->vain <= VAIN_MAX)
 		return;
 	watch->vain = 0;
-	for (struct weft__soft_op *op = watch->head; op; op = op->next)
-		events |= weft__soft_events(&op->request);
 	if (!watch->head)
 		weft__soft_unwatch(soft, fd, watch);
 	else
-		(void)weft__soft_watch_set(soft, fd, watch, events);
+		(void)weft__soft_watch_set(soft, fd, watch,
+					   events_wanted(watch));
 }
 
 void weft__soft_serve(struct weft__soft *soft, int fd, uint32_t generation,
@@ -464,6 +470,27 @@ bool weft__soft_check(struct weft__soft *soft)
 		weft__soft_complete(soft, op, r, 0);
 	}
 	return left < 0;
+}
+
+void weft__soft_forget(struct weft__soft *soft, int fd)
+{
+	struct weft__soft_watch *watch =
+		weft__soft_watch_find(&soft->watches, fd);
+	struct weft__soft_op *op;
+	int r;
+
+	if (!watch)
+		return;
+	if (!watch->head) {
+		weft__soft_unwatch(soft, fd, watch);
+		return;
+	}
+	/* They are of the file that has the number now, or of none. */
+	r = weft__soft_watch_set(soft, fd, watch, events_wanted(watch));
+	while (r < 0 && (op = watch->head)) {
+		weft__soft_op_unlink(soft, watch, op);
+		weft__soft_complete(soft, op, r, 0);
+	}
 }
 
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op)

@@ -28,6 +28,10 @@ bool weft__soft_is_full(struct weft__soft *soft);
  * period anew.  Returns whether some are left. */
 bool weft__soft_check(struct weft__soft *soft);
 
+/* Under the lock: drops what is known of the number.  Requests that wait on it
+ * look again at what has the number now; without a file they fail. */
+void weft__soft_forget(struct weft__soft *soft, int fd);
+
 /* Under the lock: cancels a request that waits for an edge. */
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op);
 

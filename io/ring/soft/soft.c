@@ -312,12 +312,9 @@ static void soft_cancel_all(struct weft__ring *ring)
 static void soft_forget(struct weft__ring *ring, int fd)
 {
 	struct weft__soft *soft = weft__soft(ring);
-	struct weft__soft_watch *watch;
 
 	weft__lock_take(&soft->lock);
-	watch = weft__soft_watch_find(&soft->watches, fd);
-	if (watch)
-		weft__soft_unwatch(soft, fd, watch);
+	weft__soft_forget(soft, fd);
 	weft__lock_drop(&soft->lock);
 }
 

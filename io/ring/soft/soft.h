@@ -27,7 +27,7 @@
  *       have closed the file by close(2), so that the number is another's.  A
  *       request that has waited for a while has its descriptor set anew, which
  *       also reports what is ready.  So a wrong hint costs AGE_NS, and no
- *       request waits for ever.
+ *       request waits for ever.  A close by weft leaves no wrong hint.
  *   SOFT5  `sleeping` is set under the lock after a look for completions.  A
  *       thread that posts one finds it set, and writes to the eventfd.
  *   SOFT6  One place of the completions is the submitter's: others leave it
