@@ -137,14 +137,18 @@ static void run(const struct sweep *sweep)
 	_exit(fired ? FAILED_A_CALL : FAILED_NONE);
 }
 
-/* The output of the child is of no interest if all is well. */
-static int run_apart(const struct sweep *sweep)
+/* The output of the child goes to a file, for run_complain(). */
+static int run_apart(const struct sweep *sweep, int said)
 {
 	int status;
-	pid_t child = fork();
+	pid_t child;
 
+	ck_assert_int_eq(ftruncate(said, 0), 0);
+	ck_assert_int_eq(lseek(said, 0, SEEK_SET), 0);
+	child = fork();
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
+		EXPECT(dup2(said, STDERR_FILENO) == STDERR_FILENO);
 		fault_install();
 		run(sweep);
 	}
@@ -152,9 +156,12 @@ static int run_apart(const struct sweep *sweep)
 	return status;
 }
 
-static void run_complain(const struct sweep *sweep, int status)
+static void run_complain(const struct sweep *sweep, int status, int said)
 {
-	char how[64];
+	char how[64], text[1024];
+	ssize_t bytes = pread(said, text, sizeof(text) - 1, 0);
+
+	text[bytes > 0 ? bytes : 0] = 0;
 
 	if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "killed: %s",
@@ -162,10 +169,10 @@ static void run_complain(const struct sweep *sweep, int status)
 	else
 		snprintf(how, sizeof(how), "exit status %d",
 			 WEXITSTATUS(status));
-	ck_abort_msg("'%s', %u workers, kind %d, %s, call %u%s: %s",
+	ck_abort_msg("'%s', %u workers, kind %d, %s, call %u%s: %s: %s",
 		     sweep->scene->name, sweep->workers, sweep->kind,
 		     strerrorname_np(sweep->error), sweep->n,
-		     sweep->lasts ? " and those that follow" : "", how);
+		     sweep->lasts ? " and those that follow" : "", how, text);
 }
 
 /* ---- Sweeps ------------------------------------------------------------- */
@@ -202,17 +209,19 @@ static unsigned errors_count(enum fault_kind kind)
 static void sweep_with(struct sweep *sweep, unsigned first, unsigned step)
 {
 	unsigned count = errors_count(sweep->kind);
-	int status = 0;
+	int status = 0, said = memfd_create("said", MFD_CLOEXEC);
 
+	ck_assert_int_ge(said, 0);
 	for (sweep->n = 1; status != FAILED_NONE; sweep->n += step) {
 		sweep->error = errors[sweep->kind][(first + sweep->n) % count];
-		status = run_apart(sweep);
+		status = run_apart(sweep, said);
 		if (!WIFEXITED(status) ||
 		    (WEXITSTATUS(status) != FAILED_A_CALL &&
 		     WEXITSTATUS(status) != FAILED_NONE))
-			run_complain(sweep, status);
+			run_complain(sweep, status, said);
 		status = WEXITSTATUS(status);
 	}
+	close(said);
 }
 
 /* Each call with each error, by itself and with those that follow, where there
