@@ -97,7 +97,8 @@ static LEAF int epoll_open(int wake_fd)
 	if (r == 0)
 		return fd;
 	weft__syscall_close(fd);
-	return r;
+	/* The user has all the watches that it may have. */
+	return r == -ENOSPC ? -ENOMEM : r;
 }
 
 static int engine_new(struct weft__names *names)

@@ -29,9 +29,10 @@ static int watch(struct weft__pump *pump, int fd, uint32_t events,
 	struct epoll_event event = { .events = events };
 
 	event.data.u32 = number;
-	return epoll_ctl(pump->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ?
-		       -errno :
-		       0;
+	if (epoll_ctl(pump->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0)
+		return 0;
+	/* ENOSPC: the user has all the watches that it may have. */
+	return errno == ENOSPC ? -ENOMEM : -errno;
 }
 
 static void unwatch(struct weft__pump *pump, int fd)

@@ -311,7 +311,7 @@ static int watch_timer(struct weft_curl *curl)
 
 	if (epoll_ctl(curl->epoll_fd, EPOLL_CTL_ADD, curl->timer_fd, &event) <
 	    0)
-		return -errno;
+		return errno == ENOSPC ? -ENOMEM : -errno;
 	curl_multi_setopt(curl->multi, CURLMOPT_SOCKETFUNCTION, socket_changed);
 	curl_multi_setopt(curl->multi, CURLMOPT_SOCKETDATA, curl);
 	curl_multi_setopt(curl->multi, CURLMOPT_TIMERFUNCTION, time_changed);

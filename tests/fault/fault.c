@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -409,7 +410,6 @@ static const struct {
 	{ SYS_dup3, FAULT_FD },
 	{ SYS_eventfd2, FAULT_FD },
 	{ SYS_epoll_create1, FAULT_FD },
-	{ SYS_timerfd_create, FAULT_FD },
 	{ SYS_signalfd4, FAULT_FD },
 	{ SYS_socket, FAULT_FD },
 	{ SYS_accept4, FAULT_FD },
@@ -417,6 +417,7 @@ static const struct {
 	{ SYS_io_uring_setup, FAULT_SETUP },
 	{ SYS_io_uring_register, FAULT_CANCEL },
 	{ SYS_io_uring_enter, FAULT_ENTER },
+	{ SYS_epoll_ctl, FAULT_WATCH },
 	{ SYS_bind, FAULT_SOCKET },
 	{ SYS_listen, FAULT_SOCKET },
 	{ SYS_setsockopt, FAULT_SOCKET },
@@ -466,6 +467,9 @@ static enum fault_kind kind_of(int number, const long arguments[6])
 	/* Without the flag they wait, as read() does, and do not fail so. */
 	if ((number == SYS_preadv2 || number == SYS_pwritev2) &&
 	    !(arguments[5] & RWF_NOWAIT))
+		return FAULT_NONE;
+	/* The kernel needs no memory to change what is in the set. */
+	if (number == SYS_epoll_ctl && arguments[1] != EPOLL_CTL_ADD)
 		return FAULT_NONE;
 	for (int i = 0; i < TRAPPED; i++)
 		if (trapped[i].number == number)

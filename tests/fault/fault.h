@@ -32,6 +32,7 @@ enum fault_kind {
 	FAULT_PROBE,  /* io_uring_register(), to ask what a ring can do */
 	FAULT_CANCEL, /* io_uring_register(), to cancel a request */
 	FAULT_ENTER,  /* io_uring_enter() */
+	FAULT_WATCH,  /* epoll_ctl(), to add a descriptor */
 	FAULT_SOCKET, /* bind(), listen(), setsockopt() */
 	FAULT_FILE, /* reading and writing at once, by preadv2() and its kin */
 	FAULT_MESSAGE, /* sending and receiving at once */

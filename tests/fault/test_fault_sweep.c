@@ -189,6 +189,7 @@ static const int errors[FAULT_KINDS][ERRORS_MAX] = {
 	[FAULT_PROBE] = { ENOMEM },
 	[FAULT_CANCEL] = { EALREADY, ENOENT, EINTR, ETIME },
 	[FAULT_ENTER] = { EINTR, EAGAIN, EBUSY, ENOMEM },
+	[FAULT_WATCH] = { ENOMEM, ENOSPC },
 	[FAULT_SOCKET] = { ENOBUFS, ENOMEM, EADDRINUSE },
 	[FAULT_FILE] = { EAGAIN, EOPNOTSUPP, EIO, ENOMEM, EINTR },
 	[FAULT_MESSAGE] = { EAGAIN, ENOMEM, ENOBUFS, EINTR },
@@ -267,6 +268,7 @@ SWEEP(a_ring_is_refused, FAULT_SETUP)
 SWEEP(a_ring_cannot_be_probed, FAULT_PROBE)
 SWEEP(a_request_is_not_cancelled, FAULT_CANCEL)
 SWEEP(a_ring_cannot_be_entered, FAULT_ENTER)
+SWEEP(a_descriptor_cannot_be_watched, FAULT_WATCH)
 SWEEP(a_socket_is_refused_its_address, FAULT_SOCKET)
 SWEEP(a_file_is_not_moved_at_once, FAULT_FILE)
 SWEEP(a_message_is_not_moved_at_once, FAULT_MESSAGE)
@@ -296,6 +298,7 @@ static Suite *fault_suite(void)
 	add(kernel, a_ring_cannot_be_probed);
 	add(kernel, a_request_is_not_cancelled);
 	add(kernel, a_ring_cannot_be_entered);
+	add(kernel, a_descriptor_cannot_be_watched);
 	add(kernel, a_socket_is_refused_its_address);
 	/* The ring moves it then; epoll has nothing but the same calls. */
 	if (test_needs(test_has_uring(), "what_is_not_moved_at_once",

@@ -58,7 +58,7 @@ weft__soft_watch_find(struct weft__soft_watches *watches, int fd);
 
 /* Makes the epoll set report `events` (EPOLLIN, EPOLLOUT) of the descriptor.
  * 1: it was set anew, and what is ready will be reported; 0: it was so already.
- * -EPERM: the file has no readiness; -EBADF, -ENOMEM, -ENOSPC. */
+ * -EPERM: the file has no readiness; -EBADF, -ENOMEM. */
 int weft__soft_watch(struct weft__soft *soft, int fd, uint32_t events,
 		     struct weft__soft_watch **ret_watch);
 
