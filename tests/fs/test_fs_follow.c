@@ -8,6 +8,7 @@
 
 #include "tests/support/fs_names.h"
 #include "tests/support/needs.h"
+#include "tests/support/pool_kit.h"
 
 static struct weft_follow *follow;
 static unsigned news;
@@ -333,6 +334,66 @@ IO_TEST(name_is_looked_at_again_after_an_overflow)
 	return end();
 }
 
+static int64_t read_in_vain(void *arg)
+{
+	char buf[16];
+
+	(void)arg;
+	return weft_follow_read(follow, buf, sizeof(buf), NULL);
+}
+
+/* The path is resolved on a thread of the pool. */
+static int64_t interrupt_in_the_queue(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_write("log", "1\n");
+	start("log", 0);
+	expect_read(0, "1\n");
+	fs_rename("log", "log.1");
+	fs_write("log", "2\n");
+	WEFT_SUPERVISE(scope) {
+		pool_take(scope);
+		pool_interrupt(read_in_vain);
+		pool_free();
+	}
+	expect_read(WEFT_FOLLOW_NEW, "2\n");
+	return end();
+}
+
+START_TEST(interrupted_read_loses_no_change_of_the_name)
+{
+	pool_run(interrupt_in_the_queue, 1 + (unsigned)_i);
+}
+END_TEST
+
+static int64_t open_in_vain(void *arg)
+{
+	(void)arg;
+	return weft_follow_open(fs_path("log"), 0, &follow);
+}
+
+static int64_t interrupt_an_open(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_write("log", "1\n");
+	WEFT_SUPERVISE(scope) {
+		pool_take(scope);
+		pool_interrupt(open_in_vain);
+		pool_free();
+	}
+	fs_root_drop();
+	return 0;
+}
+
+/* io_run_opts() looks whether the descriptors are closed. */
+START_TEST(interrupted_open_leaves_nothing)
+{
+	pool_run(interrupt_an_open, 1 + (unsigned)_i);
+}
+END_TEST
+
 /* ---- Where inotify cannot work ------------------------------------------- */
 
 static int64_t follow_by_looks(void *arg)
@@ -401,6 +462,8 @@ int main(void)
 			    0, 1);
 	io_add_test(tc, name_is_looked_at_again_after_an_overflow);
 	io_add_test(tc, path_that_no_file_can_have_is_missing);
+	io_add_test(tc, interrupted_read_loses_no_change_of_the_name);
+	io_add_test(tc, interrupted_open_leaves_nothing);
 	io_add_test(tc, no_line_of_a_rotating_writer_is_lost);
 	tcase_add_test(tc, without_inotify_the_name_is_looked_at_every_second);
 	io_add_test(tc, mistakes_are_refused);

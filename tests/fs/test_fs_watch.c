@@ -12,6 +12,7 @@
 #include "fs/watch.h"
 #include "tests/support/fs_watch_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/pool_kit.h"
 
 /* ---- Single events ------------------------------------------------------- */
 
@@ -375,6 +376,61 @@ IO_TEST(interrupted_wait_loses_nothing_and_a_second_is_refused)
 	return tree_end();
 }
 
+/* The event of a new directory is decoded on a thread of the pool. */
+static int64_t interrupt_in_the_queue(void *arg)
+{
+	(void)arg;
+	tree_watch(WEFT_FS_CREATED);
+	fs_mkdir("d");
+	fs_make("d/a");
+	WEFT_SUPERVISE(scope) {
+		pool_take(scope);
+		pool_interrupt(wait_for_one);
+		pool_free();
+	}
+	expect_event(WEFT_FS_CREATED, "d", NULL);
+	expect_event(WEFT_FS_CREATED, "d/a", NULL);
+	expect_quiet();
+	return tree_end();
+}
+
+START_TEST(call_that_waits_for_a_thread_loses_nothing)
+{
+	pool_run(interrupt_in_the_queue, 1 + (unsigned)_i);
+}
+END_TEST
+
+static int64_t add_in_vain(void *arg)
+{
+	(void)arg;
+	return weft_fs_watch_add(watch, fs_root, WEFT_FS_CREATED, WEFT_FS_TREE);
+}
+
+static int64_t interrupt_an_add(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_mkdir("d");
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	WEFT_SUPERVISE(scope) {
+		pool_take(scope);
+		pool_interrupt(add_in_vain);
+		pool_free();
+	}
+	fs_make("d/a");
+	expect_quiet();
+	ck_assert_int_eq(add_in_vain(NULL), 0);
+	fs_make("d/b");
+	expect_event(WEFT_FS_CREATED, "d/b", NULL);
+	return tree_end();
+}
+
+START_TEST(interrupted_add_adds_nothing)
+{
+	pool_run(interrupt_an_add, 1 + (unsigned)_i);
+}
+END_TEST
+
 IO_TEST(select_waits_for_events)
 {
 	tree_watch(WEFT_FS_CREATED);
@@ -509,6 +565,8 @@ int main(void)
 	tcase_add_test(tc, instances_that_are_used_up_are_an_error);
 	tcase_add_test(tc, watches_that_are_used_up_are_an_error);
 	io_add_test(tc, interrupted_wait_loses_nothing_and_a_second_is_refused);
+	io_add_test(tc, call_that_waits_for_a_thread_loses_nothing);
+	io_add_test(tc, interrupted_add_adds_nothing);
 	io_add_test(tc, select_waits_for_events);
 	io_add_test(tc, names_may_be_longer_than_name_max);
 	io_add_test(tc, directory_that_cannot_be_opened_is_reported_once);
