@@ -41,7 +41,8 @@ WEFT_API int weft_sleep_until_wall(int64_t wall_ns) WEFT_WARN_UNUSED;
  * Where daylight saving begins, a time of day that the clocks leave out comes
  * later, by as much as they are put forward: 2:30 is 3:30 on that day.  Where
  * it ends, a time of day that comes twice counts the first time.  An hourly
- * time comes in each hour that passes.
+ * time comes in each hour that passes.  Another zone counts from the next call
+ * on; while a call waits, from when the clock is set.
  */
 struct weft_calendar {
 	size_t size;

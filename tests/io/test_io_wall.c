@@ -116,6 +116,44 @@ IO_TEST(sleep_ends_when_the_clock_shows_the_time)
 	return 0;
 }
 
+static int64_t sleep_long(void *arg)
+{
+	return weft_sleep_until_wall(*(int64_t *)arg);
+}
+
+static int64_t wait_long(void *arg)
+{
+	return weft_calendar_wait(*(struct weft_calendar **)arg,
+				  &(int64_t){ weft_wall_now() });
+}
+
+/* Cancels both when each has its timer. */
+static void expect_cancelled(int64_t until_ns, struct weft_calendar *calendar)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task tasks[2];
+	int before = fds_open();
+
+	WEFT_SUPERVISE(scope) {
+		opts.ret_task = &tasks[0];
+		ck_assert_int_eq(weft_go_opts(scope, sleep_long, &until_ns,
+					      sizeof(until_ns), &opts),
+				 0);
+		opts.ret_task = &tasks[1];
+		ck_assert_int_eq(weft_go_opts(scope, wait_long, &calendar,
+					      sizeof(calendar), &opts),
+				 0);
+		wait_until(fds_open() >= before + 2);
+		weft_scope_cancel(scope);
+		for (int i = 0; i < 2; i++) {
+			int64_t r = 0;
+
+			ck_assert_int_eq(weft_join(tasks[i], &r), 0);
+			ck_assert_int_eq(r, -ECANCELED);
+		}
+	}
+}
+
 /* io_run() looks whether the descriptors are closed. */
 IO_TEST(sleep_is_ended_by_deadline_and_cancel)
 {
@@ -132,6 +170,7 @@ IO_TEST(sleep_is_ended_by_deadline_and_cancel)
 		ck_assert_int_eq(weft_calendar_wait(&calendar, &when_ns),
 				 -ETIMEDOUT);
 	ck_assert_int_eq(when_ns, until_ns);
+	expect_cancelled(until_ns, &calendar);
 	return 0;
 }
 
@@ -210,6 +249,35 @@ IO_TEST(calendar_counts_again_when_the_clock_is_set)
 		ck_assert_int_eq(LOAD(armed_s), 2 * DAY + HALF_PAST_3);
 		clock_set(2 * DAY + HALF_PAST_3, true);
 	}
+	return fake_end();
+}
+
+/* The clock is set to where it was, which reports that as well. */
+IO_TEST(zone_that_changes_counts_when_the_clock_is_set)
+{
+	setenv("TZ", "UTC0", 1);
+	fake_begin(1000);
+	when_s = 1000;
+	WEFT_SCOPE(scope, NULL) {
+		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
+		wait_for_arm(1);
+		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3);
+		setenv("TZ", "EAST-2", 1);
+		clock_set(1000, false);
+		wait_for_arm(2);
+		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3 - 2 * 3600);
+		clock_set(HALF_PAST_3 - 2 * 3600, true);
+	}
+	ck_assert_int_eq(when_s, HALF_PAST_3 - 2 * 3600);
+	/* The next call counts in the zone of then. */
+	setenv("TZ", "WEST3", 1);
+	WEFT_SCOPE(scope, NULL) {
+		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
+		wait_for_arm(3);
+		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3 + 3 * 3600);
+		clock_set(HALF_PAST_3 + 3 * 3600, true);
+	}
+	ck_assert_int_eq(when_s, HALF_PAST_3 + 3 * 3600);
 	return fake_end();
 }
 
@@ -412,6 +480,7 @@ int main(void)
 	io_add_test(sleeps, sleep_is_ended_by_deadline_and_cancel);
 	io_add_test(sleeps, clock_that_is_set_forward_ends_the_sleep);
 	io_add_test(sleeps, calendar_counts_again_when_the_clock_is_set);
+	io_add_test(sleeps, zone_that_changes_counts_when_the_clock_is_set);
 	suite_add_tcase(suite, sleeps);
 	tcase_add_test(calendars, daily_time_follows_the_local_clock);
 	tcase_add_test(calendars, time_in_the_gap_comes_later_by_the_gap);

@@ -9,7 +9,8 @@ Busybox, the program, the libraries that it loads, and the files that its
 variables and arguments name; and an ext4 on a disk as /var/tmp.  All else of
 this machine is absent.
 
-The program has the same path, working directory and variables (PASSED).  Its
+The program has the same path, working directory and variables (PASSED), and
+WEFT_TEST_OWN_MACHINE, by which a test knows that it may set the clock.  Its
 output comes over the serial console to the standard output; the file that
 CK_TAP_LOG_FILE_NAME names is brought back.  The exit status is the program's,
 or 1 if the machine ended without one.  It is 77 where there is no such kernel
@@ -263,6 +264,7 @@ def main():
     command[0] = os.path.abspath(command[0])
     variables = {name: value for name, value in os.environ.items()
                  if name.startswith(PASSED)}
+    variables["WEFT_TEST_OWN_MACHINE"] = "yes"
     with tempfile.NamedTemporaryFile() as initrd, \
             tempfile.NamedTemporaryFile() as disk:
         initrd.write(file_system(kernel, command, variables))
