@@ -28,6 +28,7 @@ struct job {
 	void *owner;		/* a subscription or a queue */
 	natsOptions *options;	/* owned */
 	natsConnection *result; /* owned, of a connect */
+	natsSubscription *opened; /* owned, of the opening of a queue */
 	natsMsg *message;	/* owned; given, or the result */
 	struct weft_sem *place;	/* released at its end; NULL: none */
 	atomic_bool left;	/* the caller left: end soon */

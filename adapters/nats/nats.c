@@ -62,6 +62,7 @@ void weft__nats_job_free(struct job *job)
 	struct weft_sem *place = job->place;
 
 	natsConnection_Destroy(job->result);
+	natsSubscription_Destroy(job->opened);
 	natsOptions_Destroy(job->options);
 	natsMsg_Destroy(job->message);
 	free(job->subject);

@@ -47,7 +47,6 @@ static natsStatus make_stream(struct job *job)
 
 static natsStatus open_now(struct job *job)
 {
-	struct weft_nats_queue *queue = job->owner;
 	jsSubOptions options;
 	natsStatus status = make_stream(job);
 
@@ -59,8 +58,8 @@ static natsStatus open_now(struct job *job)
 	options.Config.Durable = job->text;
 	options.Config.AckPolicy = js_AckExplicit;
 	options.Config.AckWait = job->time_ns;
-	return js_PullSubscribe(&queue->subscription, job->nats->js,
-				job->subject, job->text, NULL, &options, NULL);
+	return js_PullSubscribe(&job->opened, job->nats->js, job->subject,
+				job->text, NULL, &options, NULL);
 }
 
 static natsStatus destroy_now(struct job *job)
@@ -82,11 +81,30 @@ static void queue_free(struct weft_nats_queue *queue)
 	free(queue);
 }
 
+/* The subscription of the job becomes a queue.  Without memory the job frees
+ * it. */
+static int opened(struct weft_nats *nats, struct job *job,
+		  struct weft_nats_queue **ret_queue)
+{
+	struct weft_nats_queue *queue = calloc(1, sizeof(*queue));
+
+	if (!queue)
+		return -ENOMEM;
+	queue->nats = nats;
+	queue->place = (struct weft_sem)WEFT_SEM_INIT(1);
+	queue->subject = job->subject;
+	queue->subscription = job->opened;
+	job->subject = NULL;
+	job->opened = NULL;
+	*ret_queue = queue;
+	return 0;
+}
+
 int weft_nats_queue_open(struct weft_nats *nats, const char *name,
 			 const char *subject, weft_nsec ack_wait_ns,
 			 struct weft_nats_queue **ret_queue)
 {
-	struct weft_nats_queue *queue;
+	bool left = false;
 	struct job *job;
 	int r = weft__nats_may_wait();
 
@@ -94,27 +112,17 @@ int weft_nats_queue_open(struct weft_nats *nats, const char *name,
 		return r;
 	if (!name || !subject)
 		return -EINVAL;
-	queue = calloc(1, sizeof(*queue));
-	job = queue ? weft__nats_job(nats, open_now) : NULL;
-	if (!job) {
-		free(queue);
+	job = weft__nats_job(nats, open_now);
+	if (!job)
 		return -ENOMEM;
-	}
-	queue->nats = nats;
-	queue->place = (struct weft_sem)WEFT_SEM_INIT(1);
-	queue->subject = strdup(subject);
-	job->owner = queue;
 	job->time_ns = (int64_t)ack_wait_ns;
 	r = weft__nats_job_arguments(job, subject, name, NULL, 0);
-	if (r == 0 && !queue->subject)
-		r = -ENOMEM;
-	WEFT_SHIELD {
-		r = weft__nats_job_do(job, r);
-		if (r < 0)
-			queue_free(queue);
-	}
+	r = weft__nats_job_run(job, r, &left);
+	if (left)
+		return r;
 	if (r == 0)
-		*ret_queue = queue;
+		r = opened(nats, job, ret_queue);
+	weft__nats_job_free(job);
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include <weft/nats.h>
 
 #include "tests/support/io_future.h"
+#include "tests/support/pool_kit.h"
 #include "tests/support/server_kit.h"
 
 static struct server server;
@@ -280,6 +281,107 @@ IO_TEST(message_that_was_not_done_is_given_to_another)
 	return 0;
 }
 
+/* ---- Interruptions ---- */
+
+static struct weft_nats *busy;
+static struct weft_nats_queue *busy_queue;
+static natsMsg *busy_messages[2];
+
+static int64_t connect_in_vain(void *arg)
+{
+	struct weft_nats *none = NULL;
+	natsOptions *options = NULL;
+	int r;
+
+	(void)arg;
+	ck_assert_int_eq(natsOptions_Create(&options), NATS_OK);
+	r = weft_nats_connect(options, &none);
+	ck_assert_ptr_null(none);
+	return r;
+}
+
+static int64_t publish_in_vain(void *arg)
+{
+	(void)arg;
+	return weft_nats_publish(busy, subject, "x", 1);
+}
+
+static int64_t request_in_vain(void *arg)
+{
+	natsMsg *reply;
+
+	(void)arg;
+	return weft_nats_request(busy, subject, "x", 1, &reply);
+}
+
+static int64_t open_in_vain(void *arg)
+{
+	struct weft_nats_queue *queue;
+
+	(void)arg;
+	return weft_nats_queue_open(busy, subject, subject, WEFT_SEC(30),
+				    &queue);
+}
+
+static int64_t put_in_vain(void *arg)
+{
+	(void)arg;
+	return weft_nats_queue_put(busy_queue, "x", 1, NULL);
+}
+
+static int64_t take_in_vain(void *arg)
+{
+	natsMsg *message;
+
+	(void)arg;
+	return weft_nats_queue_take(busy_queue, &message);
+}
+
+static int64_t done_in_vain(void *arg)
+{
+	natsMsg *message = busy_messages[0] ? busy_messages[0] :
+					      busy_messages[1];
+
+	(void)arg;
+	busy_messages[busy_messages[0] ? 0 : 1] = NULL;
+	return weft_nats_queue_done(busy_queue, message);
+}
+
+/* Each operation needs a thread, and there is none.  Those that were left end
+ * before the connection is closed. */
+static int64_t interrupt_all(void *arg)
+{
+	static const weft_fn calls[] = {
+		connect_in_vain, publish_in_vain, request_in_vain, open_in_vain,
+		put_in_vain,	 take_in_vain,	  done_in_vain,
+	};
+
+	(void)arg;
+	busy = nats_connect();
+	busy_queue = queue_open(busy, WEFT_SEC(30));
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(weft_nats_queue_put(busy_queue, "m", 1, NULL),
+				 0);
+		ck_assert_int_eq(weft_nats_queue_take(busy_queue,
+						      &busy_messages[i]),
+				 0);
+	}
+	WEFT_SUPERVISE (scope) {
+		pool_take(scope);
+		for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+			pool_interrupt(calls[i]);
+		pool_free();
+	}
+	ck_assert_int_eq(weft_nats_queue_close(busy_queue), 0);
+	return weft_nats_close(busy);
+}
+
+START_TEST(deadline_or_cancellation_ends_the_wait_for_a_thread)
+{
+	pool_run(interrupt_all, 1 + (unsigned)_i);
+}
+END_TEST
+
 /* ---- Refusals ---- */
 
 IO_TEST(wrong_arguments_are_refused)
@@ -371,6 +473,11 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(tc, choose_subject, NULL);
 	io_add_test(tc, each_message_of_a_queue_is_taken_once);
 	io_add_test(tc, message_that_was_not_done_is_given_to_another);
+	suite_add_tcase(s, tc);
+
+	tc = tcase_create("interruptions");
+	tcase_add_checked_fixture(tc, choose_subject, NULL);
+	io_add_test(tc, deadline_or_cancellation_ends_the_wait_for_a_thread);
 	suite_add_tcase(s, tc);
 
 	tc = tcase_create("refusals");
