@@ -5,6 +5,7 @@
  */
 #include <weft/net.h>
 
+#include "tests/support/interrupt_kit.h"
 #include "tests/tls/tls_kit.h"
 
 /* A server of one connection, on a listener of its own. */
@@ -198,6 +199,32 @@ IO_TEST(deadline_is_over_all_of_it)
 	return 0;
 }
 
+struct dial {
+	struct weft_tls_context *context;
+	char address[WEFT_ADDR_TEXT_BYTES];
+};
+
+static int64_t dial_in_vain(void *arg)
+{
+	struct dial *dial = *(struct dial **)arg;
+	struct weft_tls tls;
+
+	return weft_dial_tls(&tls, dial->context, dial->address, NULL);
+}
+
+IO_TEST(cancellation_ends_it_in_the_handshake)
+{
+	struct weft_tls_opts own = opts_with(NULL, &authority);
+	struct dial dial = { .context = context_new(&own) };
+	int fd = tcp_listener(dial.address), before = fds_open();
+
+	expect_interrupted(dial_in_vain, &dial);
+	ck_assert_int_eq(fds_open(), before);
+	EXPECT(weft_close(fd) == 0);
+	weft_tls_context_free(dial.context);
+	return 0;
+}
+
 IO_TEST(what_is_wrong_is_refused)
 {
 	struct weft_dial_tls_opts opts = WEFT_DIAL_TLS_OPTS_INIT;
@@ -259,6 +286,7 @@ int main(void)
 	io_add_test(tcase, host_and_alpn_names_are_those_of_the_options);
 	io_add_test(tcase, path_needs_a_host);
 	io_add_test(tcase, deadline_is_over_all_of_it);
+	io_add_test(tcase, cancellation_ends_it_in_the_handshake);
 	io_add_test(tcase, what_is_wrong_is_refused);
 	tcase_add_test(tcase, outside_a_task_it_is_refused);
 	suite_add_tcase(suite, tcase);
