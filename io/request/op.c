@@ -73,7 +73,8 @@ static int op_start(struct weft__task *task,
 
 	weft__op_of(task)->fd = entry ? request->fd : -1;
 	weft__op_of(task)->shard = (uint16_t)worker->index;
-	weft__op_of(task)->flags = flags & WEFT__OP_REPEATS;
+	weft__op_of(task)->flags =
+		flags & (WEFT__OP_REPEATS | WEFT__OP_FAILED_MAX);
 	weft__ring_prepare(&shard->ring, request,
 			   weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
 					   task->index));
@@ -136,15 +137,35 @@ op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 	return weft__op_pause(worker, task, reason, WEFT__CANCEL_AGAIN_NS);
 }
 
+/* Linux (6.18) lets a poll fail with EINVAL if it is woken for nothing and the
+ * file has two queues of waiters: so a terminal does when its mode changes, and
+ * a FIFO that is open for both.  A file that cannot be polled fails so each
+ * time. */
+static bool poll_has_failed(struct weft__task *task,
+			    const struct weft__request *request, int32_t result)
+{
+	struct weft__op_record *record = weft__op_of(task);
+
+	if (result != -EINVAL || request->opcode != WEFT__OPCODE_POLL ||
+	    record->flags >= WEFT__OP_FAILED_MAX)
+		return false;
+	record->flags = (uint16_t)(record->flags + WEFT__OP_FAILED);
+	return true;
+}
+
 /* BEGIN_ANEW: a signal interrupted the request, such as the one that stops a
  * process which reads its terminal in the background; or a close did that asked
  * for it (FD3).  A close is not begun again: its number is gone. */
-static int32_t op_result(struct weft__task *task, uint64_t word, unsigned flags,
-			 int why)
+static int32_t op_result(struct weft__task *task,
+			 const struct weft__request *request, uint64_t word,
+			 unsigned flags, int why)
 {
 	int32_t result = (int32_t)(uint32_t)word;
 
-	if (weft__likely(result >= 0 || !weft__op_was_interrupted(result)))
+	if (weft__likely(result >= 0))
+		return result;
+	if (!weft__op_was_interrupted(result) &&
+	    !poll_has_failed(task, request, result))
 		return result;
 	if (why < 0)
 		return why;
@@ -153,26 +174,28 @@ static int32_t op_result(struct weft__task *task, uint64_t word, unsigned flags,
 	return flags & WEFT__OP_SHIELDED ? result : BEGIN_ANEW;
 }
 
-/* For the flags of an operation that begins again: the kernel may have carried
- * out what it says it was interrupted in. */
-static unsigned op_repeats(struct weft__task *task)
+/* The flags of an operation that begins again: the kernel may have carried out
+ * what it says it was interrupted in. */
+static unsigned op_repeats(struct weft__task *task, unsigned flags)
 {
-	unsigned flags = weft__op_of(task)->flags;
+	unsigned now = weft__op_of(task)->flags;
 
-	return flags & WEFT__OP_ANEW ? 0 : WEFT__OP_REPEATS;
+	flags &= ~(unsigned)WEFT__OP_FAILED_MAX;
+	flags |= now & WEFT__OP_FAILED_MAX;
+	return now & WEFT__OP_ANEW ? flags : flags | WEFT__OP_REPEATS;
 }
 
 static int32_t op_wait(struct weft__worker *worker, struct weft__task *task,
-		       unsigned flags, uint64_t reason)
+		       const struct weft__request *request, unsigned flags)
 {
-	uint64_t word;
+	uint64_t word, reason = weft__op_reason_of(request);
 	int why = 0;
 
 	for (;;) {
 		/* pairs: [op.end] */
 		word = weft__load(&task->op, acquire);
 		if (!(word & WEFT__OP_PENDING))
-			return op_result(task, word, flags, why);
+			return op_result(task, request, word, flags, why);
 		if (!why && !(flags & WEFT__OP_SHIELDED))
 			why = weft__interrupted(worker, task);
 		if (weft__unlikely(why < 0))
@@ -196,10 +219,9 @@ int32_t weft__op_run(const struct weft__request *request,
 		error = op_start(task, request, entry, flags);
 		if (weft__unlikely(error < 0))
 			return error;
-		result = op_wait(weft__worker_self(), task, flags,
-				 weft__op_reason_of(request));
+		result = op_wait(weft__worker_self(), task, request, flags);
 		if (weft__unlikely(result == BEGIN_ANEW))
-			flags |= op_repeats(task);
+			flags = op_repeats(task, flags);
 	} while (weft__unlikely(result == BEGIN_ANEW)); /* mutate: retry */
 	weft__memcheck_filled(request, result);
 	return result;
@@ -270,7 +292,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 		return why < 0 ? await_cancel(worker, task, word) :
 				 WEFT_PENDING;
 	result = weft__op_await_end(worker, task,
-				    op_result(task, word, flags, why));
+				    op_result(task, request, word, flags, why));
 	/* Connecting can return either of two numbers for this state, and one
 	 * of them means WEFT_PENDING. */
 	if (result == WEFT_PENDING)
@@ -278,7 +300,7 @@ int32_t weft__op_await(enum weft__awaits what, struct weft__worker *worker,
 	if (result != BEGIN_ANEW) /* mutate: recheck=true */
 		return result;
 	return await_begin(what, worker, task, request, entry,
-			   flags | op_repeats(task));
+			   op_repeats(task, flags));
 }
 
 /* ---- Completing ------------------------------------------------------- */

@@ -115,7 +115,7 @@ static void shell(const char *name, int master, unsigned workers)
 	_exit(EXIT_SUCCESS);
 }
 
-/* ---- Test ---------------------------------------------------------------- */
+/* ---- Tests --------------------------------------------------------------- */
 
 static int terminal_make(char *ret_name, size_t bytes)
 {
@@ -232,6 +232,69 @@ START_TEST(full_terminal_holds_up_no_other_task)
 }
 END_TEST
 
+/* The kernel wakes the waiters of a terminal whose mode changes, and Linux 6.18
+ * has io_uring's polls fail with EINVAL then. */
+static int64_t modes_change(void *arg)
+{
+	int terminal = *(int *)arg;
+	struct termios mode;
+
+	ck_assert_int_eq(tcgetattr(terminal, &mode), 0);
+	for (int i = 0; i < 50; i++) {
+		ck_assert_int_eq(weft_sleep(WEFT_US(200)), 0);
+		mode.c_lflag ^= ICANON;
+		ck_assert_int_eq(tcsetattr(terminal, TCSANOW, &mode), 0);
+	}
+	return 0;
+}
+
+static int64_t line_write(void *arg)
+{
+	return weft_write_all(*(int *)arg, "x\n", 2, NULL);
+}
+
+static int64_t poll_for_input(void *arg)
+{
+	return weft_poll(*(int *)arg, POLLIN) == POLLIN ? 0 : -EIO;
+}
+
+static int64_t await_for_input(void *arg)
+{
+	struct waiter w = { .fd = *(int *)arg };
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	int64_t r = 0;
+
+	opts.flags = WEFT_FUTURE;
+	WEFT_SCOPE(scope, &r)
+		NEED(weft_go_opts(scope, await_input, &w, sizeof(w), &opts) ==
+		     0);
+	return r;
+}
+
+IO_TEST(wait_for_input_goes_on_when_the_mode_changes)
+{
+	char name[64];
+	int master = terminal_make(name, sizeof(name)), terminal;
+	int64_t r = 0;
+
+	if (!test_needs(master >= 0,
+			"wait_for_input_goes_on_when_the_mode_changes",
+			"a pseudo-terminal"))
+		return 0;
+	terminal = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	ck_assert_int_ge(terminal, 0);
+	WEFT_SCOPE(scope, &r) {
+		ck_assert_int_eq(WEFT_GO(scope, poll_for_input, terminal), 0);
+		ck_assert_int_eq(WEFT_GO(scope, await_for_input, terminal), 0);
+		ck_assert_int_eq(modes_change(&terminal), 0);
+		ck_assert_int_eq(line_write(&master), 0);
+	}
+	ck_assert_int_eq(r, 0);
+	close(terminal);
+	close(master);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/tty");
@@ -240,6 +303,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, read_goes_on_when_the_job_is_in_the_foreground_again);
 	tcase_add_test(tc, full_terminal_holds_up_no_other_task);
+	io_add_test(tc, wait_for_input_goes_on_when_the_mode_changes);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
