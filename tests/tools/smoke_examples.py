@@ -29,6 +29,7 @@ import smoke_h2d
 import smoke_kv
 import smoke_languages
 import smoke_processes
+import smoke_prompt
 import smoke_restart
 import smoke_socks5
 import smoke_tail
@@ -539,8 +540,8 @@ CASES = [function for name, function in list(globals().items())
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
            smoke_files, smoke_h2d, smoke_kv, smoke_languages, smoke_processes,
-           smoke_restart, smoke_socks5, smoke_tail, smoke_tasks, smoke_tls,
-           smoke_trees]
+           smoke_prompt, smoke_restart, smoke_socks5, smoke_tail, smoke_tasks,
+           smoke_tls, smoke_trees]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Readline's callbacks.  It sets no handlers of signals here and no variables
+ * of the environment, which other tasks pass to their commands, and it never
+ * waits for a key itself.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include <readline/history.h>
+#include <readline/readline.h>
+
+#include "hooks.h"
+#include "line.h"
+
+static bool shown, taken;
+static char *line;
+
+static void line_take(char *text)
+{
+	line = text;
+	taken = true;
+	shown = false;
+	rl_callback_handler_remove();
+}
+
+void line_begin(FILE *out, int signals_fd)
+{
+	rl_readline_name = "prompt";
+	rl_catch_signals = 0;
+	rl_catch_sigwinch = 0;
+	rl_change_environment = 0;
+	rl_outstream = out;
+	hooks_set(signals_fd);
+	rl_initialize();
+	/* After the user's settings: the one would wait, the other write to
+	 * stderr. */
+	rl_variable_bind("keyseq-timeout", "0");
+	rl_variable_bind("bell-style", "none");
+	using_history();
+}
+
+void line_end(void)
+{
+	if (shown)
+		line_drop();
+}
+
+void line_show(void)
+{
+	if (!shown)
+		rl_callback_handler_install("> ", line_take);
+	shown = true;
+}
+
+int line_read(char **ret_line)
+{
+	/* Another process may have taken it. */
+	if (!hooks_has_key())
+		return 0;
+	rl_callback_read_char();
+	if (hooks_error())
+		return hooks_error();
+	if (!taken)
+		return 0;
+	taken = false;
+	if (!line) {
+		fputc('\n', rl_outstream);
+		return -ENODATA;
+	}
+	if (*line)
+		add_history(line);
+	*ret_line = line;
+	return 1;
+}
+
+void line_leave(void)
+{
+	if (shown)
+		rl_clear_visible_line();
+}
+
+void line_return(void)
+{
+	if (!shown)
+		return;
+	rl_on_new_line();
+	rl_redisplay();
+}
+
+static void end_show(void)
+{
+	rl_point = rl_end;
+	rl_redisplay();
+}
+
+void line_drop(void)
+{
+	end_show();
+	rl_callback_sigcleanup();
+	rl_callback_handler_remove();
+	fputc('\n', rl_outstream);
+	shown = false;
+}
+
+void line_pause(void)
+{
+	rl_cleanup_after_signal();
+	fputc('\n', rl_outstream);
+}
+
+/* weft's handlers are gone with its modes, so the action is the default one,
+ * which the kernel drops in an orphaned group. */
+void line_stop(void)
+{
+	sigset_t stop;
+
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTSTP);
+	raise(SIGTSTP);
+	pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
+	pthread_sigmask(SIG_BLOCK, &stop, NULL);
+	rl_reset_after_signal();
+	line_return();
+}
+
+/* A shell may have changed the modes. */
+void line_continue(void)
+{
+	rl_cleanup_after_signal();
+	rl_reset_after_signal();
+	line_leave();
+	line_return();
+}
+
+void line_resize(void)
+{
+	rl_resize_terminal();
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The line of a terminal: everything that calls readline. */
+#ifndef PROMPT_LINE_H
+#define PROMPT_LINE_H
+
+#include <stdio.h>
+
+/* It writes to `out`, which is memory.  The wait for the rest of a paste ends
+ * when `signals_fd` is readable. */
+void line_begin(FILE *out, int signals_fd);
+void line_end(void);
+
+/* Begins a line, if there is none. */
+void line_show(void);
+
+/* Takes a key.  As editor_read(). */
+int line_read(char **ret_line);
+
+/* Around what is printed above it. */
+void line_leave(void);
+void line_return(void);
+
+/* ^C: the line is dropped. */
+void line_drop(void);
+
+/* ^Z: the first restores the modes, the second stops the process, and sets them
+ * when it goes on.  Then, or after another stop, comes SIGCONT. */
+void line_pause(void);
+void line_stop(void);
+void line_continue(void);
+
+void line_resize(void);
+
+#endif

@@ -1,0 +1,422 @@
+# SPDX-License-Identifier: MIT
+"""Smoke tests of examples/prompt, on a pseudo-terminal; smoke_examples.py runs
+them."""
+
+import contextlib
+import curses
+import fcntl
+import os
+import pathlib
+import resource
+import select
+import signal
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+
+import smoke_kit
+from smoke_kit import PATIENCE, expect, expect_equal, run
+from smoke_tasks import soon
+from tap import Skip
+
+COLUMNS, ROWS = 80, 24
+CTRL_A, CTRL_C, CTRL_D, CTRL_S, CTRL_U, CTRL_Z, QUIT = (
+    b"\x01", b"\x03", b"\x04", b"\x13", b"\x15", b"\x1a", b"\x1c")
+UP = b"\x1b[A"
+
+
+def program():
+    path = smoke_kit.PROGRAMS / "prompt"
+    if not path.exists():
+        raise Skip("prompt was not built: GNU readline is missing")
+    try:
+        curses.setupterm("xterm", os.open(os.devnull, os.O_WRONLY))
+    except curses.error:
+        raise Skip("the description of xterm")
+    return path
+
+
+class Screen:
+    """As much of an xterm as readline needs.  It grows at its end."""
+
+    def __init__(self):
+        self.columns, self.lines, self.row, self.column = COLUMNS, [""], 0, 0
+        self.rest = b""
+
+    def put(self, char):
+        if self.column == self.columns:
+            self.row, self.column = self.row + 1, 0
+        while self.row >= len(self.lines):
+            self.lines.append("")
+        line = self.lines[self.row].ljust(self.column)
+        self.lines[self.row] = (line[:self.column] + char +
+                                line[self.column + 1:])
+        self.column += 1
+
+    def control(self, byte):
+        if byte == 13:
+            self.column = 0
+        elif byte == 8:
+            self.column = max(0, min(self.column, self.columns - 1) - 1)
+        elif byte == 10:
+            self.row += 1
+            if self.row == len(self.lines):
+                self.lines.append("")
+        else:
+            expect(byte == 7, "a control character", byte)
+
+    def sequence(self, parameters, final):
+        if parameters[:1] == "?" or final == "m":
+            return
+        count, line = int(parameters or "1"), self.lines[self.row]
+        if final == "K":
+            expect(not parameters, "another erasure", parameters)
+            self.lines[self.row] = line[:self.column]
+        elif final == "J":
+            expect(not parameters, "another erasure", parameters)
+            self.lines[self.row:] = [line[:self.column]]
+        elif final == "A":
+            self.row -= count
+        elif final == "C":
+            self.column += count
+        elif final == "P":
+            self.lines[self.row] = (line[:self.column] +
+                                    line[self.column + count:])
+        elif final == "@":
+            self.lines[self.row] = (line[:self.column] + " " * count +
+                                    line[self.column:])
+        else:
+            expect(False, "an unknown sequence", repr(parameters + final))
+
+    def feed(self, data):
+        data, at = self.rest + data, 0
+        while at < len(data):
+            if data[at] == 0x1b:
+                end = at + 2
+                while end < len(data) and not 0x40 <= data[end] < 0x7f:
+                    end += 1
+                if end >= len(data):
+                    break
+                self.sequence(data[at + 2:end].decode(), chr(data[end]))
+                at = end
+            elif data[at] < 0x20:
+                self.control(data[at])
+            else:
+                self.put(chr(data[at]))
+            at += 1
+        self.rest = data[at:]
+
+
+class Terminal:
+    """A terminal, and a program in the foreground of a session there."""
+
+    def __init__(self, *command):
+        self.screen = Screen()
+        self.ours, self.theirs = os.openpty()
+        self.resize(COLUMNS)
+        self.before = termios.tcgetattr(self.theirs)
+        environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C",
+                       "INPUTRC": os.devnull}
+        self.process = subprocess.Popen(
+            [*map(str, command)], stdin=self.theirs, stdout=self.theirs,
+            stderr=self.theirs, start_new_session=True, env=environment,
+            preexec_fn=self.begin)
+
+    def begin(self):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    def resize(self, columns):
+        self.screen.columns = columns
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", ROWS, columns, 0, 0))
+
+    def type(self, data):
+        os.write(self.ours, data)
+
+    def modes_are_set(self):
+        return termios.tcgetattr(self.ours) != self.before
+
+    def await_taken(self):
+        """All that was typed has been read."""
+        soon(lambda: fcntl.ioctl(self.theirs, termios.FIONREAD, b"\0" * 4) ==
+             b"\0" * 4, "a read")
+
+    def read(self, seconds):
+        """Output of the program, to the screen.  False: none."""
+        if not select.select([self.ours], [], [], seconds)[0]:
+            return False
+        try:
+            self.screen.feed(os.read(self.ours, 4096))
+        except OSError:  # the program has ended
+            return False
+        return True
+
+    def await_that(self, condition, what):
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            expect(time.monotonic() < end, what, "is not on",
+                   self.screen.lines)
+            self.read(0.05)
+
+    def await_line(self, wanted):
+        """It is the last one, and the cursor is there."""
+        screen = self.screen
+        self.await_that(lambda: screen.lines[-1] == wanted and
+                        screen.row == len(screen.lines) - 1, repr(wanted))
+
+    def await_lines(self, *wanted):
+        self.await_that(lambda: self.screen.lines[-len(wanted):] ==
+                        list(wanted), repr(wanted))
+
+    def ended(self):
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None:
+            expect(time.monotonic() < end, "it does not end:",
+                   self.screen.lines)
+            self.read(0.05)
+        while self.read(0):
+            pass
+        expect_equal(termios.tcgetattr(self.ours), self.before, "modes")
+        expect(not fcntl.fcntl(self.theirs, fcntl.F_GETFL) & os.O_NONBLOCK,
+               "the terminal does not block")
+        return self.process.returncode
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.ours)
+        os.close(self.theirs)
+
+
+@contextlib.contextmanager
+def prompting(*command):
+    terminal = Terminal(*command or [program()])
+    try:
+        if not command:
+            terminal.await_line("> ")
+        yield terminal
+    finally:
+        terminal.close()
+
+
+# ---- On a terminal -----------------------------------------------------------
+
+def prompt_keeps_what_is_typed_under_output():
+    with tempfile.TemporaryDirectory() as folder, prompting() as terminal:
+        gate = pathlib.Path(folder, "gate")
+        os.mkfifo(gate)
+        terminal.type(b"run read x < %s; printf 'a\\033[A%%s\\n' $x\r" %
+                      bytes(gate))
+        terminal.await_lines("[1] started", "> ")
+        terminal.type(b"hexlp\x1b[D\x1b[D\x7f")
+        terminal.await_that(lambda: terminal.screen.column == 4 and
+                            terminal.screen.lines[-1] == "> help", "> help")
+        gate.write_text("word\n")
+        terminal.await_lines("[1] a [Aword", "[1] done", "> help")
+        terminal.await_that(lambda: terminal.screen.column == 4, "the cursor")
+        terminal.type(b"\r")
+        terminal.await_line("> ")
+        expect("help   " in "".join(terminal.screen.lines),
+               terminal.screen.lines)
+
+
+def prompt_prints_above_a_line_that_is_long():
+    with tempfile.TemporaryDirectory() as folder, prompting() as terminal:
+        gate = pathlib.Path(folder, "gate")
+        os.mkfifo(gate)
+        terminal.type(b"run read x < %s; echo $x\r" % bytes(gate))
+        terminal.await_lines("[1] started", "> ")
+        terminal.type(b"x" * 200)
+        lines = ["> " + "x" * 78, "x" * 80, "x" * 42]
+        terminal.await_lines(*lines)
+        gate.write_text("word\n")
+        terminal.await_lines("[1] word", "[1] done", *lines)
+
+
+def prompt_completes_commands_and_remembers_them():
+    with prompting() as terminal:
+        terminal.type(b"ca\t")
+        terminal.await_line("> cancel ")
+        terminal.type(b"7\r")
+        terminal.await_lines("no such job", "> ")
+        terminal.type(UP)
+        terminal.await_line("> cancel 7")
+
+
+def prompt_drops_the_line_at_ctrl_c():
+    with prompting() as terminal:
+        terminal.type(b"quit")
+        terminal.await_line("> quit")
+        terminal.type(CTRL_C)
+        terminal.await_lines("> quit", "> ")
+        terminal.type(b"\x12")  # a search in the history
+        terminal.await_that(lambda: "search" in terminal.screen.lines[-1],
+                            "the search")
+        terminal.type(CTRL_C)
+        terminal.await_line("> ")
+        terminal.type(b"lis\t\r")
+        terminal.await_lines("> list ", "> ")
+
+
+def prompt_starts_lists_and_cancels_jobs():
+    with prompting() as terminal:
+        terminal.type(b"after 1000 late\r")
+        terminal.await_lines("[1] started", "> ")
+        terminal.type(b"run exec sleep 1000\r")
+        terminal.await_lines("[2] started", "> ")
+        terminal.type(b"list\r")
+        terminal.await_lines("[1] after late", "[2] run exec sleep 1000", "> ")
+        for number in 1, 2:
+            terminal.type(b"cancel %d\r" % number)
+            terminal.await_lines(f"[{number}] cancelled", "> ")
+        terminal.type(b"every 0.01 tick\r")
+        terminal.await_lines("[3] tick", "[3] tick", "> ")
+        terminal.type(b"run exit 3\r")
+        terminal.await_that(lambda: "[4] ended with status 3" in
+                            terminal.screen.lines, "status 3")
+        terminal.type(b"quit\r")
+        expect_equal(terminal.ended(), 0, "status")
+
+
+def prompt_ends_at_ctrl_d():
+    with prompting() as terminal:
+        terminal.type(b"run exec sleep 1000\r")
+        terminal.await_lines("[1] started", "> ")
+        terminal.type(CTRL_D)
+        expect_equal(terminal.ended(), 0, "status")
+        terminal.await_line("")
+
+
+def prompt_knows_the_size_of_the_window():
+    with prompting() as terminal:
+        expect(terminal.screen.columns == 80, "the size before")
+        while terminal.read(0):
+            pass
+        terminal.resize(40)
+        terminal.await_that(lambda: terminal.read(PATIENCE), "a new line")
+        terminal.await_line("> ")
+        terminal.type(b"y" * 50)
+        terminal.await_lines("> " + "y" * 38, "y" * 12)
+        terminal.type(CTRL_A)
+        terminal.await_that(lambda: terminal.screen.column == 2 and
+                            terminal.screen.row ==
+                            len(terminal.screen.lines) - 2, "the cursor")
+
+
+def prompt_restores_the_terminal_at_a_signal():
+    with tempfile.TemporaryDirectory() as folder:
+        pid = pathlib.Path(folder, "pid")
+        for number in signal.SIGTERM, signal.SIGHUP:
+            with prompting() as terminal:
+                pid.unlink(missing_ok=True)
+                terminal.type(b"run echo $$ > %s; exec sleep 1000\r" %
+                              bytes(pid))
+                terminal.await_lines("[1] started", "> ")
+                soon(lambda: pid.exists() and
+                     pid.read_text().endswith("\n"), "the command")
+                expect(terminal.modes_are_set(), "no modes")
+                terminal.type(b"half a li")
+                terminal.await_line("> half a li")
+                terminal.process.send_signal(number)
+                expect_equal(terminal.ended(), 128 + number, "status")
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid.read_text()), signal.SIGKILL)
+                    expect(False, "the command is left")
+    with prompting() as terminal:
+        terminal.type(QUIT)
+        expect_equal(terminal.ended(), -signal.SIGQUIT, "status")
+
+
+def prompt_waits_for_no_end_of_a_paste():
+    with prompting() as terminal:
+        terminal.type(b"\x1b[200~some")
+        terminal.await_taken()
+        terminal.type(CTRL_C)
+        terminal.await_that(lambda: len(terminal.screen.lines) > 1, "^C")
+        terminal.await_line("> ")
+        terminal.type(b"\x1b[200~more")
+        terminal.await_taken()
+        terminal.process.send_signal(signal.SIGTERM)
+        expect_equal(terminal.ended(), 128 + signal.SIGTERM, "status")
+    with prompting() as terminal:
+        terminal.type(b"\x1b[200~cancel 1\x1b[201~")
+        terminal.await_line("> cancel 1")
+
+
+def prompt_ends_while_the_output_is_stopped():
+    with prompting() as terminal:
+        terminal.type(b"every 0.001 tick\r")
+        terminal.await_lines("[1] tick", "> ")
+        terminal.type(CTRL_S)
+        while terminal.read(0.1):
+            pass
+        terminal.process.send_signal(signal.SIGTERM)
+        expect_equal(terminal.ended(), 128 + signal.SIGTERM, "status")
+
+
+def prompt_stops_and_goes_on():
+    script = 'stty -g; "$0"; stty -g; fg; stty -g'
+    with prompting("sh", "-m", "-c", script, program()) as terminal:
+        terminal.await_line("> ")
+        modes = terminal.screen.lines[0]
+        terminal.type(b"qu")
+        terminal.await_line("> qu")
+        terminal.type(CTRL_Z)
+        lines = terminal.screen.lines
+        terminal.await_that(lambda: lines.count(modes) == 2, "the shell")
+        terminal.await_line("> qu")
+        terminal.type(b"it\r")
+        expect_equal(terminal.ended(), 0, "status")
+        expect_equal(lines.count(modes), 3, lines)
+        expect("> quit" in lines[lines.index(modes, 1):], lines)
+
+
+def prompt_sets_its_modes_after_a_stop_by_another():
+    with prompting() as terminal:
+        terminal.type(b"qu")
+        terminal.await_line("> qu")
+        terminal.process.send_signal(signal.SIGSTOP)
+        expect(os.WIFSTOPPED(os.waitpid(terminal.process.pid,
+                                        os.WUNTRACED)[1]), "no stop")
+        # As a shell does.
+        termios.tcsetattr(terminal.theirs, termios.TCSANOW, terminal.before)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.await_that(terminal.modes_are_set, "no modes")
+        terminal.await_line("> qu")
+        terminal.type(b"it\r")
+        expect_equal(terminal.ended(), 0, "status")
+
+
+def prompt_goes_on_where_it_cannot_stop():
+    """No shell would continue it: its group is orphaned."""
+    with prompting() as terminal:
+        terminal.type(b"qu")
+        terminal.await_line("> qu")
+        terminal.type(CTRL_Z)
+        terminal.await_lines("> qu", "> qu")
+        expect(terminal.modes_are_set(), "no modes")
+        terminal.type(b"it\r")
+        expect_equal(terminal.ended(), 0, "status")
+
+
+# ---- Without one -------------------------------------------------------------
+
+def prompt_reads_a_script():
+    program()
+    done = run("prompt", stdin="no\nafter 0.01 late\nevery x\n"
+               "run read x || echo none; exit 2")
+    expect_equal(
+        (done.returncode, done.stderr, sorted(done.stdout.splitlines())),
+        (0, "", sorted([
+            "no command 'no': try 'help'", "[1] started",
+            "how many seconds?", "[2] started", "[1] late", "[1] done",
+            "[2] none", "[2] ended with status 2"])), "a script")
+    done = run("prompt", stdin="after 1000 never\nquit\nhelp\n")
+    expect_equal((done.returncode, done.stdout), (0, "[1] started\n"), "quit")
+
+
+CASES = [function for name, function in list(globals().items())
+         if name.startswith("prompt_")]
