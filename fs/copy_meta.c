@@ -13,7 +13,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -33,6 +35,48 @@ _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
 
 /* ---- Attributes ---------------------------------------------------------- */
 
+/* A descriptor; or -1 and the path of a link or node, which is not followed. */
+struct object {
+	int fd;
+	char path[PATH_MAX + 32];
+};
+
+/* No call takes a directory for them before Linux 6.13. */
+static struct object object_at(struct weft__copy_name at)
+{
+	struct object object = { .fd = -1 };
+
+	if (at.dir == AT_FDCWD)
+		snprintf(object.path, sizeof(object.path), "%s", at.name);
+	else
+		snprintf(object.path, sizeof(object.path),
+			 "/proc/self/fd/%d/%s", at.dir, at.name);
+	return object;
+}
+
+static ssize_t names_get(const struct object *object, char *names)
+{
+	return object->fd >= 0 ?
+		       flistxattr(object->fd, names, NAMES_BYTES) :
+		       llistxattr(object->path, names, NAMES_BYTES);
+}
+
+static ssize_t value_get(const struct object *object, const char *name,
+			 char *value)
+{
+	return object->fd >= 0 ?
+		       fgetxattr(object->fd, name, value, VALUE_BYTES) :
+		       lgetxattr(object->path, name, value, VALUE_BYTES);
+}
+
+static int value_set(const struct object *object, const char *name,
+		     const char *value, size_t bytes)
+{
+	return object->fd >= 0 ?
+		       fsetxattr(object->fd, name, value, bytes, 0) :
+		       lsetxattr(object->path, name, value, bytes, 0);
+}
+
 /* Those that only some processes may set, or that the destination's kind of
  * security has no use for. */
 static bool is_of_system(const char *name)
@@ -41,13 +85,14 @@ static bool is_of_system(const char *name)
 	       strncmp(name, "trusted.", 8) == 0;
 }
 
-static int xattr_copy(int from, int to, const char *name, char *value)
+static int xattr_copy(const struct object *from, const struct object *to,
+		      const char *name, char *value)
 {
-	ssize_t n = fgetxattr(from, name, value, VALUE_BYTES);
+	ssize_t n = value_get(from, name, value);
 
 	if (n < 0)
 		return errno == ENODATA || is_of_system(name) ? 0 : -errno;
-	if (fsetxattr(to, name, value, (size_t)n, 0) < 0)
+	if (value_set(to, name, value, (size_t)n) < 0)
 		return is_of_system(name) &&
 				       (errno == EPERM || errno == EOPNOTSUPP) ?
 			       0 :
@@ -55,14 +100,18 @@ static int xattr_copy(int from, int to, const char *name, char *value)
 	return 0;
 }
 
-static int xattrs_copy(int from, int to, char *buffer)
+static int xattrs_copy(const struct object *from, const struct object *to,
+		       char *buffer)
 {
-	ssize_t n = flistxattr(from, buffer, NAMES_BYTES);
+	ssize_t n = names_get(from, buffer);
 	const char *name = buffer;
 	int r = 0;
 
 	if (n < 0)
-		return errno == EOPNOTSUPP ? 0 : -errno;
+		return errno == EOPNOTSUPP ||
+				       (from->fd < 0 && errno == ENOENT) ?
+			       0 :
+			       -errno;
 	while (r == 0 && name < buffer + n) {
 		r = xattr_copy(from, to, name, buffer + NAMES_BYTES);
 		name += strlen(name) + 1;
@@ -100,13 +149,14 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
+	struct object source = { .fd = from }, copy = { .fd = to };
 	int r, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
 		differs = owner_copy(to, "", status);
 	if (differs < 0)
 		return differs;
-	r = flags & WEFT_COPY_XATTRS ? xattrs_copy(from, to, buffer) : 0;
+	r = flags & WEFT_COPY_XATTRS ? xattrs_copy(&source, &copy, buffer) : 0;
 	if (r < 0)
 		return r;
 	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
@@ -117,25 +167,36 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 	return 0;
 }
 
-int weft__copy_meta_at(int dir, const char *name, const struct stat *status,
-		       uint32_t flags)
+static int xattrs_copy_at(struct weft__copy_name from,
+			  struct weft__copy_name to, char *buffer)
+{
+	struct object source = object_at(from), copy = object_at(to);
+
+	return xattrs_copy(&source, &copy, buffer);
+}
+
+int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
+		       const struct stat *status, uint32_t flags, char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
-	int differs = 0;
+	int r, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
-		differs = owner_copy(dir, name, status);
+		differs = owner_copy(to.dir, to.name, status);
 	if (differs < 0)
 		return differs;
+	r = flags & WEFT_COPY_XATTRS ? xattrs_copy_at(from, to, buffer) : 0;
+	if (r < 0)
+		return r;
 	/* A link has no rights of its own.  One that has been put in the
 	 * node's place meanwhile is not followed. */
 	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
 	    !S_ISLNK(status->st_mode) &&
-	    fchmodat(dir, name, rights_of(status, differs),
+	    fchmodat(to.dir, to.name, rights_of(status, differs),
 		     AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if ((flags & WEFT_COPY_TIMES) &&
-	    utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+	    utimensat(to.dir, to.name, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	return 0;
 }

@@ -15,8 +15,14 @@
 int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer);
 
-/* Those of a link or node, which is not opened. */
-int weft__copy_meta_at(int dir, const char *name, const struct stat *status,
-		       uint32_t flags);
+/* Those of a link or node, which is not opened.  Where there is no /proc, the
+ * copy has no extended ones. */
+struct weft__copy_name {
+	int dir; /* or AT_FDCWD */
+	const char *name;
+};
+
+int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
+		       const struct stat *status, uint32_t flags, char *buffer);
 
 #endif

@@ -254,6 +254,15 @@ static int one_publish(struct weft__copy_one *one)
 		       0;
 }
 
+static int name_end(const struct weft__copy_one *one)
+{
+	struct weft__copy_name from = { one->from_dir, one->from_name };
+	struct weft__copy_name to = { one->to_dir, name_now(one) };
+
+	return weft__copy_meta_at(from, to, &one->status, one->flags,
+				  one->buffer);
+}
+
 int weft__copy_one_make(struct weft__copy_one *one)
 {
 	mode_t mode = one->status.st_mode;
@@ -267,8 +276,7 @@ int weft__copy_one_make(struct weft__copy_one *one)
 	if (r < 0)
 		return r;
 	if (one->to < 0) {
-		r = weft__copy_meta_at(one->to_dir, name_now(one), &one->status,
-				       one->flags);
+		r = name_end(one);
 		return r < 0 ? r : one_publish(one);
 	}
 	weft__copy_bytes_begin(&one->bytes, one->from, one->to, &one->status,

@@ -215,6 +215,14 @@ ssize_t weft_getxattr(const char *path, const char *name, void *value,
 				   (long)bytes);
 }
 
+ssize_t weft_lgetxattr(const char *path, const char *name, void *value,
+		       size_t bytes)
+{
+	return (ssize_t)WEFT__CALL(SYS_lgetxattr, weft__word(path),
+				   weft__word(name), weft__word(value),
+				   (long)bytes);
+}
+
 ssize_t weft_fgetxattr(int fd, const char *name, void *value, size_t bytes)
 {
 	return (ssize_t)WEFT__CALL_ON(fd, SYS_fgetxattr, weft__word(name),
@@ -224,6 +232,12 @@ ssize_t weft_fgetxattr(int fd, const char *name, void *value, size_t bytes)
 ssize_t weft_listxattr(const char *path, char *list, size_t bytes)
 {
 	return (ssize_t)WEFT__CALL(SYS_listxattr, weft__word(path),
+				   weft__word(list), (long)bytes);
+}
+
+ssize_t weft_llistxattr(const char *path, char *list, size_t bytes)
+{
+	return (ssize_t)WEFT__CALL(SYS_llistxattr, weft__word(path),
 				   weft__word(list), (long)bytes);
 }
 
@@ -240,6 +254,14 @@ int weft_setxattr(const char *path, const char *name, const void *value,
 			       weft__word(value), (long)bytes, flags);
 }
 
+int weft_lsetxattr(const char *path, const char *name, const void *value,
+		   size_t bytes, int flags)
+{
+	return (int)WEFT__CALL(SYS_lsetxattr, weft__word(path),
+			       weft__word(name), weft__word(value), (long)bytes,
+			       flags);
+}
+
 int weft_fsetxattr(int fd, const char *name, const void *value, size_t bytes,
 		   int flags)
 {
@@ -250,6 +272,12 @@ int weft_fsetxattr(int fd, const char *name, const void *value, size_t bytes,
 int weft_removexattr(const char *path, const char *name)
 {
 	return (int)WEFT__CALL(SYS_removexattr, weft__word(path),
+			       weft__word(name));
+}
+
+int weft_lremovexattr(const char *path, const char *name)
+{
+	return (int)WEFT__CALL(SYS_lremovexattr, weft__word(path),
 			       weft__word(name));
 }
 

@@ -127,26 +127,37 @@ WEFT_API int weft_truncate(const char *path, off_t bytes) WEFT_WARN_UNUSED;
 
 /* ---- Extended attributes ------------------------------------------------- */
 
-/* As getxattr(2), listxattr(2), setxattr(2) and removexattr(2), of a path,
- * whose links are followed, and of a descriptor.  The first four return the
- * size of the value or list, with no room (0 bytes) also without it; the others
- * 0.  Errors are those of the calls, such as -ENODATA (no such attribute),
- * -ERANGE (no room), -EOPNOTSUPP. */
+/* As getxattr(2), listxattr(2), setxattr(2) and removexattr(2): of a path,
+ * whose links are followed; with an l, of the link itself that the path ends
+ * in; and with an f, of a descriptor.  The first six return the size of the
+ * value or list, with no room (0 bytes) also without it; the others 0.  Errors
+ * are those of the calls, such as -ENODATA (no such attribute), -ERANGE (no
+ * room), -EOPNOTSUPP, -EPERM (a link takes no user. attribute).  For a name
+ * below a dir_fd, the path is "/proc/self/fd/DIR_FD/NAME". */
 WEFT_API ssize_t weft_getxattr(const char *path, const char *name, void *value,
 			       size_t bytes) WEFT_WARN_UNUSED;
+WEFT_API ssize_t weft_lgetxattr(const char *path, const char *name, void *value,
+				size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_fgetxattr(int fd, const char *name, void *value,
 				size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_listxattr(const char *path, char *list,
 				size_t bytes) WEFT_WARN_UNUSED;
+WEFT_API ssize_t weft_llistxattr(const char *path, char *list,
+				 size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_flistxattr(int fd, char *list,
 				 size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API int weft_setxattr(const char *path, const char *name,
 			   const void *value, size_t bytes,
 			   int flags) WEFT_WARN_UNUSED;
+WEFT_API int weft_lsetxattr(const char *path, const char *name,
+			    const void *value, size_t bytes,
+			    int flags) WEFT_WARN_UNUSED;
 WEFT_API int weft_fsetxattr(int fd, const char *name, const void *value,
 			    size_t bytes, int flags) WEFT_WARN_UNUSED;
 WEFT_API int weft_removexattr(const char *path,
 			      const char *name) WEFT_WARN_UNUSED;
+WEFT_API int weft_lremovexattr(const char *path,
+			       const char *name) WEFT_WARN_UNUSED;
 WEFT_API int weft_fremovexattr(int fd, const char *name) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS

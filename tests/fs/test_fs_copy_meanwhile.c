@@ -6,11 +6,13 @@
 #include <dirent.h>
 #include <limits.h>
 #include <sys/resource.h>
+#include <sys/xattr.h>
 
 #include "fs/copy_bytes.h"
 #include "fs/copy_meta.h"
 #include "fs/copy_runner.h"
 #include "tests/support/copied_kit.h"
+#include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 
 static char top[COPIED_PATH_BYTES];
@@ -87,25 +89,35 @@ END_TEST
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* Another process has put a link in the place of a FIFO that was made. */
-START_TEST(rights_do_not_go_through_a_swapped_link)
+static int meta_copy(int dir, const char *to, mode_t mode, uint32_t flags)
 {
-	struct stat status = { .st_mode = S_IFIFO | 04777 };
+	static char buffer[WEFT__COPY_BUFFER_BYTES];
+	struct stat status = { .st_mode = S_IFIFO | mode };
+
+	return weft__copy_meta_at((struct weft__copy_name){ dir, "origin" },
+				  (struct weft__copy_name){ dir, to }, &status,
+				  flags, buffer);
+}
+
+/* Another process has put a link in the place of a FIFO that was made. */
+START_TEST(attributes_do_not_go_through_a_swapped_link)
+{
 	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	copied_file(dir, "victim", 1, 1);
 	ck_assert_int_eq(chmod("victim", 0640), 0);
 	ck_assert_int_eq(symlink("victim", "link"), 0);
-	ck_assert_int_lt(weft__copy_meta_at(dir, "link", &status,
-					    WEFT_COPY_MODE),
-			 0);
+	ck_assert_int_eq(mkfifo("origin", 0600), 0);
+	/* Only some processes may set it. */
+	if (lsetxattr("origin", "trusted.weft", "x", 1, 0) < 0)
+		EXPECT(errno == EPERM || errno == EOPNOTSUPP);
+	ck_assert_int_lt(meta_copy(dir, "link", 04777, WEFT_COPY_MODE), 0);
+	ck_assert_int_lt(meta_copy(dir, "link", 04777, WEFT_COPY_XATTRS), 0);
 	ck_assert_uint_eq(rights_of("victim"), 0640);
+	ck_assert_int_lt(getxattr("victim", "trusted.weft", NULL, 0), 0);
 	/* The flag for extended attributes implies rights. */
 	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
-	status.st_mode = S_IFIFO | 0753;
-	ck_assert_int_eq(weft__copy_meta_at(dir, "fifo", &status,
-					    WEFT_COPY_XATTRS),
-			 0);
+	ck_assert_int_eq(meta_copy(dir, "fifo", 0753, WEFT_COPY_XATTRS), 0);
 	ck_assert_uint_eq(rights_of("fifo"), 0753);
 	close(dir);
 }
@@ -229,7 +241,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, name_that_is_too_long_is_reported);
-	tcase_add_test(tc, rights_do_not_go_through_a_swapped_link);
+	tcase_add_test(tc, attributes_do_not_go_through_a_swapped_link);
 	io_add_test(tc, owner_alone_leaves_the_usual_rights);
 	tcase_add_test(tc, sparse_file_that_grows_is_copied_as_it_was);
 	io_add_test(tc, tree_that_is_moved_away_leaves_no_temporary_names);

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
@@ -315,6 +316,27 @@ IO_TEST(single_file_is_copied_as_one)
 	return 0;
 }
 
+/* Only some processes may set them; the others find none in either. */
+IO_TEST(attributes_of_a_single_link_are_copied)
+{
+	char value[16] = "", other[16] = "";
+	ssize_t n;
+
+	ck_assert_int_eq(symlink("gone", "link"), 0);
+	if (lsetxattr("link", "trusted.weft", "value", 5, 0) < 0)
+		EXPECT(errno == EPERM || errno == EOPNOTSUPP);
+	n = lgetxattr("link", "trusted.weft", value, sizeof(value));
+	ck_assert_int_eq(copy("link", "to", WEFT_COPY_XATTRS), 0);
+	ck_assert_int_eq(lgetxattr("to", "trusted.weft", other, sizeof(other)),
+			 n);
+	ck_assert_str_eq(value, other);
+	ck_assert_int_eq(copy("link", "plain", 0), 0);
+	ck_assert_int_lt(lgetxattr("plain", "trusted.weft", other,
+				   sizeof(other)),
+			 0);
+	return 0;
+}
+
 IO_TEST(tree_has_a_limit_of_bytes)
 {
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
@@ -547,6 +569,7 @@ int main(void)
 	io_add_test(places, tree_is_not_copied_into_itself);
 	io_add_test(places, tree_is_added_to_a_directory);
 	io_add_test(places, single_file_is_copied_as_one);
+	io_add_test(places, attributes_of_a_single_link_are_copied);
 	io_add_test(places, tree_has_a_limit_of_bytes);
 	tcase_add_test(places, other_devices_are_left_out_on_request);
 	io_add_test(calls, each_copy_is_reported_once);

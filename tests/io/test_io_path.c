@@ -10,46 +10,15 @@
 #include <linux/openat2.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 
 #include "io/os/statx.h"
 #include "io/os/syscall.h"
 #include "tests/support/blocking_scene.h"
-#include "tests/support/dir_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/refuse_threads.h"
+#include "tests/support/same_kit.h"
 
 /* ---- The same as the C library ------------------------------------------- */
-
-/* weft's directory, and the other. */
-static int ours, theirs;
-static char our_path[DIR_PATH_BYTES], their_path[DIR_PATH_BYTES];
-
-/* Not inlined: the address of errno changes with the task's thread. */
-__attribute__((noinline)) static long result_of(long r)
-{
-	return r < 0 ? -errno : r;
-}
-
-#define SAME(weft, posix)                                                  \
-	do {                                                               \
-		long is_ = (long)(weft), should_ = result_of(posix);       \
-		ck_assert_msg(is_ == should_, "line %d: %s: %ld, not %ld", \
-			      __LINE__, #weft, is_, should_);              \
-	} while (0)
-
-static const char *in(const char *dir, const char *name)
-{
-	static char paths[4][2 * DIR_PATH_BYTES];
-	static int next;
-	char *path = paths[next = (next + 1) % 4];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
-	return path;
-}
-
-#define OURS(name) in(our_path, name)
-#define THEIRS(name) in(their_path, name)
 
 /* musl has neither. */
 static long their_rename(const char *from, const char *to, unsigned flags)
@@ -61,19 +30,6 @@ static long their_statx(const char *path, int flags, unsigned mask,
 			struct statx *ret_status)
 {
 	return syscall(SYS_statx, theirs, path, flags, mask, ret_status);
-}
-
-static void file_make(const char *name)
-{
-	int dirs[] = { ours, theirs };
-
-	for (int i = 0; i < 2; i++) {
-		int fd = openat(dirs[i], name, O_CREAT | O_WRONLY | O_CLOEXEC,
-				0640);
-
-		ck_assert_int_eq(write(fd, "hello", 5), 5);
-		close(fd);
-	}
 }
 
 static void names_are_the_same(const char *names, ...)
@@ -209,43 +165,6 @@ static void changes(void)
 	names_are_the_same("it", "soft", NULL);
 }
 
-/* Where the file system has no attributes of users, the errors are the same. */
-static void attributes(void)
-{
-	char buf[100], other[100];
-	int our, their;
-
-	SAME(weft_setxattr(OURS("it"), "user.a", "value", 5, 0),
-	     setxattr(THEIRS("it"), "user.a", "value", 5, 0));
-	SAME(weft_setxattr(OURS("it"), "user.a", "value", 5, XATTR_CREATE),
-	     setxattr(THEIRS("it"), "user.a", "value", 5, XATTR_CREATE));
-	SAME(weft_getxattr(OURS("it"), "user.a", buf, sizeof(buf)),
-	     getxattr(THEIRS("it"), "user.a", other, sizeof(other)));
-	SAME(weft_getxattr(OURS("it"), "user.a", buf, 2),
-	     getxattr(THEIRS("it"), "user.a", other, 2));
-	SAME(weft_getxattr(OURS("it"), "user.b", buf, sizeof(buf)),
-	     getxattr(THEIRS("it"), "user.b", other, sizeof(other)));
-	SAME(weft_listxattr(OURS("it"), NULL, 0),
-	     listxattr(THEIRS("it"), NULL, 0));
-	our = openat(ours, "it", O_RDWR | O_CLOEXEC);
-	their = openat(theirs, "it", O_RDWR | O_CLOEXEC);
-	SAME(weft_fsetxattr(our, "user.f", "f", 1, 0),
-	     fsetxattr(their, "user.f", "f", 1, 0));
-	SAME(weft_fgetxattr(our, "user.f", buf, sizeof(buf)),
-	     fgetxattr(their, "user.f", other, sizeof(other)));
-	SAME(weft_flistxattr(our, buf, sizeof(buf)),
-	     flistxattr(their, other, sizeof(other)));
-	SAME(weft_fremovexattr(our, "user.f"), fremovexattr(their, "user.f"));
-	SAME(weft_fremovexattr(our, "user.f"), fremovexattr(their, "user.f"));
-	SAME(weft_removexattr(OURS("it"), "user.a"),
-	     removexattr(THEIRS("it"), "user.a"));
-	SAME(weft_removexattr(OURS("no"), "user.a"),
-	     removexattr(THEIRS("no"), "user.a"));
-	ck_assert_int_eq(weft_fgetxattr(-1, "user.f", buf, 1), -EBADF);
-	close(our);
-	close(their);
-}
-
 static void real_paths(void)
 {
 	char real[DIR_PATH_BYTES * 2], *should;
@@ -269,20 +188,13 @@ static void real_paths(void)
 IO_TEST(calls_do_what_the_c_library_does)
 {
 	for (int i = 0; i < DIR_PLACES; i++) {
-		if (!dir_new(dir_places[i], our_path))
+		if (!same_begin(dir_places[i]))
 			continue;
-		ck_assert(dir_new(dir_places[i], their_path));
-		ours = dir_open(our_path);
-		theirs = dir_open(their_path);
 		makes_and_removes();
 		changes();
-		attributes();
 		file_make("file");
 		real_paths();
-		close(ours);
-		close(theirs);
-		dir_end(our_path);
-		dir_end(their_path);
+		same_end();
 	}
 	return 0;
 }
@@ -310,6 +222,7 @@ IO_TEST(null_is_efault)
 	ck_assert_int_eq(weft_realpath("/", NULL, 8), -EFAULT);
 	ck_assert_int_eq(weft_readlinkat(AT_FDCWD, NULL, buf, 8), -EFAULT);
 	ck_assert_int_eq(weft_getxattr(NULL, "user.a", buf, 8), -EFAULT);
+	ck_assert_int_eq(weft_lgetxattr(NULL, "user.a", buf, 8), -EFAULT);
 	return 0;
 }
 

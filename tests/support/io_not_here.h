@@ -53,9 +53,10 @@ static const char *const not_here[] = {
 	/* Jobs of the pool, as weft_mkdir_all() and weft_fchmod() are. */
 	"faccessat", "fallocate", "fchmodat", "fchown", "fchownat",
 	"fgetxattr", "flistxattr", "fremovexattr", "fsetxattr", "ftruncate",
-	"futimens", "getxattr", "listxattr", "open_parent", "readlinkat",
-	"realpath", "removexattr", "setxattr", "sync_file_range", "syncfs",
-	"truncate", "utimensat",
+	"futimens", "getxattr", "lgetxattr", "listxattr", "llistxattr",
+	"lremovexattr", "lsetxattr", "open_parent", "readlinkat", "realpath",
+	"removexattr", "setxattr", "sync_file_range", "syncfs", "truncate",
+	"utimensat",
 	"direct_alloc",
 	/* The same; test_io_replace.c interrupts them. */
 	"temp_open", "temp_link", "replace_begin", "replace_commit",
