@@ -6,7 +6,7 @@
  *	   | none
  *	the next file has bytes?  read the last of this one; take the next
  *	   | no
- *	resolve the path, if an event said so; read again
+ *	resolve the path, if there is one and an event said so; read again
  *	   | done
  *	wait for an event, or a second
  */
@@ -28,6 +28,17 @@
 static int64_t resolve(void *arg)
 {
 	return weft__follow_resolve(arg);
+}
+
+static int64_t take(void *arg)
+{
+	return weft__follow_take(arg);
+}
+
+/* By its name, or else by a descriptor. */
+static bool has_path(const struct weft_follow *follow)
+{
+	return follow->path[0];
 }
 
 /* The names are looked at again only if the job has begun, and if the next file
@@ -155,7 +166,7 @@ ssize_t weft_follow_read(struct weft_follow *follow, void *buf, size_t bytes,
 			return n;
 		if (next_try(follow))
 			continue;
-		if (follow->dirty)
+		if (follow->dirty && has_path(follow))
 			n = path_resolve(follow);
 		else if (follow->news)
 			return tell(follow, 0, ret_news);
@@ -219,18 +230,34 @@ int weft_follow_close(struct weft_follow *follow)
 	return 0;
 }
 
-static void follow_init(struct weft_follow *follow)
+static int follow_new(struct weft__worker *worker,
+		      struct weft_follow **ret_follow)
 {
+	const struct weft_allocator *memory = worker->runtime->memory;
+	struct weft_follow *follow =
+		weft__memory_zeroed(memory, sizeof(*follow));
+
+	if (!follow)
+		return -ENOMEM;
+	follow->memory = memory;
 	follow->fd = follow->next_fd = -1;
 	follow->wd = follow->next_wd = -1;
 	follow->dirty = true;
 	follow->notices = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	*ret_follow = follow;
+	return 0;
+}
+
+static void offset_set(struct weft_follow *follow, int64_t offset)
+{
+	follow->offset = offset == WEFT_FOLLOW_END ?
+				 weft__follow_size(follow->fd) :
+				 offset;
 }
 
 int weft_follow_open(const char *path, int64_t offset,
 		     struct weft_follow **ret_follow)
 {
-	const struct weft_allocator *memory;
 	struct weft_follow *follow;
 	struct weft__worker *worker;
 	int r = weft__call_begin(&worker);
@@ -243,12 +270,9 @@ int weft_follow_open(const char *path, int64_t offset,
 		return -EINVAL;
 	if (strlen(path) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	memory = worker->runtime->memory;
-	follow = weft__memory_zeroed(memory, sizeof(*follow));
-	if (!follow)
-		return -ENOMEM;
-	follow->memory = memory;
-	follow_init(follow);
+	r = follow_new(worker, &follow);
+	if (r < 0)
+		return r;
 	memcpy(follow->path, path, strlen(path));
 	r = path_resolve(follow);
 	if (r < 0) {
@@ -258,10 +282,33 @@ int weft_follow_open(const char *path, int64_t offset,
 	if (follow->next_fd >= 0) {
 		next_take(follow);
 		follow->news = 0;
-		follow->offset = offset == WEFT_FOLLOW_END ?
-					 weft__follow_size(follow->fd) :
-					 offset;
+		offset_set(follow, offset);
 	}
+	*ret_follow = follow;
+	return 0;
+}
+
+int weft_follow_open_fd(int fd, int64_t offset, struct weft_follow **ret_follow)
+{
+	struct weft_follow *follow;
+	struct weft__worker *worker;
+	int r = weft__call_begin(&worker);
+
+	if (r < 0)
+		return r;
+	if (offset < WEFT_FOLLOW_END)
+		return -EINVAL;
+	r = follow_new(worker, &follow);
+	if (r < 0)
+		return r;
+	follow->fd = fd;
+	r = (int)weft_blocking(take, follow);
+	if (r < 0) {
+		follow->fd = -1;
+		(void)weft_follow_close(follow);
+		return r;
+	}
+	offset_set(follow, offset);
 	*ret_follow = follow;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follow - a file by its name.
+ * Follow - a file by its name, or by a descriptor.
  *
  *	path	/var/log/app -> /data/app/today.log
  *	watched	"var" in /, "log" in /var, "app" in /var/log, "data" in /, ...
@@ -9,6 +9,8 @@
  * The path is resolved here, a name at a time, and each directory on the way is
  * watched before the name in it is looked at.  So a change of any of them, also
  * of a symbolic link, comes with an event; then the path is resolved again.
+ *
+ * A follow by a descriptor has an empty path and watches the file alone.
  *
  * Concurrency: one task, which lends it to a thread of the pool to resolve.
  */
@@ -40,7 +42,7 @@ struct weft_follow {
 	int wd, next_wd;
 	unsigned news;
 	bool polls;
-	bool dirty;	/* the path is to be resolved */
+	bool dirty;	/* the path, if there is one, is to be resolved */
 	bool missing;	/* the caller was told */
 	bool switching; /* the next file has bytes: one last look at this one */
 	int names_count;
@@ -57,5 +59,8 @@ off_t weft__follow_size(int fd);
  * another file than fd.  0; 1, nothing was done, since next_fd has got bytes;
  * or -EMFILE, -ENFILE, -ENOMEM. */
 int weft__follow_resolve(struct weft_follow *follow);
+
+/* Begins to watch the file of a follow that has no path: 0, -EBADF, -EINVAL. */
+int weft__follow_take(struct weft_follow *follow);
 
 #endif

@@ -224,6 +224,11 @@ static bool has_size(int fd)
 	       status.f_type != SYSFS;
 }
 
+static bool is_followed(int fd, const struct stat *status)
+{
+	return S_ISREG(status->st_mode) && has_size(fd);
+}
+
 static bool is_fatal(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
@@ -238,8 +243,7 @@ static int file_open(const struct weft_follow *follow, struct stat *ret_status)
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, ret_status) == 0 && S_ISREG(ret_status->st_mode) &&
-	    has_size(fd))
+	if (fstat(fd, ret_status) == 0 && is_followed(fd, ret_status))
 		return fd;
 	close(fd);
 	return -EINVAL;
@@ -293,5 +297,20 @@ int weft__follow_resolve(struct weft_follow *follow)
 	next_drop(follow);
 	follow->next_fd = fd;
 	follow->next_wd = file_watch(follow, fd);
+	return 0;
+}
+
+int weft__follow_take(struct weft_follow *follow)
+{
+	int flags = fcntl(follow->fd, F_GETFL);
+	struct stat status;
+
+	if (flags < 0 || (flags & O_PATH) || (flags & O_ACCMODE) == O_WRONLY)
+		return -EBADF;
+	if (fstat(follow->fd, &status) < 0 ||
+	    !is_followed(follow->fd, &status))
+		return -EINVAL;
+	follow->polls = follow->notices < 0;
+	follow->wd = file_watch(follow, follow->fd);
 	return 0;
 }

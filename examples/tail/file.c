@@ -50,6 +50,22 @@ static int begin(const struct options *o, const char *name,
 	return at < 0 ? (int)at : print(o, name, "", 0);
 }
 
+static int file_open(const struct options *o, const char *name,
+		     struct weft_follow **ret_file)
+{
+	int fd, r;
+
+	if (o->follow == 'F')
+		return weft_follow_open(name, WEFT_FOLLOW_END, ret_file);
+	fd = weft_open(name, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	r = weft_follow_open_fd(fd, WEFT_FOLLOW_END, ret_file);
+	if (r < 0)
+		weft_close(fd);
+	return r;
+}
+
 int64_t follow(void *arg)
 {
 	const struct options *o = *(struct options **)arg;
@@ -57,7 +73,7 @@ int64_t follow(void *arg)
 	struct weft_follow *file;
 	char buf[8192];
 	unsigned news;
-	ssize_t n = weft_follow_open(name, WEFT_FOLLOW_END, &file);
+	ssize_t n = file_open(o, name, &file);
 
 	if (n < 0)
 		return complain(name, "cannot follow", (int)n);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tail [-n LINES] [-F] FILE... - prints the last lines of files, and with -F
- * what is added to them.
+ * tail [-n LINES] [-f | -F] FILE... - prints the last lines of files, and what
+ * is added to them.
  *
- * Shows	weft_follow_read(): files are followed by their names, over
- *		rotation, truncation and while they are missing.  A task for
- *		each file; a mutex keeps their output apart.  Headers and
- *		messages are those of GNU tail.
+ * Shows	weft_follow_read(): with -F files are followed by their names,
+ *		over rotation, truncation and while they are missing; with -f
+ *		the files that were opened, under any name.  A task for each
+ *		file; a mutex keeps their output apart.  Headers and messages
+ *		are those of GNU tail.
  * Run		build/examples/tail -n 5 -F /var/log/syslog /var/log/auth.log
  */
 #include <stdio.h>
@@ -28,6 +29,8 @@ static int64_t tail(void *arg)
 			if (weft_go(files, follow, args, sizeof(args)) < 0)
 				status = 1;
 		}
+	if (o->follow)
+		fprintf(stderr, "tail: no files remaining\n");
 	return status;
 }
 
@@ -36,18 +39,18 @@ int main(int argc, char **argv)
 	struct options o = { .lines = 10 };
 	int c;
 
-	while ((c = getopt(argc, argv, "n:F")) != -1)
+	while ((c = getopt(argc, argv, "n:fF")) != -1)
 		if (c == 'n')
 			o.lines = strtoul(optarg, NULL, 10);
-		else if (c == 'F')
-			o.follow = 1;
+		else if (c == 'f' || c == 'F')
+			o.follow = c;
 		else
 			return 2;
 	o.names = argv + optind;
 	o.count = argc - optind;
 	o.headers = o.count > 1;
 	if (o.count == 0) {
-		fprintf(stderr, "usage: tail [-n LINES] [-F] FILE...\n");
+		fprintf(stderr, "usage: tail [-n LINES] [-f | -F] FILE...\n");
 		return 2;
 	}
 	/* As GNU tail: not even headers. */

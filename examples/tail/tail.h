@@ -6,7 +6,8 @@
 
 struct options {
 	unsigned long lines;
-	int follow, headers, count;
+	int follow; /* 'f', by descriptor; 'F', by name; 0: not */
+	int headers, count;
 	char **names;
 };
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following a file by its name, as tail -F does: what is added to it, over
- * truncation, renames and new files of that name, and while there is none.
+ * Following a file: what is added to it, and its truncation.  By its name, as
+ * tail -F does: over renames and new files of that name, and while there is
+ * none.  Or by a descriptor, as tail -f does: the same file, whatever happens
+ * to its name.
  *
  *	r = weft_follow_open("/var/log/app.log", WEFT_FOLLOW_END, &follow);
  *	while ((n = weft_follow_read(follow, buf, sizeof(buf), &news)) >= 0)
@@ -17,8 +19,8 @@
  *
  * Changes are noticed by inotify(7).  Where that cannot work (a file of a
  * network file system or of FUSE, no more inotify instances or watches), the
- * name is looked at every second.  Only regular files are followed: a name of
- * another kind counts as missing.
+ * file and its name are looked at every second.  Only regular files are
+ * followed: a name of another kind counts as missing.
  *
  * One task at a time uses a follow.  An interrupted call loses no byte.
  */
@@ -57,6 +59,16 @@ WEFT_API int weft_follow_open(const char *path, int64_t offset,
 			      struct weft_follow **ret_follow)
 	WEFT_WARN_UNUSED;
 
+/* Follows the file that is open there for reading, from an offset on.  The
+ * descriptor is the follow's now, and its position stays as it is; after an
+ * error it is still the caller's.  The follow does not end when the file has no
+ * name any more, as it may get one again.  Suspends.  Returns 0, -EBADF (not
+ * open for reading), -EINVAL (no regular file, one of proc or sysfs, or another
+ * negative offset), or -EAGAIN and the following, as above. */
+WEFT_API int weft_follow_open_fd(int fd, int64_t offset,
+				 struct weft_follow **ret_follow)
+	WEFT_WARN_UNUSED;
+
 /* Waits for bytes, or for news.  Suspends.  Returns the number of bytes, and in
  * *ret_news (may be NULL) the news before them; 0 if there are news alone.  Or
  * -ECANCELED, -ETIMEDOUT, -EPERM, -EAGAIN, -ENOMEM, -EMFILE, -ENFILE (the call
@@ -78,7 +90,7 @@ WEFT_API int weft_follow_fd(const struct weft_follow *follow);
  * -EINVAL (negative), or -ENOENT: there is no file. */
 WEFT_API int weft_follow_seek(struct weft_follow *follow, int64_t offset);
 
-/* Does the follow look at its name every second? */
+/* Does the follow look every second? */
 WEFT_API int weft_follow_polls(const struct weft_follow *follow);
 
 /* Ends it; NULL: does nothing.  As weft_close(). */

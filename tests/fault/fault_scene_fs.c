@@ -87,15 +87,12 @@ void scene_watching(unsigned workers)
 
 /* ---- Files that are followed, and the time of day ------------------------ */
 
-static void follow_one(const char *path, int fd)
+static void follow_one(struct weft_follow *follow, int fd)
 {
-	struct weft_follow *follow;
 	unsigned news;
 	char buf[16];
 	int64_t r;
 
-	if (MAY(weft_follow_open(path, 0, &follow), POOL_ERRORS) < 0)
-		return;
 	WEFT_WITHIN(WEFT_MS(20)) {
 		r = weft_follow_read(follow, buf, sizeof(buf), &news);
 		if (r >= 0)
@@ -110,7 +107,8 @@ static void follow_one(const char *path, int fd)
 static int64_t following(void *arg)
 {
 	char path[] = "/tmp/weft-fault-XXXXXX";
-	int fd = mkostemp(path, O_CLOEXEC);
+	int other, fd = mkostemp(path, O_CLOEXEC);
+	struct weft_follow *follow;
 
 	(void)arg;
 	if (fd < 0) {
@@ -118,7 +116,15 @@ static int64_t following(void *arg)
 		return 0;
 	}
 	EXPECT(write(fd, "text", 4) == 4);
-	follow_one(path, fd);
+	if (MAY(weft_follow_open(path, 0, &follow), POOL_ERRORS) == 0)
+		follow_one(follow, fd);
+	other = open(path, O_RDONLY | O_CLOEXEC);
+	if (other < 0)
+		EXPECT(fault_fired());
+	else if (MAY(weft_follow_open_fd(other, 0, &follow), POOL_ERRORS) == 0)
+		follow_one(follow, fd);
+	else
+		close(other);
 	EXPECT(unlink(path) == 0);
 	close(fd);
 	MAY(weft_sleep_until_wall(weft_wall_now() + 100000), FD_ERRORS);

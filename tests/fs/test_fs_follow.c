@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following a file by its name: each byte that a writer wrote comes once, and
- * in order, whatever happens to the name meanwhile.
+ * Following a file by its name or by a descriptor: each byte that a writer
+ * wrote comes once, and in order, whatever happens to the name meanwhile.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -198,6 +198,103 @@ IO_TEST(path_that_no_file_can_have_is_missing)
 	start("./log", 0);
 	expect_read(0, "1\n");
 	return end();
+}
+
+/* ---- The descriptor ------------------------------------------------------ */
+
+static int open_to_read(const char *name)
+{
+	int fd = open(fs_path(name), O_RDONLY | O_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+/* A new file of the name is another file; the old one goes on without a
+ * name. */
+IO_TEST(file_of_a_descriptor_is_followed_whatever_its_name)
+{
+	int fd;
+
+	fs_root_make();
+	fs_write("log", "1\n2\n");
+	fd = open_to_read("log");
+	ck_assert_int_eq(weft_follow_open_fd(fd, 2, &follow), 0);
+	ck_assert(!weft_follow_polls(follow));
+	ck_assert_int_eq(weft_follow_fd(follow), fd);
+	expect_read(0, "2\n");
+	fs_rename("log", "log.1");
+	fs_write("log", "other\n");
+	expect_nothing();
+	fs_write("log.1", "3\n");
+	expect_read(0, "3\n");
+	fs_write("log", "other\n");
+	expect_nothing();
+	fd = open(fs_path("log.1"), O_WRONLY | O_APPEND | O_CLOEXEC);
+	ck_assert_int_eq(unlink(fs_path("log.1")), 0);
+	expect_nothing();
+	ck_assert_int_eq(write(fd, "4\n", 2), 2);
+	expect_read(0, "4\n");
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	expect_read(WEFT_FOLLOW_CUT, "");
+	ck_assert_int_eq(write(fd, "5\n", 2), 2);
+	expect_read(0, "5\n");
+	close(fd);
+	fs_rename("log", "log.1");
+	expect_nothing();
+	return end();
+}
+
+IO_TEST(descriptor_is_followed_from_its_end_by_a_stream)
+{
+	struct weft_stream stream;
+	char line[32];
+
+	fs_root_make();
+	fs_write("log", "old\n");
+	ck_assert_int_eq(weft_follow_open_fd(open_to_read("log"),
+					     WEFT_FOLLOW_END, &follow),
+			 0);
+	weft_follow_stream(follow, &stream);
+	WEFT_SCOPE(scope, NULL) {
+		ck_assert_int_eq(weft_go(scope, write_later, NULL, 0), 0);
+		ck_assert_int_eq(weft_stream_line(&stream, line, sizeof(line)),
+				 6);
+	}
+	ck_assert_str_eq(line, "later\n");
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return end();
+}
+
+/* The descriptor stays the caller's. */
+IO_TEST(descriptor_of_no_readable_file_is_refused)
+{
+	int fds[2], fd;
+
+	fs_root_make();
+	fs_write("log", "1\n");
+	ck_assert_int_eq(weft_follow_open_fd(-1, 0, &follow), -EBADF);
+	fd = open(fs_path("log"), O_WRONLY | O_CLOEXEC);
+	ck_assert_int_eq(weft_follow_open_fd(fd, 0, &follow), -EBADF);
+	ck_assert_int_eq(close(fd), 0);
+	fd = open(fs_path("log"), O_PATH | O_CLOEXEC);
+	ck_assert_int_eq(weft_follow_open_fd(fd, 0, &follow), -EBADF);
+	ck_assert_int_eq(close(fd), 0);
+	fd = open_to_read("log");
+	ck_assert_int_eq(weft_follow_open_fd(fd, -2, &follow), -EINVAL);
+	ck_assert_int_eq(close(fd), 0);
+	fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(weft_follow_open_fd(fd, 0, &follow), -EINVAL);
+	ck_assert_int_eq(close(fd), 0);
+	fd = open(fs_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ck_assert_int_eq(weft_follow_open_fd(fd, 0, &follow), -EINVAL);
+	ck_assert_int_eq(close(fd), 0);
+	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+	ck_assert_int_eq(weft_follow_open_fd(fds[0], 0, &follow), -EINVAL);
+	close(fds[0]);
+	close(fds[1]);
+	fs_root_drop();
+	return 0;
 }
 
 /* ---- A writer that rotates ----------------------------------------------- */
@@ -409,6 +506,15 @@ static int64_t follow_by_looks(void *arg)
 	fs_write("log", "3\n");
 	expect_read(0, "2\n");
 	expect_read(WEFT_FOLLOW_NEW, "3\n");
+	ck_assert_int_eq(weft_follow_close(follow), 0);
+	ck_assert_int_eq(weft_follow_open_fd(open_to_read("log"), 0, &follow),
+			 0);
+	ck_assert(weft_follow_polls(follow));
+	expect_read(0, "3\n");
+	fs_rename("log", "older");
+	expect_nothing();
+	fs_write("older", "4\n");
+	expect_read(0, "4\n");
 	return end();
 }
 
@@ -443,6 +549,7 @@ IO_TEST(mistakes_are_refused)
 START_TEST(calls_need_a_task)
 {
 	ck_assert_int_eq(weft_follow_open("x", 0, &follow), -EPERM);
+	ck_assert_int_eq(weft_follow_open_fd(0, 0, &follow), -EPERM);
 }
 END_TEST
 
@@ -464,6 +571,9 @@ int main(void)
 	io_add_test(tc, path_that_no_file_can_have_is_missing);
 	io_add_test(tc, interrupted_read_loses_no_change_of_the_name);
 	io_add_test(tc, interrupted_open_leaves_nothing);
+	io_add_test(tc, file_of_a_descriptor_is_followed_whatever_its_name);
+	io_add_test(tc, descriptor_is_followed_from_its_end_by_a_stream);
+	io_add_test(tc, descriptor_of_no_readable_file_is_refused);
 	io_add_test(tc, no_line_of_a_rotating_writer_is_lost);
 	tcase_add_test(tc, without_inotify_the_name_is_looked_at_every_second);
 	io_add_test(tc, mistakes_are_refused);

@@ -24,6 +24,8 @@ static const char *const not_here[] = {
 	/* So is this one; test_net_proxy.c interrupts it. */
 	"proxy_read",
 
+	/* A job of the pool, as weft_follow_open() is, which has a row. */
+	"follow_open_fd",
 	/* weft_sleep_until_wall(), which has a row, until times of whole
 	 * seconds, which no test here waits for; test_io_wall.c interrupts
 	 * it. */

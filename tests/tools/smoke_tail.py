@@ -60,11 +60,16 @@ def await_that(condition, what):
         time.sleep(0.002)
 
 
-def tail_prints_what_gnu_tail_prints():
+def gnu_tail():
     gnu = shutil.which("tail")
     if not gnu or b"GNU" not in subprocess.run(
             [gnu, "--version"], capture_output=True, check=False).stdout:
         raise Skip("GNU tail")
+    return gnu
+
+
+def tail_prints_what_gnu_tail_prints():
+    gnu = gnu_tail()
     with tempfile.TemporaryDirectory() as path:
         for name, content in CONTENTS.items():
             pathlib.Path(path, name).write_bytes(content)
@@ -99,6 +104,50 @@ def tail_follows_files_that_come_and_go():
             a.unlink()
             a.write_bytes(b"3\n")
             read_until(tail, b"\n==> %s <==\n3\n" % bytes(a))
+
+
+def tail_follows_the_same_files_as_gnu_tail():
+    """Each step waits for the same output of both."""
+    gnu = gnu_tail()
+    with tempfile.TemporaryDirectory() as path:
+        log, other = pathlib.Path(path, "log"), pathlib.Path(path, "other")
+        log.write_bytes(b"1\n2\n3\n")
+        other.write_bytes(b"a\n")
+        for option in "-f", "-F":
+            log.write_bytes(b"1\n2\n3\n")
+            with program("tail", "-n", 2, option, log) as ours, \
+                    program(gnu, "-n", 2, option, log) as theirs, \
+                    open(log, "ab", buffering=0) as writer:
+                def both(wanted):
+                    read_until(theirs, wanted)
+                    read_until(ours, wanted)
+                both(b"2\n3\n")
+                writer.write(b"4\n")
+                both(b"4\n")
+                writer.truncate(0)
+                writer.write(b"5\n")
+                both(b"5\n")
+                log.rename(other)
+                log.write_bytes(b"new\n")
+                if option == "-F":
+                    both(b"new\n")
+                    continue
+                writer.write(b"6\n")
+                both(b"6\n")
+                log.unlink()
+                other.unlink()
+                writer.write(b"7\n")
+                both(b"7\n")
+
+
+def tail_ends_when_it_has_no_files():
+    done = run("tail", "-f", "/nowhere/at/all", "/")
+    expect_equal((done.returncode, done.stdout), (1, ""), "tail -f")
+    lines = done.stderr.splitlines()
+    expect_equal((sorted(lines[:2]), lines[2:]), ([
+        "tail: cannot follow '/': Invalid argument",
+        "tail: cannot follow '/nowhere/at/all': No such file or directory"],
+        ["tail: no files remaining"]), "tail -f")
 
 
 def rotlog_loses_no_line_and_tail_reads_them_all():
