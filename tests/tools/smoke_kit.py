@@ -12,9 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-import traceback
 
-from tap import Skip
+import tap
 
 PATIENCE = 20
 # Where the built programs are.
@@ -146,19 +145,4 @@ def reset(peer):
 
 
 def test_all(cases):
-    failed = 0
-    print(f"1..{len(cases)}")
-    for number, test in enumerate(cases, 1):
-        start = time.monotonic()
-        verdict, why = "ok", ""
-        try:
-            test()
-        except Skip as skip:
-            why = f" # SKIP {skip}"
-        except Exception:
-            verdict = "not ok"
-            failed += 1
-            traceback.print_exc()
-        print(f"{verdict} {number} - {test.__name__} "
-              f"({time.monotonic() - start:.1f} s){why}", flush=True)
-    return 1 if failed else 0
+    return tap.report([(test.__name__, test) for test in cases])

@@ -10,8 +10,7 @@ import tempfile
 
 import tap
 from install_kit import (ROOT, cmake_build, cmake_project, install, needed,
-                         once, readme, refusal, require, require_static, run,
-                         says_hello)
+                         once, readme, refusal, require, require_static, run)
 
 SHARED = "libweft.so.0"
 CXX = """#include <weft/weft.h>

@@ -12,6 +12,10 @@ import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+
+import tap
+
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "docs/weft-gdb.py"
 PATIENCE = 60
 
@@ -79,22 +83,16 @@ def main():
     if not version or int(version.group(1)) < 13:
         print("1..0 # SKIP gdb is older than 13")
         return 0
-    number = failed = 0
     with subprocess.Popen([sys.argv[1], "127.0.0.1:0"], text=True,
                           stdout=subprocess.PIPE) as server:
         try:
             port = int(server.stdout.readline().rsplit(":", 1)[1])
             claims = itertools.chain(inspect(server, port),
                                      inspect_stripped(sys.argv[1]))
-            for number, (what, holds, log) in enumerate(claims, 1):
-                print("ok" if holds else "not ok", number, "-", what)
-                if not holds:
-                    failed += 1
-                    sys.stderr.write(log)
+            return tap.judge((what, [] if holds else [log or "it does not"])
+                             for what, holds, log in claims)
         finally:
             server.kill()
-    print(f"1..{number}")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+
+import tap
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 INCLUDE = ROOT / "include"
@@ -229,29 +233,21 @@ def knows(compiler, language):
     return not UNKNOWN.search(compile_text(compiler, language, ""))
 
 
-def main():
-    left_out = "".join(f"{name} is in none of MACROS\n"
-                       for name in macros_left_out())
-    sys.stderr.write(left_out)
-    print("not ok" if left_out else "ok", "1 - every macro is in use")
-    number, failed = 1, bool(left_out)
+def claims():
+    yield "every macro is in use", [f"{name} is in none of MACROS"
+                                    for name in macros_left_out()]
     for what, language, check in checks():
         for compiler in COMPILERS:
-            number += 1
             error = why = ""
             if not shutil.which(compiler):
-                error = f"{compiler} is not installed\n"
+                error = f"{compiler} is not installed"
             elif not knows(compiler, language):
                 why = f" # SKIP {compiler} does not know {language}"
             else:
                 error = check(compiler, language)
-            failed += bool(error)
-            print("not ok" if error else "ok", number,
-                  f"- {what}, {language}, {compiler}{why}", flush=True)
-            sys.stderr.write(error)
-    print(f"1..{number}")
-    return 1 if failed else 0
+            yield (f"{what}, {language}, {compiler}{why}",
+                   error.splitlines())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.judge(claims()))

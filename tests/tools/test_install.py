@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 
+import tap
 import test_manual
 from install_kit import (HELLO, ROOT, install, needed, pkg_config, readme,
                          require_static, run, says_hello)
@@ -251,7 +252,6 @@ def manual(directory):
 
 
 def main():
-    failed = 0
     build, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as directory:
         install(build, directory)
@@ -259,18 +259,7 @@ def main():
         cases = uses(directory, env) | adapters(directory, env)
         if "--man" in options:
             cases |= manual(directory)
-        for number, (what, use) in enumerate(cases.items(), 1):
-            try:
-                use()
-                print("ok", number, "-", what, flush=True)
-            except Skip as lack:
-                print("ok", number, "-", what, "# SKIP", lack, flush=True)
-            except RuntimeError as error:
-                failed += 1
-                print("not ok", number, "-", what, flush=True)
-                sys.stderr.write(f"{error}\n")
-    print(f"1..{number}")
-    return 1 if failed else 0
+        return tap.report(list(cases.items()))
 
 
 if __name__ == "__main__":

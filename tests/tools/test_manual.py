@@ -20,6 +20,9 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+
+import tap
 import test_headers
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -464,16 +467,5 @@ def cases():
         yield f"{what} compiles", list(compiled(text, languages))
 
 
-def main():
-    number = failed = 0
-    for number, (what, findings) in enumerate(cases(), 1):
-        failed += bool(findings)
-        print("not ok" if findings else "ok", number, f"- {what}", flush=True)
-        for finding in findings:
-            print(finding, file=sys.stderr, flush=True)
-    print(f"1..{number}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.judge(cases()))

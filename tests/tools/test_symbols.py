@@ -4,10 +4,15 @@
 the public headers declare and weft.map names; and the library is hardened.  The
 same for libweft-NAME, a library of its own, and its header and map.  TAP."""
 
+import itertools
 import pathlib
 import re
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+
+import tap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -96,16 +101,8 @@ def hardening(shared):
 def main():
     shared, static = sys.argv[1:3]
     apart = sys.argv[3] if sys.argv[3:] else None
-    failed = number = 0
-    for what, findings in (*symbols(shared, static, apart),
-                           *hardening(shared)):
-        number += 1
-        failed += bool(findings)
-        print("not ok" if findings else "ok", number, f"- {what}", flush=True)
-        for finding in findings:
-            print(finding, file=sys.stderr, flush=True)
-    print(f"1..{number}")
-    return 1 if failed else 0
+    return tap.judge(itertools.chain(symbols(shared, static, apart),
+                                     hardening(shared)))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import tap
 import tidy_prose
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -511,17 +512,14 @@ def main():
     files = list(walk())
     rules = [r for name, r in (globals() | vars(tidy_prose)).items()
              if name.startswith("rule_")]
-    failed = 0
-    print(f"1..{len(rules)}")
-    for number, rule in enumerate(rules, 1):
-        findings = sorted(set(rule(files)))
-        for name, line, text in findings:
-            print(f"{name}:{line}: {text}", file=sys.stderr, flush=True)
-        failed += bool(findings)
-        count = f" ({len(findings)} findings)" if findings else ""
-        print("not ok" if findings else "ok", number,
-              f"- {rule.__doc__.splitlines()[0]}{count}", flush=True)
-    return 1 if failed else 0
+
+    def judged():
+        for rule in rules:
+            findings = sorted(set(rule(files)))
+            count = f" ({len(findings)} findings)" if findings else ""
+            yield (f"{rule.__doc__.splitlines()[0]}{count}",
+                   [f"{name}:{line}: {text}" for name, line, text in findings])
+    return tap.judge(judged())
 
 
 if __name__ == "__main__":
