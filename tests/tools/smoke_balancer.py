@@ -11,11 +11,10 @@ import threading
 import time
 
 from tap import Skip
-from smoke_kit import (exchange, expect, expect_equal,
-                       in_parallel, read_exactly, read_to_end, reset, run,
-                       serving, PATIENCE)
+from smoke_kit import (exchange, expect, expect_equal, in_parallel,
+                       read_exactly, read_to_end, reset, run, serving, soon,
+                       ADDRESS, PATIENCE)
 
-ADDRESS = "127.0.0.1:0"
 NEVER = "--check-ms", "1000000"  # after the first check
 
 
@@ -84,17 +83,10 @@ def balancer_gives_each_backend_its_turn():
                          "turns")
 
 
-def await_that(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        expect(time.monotonic() < end, "never:", what)
-        time.sleep(0.005)
-
-
 def balancer_prefers_the_backend_with_fewest_connections():
     with backends(b"ab") as two, balancer(two, *NEVER, "--least") as server, \
             contextlib.ExitStack() as stack:
-        await_that(lambda: all(one.ended for one in two), "a check has ended")
+        soon(lambda: all(one.ended for one in two), "a check has ended")
         held = collections.defaultdict(list)
 
         def hold(count):
@@ -106,7 +98,7 @@ def balancer_prefers_the_backend_with_fewest_connections():
         before = server.descriptors()
         for _ in range(4):
             held[b"a"].pop().close()
-        await_that(lambda: server.descriptors() <= before - 2 * 4, "six left")
+        soon(lambda: server.descriptors() <= before - 2 * 4, "six left")
         hold(4)
         expect_equal([len(held[b"a"]), len(held[b"b"])], [5, 5], "equal again")
 
@@ -125,7 +117,7 @@ def balancer_uses_a_backend_again_that_is_back():
             two[0].close()
             expect_equal(names_of(server, 10), {b"b": 10}, "without the first")
             two[0] = Backend(b"a", two[0].port)
-            await_that(lambda: names_of(server, 1)[b"a"], "used again")
+            soon(lambda: names_of(server, 1)[b"a"], "used again")
         # It takes part in full, and not only now and then.
         expect_equal(names_of(server, 10), {b"a": 5, b"b": 5}, "both")
 
@@ -158,7 +150,7 @@ def balancer_ends_connections_that_no_backend_takes():
             with contextlib.suppress(ConnectionError):
                 expect_equal(exchange(server, b""), b"", "from nobody")
         two[1] = Backend(b"b", two[1].port)
-        await_that(lambda: exchange(server, b"") == b"b", "used again")
+        soon(lambda: exchange(server, b"") == b"b", "used again")
 
 
 def balancer_passes_a_mebibyte_for_each_of_50():
@@ -181,14 +173,6 @@ def balancer_passes_on_that_a_client_is_gone():
             reset(peer)
 
 
-def refuses(server):
-    try:
-        server.connect().close()
-    except ConnectionError:
-        return True
-    return False
-
-
 def balancer_lets_open_connections_end():
     for told in signal.SIGTERM, signal.SIGINT:
         with backends(b"a") as one, \
@@ -196,7 +180,7 @@ def balancer_lets_open_connections_end():
                 server.connect() as peer:
             expect_equal(read_exactly(peer, 1), b"a", "before")
             server.process.send_signal(told)
-            await_that(lambda: refuses(server), "it accepts no more")
+            soon(server.refuses, "the end of listening")
             peer.sendall(b"still here")
             expect_equal(read_exactly(peer, 10), b"still here", "after")
             peer.shutdown(socket.SHUT_WR)

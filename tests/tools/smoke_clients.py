@@ -11,32 +11,22 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
-import smoke_kit
-from smoke_kit import expect, expect_complaint, expect_equal, run, PATIENCE
+from smoke_kit import (built, expect, expect_complaint, expect_equal, run, soon,
+                       unused_port, PATIENCE)
 from tap import Skip
-
-
-def built(name):
-    if not (smoke_kit.PROGRAMS / name).exists():
-        raise Skip(f"{name} is not built: its library is missing")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def listens(port, process):
     """Whether it soon does; it ends if another process has its port."""
-    end = time.monotonic() + PATIENCE
-    while process.poll() is None and time.monotonic() < end:
+    def connects():
         with contextlib.suppress(OSError), \
                 socket.create_connection(("127.0.0.1", port), 1):
             return True
-        time.sleep(0.01)
-    return False
+        return process.poll() is not None
+
+    soon(connects, "a server")
+    return process.poll() is None
 
 
 @contextlib.contextmanager
@@ -48,7 +38,7 @@ def server(*command, needs=None):
         raise Skip(f"no {needs}")
     with tempfile.TemporaryDirectory() as place:
         for _ in range(20):
-            port = free_port()
+            port = unused_port()
             words = [word.format(port=port, dir=place) for word in command]
             process = subprocess.Popen(words, cwd=place,
                                        stdin=subprocess.DEVNULL,
@@ -99,12 +89,9 @@ def postgres():
 
 def wait_for_postgres(place, process):
     """Its file says when it takes connections."""
-    end = time.monotonic() + PATIENCE
     state = pathlib.Path(place, "data/postmaster.pid")
-    while not (state.exists() and "ready" in state.read_text()):
-        expect(process.poll() is None and time.monotonic() < end,
-               "postgres does not serve")
-        time.sleep(0.01)
+    soon(lambda: state.exists() and "ready" in state.read_text(),
+         "postgres serves", process)
 
 
 # ---- tally --------------------------------------------------------------------
@@ -130,7 +117,7 @@ def tally_counts_the_words_of_its_input():
 
 def tally_says_what_is_wrong():
     built("tally")
-    expect_complaint("tally", f"127.0.0.1:{free_port()}")
+    expect_complaint("tally", f"127.0.0.1:{unused_port()}")
     expect_complaint("tally", "nowhere")
     expect_equal(run("tally").returncode, 2, "usage")
 
@@ -206,7 +193,7 @@ def mq_loses_no_job_of_a_killed_process():
 
 def mq_says_what_is_wrong():
     built("mq")
-    expect_complaint("mq", f"127.0.0.1:{free_port()}")
+    expect_complaint("mq", f"127.0.0.1:{unused_port()}")
     expect_equal(run("mq").returncode, 2, "usage")
 
 

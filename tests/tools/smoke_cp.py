@@ -9,10 +9,9 @@ import select
 import shutil
 import subprocess
 import tempfile
-import time
 
 import smoke_kit
-from smoke_kit import expect, expect_equal, run, PATIENCE
+from smoke_kit import expect, expect_equal, run, soon, PATIENCE
 from tap import Skip
 
 
@@ -126,10 +125,7 @@ def cp_that_is_interrupted_leaves_no_part():
             os.pwrite(large.fileno(), b"x", i << 13)
         process = subprocess.Popen([smoke_kit.PROGRAMS / "cp", top / "large",
                                     top / "to"])
-        end = time.monotonic() + PATIENCE
-        while len(os.listdir(top)) < 3:
-            expect(time.monotonic() < end and process.poll() is None,
-                   "it has not begun")
+        soon(lambda: len(os.listdir(top)) > 2, "the copy", process)
         process.terminate()
         expect(process.wait(PATIENCE) in (128 + 15, 0), process.returncode)
         expect_equal(sorted(os.listdir(top))[:2], ["from", "large"], "left")

@@ -5,19 +5,11 @@ smoke_examples.py runs them."""
 import contextlib
 import socket
 
-import smoke_kit
-from smoke_kit import expect, expect_equal, read_header, run, PATIENCE
-from smoke_tasks import start
-from tap import Skip
+from smoke_kit import (accepted, built, expect, expect_equal, listening,
+                       read_header, run, start, PATIENCE)
 
 LOOPS = ["poll", "glib", "uv", "sd_event"]
 PAGES = {f"/{i}": b"x" * (i * 40_000) for i in range(8)}
-
-
-def built(loop):
-    if not (smoke_kit.PROGRAMS / f"embed_{loop}").exists():
-        raise Skip(f"the library of {loop} was not found")
-    return f"embed_{loop}"
 
 
 def ticks(process, count):
@@ -37,15 +29,12 @@ def ticks(process, count):
 def goes_on_while_tasks_wait(loop):
     """Requests come from all tasks before the first answer; and the loop's timer
     goes on before the header, and before the content."""
-    with socket.create_server(("127.0.0.1", 0)) as listener, \
-            contextlib.ExitStack() as stack:
-        listener.settimeout(PATIENCE)
-        address = "127.0.0.1:%d" % listener.getsockname()[1]
-        process = stack.enter_context(start(built(loop), address, *PAGES))
+    with listening() as (listener, port), contextlib.ExitStack() as stack:
+        process = stack.enter_context(
+            start(built(f"embed_{loop}"), f"127.0.0.1:{port}", *PAGES))
         peers = {}
         for _ in PAGES:
-            peer = stack.enter_context(listener.accept()[0])
-            peer.settimeout(PATIENCE)
+            peer = stack.enter_context(accepted(listener))
             peers[read_header(peer).split()[1].decode()] = peer
         expect_equal(ticks(process, 3), [], "before an answer")
         for path, peer in peers.items():
@@ -64,7 +53,7 @@ def goes_on_while_tasks_wait(loop):
 
 
 def reports_a_failure(loop):
-    done = run(built(loop), "127.0.0.1:1", "/", "/more")
+    done = run(built(f"embed_{loop}"), "127.0.0.1:1", "/", "/more")
     expect_equal((done.returncode, sorted(done.stderr.splitlines())),
                  (1, ["fetch: /: Connection refused",
                       "fetch: /more: Connection refused"]), "a failure")

@@ -36,9 +36,11 @@ import smoke_tail
 import smoke_tasks
 import smoke_tls
 import smoke_trees
-from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
-                       has_names, in_parallel, read_exactly, read_header,
-                       read_to_end, reset, run, serving, test_all, PATIENCE)
+from smoke_kit import (accepted, exchange, expect, expect_complaint,
+                       expect_equal, expect_gone, expect_half_close, has_names,
+                       in_parallel, listening, read_exactly, read_header,
+                       read_to_end, reset, run, serving, test_all, ADDRESS,
+                       PATIENCE)
 
 CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -110,12 +112,12 @@ def fifty_clients_echo(server):
 
 def echo_returns_a_mebibyte_to_each_of_50():
     for workers in 1, 2, 4:
-        with serving("echo", "127.0.0.1:0", "--workers", workers) as server:
+        with serving("echo", ADDRESS, "--workers", workers) as server:
             fifty_clients_echo(server)
 
 
 def echo_says_what_is_wrong():
-    with serving("echo", "127.0.0.1:0") as server:
+    with serving("echo", ADDRESS) as server:
         for address in "nowhere", f"127.0.0.1:{server.port}":
             expect_complaint("echo", address)
     expect_equal(run("echo", "--workers", "0").returncode, 2, "usage")
@@ -139,15 +141,15 @@ def udp_echo_answers_each_of_20():
                     pass
                 return got
         return None
-    with serving("udp_echo", "127.0.0.1:0") as server:
+    with serving("udp_echo", ADDRESS) as server:
         in_parallel(20, client)
         for address in "nowhere", f"127.0.0.1:{server.port}":
             expect_complaint("udp_echo", address)
 
 
 def proxy_passes_a_mebibyte_for_each_of_50():
-    with serving("echo", "127.0.0.1:0") as echo, \
-            serving("proxy", "127.0.0.1:0", f"127.0.0.1:{echo.port}") as proxy:
+    with serving("echo", ADDRESS) as echo, \
+            serving("proxy", ADDRESS, f"127.0.0.1:{echo.port}") as proxy:
         with echo.leaks_nothing():
             fifty_clients_echo(proxy)
 
@@ -155,41 +157,29 @@ def proxy_passes_a_mebibyte_for_each_of_50():
 @contextlib.contextmanager
 def proxied():
     """A proxy, and both ends of a connection through it."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(PATIENCE)
-        upstream = "127.0.0.1:%d" % listener.getsockname()[1]
-        with serving("proxy", "127.0.0.1:0", upstream) as proxy, \
-                proxy.connect() as client, listener.accept()[0] as server:
-            server.settimeout(PATIENCE)
-            yield client, server
+    with listening() as (listener, port), \
+            serving("proxy", ADDRESS, f"127.0.0.1:{port}") as proxy, \
+            proxy.connect() as client, accepted(listener) as server:
+        yield client, server
 
 
 def proxy_passes_a_half_close_either_way():
     for first in 0, 1:
         with proxied() as ends:
-            early, late = ends[first], ends[1 - first]
-            early.sendall(b"all I have")
-            early.shutdown(socket.SHUT_WR)
-            expect_equal(read_to_end(late), b"all I have", "one way")
-            data = os.urandom(300_000)
-            late.sendall(data)
-            late.shutdown(socket.SHUT_WR)
-            expect_equal(read_to_end(early), data, "the other way, after")
+            expect_half_close(ends[first], ends[1 - first])
 
 
 def proxy_passes_on_that_a_peer_is_gone():
     for gone in 0, 1:
         with proxied() as ends:
-            reset(ends[gone])
-            with contextlib.suppress(ConnectionResetError):
-                expect_equal(ends[1 - gone].recv(1), b"", "from nobody")
-    with serving("proxy", "127.0.0.1:0", "127.0.0.1:1") as proxy:
+            expect_gone(ends[gone], ends[1 - gone])
+    with serving("proxy", ADDRESS, "127.0.0.1:1") as proxy:
         with proxy.leaks_nothing():
             expect_equal(exchange(proxy, b""), b"", "where nobody listens")
 
 
 def proxy_refuses_wrong_usage():
-    for arguments in [], ["127.0.0.1:0", "nowhere"], ["127.0.0.1:0"]:
+    for arguments in [], [ADDRESS, "nowhere"], [ADDRESS]:
         expect_equal(run("proxy", *arguments).returncode, 2, arguments)
 
 
@@ -241,7 +231,7 @@ def site(*options):
     """An httpd with two workers."""
     with tempfile.TemporaryDirectory() as directory:
         root = make_site(directory)
-        with serving("httpd", root, "127.0.0.1:0", "--workers", 2,
+        with serving("httpd", root, ADDRESS, "--workers", 2,
                      *options) as server:
             server.root = root
             yield server

@@ -8,8 +8,7 @@ import pathlib
 import subprocess
 import tempfile
 
-import smoke_kit
-from smoke_kit import expect, expect_equal, PATIENCE
+from smoke_kit import built, expect, expect_equal, PATIENCE
 from tap import Skip
 
 ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
@@ -25,13 +24,6 @@ def said(program, *arguments, folder, name=None):
         raise Skip(f"{program} is not installed")
     wrong = done.stderr.replace(name.encode() + b":", b"us:") if name else b""
     return done.returncode, done.stdout, wrong
-
-
-def built(name):
-    program = smoke_kit.PROGRAMS / name
-    if not program.exists():
-        raise Skip(f"{name} was not built: its library is missing")
-    return program
 
 
 @contextlib.contextmanager

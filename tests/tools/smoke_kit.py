@@ -14,8 +14,10 @@ import threading
 import time
 
 import tap
+from tap import Skip
 
 PATIENCE = 20
+ADDRESS = "127.0.0.1:0"
 # Where the built programs are.
 PROGRAMS = pathlib.Path(sys.argv[1]).absolute() if sys.argv[1:] else None
 
@@ -32,6 +34,27 @@ def expect_equal(got, wanted, what):
         what = f"{what}, from {start} on"
         got, wanted = got[start:start + 500], wanted[start:start + 500]
     expect(got == wanted, f"{what}:\n  got    {got!r}\n  wanted {wanted!r}")
+
+
+def soon(condition, what, process=None):
+    """Waits until the condition holds, looking again and again; the process may
+    not end meanwhile."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        expect(process is None or process.poll() is None, "it ended, before",
+               what)
+        expect(time.monotonic() < end, "not in time:", what)
+        time.sleep(0.005)
+
+
+# ---- Programs ----------------------------------------------------------------
+
+def built(name, lack="its library is missing"):
+    """The path of a program that is not built everywhere."""
+    program = PROGRAMS / name
+    if not program.exists():
+        raise Skip(f"{name} was not built: {lack}")
+    return program
 
 
 class Server:
@@ -54,11 +77,18 @@ class Server:
         exchange(self, b"")  # so that its set-up is complete
         before = self.descriptors()
         yield
-        end = time.monotonic() + PATIENCE
-        while self.descriptors() > before:
-            expect(time.monotonic() < end, "it had", before, "descriptors and",
-                   "has now", self.descriptors())
-            time.sleep(0.005)
+        soon(lambda: self.descriptors() <= before,
+             f"as few descriptors as before, which were {before}")
+
+    def refuses(self):
+        """Whether it listens no more."""
+        try:
+            self.connect().close()
+        except ConnectionRefusedError:
+            return True
+        except ConnectionResetError:
+            pass
+        return False
 
 
 @contextlib.contextmanager
@@ -90,12 +120,47 @@ def has_names():
     return "Function not implemented" not in run("resolve").stderr
 
 
+@contextlib.contextmanager
+def start(name, *arguments):
+    """A program and its pipes; it must end before the block does."""
+    with subprocess.Popen(
+            [PROGRAMS / name, *arguments], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def expect_complaint(name, *arguments):
     """One sentence, about the last argument."""
     done = run(name, *arguments)
     expect_equal(done.returncode, 1, arguments)
     expect(done.stderr.count("\n") == 1 and str(arguments[-1]) in done.stderr,
            name, "said", repr(done.stderr))
+
+
+# ---- Sockets -----------------------------------------------------------------
+
+@contextlib.contextmanager
+def listening(host="127.0.0.1", **options):
+    """A listener, and its port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family, **options) as listener:
+        listener.settimeout(PATIENCE)
+        yield listener, listener.getsockname()[1]
+
+
+def unused_port():
+    with listening() as (_, port):
+        return port
+
+
+def accepted(listener):
+    peer = listener.accept()[0]
+    peer.settimeout(PATIENCE)
+    return peer
 
 
 def read_exactly(peer, size):
@@ -121,15 +186,19 @@ def read_to_end(peer):
     return bytes(data)
 
 
-def exchange(server, data):
+def exchange_over(peer, data):
     """Sends all while it reads all, then half-closes, then reads to the end."""
+    sender = threading.Thread(target=lambda: (
+        peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
+    sender.start()
+    got = read_to_end(peer)
+    sender.join()
+    return got
+
+
+def exchange(server, data):
     with server.connect() as peer:
-        sender = threading.Thread(target=lambda: (
-            peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-        sender.start()
-        got = read_to_end(peer)
-        sender.join()
-        return got
+        return exchange_over(peer, data)
 
 
 def in_parallel(count, function):
@@ -142,6 +211,62 @@ def reset(peer):
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                     b"\1\0\0\0\0\0\0\0")
     peer.close()
+
+
+def expect_half_close(early, late):
+    """The end of one direction is passed on; the other direction stays open."""
+    early.sendall(b"all I have")
+    early.shutdown(socket.SHUT_WR)
+    expect_equal(read_to_end(late), b"all I have", "one way")
+    data = os.urandom(300_000)
+    late.sendall(data)
+    late.shutdown(socket.SHUT_WR)
+    expect_equal(read_to_end(early), data, "the other way, after")
+
+
+def expect_gone(gone, other):
+    """The other end is told that this one is gone."""
+    reset(gone)
+    with contextlib.suppress(ConnectionResetError):
+        expect_equal(other.recv(1), b"", "from nobody")
+
+
+class Talk:
+    """A connection of lines."""
+
+    def __init__(self, peer):
+        self.peer = peer
+        self.stream = peer.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stream.close()
+        self.peer.close()
+
+    def say(self, *lines):
+        self.peer.sendall(b"".join(line + b"\n" for line in lines))
+
+    def line(self):
+        line = self.stream.readline()
+        expect(line.endswith(b"\n"), "no whole line:", line)
+        return line[:-1]
+
+    def expect(self, *lines):
+        for line in lines:
+            expect_equal(self.line(), line, "a line")
+
+    def ask(self, line, answer):
+        self.say(line)
+        self.expect(answer)
+
+
+def talk(server):
+    return Talk(server.connect())
+
+
+# ---- Verdicts ----------------------------------------------------------------
 
 
 def test_all(cases):

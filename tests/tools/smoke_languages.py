@@ -2,20 +2,16 @@
 """Smoke tests of the examples in other languages; smoke_examples.py runs them."""
 
 import concurrent.futures
-import contextlib
 import errno
 import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import sys
 
-import smoke_kit
-from smoke_kit import (expect_complaint, expect_equal, in_parallel, read_to_end,
-                       serving, PATIENCE)
-from smoke_tasks import talk, ADDRESS
+from smoke_kit import (built, expect_complaint, expect_equal, in_parallel,
+                       listening, read_to_end, serving, talk, ADDRESS, PATIENCE)
 from tap import Skip
 
 # ---- store -------------------------------------------------------------------
@@ -59,9 +55,8 @@ def store_says_what_is_wrong():
 
 
 def built_store(**options):
-    if not (smoke_kit.PROGRAMS / "store").exists():
-        raise Skip("no compiler of C++ was found")
-    return serving("store", ADDRESS, **options)
+    return serving(built("store", "there is no compiler of C++"), ADDRESS,
+                   **options)
 
 
 # ---- ask.py ------------------------------------------------------------------
@@ -70,9 +65,7 @@ ASK = pathlib.Path(__file__).parents[2] / "examples/python/ask.py"
 
 
 def start_ask(*arguments):
-    tasks = smoke_kit.PROGRAMS / "tasks.so"
-    if not tasks.exists():
-        raise Skip("there is no shared library")
+    tasks = built("tasks.so", "there is no shared library")
     if b"libc.so.6\0" not in tasks.read_bytes():
         raise Skip("Python has another C library")
     return subprocess.Popen(
@@ -90,14 +83,6 @@ def ask(request, *arguments):
     return [line.split(": ", 1)[1] for line in said.splitlines()]
 
 
-@contextlib.contextmanager
-def listening():
-    """A listener, and its address as text."""
-    with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        listener.settimeout(PATIENCE)
-        yield listener, "127.0.0.1:%d" % listener.getsockname()[1]
-
-
 def ask_talks_to_200_servers_at_the_same_time():
     """None of them answers before the last one has its request."""
     def serve(listener):
@@ -107,16 +92,17 @@ def ask_talks_to_200_servers_at_the_same_time():
             peer.sendall(b"got " + request)
             peer.close()
 
-    with listening() as (listener, address), \
+    with listening(backlog=512) as (listener, port), \
             concurrent.futures.ThreadPoolExecutor(1) as pool:
         served = pool.submit(serve, listener)
-        lines = ask("a line\nand another\n", *[address] * 200)
+        lines = ask("a line\nand another\n", *[f"127.0.0.1:{port}"] * 200)
         served.result()
     expect_equal(lines, ["23 bytes: got a line"] * 200, "the answers")
 
 
 def ask_reports_each_failure():
     with listening() as (_, silent), serving("echo", ADDRESS) as echo:
+        silent = f"127.0.0.1:{silent}"
         echoing = f"127.0.0.1:{echo.port}"
         lines = ask("x", "--within", "0.5", echoing, silent, "nowhere",
                     "127.0.0.1:1")
@@ -128,8 +114,8 @@ def ask_reports_each_failure():
 
 
 def ask_ends_by_a_signal_while_it_waits():
-    with listening() as (listener, address), start_ask(
-            "--within", "3600", address) as process:
+    with listening() as (listener, port), start_ask(
+            "--within", "3600", f"127.0.0.1:{port}") as process:
         process.stdin.close()
         with listener.accept()[0] as peer:
             expect_equal(read_to_end(peer), b"", "the request")

@@ -9,8 +9,7 @@ import signal
 import subprocess
 import tempfile
 
-from smoke_kit import PATIENCE, PROGRAMS, expect, expect_equal, run
-from smoke_tasks import soon
+from smoke_kit import PATIENCE, PROGRAMS, expect, expect_equal, run, soon
 
 
 @contextlib.contextmanager

@@ -8,9 +8,8 @@ import signal
 import socket
 import threading
 
-from smoke_kit import (exchange, expect, expect_equal, read_to_end, serving,
-                       PATIENCE)
-from smoke_tasks import ADDRESS, soon, talk
+from smoke_kit import (exchange, expect, expect_equal, serving, soon, talk,
+                       ADDRESS, PATIENCE)
 
 
 class Load:
@@ -27,11 +26,8 @@ class Load:
     def run(self, number):
         try:
             while not self.ended.is_set():
-                with self.server.connect() as peer:
-                    data = os.urandom(1000)
-                    peer.sendall(data)
-                    peer.shutdown(socket.SHUT_WR)
-                    expect_equal(read_to_end(peer), data, "echo")
+                data = os.urandom(1000)
+                expect_equal(exchange(self.server, data), data, "echo")
                 self.counts[number] += 1
         except (OSError, AssertionError) as error:
             self.error = error

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: MIT
 """Smoke tests of examples/socks5; smoke_examples.py runs them."""
 
-import contextlib
 import os
 import shutil
 import socket
 import struct
 import subprocess
 import tempfile
-import threading
 import time
 
 from tap import Skip
-from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
-                       has_names, in_parallel, read_exactly, read_to_end, reset, run,
-                       serving, PATIENCE)
+from smoke_kit import (accepted, exchange, exchange_over, expect,
+                       expect_complaint, expect_equal, expect_gone,
+                       expect_half_close, has_names, in_parallel, listening,
+                       read_exactly, read_to_end, run, serving, unused_port,
+                       ADDRESS, PATIENCE)
 
-ADDRESS = "127.0.0.1:0"
 GREETING, WELCOME, UNWELCOME = b"\5\1\0", b"\5\0", b"\5\xff"
 CONNECT, BIND, ASSOCIATE = 1, 2, 3
 IPV4, NAME, IPV6 = 1, 3, 4
@@ -59,19 +58,6 @@ def expect_granted(peer):
             struct.unpack("!H", read_exactly(peer, 2))[0])
 
 
-@contextlib.contextmanager
-def listening(host="127.0.0.1"):
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as listener:
-        listener.settimeout(PATIENCE)
-        yield listener, listener.getsockname()[1]
-
-
-def unused_port():
-    with listening() as (_, port):
-        return port
-
-
 def has_ipv6():
     try:
         with listening("::1"):
@@ -105,8 +91,7 @@ def socks5_reads_messages_byte_by_byte():
         for byte in GREETING + request(name("127.0.0.1", port)) + b"early":
             client.sendall(bytes([byte]))
         expect_granted(client)
-        with listener.accept()[0] as upstream:
-            upstream.settimeout(PATIENCE)
+        with accepted(listener) as upstream:
             expect_equal(read_exactly(upstream, 5), b"early", "early data")
 
 
@@ -116,17 +101,9 @@ def socks5_passes_a_half_close_either_way():
                 server.connect() as client:
             client.sendall(GREETING + request(ipv4("127.0.0.1", port)))
             expect_granted(client)
-            with listener.accept()[0] as upstream:
-                upstream.settimeout(PATIENCE)
+            with accepted(listener) as upstream:
                 ends = client, upstream
-                early, late = ends[first], ends[1 - first]
-                early.sendall(b"all I have")
-                early.shutdown(socket.SHUT_WR)
-                expect_equal(read_to_end(late), b"all I have", "one way")
-                data = os.urandom(300_000)
-                late.sendall(data)
-                late.shutdown(socket.SHUT_WR)
-                expect_equal(read_to_end(early), data, "the other way, after")
+                expect_half_close(ends[first], ends[1 - first])
 
 
 def socks5_passes_on_that_a_peer_is_gone():
@@ -136,11 +113,8 @@ def socks5_passes_on_that_a_peer_is_gone():
             client = server.connect()
             client.sendall(GREETING + request(ipv4("127.0.0.1", port)))
             expect_granted(client)
-            ends = client, listener.accept()[0]
-            ends[1].settimeout(PATIENCE)
-            reset(ends[gone])
-            with contextlib.suppress(ConnectionResetError):
-                expect_equal(ends[1 - gone].recv(1), b"", "from nobody")
+            ends = client, accepted(listener)
+            expect_gone(ends[gone], ends[1 - gone])
             ends[1 - gone].close()
 
 
@@ -150,12 +124,7 @@ def socks5_passes_a_mebibyte_for_each_of_50():
         with server.connect() as peer:
             peer.sendall(GREETING + request(ipv4("127.0.0.1", echo.port)))
             expect_granted(peer)
-            sender = threading.Thread(target=lambda: (
-                peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-            sender.start()
-            got = read_to_end(peer)
-            sender.join()
-            expect(got == data, "other bytes")
+            expect(exchange_over(peer, data) == data, "other bytes")
     with serving("echo", ADDRESS) as echo, socks() as server, \
             server.leaks_nothing(), echo.leaks_nothing():
         in_parallel(50, client)

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 from tap import Skip
-from smoke_kit import expect, expect_equal, run, PATIENCE, PROGRAMS
+from smoke_kit import expect, expect_equal, run, soon, PATIENCE, PROGRAMS
 
 CONTENTS = {
     "empty": b"",
@@ -51,13 +51,6 @@ def read_until(process, wanted):
         expect(data, "it ended")
         got += data
     expect_equal(got, wanted, "output")
-
-
-def await_that(condition, what):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        expect(time.monotonic() < end, "never:", what)
-        time.sleep(0.002)
 
 
 def gnu_tail():
@@ -154,7 +147,7 @@ def rotlog_loses_no_line_and_tail_reads_them_all():
     with tempfile.TemporaryDirectory() as path:
         log, parts = pathlib.Path(path, "log"), []
         with program("rotlog", log) as rotlog:
-            await_that(log.exists, "the log is there")
+            soon(log.exists, "the log", rotlog)
             rotlog.stdin.write(b"first\n")
             with program("tail", "-F", log) as tail:
                 read_until(tail, b"first\n")

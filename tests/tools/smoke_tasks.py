@@ -10,53 +10,14 @@ import re
 import select
 import signal
 import socket
-import subprocess
 import tempfile
 import threading
 import time
 
-import smoke_kit
-from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
-                       in_parallel, read_exactly, read_header, read_to_end,
-                       reset, run, serving, PATIENCE)
-
-ADDRESS = "127.0.0.1:0"
-
-
-class Talk:
-    """A connection of lines."""
-
-    def __init__(self, peer):
-        self.peer = peer
-        self.stream = peer.makefile("rb")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.stream.close()
-        self.peer.close()
-
-    def say(self, *lines):
-        self.peer.sendall(b"".join(line + b"\n" for line in lines))
-
-    def line(self):
-        line = self.stream.readline()
-        expect(line.endswith(b"\n"), "no whole line:", line)
-        return line[:-1]
-
-    def expect(self, *lines):
-        for line in lines:
-            expect_equal(self.line(), line, "a line")
-
-    def ask(self, line, answer):
-        self.say(line)
-        self.expect(answer)
-
-
-def talk(server):
-    return Talk(server.connect())
-
+from smoke_kit import (accepted, exchange, exchange_over, expect,
+                       expect_complaint, expect_equal, in_parallel, listening,
+                       read_exactly, read_header, reset, run, serving, soon,
+                       start, talk, ADDRESS, PATIENCE, Talk)
 
 def slow_talk(server):
     """A connection with small buffers, which are soon full."""
@@ -65,14 +26,6 @@ def slow_talk(server):
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.connect(("127.0.0.1", server.port))
     return Talk(peer)
-
-
-def soon(condition, what):
-    """Waits until the condition holds, looking again and again."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        expect(time.monotonic() < end, "not in time:", what)
-        time.sleep(0.005)
 
 
 # ---- chat -------------------------------------------------------------------
@@ -173,16 +126,6 @@ def servers_say_what_is_wrong():
 
 # ---- drain ------------------------------------------------------------------
 
-def refused(server):
-    try:
-        server.connect().close()
-    except ConnectionRefusedError:
-        return True
-    except ConnectionResetError:
-        pass
-    return False
-
-
 def drain_lets_connections_finish():
     data = os.urandom(1 << 20)
     with serving("drain", ADDRESS, status=0) as server, \
@@ -192,12 +135,8 @@ def drain_lets_connections_finish():
         second.ask(b"before", b"before")
         start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        soon(lambda: refused(server), "the end of listening")
-        sender = threading.Thread(target=lambda: (
-            first.sendall(data), first.shutdown(socket.SHUT_WR)))
-        sender.start()
-        expect_equal(read_to_end(first), data, "after the signal")
-        sender.join()
+        soon(server.refuses, "the end of listening")
+        expect_equal(exchange_over(first, data), data, "after the signal")
         second.ask(b"after", b"after")
         second.peer.shutdown(socket.SHUT_WR)
         server.process.wait(PATIENCE)
@@ -225,19 +164,6 @@ def drain_ends_at_once_when_nobody_is_there():
 
 # ---- fetch ------------------------------------------------------------------
 
-@contextlib.contextmanager
-def start(name, *arguments):
-    """A program and its pipes; it must end before the block does."""
-    with subprocess.Popen(
-            [smoke_kit.PROGRAMS / name, *arguments], text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def fetch_prints_sizes():
     with tempfile.TemporaryDirectory() as directory:
         sizes = [0, 1, 70_000, 3_000_000]
@@ -259,15 +185,12 @@ def fetching(count, complaint):
     """A fetch that fails; yields its connections by path, when all of them
     have sent their requests."""
     paths = [f"/{i}" for i in range(count)]
-    with socket.create_server(("127.0.0.1", 0)) as listener, \
-            contextlib.ExitStack() as stack:
-        listener.settimeout(PATIENCE)
-        address = "127.0.0.1:%d" % listener.getsockname()[1]
-        process = stack.enter_context(start("fetch", address, *paths))
+    with listening() as (listener, port), contextlib.ExitStack() as stack:
+        process = stack.enter_context(
+            start("fetch", f"127.0.0.1:{port}", *paths))
         peers = {}
         for _ in paths:
-            peer = stack.enter_context(listener.accept()[0])
-            peer.settimeout(PATIENCE)
+            peer = stack.enter_context(accepted(listener))
             peers[read_header(peer).split()[1].decode()] = peer
         yield [peers[path] for path in paths]
         out, err = process.communicate(timeout=PATIENCE)

@@ -12,11 +12,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 
-import smoke_kit
-from smoke_kit import (expect, expect_equal, in_parallel, run, serving,
-                       PATIENCE)
+from smoke_kit import (built, expect, expect_equal, in_parallel, run, serving,
+                       soon, unused_port, ADDRESS, PATIENCE)
 from tap import Skip
 
 SCRATCH = tempfile.TemporaryDirectory()
@@ -36,8 +34,7 @@ def needs(*programs):
     for program in programs:
         if not shutil.which(program):
             raise Skip(f"no {program}")
-    if not (smoke_kit.PROGRAMS / "https").exists():
-        raise Skip("it was built without libweft-tls")
+    built("https", "there is no libweft-tls")
 
 
 def openssl(*arguments, stdin=""):
@@ -79,7 +76,7 @@ def https():
     certificates()
     for kind in "pem", "key":
         shutil.copy(TOP / f"server.{kind}", TOP / f"served.{kind}")
-    with serving("https", "127.0.0.1:0", TOP / "served.pem",
+    with serving("https", ADDRESS, TOP / "served.pem",
                  TOP / "served.key") as server:
         yield server
 
@@ -147,9 +144,7 @@ def certificate_is_renewed_at_a_signal():
         for kind in "pem", "key":
             shutil.copy(TOP / f"other.{kind}", TOP / f"served.{kind}")
         os.kill(server.process.pid, signal.SIGHUP)
-        end = time.monotonic() + PATIENCE
-        while subject(server) != "other":
-            expect(time.monotonic() < end, "never renewed")
+        soon(lambda: subject(server) == "other", "another certificate")
 
 
 def curl_gets_many_answers():
@@ -171,15 +166,14 @@ def curl_gets_many_answers():
 def secure_site():
     """httpd with TLS; yields its port and the bytes of its two files."""
     needs("openssl", "curl")
-    if not (smoke_kit.PROGRAMS / "httpd").exists():
-        raise Skip("no http_parser to build httpd with")
+    built("httpd")
     certificates()
     files = {"small": b"x" * 100, "large": os.urandom(1 << 20)}
     root = TOP / "site"
     root.mkdir(exist_ok=True)
     for name, content in files.items():
         (root / name).write_bytes(content)
-    with serving("httpd", root, "127.0.0.1:0", "--cert", TOP / "server.pem",
+    with serving("httpd", root, ADDRESS, "--cert", TOP / "server.pem",
                  "--key", TOP / "server.key") as server:
         yield server.port, files
 
@@ -225,7 +219,7 @@ def httpd_takes_tls_alone():
         expect(curl(port, "/small"), "it goes on")
     for arguments in (["--cert", TOP / "conf"],
                       ["--cert", TOP / "server.pem", "--key", TOP / "ca.key"]):
-        done = smoke_kit.run("httpd", TOP, "127.0.0.1:0", *arguments)
+        done = run("httpd", TOP, ADDRESS, *arguments)
         expect_equal((done.returncode, done.stdout), (1, ""), arguments)
         expect("cannot use" in done.stderr, done.stderr)
 
@@ -235,8 +229,7 @@ def openssl_server(*options, name="server"):
     """Serves a page; yields its port."""
     needs("openssl")
     certificates()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-www",
                "-cert", TOP / f"{name}.pem", "-key", TOP / f"{name}.key",
                *options]

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import smoke_kit
-from smoke_kit import expect, expect_equal, run
+from smoke_kit import expect, expect_equal
 
 
 @contextlib.contextmanager
