@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checksum.h"
 
@@ -20,65 +23,88 @@ static void unescape(char *text)
 	*to = '\0';
 }
 
-/* "digits  name" or "digits *name", of which the file gets copies. */
-static bool line_parse(char *line, struct file *file)
+static bool line_is_sum(const char *line)
 {
-	bool escaped = *line == '\\';
-	char *name;
-
-	line += escaped;
-	line[strcspn(line, "\n")] = '\0';
 	for (int i = 0; i < SUM_DIGITS; i++)
 		if (!isxdigit((unsigned char)line[i]))
 			return false;
-	name = line + SUM_DIGITS;
-	if (name[0] != ' ' || (name[1] != ' ' && name[1] != '*') || !name[2])
-		return false;
-	name += 2;
-	if (escaped)
-		unescape(name);
-	file->note = strndup(line, SUM_DIGITS);
-	file->path = strdup(name);
-	return true;
+	line += SUM_DIGITS;
+	return line[0] == ' ' && (line[1] == ' ' || line[1] == '*') && line[2];
 }
 
-/* The next list.  False: there is none. */
-static bool list_open(struct sums *sums)
-{
-	for (; *sums->names; sums->names++) {
-		if (strcmp(*sums->names, "-") == 0)
-			sums->list = stdin;
-		else
-			sums->list = fopen(*sums->names, "re");
-		if (sums->list) {
-			sums->names++;
-			return true;
-		}
-		sums->unreadable++;
-		fprintf(stderr, "checksum: %s: %s\n", *sums->names,
-			strerror(errno));
-	}
-	return false;
-}
-
-/* Lists are short, and read without a thought for the worker. */
-int sums_next(struct files *files, struct file *file)
+/* "digits  name" or "digits *name": adds the file. */
+static int line_add(struct files *files, char *line)
 {
 	struct sums *sums = files->arg;
-	char *line = NULL;
-	size_t room = 0;
-	bool found = false;
+	bool escaped = *line == '\\';
+	char *name;
 
-	while (!found && (sums->list || list_open(sums))) {
-		if (getline(&line, &room, sums->list) < 0) {
-			fclose(sums->list);
-			sums->list = NULL;
-			continue;
-		}
-		found = line_parse(line, file);
-		sums->misformatted += !found && *line != '#';
+	if (!line_is_sum(line + escaped)) {
+		sums->misformatted += *line != '#';
+		return 0;
 	}
-	free(line);
-	sums->listed += found;
-	return found;
+	line += escaped;
+	name = line + SUM_DIGITS + 2;
+	if (escaped)
+		unescape(name);
+	sums->listed++;
+	return files_add(files, strdup(name), strndup(line, SUM_DIGITS), 0);
+}
+
+/* The next line, from malloc(); 1, 0 at the end, or an error. */
+static int line_next(struct weft_stream *stream, char **ret_line)
+{
+	const void *data;
+	ssize_t n = weft_stream_until(stream, "\n", 1, SIZE_MAX, &data);
+
+	/* The last line may have no end. */
+	if (n == -ENODATA)
+		n = weft_stream_peek(stream, &data);
+	if (n <= 0)
+		return (int)n;
+	*ret_line = strndup(data, (size_t)n);
+	if (!*ret_line)
+		return -ENOMEM;
+	(*ret_line)[strcspn(*ret_line, "\n")] = '\0';
+	weft_stream_skip(stream, (size_t)n);
+	return 1;
+}
+
+/* Sets *ret_error to 0, or to why it cannot be read. */
+static int list_read(struct files *files, const char *name, int *ret_error)
+{
+	bool is_stdin = strcmp(name, "-") == 0;
+	int fd = is_stdin ? STDIN_FILENO : weft_open(name, O_RDONLY, 0);
+	struct weft_stream stream = WEFT_STREAM_INIT(fd);
+	char *line = NULL;
+	int r = 0;
+
+	*ret_error = fd < 0 ? fd : 0;
+	if (fd < 0)
+		return 0;
+	while (r == 0 && (*ret_error = line_next(&stream, &line)) > 0) {
+		r = line_add(files, line);
+		free(line);
+	}
+	weft_stream_close(&stream);
+	return r;
+}
+
+int sums_list(struct files *files)
+{
+	struct sums *sums = files->arg;
+	int error;
+
+	for (; *sums->names; sums->names++) {
+		int r = list_read(files, *sums->names, &error);
+
+		if (r < 0 || error == -ECANCELED)
+			return r < 0 ? r : error;
+		if (error == 0)
+			continue;
+		sums->unreadable++;
+		fprintf(stderr, "checksum: %s: %s\n", *sums->names,
+			strerror(-error));
+	}
+	return 0;
 }

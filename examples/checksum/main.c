@@ -3,7 +3,8 @@
  * checksum - prints or checks the SHA-256 of files, as sha256sum does.
  *
  * Shows	weft_pipeline_run() over files (common/files.c): they are read
- *		and worked on by all processors, and printed in order.
+ *		and worked on by all processors, and printed in order.  The
+ *		files come from a weft_walk() or from the lines of a stream.
  * Run		build/examples/checksum -r examples >sums
  *		build/examples/checksum -c sums
  *
@@ -15,16 +16,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../common/tree.h"
 #include "checksum.h"
 
 static struct sums sums;
-static struct tree tree;
+static bool recursive;
 
-static int next_in_tree(struct files *files, struct file *file)
+static int list(struct files *files)
 {
-	(void)files;
-	return tree_next(&tree, &file->path, &file->error);
+	return files_add_all(files, sums.names, recursive);
 }
 
 static int64_t run(void *arg)
@@ -60,7 +59,6 @@ static void warn_all(const struct files *files)
 
 static int finish(const struct files *files, int64_t r)
 {
-	tree_end(&tree);
 	if (r < 0)
 		fprintf(stderr, "checksum: %s\n", strerror((int)-r));
 	if (sums.checks) {
@@ -79,7 +77,7 @@ int main(int argc, char **argv)
 	while ((option = getopt(argc, argv, "rc")) != -1)
 		switch (option) {
 		case 'r':
-			tree.recursive = true;
+			recursive = true;
 			break;
 		case 'c':
 			sums.checks = true;
@@ -87,11 +85,11 @@ int main(int argc, char **argv)
 		default:
 			return usage();
 		}
-	if (optind == argc || (tree.recursive && sums.checks) ||
+	if (optind == argc || (recursive && sums.checks) ||
 	    sums_begin(&sums) < 0)
 		return usage();
-	tree.names = sums.names = argv + optind;
-	files.next = sums.checks ? sums_next : next_in_tree;
+	sums.names = argv + optind;
+	files.list = sums.checks ? sums_list : list;
 	files.feed = sums_feed;
 	files.end = sums_end;
 	files.arg = &sums;

@@ -1,56 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pipeline whose items are batches of files.  One job of the pool lists the
- * files of a batch, and another reads the small ones: a job for each would take
- * more time than it waits.  Large files are read by a task each.
+ * A pipeline whose items are batches of files, which a task lists beside it.
+ * One job of the pool reads the small files of a batch: a job for each would
+ * take more time than it waits.  Large files are read by a task each.
+ *
+ *	task of list() --- channel of batches ---> pipeline
  */
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <weft/weft.h>
 
+#include "batch.h"
 #include "file.h"
 
-enum { FILES_MAX = 128 };
+/* Batches that wait for the pipeline. */
+enum { BATCHES_MAX = 8 };
 
-struct batch {
+/* A batch on the way through the pipeline. */
+struct item {
 	struct files *files;
-	unsigned count;
-	struct file list[FILES_MAX];
+	struct batch *batch;
 };
 
 static struct weft_lane lane = WEFT_LANE_INIT("files", 0);
 
-static int64_t list_some(void *arg)
-{
-	struct batch *batch = arg;
-	struct files *files = batch->files;
-	int r = 1;
-
-	while (batch->count < FILES_MAX && r > 0) {
-		r = files->next(files, &batch->list[batch->count]);
-		batch->count += r > 0;
-	}
-	/* An error behind the first is found again by the next call. */
-	return batch->count ? 1 : r;
-}
-
 static int batch_next(void *arg, void *item, size_t *ret_bytes)
 {
-	struct batch *batch = item;
+	struct item *next = item;
+	int r;
 
 	(void)ret_bytes;
-	batch->files = arg;
-	return (int)weft_blocking_lane(&lane, list_some, batch);
+	next->files = arg;
+	r = weft_chan_recv(&next->files->batches, &next->batch);
+	return r == -EPIPE ? 0 : r < 0 ? r : 1;
 }
 
 static int64_t read_small(void *arg)
 {
-	struct batch *batch = arg;
+	const struct item *item = arg;
+	struct batch *batch = item->batch;
 	struct room room = { 0 };
 
 	for (unsigned i = 0; i < batch->count; i++)
-		file_read_small(batch->files, &batch->list[i], &room);
+		file_read_small(item->files, &batch->list[i], &room);
 	free(room.data);
 	return 0;
 }
@@ -69,8 +61,8 @@ static int64_t read_large(void *arg)
 
 static int batch_work(void *arg, void *item)
 {
-	struct batch *batch = item;
-	int64_t result = weft_blocking_lane(&lane, read_small, batch);
+	struct batch *batch = ((struct item *)item)->batch;
+	int64_t result = weft_blocking_lane(&lane, read_small, item);
 
 	if (result < 0)
 		return (int)result;
@@ -89,30 +81,23 @@ static int batch_work(void *arg, void *item)
 
 static int batch_print(void *arg, void *item)
 {
-	struct batch *batch = item;
-	struct files *files = arg;
+	struct batch *batch = ((struct item *)item)->batch;
 	int r = 0;
 
 	for (unsigned i = 0; i < batch->count && r == 0; i++)
-		r = file_deliver(files, &batch->list[i], i + 1 == batch->count);
+		r = file_deliver(arg, &batch->list[i], i + 1 == batch->count);
 	return r;
 }
 
 static void batch_drop(void *arg, void *item)
 {
-	struct batch *batch = item;
-
 	(void)arg;
-	for (unsigned i = 0; i < batch->count; i++) {
-		free(batch->list[i].path);
-		free(batch->list[i].note);
-		free(batch->list[i].text);
-	}
+	batch_free(((struct item *)item)->batch);
 }
 
-int files_run(struct files *files)
+static int pipeline_run(struct files *files)
 {
-	struct weft_pipeline pipeline = WEFT_PIPELINE_INIT(struct batch);
+	struct weft_pipeline pipeline = WEFT_PIPELINE_INIT(struct item);
 
 	pipeline.next = batch_next;
 	pipeline.work = batch_work;
@@ -120,4 +105,25 @@ int files_run(struct files *files)
 	pipeline.drop = batch_drop;
 	pipeline.arg = files;
 	return weft_pipeline_run(&pipeline);
+}
+
+int files_run(struct files *files)
+{
+	struct batch *room[BATCHES_MAX], *left;
+	int64_t result;
+	int r;
+
+	files->batches = (struct weft_chan)WEFT_CHAN_INIT(room);
+	WEFT_SCOPE (listing, &result) {
+		r = WEFT_GO(listing, batches_list, files);
+		if (r == 0)
+			r = pipeline_run(files);
+		if (r < 0)
+			weft_scope_fail(listing, r);
+	}
+	/* After an error. */
+	batch_free(files->filling);
+	while (weft_chan_try_recv(&files->batches, &left) == 0)
+		batch_free(left);
+	return (int)result;
 }

@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <weft/weft.h>
+
+struct batch;
 
 struct file {
 	char *path;
@@ -25,9 +28,8 @@ struct file {
 
 struct files {
 	const char *tool; /* its name, for complaints */
-	/* The next file: 1, 0 at the end, or an error.  In a thread that may
-	 * wait. */
-	int (*next)(struct files *files, struct file *file);
+	/* Adds all files, in a task of its own: 0 or an error. */
+	int (*list)(struct files *files);
 	/* Looks at data of a file, and returns how much of it is done with, and
 	 * may be changed; the rest comes again, with more behind it.  At the
 	 * end, when `last`, it is all done with.  In any thread. */
@@ -37,12 +39,24 @@ struct files {
 	void (*end)(struct files *files, struct file *file);
 	void *arg;
 	unsigned failures, found; /* files, so far */
+	struct weft_chan batches; /* from list() to the pipeline */
+	struct batch *filling;	  /* by list() */
 	char out[64 << 10];	  /* to be written */
 	size_t out_bytes;
 };
 
 /* In a task.  Suspends.  0 or an error; that of a file is only printed. */
 int files_run(struct files *files);
+
+/* Adds a file, or one that cannot be read: path and note are from malloc(), and
+ * taken in any case; NULL for path: there was no memory.  In list().  Suspends
+ * while many files wait.  0 or an error. */
+int files_add(struct files *files, char *path, char *note, int error);
+
+/* The same for each of a list, which ends with NULL; with all files below it
+ * if it is a folder and `recursive`.  They come in the order of their names;
+ * links below a folder are left out. */
+int files_add_all(struct files *files, char **names, bool recursive);
 
 /* Appends to what is printed of a file; in feed() and end(). */
 void file_print(struct file *file, const char *data, size_t bytes);

@@ -2,8 +2,9 @@
 /*
  * grep - prints the lines of files that match a pattern, as grep does.
  *
- * Shows	weft_pipeline_run() over the files of a tree (common/files.c):
- *		they are searched by all processors and printed in order.
+ * Shows	weft_walk() and weft_pipeline_run() over its files
+ *		(common/files.c): they are searched by all processors, and
+ *		printed in the order of their names.
  * Run		build/examples/grep -rn weft_pipeline include examples
  *
  *	grep [-cFilnr] PATTERN FILE ...
@@ -20,15 +21,16 @@
 #include <unistd.h>
 #include <weft/weft.h>
 
-#include "../common/tree.h"
 #include "grep.h"
 
-static struct tree tree;
+static struct {
+	char **names;
+	bool recursive;
+} trees;
 
-static int next_in_tree(struct files *files, struct file *file)
+static int list(struct files *files)
 {
-	(void)files;
-	return tree_next(&tree, &file->path, &file->error);
+	return files_add_all(files, trees.names, trees.recursive);
 }
 
 static int64_t run(void *arg)
@@ -51,7 +53,7 @@ static bool option_set(struct options *options, int option, bool *fixed,
 		     option == 'i' ? any_case :
 		     option == 'l' ? &options->only_names :
 		     option == 'n' ? &options->numbers :
-		     option == 'r' ? &tree.recursive :
+		     option == 'r' ? &trees.recursive :
 				     NULL;
 
 	if (flag)
@@ -75,15 +77,14 @@ int main(int argc, char **argv)
 	if (pattern_compile(&options.pattern, argv[optind], fixed, any_case) <
 	    0)
 		return 2;
-	tree.names = argv + optind + 1;
-	options.names = tree.recursive || tree.names[1];
+	trees.names = argv + optind + 1;
+	options.names = trees.recursive || trees.names[1];
 	if (options.only_names)
 		options.only_counts = false;
-	files.next = next_in_tree;
+	files.list = list;
 	files.feed = search_feed;
 	files.end = search_end;
 	r = weft_run(run, &files, NULL);
-	tree_end(&tree);
 	pcre2_code_free(options.pattern.code);
 	if (r < 0)
 		fprintf(stderr, "grep: %s\n", strerror((int)-r));

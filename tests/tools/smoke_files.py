@@ -14,10 +14,10 @@ from tap import Skip
 ENVIRONMENT = {**os.environ, "LC_ALL": "C"}
 
 
-def said(program, *arguments, folder, name=None):
+def said(program, *arguments, folder, name=None, stdin=b""):
     """The status, the output and the complaints, with one name for both."""
     try:
-        done = subprocess.run([program, *arguments], cwd=folder,
+        done = subprocess.run([program, *arguments], cwd=folder, input=stdin,
                               capture_output=True, timeout=PATIENCE,
                               env=ENVIRONMENT, check=False)
     except FileNotFoundError:
@@ -48,26 +48,27 @@ def tree():
                 file.write(data)
         os.symlink("none", root + b"/t/link")
         os.symlink("nowhere", root + b"/t/dangling")
+        os.symlink("a", root + b"/t/folder")
         os.mkfifo(root + b"/t/fifo")
         yield pathlib.Path(directory)
 
 
-def both_say(ours, theirs, *arguments, folder):
+def both_say(ours, theirs, *arguments, **more):
     """Both programs say the same, in the same order."""
-    mine = said(built(ours), *arguments, folder=folder, name=ours)
-    wanted = said(theirs, *arguments, folder=folder, name=theirs)
+    mine = said(built(ours), *arguments, name=ours, **more)
+    wanted = said(theirs, *arguments, name=theirs, **more)
     expect_equal(mine, wanted, f"{ours} {arguments}")
     return mine
 
 
-# ---- checksum ----------------------------------------------------------------
-
 def walked(folder):
-    """The files in the order of find."""
+    """The files in the order of their names."""
     found = subprocess.run(["find", "t", "-type", "f", "-print0"], cwd=folder,
                            capture_output=True, check=True).stdout
-    return found.split(b"\0")[:-1]
+    return sorted(found.split(b"\0")[:-1], key=lambda path: path.split(b"/"))
 
+
+# ---- checksum ----------------------------------------------------------------
 
 def checksum_prints_what_sha256sum_does():
     program = built("checksum")
@@ -83,11 +84,45 @@ def checksum_prints_what_sha256sum_does():
         expect_equal((status, wrong.count(b"\n")), (1, 2), "with errors")
 
 
+def checksum_reads_the_folders_that_it_is_told():
+    """Also where a link names one; and files beside them."""
+    with tree() as folder:
+        below = [name.replace(b"t/a/", b"t/folder/")
+                 for name in walked(folder) if name.startswith(b"t/a/")]
+        out = said("sha256sum", "t/none", *below, "t/large", folder=folder)[1]
+        mine = said(built("checksum"), "-r", "t/none", "t/folder/", "t/empty",
+                    "t/nothing", "", "t/large", folder=folder,
+                    name="checksum")
+        expect_equal(mine[1], out, "sums")
+        expect_equal((mine[0], mine[2].splitlines()), (1, [
+            b"us: %b: No such file or directory" % name
+            for name in (b"t/nothing", b"")]), "errors")
+
+
+def checksum_goes_on_where_it_may_not_read():
+    if os.geteuid() == 0:
+        raise Skip("root reads each folder")
+    with tree() as folder:
+        (folder / "t/a/b").chmod(0)
+        (folder / "t/large").chmod(0)
+        mine = said(built("checksum"), "-r", "t", folder=folder,
+                    name="checksum")
+        wrong = [b"us: %b: Permission denied" % name
+                 for name in (b"t/a/b", b"t/large")]
+        expect_equal((mine[0], mine[2].splitlines()), (1, wrong), "errors")
+        # Without the two, and what is in the folder.
+        expect_equal(mine[1].count(b"\n"), 300 + 6, "sums")
+        (folder / "t/a/b").chmod(0o700)
+
+
 def checksum_checks_what_sha256sum_does():
     with tree() as folder:
         sums = said("sha256sum", *walked(folder), folder=folder)[1]
         (folder / "sums").write_bytes(sums)
         both_say("checksum", "sha256sum", "-c", "sums", folder=folder)
+        both_say("checksum", "sha256sum", "-c", "-", folder=folder,
+                 stdin=sums[:-1])
+        both_say("checksum", "sha256sum", "-c", "none", "sums", folder=folder)
         (folder / "t/a/17").write_text("other")
         (folder / "t/a/18").unlink()
         (folder / "sums").write_bytes(sums + b"this is no sum\n")
@@ -98,20 +133,26 @@ def checksum_checks_what_sha256sum_does():
 
 # ---- grep --------------------------------------------------------------------
 
+def sorted_lines(text):
+    return sorted(text.split(b"\n"))
+
+
 def grep_finds_what_grep_does():
     with tree() as folder:
         for options in "-r", "-rn", "-rc", "-rl", "-ri", "-rin", "-rF", "-riF":
             for pattern in ("word", "^line 1", "7$", "[^0-9]$", "no such",
                             "w.rd|next", "^$", "(line|last) .*"):
-                if "F" in options:
-                    both_say("grep", "grep", options, pattern, "t",
-                             folder=folder)
-                    continue
+                kind = "-F" if "F" in options else "-E"
                 mine = said(built("grep"), options, pattern, "t",
                             folder=folder, name="grep")
-                wanted = said("grep", "-E", options, pattern, "t",
+                wanted = said("grep", kind, options, pattern, "t",
                               folder=folder, name="grep")
-                expect_equal(mine, wanted, (options, pattern))
+                expect_equal([sorted_lines(text) for text in mine[1:]],
+                             [sorted_lines(text) for text in wanted[1:]],
+                             (options, pattern))
+                wanted = said("grep", kind, options, pattern, *walked(folder),
+                              folder=folder, name="grep")
+                expect_equal(mine, wanted, (options, pattern, "in order"))
 
 
 def grep_reads_the_files_that_it_is_told():
