@@ -11,36 +11,11 @@
  * Run		build/examples/balancer 127.0.0.1:8000 \
  *			127.0.0.1:7000 127.0.0.1:7001
  */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "../common/serving.h"
 #include "options.h"
-
-/* Blocks the signals in all threads that are made later, and opens a descriptor
- * for them. */
-static int open_signals(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	return weft_signal_open(&signals);
-}
-
-/* A connection needs two descriptors. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 int main(int argc, char **argv)
 {
@@ -57,8 +32,8 @@ int main(int argc, char **argv)
 	int64_t result;
 
 	options_parse(&options, &server, argc, argv);
-	raise_descriptor_limit();
-	server.signal_fd = open_signals();
+	serving_raise_descriptor_limit();
+	server.signal_fd = serving_open_signals();
 	server.listener = weft_tcp_listen(options.address, NULL);
 	result = server.listener < 0 ? server.listener : server.signal_fd;
 	if (result >= 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "../common/serving.h"
 #include "check.h"
 #include "server.h"
 #include "session.h"
@@ -18,14 +19,6 @@ static int64_t take_connections(void *arg)
 		}
 	}
 	return session.fd;
-}
-
-/* Returns the signal as a failure, which ends the tasks beside it. */
-static int64_t wait_for_signal(void *arg)
-{
-	int number, r = weft_signal_wait(*(int *)arg, &number);
-
-	return r < 0 ? r : -EINTR;
 }
 
 static int start_checks(struct weft_scope *tasks, struct server *server)
@@ -49,8 +42,8 @@ static int64_t serve(struct server *server)
 	WEFT_SCOPE (tasks, &result)
 		if ((r = start_checks(tasks, server)) < 0 ||
 		    (r = WEFT_GO(tasks, take_connections, server)) < 0 ||
-		    (r = WEFT_GO(tasks, wait_for_signal, server->signal_fd)) <
-			    0)
+		    (r = WEFT_GO(tasks, serving_wait_for_signal,
+				 server->signal_fd)) < 0)
 			weft_scope_fail(tasks, r);
 	return result;
 }

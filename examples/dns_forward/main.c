@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "../common/number.h"
 #include "server.h"
 
 static int64_t serve(void *arg)
@@ -85,17 +85,6 @@ static int run(struct server *server, const char *address, unsigned workers)
 	return 1;
 }
 
-static bool to_number(const char *text, unsigned max, unsigned *ret)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*end || !value || value > max)
-		return false;
-	*ret = (unsigned)value;
-	return true;
-}
-
 int main(int argc, char **argv)
 {
 	static const struct option table[] = {
@@ -109,11 +98,15 @@ int main(int argc, char **argv)
 	int option;
 
 	while (right &&
-	       (option = getopt_long(argc, argv, "w:p:", table, NULL)) >= 0)
-		right = option == 'w' ? to_number(optarg, 1024, &workers) :
-			option == 'p' ?
-				to_number(optarg, 1000000, &patience_ms) :
-				false;
+	       (option = getopt_long(argc, argv, "w:p:", table, NULL)) >= 0) {
+		unsigned number = 0;
+
+		if (option == 'w')
+			number = workers = number_read(optarg, 1024);
+		else if (option == 'p')
+			number = patience_ms = number_read(optarg, 1000000);
+		right = number > 0;
+	}
 	if (!right || optind + 2 != argc) {
 		fprintf(stderr, "usage: dns_forward ADDR UPSTREAM "
 				"[--workers N] [--patience-ms N]\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/number.h"
 #include "options.h"
 
 static const char usage[] =
@@ -56,16 +56,14 @@ static _Noreturn void refuse(void)
 
 static unsigned parse_number(const char *text)
 {
-	char *end;
-	unsigned long number = strtoul(text, &end, 10);
+	unsigned number = number_read(text, 1000000);
 
-	if (!isdigit((unsigned char)*text) || *end || number < 1 ||
-	    number > 1000000) {
+	if (!number) {
 		fprintf(stderr, "h2d: not a number from 1 to 1000000: %s\n",
 			text);
 		exit(2);
 	}
-	return (unsigned)number;
+	return number;
 }
 
 static void parse_option(struct options *options, int key)

@@ -12,36 +12,12 @@
  *		redis-benchmark -t set,get -P 16;  kill %1
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
+#include "../common/serving.h"
 #include "options.h"
 #include "server.h"
-
-/* Blocks the signals in all threads that are made later, and opens a descriptor
- * for them. */
-static int open_signals(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	return weft_signal_open(&signals);
-}
-
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 static int64_t run(struct server *server, const struct options *options)
 {
@@ -68,8 +44,8 @@ int main(int argc, char **argv)
 	int64_t result;
 
 	options_parse(&options, argc, argv);
-	raise_descriptor_limit();
-	server.signal_fd = open_signals();
+	serving_raise_descriptor_limit();
+	server.signal_fd = serving_open_signals();
 	server.listener = weft_tcp_listen(options.address, NULL);
 	result = server.listener < 0 ? server.listener : server.signal_fd;
 	if (result >= 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../common/number.h"
 #include "options.h"
 
 void options_parse(struct options *options, int argc, char **argv)
@@ -11,13 +12,12 @@ void options_parse(struct options *options, int argc, char **argv)
 		{ "workers", required_argument, NULL, 'w' },
 		{ NULL, 0, NULL, 0 },
 	};
-	char *end;
 	int option;
 
 	*options = (struct options){ "127.0.0.1:6379", 0 };
 	while ((option = getopt_long(argc, argv, "w:", table, NULL)) == 'w') {
-		options->workers = (unsigned)strtoul(optarg, &end, 10);
-		if (*end || !options->workers || options->workers > 1024)
+		options->workers = number_read(optarg, 1024);
+		if (!options->workers)
 			break;
 	}
 	if (option >= 0 || optind + 1 < argc) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 
+#include "../common/serving.h"
 #include "server.h"
 #include "session.h"
 
@@ -38,14 +39,6 @@ static int64_t drop_expired(void *arg)
 	return r;
 }
 
-/* Returns the signal as a failure, which ends the tasks beside it. */
-static int64_t wait_for_signal(void *arg)
-{
-	int number, r = weft_signal_wait(*(int *)arg, &number);
-
-	return r < 0 ? r : -EINTR;
-}
-
 /* Returns -EINTR, or why it could not go on. */
 static int64_t serve(struct server *server)
 {
@@ -55,8 +48,8 @@ static int64_t serve(struct server *server)
 	WEFT_SCOPE (tasks, &result)
 		if ((r = WEFT_GO(tasks, take_connections, server)) < 0 ||
 		    (r = WEFT_GO(tasks, drop_expired, server->table)) < 0 ||
-		    (r = WEFT_GO(tasks, wait_for_signal, server->signal_fd)) <
-			    0)
+		    (r = WEFT_GO(tasks, serving_wait_for_signal,
+				 server->signal_fd)) < 0)
 			weft_scope_fail(tasks, r);
 	return result;
 }

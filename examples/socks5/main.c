@@ -5,8 +5,8 @@
  *
  * Shows	a binary protocol read from a stream (request.c), one deadline
  *		for all of it, for the look-up of a name and for the connect
-		(weft_dial()), and then the same stream copied
- *		both ways (../common/relay.c): data that came early is not lost.
+ *		(weft_dial()), and then the same stream copied both ways
+ *		(../common/relay.c): data that came early is not lost.
  * Run		build/examples/socks5 127.0.0.1:1080 &
  *		curl --socks5 127.0.0.1:1080 http://127.0.0.1:8080/
  *
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/number.h"
 #include "session.h"
 
 static int64_t serve(void *arg)
@@ -39,13 +40,12 @@ static const char *parse_options(struct server *server, int argc, char **argv)
 		{ "timeout-ms", required_argument, NULL, 't' },
 		{ NULL, 0, NULL, 0 },
 	};
-	char *end;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "t:", table, NULL)) == 't') {
-		unsigned long number = strtoul(optarg, &end, 10);
+		unsigned number = number_read(optarg, 1000000);
 
-		if (*end || number == 0 || number > 1000000)
+		if (!number)
 			break;
 		server->timeout_ns = WEFT_MS(number);
 	}

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "../serving.h"
 #include "site.h"
 
 int site_fail(const char *what, const char *name, int error)
@@ -15,22 +15,11 @@ int site_fail(const char *what, const char *name, int error)
 	return 1;
 }
 
-/* A connection needs a descriptor, and a further one for each file. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 bool site_open(struct site *site, const struct site_opts *opts)
 {
 	char text[WEFT_ADDR_TEXT_BYTES];
 
-	raise_descriptor_limit();
+	serving_raise_descriptor_limit();
 	site->root_fd = open(opts->directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (site->root_fd < 0)
 		return !site_fail("serve", opts->directory, errno);
