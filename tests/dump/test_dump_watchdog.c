@@ -336,7 +336,7 @@ END_TEST
  * it is root's. */
 static bool hide_registers(void)
 {
-	return (geteuid() != 0 || become_another_user()) &&
+	return become_unprivileged() &&
 	       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
 	       open("/proc/thread-self/syscall", O_RDONLY) < 0;
 }

@@ -4,29 +4,10 @@
  * whole, and a tree that was not there before has its name only if it is whole,
  * or if the call could still say that it is not.
  */
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
+#include "tests/support/child_kit.h"
 #include "tests/support/copied_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/need.h"
-
-static char top[COPIED_PATH_BYTES];
-
-static void setup(void)
-{
-	copied_temp_quick(top);
-	ck_assert_int_eq(chdir(top), 0);
-	umask(022);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	copied_remove(top);
-}
 
 static int copy(const char *from, const char *to, uint32_t flags)
 {
@@ -143,20 +124,9 @@ START_TEST(killed_copy_leaves_nothing_that_looks_whole)
 {
 	copied_broad("from", 4, 25);
 	for (long i = 0; i < ENDS; i++) {
-		pid_t child = fork();
 		char name[32];
-		int status;
 
-		if (child == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			(void)weft_run(copy_for_ever, NULL, NULL);
-			_exit(0);
-		}
-		ck_assert_int_gt(child, 0);
-		thread_pause_ns(2000000 * i);
-		ck_assert_int_eq(kill(child, SIGKILL), 0);
-		ck_assert_int_eq(waitpid(child, &status, 0), child);
-		ck_assert(WIFSIGNALED(status));
+		child_kill(copy_for_ever, NULL, 2000000 * i);
 		if (copied_is_there("to"))
 			copied_expect_same("from", "to", COPIED_PART);
 		for (int j = 0;; j++) {
@@ -177,7 +147,7 @@ int main(void)
 	Suite *suite = suite_create("fs/copy_ends");
 	TCase *ends = tcase_create("ends");
 
-	tcase_add_checked_fixture(ends, setup, teardown);
+	tcase_add_checked_fixture(ends, copied_setup_quick, copied_teardown);
 	suite_add_tcase(suite, ends);
 	io_add_test(ends, late_copy_leaves_whole_files);
 	io_add_test(ends, cancelled_copy_leaves_whole_files);

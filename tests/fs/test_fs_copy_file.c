@@ -4,36 +4,18 @@
  * it ends early: the whole file under its name, or nothing.
  */
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include "fs/copy_bytes.h"
+#include "tests/support/child_kit.h"
+#include "tests/support/copied_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/need.h"
 #include "tests/support/needs.h"
-#include "tests/support/copied_kit.h"
-
-static char top[COPIED_PATH_BYTES];
-
-static void setup(void)
-{
-	copied_temp(top);
-	ck_assert_int_eq(chdir(top), 0);
-	umask(022);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	copied_remove(top);
-}
 
 static int copy(const char *from, const char *to, uint32_t flags)
 {
@@ -386,13 +368,9 @@ IO_TEST(failure_half_way_leaves_nothing)
 
 static bool mount_small(void)
 {
-	return (unshare(CLONE_NEWNS) == 0 ||
-		unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
-	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount("weft", top, "tmpfs", 0, "size=1m") == 0 &&
-	       chdir(top) == 0 &&
-	       /* A user may be one that the mount does not know. */
-	       mknod("from", S_IFREG | 0600, 0) == 0;
+	return become_mount_owner() &&
+	       mount("weft", copied_top, "tmpfs", 0, "size=1m") == 0 &&
+	       chdir(copied_top) == 0;
 }
 
 static int64_t copy_to_full(void *arg)
@@ -400,30 +378,26 @@ static int64_t copy_to_full(void *arg)
 	(void)arg;
 	NEED(copy("from", "to", 0) == -ENOSPC);
 	NEED(copied_count_names(".", "") == 1);
-	NEED(mount("none", top, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
+	NEED(mount("none", copied_top, "none", MS_REMOUNT | MS_RDONLY,
+		   NULL) == 0);
 	NEED(copy("from", "to", 0) == -EROFS);
-	NEED(weft_copy_tree(top, "to", NULL, NULL) == -EINVAL);
+	NEED(weft_copy_tree(copied_top, "to", NULL, NULL) == -EINVAL);
 	return 0;
+}
+
+static int64_t mount_and_fill(void *arg)
+{
+	NEED(mount_small());
+	copied_file(AT_FDCWD, "from", 700 << 10, 1);
+	return weft_run(copy_to_full, arg, NULL);
 }
 
 START_TEST(full_and_read_only_file_systems_are_reported)
 {
-	int status;
-	pid_t child;
-
-	if (!test_needs(test_can(mount_small),
-			"full_and_read_only_file_systems_are_reported",
-			"a mount of its own"))
-		return;
-	child = fork();
-	if (child == 0) {
-		NEED(mount_small());
-		copied_file(AT_FDCWD, "from", 700 << 10, 1);
-		NEED(weft_run(copy_to_full, NULL, NULL) == 0);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	if (test_needs(test_can(mount_small),
+		       "full_and_read_only_file_systems_are_reported",
+		       NEEDS_MOUNTS))
+		child_run(mount_and_fill, NULL);
 }
 END_TEST
 
@@ -511,19 +485,7 @@ START_TEST(killed_copy_is_whole_or_not_there)
 {
 	copied_file(AT_FDCWD, "from", WHOLE_BYTES, 1);
 	for (long i = 0; i < ENDS; i++) {
-		pid_t child = fork();
-		int status;
-
-		if (child == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			(void)weft_run(copy_for_ever, NULL, NULL);
-			_exit(0);
-		}
-		ck_assert_int_gt(child, 0);
-		thread_pause_ns(300000 * i);
-		ck_assert_int_eq(kill(child, SIGKILL), 0);
-		ck_assert_int_eq(waitpid(child, &status, 0), child);
-		ck_assert(WIFSIGNALED(status));
+		child_kill(copy_for_ever, NULL, 300000 * i);
 		ck_assert_uint_eq(copied_count_names(".", "") -
 					  copied_count_names(".",
 							     ".weft-copy-"),
@@ -568,7 +530,8 @@ int main(void)
 	TCase *all[] = { contents, changes, attributes, refusals, ends };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		tcase_add_checked_fixture(all[i], setup, teardown);
+		tcase_add_checked_fixture(all[i], copied_setup,
+					  copied_teardown);
 		suite_add_tcase(suite, all[i]);
 	}
 	io_add_test(contents, copy_has_the_contents);

@@ -15,21 +15,6 @@
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 
-static char top[COPIED_PATH_BYTES];
-
-static void setup(void)
-{
-	copied_temp_quick(top);
-	ck_assert_int_eq(chdir(top), 0);
-	umask(022);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	copied_remove(top);
-}
-
 static mode_t rights_of(const char *path)
 {
 	struct stat status;
@@ -239,7 +224,7 @@ int main(void)
 	Suite *suite = suite_create("fs/copy_meanwhile");
 	TCase *tc = tcase_create("meanwhile");
 
-	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	tcase_add_test(tc, name_that_is_too_long_is_reported);
 	tcase_add_test(tc, attributes_do_not_go_through_a_swapped_link);
 	io_add_test(tc, owner_alone_leaves_the_usual_rights);

@@ -6,31 +6,14 @@
  */
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/copied_kit.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/need.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_calls.h"
 
 enum { ALL = WEFT_COPY_ARCHIVE };
-
-static char top[COPIED_PATH_BYTES];
-
-static void setup(void)
-{
-	copied_temp(top);
-	ck_assert_int_eq(chdir(top), 0);
-	umask(022);
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	copied_remove(top);
-}
 
 static int copy_tree(const char *from, const char *to, uint32_t flags)
 {
@@ -47,31 +30,6 @@ static int copy_file(const char *from, const char *to, uint32_t flags)
 	opts.flags = flags;
 	return weft_copy_file(from, to, &opts, NULL);
 }
-
-/* Runs fn as the first task of a process that has these calls refused. */
-static void run_refused(weft_fn fn, const unsigned *calls, unsigned count,
-			unsigned error)
-{
-	pid_t child = fork();
-	int status;
-
-	if (child == 0) {
-		NEED(refuse_calls(calls, count, error));
-		NEED(weft_run(fn, NULL, NULL) == 0);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-}
-
-static bool may_refuse(void)
-{
-	unsigned none = SYS_fsetxattr;
-
-	return refuse_calls(&none, 1, EPERM);
-}
-
-#define NEEDS_FILTER "a filter of system calls"
 
 /* ---- Calls that have a substitute -------------------------------------- */
 
@@ -104,14 +62,15 @@ enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
 
 START_TEST(copy_does_without_refused_calls)
 {
-	if (!test_needs(test_can(may_refuse), "copy_does_without_refused_calls",
-			NEEDS_FILTER))
+	if (!test_needs(test_can(child_may_refuse),
+			"copy_does_without_refused_calls", NEEDS_REFUSED_CALLS))
 		return;
 	copied_nasty("from");
 	/* Without the call all of it is data. */
 	if (refused[_i].call == SYS_lseek)
 		ck_assert_int_eq(unlink("from/sparse"), 0);
-	run_refused(copy_all, &refused[_i].call, 1, refused[_i].error);
+	child_run_refused(&refused[_i].call, 1, refused[_i].error, copy_all,
+			  NULL);
 	copied_expect_same("from", "to", COPIED_ALL);
 	copied_expect_same("from", "added", COPIED_ALL);
 	ck_assert_uint_eq(copied_count_names(".", ".weft-copy-"), 0);
@@ -133,15 +92,16 @@ START_TEST(attribute_that_is_refused_is_an_error)
 {
 	unsigned call = SYS_fsetxattr;
 
-	if (!test_needs(test_can(may_refuse),
-			"attribute_that_is_refused_is_an_error", NEEDS_FILTER))
+	if (!test_needs(test_can(child_may_refuse),
+			"attribute_that_is_refused_is_an_error",
+			NEEDS_REFUSED_CALLS))
 		return;
 	copied_file(AT_FDCWD, "from", 100, 1);
 	if (!test_needs(setxattr("from", "user.weft", "x", 1, 0) == 0,
 			"attribute_that_is_refused_is_an_error",
 			"attributes of files"))
 		return;
-	run_refused(copy_attributes, &call, 1, EOPNOTSUPP);
+	child_run_refused(&call, 1, EOPNOTSUPP, copy_attributes, NULL);
 	ck_assert_uint_eq(copied_count_names(".", ""), 1);
 }
 END_TEST
@@ -159,13 +119,13 @@ START_TEST(file_that_is_not_given_away_has_no_set_user_id)
 	struct stat status;
 	unsigned call = SYS_fchownat;
 
-	if (!test_needs(test_can(may_refuse),
+	if (!test_needs(test_can(child_may_refuse),
 			"file_that_is_not_given_away_has_no_set_user_id",
-			NEEDS_FILTER))
+			NEEDS_REFUSED_CALLS))
 		return;
 	copied_file(AT_FDCWD, "from", 100, 1);
 	ck_assert_int_eq(chmod("from", 06755), 0);
-	run_refused(copy_owned, &call, 1, EPERM);
+	child_run_refused(&call, 1, EPERM, copy_owned, NULL);
 	ck_assert_int_eq(stat("to", &status), 0);
 	ck_assert_uint_eq(status.st_mode, S_IFREG | 0755);
 }
@@ -182,10 +142,10 @@ START_TEST(device_needs_a_privilege)
 {
 	unsigned call = SYS_mknodat;
 
-	if (!test_needs(test_can(may_refuse), "device_needs_a_privilege",
-			NEEDS_FILTER))
+	if (!test_needs(test_can(child_may_refuse), "device_needs_a_privilege",
+			NEEDS_REFUSED_CALLS))
 		return;
-	run_refused(copy_node, &call, 1, EPERM);
+	child_run_refused(&call, 1, EPERM, copy_node, NULL);
 	ck_assert_uint_eq(copied_count_names(".", ""), 0);
 }
 END_TEST
@@ -272,7 +232,7 @@ int main(void)
 	Suite *suite = suite_create("fs/copy_refused");
 	TCase *tcase = tcase_create("refused");
 
-	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_checked_fixture(tcase, copied_setup, copied_teardown);
 	suite_add_tcase(suite, tcase);
 	tcase_add_loop_test(tcase, copy_does_without_refused_calls, 0, REFUSED);
 	tcase_add_test(tcase, attribute_that_is_refused_is_an_error);

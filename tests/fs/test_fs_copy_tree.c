@@ -6,45 +6,14 @@
  */
 #include <grp.h>
 #include <limits.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include "tests/support/child_kit.h"
+#include "tests/support/copied_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/need.h"
 #include "tests/support/needs.h"
-#include "tests/support/copied_kit.h"
-
-static char top[COPIED_PATH_BYTES];
-
-static void setup_in_top(void)
-{
-	ck_assert_int_eq(chmod(top, 0777), 0);
-	ck_assert_int_eq(chdir(top), 0);
-	umask(022);
-}
-
-static void setup(void)
-{
-	copied_temp(top);
-	setup_in_top();
-}
-
-static void setup_quick(void)
-{
-	copied_temp_quick(top);
-	setup_in_top();
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(chdir("/"), 0);
-	copied_remove(top);
-}
 
 static int copy(const char *from, const char *to, uint32_t flags)
 {
@@ -194,18 +163,6 @@ IO_TEST(hard_links_stay_links_on_request)
 	return 0;
 }
 
-/* A user that is not root cannot write into it. */
-static void copy_unprivileged(void)
-{
-	NEED(geteuid() != 0 ||
-	     (setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 &&
-	      setresuid(65534, 65534, 65534) == 0));
-	copied_nasty("from");
-	NEED(mkdir("from/closed", 0755) == 0);
-	copied_file(AT_FDCWD, "from/closed/file", 10, 1);
-	NEED(chmod("from/closed", 0500) == 0);
-}
-
 static int64_t copy_as_user(void *arg)
 {
 	(void)arg;
@@ -214,18 +171,22 @@ static int64_t copy_as_user(void *arg)
 	return 0;
 }
 
+/* A user that is not root cannot write into it. */
+static int64_t copy_unprivileged(void *arg)
+{
+	NEED(geteuid() != 0 ||
+	     (setgroups(0, NULL) == 0 && setresgid(65534, 65534, 65534) == 0 &&
+	      setresuid(65534, 65534, 65534) == 0));
+	copied_nasty("from");
+	NEED(mkdir("from/closed", 0755) == 0);
+	copied_file(AT_FDCWD, "from/closed/file", 10, 1);
+	NEED(chmod("from/closed", 0500) == 0);
+	return weft_run(copy_as_user, arg, NULL);
+}
+
 START_TEST(read_only_directory_is_copied_by_any_user)
 {
-	pid_t child = fork();
-	int status;
-
-	if (child == 0) {
-		copy_unprivileged();
-		NEED(weft_run(copy_as_user, NULL, NULL) == 0);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run(copy_unprivileged, NULL);
 	copied_expect_same("from", "to", COPIED_ALL);
 	copied_expect_same("from", "plain", 0);
 	ck_assert_int_eq(access("plain/read-only", F_OK), 0);
@@ -353,14 +314,10 @@ IO_TEST(tree_has_a_limit_of_bytes)
 
 static bool mount_below(void)
 {
-	return (unshare(CLONE_NEWNS) == 0 ||
-		unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
-	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
+	return become_mount_owner() &&
 	       (mkdir("from", 0755) == 0 || errno == EEXIST) &&
 	       (mkdir("from/mount", 0755) == 0 || errno == EEXIST) &&
-	       mount("weft", "from/mount", "tmpfs", 0, "size=1m") == 0 &&
-	       /* A user may be one that the mount does not know. */
-	       mknod("from/mount/file", S_IFREG | 0600, 0) == 0;
+	       mount("weft", "from/mount", "tmpfs", 0, "size=1m") == 0;
 }
 
 static int64_t copy_one_device(void *arg)
@@ -378,24 +335,18 @@ static int64_t copy_one_device(void *arg)
 	return 0;
 }
 
+static int64_t mount_and_copy(void *arg)
+{
+	NEED(mount_below());
+	copied_file(AT_FDCWD, "from/mount/file", 10, 1);
+	return weft_run(copy_one_device, arg, NULL);
+}
+
 START_TEST(other_devices_are_left_out_on_request)
 {
-	int status;
-	pid_t child;
-
-	if (!test_needs(test_can(mount_below),
-			"other_devices_are_left_out_on_request",
-			"a mount of its own"))
-		return;
-	child = fork();
-	if (child == 0) {
-		NEED(mount_below());
-		copied_file(AT_FDCWD, "from/mount/file", 10, 1);
-		NEED(weft_run(copy_one_device, NULL, NULL) == 0);
-		_exit(0);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	if (test_needs(test_can(mount_below),
+		       "other_devices_are_left_out_on_request", NEEDS_MOUNTS))
+		child_run(mount_and_copy, NULL);
 }
 END_TEST
 
@@ -555,8 +506,9 @@ int main(void)
 	TCase *all[] = { whole, many, places, calls };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		tcase_add_checked_fixture(all[i], i ? setup_quick : setup,
-					  teardown);
+		tcase_add_checked_fixture(all[i],
+					  i ? copied_setup_quick : copied_setup,
+					  copied_teardown);
 		suite_add_tcase(suite, all[i]);
 	}
 	io_add_test(whole, archive_is_the_same_as_the_original);

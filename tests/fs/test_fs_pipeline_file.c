@@ -8,9 +8,9 @@
  */
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "io/os/mask.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 
@@ -410,22 +410,13 @@ static void files_left_remove(void)
 START_TEST(after_a_kill_the_file_is_whole)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
-	int status;
 
 	opts.workers = 2;
 	from_write(BLOCKS * BLOCK);
 	pause_ns = WEFT_US(100);
 	tmpfile_set(_i == 0);
 	for (int i = 0; i < 25; i++) {
-		pid_t child = fork();
-
-		if (child == 0)
-			_exit((int)weft_run(run_for_ever, NULL, &opts));
-		EXPECT(child > 0);
-		thread_pause_ns(1000000 + i * 300000);
-		EXPECT(kill(child, SIGKILL) == 0);
-		EXPECT(waitpid(child, &status, 0) == child);
-		EXPECT(WIFSIGNALED(status));
+		child_kill(run_for_ever, &opts, 1000000 + i * 300000);
 		EXPECT(file_read(to) == -1 || to_is_whole(BLOCKS * BLOCK));
 	}
 	files_left_remove();

@@ -7,17 +7,14 @@
  * (tests/support/tree_kit.h).  Further: links, errors, directories that are
  * closed to the user, mount points, and a kernel without openat2(2).
  */
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "fs/tree_call.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/expect.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_setup.h"
 #include "tests/support/tree_kit.h"
 
 static bool exists(const struct tree *tree, const char *path)
@@ -287,32 +284,27 @@ static int64_t remove_root_directory(void *arg)
 
 	(void)arg;
 	opts.flags = WEFT_REMOVE_CONTENTS;
-	return weft_remove_tree(AT_FDCWD, "/", NULL) == -EINVAL &&
-			       weft_remove_tree(AT_FDCWD, "//", &opts) ==
-				       -EINVAL &&
-			       weft_remove_tree(AT_FDCWD, "..", NULL) ==
-				       -EINVAL ?
-		       0 :
-		       -1;
+	NEED(weft_remove_tree(AT_FDCWD, "/", NULL) == -EINVAL);
+	NEED(weft_remove_tree(AT_FDCWD, "//", &opts) == -EINVAL);
+	NEED(weft_remove_tree(AT_FDCWD, "..", NULL) == -EINVAL);
+	return 0;
+}
+
+static int64_t remove_changed_root(void *arg)
+{
+	const struct tree *tree = arg;
+
+	NEED(chroot(tree->path) == 0 && chdir("/") == 0);
+	return weft_run(remove_root_directory, NULL, NULL);
 }
 
 START_TEST(root_directory_is_refused)
 {
 	struct tree tree;
-	int status;
-	pid_t child;
 
 	tree_open(&tree);
 	tree_file(&tree, "file");
-	child = fork();
-	if (child == 0)
-		_exit(chroot(tree.path) == 0 && chdir("/") == 0 &&
-				      weft_run(remove_root_directory, NULL,
-					       NULL) == 0 ?
-			      0 :
-			      1);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run(remove_changed_root, &tree);
 	ck_assert(exists(&tree, "file"));
 	tree_close(&tree);
 }
@@ -355,33 +347,26 @@ static int64_t remove_closed(void *arg)
 	opts.arg = &reports;
 	opts.ret_counts = &counts;
 	/* It is a directory, whether it can be opened or not. */
-	if (weft_remove_tree(tree->fd, "t/closed/", &opts) != -EACCES)
-		return -6;
+	NEED(weft_remove_tree(tree->fd, "t/closed/", &opts) == -EACCES);
 	opts.flags = WEFT_REMOVE_CONTENTS;
-	if (weft_remove_tree(tree->fd, "t/closed_empty", &opts) != -EACCES ||
-	    counts.failed != 1 || !exists(tree, "t/closed_empty"))
-		return -7;
+	NEED(weft_remove_tree(tree->fd, "t/closed_empty", &opts) == -EACCES);
+	NEED(counts.failed == 1 && exists(tree, "t/closed_empty"));
 	opts.flags = 0;
 	reports_free(&reports);
 	/* One that is closed and empty can be removed. */
-	if (weft_remove_tree(tree->fd, "t/closed_empty", &opts) != 0)
-		return -1;
+	NEED(weft_remove_tree(tree->fd, "t/closed_empty", &opts) == 0);
 	opts.flags = WEFT_REMOVE_QUIET;
-	if (weft_remove_tree(tree->fd, "t/fixed", &opts) != -EACCES ||
-	    counts.failed == 0)
-		return -2;
+	NEED(weft_remove_tree(tree->fd, "t/fixed", &opts) == -EACCES);
+	NEED(counts.failed != 0);
 	reports_free(&reports);
 	opts.flags |= WEFT_REMOVE_GO_ON;
-	if (weft_remove_tree(tree->fd, "t", &opts) != -EACCES)
-		return -3;
+	NEED(weft_remove_tree(tree->fd, "t", &opts) == -EACCES);
 	/* The two files, and the directory; not those above them. */
-	if (counts.files != 1 || counts.directories != 1 || counts.failed != 3)
-		return -4;
+	NEED(counts.files == 1 && counts.directories == 1);
+	NEED(counts.failed == 3 && reports.failed.count == 3);
 	tree_list_sort(&reports.failed);
-	if (reports.failed.count != 3 ||
-	    strcmp(reports.failed.texts[0], "closed") != 0 ||
-	    strcmp(reports.failed.texts[1], "fixed/a") != 0)
-		return -5;
+	NEED(strcmp(reports.failed.texts[0], "closed") == 0);
+	NEED(strcmp(reports.failed.texts[1], "fixed/a") == 0);
 	reports_free(&reports);
 	return 0;
 }
@@ -399,31 +384,24 @@ static void closed_make(const struct tree *tree)
 }
 
 /* Gives the tree to the user that the process has become. */
-static int child_remove_closed(struct tree *tree)
+static int64_t remove_closed_unprivileged(void *arg)
 {
-	if (geteuid() == 0 &&
-	    (fchmod(tree->fd, 0777) < 0 || !become_another_user()))
-		return 1;
+	const struct tree *tree = arg;
+
+	NEED(fchmod(tree->fd, 0777) == 0 && become_unprivileged());
 	closed_make(tree);
-	if (fchmodat(tree->fd, "t/closed_empty", 0, 0) < 0 ||
-	    fchmodat(tree->fd, "t/closed", 0, 0) < 0 ||
-	    fchmodat(tree->fd, "t/fixed", 0555, 0) < 0)
-		return 2;
-	return weft_run(remove_closed, tree, NULL) == 0 ? 0 : 3;
+	NEED(fchmodat(tree->fd, "t/closed_empty", 0, 0) == 0);
+	NEED(fchmodat(tree->fd, "t/closed", 0, 0) == 0);
+	NEED(fchmodat(tree->fd, "t/fixed", 0555, 0) == 0);
+	return weft_run(remove_closed, arg, NULL);
 }
 
 START_TEST(removal_goes_on_after_errors_on_request)
 {
 	struct tree tree;
-	int status;
-	pid_t child;
 
 	tree_open(&tree);
-	child = fork();
-	if (child == 0)
-		_exit(child_remove_closed(&tree));
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run(remove_closed_unprivileged, &tree);
 	ck_assert(exists(&tree, "t/fixed/a") && !exists(&tree, "t/open"));
 	ck_assert_int_eq(fchmodat(tree.fd, "t/closed", 0700, 0), 0);
 	ck_assert_int_eq(fchmodat(tree.fd, "t/fixed", 0700, 0), 0);
@@ -433,17 +411,6 @@ END_TEST
 
 /* ---- Mount points ----------------------------------------------------- */
 
-static bool can_mount(void)
-{
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
-static bool can_refuse(void)
-{
-	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
-}
-
 static int64_t remove_mount(void *arg)
 {
 	const struct tree *tree = arg;
@@ -452,16 +419,13 @@ static int64_t remove_mount(void *arg)
 
 	opts.flags = WEFT_REMOVE_ONE_MOUNT | WEFT_REMOVE_GO_ON;
 	opts.ret_counts = &counts;
-	if (weft_remove_tree(tree->fd, "t", &opts) != -EXDEV ||
-	    counts.failed != 1 || counts.files != 1)
-		return -1;
-	if (!exists(tree, "t/mount/file") || exists(tree, "t/file"))
-		return -2;
+	NEED(weft_remove_tree(tree->fd, "t", &opts) == -EXDEV);
+	NEED(counts.failed == 1 && counts.files == 1);
+	NEED(exists(tree, "t/mount/file") && !exists(tree, "t/file"));
 	/* The mounted tree is emptied, but its root is busy. */
 	opts.flags = WEFT_REMOVE_GO_ON;
-	if (weft_remove_tree(tree->fd, "t", &opts) != -EBUSY ||
-	    exists(tree, "t/mount/file"))
-		return -3;
+	NEED(weft_remove_tree(tree->fd, "t", &opts) == -EBUSY);
+	NEED(!exists(tree, "t/mount/file"));
 	return 0;
 }
 
@@ -474,43 +438,45 @@ static bool bind_mounts_are_told(void)
 	       (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
 }
 
-static int child_remove_mount(struct tree *tree, bool refuses, bool binds)
+struct mounting {
+	struct tree tree;
+	bool refuses, binds;
+};
+
+static int64_t mount_and_remove(void *arg)
 {
+	struct mounting *mounting = arg;
+	struct tree *tree = &mounting->tree;
+	bool binds = mounting->binds;
 	char path[80], home[80];
 
 	snprintf(path, sizeof(path), "%s/t/mount", tree->path);
 	snprintf(home, sizeof(home), "%s/home", tree->path);
-	if (!can_mount() || mount(binds ? home : "none", path, "tmpfs",
-				  binds ? MS_BIND : 0, NULL) < 0)
-		return 1;
+	NEED(become_mount_owner());
+	NEED(mount(binds ? home : "none", path, "tmpfs", binds ? MS_BIND : 0,
+		   NULL) == 0);
 	/* The old one is of the mounts that the parent has. */
 	tree->fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	tree_file(tree, "t/mount/file");
-	if (refuses && !can_refuse())
-		return 2;
-	return weft_run(remove_mount, tree, NULL) == 0 ? 0 : 3;
+	NEED(!mounting->refuses || child_may_refuse());
+	return weft_run(remove_mount, tree, NULL);
 }
 
 START_TEST(mount_points_are_not_entered_on_request)
 {
-	struct tree tree;
-	int status;
-	pid_t child;
+	struct mounting mounting = { .refuses = _i & 1, .binds = _i & 2 };
+	struct tree *tree = &mounting.tree;
 
 	if (_i == 3 && !test_needs(bind_mounts_are_told(),
 				   "mount_points_are_not_entered_on_request",
 				   "a kernel that tells mounts from others"))
 		return;
-	tree_open(&tree);
-	tree_dir(&tree, "t/mount");
-	tree_dir(&tree, "home");
-	tree_file(&tree, "t/file");
-	child = fork();
-	if (child == 0)
-		_exit(child_remove_mount(&tree, _i & 1, _i & 2));
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
-	tree_close(&tree);
+	tree_open(tree);
+	tree_dir(tree, "t/mount");
+	tree_dir(tree, "home");
+	tree_file(tree, "t/file");
+	child_run(mount_and_remove, &mounting);
+	tree_close(tree);
 }
 END_TEST
 
@@ -525,20 +491,12 @@ static int64_t remove_nasty(void *arg)
 START_TEST(removal_needs_no_openat2)
 {
 	struct tree tree, below;
-	int status;
-	pid_t child;
 
 	tree_open(&tree);
 	below_open(&tree, &below);
 	tree_make_nasty(&below);
 	close(below.fd);
-	child = fork();
-	if (child == 0) {
-		refuse_call(SYS_openat2, ENOSYS);
-		_exit(weft_run(remove_nasty, &tree, NULL) == 0 ? 0 : 1);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run_without_openat2(ENOSYS, remove_nasty, &tree);
 	ck_assert(is_empty(&tree));
 	tree_close(&tree);
 }
@@ -560,17 +518,18 @@ int main(void)
 		tcase_add_test(tc, root_directory_is_refused);
 	tcase_add_test(tc, removal_needs_a_task);
 	io_add_test(tc, report_ends_the_removal);
-	if (test_needs(geteuid() != 0 || test_can(become_another_user),
+	if (test_needs(test_can(become_unprivileged),
 		       "removal_goes_on_after_errors_on_request",
 		       NEEDS_ANOTHER_USER))
 		tcase_add_test(tc, removal_goes_on_after_errors_on_request);
-	if (test_needs(test_can(can_mount) && test_can(can_refuse),
+	if (test_needs(test_can(become_mount_owner) &&
+			       test_can(child_may_refuse),
 		       "mount_points_are_not_entered_on_request",
-		       "mounts of its own, and filters of system calls"))
+		       NEEDS_MOUNTS ", and " NEEDS_REFUSED_CALLS))
 		tcase_add_loop_test(tc, mount_points_are_not_entered_on_request,
 				    0, 4);
-	if (test_needs(test_can(can_refuse), "removal_needs_no_openat2",
-		       "filters of system calls (seccomp)"))
+	if (test_needs(test_can(child_may_refuse), "removal_needs_no_openat2",
+		       NEEDS_REFUSED_CALLS))
 		tcase_add_test(tc, removal_needs_no_openat2);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);

@@ -7,27 +7,10 @@
  * Threads swap a directory for a link, or make files, while it runs; or another
  * removal does the same work.
  */
-#include <sys/wait.h>
-
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_setup.h"
 #include "tests/support/tree_swap.h"
-
-static int repeats(int few)
-{
-	return getenv("WEFT_TEST_LONG") ? 20 * few : few;
-}
-
-static unsigned random_next(void)
-{
-	static weft__atomic(unsigned) calls;
-
-	/* relaxed: a number, and nothing else. */
-	unsigned state = weft__add(&calls, 1u, relaxed) * 2654435761u;
-
-	return state >> 13 & 0x7fff;
-}
 
 static int report(const char *path, int error, void *arg)
 {
@@ -39,7 +22,7 @@ static int64_t remove_some(void *arg)
 {
 	const struct tree *tree = *(struct tree **)arg;
 	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
-	unsigned choice = random_next();
+	unsigned choice = race_random();
 
 	opts.tasks = choice & 3;
 	opts.flags = choice & 4 ? WEFT_REMOVE_GO_ON : 0;
@@ -57,7 +40,7 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 
 	tree_open(&tree);
 	before = fds_open();
-	for (int i = 0; i < repeats(10); i++) {
+	for (int i = 0; i < race_repeats(10); i++) {
 		struct tree below = tree;
 		int64_t r;
 
@@ -70,14 +53,14 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 		WEFT_SCOPE(scope, &r) {
 			ck_assert_int_eq(WEFT_GO(scope, remove_some, the_tree),
 					 0);
-			ck_assert_int_eq(weft_sleep(random_next() % 2000 *
+			ck_assert_int_eq(weft_sleep(race_random() % 2000 *
 						    1000),
 					 0);
 			weft_scope_cancel(scope);
 		}
 		ck_assert(r == 0 || r == -ECANCELED);
 		ck_assert_int_le(fds_open(), before);
-		WEFT_WITHIN(WEFT_US(random_next() % 2000))
+		WEFT_WITHIN(WEFT_US(race_random() % 2000))
 			r = remove_some(&the_tree);
 		ck_assert(r == 0 || r == -ETIMEDOUT || r == -ENOENT);
 		/* The rest is removed as any other tree. */
@@ -160,7 +143,7 @@ IO_TEST(removal_does_not_follow_a_swapped_link)
 	swap_make(&outside, ".", "secret");
 	tree_list(outside.fd, ".", &before);
 	tree_open(&tree);
-	for (int i = 0; i < repeats(80); i++) {
+	for (int i = 0; i < race_repeats(80); i++) {
 		struct tree *the_tree = &tree;
 		int64_t r;
 
@@ -191,25 +174,10 @@ IO_TEST(removal_does_not_follow_a_swapped_link)
 	return 0;
 }
 
-static int64_t swap_race(void *arg)
-{
-	return removal_does_not_follow_a_swapped_link_task(arg);
-}
-
-static bool can_refuse(void)
-{
-	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
-}
-
 START_TEST(removal_without_openat2_does_not_follow_it)
 {
-	int status;
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(!can_refuse() || weft_run(swap_race, NULL, NULL) != 0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run_without_openat2(
+		ENOSYS, removal_does_not_follow_a_swapped_link_task, NULL);
 }
 END_TEST
 
@@ -237,7 +205,7 @@ IO_TEST(files_that_appear_are_removed_or_reported)
 	struct tree_changer maker;
 
 	tree_open(&tree);
-	for (int i = 0; i < repeats(20); i++) {
+	for (int i = 0; i < race_repeats(20); i++) {
 		int64_t r;
 
 		below = tree;
@@ -262,7 +230,7 @@ IO_TEST(two_removals_share_a_tree)
 	struct tree tree, below, *the_tree = &tree;
 
 	tree_open(&tree);
-	for (int i = 0; i < repeats(10); i++) {
+	for (int i = 0; i < race_repeats(10); i++) {
 		int64_t r;
 
 		below = tree;
@@ -295,7 +263,7 @@ int main(void)
 	if (test_needs(swap_works(), "removal_does_not_follow_a_swapped_link",
 		       "a kernel that exchanges names"))
 		io_add_test(tc, removal_does_not_follow_a_swapped_link);
-	if (test_needs(swap_works() && test_can(can_refuse),
+	if (test_needs(swap_works() && test_can(child_may_refuse),
 		       "removal_without_openat2_does_not_follow_it",
 		       "a kernel that exchanges names, and filters of calls"))
 		tcase_add_test(tc, removal_without_openat2_does_not_follow_it);

@@ -7,11 +7,8 @@
  * random ones, of a large directory, and of deep ones, with each choice of
  * options, and without openat2(2).
  */
-#include <sys/syscall.h>
-#include <sys/wait.h>
-
+#include "tests/support/child_kit.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_setup.h"
 #include "tests/support/walk_kit.h"
 
 /* ---- Whole trees ------------------------------------------------------ */
@@ -152,26 +149,13 @@ static int64_t walk_nasty(void *arg)
 	return 0;
 }
 
-static bool can_refuse(void)
-{
-	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
-}
-
 START_TEST(walk_needs_no_openat2)
 {
 	struct tree tree;
-	int status;
-	pid_t child;
 
 	tree_open(&tree);
 	tree_make_nasty(&tree);
-	child = fork();
-	if (child == 0) {
-		refuse_call(SYS_openat2, _i ? EPERM : ENOSYS);
-		_exit(weft_run(walk_nasty, &tree, NULL) == 0 ? 0 : 1);
-	}
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run_without_openat2(_i ? EPERM : ENOSYS, walk_nasty, &tree);
 	tree_close(&tree);
 }
 END_TEST
@@ -187,8 +171,8 @@ int main(void)
 	io_add_test(tc, large_directory_is_visited_in_full);
 	io_add_test(tc, deep_tree_needs_few_descriptors);
 	io_add_test(tc, root_may_be_any_file);
-	if (test_needs(test_can(can_refuse), "walk_needs_no_openat2",
-		       "filters of system calls (seccomp)"))
+	if (test_needs(test_can(child_may_refuse), "walk_needs_no_openat2",
+		       NEEDS_REFUSED_CALLS))
 		tcase_add_loop_test(tc, walk_needs_no_openat2, 0, 2);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);

@@ -6,8 +6,7 @@
  * devices; visits that end the walk, calls that are refused, directories that
  * cannot be read.
  */
-#include <sys/wait.h>
-
+#include "tests/support/child_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/walk_kit.h"
 
@@ -314,11 +313,15 @@ static int64_t walk_closed(void *arg)
 	return 0;
 }
 
+static int64_t walk_unprivileged(void *arg)
+{
+	NEED(become_unprivileged());
+	return weft_run(walk_closed, arg, NULL);
+}
+
 START_TEST(closed_directories_are_reported)
 {
 	struct tree tree;
-	int status;
-	pid_t child;
 
 	tree_open(&tree);
 	tree_dir(&tree, "closed/a");
@@ -326,14 +329,7 @@ START_TEST(closed_directories_are_reported)
 	tree_file(&tree, "open/f");
 	ck_assert_int_eq(fchmod(tree.fd, 0755), 0);
 	ck_assert_int_eq(fchmodat(tree.fd, "closed", 0, 0), 0);
-	child = fork();
-	if (child == 0)
-		_exit((geteuid() != 0 || become_another_user()) &&
-				      weft_run(walk_closed, &tree, NULL) == 0 ?
-			      0 :
-			      1);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run(walk_unprivileged, &tree);
 	ck_assert_int_eq(fchmodat(tree.fd, "closed", 0700, 0), 0);
 	tree_close(&tree);
 }
@@ -392,7 +388,7 @@ int main(void)
 	io_add_test(tc, visit_ends_the_walk);
 	io_add_test(tc, wrong_calls_are_refused);
 	tcase_add_test(tc, walk_needs_a_task);
-	if (test_needs(geteuid() != 0 || test_can(become_another_user),
+	if (test_needs(test_can(become_unprivileged),
 		       "closed_directories_are_reported", NEEDS_ANOTHER_USER))
 		tcase_add_test(tc, closed_directories_are_reported);
 	io_add_test(tc, directory_that_vanishes_is_reported);

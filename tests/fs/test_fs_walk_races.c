@@ -7,28 +7,11 @@
  * swap a directory for a link, or make and remove files beside others, while
  * they run.
  */
-#include <sys/wait.h>
-
 #include "io/os/statx.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
-#include "tests/support/refuse_setup.h"
 #include "tests/support/tree_swap.h"
-
-static int repeats(int few)
-{
-	return getenv("WEFT_TEST_LONG") ? 20 * few : few;
-}
-
-static unsigned random_next(void)
-{
-	static weft__atomic(unsigned) calls;
-
-	/* relaxed: a number, and nothing else. */
-	unsigned state = weft__add(&calls, 1u, relaxed) * 2654435761u;
-
-	return state >> 13 & 0x7fff;
-}
 
 static void opts_choose(struct weft_walk_opts *opts, unsigned choice)
 {
@@ -54,7 +37,7 @@ static int64_t walk_some(void *arg)
 	const struct tree *tree = *(struct tree **)arg;
 	struct weft_walk_opts opts;
 
-	opts_choose(&opts, random_next());
+	opts_choose(&opts, race_random());
 	return weft_walk(tree->fd, ".", visit_slowly, NULL, &opts);
 }
 
@@ -66,16 +49,16 @@ IO_TEST(walk_may_be_cancelled_at_any_point)
 	tree_open(&tree);
 	tree_make_nasty(&tree);
 	before = fds_open();
-	for (int i = 0; i < repeats(60); i++) {
+	for (int i = 0; i < race_repeats(60); i++) {
 		int64_t r = 0;
 
-		WEFT_WITHIN(WEFT_US(random_next() % 4000))
+		WEFT_WITHIN(WEFT_US(race_random() % 4000))
 			r = walk_some(&the_tree);
 		ck_assert_msg(r == 0 || r == -ETIMEDOUT, "%d", (int)r);
 		WEFT_SCOPE(scope, &r) {
 			ck_assert_int_eq(WEFT_GO(scope, walk_some, the_tree),
 					 0);
-			ck_assert_int_eq(weft_sleep(random_next() % 3000 *
+			ck_assert_int_eq(weft_sleep(race_random() % 3000 *
 						    1000),
 					 0);
 			weft_scope_cancel(scope);
@@ -109,7 +92,7 @@ IO_TEST(walk_does_not_follow_a_swapped_link)
 	swap_make(&tree, "swap", "file");
 	ck_assert_int_eq(symlinkat(outside.path, tree.fd, "link"), 0);
 	changer_start(&swapper, &tree, swapper_main);
-	for (int i = 0; i < repeats(400); i++) {
+	for (int i = 0; i < race_repeats(400); i++) {
 		struct weft_walk_opts opts;
 
 		opts_choose(&opts, (unsigned)i);
@@ -123,25 +106,10 @@ IO_TEST(walk_does_not_follow_a_swapped_link)
 	return 0;
 }
 
-static int64_t swap_race(void *arg)
-{
-	return walk_does_not_follow_a_swapped_link_task(arg);
-}
-
-static bool can_refuse(void)
-{
-	return refuse_calls((const unsigned[]){ SYS_openat2 }, 1, ENOSYS);
-}
-
 START_TEST(walk_without_openat2_does_not_follow_it)
 {
-	int status;
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(!can_refuse() || weft_run(swap_race, NULL, NULL) != 0);
-	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	ck_assert_int_eq(status, 0);
+	child_run_without_openat2(
+		ENOSYS, walk_does_not_follow_a_swapped_link_task, NULL);
 }
 END_TEST
 
@@ -188,7 +156,7 @@ IO_TEST(files_that_stay_are_visited_once)
 		tree_file(&tree, name);
 	}
 	changer_start(&churner, &tree, churner_main);
-	for (int i = 0; i < repeats(100); i++) {
+	for (int i = 0; i < race_repeats(100); i++) {
 		weft__atomic(int) count = 0;
 		struct weft_walk_opts opts;
 
@@ -213,7 +181,7 @@ int main(void)
 	if (test_needs(swap_works(), "walk_does_not_follow_a_swapped_link",
 		       "a kernel that exchanges names"))
 		io_add_test(tc, walk_does_not_follow_a_swapped_link);
-	if (test_needs(swap_works() && test_can(can_refuse),
+	if (test_needs(swap_works() && test_can(child_may_refuse),
 		       "walk_without_openat2_does_not_follow_it",
 		       "a kernel that exchanges names, and filters of calls"))
 		tcase_add_test(tc, walk_without_openat2_does_not_follow_it);

@@ -124,8 +124,7 @@ START_TEST(refused_program_needs_little)
 	opts.workers = 4;
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &none), 0);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-	if (geteuid() == 0)
-		ck_assert(become_another_user());
+	ck_assert(become_unprivileged());
 	refuse_setup(EPERM);
 	seen = seen_with(&opts);
 	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);

@@ -21,8 +21,7 @@ static bool can_limit_to(rlim_t bytes)
 {
 	struct rlimit limit = { bytes, bytes };
 
-	return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
-	       (geteuid() != 0 || become_another_user());
+	return setrlimit(RLIMIT_MEMLOCK, &limit) == 0 && become_unprivileged();
 }
 
 static void limit_to(rlim_t bytes)

@@ -14,8 +14,8 @@
 
 #include "io/os/mask.h"
 #include "io/os/syscall.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/dir_kit.h"
-#include "tests/support/need.h"
 #include "tests/support/needs.h"
 
 static char top[DIR_PATH_BYTES];
@@ -266,23 +266,23 @@ static bool other_make(void)
 	       fchmodat(top_fd, "other", 06674, 0) == 0;
 }
 
+static int64_t keep_modes_unprivileged(void *arg)
+{
+	NEED(become_unprivileged());
+	return weft_run(keep_modes, arg, NULL);
+}
+
 START_TEST(kept_mode_is_that_of_the_owner_and_group)
 {
 	static const char name[] = "kept_mode_is_that_of_the_owner_and_group";
 	bool has_group;
-	int status;
 
-	if (!test_needs(geteuid() != 0 || test_can(become_another_user), name,
+	if (!test_needs(test_can(become_unprivileged), name,
 			NEEDS_ANOTHER_USER))
 		return;
 	top_open("/tmp");
 	has_group = test_needs(other_make(), name, "a file of another group");
-	if (fork() == 0) {
-		NEED(geteuid() != 0 || become_another_user());
-		_exit(weft_run(keep_modes, &has_group, NULL) != 0);
-	}
-	ck_assert_int_gt(wait(&status), 0);
-	ck_assert_int_eq(status, 0);
+	child_run(keep_modes_unprivileged, &has_group);
 	top_end();
 }
 END_TEST

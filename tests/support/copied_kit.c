@@ -26,25 +26,37 @@ enum { LINKS_MAX = 4096, VALUE_BYTES = 1024 };
 
 /* ---- Making -------------------------------------------------------------- */
 
-static void temp_make(char path[COPIED_PATH_BYTES], const char *dir)
+char copied_top[COPIED_PATH_BYTES];
+
+/* Any user may work in it. */
+static void top_make(const char *dir)
 {
-	snprintf(path, COPIED_PATH_BYTES, "%s/weft-copied-XXXXXX", dir);
-	ck_assert_ptr_nonnull(mkdtemp(path));
+	snprintf(copied_top, sizeof(copied_top), "%s/weft-copied-XXXXXX", dir);
+	ck_assert_ptr_nonnull(mkdtemp(copied_top));
+	ck_assert_int_eq(chmod(copied_top, 0777), 0);
+	ck_assert_int_eq(chdir(copied_top), 0);
+	umask(022);
 }
 
-void copied_temp(char path[COPIED_PATH_BYTES])
+void copied_setup(void)
 {
 	const char *dir = getenv("TMPDIR");
 
-	temp_make(path, dir && strlen(dir) < 128 ? dir : "/tmp");
+	top_make(dir && strlen(dir) < 128 ? dir : "/tmp");
 }
 
-void copied_temp_quick(char path[COPIED_PATH_BYTES])
+void copied_setup_quick(void)
 {
 	if (access("/dev/shm", W_OK | X_OK) == 0)
-		temp_make(path, "/dev/shm");
+		top_make("/dev/shm");
 	else
-		copied_temp(path);
+		copied_setup();
+}
+
+void copied_teardown(void)
+{
+	ck_assert_int_eq(chdir("/"), 0);
+	copied_remove(copied_top);
 }
 
 const char *copied_join(char to[COPIED_PATH_BYTES], const char *path,

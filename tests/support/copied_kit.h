@@ -13,11 +13,12 @@
 
 enum { COPIED_PATH_BYTES = 256 };
 
-/* A new directory, whose path is short. */
-void copied_temp(char path[COPIED_PATH_BYTES]);
-
-/* In memory, if that can be: for trees of many files. */
-void copied_temp_quick(char path[COPIED_PATH_BYTES]);
+/* Fixtures: a test has a new directory, whose path is short, as its own, and is
+ * in it.  quick: it is in memory, if that can be, for trees of many files. */
+extern char copied_top[COPIED_PATH_BYTES];
+void copied_setup(void);
+void copied_setup_quick(void);
+void copied_teardown(void);
 
 /* Whatever its rights are; none of it remains. */
 void copied_remove(const char *path);

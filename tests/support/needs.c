@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/needs.h"
 
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 
 bool test_needs(bool met, const char *test, const char *what)
@@ -59,4 +63,40 @@ bool become_another_user(void)
 	/* A search for leaks at the end traces the process. */
 	return setresuid(user, user, user) == 0 &&
 	       prctl(PR_SET_DUMPABLE, 1) == 0;
+}
+
+bool become_unprivileged(void)
+{
+	return geteuid() != 0 || become_another_user();
+}
+
+static bool file_set(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool done = fd >= 0 &&
+		    write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* A namespace of users in which its own has the same number.  Others may not
+ * make files in what is mounted there. */
+static bool users_unshare(void)
+{
+	char user[32], group[32];
+
+	snprintf(user, sizeof(user), "%u %u 1", geteuid(), geteuid());
+	snprintf(group, sizeof(group), "%u %u 1", getegid(), getegid());
+	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 &&
+	       file_set("/proc/self/uid_map", user) &&
+	       file_set("/proc/self/setgroups", "deny") &&
+	       file_set("/proc/self/gid_map", group);
+}
+
+bool become_mount_owner(void)
+{
+	return (unshare(CLONE_NEWNS) == 0 || users_unshare()) &&
+	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }

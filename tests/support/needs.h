@@ -41,4 +41,13 @@ bool become_another_user(void);
 
 #define NEEDS_ANOTHER_USER "a user of its own, which root can become"
 
+/* A user that is not root. */
+bool become_unprivileged(void);
+
+/* A process without threads becomes one that may mount; no other process sees
+ * what it does.  It keeps its user. */
+bool become_mount_owner(void);
+
+#define NEEDS_MOUNTS "mounts of its own"
+
 #endif

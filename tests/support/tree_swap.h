@@ -13,12 +13,30 @@
 #include <linux/fs.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/atomic.h"
 #include "tests/support/expect.h"
 #include "tests/support/tree_kit.h"
+
+/* More of them in a long run. */
+static inline int race_repeats(int few)
+{
+	return getenv("WEFT_TEST_LONG") ? 20 * few : few;
+}
+
+/* In any thread. */
+static inline unsigned race_random(void)
+{
+	static weft__atomic(unsigned) calls;
+
+	/* relaxed: a number, and nothing else. */
+	unsigned state = weft__add(&calls, 1u, relaxed) * 2654435761u;
+
+	return state >> 13 & 0x7fff;
+}
 
 struct tree_changer {
 	const struct tree *tree;
