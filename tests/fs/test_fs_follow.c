@@ -394,22 +394,9 @@ IO_TEST(known_file_is_read_before_the_name_is_followed)
 	return end();
 }
 
-static int queued_max(void)
-{
-	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
-	int max = 0;
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%d", &max) != 1)
-		max = 0;
-	fclose(file);
-	return max;
-}
-
 IO_TEST(name_is_looked_at_again_after_an_overflow)
 {
-	int max = queued_max();
+	int max = fs_queued_max();
 
 	if (!test_needs(max > 0 && max <= 1 << 16,
 			"name_is_looked_at_again_after_an_overflow",

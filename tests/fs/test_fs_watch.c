@@ -6,7 +6,6 @@
  * compare it with the disk.
  */
 #include <limits.h>
-#include <sched.h>
 #include <sys/mount.h>
 
 #include "fs/watch.h"
@@ -62,8 +61,7 @@ IO_TEST(directory_without_its_tree_reports_its_entries_alone)
 {
 	fs_root_make();
 	fs_mkdir("d");
-	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
-	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, WEFT_FS_ALL, 0), 0);
+	watch_begin(fs_root, WEFT_FS_ALL, 0);
 	fs_make("d/a");
 	fs_rename("d", "e");
 	expect_event(WEFT_FS_MOVED, "e", "d");
@@ -78,10 +76,7 @@ IO_TEST(file_is_watched_by_itself)
 {
 	fs_root_make();
 	fs_make("a");
-	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
-	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("a"), WEFT_FS_CHANGED,
-					   0),
-			 0);
+	watch_begin(fs_path("a"), WEFT_FS_CHANGED, 0);
 	fs_write("a", "x");
 	expect_event(WEFT_FS_CHANGED, "", NULL);
 	fs_rename("a", "b");
@@ -219,26 +214,17 @@ IO_TEST(root_that_is_removed_is_gone)
 	return tree_end();
 }
 
-static bool mount_one(void)
-{
-	return mount("none", fs_path("m"), "tmpfs", 0, "size=64k") == 0;
-}
-
 static bool try_mount(void)
 {
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       mount_one();
+	return become_mount_owner() &&
+	       mount("none", fs_path("m"), "tmpfs", 0, "size=64k") == 0;
 }
 
 /* The watch does not keep the file system mounted. */
 static int64_t unmount(void *arg)
 {
 	(void)arg;
-	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
-	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("m"), WEFT_FS_ALL,
-					   WEFT_FS_TREE),
-			 0);
+	watch_begin(fs_path("m"), WEFT_FS_ALL, WEFT_FS_TREE);
 	ck_assert_int_eq(umount(fs_path("m")), 0);
 	ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
 	ck_assert_uint_eq(event.kind, WEFT_FS_GONE);
@@ -252,7 +238,7 @@ START_TEST(unmount_is_reported)
 	fs_root_make();
 	fs_mkdir("m");
 	if (test_needs(test_can(try_mount), "unmount_is_reported",
-		       "a user who may mount")) {
+		       NEEDS_MOUNTS)) {
 		ck_assert(try_mount());
 		io_run(unmount, NULL, 1);
 	}

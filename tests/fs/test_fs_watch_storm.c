@@ -123,19 +123,6 @@ IO_TEST(names_are_those_of_the_disk_after_a_storm)
 
 /* ---- Overflow ------------------------------------------------------------ */
 
-static int queued_max(void)
-{
-	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
-	int max = 0;
-
-	if (!file)
-		return 0;
-	if (fscanf(file, "%d", &max) != 1)
-		max = 0;
-	fclose(file);
-	return max;
-}
-
 static void overflow(int events)
 {
 	fs_mkdir("d/lost");
@@ -164,7 +151,7 @@ static void expect_complete(void)
 IO_TEST(overflow_is_reported_and_the_tree_complete_again)
 {
 	static struct fs_names told;
-	int max = queued_max(), lost = 0, r;
+	int max = fs_queued_max(), lost = 0, r;
 
 	if (!test_needs(max > 0 && max <= 1 << 16,
 			"overflow_is_reported_and_the_tree_complete_again",

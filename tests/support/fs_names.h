@@ -95,6 +95,20 @@ static inline bool fs_limit(const char *what, int limit)
 	return done;
 }
 
+/* The most events that wait in a watch; 0: the kernel does not say. */
+static inline int fs_queued_max(void)
+{
+	FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	int max = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &max) != 1)
+		max = 0;
+	fclose(file);
+	return max;
+}
+
 /* ---- Sets of names ------------------------------------------------------- */
 
 static inline int names_find(const struct fs_names *names, const char *path)

@@ -8,12 +8,16 @@
 static struct weft_fs_watch *watch;
 static struct weft_fs_event event;
 
+static inline void watch_begin(const char *path, unsigned kinds, unsigned flags)
+{
+	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, path, kinds, flags), 0);
+}
+
 static inline void tree_watch(unsigned kinds)
 {
 	fs_root_make();
-	ck_assert_int_eq(weft_fs_watch_open(&watch), 0);
-	ck_assert_int_eq(weft_fs_watch_add(watch, fs_root, kinds, WEFT_FS_TREE),
-			 0);
+	watch_begin(fs_root, kinds, WEFT_FS_TREE);
 }
 
 static inline int64_t tree_end(void)
