@@ -34,7 +34,6 @@ static void files_close(int first)
 		ck_assert_int_eq(close(first + i), 0);
 }
 
-/* The child's 0, 1 and 2, if the list does not name them. */
 /* Appends; returns the new end. */
 static char *text_add(char *end, int number, ino_t inode)
 {
@@ -42,6 +41,7 @@ static char *text_add(char *end, int number, ino_t inode)
 			      (unsigned long long)inode);
 }
 
+/* The child's 0, 1 and 2, if the list does not name them. */
 static char *standard_text(char *text)
 {
 	for (int i = 0; i < 3; i++) {

@@ -55,12 +55,11 @@ PROCESS_TEST(wait_that_is_given_up_leaves_the_child)
 {
 	struct weft_exit exit = { .status = 77 };
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd, r = 0;
+	int r = 0;
 
 	role_init(&role, "hold", "");
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	WEFT_WITHIN(WEFT_MS(2))
 		r = weft_process_wait(process, &exit);
 	ck_assert_int_eq(r, -ETIMEDOUT);
@@ -72,19 +71,17 @@ PROCESS_TEST(wait_that_is_given_up_leaves_the_child)
 	ck_assert_int_eq(weft_process_wait(process, &exit), 0);
 	ck_assert_int_eq(exit.signal, SIGUSR1);
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
-	expect_end(fd);
+	expect_end(role.fd);
 	return 0;
 }
 
 PROCESS_TEST(descriptor_is_ready_when_the_child_has_ended)
 {
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd;
 
 	role_init(&role, "hold", "");
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	if (weft_process_fd(process) >= 0) {
 		struct weft_case cases[] = {
 			WEFT_READY(weft_process_fd(process), POLLIN),
@@ -98,7 +95,7 @@ PROCESS_TEST(descriptor_is_ready_when_the_child_has_ended)
 		ck_assert_int_eq(weft_process_fd(process), -ENOSYS);
 	}
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
-	expect_end(fd);
+	expect_end(role.fd);
 	return 0;
 }
 
@@ -116,18 +113,16 @@ PROCESS_TEST(other_tasks_may_only_signal)
 {
 	struct weft_exit exit;
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd;
 
 	role_init(&role, "hold", "");
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	WEFT_SUPERVISE(scope)
 		ck_assert_int_eq(WEFT_GO(scope, use_anothers, process), 0);
 	ck_assert_int_eq(weft_process_wait(process, &exit), 0);
 	ck_assert_int_eq(exit.signal, SIGUSR2);
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
-	expect_end(fd);
+	expect_end(role.fd);
 	return 0;
 }
 
@@ -139,19 +134,17 @@ static struct weft_exit end_of(const char *name, const char *arg,
 {
 	struct weft_exit exit;
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd;
 
 	role_init(&role, name, arg);
 	role.opts.grace_ns = grace_ns;
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	if (stopped)
 		ck_assert_int_eq(weft_process_signal(process, SIGSTOP), 0);
 	ck_assert_int_eq(weft_process_close(process, &exit), 0);
 	if (exit.status == 0)
-		expect_bytes(fd, arg);
-	expect_end(fd);
+		expect_bytes(role.fd, arg);
+	expect_end(role.fd);
 	return exit;
 }
 
@@ -185,13 +178,13 @@ static int64_t own(void *arg)
 {
 	struct owner *owner = *(struct owner **)arg;
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
 	int r = 0;
 
 	role_init(&role, owner->role, owner->arg);
 	role.opts.grace_ns = WEFT_MS(*owner->arg == 's' ? 5 : 100000);
-	process = role_start_ready(&role, &fds, &owner->fd);
+	process = role_start_ready(&role);
+	owner->fd = role.fd;
 	owner->pid = weft_process_pid(process);
 	weft_event_set(&owner->ready);
 	if (owner->waits)
@@ -239,28 +232,34 @@ PROCESS_TEST(child_of_a_cancelled_task_ends_with_it)
 
 /* ---- Groups -------------------------------------------------------------- */
 
+/* Some process still has the other end. */
+static void expect_held(int fd)
+{
+	ssize_t n = 0;
+	char byte;
+
+	WEFT_WITHIN(WEFT_MS(2))
+		n = weft_read(fd, &byte, 1);
+	ck_assert_int_eq(n, -ETIMEDOUT);
+}
+
 /* The leader ends; its child stays, and ignores SIGTERM. */
 PROCESS_TEST(rest_of_a_group_is_killed)
 {
 	struct weft_exit exit;
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd, r = 0;
-	char byte;
 
 	role_init(&role, "leave", "stubborn");
 	role.opts.flags = WEFT_SPAWN_GROUP;
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	ck_assert_int_eq(weft_process_wait(process, &exit), 0);
 	ck_assert_int_eq(exit.status, 0);
-	WEFT_WITHIN(WEFT_MS(2))
-		r = (int)weft_read(fd, &byte, 1);
-	ck_assert_int_eq(r, -ETIMEDOUT);
+	expect_held(role.fd);
 	ck_assert_int_eq(weft_process_close(process, &exit), 0);
 	ck_assert_int_eq(exit.status, 0);
 	ck_assert(!exit.killed);
-	expect_end(fd);
+	expect_end(role.fd);
 	return 0;
 }
 
@@ -269,19 +268,17 @@ PROCESS_TEST(leader_that_leaves_its_group_is_ended)
 {
 	for (int with_rest = 0; with_rest < 2; with_rest++) {
 		struct weft_process *process;
-		struct weft_child_fd fds;
 		struct weft_exit exit;
 		struct role role;
-		int fd;
 
 		role_init(&role, "desert", with_rest ? "rest" : "");
 		role.opts.flags = WEFT_SPAWN_GROUP;
 		role.opts.grace_ns = with_rest ? WEFT_MS(5) : WEFT_SEC(100);
-		process = role_start_ready(&role, &fds, &fd);
+		process = role_start_ready(&role);
 		ck_assert_int_eq(weft_process_close(process, &exit), 0);
 		ck_assert_int_eq(exit.signal, with_rest ? SIGKILL : SIGTERM);
 		ck_assert_int_eq(exit.killed, with_rest);
-		expect_end(fd);
+		expect_end(role.fd);
 	}
 	return 0;
 }
@@ -292,15 +289,12 @@ PROCESS_TEST(group_of_a_leader_reaped_by_others_gets_no_signal)
 {
 	for (int waits = 0; waits < 2; waits++) {
 		struct weft_process *process;
-		struct weft_child_fd fds;
 		struct role role;
-		int fd, r = 0;
 		pid_t pid;
-		char byte;
 
 		role_init(&role, "leave", "");
 		role.opts.flags = WEFT_SPAWN_GROUP;
-		process = role_start_ready(&role, &fds, &fd);
+		process = role_start_ready(&role);
 		pid = weft_process_pid(process);
 		if (waits)
 			ck_assert_int_eq(weft_process_wait(process, NULL), 0);
@@ -309,11 +303,9 @@ PROCESS_TEST(group_of_a_leader_reaped_by_others_gets_no_signal)
 		/* A status that is known stays known. */
 		ck_assert_int_eq(weft_process_close(process, NULL),
 				 waits ? 0 : -ECHILD);
-		WEFT_WITHIN(WEFT_MS(2))
-			r = (int)weft_read(fd, &byte, 1);
-		ck_assert_int_eq(r, -ETIMEDOUT);
+		expect_held(role.fd);
 		ck_assert_int_eq(kill(-pid, SIGKILL), 0);
-		expect_end(fd);
+		expect_end(role.fd);
 	}
 	return 0;
 }
@@ -321,16 +313,14 @@ PROCESS_TEST(group_of_a_leader_reaped_by_others_gets_no_signal)
 PROCESS_TEST(signal_goes_to_all_of_a_group)
 {
 	struct weft_process *process;
-	struct weft_child_fd fds;
 	struct role role;
-	int fd;
 
 	role_init(&role, "leave", "");
 	role.opts.flags = WEFT_SPAWN_SESSION;
-	process = role_start_ready(&role, &fds, &fd);
+	process = role_start_ready(&role);
 	ck_assert_int_eq(weft_process_wait(process, NULL), 0);
 	ck_assert_int_eq(weft_process_signal(process, SIGTERM), 0);
-	expect_end(fd);
+	expect_end(role.fd);
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
 	return 0;
 }

@@ -294,16 +294,16 @@ void role_run(struct role *role)
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
 }
 
-struct weft_process *role_start_ready(struct role *role,
-				      struct weft_child_fd *fds, int *ret_fd)
+struct weft_process *role_start_ready(struct role *role)
 {
 	struct weft_process *process;
 
-	*fds = (struct weft_child_fd){ 1, WEFT_PIPE_WRITTEN, ret_fd };
-	role->opts.fds = fds;
+	role->output = (struct weft_child_fd){ 1, WEFT_PIPE_WRITTEN,
+					       &role->fd };
+	role->opts.fds = &role->output;
 	role->opts.fds_count = 1;
 	process = role_start(role);
-	expect_bytes(*ret_fd, "r");
+	expect_bytes(role->fd, "r");
 	return process;
 }
 

@@ -23,6 +23,9 @@ int child_play(int argc, char **argv);
 struct role {
 	const char *argv[8];
 	struct weft_spawn_opts opts;
+	/* Of role_start_ready(). */
+	struct weft_child_fd output;
+	int fd;
 };
 
 /* In place: the options point to the role's list. */
@@ -33,9 +36,8 @@ void role_run(struct role *role);
 struct weft_process *role_start(struct role *role);
 
 /* A role that writes a byte to descriptor 1 when it is ready; returns when it
- * is.  *ret_fd: the caller's end. */
-struct weft_process *role_start_ready(struct role *role,
-				      struct weft_child_fd *fds, int *ret_fd);
+ * is.  Its fd is the caller's end. */
+struct weft_process *role_start_ready(struct role *role);
 
 void expect_bytes(int fd, const char *text);
 void expect_end(int fd);
