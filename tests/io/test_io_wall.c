@@ -76,9 +76,11 @@ ssize_t __wrap_read(int fd, void *buf, size_t bytes)
 	return n;
 }
 
-static void wait_for_arm(int count)
+/* The timer is set for the count-th time, to that time. */
+static void expect_arm(int count, int64_t to_s)
 {
 	wait_until(LOAD(armed) == count);
+	ck_assert_int_eq(LOAD(armed_s), to_s);
 }
 
 static void clock_set(int64_t to_s, bool expired)
@@ -100,6 +102,16 @@ static int64_t fake_end(void)
 	STORE(fake_s, 0);
 	STORE(fake_timer, -1);
 	return 0;
+}
+
+static struct weft_calendar calendar_of(int hour, int minute, unsigned weekdays)
+{
+	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
+
+	calendar.hour = hour;
+	calendar.minute = minute;
+	calendar.weekdays = weekdays;
+	return calendar;
 }
 
 /* ---- Sleeps -------------------------------------------------------------- */
@@ -159,11 +171,8 @@ IO_TEST(sleep_is_ended_by_deadline_and_cancel)
 {
 	int64_t until_ns = weft_wall_now() + 3600 * NS_OF_SEC;
 	int64_t when_ns = until_ns;
-	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
+	struct weft_calendar calendar = calendar_of(0, 0, 1u << 0);
 
-	calendar.hour = 0;
-	calendar.minute = 0;
-	calendar.weekdays = 1u << 0;
 	WEFT_WITHIN(WEFT_MS(2))
 		ck_assert_int_eq(weft_sleep_until_wall(until_ns), -ETIMEDOUT);
 	WEFT_WITHIN(WEFT_MS(2))
@@ -186,14 +195,12 @@ IO_TEST(clock_that_is_set_forward_ends_the_sleep)
 	fake_begin(1000);
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(WEFT_GO(scope, sleep_until, until_s), 0);
-		wait_for_arm(1);
-		ck_assert_int_eq(LOAD(armed_s), 2000);
+		expect_arm(1, 2000);
 		/* Back, and not far enough: it goes on. */
 		clock_set(500, false);
-		wait_for_arm(2);
+		expect_arm(2, 2000);
 		clock_set(1999, false);
-		wait_for_arm(3);
-		ck_assert_int_eq(LOAD(armed_s), 2000);
+		expect_arm(3, 2000);
 		clock_set(5000, false);
 	}
 	return fake_end();
@@ -203,13 +210,11 @@ static int64_t when_s;
 
 static int64_t wait_daily(void *arg)
 {
-	struct weft_calendar daily = WEFT_CALENDAR_INIT;
+	struct weft_calendar daily = calendar_of(3, 30, 0);
 	int64_t when_ns = when_s * NS_OF_SEC;
 	int r;
 
 	(void)arg;
-	daily.hour = 3;
-	daily.minute = 30;
 	r = weft_calendar_wait(&daily, &when_ns);
 	when_s = when_ns / NS_OF_SEC;
 	return r;
@@ -224,16 +229,14 @@ IO_TEST(calendar_counts_again_when_the_clock_is_set)
 	when_s = 1000;
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(1);
-		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3);
+		expect_arm(1, HALF_PAST_3);
 		/* Several days were missed: they come as one, now. */
 		clock_set(5 * DAY, false);
 	}
 	ck_assert_int_eq(when_s, 5 * DAY);
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(2);
-		ck_assert_int_eq(LOAD(armed_s), 5 * DAY + HALF_PAST_3);
+		expect_arm(2, 5 * DAY + HALF_PAST_3);
 		clock_set(5 * DAY + HALF_PAST_3, true);
 	}
 	ck_assert_int_eq(when_s, 5 * DAY + HALF_PAST_3);
@@ -241,12 +244,10 @@ IO_TEST(calendar_counts_again_when_the_clock_is_set)
 	STORE(fake_s, 5 * DAY);
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(3);
-		ck_assert_int_eq(LOAD(armed_s), 6 * DAY + HALF_PAST_3);
+		expect_arm(3, 6 * DAY + HALF_PAST_3);
 		/* By days: it counts from there. */
 		clock_set(2 * DAY, false);
-		wait_for_arm(4);
-		ck_assert_int_eq(LOAD(armed_s), 2 * DAY + HALF_PAST_3);
+		expect_arm(4, 2 * DAY + HALF_PAST_3);
 		clock_set(2 * DAY + HALF_PAST_3, true);
 	}
 	return fake_end();
@@ -298,12 +299,9 @@ static int64_t at_utc(int year, int month, int day, int hour, int minute)
 
 static int64_t next_s(int hour, int minute, unsigned weekdays, int64_t after_s)
 {
-	struct weft_calendar calendar = WEFT_CALENDAR_INIT;
+	struct weft_calendar calendar = calendar_of(hour, minute, weekdays);
 	int64_t next_ns = 0;
 
-	calendar.hour = hour;
-	calendar.minute = minute;
-	calendar.weekdays = weekdays;
 	ck_assert_int_eq(weft_calendar_next(&calendar, after_s * NS_OF_SEC,
 					    &next_ns),
 			 0);
@@ -451,9 +449,7 @@ START_TEST(mistakes_are_refused)
 
 	ck_assert_int_eq(weft_calendar_next(&calendar, 0, &ns), -EINVAL);
 	for (int i = 0; i < 6; i++) {
-		calendar = (struct weft_calendar)WEFT_CALENDAR_INIT;
-		calendar.hour = wrong[i][0];
-		calendar.minute = wrong[i][1];
+		calendar = calendar_of(wrong[i][0], wrong[i][1], 0);
 		calendar.second = wrong[i][2];
 		ck_assert_int_eq(weft_calendar_next(&calendar, 0, &ns),
 				 -EINVAL);
