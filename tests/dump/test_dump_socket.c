@@ -211,7 +211,7 @@ static uint64_t processor_ns(void)
 START_TEST(watchdog_waits_for_descriptors)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct rlimit limit, none;
+	struct rlimit old;
 	struct weft_runtime *runtime;
 	struct sockaddr_un place;
 	uint64_t used_ns;
@@ -223,15 +223,12 @@ START_TEST(watchdog_waits_for_descriptors)
 	place = place_of(path);
 	ck_assert_int_eq(weft_start(&opts, &runtime), 0);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = limit;
-	none.rlim_cur = 3;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	old = limit_set(RLIMIT_NOFILE, 3);
 	ck_assert_int_eq(connect(fd, (void *)&place, sizeof(place)), 0);
 	used_ns = processor_ns();
 	thread_pause_ns(500000000);
 	used_ns = processor_ns() - used_ns;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	/* The connection is answered after all. */
 	ck_assert_uint_gt(read_to_end(fd), 0);
 	ck_assert_msg(used_ns < 50000000, "%llu ns",

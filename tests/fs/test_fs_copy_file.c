@@ -349,18 +349,15 @@ IO_TEST(copy_has_a_limit_of_bytes)
 
 IO_TEST(failure_half_way_leaves_nothing)
 {
-	struct rlimit limit, small;
+	struct rlimit old;
 
 	copied_file(AT_FDCWD, "from", 3 << 20, 1);
 	copied_file(AT_FDCWD, "to", 10, 2);
 	signal(SIGXFSZ, SIG_IGN);
-	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	small = limit;
-	small.rlim_cur = 1 << 20;
-	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+	old = limit_set(RLIMIT_FSIZE, 1 << 20);
 	ck_assert_int_eq(copy("from", "new", 0), -EFBIG);
 	ck_assert_int_eq(copy("from", "to", WEFT_COPY_OVERWRITE), -EFBIG);
-	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit_reset(RLIMIT_FSIZE, old);
 	ck_assert_int_eq(status_of("to").st_size, 10);
 	expect_names(2);
 	return 0;

@@ -182,19 +182,16 @@ static void move_away(const char *path, void *arg)
 static void copy_moved(void)
 {
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
-	struct rlimit limit, low;
+	struct rlimit old;
 	int copied = 0;
 
 	opts.on_copied = move_away;
 	opts.on_error = let_pass;
 	opts.arg = &copied;
 	opts.jobs_max = 1;
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	low = limit;
-	low.rlim_cur = DESCRIPTORS;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+	old = limit_set(RLIMIT_NOFILE, DESCRIPTORS);
 	ck_assert_int_eq(weft_copy_tree("from", "to", &opts, NULL), 0);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_int_gt(copied, 0);
 }
 

@@ -197,7 +197,7 @@ IO_TEST(directory_that_was_exchanged_is_an_error)
 {
 	enum { DEPTH = 60, FEW_FDS = 70 };
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
-	struct rlimit limit, few;
+	struct rlimit old;
 	bool done = false;
 	int dir;
 
@@ -214,15 +214,12 @@ IO_TEST(directory_that_was_exchanged_is_an_error)
 		dir = sub;
 	}
 	close(dir);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	few = limit;
-	few.rlim_cur = FEW_FDS < limit.rlim_max ? FEW_FDS : limit.rlim_max;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	old = limit_set(RLIMIT_NOFILE, FEW_FDS);
 	opts.on_copied = exchange;
 	opts.jobs_max = 1;
 	opts.arg = &done;
 	ck_assert_int_eq(weft_copy_tree("from", "to", &opts, NULL), -ESTALE);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_uint_eq(copied_count_names(".", ".weft-copy-"), 0);
 	return 0;
 }

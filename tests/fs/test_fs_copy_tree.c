@@ -96,7 +96,7 @@ IO_TEST(large_directory_is_copied_once)
 IO_TEST(deep_tree_needs_few_descriptors)
 {
 	enum { DEPTH = 120, FILES = 1, MANY = 800, FEW_FDS = 100 };
-	struct rlimit limit, few;
+	struct rlimit old;
 	char name[128];
 	int dir, before;
 
@@ -122,12 +122,9 @@ IO_TEST(deep_tree_needs_few_descriptors)
 		dir = sub;
 	}
 	close(dir);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	few = limit;
-	few.rlim_cur = FEW_FDS < limit.rlim_max ? FEW_FDS : limit.rlim_max;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	old = limit_set(RLIMIT_NOFILE, FEW_FDS);
 	ck_assert_int_eq(copy("from", "to", WEFT_COPY_ARCHIVE), 0);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_int_le(fds_open(), before);
 	copied_expect_same("from", "to", COPIED_ALL);
 	return 0;

@@ -427,16 +427,13 @@ END_TEST
 
 IO_TEST(write_error_is_returned)
 {
-	struct rlimit before, limit;
+	struct rlimit old;
 
 	from_write(BLOCKS * BLOCK);
-	EXPECT(getrlimit(RLIMIT_FSIZE, &before) == 0);
-	limit = before;
-	limit.rlim_cur = 5 * BLOCK;
 	EXPECT(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
-	EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+	old = limit_set(RLIMIT_FSIZE, 5 * BLOCK);
 	EXPECT(weft_pipeline_file(&pipeline) == -EFBIG);
-	EXPECT(setrlimit(RLIMIT_FSIZE, &before) == 0);
+	limit_reset(RLIMIT_FSIZE, old);
 	EXPECT(file_read(to) == -1);
 	return 0;
 }

@@ -178,20 +178,17 @@ IO_TEST(deep_tree_is_removed)
 	enum { LEVELS = 5000, DESCRIPTORS = 64 };
 	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
 	struct weft_remove_counts counts;
-	struct rlimit limit, few;
+	struct rlimit old;
 	struct tree tree;
 
 	tree_open(&tree);
 	tree_make_deep(&tree, "d", LEVELS);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	few = limit;
-	few.rlim_cur = DESCRIPTORS;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	old = limit_set(RLIMIT_NOFILE, DESCRIPTORS);
 	opts.ret_counts = &counts;
 	opts.tasks = 2;
 	ck_assert_int_eq(weft_remove_tree(tree.fd, "d", &opts), 0);
 	expect_counts(counts, (struct weft_remove_counts){ 1, LEVELS, 0 });
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert(is_empty(&tree));
 	tree_close(&tree);
 	return 0;

@@ -78,15 +78,12 @@ IO_TEST(deep_tree_needs_few_descriptors)
 		0, WEFT_WALK_DIR_FD | WEFT_WALK_POST,
 		WEFT_WALK_SORTED | WEFT_WALK_DIR_FD | WEFT_WALK_POST,
 	};
-	struct rlimit limit, few;
+	struct rlimit old;
 	struct tree tree;
 
 	tree_open(&tree);
 	tree_make_deep(&tree, "dd", LEVELS);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	few = limit;
-	few.rlim_cur = DESCRIPTORS;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+	old = limit_set(RLIMIT_NOFILE, DESCRIPTORS);
 	for (unsigned i = 0; i < 3; i++) {
 		struct weft_walk_opts opts = WEFT_WALK_OPTS_INIT;
 		weft__atomic(int) visits = 0;
@@ -100,7 +97,7 @@ IO_TEST(deep_tree_needs_few_descriptors)
 				 0);
 		ck_assert_int_eq(weft__load(&visits, relaxed), expected);
 	}
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	/* tree_close() needs a stack that grows with the levels. */
 	ck_assert_int_eq(weft_remove_tree(tree.fd, "dd", NULL), 0);
 	tree_close(&tree);

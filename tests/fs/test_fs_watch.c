@@ -237,11 +237,9 @@ START_TEST(unmount_is_reported)
 {
 	fs_root_make();
 	fs_mkdir("m");
-	if (test_needs(test_can(try_mount), "unmount_is_reported",
-		       NEEDS_MOUNTS)) {
-		ck_assert(try_mount());
+	if (test_needs(test_can(try_mount) && try_mount(),
+		       "unmount_is_reported", NEEDS_MOUNTS))
 		io_run(unmount, NULL, 1);
-	}
 	fs_root_drop();
 }
 END_TEST
@@ -472,17 +470,13 @@ IO_TEST(names_may_be_longer_than_name_max)
 }
 
 /* No descriptor is left to open it. */
-static bool descriptors_end(struct rlimit *ret_before)
+static bool descriptors_end(struct rlimit *ret_old)
 {
-	struct rlimit none;
 	int lowest = dup(0);
 
 	ck_assert_int_ge(lowest, 0);
 	close(lowest);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, ret_before), 0);
-	none = *ret_before;
-	none.rlim_cur = (rlim_t)lowest;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	*ret_old = limit_set(RLIMIT_NOFILE, (rlim_t)lowest);
 	lowest = dup(0);
 	if (lowest >= 0)
 		close(lowest);
@@ -491,12 +485,12 @@ static bool descriptors_end(struct rlimit *ret_before)
 
 IO_TEST(directory_that_cannot_be_opened_is_reported_once)
 {
-	struct rlimit before;
+	struct rlimit old;
 	int r = 0;
 
 	tree_watch(WEFT_FS_CREATED);
 	fs_mkdir("a");
-	if (test_needs(descriptors_end(&before),
+	if (test_needs(descriptors_end(&old),
 		       "directory_that_cannot_be_opened_is_reported_once",
 		       "a limit of descriptors")) {
 		expect_event(WEFT_FS_CREATED, "a", NULL);
@@ -512,7 +506,7 @@ IO_TEST(directory_that_cannot_be_opened_is_reported_once)
 		expect_event(WEFT_FS_UNWATCHED, "b", NULL);
 		expect_quiet();
 		/* It is tried again after an event. */
-		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		limit_reset(RLIMIT_NOFILE, old);
 		ck_assert_int_eq(mknod(fs_path("c"), S_IFREG | 0600, 0), 0);
 		expect_event(WEFT_FS_CREATED, "c", NULL);
 		while (weft_fs_watch_try_next(watch, &event) == 0)
@@ -521,7 +515,7 @@ IO_TEST(directory_that_cannot_be_opened_is_reported_once)
 		expect_event(WEFT_FS_CREATED, "a/d", NULL);
 		expect_quiet();
 	}
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	return tree_end();
 }
 

@@ -513,19 +513,16 @@ PLACE_TEST(status_is_that_of_stat)
 /* The look takes a descriptor, and stat(2) does not. */
 PLACE_TEST(status_needs_no_descriptor)
 {
-	struct rlimit limit, none;
+	struct rlimit old;
 	struct stat mine, theirs;
 	char path[128];
 	int r;
 
 	path_in(arg, "file", path);
 	ck_assert_int_eq(stat(path, &theirs), 0);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	none = limit;
-	none.rlim_cur = 0;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	old = limit_set(RLIMIT_NOFILE, 0);
 	r = weft_stat(path, &mine);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_int_eq(r, 0);
 	expect_same_status(&mine, &theirs);
 	return 0;

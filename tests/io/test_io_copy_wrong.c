@@ -111,18 +111,16 @@ END_TEST
 /* A pipe of the call's own takes two. */
 IO_TEST(without_descriptors_it_is_emfile)
 {
-	struct rlimit limit, none;
+	struct rlimit old;
 	int pipe[2], file = file_new(100);
 	uint64_t done = 99;
 
 	ck_assert_int_eq(pipe2(pipe, O_CLOEXEC), 0);
 	ck_assert_int_eq(write(pipe[1], "abc", 3), 3);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit){ 0, limit.rlim_max };
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	old = limit_set(RLIMIT_NOFILE, 0);
 	ck_assert_int_eq(weft_copy(file, pipe[0], 3, &done, NULL), -EMFILE);
 	ck_assert_uint_eq(done, 0);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_int_eq(weft_copy(file, pipe[0], 3, &done, NULL), 0);
 	ck_assert_uint_eq(done, 3);
 	close_both(pipe);

@@ -177,18 +177,14 @@ END_TEST
 
 START_TEST(lack_of_descriptors_is_reported_as_such)
 {
-	struct rlimit limit, none;
+	struct rlimit old = limit_set(RLIMIT_NOFILE, 0);
 	const char *reason = NULL;
 	struct weft__ring ring;
 
-	getrlimit(RLIMIT_NOFILE, &limit);
-	none = limit;
-	none.rlim_cur = 0;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	ck_assert_int_eq(weft__ring_open(&ring, 8, alone, NULL, &reason),
 			 -EMFILE);
 	ck_assert_ptr_null(reason);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 }
 END_TEST
 

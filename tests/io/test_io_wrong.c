@@ -318,18 +318,6 @@ IO_TEST(wrong_descriptors_give_one_error_each)
 	return 0;
 }
 
-/* Sets a limit of the process, and returns the old one for a later reset. */
-static struct rlimit limit_set(int which, rlim_t max)
-{
-	struct rlimit old, limit;
-
-	/* The functions of libraries for it have parameters of their own. */
-	ck_assert_int_eq(syscall(SYS_prlimit64, 0, which, NULL, &old), 0);
-	limit = (struct rlimit){ max, old.rlim_max };
-	ck_assert_int_eq(syscall(SYS_prlimit64, 0, which, &limit, NULL), 0);
-	return old;
-}
-
 /* ---- Disks ------------------------------------------------------------ */
 
 /* Each call that writes, at the limit of a file's size and beyond it. */
@@ -354,7 +342,7 @@ IO_TEST(limit_of_file_size_gives_what_fits_and_then_efbig)
 	}
 	ck_assert_int_eq(weft_pwrite(fd, buffer, 10, 20), 5);
 	ck_assert_int_eq(weft_pwrite(fd, buffer, 10, 25), -EFBIG);
-	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+	limit_reset(RLIMIT_FSIZE, old);
 	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
 }
@@ -457,7 +445,7 @@ IO_TEST(lack_of_descriptors_is_emfile)
 		while (count > 0)
 			ck_assert_int_eq(weft_close(fds[--count]), 0);
 	}
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	close_both((int[]){ listener, unix_listener });
 	return 0;
 }

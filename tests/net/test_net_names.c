@@ -128,14 +128,10 @@ NAMES_TEST(next_server_is_asked)
 /* The first look-up of a runtime opens descriptors. */
 IO_TEST(lack_of_descriptors_is_an_error)
 {
-	struct rlimit limit, none;
+	struct rlimit old = limit_set(RLIMIT_NOFILE, 0);
 
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = limit;
-	none.rlim_cur = 0;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	ck_assert_int_eq(look_up("localhost:1"), -EMFILE);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	ck_assert_int_eq(look_up("localhost:1"), 1);
 	return 0;
 }

@@ -194,7 +194,7 @@ IO_TEST(descriptor_of_a_process_is_closed)
 IO_TEST(full_table_leaves_none_open)
 {
 	int pair[2], sent[3], got[3], count = 9, before, next;
-	struct rlimit limit, low;
+	struct rlimit old;
 	char byte = 'x';
 
 	socket_pair(pair);
@@ -204,13 +204,10 @@ IO_TEST(full_table_leaves_none_open)
 	EXPECT(weft_unix_send_fds(pair[0], &byte, 1, sent, 3) == 1);
 	next = fcntl(pair[0], F_DUPFD_CLOEXEC, 0);
 	EXPECT(next >= 0 && close(next) == 0);
-	EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-	low = limit;
-	low.rlim_cur = (rlim_t)next + 1;
-	EXPECT(setrlimit(RLIMIT_NOFILE, &low) == 0);
+	old = limit_set(RLIMIT_NOFILE, (rlim_t)next + 1);
 	EXPECT(weft_unix_recv_fds(pair[1], &byte, 1, got, 3, &count) ==
 	       -EMFILE);
-	EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit_reset(RLIMIT_NOFILE, old);
 	EXPECT(count == 9);
 	EXPECT(fds_open() <= before);
 	close_both(pair);

@@ -127,18 +127,16 @@ static int start_with_pipes(void)
  * has left nothing. */
 PROCESS_TEST(missing_descriptors_are_an_error_that_leaves_nothing)
 {
-	struct rlimit before, limit;
 	int open_now = fds_open(), r = -EMFILE;
 
 	/* The pool's thread, and its memory, are there from now on. */
 	ck_assert_int_eq(start_with_pipes(), 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
-	limit = before;
 	for (int more = 0; r < 0 && more < 200; more++) {
-		limit.rlim_cur = (rlim_t)(open_now + more);
-		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		struct rlimit old = limit_set(RLIMIT_NOFILE,
+					      (rlim_t)(open_now + more));
+
 		r = start_with_pipes();
-		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+		limit_reset(RLIMIT_NOFILE, old);
 		ck_assert(r == 0 || r == -EMFILE);
 		expect_no_children();
 		expect_fds(open_now);
@@ -149,17 +147,14 @@ PROCESS_TEST(missing_descriptors_are_an_error_that_leaves_nothing)
 
 static int64_t meet_the_limit(void *arg)
 {
-	struct rlimit before, limit;
+	struct rlimit old;
 
 	(void)arg;
 	ck_assert_int_eq(start_with_pipes(), 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NPROC, &before), 0);
-	limit = before;
-	limit.rlim_cur = 1;
-	ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &limit), 0);
+	old = limit_set(RLIMIT_NPROC, 1);
 	ck_assert_int_eq(start_with_pipes(), -EAGAIN);
 	expect_no_children();
-	ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &before), 0);
+	limit_reset(RLIMIT_NPROC, old);
 	return 0;
 }
 

@@ -321,19 +321,17 @@ END_TEST
 START_TEST(attach_without_descriptors_leaves_none_open)
 {
 	struct weft_runtime *runtime = loop_begin();
-	struct rlimit all, few;
+	struct rlimit old;
 	int before, more = 0, r;
 
 	/* By now all is open that is opened once in a process. */
 	ck_assert_int_eq(weft_stop(runtime), 0);
 	before = fds_open();
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &all), 0);
 	do {
-		few = all;
-		few.rlim_cur = (rlim_t)before + (rlim_t)more++;
-		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+		old = limit_set(RLIMIT_NOFILE,
+				(rlim_t)before + (rlim_t)more++);
 		r = weft_attach(NULL, &runtime);
-		ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &all), 0);
+		limit_reset(RLIMIT_NOFILE, old);
 		ck_assert(r == 0 || r == -EMFILE);
 		if (r < 0)
 			ck_assert_int_eq(fds_open(), before);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/io_kit.h"
 
+#include <sys/syscall.h>
+
 struct io_main {
 	weft_fn fn;
 	void *arg;
@@ -111,6 +113,29 @@ int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES])
 	ck_assert_int_gt(weft_addr_format(&addr, text, WEFT_ADDR_TEXT_BYTES),
 			 0);
 	return fd;
+}
+
+/* The functions of libraries have parameters of their own for `which`. */
+static void limit_call(int which, const struct rlimit *limit,
+		       struct rlimit *ret_old)
+{
+	ck_assert_int_eq(syscall(SYS_prlimit64, 0, which, limit, ret_old), 0);
+}
+
+struct rlimit limit_set(int which, rlim_t soft)
+{
+	struct rlimit old, limit;
+
+	limit_call(which, NULL, &old);
+	limit = (struct rlimit){ soft < old.rlim_max ? soft : old.rlim_max,
+				 old.rlim_max };
+	limit_call(which, &limit, NULL);
+	return old;
+}
+
+void limit_reset(int which, struct rlimit old)
+{
+	limit_call(which, &old, NULL);
 }
 
 uint64_t cpu_ns(void)

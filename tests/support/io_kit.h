@@ -82,6 +82,11 @@ int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES]);
 		}                                                              \
 	} while (0)
 
+/* Sets a limit of the process, at most to what it may be, and returns the old
+ * one. */
+struct rlimit limit_set(int which, rlim_t soft);
+void limit_reset(int which, struct rlimit old);
+
 uint64_t cpu_ns(void);
 
 /* The exit status of the only suite. */
