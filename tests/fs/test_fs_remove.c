@@ -123,17 +123,6 @@ static void expect_removal(const struct tree *tree, unsigned flags)
 	tree_list_free(&list);
 }
 
-/* "t" in a directory. */
-static void below_open(const struct tree *tree, struct tree *ret_below)
-{
-	*ret_below = *tree;
-	tree_dir(tree, "t");
-	snprintf(ret_below->path, sizeof(ret_below->path), "%.60s/t",
-		 tree->path);
-	ret_below->fd = openat(tree->fd, "t", O_RDONLY | O_CLOEXEC);
-	EXPECT(ret_below->fd >= 0);
-}
-
 static const unsigned choices[] = {
 	0, WEFT_REMOVE_GO_ON, WEFT_REMOVE_QUIET, WEFT_REMOVE_CONTENTS,
 	WEFT_REMOVE_ONE_MOUNT | WEFT_REMOVE_GO_ON,
@@ -145,7 +134,7 @@ IO_TEST(nasty_tree_is_removed)
 
 	tree_open(&tree);
 	for (unsigned i = 0; i < 5; i++) {
-		below_open(&tree, &below);
+		tree_below(&tree, &below);
 		tree_make_nasty(&below);
 		close(below.fd);
 		expect_removal(&tree, choices[i]);
@@ -163,7 +152,7 @@ IO_TEST(random_trees_are_removed)
 	tree_open(&tree);
 	for (unsigned i = first; i < first + 5; i++) {
 		printf("seed %u\n", i);
-		below_open(&tree, &below);
+		tree_below(&tree, &below);
 		tree_make_random(&below, i, 1000);
 		close(below.fd);
 		expect_removal(&tree, choices[i % 5]);
@@ -320,7 +309,7 @@ IO_TEST(report_ends_the_removal)
 	struct tree tree, below;
 
 	tree_open(&tree);
-	below_open(&tree, &below);
+	tree_below(&tree, &below);
 	tree_make_random(&below, 1, 2000);
 	close(below.fd);
 	opts.report = report;
@@ -490,7 +479,7 @@ START_TEST(removal_needs_no_openat2)
 	struct tree tree, below;
 
 	tree_open(&tree);
-	below_open(&tree, &below);
+	tree_below(&tree, &below);
 	tree_make_nasty(&below);
 	close(below.fd);
 	child_run_without_openat2(ENOSYS, remove_nasty, &tree);

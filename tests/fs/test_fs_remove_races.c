@@ -41,12 +41,10 @@ IO_TEST(removal_may_be_cancelled_at_any_point)
 	tree_open(&tree);
 	before = fds_open();
 	for (int i = 0; i < race_repeats(10); i++) {
-		struct tree below = tree;
+		struct tree below;
 		int64_t r;
 
-		tree_dir(&tree, "t");
-		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
-		ck_assert_int_ge(below.fd, 0);
+		tree_below(&tree, &below);
 		tree_make_random(&below, (unsigned)i, 1000);
 		tree_make_deep(&below, "d", 50);
 		close(below.fd);
@@ -147,10 +145,7 @@ IO_TEST(removal_does_not_follow_a_swapped_link)
 		struct tree *the_tree = &tree;
 		int64_t r;
 
-		below = tree;
-		tree_dir(&tree, "t");
-		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
-		ck_assert_int_ge(below.fd, 0);
+		tree_below(&tree, &below);
 		swap_make(&below, "swap", "file");
 		ck_assert_int_eq(symlinkat(outside.path, below.fd, "link"), 0);
 		changer_start(&swapper, &below, swapper_main);
@@ -208,10 +203,8 @@ IO_TEST(files_that_appear_are_removed_or_reported)
 	for (int i = 0; i < race_repeats(20); i++) {
 		int64_t r;
 
-		below = tree;
-		tree_dir(&tree, "t/d");
-		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
-		ck_assert_int_ge(below.fd, 0);
+		tree_below(&tree, &below);
+		tree_dir(&below, "d");
 		changer_start(&maker, &below, maker_main);
 		r = remove_some(&the_tree);
 		changer_end(&maker);
@@ -233,10 +226,7 @@ IO_TEST(two_removals_share_a_tree)
 	for (int i = 0; i < race_repeats(10); i++) {
 		int64_t r;
 
-		below = tree;
-		tree_dir(&tree, "t");
-		below.fd = openat(tree.fd, "t", O_RDONLY | O_CLOEXEC);
-		ck_assert_int_ge(below.fd, 0);
+		tree_below(&tree, &below);
 		tree_make_random(&below, (unsigned)i, 1000);
 		close(below.fd);
 		WEFT_SCOPE(scope, &r) {

@@ -133,6 +133,16 @@ void tree_dir(const struct tree *tree, const char *path)
 		}
 }
 
+void tree_below(const struct tree *tree, struct tree *ret_below)
+{
+	*ret_below = *tree;
+	tree_dir(tree, "t");
+	snprintf(ret_below->path, sizeof(ret_below->path), "%.60s/t",
+		 tree->path);
+	ret_below->fd = openat(tree->fd, "t", O_RDONLY | O_CLOEXEC);
+	EXPECT(ret_below->fd >= 0);
+}
+
 void tree_make_deep(const struct tree *tree, const char *name, int levels)
 {
 	int at = dup(tree->fd), next;

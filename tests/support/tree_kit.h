@@ -42,6 +42,10 @@ void tree_open(struct tree *tree);
 /* Removes what is left of it. */
 void tree_close(struct tree *tree);
 
+/* Opens a new directory "t" in a tree as a tree of its own, whose fd the caller
+ * closes. */
+void tree_below(const struct tree *tree, struct tree *ret_below);
+
 /* Makes a file of a few bytes, or the directory with its ancestors. */
 void tree_file(const struct tree *tree, const char *path);
 void tree_dir(const struct tree *tree, const char *path);
