@@ -2,11 +2,9 @@
 """Smoke tests of examples/embed: weft's tasks in the loops of other libraries.
 smoke_examples.py runs them."""
 
-import contextlib
 import socket
 
-from smoke_kit import (accepted, built, expect, expect_equal, listening,
-                       read_header, run, start, PATIENCE)
+from smoke_kit import asking, built, expect, expect_equal, run, PATIENCE
 
 LOOPS = ["poll", "glib", "uv", "sd_event"]
 PAGES = {f"/{i}": b"x" * (i * 40_000) for i in range(8)}
@@ -29,13 +27,7 @@ def ticks(process, count):
 def goes_on_while_tasks_wait(loop):
     """Requests come from all tasks before the first answer; and the loop's timer
     goes on before the header, and before the content."""
-    with listening() as (listener, port), contextlib.ExitStack() as stack:
-        process = stack.enter_context(
-            start(built(f"embed_{loop}"), f"127.0.0.1:{port}", *PAGES))
-        peers = {}
-        for _ in PAGES:
-            peer = stack.enter_context(accepted(listener))
-            peers[read_header(peer).split()[1].decode()] = peer
+    with asking(built(f"embed_{loop}"), PAGES) as (process, peers):
         expect_equal(ticks(process, 3), [], "before an answer")
         for path, peer in peers.items():
             peer.sendall(b"HTTP/1.0 200 OK\r\ncontent-length: %d\r\n\r\n" %

@@ -186,6 +186,19 @@ def read_to_end(peer):
     return bytes(data)
 
 
+@contextlib.contextmanager
+def asking(name, paths):
+    """A program that asks a server for paths: yields its process, and its
+    connections by path, when all of them have sent their requests."""
+    with listening() as (listener, port), contextlib.ExitStack() as stack:
+        process = stack.enter_context(start(name, f"127.0.0.1:{port}", *paths))
+        peers = {}
+        for _ in paths:
+            peer = stack.enter_context(accepted(listener))
+            peers[read_header(peer).split()[1].decode()] = peer
+        yield process, peers
+
+
 def exchange_over(peer, data):
     """Sends all while it reads all, then half-closes, then reads to the end."""
     sender = threading.Thread(target=lambda: (

@@ -14,10 +14,10 @@ import tempfile
 import threading
 import time
 
-from smoke_kit import (accepted, exchange, exchange_over, expect,
-                       expect_complaint, expect_equal, in_parallel, listening,
-                       read_exactly, read_header, reset, run, serving, soon,
-                       start, talk, ADDRESS, PATIENCE, Talk)
+from smoke_kit import (asking, exchange, exchange_over, expect,
+                       expect_complaint, expect_equal, in_parallel,
+                       read_exactly, reset, run, serving, soon, start, talk,
+                       ADDRESS, PATIENCE, Talk)
 
 def slow_talk(server):
     """A connection with small buffers, which are soon full."""
@@ -185,13 +185,7 @@ def fetching(count, complaint):
     """A fetch that fails; yields its connections by path, when all of them
     have sent their requests."""
     paths = [f"/{i}" for i in range(count)]
-    with listening() as (listener, port), contextlib.ExitStack() as stack:
-        process = stack.enter_context(
-            start("fetch", f"127.0.0.1:{port}", *paths))
-        peers = {}
-        for _ in paths:
-            peer = stack.enter_context(accepted(listener))
-            peers[read_header(peer).split()[1].decode()] = peer
+    with asking("fetch", paths) as (process, peers):
         yield [peers[path] for path in paths]
         out, err = process.communicate(timeout=PATIENCE)
         expect_equal((process.returncode, out), (1, ""), "fetch")
