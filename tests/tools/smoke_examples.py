@@ -36,6 +36,7 @@ import smoke_tail
 import smoke_tasks
 import smoke_tls
 import smoke_trees
+from tap import Skip
 from smoke_kit import (accepted, exchange, expect, expect_complaint,
                        expect_equal, expect_gone, expect_half_close, has_names,
                        in_parallel, listening, read_exactly, read_header,
