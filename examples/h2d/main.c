@@ -8,8 +8,7 @@
  * Run		build/examples/h2d . 127.0.0.1:8080 &
  *		curl --http2-prior-knowledge http://127.0.0.1:8080/
  */
-#include <pthread.h>
-
+#include "../common/serving.h"
 #include "callbacks.h"
 #include "options.h"
 
@@ -19,15 +18,11 @@ int main(int argc, char **argv)
 	struct options options;
 	struct server *server = &options.server;
 	int64_t result = -ENOMEM;
-	sigset_t signals;
 
 	options_parse(&options, argc, argv);
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	server->signal_fd = weft_signal_open(&signals);
+	server->signal_fd = serving_open_signals();
 	if (server->signal_fd < 0)
-		return site_fail("wait for", "SIGTERM", -server->signal_fd);
+		return site_fail("wait for", "signals", -server->signal_fd);
 	if (!site_open(&server->site, &options.site))
 		return 1;
 	if (callbacks_new(server)) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Accepts connections, at the limit only when an old one has ended.  After
- * SIGTERM each connection has until the end of the grace to finish its streams;
- * examples/drain/ shows this alone.
+ * SIGTERM or SIGINT each connection has until the end of the grace to finish
+ * its streams; examples/drain/ shows this alone.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include "../common/serving.h"
 #include "server.h"
 #include "session.h"
 
@@ -35,14 +36,6 @@ static int64_t take_connections(void *arg)
 	return r;
 }
 
-/* Returns the signal as a failure, -EINTR, which ends the task's group. */
-static int64_t wait_for_signal(void *arg)
-{
-	int number, r = weft_signal_wait(*(int *)arg, &number);
-
-	return r < 0 ? r : -EINTR;
-}
-
 /* Until the listener fails, or the signal comes: -EINTR. */
 static int64_t accept_until_signal(struct server *server)
 {
@@ -52,7 +45,8 @@ static int64_t accept_until_signal(struct server *server)
 	WEFT_SCOPE (taking, &result) {
 		r = WEFT_GO(taking, take_connections, server);
 		if (r == 0)
-			r = WEFT_GO(taking, wait_for_signal, server->signal_fd);
+			r = WEFT_GO(taking, serving_wait_for_signal,
+				    server->signal_fd);
 		if (r < 0)
 			weft_scope_fail(taking, r);
 	}
