@@ -23,8 +23,9 @@ from http2_peer import (ACK, CONCURRENT_STREAMS, CONTINUATION, DATA,
                         PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS,
                         WINDOW_UPDATE, Peer, fields, field, frame, request,
                         reset, setting, string, update)
-from smoke_kit import (expect, expect_complaint, expect_equal, in_parallel,
-                       read_to_end, run, serving, PATIENCE)
+from smoke_kit import (built, expect, expect_complaint, expect_equal,
+                       in_parallel, read_to_end, run, serving, soon, ADDRESS,
+                       PATIENCE)
 from tap import Skip
 
 INDEX, NOTE = b"<p>index\n", b"0123456789"
@@ -52,11 +53,10 @@ def make_site(directory):
 @contextlib.contextmanager
 def site(*options, status=None):
     """An h2d with two workers."""
-    if not (smoke_kit.PROGRAMS / "h2d").exists():
-        raise Skip("no libnghttp2 to build h2d with")
+    built("h2d", "there is no libnghttp2")
     with tempfile.TemporaryDirectory() as directory:
         root = make_site(directory)
-        with serving("h2d", root, "127.0.0.1:0", "--workers", 2, *options,
+        with serving("h2d", root, ADDRESS, "--workers", 2, *options,
                      status=status) as server:
             server.root = root
             server.url = f"http://127.0.0.1:{server.port}"
@@ -407,11 +407,6 @@ def h2d_stops_reading_for_a_client_that_does_not_read():
         sender.join()
 
 
-def memory(server):
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) << 10
-
-
 def h2d_needs_little_memory_for_slow_clients():
     """100 streams of 5 GiB in each of 10 connections that are not read."""
     with site() as server, contextlib.ExitStack() as peers:
@@ -420,12 +415,12 @@ def h2d_needs_little_memory_for_slow_clients():
             peer.send(update(0, (1 << 31) - 65536),
                       *(request(i, "/huge") for i in range(1, 200, 2)))
             expect_equal(peer.status(199), 200, "status")
-        before = memory(server)
+        before = server.memory()
         for _ in range(20):
             with Peer(server) as peer:
                 peer.send(request(1, "/big.bin"))
                 expect_equal(peer.content(1, len(BIG)), BIG, "content")
-        grown = memory(server) - before
+        grown = server.memory() - before
         expect(grown < 200 << 20, "it grew by", grown)
 
 
@@ -492,10 +487,7 @@ def h2d_ends_connections_that_are_not_read():
             Peer(server, WHOLE_WINDOW) as peer:
         peer.send(update(0, (1 << 31) - 65536), request(1, "/huge"))
         peer.content(1, 1000, grant=False)
-        end = time.monotonic() + PATIENCE
-        while huge_is_open(server):
-            expect(time.monotonic() < end, "it is still open")
-            time.sleep(0.01)
+        soon(lambda: not huge_is_open(server), "a close of its file")
 
 
 def huge_is_open(server):

@@ -72,6 +72,12 @@ class Server:
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
+    def memory(self, field="VmHWM"):
+        """Bytes that it has in memory, or had at most."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"^{field}:\s+(\d+) kB", status,
+                             re.M)[1]) << 10
+
     @contextlib.contextmanager
     def leaks_nothing(self):
         exchange(self, b"")  # so that its set-up is complete

@@ -356,22 +356,17 @@ def kv_grows_and_shrinks():
                [number(count // 100), OK, number(0)])
 
 
-def memory(server, field):
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(re.search(rf"^{field}:\s+(\d+) kB", status, re.M)[1]) << 10
-
-
 def kv_needs_no_memory_for_what_is_only_announced():
     with kv() as server, contextlib.ExitStack() as stack:
         exchange(server, QUESTIONS)
-        before = memory(server, "VmRSS")
+        before = server.memory("VmRSS")
         for _ in range(100):
             peer = stack.enter_context(server.connect())
             peer.sendall(ask("PING") + b"*1000\r\n$16000000\r\nbegin")
             expect_equal(read_exactly(peer, len(PONG)), PONG, "ping")
         # 1.6 GB were announced.
-        expect(memory(server, "VmHWM") < before + (64 << 20), "peak",
-               memory(server, "VmHWM"), "before", before)
+        expect(server.memory() < before + (64 << 20), "peak",
+               server.memory(), "before", before)
 
 
 def await_standstill(peer):
@@ -395,7 +390,7 @@ def kv_needs_little_memory_for_a_slow_reader():
     with kv() as server, server.connect() as slow:
         slow.sendall(ask(["SET", "a", value]))
         expect_equal(read_exactly(slow, 5), OK, "set")
-        before = memory(server, "VmRSS")
+        before = server.memory("VmRSS")
         slow.sendall(ask("GET a") * count)
         await_standstill(slow)
         # So that memory that the first value would leave is used.
@@ -412,8 +407,8 @@ def kv_needs_little_memory_for_a_slow_reader():
             got[rest] = got.get(rest, 0) + 1
         expect_equal(sorted(got, key=len), [bulk("other"), wanted], "values")
         # The answers would take 128 MiB.
-        expect(memory(server, "VmHWM") < before + (32 << 20), "peak",
-               memory(server, "VmHWM"), "before", before)
+        expect(server.memory() < before + (32 << 20), "peak",
+               server.memory(), "before", before)
 
 
 # ---- The end, and other clients ----------------------------------------------
