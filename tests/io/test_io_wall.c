@@ -261,12 +261,10 @@ IO_TEST(zone_that_changes_counts_when_the_clock_is_set)
 	when_s = 1000;
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(1);
-		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3);
+		expect_arm(1, HALF_PAST_3);
 		setenv("TZ", "EAST-2", 1);
 		clock_set(1000, false);
-		wait_for_arm(2);
-		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3 - 2 * 3600);
+		expect_arm(2, HALF_PAST_3 - 2 * 3600);
 		clock_set(HALF_PAST_3 - 2 * 3600, true);
 	}
 	ck_assert_int_eq(when_s, HALF_PAST_3 - 2 * 3600);
@@ -274,8 +272,7 @@ IO_TEST(zone_that_changes_counts_when_the_clock_is_set)
 	setenv("TZ", "WEST3", 1);
 	WEFT_SCOPE(scope, NULL) {
 		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(3);
-		ck_assert_int_eq(LOAD(armed_s), HALF_PAST_3 + 3 * 3600);
+		expect_arm(3, HALF_PAST_3 + 3 * 3600);
 		clock_set(HALF_PAST_3 + 3 * 3600, true);
 	}
 	ck_assert_int_eq(when_s, HALF_PAST_3 + 3 * 3600);
