@@ -3,7 +3,6 @@
  * Suite tls/interrupt: calls that a deadline or a cancellation ends, and what
  * is sent and received after them.
  */
-#include "tests/support/interrupt_kit.h"
 #include "tests/tls/tls_kit.h"
 
 /* ---- Handshakes ---------------------------------------------------------- */
@@ -321,38 +320,6 @@ IO_TEST(cancelled_writers_end)
 	return 0;
 }
 
-static int64_t renew_in_vain(void *arg)
-{
-	return weft_tls_update_keys(*(struct weft_tls **)arg);
-}
-
-static int64_t shut_in_vain(void *arg)
-{
-	return weft_tls_shutdown(*(struct weft_tls **)arg);
-}
-
-/* The peer takes nothing, and there is no room for a record. */
-IO_TEST(full_connection_does_not_hold_up_who_may_not_wait)
-{
-	static char bytes[2000000];
-	struct ends ends;
-	int r = 0;
-
-	join_ends(&ends, 0);
-	kit_make_small(ends.fds);
-	WEFT_WITHIN (WEFT_MS(20))
-		r = weft_stream_write_all(stream_of(&ends, 0), bytes,
-					  sizeof(bytes), NULL);
-	EXPECT(r == -ETIMEDOUT);
-	expect_interrupted(renew_in_vain, &ends.end[0].tls);
-	expect_interrupted(shut_in_vain, &ends.end[0].tls);
-	WEFT_WITHIN (WEFT_MS(1))
-		(void)weft_stream_close(stream_of(&ends, 0));
-	(void)weft_stream_close(stream_of(&ends, 1));
-	free_contexts(&ends);
-	return 0;
-}
-
 int main(void)
 {
 	Suite *suite = suite_create("tls/interrupt");
@@ -370,7 +337,6 @@ int main(void)
 	io_add_test(bytes, reader_sends_what_a_write_left);
 	io_add_test(bytes, cancelled_task_says_good_bye);
 	io_add_test(bytes, cancelled_writers_end);
-	io_add_test(bytes, full_connection_does_not_hold_up_who_may_not_wait);
 	suite_add_tcase(suite, handshakes);
 	suite_add_tcase(suite, bytes);
 	return tls_tests_run(suite);
