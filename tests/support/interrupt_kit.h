@@ -24,7 +24,7 @@ static inline int64_t cancelled(weft_fn fn, void *arg)
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
 	weft_nsec by_ns = weft_now() + WEFT_SEC(20);
 	struct weft_task task;
-	int64_t result = 0, r;
+	int64_t result = 0, r = 0;
 
 	opts.ret_task = &task;
 	WEFT_SUPERVISE(scope) {

@@ -127,6 +127,9 @@ class Terminal:
     def begin(self):
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        # In the background of a script these are ignored.
+        for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
+            signal.signal(number, signal.SIG_DFL)
 
     def resize(self, columns):
         self.screen.columns = columns
