@@ -188,7 +188,8 @@ pkg_config_libdir = '{place}/lib/pkgconfig'
     def plan_tests(self):
         for test in self.tests():
             kind = (schedule.ALONE if "liveness" in test["name"] else
-                    schedule.SHARED if test["is_parallel"] else
+                    schedule.SHARED if (test["is_parallel"] or
+                                        self.stage.one_thread) else
                     schedule.SINGLE)
             name = test["name"]
             times = (TIMES if self.stage.condition and

@@ -4,10 +4,11 @@
 Most programs with threads measure time, but their bounds are wide: they must
 hold on a busy machine.  So one of them runs at a time while there is something
 else to do: jobs that do not measure time run beside it on the other processors,
-builds, models, programs on virtual time.  Then a second one runs, so that no
-processor is idle.  A program that judges figures on the real clock runs alone,
-after everything else.  A build begins as early as possible, so that the
-programs of the next stage are ready when those of the previous one have run.
+builds, models, programs on virtual time, scripts that wait most of the time.
+Then a second one runs, so that no processor is idle.  A program that judges
+figures on the real clock runs alone, after everything else.  A build begins as
+early as possible, so that the programs of the next stage are ready when those
+of the previous one have run.
 """
 
 import collections

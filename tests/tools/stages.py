@@ -48,8 +48,9 @@ MONITOR_OFF = {"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}
 FEW = {"WEFT_TEST_FEW": "4"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
 # These begin first, so that none of them runs alone at the end.
-LONGEST = ("model_stream_put", "model_stream", "model_close", "model_limit",
-           "model_idle", "model_joining", "model_monitor", "test_sched_worker_limit",
+LONGEST = ("debian", "from source", "examples", "model_stream_put",
+           "model_stream", "model_close", "model_limit", "model_idle",
+           "model_joining", "model_monitor", "test_sched_worker_limit",
            "test_sched_fair")
 # In everyday runs these have one preemption: they take 35 CPU seconds, not 136
 # (all models take 225).  CI finds errors that need two preemptions.
@@ -87,6 +88,7 @@ class Stage:
     env: dict = dataclasses.field(default_factory=dict)
     without_monitor: bool = False  # where there are threads
     slowness: int = 1
+    one_thread: bool = False  # the tool runs one of a program at a time
     planted: tuple = ()   # (program, what must be reported)
     fuzz_seconds: int = 0
     like: str = ""        # the stage whose build it uses
@@ -211,7 +213,7 @@ STAGES = [
           without=suites("source model stress teeth mutants liveness")),
     Stage("valgrind", options=PLAIN + WITHOUT_PROGRAMS + ("-Dvalgrind=true",),
           suites=suites("memcheck"), wrapper=VALGRIND, slowness=20,
-          level="all",
+          one_thread=True, level="all",
           planted=(("planted_valgrind", "depends on uninitialised value"),)),
     Stage("aarch64", level="all", options=PLAIN + WITHOUT_PROGRAMS + (
               "-Ddefault_library=static", "-Dc_link_args=-static",
@@ -293,6 +295,7 @@ STAGES = [
           env={**TSAN, "TSAN_OPTIONS": "history_size=7:report_atomic_races=1:"
                                        "detect_deadlocks=1"}),
     Stage("valgrind-all", like="valgrind", wrapper=VALGRIND, slowness=40,
+          one_thread=True,
           suites=suites("check"), without=suites("stress teeth"), level="long"),
     Stage("fuzz-long", like="fuzz", env=ASAN, fuzz_seconds=60, level="long"),
 ]
