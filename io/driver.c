@@ -51,13 +51,18 @@ enum { FILES_MAX = 64, CHILDREN_MAX = 8 };
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
 
-static uint64_t rings_now(struct weft_runtime *runtime)
+static uint64_t clock_ns(void)
 {
 	struct timespec now;
 
-	(void)runtime;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t rings_now(struct weft_runtime *runtime)
+{
+	(void)runtime;
+	return clock_ns();
 }
 
 /* ---- Life ------------------------------------------------------------- */
@@ -380,7 +385,11 @@ static uint64_t park_wait_ns(struct weft__shard *shard, uint64_t wait_ns)
 	if (weft__unlikely(!shard->wake_armed) &&
 	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
-	return weft__streams_look_wait(shard, wait_ns);
+	/* relaxed: written with the lock, which the owner has. */
+	if (weft__unlikely(weft__load(&shard->look_ns, relaxed) !=
+			   WEFT__LOOK_AT_NONE))
+		wait_ns = weft__streams_look_wait(shard, clock_ns(), wait_ns);
+	return wait_ns;
 }
 
 /* After the wait: takes what has completed. */

@@ -201,9 +201,10 @@ void weft__stream_unlist(struct weft__stream *stream);
 /* Owner only, when weft__shard_looks(): looks at some streams. */
 void weft__streams_look(struct weft__shard *shard, uint64_t now_ns);
 
-/* How long the owner may sleep until it looks again, at most `wait_ns`. */
+/* How long the owner may sleep until it looks again, at most `wait_ns`; there
+ * is a look to come. */
 uint64_t weft__streams_look_wait(const struct weft__shard *shard,
-				 uint64_t wait_ns);
+				 uint64_t now_ns, uint64_t wait_ns);
 
 void weft__stream_enter_file(struct weft__stream *stream);
 

@@ -115,13 +115,16 @@ static void ask(struct weft__shard *shard, struct weft__stream **quiet,
 {
 	struct pollfd asked[ASKED_MAX];
 
+	int r;
+
 	/* Errors and the end of both directions are always told. */
 	for (unsigned i = 0; i < count; i++)
 		asked[i] = (struct pollfd){ .fd = quiet[i]->fd };
-	if (poll(asked, count, 0) <= 0)
-		return;
+	r = poll(asked, count, 0);
 	for (unsigned i = 0; i < count; i++)
-		if (asked[i].revents & (POLLERR | POLLHUP))
+		if (r < 0)
+			append(shard, quiet[i]); /* the next look asks */
+		else if (asked[i].revents & (POLLERR | POLLHUP))
 			wake_up(shard, quiet[i]);
 }
 
@@ -161,14 +164,15 @@ void weft__streams_look(struct weft__shard *shard, uint64_t now_ns)
 }
 
 uint64_t weft__streams_look_wait(const struct weft__shard *shard,
-				 uint64_t wait_ns)
+				 uint64_t now_ns, uint64_t wait_ns)
 {
 	/* relaxed: by the owner, with the lock. */
 	uint64_t look_ns = weft__load(&shard->look_ns, relaxed);
+	uint64_t until_ns = 0;
 
-	if (weft__likely(look_ns == WEFT__LOOK_AT_NONE))
-		return wait_ns;
-	if (look_ns == WEFT__LOOK_GOES_ON)
-		return 0;
-	return wait_ns < LOOK_NS ? wait_ns : LOOK_NS;
+	if (look_ns == WEFT__LOOK_BEGINS)
+		until_ns = LOOK_NS;
+	else if (look_ns > now_ns)
+		until_ns = look_ns - now_ns;
+	return wait_ns < until_ns ? wait_ns : until_ns;
 }

@@ -73,28 +73,75 @@ static void reset(int fd)
 	EXPECT(weft_close(fd) == 0);
 }
 
-STREAM_TEST(reset_that_the_kernel_loses_is_found)
+/* A stream has received, and then its connection is reset without the kernel's
+ * knowledge. */
+static void lose_reset(struct weft_stream *stream, int others[2])
 {
-	int fds[2], others[2];
-	ssize_t n = 0;
+	int fds[2];
 	char byte;
 
 	tcp_pair(fds);
 	tcp_pair(others);
-	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
-
+	weft_stream_init(stream, fds[0]);
 	of = fds[0];
 	instead = others[0];
 	weft__store(&deceived, weft_runtime_self(), release);
 	EXPECT(write(others[1], "x", 1) == 1);
-	EXPECT(weft_stream_read(&stream, &byte, 1) == 1);
-	ck_assert_uint_eq(weft__load(&exchanged, relaxed), 1);
+	EXPECT(weft_stream_read(stream, &byte, 1) == 1);
+	EXPECT(weft__load(&exchanged, relaxed) == 1);
 	reset(fds[1]);
+}
+
+static int64_t expect_found(struct weft_stream *stream, const int others[2])
+{
+	ssize_t n = 0;
+	char byte;
+
 	WEFT_WITHIN(WEFT_SEC(30))
-		n = weft_stream_read(&stream, &byte, 1);
+		n = weft_stream_read(stream, &byte, 1);
 	ck_assert_int_eq(n, -ECONNRESET);
-	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	ck_assert_int_eq(weft_stream_close(stream), 0);
 	return weft_close(others[0]) + weft_close(others[1]);
+}
+
+STREAM_TEST(reset_that_the_kernel_loses_is_found)
+{
+	struct weft_stream stream;
+	int others[2];
+
+	lose_reset(&stream, others);
+	return expect_found(&stream, others);
+}
+
+/* Waits until the worker with the stream's request has looked that often, or
+ * has nothing more to look at. */
+static void await_looks(struct weft_stream *stream, int times)
+{
+	struct weft__shard *shard = weft__shard(weft__stream(stream)->home);
+	/* relaxed: a hint, as it is to its owner. */
+	uint64_t seen = weft__load(&shard->look_ns, relaxed), now;
+
+	while (times > 0 && seen != WEFT__LOOK_AT_NONE) {
+		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		/* relaxed: as above. */
+		now = weft__load(&shard->look_ns, relaxed);
+		times -= now != seen;
+		seen = now;
+	}
+}
+
+/* poll(2) refuses more descriptors than the process may have. */
+STREAM_TEST(look_that_fails_is_made_again)
+{
+	struct weft_stream stream;
+	struct rlimit old;
+	int others[2];
+
+	lose_reset(&stream, others);
+	old = limit_set(RLIMIT_NOFILE, 0);
+	await_looks(&stream, 4);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+	return expect_found(&stream, others);
 }
 
 /* ---- Rest ---------------------------------------------------------------- */
@@ -220,6 +267,7 @@ int main(void)
 	tcase_set_timeout(lost, 120);
 	tcase_set_timeout(rest, 120);
 	stream_add_test(lost, reset_that_the_kernel_loses_is_found);
+	stream_add_test(lost, look_that_fails_is_made_again);
 	stream_add_test(rest, streams_that_are_quiet_are_left_alone);
 	stream_add_test(rest, closed_stream_is_not_looked_at);
 	suite_add_tcase(suite, lost);
