@@ -44,6 +44,13 @@ static struct weft__request accept_request(int fd, struct peer *peer,
 	};
 }
 
+/* The error that a call returns.  ENOSPC: the user has no more watches of
+ * epoll, for which no wait helps. */
+static int error_of(int result)
+{
+	return result == -ENOSPC ? -ENOMEM : result;
+}
+
 /* The steps that can follow the result of a request. */
 enum next { IS_RESULT, ASKS_AGAIN, WAITS_FOR_READY, WAITS_FOR_DESCRIPTORS };
 
@@ -138,7 +145,7 @@ static int accept_run(struct weft__request *request, struct weft__fd *entry)
 		switch (next_of(r)) {
 		case IS_RESULT:
 			if (!wakes_for_another(request->fd, why, r))
-				return r;
+				return error_of(r);
 			request->flags = 0;
 			continue;
 		case ASKS_AGAIN:
@@ -244,7 +251,7 @@ static int await_failed(struct weft__worker *worker, struct weft__task *task,
 		return 0;
 	}
 	if (next == IS_RESULT)
-		return r;
+		return error_of(r);
 	if (why < 0)
 		return why;
 	if (weft__call_is_closed(task, fd))

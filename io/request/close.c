@@ -327,7 +327,7 @@ static int close_by(int (*number)(int fd), int fd)
 		if (r < 0)
 			return r;
 	}
-	weft__reactor_forget(weft__worker_self(), fd);
+	weft__reactor_closes(weft__worker_self(), fd);
 	r = closed(number(fd));
 	if (entry)
 		close_finish(weft__worker_self(), task, entry, reason, fd);
@@ -383,7 +383,7 @@ static int await_number(struct weft__worker *worker, struct weft__task *task,
 	struct weft__request request = close_request(fd);
 
 	if (task->awaits == WEFT__AWAITS_NUMBER)
-		weft__reactor_forget(worker, fd);
+		weft__reactor_closes(worker, fd);
 	if (is_closed_by_call(&request))
 		return closed(close_at_once(fd));
 	return closed(weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &request,

@@ -61,7 +61,8 @@ enum {
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
 	WEFT__OP_IN_POOL = 1 << 4, /* a thread carries it out, no ring */
-	/* The rest counts how often a poll has failed: see op.c. */
+	/* The rest counts how often a poll has failed, see op.c; the task's
+	 * own, between its requests. */
 	WEFT__OP_FAILED = 1 << 8,
 	WEFT__OP_FAILED_MAX = 0xff00,
 };

@@ -76,9 +76,8 @@ static inline void weft__reactor_stale(struct weft__reactor *reactor)
 	weft__add(&reactor->stale, 1u, relaxed);
 }
 
-/* A number is about to be closed, was closed, or is that of a new file: the
- * rings drop what they know of it. */
-static inline void weft__reactor_forget(struct weft__worker *worker, int fd)
+static inline void weft__reactor_tell(struct weft__worker *worker, int fd,
+				      bool closes)
 {
 	struct weft_runtime *runtime = worker->runtime;
 
@@ -86,7 +85,20 @@ static inline void weft__reactor_forget(struct weft__worker *worker, int fd)
 	if (weft__likely(!weft__ring_remembers(&weft__shard(worker)->ring)))
 		return;
 	for (uint32_t i = 0; i < runtime->workers_count; i++)
-		weft__ring_forget(&weft__shard(runtime->workers[i])->ring, fd);
+		weft__ring_forget(&weft__shard(runtime->workers[i])->ring, fd,
+				  closes);
+}
+
+/* A number is about to be closed: the rings drop what they know of it. */
+static inline void weft__reactor_closes(struct weft__worker *worker, int fd)
+{
+	weft__reactor_tell(worker, fd, true);
+}
+
+/* It was closed, or is that of a new file. */
+static inline void weft__reactor_forget(struct weft__worker *worker, int fd)
+{
+	weft__reactor_tell(worker, fd, false);
 }
 
 #endif

@@ -25,7 +25,8 @@ struct weft__carrier {
 	void (*rouse)(struct weft__ring *ring);
 	int (*cancel)(struct weft__ring *ring, uint64_t user_data);
 	void (*cancel_all)(struct weft__ring *ring);
-	void (*forget)(struct weft__ring *ring, int fd); /* NULL: nothing */
+	/* NULL: nothing to forget. */
+	void (*forget)(struct weft__ring *ring, int fd, bool closes);
 	int (*add_buffers)(struct weft__ring *ring,
 			   struct weft__ring_buffer *buffers, uint32_t count,
 			   uint8_t group);

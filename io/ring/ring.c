@@ -82,9 +82,9 @@ void weft__ring_cancel_all(struct weft__ring *ring)
 	ring->carrier->cancel_all(ring);
 }
 
-void weft__ring_forget(struct weft__ring *ring, int fd)
+void weft__ring_forget(struct weft__ring *ring, int fd, bool closes)
 {
-	ring->carrier->forget(ring, fd);
+	ring->carrier->forget(ring, fd, closes);
 }
 
 const char *weft__ring_name(const struct weft__ring *ring)

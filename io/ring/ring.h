@@ -231,9 +231,10 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
  * carried out may still be in flight when this returns. */
 void weft__ring_cancel_all(struct weft__ring *ring);
 
-/* A descriptor number is about to be closed, was closed, or is that of a new
- * file: drops what the carrier knows of it.  From any thread. */
-void weft__ring_forget(struct weft__ring *ring, int fd);
+/* A descriptor number is about to be closed (`closes`: requests on it will be
+ * cancelled), was closed, or is that of a new file: drops what the carrier
+ * knows of it.  From any thread. */
+void weft__ring_forget(struct weft__ring *ring, int fd, bool closes);
 
 /* Is a socket with O_NONBLOCK connected in less time? */
 bool weft__ring_wants_nonblock(const struct weft__ring *ring);

@@ -295,6 +295,7 @@ SOFT_TEST(no_edge_is_lost)
 }
 
 static weft__atomic(uint32_t) controls;
+static weft__atomic(int) refused_fd; /* 0: none */
 
 __attribute__((used)) int
 __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event);
@@ -304,6 +305,11 @@ int __wrap_epoll_ctl(int epoll_fd, int how, int fd, struct epoll_event *event)
 {
 	/* relaxed: a count. */
 	weft__add(&controls, 1u, relaxed);
+	/* relaxed: a switch. */
+	if (how == EPOLL_CTL_ADD && fd == weft__load(&refused_fd, relaxed)) {
+		errno = ENOSPC;
+		return -1;
+	}
 	return (int)syscall(SYS_epoll_ctl, epoll_fd, how, fd, event);
 }
 
@@ -315,6 +321,25 @@ static int64_t echo(void *arg)
 	while (weft_recv(fd, &byte, 1, 0) == 1)
 		EXPECT(weft_send(fd, &byte, 1, 0) == 1);
 	return weft_close(fd);
+}
+
+/* The user has no more watches.  An accept does not wait for some. */
+SOFT_TEST(lack_of_watches_is_an_error)
+{
+	char text[WEFT_ADDR_TEXT_BYTES], byte;
+	int fds[2], listener = tcp_listener(text), r = 0;
+
+	socket_pair(fds);
+	/* relaxed: a switch. */
+	weft__store(&refused_fd, fds[0], relaxed);
+	ck_assert_int_eq(weft_recv(fds[0], &byte, 1, 0), -ENOMEM);
+	weft__store(&refused_fd, listener, relaxed);
+	WEFT_WITHIN(WEFT_SEC(20))
+		r = weft_accept(listener, NULL);
+	ck_assert_int_eq(r, -ENOMEM);
+	weft__store(&refused_fd, 0, relaxed);
+	close_both(fds);
+	return weft_close(listener);
 }
 
 /* lalinsky/zio#510: a request that waits costs no epoll_ctl(). */
@@ -387,6 +412,7 @@ int main(void)
 	io_add_test(edges, pipe_whose_other_end_goes_ends);
 	io_add_test(edges, half_closed_peer_keeps_no_worker_awake);
 	io_add_test(edges, no_edge_is_lost);
+	io_add_test(edges, lack_of_watches_is_an_error);
 	io_add_test(edges, epoll_set_is_not_changed_for_each_request);
 	io_add_test(edges, o_nonblock_is_never_changed);
 	io_add_test(edges, file_that_epoll_refuses_is_ready);

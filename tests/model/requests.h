@@ -117,9 +117,9 @@ bool weft__ring_remembers(const struct weft__ring *ring)
 	return false;
 }
 
-void weft__ring_forget(struct weft__ring *ring, int fd)
+void weft__ring_forget(struct weft__ring *ring, int fd, bool closes)
 {
-	(void)ring, (void)fd;
+	(void)ring, (void)fd, (void)closes;
 }
 
 unsigned weft__shard_serve(struct weft__worker *worker,

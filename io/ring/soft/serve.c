@@ -326,6 +326,16 @@ static bool is_vain(struct weft__soft *soft,
 	       !(watch->flags & WEFT__WATCH_READY_IN);
 }
 
+/* The result of a request whose descriptor cannot be watched.  ENOSPC: the user
+ * has all the watches that it may have.  A write that returned that would seem
+ * to have met a full device; an accept tells it from its own lack of memory. */
+static int32_t unwatched(const struct weft__soft_op *op, int r)
+{
+	return r == -ENOSPC && op->request.opcode != WEFT__OPCODE_ACCEPT ?
+		       -ENOMEM :
+		       r;
+}
+
 /* Under the lock: links the request to its descriptor.  Returns WAITS, or what
  * else is to be done with it; *ret_full: there is no memory. */
 static int32_t wait_for(struct weft__soft *soft,
@@ -348,7 +358,7 @@ static int32_t wait_for(struct weft__soft *soft,
 		return request->opcode == WEFT__OPCODE_CONNECT ? -ENOMEM :
 								 from->done;
 	if (r < 0)
-		return r;
+		return unwatched(from, r);
 	if (!op) {
 		*ret_full = true;
 		return WEFT__SOFT_WAITS;
@@ -447,6 +457,16 @@ int weft__soft_submit_one(struct weft__soft *soft,
 
 /* ---- Requests that wait ------------------------------------------------- */
 
+/* With r, or with the part that is done. */
+static void end_linked(struct weft__soft *soft, struct weft__soft_watch *watch,
+		       struct weft__soft_op *op, int r)
+{
+	bool some = op->done > 0 && op->request.opcode != WEFT__OPCODE_CONNECT;
+
+	weft__soft_op_unlink(soft, watch, op);
+	weft__soft_complete(soft, op, some ? op->done : r, 0);
+}
+
 bool weft__soft_check(struct weft__soft *soft)
 {
 	struct weft__soft_op *op;
@@ -466,13 +486,12 @@ bool weft__soft_check(struct weft__soft *soft)
 		if (r == 0)
 			continue;
 		/* The program has closed it by close(2). */
-		weft__soft_op_unlink(soft, watch, op);
-		weft__soft_complete(soft, op, r, 0);
+		end_linked(soft, watch, op, unwatched(op, r));
 	}
 	return left < 0;
 }
 
-void weft__soft_forget(struct weft__soft *soft, int fd)
+void weft__soft_forget(struct weft__soft *soft, int fd, bool closes)
 {
 	struct weft__soft_watch *watch =
 		weft__soft_watch_find(&soft->watches, fd);
@@ -481,25 +500,20 @@ void weft__soft_forget(struct weft__soft *soft, int fd)
 
 	if (!watch)
 		return;
-	if (!watch->head) {
+	if (closes || !watch->head) {
 		weft__soft_unwatch(soft, fd, watch);
 		return;
 	}
 	/* They are of the file that has the number now, or of none. */
 	r = weft__soft_watch_set(soft, fd, watch, events_wanted(watch));
-	while (r < 0 && (op = watch->head)) {
-		weft__soft_op_unlink(soft, watch, op);
-		weft__soft_complete(soft, op, r, 0);
-	}
+	while (r < 0 && (op = watch->head))
+		end_linked(soft, watch, op, unwatched(op, r));
 }
 
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op)
 {
-	bool some = op->done > 0 && op->request.opcode != WEFT__OPCODE_CONNECT;
-
-	weft__soft_op_unlink(
-		soft, weft__soft_watch_find(&soft->watches, op->request.fd),
-		op);
-	weft__soft_complete(soft, op, some ? op->done : -ECANCELED, 0);
+	end_linked(soft,
+		   weft__soft_watch_find(&soft->watches, op->request.fd), op,
+		   -ECANCELED);
 	return 0;
 }

@@ -28,9 +28,11 @@ bool weft__soft_is_full(struct weft__soft *soft);
  * period anew.  Returns whether some are left. */
 bool weft__soft_check(struct weft__soft *soft);
 
-/* Under the lock: drops what is known of the number.  Requests that wait on it
- * look again at what has the number now; without a file they fail. */
-void weft__soft_forget(struct weft__soft *soft, int fd);
+/* Under the lock: drops what is known of the number.  If it is about to be
+ * closed the file leaves the epoll set, whatever waits: a copy may keep the
+ * file.  Otherwise requests that wait on the number look again at what has it
+ * now; without a file they fail. */
+void weft__soft_forget(struct weft__soft *soft, int fd, bool closes);
 
 /* Under the lock: cancels a request that waits for an edge. */
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op);

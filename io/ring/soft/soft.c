@@ -309,12 +309,12 @@ static void soft_cancel_all(struct weft__ring *ring)
 	(void)ring;
 }
 
-static void soft_forget(struct weft__ring *ring, int fd)
+static void soft_forget(struct weft__ring *ring, int fd, bool closes)
 {
 	struct weft__soft *soft = weft__soft(ring);
 
 	weft__lock_take(&soft->lock);
-	weft__soft_forget(soft, fd);
+	weft__soft_forget(soft, fd, closes);
 	weft__lock_drop(&soft->lock);
 }
 

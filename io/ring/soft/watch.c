@@ -82,8 +82,6 @@ static struct weft__soft_watch *watch_get(struct weft__soft_watches *watches,
 
 /* ---- The epoll set ------------------------------------------------------ */
 
-/* ENOSPC: the user has all the watches that it may have.  A write that returned
- * that would seem to have met a full device. */
 static int control(struct weft__soft *soft, int how, int fd, uint32_t events,
 		   uint32_t generation)
 {
@@ -92,9 +90,7 @@ static int control(struct weft__soft *soft, int how, int fd, uint32_t events,
 		.data.u64 = (uint64_t)generation << 32 | (uint32_t)fd,
 	};
 
-	if (epoll_ctl(soft->epoll_fd, how, fd, &event) == 0)
-		return 0;
-	return errno == ENOSPC ? -ENOMEM : -errno;
+	return epoll_ctl(soft->epoll_fd, how, fd, &event) == 0 ? 0 : -errno;
 }
 
 /* Learns what is true of the file as long as the number is its. */
