@@ -37,8 +37,12 @@ void copied_file(int dir, const char *name, size_t bytes, unsigned seed);
 int copied_dir(int dir, const char *name, mode_t mode);
 
 /* A tree of all that file systems have: names that hurt, links, nodes, holes,
- * rights, attributes.  Devices too, if they may be made. */
-void copied_nasty(const char *path);
+ * rights, attributes.  Devices too, if they may be made.  False: its links and
+ * FIFOs have no attributes. */
+bool copied_nasty(const char *path);
+
+#define NEEDS_XATTRS_OF_LINKS \
+	"attributes of links and FIFOs (trusted.*), which root may set"
 
 /* A tree of directories of so many small files: "dir-0/a file of number 0". */
 void copied_broad(const char *path, int dirs, int files);
