@@ -29,6 +29,7 @@ enum {
 	VALUE_BYTES = WEFT__COPY_BUFFER_BYTES - NAMES_BYTES,
 	RIGHTS = 07777,
 	PLAIN_RIGHTS = 0777,
+	PATH_BYTES = sizeof("/proc/self/fd/-2147483648/") + PATH_MAX,
 };
 
 _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
@@ -38,27 +39,23 @@ _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
 /* A descriptor; or -1 and the path of a link or node, which is not followed. */
 struct object {
 	int fd;
-	char path[PATH_MAX + 32];
+	const char *path;
 };
 
-/* No call takes a directory for them before Linux 6.13. */
-static struct object object_at(struct weft__copy_name at)
+/* No call takes a directory for them before Linux 6.13.  The path is the name,
+ * or in the buffer. */
+static struct object object_at(struct weft__copy_name at, char path[PATH_BYTES])
 {
-	struct object object = { .fd = -1 };
-
 	if (at.dir == AT_FDCWD)
-		snprintf(object.path, sizeof(object.path), "%s", at.name);
-	else
-		snprintf(object.path, sizeof(object.path),
-			 "/proc/self/fd/%d/%s", at.dir, at.name);
-	return object;
+		return (struct object){ -1, at.name };
+	snprintf(path, PATH_BYTES, "/proc/self/fd/%d/%s", at.dir, at.name);
+	return (struct object){ -1, path };
 }
 
 static ssize_t names_get(const struct object *object, char *names)
 {
-	return object->fd >= 0 ?
-		       flistxattr(object->fd, names, NAMES_BYTES) :
-		       llistxattr(object->path, names, NAMES_BYTES);
+	return object->fd >= 0 ? flistxattr(object->fd, names, NAMES_BYTES) :
+				 llistxattr(object->path, names, NAMES_BYTES);
 }
 
 static ssize_t value_get(const struct object *object, const char *name,
@@ -72,9 +69,8 @@ static ssize_t value_get(const struct object *object, const char *name,
 static int value_set(const struct object *object, const char *name,
 		     const char *value, size_t bytes)
 {
-	return object->fd >= 0 ?
-		       fsetxattr(object->fd, name, value, bytes, 0) :
-		       lsetxattr(object->path, name, value, bytes, 0);
+	return object->fd >= 0 ? fsetxattr(object->fd, name, value, bytes, 0) :
+				 lsetxattr(object->path, name, value, bytes, 0);
 }
 
 /* Those that only some processes may set, or that the destination's kind of
@@ -149,7 +145,7 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
-	struct object source = { .fd = from }, copy = { .fd = to };
+	const struct object source = { from, NULL }, copy = { to, NULL };
 	int r, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
@@ -170,7 +166,9 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 static int xattrs_copy_at(struct weft__copy_name from,
 			  struct weft__copy_name to, char *buffer)
 {
-	struct object source = object_at(from), copy = object_at(to);
+	char from_path[PATH_BYTES], to_path[PATH_BYTES];
+	const struct object source = object_at(from, from_path);
+	const struct object copy = object_at(to, to_path);
 
 	return xattrs_copy(&source, &copy, buffer);
 }
