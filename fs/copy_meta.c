@@ -36,10 +36,11 @@ _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
 
 /* ---- Attributes ---------------------------------------------------------- */
 
-/* A descriptor; or -1 and the path of a link or node, which is not followed. */
+/* A descriptor; or -1 and the path of a link or node. */
 struct object {
 	int fd;
 	const char *path;
+	bool follows; /* a link by that path */
 };
 
 /* No call takes a directory for them before Linux 6.13.  The path is the name,
@@ -47,25 +48,30 @@ struct object {
 static struct object object_at(struct weft__copy_name at, char path[PATH_BYTES])
 {
 	if (at.dir == AT_FDCWD)
-		return (struct object){ -1, at.name };
+		return (struct object){ .fd = -1, .path = at.name };
 	snprintf(path, PATH_BYTES, "/proc/self/fd/%d/%s", at.dir, at.name);
-	return (struct object){ -1, path };
+	return (struct object){ .fd = -1, .path = path };
 }
 
 static ssize_t names_get(const struct object *object, char *names)
 {
-	return object->fd >= 0 ? flistxattr(object->fd, names, NAMES_BYTES) :
+	if (object->fd >= 0)
+		return flistxattr(object->fd, names, NAMES_BYTES);
+	return object->follows ? listxattr(object->path, names, NAMES_BYTES) :
 				 llistxattr(object->path, names, NAMES_BYTES);
 }
 
 static ssize_t value_get(const struct object *object, const char *name,
 			 char *value)
 {
-	return object->fd >= 0 ?
-		       fgetxattr(object->fd, name, value, VALUE_BYTES) :
+	if (object->fd >= 0)
+		return fgetxattr(object->fd, name, value, VALUE_BYTES);
+	return object->follows ?
+		       getxattr(object->path, name, value, VALUE_BYTES) :
 		       lgetxattr(object->path, name, value, VALUE_BYTES);
 }
 
+/* None is set through a link. */
 static int value_set(const struct object *object, const char *name,
 		     const char *value, size_t bytes)
 {
@@ -145,7 +151,7 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
-	const struct object source = { from, NULL }, copy = { to, NULL };
+	const struct object source = { .fd = from }, copy = { .fd = to };
 	int r, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
@@ -164,12 +170,13 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 }
 
 static int xattrs_copy_at(struct weft__copy_name from,
-			  struct weft__copy_name to, char *buffer)
+			  struct weft__copy_name to, bool follows, char *buffer)
 {
 	char from_path[PATH_BYTES], to_path[PATH_BYTES];
-	const struct object source = object_at(from, from_path);
+	struct object source = object_at(from, from_path);
 	const struct object copy = object_at(to, to_path);
 
+	source.follows = follows;
 	return xattrs_copy(&source, &copy, buffer);
 }
 
@@ -177,19 +184,21 @@ int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 		       const struct stat *status, uint32_t flags, char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
-	int r, differs = 0;
+	bool is_link = S_ISLNK(status->st_mode);
+	bool follows = (flags & WEFT_COPY_FOLLOW) && !is_link;
+	int r = 0, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
 		differs = owner_copy(to.dir, to.name, status);
 	if (differs < 0)
 		return differs;
-	r = flags & WEFT_COPY_XATTRS ? xattrs_copy_at(from, to, buffer) : 0;
+	if (flags & WEFT_COPY_XATTRS)
+		r = xattrs_copy_at(from, to, follows, buffer);
 	if (r < 0)
 		return r;
 	/* A link has no rights of its own.  One that has been put in the
 	 * node's place meanwhile is not followed. */
-	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
-	    !S_ISLNK(status->st_mode) &&
+	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) && !is_link &&
 	    fchmodat(to.dir, to.name, rights_of(status, differs),
 		     AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;

@@ -15,7 +15,8 @@
 int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer);
 
-/* Those of a link or node, which is not opened.  Where there is no /proc, the
+/* Those of a link or node, which is not opened.  With WEFT_COPY_FOLLOW and the
+ * status of a node, `from` may be a link to it.  Where there is no /proc, the
  * copy has no extended ones. */
 struct weft__copy_name {
 	int dir; /* or AT_FDCWD */

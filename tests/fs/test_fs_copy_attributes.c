@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Attributes of copies of links and nodes, which are not opened: those of the
+ * original, also behind a link that is followed; and none where no way leads to
+ * them.
+ */
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/xattr.h>
+
+#include "tests/support/child_kit.h"
+#include "tests/support/copied_kit.h"
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+
+#define ACL "system.posix_acl_access"
+#define TRUSTED "trusted.weft"
+#define NEEDS_ACLS "access control lists of FIFOs"
+
+static int copy(const char *from, const char *to, uint32_t flags)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+
+	opts.flags = flags;
+	return weft_copy_file(from, to, &opts, NULL);
+}
+
+static bool trusted_set(const char *path)
+{
+	return lsetxattr(path, TRUSTED, path, strlen(path), 0) == 0;
+}
+
+static ssize_t trusted_get(const char *path, char value[16])
+{
+	memset(value, 0, 16);
+	return lgetxattr(path, TRUSTED, value, 15);
+}
+
+/* As xattr(7) and the kernel have it: rights of the owner, of the user itself,
+ * of the group, of all that have some here, and of others. */
+static bool acl_set(const char *path)
+{
+	enum { NONE = -1 };
+	const struct {
+		uint32_t version;
+		struct {
+			uint16_t kind, rights;
+			uint32_t id;
+		} of[5];
+	} acl = { 2,
+		  { { 1, 6, (uint32_t)NONE },
+		    { 2, 6, geteuid() },
+		    { 4, 4, (uint32_t)NONE },
+		    { 16, 6, (uint32_t)NONE },
+		    { 32, 0, (uint32_t)NONE } } };
+
+	return setxattr(path, ACL, &acl, sizeof(acl), 0) == 0;
+}
+
+static void expect_acl(const char *path)
+{
+	char value[128];
+
+	ck_assert_int_eq(lgetxattr(path, ACL, value, sizeof(value)), 44);
+	ck_assert_int_eq(value[12], 2);
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat status;
+
+	ck_assert_int_eq(lstat(path, &status), 0);
+	return status.st_mode;
+}
+
+/* ---- A link that is followed --------------------------------------------- */
+
+IO_TEST(node_behind_a_link_keeps_its_acl)
+{
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	ck_assert_int_eq(symlink("fifo", "link"), 0);
+	if (!test_needs(acl_set("fifo"), "node_behind_a_link_keeps_its_acl",
+			NEEDS_ACLS))
+		return 0;
+	ck_assert_int_eq(copy("link", "to",
+			      WEFT_COPY_FOLLOW | WEFT_COPY_NODES |
+				      WEFT_COPY_XATTRS),
+			 0);
+	ck_assert_uint_eq(mode_of("to"), S_IFIFO | 0660);
+	expect_acl("to");
+	return 0;
+}
+
+/* The copy of a link that is not followed has those of the link. */
+IO_TEST(node_behind_a_link_has_no_attributes_of_the_link)
+{
+	char value[16];
+
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	ck_assert_int_eq(symlink("fifo", "link"), 0);
+	if (!test_needs(trusted_set("link") && trusted_set("fifo"),
+			"node_behind_a_link_has_no_attributes_of_the_link",
+			NEEDS_XATTRS_OF_LINKS))
+		return 0;
+	ck_assert_int_eq(copy("link", "to",
+			      WEFT_COPY_FOLLOW | WEFT_COPY_NODES |
+				      WEFT_COPY_XATTRS),
+			 0);
+	ck_assert(S_ISFIFO(mode_of("to")));
+	ck_assert_int_eq(trusted_get("to", value), 4);
+	ck_assert_str_eq(value, "fifo");
+	ck_assert_int_eq(copy("link", "other", WEFT_COPY_XATTRS), 0);
+	ck_assert(S_ISLNK(mode_of("other")));
+	ck_assert_int_eq(trusted_get("other", value), 4);
+	ck_assert_str_eq(value, "link");
+	return 0;
+}
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/copy_attributes");
+	TCase *tc = tcase_create("attributes");
+
+	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
+	io_add_test(tc, node_behind_a_link_keeps_its_acl);
+	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
