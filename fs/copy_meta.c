@@ -53,6 +53,18 @@ static struct object object_at(struct weft__copy_name at, char path[PATH_BYTES])
 	return (struct object){ .fd = -1, .path = path };
 }
 
+/* Not if there is no /proc.  The calls that follow report other errors. */
+static bool is_reached(struct weft__copy_name at)
+{
+	char path[sizeof("/proc/self/fd/-2147483648")];
+	struct stat status;
+
+	if (at.dir == AT_FDCWD)
+		return true;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", at.dir);
+	return lstat(path, &status) == 0 || errno != ENOENT;
+}
+
 static ssize_t names_get(const struct object *object, char *names)
 {
 	if (object->fd >= 0)
@@ -110,10 +122,7 @@ static int xattrs_copy(const struct object *from, const struct object *to,
 	int r = 0;
 
 	if (n < 0)
-		return errno == EOPNOTSUPP ||
-				       (from->fd < 0 && errno == ENOENT) ?
-			       0 :
-			       -errno;
+		return errno == EOPNOTSUPP ? 0 : -errno;
 	while (r == 0 && name < buffer + n) {
 		r = xattr_copy(from, to, name, buffer + NAMES_BYTES);
 		name += strlen(name) + 1;
@@ -176,6 +185,8 @@ static int xattrs_copy_at(struct weft__copy_name from,
 	struct object source = object_at(from, from_path);
 	const struct object copy = object_at(to, to_path);
 
+	if (!is_reached(from) || !is_reached(to))
+		return 0;
 	source.follows = follows;
 	return xattrs_copy(&source, &copy, buffer);
 }

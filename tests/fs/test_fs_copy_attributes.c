@@ -116,6 +116,52 @@ IO_TEST(node_behind_a_link_has_no_attributes_of_the_link)
 	return 0;
 }
 
+/* ---- Without /proc ------------------------------------------------------- */
+
+static bool proc_hide(void)
+{
+	return become_mount_owner() &&
+	       mount("weft", "/proc", "tmpfs", 0, "size=1m") == 0;
+}
+
+/* As such, and in a tree. */
+static int64_t copy_without_proc(void *arg)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+
+	(void)arg;
+	opts.flags = WEFT_COPY_NODES | WEFT_COPY_XATTRS;
+	NEED(weft_copy_file("from/name", "to", &opts, NULL) == 0);
+	NEED(weft_copy_tree("from", "tree", &opts, NULL) == 0);
+	return 0;
+}
+
+static int64_t hide_and_copy(void *arg)
+{
+	NEED(proc_hide());
+	return weft_run(copy_without_proc, arg, NULL);
+}
+
+START_TEST(link_has_no_attributes_without_proc)
+{
+	char value[16];
+
+	if (!test_needs(test_can(proc_hide),
+			"link_has_no_attributes_without_proc", NEEDS_MOUNTS))
+		return;
+	ck_assert_int_eq(mkdir("from", 0755), 0);
+	ck_assert_int_eq(symlink("gone", "from/name"), 0);
+	if (!test_needs(trusted_set("from/name"),
+			"link_has_no_attributes_without_proc",
+			NEEDS_XATTRS_OF_LINKS))
+		return;
+	child_run(hide_and_copy, NULL);
+	ck_assert(S_ISLNK(mode_of("to")) && S_ISLNK(mode_of("tree/name")));
+	ck_assert_int_lt(trusted_get("to", value), 0);
+	ck_assert_int_lt(trusted_get("tree/name", value), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs/copy_attributes");
@@ -124,6 +170,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
+	tcase_add_test(tc, link_has_no_attributes_without_proc);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }

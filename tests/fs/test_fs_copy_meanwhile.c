@@ -109,6 +109,18 @@ START_TEST(attributes_do_not_go_through_a_swapped_link)
 }
 END_TEST
 
+/* That is not taken for a lack of /proc. */
+START_TEST(original_that_is_gone_is_an_error)
+{
+	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	ck_assert_int_eq(meta_copy(dir, "fifo", 0600, WEFT_COPY_XATTRS),
+			 -ENOENT);
+	close(dir);
+}
+END_TEST
+
 IO_TEST(owner_alone_leaves_the_usual_rights)
 {
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
@@ -225,6 +237,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	tcase_add_test(tc, name_that_is_too_long_is_reported);
 	tcase_add_test(tc, attributes_do_not_go_through_a_swapped_link);
+	tcase_add_test(tc, original_that_is_gone_is_an_error);
 	io_add_test(tc, owner_alone_leaves_the_usual_rights);
 	tcase_add_test(tc, sparse_file_that_grows_is_copied_as_it_was);
 	io_add_test(tc, tree_that_is_moved_away_leaves_no_temporary_names);
