@@ -17,12 +17,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <weft/copy.h>
 
 #include "fs/copy_bytes.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
 
 enum {
 	NAMES_BYTES = 64 << 10, /* XATTR_LIST_MAX */
@@ -156,6 +161,21 @@ static mode_t rights_of(const struct stat *status, bool owner_differs)
 	return status->st_mode & (owner_differs ? PLAIN_RIGHTS : RIGHTS);
 }
 
+/* Of what has that name, which is not followed.  The C library's call may need
+ * /proc for that; the kernel's is of Linux 6.6. */
+static int rights_set(struct weft__copy_name at, mode_t rights)
+{
+	const int flags = AT_SYMLINK_NOFOLLOW;
+
+	if (fchmodat(at.dir, at.name, rights, flags) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP)
+		return -errno;
+	if (syscall(SYS_fchmodat2, at.dir, at.name, rights, flags) == 0)
+		return 0;
+	return errno == ENOSYS ? -EOPNOTSUPP : -errno;
+}
+
 int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
@@ -209,10 +229,10 @@ int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 		return r;
 	/* A link has no rights of its own.  One that has been put in the
 	 * node's place meanwhile is not followed. */
-	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) && !is_link &&
-	    fchmodat(to.dir, to.name, rights_of(status, differs),
-		     AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) && !is_link)
+		r = rights_set(to, rights_of(status, differs));
+	if (r < 0)
+		return r;
 	if ((flags & WEFT_COPY_TIMES) &&
 	    utimensat(to.dir, to.name, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;

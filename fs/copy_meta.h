@@ -17,7 +17,8 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 
 /* Those of a link or node, which is not opened.  With WEFT_COPY_FOLLOW and the
  * status of a node, `from` may be a link to it.  Where there is no /proc, the
- * copy has no extended ones. */
+ * copy has no extended ones; the rights of a node then need Linux 6.6 (else
+ * -EOPNOTSUPP). */
 struct weft__copy_name {
 	int dir; /* or AT_FDCWD */
 	const char *name;

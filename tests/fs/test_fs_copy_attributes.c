@@ -6,6 +6,7 @@
  */
 #include <stdint.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "tests/support/child_kit.h"
@@ -162,6 +163,33 @@ START_TEST(link_has_no_attributes_without_proc)
 }
 END_TEST
 
+static bool proc_hide_and_have_fchmodat2(void)
+{
+	enum { FCHMODAT2 = 452 };
+
+	return proc_hide() &&
+	       (syscall(FCHMODAT2, AT_FDCWD, "", 0, 0) == 0 || errno == ENOENT);
+}
+
+START_TEST(node_has_its_rights_without_proc)
+{
+	if (!test_needs(test_can(proc_hide_and_have_fchmodat2),
+			"node_has_its_rights_without_proc",
+			NEEDS_MOUNTS ", and Linux 6.6"))
+		return;
+	ck_assert_int_eq(mkdir("from", 0755), 0);
+	ck_assert_int_eq(mkfifo("from/name", 0600), 0);
+	if (!test_needs(acl_set("from/name"),
+			"node_has_its_rights_without_proc", NEEDS_ACLS))
+		return;
+	child_run(hide_and_copy, NULL);
+	ck_assert_uint_eq(mode_of("to"), S_IFIFO | 0660);
+	ck_assert_uint_eq(mode_of("tree/name"), S_IFIFO | 0660);
+	ck_assert_int_lt(lgetxattr("to", ACL, NULL, 0), 0);
+	ck_assert_int_lt(lgetxattr("tree/name", ACL, NULL, 0), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs/copy_attributes");
@@ -171,6 +199,7 @@ int main(void)
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
 	tcase_add_test(tc, link_has_no_attributes_without_proc);
+	tcase_add_test(tc, node_has_its_rights_without_proc);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
