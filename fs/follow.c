@@ -250,9 +250,7 @@ static int follow_new(struct weft__worker *worker,
 
 static void offset_set(struct weft_follow *follow, int64_t offset)
 {
-	follow->offset = offset == WEFT_FOLLOW_END ?
-				 weft__follow_size(follow->fd) :
-				 offset;
+	follow->offset = offset == WEFT_FOLLOW_END ? follow->size : offset;
 }
 
 int weft_follow_open(const char *path, int64_t offset,

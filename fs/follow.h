@@ -38,6 +38,7 @@ struct weft_follow {
 	int fd;	     /* of the file; -1: none */
 	int next_fd; /* the name means this one by now; -1: none */
 	int64_t offset;
+	int64_t size; /* of the file, when resolve or take found it */
 	int notices; /* of inotify; -1: none */
 	int wd, next_wd;
 	unsigned news;
@@ -55,12 +56,13 @@ struct weft_follow {
 
 off_t weft__follow_size(int fd);
 
-/* Resolves the path, with system calls that may wait: sets next_fd if it means
- * another file than fd.  0; 1, nothing was done, since next_fd has got bytes;
- * or -EMFILE, -ENFILE, -ENOMEM. */
+/* Resolves the path, with system calls that may wait: sets next_fd and size if
+ * it means another file than fd.  0; 1, nothing was done, since next_fd has got
+ * bytes; or -EMFILE, -ENFILE, -ENOMEM. */
 int weft__follow_resolve(struct weft_follow *follow);
 
-/* Begins to watch the file of a follow that has no path: 0, -EBADF, -EINVAL. */
+/* Begins to watch the file of a follow that has no path, with calls as above,
+ * and sets size: 0, -EBADF, -EINVAL. */
 int weft__follow_take(struct weft_follow *follow);
 
 #endif

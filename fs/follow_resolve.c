@@ -296,6 +296,7 @@ int weft__follow_resolve(struct weft_follow *follow)
 	}
 	next_drop(follow);
 	follow->next_fd = fd;
+	follow->size = status.st_size;
 	follow->next_wd = file_watch(follow, fd);
 	return 0;
 }
@@ -310,6 +311,7 @@ int weft__follow_take(struct weft_follow *follow)
 	if (fstat(follow->fd, &status) < 0 ||
 	    !is_followed(follow->fd, &status))
 		return -EINVAL;
+	follow->size = status.st_size;
 	follow->polls = follow->notices < 0;
 	follow->wd = file_watch(follow, follow->fd);
 	return 0;
