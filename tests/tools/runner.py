@@ -14,7 +14,7 @@ import schedule
 from conditions import FRAGILE, TIMES, obstacle
 from process import ROOT, Clock, ending, problem, run
 from stages import ASAN_CROWD, LONGEST
-from tally import CHECK_LINE, TAP_LINE, Case, cases_of, last_line
+from tally import CHECK_LINE, TAP_LINE, WHOLE, Case, cases_of, last_line
 
 BUILD = ROOT / "build"
 LOGS = BUILD / "test-logs"
@@ -251,7 +251,7 @@ pkg_config_libdir = '{place}/lib/pkgconfig'
             return
         # A script checks itself whether its requirements are there.
         if not test["tap"] and not self.built(test["cmd"][-1]):
-            self.tally.add(name, [Case("the program itself", "not built")],
+            self.tally.add(name, [Case(WHOLE, "not built")],
                            repeat=lambda _: self.ninja())
             return
         start = time.monotonic()
@@ -328,7 +328,7 @@ def bitten(cases):
     failed = {case.name: False for case in cases}
     for case in cases:
         failed[case.name] |= bool(case.wrong)
-    failed.pop("the program itself", None)
+    failed.pop(WHOLE, None)
     return [Case(f"{name} fails", None if fails else "it passed")
             for name, fails in failed.items()] or [
                 Case("some test fails", "none was run")]

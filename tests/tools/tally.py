@@ -9,9 +9,12 @@ from process import ROOT, ending
 
 CHECK_LINE = re.compile(r"(not )?ok \d+ - [^:]*:([^:]*:[^:]*): (.*)")
 TAP_LINE = re.compile(r"(not )?ok \d+ - (.*)")
+SKIP = re.compile(r" # SKIP *(.*)")
+WHOLE = "the program itself"
 
-# nth: the turn of a test that runs in a loop, from 0.
-Case = collections.namedtuple("Case", "name wrong nth", defaults=(0,))
+# nth: the turn of a test that runs in a loop, from 0.  lack: why it was skipped.
+Case = collections.namedtuple("Case", "name wrong nth lack",
+                              defaults=(0, None))
 
 
 class Tally:
@@ -28,16 +31,21 @@ class Tally:
         bad = [(f"{name}: {case.name}", case.wrong,
                 repeat(case) if repeat else "")
                for case in cases if case.wrong]
+        lacking = [(f"{name}: {case.name}", case.lack, "")
+                   for case in cases if case.lack and not case.wrong]
+        passed = len(cases) - len(bad) - len(lacking)
         with self.lock:
-            self.passed += len(cases) - len(bad)
+            self.passed += passed
             self.failed += bad
+            self.skipped += lacking
             took = "" if seconds is None else f" ({seconds:.1f} s)"
-            counts = f"{len(cases) - len(bad)} passed"
+            counts = f"{passed} passed"
             counts += f", {len(bad)} FAILED" if bad else ""
+            counts += f", {len(lacking)} skipped" if lacking else ""
             print(f"{name}: {counts}{took}", flush=True)
             show_grouped("  FAILED ", bad)
             if bad and log:
-                show_end(log)
+                show_end(log, any(case.name == WHOLE for case in cases))
 
     def fail(self, name, why):
         self.add(name, [Case("it goes on", why)])
@@ -77,8 +85,9 @@ def show_grouped(prefix, entries):
             print(f"    repeat: {repeat}")
 
 
-def show_end(log, most=40):
-    """Before each case that failed, the words of a script; or else the end."""
+def show_end(log, broke_off, most=40):
+    """The words of a script before each case that failed, and its last words
+    if it broke off; or else the end."""
     lines = log.read_text(errors="replace").splitlines()
     lines = [line for line in lines if not re.match(r"\[\d+/\d+\] ", line)]
     shown, said = [], []
@@ -87,6 +96,8 @@ def show_end(log, most=40):
         if TAP_LINE.match(line):
             shown += said[-most:] if line.startswith("not") else []
             said = []
+    if shown and broke_off:
+        shown += said[-most:]
     for line in (shown or lines)[-most:]:
         print(f"  | {line}")
     if len(lines) > most:
@@ -100,19 +111,24 @@ def last_line(log):
 
 def cases_of(text, status, pattern):
     """The cases of a TAP report, and one more if the whole went wrong."""
-    cases, planned = [], False
+    cases, planned = [], None
     turns = collections.Counter()
     for line in text.splitlines():
         match = pattern.match(line)
-        planned |= line.startswith("1..")
+        planned = line if line.startswith("1..") else planned
         if match:
             name, *message = match.groups()[1:]
+            lack = SKIP.search(name) if pattern is TAP_LINE else None
+            name = name[:lack.start()] if lack else name
             name = re.sub(r" \(\d+\.\d+ s\)$", "", name)
             wrong = (message or ["see its log"])[0] if match.group(1) else None
-            cases.append(Case(name, wrong, turns[name]))
+            cases.append(Case(name, wrong, turns[name],
+                              lack and (lack[1] or "no reason given")))
             turns[name] += 1
     told = any(case.wrong for case in cases)
     if not planned or status is None or (status != 0 and not told):
         last = f" after {cases[-1].name}" if cases and not planned else ""
-        cases.append(Case("the program itself", ending(status) + last))
+        cases.append(Case(WHOLE, ending(status) + last))
+    elif not cases and SKIP.search(planned):
+        cases.append(Case(WHOLE, None, lack=SKIP.search(planned)[1]))
     return cases
