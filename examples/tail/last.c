@@ -5,32 +5,43 @@
  */
 #include "last.h"
 
+#include <errno.h>
 #include <weft/weft.h>
 
-enum { BLOCK = 8192 };
+enum { BLOCK = 8192, TRIES_MAX = 16 };
 
-off_t last_lines(int fd, unsigned long lines)
+/* Of a file that ends at `size`; -ENODATA: it is shorter. */
+static off_t lines_before(int fd, unsigned long lines, off_t size)
 {
-	struct stat status;
-	off_t at;
-	int r = weft_fstat(fd, &status);
+	off_t at = size;
 
-	if (r < 0)
-		return r;
-	at = status.st_size;
 	if (lines == 0)
 		return at;
 	while (at > 0) {
 		size_t bytes = at < BLOCK ? (size_t)at : BLOCK;
 		char buf[BLOCK];
+		int r = weft_pread_all(fd, buf, bytes, at - (off_t)bytes, NULL);
 
-		r = weft_pread_all(fd, buf, bytes, at - (off_t)bytes, NULL);
 		if (r < 0)
 			return r;
 		for (size_t i = bytes; i > 0; i--, at--)
-			if (buf[i - 1] == '\n' && at != status.st_size &&
-			    --lines == 0)
+			if (buf[i - 1] == '\n' && at != size && --lines == 0)
 				return at;
 	}
 	return 0;
+}
+
+/* A file that is truncated meanwhile has other last lines.  The tries are
+ * limited, as files of /sys never have all bytes of their size. */
+off_t last_lines(int fd, unsigned long lines)
+{
+	struct stat status;
+	off_t at = -ENODATA;
+
+	for (int i = 0; i < TRIES_MAX && at == -ENODATA; i++) {
+		int r = weft_fstat(fd, &status);
+
+		at = r < 0 ? r : lines_before(fd, lines, status.st_size);
+	}
+	return at;
 }

@@ -133,6 +133,38 @@ def tail_follows_the_same_files_as_gnu_tail():
                 both(b"7\n")
 
 
+def has_open(process, path):
+    for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == str(path):
+                return True
+    return False
+
+
+def tail_follows_a_file_that_is_truncated_at_the_start():
+    """While its last lines are looked for, which takes a while."""
+    with tempfile.TemporaryDirectory() as path:
+        log = pathlib.Path(path, "log").resolve()
+        for turn in range(6):
+            log.write_bytes(b"")
+            os.truncate(log, 256 << 20)
+            with program("tail", "-F", log) as tail:
+                soon(lambda: has_open(tail, log), "the file is open", tail)
+                time.sleep(turn * 0.004)
+                os.truncate(log, 0)
+                with open(log, "ab") as writer:
+                    writer.write(b"line\n")
+                got, end = b"", time.monotonic() + PATIENCE
+                # Before it, zeroes, if it was quick.
+                while not got.endswith(b"line\n"):
+                    left = end - time.monotonic()
+                    expect(left > 0 and select.select(
+                        [tail.stdout], [], [], left)[0], "no line came")
+                    data = os.read(tail.stdout.fileno(), 65536)
+                    expect(data, "it ended")
+                    got = got[-8:] + data
+
+
 def tail_ends_when_it_has_no_files():
     done = run("tail", "-f", "/nowhere/at/all", "/")
     expect_equal((done.returncode, done.stdout), (1, ""), "tail -f")
