@@ -37,7 +37,7 @@ static int line_add(struct files *files, char *line)
 {
 	struct sums *sums = files->arg;
 	bool escaped = *line == '\\';
-	char *name;
+	char *name, *digits;
 
 	if (!line_is_sum(line + escaped)) {
 		sums->misformatted += *line != '#';
@@ -48,7 +48,8 @@ static int line_add(struct files *files, char *line)
 	if (escaped)
 		unescape(name);
 	sums->listed++;
-	return files_add(files, strdup(name), strndup(line, SUM_DIGITS), 0);
+	digits = strndup(line, SUM_DIGITS);
+	return files_add(files, digits ? strdup(name) : NULL, digits, 0);
 }
 
 /* The next line, from malloc(); 1, 0 at the end, or an error. */
@@ -70,11 +71,21 @@ static int line_next(struct weft_stream *stream, char **ret_line)
 	return 1;
 }
 
+/* Standard input may be named twice. */
+static int list_open(const char *name)
+{
+	int fd;
+
+	if (strcmp(name, "-") != 0)
+		return weft_open(name, O_RDONLY, 0);
+	fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
 /* Sets *ret_error to 0, or to why it cannot be read. */
 static int list_read(struct files *files, const char *name, int *ret_error)
 {
-	bool is_stdin = strcmp(name, "-") == 0;
-	int fd = is_stdin ? STDIN_FILENO : weft_open(name, O_RDONLY, 0);
+	int fd = list_open(name);
 	struct weft_stream stream = WEFT_STREAM_INIT(fd);
 	char *line = NULL;
 	int r = 0;

@@ -52,7 +52,7 @@ static void warn_all(const struct files *files)
 	     "lines are improperly formatted");
 	warn(files->failures, "listed file could not be read",
 	     "listed files could not be read");
-	warn(sums.listed - files->failures - files->found,
+	warn(files->printed - files->failures - files->found,
 	     "computed checksum did NOT match",
 	     "computed checksums did NOT match");
 }

@@ -38,10 +38,10 @@ struct files {
 	/* After the last one, or an error. */
 	void (*end)(struct files *files, struct file *file);
 	void *arg;
-	unsigned failures, found; /* files, so far */
-	struct weft_chan batches; /* from list() to the pipeline */
-	struct batch *filling;	  /* by list() */
-	char out[64 << 10];	  /* to be written */
+	unsigned printed, failures, found; /* files, so far */
+	struct weft_chan batches;	   /* from list() to the pipeline */
+	struct batch *filling;		   /* by list() */
+	char out[64 << 10];		   /* to be written */
 	size_t out_bytes;
 };
 

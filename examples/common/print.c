@@ -54,6 +54,7 @@ int file_deliver(struct files *files, struct file *file, bool last)
 	const char *complaint = file->complaint;
 	int r = out_add(files, file->text, file->text_bytes);
 
+	files->printed++;
 	files->found += file->found;
 	files->failures += file->error < 0 || file->failed;
 	if (file->error < 0)

@@ -3,6 +3,7 @@
 it is like; smoke_examples.py runs them."""
 
 import contextlib
+import errno
 import os
 import pathlib
 import subprocess
@@ -129,6 +130,32 @@ def checksum_checks_what_sha256sum_does():
         status, _, wrong = both_say("checksum", "sha256sum", "-c", "sums",
                                     folder=folder)
         expect_equal((status, wrong.count(b"WARNING")), (1, 3), "changed")
+
+
+def checksum_reads_a_list_that_is_named_twice():
+    with tree() as folder:
+        sums = said("sha256sum", *walked(folder), folder=folder)[1]
+        wanted = said(built("checksum"), "-c", "-", folder=folder, stdin=sums)
+        expect_equal(wanted[0], 0, "status")
+        expect_equal(said(built("checksum"), "-c", "-", "-", folder=folder,
+                          stdin=sums), wanted, "twice")
+
+
+def checksum_does_not_judge_what_it_could_not_print():
+    """On a device that is full, and where no reader is left."""
+    with tree() as folder:
+        sums = said("sha256sum", *walked(folder), folder=folder)[1]
+        (folder / "sums").write_bytes(sums * 20)
+        reader, pipe = os.pipe()
+        os.close(reader)
+        with open("/dev/full", "wb") as full, open(pipe, "wb") as gone:
+            for out, error in (full, errno.ENOSPC), (gone, errno.EPIPE):
+                done = subprocess.run(
+                    [built("checksum"), "-c", "sums"], cwd=folder, stdout=out,
+                    stderr=subprocess.PIPE, timeout=PATIENCE, text=True,
+                    check=False)
+                expect_equal((done.returncode, done.stderr), (
+                    1, f"checksum: {os.strerror(error)}\n"), "complaints")
 
 
 # ---- grep --------------------------------------------------------------------
