@@ -35,6 +35,7 @@ int files_add(struct files *files, char *path, char *note, int error)
 		return -ENOMEM;
 	}
 	batch->list[batch->count++] = (struct file){
+		.batch = batch,
 		.path = path,
 		.note = note,
 		.error = error,

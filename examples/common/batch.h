@@ -10,6 +10,8 @@
 enum { BATCH_FILES_MAX = 128 };
 
 struct batch {
+	uint64_t number;  /* in the pipeline */
+	unsigned printed; /* of its files, by the one whose turn it is */
 	unsigned count;
 	struct file list[BATCH_FILES_MAX];
 };

@@ -34,7 +34,8 @@ static int room_grow(struct room *room)
 	return 0;
 }
 
-/* Reads to the end, which is at `size` unless that is 0. */
+/* Reads to the end, which is at `size` unless that is 0.  A small file has all
+ * its text printed later. */
 static int file_read(struct files *files, struct file *file, int fd, off_t size,
 		     struct room *room, read_fn fn)
 {
@@ -44,7 +45,13 @@ static int file_read(struct files *files, struct file *file, int fd, off_t size,
 
 	while (!last && !file->enough) {
 		size_t done;
-		ssize_t n = kept == room->bytes ? room_grow(room) : 0;
+		ssize_t n;
+
+		if (file->large)
+			file->unprinted = file_print_early(files, file);
+		if (file->unprinted < 0)
+			return 0;
+		n = kept == room->bytes ? room_grow(room) : 0;
 
 		if (n == 0)
 			n = fn(fd, room->data + kept, room->bytes - kept, at);
@@ -69,7 +76,9 @@ static int read_fd(struct files *files, struct file *file, int fd,
 		return -errno;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	file->large = S_ISREG(st.st_mode) && st.st_size > SMALL_BYTES;
+	/* The task that reads a large one can wait for its turn. */
+	file->large = S_ISREG(st.st_mode) &&
+		      (st.st_size > SMALL_BYTES || text_is_much());
 	return file->large ?
 		       0 :
 		       file_read(files, file, fd, st.st_size, room, read_here);
@@ -89,18 +98,31 @@ void file_read_small(struct files *files, struct file *file, struct room *room)
 		files->end(files, file);
 }
 
-int64_t file_read_large(struct files *files, struct file *file)
+static int read_open(struct files *files, struct file *file)
 {
 	int fd = weft_open(file->path, O_RDONLY, 0);
 	struct room room = { 0 };
+	int r;
 
-	file->error = fd;
-	if (fd >= 0) {
-		(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-		file->error = file_read(files, file, fd, 0, &room, weft_pread);
-		free(room.data);
-		weft_close(fd);
-	}
+	if (fd < 0)
+		return fd;
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	r = file_read(files, file, fd, 0, &room, weft_pread);
+	free(room.data);
+	weft_close(fd);
+	return r;
+}
+
+int64_t file_read_large(struct files *files, struct file *file)
+{
+	/* Those that wait for their turn have no descriptor. */
+	file->unprinted = file_print_early(files, file);
+	if (file->unprinted == 0)
+		file->error = read_open(files, file);
 	files->end(files, file);
-	return file->error == -ECANCELED ? file->error : 0;
+	if (file->unprinted < 0)
+		return file->unprinted;
+	if (file->error == -ECANCELED)
+		return file->error;
+	return turn_end(files, file);
 }

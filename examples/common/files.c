@@ -4,6 +4,10 @@
  * One job of the pool reads the small files of a batch: a job for each would
  * take more time than it waits.  Large files are read by a task each.
  *
+ * Memory: 16 MiB of text of all files (see turn.c), what each processor adds to
+ * that in one read, and a buffer for each large file of a batch.  A line, and
+ * what is found in a pipe or a device, are kept as a whole.
+ *
  *	task of list() --- channel of batches ---> pipeline
  */
 #include <errno.h>
@@ -32,7 +36,10 @@ static int batch_next(void *arg, void *item, size_t *ret_bytes)
 	(void)ret_bytes;
 	next->files = arg;
 	r = weft_chan_recv(&next->files->batches, &next->batch);
-	return r == -EPIPE ? 0 : r < 0 ? r : 1;
+	if (r < 0)
+		return r == -EPIPE ? 0 : r;
+	next->batch->number = next->files->batches_taken++;
+	return 1;
 }
 
 static int64_t read_small(void *arg)
@@ -84,9 +91,9 @@ static int batch_print(void *arg, void *item)
 	struct batch *batch = ((struct item *)item)->batch;
 	int r = 0;
 
-	for (unsigned i = 0; i < batch->count && r == 0; i++)
+	for (unsigned i = batch->printed; i < batch->count && r == 0; i++)
 		r = file_deliver(arg, &batch->list[i], i + 1 == batch->count);
-	return r;
+	return r < 0 ? r : turn_end(arg, NULL);
 }
 
 static void batch_drop(void *arg, void *item)

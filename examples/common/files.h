@@ -13,13 +13,16 @@
 struct batch;
 
 struct file {
+	struct batch *batch;
 	char *path;
-	char *note; /* for the tool; freed */
-	int error;  /* a negative errno, or 0 */
+	char *note;    /* for the tool; freed */
+	int error;     /* a negative errno, or 0 */
+	int unprinted; /* why its text cannot be printed, or 0 */
 	bool large;
 	bool enough;	       /* set by the tool: the rest need not be read */
 	bool found;	       /* for the tool */
 	bool failed;	       /* set by the tool: counts as a failure */
+	bool done;	       /* a large one has been read */
 	void *state;	       /* for the tool */
 	const char *complaint; /* set by the tool: printed behind the text */
 	char *text;	       /* what is printed, from malloc() */
@@ -41,7 +44,11 @@ struct files {
 	unsigned printed, failures, found; /* files, so far */
 	struct weft_chan batches;	   /* from list() to the pipeline */
 	struct batch *filling;		   /* by list() */
-	char out[64 << 10];		   /* to be written */
+	struct weft_mutex turn;		   /* of the next two, and of done */
+	struct weft_cond turned;
+	uint64_t batches_printed;
+	uint64_t batches_taken; /* by the pipeline */
+	char out[64 << 10];	/* to be written */
 	size_t out_bytes;
 };
 

@@ -7,6 +7,24 @@
 
 #include "file.h"
 
+/* Of text that is kept. */
+#define TEXT_BYTES_MAX (16u << 20)
+
+static _Atomic(size_t) text_bytes_all; /* room for text, of all files */
+
+bool text_is_much(void)
+{
+	return text_bytes_all > TEXT_BYTES_MAX;
+}
+
+static void text_free(struct file *file)
+{
+	free(file->text);
+	text_bytes_all -= file->text_room;
+	file->text = NULL;
+	file->text_bytes = file->text_room = 0;
+}
+
 void file_print(struct file *file, const char *data, size_t bytes)
 {
 	size_t room = file->text_room ? file->text_room : 64;
@@ -18,6 +36,7 @@ void file_print(struct file *file, const char *data, size_t bytes)
 
 		if (!text)
 			abort();
+		text_bytes_all += room - file->text_room;
 		file->text = text;
 		file->text_room = room;
 	}
@@ -49,10 +68,18 @@ static int out_add(struct files *files, const char *data, size_t bytes)
 	return r;
 }
 
+int text_deliver(struct files *files, struct file *file)
+{
+	int r = out_add(files, file->text, file->text_bytes);
+
+	text_free(file);
+	return r;
+}
+
 int file_deliver(struct files *files, struct file *file, bool last)
 {
 	const char *complaint = file->complaint;
-	int r = out_add(files, file->text, file->text_bytes);
+	int r = text_deliver(files, file);
 
 	files->printed++;
 	files->found += file->found;

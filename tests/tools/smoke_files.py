@@ -4,6 +4,7 @@ it is like; smoke_examples.py runs them."""
 
 import contextlib
 import errno
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -210,6 +211,28 @@ def grep_says_that_a_match_takes_too_much():
                                   folder=folder, name="grep")
         expect(status == 2 and out == b"" and wrong.startswith(b"us: bad: "),
                status, out, wrong)
+
+
+def grep_keeps_little_of_a_long_output():
+    """A file is printed while it is read; the text of all would be 400 MB."""
+    program = built("grep")
+    with tempfile.TemporaryDirectory() as folder:
+        wanted, names = hashlib.sha256(), []
+        for letter, lines in zip("abcd", (1_000_000, 1000, 500_000, 400_000)):
+            names.append(letter * 200)
+            pathlib.Path(folder, names[-1]).write_bytes(b"x\n" * lines)
+            for _ in range(lines // 100):
+                wanted.update(f"{names[-1]}:x\n".encode() * 100)
+        got = hashlib.sha256()
+        with subprocess.Popen([program, "-F", "x", *names], cwd=folder,
+                              stdout=subprocess.PIPE) as process:
+            while data := process.stdout.read(1 << 20):
+                got.update(data)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        expect_equal(process.returncode, 0, "status")
+        expect_equal(got.hexdigest(), wanted.hexdigest(), "output")
+        expect(used.ru_maxrss < 250_000, "KiB of memory:", used.ru_maxrss)
 
 
 CASES = [function for name, function in list(globals().items())
