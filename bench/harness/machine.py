@@ -116,29 +116,12 @@ def under_load(pid, load, *aides):
     return result, Used(seconds, server, (busy - server - loading) / seconds)
 
 
-def timed(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL):
-    """Runs a tool.  Returns its seconds, the processor seconds of all its processes,
-    and the share of a core that the rest of the machine used."""
-    def children_cpu():
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    busy, own, start = machine_cpu(), children_cpu(), time.monotonic()
-    done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE,
-                          text=True, timeout=300)
-    seconds, cpu = time.monotonic() - start, children_cpu() - own
-    if done.returncode != 0:
-        raise Failed(f"status {done.returncode}: {last_line(done.stderr)}")
-    return seconds, cpu, (machine_cpu() - busy - cpu) / seconds
-
-
-def run(command, timeout):
-    """Runs a command.  Returns its stdout and stderr, and ignores its status if it
-    has printed anything."""
+def complete(command, timeout, **files):
+    """Runs a command in a session of its own.  Returns its status, and what it wrote
+    to pipes; if it does not end in time, it is ended with all its descendants."""
     try:
-        child = subprocess.Popen(
-            command, text=True, start_new_session=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        child = subprocess.Popen(command, text=True, start_new_session=True,
+                                 stderr=subprocess.PIPE, **files)
     except OSError as e:
         raise Failed(str(e)) from e
     try:
@@ -148,8 +131,31 @@ def run(command, timeout):
         if isinstance(e, subprocess.TimeoutExpired):
             raise Failed(f"no end after {timeout} s: {' '.join(command)}") from e
         raise
+    return child.returncode, out, err
+
+
+def timed(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=300):
+    """Runs a tool.  Returns its seconds, the processor seconds of all its processes,
+    and the share of a core that the rest of the machine used."""
+    def children_cpu():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    busy, own, start = machine_cpu(), children_cpu(), time.monotonic()
+    status, _, err = complete(command, timeout, stdin=stdin, stdout=stdout)
+    seconds, cpu = time.monotonic() - start, children_cpu() - own
+    if status != 0:
+        raise Failed(f"status {status}: {last_line(err)}")
+    return seconds, cpu, (machine_cpu() - busy - cpu) / seconds
+
+
+def run(command, timeout):
+    """Runs a command.  Returns its stdout and stderr, and ignores its status if it
+    has printed anything."""
+    status, out, err = complete(command, timeout, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE)
     if not out.strip():
-        raise Failed(f"status {child.returncode}: {last_line(err)}")
+        raise Failed(f"status {status}: {last_line(err)}")
     return out, err
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The bars of the benchmarks: how they are read, and how they are judged.  TAP.
+"""The bars of the benchmarks: how they are read, and how they are judged; and
+how a tool is measured.  TAP.
 
 The functions below whose names begin with test_ are the test cases; their first
 line is the claim.
@@ -8,7 +9,9 @@ line is the claim.
 
 import contextlib
 import io
+import os
 import pathlib
+import select
 import sys
 
 sys.dont_write_bytecode = True
@@ -327,6 +330,21 @@ def test_versus_table():
     expect(row_, ["b", "1", "ns/op", "4", "100", "110", "1.100", "1.10-1.10", "WORSE"],
            "the row")
     expect(lines[-2:], ["worse than 1.03: 1 of 1 rows", "  b, 1 worker"], "the end")
+
+
+def test_tool_that_does_not_end():
+    """a tool that does not end gives no figure, and leaves no process"""
+    reader, writer = os.pipe()
+    try:
+        machine.timed(["sh", "-c", "sleep 60 & wait"], stdout=writer, timeout=1)
+        raise AssertionError("it ended")
+    except machine.Failed as e:
+        expect(str(e).startswith("no end after 1 s: sh"), True, str(e))
+    finally:
+        os.close(writer)
+    # Its end comes when no process has the pipe any more.
+    expect(bool(select.select([reader], [], [], 20)[0]), True, "no process is left")
+    os.close(reader)
 
 
 if __name__ == "__main__":
