@@ -23,11 +23,16 @@ from harness.session import ROUNDS, Session, say
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+def families(default):
+    return " ".join(dict.fromkeys(case.family for case in cases.all_cases()
+                                  if case.default == default))
+
+
 def parse_arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("names", nargs="*", metavar="NAME",
-                   help="a bench or a family: tasks timers udp echo httpd file liveness;"
-                        " by name only: kv proxy sync copy queues looks")
+                   help=f"a bench or a family: {families(True)};"
+                        f" by name only: {families(False)}")
     p.add_argument("--build", type=pathlib.Path, required=True, metavar="BUILD_DIR",
                    help="where weft is built; the peers go into BUILD_DIR/peers")
     p.add_argument("--versus", type=pathlib.Path, metavar="BUILD_DIR",
