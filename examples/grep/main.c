@@ -14,6 +14,7 @@
  *	-n  numbers lines	-r  also searches all files below folders
  *
  * Patterns are those of Perl, of PCRE2; those of grep -E mean the same.
+ * A line, and all that is found in a pipe, must fit into memory.
  * Returns 0 if a line matched, 1 if none did, 2 after an error.
  */
 #include <stdio.h>
