@@ -8,13 +8,15 @@
 
 #include "tests/support/io_kit.h"
 
-static inline bool task_waits(struct weft_task task)
+/* It waits, or has ended without a wait. */
+static inline bool task_has_settled(struct weft_task task)
 {
 	struct weft__task *record =
 		weft__task_at(weft_runtime_self(), task.id);
 
 	/* pairs: [task.wake] */
-	return weft__load(&record->state, acquire) & WEFT__PARKED;
+	return weft__load(&record->state, acquire) &
+	       (WEFT__PARKED | WEFT__DONE);
 }
 
 /* The result of fn(&arg) in a task that is cancelled when it waits.  Nothing is
@@ -29,7 +31,7 @@ static inline int64_t cancelled(weft_fn fn, void *arg)
 	opts.ret_task = &task;
 	WEFT_SUPERVISE(scope) {
 		r = weft_go_opts(scope, fn, &arg, sizeof(arg), &opts);
-		while (r == 0 && !task_waits(task) && weft_now() < by_ns)
+		while (r == 0 && !task_has_settled(task) && weft_now() < by_ns)
 			(void)weft_sleep(WEFT_US(200));
 		if (r == 0)
 			(void)weft_cancel(task);

@@ -3,6 +3,7 @@
  * Suite tls/interrupt: calls that a deadline or a cancellation ends, and what
  * is sent and received after them.
  */
+#include "tests/support/interrupt_kit.h"
 #include "tests/tls/tls_kit.h"
 
 /* ---- Handshakes ---------------------------------------------------------- */
@@ -320,6 +321,88 @@ IO_TEST(cancelled_writers_end)
 	return 0;
 }
 
+/* ---- A full connection --------------------------------------------------- */
+
+static int64_t renew_in_vain(void *arg)
+{
+	return weft_tls_update_keys(*(struct weft_tls **)arg);
+}
+
+static int64_t shut_in_vain(void *arg)
+{
+	return weft_tls_shutdown(*(struct weft_tls **)arg);
+}
+
+static ssize_t take(void *arg, void *buf, size_t bytes)
+{
+	return weft_read(*(int *)arg, buf, bytes);
+}
+
+static int give(void *arg, const void *buf, size_t bytes, size_t *ret_done)
+{
+	return weft_write_all(*(int *)arg, buf, bytes, ret_done);
+}
+
+static int hang_up(void *arg)
+{
+	return weft_close(*(int *)arg);
+}
+
+/* Over Unix sockets, so that no kernel moves bytes on by itself.  The second
+ * end receives only what it reads: a stream of a descriptor receives ahead, and
+ * the first end would have room again. */
+static void join_local_ends(struct ends *ends)
+{
+	static const struct weft_stream_ops ops = {
+		.read = take,
+		.write_all = give,
+		.close = hang_up,
+	};
+
+	memset(ends, 0, sizeof(*ends));
+	give_contexts(ends, 0);
+	socket_pair(ends->fds);
+	weft_stream_init(&ends->end[0].below, ends->fds[0]);
+	weft_stream_init_over(&ends->end[1].below, &ops, &ends->fds[1]);
+	shake_hands(ends);
+	EXPECT(ends->end[0].r == 0 && ends->end[1].r == 0);
+}
+
+/* The first end has no room for a byte more. */
+static void make_full(struct ends *ends)
+{
+	static char bytes[100000];
+	int r = 0;
+
+	while (r == 0)
+		WEFT_WITHIN (WEFT_MS(20))
+			r = weft_stream_write_all(stream_of(ends, 0), bytes,
+						  sizeof(bytes), NULL);
+	EXPECT(r == -ETIMEDOUT);
+	/* The deadline may have passed before. */
+	while (send(ends->fds[0], bytes, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		;
+	EXPECT(errno == EAGAIN);
+}
+
+/* The peer takes nothing, and there is no room for a record. */
+IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
+{
+	struct ends ends;
+	int r = 0;
+
+	join_local_ends(&ends);
+	make_full(&ends);
+	expect_interrupted(renew_in_vain, &ends.end[0].tls);
+	expect_interrupted(shut_in_vain, &ends.end[0].tls);
+	WEFT_WITHIN (WEFT_MS(1))
+		r = weft_stream_close(stream_of(&ends, 0));
+	EXPECT(r == -ETIMEDOUT);
+	(void)weft_stream_close(stream_of(&ends, 1));
+	free_contexts(&ends);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("tls/interrupt");
@@ -337,6 +420,8 @@ int main(void)
 	io_add_test(bytes, reader_sends_what_a_write_left);
 	io_add_test(bytes, cancelled_task_says_good_bye);
 	io_add_test(bytes, cancelled_writers_end);
+	io_add_test(bytes,
+		    deadline_or_cancellation_ends_calls_on_a_full_connection);
 	suite_add_tcase(suite, handshakes);
 	suite_add_tcase(suite, bytes);
 	return tls_tests_run(suite);
