@@ -3,27 +3,9 @@
  * NATS as it is: messages, requests and work queues of a nats-server, which
  * this program starts.  Skipped where none is installed.
  */
-#include <nats/nats.h>
-#include <weft/nats.h>
-
 #include "tests/support/io_future.h"
+#include "tests/support/nats_kit.h"
 #include "tests/support/pool_kit.h"
-#include "tests/support/server_kit.h"
-
-static struct server server;
-
-static struct weft_nats *nats_connect(void)
-{
-	struct weft_nats *nats = NULL;
-	natsOptions *options = NULL;
-	char url[64];
-
-	snprintf(url, sizeof(url), "nats://%s", server.address);
-	ck_assert_int_eq(natsOptions_Create(&options), NATS_OK);
-	ck_assert_int_eq(natsOptions_SetURL(options, url), NATS_OK);
-	ck_assert_int_eq(weft_nats_connect(options, &nats), 0);
-	return nats;
-}
 
 /* A subject, or the name of a queue, that no other test has. */
 static char subject[64];
@@ -488,36 +470,7 @@ static Suite *suite(void)
 	return s;
 }
 
-static bool nats_begin(const char *program)
-{
-	if (!server_make_dir(&server))
-		return false;
-	for (int i = 0; i < SERVER_STARTS_MAX; i++) {
-		server_choose_port(&server);
-		server.pid = server_spawn(&server, (const char *const[]){
-			program, "-a", "127.0.0.1", "-p", server.port, "-js",
-			"-sd", server.dir, NULL });
-		if (server_wait(&server))
-			return true;
-	}
-	return false;
-}
-
 int main(void)
 {
-	char path[256];
-	int status;
-
-	if (!server_program("nats-server", NULL, path)) {
-		puts("skipped: nats-server is not installed");
-		return 77;
-	}
-	if (!nats_begin(path)) {
-		puts("nats-server does not begin to serve");
-		return 1;
-	}
-	status = io_tests_run(suite());
-	server_end(&server, SIGKILL);
-	server_remove_dir(&server);
-	return status;
+	return nats_tests_run(suite);
 }
