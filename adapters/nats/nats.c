@@ -56,13 +56,37 @@ static void job_drop(struct aside *aside)
 	weft__nats_job_free((struct job *)aside);
 }
 
+/* On a thread: both wait for the lock of the connection. */
+static int64_t destroy_results(void *arg)
+{
+	struct job *job = arg;
+
+	natsConnection_Destroy(job->result);
+	natsSubscription_Destroy(job->opened);
+	nats_ReleaseThreadMemory();
+	return 0;
+}
+
+/* Results that no caller took. */
+static void drop_results(struct job *job)
+{
+	int64_t r = 0;
+
+	if (!job->result && !job->opened)
+		return;
+	WEFT_SHIELD
+		r = weft_blocking(destroy_results, job);
+	/* No thread can be had. */
+	if (r < 0)
+		(void)destroy_results(job);
+}
+
 void weft__nats_job_free(struct job *job)
 {
 	struct weft_nats *nats = job->nats;
 	struct weft_sem *place = job->place;
 
-	natsConnection_Destroy(job->result);
-	natsSubscription_Destroy(job->opened);
+	drop_results(job);
 	natsOptions_Destroy(job->options);
 	natsMsg_Destroy(job->message);
 	free(job->subject);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections and subscriptions that are made for a caller that does not take
+ * them: it left, or has no memory.  The functions that destroy them wait for a
+ * lock that threads of the C library hold while they send, so a worker must not
+ * call them.  Here the linker puts other functions in front of the library's:
+ * they hold up the thread that has made the object until its caller has left,
+ * and record which kind of thread destroys it.
+ */
+#include "tests/support/io_future.h"
+#include "tests/support/nats_kit.h"
+
+enum { NOWHERE, ON_A_THREAD, ON_A_WORKER };
+
+static weft__atomic(void *) made;
+static weft__atomic(int) destroyed;
+
+/* The thread that made the object waits for this. */
+static weft__atomic(bool) may_return;
+
+/* The caller, whose next calloc() after the object is made fails; or NULL. */
+static struct weft__task *poor;
+static weft__atomic(bool) is_refused;
+
+static void object_made(void *object)
+{
+	/* pairs: [test.drop] */
+	weft__store(&is_refused, poor != NULL, release);
+	weft__store(&made, object, release);
+	while (!weft__load(&may_return, acquire))
+		thread_pause_ns(50000);
+}
+
+static void object_destroyed(const void *object)
+{
+	/* pairs: [test.drop] */
+	if (!object || object != weft__load(&made, acquire))
+		return;
+	weft__store(&made, NULL, release);
+	weft__store(&destroyed,
+		    weft__worker_self() ? ON_A_WORKER : ON_A_THREAD, release);
+}
+
+/* ---- In front of the library's ---- */
+
+natsStatus __wrap_natsConnection_Connect(natsConnection **ret,
+					 natsOptions *options);
+natsStatus __real_natsConnection_Connect(natsConnection **ret,
+					 natsOptions *options);
+natsStatus __wrap_js_PullSubscribe(natsSubscription **ret, jsCtx *js,
+				   const char *subject, const char *durable,
+				   jsOptions *options, jsSubOptions *more,
+				   jsErrCode *ret_error);
+natsStatus __real_js_PullSubscribe(natsSubscription **ret, jsCtx *js,
+				   const char *subject, const char *durable,
+				   jsOptions *options, jsSubOptions *more,
+				   jsErrCode *ret_error);
+void __wrap_natsConnection_Destroy(natsConnection *connection);
+void __real_natsConnection_Destroy(natsConnection *connection);
+void __wrap_natsSubscription_Destroy(natsSubscription *subscription);
+void __real_natsSubscription_Destroy(natsSubscription *subscription);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+
+natsStatus __wrap_natsConnection_Connect(natsConnection **ret,
+					 natsOptions *options)
+{
+	natsStatus status = __real_natsConnection_Connect(ret, options);
+
+	if (status == NATS_OK)
+		object_made(*ret);
+	return status;
+}
+
+natsStatus __wrap_js_PullSubscribe(natsSubscription **ret, jsCtx *js,
+				   const char *subject, const char *durable,
+				   jsOptions *options, jsSubOptions *more,
+				   jsErrCode *ret_error)
+{
+	natsStatus status = __real_js_PullSubscribe(
+		ret, js, subject, durable, options, more, ret_error);
+
+	if (status == NATS_OK)
+		object_made(*ret);
+	return status;
+}
+
+void __wrap_natsConnection_Destroy(natsConnection *connection)
+{
+	object_destroyed(connection);
+	__real_natsConnection_Destroy(connection);
+}
+
+void __wrap_natsSubscription_Destroy(natsSubscription *subscription)
+{
+	object_destroyed(subscription);
+	__real_natsSubscription_Destroy(subscription);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+	/* pairs: [test.drop] */
+	if (weft__load(&is_refused, acquire) && weft__worker_self() &&
+	    weft__worker_self()->current == poor) {
+		weft__store(&is_refused, false, release);
+		return NULL;
+	}
+	return __real_calloc(count, bytes);
+}
+
+/* ---- Callers ---- */
+
+static int64_t connect_for_nothing(void *arg)
+{
+	struct weft_nats *nats = NULL;
+	int r = weft_nats_connect(nats_options(), &nats);
+
+	(void)arg;
+	ck_assert_ptr_null(nats);
+	return r;
+}
+
+static int64_t open_for_nothing(void *arg)
+{
+	struct weft_nats *nats = *(struct weft_nats **)arg;
+	struct weft_nats_queue *queue = NULL;
+	int r = weft_nats_queue_open(nats, "for_nothing", "for_nothing",
+				     WEFT_SEC(30), &queue);
+
+	ck_assert_ptr_null(queue);
+	return r;
+}
+
+static void begin(struct weft__task *caller)
+{
+	poor = caller;
+	/* relaxed: no other thread uses them now. */
+	weft__store(&made, NULL, relaxed);
+	weft__store(&destroyed, NOWHERE, relaxed);
+	/* pairs: [test.drop] */
+	weft__store(&may_return, caller != NULL, release);
+}
+
+static void expect_destroyed_on_a_thread(void)
+{
+	int where = NOWHERE;
+
+	/* pairs: [test.drop] */
+	wait_until((where = weft__load(&destroyed, acquire)) != NOWHERE);
+	ck_assert_int_eq(where, ON_A_THREAD);
+}
+
+/* The object is there when the caller leaves, but its thread has not returned:
+ * so the task that waits for that thread drops it. */
+static void leave(weft_fn call, struct weft_nats *nats)
+{
+	begin(NULL);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task = start(scope, call, 0, &nats,
+					      sizeof(nats));
+
+		/* pairs: [test.drop] */
+		wait_until(weft__load(&made, acquire));
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		/* pairs: [test.drop] */
+		weft__store(&may_return, true, release);
+		expect_destroyed_on_a_thread();
+	}
+}
+
+static void have_no_memory(weft_fn call, struct weft_nats *nats)
+{
+	begin(weft__worker_self()->current);
+	ck_assert_int_eq(call(&nats), -ENOMEM);
+	expect_destroyed_on_a_thread();
+}
+
+/* nats_connect() makes one that is taken. */
+static struct weft_nats *connect_first(void)
+{
+	begin(NULL);
+	/* relaxed: no other thread uses it now. */
+	weft__store(&may_return, true, relaxed);
+	return nats_connect();
+}
+
+/* ---- Tests ---- */
+
+IO_TEST(connection_of_a_caller_that_left_is_destroyed_on_a_thread)
+{
+	leave(connect_for_nothing, NULL);
+	return 0;
+}
+
+IO_TEST(queue_of_a_caller_that_left_is_destroyed_on_a_thread)
+{
+	struct weft_nats *nats = connect_first();
+
+	leave(open_for_nothing, nats);
+	return weft_nats_close(nats);
+}
+
+IO_TEST(connection_without_memory_is_destroyed_on_a_thread)
+{
+	have_no_memory(connect_for_nothing, NULL);
+	return 0;
+}
+
+IO_TEST(queue_without_memory_is_destroyed_on_a_thread)
+{
+	struct weft_nats *nats = connect_first();
+
+	have_no_memory(open_for_nothing, nats);
+	return weft_nats_close(nats);
+}
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("adapters/nats_drop");
+	TCase *tc = tcase_create("drop");
+
+	io_add_test(tc,
+		    connection_of_a_caller_that_left_is_destroyed_on_a_thread);
+	io_add_test(tc, queue_of_a_caller_that_left_is_destroyed_on_a_thread);
+	io_add_test(tc, connection_without_memory_is_destroyed_on_a_thread);
+	io_add_test(tc, queue_without_memory_is_destroyed_on_a_thread);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return nats_tests_run(suite);
+}
