@@ -234,16 +234,19 @@ int weft_tls_update_keys(struct weft_tls *tls)
 
 /* ---- The end ------------------------------------------------------------- */
 
-/* An interrupted task does not wait: the stream below sends what it can. */
+/* An interrupted task does not wait: the stream below sends what it can.  If
+ * that has no memory for a buffer, it sends immediately, and waits for room. */
 static void leave_to_below(struct weft__tls *conn)
 {
 	struct weft__tls_buffer *going = &conn->going;
 	enum { PUT_MAX = 4096 };
 
 	if (going->at < going->bytes && going->bytes - going->at <= PUT_MAX)
-		WEFT_SHIELD (void)
-			weft_stream_put(conn->below, going->data + going->at,
-					going->bytes - going->at);
+		WEFT_SHIELD
+			WEFT_WITHIN (WEFT_MS(100))
+				(void)weft_stream_put(conn->below,
+						      going->data + going->at,
+						      going->bytes - going->at);
 }
 
 void weft__tls_free(struct weft__tls *conn)

@@ -3,6 +3,7 @@
  * Suite tls/interrupt: calls that a deadline or a cancellation ends, and what
  * is sent and received after them.
  */
+#include "io/request/send_buffer.h"
 #include "tests/support/interrupt_kit.h"
 #include "tests/tls/tls_kit.h"
 
@@ -403,6 +404,57 @@ IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
 	return 0;
 }
 
+static weft__atomic(bool) has_no_buffers;
+
+static void *memory_new(size_t bytes, size_t align, void *arg)
+{
+	(void)arg;
+	/* relaxed: for the task that has stored it. */
+	if (bytes == sizeof(struct weft__send_buffer) &&
+	    weft__load(&has_no_buffers, relaxed))
+		return NULL;
+	return aligned_alloc(align, (bytes + align - 1) & -align);
+}
+
+static void memory_free(void *memory, size_t bytes, size_t align, void *arg)
+{
+	(void)bytes, (void)align, (void)arg;
+	free(memory);
+}
+
+/* The stream below takes close_notify, but has no buffer for it. */
+static int64_t close_full_without_memory(void *arg)
+{
+	struct ends ends;
+
+	(void)arg;
+	join_local_ends(&ends);
+	while (send(ends.fds[0], "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		;
+	EXPECT(errno == EAGAIN);
+	/* relaxed: for this task. */
+	weft__store(&has_no_buffers, true, relaxed);
+	WEFT_WITHIN (WEFT_MS(1))
+		(void)weft_stream_close(stream_of(&ends, 0));
+	weft__store(&has_no_buffers, false, relaxed);
+	(void)weft_stream_close(stream_of(&ends, 1));
+	free_contexts(&ends);
+	return 0;
+}
+
+START_TEST(deadline_ends_a_close_without_memory)
+{
+	struct weft_allocator allocator = { .alloc = memory_new,
+					    .dealloc = memory_free };
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	opts.allocator = &allocator;
+	ck_assert_int_eq(io_run_opts(close_full_without_memory, NULL, &opts),
+			 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tls/interrupt");
@@ -422,6 +474,7 @@ int main(void)
 	io_add_test(bytes, cancelled_writers_end);
 	io_add_test(bytes,
 		    deadline_or_cancellation_ends_calls_on_a_full_connection);
+	tcase_add_test(bytes, deadline_ends_a_close_without_memory);
 	suite_add_tcase(suite, handshakes);
 	suite_add_tcase(suite, bytes);
 	return tls_tests_run(suite);
