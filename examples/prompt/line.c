@@ -99,6 +99,7 @@ static void end_show(void)
 void line_drop(void)
 {
 	end_show();
+	rl_free_line_state();
 	rl_callback_sigcleanup();
 	rl_callback_handler_remove();
 	fputc('\n', rl_outstream);

@@ -22,9 +22,10 @@ from smoke_tasks import soon
 from tap import Skip
 
 COLUMNS, ROWS = 80, 24
-CTRL_A, CTRL_C, CTRL_D, CTRL_S, CTRL_U, CTRL_Z, QUIT = (
-    b"\x01", b"\x03", b"\x04", b"\x13", b"\x15", b"\x1a", b"\x1c")
-UP = b"\x1b[A"
+CTRL_A, CTRL_C, CTRL_D, CTRL_K, CTRL_S, CTRL_U, CTRL_Z, QUIT, UNDO = (
+    b"\x01", b"\x03", b"\x04", b"\x0b", b"\x13", b"\x15", b"\x1a", b"\x1c",
+    b"\x1f")
+UP, DOWN, LEFT = b"\x1b[A", b"\x1b[B", b"\x1b[D"
 
 
 def program():
@@ -262,6 +263,52 @@ def prompt_drops_the_line_at_ctrl_c():
         terminal.await_line("> ")
         terminal.type(b"lis\t\r")
         terminal.await_lines("> list ", "> ")
+
+
+def prompt_undoes_nothing_of_a_dropped_line():
+    with prompting() as terminal:
+        terminal.type(b"abcdef" + 3 * LEFT + CTRL_K)
+        terminal.await_line("> abc")
+        terminal.type(CTRL_C)
+        terminal.await_lines("> abc", "> ")
+        terminal.type(UNDO + b"x")
+        terminal.await_line("> x")
+
+
+def prompt_records_no_macro_after_ctrl_c():
+    with prompting() as terminal:
+        terminal.type(b"\x18(ab")
+        terminal.await_line("> ab")
+        terminal.type(CTRL_C)
+        terminal.await_lines("> ab", "> ")
+        terminal.type(b"cd\x18)\x18e!")
+        terminal.await_line("> cd!")
+
+
+def prompt_drops_a_line_of_its_history():
+    """Its list of changes is freed once."""
+    with prompting() as terminal:
+        terminal.type(b"list\r")
+        terminal.await_line("> ")
+        terminal.type(b"help\r")
+        terminal.await_that(lambda: "run    " in "".join(
+            terminal.screen.lines), "the help")
+        terminal.await_line("> ")
+        for keys, line in ((UP, "help"), (b"x", "helpx"), (UP, "list"),
+                           (DOWN, "helpx")):
+            terminal.type(keys)
+            terminal.await_line("> " + line)
+        terminal.type(CTRL_C)
+        terminal.await_lines("> helpx", "> ")
+        terminal.type(b"y\r")
+        terminal.await_lines("no command 'y': try 'help'", "> ")
+        for line in "y", "helpx":
+            terminal.type(UP)
+            terminal.await_line("> " + line)
+        terminal.type(b"\r")
+        terminal.await_lines("no command 'helpx': try 'help'", "> ")
+        terminal.type(b"quit\r")
+        expect_equal(terminal.ended(), 0, "status")
 
 
 def prompt_starts_lists_and_cancels_jobs():
