@@ -11,7 +11,9 @@ static const double SECONDS_MAX = 1e6;
 
 static void started(int number)
 {
-	if (number < 0)
+	if (number == -EMSGSIZE)
+		editor_print("not started: the text is too long");
+	else if (number < 0)
 		editor_print("not started: %s", strerror(-number));
 	else
 		editor_print("[%d] started", number);

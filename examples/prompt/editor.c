@@ -86,7 +86,12 @@ void editor_print(const char *format, ...)
 
 int editor_read(char **ret_line)
 {
-	return has_terminal ? line_read(ret_line) : plain_read(ret_line);
+	int r = has_terminal ? line_read(ret_line) : plain_read(ret_line);
+
+	if (r != -EMSGSIZE)
+		return r;
+	editor_print("the line is too long");
+	return 0;
 }
 
 int editor_signals_fd(void)

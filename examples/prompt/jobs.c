@@ -24,6 +24,9 @@ int job_start(struct jobs *jobs, enum job_kind kind, weft_nsec delay_ns,
 	struct job *job = jobs->job;
 	int r;
 
+	/* A part of a command would be another one. */
+	if (strlen(text) >= sizeof(work.text))
+		return -EMSGSIZE;
 	if (jobs->count == JOBS_MAX)
 		return -EAGAIN;
 	while (job->number)

@@ -33,7 +33,7 @@ struct output {
 extern struct weft_chan job_output;
 
 /* The task that began the scope makes these calls.  The first returns the
- * number of the job, or an error. */
+ * number of the job, or an error; -EMSGSIZE: the text is too long. */
 int job_start(struct jobs *jobs, enum job_kind kind, weft_nsec delay_ns,
 	      const char *text);
 

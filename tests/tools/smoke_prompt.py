@@ -468,5 +468,31 @@ def prompt_reads_a_script():
     expect_equal((done.returncode, done.stdout), (0, "[1] started\n"), "quit")
 
 
+def prompt_runs_no_part_of_a_command():
+    program()
+    room = 399
+    for command in "run", "after 0.01":
+        done = run("prompt", stdin=f"{command} echo {'x' * (room - 5)}\n")
+        expect("[1] started" in done.stdout and "[1] done" in done.stdout,
+               "a command that fits", done)
+        done = run("prompt", stdin=f"{command} echo {'x' * (room - 4)}\n")
+        expect_equal(done.stdout, "not started: the text is too long\n",
+                     command)
+
+
+def prompt_runs_no_part_of_a_line():
+    program()
+    for size in 4096, 5000, 9000:
+        for end in "\n", "":
+            line = ("run echo cut;" + " " * 9000)[:size - 4] + "help"
+            done = run("prompt", stdin=line + end + ("list" if end else ""))
+            expect_equal((done.returncode, done.stdout),
+                         (0, "the line is too long\n"), size)
+    line = "nothing".ljust(4095)
+    done = run("prompt", stdin=line + "\nafter 0.01 late\n")
+    expect_equal(done.stdout, "no command 'nothing': try 'help'\n"
+                 "[1] started\n[1] late\n[1] done\n", "a line that fits")
+
+
 CASES = [function for name, function in list(globals().items())
          if name.startswith("prompt_")]
