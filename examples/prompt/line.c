@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <readline/history.h>
 #include <readline/readline.h>
@@ -26,6 +27,34 @@ static void line_take(char *text)
 	rl_callback_handler_remove();
 }
 
+static void unbind(rl_command_func_t *function, const char *map_name)
+{
+	Keymap map = rl_get_keymap_by_name(map_name);
+	char **keys = rl_invoking_keyseqs_in_map(function, map);
+
+	for (char **key = keys; key && *key; key++) {
+		rl_bind_keyseq_in_map(*key, NULL, map);
+		free(*key);
+	}
+	free(keys);
+}
+
+/* After the user's settings: what would wait for a key, or for files, and what
+ * would write to stderr. */
+static void waits_remove(void)
+{
+	static const char *const maps[] = { "emacs", "vi-insert", "vi-move" };
+
+	rl_set_keyboard_input_timeout(0);
+	rl_variable_bind("keyseq-timeout", "0");
+	rl_variable_bind("blink-matching-paren", "off");
+	rl_variable_bind("bell-style", "none");
+	for (int i = 0; i < 3; i++) {
+		unbind(rl_re_read_init_file, maps[i]);
+		unbind(rl_tilde_expand, maps[i]); /* asks for a user */
+	}
+}
+
 void line_begin(FILE *out, int signals_fd)
 {
 	rl_readline_name = "prompt";
@@ -35,10 +64,7 @@ void line_begin(FILE *out, int signals_fd)
 	rl_outstream = out;
 	hooks_set(signals_fd);
 	rl_initialize();
-	/* After the user's settings: the one would wait, the other write to
-	 * stderr. */
-	rl_variable_bind("keyseq-timeout", "0");
-	rl_variable_bind("bell-style", "none");
+	waits_remove();
 	using_history();
 }
 

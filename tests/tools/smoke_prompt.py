@@ -113,13 +113,13 @@ class Screen:
 class Terminal:
     """A terminal, and a program in the foreground of a session there."""
 
-    def __init__(self, *command):
-        self.screen = Screen()
+    def __init__(self, *command, settings=os.devnull):
+        self.screen, self.output = Screen(), b""
         self.ours, self.theirs = os.openpty()
         self.resize(COLUMNS)
         self.before = termios.tcgetattr(self.theirs)
         environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C",
-                       "INPUTRC": os.devnull}
+                       "INPUTRC": str(settings)}
         self.process = subprocess.Popen(
             [*map(str, command)], stdin=self.theirs, stdout=self.theirs,
             stderr=self.theirs, start_new_session=True, env=environment,
@@ -153,9 +153,11 @@ class Terminal:
         if not select.select([self.ours], [], [], seconds)[0]:
             return False
         try:
-            self.screen.feed(os.read(self.ours, 4096))
+            data = os.read(self.ours, 4096)
         except OSError:  # the program has ended
             return False
+        self.output += data
+        self.screen.feed(data)
         return True
 
     def await_that(self, condition, what):
@@ -196,8 +198,8 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def prompting(*command):
-    terminal = Terminal(*command or [program()])
+def prompting(*command, **options):
+    terminal = Terminal(*command or [program()], **options)
     try:
         if not command:
             terminal.await_line("> ")
@@ -309,6 +311,31 @@ def prompt_drops_a_line_of_its_history():
         terminal.await_lines("no command 'helpx': try 'help'", "> ")
         terminal.type(b"quit\r")
         expect_equal(terminal.ended(), 0, "status")
+
+
+def prompt_does_not_wait_at_a_parenthesis():
+    with tempfile.TemporaryDirectory() as folder:
+        settings = pathlib.Path(folder, "settings")
+        settings.write_text("set blink-matching-paren on\n")
+        with prompting(settings=settings) as terminal:
+            terminal.type(b"(a")
+            terminal.await_line("> (a")
+            before = terminal.output
+            terminal.type(b")")
+            terminal.await_line("> (a)")
+            # The cursor stays.
+            expect_equal(terminal.output[len(before):], b")", "output")
+
+
+def prompt_reads_its_settings_once():
+    with tempfile.TemporaryDirectory() as folder:
+        settings = pathlib.Path(folder, "settings")
+        keys = "\\C-t\\C-t"
+        settings.write_text(f'"{keys}": re-read-init-file\n')
+        with prompting(settings=settings) as terminal:
+            settings.write_text('"q": "w"\n')
+            terminal.type(b"\x18\x12\x14\x14q!")
+            terminal.await_line("> q!")
 
 
 def prompt_starts_lists_and_cancels_jobs():
