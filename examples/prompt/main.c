@@ -7,7 +7,10 @@
  * Shows	GNU readline as a part of a program that does not wait for it:
  *		a task waits until the terminal has input and calls
  *		rl_callback_read_char().  Modes of the terminal that another
- *		library sets, and that weft restores on every way out.
+ *		library sets, and that weft restores at exit() and before a
+ *		signal ends the process, but for SIGKILL and a few more
+ *		(weft/terminal.h).  Readline's mark of pastes is no mode: it
+ *		stays on after a crash.
  * Threads	Readline is not thread-safe, and keeps state in variables.  So
  *		one task makes all calls of it (editor.c), and is pinned to its
  *		worker.  The jobs send their lines to that task through a
@@ -34,8 +37,9 @@ struct session {
 	bool has_terminal;
 };
 
-/* The signals of the terminal are for the prompt; without a terminal, SIGINT
- * ends the program, and the others take their usual action. */
+/* The signals of the terminal are for the prompt, but for ^\, which ends it;
+ * without a terminal, SIGINT ends the program, and the others take their usual
+ * action. */
 static void signals_block(struct session *session)
 {
 	sigset_t *keys = session->has_terminal ? &session->others :
@@ -47,6 +51,7 @@ static void signals_block(struct session *session)
 	sigaddset(&session->ends, SIGHUP);
 	sigaddset(keys, SIGINT);
 	if (session->has_terminal) {
+		sigaddset(&session->ends, SIGQUIT);
 		sigaddset(keys, SIGTSTP);
 		sigaddset(keys, SIGCONT);
 	}

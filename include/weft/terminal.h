@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Terminals: modes that are restored on every way out, passwords, the size.
+ * Terminals: modes that are restored at the end, passwords, the size.
  *
  *	struct weft_stream in = WEFT_STREAM_INIT(STDIN_FILENO);
  *

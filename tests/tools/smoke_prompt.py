@@ -404,7 +404,10 @@ def prompt_restores_the_terminal_at_a_signal():
                     expect(False, "the command is left")
     with prompting() as terminal:
         terminal.type(QUIT)
-        expect_equal(terminal.ended(), -signal.SIGQUIT, "status")
+        expect_equal(terminal.ended(), 128 + signal.SIGQUIT, "status")
+        # Pastes are marked no more.
+        expect(terminal.output.rfind(b"\x1b[?2004l") >
+               terminal.output.rfind(b"\x1b[?2004h") >= 0, terminal.output)
 
 
 def prompt_waits_for_no_end_of_a_paste():
