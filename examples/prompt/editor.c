@@ -27,6 +27,7 @@ static int flush(void)
 	(void)fflush(out);
 	r = weft_write_all(STDOUT_FILENO, text, text_bytes, NULL);
 	rewind(out);
+	text_bytes = 0; /* musl sets it only when something is written */
 	return r;
 }
 
