@@ -208,6 +208,20 @@ def prompting(*command, **options):
         terminal.close()
 
 
+def gate_write(gate, data):
+    """To a FIFO, when a job reads it."""
+    def opened():
+        nonlocal fd
+        with contextlib.suppress(OSError):  # there is no reader
+            fd = os.open(gate, os.O_WRONLY | os.O_NONBLOCK)
+        return fd >= 0
+
+    fd = -1
+    soon(opened, "a job that reads")
+    os.write(fd, data)
+    os.close(fd)
+
+
 # ---- On a terminal -----------------------------------------------------------
 
 def prompt_keeps_what_is_typed_under_output():
@@ -220,7 +234,7 @@ def prompt_keeps_what_is_typed_under_output():
         terminal.type(b"hexlp\x1b[D\x1b[D\x7f")
         terminal.await_that(lambda: terminal.screen.column == 4 and
                             terminal.screen.lines[-1] == "> help", "> help")
-        gate.write_text("word\n")
+        gate_write(gate, b"word\n")
         terminal.await_lines("[1] a [Aword", "[1] done", "> help")
         terminal.await_that(lambda: terminal.screen.column == 4, "the cursor")
         terminal.type(b"\r")
@@ -238,7 +252,7 @@ def prompt_prints_above_a_line_that_is_long():
         terminal.type(b"x" * 200)
         lines = ["> " + "x" * 78, "x" * 80, "x" * 42]
         terminal.await_lines(*lines)
-        gate.write_text("word\n")
+        gate_write(gate, b"word\n")
         terminal.await_lines("[1] word", "[1] done", *lines)
 
 
