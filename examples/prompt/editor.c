@@ -45,7 +45,7 @@ int editor_begin(const sigset_t *signals)
 	size_fd = weft_terminal_resize_open();
 	if (size_fd < 0)
 		return size_fd;
-	line_begin(out, signals_fd);
+	line_begin(out, signals_fd, flush);
 	return 0;
 }
 

@@ -13,7 +13,8 @@
 #include "hooks.h"
 #include "prompt.h"
 
-static int signals, error;
+static int signals, error, next_key = -1;
+static int (*flush)(void);
 
 /* weft keeps the modes from before, and restores those whatever happens; on top
  * of its own come readline's, which would take them for a terminal that does
@@ -32,33 +33,62 @@ static void modes_restore(void)
 	(void)weft_terminal_restore(STDIN_FILENO);
 }
 
-bool hooks_has_key(void)
+static bool has_key(void)
 {
 	struct weft_case key = WEFT_READY(STDIN_FILENO, POLLIN);
 
 	return weft_try_select(&key, 1) != -EAGAIN;
 }
 
-/* There is input, as a rule.  But readline reads on to the end of a paste, or
- * when it asks a question. */
-static int key_read(FILE *stream)
+static int key_take(void)
+{
+	unsigned char key;
+	ssize_t n = weft_read(STDIN_FILENO, &key, 1);
+
+	if (n > 0)
+		next_key = key;
+	return n > 0 ? 1 : n < 0 ? (int)n : -ENODATA;
+}
+
+/* A key; 0: a signal came before. */
+static int key_await(void)
 {
 	struct weft_case cases[] = {
 		WEFT_READY(STDIN_FILENO, POLLIN),
 		WEFT_READY(signals, POLLIN),
 	};
-	int r = hooks_has_key() ? 0 : weft_select(cases, 2);
-	unsigned char key;
-	ssize_t n;
+	int r = flush();
+
+	if (r == 0)
+		r = weft_select(cases, 2);
+	if (r == 0)
+		return key_take();
+	return r < 0 ? r : 0;
+}
+
+int hooks_key_take(void)
+{
+	if (next_key >= 0)
+		return 1;
+	/* Another process may have taken it. */
+	return has_key() ? key_take() : 0;
+}
+
+/* The first key of a call was taken before.  But readline reads on to the end
+ * of a paste, for one. */
+static int key_read(FILE *stream)
+{
+	int r = hooks_key_take(), key = next_key;
 
 	(void)stream;
-	if (r == 1)
-		return EOF;
-	n = r < 0 ? r : weft_read(STDIN_FILENO, &key, 1);
-	if (n > 0)
-		return key;
-	error = n < 0 ? (int)n : -ENODATA;
-	return EOF;
+	if (r == 0) {
+		r = key_await();
+		key = next_key;
+	}
+	next_key = -1;
+	if (r < 0)
+		error = r;
+	return r > 0 ? key : EOF;
 }
 
 static char *name_next(const char *text, int again)
@@ -81,9 +111,10 @@ static char **names_complete(const char *text, int start, int end)
 	return start == 0 ? rl_completion_matches(text, name_next) : NULL;
 }
 
-void hooks_set(int signals_fd)
+void hooks_set(int signals_fd, int (*output_flush)(void))
 {
 	signals = signals_fd;
+	flush = output_flush;
 	rl_getc_function = key_read;
 	rl_prep_term_function = modes_set;
 	rl_deprep_term_function = modes_restore;

@@ -55,14 +55,14 @@ static void waits_remove(void)
 	}
 }
 
-void line_begin(FILE *out, int signals_fd)
+void line_begin(FILE *out, int signals_fd, int (*flush)(void))
 {
 	rl_readline_name = "prompt";
 	rl_catch_signals = 0;
 	rl_catch_sigwinch = 0;
 	rl_change_environment = 0;
 	rl_outstream = out;
-	hooks_set(signals_fd);
+	hooks_set(signals_fd, flush);
 	rl_initialize();
 	waits_remove();
 	using_history();
@@ -83,9 +83,10 @@ void line_show(void)
 
 int line_read(char **ret_line)
 {
-	/* Another process may have taken it. */
-	if (!hooks_has_key())
-		return 0;
+	int r = hooks_key_take();
+
+	if (r <= 0)
+		return r;
 	rl_callback_read_char();
 	if (hooks_error())
 		return hooks_error();

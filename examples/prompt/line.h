@@ -5,9 +5,9 @@
 
 #include <stdio.h>
 
-/* It writes to `out`, which is memory.  The wait for the rest of a paste ends
- * when `signals_fd` is readable. */
-void line_begin(FILE *out, int signals_fd);
+/* It writes to `out`, which is memory, and calls `flush` before the wait for
+ * the rest of a paste, which ends when `signals_fd` is readable. */
+void line_begin(FILE *out, int signals_fd, int (*flush)(void));
 void line_end(void);
 
 /* Begins a line, if there is none. */

@@ -440,6 +440,17 @@ def prompt_waits_for_no_end_of_a_paste():
         terminal.await_line("> cancel 1")
 
 
+def prompt_shows_what_comes_before_a_wait():
+    with tempfile.TemporaryDirectory() as folder:
+        settings = pathlib.Path(folder, "settings")
+        settings.write_text('"q": "hello\\e[200~"\n')
+        with prompting(settings=settings) as terminal:
+            terminal.type(b"q")
+            terminal.await_line("> hello")
+            terminal.type(b" you\x1b[201~")
+            terminal.await_line("> hello you")
+
+
 def prompt_ends_while_the_output_is_stopped():
     with prompting() as terminal:
         terminal.type(b"every 0.001 tick\r")
