@@ -85,6 +85,11 @@ void editor_print(const char *format, ...)
 	line_return();
 }
 
+bool editor_may_read(void)
+{
+	return !has_terminal || !line_is_away();
+}
+
 int editor_read(char **ret_line)
 {
 	int r = has_terminal ? line_read(ret_line) : plain_read(ret_line);

@@ -22,6 +22,10 @@ int editor_show(bool with_line);
 __attribute__((format(printf, 1, 2))) void editor_print(const char *format,
 							...);
 
+/* Whether input may be taken: not in the background of a terminal.  No event
+ * ends that with some shells: look again and again. */
+bool editor_may_read(void);
+
 /* Takes input that is there.  Suspends.  Returns 1, and a line that the caller
  * frees; 0: there is none yet; -ENODATA at the end; or an error. */
 int editor_read(char **ret_line);

@@ -16,12 +16,19 @@
 static int signals, error, next_key = -1;
 static int (*flush)(void);
 
+bool hooks_in_foreground(void)
+{
+	pid_t group = tcgetpgrp(STDIN_FILENO);
+
+	return group < 0 || group == getpgrp();
+}
+
 /* weft keeps the modes from before, and restores those whatever happens; on top
  * of its own come readline's, which would take them for a terminal that does
  * not echo. */
 static void modes_set(int meta)
 {
-	if (weft_terminal_hide(STDIN_FILENO) < 0)
+	if (!hooks_in_foreground() || weft_terminal_hide(STDIN_FILENO) < 0)
 		return;
 	rl_prep_terminal(meta);
 	rl_tty_set_echoing(1);
@@ -29,6 +36,8 @@ static void modes_set(int meta)
 
 static void modes_restore(void)
 {
+	if (!hooks_in_foreground())
+		return;
 	rl_deprep_terminal();
 	(void)weft_terminal_restore(STDIN_FILENO);
 }

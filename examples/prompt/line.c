@@ -16,7 +16,7 @@
 #include "hooks.h"
 #include "line.h"
 
-static bool shown, taken;
+static bool shown, taken, away;
 static char *line;
 
 static void line_take(char *text)
@@ -68,17 +68,31 @@ void line_begin(FILE *out, int signals_fd, int (*flush)(void))
 	using_history();
 }
 
-void line_end(void)
+/* A shell may have changed the modes. */
+static void line_come_back(void)
 {
-	if (shown)
-		line_drop();
+	rl_deprep_term_function();
+	rl_reset_after_signal();
+	line_return();
 }
 
 void line_show(void)
 {
+	bool was_away = away;
+
+	away = !hooks_in_foreground();
+	if (away)
+		return;
 	if (!shown)
 		rl_callback_handler_install("> ", line_take);
+	else if (was_away)
+		line_come_back();
 	shown = true;
+}
+
+bool line_is_away(void)
+{
+	return away;
 }
 
 int line_read(char **ret_line)
@@ -105,13 +119,13 @@ int line_read(char **ret_line)
 
 void line_leave(void)
 {
-	if (shown)
+	if (shown && !away)
 		rl_clear_visible_line();
 }
 
 void line_return(void)
 {
-	if (!shown)
+	if (!shown || away)
 		return;
 	rl_on_new_line();
 	rl_redisplay();
@@ -125,6 +139,8 @@ static void end_show(void)
 
 void line_drop(void)
 {
+	if (away)
+		return;
 	end_show();
 	rl_free_line_state();
 	rl_callback_sigcleanup();
@@ -133,8 +149,16 @@ void line_drop(void)
 	shown = false;
 }
 
+void line_end(void)
+{
+	if (shown)
+		line_drop();
+}
+
 void line_pause(void)
 {
+	if (away)
+		return;
 	rl_cleanup_after_signal();
 	fputc('\n', rl_outstream);
 }
@@ -150,20 +174,20 @@ void line_stop(void)
 	raise(SIGTSTP);
 	pthread_sigmask(SIG_UNBLOCK, &stop, NULL);
 	pthread_sigmask(SIG_BLOCK, &stop, NULL);
-	rl_reset_after_signal();
-	line_return();
+	away = true;
 }
 
-/* A shell may have changed the modes. */
 void line_continue(void)
 {
-	rl_cleanup_after_signal();
-	rl_reset_after_signal();
-	line_leave();
-	line_return();
+	if (hooks_in_foreground())
+		line_leave();
+	away = true;
 }
 
 void line_resize(void)
 {
-	rl_resize_terminal();
+	if (away)
+		rl_reset_screen_size();
+	else
+		rl_resize_terminal();
 }

@@ -11,6 +11,8 @@
 
 enum { KEYS, SIGNALS, SIZE, OUTPUT, ENDS };
 
+static const weft_nsec BACKGROUND_NS = WEFT_MS(300);
+
 static void ends_print(struct prompt *prompt, struct job *job)
 {
 	char how[80];
@@ -35,6 +37,18 @@ static int keys_take(struct prompt *prompt)
 	return r < 0 ? r : 0;
 }
 
+static int event_await(struct weft_case *cases, unsigned count)
+{
+	int r = -ETIMEDOUT;
+
+	if (editor_may_read())
+		return weft_select(cases, count);
+	cases[KEYS].kind = WEFT_CASE_NONE;
+	WEFT_WITHIN(BACKGROUND_NS)
+		r = weft_select(cases, count);
+	return r;
+}
+
 /* Waits for one thing, and does it. */
 static int step(struct prompt *prompt)
 {
@@ -56,7 +70,7 @@ static int step(struct prompt *prompt)
 	if (editor_signals_fd() < 0)
 		cases[SIGNALS].kind = cases[SIZE].kind = WEFT_CASE_NONE;
 	if (r == 0)
-		r = weft_select(cases, ENDS + count);
+		r = event_await(cases, ENDS + count);
 	switch (r) {
 	case KEYS:
 		return keys_take(prompt);
@@ -64,6 +78,8 @@ static int step(struct prompt *prompt)
 		return editor_signal();
 	case SIZE:
 		return editor_resize();
+	case -ETIMEDOUT:
+		return 0;
 	case OUTPUT:
 		editor_print("[%u] %s", said.number, said.text);
 		return 0;

@@ -9,6 +9,7 @@ import os
 import pathlib
 import resource
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -477,6 +478,35 @@ def prompt_stops_and_goes_on():
         expect_equal(terminal.ended(), 0, "status")
         expect_equal(lines.count(modes), 3, lines)
         expect("> quit" in lines[lines.index(modes, 1):], lines)
+
+
+def prompt_leaves_the_terminal_to_the_foreground():
+    # bash continues no job that runs, dash does.
+    for shell in filter(shutil.which, ("sh", "bash")):
+        with tempfile.TemporaryDirectory() as folder:
+            gate = pathlib.Path(folder, "gate")
+            os.mkfifo(gate)
+            script = '"$0"; bg; read x; echo "read $x"; fg'
+            with prompting(shell, "-m", "-c", script, program()) as terminal:
+                terminal.await_line("> ")
+                terminal.type(b"run echo runs; read x < %s; echo $x\r" %
+                              bytes(gate))
+                terminal.await_lines("[1] started", "[1] runs", "> ")
+                terminal.type(b"qu")
+                terminal.await_line("> qu")
+                terminal.type(CTRL_Z)
+                soon(lambda: not terminal.modes_are_set(), "a stop")
+                gate_write(gate, b"word\n")
+                lines = terminal.screen.lines
+                terminal.await_that(lambda: "[1] done" in lines, "a job")
+                expect("[1] word" in lines, lines)
+                expect(not terminal.modes_are_set(), "modes")
+                terminal.type(b"mine\r")
+                terminal.await_that(lambda: "read mine" in lines, "the shell")
+                terminal.await_line("> qu")
+                terminal.await_that(terminal.modes_are_set, "no modes")
+                terminal.type(b"it\r")
+                expect_equal(terminal.ended(), 0, "status")
 
 
 def prompt_sets_its_modes_after_a_stop_by_another():
