@@ -19,7 +19,7 @@ static const char usage[] =
 	"    --idle-ms N          for a connection on which no request comes\n"
 	"                         and no answer gets on (default: 60000)\n"
 	"    --grace-ms N         for open streams, after SIGTERM\n"
-	"                         (default: 5000)\n"
+	"                         (default: 30000)\n"
 	"    --cert FILE          serve over TLS: the certificate, then those\n"
 	"                         that lead to its root, as PEM\n"
 	"    --key FILE           its key (default: in the same file)\n"
@@ -112,7 +112,7 @@ void options_parse(struct options *options, int argc, char **argv)
 		.server = { .connections_max = 10000,
 			    .streams_max = 100,
 			    .idle_ns = WEFT_SEC(60),
-			    .grace_ns = WEFT_SEC(5) },
+			    .grace_ns = WEFT_SEC(30) },
 	};
 	while ((key = getopt_long(argc, argv, "w:vh", table, NULL)) >= 0)
 		parse_option(options, key);
