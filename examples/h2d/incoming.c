@@ -29,7 +29,8 @@ static bool is_useless(const nghttp2_frame_hd *hd)
 	case NGHTTP2_PING:
 		return !(hd->flags & NGHTTP2_FLAG_ACK);
 	case NGHTTP2_DATA:
-		return hd->length == 0;
+		return hd->length == 0 &&
+		       !(hd->flags & NGHTTP2_FLAG_END_STREAM);
 	default:
 		return true;
 	}

@@ -287,6 +287,16 @@ def h2d_drops_the_content_of_requests():
                "more")
 
 
+def h2d_takes_an_empty_frame_as_the_end_of_a_request():
+    with site() as server, Peer(server) as peer:
+        for first in range(1, 4001, 100):
+            streams = range(first, first + 100, 2)
+            peer.send(*(request(i, "/none", end=False, method="HEAD") +
+                        frame(DATA, END_STREAM, i) for i in streams))
+            for i in streams:
+                expect_equal(peer.status(i), 404, "status")
+
+
 def h2d_survives_a_file_that_shrinks():
     with site() as server, Peer(server, setting(INITIAL_WINDOW, 10)) as peer:
         peer.send(request(1, "/big.bin"), request(3))
