@@ -32,8 +32,11 @@
  * streams_max streams, a stream has one piece of its file.
  *
  * A connection ends if for idle_ns no request came and no answer went on.  That
- * one limit covers clients that are idle, that send a header byte by byte, that
- * do not read (less than an output in that time), and that keep a window at 0.
+ * limit covers clients that are idle, that send a header byte by byte, and that
+ * do not read (less than an output in that time).  A stream is reset if for
+ * idle_ns the session had no use for its content: a client that gets on with
+ * others, and keeps the window of this one at 0, would have its file open for
+ * ever.
  */
 #ifndef H2D_CONNECTION_H
 #define H2D_CONNECTION_H

@@ -5,6 +5,8 @@
  * has taken all, the task reads the next.  If the session comes before that is
  * there, it defers the stream until it is resumed.
  */
+#include <errno.h>
+
 #include "../common/http/fields.h"
 #include "content.h"
 
@@ -27,6 +29,7 @@ ssize_t content_take(nghttp2_session *session, int32_t stream_id, uint8_t *buf,
 	memcpy(buf, stream->piece, bytes);
 	stream->piece += bytes;
 	stream->piece_bytes -= bytes;
+	stream->progress_ns = weft_now();
 	if (stream->piece_bytes == 0 && stream->left == 0)
 		*ret_flags |= NGHTTP2_DATA_FLAG_EOF;
 	else if (stream->piece_bytes == 0)
@@ -41,6 +44,7 @@ void content_begin(struct stream *stream)
 	struct text note = { stream->buffer, stream->buffer + BUFFER_BYTES };
 
 	stream->piece = stream->buffer;
+	stream->progress_ns = weft_now();
 	if (answer_sends_file(answer)) {
 		stream->offset = (off_t)answer->range.first;
 		stream->left = answer->range.bytes;
@@ -53,22 +57,52 @@ void content_begin(struct stream *stream)
 	}
 }
 
+enum state {
+	STATE_WAITS,
+	STATE_TAKEN, /* the piece, and the file has more */
+	STATE_OVER,
+};
+
+/* A stream of whose piece nothing is taken for too long is reset. */
+static enum state look(struct stream *stream, weft_nsec *ret_deadline_ns)
+{
+	struct connection *connection = stream->connection;
+	enum state state = STATE_WAITS;
+
+	connection_lock(connection);
+	*ret_deadline_ns = WEFT_NEVER;
+	if (stream->piece_bytes > 0)
+		*ret_deadline_ns =
+			stream->progress_ns + connection->server->idle_ns;
+	if (stream->closed) {
+		state = STATE_OVER;
+	} else if (stream->piece_bytes == 0 && stream->left > 0) {
+		state = STATE_TAKEN;
+	} else if (weft_now() >= *ret_deadline_ns) {
+		stream_reset(stream, NGHTTP2_CANCEL);
+		weft_notify_one(&connection->more);
+		state = STATE_OVER;
+	}
+	connection_unlock(connection);
+	return state;
+}
+
 /* Waits until the piece is taken and the file has more.  Returns false when the
- * stream is closed, or the connection ends. */
+ * stream is over, or the connection ends. */
 static bool wait_for_taker(struct stream *stream)
 {
-	bool closed, taken;
+	weft_nsec deadline_ns;
+	enum state state;
+	int r = 0;
 
-	for (;;) {
-		connection_lock(stream->connection);
-		closed = stream->closed;
-		taken = stream->piece_bytes == 0 && stream->left > 0;
-		connection_unlock(stream->connection);
-		if (closed || taken)
-			return !closed;
-		if (weft_notify_wait(&stream->wake) < 0)
-			return false;
+	while ((state = look(stream, &deadline_ns)) == STATE_WAITS && r == 0) {
+		WEFT_WITHIN_UNTIL (deadline_ns) {
+			r = weft_notify_wait(&stream->wake);
+			if (r == -ETIMEDOUT && weft_deadline_passed())
+				r = 0;
+		}
 	}
+	return state == STATE_TAKEN;
 }
 
 /* Returns an error if the file cannot be read, or is no longer as long as was
@@ -87,9 +121,10 @@ static int read_piece(struct stream *stream)
 	if (r == 0) {
 		stream->piece = stream->buffer;
 		stream->piece_bytes = bytes;
+		stream->progress_ns = weft_now();
 		nghttp2_session_resume_data(connection->session, stream->id);
 	} else if (!stream->closed) {
-		stream_reset(stream);
+		stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
 	}
 	connection_unlock(connection);
 	return r;

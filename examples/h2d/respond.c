@@ -59,7 +59,7 @@ void stream_respond(struct stream *stream)
 					    fields, 1 + count,
 					    full ? &content : NULL);
 	if (r < 0)
-		stream_reset(stream);
+		stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
 	else if (full)
 		content_begin(stream);
 	connection_unlock(connection);

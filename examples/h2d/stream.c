@@ -47,11 +47,10 @@ void stream_close(struct stream *stream)
 	weft_notify_one(&stream->wake);
 }
 
-void stream_reset(struct stream *stream)
+void stream_reset(struct stream *stream, uint32_t error)
 {
 	nghttp2_submit_rst_stream(stream->connection->session,
-				  NGHTTP2_FLAG_NONE, stream->id,
-				  NGHTTP2_INTERNAL_ERROR);
+				  NGHTTP2_FLAG_NONE, stream->id, error);
 }
 
 static struct stream *first_complete(struct connection *connection)

@@ -38,6 +38,7 @@ struct stream {
 	const char *piece; /* of the content, for the session to take */
 	size_t piece_bytes;
 	uint64_t left; /* of the file, behind the piece */
+	weft_nsec progress_ns; /* when a piece came, or was taken from */
 	off_t offset;
 	char buffer[BUFFER_BYTES]; /* the fields, then pieces of the file */
 };
@@ -48,7 +49,7 @@ struct stream *stream_new(struct connection *connection, int32_t id);
 void stream_add_field(struct stream *stream, struct span name,
 		      struct span value);
 void stream_close(struct stream *stream);
-void stream_reset(struct stream *stream);
+void stream_reset(struct stream *stream, uint32_t error);
 
 /* Whether a request is complete, and has no task; and such a stream, now out of
  * the list, or NULL. */

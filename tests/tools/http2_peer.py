@@ -12,7 +12,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
  CONTINUATION) = range(10)
 END_STREAM = ACK = 1
 END_HEADERS = 4
-NO_ERROR, REFUSED_STREAM, ENHANCE_YOUR_CALM = 0, 7, 11
+NO_ERROR, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM = 0, 7, 8, 11
 CONCURRENT_STREAMS, INITIAL_WINDOW = 3, 4
 # An answer begins with its status, which HPACK's static table has.
 STATUS = {0x88: 200, 0x8a: 206, 0x8b: 304, 0x8c: 400, 0x8d: 404, 0x8e: 500}
@@ -55,7 +55,7 @@ def request(stream, path="/", end=True, **more):
                  fields(path, **more))
 
 
-def reset(stream, error=8):
+def reset(stream, error=CANCEL):
     return frame(RST_STREAM, 0, stream, struct.pack(">I", error))
 
 

@@ -17,7 +17,7 @@ import time
 
 import smoke_kit
 import smoke_tls
-from http2_peer import (ACK, CONCURRENT_STREAMS, CONTINUATION, DATA,
+from http2_peer import (ACK, CANCEL, CONCURRENT_STREAMS, CONTINUATION, DATA,
                         END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY,
                         HEADERS, INITIAL_WINDOW, NO_ERROR, PING, PREFACE,
                         PRIORITY, REFUSED_STREAM, RST_STREAM, SETTINGS,
@@ -498,20 +498,49 @@ def h2d_ends_connections_that_are_only_pinged():
 
 
 def h2d_ends_connections_that_are_not_read():
-    with site("--idle-ms", IDLE_MS) as server, \
-            Peer(server, WHOLE_WINDOW) as peer:
-        peer.send(update(0, (1 << 31) - 65536), request(1, "/huge"))
-        peer.content(1, 1000, grant=False)
-        soon(lambda: not huge_is_open(server), "a close of its file")
+    with site("--idle-ms", IDLE_MS) as server:
+        sockets = opened(server, "socket:")
+        with Peer(server, WHOLE_WINDOW) as peer:
+            peer.send(update(0, (1 << 31) - 65536), request(1, "/huge"))
+            peer.content(1, 1000, grant=False)
+            soon(lambda: opened(server, "/huge") == 0, "a close of its file")
+            soon(lambda: opened(server, "socket:") == sockets, "its end")
 
 
-def huge_is_open(server):
+def opened(server, name):
+    """How many of its descriptors are of such files."""
     links = pathlib.Path(f"/proc/{server.process.pid}/fd")
+    count = 0
     for link in links.iterdir():
         with contextlib.suppress(OSError):
-            if os.readlink(link).endswith("/huge"):
-                return True
-    return False
+            count += name in os.readlink(link)
+    return count
+
+
+def h2d_ends_streams_that_get_no_further():
+    """While new requests come."""
+    with site("--idle-ms", 2000) as server, Peer(server, NO_WINDOW) as peer:
+        stalled = set(range(1, 100, 2))
+        peer.send(*(request(i, "/huge") for i in stalled))
+        end = time.monotonic() + PATIENCE
+        last = 101
+        while stalled:
+            peer.send(request(last, "/none", method="HEAD"))
+            expect_equal(peer.status(last), 404, "status")
+            last += 2
+            for _, _, stream, payload in taken(peer, RST_STREAM):
+                expect_equal(payload[3], CANCEL, "reset")
+                stalled.discard(stream)
+            expect(time.monotonic() < end, len(stalled), "are open")
+            time.sleep(0.02)
+        soon(lambda: opened(server, "/huge") == 0, "a close of the files")
+
+
+def taken(peer, kind):
+    """The frames of that kind that came before others."""
+    came = [got for got in peer.kept if got[0] == kind]
+    peer.kept = [got for got in peer.kept if got[0] != kind]
+    return came
 
 
 def h2d_keeps_connections_that_get_on():
