@@ -41,6 +41,8 @@ struct connection *connection_new(struct server *server,
 	connection->resets = (struct allowance){ 0 };
 	connection->others = (struct allowance){ 0 };
 	connection->flooded = false;
+	connection->provoked = (struct allowance){ 0 };
+	connection->refusals = (struct allowance){ 0 };
 	connection->draining = false;
 	connection->progress_ns = weft_now();
 	if (session_begin(connection))

@@ -63,6 +63,8 @@ struct connection {
 	struct allowance resets;
 	struct allowance others;
 	bool flooded; /* one of both was exceeded */
+	struct allowance provoked; /* resets by the session */
+	struct allowance refusals;
 	bool draining;
 	weft_nsec progress_ns; /* when a request came or an answer went on */
 

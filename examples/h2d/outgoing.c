@@ -10,6 +10,21 @@
 #include "connection.h"
 #include "stream.h"
 
+/* A client can make the server reset its streams, which costs as much as resets
+ * of its own (CVE-2025-8671).  A refused stream costs less, and a client may
+ * have begun many before it saw the limit. */
+static const struct allowance_limit resets_limit = { 200, 33 };
+static const struct allowance_limit refusals_limit = { 4000, 100 };
+
+static bool resets_too_often(struct connection *connection, uint32_t error)
+{
+	if (error == NGHTTP2_NO_ERROR)
+		return false;
+	if (error == NGHTTP2_REFUSED_STREAM)
+		return !allowance_use(&connection->refusals, &refusals_limit);
+	return !allowance_use(&connection->provoked, &resets_limit);
+}
+
 /* An answer that is complete ends its stream, even if the client still sends
  * the content of its request.
  *
@@ -25,6 +40,10 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame,
 	if (frame->hd.type == NGHTTP2_GOAWAY &&
 	    frame->goaway.last_stream_id == INT32_MAX)
 		nghttp2_submit_ping(session, NGHTTP2_FLAG_NONE, NULL);
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    resets_too_often(connection, frame->rst_stream.error_code))
+		nghttp2_session_terminate_session(session,
+						  NGHTTP2_ENHANCE_YOUR_CALM);
 	if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
 		return 0;
 	connection->progress_ns = weft_now();

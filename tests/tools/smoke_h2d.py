@@ -397,7 +397,8 @@ def h2d_keeps_connections_that_get_on():
 
 
 def h2d_lets_streams_finish_at_its_end():
-    with site("--grace-ms", 1_000_000, status=0) as server, Peer(server) as peer:
+    with site("--grace-ms", 1_000_000, status=0) as server, \
+            Peer(server) as peer:
         peer.send(request(1, "/big.bin"))
         got = peer.content(1, 1000)
         os.kill(server.process.pid, signal.SIGTERM)
