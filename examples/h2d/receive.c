@@ -18,6 +18,8 @@
 #define STEP_BYTES 4096
 /* Frames to send, but for the content of streams. */
 #define QUEUED_MAX 256
+/* An error that no call returns here: the connection is idle for too long. */
+#define IDLE (-ETIME)
 /* For the end of a connection to be sent. */
 #define LAST_WORD_NS WEFT_SEC(2)
 
@@ -43,7 +45,7 @@ static ssize_t wait_for_input(struct connection *connection,
 	return weft_stream_peek(connection->stream, ret_data);
 }
 
-/* The same, until the connection is idle for too long: -EAGAIN. */
+/* The same, until the connection is idle for too long: IDLE. */
 static ssize_t wait_until_idle(struct connection *connection,
 			       const void **ret_data)
 {
@@ -57,7 +59,7 @@ static ssize_t wait_until_idle(struct connection *connection,
 			late = n == -ETIMEDOUT && weft_deadline_passed();
 		}
 		if (late && weft_now() >= connection_deadline(connection))
-			return -EAGAIN;
+			return IDLE;
 	} while (late);
 	return n;
 }
@@ -77,8 +79,7 @@ static int parse(struct connection *connection, const void *data, size_t bytes)
 	return n < 0 ? -EPROTO : 0;
 }
 
-/* Returns 0, -ENODATA: the client is gone, -EAGAIN: it is idle, or another
- * error. */
+/* Returns 0, -ENODATA: the client is gone, IDLE, or another error. */
 static int receive(struct connection *connection)
 {
 	const void *data;
@@ -94,22 +95,35 @@ static int receive(struct connection *connection)
 	return r;
 }
 
+/* Runs the task of a stream, or, if there can be none, refuses that stream. */
+static void start_stream(struct stream *stream, struct weft_scope *streams)
+{
+	struct connection *connection = stream->connection;
+
+	if (WEFT_GO(streams, stream_run, stream) == 0)
+		return;
+	connection_lock(connection);
+	if (!stream->closed)
+		stream_reset(stream, NGHTTP2_REFUSED_STREAM);
+	connection_unlock(connection);
+	weft_notify_one(&connection->more);
+	stream_abandon(stream);
+}
+
 static int start_streams(struct connection *connection,
 			 struct weft_scope *streams)
 {
 	struct stream *stream;
 	int r = 0;
 
-	while (r == 0 && stream_waits(connection)) {
+	while (stream_waits(connection)) {
 		r = weft_scope_wait_room(streams);
 		if (r < 0)
 			break;
 		stream = stream_take(connection);
 		if (!stream)
 			break;
-		r = WEFT_GO(streams, stream_run, stream);
-		if (r < 0)
-			stream_abandon(stream);
+		start_stream(stream, streams);
 	}
 	return r;
 }
@@ -137,7 +151,7 @@ int64_t receive_run(void *arg)
 			if (r == 0)
 				r = start_streams(connection, streams);
 		}
-		if (r == -EAGAIN)
+		if (r == IDLE)
 			say_goodbye(connection);
 		weft_scope_cancel(streams);
 	}
