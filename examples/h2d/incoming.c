@@ -11,8 +11,8 @@
 /* A request that is soon reset costs the server more than the client
  * (CVE-2023-44487), and the limit of streams does not count it. */
 static const struct allowance_limit resets_limit = { 200, 33 };
-/* Frames without use for a request; the session answers some of them
- * (CVE-2019-9512, CVE-2019-9515). */
+/* Frames without use for a request, and fields of trailers, which are as
+ * useless; the session answers some of them (CVE-2019-9512, CVE-2019-9515). */
 static const struct allowance_limit others_limit = { 1000, 100 };
 /* A connection whose client sends such a header is ended. */
 #define HEADER_BYTES_ENDLESS (8 * HEADER_BYTES_MAX)
@@ -71,6 +71,16 @@ static int on_begin_headers(nghttp2_session *session,
 		session, frame->hd.stream_id, stream);
 }
 
+/* The server uses no trailers.  Each field counts, for its 4 KB may have come as
+ * one byte. */
+static int drop_trailer(struct connection *connection)
+{
+	if (allowance_use(&connection->others, &others_limit))
+		return 0;
+	connection->flooded = true;
+	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
 		     const uint8_t *name, size_t name_bytes,
 		     const uint8_t *value, size_t value_bytes, uint8_t flags,
@@ -80,9 +90,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame,
 	struct stream *stream;
 
 	(void)flags;
+	if (!begins_request(frame))
+		return drop_trailer(connection);
 	stream = nghttp2_session_get_stream_user_data(session,
 						      frame->hd.stream_id);
-	if (!stream || !begins_request(frame))
+	if (!stream)
 		return 0;
 	stream_add_field(stream,
 			 (struct span){ (const char *)name, name_bytes },

@@ -110,6 +110,20 @@ def h2d_ends_endless_headers():
             expect_equal(peer.content(1, 36)[:4], b"431 ", "content")
 
 
+def h2d_ends_endless_trailers():
+    first = (frame(HEADERS, END_HEADERS, 1, fields() + b"\x40" + string(b"x") +
+                   string(b"y" * 4000)))
+    trailer = END_HEADERS | END_STREAM
+    with site() as server, server.leaks_nothing():
+        expect_calmed(server, [first, frame(HEADERS, trailer, 1,
+                                            b"\xbe" * 16000)], NO_WINDOW)
+        with Peer(server, NO_WINDOW) as peer:
+            peer.send(request(1, "/big.bin", end=False),
+                      frame(HEADERS, trailer, 1, field("x", "y")),
+                      request(3))
+            expect_equal(peer.status(3), 200, "after a short one")
+
+
 def h2d_stops_reading_for_a_client_that_does_not_read():
     """Each request is refused, and the refusals are not read: they are not
     collected without end.  When they are read, it goes on.  (It refuses as long
