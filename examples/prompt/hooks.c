@@ -83,6 +83,20 @@ int hooks_key_take(void)
 	return has_key() ? key_take() : 0;
 }
 
+/* Readline 8.2 shows more than there is of a paste that ends without its mark,
+ * so the mark comes first. */
+static int no_key(void)
+{
+	static const char mark[] = "\033[201~";
+	static unsigned at;
+
+	if (!RL_ISSTATE(RL_STATE_MOREINPUT)) {
+		at = 0;
+		return EOF;
+	}
+	return mark[at++ % (sizeof(mark) - 1)];
+}
+
 /* The first key of a call was taken before.  But readline reads on to the end
  * of a paste, for one. */
 static int key_read(FILE *stream)
@@ -97,7 +111,7 @@ static int key_read(FILE *stream)
 	next_key = -1;
 	if (r < 0)
 		error = r;
-	return r > 0 ? key : EOF;
+	return r > 0 ? key : no_key();
 }
 
 static char *name_next(const char *text, int again)
