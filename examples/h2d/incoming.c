@@ -71,7 +71,7 @@ static int on_begin_headers(nghttp2_session *session,
 		session, frame->hd.stream_id, stream);
 }
 
-/* The server uses no trailers.  Each field counts, for its 4 KB may have come as
+/* The server uses no trailers.  Each field counts: one of 4 KB may have come as
  * one byte. */
 static int drop_trailer(struct connection *connection)
 {
