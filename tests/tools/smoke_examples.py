@@ -294,6 +294,7 @@ HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 NOTE_WHOLE = file_answer(TEXT, NOTE)
 NOT_MODIFIED = answer("304 Not Modified", *validators(10), body=b"")
 NO_RANGE = answer("416 Range Not Satisfiable", "Content-Range: bytes */10")
+NOT_AS_ASKED = answer("412 Precondition Failed")
 NOT_ALLOWED = answer("405 Method Not Allowed", "Allow: GET, HEAD")
 MISSING = answer("404 Not Found")
 
@@ -351,6 +352,22 @@ TABLE = [
             "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT",
             "If-Modified-Since: nonsense"),
     (note('If-None-Match: "a"', f"If-Modified-Since: {CHANGED}"), NOTE_WHOLE),
+    (note('If-None-Match: "a"', f"If-None-Match: {etag(10)}",
+          'If-None-Match: "b"'), NOT_MODIFIED),
+    *all_of(note, NOTE_WHOLE, "If-Match: *", f'If-Match: "a", {etag(10)}',
+            f"If-Match: W/{etag(10)}, {etag(10)}",
+            f"If-Unmodified-Since: {CHANGED}", "If-Unmodified-Since: nonsense"),
+    *all_of(note, NOT_AS_ASKED, f"If-Match: {etag(11)}",
+            f"If-Match: W/{etag(10)}",
+            "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT"),
+    (note('If-Match: "a"', f"If-Match: {etag(10)}",
+          "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT",
+          "Range: bytes=2-4"), note_part(2, 4)),
+    *all_of(lambda condition: note("Range: bytes=2-4", condition),
+            NOT_AS_ASKED, f"If-Match: {etag(11)}",
+            "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:36 GMT"),
+    (note(f"If-Match: {etag(11)}", f"If-None-Match: {etag(10)}"),
+     NOT_AS_ASKED),
     # Missing files, files that must not be sent, and paths out of the root
     *all_of(get, MISSING, "/none", "/" + "n" * 256, "/sub/note.txt/",
             "/%252e%252e/secret", "/..%2fsecret", "/..%5csecret",

@@ -115,6 +115,12 @@ def expect_every_answer(server):
             ("/sub/note.txt", ("-r", "10-"),
              (416, b"416 Range Not Satisfiable\n")),
             ("/sub/note.txt", ("-H", f"If-None-Match: {tag}"), (304, b"")),
+            ("/sub/note.txt", ("-H", 'If-None-Match: "a"', "-H",
+                               f"If-None-Match: {tag}"), (304, b"")),
+            ("/sub/note.txt", ("-r", "2-4", "-H", f"If-Match: {tag}"),
+             (206, b"234")),
+            ("/sub/note.txt", ("-r", "2-4", "-H", 'If-Match: "a"'),
+             (412, b"412 Precondition Failed\n")),
             ("/", ("-H", "x: " + "y" * 9000),
              (431, b"431 Request Header Fields Too Large\n"))):
         status, head, body = curl(server, path, *options)

@@ -43,6 +43,8 @@ static int answer_file(const struct asked *asked, struct answer *answer)
 	if (!S_ISREG(file->stat.st_mode))
 		return STATUS_FORBIDDEN;
 	answer->range = (struct range){ 0, size };
+	if (!file_expected(file, asked))
+		return STATUS_PRECONDITION_FAILED;
 	if (file_unchanged(file, asked))
 		return STATUS_NOT_MODIFIED;
 	if (asked->method != METHOD_GET || !asked->range.at ||

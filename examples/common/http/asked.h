@@ -13,18 +13,23 @@ enum method {
 	METHOD_OTHER,
 };
 
+/* A list may come in as many lines; of more, the last one replaces another. */
+#define ASKED_LINES 4
+
 /* The spans are empty where the request has nothing. */
 struct asked {
 	enum method method;
 	struct span path; /* of the URL, escaped, without the query */
 	struct span range;
 	struct span if_range;
-	struct span if_none_match;
+	struct span if_match[ASKED_LINES];
+	struct span if_none_match[ASKED_LINES];
 	struct span if_modified_since;
+	struct span if_unmodified_since;
 };
 
-/* Where the value of the header field with that name is kept; the case of the
- * name does not matter.  NULL: the server ignores the field. */
+/* Where the value of the next line of the header field with that name is kept;
+ * the case of the name does not matter.  NULL: the server ignores the field. */
 struct span *asked_field(struct asked *asked, struct span name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening files, and the conditions of RFC 9110, 13.1, under which they are not
+ * Opening files, and the conditions of RFC 9110, 13, under which they are not
  * sent.
  *
  * The kernel keeps this server below the root: with RESOLVE_BENEATH neither
@@ -60,20 +60,50 @@ void file_close(struct file *file)
 	file->fd = -1;
 }
 
-/* The list contains tags in quotes; a tag is in the list if its text is. */
-static bool list_has_tag(struct span list, const char *etag)
+/* The list contains tags in quotes; a tag is in the list if its text is.  One
+ * with W/ before it is weak. */
+static bool list_has_tag(struct span list, const char *etag, bool weak)
 {
-	return span_equals(list, "*") ||
-	       memmem(list.at, list.bytes, etag, strlen(etag));
+	const char *end = list.at + list.bytes, *at = list.at;
+
+	if (span_equals(list, "*"))
+		return true;
+	while ((at = memmem(at, (size_t)(end - at), etag, strlen(etag)))) {
+		if (weak || at - list.at < 2 || memcmp(at - 2, "W/", 2) != 0)
+			return true;
+		at += strlen(etag);
+	}
+	return false;
+}
+
+static bool lines_have_tag(const struct span *lines, const char *etag,
+			   bool weak)
+{
+	for (unsigned i = 0; i < ASKED_LINES && lines[i].at; i++)
+		if (list_has_tag(lines[i], etag, weak))
+			return true;
+	return false;
 }
 
 /* If both header fields are there, the tag decides. */
+bool file_expected(const struct file *file, const struct asked *asked)
+{
+	time_t since;
+
+	if (asked->if_match[0].at)
+		return lines_have_tag(asked->if_match, file->etag, false);
+	return !asked->if_unmodified_since.at ||
+	       !date_parse(asked->if_unmodified_since, &since) ||
+	       file->stat.st_mtim.tv_sec <= since;
+}
+
+/* The same. */
 bool file_unchanged(const struct file *file, const struct asked *asked)
 {
 	time_t since;
 
-	if (asked->if_none_match.at)
-		return list_has_tag(asked->if_none_match, file->etag);
+	if (asked->if_none_match[0].at)
+		return lines_have_tag(asked->if_none_match, file->etag, true);
 	return asked->if_modified_since.at &&
 	       date_parse(asked->if_modified_since, &since) &&
 	       file->stat.st_mtim.tv_sec <= since;

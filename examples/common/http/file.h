@@ -23,6 +23,10 @@ int file_open(int root_fd, const char *path, struct file *file);
 /* Does nothing if fd of the file is -1. */
 void file_close(struct file *file);
 
+/* Whether the file is in the state that the client asks for: if not, the answer
+ * is 412, so that a download that is resumed has no parts of two states. */
+bool file_expected(const struct file *file, const struct asked *asked);
+
 /* Whether the client already has the file in this state: the answer is 304. */
 bool file_unchanged(const struct file *file, const struct asked *asked);
 

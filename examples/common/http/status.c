@@ -16,6 +16,7 @@ static const struct {
 	{ STATUS_NOT_FOUND, "Not Found" },
 	{ STATUS_METHOD_NOT_ALLOWED, "Method Not Allowed" },
 	{ STATUS_REQUEST_TIMEOUT, "Request Timeout" },
+	{ STATUS_PRECONDITION_FAILED, "Precondition Failed" },
 	{ STATUS_PAYLOAD_TOO_LARGE, "Payload Too Large" },
 	{ STATUS_URI_TOO_LONG, "URI Too Long" },
 	{ STATUS_RANGE_NOT_SATISFIABLE, "Range Not Satisfiable" },
