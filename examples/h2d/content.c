@@ -116,9 +116,10 @@ static int read_piece(struct stream *stream)
 			       stream->offset, NULL);
 
 	connection_lock(connection);
-	stream->left -= bytes;
-	stream->offset += (off_t)bytes;
+	/* After an error some of the file is left: the content has no end. */
 	if (r == 0) {
+		stream->left -= bytes;
+		stream->offset += (off_t)bytes;
 		stream->piece = stream->buffer;
 		stream->piece_bytes = bytes;
 		stream->progress_ns = weft_now();
