@@ -29,7 +29,8 @@
  *    stream wait for another.  So there is no deadlock.
  *
  * Memory is bounded: a connection has one buffer of output and at most
- * streams_max streams, a stream has one piece of its file.
+ * streams_max streams, a stream has one piece of its file, or a listing of at
+ * most 256 KiB and, while that is made, the names in the directory.
  *
  * A connection ends if for idle_ns no request came and no answer went on.  That
  * limit covers clients that are idle, that send a header byte by byte, and that

@@ -94,6 +94,17 @@ void stream_abandon(struct stream *stream)
 	stream_free(stream);
 }
 
+/* A request that is too long may lack its fields. */
+static void print_line(const struct stream *stream)
+{
+	const struct span *method = &stream->method;
+	const struct span *path = &stream->asked.path;
+
+	fprintf(stderr, "%d %.*s %.*s\n", stream->answer.status,
+		(int)method->bytes, method->at ? method->at : "",
+		(int)path->bytes, path->at ? path->at : "");
+}
+
 int64_t stream_run(void *arg)
 {
 	struct stream *stream = *(struct stream **)arg;
@@ -105,9 +116,7 @@ int64_t stream_run(void *arg)
 		answer_find(&stream->answer, server->site.root_fd,
 			    &stream->asked);
 	if (server->verbose)
-		fprintf(stderr, "%d %.*s %.*s\n", stream->answer.status,
-			(int)stream->method.bytes, stream->method.at,
-			(int)stream->asked.path.bytes, stream->asked.path.at);
+		print_line(stream);
 	stream_respond(stream);
 	content_feed(stream);
 	stream_abandon(stream);

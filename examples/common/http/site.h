@@ -17,7 +17,8 @@ struct site_opts {
 	const char *alpn; /* of TLS */
 };
 
-/* Not written any more once the server runs. */
+/* Once the server runs, only its first task writes it: the listener, at the
+ * end. */
 struct site {
 	int listener;
 	int root_fd;		       /* the directory that is served */
