@@ -24,6 +24,15 @@ struct transfer {
 	unsigned number;
 };
 
+/* The rows are locked in one order: two transfers would else wait for each
+ * other, and the server would end one. */
+static const char move[] =
+	"WITH locked AS (SELECT account FROM weft_bank WHERE account IN "
+	"($1::int, $2::int) ORDER BY account FOR UPDATE) "
+	"UPDATE weft_bank SET money = money + "
+	"CASE weft_bank.account WHEN $1::int THEN -1 ELSE 1 END "
+	"FROM locked WHERE weft_bank.account = locked.account";
+
 /* From one account to another one, in one command. */
 static int64_t transfer(void *arg)
 {
@@ -39,10 +48,7 @@ static int64_t transfer(void *arg)
 	WEFT_WITHIN (WEFT_SEC(10)) {
 		if ((r = weft_pq_pool_get(t->pool, &conn)) < 0)
 			return r;
-		r = weft_pq_exec(conn, "UPDATE weft_bank SET money = money + "
-				       "CASE account WHEN $1::int THEN -1 "
-				       "ELSE 1 END WHERE account IN "
-				       "($1::int, $2::int)", &params, NULL);
+		r = weft_pq_exec(conn, move, &params, NULL);
 		weft_pq_pool_put(t->pool, conn);
 	}
 	return r;
