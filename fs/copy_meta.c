@@ -162,18 +162,21 @@ static mode_t rights_of(const struct stat *status, bool owner_differs)
 }
 
 /* Of what has that name, which is not followed.  The C library's call may need
- * /proc for that; the kernel's is of Linux 6.6. */
+ * /proc for that, and fails without it, musl's with ENOENT; the kernel's is of
+ * Linux 6.6. */
 static int rights_set(struct weft__copy_name at, mode_t rights)
 {
 	const int flags = AT_SYMLINK_NOFOLLOW;
+	int error;
 
 	if (fchmodat(at.dir, at.name, rights, flags) == 0)
 		return 0;
-	if (errno != EOPNOTSUPP)
-		return -errno;
+	error = errno;
+	if (error != EOPNOTSUPP && error != ENOENT)
+		return -error;
 	if (syscall(SYS_fchmodat2, at.dir, at.name, rights, flags) == 0)
 		return 0;
-	return errno == ENOSYS ? -EOPNOTSUPP : -errno;
+	return errno == ENOSYS ? -error : -errno;
 }
 
 int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,

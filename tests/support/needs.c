@@ -98,5 +98,5 @@ static bool users_unshare(void)
 bool become_mount_owner(void)
 {
 	return (unshare(CLONE_NEWNS) == 0 || users_unshare()) &&
-	       mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	       mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0;
 }
