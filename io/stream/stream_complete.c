@@ -108,7 +108,7 @@ static uint64_t stream_tell(struct weft__stream *stream, uint32_t newest,
 	return reader;
 }
 
-/* Has it received lately, and goes on? */
+/* Keeps the list of the shard: the stream has received, or will no more. */
 static __attribute__((noinline)) void stream_note(struct weft__stream *stream,
 						  bool last)
 {
