@@ -5,4 +5,8 @@
 /* A number from 1 to `max`, as an option has it; 0: the text is none. */
 unsigned number_read(const char *text, unsigned max);
 
+/* The same; a text that is none ends the program, with a sentence and status
+ * 2. */
+unsigned number_wanted(const char *program, const char *text, unsigned max);
+
 #endif

@@ -57,14 +57,7 @@ static _Noreturn void refuse(void)
 
 static unsigned parse_number(const char *text)
 {
-	unsigned number = number_read(text, 1000000);
-
-	if (!number) {
-		fprintf(stderr, "h2d: not a number from 1 to 1000000: %s\n",
-			text);
-		exit(2);
-	}
-	return number;
+	return number_wanted("h2d", text, 1000000);
 }
 
 static void parse_option(struct options *options, int key)
