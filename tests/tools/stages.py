@@ -25,8 +25,7 @@ PLAIN = ("-Dinvariants=true",)
 WITHOUT_PROGRAMS = ("-Dexamples=disabled", "-Dbench=disabled",
                     "-Djemalloc=disabled")
 # musl has no libdw and no jemalloc.
-MUSL = ("-Dexamples=enabled", "-Dbench=disabled", "-Djemalloc=disabled",
-        "-Dbacktrace=disabled")
+MUSL = ("-Dbench=disabled", "-Djemalloc=disabled", "-Dbacktrace=disabled")
 STATIC = ("-Ddefault_library=static", "-Dprefer_static=true",
           "-Dc_link_args=-static", "-Db_pie=false")
 ALL_PROGRAMS = ("-Dexamples=enabled", "-Dbench=enabled")
@@ -44,8 +43,9 @@ LONG = {"WEFT_TEST_LONG": "1"}
 # No idle worker looks up unless it is woken: a wake-up that is lost stays so.
 # The tests of that look are left out.
 MONITOR_OFF = {"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}
-# One of 4 (or 32) seeds; the plain builds run all of them.
+# One of 4 (or 12, or 32) seeds; the plain builds run all of them.
 FEW = {"WEFT_TEST_FEW": "4"}
+FEWER = {"WEFT_TEST_FEW": "12"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
 # These begin first, so that none of them runs alone at the end.
 LONGEST = ("debian", "from source", "examples", "model_stream_put",
@@ -193,7 +193,7 @@ STAGES = [
     # accesses as others, and would take half of the time.
     Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
                                    "-Dbench=disabled"),
-          env={**ASAN, **FEW}, slowness=4,
+          env={**ASAN, **FEWER}, slowness=4,
           brief=Brief(only=suites("memcheck portable"), env=FEWEST,
                       skipped=("test_sched_worker_limit", "test_sched_fair")),
           planted=(("planted_asan", "AddressSanitizer: heap-use-after-free"),
@@ -225,8 +225,8 @@ STAGES = [
           suites=suites("portable emulated"), wrapper=("qemu-aarch64",),
           left_out=QEMU_USER, slowness=10, env={"MODEL_BOUND": "0", **FEWEST}),
     # The kernel refuses io_uring, as that of a container does, and weft chooses
-    # its engine.  The epoll stage has the other programs.
-    Stage("refused", like="gcc", suites=suites("engine examples memcheck"),
+    # its engine.  The epoll stage has the programs that do not choose.
+    Stage("refused", like="gcc", suites=suites("engine examples"),
           launcher=("tools/refuse", "EPERM", "io_uring"), level="all"),
     Stage("fuzz", cc="clang", fuzz_seconds=5, level="all",
           env=ASAN, options=PLAIN + WITHOUT_PROGRAMS + (
@@ -242,11 +242,14 @@ STAGES = [
           slowness=10, level="long"),
     # Another C library, for what has a kernel beneath it.  The monitor's tests
     # and those of suite `stress` find nothing that depends on it.
-    Stage("musl", libc="musl", level="all", options=PLAIN + MUSL,
+    Stage("musl", libc="musl", level="all",
+          options=PLAIN + MUSL + ("-Dexamples=disabled",),
           without=suites("portable model source mutants teeth stress monitor")),
-    # Static programs, as musl is often used.
+    # Static programs, as musl is often used: the examples, and what loads or
+    # looks for something while it runs.
     Stage("musl-static", libc="musl", level="all",
-          options=PLAIN + MUSL + STATIC, suites=suites("memcheck examples")),
+          options=PLAIN + MUSL + STATIC + ("-Dexamples=enabled",),
+          suites=suites("engine dump net examples")),
 
     Stage("musl-whole", like="musl", level="long",
           without=suites("source mutants teeth")),
@@ -254,7 +257,8 @@ STAGES = [
           without=suites("source mutants teeth")),
     # Without liburing there is epoll alone.
     Stage("musl-epoll", libc="musl", level="long",
-          options=PLAIN + MUSL + ("-Dio_uring=disabled",),
+          options=PLAIN + MUSL + ("-Dio_uring=disabled",
+                                 "-Dexamples=enabled"),
           without=suites("portable model source mutants teeth")),
 
     Stage("aarch64-long", like="aarch64", suites=suites("portable"),
