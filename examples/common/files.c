@@ -5,7 +5,7 @@
  * take more time than it waits.  Large files are read by a task each.
  *
  * Memory: 16 MiB of text of all files (see turn.c), what each processor adds to
- * that in one read, and a buffer for each large file of a batch.  A line, and
+ * that in one read, and a buffer for each large file that is read.  A line, and
  * what is found in a pipe or a device, are kept as a whole.
  *
  *	task of list() --- channel of batches ---> pipeline
@@ -17,8 +17,9 @@
 #include "batch.h"
 #include "file.h"
 
-/* Batches that wait for the pipeline. */
-enum { BATCHES_MAX = 8 };
+/* Batches that wait for the pipeline; large files of a batch that are read.
+ * Those before one that waits for its turn have begun. */
+enum { BATCHES_MAX = 8, LARGE_MAX = 16 };
 
 /* A batch on the way through the pipeline. */
 struct item {
@@ -73,16 +74,18 @@ static int batch_work(void *arg, void *item)
 
 	if (result < 0)
 		return (int)result;
-	WEFT_SCOPE (reading, &result)
-		for (unsigned i = 0; i < batch->count; i++) {
-			struct large large = { arg, &batch->list[i] };
-			int r = large.file->large ?
-					WEFT_GO(reading, read_large, large) :
-					0;
+	WEFT_SCOPE (reading, &result) {
+		int r = weft_scope_limit(reading, LARGE_MAX);
 
-			if (r < 0)
-				weft_scope_fail(reading, r);
+		for (unsigned i = 0; i < batch->count && r == 0; i++) {
+			struct large large = { arg, &batch->list[i] };
+
+			if (large.file->large)
+				r = WEFT_GO(reading, read_large, large);
 		}
+		if (r < 0)
+			weft_scope_fail(reading, r);
+	}
 	return (int)result;
 }
 
