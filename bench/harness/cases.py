@@ -202,7 +202,7 @@ class File(Case):
         return samples, None
 
     def await_disk(self):
-        """What one copy leaves to the disk would slow the next one down."""
+        """So that data of the copy before does not slow this one down."""
         if self.name == "copy":
             os.sync()
 
