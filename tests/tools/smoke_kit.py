@@ -6,6 +6,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import select
 import socket
 import subprocess
@@ -29,7 +30,8 @@ def expect(condition, *what):
 
 def expect_equal(got, wanted, what):
     """Shows where two texts begin to differ."""
-    if got != wanted and isinstance(got, (str, bytes)):
+    if (got != wanted and type(got) is type(wanted) and
+            isinstance(got, (str, bytes))):
         start = max(0, len(os.path.commonprefix([got, wanted])) - 100)
         what = f"{what}, from {start} on"
         got, wanted = got[start:start + 500], wanted[start:start + 500]
@@ -55,6 +57,15 @@ def built(name, lack="its library is missing"):
     if not program.exists():
         raise Skip(f"{name} was not built: {lack}")
     return program
+
+
+def may_lock(size):
+    """May the programs of this user lock that many bytes for their rings?"""
+    status = pathlib.Path("/proc/self/status").read_text()
+    capable = int(re.search(r"^CapEff:\s+(\w+)", status, re.M)[1], 16)
+    allowed = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    return (capable >> 14 & 1 or  # CAP_IPC_LOCK
+            allowed in (resource.RLIM_INFINITY, -1) or allowed >= size)
 
 
 class Server:
