@@ -44,6 +44,8 @@ struct connection *connection_new(struct server *server,
 	connection->provoked = (struct allowance){ 0 };
 	connection->refusals = (struct allowance){ 0 };
 	connection->draining = false;
+	connection->half_closed = false;
+	connection->owed = 0;
 	connection->progress_ns = weft_now();
 	if (session_begin(connection))
 		return connection;

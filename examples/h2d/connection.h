@@ -38,6 +38,11 @@
  * idle_ns the session had no use for its content: a client that gets on with
  * others, and keeps the window of this one at 0, would have its file open for
  * ever.
+ *
+ * A client may close its half of the connection when it has sent its requests:
+ * it still gets the answers.  Its windows grow no more.  So the connection ends
+ * when no task of a stream works on what is to be sent next, even if a window
+ * holds up the rest of an answer.
  */
 #ifndef H2D_CONNECTION_H
 #define H2D_CONNECTION_H
@@ -67,6 +72,8 @@ struct connection {
 	struct allowance provoked; /* resets by the session */
 	struct allowance refusals;
 	bool draining;
+	bool half_closed;      /* the client sends no more */
+	unsigned owed;	       /* streams of which `owed` is true */
 	weft_nsec progress_ns; /* when a request came or an answer went on */
 
 	uint8_t output[OUTPUT_BYTES];
@@ -79,8 +86,8 @@ void connection_free(struct connection *connection);
 
 /* The tasks that receive and send; arg is the address of a pointer to the
  * connection.  They end with a failure: receive.c when the client is gone, or
- * idle, or no client of HTTP/2; send.c when the session is over and all of it
- * is sent. */
+ * idle, or no client of HTTP/2; send.c when all is sent, and the session is
+ * over or owes nothing to a client that sends no more. */
 int64_t receive_run(void *arg);
 int64_t send_run(void *arg);
 

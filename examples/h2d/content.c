@@ -30,10 +30,12 @@ ssize_t content_take(nghttp2_session *session, int32_t stream_id, uint8_t *buf,
 	stream->piece += bytes;
 	stream->piece_bytes -= bytes;
 	stream->progress_ns = weft_now();
-	if (stream->piece_bytes == 0 && stream->left == 0)
+	if (stream->piece_bytes == 0 && stream->left == 0) {
 		*ret_flags |= NGHTTP2_DATA_FLAG_EOF;
-	else if (stream->piece_bytes == 0)
+	} else if (stream->piece_bytes == 0) {
+		stream_owe(stream, true);
 		weft_notify_one(&stream->wake);
+	}
 	return (ssize_t)bytes;
 }
 
@@ -123,6 +125,7 @@ static int read_piece(struct stream *stream)
 		stream->piece = stream->buffer;
 		stream->piece_bytes = bytes;
 		stream->progress_ns = weft_now();
+		stream_owe(stream, false);
 		nghttp2_session_resume_data(connection->session, stream->id);
 	} else if (!stream->closed) {
 		stream_reset(stream, NGHTTP2_INTERNAL_ERROR);

@@ -114,8 +114,10 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame,
 	if (begins_request(frame)) {
 		stream = nghttp2_session_get_stream_user_data(
 			session, frame->hd.stream_id);
-		if (stream)
+		if (stream) {
 			stream->complete = true;
+			stream_owe(stream, true);
+		}
 		connection->progress_ns = weft_now();
 	}
 	if (connection->draining && frame->hd.type == NGHTTP2_PING &&

@@ -79,7 +79,7 @@ static int parse(struct connection *connection, const void *data, size_t bytes)
 	return n < 0 ? -EPROTO : 0;
 }
 
-/* Returns 0, -ENODATA: the client is gone, IDLE, or another error. */
+/* Returns 0, -ENODATA: the client sends no more, IDLE, or another error. */
 static int receive(struct connection *connection)
 {
 	const void *data;
@@ -128,6 +128,26 @@ static int start_streams(struct connection *connection,
 	return r;
 }
 
+/* Lets the streams go on.  send.c ends this task when nothing is owed; else it
+ * returns IDLE. */
+static int wait_for_answers(struct connection *connection)
+{
+	weft_nsec deadline_ns;
+	int r = 0;
+
+	connection_lock(connection);
+	connection->half_closed = true;
+	connection_unlock(connection);
+	weft_notify_one(&connection->more);
+	while (r == 0) {
+		deadline_ns = connection_deadline(connection);
+		if (weft_now() >= deadline_ns)
+			return IDLE;
+		r = weft_sleep_until(deadline_ns);
+	}
+	return r;
+}
+
 static void say_goodbye(struct connection *connection)
 {
 	connection_lock(connection);
@@ -151,6 +171,8 @@ int64_t receive_run(void *arg)
 			if (r == 0)
 				r = start_streams(connection, streams);
 		}
+		if (r == -ENODATA)
+			r = wait_for_answers(connection);
 		if (r == IDLE)
 			say_goodbye(connection);
 		weft_scope_cancel(streams);

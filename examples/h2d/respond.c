@@ -62,5 +62,7 @@ void stream_respond(struct stream *stream)
 		stream_reset(stream, NGHTTP2_INTERNAL_ERROR);
 	else if (full)
 		content_begin(stream);
+	if (stream->left == 0)
+		stream_owe(stream, false);
 	connection_unlock(connection);
 }

@@ -6,18 +6,26 @@
 
 #include "connection.h"
 
-/* Has the session fill the output.  Returns 0, or an error: -ESHUTDOWN if the
- * session is over. */
-static int fill(struct connection *connection)
+/* The session has nothing to send. */
+static bool is_over(const struct connection *connection)
 {
 	nghttp2_session *session = connection->session;
+
+	if (connection->half_closed && connection->owed == 0)
+		return true;
+	return !nghttp2_session_want_read(session) &&
+	       !nghttp2_session_want_write(session);
+}
+
+/* Has the session fill the output.  Returns 0, or an error: -ESHUTDOWN if the
+ * connection is over. */
+static int fill(struct connection *connection)
+{
 	int r;
 
 	connection_lock(connection);
-	r = nghttp2_session_send(session) < 0 ? -EPROTO : 0;
-	if (r == 0 && connection->output_bytes == 0 &&
-	    !nghttp2_session_want_read(session) &&
-	    !nghttp2_session_want_write(session))
+	r = nghttp2_session_send(connection->session) < 0 ? -EPROTO : 0;
+	if (r == 0 && connection->output_bytes == 0 && is_over(connection))
 		r = -ESHUTDOWN;
 	connection_unlock(connection);
 	return r;

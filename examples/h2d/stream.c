@@ -37,8 +37,18 @@ static struct stream *leave_list(struct stream *stream)
 	return stream;
 }
 
+void stream_owe(struct stream *stream, bool owed)
+{
+	if (owed && !stream->owed)
+		stream->connection->owed++;
+	if (!owed && stream->owed)
+		stream->connection->owed--;
+	stream->owed = owed;
+}
+
 void stream_close(struct stream *stream)
 {
+	stream_owe(stream, false);
 	if (!stream->has_task) {
 		stream_free(leave_list(stream));
 		return;
@@ -87,6 +97,7 @@ struct stream *stream_take(struct connection *connection)
 void stream_abandon(struct stream *stream)
 {
 	connection_lock(stream->connection);
+	stream_owe(stream, false);
 	if (!stream->closed)
 		nghttp2_session_set_stream_user_data(
 			stream->connection->session, stream->id, NULL);

@@ -28,6 +28,7 @@ struct stream {
 	bool complete; /* the request is */
 	bool has_task;
 	bool closed; /* by the session */
+	bool owed;   /* its task works on what the session sends next */
 
 	size_t header_bytes;
 	size_t kept_bytes; /* of the fields, in the buffer */
@@ -50,6 +51,7 @@ void stream_add_field(struct stream *stream, struct span name,
 		      struct span value);
 void stream_close(struct stream *stream);
 void stream_reset(struct stream *stream, uint32_t error);
+void stream_owe(struct stream *stream, bool owed);
 
 /* Whether a request is complete, and has no task; and such a stream, now out of
  * the list, or NULL. */

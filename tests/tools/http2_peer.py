@@ -81,6 +81,10 @@ class Peer:
     def send(self, *frames):
         self.socket.sendall(b"".join(frames))
 
+    def half_close(self):
+        """Sends no more."""
+        self.socket.shutdown(socket.SHUT_WR)
+
     def next(self):
         """The next frame: kind, flags, stream, payload."""
         head = read_exactly(self.socket, 9)

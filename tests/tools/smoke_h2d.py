@@ -14,10 +14,11 @@ import tempfile
 import time
 
 import smoke_tls
-from http2_peer import (ACK, CANCEL, CONCURRENT_STREAMS, DATA, END_STREAM,
-                        GOAWAY, HEADERS, INITIAL_WINDOW, NO_ERROR, PING,
-                        REFUSED_STREAM, RST_STREAM, SETTINGS, WINDOW_UPDATE,
-                        Peer, fields, frame, request, reset, setting, update)
+from http2_peer import (ACK, CANCEL, CONCURRENT_STREAMS, DATA, END_HEADERS,
+                        END_STREAM, GOAWAY, HEADERS, INITIAL_WINDOW, NO_ERROR,
+                        PING, REFUSED_STREAM, RST_STREAM, SETTINGS,
+                        WINDOW_UPDATE, Peer, fields, frame, request, reset,
+                        setting, update)
 from smoke_kit import (built, expect, expect_complaint, expect_equal,
                        in_parallel, run, serving, soon, ADDRESS, PATIENCE)
 from tap import Skip
@@ -345,6 +346,54 @@ def h2d_ends_connections_that_are_not_read():
             peer.content(1, 1000, grant=False)
             soon(lambda: opened(server, "/huge") == 0, "a close of its file")
             soon(lambda: opened(server, "socket:") == sockets, "its end")
+
+
+def expect_answers_after_half_close(server, connect=Peer):
+    with connect(server, WHOLE_WINDOW) as peer:
+        peer.send(update(0, 1 << 30), request(1, "/big.bin"),
+                  request(3, "/none", method="HEAD"),
+                  request(5, "/sub/note.txt"))
+        peer.half_close()
+        peer.end()
+        for stream, content in (1, BIG), (3, b""), (5, NOTE):
+            came = [got for got in peer.kept if got[2] == stream]
+            expect_equal(b"".join(payload for kind, _, _, payload in came
+                                  if kind == DATA), content, stream)
+            expect(came and came[-1][1] & END_STREAM, stream, "has no end")
+
+
+def h2d_answers_clients_that_half_close():
+    with site() as server, server.leaks_nothing():
+        expect_answers_after_half_close(server)
+
+
+def h2d_ends_half_closed_connections_that_are_owed_nothing():
+    """Long before they are idle.  No window will grow."""
+    with site() as server, server.leaks_nothing():
+        for what, data in {
+                "idle": b"", "part of a frame": frame(HEADERS)[:4],
+                "part of a header": frame(HEADERS, 0, 1, fields()),
+                "part of a request": frame(HEADERS, END_HEADERS, 1, fields()),
+                "reset": request(1, "/big.bin") + reset(1),
+                "no window": request(1, "/big.bin"),
+                "some window": request(1, "/big.bin") + update(1, 40000),
+                "one window": request(1, "/big.bin") + update(1, 1 << 30),
+        }.items():
+            with Peer(server, NO_WINDOW) as peer:
+                peer.send(data)
+                peer.half_close()
+                peer.end()
+                expect(not what.endswith("window") or any(
+                    got[0] == HEADERS for got in peer.kept), what, peer.kept)
+
+
+def h2d_ends_half_closed_connections_that_are_not_read():
+    with site("--idle-ms", IDLE_MS) as server, server.leaks_nothing(), \
+            Peer(server, WHOLE_WINDOW) as peer:
+        peer.send(update(0, (1 << 31) - 65536), request(1, "/huge"))
+        peer.content(1, 1000, grant=False)
+        peer.half_close()
+        soon(lambda: opened(server, "/huge") == 0, "a close of its file")
 
 
 def opened(server, name):
