@@ -14,24 +14,21 @@
 
 int main(int argc, char **argv)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct options options;
-	struct server *server = &options.server;
+	struct server server;
 	int64_t result = -ENOMEM;
 
-	options_parse(&options, argc, argv);
-	server->signal_fd = serving_open_signals();
-	if (server->signal_fd < 0)
-		return site_fail("wait for", "signals", -server->signal_fd);
-	if (!site_open(&server->site, &options.site))
+	options_parse(&server, argc, argv);
+	server.signal_fd = serving_open_signals();
+	if (server.signal_fd < 0)
+		return site_fail("wait for", "signals", -server.signal_fd);
+	if (!site_open(&server.site))
 		return 1;
-	if (callbacks_new(server)) {
-		opts.workers = options.workers;
-		result = weft_run(server_run, server, &opts);
-	}
-	callbacks_free(server);
-	site_close(&server->site);
-	return result < 0 ? site_fail("go on serving", options.site.directory,
-				      (int)-result) :
-			    0;
+	if (callbacks_new(&server))
+		result = site_run(&server.site, server_run, &server);
+	callbacks_free(&server);
+	site_close(&server.site);
+	return result < 0 ?
+		       site_fail("go on serving", server.site.opts.directory,
+				 (int)-result) :
+		       0;
 }

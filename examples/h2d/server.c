@@ -64,7 +64,8 @@ int64_t server_run(void *arg)
 		   &unsent, sizeof(unsent));
 	WEFT_SUPERVISE (connections) {
 		server->connections = connections;
-		result = weft_scope_limit(connections, server->connections_max);
+		result = weft_scope_limit(connections,
+					  server->site.opts.connections_max);
 		if (result == 0)
 			result = accept_until_signal(server);
 		weft_close(server->site.listener);

@@ -10,12 +10,10 @@
 /* Shared by all connections. */
 struct server {
 	struct site site;
-	int signal_fd; /* of SIGTERM */
-	unsigned connections_max;
+	int signal_fd;	      /* of SIGTERM */
 	unsigned streams_max; /* of a connection, at the same time */
 	weft_nsec idle_ns;    /* without a request and without progress */
 	weft_nsec grace_ns;   /* for open streams, after SIGTERM */
-	bool verbose;	      /* a line for each request, on stderr */
 	nghttp2_session_callbacks *callbacks;
 	nghttp2_option *option;
 

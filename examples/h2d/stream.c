@@ -126,7 +126,7 @@ int64_t stream_run(void *arg)
 	else
 		answer_find(&stream->answer, server->site.root_fd,
 			    &stream->asked);
-	if (server->verbose)
+	if (server->site.opts.verbose)
 		print_line(stream);
 	stream_respond(stream);
 	content_feed(stream);

@@ -11,16 +11,14 @@
 
 int main(int argc, char **argv)
 {
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct options options;
-	struct server *server = &options.server;
+	struct server server;
 	int64_t result;
 
-	options_parse(&options, argc, argv);
-	if (!site_open(&server->site, &options.site))
+	options_parse(&server, argc, argv);
+	if (!site_open(&server.site))
 		return 1;
-	opts.workers = options.workers;
-	result = weft_run(server_run, server, &opts);
-	site_close(&server->site);
-	return site_fail("go on serving", options.site.directory, (int)-result);
+	result = site_run(&server.site, server_run, &server);
+	site_close(&server.site);
+	return site_fail("go on serving", server.site.opts.directory,
+			 (int)-result);
 }

@@ -15,7 +15,8 @@ int64_t server_run(void *arg)
 	int r = 0;
 
 	WEFT_SUPERVISE(sessions) {
-		r = weft_scope_limit(sessions, server->connections_max);
+		r = weft_scope_limit(sessions,
+				     server->site.opts.connections_max);
 		while (r >= 0 && (r = weft_scope_wait_room(sessions)) == 0) {
 			r = weft_accept(server->site.listener, NULL);
 			if (r < 0)

@@ -7,9 +7,7 @@
 /* Shared by all connections; not written any more once the server runs. */
 struct server {
 	struct site site;
-	unsigned connections_max;
 	weft_nsec header_ns; /* for a whole request header */
-	bool verbose;	     /* a line for each request, on stderr */
 };
 
 /* The first task: accepts connections, and starts a task for each.  arg is a

@@ -43,7 +43,7 @@ static bool exchange(const struct server *server, struct connection *connection)
 		answer_find(&response.answer, server->site.root_fd,
 			    &request.asked);
 	}
-	if (server->verbose)
+	if (server->site.opts.verbose)
 		fprintf(stderr, "%d %s %.*s\n", response.answer.status,
 			http_method_str(request.parser.method),
 			(int)request.target.bytes, request.target.at);

@@ -15,8 +15,9 @@ int site_fail(const char *what, const char *name, int error)
 	return 1;
 }
 
-bool site_open(struct site *site, const struct site_opts *opts)
+bool site_open(struct site *site)
 {
+	const struct site_opts *opts = &site->opts;
 	char text[WEFT_ADDR_TEXT_BYTES];
 
 	serving_raise_descriptor_limit();
@@ -39,6 +40,14 @@ bool site_open(struct site *site, const struct site_opts *opts)
 	printf("listening on %s\n", weft_local_addr_text(site->listener, text));
 	fflush(stdout);
 	return true;
+}
+
+int64_t site_run(struct site *site, weft_fn first, void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = site->opts.workers;
+	return weft_run(first, arg, &opts);
 }
 
 void site_close(struct site *site)
