@@ -67,10 +67,15 @@ class Peer:
     """A connection whose preface is sent, with these settings."""
 
     def __init__(self, server, settings=b""):
-        self.socket = server.connect()
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = self.connect(server)
         self.kept = []  # frames that came before one that was waited for
         self.send(PREFACE + frame(SETTINGS, 0, 0, settings))
+
+    @staticmethod
+    def connect(server):
+        plain = server.connect()
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return plain
 
     def __enter__(self):
         return self

@@ -27,6 +27,7 @@ import smoke_embed
 import smoke_files
 import smoke_h2d
 import smoke_h2d_hostile
+import smoke_h2d_tls
 import smoke_kv
 import smoke_languages
 import smoke_processes
@@ -548,8 +549,8 @@ CASES = [function for name, function in list(globals().items())
          if re.match("(hello|lookup|resolve|million|timeout|echo|udp_echo|proxy|"
                      "httpd)_", name)]
 MODULES = [smoke_balancer, smoke_clients, smoke_cp, smoke_dns, smoke_embed,
-           smoke_files, smoke_h2d, smoke_h2d_hostile, smoke_kv,
-           smoke_languages, smoke_processes, smoke_prompt, smoke_restart,
+           smoke_files, smoke_h2d, smoke_h2d_hostile, smoke_h2d_tls,
+           smoke_kv, smoke_languages, smoke_processes, smoke_prompt, smoke_restart,
            smoke_socks5, smoke_tail, smoke_tasks, smoke_tls, smoke_trees]
 
 

@@ -85,9 +85,9 @@ def curl(server, path, *options):
     return int(status), head.decode().lower(), body
 
 
-def expect_served(server):
+def expect_served(server, connect=Peer):
     """It serves on, whatever came before."""
-    with Peer(server) as peer:
+    with connect(server) as peer:
         peer.send(request(1))
         expect_equal(peer.status(1), 200, "status")
         expect_equal(peer.content(1, len(INDEX)), INDEX, "content")
@@ -172,22 +172,27 @@ def h2d_serves_many_streams_to_curl():
         in_parallel(3, lambda _: expect_parallel(server))
 
 
-def h2d_serves_nghttp():
-    if not shutil.which("nghttp"):
-        raise Skip("no nghttp")
+def expect_nghttp_served(server, **environment):
     def nghttp(*options):
         done = subprocess.run(["nghttp", *options], text=True,
-                              capture_output=True, timeout=PATIENCE)
-        expect_equal(done.returncode, 0, done.stderr)
+                              capture_output=True, timeout=PATIENCE,
+                              env={**os.environ, **environment})
+        expect_equal((done.returncode, done.stderr), (0, ""), options)
         return done.stdout
 
+    if not shutil.which("nghttp"):
+        raise Skip("no nghttp")
+    # It prints pieces of contents as they come; these have one each.
+    got = nghttp("-m", "30", server.url + "/f77", server.url + "/none")
+    expect_equal((got.count("77" * (77 * 37 % 500)),
+                  got.count("404 Not Found\n")), (30, 30), "contents")
+    got = nghttp("-nsm", "90", server.url + "/big.bin")
+    expect_equal(len(re.findall(r" 200 +1M /big.bin", got)), 90, got)
+
+
+def h2d_serves_nghttp():
     with site() as server, server.leaks_nothing():
-        # It prints pieces of contents as they come; these have one each.
-        got = nghttp("-m", "30", server.url + "/f77", server.url + "/none")
-        expect_equal((got.count("77" * (77 * 37 % 500)),
-                      got.count("404 Not Found\n")), (30, 30), "contents")
-        got = nghttp("-nsm", "90", server.url + "/big.bin")
-        expect_equal(len(re.findall(r" 200 +1M /big.bin", got)), 90, got)
+        expect_nghttp_served(server)
 
 
 def h2d_speaks_of_http2_alone():

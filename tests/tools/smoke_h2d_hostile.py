@@ -40,15 +40,15 @@ def h2d_ends_garbage():
         expect_served(server)
 
 
-def expect_calmed(server, frames, settings=b""):
+def expect_calmed(server, frames, settings=b"", connect=Peer):
     """It ends a connection on which those come, also if the client reads only
     afterwards."""
-    with Peer(server, settings) as peer:
+    with connect(server, settings) as peer:
         sender = threading.Thread(target=send_all, args=(peer, frames))
         sender.start()
         expect_equal(peer.end(), ENHANCE_YOUR_CALM, "GOAWAY")
         sender.join()
-    expect_served(server)
+    expect_served(server, connect)
 
 
 def send_all(peer, frames):
