@@ -100,6 +100,11 @@ int editor_read(char **ret_line)
 	return 0;
 }
 
+int editor_next(char **ret_line)
+{
+	return has_terminal ? line_next(ret_line) : 0;
+}
+
 int editor_signals_fd(void)
 {
 	return signals_fd;

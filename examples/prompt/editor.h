@@ -30,6 +30,10 @@ bool editor_may_read(void);
  * frees; 0: there is none yet; -ENODATA at the end; or an error. */
 int editor_read(char **ret_line);
 
+/* The next of the lines that came together, as those of a macro do.  Does not
+ * suspend.  Results as above; 0: there is no further one. */
+int editor_next(char **ret_line);
+
 /* -1: none.  When they are readable, call the next two.  0 or an error. */
 int editor_signals_fd(void);
 int editor_size_fd(void);

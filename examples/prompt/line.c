@@ -16,15 +16,43 @@
 #include "hooks.h"
 #include "line.h"
 
-static bool shown, taken, away;
-static char *line;
+static bool shown, ended, away;
 
+/* Those that were taken; a macro may have several. */
+static struct {
+	char **line;
+	size_t count, next;
+	bool no_memory; /* for one */
+} lines;
+
+static void line_add(char *text)
+{
+	char **more =
+		realloc(lines.line, (lines.count + 1) * sizeof(*lines.line));
+
+	if (!more) {
+		free(text);
+		lines.no_memory = true;
+		return;
+	}
+	lines.line = more;
+	lines.line[lines.count++] = text;
+}
+
+/* Readline goes on with the next line: what is left of a macro comes before the
+ * commands are run. */
 static void line_take(char *text)
 {
-	line = text;
-	taken = true;
+	if (text) {
+		if (*text)
+			add_history(text);
+		line_add(text);
+		return;
+	}
+	ended = true;
 	shown = false;
 	rl_callback_handler_remove();
+	fputc('\n', rl_outstream);
 }
 
 static void unbind(rl_command_func_t *function, const char *map_name)
@@ -102,19 +130,19 @@ int line_read(char **ret_line)
 	if (r <= 0)
 		return r;
 	rl_callback_read_char();
-	if (hooks_error())
-		return hooks_error();
-	if (!taken)
-		return 0;
-	taken = false;
-	if (!line) {
-		fputc('\n', rl_outstream);
-		return -ENODATA;
+	return hooks_error() ? hooks_error() : line_next(ret_line);
+}
+
+int line_next(char **ret_line)
+{
+	if (lines.no_memory)
+		return -ENOMEM;
+	if (lines.next < lines.count) {
+		*ret_line = lines.line[lines.next++];
+		return 1;
 	}
-	if (*line)
-		add_history(line);
-	*ret_line = line;
-	return 1;
+	lines.next = lines.count = 0;
+	return ended ? -ENODATA : 0;
 }
 
 void line_leave(void)
@@ -149,10 +177,27 @@ void line_drop(void)
 	shown = false;
 }
 
+/* Nothing of an empty line is left on the screen. */
+static void line_hide(void)
+{
+	if (away)
+		return;
+	rl_clear_visible_line();
+	rl_callback_handler_remove();
+	shown = false;
+}
+
 void line_end(void)
 {
-	if (shown)
+	char *line;
+
+	if (shown && rl_end > 0)
 		line_drop();
+	else if (shown)
+		line_hide();
+	while (line_next(&line) > 0)
+		free(line);
+	free(lines.line);
 }
 
 void line_pause(void)

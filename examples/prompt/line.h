@@ -18,8 +18,9 @@ void line_show(void);
 /* The last line_show() found the process in the background: no keys. */
 bool line_is_away(void);
 
-/* Takes a key.  As editor_read(). */
+/* Takes a key.  As editor_read() and editor_next(). */
 int line_read(char **ret_line);
+int line_next(char **ret_line);
 
 /* Around what is printed above it. */
 void line_leave(void);

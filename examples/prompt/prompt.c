@@ -30,11 +30,12 @@ static int keys_take(struct prompt *prompt)
 	char *line;
 	int r = editor_read(&line);
 
-	if (r == 1) {
+	while (r == 1) {
 		command_run(prompt, line);
 		free(line);
+		r = prompt->ended ? 0 : editor_next(&line);
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
 static int event_await(struct weft_case *cases, unsigned count)

@@ -4,25 +4,19 @@ them."""
 
 import contextlib
 import curses
-import fcntl
 import os
 import pathlib
-import resource
-import select
+import re
 import shutil
 import signal
-import struct
-import subprocess
 import tempfile
 import termios
-import time
 
 import smoke_kit
-from smoke_kit import PATIENCE, expect, expect_equal, run
-from smoke_tasks import soon
+from smoke_kit import PATIENCE, expect, expect_equal, run, soon
 from tap import Skip
+from terminal_kit import Terminal
 
-COLUMNS, ROWS = 80, 24
 CTRL_A, CTRL_C, CTRL_D, CTRL_K, CTRL_S, CTRL_U, CTRL_Z, QUIT, UNDO = (
     b"\x01", b"\x03", b"\x04", b"\x0b", b"\x13", b"\x15", b"\x1a", b"\x1c",
     b"\x1f")
@@ -38,164 +32,6 @@ def program():
     except curses.error:
         raise Skip("the description of xterm")
     return path
-
-
-class Screen:
-    """As much of an xterm as readline needs.  It grows at its end."""
-
-    def __init__(self):
-        self.columns, self.lines, self.row, self.column = COLUMNS, [""], 0, 0
-        self.rest = b""
-
-    def put(self, char):
-        if self.column == self.columns:
-            self.row, self.column = self.row + 1, 0
-        while self.row >= len(self.lines):
-            self.lines.append("")
-        line = self.lines[self.row].ljust(self.column)
-        self.lines[self.row] = (line[:self.column] + char +
-                                line[self.column + 1:])
-        self.column += 1
-
-    def control(self, byte):
-        if byte == 13:
-            self.column = 0
-        elif byte == 8:
-            self.column = max(0, min(self.column, self.columns - 1) - 1)
-        elif byte == 10:
-            self.row += 1
-            if self.row == len(self.lines):
-                self.lines.append("")
-        else:
-            expect(byte == 7, "a control character", byte)
-
-    def sequence(self, parameters, final):
-        if parameters[:1] == "?" or final == "m":
-            return
-        count, line = int(parameters or "1"), self.lines[self.row]
-        if final == "K":
-            expect(not parameters, "another erasure", parameters)
-            self.lines[self.row] = line[:self.column]
-        elif final == "J":
-            expect(not parameters, "another erasure", parameters)
-            self.lines[self.row:] = [line[:self.column]]
-        elif final == "A":
-            self.row -= count
-        elif final == "C":
-            self.column += count
-        elif final == "P":
-            self.lines[self.row] = (line[:self.column] +
-                                    line[self.column + count:])
-        elif final == "@":
-            self.lines[self.row] = (line[:self.column] + " " * count +
-                                    line[self.column:])
-        else:
-            expect(False, "an unknown sequence", repr(parameters + final))
-
-    def feed(self, data):
-        data, at = self.rest + data, 0
-        while at < len(data):
-            if data[at] == 0x1b:
-                end = at + 2
-                while end < len(data) and not 0x40 <= data[end] < 0x7f:
-                    end += 1
-                if end >= len(data):
-                    break
-                self.sequence(data[at + 2:end].decode(), chr(data[end]))
-                at = end
-            elif data[at] < 0x20:
-                self.control(data[at])
-            else:
-                self.put(chr(data[at]))
-            at += 1
-        self.rest = data[at:]
-
-
-class Terminal:
-    """A terminal, and a program in the foreground of a session there."""
-
-    def __init__(self, *command, settings=os.devnull):
-        self.screen, self.output = Screen(), b""
-        self.ours, self.theirs = os.openpty()
-        self.resize(COLUMNS)
-        self.before = termios.tcgetattr(self.theirs)
-        environment = {**os.environ, "TERM": "xterm", "LC_ALL": "C",
-                       "INPUTRC": str(settings)}
-        self.process = subprocess.Popen(
-            [*map(str, command)], stdin=self.theirs, stdout=self.theirs,
-            stderr=self.theirs, start_new_session=True, env=environment,
-            preexec_fn=self.begin)
-
-    def begin(self):
-        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        # In the background of a script these are ignored.
-        for number in signal.SIGINT, signal.SIGQUIT, signal.SIGHUP:
-            signal.signal(number, signal.SIG_DFL)
-
-    def resize(self, columns):
-        self.screen.columns = columns
-        fcntl.ioctl(self.ours, termios.TIOCSWINSZ,
-                    struct.pack("HHHH", ROWS, columns, 0, 0))
-
-    def type(self, data):
-        os.write(self.ours, data)
-
-    def modes_are_set(self):
-        return termios.tcgetattr(self.ours) != self.before
-
-    def await_taken(self):
-        """All that was typed has been read."""
-        soon(lambda: fcntl.ioctl(self.theirs, termios.FIONREAD, b"\0" * 4) ==
-             b"\0" * 4, "a read")
-
-    def read(self, seconds):
-        """Output of the program, to the screen.  False: none."""
-        if not select.select([self.ours], [], [], seconds)[0]:
-            return False
-        try:
-            data = os.read(self.ours, 4096)
-        except OSError:  # the program has ended
-            return False
-        self.output += data
-        self.screen.feed(data)
-        return True
-
-    def await_that(self, condition, what):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            expect(time.monotonic() < end, what, "is not on",
-                   self.screen.lines)
-            self.read(0.05)
-
-    def await_line(self, wanted):
-        """It is the last one, and the cursor is there."""
-        screen = self.screen
-        self.await_that(lambda: screen.lines[-1] == wanted and
-                        screen.row == len(screen.lines) - 1, repr(wanted))
-
-    def await_lines(self, *wanted):
-        self.await_that(lambda: self.screen.lines[-len(wanted):] ==
-                        list(wanted), repr(wanted))
-
-    def ended(self):
-        end = time.monotonic() + PATIENCE
-        while self.process.poll() is None:
-            expect(time.monotonic() < end, "it does not end:",
-                   self.screen.lines)
-            self.read(0.05)
-        while self.read(0):
-            pass
-        expect_equal(termios.tcgetattr(self.ours), self.before, "modes")
-        expect(not fcntl.fcntl(self.theirs, fcntl.F_GETFL) & os.O_NONBLOCK,
-               "the terminal does not block")
-        return self.process.returncode
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        os.close(self.ours)
-        os.close(self.theirs)
 
 
 @contextlib.contextmanager
@@ -452,6 +288,31 @@ def prompt_shows_what_comes_before_a_wait():
             terminal.await_line("> hello you")
 
 
+def prompt_runs_each_line_of_a_macro():
+    with tempfile.TemporaryDirectory() as folder:
+        settings = pathlib.Path(folder, "settings")
+        settings.write_text('"q": "one\\r\\C-p two\\rthr"\n')
+        with prompting(settings=settings) as terminal:
+            terminal.type(b"q")
+            terminal.await_lines("> one", "> one two",
+                                 "no command 'one': try 'help'",
+                                 "no command 'one': try 'help'", "> thr")
+            terminal.type(b"ee\r")
+            terminal.await_lines("> three", "no command 'three': try 'help'",
+                                 "> ")
+            terminal.type(UP + UP)
+            terminal.await_line("> one two")
+            terminal.type(CTRL_C)
+            terminal.await_lines("> one two", "> ")
+        # Nothing that comes after it is done.
+        settings.write_text('"!": "quit\\rafter 0 0\\rhalf"\n')
+        with prompting(settings=settings) as terminal:
+            terminal.type(b"!")
+            expect_equal(terminal.ended(), 0, "status")
+            expect("how many" not in "".join(terminal.screen.lines),
+                   terminal.screen.lines)
+
+
 def prompt_ends_while_the_output_is_stopped():
     with prompting() as terminal:
         terminal.type(b"every 0.001 tick\r")
@@ -507,6 +368,48 @@ def prompt_leaves_the_terminal_to_the_foreground():
                 terminal.await_that(terminal.modes_are_set, "no modes")
                 terminal.type(b"it\r")
                 expect_equal(terminal.ended(), 0, "status")
+
+
+def has_signals(pid):
+    """Whether it has opened its signals, after which it begins its line."""
+    links = pathlib.Path(f"/proc/{pid}/fd")
+    with contextlib.suppress(OSError):
+        return any("signalfd" in os.readlink(link) for link in links.iterdir())
+    return False
+
+
+def status(pid, field):
+    return re.search(rf"^{field}:\s+(\S+)",
+                     pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1]
+
+
+def expect_runs(pid):
+    """It takes a signal, as its task does when it waits for keys, too."""
+    bit = 1 << (signal.SIGCONT - 1)
+    os.kill(pid, signal.SIGCONT)
+    soon(lambda: not int(status(pid, "ShdPnd"), 16) & bit, "a look")
+    expect(status(pid, "State") != "T", "it has stopped")
+
+
+def prompt_may_be_started_in_the_background():
+    for shell in filter(shutil.which, ("sh", "bash")):
+        script = '"$0" & echo "pid $!"; read x; echo "read $x"; fg; echo end'
+        with prompting(shell, "-m", "-c", script, program()) as terminal:
+            lines = terminal.screen.lines
+            terminal.await_that(lambda: len(lines) > 1, "its number")
+            pid = int(lines[0].split()[-1])
+            soon(lambda: has_signals(pid), "its start")
+            expect_runs(pid)
+            expect(not terminal.modes_are_set(), "modes")
+            terminal.type(b"mine\r")
+            terminal.await_that(lambda: "read mine" in lines, "the shell")
+            terminal.await_line("> ")
+            terminal.await_that(terminal.modes_are_set, "no modes")
+            terminal.type(b"list\r")
+            terminal.await_lines("> list", "> ")
+            terminal.type(b"quit\r")
+            expect_equal(terminal.ended(), 0, "status")
+            expect_equal(lines[-2:], ["end", ""], "the end")
 
 
 def prompt_sets_its_modes_after_a_stop_by_another():
