@@ -51,6 +51,12 @@ void weft__nats_job_free(struct job *job);
 /* Runs it, and frees it. */
 int weft__nats_job_do(struct job *job, int error);
 
+/* Has `fn`, which uses nothing but its owner, run on a thread; or on this one,
+ * if there is no memory for a job, or no thread.  For what must be done, in a
+ * shield.  NULL nats: none. */
+void weft__nats_job_always(struct weft_nats *nats,
+			   natsStatus (*fn)(struct job *job), void *owner);
+
 /* Whether the caller may wait: 0, or -EPERM, -ECANCELED, -ETIMEDOUT. */
 int weft__nats_may_wait(void);
 

@@ -189,6 +189,23 @@ int weft__nats_job_do(struct job *job, int error)
 	return r;
 }
 
+void weft__nats_job_always(struct weft_nats *nats,
+			   natsStatus (*fn)(struct job *job), void *owner)
+{
+	struct job here = { .owner = owner }, *job = weft__nats_job(nats, fn);
+	bool has_run = false, left;
+
+	if (job) {
+		job->owner = owner;
+		/* In a shield it does not leave. */
+		has_run = weft__nats_job_run(job, 0, &left) == 0 ||
+			  job->status != NATS_OK;
+		weft__nats_job_free(job);
+	}
+	if (!has_run)
+		(void)fn(&here);
+}
+
 /* ---- Life ---- */
 
 static natsStatus connect_now(struct job *job)
@@ -254,17 +271,6 @@ static natsStatus destroy_now(struct job *job)
 	return NATS_OK;
 }
 
-/* The same on this thread, where no other can be had. */
-static void job_or_now(natsStatus (*fn)(struct job *job), void *owner)
-{
-	struct job here = { .owner = owner }, *job = weft__nats_job(NULL, fn);
-
-	if (job)
-		job->owner = owner;
-	if (!job || weft__nats_job_do(job, 0) < 0)
-		(void)fn(&here);
-}
-
 int weft_nats_close(struct weft_nats *nats)
 {
 	int r = 0;
@@ -275,10 +281,10 @@ int weft_nats_close(struct weft_nats *nats)
 		return -EPERM;
 	WEFT_SHIELD {
 		/* Ends the jobs that wait for the server. */
-		job_or_now(close_now, nats->connection);
+		weft__nats_job_always(NULL, close_now, nats->connection);
 		r = weft_sem_acquire(&nats->jobs, JOBS_MAX);
 		jsCtx_Destroy(nats->js);
-		job_or_now(destroy_now, nats->connection);
+		weft__nats_job_always(NULL, destroy_now, nats->connection);
 		free(nats);
 	}
 	return r;

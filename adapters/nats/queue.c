@@ -71,12 +71,7 @@ static natsStatus destroy_now(struct job *job)
 /* In a shield; the fetches have ended. */
 static void queue_free(struct weft_nats_queue *queue)
 {
-	struct job *job = weft__nats_job(queue->nats, destroy_now);
-
-	if (job)
-		job->owner = queue->subscription;
-	if (!job || weft__nats_job_do(job, 0) < 0)
-		natsSubscription_Destroy(queue->subscription);
+	weft__nats_job_always(queue->nats, destroy_now, queue->subscription);
 	free(queue->subject);
 	free(queue);
 }

@@ -76,23 +76,11 @@ static natsStatus destroy_now(struct job *job)
 	return NATS_OK;
 }
 
-/* In a shield. */
-static int run(struct weft_nats *nats, natsStatus (*fn)(struct job *job),
-	       void *owner)
-{
-	struct job *job = weft__nats_job(nats, fn);
-
-	if (!job)
-		return -ENOMEM;
-	job->owner = owner;
-	return weft__nats_job_do(job, 0);
-}
-
 /* In a shield.  No callback runs, or will. */
 static void subscription_free(struct weft_nats_subscription *s)
 {
-	if (s->subscription && run(s->nats, destroy_now, s->subscription) < 0)
-		natsSubscription_Destroy(s->subscription);
+	if (s->subscription)
+		weft__nats_job_always(s->nats, destroy_now, s->subscription);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -100,7 +88,7 @@ static void subscription_free(struct weft_nats_subscription *s)
 /* In a shield. */
 static void subscription_end(struct weft_nats_subscription *s)
 {
-	(void)run(s->nats, unsubscribe_now, s->subscription);
+	weft__nats_job_always(s->nats, unsubscribe_now, s->subscription);
 	weft_chan_close(s->chan);
 	/* In a shield it returns only when that is so. */
 	(void)!weft_event_wait(&s->ended);

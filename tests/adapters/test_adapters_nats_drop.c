@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connections and subscriptions that are made for a caller that does not take
- * them: it left, or has no memory.  The functions that destroy them wait for a
- * lock that threads of the C library hold while they send, so a worker must not
- * call them.  Here the linker puts other functions in front of the library's:
- * they hold up the thread that has made the object until its caller has left,
- * and record which kind of thread destroys it.
+ * them: it left, or has no memory; and subscriptions that end without memory.
+ * The functions that destroy them wait for a lock
+ * that threads of the C library hold while they send, so a worker must not call
+ * them.  Here the linker puts other functions in front of the library's: they
+ * hold up the thread that has made the object until its caller has left, and
+ * record which kind of thread destroys it.
  */
 #include "tests/support/io_future.h"
 #include "tests/support/nats_kit.h"
@@ -131,6 +132,14 @@ static int64_t open_for_nothing(void *arg)
 	return r;
 }
 
+/* The next calloc() of this task fails. */
+static void refuse_memory(void)
+{
+	poor = weft__worker_self()->current;
+	/* pairs: [test.drop] */
+	weft__store(&is_refused, true, release);
+}
+
 static void begin(struct weft__task *caller)
 {
 	poor = caller;
@@ -215,6 +224,25 @@ IO_TEST(queue_without_memory_is_destroyed_on_a_thread)
 	return weft_nats_close(nats);
 }
 
+/* The library calls back until it knows of the end. */
+IO_TEST(subscription_ends_without_memory)
+{
+	struct weft_nats *nats = connect_first();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[1], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+
+	ck_assert_int_eq(weft_nats_subscribe(nats, "no_memory", NULL, &chan,
+					     &subscription),
+			 0);
+	refuse_memory();
+	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	/* pairs: [test.drop] */
+	ck_assert(!weft__load(&is_refused, acquire));
+	ck_assert_int_eq(weft_chan_recv(&chan, &message), -EPIPE);
+	return weft_nats_close(nats);
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/nats_drop");
@@ -225,6 +253,7 @@ static Suite *suite(void)
 	io_add_test(tc, queue_of_a_caller_that_left_is_destroyed_on_a_thread);
 	io_add_test(tc, connection_without_memory_is_destroyed_on_a_thread);
 	io_add_test(tc, queue_without_memory_is_destroyed_on_a_thread);
+	io_add_test(tc, subscription_ends_without_memory);
 	suite_add_tcase(s, tc);
 	return s;
 }
