@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connections and subscriptions that are made for a caller that does not take
- * them: it left, or has no memory; and subscriptions that end without memory.
- * The functions that destroy them wait for a lock
+ * them: it left, or has no memory; and subscriptions that end without memory,
+ * or whose connection is lost.  The functions that destroy them wait for a lock
  * that threads of the C library hold while they send, so a worker must not call
  * them.  Here the linker puts other functions in front of the library's: they
  * hold up the thread that has made the object until its caller has left, and
@@ -22,6 +22,10 @@ static weft__atomic(bool) may_return;
 /* The caller, whose next calloc() after the object is made fails; or NULL. */
 static struct weft__task *poor;
 static weft__atomic(bool) is_refused;
+
+/* The connection that the server closes while it is subscribed to; or NULL. */
+static weft__atomic(natsConnection *) to_be_lost;
+static struct weft_chan *filled;
 
 static void object_made(void *object)
 {
@@ -60,6 +64,12 @@ void __wrap_natsConnection_Destroy(natsConnection *connection);
 void __real_natsConnection_Destroy(natsConnection *connection);
 void __wrap_natsSubscription_Destroy(natsSubscription *subscription);
 void __real_natsSubscription_Destroy(natsSubscription *subscription);
+natsStatus
+__wrap_natsSubscription_SetOnCompleteCB(natsSubscription *subscription,
+					natsOnCompleteCB fn, void *arg);
+natsStatus
+__real_natsSubscription_SetOnCompleteCB(natsSubscription *subscription,
+					natsOnCompleteCB fn, void *arg);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 
@@ -96,6 +106,26 @@ void __wrap_natsSubscription_Destroy(natsSubscription *subscription)
 {
 	object_destroyed(subscription);
 	__real_natsSubscription_Destroy(subscription);
+}
+
+natsStatus
+__wrap_natsSubscription_SetOnCompleteCB(natsSubscription *subscription,
+					natsOnCompleteCB fn, void *arg)
+{
+	/* pairs: [test.drop] */
+	natsConnection *lost = weft__load(&to_be_lost, acquire);
+
+	if (lost) {
+		/* A thread of the library waits in the full channel. */
+		for (int i = 0; i < 3; i++)
+			ck_assert_int_eq(
+				natsConnection_PublishString(lost, "lost", "x"),
+				NATS_OK);
+		while (weft_chan_count(filled) == 0)
+			thread_pause_ns(50000);
+		natsConnection_Close(lost);
+	}
+	return __real_natsSubscription_SetOnCompleteCB(subscription, fn, arg);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
@@ -243,6 +273,28 @@ IO_TEST(subscription_ends_without_memory)
 	return weft_nats_close(nats);
 }
 
+IO_TEST(connection_may_be_lost_in_a_subscribe)
+{
+	struct weft_nats *nats = connect_first();
+	struct weft_nats_subscription *subscription = NULL;
+	natsMsg *room[1], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+
+	filled = &chan;
+	/* pairs: [test.drop] */
+	weft__store(&to_be_lost, weft_nats_connection(nats), release);
+	ck_assert_int_eq(weft_nats_subscribe(nats, "lost", NULL, &chan,
+					     &subscription),
+			 -ENOTCONN);
+	/* pairs: [test.drop] */
+	weft__store(&to_be_lost, NULL, release);
+	ck_assert_ptr_null(subscription);
+	ck_assert_int_eq(weft_chan_recv(&chan, &message), 0);
+	natsMsg_Destroy(message);
+	ck_assert_int_eq(weft_chan_recv(&chan, &message), -EPIPE);
+	return weft_nats_close(nats);
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/nats_drop");
@@ -254,6 +306,7 @@ static Suite *suite(void)
 	io_add_test(tc, connection_without_memory_is_destroyed_on_a_thread);
 	io_add_test(tc, queue_without_memory_is_destroyed_on_a_thread);
 	io_add_test(tc, subscription_ends_without_memory);
+	io_add_test(tc, connection_may_be_lost_in_a_subscribe);
 	suite_add_tcase(s, tc);
 	return s;
 }
