@@ -51,18 +51,13 @@ enum { FILES_MAX = 64, CHILDREN_MAX = 8 };
 /* How long a worker sleeps if its eventfd could not be polled. */
 #define UNARMED_NS 1000000u
 
-static uint64_t clock_ns(void)
+static uint64_t rings_now(struct weft_runtime *runtime)
 {
 	struct timespec now;
 
+	(void)runtime;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t rings_now(struct weft_runtime *runtime)
-{
-	(void)runtime;
-	return clock_ns();
 }
 
 /* ---- Life ------------------------------------------------------------- */
@@ -380,15 +375,18 @@ static uint64_t park_until_alarm(struct weft_runtime *runtime,
 }
 
 /* How long the worker may sleep, but for alarms. */
-static uint64_t park_wait_ns(struct weft__shard *shard, uint64_t wait_ns)
+static uint64_t park_wait_ns(struct weft__worker *worker, uint64_t wait_ns)
 {
+	struct weft__shard *shard = weft__shard(worker);
+
 	if (weft__unlikely(!shard->wake_armed) &&
 	    wait_ns > UNARMED_NS) /* mutate: recheck */
 		wait_ns = UNARMED_NS;
 	/* relaxed: written with the lock, which the owner has. */
 	if (weft__unlikely(weft__load(&shard->look_ns, relaxed) !=
 			   WEFT__LOOK_AT_NONE))
-		wait_ns = weft__streams_look_wait(shard, clock_ns(), wait_ns);
+		wait_ns = weft__streams_look_wait(
+			shard, rings_now(worker->runtime), wait_ns);
 	return wait_ns;
 }
 
@@ -410,14 +408,12 @@ static void park_leave(struct weft__worker *worker)
 
 static void rings_park(struct weft__worker *worker, uint64_t wait_ns)
 {
-	struct weft__shard *shard = weft__shard(worker);
-
 	if (worker->index == 0)
 		wait_ns = park_until_alarm(worker->runtime, wait_ns);
-	wait_ns = park_wait_ns(shard, wait_ns);
+	wait_ns = park_wait_ns(worker, wait_ns);
 	/* On an error (no memory, or too many completions, which are taken now)
 	 * the thread yields. */
-	if (weft__ring_wait(&shard->ring, wait_ns) < 0)
+	if (weft__ring_wait(&weft__shard(worker)->ring, wait_ns) < 0)
 		sched_yield();
 	park_leave(worker);
 }
@@ -436,7 +432,7 @@ static uint64_t rings_rest(struct weft__worker *worker, uint64_t wait_ns)
 
 	until_ns = least(until_ns, weft__timer_shards_sleep(worker->runtime));
 	now_ns = rings_now(worker->runtime);
-	wait_ns = park_wait_ns(shard, wait_ns);
+	wait_ns = park_wait_ns(worker, wait_ns);
 	if (wait_ns < UINT64_MAX - now_ns)
 		until_ns = least(until_ns, now_ns + wait_ns);
 	if (until_ns <= now_ns)
