@@ -109,11 +109,15 @@ static bool has_ended(void)
 	return weft__load(&ended, acquire);
 }
 
-static void sleep_begin(struct weft_scope *scope, int64_t until_s)
+/* For an hour. */
+static void sleep_begin(struct weft_scope *scope, int64_t now_s)
 {
+	int64_t until_s = now_s + HOUR;
+
 	/* relaxed: before the task is started. */
 	weft__store(&ended, false, relaxed);
 	ck_assert_int_eq(WEFT_GO(scope, sleep_until, until_s), 0);
+	wait_for_arm(HOUR);
 }
 
 IO_TEST(sleep_ends_when_the_clock_is_set_behind_it)
@@ -123,8 +127,7 @@ IO_TEST(sleep_ends_when_the_clock_is_set_behind_it)
 	if (!machine_is_ours("sleep_ends_when_the_clock_is_set_behind_it"))
 		return 0;
 	WEFT_SCOPE(scope, NULL) {
-		sleep_begin(scope, now_s + HOUR);
-		wait_for_arm(HOUR);
+		sleep_begin(scope, now_s);
 		/* On the way there, and not yet. */
 		clock_set(now_s + HOUR / 2);
 		wait_for_arm(HOUR / 2);
@@ -144,8 +147,7 @@ IO_TEST(sleep_goes_on_when_the_clock_is_set_back)
 	if (!machine_is_ours("sleep_goes_on_when_the_clock_is_set_back"))
 		return 0;
 	WEFT_SCOPE(scope, NULL) {
-		sleep_begin(scope, now_s + HOUR);
-		wait_for_arm(HOUR);
+		sleep_begin(scope, now_s);
 		for (int hours = 1; hours < 4; hours++) {
 			clock_set(now_s - hours * HOUR);
 			wait_for_arm((1 + hours) * HOUR);
@@ -189,23 +191,35 @@ static const int64_t first_s = INT64_C(1800000000) / DAY * DAY;
 
 enum { HALF_PAST_3 = 3 * HOUR + 30 * 60 };
 
-IO_TEST(missed_times_come_as_one)
+/* In UTC, at the first of a day. */
+static bool calendar_begin(const char *test)
 {
-	if (!machine_is_ours("missed_times_come_as_one"))
-		return 0;
+	if (!machine_is_ours(test))
+		return false;
 	setenv("TZ", "UTC0", 1);
 	clock_set(first_s);
 	when_s = first_s;
+	return true;
+}
+
+static void wait_begin(struct weft_scope *scope, int64_t in_s)
+{
+	ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
+	wait_for_arm(in_s);
+}
+
+IO_TEST(missed_times_come_as_one)
+{
+	if (!calendar_begin("missed_times_come_as_one"))
+		return 0;
 	WEFT_SCOPE(scope, NULL) {
-		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(HALF_PAST_3);
+		wait_begin(scope, HALF_PAST_3);
 		clock_set(first_s + 3 * DAY);
 	}
 	expect_when(first_s + 3 * DAY);
 	/* The next is the next of then. */
 	WEFT_SCOPE(scope, NULL) {
-		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(HALF_PAST_3);
+		wait_begin(scope, HALF_PAST_3);
 		clock_set(first_s + 3 * DAY + HALF_PAST_3 - 1);
 	}
 	expect_when(first_s + 3 * DAY + HALF_PAST_3);
@@ -214,14 +228,10 @@ IO_TEST(missed_times_come_as_one)
 
 IO_TEST(calendar_counts_from_a_clock_that_is_set_back)
 {
-	if (!machine_is_ours("calendar_counts_from_a_clock_that_is_set_back"))
+	if (!calendar_begin("calendar_counts_from_a_clock_that_is_set_back"))
 		return 0;
-	setenv("TZ", "UTC0", 1);
-	clock_set(first_s);
-	when_s = first_s;
 	WEFT_SCOPE(scope, NULL) {
-		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(HALF_PAST_3);
+		wait_begin(scope, HALF_PAST_3);
 		/* By a little: it waits for the time that it waited for. */
 		clock_set(first_s - HOUR);
 		wait_for_arm(HALF_PAST_3 + HOUR);
@@ -246,8 +256,7 @@ IO_TEST(zone_of_the_machine_counts_when_the_clock_is_set)
 	clock_set(first_s);
 	when_s = first_s;
 	WEFT_SCOPE(scope, NULL) {
-		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(HALF_PAST_3);
+		wait_begin(scope, HALF_PAST_3);
 		zone_set(2 * HOUR);
 		clock_set(first_s);
 		wait_for_arm(HALF_PAST_3 - 2 * HOUR);
@@ -257,8 +266,7 @@ IO_TEST(zone_of_the_machine_counts_when_the_clock_is_set)
 	/* The next call counts in the zone of then. */
 	zone_set(-3 * HOUR);
 	WEFT_SCOPE(scope, NULL) {
-		ck_assert_int_eq(weft_go(scope, wait_daily, NULL, 0), 0);
-		wait_for_arm(5 * HOUR);
+		wait_begin(scope, 5 * HOUR);
 		clock_set(first_s + HALF_PAST_3 + 3 * HOUR - 1);
 	}
 	expect_when(first_s + HALF_PAST_3 + 3 * HOUR);
