@@ -283,29 +283,42 @@ static int peek(struct weft__tls *conn)
 	return WEFT__TLS_GOES_ON;
 }
 
+/* False: it was not over in a short while.  Then *ret_r is 0, or why the caller
+ * is to stop.  An -ETIMEDOUT of the stream below, such as of a lost TCP
+ * connection, is a result. */
+static bool run_shortly(int (*run)(struct weft__tls *conn),
+			struct weft__tls *conn, weft_nsec max_ns, int *ret_r)
+{
+	bool interrupted = false;
+	int r = 0;
+
+	WEFT_WITHIN (max_ns) {
+		r = run(conn);
+		interrupted = r == -ECANCELED ||
+			      (r == -ETIMEDOUT && weft_deadline_passed());
+	}
+	/* Was it the deadline of this block alone? */
+	*ret_r = interrupted ? weft_yield() : r;
+	return !interrupted;
+}
+
 /* Neither the input nor the output alone may be what the peer waits for: looks
  * at both in turn.  Rare: the reader has made records, or a write was
  * interrupted, and the peer takes nothing. */
 static int await_both(struct weft__tls *conn)
 {
-	int r, sent = 0;
+	bool sent;
+	int r;
 
 	while (has_unsent(conn) && weft_mutex_try_lock(&conn->writing) == 0) {
-		WEFT_WITHIN (WEFT_MS(5))
-			sent = weft__tls_send(conn);
+		sent = run_shortly(weft__tls_send, conn, WEFT_MS(5), &r);
 		weft_mutex_unlock(&conn->writing);
-		if (!was_interrupted(sent))
+		/* All was sent, or cannot be, and was dropped. */
+		if (sent && r != -ETIMEDOUT)
 			continue;
-		/* Was it the deadline of this block alone? */
-		r = weft_yield();
-		if (r < 0)
+		if (!sent && r < 0)
 			return r;
-		WEFT_WITHIN (WEFT_MS(5))
-			r = peek(conn);
-		if (!was_interrupted(r))
-			return r;
-		r = weft_yield();
-		if (r < 0)
+		if (run_shortly(peek, conn, WEFT_MS(5), &r) || r < 0)
 			return r;
 	}
 	return peek(conn);
@@ -343,19 +356,19 @@ static int take_rest(struct weft__tls *conn)
 	return r == 0 ? -ECONNRESET : r;
 }
 
+static int lock_reading(struct weft__tls *conn)
+{
+	return weft_mutex_lock(&conn->reading);
+}
+
 /* Waits until this task has `reading`, or for a while: the task that has it may
  * take the rest, and then wait for more.  An error, or the caller looks again.
  */
 static int try_take_rest(struct weft__tls *conn)
 {
-	int r = 0;
+	int r;
 
-	WEFT_WITHIN (WEFT_MS(2))
-		r = weft_mutex_lock(&conn->reading);
-	if (was_interrupted(r))
-		/* Was it the deadline of this block alone? */
-		return weft_yield();
-	if (r < 0)
+	if (!run_shortly(lock_reading, conn, WEFT_MS(2), &r) || r < 0)
 		return r;
 	/* Has the reader taken it? */
 	if (is_in_message(conn))

@@ -351,8 +351,10 @@ static int hang_up(void *arg)
 
 /* Over Unix sockets, so that no kernel moves bytes on by itself.  The second
  * end receives only what it reads: a stream of a descriptor receives ahead, and
- * the first end would have room again. */
-static void join_local_ends(struct ends *ends)
+ * the first end would have room again.  The first end has a stream of its
+ * descriptor, or over `first`. */
+static void join_local_ends(struct ends *ends,
+			    const struct weft_stream_ops *first)
 {
 	static const struct weft_stream_ops ops = {
 		.read = take,
@@ -363,7 +365,11 @@ static void join_local_ends(struct ends *ends)
 	memset(ends, 0, sizeof(*ends));
 	give_contexts(ends, 0);
 	socket_pair(ends->fds);
-	weft_stream_init(&ends->end[0].below, ends->fds[0]);
+	if (first)
+		weft_stream_init_over(&ends->end[0].below, first,
+				      &ends->fds[0]);
+	else
+		weft_stream_init(&ends->end[0].below, ends->fds[0]);
 	weft_stream_init_over(&ends->end[1].below, &ops, &ends->fds[1]);
 	shake_hands(ends);
 	EXPECT(ends->end[0].r == 0 && ends->end[1].r == 0);
@@ -392,7 +398,7 @@ IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
 	struct ends ends;
 	int r = 0;
 
-	join_local_ends(&ends);
+	join_local_ends(&ends, NULL);
 	make_full(&ends);
 	expect_interrupted(renew_in_vain, &ends.end[0].tls);
 	expect_interrupted(shut_in_vain, &ends.end[0].tls);
@@ -401,6 +407,51 @@ IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
 	EXPECT(r == -ETIMEDOUT);
 	(void)weft_stream_close(stream_of(&ends, 1));
 	free_contexts(&ends);
+	return 0;
+}
+
+/* A TCP connection that the kernel gives up in a read: that returns why, once.
+ */
+static bool about_to_be_lost, is_lost;
+
+static ssize_t take_or_lose(void *arg, void *buf, size_t bytes)
+{
+	if (!about_to_be_lost)
+		return take(arg, buf, bytes);
+	if (is_lost)
+		return 0;
+	is_lost = true;
+	return -ETIMEDOUT;
+}
+
+static int give_or_fail(void *arg, const void *buf, size_t bytes,
+			size_t *ret_done)
+{
+	return is_lost ? -EPIPE : give(arg, buf, bytes, ret_done);
+}
+
+/* While the reader waits for room, too. */
+IO_TEST(loss_of_the_connection_is_no_deadline)
+{
+	static const struct weft_stream_ops ops = {
+		.read = take_or_lose,
+		.write_all = give_or_fail,
+		.close = hang_up,
+	};
+	struct ends ends;
+	const void *data;
+	ssize_t n = 0;
+
+	about_to_be_lost = is_lost = false;
+	join_local_ends(&ends, &ops);
+	make_full(&ends);
+	about_to_be_lost = true;
+	WEFT_WITHIN (WEFT_SEC(20)) {
+		n = weft_stream_peek(stream_of(&ends, 0), &data);
+		EXPECT(!weft_deadline_passed());
+	}
+	ck_assert_int_eq(n, -ETIMEDOUT);
+	part(&ends);
 	return 0;
 }
 
@@ -428,7 +479,7 @@ static int64_t close_full_without_memory(void *arg)
 	struct ends ends;
 
 	(void)arg;
-	join_local_ends(&ends);
+	join_local_ends(&ends, NULL);
 	while (send(ends.fds[0], "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
 		;
 	EXPECT(errno == EAGAIN);
@@ -474,6 +525,7 @@ int main(void)
 	io_add_test(bytes, cancelled_writers_end);
 	io_add_test(bytes,
 		    deadline_or_cancellation_ends_calls_on_a_full_connection);
+	io_add_test(bytes, loss_of_the_connection_is_no_deadline);
 	tcase_add_test(bytes, deadline_ends_a_close_without_memory);
 	suite_add_tcase(suite, handshakes);
 	suite_add_tcase(suite, bytes);
