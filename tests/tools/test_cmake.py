@@ -18,6 +18,13 @@ CXX = """#include <weft/weft.h>
 static int64_t hello(void *) { return std::puts("hello\\nworld") < 0; }
 int main() { return (int)weft_run(hello, nullptr, nullptr); }
 """
+# A program uses of each part an own function, and a header and a function of
+# the library that the part joins with weft.
+PARTS = {"curl": ("weft_curl_open", "curl/curl.h", "curl_version"),
+         "nats": ("weft_nats_close", "nats/nats.h", "nats_GetVersion"),
+         "pq": ("weft_pq_exec", "libpq-fe.h", "PQlibVersion"),
+         "redis": ("weft_redis_over", "hiredis/hiredis.h", "redisFree"),
+         "tls": ("weft_tls_shutdown", "weft/tls.h", "weft_tls_context_free")}
 SCRATCH = tempfile.TemporaryDirectory()
 
 
@@ -136,6 +143,59 @@ def test_components():
     assert "weft has no component other" in said, said
 
 
+def parts_of(prefix):
+    """Those that were built."""
+    built = [name for name in PARTS
+             if (prefix / f"include/weft/{name}.h").exists()]
+    if not built:
+        raise tap.Skip("weft was built without further libraries")
+    return built
+
+
+def program_of_parts(names, **more):
+    """A program that uses them, and names no other library."""
+    source = "#include <stdio.h>\n#include <weft/weft.h>\n"
+    for name in names:
+        source += f"#include <{PARTS[name][1]}>\n#include <weft/{name}.h>\n"
+    uses = ", ".join(f"(void *){function}" for name in names
+                     for function in PARTS[name][::2])
+    source += (f"static void *volatile uses[] = {{ {uses} }};\n"
+               "static int64_t hello(void *arg)\n{\n\t(void)arg;\n"
+               '\treturn !uses[0] || puts("hello\\nworld") < 0;\n}\n'
+               "int main(void)\n{\n"
+               "\treturn (int)weft_run(hello, NULL, NULL);\n}\n")
+    targets = " ".join(f"weft::{name}" for name in names)
+    return program(
+        f"project(prog C)\n"
+        f"find_package(weft REQUIRED COMPONENTS {' '.join(names)})\n"
+        f"add_executable(prog prog.c)\n"
+        f"target_link_libraries(prog PRIVATE {targets})\n",
+        files={"prog.c": source}, **more)
+
+
+def test_parts():
+    """a component for each further library brings all that programs need"""
+    names = parts_of(installed()[0])
+    libraries = needed(program_of_parts(names))
+    for name in names:
+        assert f"libweft-{name}.so.0" in libraries, (name, libraries)
+
+
+def test_missing_parts():
+    """a component that lacks a library or a header names it"""
+    name = parts_of(installed()[0])[-1]
+    prefix, libraries = copy("parts")
+    (prefix / f"include/weft/{name}.h").unlink()
+    said = find(f"REQUIRED COMPONENTS {name}", prefix=prefix, action=refusal)
+    assert f"{name}.h does not exist" in said, said
+    find(f"REQUIRED OPTIONAL_COMPONENTS {name}", prefix=prefix)
+    config = libraries / "cmake/weft/weft-config.cmake"
+    config.write_text(config.read_text().replace("set(_weft_parts ",
+                                                 "set(_weft_built "))
+    said = find(f"REQUIRED COMPONENTS {name}", prefix=prefix, action=refusal)
+    assert f"weft has no component {name}" in said, said
+
+
 def test_link():
     """the package is found through a link to its directory of libraries"""
     link = pathlib.Path(SCRATCH.name, "root", "lib")
@@ -198,6 +258,8 @@ def test_static_alone():
     assert SHARED not in names, names
     said = find("REQUIRED COMPONENTS shared", prefix=prefix, action=refusal)
     assert "weft was built without a shared library" in said, said
+    names = needed(program_of_parts(parts_of(prefix), prefix=prefix))
+    assert not any(name.startswith("libweft") for name in names), names
 
 
 def test_headers_elsewhere():
