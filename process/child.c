@@ -38,6 +38,8 @@ enum {
 	/* Newer than the headers of some C libraries. */
 	RANGE_CLOEXEC = 4, /* CLOSE_RANGE_CLOEXEC */
 	ID_PIDFD = 3,	   /* P_PIDFD */
+	/* The headers of some C libraries hide it: a restorer is given. */
+	RESTORER = 0x04000000, /* SA_RESTORER */
 	/* Of the descriptors' folder, when close_range(2) is missing. */
 	ENTRIES_BYTES = 1024,
 };
@@ -73,17 +75,56 @@ IN_CHILD static inline int result(long r)
 	return r < 0 ? -errno : (int)r;
 }
 
+/* CHD3.  The execution makes the action the default one. */
+IN_CHILD static void stop_drop(int number)
+{
+	(void)number;
+}
+
+/* Where a handler returns to: rt_sigreturn(2).  Elsewhere the kernel has code
+ * of its own for that. */
+#if defined(__x86_64__)
+void weft__child_sigreturn(void);
+__asm__("	.text\n"
+	"	.hidden	weft__child_sigreturn\n"
+	"	.globl	weft__child_sigreturn\n"
+	"	.type	weft__child_sigreturn, @function\n"
+	"weft__child_sigreturn:\n"
+	"	movq	$15, %rax\n"
+	"	syscall\n"
+	"	.size	weft__child_sigreturn, .-weft__child_sigreturn\n");
+#endif
+
+/* SIGSTOP cannot be caught. */
+IN_CHILD static bool is_stop(int number)
+{
+	return number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
+IN_CHILD static void action_set(struct action *action, int number, bool ignored)
+{
+	action->handler = ignored ? (uintptr_t)SIG_IGN : (uintptr_t)SIG_DFL;
+	action->flags = 0;
+	if (ignored || !is_stop(number))
+		return;
+	action->handler = (uintptr_t)stop_drop;
+	action->flags = SA_RESTART;
+#if defined(__x86_64__)
+	action->flags |= RESTORER;
+	action->restorer = (uintptr_t)weft__child_sigreturn;
+#endif
+}
+
 IN_CHILD static int signals_reset(const struct weft__child_plan *plan)
 {
-	struct action action = { 0 };
+	/* One handler at a time: the stack is small. */
+	struct action action = { .mask = UINT64_MAX };
 
 	for (int number = 1; number <= SIGNALS; number++) {
-		bool ignored = plan->ignored >> (number - 1) & 1;
-
 		if (number == SIGKILL || number == SIGSTOP)
 			continue;
-		action.handler = ignored ? (uintptr_t)SIG_IGN :
-					   (uintptr_t)SIG_DFL;
+		action_set(&action, number,
+			   plan->ignored >> (number - 1) & 1);
 		if (syscall(SYS_rt_sigaction, number, &action, NULL,
 			    sizeof(uint64_t)) < 0)
 			return -errno;

@@ -15,15 +15,23 @@
  *
  * Invariants
  *   CHD1  No handler of the program runs in the child: all signals are blocked
- *       until each has its default action, or is ignored.
+ *       until each has its default action, or is ignored; but see CHD3.
  *   CHD2  No descriptor that the child is given is lost to another of the list:
  *       if a source is a number of the list, all sources are moved above the
  *       list first.
+ *   CHD3  A stop that the terminal sends (SIGTSTP, SIGTTIN, SIGTTOU) does not
+ *       stop the child before its program begins.  The thread that waits for
+ *       the child cannot stop meanwhile, so the process could not either, and
+ *       a shell would wait for both.  Such a signal has a handler that does
+ *       nothing, until the execution resets it.  SIGSTOP has no handler.
  *
  * Rejected
  *   posix_spawn(3): it has no limits, returns no pidfd, and knows no way to
  *   close all that is not in a list before glibc 2.34, with musl none at all.
  *   A pipe for the error: a process that another thread forks may hold it open.
+ *   Sending the child again, when its program has begun, the stop that it
+ *   dropped: the thread that sends it may have been stopped and continued
+ *   meanwhile, and then nothing continues the child.
  */
 #ifndef WEFT_PROCESS_CHILD_H
 #define WEFT_PROCESS_CHILD_H
@@ -35,7 +43,8 @@
 #include <weft/process.h>
 
 enum {
-	WEFT__CHILD_STACK_BYTES = 16 << 10,
+	/* With the frame of a signal: 12 KiB, with the largest registers. */
+	WEFT__CHILD_STACK_BYTES = 32 << 10,
 	WEFT__CHILD_PATH_BYTES = PATH_MAX + NAME_MAX + 2,
 };
 

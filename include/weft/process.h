@@ -114,6 +114,8 @@ struct weft_exit {
  * descriptors of the list; 0, 1 and 2 are those of the caller unless the list
  * names them; all others are closed.  Sources may be numbers of the list, in
  * any order.  Signals have their default actions, but for those to be ignored.
+ * SIGTSTP, SIGTTIN and SIGTTOU are dropped if they come before the program
+ * begins.
  *
  * Suspends.  A thread of the blocking pool makes the child, which shares the
  * caller's memory until it executes the program: nothing is copied, however
