@@ -32,6 +32,25 @@ static int await_enter(int fd, uint32_t asks, struct weft__worker **ret_worker,
 	return r;
 }
 
+/* The poll has failed too often (io/request/op.c): poll(2) tells what holds
+ * now.  If nothing does, the call begins again after a pause. */
+static int await_failed(struct weft__worker *worker, struct weft__task *task,
+			int fd, uint32_t asks)
+{
+	uint8_t closes = weft__op_of(task)->closes;
+	int r = -ECANCELED;
+
+	if (!weft__call_is_closed(task, fd))
+		r = weft__syscall_poll(fd, (uint16_t)asks);
+	if (r != 0 && r != -EINTR)
+		return r;
+	(void)weft__call_later(WEFT__AWAITS_OP, task, fd, closes);
+	weft__op_of(task)->asks = asks;
+	weft__op_of(task)->reason =
+		weft__op_reason(WEFT__OPCODE_POLL, (uint16_t)asks, fd);
+	return weft__await_pause(worker, task, WEFT__POLL_AGAIN_NS);
+}
+
 static int await_ready(struct weft__worker *worker, struct weft__task *task,
 		       int fd, uint32_t asks)
 {
@@ -56,6 +75,11 @@ static int await_ready(struct weft__worker *worker, struct weft__task *task,
 					       weft__op_of(task)->closes);
 		weft__op_of(task)->asks = asks;
 		return r;
+	}
+	if (weft__unlikely(r == -EINVAL)) {
+		r = await_failed(worker, task, fd, asks);
+		if (r == WEFT_PENDING)
+			return r;
 	}
 	/* The descriptor was ready, and was closed before the future was
 	 * polled. */

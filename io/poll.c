@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Readiness: weft_poll(), and waiting for descriptors that do not block.
+ *
+ * The ring polls once: a poll that is woken for nothing may fail, and a
+ * descriptor that is ready may block all the same.
  */
 #include <weft/io.h>
 
@@ -14,13 +17,45 @@
  * whose memory ran out) is asked less often from then on. */
 enum { TRIES_AT_ONCE = 4 };
 
-#define TRY_AGAIN_NS 1000000u
+/* The result of a step that is not the first. */
+static int32_t overtaken(int32_t r, struct weft__fd *entry, uint8_t closes)
+{
+	return (int32_t)weft__call_overtaken(r,
+					     weft__fd_closes(entry) != closes);
+}
+
+/* The poll has failed too often (io/request/op.c): poll(2) tells what holds
+ * now.  0: nothing; a pause has passed. */
+static int32_t poll_failed(int fd, struct weft__fd *entry, unsigned events,
+			   uint8_t closes)
+{
+	struct weft__worker *worker = weft__worker_self();
+	int r = -ECANCELED;
+
+	if (weft__fd_closes(entry) == closes)
+		r = weft__syscall_poll(fd, (int)events);
+	if (r != 0 && r != -EINTR)
+		return r;
+	worker = weft__op_pause(worker, worker->current,
+				weft__op_reason(WEFT__OPCODE_POLL, events, fd),
+				WEFT__POLL_AGAIN_NS);
+	r = weft__interrupted(worker, worker->current);
+	return r == 0 && weft__fd_closes(entry) != closes ? -ECANCELED : r;
+}
 
 static int32_t poll_run(int fd, struct weft__fd *entry, unsigned events)
 {
 	struct weft__request request = weft__request_poll(fd, events);
+	uint8_t closes = weft__fd_closes(entry);
+	int32_t r = weft__op_run(&request, entry, 0);
 
-	return weft__op_run(&request, entry, 0);
+	while (weft__unlikely(r == -EINVAL)) {
+		r = poll_failed(fd, entry, events, closes);
+		if (r != 0)
+			return r;
+		r = overtaken(weft__op_run(&request, entry, 0), entry, closes);
+	}
+	return r;
 }
 
 int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
@@ -36,16 +71,9 @@ int32_t weft__op_await_ready(int fd, struct weft__fd *entry, unsigned events,
 		worker = weft__op_pause(
 			worker, worker->current,
 			weft__op_reason(WEFT__OPCODE_POLL, events, fd),
-			TRY_AGAIN_NS);
+			WEFT__POLL_AGAIN_NS);
 	why = weft__interrupted(worker, worker->current);
 	return why < 0 ? why : r;
-}
-
-/* The result of a step that is not the first. */
-static int32_t overtaken(int32_t r, struct weft__fd *entry, uint8_t closes)
-{
-	return (int32_t)weft__call_overtaken(r,
-					     weft__fd_closes(entry) != closes);
 }
 
 int32_t weft__op_run_ready(const struct weft__request *request,

@@ -139,8 +139,8 @@ op_cancel(struct weft__worker *worker, struct weft__task *task, uint64_t word,
 
 /* Linux (6.18) lets a poll fail with EINVAL if it is woken for nothing and the
  * file has two queues of waiters: so a terminal does when its mode changes, and
- * a FIFO that is open for both.  A file that cannot be polled fails so each
- * time. */
+ * a FIFO that is open for both.  A file with three fails so each time, so that
+ * it is not polled without end; see io/poll.c. */
 static bool poll_has_failed(struct weft__task *task,
 			    const struct weft__request *request, int32_t result)
 {

@@ -45,6 +45,10 @@ struct weft__fd;
  * cancelled: the kernel was changing its state, or is carrying it out. */
 #define WEFT__CANCEL_AGAIN_NS 1000000u
 
+/* How long to wait before the next poll, if polls fail, or find what does not
+ * hold. */
+#define WEFT__POLL_AGAIN_NS 1000000u
+
 /* Flags of weft__op_run. */
 enum {
 	WEFT__OP_AT_ONCE = 1 << 0,  /* submitted now: disks prefer it */
@@ -61,10 +65,10 @@ enum {
 	WEFT__OP_ANEW = 1 << 2,	  /* and was cancelled to begin again */
 	WEFT__OP_MORE = 1 << 3,	  /* more can be received now */
 	WEFT__OP_IN_POOL = 1 << 4, /* a thread carries it out, no ring */
-	/* The rest counts how often a poll has failed, see op.c; the task's
-	 * own, between its requests. */
+	/* These count how often a poll has failed, see op.c; the task's own,
+	 * between its requests. */
 	WEFT__OP_FAILED = 1 << 8,
-	WEFT__OP_FAILED_MAX = 0xff00,
+	WEFT__OP_FAILED_MAX = 15 << 8,
 };
 
 /*
