@@ -73,17 +73,32 @@ static void next_take(struct weft_follow *follow)
 	follow->news |= WEFT_FOLLOW_NEW;
 }
 
-/* The next file is taken when it has bytes, and this one then has no more. */
-static bool next_try(struct weft_follow *follow)
+/* 1: the file is longer than `bytes`; 0: it is not; or an error.  Suspends
+ * where a server has to be asked. */
+static int longer_than(int fd, int64_t bytes)
 {
+	struct stat status;
+	int r = weft_fstat(fd, &status);
+
+	return r < 0 ? r : status.st_size > bytes;
+}
+
+/* The next file is taken when it has bytes, and this one then has no more.  1:
+ * read again; 0; or the call is interrupted. */
+static int next_try(struct weft_follow *follow)
+{
+	int r;
+
 	if (follow->next_fd < 0)
-		return false;
+		return 0;
 	if (follow->fd < 0 || follow->switching) {
 		next_take(follow);
-		return true;
+		return 1;
 	}
-	follow->switching = weft__follow_size(follow->next_fd) > 0;
-	return follow->switching;
+	r = longer_than(follow->next_fd, 0);
+	follow->switching = r > 0;
+	/* A file that cannot be looked at has no bytes yet. */
+	return r > 0 || r == -ECANCELED || r == -ETIMEDOUT ? r : 0;
 }
 
 /* Bytes, or 0: there are none. */
@@ -94,7 +109,11 @@ static ssize_t file_read(struct weft_follow *follow, void *buf, size_t bytes)
 	if (follow->fd < 0)
 		return 0;
 	n = weft_pread(follow->fd, buf, bytes, follow->offset);
-	if (n == 0 && weft__follow_size(follow->fd) < follow->offset) {
+	if (n == 0 && follow->offset > 0) {
+		int r = longer_than(follow->fd, follow->offset - 1);
+
+		if (r != 0)
+			return r < 0 ? r : 0;
 		follow->offset = 0;
 		follow->news |= WEFT_FOLLOW_CUT;
 		n = weft_pread(follow->fd, buf, bytes, 0);
@@ -162,9 +181,11 @@ ssize_t weft_follow_read(struct weft_follow *follow, void *buf, size_t bytes,
 
 		if (n > 0)
 			return tell(follow, n, ret_news);
+		if (n == 0)
+			n = next_try(follow);
 		if (n < 0)
 			return n;
-		if (next_try(follow))
+		if (n > 0)
 			continue;
 		if (follow->dirty && has_path(follow))
 			n = path_resolve(follow);

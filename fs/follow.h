@@ -54,8 +54,6 @@ struct weft_follow {
 	char input[4096] __attribute__((aligned(8)));
 };
 
-off_t weft__follow_size(int fd);
-
 /* Resolves the path, with system calls that may wait: sets next_fd and size if
  * it means another file than fd.  0; 1, nothing was done, since next_fd has got
  * bytes; or -EMFILE, -ENFILE, -ENOMEM. */

@@ -188,13 +188,6 @@ static bool walk(struct weft_follow *follow)
 
 /* ---- The file ------------------------------------------------------------ */
 
-off_t weft__follow_size(int fd)
-{
-	struct stat status;
-
-	return fstat(fd, &status) < 0 ? 0 : status.st_size;
-}
-
 static bool is_same(int fd, const struct stat *status)
 {
 	struct stat other;
@@ -252,7 +245,10 @@ static int file_open(const struct weft_follow *follow, struct stat *ret_status)
 /* The name does not mean it any more; but a writer may have been there. */
 static bool next_has_bytes(const struct weft_follow *follow)
 {
-	return follow->next_fd >= 0 && weft__follow_size(follow->next_fd) > 0;
+	struct stat status;
+
+	return follow->next_fd >= 0 && fstat(follow->next_fd, &status) == 0 &&
+	       status.st_size > 0;
 }
 
 int weft__follow_resolve(struct weft_follow *follow)
