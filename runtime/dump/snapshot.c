@@ -19,8 +19,9 @@
 #include "runtime/stack/context.h"
 
 /* A worker does not answer if it has not in this time, and its thread has run
- * for RAN_NS meanwhile; or in the longest time, on a machine that is busy.
- * Timers of CPU time expire at ticks of the kernel's clock. */
+ * for RAN_NS outside of the kernel meanwhile; or in the longest time, on a
+ * machine that is busy, or if the kernel computes for the thread.  Timers of
+ * CPU time expire at ticks of the kernel's clock. */
 #define ANSWER_NS     200000000u
 #define ANSWER_MAX_NS 2000000000u
 #define RAN_NS	      50000000u
@@ -378,8 +379,8 @@ static bool await_answer(uint32_t thread, uint64_t now_ns,
 	return true;
 }
 
-/* Makes a timer that signals the thread when it next uses the processor, and
- * goes on while it does.  Returns the timer's number, or -1. */
+/* Makes a timer that signals the thread at the next tick that finds it outside
+ * of the kernel, and goes on so.  Returns the timer's number, or -1. */
 static int timer_begin(uint32_t thread)
 {
 	static const struct itimerspec soon = {
@@ -394,7 +395,7 @@ static int timer_begin(uint32_t thread)
 	int timer;
 
 	event.sigev_notify_thread_id = (pid_t)thread;
-	if (syscall(SYS_timer_create, weft__thread_clock(thread), &event,
+	if (syscall(SYS_timer_create, weft__thread_user_clock(thread), &event,
 		    &timer) < 0)
 		return -1;
 	(void)syscall(SYS_timer_settime, timer, 0, &soon, NULL);
@@ -406,7 +407,7 @@ struct look {
 	struct weft__worker *worker;
 	uint32_t thread;
 	int timer;	/* -1: none, or none could be made */
-	uint64_t since_ns, ran_before_ns;
+	uint64_t since_ns, ran_before_ns, user_before_ns;
 	bool hidden;	/* whether the thread sleeps is unknown */
 };
 
@@ -437,8 +438,8 @@ static bool is_silent(const struct look *l, uint64_t now_ns)
 
 	return waited_ns >= ANSWER_MAX_NS ||
 	       (waited_ns >= ANSWER_NS &&
-		(sleeps_hidden(l) || weft__thread_ran_ns(l->thread) -
-						     l->ran_before_ns >=
+		(sleeps_hidden(l) || weft__thread_user_ns(l->thread) -
+						     l->user_before_ns >=
 					     RAN_NS));
 }
 
@@ -502,6 +503,7 @@ void weft__snapshot_worker(struct weft__worker *worker,
 	};
 
 	l.ran_before_ns = weft__thread_ran_ns(l.thread);
+	l.user_before_ns = weft__thread_user_ns(l.thread);
 	if (!look_and_ask(&l, sample, snapshot)) {
 		silent_take(worker, polls, sample, snapshot);
 		if (sample->task.id && sleeps_hidden(&l)) {

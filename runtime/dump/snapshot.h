@@ -20,8 +20,12 @@
  *	or, after a while,
  *	[word] thread id -> NOBODY; looks again whether the thread sleeps
  *
- * The timer is one of the thread's CPU time, so the signal comes only while the
- * thread runs: it cannot meet a system call that began to sleep after the look.
+ * A system call that sleeps, or is about to, would be cut by the signal.  So
+ * the timer is one of the CPU time that the thread spends outside of the
+ * kernel.  It expires at a tick of the kernel's clock that finds the thread
+ * there, and the thread has the signal before its next system call.  Only a
+ * kernel that counts such time without ticks (nohz_full) may notice at a tick
+ * within a call.
  *
  *   SNAP1  The buffer belongs to the thread whose CAS replaces the thread id in
  *       the word.  A signal that comes late finds another word, and does

@@ -56,18 +56,35 @@ int weft__thread_sleeper(uint32_t thread, struct weft__sleeper *sleeper)
 	return 1;
 }
 
-int weft__thread_clock(uint32_t thread)
+/* As the kernel numbers the clocks of a thread: CPUCLOCK_PERTHREAD_MASK, with
+ * one of these. */
+enum { CLOCK_PERTHREAD = 4, CLOCK_USER = 1, CLOCK_ALL = 2 };
+
+static int clock_of(uint32_t thread, unsigned kind)
 {
-	/* As the kernel numbers them: CPUCLOCK_PERTHREAD_MASK |
-	 * CPUCLOCK_SCHED. */
-	return (int)(~thread << 3 | 4 | 2);
+	return (int)(~thread << 3 | CLOCK_PERTHREAD | kind);
+}
+
+static uint64_t time_of(int clock)
+{
+	struct timespec time;
+
+	if (clock_gettime(clock, &time) < 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 uint64_t weft__thread_ran_ns(uint32_t thread)
 {
-	struct timespec time;
+	return time_of(clock_of(thread, CLOCK_ALL));
+}
 
-	if (clock_gettime(weft__thread_clock(thread), &time) < 0)
-		return 0;
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+int weft__thread_user_clock(uint32_t thread)
+{
+	return clock_of(thread, CLOCK_USER);
+}
+
+uint64_t weft__thread_user_ns(uint32_t thread)
+{
+	return time_of(weft__thread_user_clock(thread));
 }

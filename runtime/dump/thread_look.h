@@ -16,11 +16,13 @@ struct weft__sleeper {
 /* 1: it sleeps; 0: it does not; or -errno: /proc cannot be read. */
 int weft__thread_sleeper(uint32_t thread, struct weft__sleeper *ret_sleeper);
 
-/* The clock of the thread's CPU time. */
-int weft__thread_clock(uint32_t thread);
-
-/* That clock's time: the thread has not run between two equal times.  0: there
+/* The CPU time of the thread: it has not run between two equal times.  0: there
  * is no such thread. */
 uint64_t weft__thread_ran_ns(uint32_t thread);
+
+/* The clock of the CPU time that the thread has used outside of the kernel, and
+ * its time.  The kernel adds to it at ticks. */
+int weft__thread_user_clock(uint32_t thread);
+uint64_t weft__thread_user_ns(uint32_t thread);
 
 #endif

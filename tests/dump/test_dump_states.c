@@ -8,6 +8,7 @@
  */
 #include <pthread.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 
 #include "tests/support/dump_scene.h"
 
@@ -198,6 +199,94 @@ IO_TEST(calls_that_sleep_are_not_cut_by_dumps)
 	return 0;
 }
 
+/* Valgrind takes the copy of a stack that is in use for an error, see
+ * runtime/dump/optimistic_read.h. */
+#ifndef WEFT_VALGRIND
+
+enum { READERS = 32, POLLED = 1000 };
+
+struct feeding {
+	struct dumper dumper;
+	int fds[READERS];
+	weft__atomic(unsigned) wanted, fed;
+};
+
+static int64_t read_number(void *arg)
+{
+	uint64_t number;
+	ssize_t n = weft_read(*(int *)arg, &number, sizeof(number));
+
+	ck_assert(n == sizeof(number) || n == -ECANCELED);
+	return 0;
+}
+
+static void *feed(void *arg)
+{
+	struct feeding *feeding = arg;
+	static const uint64_t one = 1;
+	unsigned fed = 0;
+
+	while (!weft__load(&feeding->dumper.over, acquire)) {
+		thread_pause_ns(20000);
+		if (fed == weft__load(&feeding->wanted, acquire))
+			continue;
+		ck_assert_int_eq(write(feeding->fds[fed++ % READERS], &one,
+				       sizeof(one)),
+				 sizeof(one));
+		weft__store(&feeding->fed, fed, release);
+	}
+	return NULL;
+}
+
+/* Each number that comes interrupts poll(), which the kernel then begins again
+ * if there is no signal. */
+static void read_and_poll(struct feeding *feeding, struct pollfd *polled)
+{
+	unsigned wanted = weft__load(&feeding->fed, relaxed) + READERS;
+
+	WEFT_SUPERVISE(all) {
+		for (int i = 0; i < READERS; i++)
+			ck_assert_int_eq(weft_go(all, read_number,
+						 &feeding->fds[i],
+						 sizeof(int)),
+					 0);
+		ck_assert_int_eq(weft_sleep(WEFT_US(100)), 0);
+		weft__store(&feeding->wanted, wanted, release);
+		while (weft__load(&feeding->fed, acquire) != wanted &&
+		       !weft__load(&feeding->dumper.over, acquire))
+			ck_assert_int_eq(poll(polled, POLLED, 1), 0);
+		weft_scope_cancel(all);
+	}
+}
+
+/* With many descriptors a call is long on its way to the sleep. */
+IO_TEST(calls_that_are_about_to_sleep_are_not_cut_by_dumps)
+{
+	struct feeding feeding = { .dumper.runtime = weft_runtime_self() };
+	int never = eventfd(0, EFD_CLOEXEC);
+	static struct pollfd polled[POLLED];
+	pthread_t dumper, feeder;
+
+	for (int i = 0; i < POLLED; i++)
+		polled[i] = (struct pollfd){ never, POLLIN, 0 };
+	for (int i = 0; i < READERS; i++)
+		feeding.fds[i] = eventfd(0, EFD_CLOEXEC);
+	ck_assert_int_eq(pthread_create(&dumper, NULL, dump_some_times,
+					&feeding.dumper),
+			 0);
+	ck_assert_int_eq(pthread_create(&feeder, NULL, feed, &feeding), 0);
+	while (!weft__load(&feeding.dumper.over, acquire))
+		read_and_poll(&feeding, polled);
+	ck_assert_int_eq(pthread_join(dumper, NULL), 0);
+	ck_assert_int_eq(pthread_join(feeder, NULL), 0);
+	for (int i = 0; i < READERS; i++)
+		close(feeding.fds[i]);
+	close(never);
+	return 0;
+}
+
+#endif
+
 IO_TEST(tasks_that_have_not_begun_are_told_of)
 {
 	char *text;
@@ -340,6 +429,9 @@ int main(void)
 	io_add_test(tcase, callers_are_found_from_the_end_of_a_function);
 #endif
 	io_add_test(tcase, calls_that_sleep_are_not_cut_by_dumps);
+#ifndef WEFT_VALGRIND
+	io_add_test(tcase, calls_that_are_about_to_sleep_are_not_cut_by_dumps);
+#endif
 	io_add_test(tcase, tasks_that_have_not_begun_are_told_of);
 	io_add_test(tcase, tasks_that_are_ready_are_told_of);
 #ifndef WEFT_VALGRIND
