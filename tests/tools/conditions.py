@@ -39,6 +39,7 @@ class Condition:
     slowness: int = 1
     space: bool = False      # the path of the build directory has a space
     silent: bool = False     # no standard output, so no TAP of scripts
+    alone: bool = False      # a limit that the user's programs share
 
 
 def shell(script):
@@ -120,7 +121,7 @@ CONDITIONS = [
                        "--inh-caps=-all") if IS_ROOT else (),
               probe='[ "$(id -u)" != 0 ] && '
                     f"[ -x {shlex.quote(str(ROOT / 'build'))} ]"),
-    Condition("memlock", "64 KiB of memory may be locked",
+    Condition("memlock", "64 KiB of memory may be locked", alone=True,
               wrapper=("prlimit", "--memlock=65536:65536",
                        *without("ipc_lock", "sys_resource")),
               probe='[ "$(ulimit -Hl)" = 64 ]'),

@@ -187,13 +187,14 @@ pkg_config_libdir = '{place}/lib/pkgconfig'
 
     def plan_tests(self):
         for test in self.tests():
-            kind = (schedule.ALONE if "liveness" in test["name"] else
+            condition = self.stage.condition
+            kind = (schedule.ALONE if "liveness" in test["name"] or
+                    condition and condition.alone else
                     schedule.SHARED if (test["is_parallel"] or
                                         self.stage.one_thread) else
                     schedule.SINGLE)
             name = test["name"]
-            times = (TIMES if self.stage.condition and
-                     name.split()[0] in FRAGILE else 1)
+            times = TIMES if condition and name.split()[0] in FRAGILE else 1
             for turn in range(1, times + 1):
                 log = f"{name}-{turn}" if times > 1 else name
                 self.plan.add(kind, self.timed(self.run_test, test, log),
