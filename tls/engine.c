@@ -302,26 +302,36 @@ static bool run_shortly(int (*run)(struct weft__tls *conn),
 	return !interrupted;
 }
 
+/* The reason why a TCP connection was lost is told to one call, a send here. */
+static int end_of(int r, bool lost)
+{
+	return r == 0 && lost ? -ETIMEDOUT : r;
+}
+
 /* Neither the input nor the output alone may be what the peer waits for: looks
  * at both in turn.  Rare: the reader has made records, or a write was
- * interrupted, and the peer takes nothing. */
+ * interrupted, and the peer takes nothing.  (A connection that is lost just as
+ * the turn of a read ends has ended without a reason.) */
 static int await_both(struct weft__tls *conn)
 {
-	bool sent;
+	bool sent, lost = false;
 	int r;
 
 	while (has_unsent(conn) && weft_mutex_try_lock(&conn->writing) == 0) {
 		sent = run_shortly(weft__tls_send, conn, WEFT_MS(5), &r);
 		weft_mutex_unlock(&conn->writing);
+		lost = lost || (sent && r == -ETIMEDOUT);
 		/* All was sent, or cannot be, and was dropped. */
 		if (sent && r != -ETIMEDOUT)
 			continue;
 		if (!sent && r < 0)
 			return r;
-		if (run_shortly(peek, conn, WEFT_MS(5), &r) || r < 0)
+		if (run_shortly(peek, conn, WEFT_MS(5), &r))
+			return end_of(r, lost);
+		if (r < 0)
 			return r;
 	}
-	return peek(conn);
+	return end_of(peek(conn), lost);
 }
 
 int weft__tls_await(struct weft__tls *conn)
