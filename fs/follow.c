@@ -97,8 +97,12 @@ static int next_try(struct weft_follow *follow)
 	}
 	r = longer_than(follow->next_fd, 0);
 	follow->switching = r > 0;
-	/* A file that cannot be looked at has no bytes yet. */
-	return r > 0 || r == -ECANCELED || r == -ETIMEDOUT ? r : 0;
+	/* A file that cannot be looked at has no bytes yet; the others are not
+	 * of the file. */
+	return r > 0 || r == -ECANCELED || r == -ETIMEDOUT || r == -ENOMEM ||
+			       r == -EAGAIN ?
+		       r :
+		       0;
 }
 
 /* Bytes, or 0: there are none. */
