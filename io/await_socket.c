@@ -43,7 +43,8 @@ static int await_failed(struct weft__worker *worker, struct weft__task *task,
 	if (!weft__call_is_closed(task, fd))
 		r = weft__syscall_poll(fd, (uint16_t)asks);
 	if (r != 0 && r != -EINTR)
-		return r;
+		return (int)weft__call_overtaken(
+			r, weft__call_is_closed(task, fd));
 	(void)weft__call_later(WEFT__AWAITS_OP, task, fd, closes);
 	weft__op_of(task)->asks = asks;
 	weft__op_of(task)->reason =

@@ -35,7 +35,7 @@ static int32_t poll_failed(int fd, struct weft__fd *entry, unsigned events,
 	if (weft__fd_closes(entry) == closes)
 		r = weft__syscall_poll(fd, (int)events);
 	if (r != 0 && r != -EINTR)
-		return r;
+		return overtaken(r, entry, closes);
 	worker = weft__op_pause(worker, worker->current,
 				weft__op_reason(WEFT__OPCODE_POLL, events, fd),
 				WEFT__POLL_AGAIN_NS);
