@@ -213,8 +213,9 @@ def test_missing_files():
     assert "libweft.a does not exist" in said, said
     for path in libraries.glob("libweft.so*"):
         path.unlink()
-    said = find("REQUIRED", prefix=prefix, action=refusal)
-    assert "libweft.so" in said and "does not exist" in said, said
+    for components in "", f"COMPONENTS {parts_of(prefix)[-1]}":
+        said = find(f"REQUIRED {components}", prefix=prefix, action=refusal)
+        assert "libweft.so" in said and "does not exist" in said, said
 
 
 def test_no_liburing():
