@@ -69,7 +69,7 @@ struct weft_nats_subscription;
  * with the same group one gets each message; NULL: no group.  While the channel
  * is full, messages wait in the library, up to its limit for slow consumers.
  * Suspends, and ignores deadlines and cancellation.  Returns 0 or an error as
- * above.
+ * above: then the channel may be closed, with messages in it.
  */
 WEFT_API int weft_nats_subscribe(struct weft_nats *nats, const char *subject,
 				 const char *group, struct weft_chan *chan,
