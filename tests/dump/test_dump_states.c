@@ -203,11 +203,13 @@ IO_TEST(calls_that_sleep_are_not_cut_by_dumps)
  * runtime/dump/optimistic_read.h. */
 #ifndef WEFT_VALGRIND
 
-enum { READERS = 32, POLLED = 1000 };
+enum { READERS = 32, POLLED_MAX = 1000 };
 
 struct feeding {
 	struct dumper dumper;
 	int fds[READERS];
+	struct pollfd polled[POLLED_MAX];
+	nfds_t polled_count;
 	weft__atomic(unsigned) wanted, fed;
 };
 
@@ -240,7 +242,7 @@ static void *feed(void *arg)
 
 /* Each number that comes interrupts poll(), which the kernel then begins again
  * if there is no signal. */
-static void read_and_poll(struct feeding *feeding, struct pollfd *polled)
+static void read_and_poll(struct feeding *feeding)
 {
 	unsigned wanted = weft__load(&feeding->fed, relaxed) + READERS;
 
@@ -254,21 +256,35 @@ static void read_and_poll(struct feeding *feeding, struct pollfd *polled)
 		weft__store(&feeding->wanted, wanted, release);
 		while (weft__load(&feeding->fed, acquire) != wanted &&
 		       !weft__load(&feeding->dumper.over, acquire))
-			ck_assert_int_eq(poll(polled, POLLED, 1), 0);
+			ck_assert_int_eq(poll(feeding->polled,
+					      feeding->polled_count, 1),
+					 0);
 		weft_scope_cancel(all);
 	}
 }
 
-/* With many descriptors a call is long on its way to the sleep. */
+/* With many descriptors a call is long on its way to the sleep; poll(2) takes
+ * no more than may be open. */
+static void poll_prepare(struct feeding *feeding, int never)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	feeding->polled_count = limit.rlim_cur < POLLED_MAX ? limit.rlim_cur :
+							      POLLED_MAX;
+	for (nfds_t i = 0; i < feeding->polled_count; i++)
+		feeding->polled[i] = (struct pollfd){ never, POLLIN, 0 };
+}
+
 IO_TEST(calls_that_are_about_to_sleep_are_not_cut_by_dumps)
 {
-	struct feeding feeding = { .dumper.runtime = weft_runtime_self() };
+	static struct feeding feeding;
 	int never = eventfd(0, EFD_CLOEXEC);
-	static struct pollfd polled[POLLED];
 	pthread_t dumper, feeder;
 
-	for (int i = 0; i < POLLED; i++)
-		polled[i] = (struct pollfd){ never, POLLIN, 0 };
+	memset(&feeding, 0, sizeof(feeding));
+	feeding.dumper.runtime = weft_runtime_self();
+	poll_prepare(&feeding, never);
 	for (int i = 0; i < READERS; i++)
 		feeding.fds[i] = eventfd(0, EFD_CLOEXEC);
 	ck_assert_int_eq(pthread_create(&dumper, NULL, dump_some_times,
@@ -276,7 +292,7 @@ IO_TEST(calls_that_are_about_to_sleep_are_not_cut_by_dumps)
 			 0);
 	ck_assert_int_eq(pthread_create(&feeder, NULL, feed, &feeding), 0);
 	while (!weft__load(&feeding.dumper.over, acquire))
-		read_and_poll(&feeding, polled);
+		read_and_poll(&feeding);
 	ck_assert_int_eq(pthread_join(dumper, NULL), 0);
 	ck_assert_int_eq(pthread_join(feeder, NULL), 0);
 	for (int i = 0; i < READERS; i++)
