@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Child - the header has the model and the invariants CHD1 and CHD2.
+ * Child - the header has the model and the invariants CHD1 to CHD3.
  *
  * The code of the child is not instrumented: a sanitizer would take it for a
  * part of the thread that waits.

@@ -6,7 +6,8 @@
 
 #include "connection.h"
 
-/* The session has nothing to send. */
+/* The session has nothing to send; or nobody can open the windows for what it
+ * has. */
 static bool is_over(const struct connection *connection)
 {
 	nghttp2_session *session = connection->session;
