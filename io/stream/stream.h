@@ -194,6 +194,9 @@ static inline bool weft__stream_is_busy(const struct weft__stream *stream)
 
 /* ---- The look at quiet streams: stream_look.c ---------------------------- */
 
+/* Between two looks; tests shorten it. */
+extern uint64_t weft__stream_look_every_ns;
+
 /* Lock of the shard of `home` held: it has received, or will no more. */
 void weft__stream_list(struct weft__stream *stream);
 void weft__stream_unlist(struct weft__stream *stream);

@@ -18,8 +18,8 @@
 
 #include "io/stream/stream.h"
 
-/* Between two looks: for a connection that is lost already, a moment. */
-#define LOOK_NS 1000000000u
+/* For a connection that is lost already, a moment. */
+uint64_t weft__stream_look_every_ns = 1000000000;
 
 enum {
 	VISITS_MAX = 256, /* streams in a tick, */
@@ -145,7 +145,8 @@ static uint64_t look_next(const struct weft__shard *shard, uint64_t now_ns)
 {
 	if (!shard->recent)
 		return WEFT__LOOK_AT_NONE;
-	return shard->look_left ? WEFT__LOOK_GOES_ON : now_ns + LOOK_NS;
+	return shard->look_left ? WEFT__LOOK_GOES_ON :
+				  now_ns + weft__stream_look_every_ns;
 }
 
 void weft__streams_look(struct weft__shard *shard, uint64_t now_ns)
@@ -171,7 +172,7 @@ uint64_t weft__streams_look_wait(const struct weft__shard *shard,
 	uint64_t until_ns = 0;
 
 	if (look_ns == WEFT__LOOK_BEGINS)
-		until_ns = LOOK_NS;
+		until_ns = weft__stream_look_every_ns;
 	else if (look_ns > now_ns)
 		until_ns = look_ns - now_ns;
 	return wait_ns < until_ns ? wait_ns : until_ns;
