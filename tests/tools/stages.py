@@ -48,7 +48,8 @@ FEW = {"WEFT_TEST_FEW": "4"}
 FEWER = {"WEFT_TEST_FEW": "12"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
 # These begin first, so that none of them runs alone at the end.
-LONGEST = ("debian", "from source", "examples", "model_stream_put",
+LONGEST = ("debian", "from source", "examples", "test_fault_sweep",
+           "model_stream_put",
            "model_stream", "model_close", "model_limit", "model_idle",
            "model_joining", "model_monitor", "test_sched_worker_limit",
            "test_sched_fair")
@@ -209,8 +210,10 @@ STAGES = [
 
     # A change that a compiler may make shows in the gcc, asan and tsan stages
     # too; this one has clang's optimizer with no tool in between, and a monitor.
+    # It builds the examples, too, which three other stages run.
     Stage("clang", cc="clang", options=PLAIN + ALL_PROGRAMS, level="all",
-          without=suites("source model stress teeth mutants liveness")),
+          without=suites(
+              "source model stress teeth mutants liveness examples")),
     Stage("valgrind", options=PLAIN + WITHOUT_PROGRAMS + ("-Dvalgrind=true",),
           suites=suites("memcheck"), wrapper=VALGRIND, slowness=20,
           one_thread=True, level="all",
