@@ -156,18 +156,18 @@ def suites(words):
 # Measured, with the build: brief, and in full.
 CPU_S = {
     "gcc": (430, 830),
-    "epoll": (40, 180),
+    "epoll": (40, 160),
     "monitor": (10, 10),
-    "asan": (200, 660),
+    "asan": (200, 700),
     "tsan": (130, 370),
-    "clang": (0, 310),
-    "valgrind": (0, 420),
-    "aarch64": (0, 260),
-    "refused": (0, 110),
-    "fuzz": (0, 60),
-    "packages": (0, 130),
-    "musl": (0, 150),
-    "musl-static": (0, 90),
+    "clang": (0, 240),
+    "valgrind": (0, 480),
+    "aarch64": (0, 370),
+    "refused": (0, 30),
+    "fuzz": (0, 80),
+    "packages": (0, 120),
+    "musl": (0, 130),
+    "musl-static": (0, 60),
 }
 
 STAGES = [
