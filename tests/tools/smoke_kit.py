@@ -65,7 +65,7 @@ def may_lock(size):
     capable = int(re.search(r"^CapEff:\s+(\w+)", status, re.M)[1], 16)
     allowed = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return (capable >> 14 & 1 or  # CAP_IPC_LOCK
-            allowed in (resource.RLIM_INFINITY, -1) or allowed >= size)
+            allowed == resource.RLIM_INFINITY or allowed >= size)
 
 
 class Server:

@@ -45,6 +45,16 @@ def prompting(*command, **options):
         terminal.close()
 
 
+@contextlib.contextmanager
+def prompting_with(settings):
+    """With these settings of Readline."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "settings")
+        path.write_text(settings)
+        with prompting(settings=path) as terminal:
+            yield terminal
+
+
 def gate_write(gate, data):
     """To a FIFO, when a job reads it."""
     def opened():
@@ -165,17 +175,14 @@ def prompt_drops_a_line_of_its_history():
 
 
 def prompt_does_not_wait_at_a_parenthesis():
-    with tempfile.TemporaryDirectory() as folder:
-        settings = pathlib.Path(folder, "settings")
-        settings.write_text("set blink-matching-paren on\n")
-        with prompting(settings=settings) as terminal:
-            terminal.type(b"(a")
-            terminal.await_line("> (a")
-            before = terminal.output
-            terminal.type(b")")
-            terminal.await_line("> (a)")
-            # The cursor stays.
-            expect_equal(terminal.output[len(before):], b")", "output")
+    with prompting_with("set blink-matching-paren on\n") as terminal:
+        terminal.type(b"(a")
+        terminal.await_line("> (a")
+        before = terminal.output
+        terminal.type(b")")
+        terminal.await_line("> (a)")
+        # The cursor stays.
+        expect_equal(terminal.output[len(before):], b")", "output")
 
 
 def prompt_reads_its_settings_once():
@@ -278,39 +285,32 @@ def prompt_waits_for_no_end_of_a_paste():
 
 
 def prompt_shows_what_comes_before_a_wait():
-    with tempfile.TemporaryDirectory() as folder:
-        settings = pathlib.Path(folder, "settings")
-        settings.write_text('"q": "hello\\e[200~"\n')
-        with prompting(settings=settings) as terminal:
-            terminal.type(b"q")
-            terminal.await_line("> hello")
-            terminal.type(b" you\x1b[201~")
-            terminal.await_line("> hello you")
+    with prompting_with('"q": "hello\\e[200~"\n') as terminal:
+        terminal.type(b"q")
+        terminal.await_line("> hello")
+        terminal.type(b" you\x1b[201~")
+        terminal.await_line("> hello you")
 
 
 def prompt_runs_each_line_of_a_macro():
-    with tempfile.TemporaryDirectory() as folder:
-        settings = pathlib.Path(folder, "settings")
-        settings.write_text('"q": "one\\r\\C-p two\\rthr"\n')
-        with prompting(settings=settings) as terminal:
-            terminal.type(b"q")
-            terminal.await_lines("> one", "> one two",
-                                 "no command 'one': try 'help'",
-                                 "no command 'one': try 'help'", "> thr")
-            terminal.type(b"ee\r")
-            terminal.await_lines("> three", "no command 'three': try 'help'",
-                                 "> ")
-            terminal.type(UP + UP)
-            terminal.await_line("> one two")
-            terminal.type(CTRL_C)
-            terminal.await_lines("> one two", "> ")
-        # Nothing that comes after it is done.
-        settings.write_text('"!": "quit\\rafter 0 0\\rhalf"\n')
-        with prompting(settings=settings) as terminal:
-            terminal.type(b"!")
-            expect_equal(terminal.ended(), 0, "status")
-            expect("how many" not in "".join(terminal.screen.lines),
-                   terminal.screen.lines)
+    with prompting_with('"q": "one\\r\\C-p two\\rthr"\n') as terminal:
+        terminal.type(b"q")
+        terminal.await_lines("> one", "> one two",
+                             "no command 'one': try 'help'",
+                             "no command 'one': try 'help'", "> thr")
+        terminal.type(b"ee\r")
+        terminal.await_lines("> three", "no command 'three': try 'help'",
+                             "> ")
+        terminal.type(UP + UP)
+        terminal.await_line("> one two")
+        terminal.type(CTRL_C)
+        terminal.await_lines("> one two", "> ")
+    # Nothing that comes after it is done.
+    with prompting_with('"!": "quit\\rafter 0 0\\rhalf"\n') as terminal:
+        terminal.type(b"!")
+        expect_equal(terminal.ended(), 0, "status")
+        expect("how many" not in "".join(terminal.screen.lines),
+               terminal.screen.lines)
 
 
 def prompt_ends_while_the_output_is_stopped():
