@@ -8,7 +8,7 @@
 #include "io/os/syscall.h"
 #include "runtime/sched/wait.h"
 
-enum { TASKS_MAX = 16, HALFWAY_MAX = 8 };
+enum { JOBS_MAX = 16, HALFWAY_MAX = 8 };
 
 /* ---- Directories ------------------------------------------------------ */
 
@@ -19,17 +19,18 @@ static unsigned processors(void)
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
 		count = CPU_COUNT(&set);
-	return count < 1 ? 1 : count < TASKS_MAX ? (unsigned)count : TASKS_MAX;
+	return count < 1 ? 1 : count < JOBS_MAX ? (unsigned)count : JOBS_MAX;
 }
 
 void weft__tree_init(struct weft__tree *tree, weft_fn work, unsigned tasks)
 {
 	tree->memory = weft__worker_self()->runtime->memory;
 	tree->work = work;
-	tree->tasks_max = tasks ? tasks : processors();
-	tree->root_fd = -1;
+	/* A job a processor, and as many tasks with the results of others. */
+	tree->lane.jobs_max = tasks ? tasks : processors();
 	tree->lane.name = "tree";
-	tree->lane.jobs_max = tree->tasks_max;
+	tree->tasks_max = tasks ? tasks : 2 * tree->lane.jobs_max;
+	tree->root_fd = -1;
 }
 
 static size_t dir_bytes(size_t name_bytes)

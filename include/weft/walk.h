@@ -88,7 +88,7 @@ struct weft_walk_opts {
 	unsigned flags;
 	unsigned depth_max;   /* directories this deep are not entered */
 	unsigned status_mask; /* STATX_ flags: each entry has a status */
-	unsigned tasks;	      /* that visit; 0: one a processor, at most 16 */
+	unsigned tasks;	      /* that visit; 0: two a processor, at most 32 */
 };
 #define WEFT_WALK_OPTS_INIT \
 	{ sizeof(struct weft_walk_opts), 0, ~0u, 0, 0 }
@@ -147,7 +147,7 @@ typedef int (*weft_remove_fn)(const char *path, int error, void *arg);
 struct weft_remove_opts {
 	size_t size;
 	unsigned flags;
-	unsigned tasks; /* 0: one a processor, at most 16 */
+	unsigned tasks; /* 0: two a processor, at most 32 */
 	weft_remove_fn report; /* or NULL */
 	void *arg;	       /* of report */
 	/* Filled in any case, if not NULL: zero if nothing was removed. */
