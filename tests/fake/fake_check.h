@@ -17,6 +17,7 @@
 
 #include "tests/fake/fake_run.h"
 #include "tests/support/expect.h"
+#include "tests/support/few.h"
 
 /* Runs main and insists that it came to an end in order. */
 static inline struct fake_result must_run(const struct fake_config *config,
@@ -72,8 +73,7 @@ static inline uint64_t seed_of(int i)
  * of it slow and other builds try them all. */
 static inline int seeds(int n)
 {
-	const char *text = getenv("WEFT_TEST_FEW");
-	int few = text && atoi(text) > 0 ? atoi(text) : 1;
+	int few = (int)test_few();
 
 	return (n + few - 1) / few;
 }

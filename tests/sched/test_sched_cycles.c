@@ -8,6 +8,7 @@
  */
 #include <sys/socket.h>
 
+#include "tests/support/few.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
@@ -190,7 +191,7 @@ static void cycle(int i)
 START_TEST(stopping_with_work_in_flight_leaves_nothing)
 {
 	/* Where there is little it waits for what the last one locked. */
-	bool few = getenv("WEFT_TEST_FEW") || !test_may_lock(64 << 20);
+	bool few = test_few() > 1 || !test_may_lock(64 << 20);
 	int cycles = few ? CYCLES_FEW : CYCLES;
 	struct has before, after;
 

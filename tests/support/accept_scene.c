@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/accept_scene.h"
 
+#include "tests/support/few.h"
+
 int connect_to(const char *text)
 {
 	struct weft_addr addr;
@@ -92,7 +94,7 @@ static uint64_t next_to_nothing(void)
 	return 8;
 #else
 	/* An emulator, too, where the stage has only a few seeds. */
-	return getenv("WEFT_TEST_FEW") ? 4 : 20;
+	return test_few() > 2 ? 4 : 20;
 #endif
 }
 

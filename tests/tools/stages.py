@@ -43,7 +43,8 @@ LONG = {"WEFT_TEST_LONG": "1"}
 # No idle worker looks up unless it is woken: a wake-up that is lost stays so.
 # The tests of that look are left out.
 MONITOR_OFF = {"WEFT_TEST_MONITOR": "off", "CK_EXCLUDE_TAGS": "monitor"}
-# One of 4 (or 12, or 32) seeds; the plain builds run all of them.
+# One of 2, 4, 12 or 32 seeds; the plain builds run all of them with --all.
+HALF = {"WEFT_TEST_FEW": "2"}
 FEW = {"WEFT_TEST_FEW": "4"}
 FEWER = {"WEFT_TEST_FEW": "12"}
 FEWEST = {"WEFT_TEST_FEW": "32"}
@@ -57,6 +58,10 @@ LONGEST = ("debian", "from source", "examples", "test_fault_sweep",
 # (all models take 225).  CI finds errors that need two preemptions.
 BOUNDED = ("model_stream_put", "model_stream", "model_close", "model_idle",
            "model_joining", "model_monitor")
+# With ASan these take from 15 to 60 s each.
+LONG_ON_VIRTUAL_TIME = ("test_sched_worker_limit", "test_sched_fair",
+                        "test_sched_limit_runs", "test_sched_search",
+                        "test_sched_budget", "test_timer_shard")
 # Everyday runs judge each safeguard once, with or without load, whichever is
 # harder; hand-over also has tests on virtual time.
 SECOND_LIVENESS = ("liveness hog_echo", "liveness hog_timer",
@@ -176,27 +181,27 @@ STAGES = [
     # The other stages have a monitor.
     Stage("gcc", options=PLAIN + ALL_PROGRAMS,
           without=suites("mutants packages"), without_monitor=True,
-          brief=Brief(without=suites("teeth"), bounded=BOUNDED,
+          brief=Brief(without=suites("teeth"), env=HALF, bounded=BOUNDED,
                       skipped=SECOND_LIVENESS)),
     # The second engine, for all that reaches the kernel.  Every day the programs
     # that Valgrind sees, too: sockets, files, streams, closes, cancellation.
     Stage("epoll", like="gcc", suites=suites("check"),
           without=suites("portable model source mutants teeth"),
           env={"WEFT_ENGINE": "epoll"},
-          brief=Brief(only=suites("memcheck"))),
+          brief=Brief(only=suites("memcheck"), env=HALF)),
     # The tests of the monitor itself, which the gcc stage leaves out.
     Stage("monitor", like="gcc", suites=suites("monitor"),
           env={"CK_INCLUDE_TAGS": "monitor"}),
     # Errors of memory are where buffers, records and stacks end.  Every day: in
     # the programs that Valgrind sees, too, which have a kernel beneath them;
     # and, of a few seeds, in those on virtual time: the other seeds are other
-    # orders of the same accesses.  Two of these have no seeds, make the same
-    # accesses as others, and would take half of the time.
+    # orders of the same accesses.  Those that take longest make the same
+    # accesses as others, and would take two thirds of the time.
     Stage("asan", options=PLAIN + ("-Db_sanitize=address,undefined",
                                    "-Dbench=disabled"),
           env={**ASAN, **FEWER}, slowness=4,
           brief=Brief(only=suites("memcheck portable"), env=FEWEST,
-                      skipped=("test_sched_worker_limit", "test_sched_fair")),
+                      skipped=LONG_ON_VIRTUAL_TIME),
           planted=(("planted_asan", "AddressSanitizer: heap-use-after-free"),
                    ("planted_ubsan", "signed integer overflow"))),
     # Without what runs on one thread: there is no race to find.  Every day: the
