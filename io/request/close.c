@@ -10,7 +10,6 @@
  *	number()       the kernel closes the descriptor
  *	close_gone()   the kernel has closed it: `going` drops (FD3)
  *	late_cancel()  cancels operations that were linked in between
- *	late_forget()  has the rings forget what they learned from those
  *
  * The entry is under its lock; `kind` and `closes` are also read without it.
  */
@@ -215,28 +214,12 @@ static bool late_cancel(struct weft__worker *worker, struct weft__fd *entry)
 	return true;
 }
 
-/* Of a close that is still in progress the end does this. */
-static void late_forget(struct weft__worker *worker, struct weft__fd *entry,
-			int fd)
-{
-	bool late;
-
-	weft__lock_take(&entry->lock);
-	late = entry->late && !entry->going;
-	if (late)
-		entry->late = false;
-	weft__lock_drop(&entry->lock);
-	if (weft__unlikely(late))
-		weft__reactor_forget(worker, fd);
-}
-
 static void close_finish(struct weft__worker *worker, struct weft__task *task,
-			 struct weft__fd *entry, uint64_t reason, int fd)
+			 struct weft__fd *entry, uint64_t reason)
 {
 	close_gone(entry);
 	while (late_cancel(worker, entry))
 		worker = weft__op_pause(worker, task, reason, LATE_NS);
-	late_forget(worker, entry, fd);
 }
 
 /* The ring passes the close of a file that would block to a thread of the
@@ -330,7 +313,7 @@ static int close_by(int (*number)(int fd), int fd)
 	weft__reactor_closes(weft__worker_self(), fd);
 	r = closed(number(fd));
 	if (entry)
-		close_finish(weft__worker_self(), task, entry, reason, fd);
+		close_finish(weft__worker_self(), task, entry, reason);
 	weft__starving_wake(weft__worker_self());
 	return r;
 }
@@ -417,7 +400,6 @@ static int await_close(struct weft__worker *worker, struct weft__task *task,
 	}
 	if (late_cancel(worker, entry)) /* mutate: recheck=false */
 		return weft__await_pause(worker, task, LATE_NS);
-	late_forget(worker, entry, fd);
 	weft__op_of(task)->reason = 0;
 	weft__starving_wake(worker);
 	return weft__await_end(worker, task, weft__op_of(task)->fd);

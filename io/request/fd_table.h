@@ -25,8 +25,8 @@
  *       the descriptor (`going`) is marked as late: its request may refer to
  *       the file that was closed, or to the file that has the number now.
  *       Afterwards the request is cancelled and begun again, and then it
- *       refers to the new file, or fails.  Rings that remember numbers learned
- *       of the file that was closed from it, and forget that (`late`).
+ *       refers to the new file, or fails.  Rings that remember numbers are to
+ *       learn nothing from it (WEFT__REQUEST_LATE).
  */
 #ifndef WEFT_IO_REQUEST_FD_TABLE_H
 #define WEFT_IO_REQUEST_FD_TABLE_H
@@ -41,8 +41,7 @@ struct weft__fd {
 	weft__atomic(uint8_t) kind;  /* a hint */
 	uint16_t closing : 1; /* under lock */
 	uint16_t owned : 1;   /* under lock: a stream closes it */
-	uint16_t late : 1;    /* under lock: a task was linked as late (FD3) */
-	uint16_t going : 13;  /* under lock: closes in progress in the kernel */
+	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
 	uint64_t closer;	     /* under lock: task that closes, or 0 */
 	/* Wraps.  Under lock; but see weft__call_closes(). */

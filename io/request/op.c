@@ -37,9 +37,24 @@ struct weft__worker *weft__op_make_room(void)
 	return worker;
 }
 
-/* Publishes the request, and makes it known to closers; see FD1. */
+/* Prepares the request once more, as one that is late (FD3).  Under the entry's
+ * lock. */
+static __attribute__((noinline)) void
+op_set_late(struct weft__shard *shard, struct weft__task *task,
+	    const struct weft__request *request, uint64_t user_data)
+{
+	struct weft__request late = *request;
+
+	late.flags |= WEFT__REQUEST_LATE;
+	weft__ring_prepare(&shard->ring, &late, user_data);
+	weft__op_of(task)->flags |= WEFT__OP_LATE;
+}
+
+/* Publishes the request that was prepared, and makes it known to closers; see
+ * FD1. */
 static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
-		      struct weft__task *task)
+		      struct weft__task *task,
+		      const struct weft__request *request, uint64_t user_data)
 {
 	int error = 0;
 
@@ -51,10 +66,8 @@ static int op_publish(struct weft__shard *shard, struct weft__fd *entry,
 	if (weft__unlikely(entry->closing)) {
 		error = -EBADF;
 	} else {
-		if (weft__unlikely(entry->going)) {
-			weft__op_of(task)->flags |= WEFT__OP_LATE;
-			entry->late = true;
-		}
+		if (weft__unlikely(entry->going))
+			op_set_late(shard, task, request, user_data);
 		weft__fd_link(entry, task);
 		weft__ring_publish(&shard->ring);
 	}
@@ -69,16 +82,17 @@ static int op_start(struct weft__task *task,
 {
 	struct weft__worker *worker = weft__op_make_room();
 	struct weft__shard *shard = weft__shard(worker);
+	uint64_t user_data;
 	int error;
 
 	weft__op_of(task)->fd = entry ? request->fd : -1;
 	weft__op_of(task)->shard = (uint16_t)worker->index;
 	weft__op_of(task)->flags =
 		flags & (WEFT__OP_REPEATS | WEFT__OP_FAILED_MAX);
-	weft__ring_prepare(&shard->ring, request,
-			   weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
-					   task->index));
-	error = op_publish(shard, entry, task);
+	user_data = weft__user_data(WEFT__TAG_OP, weft__op_begin(task),
+				    task->index);
+	weft__ring_prepare(&shard->ring, request, user_data);
+	error = op_publish(shard, entry, task, request, user_data);
 	if (weft__unlikely(error < 0)) {
 		weft__op_end(task, error);
 		return error;

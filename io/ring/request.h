@@ -74,6 +74,9 @@ enum weft__request_flags {
 	/* There is probably nothing to receive, or to accept, yet: a try would
 	 * be in vain. */
 	WEFT__REQUEST_POLL_FIRST = 1 << 9,
+	/* The number is being closed: the file is the one that goes, or the
+	 * next one.  The request is cancelled when the close has ended. */
+	WEFT__REQUEST_LATE = 1 << 10,
 };
 
 struct weft__request {

@@ -56,70 +56,6 @@ SOFT_TEST(number_that_close_gave_to_another_file_is_served)
 	return 0;
 }
 
-bool __real_weft__syscall_lingers(int fd);
-bool __wrap_weft__syscall_lingers(int fd);
-
-static int closing_fd = -1;
-static struct weft_event closing;
-
-/* Does a ring of the runtime take the number for one in its epoll set? */
-static bool is_remembered(int fd)
-{
-	struct weft_runtime *runtime = weft_runtime_self();
-	bool is = false;
-
-	for (uint32_t i = 0; i < runtime->workers_count; i++) {
-		struct weft__soft *soft =
-			weft__soft(&weft__shard(runtime->workers[i])->ring);
-		struct weft__soft_watch *watch;
-
-		weft__lock_take(&soft->lock);
-		watch = weft__soft_watch_find(&soft->watches, fd);
-		is |= watch && watch->events;
-		weft__lock_drop(&soft->lock);
-	}
-	return is;
-}
-
-/* A close has made the rings forget the number, and has not closed it. */
-bool __wrap_weft__syscall_lingers(int fd)
-{
-	if (fd == closing_fd) {
-		EXPECT(!is_remembered(fd));
-		weft_event_set(&closing);
-		wait_until(is_remembered(fd));
-	}
-	return __real_weft__syscall_lingers(fd);
-}
-
-static int64_t receive_late(void *arg)
-{
-	char byte;
-
-	EXPECT(weft_event_wait(&closing) == 0);
-	EXPECT(weft_recv(*(int *)arg, &byte, 1, 0) == -EBADF);
-	return 0;
-}
-
-/* So the task learns without delay that it is closed, and a file that gets the
- * number is waited for as any other. */
-SOFT_TEST(number_that_is_waited_for_during_its_close_is_forgotten)
-{
-	int fds[2];
-
-	socket_pair(fds);
-	closing_fd = fds[0];
-	weft_event_clear(&closing);
-	WEFT_SCOPE (scope, NULL) {
-		EXPECT(WEFT_GO(scope, receive_late, fds[0]) == 0);
-		EXPECT(weft_close(fds[0]) == 0);
-		EXPECT(!is_remembered(fds[0]));
-	}
-	EXPECT(!is_remembered(fds[0]));
-	closing_fd = -1;
-	return weft_close(fds[1]);
-}
-
 /* Is the best of a few below the age at which descriptors are set anew?  An
  * event that was overlooked takes longer each time. */
 static bool is_at_once(weft_nsec (*take_ns)(void))
@@ -250,8 +186,6 @@ int main(void)
 	io_add_test(
 		numbers,
 		poll_of_a_number_that_close_gave_to_another_file_is_not_late);
-	io_add_test(numbers,
-		    number_that_is_waited_for_during_its_close_is_forgotten);
 	io_add_test(numbers, event_of_an_older_file_is_not_the_newer_ones);
 	io_add_test(numbers, stream_reads_what_a_poll_reported_without_delay);
 	io_add_test(numbers, file_that_a_copy_keeps_open_is_no_longer_watched);

@@ -14,6 +14,9 @@ enum {
 	CHECKS_MAX = 256, /* in one hold of the lock */
 };
 
+/* See SOFT7. */
+#define RETRY_NS 1000000u
+
 static bool is_receive(const struct weft__request *request)
 {
 	return request->flags & WEFT__REQUEST_BUFFERS;
@@ -309,6 +312,24 @@ void weft__soft_resume(struct weft__soft *soft)
 	drop_and_start(soft);
 }
 
+uint64_t weft__soft_retry_late(struct weft__soft *soft, uint64_t now_ns)
+{
+	struct weft__soft_op *op, *next;
+	uint64_t due_ns;
+
+	weft__lock_take(&soft->lock);
+	if (now_ns >= soft->retry_ns) {
+		soft->retry_ns = now_ns + RETRY_NS;
+		for (op = soft->late.head; op; op = next) {
+			next = op->next;
+			serve_try(soft, &soft->late, op);
+		}
+	}
+	due_ns = soft->late.head ? soft->retry_ns : UINT64_MAX;
+	drop_and_start(soft);
+	return due_ns;
+}
+
 /* ---- Entries ------------------------------------------------------------ */
 
 /* Is a try of the request in vain? */
@@ -345,8 +366,10 @@ static int32_t wait_for(struct weft__soft *soft,
 	const struct weft__request *request = &from->request;
 	struct weft__soft_watch *watch;
 	struct weft__soft_op *op;
-	int r = weft__soft_watch(soft, request->fd, weft__soft_events(request),
-				 &watch);
+	int r = weft__soft_is_late(request) ?
+			weft__soft_watch_late(soft, request->fd, &watch) :
+			weft__soft_watch(soft, request->fd,
+					 weft__soft_events(request), &watch);
 
 	if (r == -EPERM)
 		return request->opcode <= WEFT__OPCODE_WRITEV ?
@@ -512,8 +535,11 @@ void weft__soft_forget(struct weft__soft *soft, int fd, bool closes)
 
 int weft__soft_cancel_linked(struct weft__soft *soft, struct weft__soft_op *op)
 {
-	end_linked(soft,
-		   weft__soft_watch_find(&soft->watches, op->request.fd), op,
-		   -ECANCELED);
+	struct weft__soft_watch *watch =
+		weft__soft_is_late(&op->request) ?
+			&soft->late :
+			weft__soft_watch_find(&soft->watches, op->request.fd);
+
+	end_linked(soft, watch, op, -ECANCELED);
 	return 0;
 }

@@ -21,6 +21,10 @@ void weft__soft_serve(struct weft__soft *soft, int fd, uint32_t generation,
  * are ready. */
 void weft__soft_resume(struct weft__soft *soft);
 
+/* Tries the requests again that are late, if they are due.  Returns when they
+ * are due next; UINT64_MAX: there are none.  */
+uint64_t weft__soft_retry_late(struct weft__soft *soft, uint64_t now_ns);
+
 /* Is there no room for further completions? */
 bool weft__soft_is_full(struct weft__soft *soft);
 

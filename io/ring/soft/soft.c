@@ -106,11 +106,18 @@ static void look(struct weft__soft *soft)
 	} while (n == WEFT__SOFT_EVENTS && !weft__soft_is_full(soft));
 }
 
-/* Checks the descriptors of requests that have waited for a while (SOFT4).
- * Returns when the next check is due; UINT64_MAX: never. */
-static uint64_t check_old(struct weft__soft *soft, uint64_t now_ns)
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Checks the descriptors of requests that have waited for a while (SOFT4), and
+ * tries those again that are late (SOFT7).  Returns when that is due next;
+ * UINT64_MAX: never. */
+static uint64_t check(struct weft__soft *soft, uint64_t now_ns)
 {
 	uint64_t due_ns;
+	bool late;
 
 	weft__lock_take(&soft->lock);
 	if (soft->oldest && now_ns >= soft->period_ends_ns) {
@@ -119,7 +126,10 @@ static uint64_t check_old(struct weft__soft *soft, uint64_t now_ns)
 		soft->period_ends_ns = now_ns + (soft->checks ? 0 : AGE_NS);
 	}
 	due_ns = soft->oldest ? soft->period_ends_ns : UINT64_MAX;
+	late = soft->late.head;
 	weft__lock_drop(&soft->lock);
+	if (weft__unlikely(late))
+		due_ns = least(due_ns, weft__soft_retry_late(soft, now_ns));
 	return due_ns;
 }
 
@@ -136,7 +146,7 @@ static int soft_turn(struct weft__ring *ring)
 		if (now_ns - soft->looked_ns >= LOOK_NS) {
 			soft->looked_ns = now_ns;
 			look(soft);
-			check_old(soft, now_ns);
+			check(soft, now_ns);
 		}
 	}
 	return r;
@@ -218,11 +228,6 @@ static void sleep_end(struct weft__soft *soft)
 	weft__lock_drop(&soft->lock);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static int soft_wait(struct weft__ring *ring, uint64_t wait_ns)
 {
 	struct weft__soft *soft = weft__soft(ring);
@@ -237,7 +242,7 @@ static int soft_wait(struct weft__ring *ring, uint64_t wait_ns)
 	if (r < 0)
 		look(soft);
 	while (r == 0 && sleep_begin(soft)) {
-		uint64_t due_ns = least(until_ns, check_old(soft, now_ns));
+		uint64_t due_ns = least(until_ns, check(soft, now_ns));
 		uint64_t left_ns = due_ns == UINT64_MAX ? UINT64_MAX :
 				   due_ns > now_ns	? due_ns - now_ns :
 							  0;
@@ -272,7 +277,7 @@ static uint64_t soft_rest(struct weft__ring *ring)
 	weft__soft_resume(soft);
 	if (soft_submit(ring) < 0 || !sleep_begin(soft))
 		return 0;
-	return check_old(soft, clock_now());
+	return check(soft, clock_now());
 }
 
 static void soft_rouse(struct weft__ring *ring)

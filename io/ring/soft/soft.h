@@ -33,6 +33,13 @@
  *   SOFT6  One place of the completions is the submitter's: others leave it
  *       free.  So the result of an entry always has room when it was looked for
  *       before.
+ *   SOFT7  A number is never added to the epoll set between the time when a
+ *       close has the rings forget it and the time when it is another file's:
+ *       epoll keeps a file that has lost its number while a copy of it is open,
+ *       and nothing can take it out.  So a request that is late
+ *       (WEFT__REQUEST_LATE) waits for no event.  It is in `late`, and is tried
+ *       again every RETRY_NS, until it is done or the end of the close cancels
+ *       it.  While there is one, no wait is longer.
  */
 #ifndef WEFT_IO_RING_SOFT_SOFT_H
 #define WEFT_IO_RING_SOFT_SOFT_H
@@ -133,12 +140,19 @@ struct weft__soft {
 	uint32_t period;
 	uint64_t period_ends_ns;
 	bool checks; /* some of this period are left */
+	struct weft__soft_watch late; /* no descriptor's: see SOFT7 */
+	uint64_t retry_ns; /* when those are due */
 	struct weft__soft_buffers groups[WEFT__SOFT_GROUPS];
 };
 
 static inline struct weft__soft *weft__soft(const struct weft__ring *ring)
 {
 	return ring->own;
+}
+
+static inline bool weft__soft_is_late(const struct weft__request *request)
+{
+	return request->flags & WEFT__REQUEST_LATE;
 }
 
 static inline bool weft__soft_is_multishot(const struct weft__request *request)

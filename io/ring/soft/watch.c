@@ -158,6 +158,23 @@ void weft__soft_unwatch(struct weft__soft *soft, int fd,
 	watch->flags &= WEFT__WATCH_AGAIN;
 }
 
+int weft__soft_watch_late(struct weft__soft *soft, int fd,
+			  struct weft__soft_watch **ret_watch)
+{
+	struct weft__soft_watch *watch =
+		weft__soft_watch_find(&soft->watches, fd);
+	int r;
+
+	*ret_watch = &soft->late;
+	/* The file that goes, before it is forgotten; or a stream's. */
+	if (watch && watch->events)
+		return 1;
+	/* Nothing is to be taken out: it shows whether there is a file, and
+	 * whether that has readiness. */
+	r = control(soft, EPOLL_CTL_DEL, fd, 0, 0);
+	return r == 0 || r == -ENOENT ? 1 : r;
+}
+
 /* ---- The next turn ------------------------------------------------------ */
 
 void weft__soft_again_add(struct weft__soft *soft, int fd,

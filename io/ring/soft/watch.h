@@ -67,6 +67,11 @@ int weft__soft_watch(struct weft__soft *soft, int fd, uint32_t events,
 int weft__soft_watch_set(struct weft__soft *soft, int fd,
 			 struct weft__soft_watch *watch, uint32_t events);
 
+/* The same for a number that is being closed, which is not added to the set
+ * (SOFT7).  Its requests are tried again: 1, or an error as above. */
+int weft__soft_watch_late(struct weft__soft *soft, int fd,
+			  struct weft__soft_watch **ret_watch);
+
 /* Takes the descriptor out of the epoll set. */
 void weft__soft_unwatch(struct weft__soft *soft, int fd,
 			struct weft__soft_watch *watch);
