@@ -145,6 +145,7 @@ IO_TEST(connections_wait_in_the_backlog)
 	before = fds_open();
 	for (int i = 0; i < COUNT; i++)
 		clients[i] = connect_to(text);
+	wait_until(backlog_of(listener) == COUNT);
 	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
 	ck_assert_uint_eq(backlog_of(listener), COUNT);
 	ck_assert_int_eq(fds_open(), before + COUNT);
@@ -311,7 +312,7 @@ IO_TEST(listener_that_does_not_block_does_as_well)
 		ck_assert_int_eq(weft_go_opts(scope, accept_one, &listener,
 					      sizeof(listener), &opts),
 				 0);
-		wait_until(accepts_waiting(listener) == 1);
+		wait_until(calls_waiting(listener) == 1);
 		clients[0] = connect_to(text);
 		ck_assert_int_eq(weft_join(task, &r), 0);
 		ck_assert_int_ge(r, 0);
@@ -448,9 +449,9 @@ IO_TEST(starved_listener_survives_its_oldest_task)
 					      &waiter.listener, sizeof(int),
 					      &opts),
 				 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		wait_until(starving() == 1);
 		ck_assert_int_eq(WEFT_GO(scope, wait_for_one, pointer), 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		wait_until(starving() == 2);
 		ck_assert_int_eq(weft_cancel(oldest), 0);
 		ck_assert_int_eq(weft_join(oldest, &r), 0);
 		ck_assert_int_eq(r, -ECANCELED);

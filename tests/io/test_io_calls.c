@@ -242,7 +242,7 @@ static void write_to_pipe_that_breaks(int flags)
 		ck_assert_int_eq(weft_go_opts(scope, write_full, &fds[1],
 					      sizeof(int), &opts),
 				 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		wait_until(task_has_settled(task));
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 		ck_assert_int_eq(weft_join(task, &r), 0);
 	}

@@ -45,8 +45,9 @@ static int64_t wait_on(void *arg)
 
 enum { KINDS = 6, READERS = 50 };
 
-/* All readers have begun.  If `submitted`, their requests are in the kernel;
- * otherwise some are still in a ring. */
+/* All readers have begun.  If `submitted`, all of them wait, most likely with
+ * their requests in the kernel; otherwise some may be about to begin the
+ * call. */
 static void close_under(int count, bool submitted)
 {
 	weft__atomic(int) waiting = 0;
@@ -69,14 +70,16 @@ static void close_under(int count, bool submitted)
 		}
 		while (weft__load(&waiting, acquire) < count)
 			weft_yield();
-		if (submitted)
+		if (submitted) {
+			wait_until(calls_waiting(fds[0]) == count);
 			weft_sleep(WEFT_MS(2));
-		else
+		} else {
 			weft_yield();
+		}
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 		/* The end has arrived; but the thread that ended a call may be
 		 * about to drop its reference to the file. */
-		ck_assert_int_eq(poll(&end, 1, 1000), 1);
+		ck_assert_int_eq(poll(&end, 1, 20000), 1);
 		ck_assert_int_eq(recv(fds[1], &byte, 1, MSG_DONTWAIT), 0);
 		for (int i = 0; i < count; i++) {
 			int64_t r = 0;
@@ -143,6 +146,7 @@ IO_TEST(peer_sees_the_end_within_10_ms)
 			struct reader reader = { fds[0], 1, &waiting };
 
 			ck_assert_int_eq(WEFT_GO(scope, wait_on, reader), 0);
+			wait_until(calls_waiting(fds[0]) == 1);
 			weft_sleep(WEFT_MS(1));
 			closed = weft_now();
 			ck_assert_int_eq(weft_close(fds[0]), 0);
@@ -499,7 +503,7 @@ IO_TEST(duplicates_are_not_closed)
 		ck_assert_int_eq(weft_go(scope, read_and_write, both,
 					 sizeof(both)),
 				 0);
-		weft_sleep(WEFT_MS(1));
+		wait_until(calls_waiting(copy) == 1);
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 		ck_assert_int_eq(weft_write(fds[1], "y", 1), 1);
 		ck_assert_int_eq(weft_read(fds[1], &(char){ 0 }, 1), 1);

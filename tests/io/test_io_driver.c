@@ -130,13 +130,7 @@ static int64_t spoil_message(void *arg)
 					   there->index));
 	weft__ring_publish(&mine->ring);
 	weft__trylock_drop(&mine->lock);
-	for (int i = 0; i < 100 && count == 0; i++) {
-		weft_yield();
-		weft_sleep(WEFT_US(100));
-		if (read(theirs->wake_fd, &count, sizeof(count)) < 0)
-			count = 0;
-	}
-	ck_assert_uint_ge(count, 1);
+	wait_until(read(theirs->wake_fd, &count, sizeof(count)) > 0);
 	return 0;
 }
 
@@ -368,15 +362,20 @@ END_TEST
 
 /* ---- Rest ------------------------------------------------------------- */
 
-/* Observed from outside, because a task that looks would be work itself. */
+/* Observed from outside, because a task that looks would be work itself.  One
+ * of a few windows begins when all are at rest. */
 static void *watch(void *arg)
 {
-	unsigned before;
+	unsigned before, entered = 1;
 
 	thread_pause_ns(400000000);
-	before = weft__load(&enters, relaxed);
-	thread_pause_ns(400000000);
-	*(unsigned *)arg = weft__load(&enters, relaxed) - before;
+	for (int i = 0; i < 5 && entered; i++) {
+		before = weft__load(&enters, relaxed);
+		thread_pause_ns(400000000);
+		entered = weft__load(&enters, relaxed) - before;
+	}
+	if (write(*(int *)arg, &entered, sizeof(entered)) != sizeof(entered))
+		abort();
 	return NULL;
 }
 
@@ -384,19 +383,22 @@ static int64_t rest_task(void *arg)
 {
 	unsigned entered = 99;
 	pthread_t thread;
-	int fds[2];
+	int fds[2], told[2];
 
 	(void)arg;
 	socket_pair(fds);
+	socket_pair(told);
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(WEFT_GO(scope, volley_return, fds[1]), 0);
-		ck_assert_int_eq(pthread_create(&thread, NULL, watch, &entered),
+		ck_assert_int_eq(pthread_create(&thread, NULL, watch, &told[1]),
 				 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1500)), 0);
+		ck_assert_int_eq(weft_read(told[0], &entered, sizeof(entered)),
+				 sizeof(entered));
 		pthread_join(thread, NULL);
 		ck_assert_uint_eq(entered, 0);
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 	}
+	close_both(told);
 	return weft_close(fds[1]);
 }
 

@@ -158,6 +158,7 @@ static int64_t look_at_a_pipe(void *arg)
 	/* A write that has done a part raises SIGPIPE as well. */
 	WEFT_SCOPE (scope, NULL) {
 		EXPECT(weft_go(scope, write_much, &fds[1], sizeof(int)) == 0);
+		EXPECT(weft_poll(fds[0], POLLIN) == POLLIN);
 		EXPECT(weft_sleep(WEFT_MS(5)) == 0);
 		EXPECT(weft_close(fds[0]) == 0);
 	}

@@ -268,24 +268,40 @@ IO_TEST(what_sendfile_refuses_is_copied)
 	return 0;
 }
 
-IO_TEST(file_that_shrinks_ends_early)
+/* Returns how long the bytes are on their way. */
+static weft_nsec send_shrunk(void)
 {
 	int file = file_new(), fds[2];
+	weft_nsec sent_ns;
 	size_t done = 0;
 	ssize_t r = 0;
 
 	pair_open(fds, TCP | NONBLOCK);
 	ck_assert_int_eq(ftruncate(file, 1000), 0);
-	WEFT_WITHIN(WEFT_SEC(5))
+	WEFT_WITHIN(WEFT_SEC(20))
 		r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
 	ck_assert_int_eq(r, 1000);
 	ck_assert_uint_eq(done, 1000);
-	/* No byte is held back. */
-	WEFT_WITHIN(WEFT_MS(150))
-		r = weft_read_all(fds[1], got, 1000, NULL);
-	ck_assert_int_eq(r, 0);
+	sent_ns = weft_now();
+	ck_assert_int_eq(weft_read_all(fds[1], got, 1000, NULL), 0);
+	sent_ns = weft_now() - sent_ns;
 	ck_assert_int_eq(weft_close(file), 0);
 	close_both(fds);
+	return sent_ns;
+}
+
+/* No byte is held back, as the kernel does for 200 ms.  A machine with other
+ * things to do may be late now and then. */
+IO_TEST(file_that_shrinks_ends_early)
+{
+	weft_nsec least_ns = WEFT_NEVER;
+
+	for (int i = 0; i < 10 && least_ns >= WEFT_MS(150); i++) {
+		weft_nsec took_ns = send_shrunk();
+
+		least_ns = took_ns < least_ns ? took_ns : least_ns;
+	}
+	ck_assert_uint_lt(least_ns, WEFT_MS(150));
 	return 0;
 }
 
@@ -301,10 +317,13 @@ IO_TEST(deadline_tells_how_far_it_came)
 		int fds[2];
 
 		pair_open(fds, kind);
-		WEFT_WITHIN(WEFT_MS(20))
-			r = weft_sendfile(fds[0], file, 0, FILE_BYTES, &done);
-		ck_assert_int_eq(r, -ETIMEDOUT);
-		ck_assert_uint_gt(done, 0);
+		/* A deadline that has passed at the beginning leaves none. */
+		for (weft_nsec ns = WEFT_MS(20); !done; ns *= 2) {
+			WEFT_WITHIN(ns)
+				r = weft_sendfile(fds[0], file, 0, FILE_BYTES,
+						  &done);
+			ck_assert_int_eq(r, -ETIMEDOUT);
+		}
 		ck_assert_uint_lt(done, FILE_BYTES);
 		/* Exactly that many bytes arrive. */
 		ck_assert_int_eq(weft_close(fds[0]), 0);

@@ -118,6 +118,17 @@ IO_TEST(wait_refuses_other_descriptors)
 
 /* ---- Select -------------------------------------------------------------- */
 
+static struct weft_task start(struct weft_scope *scope, weft_fn fn,
+			      const void *arg, size_t bytes)
+{
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task = { 0 };
+
+	opts.ret_task = &task;
+	ck_assert_int_eq(weft_go_opts(scope, fn, arg, bytes, &opts), 0);
+	return task;
+}
+
 static int64_t nap(void *arg)
 {
 	return weft_sleep(*(weft_nsec *)arg);
@@ -125,35 +136,38 @@ static int64_t nap(void *arg)
 
 static struct weft_task start_nap(struct weft_scope *scope, weft_nsec length_ns)
 {
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task = { 0 };
+	return start(scope, nap, &length_ns, sizeof(length_ns));
+}
 
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, nap, &length_ns,
-				      sizeof(length_ns), &opts), 0);
-	return task;
+static int64_t wait_for(void *arg)
+{
+	return weft_event_wait(*(struct weft_event **)arg);
 }
 
 IO_TEST(select_takes_what_comes_first)
 {
 	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
+	struct weft_event ends = WEFT_EVENT_INIT, *event = &ends;
 	int fds[2], v;
 
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	WEFT_SCOPE(all, NULL) {
-		struct weft_task task = start_nap(all, WEFT_MS(40));
+		struct weft_task task = start(all, wait_for, &event,
+					      sizeof(event));
 		struct weft_case cases[] = {
 			WEFT_RECV(&chan, &v),
 			WEFT_JOINED(task),
 			WEFT_READY(fds[0], POLLIN),
-			WEFT_AT(weft_now() + WEFT_MS(5)),
+			WEFT_AT(weft_now() + WEFT_SEC(3600)),
 		};
 
 		ck_assert_int_eq(weft_try_select(cases, 4), -EAGAIN);
+		cases[3].number = weft_now() + WEFT_MS(5);
 		ck_assert_int_eq(weft_select(cases, 4), 3);
 		ck_assert_int_eq(cases[3].result, 0);
 		ck_assert_uint_ge(weft_now(), cases[3].number);
 		cases[3].kind = WEFT_CASE_NONE;
+		weft_event_set(&ends);
 		ck_assert_int_eq(weft_select(cases, 4), 1);
 		ck_assert_int_eq(cases[1].result, 0);
 		/* The case stays ready until the task is joined. */
@@ -220,14 +234,11 @@ IO_TEST(select_is_cancelled)
 
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	WEFT_SUPERVISE(all) {
-		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-		struct weft_task task;
+		struct weft_task task = start(all, select_for_ever, &fds[0],
+					      sizeof(fds[0]));
 		int64_t result = 0;
 
-		opts.ret_task = &task;
-		ck_assert_int_eq(weft_go_opts(all, select_for_ever, &fds[0],
-					      sizeof(fds[0]), &opts), 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		wait_until(calls_waiting(fds[0]) == 1);
 		ck_assert_int_eq(weft_cancel(task), 0);
 		ck_assert_int_eq(weft_join(task, &result), 0);
 		ck_assert_int_eq(result, -ECANCELED);
@@ -238,11 +249,12 @@ IO_TEST(select_is_cancelled)
 	return 0;
 }
 
-static int64_t close_later(void *arg)
+/* The select waits by a task of its own, which may begin later. */
+static int64_t close_under_call(void *arg)
 {
 	int fd = *(int *)arg;
 
-	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	wait_until(calls_waiting(fd) == 1);
 	return weft_close(fd);
 }
 
@@ -254,7 +266,7 @@ IO_TEST(select_ends_when_the_descriptor_is_closed)
 	WEFT_SCOPE(all, NULL) {
 		struct weft_case cases[] = { WEFT_READY(fds[0], POLLIN) };
 
-		ck_assert_int_eq(WEFT_GO(all, close_later, fds[0]), 0);
+		ck_assert_int_eq(WEFT_GO(all, close_under_call, fds[0]), 0);
 		ck_assert_int_eq(weft_select(cases, 1), 0);
 		ck_assert_int_eq(cases[0].result, -ECANCELED);
 	}

@@ -99,7 +99,7 @@ SOFT_TEST(task_that_waits_for_errors_hides_no_data)
 	EXPECT(connect(out, (struct sockaddr *)&at, bytes) == 0);
 	WEFT_SUPERVISE (scope) {
 		EXPECT(WEFT_GO(scope, await_errors, in) == 0);
-		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		wait_until(calls_waiting(in) == 1);
 		for (int i = 0; i < 10; i++) {
 			EXPECT(WEFT_GO(scope, put_later, out) == 0);
 			WEFT_WITHIN (LONG_NS)
@@ -217,7 +217,7 @@ SOFT_TEST(half_closed_peer_keeps_no_worker_awake)
 	fill(fds[0]);
 	WEFT_SCOPE (scope, NULL) {
 		EXPECT(WEFT_GO(scope, send_until_closed, fds[0]) == 0);
-		EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+		wait_until(calls_waiting(fds[0]) == 1);
 		EXPECT(shutdown(fds[1], SHUT_WR) == 0);
 		EXPECT(weft_recv(fds[0], &byte, 1, 0) == 0);
 		EXPECT(rounds_while_idle() < 100);

@@ -469,7 +469,7 @@ static void expect_cancelled(int fd)
 		ck_assert_int_eq(weft_go_opts(scope, wait_in_vain, &fd,
 					      sizeof(fd), &opts),
 				 0);
-		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		wait_until(task_has_settled(task));
 		ck_assert_int_eq(weft_cancel(task), 0);
 		ck_assert_int_eq(weft_join(task, &r), 0);
 	}

@@ -194,7 +194,7 @@ static void *read_late(void *arg)
 	struct full *full = arg;
 	char text[4096];
 
-	for (int i = 0; i < 4000 && !full->in_time; i++) {
+	for (int i = 0; i < 20000 && !full->in_time; i++) {
 		thread_pause_ns(1000000);
 		/* pairs: [test.full] */
 		full->in_time = weft__load(&full->went_on, acquire);

@@ -16,22 +16,6 @@ int connect_to(const char *text)
 	return fd;
 }
 
-int accepts_waiting(int fd)
-{
-	struct weft__fd *entry =
-		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
-	int count = 0;
-
-	if (!entry)
-		return 0;
-	weft__lock_take(&entry->lock);
-	for (struct weft__task *task = entry->waiting; task;
-	     task = weft__op_of(task)->fd_next)
-		count++;
-	weft__lock_drop(&entry->lock);
-	return count;
-}
-
 uint32_t starving(void)
 {
 	/* relaxed: a look. */

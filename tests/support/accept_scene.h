@@ -2,10 +2,10 @@
 /*
  * Helpers that the suites that accept share.
  *
- * They make clients that connect, count the requests on a listener and the
- * connections in its backlog, use up the descriptors of the process or lower
- * their limit, find the client that an accepted connection belongs to, and
- * check that the process spends next to no processor time.
+ * They make clients that connect, count the connections in a backlog, use up
+ * the descriptors of the process or lower their limit, find the client that an
+ * accepted connection belongs to, and check that the process spends next to no
+ * processor time.
  */
 #ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 #define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
@@ -23,9 +23,6 @@ enum { LIMIT_IS_PLAYED = false };
 #endif
 
 int connect_to(const char *text);
-
-/* How many requests to accept does the kernel have for the listener? */
-int accepts_waiting(int fd);
 
 /* How many tasks wait for a free descriptor? */
 uint32_t starving(void);

@@ -8,17 +8,6 @@
 
 #include "tests/support/io_kit.h"
 
-/* It waits, or has ended without a wait. */
-static inline bool task_has_settled(struct weft_task task)
-{
-	struct weft__task *record =
-		weft__task_at(weft_runtime_self(), task.id);
-
-	/* pairs: [task.wake] */
-	return weft__load(&record->state, acquire) &
-	       (WEFT__PARKED | WEFT__DONE);
-}
-
 /* The result of fn(&arg) in a task that is cancelled when it waits.  Nothing is
  * asserted here: what the caller has stopped has to go on first. */
 static inline int64_t cancelled(weft_fn fn, void *arg)

@@ -115,6 +115,32 @@ int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES])
 	return fd;
 }
 
+bool task_has_settled(struct weft_task task)
+{
+	struct weft__task *record =
+		weft__task_at(weft_runtime_self(), task.id);
+
+	/* pairs: [task.wake] */
+	return weft__load(&record->state, acquire) &
+	       (WEFT__PARKED | WEFT__DONE);
+}
+
+int calls_waiting(int fd)
+{
+	struct weft__fd *entry =
+		weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
+	int count = 0;
+
+	if (!entry)
+		return 0;
+	weft__lock_take(&entry->lock);
+	for (struct weft__task *task = entry->waiting; task;
+	     task = weft__op_of(task)->fd_next)
+		count++;
+	weft__lock_drop(&entry->lock);
+	return count;
+}
+
 /* The functions of libraries have parameters of their own for `which`. */
 static void limit_call(int which, const struct rlimit *limit,
 		       struct rlimit *ret_old)

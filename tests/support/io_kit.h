@@ -82,6 +82,13 @@ int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES]);
 		}                                                              \
 	} while (0)
 
+/* The task waits, or has ended without a wait. */
+bool task_has_settled(struct weft_task task);
+
+/* How many calls wait on the descriptor?  Their requests may still be in a
+ * ring. */
+int calls_waiting(int fd);
+
 /* Sets a limit of the process, at most to what it may be, and returns the old
  * one. */
 struct rlimit limit_set(int which, rlim_t soft);

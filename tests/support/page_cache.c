@@ -54,7 +54,7 @@ static bool is_evicted(int fd)
 
 void evict(int fd)
 {
-	uint64_t end = weft_now() + WEFT_SEC(5);
+	uint64_t end = weft_now() + WEFT_SEC(20);
 
 	do { /* a page that is in somebody's hands stays */
 		ck_assert_uint_lt(weft_now(), end);
