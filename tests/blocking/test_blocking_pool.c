@@ -23,6 +23,16 @@ static int submit_passer(struct weft_runtime *runtime, const char *name,
 	return weft_submit(runtime, pass, &passer, sizeof(passer), &opts);
 }
 
+static void await_queued(struct weft_runtime *runtime, unsigned count)
+{
+	struct weft_blocking_stats stats;
+
+	do {
+		thread_pause_ns(100000);
+		ck_assert_int_eq(weft_blocking_stats_get(runtime, &stats), 0);
+	} while (stats.queued != count);
+}
+
 static void *open_soon(void *arg)
 {
 	thread_pause_ns(50000000);
@@ -49,6 +59,7 @@ START_TEST(end_waits_for_what_runs_and_cancels_what_is_queued)
 				 0);
 		while (weft__load(&held.came, acquire) != 1)
 			thread_pause_ns(1000000);
+		await_queued(runtime, i);
 	}
 	ck_assert_int_eq(pthread_create(&thread, NULL, open_soon, NULL), 0);
 	ck_assert_int_eq(weft_stop(runtime), 0);
@@ -84,6 +95,7 @@ static int64_t leave_jobs(void *arg)
 	ck_assert_int_eq(submit_passer(runtime, "resolver", &dns, NULL), 0);
 	wait_until(weft__load(&held.came, acquire) == 1);
 	ck_assert_int_eq(submit_passer(runtime, "waits", &dns, NULL), 0);
+	wait_until(pool_stats().queued == 1);
 	ck_assert_int_eq(submit_passer(runtime, "zip", NULL, NULL), 0);
 	wait_until(weft__load(&held.came, acquire) == 2);
 	return 0;
@@ -95,7 +107,8 @@ START_TEST(jobs_that_outlive_run_are_named)
 	int64_t r;
 
 	opts.workers = _i ? 2 : 1;
-	opts.shutdown_ns = WEFT_MS(100);
+	/* The task that is cancelled ends meanwhile, on a busy machine too. */
+	opts.shutdown_ns = WEFT_MS(500);
 	said_begin();
 	r = weft_run(leave_jobs, NULL, &opts);
 	expect_named(said_end());

@@ -320,10 +320,16 @@ static int64_t run_once(void *arg)
 
 IO_TEST(every_kind_of_wait_is_told)
 {
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task first;
+
+	opts.ret_task = &first;
 	scene_open();
 	WEFT_SUPERVISE(all) {
-		ck_assert_int_eq(weft_go(all, run_once, NULL, 0), 0);
-		ck_assert_int_eq(weft_yield(), 0);
+		ck_assert_int_eq(weft_go_opts(all, run_once, NULL, 0, &opts),
+				 0);
+		/* The next one that runs it waits. */
+		wait_until(task_has_settled(first));
 		WEFT_SUPERVISE(one) {
 			ck_assert_int_eq(weft_scope_limit(one, 1), 0);
 			ck_assert_int_eq(weft_go(one, once_again, NULL, 0), 0);

@@ -189,7 +189,7 @@ END_TEST
 
 static int64_t hog(void *arg)
 {
-	weft_nsec until_ns = weft_now() + WEFT_MS(400);
+	weft_nsec until_ns = weft_now() + WEFT_MS(1500);
 
 	(void)arg;
 	while (weft_now() < until_ns)
@@ -207,7 +207,7 @@ static int64_t has_a_hog(void *arg)
 		ck_assert_int_eq(weft_go_opts(scope, hog, NULL, 0, &opts), 0);
 		/* Other tasks go on meanwhile, and are not reported as
 		 * stalls. */
-		for (int i = 0; i < 100; i++)
+		for (int i = 0; i < 400; i++)
 			ck_assert_int_eq(weft_sleep(WEFT_MS(2)), 0);
 	}
 	return 0;
@@ -218,7 +218,8 @@ static void stalls(void)
 	struct weft_opts opts = WEFT_OPTS_INIT;
 
 	opts.workers = 2;
-	opts.stall_ns = WEFT_MS(100);
+	/* A worker of a busy machine may be held up for less than that. */
+	opts.stall_ns = WEFT_MS(500);
 	run_with(has_a_hog, &opts);
 }
 
@@ -229,7 +230,7 @@ START_TEST(task_that_does_not_pause_is_named)
 
 	said_begin(&said, stalls);
 	ck_assert_msg(said_until(&said, " the hog ("), "%s", said.text);
-	at = strstr(said.text, "has been in one task for 0.");
+	at = strstr(said.text, "has been in one task for ");
 	ck_assert_ptr_nonnull(at);
 	/* Without backtraces the next line gives the reason. */
 	if (dump_has_backtraces(said.text))
@@ -430,6 +431,7 @@ END_TEST
 /* ---- Standstills --------------------------------------------------------- */
 
 static struct weft_mutex left = WEFT_MUTEX_INIT, right = WEFT_MUTEX_INIT;
+static struct weft_barrier both_have_one = WEFT_BARRIER_INIT(2);
 
 struct order {
 	struct weft_mutex *first, *second;
@@ -440,7 +442,7 @@ static int64_t lock_both(void *arg)
 	struct order *order = arg;
 
 	ck_assert_int_eq(weft_mutex_lock(order->first), 0);
-	ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+	ck_assert_int_ge(weft_barrier_wait(&both_have_one), 0);
 	return weft_mutex_lock(order->second);
 }
 
@@ -547,7 +549,8 @@ START_TEST(waiting_for_the_world_is_no_standstill)
 
 	said_begin(&said, waits);
 	(void)said_until(&said, "never said");
-	ck_assert_msg(said.used == 0, "%s", said.text);
+	/* A worker that was held up is reported. */
+	ck_assert_msg(!strstr(said.text, "no task can go on"), "%s", said.text);
 	ck_assert_int_eq(said_end(&said, 0), 0);
 }
 END_TEST
