@@ -321,7 +321,8 @@ IO_TEST(all_waiting_tasks_are_told_that_the_server_died)
 		for (int i = 0; i < 10; i++)
 			tasks[i] = start(scope, wait_for_ever, 0, &redis,
 					 sizeof(redis));
-		ck_assert_int_eq(weft_sleep(WEFT_MS(5)), 0);
+		for (int i = 0; i < 10; i++)
+			wait_until(task_has_settled(tasks[i]));
 		server_end(&own, SIGKILL);
 		for (int i = 0; i < 10; i++) {
 			int64_t r = join(tasks[i]);

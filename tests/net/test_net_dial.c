@@ -25,7 +25,8 @@ static void full_open(struct full *full)
 	ck_assert_int_eq(weft_local_addr(full->listener, &full->addr), 0);
 	full->count = 0;
 	while (full->count < 8 && r >= 0) {
-		WEFT_WITHIN(WEFT_MS(50))
+		/* The kernel has room for two at least. */
+		WEFT_WITHIN(full->count < 2 ? WEFT_SEC(20) : WEFT_MS(50))
 			r = weft_socket_connect(&full->addr, NULL);
 		if (r >= 0)
 			full->clients[full->count++] = r;
@@ -119,7 +120,6 @@ IO_TEST(first_address_that_answers_is_the_only_one_tried)
 	opts.delay_ns = WEFT_SEC(3600);
 	for (int turn = 0; turn < TURNS; turn++) {
 		expect_peer(weft__dial_addrs(addrs, 2, NULL, &opts), &addrs[0]);
-		ck_assert(has_come(listeners[0]));
 		ck_assert_int_eq(close(accept(listeners[0], NULL, NULL)), 0);
 		ck_assert(!has_come(listeners[1]));
 	}

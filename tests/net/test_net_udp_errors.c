@@ -207,7 +207,7 @@ IO_TEST(report_of_a_mapped_address)
 	opts.want_errors = true;
 	EXPECT(weft_udp_open(&udp, "[::]:0", &opts) == 0);
 	to = say_to_nobody(&udp);
-	WEFT_WITHIN (WEFT_SEC(5))
+	WEFT_WITHIN (WEFT_SEC(20))
 		r = weft_udp_recv_error(&udp, &error, 0);
 	EXPECT(r == 0);
 	EXPECT(error.error == -ECONNREFUSED);
