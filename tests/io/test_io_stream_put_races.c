@@ -40,7 +40,8 @@ static int64_t put_some(struct putting *putting)
 	}
 }
 
-static unsigned interruptions; /* in all of the ways */
+/* In all of the ways; where a task comes late there are few. */
+static unsigned interruptions;
 
 static void put_within(struct way *way)
 {
@@ -67,8 +68,8 @@ static void put_within(struct way *way)
 
 STREAM_TEST(put_that_times_out_loses_nothing)
 {
-	go_all_ways(put_within);
-	EXPECT(interruptions > 10);
+	while (interruptions <= 10)
+		go_all_ways(put_within);
 	return 0;
 }
 
@@ -109,8 +110,8 @@ static void put_in_turns(struct way *way)
 
 STREAM_TEST(put_that_is_cancelled_loses_nothing)
 {
-	go_all_ways(put_in_turns);
-	EXPECT(interruptions > 10);
+	while (interruptions <= 10)
+		go_all_ways(put_in_turns);
 	return 0;
 }
 
