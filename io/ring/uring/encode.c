@@ -9,6 +9,7 @@
  * MULTISHOT and POLL_FIRST lie in another field.
  */
 #include <endian.h>
+#include <sys/socket.h>
 
 #include "io/ring/uring/uring.h"
 #include "runtime/base/assert.h"
@@ -58,10 +59,21 @@ static const struct {
 	[WEFT__OPCODE_MESSAGE] = { IORING_OP_MSG_RING, 0, 0, 0 },
 };
 
+/* With MSG_WAITALL the kernel goes on with a receive of which a part is done: a
+ * look at data would show the same bytes once more (Linux 6.18). */
+static bool looks(const struct weft__request *request)
+{
+	return (request->opcode == WEFT__OPCODE_RECV ||
+		request->opcode == WEFT__OPCODE_RECVMSG) &&
+	       (request->how & MSG_PEEK);
+}
+
 /* On machines of the other byte order the kernel wants the halves of the events
  * swapped. */
 static uint32_t how_of(const struct weft__request *request)
 {
+	if (weft__unlikely(looks(request)))
+		return request->how & ~(uint32_t)MSG_WAITALL;
 #if __BYTE_ORDER == __BIG_ENDIAN
 	if (request->opcode == WEFT__OPCODE_POLL)
 		return request->how << 16 | request->how >> 16;
