@@ -5,6 +5,17 @@
 
 #include "io/stream/stream.h"
 
+enum { V2_FIXED = 16 };
+
+/* Of a header that is good so far: the bytes that it has at least. */
+static size_t bytes_min(const unsigned char *data, size_t bytes)
+{
+	bool has_length = data[0] != 'P' && bytes >= V2_FIXED;
+
+	return has_length ? V2_FIXED + ((size_t)data[14] << 8) + data[15] :
+			    bytes + 1;
+}
+
 /* -EAGAIN, which asks for more, if there may be more. */
 static ssize_t parse_limited(const void *data, size_t bytes, size_t bytes_max,
 			     struct weft_proxy_header *ret_header)
@@ -14,7 +25,7 @@ static ssize_t parse_limited(const void *data, size_t bytes, size_t bytes_max,
 
 	if (n > 0 && (size_t)n > bytes_max)
 		return -EMSGSIZE;
-	if (n == -EAGAIN && bytes >= bytes_max)
+	if (n == -EAGAIN && bytes_min(data, bytes) > bytes_max)
 		return -EMSGSIZE;
 	if (n > 0)
 		*ret_header = header;

@@ -287,8 +287,9 @@ static bool v2_body(const unsigned char *data, size_t bytes,
 	}
 	if (tlvs_are_whole(header))
 		return true;
+	/* The bytes in place of addresses that nobody knows are ignored. */
 	header->tlvs_bytes = 0;
-	return header->local;
+	return header->local || !family;
 }
 
 static ssize_t v2_parse(const unsigned char *data, size_t bytes,

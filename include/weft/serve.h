@@ -57,10 +57,11 @@ struct weft_proxy_tlv {
  * it.  Suspends.  Returns the header's bytes; 0 if the stream ends before the
  * first byte; -EBADMSG: there is no valid header, as soon as a byte comes that
  * no header has there (addresses of version 1 and further fields are looked at
- * once all are there); -EMSGSIZE: it is longer than bytes_max (one of version
- * 1 has 107 bytes at most, one of version 2 without further fields 232);
- * -ENODATA: the stream ends in it.  Or an error of weft_stream_peek().  On an
- * error nothing is taken, and *ret_header is unchanged.
+ * once all are there); -EMSGSIZE: it is longer than bytes_max (one of version 1
+ * has 107 bytes at most, one of version 2 without further fields 232, and gives
+ * its length in its first 16); -ENODATA: the stream ends in it.  Or an error of
+ * weft_stream_peek().  On an error nothing is taken, and *ret_header is
+ * unchanged.
  */
 WEFT_API ssize_t weft_proxy_read(struct weft_stream *stream, size_t bytes_max,
 				 struct weft_proxy_header *ret_header)

@@ -247,6 +247,8 @@ START_TEST(health_checks_and_unknown_clients_have_no_address)
 	header = parse_whole(data, make_v2(data, 0x21, 0, "\1\0\1a", 4));
 	ck_assert(!header.local && header.type == 0);
 	ck_assert_uint_eq(header.tlvs_bytes, 4);
+	header = parse_whole(data, make_v2(data, 0x21, 0, rest, 16));
+	ck_assert(!header.local && header.tlvs_bytes == 0);
 	ck_assert_int_eq(weft_addr_family(&header.target), AF_UNSPEC);
 }
 END_TEST
@@ -500,6 +502,30 @@ IO_TEST(errors_take_nothing_from_the_stream)
 	return 0;
 }
 
+/* The rest, which is not waited for, may never come. */
+IO_TEST(header_that_is_too_long_is_refused_by_its_length)
+{
+	struct weft_proxy_header header;
+	struct weft_stream stream;
+	unsigned char v2[40];
+	ssize_t n = 0;
+	int fds[2];
+
+	(void)make_v2(v2, 0x21, 0x11, "abcdefghijkl", 12);
+	for (int more = 0; more < 2; more++) {
+		socket_pair(fds);
+		weft_stream_init(&stream, fds[0]);
+		EXPECT(write(fds[1], v2, 16) == 16);
+		WEFT_WITHIN (more ? WEFT_MS(1) : WEFT_SEC(60))
+			n = weft_proxy_read(&stream, 27 + (size_t)more,
+					    &header);
+		ck_assert_int_eq(n, more ? -ETIMEDOUT : -EMSGSIZE);
+		EXPECT(weft_stream_close(&stream) == 0);
+		EXPECT(weft_close(fds[1]) == 0);
+	}
+	return 0;
+}
+
 IO_TEST(interrupted_wait_for_a_header_loses_nothing)
 {
 	struct weft_proxy_header header;
@@ -550,6 +576,7 @@ int main(void)
 	tcase_add_test(bytes, what_no_header_can_say_is_einval);
 	io_add_test(streams, stream_gives_the_header_and_nothing_else);
 	io_add_test(streams, errors_take_nothing_from_the_stream);
+	io_add_test(streams, header_that_is_too_long_is_refused_by_its_length);
 	io_add_test(streams, interrupted_wait_for_a_header_loses_nothing);
 	tcase_add_test(streams, outside_a_task_a_stream_is_eperm);
 	suite_add_tcase(suite, bytes);
