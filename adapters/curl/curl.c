@@ -251,6 +251,11 @@ static int begin(struct weft_curl *curl, struct transfer *t)
 	curl_easy_setopt(t->easy, CURLOPT_PRIVATE, t);
 	/* Without it libcurl changes the action for SIGPIPE of the process. */
 	curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* Without it a transfer that is removed waits for the thread that looks
+	 * up its name, which holds up all others. */
+	curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	curl_multi_socket_action(curl->multi, CURL_SOCKET_TIMEOUT, 0, &running);
 	collect(curl);
 	return 0;

@@ -39,9 +39,10 @@ WEFT_API void *weft_curl_multi(struct weft_curl *curl);
 
 /*
  * Carries out the transfer of an easy handle (a CURL *), as
- * curl_easy_perform().  It sets CURLOPT_NOSIGNAL, and CURLOPT_PRIVATE until it
- * returns.  Suspends.  A transfer whose task is cancelled or late is removed,
- * and its connection is closed.
+ * curl_easy_perform().  It sets CURLOPT_NOSIGNAL and CURLOPT_QUICK_EXIT, and
+ * CURLOPT_PRIVATE until it returns.  Suspends.  A transfer whose task is
+ * cancelled or late is removed, and its connection is closed.  (libcurl before
+ * 7.87 then waits for the thread that looks up its name.)
  *
  * Returns a CURLcode: CURLE_OK is 0, the errors are positive; or -ECANCELED or
  * -ETIMEDOUT; -EBUSY: the handle is in use; -EINVAL: it is none; -ENOMEM;
