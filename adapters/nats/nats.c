@@ -325,6 +325,9 @@ static int64_t time_left_ns(void)
 {
 	weft_nsec deadline = weft_deadline(), now = weft_now();
 
+	/* It may have passed just now. */
+	if ((int64_t)deadline <= (int64_t)now)
+		return 0;
 	if (deadline - now > REQUEST_NS)
 		return (int64_t)REQUEST_NS;
 	return (int64_t)(deadline - now);

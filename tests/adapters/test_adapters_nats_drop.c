@@ -295,6 +295,43 @@ IO_TEST(connection_may_be_lost_in_a_subscribe)
 	return weft_nats_close(nats);
 }
 
+/* ---- Deadlines ---- */
+
+weft_nsec __wrap_weft_deadline(void);
+weft_nsec __real_weft_deadline(void);
+
+static weft__atomic(bool) is_late;
+
+weft_nsec __wrap_weft_deadline(void)
+{
+	/* relaxed: for the task that has stored it. */
+	return weft__load(&is_late, relaxed) ? weft_now() - 1 :
+					       __real_weft_deadline();
+}
+
+/* Its job would have a thread for an hour. */
+IO_TEST(request_that_is_late_as_it_begins_ends)
+{
+	struct weft_nats *nats = connect_first();
+	struct weft_nats_subscription *subscription;
+	natsMsg *room[1], *message;
+	struct weft_chan chan = WEFT_CHAN_INIT(room);
+
+	ck_assert_int_eq(weft_nats_subscribe(nats, "quiet", NULL, &chan,
+					     &subscription),
+			 0);
+	/* relaxed: see above. */
+	weft__store(&is_late, true, relaxed);
+	ck_assert_int_eq(weft_nats_request(nats, "quiet", "a", 1, &message),
+			 -ETIMEDOUT);
+	/* relaxed: see above. */
+	weft__store(&is_late, false, relaxed);
+	ck_assert_int_eq(weft_chan_recv(&chan, &message), 0);
+	natsMsg_Destroy(message);
+	ck_assert_int_eq(weft_nats_unsubscribe(subscription), 0);
+	return weft_nats_close(nats);
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/nats_drop");
@@ -307,6 +344,7 @@ static Suite *suite(void)
 	io_add_test(tc, queue_without_memory_is_destroyed_on_a_thread);
 	io_add_test(tc, subscription_ends_without_memory);
 	io_add_test(tc, connection_may_be_lost_in_a_subscribe);
+	io_add_test(tc, request_that_is_late_as_it_begins_ends);
 	suite_add_tcase(s, tc);
 	return s;
 }
