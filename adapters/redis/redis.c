@@ -152,13 +152,12 @@ int weft_redis_over(struct weft_stream *stream, struct weft_redis **ret_redis)
 int weft_redis_connect(const char *address, const struct weft_socket_opts *opts,
 		       struct weft_redis **ret_redis)
 {
+	struct weft_dial_opts dial = WEFT_DIAL_OPTS_INIT;
 	struct weft_redis *redis;
-	struct weft_addr addr;
-	int fd, r = weft_addr_parse(address, &addr);
+	int fd, r;
 
-	if (r < 0)
-		return r;
-	fd = weft_socket_connect(&addr, opts);
+	dial.socket = opts;
+	fd = weft_dial(address, &dial);
 	if (fd < 0)
 		return fd;
 	r = weft_redis_over(NULL, &redis);

@@ -40,8 +40,9 @@ struct redisReply;
 struct weft_redis;
 
 /* Connects to a server at a text address, "127.0.0.1:6379" or
- * "unix:/run/redis.sock".  opts may be NULL.  Suspends.  Returns 0, or -ENOMEM,
- * -EINVAL, -EPERM, or another error of weft_socket_connect(). */
+ * "unix:/run/redis.sock", or to a name, "localhost:6379", as weft_dial() does.
+ * opts may be NULL.  Suspends.  Returns 0, or -ENOMEM, -EINVAL, -EPERM, or
+ * another error of weft_dial(). */
 WEFT_API int weft_redis_connect(const char *address,
 				const struct weft_socket_opts *opts,
 				struct weft_redis **ret_redis);

@@ -74,6 +74,25 @@ IO_TEST(unix_socket_is_an_address_too)
 	return 0;
 }
 
+IO_TEST(name_is_looked_up)
+{
+	struct weft_redis *redis;
+	struct weft_addr addr;
+	char text[80];
+	int r;
+
+	snprintf(text, sizeof(text), "localhost%s",
+		 strrchr(server.address, ':'));
+	/* A weft without c-ares has addresses alone. */
+	if (weft_resolve(text, NULL, &addr, 1) == -ENOSYS)
+		return 0;
+	r = weft_redis_connect(text, NULL, &redis);
+	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(weft_redis_command(redis, NULL, "PING"), 0);
+	redis_end(redis);
+	return 0;
+}
+
 IO_TEST(error_of_the_server_is_a_reply)
 {
 	struct weft_redis *redis = redis_connect();
@@ -344,6 +363,7 @@ static Suite *suite(void)
 
 	io_add_test(tc, commands_get_their_replies);
 	io_add_test(tc, unix_socket_is_an_address_too);
+	io_add_test(tc, name_is_looked_up);
 	io_add_test(tc, error_of_the_server_is_a_reply);
 	io_add_test(tc, deadline_leaves_the_connection_usable);
 	io_add_test(tc, large_values_come_and_go);
