@@ -160,22 +160,35 @@ static int socket_bind_local(int fd, const struct weft_addr *local)
 	return r < 0 ? r : weft__socket_bind(fd, local);
 }
 
-int weft__socket_connect(const struct weft_addr *addr,
-			 const struct weft_addr *local,
-			 const struct weft_socket_opts *opts,
-			 weft__socket_set set)
+/* The kernel may pick the very port that is dialled for the near end, if no
+ * socket listens there: then it connects the socket with itself. */
+static bool is_its_own_peer(int fd, const struct weft_addr *addr)
 {
-	int fd, flags, r = 0;
+	struct weft_addr near, far;
+	int port = weft_addr_port(addr);
 
-	if (!weft__running(weft__worker_self()))
-		return -EPERM;
-	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
-		return -EINVAL;
-	opts = opts ? opts : &defaults;
-	r = opts_check(opts);
-	if (r < 0)
-		return r;
-	flags = nonblock_flag();
+	return port > 0 && weft_local_addr(fd, &near) == 0 &&
+	       weft_addr_port(&near) == port &&
+	       weft_peer_addr(fd, &far) == 0 && weft_addr_equal(&near, &far);
+}
+
+/* So that the port is free for the one that is to listen there. */
+static void close_its_own_peer(int fd)
+{
+	struct linger none = { .l_onoff = 1, .l_linger = 0 };
+
+	(void)weft__socket_set_option(fd, SOL_SOCKET, SO_LINGER, &none,
+				      sizeof(none));
+	weft_close(fd);
+}
+
+static int socket_connect_once(const struct weft_addr *addr,
+			       const struct weft_addr *local,
+			       const struct weft_socket_opts *opts,
+			       weft__socket_set set)
+{
+	int fd, r = 0, flags = nonblock_flag();
+
 	fd = socket_open(addr, opts, set, flags);
 	if (fd < 0)
 		return fd;
@@ -189,6 +202,32 @@ int weft__socket_connect(const struct weft_addr *addr,
 		return fd;
 	weft_close(fd);
 	return r;
+}
+
+int weft__socket_connect(const struct weft_addr *addr,
+			 const struct weft_addr *local,
+			 const struct weft_socket_opts *opts,
+			 weft__socket_set set)
+{
+	enum { TRIES = 3 };
+	bool port_is_free = !local || weft_addr_port(local) == 0;
+	int r;
+
+	if (!weft__running(weft__worker_self()))
+		return -EPERM;
+	if (!addr || weft_addr_family(addr) == AF_UNSPEC)
+		return -EINVAL;
+	opts = opts ? opts : &defaults;
+	r = opts_check(opts);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < TRIES; i++) {
+		r = socket_connect_once(addr, local, opts, set);
+		if (r < 0 || !port_is_free || !is_its_own_peer(r, addr))
+			return r;
+		close_its_own_peer(r);
+	}
+	return -ECONNREFUSED;
 }
 
 static LEAF int name_of(int fd, bool peer, struct sockaddr_storage *ret_name,

@@ -6,6 +6,7 @@
  * kernel drops what comes.  One that refuses is a port that was closed.
  */
 #include "net/dial.h"
+#include "net/socket.h"
 #include "tests/support/io_kit.h"
 
 struct full {
@@ -286,6 +287,29 @@ IO_TEST(local_port_is_no_reason_to_try_one_address_only)
 
 /* ---- One address --------------------------------------------------------- */
 
+/* As if the kernel had picked for the near end the port that is dialled. */
+static int picks_the_same;
+
+static int pick(int fd, const struct weft_addr *addr,
+		const struct weft_socket_opts *opts)
+{
+	(void)opts;
+	return picks_the_same-- > 0 ? weft__socket_bind(fd, addr) : 0;
+}
+
+/* TCP would connect them. */
+IO_TEST(socket_is_not_its_own_peer)
+{
+	struct weft_addr addr = refusing();
+
+	for (int picks = 0; picks < 5; picks++) {
+		picks_the_same = picks;
+		ck_assert_int_eq(weft__socket_connect(&addr, NULL, NULL, pick),
+				 -ECONNREFUSED);
+	}
+	return 0;
+}
+
 IO_TEST(socket_is_bound_to_the_local_address)
 {
 	struct weft_dial_opts opts = WEFT_DIAL_OPTS_INIT;
@@ -372,6 +396,7 @@ int main(void)
 	io_add_test(several, local_port_is_no_reason_to_try_one_address_only);
 	tcase_add_test(several, families_take_turns);
 	io_add_test(one, socket_is_bound_to_the_local_address);
+	io_add_test(one, socket_is_not_its_own_peer);
 	io_add_test(one, unix_socket_is_dialled);
 	io_add_test(one, wrong_arguments_are_refused);
 	tcase_add_test(one, outside_a_task_nothing_is_dialled);
