@@ -157,7 +157,7 @@ static int addrs_keep(struct weft_addr *addrs, int count, int family)
 int weft_dial(const char *address, const struct weft_dial_opts *opts)
 {
 	struct weft_resolve_opts resolve = WEFT_RESOLVE_OPTS_INIT;
-	struct weft_addr addrs[WEFT__DIAL_ADDRS_MAX], local;
+	struct weft_addr addrs[WEFT_RESOLVE_MAX], local;
 	int count, r;
 
 	opts = opts ? opts : &defaults;
@@ -167,12 +167,15 @@ int weft_dial(const char *address, const struct weft_dial_opts *opts)
 	if (r < 0)
 		return weft__call_refused(r);
 	resolve.family = opts->family;
-	count = weft_resolve(address, &resolve, addrs, WEFT__DIAL_ADDRS_MAX);
+	count = weft_resolve(address, &resolve, addrs, WEFT_RESOLVE_MAX);
 	if (count > 0 && opts->local)
 		count = addrs_keep(addrs, count, weft_addr_family(&local));
 	if (count < 0)
 		return count;
+	/* First in turn, so that the best of one family are not all. */
 	weft__dial_order(addrs, count);
+	if (count > WEFT__DIAL_ADDRS_MAX)
+		count = WEFT__DIAL_ADDRS_MAX;
 	return weft__dial_addrs(addrs, count, opts->local ? &local : NULL,
 				opts);
 }

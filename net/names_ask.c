@@ -14,11 +14,6 @@
  *
  * When the files or the options change, the channel is made again; what was
  * under way is asked again.
- *
- * Invariants, besides those of names.c
- *   NA1  A question is in `under_way` from ask() to its callback, which comes
- *       from within a call of c-ares.  One whose callback never came is taken
- *       from there when the channel is destroyed.
  */
 #include "net/names.h"
 
@@ -34,9 +29,7 @@
 #include <weft/task.h>
 
 #include "io/os/syscall.h"
-#include "net/names_channel.h"
-#include "net/names_hosts.h"
-#include "net/names_order.h"
+#include "net/names_query.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/own_fd.h"
 
@@ -44,20 +37,6 @@ enum {
 	/* Between two pauses in which other tasks of the worker may run. */
 	QUESTIONS_BATCH = 16,
 	EVENTS_BATCH = 16,
-	TTL_MAX_S = 86400,
-	TTL_ONE_FAMILY_S = 60,
-	TTL_NEGATIVE_S = 5,
-};
-
-struct weft__names_engine {
-	ares_channel channel; /* NULL: none */
-	int epoll_fd;
-	struct weft__names_sources order;
-	struct weft__hosts *hosts; /* NULL: no names */
-	struct weft__sources sources;
-	unsigned version; /* of the files and options that these are of */
-	struct weft__question *under_way; /* that c-ares has */
-	bool gives_up;			  /* the channel is being destroyed */
 };
 
 #define LEAF __attribute__((noinline))
@@ -157,18 +136,6 @@ static int opts_now(struct weft__names *names, struct weft__names_opts *opts,
 	return r;
 }
 
-static void under_way_remove(struct weft__names_engine *engine,
-			     struct weft__question *question)
-{
-	struct weft__question **link = question->before ?
-					       &question->before->next_asked :
-					       &engine->under_way;
-
-	*link = question->next_asked;
-	if (question->next_asked)
-		question->next_asked->before = question->before;
-}
-
 /* Questions under way are asked again, if a task waits for them. */
 static void channel_end(struct weft__names_engine *engine)
 {
@@ -181,7 +148,7 @@ static void channel_end(struct weft__names_engine *engine)
 	while (engine->under_way) {
 		struct weft__question *question = engine->under_way;
 
-		under_way_remove(engine, question);
+		weft__query_remove(engine, question);
 		weft__names_answer(question, -ECANCELED, NULL, 0, 0, true);
 	}
 }
@@ -221,105 +188,6 @@ static int channel_renew(struct weft__names *names)
 	return r;
 }
 
-/* ---- Questions ----------------------------------------------------------- */
-
-/* Takes the addresses, and returns the shortest TTL.  Of two families c-ares
- * does not say if one has none or its query failed. */
-static int nodes_take(const struct ares_addrinfo *info, int family,
-		      struct weft_addr addrs[WEFT_RESOLVE_MAX],
-		      unsigned *ret_count)
-{
-	bool seen[2] = { family == AF_INET6, family == AF_INET };
-	int ttl_s = TTL_MAX_S;
-	unsigned count = 0;
-
-	for (const struct ares_addrinfo_cname *cname = info->cnames; cname;
-	     cname = cname->next)
-		if (cname->ttl < ttl_s)
-			ttl_s = cname->ttl;
-	for (const struct ares_addrinfo_node *node = info->nodes;
-	     node && count < WEFT_RESOLVE_MAX; node = node->ai_next) {
-		seen[node->ai_family == AF_INET6] = true;
-		if (node->ai_ttl < ttl_s)
-			ttl_s = node->ai_ttl;
-		if (weft_addr_from_sockaddr(node->ai_addr, node->ai_addrlen,
-					    &addrs[count]) == 0)
-			count++;
-	}
-	*ret_count = count;
-	if (!(seen[0] && seen[1]) && ttl_s > TTL_ONE_FAMILY_S)
-		ttl_s = TTL_ONE_FAMILY_S;
-	return ttl_s > 0 ? ttl_s : 0;
-}
-
-static void on_answer(void *arg, int status,
-		      int timeouts __attribute__((unused)),
-		      struct ares_addrinfo *info)
-{
-	struct weft__question *question = arg;
-	struct weft__names_engine *engine = question->names->engine;
-	struct weft_addr addrs[WEFT_RESOLVE_MAX];
-	int error = weft__names_status_error(status), ttl_s = 0;
-	unsigned count = 0;
-
-	under_way_remove(engine, question);
-	if (engine->gives_up) {
-		/* An answer for one family is not the whole. */
-		error = -ECANCELED;
-	} else if (error == 0 && info) {
-		ttl_s = nodes_take(info, question->family, addrs, &count);
-		error = count > 0 ? 0 : -ENODATA;
-		weft__names_order(&engine->sources, addrs, count, weft_now());
-	} else if (error == -ENOENT || error == -ENODATA) {
-		ttl_s = TTL_NEGATIVE_S;
-	}
-	if (info)
-		ares_freeaddrinfo(info);
-	weft__names_answer(question, error, addrs, count, WEFT_SEC(ttl_s),
-			   engine->gives_up);
-}
-
-/* Answers by the hosts file, or where no server may be asked.  Such an answer
- * is good until the file changes: then all are forgotten. */
-static bool ask_hosts(struct weft__names_engine *engine,
-		      struct weft__question *question)
-{
-	struct weft_addr addrs[WEFT_RESOLVE_MAX];
-	unsigned count = 0;
-
-	if (engine->order.hosts_first)
-		count = weft__hosts_find(engine->hosts, question->name,
-					 question->family, addrs,
-					 WEFT_RESOLVE_MAX);
-	if (count == 0 && engine->order.servers)
-		return false;
-	weft__names_order(&engine->sources, addrs, count, weft_now());
-	weft__names_answer(question, count > 0 ? 0 : -ENOENT, addrs, count,
-			   WEFT_SEC(TTL_MAX_S), false);
-	return true;
-}
-
-static void ask(struct weft__names_engine *engine,
-		struct weft__question *question)
-{
-	struct ares_addrinfo_hints hints = {
-		.ai_flags = ARES_AI_NOSORT,
-		.ai_family = question->family,
-		.ai_socktype = SOCK_STREAM,
-	};
-
-	question->version = engine->version;
-	if (ask_hosts(engine, question))
-		return;
-	question->before = NULL;
-	question->next_asked = engine->under_way;
-	if (engine->under_way)
-		engine->under_way->before = question;
-	engine->under_way = question;
-	ares_getaddrinfo(engine->channel, question->name, NULL, &hints,
-			 on_answer, question);
-}
-
 /* ---- The task ------------------------------------------------------------ */
 
 static LEAF void wake_take(int wake_fd)
@@ -354,6 +222,7 @@ static void process(struct weft__names *names)
 					writes ? fd : ARES_SOCKET_BAD);
 	}
 	ares_process_fd(engine->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+	weft__query_apart(engine);
 }
 
 /* Asks for all that came since the last time; error: there is no channel. */
@@ -368,7 +237,7 @@ static void ask_all(struct weft__names *names, int error)
 		if (error < 0)
 			weft__names_answer(asked, error, NULL, 0, 0, false);
 		else
-			ask(names->engine, asked);
+			weft__query_begin(names->engine, asked);
 		if (++batch % QUESTIONS_BATCH == 0) {
 			/* Or answers to the first would find no room in the
 			 * sockets' buffers. */
@@ -406,12 +275,16 @@ static void await(struct weft__names *names)
 {
 	struct timeval room,
 		*left = ares_timeout(names->engine->channel, NULL, &room);
-	weft_nsec length_ns = WEFT_NEVER;
+	weft_nsec until_ns = weft__query_apart_at(names->engine), timeout_ns;
 	int r = 0;
 
-	if (left)
-		length_ns = WEFT_SEC(left->tv_sec) + WEFT_US(left->tv_usec);
-	WEFT_WITHIN (length_ns)
+	if (left) {
+		timeout_ns = weft_now() + WEFT_SEC(left->tv_sec) +
+			     WEFT_US(left->tv_usec);
+		if (timeout_ns < until_ns)
+			until_ns = timeout_ns;
+	}
+	WEFT_WITHIN_UNTIL (until_ns)
 		r = weft_poll(names->engine->epoll_fd, POLLIN);
 	/* Without memory for the wait. */
 	if (r < 0 && r != -ETIMEDOUT)
@@ -441,7 +314,8 @@ static void serve_round(struct weft__names *names)
 	if (r < 0)
 		return;
 	process(names);
-	if (names->engine->under_way && locked(names, &names->waiters) == 0)
+	if (names->engine->under_way ? locked(names, &names->waiters) == 0 :
+				       names->engine->idle_queries > 0)
 		channel_end(names->engine);
 }
 

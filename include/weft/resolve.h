@@ -12,11 +12,13 @@
  * other sources for hosts than files and dns, such as mdns, getaddrinfo() is
  * called, in a lane of weft_blocking().
  *
- * IPv4 and IPv6 are asked for at the same time.  Tasks that ask for the same
- * name share one look-up.  Answers are kept for as long as their TTL says, but
- * for at most a day, or a minute if one family of two has no address; "no such
- * name" and "no address" for 5 seconds.  All are forgotten when one of the
- * three files changes, which is looked at once a second at most.
+ * IPv4 and IPv6 are asked for at the same time.  If there is no answer to both
+ * within half a second, the addresses of one family are enough: some networks
+ * lose the questions for the other.  Tasks that ask for the same name share one
+ * look-up.  Answers are kept for as long as their TTL says, but for at most a
+ * day, or a minute if one family of two has no address; "no such name" and "no
+ * address" for 5 seconds.  All are forgotten when one of the three files
+ * changes, which is looked at once a second at most.
  */
 #ifndef WEFT_RESOLVE_H
 #define WEFT_RESOLVE_H

@@ -32,6 +32,19 @@ NAMES_TEST(name_is_dialled_by_the_address_that_answers)
 	ck_assert_int_eq(server_asked(server, "both.test"), 2);
 }
 
+/* Of IPv6 there are more addresses than are tried. */
+NAMES_TEST(many_addresses_of_one_family_are_not_all)
+{
+	char text[300];
+	int listener = listener_for("many.test", text), fd;
+
+	fd = weft_dial(text, NULL);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	ck_assert_int_eq(weft_close(listener), 0);
+	ck_assert_int_ge(server_asked(server, "many.test"), 2);
+}
+
 NAMES_TEST(local_address_chooses_the_family)
 {
 	struct weft_dial_opts opts = WEFT_DIAL_OPTS_INIT;
@@ -166,6 +179,7 @@ int main(void)
 	TCase *tcase = tcase_create("names");
 
 	io_add_test(tcase, name_is_dialled_by_the_address_that_answers);
+	io_add_test(tcase, many_addresses_of_one_family_are_not_all);
 	io_add_test(tcase, local_address_chooses_the_family);
 	io_add_test(tcase, errors_of_names_are_those_of_the_call);
 	io_add_test(tcase, deadline_ends_the_look_up_of_a_call);
