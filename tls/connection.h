@@ -97,6 +97,9 @@ weft__tls_words(const struct weft_tls *tls)
 /* The operations of the stream above: transfer.c. */
 extern const struct weft_stream_ops weft__tls_ops;
 
+/* A close waits no longer for a peer that reads nothing.  Tests have less. */
+extern weft_nsec weft__tls_close_ns;
+
 /* Frees all but the stream below. */
 void weft__tls_free(struct weft__tls *conn);
 

@@ -234,6 +234,36 @@ int weft_tls_update_keys(struct weft_tls *tls)
 
 /* ---- The end ------------------------------------------------------------- */
 
+weft_nsec weft__tls_close_ns = WEFT_SEC(5);
+
+/* Sends what is left, and close_notify, or does so for a while: the peer may
+ * read nothing, and a stream without TLS would be closed immediately. */
+static int send_last(struct weft__tls *conn, bool *ret_late)
+{
+	int r = 0;
+
+	WEFT_WITHIN (weft__tls_close_ns)
+		r = weft__tls_send(conn);
+	if (r != -ETIMEDOUT && r != -ECANCELED)
+		return r;
+	/* Was it the deadline of this block alone? */
+	r = weft_yield();
+	*ret_late = r == 0;
+	return r < 0 ? r : -ETIMEDOUT;
+}
+
+/* Without a wait, if the task has waited: sends what has room. */
+static int close_below(struct weft_stream *below, bool late)
+{
+	int r = 0;
+
+	if (!late)
+		return weft_stream_close(below);
+	WEFT_WITHIN (0)
+		r = weft_stream_close(below);
+	return r;
+}
+
 /* An interrupted task does not wait: the stream below sends what it can.  If
  * that has no memory for a buffer, it sends immediately, and waits for room. */
 static void leave_to_below(struct weft__tls *conn)
@@ -267,7 +297,7 @@ static int tls_close(void *arg)
 {
 	struct weft__tls *conn = arg;
 	struct weft_stream *below = conn->below;
-	bool owns = conn->owns_below, owed;
+	bool owns = conn->owns_below, owed, late = false;
 	int sent, r = 0;
 
 	/* Of a peer that has sent a part of a message, not for ever. */
@@ -279,11 +309,11 @@ static int tls_close(void *arg)
 	if (r == 0)
 		(void)make_close_notify(conn);
 	weft__tls_end(conn);
-	sent = weft__tls_send(conn);
+	sent = send_last(conn, &late);
 	if (sent < 0)
 		leave_to_below(conn);
 	weft__tls_free(conn);
-	r = weft_stream_close(below);
+	r = close_below(below, late);
 	if (owns)
 		OPENSSL_free(below);
 	/* A peer that is gone needs no close_notify. */

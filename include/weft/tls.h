@@ -21,8 +21,9 @@
  * and its close ends the stream below as well.  The peer's close_notify is the
  * end of the stream; a stream below that ends without one was cut off, which is
  * an error of its reader.  Bytes that an interrupted write reports as done may
- * still be here: the next call on the stream sends them first.  Renegotiation
- * is refused.
+ * still be here: the next call on the stream sends them first.  For those, and
+ * for close_notify, a close waits 5 seconds at most, and fails if some of them
+ * are left.  Renegotiation is refused.
  */
 #ifndef WEFT_TLS_H
 #define WEFT_TLS_H

@@ -6,6 +6,7 @@
 #include "io/request/send_buffer.h"
 #include "tests/support/interrupt_kit.h"
 #include "tests/tls/tls_kit.h"
+#include "tls/connection.h"
 
 /* ---- Handshakes ---------------------------------------------------------- */
 
@@ -410,6 +411,22 @@ IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
 	return 0;
 }
 
+/* Nor does a close wait for ever. */
+IO_TEST(close_leaves_a_peer_that_reads_nothing)
+{
+	weft_nsec before = weft__tls_close_ns;
+	struct ends ends;
+
+	join_local_ends(&ends, NULL);
+	make_full(&ends);
+	weft__tls_close_ns = WEFT_MS(1);
+	ck_assert_int_eq(weft_stream_close(stream_of(&ends, 0)), -ETIMEDOUT);
+	weft__tls_close_ns = before;
+	(void)weft_stream_close(stream_of(&ends, 1));
+	free_contexts(&ends);
+	return 0;
+}
+
 /* A TCP connection that the kernel gives up: the next read, or the next write,
  * returns why, once. */
 static bool about_to_be_lost, is_lost, write_is_told;
@@ -547,6 +564,7 @@ int main(void)
 	io_add_test(bytes, cancelled_writers_end);
 	io_add_test(bytes,
 		    deadline_or_cancellation_ends_calls_on_a_full_connection);
+	io_add_test(bytes, close_leaves_a_peer_that_reads_nothing);
 	io_add_test(bytes, loss_of_the_connection_is_no_deadline);
 	tcase_add_test(bytes, deadline_ends_a_close_without_memory);
 	suite_add_tcase(suite, handshakes);
