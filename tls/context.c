@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "tls/context.h"
+#include "tls/error.h"
 
 struct named {
 	char *name;
@@ -156,6 +157,9 @@ int weft_tls_context_set(struct weft_tls_context *context,
 		return r;
 	if (server_name && !weft__tls_profile(fresh)->has_certificate) {
 		SSL_CTX_free(fresh);
+		if (opts)
+			weft__tls_say(opts->error, opts->error_bytes,
+				      "a name without a certificate");
 		return -EINVAL;
 	}
 	SSL_CTX_set_tlsext_servername_callback(fresh, choose);

@@ -29,16 +29,55 @@ static int verify_mode(enum weft_tls_verify verify, bool serves)
 	}
 }
 
+/* As certificates have it: an address of IPv6 without brackets and scope, a
+ * name without the dot at its end.  NULL: no memory. */
+static char *plain_host(const char *host)
+{
+	size_t bytes = strlen(host), scope;
+
+	if (!strchr(host, ':')) {
+		bytes -= bytes > 1 && host[bytes - 1] == '.';
+		return OPENSSL_strndup(host, bytes);
+	}
+	if (*host == '[' && host[bytes - 1] == ']') {
+		host++;
+		bytes -= 2;
+	}
+	scope = strcspn(host, "%");
+	return OPENSSL_strndup(host, scope < bytes ? scope : bytes);
+}
+
+/* Of OpenSSL's hosts one with a dot at its beginning stands for all names below
+ * it, and one with an asterisk is found in a certificate that has the same. */
+static bool is_name(const char *host)
+{
+	static const char of_labels[] = "abcdefghijklmnopqrstuvwxyz"
+					"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					"0123456789-_";
+
+	for (;;) {
+		size_t bytes = strspn(host, of_labels);
+
+		if (bytes == 0)
+			return false;
+		if (host[bytes] != '.')
+			return host[bytes] == '\0';
+		host += bytes + 1;
+	}
+}
+
 /* The name that the server's certificate must have, and is asked for. */
 static bool set_host(SSL *ssl, const char *host)
 {
 	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
 
-	X509_VERIFY_PARAM_set_hostflags(param,
-					X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+	X509_VERIFY_PARAM_set_hostflags(
+		param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+			       X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
 	if (X509_VERIFY_PARAM_set1_ip_asc(param, host))
 		return true;
-	return SSL_set1_host(ssl, host) && SSL_set_tlsext_host_name(ssl, host);
+	return is_name(host) && SSL_set1_host(ssl, host) &&
+	       SSL_set_tlsext_host_name(ssl, host);
 }
 
 /* A session from before, if there is one. */
@@ -75,10 +114,10 @@ static int prepare_client(struct weft__tls *conn,
 	/* OpenSSL takes an empty name for none, and would not check it. */
 	if (!*host)
 		return -EINVAL;
-	conn->host = OPENSSL_strdup(host);
+	conn->host = plain_host(host);
 	if (!conn->host)
 		return -ENOMEM;
-	if (!set_host(conn->ssl, host))
+	if (!set_host(conn->ssl, conn->host))
 		return -EINVAL;
 	resume(conn, profile);
 	return 0;

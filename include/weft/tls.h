@@ -133,7 +133,9 @@ struct weft_tls {
  * closes it.  Or an error, and then the stream below is still the caller's, who
  * can only close it.  -EINVAL: a client that verifies needs the name of the
  * host (or its address as a text); a server needs a certificate.  Otherwise
- * host may be NULL, but not empty.
+ * host may be NULL, but nothing that is neither.  A dot at the end of a name
+ * does not count, nor do the brackets and the scope of an address.  Of a
+ * certificate the names in its subjectAltName count alone.
  *
  * Further errors, which are also those of all calls on the stream later:
  *

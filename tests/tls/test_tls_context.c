@@ -104,6 +104,7 @@ START_TEST(options_without_their_size_are_refused)
 {
 	struct weft_tls_opts opts = WEFT_TLS_OPTS_INIT;
 	struct weft_tls_context *context;
+	char why[80] = "";
 
 	opts.size = 0;
 	EXPECT(weft_tls_context_new(&opts, &context) == -EINVAL);
@@ -111,6 +112,11 @@ START_TEST(options_without_their_size_are_refused)
 	EXPECT(weft_tls_context_set(context, NULL, &opts) == -EINVAL);
 	/* A server of that name needs a certificate. */
 	EXPECT(weft_tls_context_set(context, "a.test", NULL) == -EINVAL);
+	opts = (struct weft_tls_opts)WEFT_TLS_OPTS_INIT;
+	opts.error = why;
+	opts.error_bytes = sizeof(why);
+	EXPECT(weft_tls_context_set(context, "a.test", &opts) == -EINVAL);
+	EXPECT(why[0]);
 	weft_tls_context_free(context);
 	weft_tls_context_free(NULL);
 }

@@ -75,6 +75,106 @@ IO_TEST(server_is_known_by_its_address)
 	return 0;
 }
 
+/* A server is asked for the name as certificates have it. */
+static void expect_asked_for(const char *host, const char *name)
+{
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct weft_tls_opts server = opts_with(&server_cert, NULL);
+	struct ends ends = { .fds = { 0 } };
+	struct weft_tls_info info;
+
+	ends.end[0].context = context_new(&client);
+	ends.end[1].context = context_new(&server);
+	ends.end[0].host = host;
+	meet(&ends, 0);
+	ck_assert_msg(ends.end[0].r == 0 && ends.end[1].r == 0, "%s: %d %s",
+		      host, ends.end[0].r, weft_tls_error(&ends.end[0].tls));
+	weft_tls_info_get(&ends.end[1].tls, &info);
+	ck_assert_pstr_eq(info.server_name, name);
+	part(&ends);
+	weft_tls_context_free(ends.end[0].context);
+	weft_tls_context_free(ends.end[1].context);
+}
+
+IO_TEST(dot_at_the_end_is_no_part_of_a_name)
+{
+	expect_asked_for(HOST, HOST);
+	expect_asked_for(HOST ".", HOST);
+	return 0;
+}
+
+IO_TEST(brackets_and_scope_are_no_part_of_an_address)
+{
+	expect_asked_for("127.0.0.1", NULL);
+	expect_asked_for("::1", NULL);
+	expect_asked_for("[::1]", NULL);
+	expect_asked_for("::1%lo", NULL);
+	expect_asked_for("[::1%1]", NULL);
+	return 0;
+}
+
+/* OpenSSL would take the first two for any name below, and for the pattern of a
+ * certificate. */
+IO_TEST(what_is_no_name_is_refused)
+{
+	static const char *const hosts[] = {
+		".test", "*.some.test", "a..test", "..", ".",
+		"a b",	 "a/b",		"a:b",	   "[]", "[a]",
+		"%lo",	 "\xc3\xa4.test",
+	};
+	struct certificate some = issue("some", "DNS:*.some.test,DNS:a.test",
+					&authority);
+	struct weft_tls_opts opts = opts_with(NULL, &authority);
+	struct weft_tls_context *context = context_new(&opts);
+	struct weft_tls_opts serves = opts_with(&some, NULL);
+	struct weft_tls_context *server = context_new(&serves);
+
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(*hosts); i++) {
+		struct ends ends = { .fds = { 0 } };
+
+		ends.end[0].context = context;
+		ends.end[1].context = server;
+		ends.end[0].host = hosts[i];
+		meet(&ends, 0);
+		ck_assert_msg(ends.end[0].r == -EINVAL, "%s: %d", hosts[i],
+			      ends.end[0].r);
+		part(&ends);
+	}
+	weft_tls_context_free(context);
+	weft_tls_context_free(server);
+	certificate_free(&some);
+	return 0;
+}
+
+/* RFC 9525, section 2: whatever other names the certificate has. */
+IO_TEST(name_in_the_subject_does_not_count)
+{
+	static const char *const hosts[] = { NULL, "IP:127.0.0.1",
+					     "email:a@" HOST };
+
+	for (int i = 0; i < 3; i++) {
+		struct certificate own = issue(HOST, hosts[i], &authority);
+
+		expect_refusal(&own, &authority, HOST, "hostname mismatch");
+		certificate_free(&own);
+	}
+	return 0;
+}
+
+IO_TEST(wildcard_is_one_label)
+{
+	struct certificate any = issue("any", "DNS:*.any.test", &authority);
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct weft_tls_opts server = opts_with(&any, NULL);
+
+	expect_meeting(&client, &server, "a.any.test",
+		       &(struct expected){ 0 });
+	expect_refusal(&any, &authority, "any.test", "hostname mismatch");
+	expect_refusal(&any, &authority, "a.b.any.test", "hostname mismatch");
+	certificate_free(&any);
+	return 0;
+}
+
 IO_TEST(certificate_that_has_expired_is_refused)
 {
 	struct certificate_wish wish = { .name = "old",
@@ -153,6 +253,31 @@ IO_TEST(client_that_verifies_needs_a_name)
 	weft_tls_context_free(context);
 	EXPECT(weft_stream_close(&below) == 0);
 	return weft_close(fds[1]);
+}
+
+/* Nor has it one for all names. */
+IO_TEST(server_has_no_certificate_for_the_name)
+{
+	struct weft_tls_opts client = opts_with(NULL, &authority);
+	struct weft_tls_opts server = opts_with(&server_cert, NULL), none =
+		opts_with(NULL, NULL);
+
+	for (uint32_t v = WEFT_TLS_1_2; v <= WEFT_TLS_1_3; v++) {
+		struct ends ends = { .fds = { 0 } };
+
+		client.version_max = v;
+		ends.end[0].context = context_new(&client);
+		ends.end[1].context = context_new(&none);
+		EXPECT(weft_tls_context_set(ends.end[1].context, "other.test",
+					    &server) == 0);
+		meet(&ends, 0);
+		ck_assert_int_eq(ends.end[0].r, -EPROTONOSUPPORT);
+		ck_assert_int_eq(ends.end[1].r, -EPROTONOSUPPORT);
+		part(&ends);
+		weft_tls_context_free(ends.end[0].context);
+		weft_tls_context_free(ends.end[1].context);
+	}
+	return 0;
 }
 
 /* ---- Clients ------------------------------------------------------------- */
@@ -246,11 +371,17 @@ int main(void)
 	tcase_set_timeout(clients, 60);
 	io_add_test(servers, server_of_another_name_is_refused);
 	io_add_test(servers, server_is_known_by_its_address);
+	io_add_test(servers, dot_at_the_end_is_no_part_of_a_name);
+	io_add_test(servers, brackets_and_scope_are_no_part_of_an_address);
+	io_add_test(servers, what_is_no_name_is_refused);
+	io_add_test(servers, name_in_the_subject_does_not_count);
+	io_add_test(servers, wildcard_is_one_label);
 	io_add_test(servers, certificate_that_has_expired_is_refused);
 	io_add_test(servers, certificate_that_signs_itself_is_refused);
 	io_add_test(servers, certificate_of_an_unknown_authority_is_refused);
 	io_add_test(servers, chain_leads_to_the_root);
 	io_add_test(servers, client_that_verifies_needs_a_name);
+	io_add_test(servers, server_has_no_certificate_for_the_name);
 	io_add_test(clients, client_shows_its_certificate);
 	io_add_test(clients, certificate_of_a_client_is_optional);
 	io_add_test(clients, client_without_a_good_certificate_is_refused);

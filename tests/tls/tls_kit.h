@@ -35,7 +35,8 @@ static inline void make_certificates(void)
 					 .may_sign = true };
 
 	authority = certificate_new(&wish);
-	server_cert = issue("server", "DNS:" HOST ",IP:127.0.0.1", &authority);
+	server_cert = issue("server", "DNS:" HOST ",IP:127.0.0.1,IP:::1",
+			    &authority);
 	client_cert = issue("client", NULL, &authority);
 }
 
