@@ -136,12 +136,14 @@ static bool use_key(SSL_CTX *ssl, BIO *pem)
 	return used;
 }
 
-/* Clients that are asked for a certificate are told which roots are taken. */
+/* Clients that are asked for a certificate are told which roots are taken.  To
+ * OpenSSL only certificates that sign themselves are roots, unless told so. */
 static bool use_roots(SSL_CTX *ssl, BIO *pem)
 {
 	X509_STORE *store = SSL_CTX_get_cert_store(ssl);
+	bool used = X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
 	X509 *certificate;
-	bool used = true, some = false;
+	bool some = false;
 
 	while (used && (certificate = next_certificate(pem))) {
 		used = X509_STORE_add_cert(store, certificate) &&

@@ -75,8 +75,9 @@ struct weft_tls_opts {
 	const char *key_file;
 	const char *cert_pem;
 	const char *key_pem;
-	/* The roots that the peer's certificates lead to, as PEM; those of the
-	 * system. */
+	/* The roots that the peer's certificates lead to, as PEM: authorities,
+	 * also such as another one has signed, or the peer's own certificate;
+	 * those of the system. */
 	const char *ca_file;
 	const char *ca_pem;
 	/* Names of ALPN, the preferred one first: "h2,http/1.1". */

@@ -235,6 +235,27 @@ IO_TEST(chain_leads_to_the_root)
 	return 0;
 }
 
+/* It need not sign itself. */
+IO_TEST(certificate_that_is_trusted_ends_the_chain)
+{
+	struct certificate_wish wish = { .name = "between",
+					 .issuer = &authority,
+					 .may_sign = true };
+	struct certificate between = certificate_new(&wish);
+	struct certificate leaf = issue("leaf", "DNS:" HOST, &between);
+	struct weft_tls_opts server = opts_with(&leaf, NULL);
+	struct weft_tls_opts by_between = opts_with(NULL, &between);
+	struct weft_tls_opts by_leaf = opts_with(NULL, &leaf);
+
+	expect_meeting(&by_between, &server, HOST, &(struct expected){ 0 });
+	expect_meeting(&by_leaf, &server, HOST, &(struct expected){ 0 });
+	expect_refusal(&server_cert, &between, HOST,
+		       "unable to get local issuer certificate");
+	certificate_free(&leaf);
+	certificate_free(&between);
+	return 0;
+}
+
 IO_TEST(client_that_verifies_needs_a_name)
 {
 	struct weft_tls_opts opts = opts_with(NULL, &authority);
@@ -380,6 +401,7 @@ int main(void)
 	io_add_test(servers, certificate_that_signs_itself_is_refused);
 	io_add_test(servers, certificate_of_an_unknown_authority_is_refused);
 	io_add_test(servers, chain_leads_to_the_root);
+	io_add_test(servers, certificate_that_is_trusted_ends_the_chain);
 	io_add_test(servers, client_that_verifies_needs_a_name);
 	io_add_test(servers, server_has_no_certificate_for_the_name);
 	io_add_test(clients, client_shows_its_certificate);
