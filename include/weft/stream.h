@@ -100,7 +100,8 @@ WEFT_API int weft_stream_fd(const struct weft_stream *stream);
  * bytes; the next peek shows them again unless they are skipped, and more may
  * follow them.  0: the peer sends no more.  Or -ECANCELED, -ETIMEDOUT,
  * -ECONNRESET, -ENOMEM, ...; if there is nothing left to read, also the error
- * of a weft_stream_put(). */
+ * of a weft_stream_put().  A connection that was lost has no end: all later
+ * calls return -ECONNRESET. */
 WEFT_API ssize_t weft_stream_peek(struct weft_stream *stream,
 				  const void **ret_data) WEFT_WARN_UNUSED;
 

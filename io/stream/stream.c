@@ -21,6 +21,7 @@
 #include <weft/io.h>
 
 #include "io/os/mask.h"
+#include "io/os/syscall.h"
 #include "io/request/call.h"
 #include "io/request/close.h"
 #include "io/ring/memcheck.h"
@@ -306,6 +307,15 @@ static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 	stream->starved = 0;
 }
 
+/* Is the connection lost?  The kernel gives the reason once, and an end from
+ * then on, which is not the peer's. */
+static bool is_lost(const struct weft__stream *stream, int said)
+{
+	return (said == -ECONNRESET || said == -ETIMEDOUT ||
+		said == -EHOSTUNREACH || said == -ENETUNREACH) &&
+	       weft__syscall_is_stream(stream->fd);
+}
+
 /* There is no request, and nothing to read: handles the result of the last
  * request.  Returns 0 at the end of the stream, 1 to go on, or an error. */
 static int stream_settle(struct weft__stream *stream)
@@ -339,7 +349,11 @@ static int stream_settle(struct weft__stream *stream)
 		stream->singly = stream->polls = true;
 		return 1;
 	default:
-		return weft__op_was_interrupted(said) ? 1 : said;
+		if (weft__op_was_interrupted(said))
+			return 1;
+		if (is_lost(stream, said))
+			stream->said = -ECONNRESET;
+		return said;
 	}
 }
 

@@ -424,6 +424,12 @@ bool weft__syscall_is_tcp(int fd)
 	return true;
 }
 
+bool weft__syscall_is_stream(int fd)
+{
+	(void)fd;
+	return true;
+}
+
 /* The socket is full, but `directs` sends may go through. */
 ssize_t weft__syscall_send(int fd, const void *buf, size_t bytes, int flags)
 {
