@@ -324,8 +324,9 @@ static int stream_settle(struct weft__stream *stream)
 
 	if (!stream->began)
 		return 1;
+	/* relaxed: a write of this task, or of one that has told it. */
 	if (said == 0)
-		return 0;
+		return weft__load(&stream->reset, relaxed) ? -ECONNRESET : 0;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
 	if (weft__unlikely(stream->polls)) {
 		stream->polls = false;

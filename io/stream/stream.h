@@ -121,6 +121,7 @@ struct weft__stream {
 	 * that worker's ring.  Reader writes, others read.  0: none. */
 	weft__atomic(uint32_t) file;
 	bool filed;		      /* reader only: a place was asked for */
+	weft__atomic(bool) reset;     /* a write has found it so */
 	weft__atomic(uint16_t) sends; /* tasks that wait for a send */
 	struct weft__gathered *gathered; /* reader only: see until.c */
 	/* Immutable: of a stream without a descriptor. */

@@ -158,5 +158,9 @@ int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 	}
 	if (ret_done)
 		*ret_done = done;
+	/* The kernel gives the reason to one call.
+	 * relaxed: the store publishes nothing. */
+	if (weft__unlikely(n == -ECONNRESET))
+		weft__store(&s->reset, true, relaxed);
 	return n < 0 ? (int)n : 0;
 }

@@ -5,7 +5,9 @@
  */
 #include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
+#include "io/os/syscall.h"
 #include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
@@ -386,6 +388,24 @@ STREAM_TEST(reset_is_an_error_after_what_came_before)
 	return 0;
 }
 
+/* The kernel gives the reason to the write, and an end to the read. */
+STREAM_TEST(reset_that_a_write_has_found_is_no_end)
+{
+	const void *data;
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	reset(fds[1]);
+	wait_until(weft__syscall_poll(fds[0], 0) & POLLERR);
+	ck_assert_int_eq(weft_stream_write_all(&stream, "x", 1, NULL),
+			 -ECONNRESET);
+	ck_assert_int_eq(weft_stream_peek(&stream, &data), -ECONNRESET);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return 0;
+}
+
 /* A SIGPIPE would end the process. */
 STREAM_TEST(write_to_a_peer_that_is_gone_is_epipe)
 {
@@ -537,6 +557,7 @@ int main(void)
 	stream_add_test(ends, end_is_told_who_waits);
 	stream_add_test(ends, half_closed_peer_still_gets_what_we_write);
 	stream_add_test(ends, reset_is_an_error_after_what_came_before);
+	stream_add_test(ends, reset_that_a_write_has_found_is_no_end);
 	stream_add_test(ends, write_to_a_peer_that_is_gone_is_epipe);
 	stream_add_test(none, what_is_no_descriptor_is_refused);
 	stream_add_test(none, what_is_no_socket_is_closed_by_a_request);
