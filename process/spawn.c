@@ -25,6 +25,10 @@
 #include "runtime/base/own_fd.h"
 
 #define GRACE_DEFAULT_NS WEFT_SEC(5)
+/* A program that is open for writing is tried again, after pauses that double:
+ * 63 ms in all. */
+#define BUSY_PAUSE_NS WEFT_MS(1)
+enum { BUSY_TRIES = 6 };
 #define FLAGS                                                              \
 	(WEFT_SPAWN_GROUP | WEFT_SPAWN_SESSION |                           \
 	 WEFT_SPAWN_DIES_WITH_CALLER | WEFT_SPAWN_KEEP_MASK)
@@ -224,6 +228,25 @@ static int64_t spawn_anywhere(struct weft__worker *worker,
 	return r;
 }
 
+/* A program that this process has just written is executed as soon as its
+ * descriptor is closed here; but a child that another task or thread has just
+ * made has a copy of it, until that one executes its own program. */
+static int64_t spawn_unless_busy(struct spawning *spawning)
+{
+	int64_t r = spawn_anywhere(weft__worker_self(), spawning);
+	weft_nsec pause_ns = BUSY_PAUSE_NS;
+
+	for (int i = 0; i < BUSY_TRIES && r == -ETXTBSY; i++) {
+		r = weft_sleep(pause_ns);
+		if (r < 0)
+			return r;
+		pause_ns *= 2;
+		spawning->begun = false;
+		r = spawn_anywhere(weft__worker_self(), spawning);
+	}
+	return r;
+}
+
 /* Rings may remember earlier files of these numbers. */
 static void spawn_done(struct spawning *spawning)
 {
@@ -270,7 +293,7 @@ static int spawn(struct weft__worker *worker,
 	for (unsigned i = 0; i < opts->fds_count; i++)
 		spawning->ends[i] = (struct ends){ -1, -1 };
 	plan_make(spawning, mask_of(worker->runtime));
-	r = (int)spawn_anywhere(worker, spawning);
+	r = (int)spawn_unless_busy(spawning);
 	if (r >= 0)
 		spawn_done(spawning);
 	weft__memory_free(memory, spawning, sizeof(*spawning));

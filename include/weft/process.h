@@ -127,7 +127,9 @@ struct weft_exit {
  * source is not open), -ENOENT, -EACCES, -ENOEXEC, -E2BIG and others of
  * execve(2), or of chdir(2) (the directory), -EPERM or -EINVAL of setrlimit(2)
  * (a limit), -EMFILE, -ENFILE, -EAGAIN (RLIMIT_NPROC), -ENOMEM, -ECANCELED,
- * -ETIMEDOUT, -EPERM (not in a task).
+ * -ETIMEDOUT, -EPERM (not in a task).  -ETXTBSY, a process has the program open
+ * for writing, is returned if that lasts for 63 ms: a program that was just
+ * written may for a moment be open in a child that another task starts.
  */
 WEFT_API int weft_spawn(const struct weft_spawn_opts *opts,
 			struct weft_process **ret_process) WEFT_WARN_UNUSED;
