@@ -206,13 +206,26 @@ IN_CHILD static int others_close(const struct weft__child_plan *plan)
 	return others_close_slowly();
 }
 
-/* Above the list (CHD2). */
+IN_CHILD static bool is_listed(const struct weft__child_plan *plan, int fd)
+{
+	for (unsigned i = 0; i < plan->fds_count; i++)
+		if (plan->fds[i].number == fd)
+			return true;
+	return false;
+}
+
+/* To the lowest number that is free, above 2 and not in the list (CHD2): the
+ * list may have the highest of all. */
 IN_CHILD static int move(const struct weft__child_plan *plan, int fd)
 {
-	int r = result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC,
-			       plan->first_free));
+	int from = STDERR_FILENO + 1, r;
 
-	return r == -EINVAL ? -EMFILE : r;
+	for (;; from = r + 1) {
+		r = result(syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from));
+		if (r < 0 || !is_listed(plan, r))
+			return r == -EINVAL ? -EMFILE : r;
+		(void)syscall(SYS_close, r);
+	}
 }
 
 IN_CHILD static int null_open(const struct weft__child_plan *plan)

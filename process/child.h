@@ -17,8 +17,8 @@
  *   CHD1  No handler of the program runs in the child: all signals are blocked
  *       until each has its default action, or is ignored; but see CHD3.
  *   CHD2  No descriptor that the child is given is lost to another of the list:
- *       if a source is a number of the list, all sources are moved above the
- *       list first.
+ *       if a source is a number of the list, all sources are first moved to
+ *       numbers that are not.
  *   CHD3  A stop that the terminal sends (SIGTSTP, SIGTTIN, SIGTTOU) does not
  *       stop the child before its program begins.  The thread that waits for
  *       the child cannot stop meanwhile, so the process could not either, and
@@ -60,7 +60,6 @@ struct weft__child_plan {
 	unsigned flags; /* WEFT_SPAWN_... */
 	pid_t caller;
 	uint64_t ignored, mask; /* signals */
-	int first_free; /* above all numbers of the list; and above 2 */
 	bool moves; /* CHD2 */
 	bool has_null; /* the list has WEFT_NULL_FD */
 	bool one_by_one; /* there is no close_range(2); set by the call */

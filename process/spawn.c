@@ -114,7 +114,6 @@ static void plan_fds(struct spawning *spawning)
 {
 	struct weft__child_plan *plan = &spawning->plan;
 
-	plan->first_free = STDERR_FILENO + 1;
 	for (unsigned i = 0; i < plan->fds_count; i++) {
 		struct weft_child_fd *fd = &plan->fds[i];
 
@@ -122,9 +121,6 @@ static void plan_fds(struct spawning *spawning)
 		if (is_pipe(fd))
 			fd->source = spawning->ends[i].childs;
 		plan->has_null |= fd->source == WEFT_NULL_FD;
-		/* The child is refused a number as large as that. */
-		if (fd->number >= plan->first_free && fd->number < INT_MAX)
-			plan->first_free = fd->number + 1;
 	}
 	plan->moves = has_overlap(plan);
 }

@@ -144,6 +144,38 @@ PROCESS_TEST(one_source_has_several_numbers)
 	return 0;
 }
 
+/* Also if what comes there has to be moved or opened first. */
+PROCESS_TEST(list_may_have_the_highest_number)
+{
+	enum { HIGHEST = FIRST + FILES };
+	struct weft_child_fd fds[] = {
+		{ HIGHEST, FIRST, NULL },
+		{ FIRST, FIRST + 1, NULL },
+		{ FIRST + 1, WEFT_NULL_FD, NULL },
+	};
+	struct rlimit before, lower;
+	ino_t inodes[FILES];
+	struct role role;
+	char text[512], *end = standard_text(text);
+
+	if (!test_needs(TEST_HAS_VFORK, __func__, "a kernel of its own"))
+		return 0;
+	files_open(FIRST, inodes);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	lower = (struct rlimit){ HIGHEST + 1, before.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lower), 0);
+	end = text_add(end, FIRST, inodes[1]);
+	(void)snprintf(end, 40, "%d=* %d=%llu ", FIRST + 1, HIGHEST,
+		       (unsigned long long)inodes[0]);
+	role_init(&role, "fds", text);
+	role.opts.fds = fds;
+	role.opts.fds_count = 3;
+	role_run(&role);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+	files_close(FIRST);
+	return 0;
+}
+
 static int64_t without_standard(void *arg)
 {
 	struct role role;
@@ -537,6 +569,7 @@ int main(int argc, char **argv)
 		return child_play(argc, argv);
 	process_add_test(fds, child_has_the_list_and_no_more);
 	process_add_test(fds, one_source_has_several_numbers);
+	process_add_test(fds, list_may_have_the_highest_number);
 	process_add_test(fds, standard_descriptors_may_be_closed);
 	process_add_test(place, child_is_in_its_directory);
 	process_add_test(place, child_leads_a_group_or_a_session);
