@@ -112,8 +112,9 @@ struct weft_exit {
  * Starts a program.  The path is searched for in the caller's PATH if it has no
  * slash; it is resolved in the directory of the child.  The child has the
  * descriptors of the list; 0, 1 and 2 are those of the caller unless the list
- * names them; all others are closed.  Sources may be numbers of the list, in
- * any order.  Signals have their default actions, but for those to be ignored.
+ * names them or they are close-on-exec; all others are closed.  Sources may be
+ * numbers of the list, in any order.  Signals have their default actions, but
+ * for those to be ignored.
  * SIGTSTP, SIGTTIN and SIGTTOU are dropped if they come before the program
  * begins.
  *
