@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -31,7 +32,11 @@
 #define CALL(number, ...) \
 	weft__syscall_any(number, (const long[WEFT__WORDS]){ __VA_ARGS__ })
 
-enum { NAME_BYTES = NAME_MAX + 1 };
+enum {
+	NAME_BYTES = NAME_MAX + 1,
+	ACL_BYTES = 2048, /* 255 entries */
+	PROC_BYTES = sizeof("/proc/self/fd/-2147483648/") + NAME_BYTES,
+};
 
 static const unsigned FLAGS = WEFT_REPLACE_KEEP | WEFT_REPLACE_NO_SYNC;
 
@@ -59,6 +64,29 @@ static void steps_drop(struct replace *replace)
 	weft__temp_unname(&replace->temp);
 }
 
+/* In a mode, the rights of the group are those of the ACL's mask, if there is
+ * one: without it they would be rights of the owning group.  So the new file
+ * gets the ACL of the old one, or none, also where the directory gives it one.
+ * False: it cannot be kept.  Without /proc it is not seen. */
+__attribute__((noinline)) static bool acl_keep(const struct replace *replace)
+{
+	static const char acl[] = "system.posix_acl_access";
+	char path[PROC_BYTES], value[ACL_BYTES];
+	int fd = replace->temp.fd;
+	long n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s",
+		 replace->temp.dir_fd, replace->name);
+	n = CALL(SYS_lgetxattr, weft__word(path), weft__word(acl),
+		 weft__word(value), sizeof(value));
+	if (n >= 0)
+		n = CALL(SYS_fsetxattr, fd, weft__word(acl), weft__word(value),
+			 n);
+	else if (n == -ENODATA)
+		n = CALL(SYS_fremovexattr, fd, weft__word(acl));
+	return n == 0 || n == -ENODATA || n == -ENOENT || n == -EOPNOTSUPP;
+}
+
 /* A mode that means something for its owner alone is not given to another, nor
  * the rights of a group.  Writing clears set-user-ID and set-group-ID, so these
  * come later. */
@@ -79,6 +107,8 @@ __attribute__((noinline)) static int keep(struct replace *replace)
 		if (CALL(SYS_fchown, fd, -1, old.st_gid) < 0)
 			mode &= 0707;
 	}
+	if (!acl_keep(replace))
+		mode &= 07707;
 	replace->mode = mode & 07000 ? mode : 0;
 	return (int)CALL(SYS_fchmod, fd, mode & 0777);
 }
