@@ -164,7 +164,7 @@ static mode_t rights_of(const struct stat *status, bool owner_differs)
 /* Of what has that name, which is not followed.  The C library's call may need
  * /proc for that, and fails without it, musl's with ENOENT; the kernel's is of
  * Linux 6.6. */
-static int rights_set(struct weft__copy_name at, mode_t rights)
+int weft__copy_rights_set(struct weft__copy_name at, mode_t rights)
 {
 	const int flags = AT_SYMLINK_NOFOLLOW;
 	int error;
@@ -233,7 +233,7 @@ int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 	/* A link has no rights of its own.  One that has been put in the
 	 * node's place meanwhile is not followed. */
 	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) && !is_link)
-		r = rights_set(to, rights_of(status, differs));
+		r = weft__copy_rights_set(to, rights_of(status, differs));
 	if (r < 0)
 		return r;
 	if ((flags & WEFT_COPY_TIMES) &&

@@ -27,4 +27,7 @@ struct weft__copy_name {
 int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 		       const struct stat *status, uint32_t flags, char *buffer);
 
+/* The rights alone, of a directory or node; a link is not followed. */
+int weft__copy_rights_set(struct weft__copy_name at, mode_t rights);
+
 #endif

@@ -16,6 +16,7 @@ enum {
 	OWN_RIGHTS = 0700,
 	PLAIN_RIGHTS = 01777, /* not set-group-ID, which the parent may give */
 	SPECIAL_RIGHTS = 07000,
+	ALL_RIGHTS = 07777,
 };
 
 /* ---- Life ---------------------------------------------------------------- */
@@ -332,6 +333,11 @@ static mode_t rights_at_first(const struct weft__copy_tree *tree,
 	return (node->status.st_mode & PLAIN_RIGHTS) | OWN_RIGHTS;
 }
 
+static bool lacks_own(mode_t mode)
+{
+	return (mode & OWN_RIGHTS) != OWN_RIGHTS;
+}
+
 static int staged_make(struct weft__copy_tree *tree,
 		       struct weft__copy_node *node, int dir, uint64_t *number)
 {
@@ -343,6 +349,24 @@ static int staged_make(struct weft__copy_tree *tree,
 			return -errno;
 	}
 	return -EEXIST;
+}
+
+/* The umask may have left the owner no right to open it. */
+static int made_open(struct weft__copy_tree *tree, struct weft__copy_node *node,
+		     int dir, const char *made)
+{
+	struct weft__copy_name name = { dir, made };
+	struct stat status;
+	int r = dir_open(tree, dir, made);
+
+	if (r != -EACCES)
+		return r;
+	if (fstatat(dir, made, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	node->to_mode = status.st_mode;
+	r = weft__copy_rights_set(name, (status.st_mode & ALL_RIGHTS) |
+						OWN_RIGHTS);
+	return r < 0 ? r : dir_open(tree, dir, made);
 }
 
 /* Makes the directory of the copy, or opens the one that is there: a descriptor
@@ -368,7 +392,7 @@ static int to_open(struct weft__copy_tree *tree, struct weft__copy_node *node,
 	node->fresh = true;
 	node->direct = true;
 	made = direct ? node->name : node->temp;
-	r = dir_open(tree, dir, made);
+	r = made_open(tree, node, dir, made);
 	if (r < 0)
 		(void)unlinkat(dir, made, AT_REMOVEDIR);
 	return r;
@@ -389,7 +413,10 @@ static int to_make(struct weft__copy_tree *tree, struct weft__copy_node *node,
 	}
 	node->to_dev = status.st_dev;
 	node->to_ino = status.st_ino;
-	node->to_mode = status.st_mode;
+	if (!node->to_mode)
+		node->to_mode = status.st_mode;
+	if (node->fresh && lacks_own(status.st_mode))
+		(void)fchmod(fd, (status.st_mode & ALL_RIGHTS) | OWN_RIGHTS);
 	node->opened = true;
 	weft__lock_take(&tree->lock);
 	node->staged = node->fresh && !direct;
@@ -469,7 +496,7 @@ static int node_meta(struct weft__copy_tree *tree, struct weft__copy_node *node,
 			return r;
 	}
 	/* Rights that it had meanwhile only. */
-	if (node->fresh && (wanted & OWN_RIGHTS) != OWN_RIGHTS &&
+	if (node->fresh && (lacks_own(wanted) || lacks_own(node->to_mode)) &&
 	    fchmod(node->to, node->to_mode & (wanted | SPECIAL_RIGHTS)) < 0)
 		return -errno;
 	return 0;
