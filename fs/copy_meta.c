@@ -135,6 +135,15 @@ static int xattrs_copy(const struct object *from, const struct object *to,
 	return r;
 }
 
+/* A list that the directory gives to all that is made in it is not that of the
+ * original.  Where there is none, there is nothing to be taken away. */
+void weft__copy_acls_drop(int to, bool is_directory)
+{
+	(void)fremovexattr(to, "system.posix_acl_access");
+	if (is_directory)
+		(void)fremovexattr(to, "system.posix_acl_default");
+}
+
 /* ---- Owner, rights, times ------------------------------------------------ */
 
 /* Of the descriptor, or of the name below it. */

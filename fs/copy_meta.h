@@ -7,6 +7,7 @@
 #ifndef WEFT_FS_COPY_META_H
 #define WEFT_FS_COPY_META_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
@@ -26,6 +27,10 @@ struct weft__copy_name {
 
 int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 		       const struct stat *status, uint32_t flags, char *buffer);
+
+/* Takes from a new file or directory the ACLs that the directory around it has
+ * given it.  It then gives its own files none. */
+void weft__copy_acls_drop(int to, bool is_directory);
 
 /* The rights alone, of a directory or node; a link is not followed. */
 int weft__copy_rights_set(struct weft__copy_name at, mode_t rights);

@@ -417,6 +417,8 @@ static int to_make(struct weft__copy_tree *tree, struct weft__copy_node *node,
 		node->to_mode = status.st_mode;
 	if (node->fresh && lacks_own(status.st_mode))
 		(void)fchmod(fd, (status.st_mode & ALL_RIGHTS) | OWN_RIGHTS);
+	if (node->fresh && (tree->opts.flags & WEFT_COPY_XATTRS))
+		weft__copy_acls_drop(fd, true);
 	node->opened = true;
 	weft__lock_take(&tree->lock);
 	node->staged = node->fresh && !direct;

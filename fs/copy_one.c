@@ -181,7 +181,12 @@ static int file_make(struct weft__copy_one *one)
 			 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW |
 				 O_NOCTTY,
 			 rights_at_first(one));
-	return one->to < 0 ? -errno : 0;
+	if (one->to < 0)
+		return -errno;
+	/* A directory that the tree's copy made gives none. */
+	if (!one->direct && (one->flags & WEFT_COPY_XATTRS))
+		weft__copy_acls_drop(one->to, false);
+	return 0;
 }
 
 static int name_make(struct weft__copy_one *one)

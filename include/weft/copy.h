@@ -36,7 +36,8 @@ WEFT_BEGIN_DECLS
 #define WEFT_COPY_MODE (1u << 0)   /* rights, also set-user-ID and the like */
 #define WEFT_COPY_OWNER (1u << 1)  /* owner and group, as far as permitted */
 #define WEFT_COPY_TIMES (1u << 2)  /* of access and change, by nanoseconds */
-/* Extended ones, also ACLs, and those of links; implies MODE. */
+/* Extended ones, also ACLs (none that a directory gives), and those of links;
+ * implies MODE. */
 #define WEFT_COPY_XATTRS (1u << 3)
 
 /* Replaces a file that exists; never a directory by a file. */

@@ -15,6 +15,7 @@
 #include "tests/support/needs.h"
 
 #define ACL "system.posix_acl_access"
+#define GIVEN "system.posix_acl_default"
 #define TRUSTED "trusted.weft"
 #define NEEDS_ACLS "access control lists of FIFOs"
 
@@ -24,6 +25,14 @@ static int copy(const char *from, const char *to, uint32_t flags)
 
 	opts.flags = flags;
 	return weft_copy_file(from, to, &opts, NULL);
+}
+
+static int copy_tree(const char *from, const char *to, uint32_t flags)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+
+	opts.flags = flags;
+	return weft_copy_tree(from, to, &opts, NULL);
 }
 
 static bool trusted_set(const char *path)
@@ -72,6 +81,45 @@ static mode_t mode_of(const char *path)
 
 	ck_assert_int_eq(lstat(path, &status), 0);
 	return status.st_mode;
+}
+
+/* ---- Lists that a directory gives --------------------------------------- */
+
+static bool given_set(const char *path)
+{
+	char list[64];
+	ssize_t n;
+
+	if (mkfifo("list", 0600) < 0 || !acl_set("list"))
+		return false;
+	n = getxattr("list", ACL, list, sizeof(list));
+	return n > 0 && setxattr(path, GIVEN, list, (size_t)n, 0) == 0;
+}
+
+/* As with cp -a; without attributes they are those of any new file. */
+IO_TEST(copy_has_no_list_but_the_originals)
+{
+	ck_assert_int_eq(mkdir("in", 0755), 0);
+	if (!test_needs(given_set("in"), "copy_has_no_list_but_the_originals",
+			NEEDS_ACLS))
+		return 0;
+	ck_assert_int_eq(mkdir("from", 0755), 0);
+	copied_file(AT_FDCWD, "from/file", 10, 1);
+	ck_assert_int_eq(chmod("from/file", 0640), 0);
+	ck_assert_int_eq(copy("from/file", "in/file", WEFT_COPY_XATTRS), 0);
+	ck_assert_int_lt(getxattr("in/file", ACL, NULL, 0), 0);
+	ck_assert_uint_eq(mode_of("in/file"), S_IFREG | 0640);
+	ck_assert_int_eq(copy_tree("from", "in/to", WEFT_COPY_XATTRS), 0);
+	ck_assert_int_lt(getxattr("in/to", ACL, NULL, 0), 0);
+	ck_assert_int_lt(getxattr("in/to", GIVEN, NULL, 0), 0);
+	ck_assert_int_lt(getxattr("in/to/file", ACL, NULL, 0), 0);
+	ck_assert_int_eq(copy("from/file", "in/plain", 0), 0);
+	ck_assert_int_gt(getxattr("in/plain", ACL, NULL, 0), 0);
+	/* Its own it keeps. */
+	ck_assert(acl_set("from/file"));
+	ck_assert_int_eq(copy("from/file", "in/own", WEFT_COPY_XATTRS), 0);
+	expect_acl("in/own");
+	return 0;
 }
 
 /* ---- A link that is followed --------------------------------------------- */
@@ -196,6 +244,7 @@ int main(void)
 	TCase *tc = tcase_create("attributes");
 
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
+	io_add_test(tc, copy_has_no_list_but_the_originals);
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
 	tcase_add_test(tc, link_has_no_attributes_without_proc);
