@@ -88,6 +88,19 @@ static int check_into_itself(const struct weft__copy_tree *tree)
 	return look_above(dir, &tree->root->status);
 }
 
+/* A directory with a slash behind its name, which may be that of a link: false,
+ * there is none yet. */
+static bool to_enter(struct weft__copy_tree *tree)
+{
+	int fd = open(tree->to_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	close(tree->to_parent);
+	tree->to_parent = fd;
+	return true;
+}
+
 static int root_new(struct weft__copy_tree *tree)
 {
 	char text[NAME_MAX + 1];
@@ -98,7 +111,7 @@ static int root_new(struct weft__copy_tree *tree)
 	if (r < 0)
 		return r;
 	tree->to_parent = r;
-	if (bytes == 0) {
+	if (bytes == 0 || (name[bytes] == '/' && to_enter(tree))) {
 		name = ".";
 		bytes = 1;
 	}

@@ -118,7 +118,8 @@ WEFT_API int weft_copy_file(const char *from, const char *to,
 /*
  * Copies a tree, in parallel.  `to` is the name of the copy, not of a directory
  * to put it into.  If it is a directory, what is in `from` is added to it, and
- * so on below; files there give -EEXIST without WEFT_COPY_OVERWRITE.  NULL
+ * so on below; files there give -EEXIST without WEFT_COPY_OVERWRITE.  A link to
+ * a directory counts as one only in `to` itself, with a slash behind it.  NULL
  * opts: the defaults.  Suspends.  ret_counts (may be NULL) always receives how
  * far the call came.  If `from` is no directory, it is copied as by
  * weft_copy_file().

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directories that a copy of a tree makes, under any umask.
+ * The directories that a copy of a tree makes, under any umask, and the one
+ * that it is added to, by the name of a link.
  */
 #include "tests/support/child_kit.h"
 #include "tests/support/copied_kit.h"
@@ -14,6 +15,8 @@ static int copy(const char *from, const char *to, uint32_t flags)
 	opts.flags = flags;
 	return weft_copy_tree(from, to, &opts, NULL);
 }
+
+/* ---- The umask ----------------------------------------------------------- */
 
 static bool has_rights(const char *path, mode_t rights)
 {
@@ -67,6 +70,29 @@ START_TEST(tree_is_copied_under_any_umask)
 }
 END_TEST
 
+/* ---- Links --------------------------------------------------------------- */
+
+/* With a slash behind it a link is what it refers to; below, it never is. */
+IO_TEST(link_to_a_directory_is_one_with_a_slash)
+{
+	copied_broad("from", 1, 2);
+	ck_assert_int_eq(mkdir("real", 0755), 0);
+	ck_assert_int_eq(symlink("real", "to"), 0);
+	ck_assert_int_eq(copy("from", "to", 0), -ENOTDIR);
+	ck_assert_uint_eq(copied_count_names("real", ""), 0);
+	ck_assert_int_eq(copy("from", "to/", 0), 0);
+	copied_expect_same("from", "real", COPIED_MODES);
+	ck_assert_int_eq(copy("from", "new/", 0), 0);
+	copied_expect_same("from", "new", COPIED_MODES);
+	ck_assert_int_eq(symlink("../../from", "from/dir-0/up"), 0);
+	ck_assert_int_eq(symlink("from/dir-0/up", "within"), 0);
+	ck_assert_int_eq(copy("from", "within/", 0), -EINVAL);
+	ck_assert_int_eq(mkdir("other", 0755), 0);
+	ck_assert_int_eq(symlink("../real", "other/dir-0"), 0);
+	ck_assert_int_eq(copy("from", "other", WEFT_COPY_OVERWRITE), -ENOTDIR);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("fs/copy_target");
@@ -74,6 +100,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	tcase_add_loop_test(tc, tree_is_copied_under_any_umask, 0, 2);
+	io_add_test(tc, link_to_a_directory_is_one_with_a_slash);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
