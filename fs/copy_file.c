@@ -142,6 +142,9 @@ static int copying_open(struct copying *copying)
 	if (r < 0)
 		return r;
 	one->to_dir = r;
+	/* "/", which has no name. */
+	if (bytes == 0)
+		return -EISDIR;
 	/* "a/" is a directory. */
 	if (name[bytes] == '/')
 		return -ENOTDIR;

@@ -93,6 +93,17 @@ IO_TEST(link_to_a_directory_is_one_with_a_slash)
 	return 0;
 }
 
+IO_TEST(root_directory_is_no_place_for_a_file)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+
+	copied_file(AT_FDCWD, "from", 10, 1);
+	opts.flags = WEFT_COPY_OVERWRITE;
+	ck_assert_int_eq(weft_copy_file("from", "/", &opts, NULL), -EISDIR);
+	ck_assert_int_eq(weft_copy_file("from", ".", &opts, NULL), -EISDIR);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("fs/copy_target");
@@ -101,6 +112,7 @@ int main(void)
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	tcase_add_loop_test(tc, tree_is_copied_under_any_umask, 0, 2);
 	io_add_test(tc, link_to_a_directory_is_one_with_a_slash);
+	io_add_test(tc, root_directory_is_no_place_for_a_file);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
