@@ -43,6 +43,7 @@
 
 #include <limits.h>
 #include <sys/inotify.h>
+#include <sys/types.h>
 #include <weft/blocking.h>
 #include <weft/fs_watch.h>
 
@@ -81,6 +82,8 @@ struct weft__watch_root {
 	int number;
 	bool is_tree;
 	bool is_directory;
+	dev_t dev; /* of a file, which is not a directory */
+	ino_t ino;
 };
 
 struct weft__watch_event {
@@ -156,7 +159,8 @@ int weft__watch_dir_move(struct weft_fs_watch *watch,
 void weft__watch_dir_drop(struct weft_fs_watch *watch,
 			  struct weft__watch_dir *dir);
 
-/* Puts it into the list of those to be scanned. */
+/* Puts it into the list of those to be scanned; a root that is a file is looked
+ * for under its name. */
 void weft__watch_dir_due(struct weft_fs_watch *watch,
 			 struct weft__watch_dir *dir,
 			 enum weft__watch_scan scan);
@@ -186,6 +190,10 @@ void weft__watch_emit(struct weft_fs_watch *watch, unsigned kind,
 
 /* Events are lost: all is scanned again, and then the caller is told. */
 void weft__watch_lost(struct weft_fs_watch *watch);
+
+/* Reports the root as gone, and frees it. */
+void weft__watch_root_gone(struct weft_fs_watch *watch,
+			   struct weft__watch_dir *dir, int error);
 
 /* Decodes input until there is an event, until a scan is due, or until the
  * input is used up.  alone: stops before what may need system calls; true: it

@@ -345,8 +345,8 @@ static void moved_from(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 	}
 }
 
-static void root_gone(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
-		      int error)
+void weft__watch_root_gone(struct weft_fs_watch *watch,
+			   struct weft__watch_dir *dir, int error)
 {
 	struct weft__watch_root *root = dir->root;
 
@@ -360,11 +360,11 @@ static void root_event(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		       uint32_t mask)
 {
 	if (mask & IN_UNMOUNT)
-		root_gone(watch, dir, -ENODEV);
+		weft__watch_root_gone(watch, dir, -ENODEV);
 	else if (mask & IN_MOVE_SELF)
-		root_gone(watch, dir, -ESTALE);
+		weft__watch_root_gone(watch, dir, -ESTALE);
 	else if (mask & (IN_DELETE_SELF | IN_IGNORED))
-		root_gone(watch, dir, -ENOENT);
+		weft__watch_root_gone(watch, dir, -ENOENT);
 }
 
 static void status_events(struct weft_fs_watch *watch,
@@ -434,6 +434,9 @@ static void handle(struct weft_fs_watch *watch,
 		return;
 	}
 	entry_event(watch, dir, event);
+	/* It may have been removed or replaced. */
+	if (!dir->root->is_directory && (event->mask & IN_ATTRIB))
+		weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
 }
 
 /* Needs no system call, and does not wait. */

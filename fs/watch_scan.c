@@ -50,7 +50,9 @@ static uint32_t mask_of(const struct weft__watch_dir *dir)
 		mask |= IN_MODIFY;
 	if (root->kinds & WEFT_FS_CLOSED)
 		mask |= IN_CLOSE_WRITE;
-	if (root->kinds & WEFT_FS_STATUS)
+	/* Of a file that was removed or replaced it is the only event, while
+	 * it is open somewhere or has another name. */
+	if ((root->kinds & WEFT_FS_STATUS) || !root->is_directory)
 		mask |= IN_ATTRIB;
 	if (!dir->parent)
 		mask |= IN_DELETE_SELF | IN_MOVE_SELF;
@@ -192,6 +194,8 @@ int weft__watch_bind_root(struct weft_fs_watch *watch,
 		return -EINVAL;
 	}
 	dir->root->is_directory = S_ISDIR(status.st_mode);
+	dir->root->dev = status.st_dev;
+	dir->root->ino = status.st_ino;
 	wd = watch_fd(watch, fd, mask_of(dir));
 	close(fd);
 	if (wd < 0)
@@ -432,6 +436,28 @@ static void scan_run(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		dir->unread = false;
 }
 
+/* Other errors say nothing of the file. */
+static bool file_has_gone(const struct weft__watch_dir *dir)
+{
+	const struct weft__watch_root *root = dir->root;
+	struct stat status;
+
+	if (lstat(dir->name, &status) < 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	return status.st_dev != root->dev || status.st_ino != root->ino;
+}
+
+/* An event that says so itself, as that of a move, comes first. */
+static void file_look(struct weft_fs_watch *watch, struct weft__watch_dir *dir)
+{
+	if (!file_has_gone(dir))
+		return;
+	if (weft__syscall_is_readable(watch->fd))
+		weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
+	else
+		weft__watch_root_gone(watch, dir, -ENOENT);
+}
+
 void weft__watch_scan_due(struct weft_fs_watch *watch)
 {
 	for (int i = 0; i < SCANS_AT_ONCE && weft__watch_scans(watch); i++) {
@@ -441,5 +467,7 @@ void weft__watch_scan_due(struct weft_fs_watch *watch)
 
 		if (dir->root->is_tree)
 			scan_run(watch, dir, scan);
+		else if (!dir->root->is_directory)
+			file_look(watch, dir);
 	}
 }

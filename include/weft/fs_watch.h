@@ -58,8 +58,10 @@ enum {
 	 * all directories of the trees are watched again.  A program that reads
 	 * its trees again after this event misses nothing. */
 	WEFT_FS_LOST = 1 << 6,
-	/* The root is no longer watched.  event.error: -ENOENT, it was
-	 * removed; -ESTALE, moved; -ENODEV, its file system was unmounted. */
+	/* The root is no longer watched.  event.error: -ENOENT, it was removed
+	 * or replaced; -ESTALE, moved; -ENODEV, its file system was unmounted.
+	 * The removal of a directory is reported when the last process has
+	 * left it. */
 	WEFT_FS_GONE = 1 << 7,
 	/* The directory event.path of a tree cannot be watched; event.error is
 	 * an error of weft_fs_watch_add(). */

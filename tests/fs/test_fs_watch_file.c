@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The watch of a file by itself: it ends when the file loses its name, whoever
+ * has the file open and whatever other names it has.
+ */
+#include "tests/support/fs_watch_kit.h"
+#include "tests/support/pool_kit.h"
+
+/* The kernel reports the end of a file when its last name and its last
+ * descriptor are gone. */
+IO_TEST(file_that_loses_its_name_is_gone)
+{
+	int fd;
+
+	fs_root_make();
+	for (int way = 0; way < 3; way++) {
+		fs_make("a");
+		fs_make("b");
+		fd = open(fs_path("a"), O_RDONLY | O_CLOEXEC);
+		watch_begin(fs_path("a"), WEFT_FS_CHANGED, 0);
+		ck_assert_int_eq(chmod(fs_path("a"), 0640), 0);
+		expect_quiet();
+		if (way == 0)
+			ck_assert_int_eq(unlink(fs_path("a")), 0);
+		else if (way == 1)
+			fs_rename("b", "a");
+		else
+			fs_rename("a", "c");
+		expect_event(WEFT_FS_GONE, "", NULL);
+		ck_assert_int_eq(event.error, way == 2 ? -ESTALE : -ENOENT);
+		expect_quiet();
+		ck_assert_int_eq(close(fd), 0);
+		ck_assert_int_eq(weft_fs_watch_close(watch), 0);
+	}
+	fs_root_drop();
+	return 0;
+}
+
+IO_TEST(file_that_has_another_name_goes_on)
+{
+	fs_root_make();
+	fs_make("a");
+	watch_begin(fs_path("a"), WEFT_FS_CHANGED | WEFT_FS_STATUS, 0);
+	ck_assert_int_eq(link(fs_path("a"), fs_path("b")), 0);
+	expect_event(WEFT_FS_STATUS, "", NULL);
+	ck_assert_int_eq(unlink(fs_path("b")), 0);
+	expect_event(WEFT_FS_STATUS, "", NULL);
+	expect_quiet();
+	fs_write("a", "x");
+	expect_event(WEFT_FS_CHANGED, "", NULL);
+	ck_assert_int_eq(chmod(fs_path("a"), 0640), 0);
+	fs_rename("a", "b");
+	expect_event(WEFT_FS_STATUS, "", NULL);
+	/* It was moved before the mode's change was looked at. */
+	expect_event(WEFT_FS_GONE, "", NULL);
+	ck_assert_int_eq(event.error, -ESTALE);
+	return tree_end();
+}
+
+static int64_t gone_next(void *arg)
+{
+	(void)arg;
+	expect_event(WEFT_FS_GONE, "", NULL);
+	ck_assert_int_eq(event.error, -ESTALE);
+	return 0;
+}
+
+/* The change of the mode has been read, and the look waits for a thread. */
+static int64_t move_before_the_look(void *arg)
+{
+	(void)arg;
+	fs_root_make();
+	fs_make("a");
+	watch_begin(fs_path("a"), WEFT_FS_CHANGED, 0);
+	ck_assert_int_eq(chmod(fs_path("a"), 0640), 0);
+	WEFT_SUPERVISE(scope) {
+		pool_take(scope);
+		ck_assert_int_eq(weft_go(scope, gone_next, NULL, 0), 0);
+		wait_until(pool_is_asked());
+		fs_rename("a", "b");
+		pool_free();
+	}
+	return tree_end();
+}
+
+START_TEST(file_that_moves_before_it_is_looked_for_is_moved)
+{
+	pool_run(move_before_the_look, 1 + (unsigned)_i);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fs/watch_file");
+	TCase *tc = tcase_create("file");
+
+	io_add_test(tc, file_that_loses_its_name_is_gone);
+	io_add_test(tc, file_that_has_another_name_goes_on);
+	io_add_test(tc, file_that_moves_before_it_is_looked_for_is_moved);
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
