@@ -22,6 +22,7 @@
 #include <weft/copy.h>
 
 #include "fs/copy_meta.h"
+#include "runtime/base/own_fd.h"
 
 enum {
 	PRIVATE_RIGHTS = 0600,
@@ -175,14 +176,21 @@ static mode_t rights_at_first(const struct weft__copy_one *one)
 					one->status.st_mode & PLAIN_RIGHTS;
 }
 
+/* In a program that was started without 1 and 2, another task that writes there
+ * must not write to the copy. */
 static int file_make(struct weft__copy_one *one)
 {
-	one->to = openat(one->to_dir, name_now(one),
-			 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW |
-				 O_NOCTTY,
-			 rights_at_first(one));
-	if (one->to < 0)
-		return -errno;
+	int fd = openat(one->to_dir, name_now(one),
+			O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW |
+				O_NOCTTY,
+			rights_at_first(one));
+	int r = weft__fd_above_stdio(fd);
+
+	if (r < 0 && fd >= 0)
+		(void)unlinkat(one->to_dir, name_now(one), 0);
+	one->to = r < 0 ? -1 : r;
+	if (r < 0)
+		return r;
 	/* A directory that the tree's copy made gives none. */
 	if (!one->direct && (one->flags & WEFT_COPY_XATTRS))
 		weft__copy_acls_drop(one->to, false);

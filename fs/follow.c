@@ -22,6 +22,7 @@
 
 #include "io/request/call.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/own_fd.h"
 
 /* ---- The files ----------------------------------------------------------- */
 
@@ -268,7 +269,8 @@ static int follow_new(struct weft__worker *worker,
 	follow->fd = follow->next_fd = -1;
 	follow->wd = follow->next_wd = -1;
 	follow->dirty = true;
-	follow->notices = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	follow->notices = weft__fd_above_stdio(
+		inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	*ret_follow = follow;
 	return 0;
 }

@@ -16,6 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
+
 enum { LINKS_MAX = 40 };
 
 static const uint32_t NAME_EVENTS = IN_CREATE | IN_DELETE | IN_MOVED_FROM |
@@ -231,11 +233,11 @@ static bool is_fatal(int error)
 static int file_open(const struct weft_follow *follow, struct stat *ret_status)
 {
 	/* O_NONBLOCK: it may be a FIFO. */
-	int fd = open(follow->done, O_RDONLY | O_CLOEXEC | O_NONBLOCK |
-					    O_NOCTTY);
+	int fd = weft__fd_above_stdio(open(
+		follow->done, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, ret_status) == 0 && is_followed(fd, ret_status))
 		return fd;
 	close(fd);

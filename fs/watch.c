@@ -18,6 +18,7 @@
 #include "io/os/syscall.h"
 #include "io/request/call.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/own_fd.h"
 
 /* ---- Life cycle ---------------------------------------------------------- */
 
@@ -37,9 +38,10 @@ int weft_fs_watch_open(struct weft_fs_watch **ret_watch)
 	memset(watch, 0, offsetof(struct weft_fs_watch, input));
 	watch->memory = memory;
 	watch->looked = watch->scans - 1;
-	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	watch->fd = weft__fd_above_stdio(
+		inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	if (watch->fd < 0) {
-		r = -errno;
+		r = watch->fd;
 		weft__memory_free(memory, watch, sizeof(*watch));
 		return r;
 	}

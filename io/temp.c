@@ -22,6 +22,7 @@
 #include "io/os/mask.h"
 #include "io/pooled.h"
 #include "io/request/call.h"
+#include "runtime/base/own_fd.h"
 
 enum { TRIES = 100, PROC_BYTES = 32 };
 
@@ -99,19 +100,6 @@ static int make_with_name(struct weft__temp *temp, int dir_fd, mode_t mode)
 	return fd;
 }
 
-int weft__temp_make(struct weft__temp *temp, int dir_fd, mode_t mode)
-{
-	int fd = make_without_name(dir_fd, mode);
-
-	temp->name[0] = 0;
-	temp->dir_fd = dir_fd;
-	/* The second: of file systems that do not know the flag. */
-	if (fd == -EOPNOTSUPP || fd == -EISDIR)
-		fd = make_with_name(temp, dir_fd, mode);
-	temp->fd = fd < 0 ? -1 : fd;
-	return fd < 0 ? fd : 0;
-}
-
 int weft__temp_name(struct weft__temp *temp)
 {
 	int r = -EEXIST;
@@ -133,6 +121,25 @@ void weft__temp_unname(struct weft__temp *temp)
 		(void)CALL(SYS_unlinkat, temp->dir_fd, weft__word(temp->name),
 			   0);
 	temp->name[0] = 0;
+}
+
+/* In a program that was started without 1 and 2, another task that writes there
+ * must not write to the file. */
+int weft__temp_make(struct weft__temp *temp, int dir_fd, mode_t mode)
+{
+	int fd = make_without_name(dir_fd, mode);
+
+	temp->name[0] = 0;
+	temp->dir_fd = dir_fd;
+	/* The second: of file systems that do not know the flag. */
+	if (fd == -EOPNOTSUPP || fd == -EISDIR)
+		fd = make_with_name(temp, dir_fd, mode);
+	if (fd >= 0)
+		fd = weft__fd_above_stdio(fd);
+	if (fd < 0)
+		weft__temp_unname(temp);
+	temp->fd = fd < 0 ? -1 : fd;
+	return fd < 0 ? fd : 0;
 }
 
 /* ---- The public calls ---------------------------------------------------- */

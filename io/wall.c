@@ -25,6 +25,7 @@
 #include <weft/io.h>
 
 #include "io/request/call.h"
+#include "runtime/base/own_fd.h"
 
 #define NS_OF_SEC INT64_C(1000000000)
 
@@ -44,9 +45,8 @@ int64_t weft_wall_now(void)
 
 static LEAF int timer_open(void)
 {
-	int fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
+	return weft__fd_above_stdio(
+		timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC));
 }
 
 /* Zero would disarm it. */

@@ -7,6 +7,7 @@
  * Each test runs in a child, which has closed the three.
  */
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "tests/support/io_kit.h"
@@ -123,6 +124,77 @@ static int64_t use_low_numbers_beside_dumps(void *arg)
 	return 0;
 }
 
+/* ---- Files --------------------------------------------------------------- */
+
+/* Of the copy. */
+static int synced_fd;
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+
+int __wrap_fsync(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		synced_fd = fd;
+	return __real_fsync(fd);
+}
+
+static int64_t sleep_by_the_wall(void *arg)
+{
+	(void)arg;
+	(void)!weft_sleep_until_wall(weft_wall_now() + 1000000000000);
+	return 0;
+}
+
+static void files_are_written_above(const char *dir)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+	struct weft_replace new_file;
+	struct weft_temp temp;
+
+	NEED(weft_temp_open(&temp, AT_FDCWD, dir, 0600) == 0);
+	NEED(temp.fd >= LOW && weft_temp_close(&temp) == 0);
+	NEED(weft_replace_begin(&new_file, AT_FDCWD, "file", NULL) == 0);
+	NEED(new_file.fd >= LOW && weft_replace_commit(&new_file) == 0);
+	opts.flags = WEFT_COPY_FSYNC;
+	NEED(weft_copy_file("file", "copy", &opts, NULL) == 0);
+	NEED(synced_fd >= LOW);
+}
+
+/* Each number is looked at, whichever the call has taken. */
+static void waits_are_above(void)
+{
+	struct weft_fs_watch *watch;
+	struct weft_follow *follow;
+
+	NEED(weft_fs_watch_open(&watch) == 0);
+	expect_free();
+	NEED(weft_fs_watch_close(watch) == 0);
+	NEED(weft_follow_open("file", 0, &follow) == 0);
+	expect_free();
+	NEED(weft_follow_close(follow) == 0);
+	WEFT_SUPERVISE(scope) {
+		NEED(weft_go(scope, sleep_by_the_wall, NULL, 0) == 0);
+		NEED(weft_sleep(WEFT_MS(2)) == 0);
+		expect_free();
+		weft_scope_cancel(scope);
+	}
+}
+
+static int64_t use_files(void *arg)
+{
+	char dir[] = "/tmp/weft-stdio-XXXXXX";
+
+	(void)arg;
+	NEED(mkdtemp(dir) && chdir(dir) == 0);
+	files_are_written_above(dir);
+	waits_are_above();
+	NEED(unlink("file") == 0 && unlink("copy") == 0 && rmdir(dir) == 0);
+	return 0;
+}
+
 /* ---- Tests --------------------------------------------------------------- */
 
 static void in_a_child_without_stdio(void (*fn)(unsigned workers), int i)
@@ -152,6 +224,14 @@ static void run(unsigned workers)
 		NEED(is_free(fd));
 }
 
+static void run_with_files(unsigned workers)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = workers;
+	NEED(weft_run(use_files, NULL, &opts) == 0);
+}
+
 static void run_with_dumps(unsigned workers)
 {
 	struct weft_opts opts = WEFT_OPTS_INIT;
@@ -173,6 +253,12 @@ START_TEST(low_numbers_are_the_program_s)
 }
 END_TEST
 
+START_TEST(files_and_waits_of_weft_have_no_low_number)
+{
+	in_a_child_without_stdio(run_with_files, _i);
+}
+END_TEST
+
 START_TEST(low_numbers_are_the_program_s_beside_dumps)
 {
 	in_a_child_without_stdio(run_with_dumps, _i);
@@ -187,6 +273,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, low_numbers_are_the_program_s);
 	io_add_test(tc, low_numbers_are_the_program_s_beside_dumps);
+	io_add_test(tc, files_and_waits_of_weft_have_no_low_number);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
