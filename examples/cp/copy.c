@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weft/weft.h>
 
@@ -46,6 +47,16 @@ static void on_progress(const struct weft_copy_counts *counts, void *arg)
 	progress_show(&copy->progress, counts->files, 0, text);
 }
 
+/* A device or FIFO that is named as the target is not to be replaced by a
+ * file. */
+static bool is_node(const char *path)
+{
+	struct stat status;
+
+	return weft_stat(path, &status) == 0 && !S_ISREG(status.st_mode) &&
+	       !S_ISDIR(status.st_mode);
+}
+
 static void copy_one(struct copy *copy, const char *from, const char *to)
 {
 	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
@@ -79,6 +90,8 @@ int64_t copy_all(void *arg)
 
 		if (options_target(options, from, to, sizeof(to)) < 0)
 			report(copy, from, -ENAMETOOLONG);
+		else if (is_node(to))
+			report(copy, to, -EOPNOTSUPP);
 		else
 			copy_one(copy, from, to);
 	}

@@ -99,6 +99,9 @@ int options_target(const struct options *options, const char *from, char *to,
 		end--;
 	for (begin = end; begin > 0 && from[begin - 1] != '/';)
 		begin--;
+	/* "to/.." would be another directory. */
+	if (end - begin == 2 && from[begin] == '.' && from[begin + 1] == '.')
+		begin = end;
 	if (options->into)
 		n = snprintf(to, bytes, "%s/%.*s", options->to,
 			     (int)(end - begin), from + begin);

@@ -71,6 +71,24 @@ def cp_puts_several_into_a_directory():
                          top / "from/name").returncode, 2, "no directory")
 
 
+def cp_of_a_parent_stays_in_the_directory():
+    """"into/.." would be another directory, and is full of other files."""
+    with tree() as top:
+        (top / "place/into").mkdir(parents=True)
+        done = run("cp", "-r", top / "from/1/dir 1/..", top / "place/into")
+        expect_equal((done.returncode, done.stderr), (0, ""), "cp")
+        expect_equal(os.listdir(top / "place"), ["into"], "beside it")
+        expect_equal(sorted(os.listdir(top / "place/into")),
+                     sorted(os.listdir(top / "from/1")), "names")
+
+
+def cp_replaces_no_fifo_by_a_file():
+    with tree() as top:
+        done = run("cp", "-f", top / "from/name", top / "from/fifo")
+        expect(done.returncode == 1 and "fifo: " in done.stderr, done)
+        expect((top / "from/fifo").is_fifo(), "it is another file")
+
+
 def cp_keeps_replaces_and_complains():
     with tree() as top:
         (top / "to").write_bytes(b"before")
