@@ -25,6 +25,12 @@ static struct {
 
 static bool failed;
 
+/* There is nothing to be removed. */
+static bool is_missing(int64_t error)
+{
+	return error == -ENOENT || error == -ENOTDIR;
+}
+
 static void print_failure(const char *file, const char *below, int error)
 {
 	failed = true;
@@ -37,6 +43,8 @@ static int report(const char *path, int error, void *arg)
 {
 	const char *file = arg;
 
+	if (error == -ENOTDIR && !*path && options.force)
+		return 0; /* a part of its path is a file */
 	if (error)
 		print_failure(file, path, error);
 	else
@@ -58,7 +66,7 @@ static void remove_tree(char *file)
 	opts.ret_counts = &counts;
 	r = weft_remove_tree(AT_FDCWD, file, &opts);
 	/* Counted failures were reported. */
-	if (r < 0 && !counts.failed && !(r == -ENOENT && options.force))
+	if (r < 0 && !counts.failed && !(is_missing(r) && options.force))
 		print_failure(file, "", r);
 }
 
@@ -71,7 +79,7 @@ static void remove_file(char *file)
 {
 	int64_t r = weft_blocking(unlink_one, file);
 
-	if (r < 0 && !(r == -ENOENT && options.force))
+	if (r < 0 && !(is_missing(r) && options.force))
 		print_failure(file, "", (int)r);
 	else if (r == 0 && options.verbose)
 		printf("removed '%s'\n", file);
@@ -102,5 +110,9 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	options.files = argv + optind;
+	if (optind == argc && !options.force) {
+		fprintf(stderr, "usage: rm [-rfvx] FILE...\n");
+		return 2;
+	}
 	return weft_run(run, NULL, NULL) == 0 ? 0 : 1;
 }

@@ -84,7 +84,8 @@ def rm_leaves_what_rm_leaves():
     for arguments in (["-r", "."], ["d0"], ["-r", "d0"],
                       ["-rf", "nothing"], ["nothing"], ["-f", "nothing", "fifo"],
                       ["-r", "d0/up"], ["-r", "d1", "d2"],
-                      ["fifo", "new\nline"], ["-r", "d0/up/d1"]):
+                      ["fifo", "new\nline"], ["-r", "d0/up/d1"],
+                      ["-rf", "fifo/x"], ["-f", "fifo/x"], [], ["-f"]):
         left = []
         for program in "rm", smoke_kit.PROGRAMS / "rm":
             with tree() as root:
