@@ -80,5 +80,11 @@ int main(int argc, char **argv)
 	if (!isatty(STDOUT_FILENO))
 		setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	find_options_read(&options, argv);
-	return weft_run(find, &options, NULL) == 0 ? 0 : 1;
+	if (weft_run(find, &options, NULL) != 0)
+		return 1;
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fputs("find: cannot write the output\n", stderr);
+		return 1;
+	}
+	return 0;
 }

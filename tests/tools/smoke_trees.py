@@ -77,6 +77,11 @@ def find_sorts_by_bytes():
 def find_reports_errors():
     status, out = ours("find", "/no/such/directory")
     expect(status != 0 and not out, "find of nothing:", out)
+    with tree() as root, open("/dev/full", "wb") as full:
+        done = subprocess.run([smoke_kit.PROGRAMS / "find", root],
+                              stdout=full, stderr=subprocess.PIPE, check=False)
+        expect_equal((done.returncode, done.stderr),
+                     (1, b"find: cannot write the output\n"), "a full disk")
 
 
 # But for "link/": rm empties the directory that the link names.
