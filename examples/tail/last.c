@@ -31,8 +31,20 @@ static off_t lines_before(int fd, unsigned long lines, off_t size)
 	return 0;
 }
 
-/* A file that is truncated meanwhile has other last lines.  The tries are
- * limited, as files of /sys never have all bytes of their size. */
+/* Of a file whose size says nothing: those of /proc have none, those of /sys
+ * have a page. */
+static off_t size_read(int fd)
+{
+	char buf[BLOCK];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = weft_pread(fd, buf, sizeof(buf), at)) > 0)
+		at += n;
+	return n < 0 ? n : at;
+}
+
+/* A file that is truncated meanwhile has other last lines. */
 off_t last_lines(int fd, unsigned long lines)
 {
 	struct stat status;
@@ -40,8 +52,11 @@ off_t last_lines(int fd, unsigned long lines)
 
 	for (int i = 0; i < TRIES_MAX && at == -ENODATA; i++) {
 		int r = weft_fstat(fd, &status);
+		off_t size = r < 0 ? r : status.st_size;
 
-		at = r < 0 ? r : lines_before(fd, lines, status.st_size);
+		if (size == 0 || (size > 0 && i > 0))
+			size = size_read(fd);
+		at = size < 0 ? size : lines_before(fd, lines, size);
 	}
 	return at;
 }

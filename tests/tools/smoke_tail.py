@@ -78,6 +78,17 @@ def tail_prints_what_gnu_tail_prints():
                 expect_equal(got, wanted, (lines, names))
 
 
+def tail_reads_files_whose_size_says_nothing():
+    """Those of /proc have none, those of /sys have a page."""
+    files = [pathlib.Path("/proc/filesystems"),
+             pathlib.Path("/sys/devices/system/cpu/possible")]
+    for file in files:
+        if file.exists():
+            got = run("tail", "-n", 1, file)
+            last = file.read_text().splitlines(keepends=True)[-1]
+            expect_equal((got.returncode, got.stdout), (0, last), file)
+
+
 def tail_says_what_is_wrong():
     done = run("tail", "/nowhere/at/all")
     expect_equal((done.returncode, done.stderr), (
