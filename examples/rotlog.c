@@ -59,17 +59,26 @@ static int log_check(struct log *log)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* A line of any length; the last one may have no end. */
+static ssize_t line_peek(struct weft_stream *in, const void **ret_line)
+{
+	ssize_t n = weft_stream_until(in, "\n", 1, SIZE_MAX, ret_line);
+
+	return n == -ENODATA ? weft_stream_peek(in, ret_line) : n;
+}
+
 static int write_lines(struct log *log)
 {
 	struct weft_stream in = WEFT_STREAM_INIT(STDIN_FILENO);
-	char line[8192];
+	const void *line;
 	ssize_t n = 0;
 	int r = 0;
 
-	while (r == 0 && (n = weft_stream_line(&in, line, sizeof(line))) > 0) {
+	while (r == 0 && (n = line_peek(&in, &line)) > 0) {
 		r = log_check(log);
 		if (r == 0)
 			r = weft_write_all(log->fd, line, (size_t)n, NULL);
+		weft_stream_skip(&in, (size_t)n);
 	}
 	weft_stream_close(&in);
 	return r < 0 ? r : (int)n;

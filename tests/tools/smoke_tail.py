@@ -186,6 +186,16 @@ def tail_ends_when_it_has_no_files():
         ["tail: no files remaining"]), "tail -f")
 
 
+def rotlog_writes_lines_of_any_length():
+    with tempfile.TemporaryDirectory() as path:
+        log = pathlib.Path(path, "log")
+        text = b"x" * 100000 + b"\nshort\n" + b"y" * 20000
+        done = subprocess.run([PROGRAMS / "rotlog", log], input=text,
+                              capture_output=True, check=False)
+        expect_equal((done.returncode, done.stderr), (0, b""), "rotlog")
+        expect_equal(log.read_bytes(), text, "log")
+
+
 def rotlog_loses_no_line_and_tail_reads_them_all():
     with tempfile.TemporaryDirectory() as path:
         log, parts = pathlib.Path(path, "log"), []
