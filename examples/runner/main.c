@@ -138,5 +138,7 @@ int main(int argc, char **argv)
 		return 128 + (int)(result - INTERRUPTED);
 	if (result < 0)
 		return complain("build", strerror((int)-result));
+	if (ferror(stdout))
+		return complain("output", "cannot be written");
 	return result > 0 ? complain("build", "targets were not made") : 0;
 }

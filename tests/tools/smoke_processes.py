@@ -95,6 +95,11 @@ def runner_says_what_is_wrong():
             done = run("runner", path, target)
             expect_equal((done.returncode, done.stdout), (1, ""), target)
             expect(target in done.stderr, repr(done.stderr))
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAMS / "runner", path], stdout=full,
+                                  stderr=subprocess.PIPE, check=False)
+        expect_equal((done.returncode, done.stderr),
+                     (1, b"runner: output: cannot be written\n"), "full disk")
     with file_of("\tno target\n") as path:
         expect_equal(run("runner", path).returncode, 1, "no target")
     expect_equal(run("runner").returncode, 2, "usage")
