@@ -326,7 +326,8 @@ int weft_terminal_restore(int fd)
 	weft__lock_take(&lock);
 	mode = mode_find(fd);
 	if (mode) {
-		if (tcsetattr(mode->own, TCSANOW, &mode->before) < 0)
+		if (in_foreground(mode) &&
+		    tcsetattr(mode->own, TCSANOW, &mode->before) < 0)
 			r = -errno;
 		mode_end(mode);
 	}

@@ -35,7 +35,9 @@ WEFT_API int weft_terminal_hide(int fd) WEFT_WARN_UNUSED;
 
 /* Restores the mode; also after fd was closed.  Returns 0, -EBADF (neither was
  * called for this number, by this process), or an error of tcsetattr(3), as
- * -EIO: it has hung up.  Then the mode is forgotten all the same. */
+ * -EIO: it has hung up.  Then the mode is forgotten all the same.  In the
+ * background the mode is only forgotten, as at exit(): the terminal is another
+ * job's. */
 WEFT_API int weft_terminal_restore(int fd);
 
 /* The size of its window.  Does not suspend; from any thread.  Returns 0,

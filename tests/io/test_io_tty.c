@@ -80,11 +80,10 @@ static void job(int terminal, unsigned workers)
 
 /* ---- The shell ----------------------------------------------------------- */
 
-static void shell(const char *name, int master, unsigned workers)
+/* Leads a session, in the foreground of the terminal. */
+static int session_begin(const char *name)
 {
-	char text[64] = "";
-	int status = 0, terminal;
-	pid_t child;
+	int terminal;
 
 	alarm(HANGS_S);
 	signal(SIGTTIN, SIG_DFL);
@@ -95,6 +94,15 @@ static void shell(const char *name, int master, unsigned workers)
 	NEED(terminal >= 0);
 	NEED(ioctl(terminal, TIOCSCTTY, 0) == 0);
 	NEED(tcsetpgrp(terminal, getpgrp()) == 0);
+	return terminal;
+}
+
+static void shell(const char *name, int master, unsigned workers)
+{
+	char text[64] = "";
+	int status = 0, terminal = session_begin(name);
+	pid_t child;
+
 	child = fork();
 	NEED(child >= 0);
 	if (child == 0)
@@ -143,6 +151,71 @@ START_TEST(read_goes_on_when_the_job_is_in_the_foreground_again)
 	ck_assert_int_ge(child, 0);
 	if (child == 0)
 		shell(name, master, _i ? 2 : 1);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	close(master);
+}
+END_TEST
+
+/* ---- A mode that is restored too late ------------------------------------ */
+
+static void raw_job(int terminal, int talk)
+{
+	char byte = 'r';
+
+	NEED(setpgid(0, 0) == 0);
+	NEED(tcsetpgrp(terminal, getpgrp()) == 0);
+	signal(SIGTTOU, SIG_DFL);
+	NEED(weft_terminal_raw(terminal) == 0);
+	NEED(write(talk, &byte, 1) == 1);
+	NEED(read(talk, &byte, 1) == 1);
+	NEED(weft_terminal_restore(terminal) == 0);
+	NEED(weft_terminal_restore(terminal) == -EBADF);
+	_exit(EXIT_SUCCESS);
+}
+
+/* Takes the terminal back, and sets a mode of its own. */
+static void shell_of_raw_job(const char *name)
+{
+	int status = 0, terminal = session_begin(name), talk[2];
+	struct termios own, now;
+	pid_t child;
+	char byte;
+
+	NEED(tcgetattr(terminal, &own) == 0);
+	own.c_lflag ^= TOSTOP;
+	NEED(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) == 0);
+	child = fork();
+	NEED(child >= 0);
+	if (child == 0)
+		raw_job(terminal, talk[1]);
+	NEED(read(talk[0], &byte, 1) == 1);
+	NEED(tcsetpgrp(terminal, getpgrp()) == 0);
+	NEED(tcsetattr(terminal, TCSANOW, &own) == 0);
+	NEED(write(talk[0], &byte, 1) == 1);
+	NEED(waitpid(child, &status, WUNTRACED) == child);
+	if (WIFSTOPPED(status))
+		(void)kill(child, SIGKILL);
+	NEED(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	NEED(tcgetattr(terminal, &now) == 0);
+	NEED(now.c_lflag == own.c_lflag);
+	_exit(EXIT_SUCCESS);
+}
+
+START_TEST(job_in_the_background_leaves_the_mode_alone)
+{
+	char name[64];
+	int status = -1, master = terminal_make(name, sizeof(name));
+	pid_t child;
+
+	if (!test_needs(master >= 0,
+			"job_in_the_background_leaves_the_mode_alone",
+			"a pseudo-terminal"))
+		return;
+	child = fork();
+	ck_assert_int_ge(child, 0);
+	if (child == 0)
+		shell_of_raw_job(name);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
 	close(master);
@@ -305,6 +378,7 @@ int main(void)
 
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, read_goes_on_when_the_job_is_in_the_foreground_again);
+	tcase_add_test(tc, job_in_the_background_leaves_the_mode_alone);
 	tcase_add_test(tc, full_terminal_holds_up_no_other_task);
 	io_add_test(tc, wait_for_input_goes_on_when_the_mode_changes);
 	suite_add_tcase(suite, tc);
