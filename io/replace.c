@@ -33,6 +33,7 @@
 	weft__syscall_any(number, (const long[WEFT__WORDS]){ __VA_ARGS__ })
 
 enum {
+	PRIVATE_RIGHTS = 0600,
 	NAME_BYTES = NAME_MAX + 1,
 	ACL_BYTES = 2048, /* 255 entries */
 	PROC_BYTES = sizeof("/proc/self/fd/-2147483648/") + NAME_BYTES,
@@ -90,21 +91,14 @@ __attribute__((noinline)) static bool acl_keep(const struct replace *replace)
 /* A mode that means something for its owner alone is not given to another, nor
  * the rights of a group.  Writing clears set-user-ID and set-group-ID, so these
  * come later. */
-__attribute__((noinline)) static int keep(struct replace *replace)
+static int keep(struct replace *replace, const struct stat *old)
 {
-	struct stat old;
 	int fd = replace->temp.fd;
-	mode_t mode;
+	mode_t mode = old->st_mode & 07777;
 
-	if (fstatat(replace->temp.dir_fd, replace->name, &old,
-		    AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(old.st_mode))
-		return 0;
-	mode = old.st_mode & 07777;
-	if (CALL(SYS_fchown, fd, old.st_uid, old.st_gid) < 0) {
+	if (CALL(SYS_fchown, fd, old->st_uid, old->st_gid) < 0) {
 		mode &= 0777;
-		if (CALL(SYS_fchown, fd, -1, old.st_gid) < 0)
+		if (CALL(SYS_fchown, fd, -1, old->st_gid) < 0)
 			mode &= 0707;
 	}
 	if (!acl_keep(replace))
@@ -172,6 +166,32 @@ struct beginning {
 	size_t bytes;
 };
 
+/* The file that is replaced: 1, 0 (there is none to be kept) or an error. */
+static int old_look(int dir_fd, const char *name, struct stat *ret_old)
+{
+	if (fstatat(dir_fd, name, ret_old, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return S_ISREG(ret_old->st_mode);
+}
+
+/* A file that is to have the rights of an old one is private until it has them:
+ * no other user can open it before. */
+__attribute__((noinline)) static int make(const struct beginning *beginning,
+					  int dir_fd)
+{
+	struct replace *replace = beginning->replace;
+	struct stat old;
+	int r, keeps = 0;
+
+	if (replace->flags & WEFT_REPLACE_KEEP)
+		keeps = old_look(dir_fd, replace->name, &old);
+	if (keeps < 0)
+		return keeps;
+	r = weft__temp_make(&replace->temp, dir_fd,
+			    keeps ? PRIVATE_RIGHTS : beginning->mode);
+	return r == 0 && keeps ? keep(replace, &old) : r;
+}
+
 static int steps_begin(const struct beginning *beginning)
 {
 	struct replace *replace = beginning->replace;
@@ -184,9 +204,8 @@ static int steps_begin(const struct beginning *beginning)
 			   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd < 0)
 		return dir_fd;
-	r = weft__temp_make(&replace->temp, dir_fd, beginning->mode);
-	if (r == 0 && (replace->flags & WEFT_REPLACE_KEEP))
-		r = keep(replace);
+	replace->temp = (struct weft__temp){ .fd = -1 };
+	r = make(beginning, dir_fd);
 	if (r == 0)
 		return 0;
 	steps_drop(replace);

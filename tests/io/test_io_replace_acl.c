@@ -2,11 +2,15 @@
 /*
  * A file that is replaced and is to keep its rights: in its mode those of the
  * group are the mask of its access control list, so the list has to come along;
- * and one that the directory gives must not come in addition.
+ * and one that the directory gives must not come in addition.  No other user
+ * can open the new file before it has those rights.
  */
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 
+#include "io/os/mask.h"
+#include "io/os/syscall.h"
 #include "tests/support/dir_kit.h"
 #include "tests/support/needs.h"
 
@@ -79,6 +83,38 @@ static void file_make(const char *path, mode_t mode)
 	ck_assert_int_eq(chmod(path, mode), 0);
 }
 
+/* Rights with which files were made. */
+static long made;
+
+long __real_weft__syscall_any(long number, const long words[6]);
+long __wrap_weft__syscall_any(long number, const long words[6]);
+
+long __wrap_weft__syscall_any(long number, const long words[6])
+{
+	const long makes = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+
+	if (number == SYS_openat && (words[2] & makes))
+		made |= words[3];
+	return __real_weft__syscall_any(number, words);
+}
+
+/* WEFT_MASK stands for a file system where it has a name all the time. */
+IO_TEST(new_file_is_private_until_it_has_its_rights)
+{
+	ck_assert(dir_new("/tmp", top));
+	file_make(in_top("it"), 0604);
+	for (int way = 0; way < 2; way++) {
+		made = 0;
+		setenv("WEFT_MASK", way ? "tmpfile" : "", 1);
+		ck_assert_int_eq(weft__mask_read(), 0);
+		ck_assert_int_eq(replace(in_top("it")), 0);
+		ck_assert_int_eq(made, 0600);
+		ck_assert_uint_eq(mode_of(in_top("it")), 0604);
+	}
+	dir_end(top);
+	return 0;
+}
+
 IO_TEST(group_gets_no_rights_that_are_those_of_a_list)
 {
 	ck_assert(dir_new("/tmp", top));
@@ -118,6 +154,7 @@ int main(void)
 	Suite *suite = suite_create("io/replace_acl");
 	TCase *tc = tcase_create("acl");
 
+	io_add_test(tc, new_file_is_private_until_it_has_its_rights);
 	io_add_test(tc, group_gets_no_rights_that_are_those_of_a_list);
 	io_add_test(tc, list_that_the_directory_gives_is_not_kept);
 	suite_add_tcase(suite, tc);
