@@ -2,9 +2,9 @@
 /*
  * Copy meta - see the header.
  *
- * The order is that in which none undoes another: a change of the owner clears
- * capabilities and the set-user-ID bit, an ACL changes the rights of the group,
- * and all of it changes the times.
+ * The order is that in which none undoes or hinders another: a change of the
+ * owner clears capabilities and the set-user-ID bit, an ACL changes the rights
+ * of the owner and the group, and all of it changes the times.
  *
  * As cp -p does, a process that may not give its files away keeps them; a copy
  * then has no set-user-ID bit, which would be for another user.
@@ -119,19 +119,37 @@ static int xattr_copy(const struct object *from, const struct object *to,
 	return 0;
 }
 
+static bool is_acl(const char *name)
+{
+	return strncmp(name, "system.posix_acl_", 17) == 0;
+}
+
+/* An ACL may take the owner's right to write, which the others need. */
 static int xattrs_copy(const struct object *from, const struct object *to,
 		       char *buffer)
 {
 	ssize_t n = names_get(from, buffer);
-	const char *name = buffer;
 	int r = 0;
 
 	if (n < 0)
 		return errno == EOPNOTSUPP ? 0 : -errno;
-	while (r == 0 && name < buffer + n) {
-		r = xattr_copy(from, to, name, buffer + NAMES_BYTES);
-		name += strlen(name) + 1;
-	}
+	for (int acls = 0; acls < 2; acls++)
+		for (const char *name = buffer; r == 0 && name < buffer + n;
+		     name += strlen(name) + 1)
+			if (is_acl(name) == acls)
+				r = xattr_copy(from, to, name,
+					       buffer + NAMES_BYTES);
+	return r;
+}
+
+/* The umask may have taken that right. */
+static int xattrs_copy_fd(int from, int to, mode_t mode, char *buffer)
+{
+	const struct object source = { .fd = from }, copy = { .fd = to };
+	int r = xattrs_copy(&source, &copy, buffer);
+
+	if (r == -EACCES && fchmod(to, S_ISDIR(mode) ? 0700 : 0600) == 0)
+		r = xattrs_copy(&source, &copy, buffer);
 	return r;
 }
 
@@ -192,14 +210,14 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
-	const struct object source = { .fd = from }, copy = { .fd = to };
-	int r, differs = 0;
+	int r = 0, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
 		differs = owner_copy(to, "", status);
 	if (differs < 0)
 		return differs;
-	r = flags & WEFT_COPY_XATTRS ? xattrs_copy(&source, &copy, buffer) : 0;
+	if (flags & WEFT_COPY_XATTRS)
+		r = xattrs_copy_fd(from, to, status->st_mode, buffer);
 	if (r < 0)
 		return r;
 	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&

@@ -122,6 +122,52 @@ IO_TEST(copy_has_no_list_but_the_originals)
 	return 0;
 }
 
+/* ---- Attributes of the user --------------------------------------------- */
+
+static bool user_set(const char *path)
+{
+	return setxattr(path, "user.weft", path, strlen(path), 0) == 0;
+}
+
+static int64_t copy_both_masked(void *arg)
+{
+	(void)arg;
+	umask(0300);
+	NEED(copy("plain", "plain copy", WEFT_COPY_ARCHIVE) == 0);
+	umask(022);
+	NEED(copy("listed", "listed copy", WEFT_COPY_ARCHIVE) == 0);
+	return 0;
+}
+
+/* Such an attribute is set by those who may write to the file. */
+static int64_t copy_both_unprivileged(void *arg)
+{
+	NEED(become_unprivileged());
+	copied_file(AT_FDCWD, "plain", 10, 1);
+	copied_file(AT_FDCWD, "listed", 10, 1);
+	/* The first comes first in a list of them. */
+	if (!acl_set("listed") || !user_set("listed") || !user_set("plain"))
+		_exit(EXIT_SUCCESS);
+	NEED(chmod("listed", 0440) == 0);
+	return weft_run(copy_both_masked, arg, NULL);
+}
+
+START_TEST(attribute_needs_no_right_of_the_owner)
+{
+	char value[16];
+
+	child_run(copy_both_unprivileged, NULL);
+	if (!test_needs(copied_is_there("listed copy"),
+			"attribute_needs_no_right_of_the_owner",
+			"attributes of the user, and " NEEDS_ACLS))
+		return;
+	ck_assert_int_eq(getxattr("plain copy", "user.weft", value, 16), 5);
+	ck_assert_int_eq(getxattr("listed copy", "user.weft", value, 16), 6);
+	ck_assert_uint_eq(mode_of("listed copy"), S_IFREG | 0440);
+	expect_acl("listed copy");
+}
+END_TEST
+
 /* ---- A link that is followed --------------------------------------------- */
 
 IO_TEST(node_behind_a_link_keeps_its_acl)
@@ -241,7 +287,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("fs/copy_attributes");
-	TCase *tc = tcase_create("attributes");
+	TCase *tc = tcase_create("attributes"), *disk = tcase_create("disk");
 
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	io_add_test(tc, copy_has_no_list_but_the_originals);
@@ -250,5 +296,9 @@ int main(void)
 	tcase_add_test(tc, link_has_no_attributes_without_proc);
 	tcase_add_test(tc, node_has_its_rights_without_proc);
 	suite_add_tcase(suite, tc);
+	/* Files in memory may have no attributes of the user. */
+	tcase_add_checked_fixture(disk, copied_setup, copied_teardown);
+	tcase_add_test(disk, attribute_needs_no_right_of_the_owner);
+	suite_add_tcase(suite, disk);
 	return io_tests_run(suite);
 }
