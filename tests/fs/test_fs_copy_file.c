@@ -527,6 +527,7 @@ int main(void)
 	TCase *all[] = { contents, changes, attributes, refusals, ends };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		tcase_set_timeout(all[i], 60);
 		tcase_add_checked_fixture(all[i], copied_setup,
 					  copied_teardown);
 		suite_add_tcase(suite, all[i]);
