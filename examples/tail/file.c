@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The end of a file, and what is added to it. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "last.h"
@@ -66,6 +67,26 @@ static int file_open(const struct options *o, const char *name,
 	return r;
 }
 
+/* A terminal, or /dev/null, with which a program is kept waiting for ever: what
+ * comes is printed, and the end is no end. */
+static int device_follow(const struct options *o, const char *name)
+{
+	struct stat now;
+	char buf[8192];
+	ssize_t n = weft_stat(name, &now);
+	int fd;
+
+	if (n < 0 || !S_ISCHR(now.st_mode))
+		return n < 0 ? (int)n : -EINVAL;
+	n = fd = weft_open(name, O_RDONLY, 0);
+	while (n >= 0 && (n = weft_read(fd, buf, sizeof(buf))) >= 0)
+		n = n > 0 ? print(o, name, buf, (size_t)n) :
+			    weft_sleep(WEFT_SEC(1));
+	if (fd >= 0)
+		weft_close(fd);
+	return (int)n;
+}
+
 int64_t follow(void *arg)
 {
 	const struct options *o = *(struct options **)arg;
@@ -75,6 +96,8 @@ int64_t follow(void *arg)
 	unsigned news;
 	ssize_t n = file_open(o, name, &file);
 
+	if (n == -EINVAL && o->follow == 'f')
+		n = device_follow(o, name);
 	if (n < 0)
 		return complain(name, "cannot follow", (int)n);
 	n = begin(o, name, file);

@@ -5,12 +5,14 @@ them."""
 import contextlib
 import os
 import pathlib
+import pty
 import select
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+import tty
 
 from tap import Skip
 from smoke_kit import expect, expect_equal, run, soon, PATIENCE, PROGRAMS
@@ -174,6 +176,20 @@ def tail_follows_a_file_that_is_truncated_at_the_start():
                     data = os.read(tail.stdout.fileno(), 65536)
                     expect(data, "it ended")
                     got = got[-8:] + data
+
+
+def tail_follows_a_device():
+    """Such as /dev/null, which has no end; here a terminal."""
+    ours, theirs = pty.openpty()
+    try:
+        tty.setraw(theirs)
+        with program("tail", "-f", os.ttyname(theirs)) as tail:
+            for text in b"one\n", b"two\n":
+                os.write(ours, text)
+                read_until(tail, text)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def tail_ends_when_it_has_no_files():
