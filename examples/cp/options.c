@@ -74,6 +74,8 @@ int options_parse(struct options *options, int argc, char **argv)
 			optind = argc;
 	if (options->no_clobber)
 		options->flags &= ~WEFT_COPY_OVERWRITE;
+	if (!options->recursive)
+		options->flags |= WEFT_COPY_FOLLOW;
 	options->from = argv + optind;
 	options->from_count = argc - optind - 1;
 	if (options->from_count < 1) {

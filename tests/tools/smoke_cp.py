@@ -82,6 +82,19 @@ def cp_of_a_parent_stays_in_the_directory():
                      sorted(os.listdir(top / "from/1")), "names")
 
 
+def cp_follows_links_but_as_trees():
+    with tree() as top:
+        os.symlink("name", top / "from/another")
+        for option, links in ([], False), (["-r"], True), (["-a"], True):
+            done = run("cp", *option, top / "from/another", top / "to")
+            expect_equal((done.returncode, done.stderr), (0, ""), option)
+            expect_equal((top / "to").is_symlink(), links, option)
+            (top / "to").unlink()
+        done = run("cp", top / "from/link", top / "to")
+        expect_equal((done.returncode, done.stderr), (
+            1, f"cp: {top}/from/link: No such file or directory\n"), "nowhere")
+
+
 def cp_replaces_no_fifo_by_a_file():
     with tree() as top:
         done = run("cp", "-f", top / "from/name", top / "from/fifo")
