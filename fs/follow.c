@@ -184,7 +184,7 @@ ssize_t weft_follow_read(struct weft_follow *follow, void *buf, size_t bytes,
 	for (;;) {
 		ssize_t n = file_read(follow, buf, bytes);
 
-		if (n > 0)
+		if (n > 0 || (n == 0 && bytes == 0))
 			return tell(follow, n, ret_news);
 		if (n == 0)
 			n = next_try(follow);

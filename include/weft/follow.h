@@ -70,9 +70,10 @@ WEFT_API int weft_follow_open_fd(int fd, int64_t offset,
 	WEFT_WARN_UNUSED;
 
 /* Waits for bytes, or for news.  Suspends.  Returns the number of bytes, and in
- * *ret_news (may be NULL) the news before them; 0 if there are news alone.  Or
- * -ECANCELED, -ETIMEDOUT, -EPERM, -EAGAIN, -ENOMEM, -EMFILE, -ENFILE (the call
- * may be repeated), or an error of weft_pread(). */
+ * *ret_news (may be NULL) the news before them; 0 if there are news alone, or
+ * no bytes are asked for, which does not wait.  Or -ECANCELED, -ETIMEDOUT,
+ * -EPERM, -EAGAIN, -ENOMEM, -EMFILE, -ENFILE (the call may be repeated), or an
+ * error of weft_pread(). */
 WEFT_API ssize_t weft_follow_read(struct weft_follow *follow, void *buf,
 				  size_t bytes, unsigned *ret_news)
 	WEFT_WARN_UNUSED;

@@ -85,7 +85,10 @@ IO_TEST(bytes_that_are_added_are_read_from_the_offset_on)
 	ck_assert_int_ge(weft_follow_fd(follow), 0);
 	ck_assert_int_eq(weft_follow_seek(follow, -1), -EINVAL);
 	ck_assert_int_eq(weft_follow_seek(follow, 8), 0);
+	/* No bytes are never waited for. */
+	ck_assert_int_eq(weft_follow_read(follow, text, 0, &news), 0);
 	expect_read(0, "later\n");
+	ck_assert_int_eq(weft_follow_read(follow, text, 0, &news), 0);
 	return end();
 }
 
