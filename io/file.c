@@ -182,6 +182,7 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 		.bytes = sizeof(taken),
 		.open_how = &taken,
 	};
+	unsigned tries = 0;
 	int r = weft__call_begin(&worker);
 
 	if (r < 0)
@@ -189,7 +190,10 @@ int weft_openat2(int dir_fd, const char *path, const struct open_how *how,
 	r = path ? how_take(how, how_bytes, &taken) : -EFAULT;
 	if (r < 0)
 		return r;
-	return open_run(worker, &request, &taken);
+	do
+		r = open_run(weft__worker_self(), &request, &taken);
+	while (weft__syscall_openat2_again(&taken, r, &tries));
+	return r;
 }
 
 /* ---- Status ----------------------------------------------------------- */

@@ -25,6 +25,9 @@
 #define SYS_cachestat 451
 #endif
 
+/* While others rename without a pause, one try in a hundred fails. */
+enum { OPENS_MAX = 100 };
+
 #define LEAF __attribute__((noinline))
 
 static inline long result(long r)
@@ -97,11 +100,25 @@ LEAF int weft__syscall_kind(int fd)
 	return local ? WEFT__FD_LOCAL : WEFT__FD_FILE;
 }
 
+bool weft__syscall_openat2_again(const struct open_how *how, int r,
+				unsigned *tries)
+{
+	return r == -EAGAIN && !(how->resolve & RESOLVE_CACHED) &&
+	       (how->resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) &&
+	       ++*tries < OPENS_MAX;
+}
+
 LEAF int weft__syscall_openat2(int dir_fd, const char *path,
 			      const struct open_how *how)
 {
-	return (int)RESULT_OF(syscall(SYS_openat2, dir_fd, path, how,
-				      sizeof(*how)));
+	unsigned tries = 0;
+	int r;
+
+	do
+		r = (int)RESULT_OF(syscall(SYS_openat2, dir_fd, path, how,
+					   sizeof(*how)));
+	while (weft__syscall_openat2_again(how, r, &tries));
+	return r;
 }
 
 LEAF ssize_t weft__syscall_readv(int fd, const struct iovec *iov, int iov_count,

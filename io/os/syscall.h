@@ -37,6 +37,12 @@ struct open_how;
 int weft__syscall_openat2(int dir_fd, const char *path,
 			 const struct open_how *how);
 
+/* Is this result of openat2(2) to be tried again?  With ".." in a path that is
+ * to stay beneath a directory, the kernel gives up with -EAGAIN if any file of
+ * the machine is renamed meanwhile.  *tries is 0 at first. */
+bool weft__syscall_openat2_again(const struct open_how *how, int r,
+				unsigned *tries);
+
 /* preadv2(2) and pwritev2(2); an offset of -1 is the file's position.  With
  * RWF_NOWAIT they transfer what the page cache has, or takes; otherwise they
  * return -EAGAIN, or -EOPNOTSUPP if the file system cannot tell. */

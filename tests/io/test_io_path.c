@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -382,6 +383,69 @@ static int parent_of(const char *path, const char *last)
 	return weft_close(fd);
 }
 
+static weft__atomic(bool) renames_end;
+
+static void *rename_for_ever(void *arg)
+{
+	(void)arg;
+	/* relaxed: nothing else is read. */
+	while (!weft__load(&renames_end, relaxed)) {
+		EXPECT(renameat(top_fd, "x", top_fd, "y") == 0);
+		EXPECT(renameat(top_fd, "y", top_fd, "x") == 0);
+	}
+	return NULL;
+}
+
+/* The kernel's own call, which may fail so. */
+static int open_beneath(void)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				.resolve = RESOLVE_BENEATH };
+
+	return (int)syscall(SYS_openat2, top_fd, "a/../a", &how, sizeof(how));
+}
+
+static int open_beneath_by_weft(int way)
+{
+	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY,
+				.resolve = RESOLVE_BENEATH };
+	const char *name;
+
+	return way ? weft_open_parent(top_fd, "a/../a/b", RESOLVE_BENEATH,
+				      &name) :
+		     weft_openat2(top_fd, "a/../a", &how, sizeof(how));
+}
+
+/* It gives up when any file is renamed meanwhile.  As many opens of weft's
+ * are made as it takes until that has happened often, or a number of them. */
+IO_TEST(renames_elsewhere_fail_no_open_beneath)
+{
+	pthread_t thread;
+	int failed = 0;
+
+	top_open();
+	ck_assert_int_eq(mkdirat(top_fd, "a", 0700), 0);
+	ck_assert_int_eq(mknodat(top_fd, "x", S_IFREG | 0600, 0), 0);
+	/* relaxed: before the thread is started. */
+	weft__store(&renames_end, false, relaxed);
+	ck_assert_int_eq(
+		pthread_create(&thread, NULL, rename_for_ever, NULL), 0);
+	for (int i = 0; i < 20000 && failed < 40; i++) {
+		int theirs_fd = open_beneath();
+		int fd = open_beneath_by_weft(i & 1);
+
+		failed += theirs_fd < 0;
+		close(theirs_fd);
+		ck_assert_int_ge(fd, 0);
+		ck_assert_int_eq(weft_close(fd), 0);
+	}
+	/* relaxed: nothing else is read. */
+	weft__store(&renames_end, true, relaxed);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	top_end();
+	return 0;
+}
+
 IO_TEST(parent_is_beneath)
 {
 	top_open();
@@ -482,6 +546,7 @@ int main(void)
 	io_add_test(calls, makers_of_one_chain_all_succeed);
 	io_add_test(calls, chain_does_not_follow_a_link_that_is_swapped_in);
 	io_add_test(calls, parent_is_beneath);
+	io_add_test(calls, renames_elsewhere_fail_no_open_beneath);
 	io_add_test(calls, call_that_waits_for_a_thread_is_interrupted);
 	if (HAS_FILTERS)
 		io_add_test(calls, without_a_thread_the_worker_makes_the_call);
