@@ -200,6 +200,48 @@ IO_TEST(calls_do_what_the_c_library_does)
 	return 0;
 }
 
+/* ---- A directory of a test's own ----------------------------------------- */
+
+static char top[DIR_PATH_BYTES];
+static int top_fd;
+
+static void top_open(void)
+{
+	ck_assert(dir_new("/tmp", top));
+	top_fd = dir_open(top);
+}
+
+static void top_end(void)
+{
+	close(top_fd);
+	dir_end(top);
+}
+
+/* The manual promises these, whatever the C library does. */
+IO_TEST(mistakes_have_the_errors_of_the_manual)
+{
+	top_open();
+	ck_assert_int_eq(mknodat(top_fd, "file", S_IFREG | 0600, 0), 0);
+	ck_assert_int_eq(weft_mkdir_all(top_fd, "dir/in", 0700, 0), 0);
+	ck_assert_int_eq(weft_mkdirat(top_fd, "dir", 0700), -EEXIST);
+	ck_assert_int_eq(weft_mkdir(in(top, "file"), 0700), -EEXIST);
+	ck_assert_int_eq(weft_linkat(top_fd, "file", top_fd, "dir", 0),
+			 -EEXIST);
+	ck_assert_int_eq(weft_symlinkat("x", top_fd, "file"), -EEXIST);
+	ck_assert_int_eq(weft_renameat2(top_fd, "file", top_fd, "dir",
+					RENAME_NOREPLACE),
+			 -EEXIST);
+	ck_assert_int_eq(weft_unlink(in(top, "dir")), -EISDIR);
+	ck_assert_int_eq(weft_unlinkat(top_fd, "dir", 0), -EISDIR);
+	ck_assert_int_eq(weft_rmdir(in(top, "dir")), -ENOTEMPTY);
+	ck_assert_int_eq(weft_unlinkat(top_fd, "dir", AT_REMOVEDIR),
+			 -ENOTEMPTY);
+	ck_assert_int_eq(weft_rmdir(in(top, "file")), -ENOTDIR);
+	ck_assert_int_eq(weft_mkdirat(top_fd, "file/x", 0700), -ENOTDIR);
+	top_end();
+	return 0;
+}
+
 IO_TEST(null_is_efault)
 {
 	const char *name;
@@ -228,21 +270,6 @@ IO_TEST(null_is_efault)
 }
 
 /* ---- Chains of directories ----------------------------------------------- */
-
-static char top[DIR_PATH_BYTES];
-static int top_fd;
-
-static void top_open(void)
-{
-	ck_assert(dir_new("/tmp", top));
-	top_fd = dir_open(top);
-}
-
-static void top_end(void)
-{
-	close(top_fd);
-	dir_end(top);
-}
 
 static bool is_dir(const char *path)
 {
@@ -540,6 +567,7 @@ int main(void)
 
 	tcase_set_timeout(calls, 60);
 	io_add_test(calls, calls_do_what_the_c_library_does);
+	io_add_test(calls, mistakes_have_the_errors_of_the_manual);
 	io_add_test(calls, null_is_efault);
 	io_add_test(calls, chain_is_made_as_by_mkdir_p);
 	io_add_test(calls, chain_stays_beneath);

@@ -5,8 +5,12 @@
  */
 #include <linux/openat2.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
 
 /* Results in the table: the call succeeds, or it waits until the deadline. */
 #define OK 1
@@ -450,6 +454,41 @@ IO_TEST(lack_of_descriptors_is_emfile)
 	return 0;
 }
 
+/* ---- Writes that move nothing -------------------------------------------- */
+
+/* No file does that; a kernel that answers with 0 plays one. */
+static int64_t write_nothing(void *arg)
+{
+	int fd = *(int *)arg;
+	size_t done = 77;
+
+	NEED(weft_send_all(fd, buffer, 10, 0, &done) == -EIO && done == 0);
+	done = 77;
+	NEED(weft_write_all(fd, buffer, 10, &done) == -EIO && done == 0);
+	return 0;
+}
+
+static int64_t run_without_writes(void *arg)
+{
+	const unsigned numbers[] = { SYS_write, SYS_writev, SYS_pwritev2,
+				     SYS_sendto, SYS_sendmsg };
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		NEED(refuse_call_with(numbers[i], 0, *(unsigned *)arg, 0));
+	return weft_run(write_nothing, arg, NULL);
+}
+
+START_TEST(write_that_moves_nothing_is_eio)
+{
+	int fds[2];
+
+	socket_pair(fds);
+	child_run(run_without_writes, &fds[0]);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
 /* ---- A number that is reused soon --------------------------------------- */
 
 static int64_t accept_nothing(void *arg)
@@ -497,6 +536,9 @@ int main(void)
 	TCase *limits = tcase_create("limits");
 
 	io_add_test(kinds, wrong_descriptors_give_one_error_each);
+	if (test_needs(test_can(child_may_refuse),
+		       "write_that_moves_nothing_is_eio", NEEDS_REFUSED_CALLS))
+		tcase_add_test(kinds, write_that_moves_nothing_is_eio);
 	io_add_test(kinds, error_of_a_closed_number_is_not_for_who_has_it_next);
 	io_add_test(limits, limit_of_file_size_gives_what_fits_and_then_efbig);
 	io_add_test(limits, lack_of_descriptors_is_emfile);

@@ -4,6 +4,7 @@
  * themselves.  Which a file system or a user may set differs, so each call is
  * compared with that of the C library.
  */
+#include <sys/mman.h>
 #include <sys/xattr.h>
 
 #include "tests/support/same_kit.h"
@@ -103,6 +104,22 @@ IO_TEST(attributes_are_those_of_the_c_library)
 	return 0;
 }
 
+/* A kernel may be without attributes of files in memory; proc has none. */
+IO_TEST(attribute_that_is_not_there_is_enodata)
+{
+	int file = memfd_create("file", MFD_CLOEXEC);
+	char buf[8];
+	long r;
+
+	ck_assert_int_ge(file, 0);
+	r = result_of(fgetxattr(file, "trusted.weft", buf, sizeof(buf)));
+	ck_assert(r == -ENODATA || r == -EOPNOTSUPP);
+	ck_assert_int_eq(weft_fgetxattr(file, "trusted.weft", buf, 8), r);
+	ck_assert_int_eq(weft_getxattr("/proc/self/stat", "user.a", buf, 8),
+			 -EOPNOTSUPP);
+	return weft_close(file);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/xattr");
@@ -110,6 +127,7 @@ int main(void)
 
 	tcase_set_timeout(calls, 60);
 	io_add_test(calls, attributes_are_those_of_the_c_library);
+	io_add_test(calls, attribute_that_is_not_there_is_enodata);
 	suite_add_tcase(suite, calls);
 	return io_tests_run(suite);
 }
