@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/os/message.h"
 #include "tests/support/io_kit.h"
 
 /* A socket of datagrams.  text is the address to bind it to; NULL: none. */
@@ -286,6 +287,8 @@ static int64_t misuse(void *arg)
 	static const struct weft_addr none;
 	struct two two = two_open(0);
 	struct weft_addr addr, six;
+	struct msghdr message;
+	static char control[WEFT__CONTROL_BYTES + 1];
 	char byte = 0;
 	int pipe_fds[2];
 
@@ -305,6 +308,12 @@ static int64_t misuse(void *arg)
 			 -ENOTSOCK);
 	ck_assert_int_eq(weft_close(pipe_fds[0]), 0);
 	ck_assert_int_eq(weft_close(pipe_fds[1]), 0);
+	/* Only musl's lengths need a copy. */
+	message = (struct msghdr){ .msg_control = control,
+				   .msg_controllen = sizeof(control) };
+	if (WEFT__MESSAGE_IS_PADDED)
+		ck_assert_int_eq(weft_sendmsg(two.fds[0], &message, 0),
+				 -ENOBUFS);
 	two_close(&two);
 	/* No socket has the name any more. */
 	two = two_open(1);

@@ -12,6 +12,7 @@
 
 #include <sys/syscall.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
@@ -85,6 +86,8 @@ START_TEST(bad_addresses_and_options_are_refused)
 	ck_assert_int_eq(weft_tcp_listen("", NULL), -EINVAL);
 	ck_assert_int_eq(weft_tcp_listen("localhost:80", NULL), -EPERM);
 	ck_assert_int_eq(weft_tcp_listen("unix:/x", NULL), -EAFNOSUPPORT);
+	ck_assert_int_eq(weft_tcp_listen("[fe80::1%nosuchdevice0]:0", NULL),
+			 -ENODEV);
 	ck_assert_int_eq(weft_tcp_listen("192.0.2.1:80", NULL),
 			 -EADDRNOTAVAIL);
 	opts.size--;
@@ -98,6 +101,25 @@ START_TEST(bad_addresses_and_options_are_refused)
 	ck_assert_int_eq(weft_local_addr(-1, &addr), -EBADF);
 	ck_assert_int_eq(weft_local_addr(0, NULL), -EINVAL);
 	ck_assert_int_le(fds_open(), before);
+}
+END_TEST
+
+static int64_t listen_refused(void *arg)
+{
+	int before = fds_open();
+
+	(void)arg;
+	NEED(weft_tcp_listen("127.0.0.1:80", NULL) == -EACCES);
+	NEED(fds_open() == before);
+	return 0;
+}
+
+/* Which ports are privileged is a setting of the machine. */
+START_TEST(port_that_is_refused_is_eacces)
+{
+	unsigned call = SYS_bind;
+
+	child_run_refused(&call, 1, EACCES, listen_refused, NULL);
 }
 END_TEST
 
@@ -155,6 +177,7 @@ START_TEST(local_address_is_told_as_text)
 {
 	char text[WEFT_ADDR_TEXT_BYTES], expected[WEFT_ADDR_TEXT_BYTES];
 	int fd = tcp_listener(expected), fds[2];
+	struct weft_addr addr;
 
 	ck_assert_str_eq(weft_local_addr_text(fd, text), expected);
 	close(fd);
@@ -162,6 +185,8 @@ START_TEST(local_address_is_told_as_text)
 	ck_assert_str_eq(weft_local_addr_text(-1, text), "?");
 	ck_assert_int_eq(pipe(fds), 0);
 	ck_assert_str_eq(weft_local_addr_text(fds[0], text), "?");
+	ck_assert_int_eq(weft_local_addr(fds[0], &addr), -ENOTSOCK);
+	ck_assert_int_eq(weft_peer_addr(fds[0], &addr), -ENOTSOCK);
 	close(fds[0]);
 	close(fds[1]);
 	ck_assert_ptr_eq(weft_local_addr_text(-1, text), text);
@@ -212,7 +237,12 @@ IO_TEST(refusals_leave_nothing_open)
 	ck_assert_int_le(fds_open(), before);
 	listener = tcp_listener(text);
 	ck_assert_int_eq(weft_peer_addr(listener, &addr), -ENOTCONN);
+	ck_assert_int_eq(weft_local_addr(listener, &addr), 0);
 	ck_assert_int_eq(weft_close(listener), 0);
+	before = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ck_assert_int_eq(weft_shutdown(before, SHUT_WR), -ENOTCONN);
+	ck_assert_int_eq(weft_connect(before, &addr), -ECONNREFUSED);
+	ck_assert_int_eq(weft_close(before), 0);
 	return 0;
 }
 
@@ -563,6 +593,9 @@ int main(void)
 	tcase_add_test(listening, listening_needs_no_task);
 	tcase_add_test(listening, port_0_is_a_free_port_that_local_addr_tells);
 	tcase_add_test(listening, bad_addresses_and_options_are_refused);
+	if (test_needs(test_can(child_may_refuse),
+		       "port_that_is_refused_is_eacces", NEEDS_REFUSED_CALLS))
+		tcase_add_test(listening, port_that_is_refused_is_eacces);
 	tcase_add_test(listening, options_are_set);
 	tcase_add_test(listening, any_address_takes_what_families_there_are);
 	tcase_add_test(listening, local_address_is_told_as_text);

@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
 
 static void name(char text[64], const char *form)
 {
@@ -60,7 +62,7 @@ IO_TEST(path_and_abstract_name_connect)
 /* The path may be another server's: it is not removed. */
 START_TEST(existing_path_is_in_use)
 {
-	char text[64];
+	char text[64], path[110];
 	struct stat st;
 	int fd;
 
@@ -74,8 +76,37 @@ START_TEST(existing_path_is_in_use)
 	ck_assert_int_eq(weft_unix_listen("/no/such/dir/x", NULL), -ENOENT);
 	ck_assert_int_eq(weft_unix_listen("127.0.0.1:80", NULL),
 			 -EAFNOSUPPORT);
+	memset(path, 'a', sizeof(path) - 1);
+	path[0] = '/';
+	path[109] = 0;
+	ck_assert_int_eq(weft_unix_listen(path, NULL), -ENAMETOOLONG);
 	ck_assert_int_eq(weft_unix_listen("unix:", NULL), -EINVAL);
 	ck_assert_int_eq(weft_unix_listen(NULL, NULL), -EINVAL);
+}
+END_TEST
+
+static int64_t use_closed(void *arg)
+{
+	NEED(weft_unix_listen(arg, NULL) == -EACCES);
+	NEED(weft_unix_connect(arg, NULL) == -EACCES);
+	return 0;
+}
+
+static int64_t use_closed_unprivileged(void *arg)
+{
+	NEED(become_unprivileged());
+	return weft_run(use_closed, arg, NULL);
+}
+
+START_TEST(path_in_a_closed_directory_is_refused)
+{
+	char dir[] = "/tmp/weft-test-XXXXXX", path[64];
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/socket", dir);
+	ck_assert_int_eq(chmod(dir, 0), 0);
+	child_run(use_closed_unprivileged, path);
+	ck_assert_int_eq(rmdir(dir), 0);
 }
 END_TEST
 
@@ -236,6 +267,10 @@ int main(void)
 
 	io_add_test(use, path_and_abstract_name_connect);
 	tcase_add_test(use, existing_path_is_in_use);
+	if (test_needs(test_can(become_unprivileged),
+		       "path_in_a_closed_directory_is_refused",
+		       NEEDS_ANOTHER_USER))
+		tcase_add_test(use, path_in_a_closed_directory_is_refused);
 	io_add_test(use, refusals_leave_nothing_open);
 	io_add_test(use, full_backlog_is_waited_for);
 	io_add_test(use, descriptors_in_messages_are_closed_on_exec);
