@@ -466,6 +466,45 @@ START_TEST(mount_points_are_not_entered_on_request)
 }
 END_TEST
 
+static int64_t remove_read_only(void *arg)
+{
+	const struct tree *tree = arg;
+	struct weft_remove_opts opts = WEFT_REMOVE_OPTS_INIT;
+	struct weft_remove_counts counts;
+
+	opts.flags = WEFT_REMOVE_GO_ON | WEFT_REMOVE_CONTENTS;
+	opts.ret_counts = &counts;
+	NEED(weft_remove_tree(tree->fd, "t/mount", &opts) == -EROFS);
+	NEED(counts.failed != 0 && exists(tree, "t/mount/dir/file"));
+	return 0;
+}
+
+static int64_t mount_read_only_and_remove(void *arg)
+{
+	struct tree *tree = arg;
+	char path[80];
+
+	snprintf(path, sizeof(path), "%s/t/mount", tree->path);
+	NEED(become_mount_owner());
+	NEED(mount("none", path, "tmpfs", 0, NULL) == 0);
+	tree->fd = open(tree->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	tree_dir(tree, "t/mount/dir");
+	tree_file(tree, "t/mount/dir/file");
+	NEED(mount("none", path, "none", MS_REMOUNT | MS_RDONLY, NULL) == 0);
+	return weft_run(remove_read_only, tree, NULL);
+}
+
+START_TEST(read_only_files_are_erofs)
+{
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_dir(&tree, "t/mount");
+	child_run(mount_read_only_and_remove, &tree);
+	tree_close(&tree);
+}
+END_TEST
+
 /* ---- An older kernel -------------------------------------------------- */
 
 static int64_t remove_nasty(void *arg)
@@ -514,6 +553,9 @@ int main(void)
 		       NEEDS_MOUNTS ", and " NEEDS_REFUSED_CALLS))
 		tcase_add_loop_test(tc, mount_points_are_not_entered_on_request,
 				    0, 4);
+	if (test_needs(test_can(become_mount_owner),
+		       "read_only_files_are_erofs", NEEDS_MOUNTS))
+		tcase_add_test(tc, read_only_files_are_erofs);
 	if (test_needs(test_can(child_may_refuse), "removal_needs_no_openat2",
 		       NEEDS_REFUSED_CALLS))
 		tcase_add_test(tc, removal_needs_no_openat2);

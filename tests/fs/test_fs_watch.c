@@ -9,6 +9,7 @@
 #include <sys/mount.h>
 
 #include "fs/watch.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/fs_watch_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/pool_kit.h"
@@ -248,6 +249,8 @@ END_TEST
 
 IO_TEST(mistakes_are_refused)
 {
+	char name[NAME_MAX + 2];
+
 	tree_watch(WEFT_FS_ALL);
 	fs_mkdir("d");
 	fs_make("a");
@@ -270,6 +273,17 @@ IO_TEST(mistakes_are_refused)
 	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("none"), WEFT_FS_ALL,
 					   0),
 			 -ENOENT);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("a/b"), WEFT_FS_ALL,
+					   0),
+			 -ENOTDIR);
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	ck_assert_int_eq(weft_fs_watch_add(watch, name, WEFT_FS_ALL, 0),
+			 -ENAMETOOLONG);
+	ck_assert_int_eq(symlink("loop", fs_path("loop")), 0);
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("loop"), WEFT_FS_ALL,
+					   0),
+			 -ELOOP);
 	/* The tree about it refuses what is beneath. */
 	ck_assert_int_eq(weft_fs_watch_add(watch, "/tmp", WEFT_FS_CREATED,
 					   WEFT_FS_TREE),
@@ -278,6 +292,29 @@ IO_TEST(mistakes_are_refused)
 	ck_assert_int_eq(weft_fs_watch_close(NULL), 0);
 	return tree_end();
 }
+
+static int64_t add_closed(void *arg)
+{
+	NEED(weft_fs_watch_open(&watch) == 0);
+	NEED(weft_fs_watch_add(watch, arg, WEFT_FS_ALL, 0) == -EACCES);
+	return weft_fs_watch_close(watch);
+}
+
+static int64_t add_closed_unprivileged(void *arg)
+{
+	NEED(become_unprivileged());
+	return weft_run(add_closed, arg, NULL);
+}
+
+START_TEST(closed_directory_is_refused)
+{
+	fs_root_make();
+	ck_assert_int_eq(chmod(fs_root, 0), 0);
+	child_run(add_closed_unprivileged, fs_root);
+	ck_assert_int_eq(chmod(fs_root, 0700), 0);
+	fs_root_drop();
+}
+END_TEST
 
 static int64_t open_two(void *arg)
 {
@@ -542,6 +579,9 @@ int main(void)
 	io_add_test(tc, root_that_is_removed_is_gone);
 	tcase_add_test(tc, unmount_is_reported);
 	io_add_test(tc, mistakes_are_refused);
+	if (test_needs(test_can(become_unprivileged),
+		       "closed_directory_is_refused", NEEDS_ANOTHER_USER))
+		tcase_add_test(tc, closed_directory_is_refused);
 	tcase_add_test(tc, instances_that_are_used_up_are_an_error);
 	tcase_add_test(tc, watches_that_are_used_up_are_an_error);
 	io_add_test(tc, interrupted_wait_loses_nothing_and_a_second_is_refused);
