@@ -7,6 +7,9 @@
 
 #include "tests/support/child_kit.h"
 #include "tests/support/loop_kit.h"
+#include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
+#include "tests/support/refuse_threads.h"
 #include "tests/support/stderr_capture.h"
 
 static int64_t count_up(void *arg)
@@ -91,6 +94,66 @@ START_TEST(call_that_is_not_the_loops_is_refused)
 	ck_assert_int_eq(weft_stop(runtime), 0);
 }
 END_TEST
+
+/* ---- Without io_uring, threads, signals ---------------------------------- */
+
+static int64_t attach_without_io_uring(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime = NULL;
+	unsigned call = SYS_io_uring_setup;
+
+	(void)arg;
+	opts.engine = WEFT_ENGINE_URING;
+	NEED(unsetenv("WEFT_ENGINE") == 0);
+	NEED(refuse_calls(&call, 1, EPERM));
+	NEED(weft_attach(&opts, &runtime) == -ENOSYS && !runtime);
+	return 0;
+}
+
+static int64_t attach_without_threads(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtime = NULL;
+
+	(void)arg;
+	refuse_threads();
+	/* The watchdog has a thread. */
+	opts.stall_ns = WEFT_SEC(60);
+	NEED(weft_attach(&opts, &runtime) == -EAGAIN && !runtime);
+	opts.stall_ns = 0;
+	NEED(weft_attach(&opts, &runtime) == 0);
+	return weft_stop(runtime);
+}
+
+START_TEST(lack_of_io_uring_or_of_threads_is_an_error)
+{
+	child_run(attach_without_io_uring, NULL);
+	child_run(attach_without_threads, NULL);
+}
+END_TEST
+
+enum { BELLS = 16 };
+
+START_TEST(too_many_signals_for_dumps_are_ebusy)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+	struct weft_runtime *runtimes[BELLS], *one_more = NULL;
+
+	opts.dump_signal = SIGUSR2;
+	for (int i = 0; i < BELLS; i++)
+		ck_assert_int_eq(weft_attach(&opts, &runtimes[i]), 0);
+	ck_assert_int_eq(weft_attach(&opts, &one_more), -EBUSY);
+	ck_assert_int_eq(weft_start(&opts, &one_more), -EBUSY);
+	ck_assert_ptr_null(one_more);
+	ck_assert_int_eq(weft_stop(runtimes[0]), 0);
+	ck_assert_int_eq(weft_attach(&opts, &runtimes[0]), 0);
+	for (int i = 0; i < BELLS; i++)
+		ck_assert_int_eq(weft_stop(runtimes[i]), 0);
+}
+END_TEST
+
+/* ---- Its tasks, and its end ---------------------------------------------- */
 
 /* It would wait for itself. */
 START_TEST(loops_thread_does_not_wait_for_a_task)
@@ -349,6 +412,12 @@ int main(void)
 
 	tcase_set_timeout(calls, 60);
 	tcase_add_test(calls, call_that_is_not_the_loops_is_refused);
+	if (test_needs(HAS_FILTERS && test_can(child_may_refuse),
+		       "lack_of_io_uring_or_of_threads_is_an_error",
+		       NEEDS_REFUSED_CALLS))
+		tcase_add_test(calls,
+			       lack_of_io_uring_or_of_threads_is_an_error);
+	tcase_add_test(calls, too_many_signals_for_dumps_are_ebusy);
 	tcase_add_test(calls, loops_thread_does_not_wait_for_a_task);
 	tcase_add_test(calls, thread_has_several_runtimes);
 	tcase_add_loop_test(calls, stop_ends_the_tasks_that_are_left, 0, 2);

@@ -408,6 +408,10 @@ static int64_t reach_the_limit(void *arg)
 				started += error == 0;
 			}
 			EXPECT(error == -EAGAIN);
+			EXPECT(weft_go_future(all, count_outside, NULL, 0) ==
+			       -EAGAIN);
+			EXPECT(weft_submit(weft_runtime_self(), count_outside,
+					   NULL, 0, NULL) == -EAGAIN);
 			/* main is the other task. */
 			EXPECT(started == max - 1);
 		}
