@@ -200,6 +200,103 @@ START_TEST(who_watches_sees_the_latest_value)
 }
 END_TEST
 
+/* ---- Waits that are given up, or refused --------------------------------- */
+
+struct waits {
+	struct weft_subscriber *mine;
+	struct weft_watch *watch;
+	bool over[2];
+};
+
+static int64_t wait_for_news(void *arg)
+{
+	struct waits *w = *(struct waits **)arg;
+	int v = 5;
+
+	EXPECT(weft_broadcast_recv(w->mine, &v) == -ECANCELED && v == 5);
+	w->over[0] = true;
+	return 0;
+}
+
+static int64_t wait_for_change(void *arg)
+{
+	struct waits *w = *(struct waits **)arg;
+	uint64_t version = 1;
+	int v = 5;
+
+	EXPECT(weft_watch_wait(w->watch, &version, &v) == -ECANCELED);
+	EXPECT(version == 1 && v == 5);
+	w->over[1] = true;
+	return 0;
+}
+
+static int64_t cancel_both(void *arg)
+{
+	int room[2], v = 0, variable = 0;
+	struct weft_broadcast news = WEFT_BROADCAST_INIT(room);
+	struct weft_watch watch = WEFT_WATCH_INIT(variable);
+	struct weft_subscriber mine;
+	struct waits waits = { &mine, &watch, { false, false } };
+	struct waits *pointer = &waits;
+	uint64_t version = 1;
+
+	(void)arg;
+	weft_subscribe(&news, &mine);
+	WEFT_SUPERVISE(all) {
+		EXPECT(WEFT_GO(all, wait_for_news, pointer) == 0);
+		EXPECT(WEFT_GO(all, wait_for_change, pointer) == 0);
+		EXPECT(weft_sleep(fake_random(2) ? WEFT_US(10) : 1) == 0);
+		weft_scope_cancel(all);
+	}
+	EXPECT(waits.over[0] && waits.over[1]);
+	/* The waits have taken nothing. */
+	EXPECT(weft_broadcast_send(&news, &(int){ 1 }) == 0);
+	EXPECT(weft_broadcast_recv(&mine, &v) == 0 && v == 1);
+	EXPECT(weft_watch_set(&watch, &(int){ 2 }) == 0);
+	EXPECT(weft_watch_wait(&watch, &version, &v) == 0 && v == 2);
+	return 0;
+}
+
+START_TEST(cancelled_waits_take_nothing)
+{
+	(void)run_main(_i, cancel_both);
+}
+END_TEST
+
+static int64_t try_to_wait(void *state)
+{
+	int room[2], v = 0, variable = 0;
+	struct weft_broadcast news = WEFT_BROADCAST_INIT(room);
+	struct weft_watch watch = WEFT_WATCH_INIT(variable);
+	struct weft_subscriber mine;
+	struct weft_oneshot *oneshot;
+	uint64_t version = 1;
+
+	(void)state;
+	weft_subscribe(&news, &mine);
+	EXPECT(weft_broadcast_recv(&mine, &v) == -EPERM);
+	EXPECT(weft_watch_wait(&watch, &version, &v) == -EPERM);
+	EXPECT(weft_oneshot_new(sizeof(v), &oneshot) == 0);
+	EXPECT(weft_oneshot_recv(oneshot, &v) == -EPERM);
+	weft_oneshot_drop(oneshot);
+	EXPECT(weft_oneshot_try_recv(oneshot, &v) == -EPIPE);
+	return 0;
+}
+
+static int64_t start_a_future(void *arg)
+{
+	(void)arg;
+	WEFT_SUPERVISE(all)
+		EXPECT(weft_go_future(all, try_to_wait, NULL, 0) == 0);
+	return 0;
+}
+
+START_TEST(future_cannot_wait_for_a_value)
+{
+	(void)run_main(_i, start_a_future);
+}
+END_TEST
+
 /* ---- Oneshots ------------------------------------------------------------ */
 
 struct reply {
@@ -340,6 +437,10 @@ static Suite *broadcast_suite(void)
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("watch");
 	ADD(tc, who_watches_sees_the_latest_value);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("waits");
+	ADD(tc, cancelled_waits_take_nothing);
+	ADD(tc, future_cannot_wait_for_a_value);
 	suite_add_tcase(suite, tc);
 	tc = tcase_create("oneshot");
 	ADD(tc, oneshot_brings_its_value_or_says_that_none_comes);
