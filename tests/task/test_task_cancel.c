@@ -357,6 +357,7 @@ START_TEST(outside_of_a_task_is_eperm)
 	ck_assert(!weft_timer_clear(&timer));
 	ck_assert_int_eq(weft_group_begin(&scope), -EPERM);
 	ck_assert_int_eq(weft_supervisor_begin(&scope), -EPERM);
+	ck_assert_int_eq(weft_race_begin(&scope), -EPERM);
 	ck_assert_int_eq(weft_within_begin(&within, 1), -EPERM);
 	ck_assert_int_eq(weft_join((struct weft_task){ 1 }, NULL), -EPERM);
 	ck_assert_int_eq(weft_cancel((struct weft_task){ 1 }), -EPERM);
