@@ -6,7 +6,13 @@
 #include <curl/curl.h>
 #include <weft/curl.h>
 
+#include <sys/syscall.h>
+
+#include "tests/support/child_kit.h"
 #include "tests/support/io_future.h"
+#include "tests/support/needs.h"
+#include "tests/support/poor_kit.h"
+#include "tests/support/refuse_calls.h"
 
 /* ---- The server ---- */
 
@@ -457,6 +463,60 @@ IO_TEST(futures_and_threads_cannot_wait)
 	return 0;
 }
 
+/* ---- Lack of memory and of descriptors ---- */
+
+POOR_WRAP(calloc, (size_t count, size_t bytes), count, bytes)
+
+static int64_t open_and_close(void *arg)
+{
+	struct weft_curl *curl = NULL;
+	int r = weft_curl_open(&curl);
+
+	(void)arg;
+	return r < 0 ? r : weft_curl_close(curl);
+}
+
+IO_TEST(lack_of_memory_is_an_error)
+{
+	/* It begins to use libcurl. */
+	ck_assert_int_eq(open_and_close(NULL), 0);
+	poor_sweep(open_and_close, NULL);
+	return 0;
+}
+
+/* Once the runtime has its own descriptors. */
+static int64_t open_in_vain(void *arg)
+{
+	const unsigned *refused = arg;
+	int fds = fds_open();
+
+	NEED(refuse_calls(&refused[0], 1, refused[1]));
+	NEED(open_and_close(NULL) == -(int64_t)refused[1]);
+	NEED(fds_open() == fds);
+	return 0;
+}
+
+static int64_t run_in_vain(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	return weft_run(open_in_vain, arg, &opts);
+}
+
+START_TEST(lack_of_descriptors_is_an_error)
+{
+	unsigned refused[][2] = {
+		{ SYS_epoll_create1, EMFILE },
+		{ SYS_epoll_create1, ENFILE },
+		{ SYS_timerfd_create, EMFILE },
+		{ SYS_timerfd_create, ENFILE },
+	};
+
+	child_run(run_in_vain, refused[_i]);
+}
+END_TEST
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/curl");
@@ -477,6 +537,10 @@ static Suite *suite(void)
 	tc = tcase_create("refusals");
 	io_add_test(tc, what_is_in_use_is_refused);
 	io_add_test(tc, futures_and_threads_cannot_wait);
+	io_add_test(tc, lack_of_memory_is_an_error);
+	if (test_needs(test_can(child_may_refuse),
+		       "lack_of_descriptors_is_an_error", NEEDS_REFUSED_CALLS))
+		tcase_add_loop_test(tc, lack_of_descriptors_is_an_error, 0, 4);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -369,7 +369,7 @@ END_TEST
 IO_TEST(wrong_arguments_are_refused)
 {
 	struct weft_nats *nats = nats_connect(), *none = NULL;
-	struct weft_nats_queue *queue;
+	struct weft_nats_queue *queue, *second;
 	natsOptions *options;
 	char text[WEFT_ADDR_TEXT_BYTES], url[WEFT_ADDR_TEXT_BYTES + 8];
 	char *large = calloc(1, 8 << 20);
@@ -386,6 +386,15 @@ IO_TEST(wrong_arguments_are_refused)
 	ck_assert_int_eq(weft_nats_queue_open(nats, "a.b", "x", WEFT_SEC(1),
 					      &queue),
 			 -EINVAL);
+	/* Another queue's, so that its messages would have two. */
+	choose_subject();
+	ck_assert_int_eq(weft_nats_queue_open(nats, subject, subject,
+					      WEFT_SEC(30), &queue),
+			 0);
+	ck_assert_int_eq(weft_nats_queue_open(nats, "second", subject,
+					      WEFT_SEC(30), &second),
+			 -EREMOTEIO);
+	ck_assert_int_eq(weft_nats_queue_close(queue), 0);
 	natsConnection_Close(weft_nats_connection(nats));
 	ck_assert_int_eq(weft_nats_publish(nats, "x", "x", 1), -ENOTCONN);
 	ck_assert_int_eq(weft_nats_close(nats), 0);

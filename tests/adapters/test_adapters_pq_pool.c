@@ -3,6 +3,7 @@
  * A pool of connections to PostgreSQL: it is bounded and fair, and mends or
  * replaces what comes back.  Skipped where no server is installed.
  */
+#include "tests/support/poor_kit.h"
 #include "tests/support/pq_scene.h"
 
 static struct weft_pq_pool *pool_open(unsigned connections_max)
@@ -298,6 +299,34 @@ IO_TEST(threads_cannot_wait_for_a_connection)
 	return 0;
 }
 
+/* ---- Without memory ---- */
+
+POOR_WRAP(calloc, (size_t count, size_t bytes), count, bytes)
+POOR_WRAP(strdup, (const char *text), text)
+
+static int64_t use_a_pool(void *arg)
+{
+	struct weft_pq_pool *pool = NULL;
+	PGconn *conn = NULL;
+	int r = weft_pq_pool_open(pq_database, 2, &pool);
+
+	(void)arg;
+	if (r == 0) {
+		r = weft_pq_pool_get(pool, &conn);
+		/* Else it has given its place back. */
+		if (r == 0)
+			weft_pq_pool_put(pool, conn);
+	}
+	ck_assert_int_eq(weft_pq_pool_close(pool), 0);
+	return r;
+}
+
+IO_TEST(lack_of_memory_is_an_error)
+{
+	poor_sweep(use_a_pool, NULL);
+	return 0;
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/pq/pool");
@@ -309,6 +338,7 @@ static Suite *suite(void)
 	io_add_test(tc, deadline_ends_the_wait_for_a_connection);
 	io_add_test(tc, pool_that_cannot_connect_has_a_reason);
 	io_add_test(tc, threads_cannot_wait_for_a_connection);
+	io_add_test(tc, lack_of_memory_is_an_error);
 	suite_add_tcase(s, tc);
 
 	tc = tcase_create("mends");

@@ -4,6 +4,7 @@
  * Tasks give up while they send for others; and an error in one direction ends
  * the wait of tasks in the other, which no shutdown does here.
  */
+#include "tests/support/poor_kit.h"
 #include "tests/support/redis_gate.h"
 
 #define SUBSCRIBE "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\ny\r\n"
@@ -234,6 +235,56 @@ IO_TEST(end_of_the_replies_ends_a_write)
 	return 0;
 }
 
+/* ---- Without memory ---- */
+
+POOR_WRAP(calloc, (size_t count, size_t bytes), count, bytes)
+POOR_WRAP(realloc, (void *old, size_t bytes), old, bytes)
+
+static int64_t ask_over(void *arg)
+{
+	struct weft_stream stream;
+	struct weft_redis *redis = NULL;
+	redisReply *reply = NULL;
+	int fds[2], r;
+
+	(void)arg;
+	socket_pair(fds);
+	weft_stream_init(&stream, fds[0]);
+	/* The answer is there already. */
+	ck_assert_int_eq(write(fds[1], "$2\r\nxx\r\n", 8), 8);
+	r = weft_redis_over(&stream, &redis);
+	if (r < 0)
+		ck_assert_int_eq(weft_stream_close(&stream), 0);
+	if (redis)
+		r = weft_redis_command(redis, &reply, "GET x");
+	freeReplyObject(reply);
+	ck_assert_int_eq(weft_redis_close(redis), 0);
+	close(fds[1]);
+	return r;
+}
+
+static int64_t fill_batch(void *arg)
+{
+	struct weft_redis_batch batch = WEFT_REDIS_BATCH_INIT;
+	int r = 0;
+
+	(void)arg;
+	for (int i = 0; i < 9 && r == 0; i++) {
+		r = weft_redis_batch_add(&batch, "SET x %d", i);
+		ck_assert_uint_eq(weft_redis_batch_count(&batch),
+				  (size_t)i + (r == 0));
+	}
+	weft_redis_batch_clear(&batch);
+	return r;
+}
+
+IO_TEST(lack_of_memory_is_an_error)
+{
+	poor_sweep(ask_over, NULL);
+	poor_sweep(fill_batch, NULL);
+	return 0;
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/redis/over");
@@ -250,6 +301,7 @@ static Suite *suite(void)
 	io_add_test(tc, write_that_fails_ends_the_wait_for_a_reply);
 	io_add_test(tc, write_that_fails_ends_the_wait_for_a_message);
 	io_add_test(tc, end_of_the_replies_ends_a_write);
+	io_add_test(tc, lack_of_memory_is_an_error);
 	suite_add_tcase(s, tc);
 	return s;
 }
