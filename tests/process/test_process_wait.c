@@ -3,6 +3,8 @@
  * The end of a child: its status, and what is done to a child that has not
  * ended when its task does.
  */
+#include <sys/prctl.h>
+
 #include "tests/support/process_kit.h"
 
 /* ---- Status -------------------------------------------------------------- */
@@ -121,6 +123,31 @@ PROCESS_TEST(other_tasks_may_only_signal)
 		ck_assert_int_eq(WEFT_GO(scope, use_anothers, process), 0);
 	ck_assert_int_eq(weft_process_wait(process, &exit), 0);
 	ck_assert_int_eq(exit.signal, SIGUSR2);
+	ck_assert_int_eq(weft_process_close(process, NULL), 0);
+	expect_end(role.fd);
+	return 0;
+}
+
+/* Root may become itself again. */
+static bool become_stranger(void)
+{
+	return setresuid(20000, 20000, 0) == 0;
+}
+
+PROCESS_TEST(child_of_another_user_gets_no_signal)
+{
+	struct weft_process *process;
+	struct role role;
+	int r;
+
+	role_init(&role, "hold", "");
+	process = role_start_ready(&role);
+	ck_assert(become_stranger());
+	r = weft_process_signal(process, SIGUSR2);
+	ck_assert_int_eq(setresuid(0, 0, 0), 0);
+	/* A search for leaks at the end traces the process. */
+	ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 1), 0);
+	ck_assert_int_eq(r, -EPERM);
 	ck_assert_int_eq(weft_process_close(process, NULL), 0);
 	expect_end(role.fd);
 	return 0;
@@ -445,6 +472,10 @@ int main(int argc, char **argv)
 	process_add_test(wait, wait_that_is_given_up_leaves_the_child);
 	process_add_test(wait, descriptor_is_ready_when_the_child_has_ended);
 	process_add_test(wait, other_tasks_may_only_signal);
+	if (test_needs(test_can(become_stranger),
+		       "child_of_another_user_gets_no_signal",
+		       NEEDS_ANOTHER_USER))
+		process_add_test(wait, child_of_another_user_gets_no_signal);
 	process_add_test(end, close_asks_and_then_kills);
 	process_add_test(end, child_ends_with_its_task);
 	process_add_test(end, child_of_a_cancelled_task_ends_with_it);
