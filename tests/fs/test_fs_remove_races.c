@@ -217,6 +217,40 @@ IO_TEST(files_that_appear_are_removed_or_reported)
 	return 0;
 }
 
+/* A file appears in each directory directly before that is removed. */
+static weft__atomic(bool) files_appear;
+
+int __real_weft__unlinkat(int dir_fd, const char *path, int flags);
+int __wrap_weft__unlinkat(int dir_fd, const char *path, int flags);
+
+int __wrap_weft__unlinkat(int dir_fd, const char *path, int flags)
+{
+	char name[64];
+
+	/* relaxed: set before the removal begins. */
+	if ((flags & AT_REMOVEDIR) && weft__load(&files_appear, relaxed)) {
+		snprintf(name, sizeof(name), "%.40s/more", path);
+		(void)!mknodat(dir_fd, name, S_IFREG | 0600, 0);
+	}
+	return __real_weft__unlinkat(dir_fd, path, flags);
+}
+
+IO_TEST(directory_that_is_never_empty_is_enotempty)
+{
+	struct tree tree;
+
+	tree_open(&tree);
+	tree_dir(&tree, "t/d");
+	tree_file(&tree, "t/d/file");
+	/* relaxed: as above. */
+	weft__store(&files_appear, true, relaxed);
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "t", NULL), -ENOTEMPTY);
+	weft__store(&files_appear, false, relaxed); /* relaxed: as above */
+	ck_assert_int_eq(weft_remove_tree(tree.fd, "t", NULL), 0);
+	tree_close(&tree);
+	return 0;
+}
+
 /* Two removals of one tree: what the other one takes counts as vanished. */
 IO_TEST(two_removals_share_a_tree)
 {
@@ -258,6 +292,7 @@ int main(void)
 		       "a kernel that exchanges names, and filters of calls"))
 		tcase_add_test(tc, removal_without_openat2_does_not_follow_it);
 	io_add_test(tc, files_that_appear_are_removed_or_reported);
+	io_add_test(tc, directory_that_is_never_empty_is_enotempty);
 	io_add_test(tc, two_removals_share_a_tree);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
