@@ -207,6 +207,16 @@ void scene_datagrams(unsigned workers)
 
 /* ---- Names -------------------------------------------------------------- */
 
+/* An interface is looked up with a socket. */
+static void parse_scope(void)
+{
+	struct weft_addr addr;
+	int r = weft_addr_parse("[fe80::1%lo]:1", &addr);
+
+	if (r != -ENODEV)
+		MAY(r, FD_ERRORS);
+}
+
 /* Three attempts, of which one wins.  No task accepts. */
 static int64_t dial_thrice(void *arg)
 {
@@ -216,6 +226,7 @@ static int64_t dial_thrice(void *arg)
 				    CONNECT_ERRORS);
 
 	(void)arg;
+	parse_scope();
 	if (listener < 0)
 		return 0;
 	EXPECT(weft_local_addr(listener, &addrs[0]) == 0);
