@@ -448,14 +448,20 @@ IO_TEST(numbers_are_had_again)
 
 static int64_t wrong(void *state)
 {
-	char byte = 0;
+	char byte = 0, bytes[4096] = { 0 };
+	int fd = *(int *)state;
 
-	(void)state;
 	ck_assert_int_eq(weft_await_ready(-1, POLLIN), -EBADF);
 	ck_assert_int_eq(weft_await_recv(-1, &byte, 1, 0), -EBADF);
 	ck_assert_int_eq(weft_await_send(-1, &byte, 1, 0), -EBADF);
 	ck_assert_int_eq(weft_await_close(-1), -EBADF);
 	ck_assert_int_eq(weft_await_send(STDIN_FILENO, &byte, 1, 0), -ENOTSOCK);
+	ck_assert_int_eq(weft_await_recv(fd, &byte, 1, MSG_DONTWAIT), -EAGAIN);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	ck_assert_int_eq(weft_await_send(fd, bytes, sizeof(bytes),
+					 MSG_DONTWAIT),
+			 -EAGAIN);
 	ck_assert_int_eq(weft_read(STDIN_FILENO, &byte, 1), -EPERM);
 	ck_assert_int_eq(weft_close(STDIN_FILENO), -EPERM);
 	ck_assert_int_eq(weft_poll(STDIN_FILENO, POLLIN), -EPERM);
@@ -463,16 +469,21 @@ static int64_t wrong(void *state)
 	return 0;
 }
 
-IO_TEST(bad_descriptors_are_refused)
+IO_TEST(what_cannot_be_done_is_refused)
 {
 	char byte = 0;
+	int fds[2];
 
+	socket_pair(fds);
 	ck_assert_int_eq(weft_await_ready(0, POLLIN), -EPERM);
 	ck_assert_int_eq(weft_await_recv(0, &byte, 1, 0), -EPERM);
 	ck_assert_int_eq(weft_await_send(0, &byte, 1, 0), -EPERM);
 	ck_assert_int_eq(weft_await_close(0), -EPERM);
 	WEFT_SUPERVISE(scope)
-		ck_assert_int_eq(join(start_future(scope, wrong, NULL, 0)), 0);
+		ck_assert_int_eq(join(start_future(scope, wrong, &fds[0],
+						   sizeof(fds[0]))),
+				 0);
+	close_both(fds);
 	return 0;
 }
 
@@ -558,7 +569,7 @@ int main(void)
 	io_add_test(tc, closing_ends_what_waits);
 	io_add_test(tc, future_closes_what_tasks_wait_on);
 	io_add_test(tc, numbers_are_had_again);
-	io_add_test(tc, bad_descriptors_are_refused);
+	io_add_test(tc, what_cannot_be_done_is_refused);
 	io_add_test(tc, futures_are_submitted);
 	tcase_add_test(tc, runtime_outlives_a_wake_by_a_thread);
 	suite_add_tcase(suite, tc);

@@ -326,11 +326,13 @@ START_TEST(threads_select_among_channels_and_times_alone)
 		WEFT_READY(0, POLLIN),
 		WEFT_JOINED((struct weft_task){ 1 }),
 	};
+	int number;
 
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(weft_select(&cases[i], 1), -EPERM);
 		ck_assert_int_eq(weft_try_select(&cases[i], 1), -EPERM);
 	}
+	ck_assert_int_eq(weft_signal_wait(0, &number), -EPERM);
 }
 END_TEST
 

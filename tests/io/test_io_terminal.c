@@ -9,12 +9,14 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/need.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
 
 static int master, terminal;
 
@@ -540,6 +542,24 @@ START_TEST(size_is_that_of_the_window)
 }
 END_TEST
 
+/* The first one of a process makes a descriptor. */
+static int64_t open_without_descriptors(void *arg)
+{
+	const unsigned *error = arg, call = SYS_eventfd2;
+
+	NEED(refuse_calls(&call, 1, *error));
+	NEED(weft_terminal_resize_open() == -(int)*error);
+	return 0;
+}
+
+START_TEST(change_of_the_size_needs_a_descriptor)
+{
+	unsigned errors[] = { EMFILE, ENFILE, ENOMEM };
+
+	child_run(open_without_descriptors, &errors[_i]);
+}
+END_TEST
+
 /* A program in the background of a script, or under nohup(1), ignores some. */
 static void signals_reset(void)
 {
@@ -567,6 +587,11 @@ int main(void)
 	tcase_add_test(tc, modes_are_counted_and_kept);
 	tcase_add_loop_test(tc, password_is_read_without_an_echo, 0, 2);
 	tcase_add_loop_test(tc, change_of_the_size_wakes_each_task, 0, 2);
+	if (test_needs(test_can(child_may_refuse),
+		       "change_of_the_size_needs_a_descriptor",
+		       NEEDS_REFUSED_CALLS))
+		tcase_add_loop_test(tc, change_of_the_size_needs_a_descriptor,
+				    0, 3);
 	tcase_add_test(tc, size_is_that_of_the_window);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
