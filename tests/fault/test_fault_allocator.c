@@ -9,6 +9,7 @@
  * (heap_watch.h).
  */
 #include <check.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "runtime/base/lock.h"
@@ -274,6 +275,70 @@ START_TEST(a_stream_left_open_keeps_its_buffers)
 }
 END_TEST
 
+/* Memory that ends when the test wants it to. */
+struct purse {
+	struct counting counting;
+	weft__atomic(bool) is_empty;
+};
+
+static void *purse_alloc(size_t bytes, size_t align, void *arg)
+{
+	struct purse *purse = arg;
+
+	/* relaxed: the only worker has set it. */
+	return weft__load(&purse->is_empty, relaxed) ?
+		       NULL :
+		       counting_alloc(bytes, align, &purse->counting);
+}
+
+static void purse_dealloc(void *memory, size_t bytes, size_t align, void *arg)
+{
+	struct purse *purse = arg;
+
+	counting_dealloc(memory, bytes, align, &purse->counting);
+}
+
+static int64_t end_at_once(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+static int64_t select_without_memory(void *arg)
+{
+	struct purse *purse = arg;
+	int fds[2], error = 0;
+
+	scene_socket_pair(fds);
+	WEFT_SUPERVISE (scope) {
+		struct weft_case one = WEFT_READY(fds[0], POLLIN);
+
+		/* relaxed: both are this worker's. */
+		weft__store(&purse->is_empty, true, relaxed);
+		while (error == 0)
+			error = weft_go(scope, end_at_once, NULL, 0);
+		EXPECT(error == -ENOMEM);
+		EXPECT(weft_select(&one, 1) == -ENOMEM);
+		weft__store(&purse->is_empty, false, relaxed);
+	}
+	EXPECT(weft_close(fds[0]) == 0 && weft_close(fds[1]) == 0);
+	return 0;
+}
+
+START_TEST(a_select_that_needs_a_task_needs_memory)
+{
+	struct purse purse = { .is_empty = false };
+	struct weft_allocator allocator = { purse_alloc, purse_dealloc,
+					    &purse };
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	opts.allocator = &allocator;
+	ck_assert_int_eq(weft_run(select_without_memory, &purse, &opts), 0);
+	ck_assert_uint_eq(counting_bytes(&purse.counting), 0);
+}
+END_TEST
+
 static Suite *fault_suite(void)
 {
 	Suite *suite = suite_create("fault/allocator");
@@ -302,6 +367,7 @@ static Suite *fault_suite(void)
 	tcase_add_test(objects, runtimes_have_their_own);
 	tcase_add_test(objects, both_functions_are_needed);
 	tcase_add_test(objects, a_stream_left_open_keeps_its_buffers);
+	tcase_add_test(objects, a_select_that_needs_a_task_needs_memory);
 	suite_add_tcase(suite, objects);
 	return suite;
 }

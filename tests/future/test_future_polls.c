@@ -281,6 +281,9 @@ static int64_t try_to_suspend(void *state)
 	struct weft_mutex mutex = WEFT_MUTEX_INIT;
 	struct weft_cond cond = WEFT_COND_INIT;
 	struct weft_sem sem = WEFT_SEM_INIT(0);
+	struct weft_event event = WEFT_EVENT_INIT;
+	struct weft_notify notify = WEFT_NOTIFY_INIT;
+	struct weft_wait_group group = WEFT_WAIT_GROUP_INIT(1);
 	struct weft_chan chan = WEFT_CHAN_DIRECT(int);
 	struct weft_case which[] = { WEFT_RECV(&chan, state) };
 	struct weft_within within;
@@ -292,6 +295,9 @@ static int64_t try_to_suspend(void *state)
 	EXPECT(weft_yield() == -EPERM);
 	EXPECT(weft_mutex_lock(&mutex) == -EPERM);
 	EXPECT(weft_sem_acquire(&sem, 1) == -EPERM);
+	EXPECT(weft_event_wait(&event) == -EPERM);
+	EXPECT(weft_notify_wait(&notify) == -EPERM);
+	EXPECT(weft_wait_group_wait(&group) == -EPERM);
 	EXPECT(weft_chan_send(&chan, &value) == -EPERM);
 	EXPECT(weft_chan_recv(&chan, &value) == -EPERM);
 	EXPECT(weft_select(which, 1) == -EPERM);

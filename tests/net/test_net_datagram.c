@@ -290,7 +290,7 @@ static int64_t misuse(void *arg)
 	struct msghdr message;
 	static char control[WEFT__CONTROL_BYTES + 1];
 	char byte = 0;
-	int pipe_fds[2];
+	int pipe_fds[2], netlink;
 
 	(void)arg;
 	ck_assert_int_eq(weft_addr_parse("[::1]:9", &six), 0);
@@ -301,6 +301,12 @@ static int64_t misuse(void *arg)
 			 -EAFNOSUPPORT);
 	ck_assert_int_eq(weft_sendto(-1, &byte, 1, 0, &two.addrs[0]), -EBADF);
 	ck_assert_int_eq(weft_recvfrom(-1, &byte, 1, 0, &addr), -EBADF);
+	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (netlink >= 0) {
+		ck_assert_int_eq(weft_local_addr(netlink, &addr),
+				 -EAFNOSUPPORT);
+		ck_assert_int_eq(weft_close(netlink), 0);
+	}
 	ck_assert_int_eq(pipe(pipe_fds), 0);
 	ck_assert_int_eq(weft_recvfrom(pipe_fds[0], &byte, 1, 0, &addr),
 			 -ENOTSOCK);

@@ -51,6 +51,9 @@ NAMES_TEST(errors_differ)
 	ck_assert_int_eq(look_up("empty.test:1"), -ENODATA);
 	ck_assert_int_eq(look_up("fail.test:1"), -EAGAIN);
 	ck_assert_int_eq(look_up("broken.test:1"), -EBADMSG);
+	ck_assert_int_eq(weft_tcp_listen("none.test:0", NULL), -ENOENT);
+	ck_assert_int_eq(weft_tcp_connect("empty.test:1", NULL), -ENODATA);
+	ck_assert_int_eq(weft_tcp_connect("fail.test:1", NULL), -EAGAIN);
 	ck_assert_int_gt(server_asked(server, "broken.test"), 0);
 }
 

@@ -3,6 +3,10 @@
  * Suite tls/verify: which certificates are accepted, of servers and of clients,
  * and how both ends learn that they are not.
  */
+#include <sys/stat.h>
+
+#include "tests/support/child_kit.h"
+#include "tests/support/needs.h"
 #include "tests/tls/tls_kit.h"
 
 /* The results that a handshake of these two is to have. */
@@ -382,6 +386,31 @@ IO_TEST(client_without_a_good_certificate_is_refused)
 	return 0;
 }
 
+/* ---- Files --------------------------------------------------------------- */
+
+static int64_t read_closed(void *arg)
+{
+	struct weft_tls_opts opts = WEFT_TLS_OPTS_INIT;
+	struct weft_tls_context *context = NULL;
+
+	NEED(become_unprivileged());
+	opts.ca_file = arg;
+	NEED(weft_tls_context_new(&opts, &context) == -EACCES && !context);
+	return 0;
+}
+
+START_TEST(file_that_may_not_be_read_is_eacces)
+{
+	char path[] = "/tmp/weft-test-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	ck_assert_int_eq(fchmod(fd, 0), 0);
+	child_run(read_closed, path);
+	close(fd);
+	unlink(path);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tls/verify");
@@ -407,6 +436,10 @@ int main(void)
 	io_add_test(clients, client_shows_its_certificate);
 	io_add_test(clients, certificate_of_a_client_is_optional);
 	io_add_test(clients, client_without_a_good_certificate_is_refused);
+	if (test_needs(test_can(become_unprivileged),
+		       "file_that_may_not_be_read_is_eacces",
+		       NEEDS_ANOTHER_USER))
+		tcase_add_test(servers, file_that_may_not_be_read_is_eacces);
 	suite_add_tcase(suite, servers);
 	suite_add_tcase(suite, clients);
 	return tls_tests_run(suite);
