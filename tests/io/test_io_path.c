@@ -15,10 +15,7 @@
 #include "io/os/statx.h"
 #include "io/os/syscall.h"
 #include "tests/support/blocking_scene.h"
-#include "tests/support/child_kit.h"
 #include "tests/support/expect.h"
-#include "tests/support/needs.h"
-#include "tests/support/refuse_calls.h"
 #include "tests/support/refuse_threads.h"
 #include "tests/support/same_kit.h"
 
@@ -559,58 +556,6 @@ IO_TEST(without_a_thread_the_worker_makes_the_call)
 	return 0;
 }
 
-/* ---- Devices with errors ------------------------------------------------- */
-
-struct storing {
-	char path[32];
-	int fds[2];
-};
-
-/* The sync meets the error; or the close, of a server's file. */
-static int64_t store_in_vain(void *arg)
-{
-	struct storing *it = arg;
-
-	NEED(weft_replace_file(AT_FDCWD, it->path, "new", 3, NULL) == -EIO);
-	NEED(weft_close(it->fds[0]) == -EIO);
-	NEED(weft_close(it->fds[1]) == -ENOSPC);
-	return 0;
-}
-
-/* Calls are refused alone, so no ring is used. */
-static int64_t run_without_storing(void *arg)
-{
-	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct storing *it = arg;
-	unsigned sync = SYS_fsync;
-
-	NEED(refuse_calls(&sync, 1, EIO));
-	NEED(refuse_call_with(SYS_close, 0, (unsigned)it->fds[0], EIO));
-	NEED(refuse_call_with(SYS_close, 0, (unsigned)it->fds[1], ENOSPC));
-	NEED(unsetenv("WEFT_ENGINE") == 0);
-	opts.engine = WEFT_ENGINE_EPOLL;
-	return weft_run(store_in_vain, it, &opts);
-}
-
-START_TEST(file_that_cannot_be_stored_is_an_error)
-{
-	struct storing it = { .path = "/tmp/weft-test-XXXXXX" };
-	char text[4] = "";
-
-	it.fds[0] = mkostemp(it.path, O_CLOEXEC);
-	it.fds[1] = fcntl(it.fds[0], F_DUPFD_CLOEXEC, 0);
-	ck_assert_int_eq(write(it.fds[0], "old", 3), 3);
-	child_run(run_without_storing, &it);
-	close(it.fds[0]);
-	close(it.fds[1]);
-	it.fds[0] = open(it.path, O_RDONLY | O_CLOEXEC);
-	ck_assert_int_eq(read(it.fds[0], text, sizeof(text)), 3);
-	ck_assert_str_eq(text, "old");
-	close(it.fds[0]);
-	unlink(it.path);
-}
-END_TEST
-
 START_TEST(outside_of_a_task_is_eperm)
 {
 	const char *name;
@@ -642,10 +587,6 @@ int main(void)
 	io_add_test(calls, call_that_waits_for_a_thread_is_interrupted);
 	if (HAS_FILTERS)
 		io_add_test(calls, without_a_thread_the_worker_makes_the_call);
-	if (test_needs(test_can(child_may_refuse),
-		       "file_that_cannot_be_stored_is_an_error",
-		       NEEDS_REFUSED_CALLS))
-		tcase_add_test(calls, file_that_cannot_be_stored_is_an_error);
 	tcase_add_test(calls, outside_of_a_task_is_eperm);
 	suite_add_tcase(suite, calls);
 	return io_tests_run(suite);

@@ -9,7 +9,6 @@
  * closed, and the hint that a receive leaves for the next one.
  */
 #include <netinet/tcp.h>
-
 #include <sys/syscall.h>
 
 #include "tests/support/child_kit.h"
@@ -533,24 +532,6 @@ static bool drained(int fd)
 	return weft__fd_drained(weft__fd_find(&reactor->fds, fd));
 }
 
-/* There are four, and io_uring would return eight. */
-IO_TEST(look_shows_no_byte_twice)
-{
-	struct iovec iov;
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	char buf[8];
-	int fds[2];
-
-	socket_pair(fds);
-	ck_assert_int_eq(weft_write(fds[0], "abcd", 4), 4);
-	ck_assert_int_eq(weft_recv(fds[1], buf, 8, MSG_PEEK | MSG_WAITALL), 4);
-	iov = (struct iovec){ buf, 8 };
-	ck_assert_int_eq(weft_recvmsg(fds[1], &msg, MSG_PEEK | MSG_WAITALL), 4);
-	ck_assert_int_eq(weft_recv(fds[1], buf, 4, MSG_WAITALL), 4);
-	close_both(fds);
-	return 0;
-}
-
 /* A receive that leaves nothing sets a hint, so that the next one does not try
  * first.  One that left something, or may have, does not set it.  A wrong hint
  * loses nothing. */
@@ -611,7 +592,6 @@ int main(void)
 	io_add_test(use, hundred_clients_are_served);
 	io_add_test(use, reset_connection_is_econnreset);
 	io_add_test(use, half_closed_connection_still_answers);
-	io_add_test(use, look_shows_no_byte_twice);
 	io_add_test(use, receive_knows_whether_something_was_left);
 	suite_add_tcase(suite, listening);
 	suite_add_tcase(suite, connecting);

@@ -172,6 +172,24 @@ IO_TEST(full_backlog_is_waited_for)
 	return 0;
 }
 
+/* There are four, and io_uring would return eight. */
+IO_TEST(look_shows_no_byte_twice)
+{
+	struct iovec iov;
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	char buf[8];
+	int fds[2];
+
+	socket_pair(fds);
+	ck_assert_int_eq(weft_write(fds[0], "abcd", 4), 4);
+	ck_assert_int_eq(weft_recv(fds[1], buf, 8, MSG_PEEK | MSG_WAITALL), 4);
+	iov = (struct iovec){ buf, 8 };
+	ck_assert_int_eq(weft_recvmsg(fds[1], &msg, MSG_PEEK | MSG_WAITALL), 4);
+	ck_assert_int_eq(weft_recv(fds[1], buf, 4, MSG_WAITALL), 4);
+	close_both(fds);
+	return 0;
+}
+
 /* Descriptors that arrive in a message are not inherited by other programs. */
 IO_TEST(descriptors_in_messages_are_closed_on_exec)
 {
@@ -273,6 +291,7 @@ int main(void)
 		tcase_add_test(use, path_in_a_closed_directory_is_refused);
 	io_add_test(use, refusals_leave_nothing_open);
 	io_add_test(use, full_backlog_is_waited_for);
+	io_add_test(use, look_shows_no_byte_twice);
 	io_add_test(use, descriptors_in_messages_are_closed_on_exec);
 	io_add_test(use, padding_in_messages_may_have_any_value);
 	suite_add_tcase(suite, use);
