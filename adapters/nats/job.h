@@ -9,6 +9,9 @@
 
 #include "adapters/aside/aside.h"
 
+/* So many jobs of a connection may exist. */
+enum { JOBS_MAX = 1 << 20 };
+
 struct weft_nats {
 	natsConnection *connection;
 	jsCtx *js;

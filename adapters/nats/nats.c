@@ -19,9 +19,6 @@
 
 #include "adapters/nats/job.h"
 
-/* So many jobs of a connection may exist. */
-enum { JOBS_MAX = 1 << 20 };
-
 /* libnats has no request without an end. */
 #define REQUEST_NS WEFT_SEC(3600)
 

@@ -7,6 +7,14 @@
  * job go on for a part of a second; the job has the place until then, and a
  * message that comes too late is refused, so that the server gives it to
  * another taker.
+ *
+ * A message refers to its subscription, without a reference that the library
+ * counts.
+ *
+ * **Invariants**
+ *   NATS2  A job that reports a message as done has one of the permits of
+ *	    `dones` until it is freed.  The subscription is destroyed when all
+ *	    are back.
  */
 #include <weft/nats.h>
 
@@ -23,6 +31,7 @@ struct weft_nats_queue {
 	natsSubscription *subscription;
 	char *subject;		/* immutable */
 	struct weft_sem place;	/* one fetches */
+	struct weft_sem dones;	/* NATS2 */
 };
 
 /* ---- Life ---- */
@@ -68,7 +77,7 @@ static natsStatus destroy_now(struct job *job)
 	return NATS_OK;
 }
 
-/* In a shield; the fetches have ended. */
+/* In a shield; the jobs that use the subscription have ended. */
 static void queue_free(struct weft_nats_queue *queue)
 {
 	weft__nats_job_always(queue->nats, destroy_now, queue->subscription);
@@ -87,6 +96,7 @@ static int opened(struct weft_nats *nats, struct job *job,
 		return -ENOMEM;
 	queue->nats = nats;
 	queue->place = (struct weft_sem)WEFT_SEM_INIT(1);
+	queue->dones = (struct weft_sem)WEFT_SEM_INIT(JOBS_MAX);
 	queue->subject = job->subject;
 	queue->subscription = job->opened;
 	job->subject = NULL;
@@ -129,6 +139,7 @@ int weft_nats_queue_close(struct weft_nats_queue *queue)
 		return -EPERM;
 	WEFT_SHIELD {
 		(void)!weft_sem_acquire(&queue->place, 1);
+		(void)!weft_sem_acquire(&queue->dones, JOBS_MAX);
 		queue_free(queue);
 	}
 	return 0;
@@ -229,5 +240,9 @@ int weft_nats_queue_done(struct weft_nats_queue *queue, natsMsg *message)
 		return r < 0 ? r : -ENOMEM;
 	}
 	job->message = message;
-	return weft__nats_job_do(job, 0);
+	/* There are as many as jobs. */
+	r = weft_sem_try_acquire(&queue->dones, 1);
+	if (r == 0)
+		job->place = &queue->dones;
+	return weft__nats_job_do(job, r);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Connections and subscriptions that are made for a caller that does not take
- * them: it left, or has no memory; and subscriptions that end without memory,
+ * them: it left, or has no memory; queues that are closed while a message is
+ * reported for a caller that left; and subscriptions that end without memory,
  * or whose connection is lost.  The functions that destroy them wait for a lock
  * that threads of the C library hold while they send, so a worker must not call
  * them.  Here the linker puts other functions in front of the library's: they
@@ -16,8 +17,10 @@ enum { NOWHERE, ON_A_THREAD, ON_A_WORKER };
 static weft__atomic(void *) made;
 static weft__atomic(int) destroyed;
 
-/* The thread that made the object waits for this. */
+/* The thread that made the object waits for this; so does one that reports a
+ * message. */
 static weft__atomic(bool) may_return;
+static weft__atomic(bool) reports;
 
 /* The caller, whose next calloc() after the object is made fails; or NULL. */
 static struct weft__task *poor;
@@ -60,6 +63,10 @@ natsStatus __real_js_PullSubscribe(natsSubscription **ret, jsCtx *js,
 				   const char *subject, const char *durable,
 				   jsOptions *options, jsSubOptions *more,
 				   jsErrCode *ret_error);
+natsStatus __wrap_natsMsg_AckSync(natsMsg *message, jsOptions *options,
+				  jsErrCode *ret_error);
+natsStatus __real_natsMsg_AckSync(natsMsg *message, jsOptions *options,
+				  jsErrCode *ret_error);
 void __wrap_natsConnection_Destroy(natsConnection *connection);
 void __real_natsConnection_Destroy(natsConnection *connection);
 void __wrap_natsSubscription_Destroy(natsSubscription *subscription);
@@ -94,6 +101,16 @@ natsStatus __wrap_js_PullSubscribe(natsSubscription **ret, jsCtx *js,
 	if (status == NATS_OK)
 		object_made(*ret);
 	return status;
+}
+
+natsStatus __wrap_natsMsg_AckSync(natsMsg *message, jsOptions *options,
+				  jsErrCode *ret_error)
+{
+	/* pairs: [test.drop] */
+	weft__store(&reports, true, release);
+	while (!weft__load(&may_return, acquire))
+		thread_pause_ns(50000);
+	return __real_natsMsg_AckSync(message, options, ret_error);
 }
 
 void __wrap_natsConnection_Destroy(natsConnection *connection)
@@ -332,6 +349,60 @@ IO_TEST(request_that_is_late_as_it_begins_ends)
 	return weft_nats_close(nats);
 }
 
+/* ---- Reports ---- */
+
+struct reporting {
+	struct weft_nats_queue *queue;
+	natsMsg *message;
+};
+
+static int64_t report(void *arg)
+{
+	struct reporting *reporting = arg;
+
+	return weft_nats_queue_done(reporting->queue, reporting->message);
+}
+
+static int64_t close_queue(void *arg)
+{
+	return weft_nats_queue_close(*(struct weft_nats_queue **)arg);
+}
+
+/* A message refers to its subscription, so that one may not be destroyed before
+ * the thread of a caller that left has reported it. */
+IO_TEST(queue_is_closed_after_a_report_whose_caller_left)
+{
+	struct weft_nats *nats = connect_first();
+	struct reporting it = { NULL, NULL };
+
+	ck_assert_int_eq(weft_nats_queue_open(nats, "reported", "reported",
+					      WEFT_SEC(30), &it.queue),
+			 0);
+	ck_assert_int_eq(weft_nats_queue_put(it.queue, "x", 1, NULL), 0);
+	ck_assert_int_eq(weft_nats_queue_take(it.queue, &it.message), 0);
+	/* relaxed: no other thread uses it now. */
+	weft__store(&may_return, false, relaxed);
+	WEFT_SUPERVISE (scope) {
+		struct weft_task task = start(scope, report, 0, &it,
+					      sizeof(it));
+
+		/* pairs: [test.drop] */
+		wait_until(weft__load(&reports, acquire));
+		ck_assert_int_eq(weft_cancel(task), 0);
+		ck_assert_int_eq(join(task), -ECANCELED);
+		task = start(scope, close_queue, 0, &it.queue,
+			     sizeof(it.queue));
+		wait_until(task_has_settled(task));
+		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
+		/* pairs: [test.drop] */
+		ck_assert_int_eq(weft__load(&destroyed, acquire), NOWHERE);
+		weft__store(&may_return, true, release);
+		ck_assert_int_eq(join(task), 0);
+	}
+	expect_destroyed_on_a_thread();
+	return weft_nats_close(nats);
+}
+
 static Suite *suite(void)
 {
 	Suite *s = suite_create("adapters/nats_drop");
@@ -345,6 +416,7 @@ static Suite *suite(void)
 	io_add_test(tc, subscription_ends_without_memory);
 	io_add_test(tc, connection_may_be_lost_in_a_subscribe);
 	io_add_test(tc, request_that_is_late_as_it_begins_ends);
+	io_add_test(tc, queue_is_closed_after_a_report_whose_caller_left);
 	suite_add_tcase(s, tc);
 	return s;
 }
