@@ -96,24 +96,6 @@ static void unref(struct weft__question *question, struct weft__question **dead)
 	*dead = question;
 }
 
-void weft__question_ref(struct weft__question *question, unsigned count)
-{
-	weft__lock_take(&question->names->lock);
-	question->refs += count;
-	weft__lock_drop(&question->names->lock);
-}
-
-void weft__question_unref(struct weft__question *question)
-{
-	struct weft__names *names = question->names;
-	struct weft__question *dead = NULL;
-
-	weft__lock_take(&names->lock);
-	unref(question, &dead);
-	weft__lock_drop(&names->lock);
-	weft__questions_free(dead);
-}
-
 static void age_link(struct weft__names *names, struct weft__question *question)
 {
 	question->newer = NULL;

@@ -32,13 +32,6 @@ struct weft__question {
 	 * c-ares has, which is the task's own. */
 	struct weft__question *next_asked;
 	struct weft__question *before;
-	/* The task's own, of a question that c-ares has. */
-	struct weft__question *sooner, *later; /* of those for both families */
-	uint64_t asked_ns;
-	unsigned queries; /* of c-ares; each will call back */
-	bool waits;	  /* it is to be asked for each family apart */
-	bool apart;	  /* it was, and has queries */
-	bool over;	  /* it was answered before its last query */
 	struct weft__names *names; /* immutable */
 	uint32_t hash;		   /* immutable */
 	int family;		   /* immutable */
@@ -144,11 +137,6 @@ void weft__names_answer(struct weft__question *question, int error,
 			const struct weft_addr *addrs, unsigned count,
 			uint64_t ttl_ns, bool again_if_awaited);
 
-/* Each query of a question that is over has a reference: adds them, and drops
- * one. */
-void weft__question_ref(struct weft__question *question, unsigned count);
-void weft__question_unref(struct weft__question *question);
-
 /* Takes all questions that were asked. */
 struct weft__question *weft__names_take(struct weft__names *names);
 
@@ -165,6 +153,5 @@ bool weft__names_nsswitch(void);
 /* A test has its own. */
 extern const char *weft__names_nsswitch_path;
 extern const char *weft__names_hosts_path;
-extern weft_nsec weft__names_apart_ns;
 
 #endif

@@ -222,7 +222,6 @@ static void process(struct weft__names *names)
 					writes ? fd : ARES_SOCKET_BAD);
 	}
 	ares_process_fd(engine->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	weft__query_apart(engine);
 }
 
 /* Asks for all that came since the last time; error: there is no channel. */
@@ -275,16 +274,12 @@ static void await(struct weft__names *names)
 {
 	struct timeval room,
 		*left = ares_timeout(names->engine->channel, NULL, &room);
-	weft_nsec until_ns = weft__query_apart_at(names->engine), timeout_ns;
+	weft_nsec length_ns = WEFT_NEVER;
 	int r = 0;
 
-	if (left) {
-		timeout_ns = weft_now() + WEFT_SEC(left->tv_sec) +
-			     WEFT_US(left->tv_usec);
-		if (timeout_ns < until_ns)
-			until_ns = timeout_ns;
-	}
-	WEFT_WITHIN_UNTIL (until_ns)
+	if (left)
+		length_ns = WEFT_SEC(left->tv_sec) + WEFT_US(left->tv_usec);
+	WEFT_WITHIN (length_ns)
 		r = weft_poll(names->engine->epoll_fd, POLLIN);
 	/* Without memory for the wait. */
 	if (r < 0 && r != -ETIMEDOUT)
@@ -314,8 +309,7 @@ static void serve_round(struct weft__names *names)
 	if (r < 0)
 		return;
 	process(names);
-	if (names->engine->under_way ? locked(names, &names->waiters) == 0 :
-				       names->engine->idle_queries > 0)
+	if (names->engine->under_way && locked(names, &names->waiters) == 0)
 		channel_end(names->engine);
 }
 

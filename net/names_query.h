@@ -19,11 +19,7 @@ struct weft__names_engine {
 	struct weft__sources sources;
 	unsigned version; /* of the files and options that these are of */
 	struct weft__question *under_way; /* that c-ares has */
-	/* Those for both families that are not yet asked apart, by age. */
-	struct weft__question *first, *last;
-	unsigned apart;	       /* questions with queries for each family */
-	unsigned idle_queries; /* of questions that are over */
-	bool gives_up;	       /* the channel is being destroyed */
+	bool gives_up;			  /* the channel is being destroyed */
 };
 
 /* Asks, or answers by the hosts file. */
@@ -33,9 +29,5 @@ void weft__query_begin(struct weft__names_engine *engine,
 /* Takes a question from those under way. */
 void weft__query_remove(struct weft__names_engine *engine,
 			struct weft__question *question);
-
-/* Asks those for each family apart whose time has come; when it comes next. */
-void weft__query_apart(struct weft__names_engine *engine);
-uint64_t weft__query_apart_at(const struct weft__names_engine *engine);
 
 #endif

@@ -12,13 +12,16 @@
  * other sources for hosts than files and dns, such as mdns, getaddrinfo() is
  * called, in a lane of weft_blocking().
  *
- * IPv4 and IPv6 are asked for at the same time.  If there is no answer to both
- * within half a second, the addresses of one family are enough: some networks
- * lose the questions for the other.  Tasks that ask for the same name share one
- * look-up.  Answers are kept for as long as their TTL says, but for at most a
- * day, or a minute if one family of two has no address; "no such name" and "no
- * address" for 5 seconds.  All are forgotten when one of the three files
- * changes, which is looked at once a second at most.
+ * IPv4 and IPv6 are asked for at the same time, and the answers to both are
+ * waited for.  Some networks drop the queries for one: there a look-up takes as
+ * long as servers are tried, by default 75 s for one server.  The caller's
+ * deadline ends its wait, without an address; `family` asks for one family.
+ *
+ * Tasks that ask for the same name share one look-up.  Answers are kept for as
+ * long as their TTL says, but for at most a day, or a minute if one family of
+ * two has no address; "no such name" and "no address" for 5 seconds.  All are
+ * forgotten when one of the three files changes, which is looked at once a
+ * second at most.
  */
 #ifndef WEFT_RESOLVE_H
 #define WEFT_RESOLVE_H
@@ -37,7 +40,9 @@ WEFT_BEGIN_DECLS
 /* Options of a look-up.  Start from WEFT_RESOLVE_OPTS_INIT. */
 struct weft_resolve_opts {
 	size_t size;
-	int family; /* AF_INET or AF_INET6; 0: both */
+	int family; /* AF_INET or AF_INET6; 0: both.  A name without an
+		       address of this family is looked up in the search
+		       domains, too. */
 	unsigned reserved[3];
 };
 #define WEFT_RESOLVE_OPTS_INIT \

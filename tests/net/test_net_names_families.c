@@ -5,37 +5,65 @@
  */
 #include "tests/support/names_kit.h"
 
-/* c-ares would repeat the query for the other until it gives up. */
-NAMES_TEST(addresses_of_one_family_are_enough)
+/* A network drops the queries for one family. */
+NAMES_TEST(lost_queries_are_waited_for)
 {
-	int asked;
+	struct weft_resolve_opts four = WEFT_RESOLVE_OPTS_INIT;
+	struct weft_resolver_opts opts = server_opts(server);
+	struct weft_addr addr;
+	int r;
 
-	weft__names_apart_ns = WEFT_MS(1);
-	WEFT_WITHIN (WEFT_SEC(20)) {
-		expect_first("lost6.test:1", "127.0.0.4:1");
-		expect_first("lost4.test:1", "[::1]:1");
-	}
-	asked = server_asked(server, "lost6.test");
-	expect_first("lost6.test:2", "127.0.0.4:2");
-	ck_assert_int_eq(server_asked(server, "lost6.test"), asked);
-	/* It gives the rest up. */
-	wait_until(!names_serving());
-	expect_first("four.test:1", "127.0.0.4:1");
-	/* Of no answers neither is one. */
 	WEFT_WITHIN (WEFT_MS(20))
-		asked = look_up("silent.test:1");
-	ck_assert_int_eq(asked, -ETIMEDOUT);
-	wait_until(!names_serving());
+		r = look_up("lost6.test:1");
+	ck_assert_int_eq(r, -ETIMEDOUT);
+	four.family = AF_INET;
+	ck_assert_int_eq(weft_resolve("lost6.test:1", &four, &addr, 1), 1);
+	opts.timeout_ns = WEFT_MS(100);
+	opts.tries = 3;
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	expect_first("lost6.test:1", "127.0.0.4:1");
 }
 
-/* No name has one, or an address, because it has none of one family. */
-NAMES_TEST(errors_are_those_of_both_families)
+/* By a search domain every name that is not there has an address of IPv4. */
+NAMES_TEST(other_host_of_a_search_domain_does_not_answer)
 {
-	weft__names_apart_ns = 0;
-	ck_assert_int_eq(look_up("none.test:1"), -ENOENT);
-	ck_assert_int_eq(look_up("empty.test:1"), -ENODATA);
-	ck_assert_int_eq(look_up("fail.test:1"), -EAGAIN);
-	ck_assert_int_gt(server_asked(server, NULL), 0);
+	char path[] = "/tmp/weft-names-XXXXXX";
+	struct weft_resolver_opts opts = server_opts(server);
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	file_write(path, "search one.test two.test\n");
+	opts.resolv_conf = path;
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	expect_first("one.test:1", "[::1]:1");
+	ck_assert_int_eq(server_asked(server, "one.test"), 2);
+	expect_first("six:1", "[::1]:1");
+	ck_assert_int_eq(server_asked(server, "six.one.test"), 2);
+	ck_assert_int_eq(server_asked(server, NULL), 4);
+	ck_assert_int_eq(unlink(path), 0);
+}
+
+/* As of getaddrinfo(), it is another question. */
+NAMES_TEST(name_without_the_one_family_is_searched_for)
+{
+	char path[] = "/tmp/weft-names-XXXXXX";
+	struct weft_resolve_opts four = WEFT_RESOLVE_OPTS_INIT;
+	struct weft_resolver_opts opts = server_opts(server);
+	struct weft_addr addr;
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	file_write(path, "search two.test\n");
+	opts.resolv_conf = path;
+	four.family = AF_INET;
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	ck_assert_int_eq(weft_resolve("one.test:1", &four, &addr, 1), 1);
+	ck_assert_int_eq(server_asked(server, "one.test.two.test"), 1);
+	ck_assert_int_eq(weft_resolve("one.test.:1", &four, &addr, 1),
+			 -ENODATA);
+	ck_assert_int_eq(unlink(path), 0);
 }
 
 /* Where there is no room for all. */
@@ -59,8 +87,9 @@ int main(void)
 	TCase *tc = tcase_create("families");
 
 	tcase_set_timeout(tc, 60);
-	io_add_test(tc, addresses_of_one_family_are_enough);
-	io_add_test(tc, errors_are_those_of_both_families);
+	io_add_test(tc, lost_queries_are_waited_for);
+	io_add_test(tc, other_host_of_a_search_domain_does_not_answer);
+	io_add_test(tc, name_without_the_one_family_is_searched_for);
 	io_add_test(tc, many_addresses_are_of_both_families);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
