@@ -307,13 +307,20 @@ static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 	stream->starved = 0;
 }
 
-/* Is the connection lost?  The kernel gives the reason once, and an end from
- * then on, which is not the peer's. */
+/* Is the connection lost, rather than the request refused?  The kernel gives
+ * the reason once, and an end from then on, which is not the peer's. */
 static bool is_lost(const struct weft__stream *stream, int said)
 {
-	return (said == -ECONNRESET || said == -ETIMEDOUT ||
-		said == -EHOSTUNREACH || said == -ENETUNREACH) &&
-	       weft__syscall_is_stream(stream->fd);
+	switch (said) {
+	case -EBADF:
+	case -EFAULT:
+	case -EINVAL:
+	case -ENOMEM:
+	case -ENOTCONN:
+		return false;
+	default:
+		return weft__syscall_is_stream(stream->fd);
+	}
 }
 
 /* There is no request, and nothing to read: handles the result of the last

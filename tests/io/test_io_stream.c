@@ -406,6 +406,30 @@ STREAM_TEST(reset_that_a_write_has_found_is_no_end)
 	return 0;
 }
 
+/* Whatever the reason is: the kernel gives it once, and then an end. */
+STREAM_TEST(lost_connection_never_looks_like_the_end)
+{
+	struct sockaddr_in none = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof(none);
+	struct weft_stream stream;
+	int fd, silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const void *data;
+
+	/* A port on which none listens. */
+	none.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	EXPECT(bind(silent, (struct sockaddr *)&none, bytes) == 0);
+	EXPECT(getsockname(silent, (struct sockaddr *)&none, &bytes) == 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	EXPECT(connect(fd, (struct sockaddr *)&none, bytes) == -1);
+	EXPECT(errno == EINPROGRESS);
+	weft_stream_init(&stream, fd);
+	ck_assert_int_eq(weft_stream_peek(&stream, &data), -ECONNREFUSED);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(weft_stream_peek(&stream, &data), -ECONNRESET);
+	ck_assert_int_eq(weft_stream_close(&stream), 0);
+	return weft_close(silent);
+}
+
 /* A SIGPIPE would end the process. */
 STREAM_TEST(write_to_a_peer_that_is_gone_is_epipe)
 {
@@ -558,6 +582,7 @@ int main(void)
 	stream_add_test(ends, half_closed_peer_still_gets_what_we_write);
 	stream_add_test(ends, reset_is_an_error_after_what_came_before);
 	stream_add_test(ends, reset_that_a_write_has_found_is_no_end);
+	stream_add_test(ends, lost_connection_never_looks_like_the_end);
 	stream_add_test(ends, write_to_a_peer_that_is_gone_is_epipe);
 	stream_add_test(none, what_is_no_descriptor_is_refused);
 	stream_add_test(none, what_is_no_socket_is_closed_by_a_request);
