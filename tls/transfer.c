@@ -236,6 +236,11 @@ int weft_tls_update_keys(struct weft_tls *tls)
 
 weft_nsec weft__tls_close_ns = WEFT_SEC(5);
 
+static bool was_interrupted(int r)
+{
+	return r == -ECANCELED || r == -ETIMEDOUT;
+}
+
 /* Sends what is left, and close_notify, or does so for a while: the peer may
  * read nothing, and a stream without TLS would be closed immediately. */
 static int send_last(struct weft__tls *conn, bool *ret_late)
@@ -244,7 +249,7 @@ static int send_last(struct weft__tls *conn, bool *ret_late)
 
 	WEFT_WITHIN (weft__tls_close_ns)
 		r = weft__tls_send(conn);
-	if (r != -ETIMEDOUT && r != -ECANCELED)
+	if (!was_interrupted(r))
 		return r;
 	/* Was it the deadline of this block alone? */
 	r = weft_yield();
@@ -316,8 +321,13 @@ static int tls_close(void *arg)
 	r = close_below(below, late);
 	if (owns)
 		OPENSSL_free(below);
-	/* A peer that is gone needs no close_notify. */
-	return owed && sent < 0 ? sent : r;
+	if (sent == 0)
+		return r;
+	if (owed)
+		return sent;
+	/* Only close_notify was not sent, which a peer that is gone, or reads
+	 * nothing, does not need. */
+	return was_interrupted(r) ? 0 : r;
 }
 
 const struct weft_stream_ops weft__tls_ops = {
