@@ -23,7 +23,8 @@
  * an error of its reader.  Bytes that an interrupted write reports as done may
  * still be here: the next call on the stream sends them first.  For those, and
  * for close_notify, a close waits 5 seconds at most, and fails if some of them
- * are left.  Renegotiation is refused.
+ * are left.  Before, it sends data that was put, and waits for that without a
+ * limit, as the close of any stream: set a deadline.  Renegotiation is refused.
  */
 #ifndef WEFT_TLS_H
 #define WEFT_TLS_H

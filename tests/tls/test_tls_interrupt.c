@@ -416,7 +416,8 @@ IO_TEST(deadline_or_cancellation_ends_calls_on_a_full_connection)
 	return 0;
 }
 
-static void expect_closed(bool owes, weft_nsec within_ns, int expected)
+static void expect_closed(bool owes, bool puts, weft_nsec within_ns,
+			  int expected)
 {
 	struct ends ends;
 	int r = -1;
@@ -425,6 +426,8 @@ static void expect_closed(bool owes, weft_nsec within_ns, int expected)
 	if (owes)
 		make_full(&ends);
 	fill(ends.fds[0]);
+	if (puts)
+		EXPECT(weft_stream_put(stream_of(&ends, 0), "put", 3) == 0);
 	WEFT_WITHIN (within_ns)
 		WEFT_WITHIN (WEFT_SEC(100))
 			r = weft_stream_close(stream_of(&ends, 0));
@@ -439,11 +442,13 @@ IO_TEST(close_leaves_a_peer_that_reads_nothing)
 	weft_nsec before = weft__tls_close_ns;
 
 	weft__tls_close_ns = WEFT_MS(1);
-	expect_closed(true, WEFT_NEVER, -ETIMEDOUT);
-	expect_closed(false, WEFT_NEVER, 0);
+	expect_closed(true, false, WEFT_NEVER, -ETIMEDOUT);
+	expect_closed(false, false, WEFT_NEVER, 0);
+	/* Data that was put is waited for without this limit. */
+	expect_closed(false, true, WEFT_MS(30), -ECANCELED);
 	weft__tls_close_ns = WEFT_SEC(100);
-	expect_closed(true, WEFT_MS(1), -ECANCELED);
-	expect_closed(false, WEFT_MS(1), 0);
+	expect_closed(true, false, WEFT_MS(1), -ECANCELED);
+	expect_closed(false, false, WEFT_MS(1), 0);
 	weft__tls_close_ns = before;
 	return 0;
 }
