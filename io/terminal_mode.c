@@ -29,6 +29,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -54,12 +55,14 @@ static int active_count;
 /* ---- Async-signal-safe --------------------------------------------------- */
 
 /* In the background a change would stop the process, or disturb the job in the
- * foreground. */
+ * foreground.  The jobs of another session's terminal, as behind the other side
+ * of a pseudo-terminal, are none of this one's. */
 static bool in_foreground(const struct mode *mode)
 {
-	pid_t group = tcgetpgrp(mode->own);
+	pid_t group = tcgetpgrp(mode->own), session;
 
-	return group < 0 || group == getpgrp();
+	return group < 0 || group == getpgrp() ||
+	       ioctl(mode->own, TIOCGSID, &session) < 0 || session != getsid(0);
 }
 
 static void modes_apply(bool before)

@@ -222,6 +222,81 @@ START_TEST(job_in_the_background_leaves_the_mode_alone)
 }
 END_TEST
 
+/* ---- The other side ------------------------------------------------------ */
+
+static bool is_hidden(int fd)
+{
+	struct termios now;
+
+	NEED(tcgetattr(fd, &now) == 0);
+	return !(now.c_lflag & ECHO);
+}
+
+/* As a shell behind a pseudo-terminal, until the other end is closed. */
+static void session_hold(const char *name, int talk)
+{
+	char byte = 's';
+
+	(void)session_begin(name);
+	NEED(write(talk, &byte, 1) == 1);
+	(void)!read(talk, &byte, 1);
+	_exit(EXIT_SUCCESS);
+}
+
+/* In a process of its own, since one of the ways is its end. */
+static void hide_and_restore(int master, bool restores)
+{
+	NEED(!is_hidden(master));
+	NEED(weft_terminal_hide(master) == 0);
+	NEED(is_hidden(master));
+	if (restores) {
+		NEED(weft_terminal_restore(master) == 0);
+		NEED(!is_hidden(master));
+	}
+	exit(EXIT_SUCCESS);
+}
+
+static void expect_success(pid_t child)
+{
+	int status = -1;
+
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
+START_TEST(mode_is_restored_through_the_other_side)
+{
+	char name[64], byte;
+	int talk[2], master = terminal_make(name, sizeof(name));
+	pid_t holder, child;
+
+	if (!test_needs(master >= 0, "mode_is_restored_through_the_other_side",
+			"a pseudo-terminal"))
+		return;
+	ck_assert_int_eq(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk), 0);
+	holder = fork();
+	ck_assert_int_ge(holder, 0);
+	if (holder == 0) {
+		close(talk[0]);
+		session_hold(name, talk[1]);
+	}
+	close(talk[1]);
+	ck_assert_int_eq(read(talk[0], &byte, 1), 1);
+	for (int way = 0; way < 2; way++) {
+		child = fork();
+		ck_assert_int_ge(child, 0);
+		if (child == 0)
+			hide_and_restore(master, way);
+		expect_success(child);
+		ck_assert(!is_hidden(master));
+	}
+	close(talk[0]);
+	expect_success(holder);
+	close(master);
+}
+END_TEST
+
 /* ---- A terminal that takes no more --------------------------------------- */
 
 enum { FULL_BYTES = 64 << 10 };
@@ -379,6 +454,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, read_goes_on_when_the_job_is_in_the_foreground_again);
 	tcase_add_test(tc, job_in_the_background_leaves_the_mode_alone);
+	tcase_add_test(tc, mode_is_restored_through_the_other_side);
 	tcase_add_test(tc, full_terminal_holds_up_no_other_task);
 	io_add_test(tc, wait_for_input_goes_on_when_the_mode_changes);
 	suite_add_tcase(suite, tc);
