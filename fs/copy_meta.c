@@ -37,6 +37,8 @@ enum {
 	PATH_BYTES = sizeof("/proc/self/fd/-2147483648/") + PATH_MAX,
 };
 
+static const char ACCESS[] = "system.posix_acl_access";
+
 _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
 
 /* ---- Attributes ---------------------------------------------------------- */
@@ -157,7 +159,7 @@ static int xattrs_copy_fd(int from, int to, mode_t mode, char *buffer)
  * original.  Where there is none, there is nothing to be taken away. */
 void weft__copy_acls_drop(int to, bool is_directory)
 {
-	(void)fremovexattr(to, "system.posix_acl_access");
+	(void)fremovexattr(to, ACCESS);
 	if (is_directory)
 		(void)fremovexattr(to, "system.posix_acl_default");
 }
@@ -238,6 +240,8 @@ static int xattrs_copy_at(struct weft__copy_name from,
 	if (!is_reached(from) || !is_reached(to))
 		return 0;
 	source.follows = follows;
+	/* As weft__copy_acls_drop(); a link has none. */
+	(void)lremovexattr(copy.path, ACCESS);
 	return xattrs_copy(&source, &copy, buffer);
 }
 

@@ -168,6 +168,26 @@ START_TEST(attribute_needs_no_right_of_the_owner)
 }
 END_TEST
 
+IO_TEST(copy_of_a_node_has_no_list_but_the_originals)
+{
+	const uint32_t flags = WEFT_COPY_NODES | WEFT_COPY_XATTRS;
+
+	ck_assert_int_eq(mkdir("in", 0755), 0);
+	if (!test_needs(given_set("in"),
+			"copy_of_a_node_has_no_list_but_the_originals",
+			NEEDS_ACLS))
+		return 0;
+	ck_assert_int_eq(mkfifo("fifo", 0640), 0);
+	ck_assert_int_eq(copy("fifo", "in/fifo", flags), 0);
+	ck_assert_int_lt(getxattr("in/fifo", ACL, NULL, 0), 0);
+	ck_assert_uint_eq(mode_of("in/fifo"), S_IFIFO | 0640);
+	ck_assert_int_eq(copy("fifo", "in/plain", WEFT_COPY_NODES), 0);
+	ck_assert_int_gt(getxattr("in/plain", ACL, NULL, 0), 0);
+	ck_assert_int_eq(copy("list", "in/list", flags), 0);
+	expect_acl("in/list");
+	return 0;
+}
+
 /* ---- A link that is followed --------------------------------------------- */
 
 IO_TEST(node_behind_a_link_keeps_its_acl)
@@ -291,6 +311,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	io_add_test(tc, copy_has_no_list_but_the_originals);
+	io_add_test(tc, copy_of_a_node_has_no_list_but_the_originals);
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
 	tcase_add_test(tc, link_has_no_attributes_without_proc);
