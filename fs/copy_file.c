@@ -20,6 +20,7 @@
 #include "fs/copy_one.h"
 #include "io/request/call.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/own_fd.h"
 
 struct copying {
 	struct weft__copy_one one;
@@ -81,9 +82,10 @@ int weft__copy_parent_open(const char *path, const char **ret_name,
 		return -ENAMETOOLONG;
 	memcpy(parent, path, begin);
 	parent[begin] = '\0';
-	fd = open(begin ? parent : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = weft__fd_above_stdio(open(begin ? parent : ".",
+				       O_PATH | O_DIRECTORY | O_CLOEXEC));
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*ret_name = path + begin;
 	*ret_bytes = end - begin;
 	return fd;

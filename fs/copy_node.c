@@ -10,6 +10,7 @@
 
 #include "fs/copy_meta.h"
 #include "fs/copy_tree.h"
+#include "runtime/base/own_fd.h"
 
 enum {
 	DIR_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
@@ -234,12 +235,11 @@ static void fds_set(struct weft__copy_tree *tree, struct weft__copy_node *node,
 
 static int dir_open(struct weft__copy_tree *tree, int dir, const char *name)
 {
-	int fd = openat(dir, name, DIR_FLAGS);
+	int fd = weft__fd_above_stdio(openat(dir, name, DIR_FLAGS));
 
-	if (fd < 0 && (errno == EMFILE || errno == ENFILE) &&
-	    weft__copy_nodes_relieve(tree))
-		fd = openat(dir, name, DIR_FLAGS);
-	return fd < 0 ? -errno : fd;
+	if ((fd == -EMFILE || fd == -ENFILE) && weft__copy_nodes_relieve(tree))
+		fd = weft__fd_above_stdio(openat(dir, name, DIR_FLAGS));
+	return fd;
 }
 
 static int dir_open_same(struct weft__copy_tree *tree, int dir,

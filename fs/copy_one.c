@@ -91,13 +91,18 @@ static bool is_readable(mode_t mode)
 
 static int file_open(struct weft__copy_one *one, int flags)
 {
+	int r;
+
 	flags |= O_RDONLY | O_CLOEXEC | O_NOCTTY;
-	one->from = openat(one->from_dir, one->from_name, flags | O_NONBLOCK);
+	r = weft__fd_above_stdio(openat(one->from_dir, one->from_name,
+					flags | O_NONBLOCK));
 	/* The file has a lease: waits for the holder. */
-	if (one->from < 0 && errno == EAGAIN)
-		one->from = openat(one->from_dir, one->from_name, flags);
-	if (one->from < 0)
-		return -errno;
+	if (r == -EAGAIN)
+		r = weft__fd_above_stdio(
+			openat(one->from_dir, one->from_name, flags));
+	if (r < 0)
+		return r;
+	one->from = r;
 	return fstat(one->from, &one->status) < 0 ? -errno : 0;
 }
 

@@ -18,6 +18,7 @@
 #include <weft/time.h>
 
 #include "io/request/call.h"
+#include "runtime/base/own_fd.h"
 #include "runtime/sched/runtime.h"
 
 enum {
@@ -92,7 +93,8 @@ static int check_into_itself(const struct weft__copy_tree *tree)
  * there is none yet. */
 static bool to_enter(struct weft__copy_tree *tree)
 {
-	int fd = open(tree->to_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = weft__fd_above_stdio(
+		open(tree->to_path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 
 	if (fd < 0)
 		return false;
@@ -126,11 +128,13 @@ static int from_open(struct weft__copy_tree *tree)
 {
 	struct weft__copy_node *root = tree->root;
 	int follow = tree->opts.flags & WEFT_COPY_FOLLOW ? 0 : O_NOFOLLOW;
+	int r = weft__fd_above_stdio(
+		open(tree->from_path,
+		     O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow));
 
-	root->from = open(tree->from_path,
-			  O_RDONLY | O_DIRECTORY | O_CLOEXEC | follow);
-	if (root->from < 0)
-		return errno == ENOTDIR || errno == ELOOP ? 1 : -errno;
+	if (r < 0)
+		return r == -ENOTDIR || r == -ELOOP ? 1 : r;
+	root->from = r;
 	return fstat(root->from, &root->status) < 0 ? -errno : 0;
 }
 

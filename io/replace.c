@@ -28,6 +28,7 @@
 #include "io/pooled.h"
 #include "io/request/call.h"
 #include "io/temp.h"
+#include "runtime/base/own_fd.h"
 
 #define CALL(number, ...) \
 	weft__syscall_any(number, (const long[WEFT__WORDS]){ __VA_ARGS__ })
@@ -202,6 +203,8 @@ static int steps_begin(const struct beginning *beginning)
 		memcpy(dir, beginning->path, beginning->dir_bytes);
 	dir_fd = (int)CALL(SYS_openat, beginning->dir_fd, weft__word(dir),
 			   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0)
+		dir_fd = weft__fd_above_stdio(dir_fd);
 	if (dir_fd < 0)
 		return dir_fd;
 	replace->temp = (struct weft__temp){ .fd = -1 };

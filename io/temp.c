@@ -172,6 +172,8 @@ static int64_t open_run(void *arg)
 				  weft__word(opening->dir),
 				  O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (dir_fd >= 0)
+		dir_fd = weft__fd_above_stdio(dir_fd);
 	if (dir_fd < 0)
 		return dir_fd;
 	r = weft__temp_make(temp, dir_fd, opening->mode);

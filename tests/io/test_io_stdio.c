@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "io/os/mask.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/need.h"
 
@@ -128,6 +129,12 @@ static int64_t use_low_numbers_beside_dumps(void *arg)
 
 /* Of the copy. */
 static int synced_fd;
+static bool kept_free;
+
+static bool are_free(void)
+{
+	return is_free(0) && is_free(1) && is_free(2);
+}
 
 int __real_fsync(int fd);
 int __wrap_fsync(int fd);
@@ -136,8 +143,10 @@ int __wrap_fsync(int fd)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		synced_fd = fd;
+		kept_free = are_free();
+	}
 	return __real_fsync(fd);
 }
 
@@ -155,12 +164,46 @@ static void files_are_written_above(const char *dir)
 	struct weft_temp temp;
 
 	NEED(weft_temp_open(&temp, AT_FDCWD, dir, 0600) == 0);
-	NEED(temp.fd >= LOW && weft_temp_close(&temp) == 0);
+	NEED(temp.fd >= LOW && are_free() && weft_temp_close(&temp) == 0);
 	NEED(weft_replace_begin(&new_file, AT_FDCWD, "file", NULL) == 0);
-	NEED(new_file.fd >= LOW && weft_replace_commit(&new_file) == 0);
+	NEED(new_file.fd >= LOW && are_free());
+	NEED(weft_replace_commit(&new_file) == 0);
 	opts.flags = WEFT_COPY_FSYNC;
 	NEED(weft_copy_file("file", "copy", &opts, NULL) == 0);
-	NEED(synced_fd >= LOW);
+	NEED(synced_fd >= LOW && kept_free);
+}
+
+static void look_whether_free(const char *path, void *arg)
+{
+	(void)path;
+	kept_free &= are_free();
+	++*(int *)arg;
+}
+
+/* The directories are open while a file below is reported. */
+static void tree_is_copied_above(const char *to)
+{
+	struct weft_copy_opts opts = WEFT_COPY_OPTS_INIT;
+	int copied = 0;
+
+	opts.jobs_max = 1;
+	opts.on_copied = look_whether_free;
+	opts.arg = &copied;
+	kept_free = true;
+	NEED(weft_copy_tree("from", to, &opts, NULL) == 0);
+	NEED(copied > 0 && kept_free);
+}
+
+static void trees_are_copied_above(void)
+{
+	NEED(mkdir("from", 0755) == 0 && mkdir("from/below", 0755) == 0);
+	NEED(mknod("from/below/file", S_IFREG | 0600, 0) == 0);
+	NEED(mkdir("to", 0755) == 0);
+	tree_is_copied_above("new");
+	tree_is_copied_above("to/");
+	NEED(weft_remove_tree(AT_FDCWD, "from", NULL) == 0);
+	NEED(weft_remove_tree(AT_FDCWD, "new", NULL) == 0);
+	NEED(weft_remove_tree(AT_FDCWD, "to", NULL) == 0);
 }
 
 /* Each number is looked at, whichever the call has taken. */
@@ -189,9 +232,16 @@ static int64_t use_files(void *arg)
 
 	(void)arg;
 	NEED(mkdtemp(dir) && chdir(dir) == 0);
-	files_are_written_above(dir);
+	wait_for_all_workers();
+	for (int way = 0; way < 2; way++) {
+		setenv("WEFT_MASK", way ? "tmpfile" : "", 1);
+		NEED(weft__mask_read() == 0);
+		files_are_written_above(dir);
+		NEED(unlink("copy") == 0);
+	}
+	trees_are_copied_above();
 	waits_are_above();
-	NEED(unlink("file") == 0 && unlink("copy") == 0 && rmdir(dir) == 0);
+	NEED(unlink("file") == 0 && rmdir(dir) == 0);
 	return 0;
 }
 
