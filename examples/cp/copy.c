@@ -2,6 +2,7 @@
 #include "copy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,14 +48,29 @@ static void on_progress(const struct weft_copy_counts *counts, void *arg)
 	progress_show(&copy->progress, counts->files, 0, text);
 }
 
-/* A device or FIFO that is named as the target is not to be replaced by a
- * file. */
+static bool is_file(const char *path, bool follows)
+{
+	int flags = follows ? 0 : AT_SYMLINK_NOFOLLOW;
+	struct statx status;
+
+	return weft_statx(AT_FDCWD, path, flags, STATX_TYPE, &status) == 0 &&
+	       S_ISREG(status.stx_mode);
+}
+
 static bool is_node(const char *path)
 {
 	struct stat status;
 
 	return weft_stat(path, &status) == 0 && !S_ISREG(status.st_mode) &&
 	       !S_ISDIR(status.st_mode);
+}
+
+/* A device or FIFO that is named as the target is not to be replaced by a
+ * file. */
+static bool is_refused(uint32_t flags, const char *from, const char *to)
+{
+	return (flags & WEFT_COPY_OVERWRITE) && is_node(to) &&
+	       is_file(from, flags & WEFT_COPY_FOLLOW);
 }
 
 static void copy_one(struct copy *copy, const char *from, const char *to)
@@ -90,7 +106,7 @@ int64_t copy_all(void *arg)
 
 		if (options_target(options, from, to, sizeof(to)) < 0)
 			report(copy, from, -ENAMETOOLONG);
-		else if (is_node(to))
+		else if (is_refused(options->flags, from, to))
 			report(copy, to, -EOPNOTSUPP);
 		else
 			copy_one(copy, from, to);

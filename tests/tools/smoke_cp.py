@@ -100,6 +100,19 @@ def cp_replaces_no_fifo_by_a_file():
         done = run("cp", "-f", top / "from/name", top / "from/fifo")
         expect(done.returncode == 1 and "fifo: " in done.stderr, done)
         expect((top / "from/fifo").is_fifo(), "it is another file")
+        done = run("cp", "-n", top / "from/name", top / "from/fifo")
+        expect_equal((done.returncode, done.stderr), (0, ""), "no-clobber")
+        expect((top / "from/fifo").is_fifo(), "it is another file")
+
+
+def cp_replaces_a_fifo_by_a_fifo():
+    with tree() as top:
+        os.mkfifo(top / "to")
+        (top / "from/fifo").chmod(0o640)
+        done = run("cp", "-af", top / "from/fifo", top / "to")
+        expect_equal((done.returncode, done.stderr), (0, ""), "cp")
+        expect_equal((top / "to").lstat().st_mode,
+                     (top / "from/fifo").lstat().st_mode, "mode")
 
 
 def cp_keeps_replaces_and_complains():
