@@ -436,23 +436,46 @@ static void scan_run(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		dir->unread = false;
 }
 
-/* Other errors say nothing of the file. */
-static bool file_has_gone(const struct weft__watch_dir *dir)
+/* By its number, if it cannot be watched (any more). */
+static bool is_another(const struct weft__watch_root *root, int fd)
 {
-	const struct weft__watch_root *root = dir->root;
 	struct stat status;
 
-	if (lstat(dir->name, &status) < 0)
-		return errno == ENOENT || errno == ENOTDIR;
-	return status.st_dev != root->dev || status.st_ino != root->ino;
+	return fstat(fd, &status) == 0 &&
+	       (status.st_dev != root->dev || status.st_ino != root->ino);
+}
+
+/* The number of a file may change, as on an overlay that copies it; its wd does
+ * not.  Other errors say nothing of the file.  *ret_wd: of what has the name,
+ * or an error. */
+static bool file_has_gone(struct weft_fs_watch *watch,
+			  const struct weft__watch_dir *dir, int *ret_wd)
+{
+	int fd = open_by_path(watch, dir, O_PATH | O_NOFOLLOW);
+	bool gone;
+
+	*ret_wd = fd;
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR;
+	*ret_wd = watch_fd(watch, fd, mask_of(dir));
+	gone = *ret_wd < 0 ? is_another(dir->root, fd) : *ret_wd != dir->wd;
+	close(fd);
+	return gone;
 }
 
 /* An event that says so itself, as that of a move, comes first. */
 static void file_look(struct weft_fs_watch *watch, struct weft__watch_dir *dir)
 {
-	if (!file_has_gone(dir))
+	int wd;
+	bool waits;
+
+	if (!file_has_gone(watch, dir, &wd))
 		return;
-	if (weft__syscall_is_readable(watch->fd))
+	/* A look after the other watch has ended would find an event of it. */
+	waits = weft__syscall_is_readable(watch->fd);
+	if (wd >= 0)
+		give_back(watch, wd);
+	if (waits)
 		weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
 	else
 		weft__watch_root_gone(watch, dir, -ENOENT);
