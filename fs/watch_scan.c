@@ -178,6 +178,53 @@ static int open_dir(struct weft_fs_watch *watch,
 	return wd < 0 ? wd : -ESTALE;
 }
 
+/* ---- A file by itself --------------------------------------------------- */
+
+/* By its number, if it cannot be watched (any more). */
+static bool is_another(const struct weft__watch_root *root, int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 &&
+	       (status.st_dev != root->dev || status.st_ino != root->ino);
+}
+
+/* The number of a file may change, as on an overlay that copies it; its wd does
+ * not.  Other errors say nothing of the file.  *ret_wd: of what has the name,
+ * or an error. */
+static bool file_has_gone(struct weft_fs_watch *watch,
+			  const struct weft__watch_dir *dir, int *ret_wd)
+{
+	int fd = open_by_path(watch, dir, O_PATH | O_NOFOLLOW);
+	bool gone;
+
+	*ret_wd = fd;
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR;
+	*ret_wd = watch_fd(watch, fd, mask_of(dir));
+	gone = *ret_wd < 0 ? is_another(dir->root, fd) : *ret_wd != dir->wd;
+	close(fd);
+	return gone;
+}
+
+/* An event that says so itself, as that of a move, comes first. */
+static void file_look(struct weft_fs_watch *watch, struct weft__watch_dir *dir)
+{
+	int wd;
+	bool waits;
+
+	if (!file_has_gone(watch, dir, &wd))
+		return;
+	/* A look after the other watch has ended would find an event of it. */
+	waits = weft__syscall_is_readable(watch->fd);
+	if (wd >= 0)
+		give_back(watch, wd);
+	if (waits)
+		weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
+	else
+		weft__watch_root_gone(watch, dir, -ENOENT);
+}
+
 /* ---- Watching ------------------------------------------------------------ */
 
 int weft__watch_bind_root(struct weft_fs_watch *watch,
@@ -203,6 +250,9 @@ int weft__watch_bind_root(struct weft_fs_watch *watch,
 	if (weft__watch_by_wd(watch, wd))
 		return -EEXIST;
 	weft__watch_set_wd(watch, dir, wd);
+	/* It may have been replaced since it was opened. */
+	if (!dir->root->is_directory)
+		file_look(watch, dir);
 	return 0;
 }
 
@@ -434,51 +484,6 @@ static void scan_run(struct weft_fs_watch *watch, struct weft__watch_dir *dir,
 		cannot_read(watch, dir, r);
 	else
 		dir->unread = false;
-}
-
-/* By its number, if it cannot be watched (any more). */
-static bool is_another(const struct weft__watch_root *root, int fd)
-{
-	struct stat status;
-
-	return fstat(fd, &status) == 0 &&
-	       (status.st_dev != root->dev || status.st_ino != root->ino);
-}
-
-/* The number of a file may change, as on an overlay that copies it; its wd does
- * not.  Other errors say nothing of the file.  *ret_wd: of what has the name,
- * or an error. */
-static bool file_has_gone(struct weft_fs_watch *watch,
-			  const struct weft__watch_dir *dir, int *ret_wd)
-{
-	int fd = open_by_path(watch, dir, O_PATH | O_NOFOLLOW);
-	bool gone;
-
-	*ret_wd = fd;
-	if (fd < 0)
-		return fd == -ENOENT || fd == -ENOTDIR;
-	*ret_wd = watch_fd(watch, fd, mask_of(dir));
-	gone = *ret_wd < 0 ? is_another(dir->root, fd) : *ret_wd != dir->wd;
-	close(fd);
-	return gone;
-}
-
-/* An event that says so itself, as that of a move, comes first. */
-static void file_look(struct weft_fs_watch *watch, struct weft__watch_dir *dir)
-{
-	int wd;
-	bool waits;
-
-	if (!file_has_gone(watch, dir, &wd))
-		return;
-	/* A look after the other watch has ended would find an event of it. */
-	waits = weft__syscall_is_readable(watch->fd);
-	if (wd >= 0)
-		give_back(watch, wd);
-	if (waits)
-		weft__watch_dir_later(watch, dir, WEFT__SCAN_CHECK);
-	else
-		weft__watch_root_gone(watch, dir, -ENOENT);
 }
 
 void weft__watch_scan_due(struct weft_fs_watch *watch)

@@ -9,6 +9,74 @@
 #include "tests/support/needs.h"
 #include "tests/support/pool_kit.h"
 
+/* Happens before the next watch of the kernel. */
+static enum { NOTHING, REPLACED, REFUSED } meanwhile;
+
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	int now = meanwhile;
+
+	meanwhile = NOTHING;
+	if (now == REPLACED)
+		fs_rename("b", "a");
+	if (now != REFUSED)
+		return __real_inotify_add_watch(fd, path, mask);
+	errno = EACCES;
+	return -1;
+}
+
+/* A process has it open, so that its end is no event. */
+IO_TEST(file_that_is_replaced_while_it_is_added_is_gone)
+{
+	int fd;
+
+	fs_root_make();
+	fs_make("a");
+	fs_make("b");
+	fd = open(fs_path("a"), O_RDONLY | O_CLOEXEC);
+	meanwhile = REPLACED;
+	watch_begin(fs_path("a"), WEFT_FS_CHANGED, 0);
+	expect_event(WEFT_FS_GONE, "", NULL);
+	ck_assert_int_eq(event.error, -ENOENT);
+	expect_quiet();
+	/* The new one. */
+	ck_assert_int_eq(weft_fs_watch_add(watch, fs_path("a"),
+					   WEFT_FS_CHANGED, 0),
+			 1);
+	expect_quiet();
+	fs_write("a", "x");
+	ck_assert_int_eq(weft_fs_watch_next(watch, &event), 0);
+	ck_assert_uint_eq(event.kind, WEFT_FS_CHANGED);
+	ck_assert_int_eq(close(fd), 0);
+	return tree_end();
+}
+
+/* As one that the user may not read. */
+IO_TEST(replaced_by_one_that_cannot_be_watched_it_is_gone)
+{
+	int fd;
+
+	fs_root_make();
+	fs_make("a");
+	fs_make("b");
+	fd = open(fs_path("a"), O_RDONLY | O_CLOEXEC);
+	watch_begin(fs_path("a"), WEFT_FS_CHANGED, 0);
+	fs_write("a", "x");
+	expect_event(WEFT_FS_CHANGED, "", NULL);
+	meanwhile = REFUSED;
+	ck_assert_int_eq(chmod(fs_path("a"), 0640), 0);
+	expect_quiet();
+	ck_assert_int_eq(meanwhile, NOTHING);
+	meanwhile = REFUSED;
+	fs_rename("b", "a");
+	expect_event(WEFT_FS_GONE, "", NULL);
+	ck_assert_int_eq(close(fd), 0);
+	return tree_end();
+}
+
 /* The kernel reports the end of a file when its last name and its last
  * descriptor are gone. */
 IO_TEST(file_that_loses_its_name_is_gone)
@@ -173,6 +241,8 @@ int main(void)
 	TCase *tc = tcase_create("file");
 
 	io_add_test(tc, file_that_loses_its_name_is_gone);
+	io_add_test(tc, file_that_is_replaced_while_it_is_added_is_gone);
+	io_add_test(tc, replaced_by_one_that_cannot_be_watched_it_is_gone);
 	io_add_test(tc, file_that_has_another_name_goes_on);
 	io_add_test(tc, file_that_moves_before_it_is_looked_for_is_moved);
 	tcase_add_test(tc, file_whose_number_changes_goes_on);
