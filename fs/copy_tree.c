@@ -89,18 +89,18 @@ static int check_into_itself(const struct weft__copy_tree *tree)
 	return look_above(dir, &tree->root->status);
 }
 
-/* A directory with a slash behind its name, which may be that of a link: false,
- * there is none yet. */
-static bool to_enter(struct weft__copy_tree *tree)
+/* A directory with a slash behind its name, which may be that of a link: 1; 0:
+ * there is none yet, or another file; or an error. */
+static int to_enter(struct weft__copy_tree *tree)
 {
 	int fd = weft__fd_above_stdio(
 		open(tree->to_path, O_PATH | O_DIRECTORY | O_CLOEXEC));
 
 	if (fd < 0)
-		return false;
+		return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 	close(tree->to_parent);
 	tree->to_parent = fd;
-	return true;
+	return 1;
 }
 
 static int root_new(struct weft__copy_tree *tree)
@@ -113,7 +113,12 @@ static int root_new(struct weft__copy_tree *tree)
 	if (r < 0)
 		return r;
 	tree->to_parent = r;
-	if (bytes == 0 || (name[bytes] == '/' && to_enter(tree))) {
+	r = bytes == 0;
+	if (bytes > 0 && name[bytes] == '/')
+		r = to_enter(tree);
+	if (r < 0)
+		return r;
+	if (r > 0) {
 		name = ".";
 		bytes = 1;
 	}

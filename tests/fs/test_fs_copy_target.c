@@ -84,6 +84,9 @@ IO_TEST(link_to_a_directory_is_one_with_a_slash)
 	copied_expect_same("from", "real", COPIED_MODES);
 	ck_assert_int_eq(copy("from", "new/", 0), 0);
 	copied_expect_same("from", "new", COPIED_MODES);
+	/* It has no directory, and is none that is to be made. */
+	ck_assert_int_eq(symlink("loop", "loop"), 0);
+	ck_assert_int_eq(copy("from", "loop/", 0), -ELOOP);
 	ck_assert_int_eq(symlink("../../from", "from/dir-0/up"), 0);
 	ck_assert_int_eq(symlink("from/dir-0/up", "within"), 0);
 	ck_assert_int_eq(copy("from", "within/", 0), -EINVAL);
