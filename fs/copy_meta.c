@@ -34,10 +34,12 @@ enum {
 	VALUE_BYTES = WEFT__COPY_BUFFER_BYTES - NAMES_BYTES,
 	RIGHTS = 07777,
 	PLAIN_RIGHTS = 0777,
+	NOT_GROUP = 07707,
 	PATH_BYTES = sizeof("/proc/self/fd/-2147483648/") + PATH_MAX,
 };
 
 static const char ACCESS[] = "system.posix_acl_access";
+static const char GIVEN[] = "system.posix_acl_default";
 
 _Static_assert(VALUE_BYTES >= 64 << 10, "XATTR_SIZE_MAX");
 
@@ -161,7 +163,27 @@ void weft__copy_acls_drop(int to, bool is_directory)
 {
 	(void)fremovexattr(to, ACCESS);
 	if (is_directory)
-		(void)fremovexattr(to, "system.posix_acl_default");
+		(void)fremovexattr(to, GIVEN);
+}
+
+static bool has_acl(int fd, const char *name)
+{
+	return fgetxattr(fd, name, NULL, 0) >= 0;
+}
+
+/* Of a directory that was there before. */
+static void acls_drop_others(int from, int to)
+{
+	struct stat status;
+
+	if (!has_acl(from, ACCESS) && has_acl(to, ACCESS)) {
+		/* The mask would be the rights of the group for a while. */
+		if (fstat(to, &status) == 0)
+			(void)fchmod(to, status.st_mode & NOT_GROUP);
+		(void)fremovexattr(to, ACCESS);
+	}
+	if (!has_acl(from, GIVEN))
+		(void)fremovexattr(to, GIVEN);
 }
 
 /* ---- Owner, rights, times ------------------------------------------------ */
@@ -218,6 +240,8 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		differs = owner_copy(to, "", status);
 	if (differs < 0)
 		return differs;
+	if ((flags & WEFT_COPY_XATTRS) && S_ISDIR(status->st_mode))
+		acls_drop_others(from, to);
 	if (flags & WEFT_COPY_XATTRS)
 		r = xattrs_copy_fd(from, to, status->st_mode, buffer);
 	if (r < 0)

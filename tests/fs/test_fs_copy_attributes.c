@@ -168,6 +168,35 @@ START_TEST(attribute_needs_no_right_of_the_owner)
 }
 END_TEST
 
+static bool lists_set(const char *path)
+{
+	return given_set(path) && acl_set(path);
+}
+
+/* Before its mode is copied, which would be rights of those in the lists. */
+IO_TEST(directory_that_is_added_to_has_the_lists_of_the_original)
+{
+	ck_assert_int_eq(mkdir("to", 0700), 0);
+	ck_assert_int_eq(mkdir("from", 0750), 0);
+	if (!test_needs(lists_set("to"),
+			"directory_that_is_added_to_has_the_lists_of_the_"
+			"original",
+			NEEDS_ACLS))
+		return 0;
+	ck_assert_int_eq(copy_tree("from", "to", WEFT_COPY_MODE), 0);
+	ck_assert_int_gt(getxattr("to", GIVEN, NULL, 0), 0);
+	ck_assert_int_eq(copy_tree("from", "to", WEFT_COPY_ARCHIVE), 0);
+	ck_assert_int_lt(getxattr("to", ACL, NULL, 0), 0);
+	ck_assert_int_lt(getxattr("to", GIVEN, NULL, 0), 0);
+	ck_assert_uint_eq(mode_of("to"), S_IFDIR | 0750);
+	ck_assert_int_eq(unlink("list"), 0);
+	ck_assert(lists_set("from"));
+	ck_assert_int_eq(copy_tree("from", "to", WEFT_COPY_ARCHIVE), 0);
+	expect_acl("to");
+	ck_assert_int_gt(getxattr("to", GIVEN, NULL, 0), 0);
+	return 0;
+}
+
 IO_TEST(copy_of_a_node_has_no_list_but_the_originals)
 {
 	const uint32_t flags = WEFT_COPY_NODES | WEFT_COPY_XATTRS;
@@ -311,6 +340,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, copied_setup_quick, copied_teardown);
 	io_add_test(tc, copy_has_no_list_but_the_originals);
+	io_add_test(tc,
+		    directory_that_is_added_to_has_the_lists_of_the_original);
 	io_add_test(tc, copy_of_a_node_has_no_list_but_the_originals);
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
