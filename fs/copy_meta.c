@@ -35,6 +35,7 @@ enum {
 	RIGHTS = 07777,
 	PLAIN_RIGHTS = 0777,
 	NOT_GROUP = 07707,
+	MODES = WEFT_COPY_MODE | WEFT_COPY_XATTRS,
 	PATH_BYTES = sizeof("/proc/self/fd/-2147483648/") + PATH_MAX,
 };
 
@@ -230,10 +231,37 @@ int weft__copy_rights_set(struct weft__copy_name at, mode_t rights)
 	return errno == ENOSYS ? -error : -errno;
 }
 
+static bool has_none(int error)
+{
+	return error == ENODATA || error == EOPNOTSUPP || error == ENOSYS;
+}
+
+/* The list that belongs to a mode, without the other attributes: in it the
+ * rights of the group are the mask of the list.  Returns which rights the copy
+ * may have: without the list not those of the group, which may be more. */
+static mode_t access_copy(const struct object *from, const struct object *to,
+			  char *value)
+{
+	ssize_t n = value_get(from, ACCESS, value);
+
+	if (n >= 0)
+		return value_set(to, ACCESS, value, (size_t)n) == 0 ? RIGHTS :
+								      NOT_GROUP;
+	if (!has_none(errno))
+		return NOT_GROUP;
+	if (to->fd >= 0)
+		(void)fremovexattr(to->fd, ACCESS);
+	else
+		(void)lremovexattr(to->path, ACCESS);
+	return RIGHTS;
+}
+
 int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		    char *buffer)
 {
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
+	const struct object source = { .fd = from }, copy = { .fd = to };
+	mode_t may_have = RIGHTS;
 	int r = 0, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
@@ -246,12 +274,29 @@ int weft__copy_meta(int from, int to, const struct stat *status, uint32_t flags,
 		r = xattrs_copy_fd(from, to, status->st_mode, buffer);
 	if (r < 0)
 		return r;
-	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) &&
-	    fchmod(to, rights_of(status, differs)) < 0)
+	if ((flags & MODES) == WEFT_COPY_MODE)
+		may_have = access_copy(&source, &copy, buffer);
+	if ((flags & MODES) &&
+	    fchmod(to, rights_of(status, differs) & may_have) < 0)
 		return -errno;
 	if ((flags & WEFT_COPY_TIMES) && futimens(to, times) < 0)
 		return -errno;
 	return 0;
+}
+
+/* As access_copy(). */
+static mode_t access_copy_at(struct weft__copy_name from,
+			     struct weft__copy_name to, bool follows,
+			     char *value)
+{
+	char from_path[PATH_BYTES], to_path[PATH_BYTES];
+	struct object source = object_at(from, from_path);
+	const struct object copy = object_at(to, to_path);
+
+	if (!is_reached(from) || !is_reached(to))
+		return RIGHTS;
+	source.follows = follows;
+	return access_copy(&source, &copy, value);
 }
 
 static int xattrs_copy_at(struct weft__copy_name from,
@@ -275,6 +320,7 @@ int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 	const struct timespec times[] = { status->st_atim, status->st_mtim };
 	bool is_link = S_ISLNK(status->st_mode);
 	bool follows = (flags & WEFT_COPY_FOLLOW) && !is_link;
+	mode_t may_have = RIGHTS;
 	int r = 0, differs = 0;
 
 	if (flags & WEFT_COPY_OWNER)
@@ -287,8 +333,11 @@ int weft__copy_meta_at(struct weft__copy_name from, struct weft__copy_name to,
 		return r;
 	/* A link has no rights of its own.  One that has been put in the
 	 * node's place meanwhile is not followed. */
-	if ((flags & (WEFT_COPY_MODE | WEFT_COPY_XATTRS)) && !is_link)
-		r = weft__copy_rights_set(to, rights_of(status, differs));
+	if ((flags & MODES) == WEFT_COPY_MODE && !is_link)
+		may_have = access_copy_at(from, to, follows, buffer);
+	if ((flags & MODES) && !is_link)
+		r = weft__copy_rights_set(to, rights_of(status, differs) &
+						      may_have);
 	if (r < 0)
 		return r;
 	if ((flags & WEFT_COPY_TIMES) &&

@@ -33,7 +33,9 @@ WEFT_BEGIN_DECLS
 /* Attributes that a copy gets.  Without these flags it has the rights of the
  * original (rwx, and the sticky bit of a directory) as the umask allows, and is
  * otherwise new. */
-#define WEFT_COPY_MODE (1u << 0)   /* rights, also set-user-ID and the like */
+/* Rights, also set-user-ID and the like, and the ACL; where that cannot be set,
+ * the group has none: in the mode of the original they are the ACL's mask. */
+#define WEFT_COPY_MODE (1u << 0)
 #define WEFT_COPY_OWNER (1u << 1)  /* owner and group, as far as permitted */
 #define WEFT_COPY_TIMES (1u << 2)  /* of access and change, by nanoseconds */
 /* Extended ones, also ACLs (none that a directory gives), and those of links;

@@ -13,6 +13,7 @@
 #include "tests/support/copied_kit.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
 
 #define ACL "system.posix_acl_access"
 #define GIVEN "system.posix_acl_default"
@@ -165,6 +166,75 @@ START_TEST(attribute_needs_no_right_of_the_owner)
 	ck_assert_int_eq(getxattr("listed copy", "user.weft", value, 16), 6);
 	ck_assert_uint_eq(mode_of("listed copy"), S_IFREG | 0440);
 	expect_acl("listed copy");
+/* In the mode the rights of the group are the mask of the list. */
+IO_TEST(mode_is_copied_with_the_list_that_it_belongs_to)
+{
+	const uint32_t flags = WEFT_COPY_MODE | WEFT_COPY_NODES;
+
+	ck_assert_int_eq(mkdir("in", 0755), 0);
+	ck_assert_int_eq(mkdir("from", 0755), 0);
+	copied_file(AT_FDCWD, "from/file", 10, 1);
+	ck_assert_int_eq(mkfifo("from/fifo", 0600), 0);
+	if (!test_needs(given_set("in") && acl_set("from/file") &&
+				acl_set("from/fifo") && acl_set("from"),
+			"mode_is_copied_with_the_list_that_it_belongs_to",
+			NEEDS_ACLS))
+		return 0;
+	ck_assert_int_eq(copy("from/file", "file", flags), 0);
+	expect_acl("file");
+	ck_assert_int_eq(copy("from/fifo", "fifo", flags), 0);
+	expect_acl("fifo");
+	ck_assert_int_eq(copy_tree("from", "to", flags), 0);
+	expect_acl("to");
+	expect_acl("to/file");
+	/* Nor is there another one. */
+	ck_assert_int_eq(removexattr("file", ACL), 0);
+	ck_assert_int_eq(removexattr("fifo", ACL), 0);
+	ck_assert_int_eq(copy("file", "in/file", flags), 0);
+	ck_assert_int_lt(getxattr("in/file", ACL, NULL, 0), 0);
+	ck_assert_int_eq(copy("fifo", "in/fifo", flags), 0);
+	ck_assert_int_lt(getxattr("in/fifo", ACL, NULL, 0), 0);
+	return 0;
+}
+
+static bool may_refuse_lists(void)
+{
+	const unsigned calls[] = { SYS_fsetxattr, SYS_lsetxattr };
+
+	return refuse_calls(calls, 2, EOPNOTSUPP);
+}
+
+static int64_t copy_without_lists(void *arg)
+{
+	(void)arg;
+	NEED(copy("file", "file copy", WEFT_COPY_MODE) == 0);
+	NEED(copy("fifo", "fifo copy", WEFT_COPY_MODE | WEFT_COPY_NODES) == 0);
+	return 0;
+}
+
+static int64_t refuse_lists_and_copy(void *arg)
+{
+	NEED(may_refuse_lists());
+	return weft_run(copy_without_lists, arg, NULL);
+}
+
+/* As a file system that has no lists. */
+START_TEST(group_gets_no_rights_of_a_list_that_is_lost)
+{
+	copied_file(AT_FDCWD, "file", 10, 1);
+	ck_assert_int_eq(mkfifo("fifo", 0600), 0);
+	if (!test_needs(acl_set("file") && acl_set("fifo"),
+			"group_gets_no_rights_of_a_list_that_is_lost",
+			NEEDS_ACLS) ||
+	    !test_needs(test_can(may_refuse_lists),
+			"group_gets_no_rights_of_a_list_that_is_lost",
+			NEEDS_REFUSED_CALLS))
+		return;
+	ck_assert_int_eq(chmod("file", 0664), 0);
+	ck_assert_int_eq(chmod("fifo", 0660), 0);
+	child_run(refuse_lists_and_copy, NULL);
+	ck_assert_uint_eq(mode_of("file copy"), S_IFREG | 0604);
+	ck_assert_uint_eq(mode_of("fifo copy"), S_IFIFO | 0600);
 }
 END_TEST
 
@@ -342,6 +412,8 @@ int main(void)
 	io_add_test(tc, copy_has_no_list_but_the_originals);
 	io_add_test(tc,
 		    directory_that_is_added_to_has_the_lists_of_the_original);
+	io_add_test(tc, mode_is_copied_with_the_list_that_it_belongs_to);
+	tcase_add_test(tc, group_gets_no_rights_of_a_list_that_is_lost);
 	io_add_test(tc, copy_of_a_node_has_no_list_but_the_originals);
 	io_add_test(tc, node_behind_a_link_keeps_its_acl);
 	io_add_test(tc, node_behind_a_link_has_no_attributes_of_the_link);
