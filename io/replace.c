@@ -66,27 +66,59 @@ static void steps_drop(struct replace *replace)
 	weft__temp_unname(&replace->temp);
 }
 
-/* In a mode, the rights of the group are those of the ACL's mask, if there is
- * one: without it they would be rights of the owning group.  So the new file
- * gets the ACL of the old one, or none, also where the directory gives it one.
- * False: it cannot be kept.  Without /proc it is not seen. */
-__attribute__((noinline)) static bool acl_keep(const struct replace *replace)
+static const char ACL[] = "system.posix_acl_access";
+
+/* Where there is no /proc.  The file may have become a FIFO. */
+static long acl_get_opened(const struct replace *replace,
+			   char value[ACL_BYTES])
 {
-	static const char acl[] = "system.posix_acl_access";
-	char path[PROC_BYTES], value[ACL_BYTES];
-	int fd = replace->temp.fd;
+	int fd = (int)CALL(SYS_openat, replace->temp.dir_fd,
+			   weft__word(replace->name),
+			   O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+				   O_CLOEXEC);
+	long n;
+
+	if (fd < 0)
+		return fd;
+	n = CALL(SYS_fgetxattr, fd, weft__word(ACL), weft__word(value),
+		 ACL_BYTES);
+	weft__syscall_close(fd);
+	return n;
+}
+
+/* A file that cannot be read has a list, too. */
+static long acl_get(const struct replace *replace, char value[ACL_BYTES])
+{
+	char path[PROC_BYTES];
 	long n;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s",
 		 replace->temp.dir_fd, replace->name);
-	n = CALL(SYS_lgetxattr, weft__word(path), weft__word(acl),
-		 weft__word(value), sizeof(value));
+	n = CALL(SYS_lgetxattr, weft__word(path), weft__word(ACL),
+		 weft__word(value), ACL_BYTES);
+	return n == -ENOENT ? acl_get_opened(replace, value) : n;
+}
+
+static bool has_none(long error)
+{
+	return error == -ENODATA || error == -EOPNOTSUPP;
+}
+
+/* In a mode, the rights of the group are those of the ACL's mask, if there is
+ * one: without it they would be rights of the owning group.  So the new file
+ * gets the ACL of the old one, or none, also where the directory gives it one.
+ * False: it cannot be kept. */
+__attribute__((noinline)) static bool acl_keep(const struct replace *replace)
+{
+	char value[ACL_BYTES];
+	int fd = replace->temp.fd;
+	long n = acl_get(replace, value), r;
+
 	if (n >= 0)
-		n = CALL(SYS_fsetxattr, fd, weft__word(acl), weft__word(value),
-			 n);
-	else if (n == -ENODATA)
-		n = CALL(SYS_fremovexattr, fd, weft__word(acl));
-	return n == 0 || n == -ENODATA || n == -ENOENT || n == -EOPNOTSUPP;
+		return CALL(SYS_fsetxattr, fd, weft__word(ACL),
+			    weft__word(value), n) == 0;
+	r = CALL(SYS_fremovexattr, fd, weft__word(ACL));
+	return has_none(n) && (r == 0 || has_none(r));
 }
 
 /* A mode that means something for its owner alone is not given to another, nor

@@ -109,9 +109,10 @@ struct weft_replace {
 };
 
 enum {
-	/* The new file gets the mode and the ACL of the old one (the ACL needs
-	 * /proc), its owner and group as far as the process may give them, and
-	 * without them no set-user-ID, and no rights of the group. */
+	/* The new file gets the mode and the ACL of the old one (which without
+	 * /proc must be readable), its owner and group as far as the process
+	 * may give them, and without them no set-user-ID, and no rights of the
+	 * group. */
 	WEFT_REPLACE_KEEP = 1 << 0,
 	/* Nothing is synced: whole after kill(2), not after a power cut. */
 	WEFT_REPLACE_NO_SYNC = 1 << 1,

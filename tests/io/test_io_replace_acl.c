@@ -6,13 +6,16 @@
  * can open the new file before it has those rights.
  */
 #include <stdint.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "io/os/mask.h"
 #include "io/os/syscall.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/dir_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
 
 #define ACL "system.posix_acl_access"
 #define GIVEN "system.posix_acl_default"
@@ -149,6 +152,75 @@ IO_TEST(list_that_the_directory_gives_is_not_kept)
 	return 0;
 }
 
+/* ---- Without /proc ------------------------------------------------------- */
+
+static bool proc_hide(void)
+{
+	return become_mount_owner() &&
+	       mount("weft", "/proc", "tmpfs", 0, "size=1m") == 0;
+}
+
+static bool proc_hide_and_refuse(void)
+{
+	const unsigned call = SYS_fgetxattr;
+
+	return proc_hide() && refuse_calls(&call, 1, EPERM);
+}
+
+static int64_t replace_it(void *arg)
+{
+	return replace(arg);
+}
+
+static int64_t replace_without_proc(void *arg)
+{
+	NEED(proc_hide());
+	return weft_run(replace_it, arg, NULL);
+}
+
+static int64_t replace_without_a_way(void *arg)
+{
+	NEED(proc_hide_and_refuse());
+	return weft_run(replace_it, arg, NULL);
+}
+
+START_TEST(list_is_kept_without_proc)
+{
+	if (!test_needs(test_can(proc_hide), "list_is_kept_without_proc",
+			NEEDS_MOUNTS))
+		return;
+	ck_assert(dir_new("/tmp", top));
+	file_make(in_top("it"), 0600);
+	if (test_needs(acl_set(in_top("it"), ACL), "list_is_kept_without_proc",
+		       NEEDS_ACLS)) {
+		child_run(replace_without_proc, (void *)in_top("it"));
+		ck_assert(has_list(in_top("it")));
+		ck_assert_uint_eq(mode_of(in_top("it")), 0660);
+	}
+	dir_end(top);
+}
+END_TEST
+
+/* Nor is the one that the directory gives. */
+START_TEST(group_gets_no_rights_of_a_list_that_is_not_seen)
+{
+	if (!test_needs(test_can(proc_hide_and_refuse),
+			"group_gets_no_rights_of_a_list_that_is_not_seen",
+			NEEDS_MOUNTS ", and " NEEDS_REFUSED_CALLS))
+		return;
+	ck_assert(dir_new("/tmp", top));
+	file_make(in_top("it"), 0600);
+	if (test_needs(acl_set(in_top("it"), ACL) && acl_set(top, GIVEN),
+		       "group_gets_no_rights_of_a_list_that_is_not_seen",
+		       NEEDS_ACLS)) {
+		child_run(replace_without_a_way, (void *)in_top("it"));
+		ck_assert_int_lt(getxattr(in_top("it"), ACL, NULL, 0), 0);
+		ck_assert_uint_eq(mode_of(in_top("it")), 0600);
+	}
+	dir_end(top);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/replace_acl");
@@ -157,6 +229,8 @@ int main(void)
 	io_add_test(tc, new_file_is_private_until_it_has_its_rights);
 	io_add_test(tc, group_gets_no_rights_that_are_those_of_a_list);
 	io_add_test(tc, list_that_the_directory_gives_is_not_kept);
+	tcase_add_test(tc, list_is_kept_without_proc);
+	tcase_add_test(tc, group_gets_no_rights_of_a_list_that_is_not_seen);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }
