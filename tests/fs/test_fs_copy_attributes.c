@@ -166,6 +166,9 @@ START_TEST(attribute_needs_no_right_of_the_owner)
 	ck_assert_int_eq(getxattr("listed copy", "user.weft", value, 16), 6);
 	ck_assert_uint_eq(mode_of("listed copy"), S_IFREG | 0440);
 	expect_acl("listed copy");
+}
+END_TEST
+
 /* In the mode the rights of the group are the mask of the list. */
 IO_TEST(mode_is_copied_with_the_list_that_it_belongs_to)
 {
