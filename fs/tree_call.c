@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/own_fd.h"
+
 /* Not inlined: see io/os/syscall.h on errno. */
 #define LEAF __attribute__((noinline))
 
@@ -28,9 +30,11 @@ LEAF ssize_t weft__dirents_read(int fd, void *buf, size_t bytes)
 
 LEAF int weft__directory_openat(int dir_fd, const char *path, int flags)
 {
-	return (int)RESULT_OF(openat(dir_fd, path,
-				     O_RDONLY | O_DIRECTORY | O_CLOEXEC |
-					     flags));
+	int fd = (int)RESULT_OF(openat(dir_fd, path,
+				       O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+					       flags));
+
+	return fd < 0 ? fd : weft__fd_above_stdio(fd);
 }
 
 LEAF int weft__statx(int dir_fd, const char *path, int flags, unsigned mask,

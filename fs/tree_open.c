@@ -30,6 +30,7 @@
 
 #include "fs/tree.h"
 #include "io/os/syscall.h"
+#include "runtime/base/own_fd.h"
 
 enum { LEVELS_MAX = 64 };
 
@@ -42,10 +43,12 @@ static int open_by_how(const struct weft__tree *tree, int dir_fd,
 		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 		.resolve = resolve,
 	};
+	int fd;
 
 	if (!tree->follows)
 		how.flags |= O_NOFOLLOW;
-	return weft__syscall_openat2(dir_fd, path, &how);
+	fd = weft__syscall_openat2(dir_fd, path, &how);
+	return fd < 0 ? fd : weft__fd_above_stdio(fd);
 }
 
 static int is_other_mount(int dir_fd, int fd)

@@ -206,6 +206,46 @@ static void trees_are_copied_above(void)
 	NEED(weft_remove_tree(AT_FDCWD, "to", NULL) == 0);
 }
 
+/* A directory that is opened just now has a low number for a moment. */
+static int stay_free(void)
+{
+	for (int i = 0; i < 1000 && !are_free(); i++)
+		NEED(weft_sleep(WEFT_MS(1)) == 0);
+	return are_free() ? 0 : -EBUSY;
+}
+
+static int visit(const struct weft_walk_entry *entry, void *arg)
+{
+	(void)entry;
+	++*(int *)arg;
+	return stay_free();
+}
+
+static int removed(const char *path, int error, void *arg)
+{
+	(void)path;
+	++*(int *)arg;
+	return error < 0 ? error : stay_free();
+}
+
+static void trees_are_walked_above(void)
+{
+	struct weft_walk_opts walk = WEFT_WALK_OPTS_INIT;
+	struct weft_remove_opts remove = WEFT_REMOVE_OPTS_INIT;
+	int visits = 0;
+
+	NEED(mkdir("tree", 0755) == 0 && mkdir("tree/below", 0755) == 0);
+	NEED(mkdir("tree/below/it", 0755) == 0);
+	NEED(mknod("tree/below/file", S_IFREG | 0600, 0) == 0);
+	walk.flags = WEFT_WALK_DIR_FD;
+	NEED(weft_walk(AT_FDCWD, "tree", visit, &visits, &walk) == 0);
+	NEED(visits == 4);
+	remove.report = removed;
+	remove.arg = &visits;
+	NEED(weft_remove_tree(AT_FDCWD, "tree", &remove) == 0);
+	NEED(visits == 8);
+}
+
 /* Each number is looked at, whichever the call has taken. */
 static void waits_are_above(void)
 {
@@ -240,6 +280,7 @@ static int64_t use_files(void *arg)
 		NEED(unlink("copy") == 0);
 	}
 	trees_are_copied_above();
+	trees_are_walked_above();
 	waits_are_above();
 	NEED(unlink("file") == 0 && rmdir(dir) == 0);
 	return 0;
