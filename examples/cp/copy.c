@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#ifndef STATX_TYPE
+#include <linux/stat.h> /* musl before 1.2.4 has no struct statx */
+#endif
 
 #include <weft/weft.h>
 

@@ -10,14 +10,14 @@
 #include "tests/support/pool_kit.h"
 
 /* Happens before the next watch of the kernel. */
-static enum { NOTHING, REPLACED, REFUSED } meanwhile;
+static enum meanwhile { NOTHING, REPLACED, REFUSED } meanwhile;
 
 int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
 
 int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
-	int now = meanwhile;
+	enum meanwhile now = meanwhile;
 
 	meanwhile = NOTHING;
 	if (now == REPLACED)
