@@ -25,8 +25,9 @@ from schedule import Schedule
 from stages import LEVELS, STAGES
 from tally import Tally
 
-# Programs that run alone leave the other processors idle for so long in all.
-ALONE_S = 100
+# Programs that sleep, or run alone, leave processors idle: a run takes so many
+# times the time that its work would.
+IDLE = 1.35
 
 
 def arguments():
@@ -76,7 +77,7 @@ def chosen(parser, options):
 def announce(options, slots):
     """The estimated time, from measurements; empty for a choice of tests."""
     seconds = sum(stage.estimate_s() for stage in options.stages)
-    minutes = max(1, round((seconds / slots + ALONE_S) / 60))
+    minutes = max(1, round(seconds / slots * IDLE / 60))
     if options.match.pattern:
         return
     if any(stage.level in ("long", "elsewhere") for stage in options.stages):

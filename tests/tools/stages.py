@@ -160,12 +160,12 @@ def suites(words):
 
 # Measured, with the build: brief, and in full.
 CPU_S = {
-    "gcc": (430, 830),
-    "epoll": (40, 160),
+    "gcc": (630, 800),
+    "epoll": (40, 180),
     "monitor": (10, 10),
-    "asan": (200, 700),
-    "tsan": (130, 370),
-    "clang": (0, 240),
+    "asan": (240, 710),
+    "tsan": (110, 400),
+    "clang": (0, 260),
     "valgrind": (0, 480),
     "aarch64": (0, 370),
     "refused": (0, 30),
