@@ -235,15 +235,10 @@ NAMES_TEST(answer_that_was_not_asked_for_longest_makes_room)
 /* The name "host" has no dot, so search domains are tried first. */
 NAMES_TEST(changed_resolv_conf_is_read)
 {
-	char path[] = "/tmp/weft-names-XXXXXX";
-	struct weft_resolver_opts opts = server_opts(server);
-	int fd = mkstemp(path);
+	char path[] = RESOLV_CONF;
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_close(fd), 0);
-	file_write(path, "search one.test\nnameserver 127.0.0.1\n");
-	opts.resolv_conf = path;
-	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	resolv_conf_use(server, path,
+			"search one.test\nnameserver 127.0.0.1\n");
 	ck_assert_int_eq(look_up("host:1"), 1);
 	ck_assert_int_eq(server_asked(server, "host.one.test"), 2);
 	ck_assert_int_eq(look_up("host.:1"), 1);

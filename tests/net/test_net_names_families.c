@@ -27,15 +27,9 @@ NAMES_TEST(lost_queries_are_waited_for)
 /* By a search domain every name that is not there has an address of IPv4. */
 NAMES_TEST(other_host_of_a_search_domain_does_not_answer)
 {
-	char path[] = "/tmp/weft-names-XXXXXX";
-	struct weft_resolver_opts opts = server_opts(server);
-	int fd = mkstemp(path);
+	char path[] = RESOLV_CONF;
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_close(fd), 0);
-	file_write(path, "search one.test two.test\n");
-	opts.resolv_conf = path;
-	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+	resolv_conf_use(server, path, "search one.test two.test\n");
 	expect_first("one.test:1", "[::1]:1");
 	ck_assert_int_eq(server_asked(server, "one.test"), 2);
 	expect_first("six:1", "[::1]:1");
@@ -47,18 +41,12 @@ NAMES_TEST(other_host_of_a_search_domain_does_not_answer)
 /* As of getaddrinfo(), it is another question. */
 NAMES_TEST(name_without_the_one_family_is_searched_for)
 {
-	char path[] = "/tmp/weft-names-XXXXXX";
+	char path[] = RESOLV_CONF;
 	struct weft_resolve_opts four = WEFT_RESOLVE_OPTS_INIT;
-	struct weft_resolver_opts opts = server_opts(server);
 	struct weft_addr addr;
-	int fd = mkstemp(path);
 
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(weft_close(fd), 0);
-	file_write(path, "search two.test\n");
-	opts.resolv_conf = path;
+	resolv_conf_use(server, path, "search two.test\n");
 	four.family = AF_INET;
-	ck_assert_int_eq(weft_resolver_set(&opts), 0);
 	ck_assert_int_eq(weft_resolve("one.test:1", &four, &addr, 1), 1);
 	ck_assert_int_eq(server_asked(server, "one.test.two.test"), 1);
 	ck_assert_int_eq(weft_resolve("one.test.:1", &four, &addr, 1),

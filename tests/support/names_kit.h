@@ -384,4 +384,21 @@ static inline void file_write(const char *path, const char *text)
 	ck_assert_int_eq(fclose(file), 0);
 }
 
+#define RESOLV_CONF "/tmp/weft-names-XXXXXX"
+
+/* Makes a file with that text, whose path replaces RESOLV_CONF, and has names
+ * looked up by it. */
+static inline void resolv_conf_use(const struct server *server, char *path,
+				   const char *text)
+{
+	struct weft_resolver_opts opts = server_opts(server);
+	int fd = mkstemp(path);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	file_write(path, text);
+	opts.resolv_conf = path;
+	ck_assert_int_eq(weft_resolver_set(&opts), 0);
+}
+
 #endif
