@@ -34,7 +34,7 @@ LEAF int weft__directory_openat(int dir_fd, const char *path, int flags)
 				       O_RDONLY | O_DIRECTORY | O_CLOEXEC |
 					       flags));
 
-	return fd < 0 ? fd : weft__fd_above_stdio(fd);
+	return weft__fd_or_error_above_stdio(fd);
 }
 
 LEAF int weft__statx(int dir_fd, const char *path, int flags, unsigned mask,

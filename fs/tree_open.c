@@ -43,12 +43,11 @@ static int open_by_how(const struct weft__tree *tree, int dir_fd,
 		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 		.resolve = resolve,
 	};
-	int fd;
 
 	if (!tree->follows)
 		how.flags |= O_NOFOLLOW;
-	fd = weft__syscall_openat2(dir_fd, path, &how);
-	return fd < 0 ? fd : weft__fd_above_stdio(fd);
+	return weft__fd_or_error_above_stdio(
+		weft__syscall_openat2(dir_fd, path, &how));
 }
 
 static int is_other_mount(int dir_fd, int fd)

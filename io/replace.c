@@ -235,8 +235,7 @@ static int steps_begin(const struct beginning *beginning)
 		memcpy(dir, beginning->path, beginning->dir_bytes);
 	dir_fd = (int)CALL(SYS_openat, beginning->dir_fd, weft__word(dir),
 			   O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd >= 0)
-		dir_fd = weft__fd_above_stdio(dir_fd);
+	dir_fd = weft__fd_or_error_above_stdio(dir_fd);
 	if (dir_fd < 0)
 		return dir_fd;
 	replace->temp = (struct weft__temp){ .fd = -1 };

@@ -134,8 +134,7 @@ int weft__temp_make(struct weft__temp *temp, int dir_fd, mode_t mode)
 	/* The second: of file systems that do not know the flag. */
 	if (fd == -EOPNOTSUPP || fd == -EISDIR)
 		fd = make_with_name(temp, dir_fd, mode);
-	if (fd >= 0)
-		fd = weft__fd_above_stdio(fd);
+	fd = weft__fd_or_error_above_stdio(fd);
 	if (fd < 0)
 		weft__temp_unname(temp);
 	temp->fd = fd < 0 ? -1 : fd;
@@ -172,8 +171,7 @@ static int64_t open_run(void *arg)
 				  weft__word(opening->dir),
 				  O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir_fd >= 0)
-		dir_fd = weft__fd_above_stdio(dir_fd);
+	dir_fd = weft__fd_or_error_above_stdio(dir_fd);
 	if (dir_fd < 0)
 		return dir_fd;
 	r = weft__temp_make(temp, dir_fd, opening->mode);

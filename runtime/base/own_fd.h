@@ -12,4 +12,10 @@
  * descriptor, or -errno; then nothing is open. */
 int weft__fd_above_stdio(int fd);
 
+/* Of a call that returns a descriptor, or -errno. */
+static inline int weft__fd_or_error_above_stdio(int fd)
+{
+	return fd < 0 ? fd : weft__fd_above_stdio(fd);
+}
+
 #endif
