@@ -3,9 +3,10 @@
  * Stacks - how slabs are mapped and carved, and the shared lists of free
  * stacks.
  *
- * A slab is one mapping of up to 64 stacks of one size.  Stacks are carved from
- * it in order, each with its guard.  A free stack lies in a worker's cache, or
- * in the shared list of its size, last in first out.
+ * A slab is one mapping of up to 64 stacks of one size; of a single one where
+ * the address space is short, which leaves the rest to others.  Stacks are
+ * carved from it in order, each with its guard.  A free stack lies in the cache
+ * of a worker, or in the shared list of its size, last in first out.
  *
  *	carved --> free <--> in use
  *	            |  ^        ^
@@ -75,6 +76,14 @@ static size_t slab_stride(uint8_t size_class)
 	       page_bytes();
 }
 
+static void *map(size_t bytes)
+{
+	void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return base == MAP_FAILED ? NULL : base;
+}
+
 static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 					 uint8_t size_class)
 {
@@ -89,9 +98,12 @@ static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 		count = SLAB_STACKS;
 	if (count == 0)
 		count = 1;
-	base = mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED) {
+	base = map(stride * count);
+	if (!base && count > 1) {
+		count = 1;
+		base = map(stride);
+	}
+	if (!base) {
 		weft__memory_free(memory, slab, sizeof(*slab));
 		return NULL;
 	}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Suite sched/stack_memory: stacks where the address space is short
+ * (ulimit -v).
+ *
+ * Stacks are mapped many at a time, and one by one where there is no room for
+ * many.
+ */
+#include "tests/support/io_kit.h"
+#include "tests/support/needs.h"
+
+/* Tools reserve address space of their own. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
+enum { CAN_LIMIT = 0 };
+#else
+enum { CAN_LIMIT = 1 };
+#endif
+
+enum {
+	MAPPED = 64, /* stacks in one mapping */
+	MORE = 8,
+	SOME_BYTES = 8 << 20, /* for more than MORE stacks, less than MAPPED */
+};
+
+static struct weft_event over;
+static unsigned waiting;
+
+static int64_t wait_for_the_end(void *arg)
+{
+	(void)arg;
+	waiting++;
+	return weft_event_wait(&over);
+}
+
+static void start(struct weft_scope *scope, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		ck_assert_int_eq(weft_go(scope, wait_for_the_end, NULL, 0), 0);
+}
+
+static rlim_t bytes_used(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The task itself has a stack of the first mapping. */
+static int64_t start_more_than_one_mapping(void *arg)
+{
+	struct rlimit before;
+
+	(void)arg;
+	waiting = 0;
+	WEFT_SCOPE(all, NULL) {
+		start(all, MAPPED - 1);
+		wait_until(waiting == MAPPED - 1);
+		before = limit_set(RLIMIT_AS, bytes_used() + SOME_BYTES);
+		start(all, MORE);
+		wait_until(waiting == MAPPED - 1 + MORE);
+		limit_reset(RLIMIT_AS, before);
+		weft_event_set(&over);
+	}
+	return 0;
+}
+
+START_TEST(room_for_a_few_stacks_is_used)
+{
+	io_run(start_more_than_one_mapping, NULL, 1);
+}
+END_TEST
+
+/* None is refused; those without a stack run when there is memory again. */
+static int64_t start_without_memory(void *arg)
+{
+	struct rlimit before;
+
+	(void)arg;
+	waiting = 0;
+	WEFT_SCOPE(all, NULL) {
+		start(all, MAPPED - 1);
+		wait_until(waiting == MAPPED - 1);
+		before = limit_set(RLIMIT_AS, bytes_used());
+		start(all, MORE);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
+		ck_assert_uint_eq(waiting, MAPPED - 1);
+		limit_reset(RLIMIT_AS, before);
+		wait_until(waiting == MAPPED - 1 + MORE);
+		weft_event_set(&over);
+	}
+	return 0;
+}
+
+START_TEST(tasks_without_a_stack_run_when_there_is_memory)
+{
+	io_run(start_without_memory, NULL, 1);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("sched/stack_memory");
+	TCase *tc = tcase_create("limit");
+
+	tcase_set_timeout(tc, 60);
+	if (test_needs(CAN_LIMIT, "sched/stack_memory",
+		       "a build without sanitizers")) {
+		tcase_add_test(tc, room_for_a_few_stacks_is_used);
+		tcase_add_test(tc,
+			       tasks_without_a_stack_run_when_there_is_memory);
+	}
+	suite_add_tcase(suite, tc);
+	return io_tests_run(suite);
+}
