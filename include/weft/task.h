@@ -74,7 +74,9 @@ struct weft_scope {
  * the address of its copy, which is valid until it returns.  The call does not
  * suspend, except in a scope with a limit (<weft/scope.h>), and does not run
  * the task; another worker may run it immediately.  The stack is allocated when
- * the task first runs; if memory is short, the task waits for it.
+ * the task first runs.  If memory is short, the task waits, cancelled or not,
+ * until another task has ended or there is memory.  If no other task can end
+ * before it has run, it waits for memory alone: limit scopes that may grow.
  *
  * Returns 0, or starts nothing and returns: -EINVAL (NULL scope or function,
  * more than WEFT_ARG_BYTES_MAX bytes, wrong options), -EAGAIN (the runtime has
