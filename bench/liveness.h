@@ -4,6 +4,7 @@
  *
  *	bench_liveness.c	the command line, figures, limits, the watch
  *	liveness_crew.c		a task on each worker
+ *	liveness_keep.c		workers that are kept busy for a moment
  *	liveness_hog.c		hog_*: one task computes, others make progress
  *	liveness_gap.c		gap: no task is passed over
  *	liveness_fair.c		fairness: programs that must end
@@ -69,5 +70,20 @@ void live_run(weft_fn fn, void *arg);
 typedef int64_t (*live_body)(unsigned worker, void *arg);
 void live_crew(struct weft_scope *scope, unsigned workers, live_body body,
 	       void *arg);
+
+/* Starts the keeper of this worker, whose number in the crew is `worker`. */
+void live_keeper_start(struct weft_scope *scope, unsigned worker);
+
+/*
+ * Until live_let_others_go(), all workers but the caller's, which has the
+ * number `self`, run their keepers: tasks that are started meanwhile run on
+ * this one, and stay until they wait.  A keeper that was let go may be asked
+ * again at once.
+ */
+void live_keep_others(unsigned workers, unsigned self);
+void live_let_others_go(void);
+
+/* The keepers of these workers return. */
+void live_keepers_end(unsigned workers);
 
 #endif

@@ -12,22 +12,21 @@
  *
  * Method.  Each worker has a pinned task, its home; the homes take turns to
  * compute.  The home makes the connections (real TCP, both ends) and starts
- * their echo tasks; a task that does not wait on the home's worker is not
- * counted.  A client thread, which is not a worker, sends over the other ends
- * and measures; it is the instrument, so it has real-time priority if the
- * kernel allows it.  Each connection serves once only, because a task that was
- * moved to another worker is no longer delayed.  Before it computes, the home
- * sleeps 1 to 400 ms, so that the threads that help late workers may have gone
- * to sleep; in every other turn there is also no request in the first half of
- * the second.  hog_submit and hog_lifo end the computation when they have their
- * answer.
+ * their echo tasks, while the other workers are kept busy: so the tasks wait on
+ * the home's worker.  A client thread, which is not a worker, sends over the
+ * other ends and measures; it is the instrument, so it has real-time priority
+ * if the kernel allows it.  Each connection serves once only, because a task
+ * that was moved to another worker is no longer delayed.  Before it computes,
+ * the home sleeps 1 to 400 ms, so that the threads that help late workers may
+ * have gone to sleep; in every other turn there is also no request in the first
+ * half of the second.  hog_submit and hog_lifo end the computation when they
+ * have their answer.
  *
  * _busy: every other worker has tasks that yield for ever, so none is idle.
  *
  * What would fool it.  A client that waits for an answer before it sends the
  * next request: a request that is late for this reason counts from its due
- * time.  A machine with fewer cores than workers.  Tasks that waited on another
- * worker from the start.
+ * time.  A machine with fewer cores than workers.
  */
 #include "bench/liveness.h"
 
@@ -48,7 +47,6 @@ enum {
 	REPS_LONG = 20,
 	REPS_SHORT = 100,
 	YIELDERS = 3, /* a worker; the first is pinned */
-	TRIES = 4,    /* to place each connection */
 	SAMPLES_MAX = 1 << 20,
 	OUTLIERS_SHOWN = 10,
 };
@@ -72,7 +70,7 @@ struct job {
 
 static struct {
 	const char *what;
-	void (*rep)(unsigned rep, pid_t home);
+	void (*rep)(unsigned rep, unsigned home); /* a worker's number */
 	unsigned workers, reps;
 	bool busy;
 	int baton[LIVE_WORKERS_MAX]; /* eventfds */
@@ -83,7 +81,7 @@ static struct {
 	struct job job;
 	sem_t job_begin;
 	weft__atomic(bool) job_done;
-	weft__atomic(unsigned) placed, misplaced, outliers;
+	weft__atomic(unsigned) outliers;
 	unsigned turn;
 	struct samples main, beats;
 } hog;
@@ -267,44 +265,40 @@ static int64_t echo_task(void *arg)
 	return 0;
 }
 
-/* Counts the tasks that run on their home's thread, and those that do not. */
-static bool in_place(weft__atomic(pid_t) *thread, pid_t home)
+/* Until a task that was started here has run here; the other workers are
+ * kept. */
+static void await_place(weft__atomic(pid_t) *thread)
 {
 	/* relaxed: see echo_task. */
-	bool placed = weft__load(thread, relaxed) == home;
-
-	weft__add(placed ? &hog.placed : &hog.misplaced, 1u, relaxed);
-	return placed;
+	do
+		bench_must("weft_yield", weft_yield());
+	while (!weft__load(thread, relaxed));
+	if (weft__load(thread, relaxed) != live_thread())
+		live_fail(hog.what, "a task does not run where it was started");
 }
 
 /* Makes a connection whose task waits on this worker; returns its other end. */
-static int conn_new(struct weft_scope *scope, pid_t home)
+static int conn_new(struct weft_scope *scope)
 {
-	for (int i = 0; i < TRIES; i++) {
-		weft__atomic(pid_t) thread = 0;
-		struct conn conn = { .thread = &thread };
-		int client_fd;
+	weft__atomic(pid_t) thread = 0;
+	struct conn conn = { .thread = &thread };
+	int client_fd;
 
-		tcp_pair(&conn.fd, &client_fd);
-		bench_go(scope, echo_task, &conn, sizeof(conn));
-		/* relaxed: see echo_task. */
-		do
-			bench_must("weft_yield", weft_yield());
-		while (!weft__load(&thread, relaxed));
-		if (in_place(&thread, home))
-			return client_fd;
-		close(client_fd);
-	}
-	live_fail(hog.what, "a task does not run where it was started");
+	tcp_pair(&conn.fd, &client_fd);
+	bench_go(scope, echo_task, &conn, sizeof(conn));
+	await_place(&thread);
+	return client_fd;
 }
 
-static void rep_echo(unsigned rep, pid_t home)
+static void rep_echo(unsigned rep, unsigned home)
 {
 	WEFT_SUPERVISE(scope) {
 		uint64_t t0;
 
+		live_keep_others(hog.workers, home);
 		for (int i = 0; i < CONNS; i++)
-			hog.job.fds[i] = conn_new(scope, home);
+			hog.job.fds[i] = conn_new(scope);
+		live_let_others_go();
 		hog.job.count = CONNS;
 		bench_must("weft_sleep", weft_sleep(WEFT_MS(2)));
 		pause_before(rep);
@@ -317,11 +311,13 @@ static void rep_echo(unsigned rep, pid_t home)
 	}
 }
 
-static void rep_submit(unsigned rep, pid_t home)
+static void rep_submit(unsigned rep, unsigned home)
 {
 	pause_before(rep);
 	WEFT_SUPERVISE(scope) {
-		hog.job.fds[0] = conn_new(scope, home);
+		live_keep_others(hog.workers, home);
+		hog.job.fds[0] = conn_new(scope);
+		live_let_others_go();
 		hog.job.at_ns[0] = 0;
 		hog.job.count = 1;
 		job_start();
@@ -349,7 +345,7 @@ static int64_t newest_task(void *arg)
 	return 0;
 }
 
-static void rep_lifo(unsigned rep, pid_t home)
+static void rep_lifo(unsigned rep, unsigned home)
 {
 	weft__atomic(bool) started = false;
 	struct newest newest = { .started = &started };
@@ -370,38 +366,31 @@ static void rep_lifo(unsigned rep, pid_t home)
 struct sleeper {
 	uint64_t due_ns;
 	weft__atomic(pid_t) *thread;
-	pid_t home;
 };
 
 static int64_t sleeper_task(void *arg)
 {
 	struct sleeper *sleeper = arg;
 	uint64_t now;
-	bool placed;
 
 	/* relaxed: see echo_task. */
 	weft__store(sleeper->thread, live_thread(), relaxed);
-	placed = in_place(sleeper->thread, sleeper->home);
 	bench_must("weft_sleep_until", weft_sleep_until(sleeper->due_ns));
 	now = now_ns();
 	if (now < sleeper->due_ns)
 		live_fail(hog.what, "a sleeper woke early");
-	if (placed)
-		sample(&hog.main, now - sleeper->due_ns);
+	sample(&hog.main, now - sleeper->due_ns);
 	return 0;
 }
 
-/* Starts a sleeper, which should wait on this worker. */
-static void sleeper_new(struct weft_scope *scope, uint64_t due, pid_t home)
+/* Starts a sleeper that waits on this worker. */
+static void sleeper_new(struct weft_scope *scope, uint64_t due)
 {
 	weft__atomic(pid_t) thread = 0;
-	struct sleeper sleeper = { due, &thread, home };
+	struct sleeper sleeper = { due, &thread };
 
 	bench_go(scope, sleeper_task, &sleeper, sizeof(sleeper));
-	/* relaxed: see echo_task. */
-	do
-		bench_must("weft_yield", weft_yield());
-	while (!weft__load(&thread, relaxed));
+	await_place(&thread);
 }
 
 /* Wakes every 5 ms, on any worker; counts while a home computes. */
@@ -421,7 +410,7 @@ static int64_t beat_task(void *arg)
 	return 0;
 }
 
-static void rep_timer(unsigned rep, pid_t home)
+static void rep_timer(unsigned rep, unsigned home)
 {
 	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&hog.beats_over, false, relaxed);
@@ -432,8 +421,10 @@ static void rep_timer(unsigned rep, pid_t home)
 		/* In half of the turns: beats keep the helpers awake. */
 		for (int i = 0; i < BEATS && rep & 2; i++)
 			bench_go(scope, beat_task, NULL, 0);
+		live_keep_others(hog.workers, home);
 		for (int i = 0; i < SLEEPERS; i++)
-			sleeper_new(scope, due_ns(t0, rep, i, SLEEPERS), home);
+			sleeper_new(scope, due_ns(t0, rep, i, SLEEPERS));
+		live_let_others_go();
 		compute(t0 + HOG_NS, NULL);
 		weft__store(&hog.beats_over, true, relaxed);
 	}
@@ -473,10 +464,10 @@ static unsigned homes(void)
 
 static int64_t home_body(unsigned worker, void *arg)
 {
-	pid_t home = live_thread();
 	uint64_t turn, one = 1;
 
 	(void)arg;
+	live_keeper_start(hog.others, worker);
 	if (hog.busy)
 		start_yielders();
 	if (worker >= homes())
@@ -486,7 +477,7 @@ static int64_t home_body(unsigned worker, void *arg)
 			   weft_read(hog.baton[worker], &turn, sizeof(turn)));
 		live_watch(hog.what, 30);
 		hog.turn = rep;
-		hog.rep(rep, home);
+		hog.rep(rep, worker);
 		bench_must("weft_write",
 			   weft_write(hog.baton[(worker + 1) % homes()], &one,
 				      sizeof(one)));
@@ -512,6 +503,7 @@ static int64_t hog_main(void *arg)
 		}
 		/* relaxed: a flag that publishes nothing. */
 		weft__store(&hog.over, true, relaxed);
+		live_keepers_end(hog.workers);
 	}
 	live_rescues(hog.what);
 	live_watch(NULL, 0);
@@ -546,10 +538,6 @@ static void report(void)
 {
 	double p99, max, beats_p99, beats_max;
 
-	/* relaxed: all tasks have ended. */
-	fprintf(stderr, "%s: %u tasks in place, %u not\n", hog.what,
-		weft__load(&hog.placed, relaxed),
-		weft__load(&hog.misplaced, relaxed));
 	quantiles(&hog.main, &p99, &max);
 	if (hog.rep == rep_timer && hog.reps > 2) {
 		quantiles(&hog.beats, &beats_p99, &beats_max);
@@ -564,7 +552,7 @@ void live_hog(const char *what, const struct live_opts *opts)
 {
 	static const struct {
 		const char *name;
-		void (*rep)(unsigned rep, pid_t home);
+		void (*rep)(unsigned rep, unsigned home);
 		unsigned reps;
 	} cases[] = {
 		{ "hog_echo", rep_echo, REPS_LONG },
