@@ -417,6 +417,13 @@ static void play_acts(void)
 	}
 }
 
+/* Some bytes were to come before the deadline, and have come after it. */
+static bool came_too_late(void)
+{
+	return cell.call->is & CUT && does(cell.state, LET_SOME) && is_late() &&
+	       bytes_at(cell.place.fd) == 4;
+}
+
 static int64_t play(void *arg)
 {
 	int64_t result = 0;
@@ -430,6 +437,7 @@ static int64_t play(void *arg)
 		await_end();
 	}
 	EXPECT(result == (does(cell.state, FAIL) ? -EIO : 0));
+	cell.missed |= came_too_late();
 	if (!cell.missed)
 		expect_results();
 	settle();

@@ -46,7 +46,7 @@ IO_TEST(deadline_ends_every_call)
 			r = calls[i].fn(&scene);
 		took = weft_now() - start;
 		ck_assert_msg(r == -ETIMEDOUT, "%s: %zd", calls[i].name, r);
-		ck_assert_msg(took >= WEFT_MS(5) && took < WEFT_SEC(5),
+		ck_assert_msg(took >= WEFT_MS(5) && took < WEFT_SEC(20),
 			      "%s took %lu ns", calls[i].name, took);
 	}
 	scene_close(&scene);
@@ -81,7 +81,7 @@ IO_TEST(loop_of_ready_operations_meets_its_deadline)
 		while (n > 0)
 			n = weft_pread(fd, buffer, 100, 0);
 	ck_assert_int_eq(n, -ETIMEDOUT);
-	ck_assert(weft_now() - start < WEFT_SEC(5));
+	ck_assert(weft_now() - start < WEFT_SEC(20));
 	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
 }

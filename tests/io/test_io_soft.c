@@ -152,7 +152,7 @@ static int64_t idle_after_a_wake(void *arg)
 	(void)arg;
 	EXPECT(write(weft__shard(weft__worker_self())->wake_fd, &one,
 		     sizeof(one)) == sizeof(one));
-	return (int64_t)rounds_while_idle();
+	return rounds_while_idle();
 }
 
 /* Nothing reads the eventfd: it stays ready. */
@@ -162,7 +162,8 @@ START_TEST(wake_before_the_first_sleep_keeps_no_worker_awake)
 
 	opts.engine = WEFT_ENGINE_EPOLL;
 	opts.workers = 1 + (unsigned)_i;
-	ck_assert_int_lt(weft_run(idle_after_a_wake, NULL, &opts), 100);
+	ck_assert_int_le(weft_run(idle_after_a_wake, NULL, &opts),
+			 IDLE_ROUNDS_MAX);
 }
 END_TEST
 
@@ -220,7 +221,7 @@ SOFT_TEST(half_closed_peer_keeps_no_worker_awake)
 		wait_until(calls_waiting(fds[0]) == 1);
 		EXPECT(shutdown(fds[1], SHUT_WR) == 0);
 		EXPECT(weft_recv(fds[0], &byte, 1, 0) == 0);
-		EXPECT(rounds_while_idle() < 100);
+		EXPECT(rounds_while_idle() <= IDLE_ROUNDS_MAX);
 		EXPECT(weft_close(fds[0]) == 0);
 	}
 	return weft_close(fds[1]);
@@ -258,8 +259,10 @@ static void *answer_from_a_thread(void *arg)
 	while (seen != UINT32_MAX) {
 		uint32_t now = weft__load(&asked, acquire);
 
-		if (now == seen)
+		if (now == seen) {
+			sched_yield();
 			continue;
+		}
 		seen = now;
 		if (seen == UINT32_MAX)
 			break;
@@ -360,9 +363,9 @@ SOFT_TEST(epoll_set_is_not_changed_for_each_request)
 			EXPECT(weft_recv(fds[0], &byte, 1, 0) == 1);
 		}
 		/* Each worker adds each descriptor; rounds that take long have
-		 * it set anew, and so may a move to another worker.  relaxed: a
-		 * count. */
-		EXPECT(weft__load(&controls, relaxed) - before < ROUNDS / 4);
+		 * it set anew, and so may a move to another worker.  With one
+		 * for each request there were 2 * ROUNDS.  relaxed: a count. */
+		EXPECT(weft__load(&controls, relaxed) - before < ROUNDS);
 		EXPECT(weft_close(fds[0]) == 0);
 	}
 	return 0;

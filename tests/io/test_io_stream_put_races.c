@@ -89,6 +89,7 @@ static int64_t put_until_cancelled(void *arg)
 static void put_in_turns(struct way *way)
 {
 	struct putting putting = { way, 0, 2, 0 };
+	uint64_t random = 3;
 
 	way_make_small(way);
 	way->bytes = kit_rounds(8) * 50000;
@@ -97,7 +98,7 @@ static void put_in_turns(struct way *way)
 		while (putting.at < way->bytes)
 			WEFT_SUPERVISE (turn) {
 				kit_go(turn, put_until_cancelled, &putting);
-				EXPECT(weft_sleep(kit_chance(&putting.random,
+				EXPECT(weft_sleep(kit_chance(&random,
 							     WEFT_US(100))) ==
 				       0);
 				weft_scope_cancel(turn);

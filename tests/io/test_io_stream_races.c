@@ -112,6 +112,7 @@ static int64_t read_until_cancelled(void *arg)
 static int64_t read_in_turns(struct reading *reading)
 {
 	int64_t cancelled = 0;
+	uint64_t random = 4;
 
 	while (reading->at < reading->bytes) {
 		struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
@@ -123,8 +124,8 @@ static int64_t read_in_turns(struct reading *reading)
 			EXPECT(weft_go_opts(scope, read_until_cancelled,
 					    &reading, sizeof(reading),
 					    &opts) == 0);
-			EXPECT(weft_sleep(kit_chance(&reading->random,
-						     WEFT_US(100))) == 0);
+			EXPECT(weft_sleep(kit_chance(&random, WEFT_US(100))) ==
+			       0);
 			(void)weft_cancel(task);
 			EXPECT(weft_join(task, &done) == 0 ||
 			       reading->at < reading->bytes);

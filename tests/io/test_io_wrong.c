@@ -384,13 +384,17 @@ static int make_any_listener(void)
 {
 	return weft_tcp_listen(":0", NULL);
 }
+static char unix_text[64];
 static int make_unix_listener(void)
 {
-	return weft_unix_listen("unix:@weft-wrong", NULL);
+	char text[64];
+
+	snprintf(text, sizeof(text), "unix:@weft-wrong-other-%d", getpid());
+	return weft_unix_listen(text, NULL);
 }
 static int make_unix_connection(void)
 {
-	return weft_unix_connect("unix:@weft-wrong-listener", NULL);
+	return weft_unix_connect(unix_text, NULL);
 }
 static int make_connection(void)
 {
@@ -431,7 +435,8 @@ IO_TEST(lack_of_descriptors_is_emfile)
 	struct weft_addr addr;
 
 	listener = tcp_listener(listener_text);
-	unix_listener = weft_unix_listen("unix:@weft-wrong-listener", NULL);
+	snprintf(unix_text, sizeof(unix_text), "unix:@weft-wrong-%d", getpid());
+	unix_listener = weft_unix_listen(unix_text, NULL);
 	ck_assert_int_ge(unix_listener, 0);
 	old = limit_set(RLIMIT_NOFILE, LIMIT);
 	for (size_t i = 0; i < MAKERS; i++) {

@@ -78,7 +78,7 @@ static uint64_t next_to_nothing(void)
 	return 8;
 #else
 	/* An emulator, too, where the stage has only a few seeds. */
-	return test_few() > 2 ? 4 : 20;
+	return test_few() > 2 ? 4 : 10;
 #endif
 }
 

@@ -27,15 +27,18 @@ void fill(int fd)
 		;
 }
 
-uint64_t rounds_while_idle(void)
+int64_t rounds_while_idle(void)
 {
 	struct weft_stats before, after;
+	weft_nsec start_ns;
 
 	EXPECT(weft_sleep(WEFT_MS(1)) == 0);
+	start_ns = weft_now();
 	EXPECT(weft_stats_get(weft_runtime_self(), &before) == 0);
 	EXPECT(weft_sleep(WEFT_MS(20)) == 0);
 	EXPECT(weft_stats_get(weft_runtime_self(), &after) == 0);
-	return after.total.ticks - before.total.ticks;
+	return (int64_t)((after.total.ticks - before.total.ticks) /
+			 ((weft_now() - start_ns) / WEFT_MS(20)));
 }
 
 void put(int fd)

@@ -36,8 +36,10 @@ uint32_t watched(int fd);
 
 void fill(int fd);
 
-/* The worker's rounds during 20 ms in which nothing comes. */
-uint64_t rounds_while_idle(void);
+/* The rounds of all workers during 20 ms in which nothing comes. */
+int64_t rounds_while_idle(void);
+
+enum { IDLE_ROUNDS_MAX = 100 };
 
 void put(int fd);
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <netinet/tcp.h>
+
 #include "tests/support/stream_ways.h"
 
 int64_t be_ready(void *arg)
@@ -126,6 +128,13 @@ void way_make_small(const struct way *way)
 	kit_make_small((int[]){ way->fd, way->peer });
 }
 
+/* Each acknowledgement makes room, and would come late otherwise. */
+static void acknowledge_at_once(const struct way *way)
+{
+	EXPECT(!way->tcp || setsockopt(way->peer, IPPROTO_TCP, TCP_QUICKACK,
+				       &(int){ 1 }, sizeof(int)) == 0);
+}
+
 uint64_t way_stuff(const struct way *way)
 {
 	unsigned char buf[1000];
@@ -135,6 +144,7 @@ uint64_t way_stuff(const struct way *way)
 	way_make_small(way);
 	for (;;) {
 		kit_fill(buf, sizeof(buf), at);
+		acknowledge_at_once(way);
 		n = send(way->fd, buf, sizeof(buf), MSG_DONTWAIT);
 		if (n < 0)
 			break;
