@@ -33,11 +33,12 @@ static void await_queued(struct weft_runtime *runtime, unsigned count)
 	} while (stats.queued != count);
 }
 
-static void *open_soon(void *arg)
+/* The end waits for the job that is held: the runtime is there until then. */
+static void *open_when_none_is_queued(void *runtime)
 {
-	thread_pause_ns(50000000);
+	await_queued(runtime, 0);
 	gate_open(&held);
-	return arg;
+	return NULL;
 }
 
 /* The pool has one thread: the end waits for the job that runs, and cancels the
@@ -61,7 +62,10 @@ START_TEST(end_waits_for_what_runs_and_cancels_what_is_queued)
 			thread_pause_ns(1000000);
 		await_queued(runtime, i);
 	}
-	ck_assert_int_eq(pthread_create(&thread, NULL, open_soon, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL,
+					open_when_none_is_queued,
+					runtime),
+			 0);
 	ck_assert_int_eq(weft_stop(runtime), 0);
 	ck_assert_uint_eq(weft__load(&held.done, acquire), 1);
 	ck_assert_int_eq(results[0], 7);

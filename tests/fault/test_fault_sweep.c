@@ -105,9 +105,10 @@ static void left_say(const char *when, const struct left *left)
 /* A thread that was detached goes by itself. */
 static void expect_left(const struct left *before, uint64_t blocks_ever)
 {
+	weft_nsec until_ns = weft_now() + WEFT_SEC(20);
 	struct left now = left_now();
 
-	for (int i = 0; i < 1000 && !left_equal(before, &now); i++) {
+	while (!left_equal(before, &now) && weft_now() < until_ns) {
 		poll(NULL, 0, 1);
 		now = left_now();
 	}

@@ -23,7 +23,7 @@ enum {
 /* ---- Resources of the process -------------------------------------------- */
 
 struct has {
-	int fds, threads, maps;
+	int fds, maps;
 	long resident_kb;
 };
 
@@ -39,34 +39,25 @@ static int count_lines(const char *path)
 	return lines;
 }
 
-static int count_threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	int count = 0;
-
-	ck_assert_ptr_nonnull(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count - 2; /* "." and ".." */
-}
-
+/* Some kernels keep parts of what statm says apart for each processor. */
 static long resident_kb(void)
 {
-	FILE *f = fopen("/proc/self/statm", "re");
-	long total, resident;
+	FILE *f = fopen("/proc/self/smaps_rollup", "re");
+	char line[256];
+	long kb = -1;
 
-	ck_assert_ptr_nonnull(f);
-	ck_assert_int_eq(fscanf(f, "%ld %ld", &total, &resident), 2);
+	if (!f)
+		return -1;
+	while (kb < 0 && fgets(line, sizeof(line), f))
+		(void)sscanf(line, "Rss: %ld", &kb);
 	fclose(f);
-	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+	return kb;
 }
 
 static struct has look(void)
 {
 	return (struct has){
 		.fds = fds_open(),
-		.threads = count_threads(),
 		.maps = count_lines("/proc/self/maps"),
 		.resident_kb = resident_kb(),
 	};
@@ -193,21 +184,25 @@ START_TEST(stopping_with_work_in_flight_leaves_nothing)
 	/* Where there is little it waits for what the last one locked. */
 	bool few = test_few() > 1 || !test_may_lock(64 << 20);
 	int cycles = few ? CYCLES_FEW : CYCLES;
+	int threads = threads_alone();
 	struct has before, after;
 
 	for (int i = 0; i < WARM_UP; i++)
 		cycle(i);
+	threads_become(threads);
 	before = look();
 	for (int i = 0; i < cycles; i++)
 		cycle(i);
+	threads_become(threads);
 	after = look();
 	ck_assert_int_eq(after.fds, before.fds);
-	ck_assert_int_eq(after.threads, before.threads);
 #if !defined(WEFT__ASAN) && !defined(WEFT__TSAN) && !defined(WEFT_VALGRIND)
 	/* A sanitizer keeps freed memory for a while. */
 	ck_assert_int_le(after.maps, before.maps + MAPS_MAX);
-	ck_assert_int_le(after.resident_kb,
-			 before.resident_kb + GROWTH_MAX_KB);
+	if (test_needs(before.resident_kb >= 0, "growth of memory",
+		       "/proc/self/smaps_rollup"))
+		ck_assert_int_le(after.resident_kb,
+				 before.resident_kb + GROWTH_MAX_KB);
 #endif
 }
 END_TEST
@@ -218,6 +213,19 @@ static int64_t do_nothing(void *arg)
 {
 	(void)arg;
 	return 0;
+}
+
+/* weft waits a while for locked memory, which may be too short for a busy
+ * machine. */
+static int64_t run_when_there_is_room(const struct weft_opts *opts)
+{
+	weft_nsec until_ns = weft_now() + WEFT_SEC(20);
+	int64_t r;
+
+	do
+		r = weft_run(do_nothing, NULL, opts);
+	while (r == -ENOMEM && weft_now() < until_ns);
+	return r;
 }
 
 /* The kernel gives back a ring's locked memory some time after the ring was
@@ -232,7 +240,7 @@ START_TEST(runtimes_follow_each_other_where_little_may_be_locked)
 	ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
 	ck_assert(become_another_user());
 	for (int i = 0; i < 8; i++)
-		ck_assert_int_eq(weft_run(do_nothing, NULL, &opts), 0);
+		ck_assert_int_eq(run_when_there_is_room(&opts), 0);
 }
 END_TEST
 

@@ -312,7 +312,7 @@ END_TEST
 /* ---- The shutdown time ------------------------------------------------- */
 
 /* On a busy machine too, tasks that only have to notice it end meanwhile. */
-#define SHUTDOWN_NS WEFT_MS(500)
+#define SHUTDOWN_NS WEFT_SEC(1)
 
 static weft__atomic(unsigned) stubborn_begun;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/io_kit.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 
 struct io_main {
@@ -40,9 +41,66 @@ void thread_pause_ns(long ns)
 
 void expect_fds(int before)
 {
-	for (int i = 0; i < 5000 && fds_open() != before; i++)
+	weft_nsec until_ns = weft_now() + WEFT_SEC(20);
+
+	while (fds_open() != before && weft_now() < until_ns)
 		thread_pause_ns(1000000);
 	ck_assert_int_eq(fds_open(), before);
+}
+
+int threads_now(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int count = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		file = fopen(path, "re");
+		if (!file)
+			continue;
+		if (fgets(name, sizeof(name), file) &&
+		    strncmp(name, "iou-", 4) != 0)
+			count++;
+		fclose(file);
+	}
+	closedir(dir);
+	return count;
+}
+
+void threads_become(int count)
+{
+	weft_nsec until_ns = weft_now() + WEFT_SEC(20);
+
+	while (threads_now() != count) {
+		ck_assert_msg(weft_now() < until_ns, "%d threads, not %d",
+			      threads_now(), count);
+		sched_yield();
+	}
+}
+
+static void *count_threads(void *ret_count)
+{
+	*(int *)ret_count = threads_now();
+	return NULL;
+}
+
+int threads_alone(void)
+{
+	pthread_t thread;
+	int count = 0;
+
+	/* The first thread also starts a sanitizer's own thread. */
+	ck_assert_int_eq(pthread_create(&thread, NULL, count_threads, &count),
+			 0);
+	pthread_join(thread, NULL);
+	threads_become(count - 1);
+	return count - 1;
 }
 
 void wait_for_all_workers(void)

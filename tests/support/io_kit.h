@@ -41,6 +41,15 @@ void thread_pause_ns(long ns);
  * goes by itself, and when it gives its memory back glibc reads a file. */
 void expect_fds(int before);
 
+/* Threads of the process, without the kernel's own for io_uring. */
+int threads_now(void);
+
+/* A joined thread stays listed until the kernel has removed it. */
+void threads_become(int count);
+
+/* Threads of the process while weft has none. */
+int threads_alone(void);
+
 /* The first thing that a worker's thread does needs a descriptor for a moment,
  * and then it looks for something to do. */
 void wait_for_all_workers(void);
