@@ -137,7 +137,7 @@ def balancer_waits_a_limited_time_for_a_connect():
             raise Skip("a listener's backlog has no end here")
         silent = collections.namedtuple("Silent", "port")(
             full.getsockname()[1])
-        with balancer([silent, *one], *NEVER, "--connect-ms", 200) as server:
+        with balancer([silent, *one], *NEVER, "--connect-ms", 2000) as server:
             expect_equal(names_of(server, 6), {b"a": 6}, "one")
 
 

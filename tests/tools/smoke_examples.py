@@ -41,7 +41,7 @@ import smoke_trees
 from tap import Skip
 from smoke_kit import (accepted, exchange, expect, expect_complaint,
                        expect_equal, expect_gone, expect_half_close, has_names,
-                       in_parallel, listening, read_exactly, read_header,
+                       in_parallel, listening, one_of_three, read_exactly, read_header,
                        read_to_end, reset, run, serving, test_all, ADDRESS,
                        PATIENCE)
 
@@ -51,6 +51,7 @@ CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 # ---- hello, lookup, million, timeout, echo, udp_echo, proxy --------------------------
 
+@one_of_three  # 10 ms are between the words
 def hello_greets():
     done = run("hello")
     expect_equal((done.returncode, done.stdout), (0, "hello\nworld\n"), "hello")
@@ -96,13 +97,14 @@ def million_refuses_no_futures():
 
 
 def timeout_gives_up_and_goes_on():
+    # On a busy machine an attempt may begin late, and one more or less is made.
     done = run("timeout")
-    attempts = ("  attempt 1: nothing in 100 ms\n"
-                "  attempt 2: nothing in 100 ms\n")
-    expect_equal((done.returncode, done.stdout), (
-        0, "within 2 s, an answer after 250 ms:\n" + attempts +
-        "  answered: pong\nwithin 250 ms, no answer:\n" + attempts +
-        "  gave up: the outer deadline has passed\n"), "timeout")
+    attempts = r"(  attempt \d+: nothing in 100 ms\n)"
+    expect(done.returncode == 0 and re.fullmatch(
+        "within 2 s, an answer after 250 ms:\n" + attempts + "+"
+        "  answered: pong\nwithin 250 ms, no answer:\n" + attempts + "{0,2}"
+        "  gave up: the outer deadline has passed\n", done.stdout),
+        "timeout said", repr(done.stdout))
 
 
 def fifty_clients_echo(server):

@@ -315,20 +315,23 @@ def h2d_survives_a_file_that_shrinks():
 
 # ---- Ends --------------------------------------------------------------------
 
-IDLE_MS = 400
+IDLE_MS = 2000
 
 
 def h2d_ends_idle_connections():
     """Those that ask for nothing, and those whose answers do not get on."""
+    kinds = [("idle", b""), ("part of a frame", frame(HEADERS)[:4]),
+             ("part of a header", frame(HEADERS, 0, 1, fields())),
+             ("answered", request(1, "/none", method="HEAD")),
+             ("no window", request(1, "/big.bin"))]
+
+    def client(i):
+        what, data = kinds[i]
+        with Peer(server, NO_WINDOW) as peer:
+            peer.send(data)
+            expect_equal(peer.end(), NO_ERROR, what)
     with site("--idle-ms", IDLE_MS) as server, server.leaks_nothing():
-        for what, data in {
-                "idle": b"", "part of a frame": frame(HEADERS)[:4],
-                "part of a header": frame(HEADERS, 0, 1, fields()),
-                "answered": request(1, "/none", method="HEAD"),
-                "no window": request(1, "/big.bin")}.items():
-            with Peer(server, NO_WINDOW) as peer:
-                peer.send(data)
-                expect_equal(peer.end(), NO_ERROR, what)
+        in_parallel(len(kinds), client)
 
 
 def h2d_ends_connections_that_are_only_pinged():

@@ -194,7 +194,7 @@ def socks5_answers_nothing_to_others():
 
 
 def socks5_waits_a_limited_time_for_a_request():
-    with socks("--timeout-ms", 300) as server, server.leaks_nothing(), \
+    with socks("--timeout-ms", 2000) as server, server.leaks_nothing(), \
             listening() as (listener, port), server.connect() as served:
         served.sendall(GREETING + request(ipv4("127.0.0.1", port)))
         expect_granted(served)
@@ -203,7 +203,7 @@ def socks5_waits_a_limited_time_for_a_request():
             with server.connect() as peer:
                 peer.sendall(data)
                 expect_equal(read_to_end(peer), wanted, "slow")
-            expect(time.monotonic() - start >= 0.3, "not after 0.3 s")
+            expect(time.monotonic() - start >= 2, "not after 2 s")
         with listener.accept()[0] as upstream:
             upstream.sendall(b"still here")
             expect_equal(read_exactly(served, 10), b"still here", "served")

@@ -16,7 +16,7 @@ import time
 
 from smoke_kit import (asking, exchange, exchange_over, expect,
                        expect_complaint, expect_equal, in_parallel,
-                       read_exactly, reset, run, serving, soon, start, talk,
+                       one_of_three, read_exactly, reset, run, serving, soon, start, talk,
                        ADDRESS, PATIENCE, Talk)
 
 def slow_talk(server):
@@ -164,6 +164,7 @@ def drain_ends_at_once_when_nobody_is_there():
 
 # ---- fetch ------------------------------------------------------------------
 
+@one_of_three
 def fetch_prints_sizes():
     with tempfile.TemporaryDirectory() as directory:
         sizes = [0, 1, 70_000, 3_000_000]
@@ -192,6 +193,7 @@ def fetching(count, complaint):
         expect(re.fullmatch(f"fetch: {complaint}\n", err), "fetch said", err)
 
 
+@one_of_three
 def fetch_cancels_the_rest_at_the_first_failure():
     with fetching(5, "/2: HTTP/1.0 500 Out of order") as peers:
         start = time.monotonic()
@@ -218,6 +220,7 @@ def fetch_has_one_deadline_for_all():
     expect(1.9 < time.monotonic() - start < PATIENCE, "not after 2 s")
 
 
+@one_of_three
 def fetch_notices_answers_that_are_none():
     for answer, why in [
             (b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\n1234", "No data.*"),
@@ -252,6 +255,7 @@ def limiter_holds_its_rate_over_all():
         expect(least < took < least + 4, "it took", took, "s, not", least)
 
 
+@one_of_three
 def limiter_serves_in_turn():
     data = bytes(200_000)
     with serving("limiter", ADDRESS) as server, server.leaks_nothing(), \
