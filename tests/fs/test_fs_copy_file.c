@@ -524,6 +524,7 @@ int main(void)
 	TCase *attributes = tcase_create("attributes");
 	TCase *refusals = tcase_create("refusals");
 	TCase *ends = tcase_create("ends");
+	TCase *turns = tcase_create("turns");
 	TCase *all[] = { contents, changes, attributes, refusals, ends };
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -550,8 +551,12 @@ int main(void)
 	io_add_test(refusals, copy_has_a_limit_of_bytes);
 	io_add_test(ends, failure_half_way_leaves_nothing);
 	tcase_add_test(ends, full_and_read_only_file_systems_are_reported);
-	io_add_test(ends, copy_cancelled_between_two_turns_leaves_nothing);
 	io_add_test(ends, late_copy_is_whole_or_not_there);
 	tcase_add_test(ends, killed_copy_is_whole_or_not_there);
+	/* Where files may share blocks a copy takes one turn. */
+	tcase_set_timeout(turns, 60);
+	tcase_add_checked_fixture(turns, copied_setup_quick, copied_teardown);
+	io_add_test(turns, copy_cancelled_between_two_turns_leaves_nothing);
+	suite_add_tcase(suite, turns);
 	return io_tests_run(suite);
 }
