@@ -11,7 +11,7 @@ import threading
 import time
 
 from tap import Skip
-from smoke_kit import (exchange, expect, expect_equal, in_parallel,
+from smoke_kit import (exchange, expect, expect_equal, held_port, in_parallel,
                        read_exactly, read_to_end, reset, run, serving, soon,
                        ADDRESS, PATIENCE)
 
@@ -19,13 +19,14 @@ NEVER = "--check-ms", "1000000"  # after the first check
 
 
 class Backend:
-    """Sends its name, of one byte, to each client, and then what it gets."""
+    """Sends its name, of one byte, to each client, and then what it gets.  Its
+    port is held: it refuses connections when the backend is gone."""
 
-    def __init__(self, name, port=0):
+    def __init__(self, name, port):
         self.name = name
         self.ended = 0  # connections
         self.listener = socket.create_server(("127.0.0.1", port))
-        self.port = self.listener.getsockname()[1]
+        self.port = port
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
@@ -52,13 +53,15 @@ class Backend:
 
 @contextlib.contextmanager
 def backends(names):
-    made = [Backend(bytes([name])) for name in names]
-    try:
-        yield made
-    finally:
-        for backend in made:
-            with contextlib.suppress(OSError):
-                backend.close()
+    with contextlib.ExitStack() as stack:
+        made = [Backend(bytes([name]), stack.enter_context(held_port()))
+                for name in names]
+        try:
+            yield made
+        finally:
+            for backend in made:
+                with contextlib.suppress(OSError):
+                    backend.close()
 
 
 def balancer(servers, *options, **more):

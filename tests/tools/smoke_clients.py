@@ -12,8 +12,8 @@ import socket
 import subprocess
 import tempfile
 
-from smoke_kit import (built, expect, expect_complaint, expect_equal, may_lock,
-                       run, soon, unused_port, PATIENCE)
+from smoke_kit import (built, expect, expect_complaint, expect_equal, held_port,
+                       may_lock, run, soon, unused_port, PATIENCE)
 from tap import Skip
 
 
@@ -117,7 +117,8 @@ def tally_counts_the_words_of_its_input():
 
 def tally_says_what_is_wrong():
     built("tally")
-    expect_complaint("tally", f"127.0.0.1:{unused_port()}")
+    with held_port() as port:
+        expect_complaint("tally", f"127.0.0.1:{port}")
     expect_complaint("tally", "nowhere")
     expect_equal(run("tally").returncode, 2, "usage")
 
@@ -196,7 +197,8 @@ def mq_loses_no_job_of_a_killed_process():
 
 def mq_says_what_is_wrong():
     built("mq")
-    expect_complaint("mq", f"127.0.0.1:{unused_port()}")
+    with held_port() as port:
+        expect_complaint("mq", f"127.0.0.1:{port}")
     expect_equal(run("mq").returncode, 2, "usage")
 
 

@@ -96,11 +96,12 @@ class Upstream:
 
 
 def bound():
-    """A port for both."""
+    """A port for both; neither listens yet."""
     while True:
-        tcp = socket.create_server((LOOPBACK, 0))
+        tcp = socket.socket()
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
+            tcp.bind((LOOPBACK, 0))
             udp.bind(tcp.getsockname())
             return tcp, udp
         except OSError:
@@ -112,6 +113,7 @@ def bound():
 def forwarder():
     tcp, udp = bound()
     with tcp, udp:
+        tcp.listen()
         upstream = Upstream(tcp, udp)
         with serving("dns_forward", f"{LOOPBACK}:0",
                      f"{LOOPBACK}:{tcp.getsockname()[1]}",
@@ -134,7 +136,8 @@ def ask(port, message):
 
 def times(answer):
     """The time to live of the first record."""
-    at = answer.index(b"\xc0\x0c") + 6
+    # The ID may look like a pointer to the name, too.
+    at = answer.index(b"\xc0\x0c", 12) + 6
     return struct.unpack(">I", answer[at:at + 4])[0]
 
 
@@ -220,11 +223,11 @@ def dns_forward_answers_over_tcp():
 
 def dns_forward_says_that_its_server_is_gone():
     tcp, udp = bound()
+    # No other process gets the port; datagrams of others are refused, too.
+    udp.connect(udp.getsockname())
     gone = tcp.getsockname()[1]
-    tcp.close()
-    udp.close()
-    with serving("dns_forward", f"{LOOPBACK}:0",
-                 f"{LOOPBACK}:{gone}") as server:
+    with tcp, udp, serving("dns_forward", f"{LOOPBACK}:0",
+                           f"{LOOPBACK}:{gone}") as server:
         message = query("a.test")
         answer = ask(server.port, message)
         expect_equal((answer[3] & 15, answer[12:]), (FAILED, message[12:]), "")

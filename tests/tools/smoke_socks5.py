@@ -12,8 +12,8 @@ import time
 from tap import Skip
 from smoke_kit import (accepted, exchange, exchange_over, expect,
                        expect_complaint, expect_equal, expect_gone,
-                       expect_half_close, has_names, in_parallel, listening,
-                       read_exactly, read_to_end, run, serving, unused_port,
+                       expect_half_close, has_names, held_port, in_parallel,
+                       listening, read_exactly, read_to_end, run, serving,
                        ADDRESS, PATIENCE)
 
 GREETING, WELCOME, UNWELCOME = b"\5\1\0", b"\5\0", b"\5\xff"
@@ -131,10 +131,15 @@ def socks5_passes_a_mebibyte_for_each_of_50():
 
 
 def socks5_says_why_not():
-    here = ipv4("127.0.0.1", 1)
+    with held_port() as port:
+        expect_refused(port)
+
+
+def expect_refused(port):
+    here = ipv4("127.0.0.1", port)
     cases = [
-        (request(ipv4("127.0.0.1", unused_port())), REFUSED),
-        (request(name("127.0.0.1", unused_port())), REFUSED),
+        (request(here), REFUSED),
+        (request(name("127.0.0.1", port)), REFUSED),
         (request(here, BIND), NO_COMMAND),
         (request(here, ASSOCIATE), NO_COMMAND),
         (request(here, 0xff), NO_COMMAND),

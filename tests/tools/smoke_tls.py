@@ -13,8 +13,8 @@ import socket
 import subprocess
 import tempfile
 
-from smoke_kit import (built, expect, expect_equal, in_parallel, run, serving,
-                       soon, unused_port, ADDRESS, PATIENCE)
+from smoke_kit import (built, expect, expect_equal, held_port, in_parallel, run,
+                       serving, soon, ADDRESS, PATIENCE)
 from tap import Skip
 
 SCRATCH = tempfile.TemporaryDirectory()
@@ -229,13 +229,13 @@ def openssl_server(*options, name="server"):
     """Serves a page; yields its port."""
     needs("openssl")
     certificates()
-    port = unused_port()
-    command = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-www",
-               "-cert", TOP / f"{name}.pem", "-key", TOP / f"{name}.key",
-               *options]
-    with subprocess.Popen(list(map(str, command)), text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as process:
+    command = ["openssl", "s_server", "-www", "-cert", TOP / f"{name}.pem",
+               "-key", TOP / f"{name}.key", *options, "-accept"]
+    with held_port() as port, \
+            subprocess.Popen([*map(str, command), f"127.0.0.1:{port}"],
+                             text=True, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT) as process:
         try:
             while "ACCEPT" not in (line := process.stdout.readline()):
                 expect(line, "s_server ended")

@@ -18,6 +18,7 @@ import tap
 import test_manual
 from install_kit import (HELLO, ROOT, install, needed, pkg_config, readme,
                          require_static, run, says_hello)
+from smoke_kit import held_port
 from tap import Skip
 
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wshadow", "-Werror"]
@@ -148,16 +149,16 @@ def uses(directory, env):
         compile_and_link("cc", server, *flags(env))
 
     def echoes():
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            address = "127.0.0.1:%d" % taken.getsockname()[1]
         source = pathlib.Path(directory, "echo.c")
-        source.write_text(program_of_readme().replace("[::]:7000", address))
-        compile_and_link("cc", source, *flags(env))
-        with subprocess.Popen([out], env=env) as process:
-            try:
-                echoes_at(address, process)
-            finally:
-                process.kill()
+        with held_port() as port:
+            address = f"127.0.0.1:{port}"
+            source.write_text(program_of_readme().replace("[::]:7000", address))
+            compile_and_link("cc", source, *flags(env))
+            with subprocess.Popen([out], env=env) as process:
+                try:
+                    echoes_at(address, process)
+                finally:
+                    process.kill()
 
     def in_cxx():
         compile_and_link("c++", "-x", "c++", macros, *flags(env))
