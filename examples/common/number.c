@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,5 +27,23 @@ unsigned number_wanted(const char *program, const char *text, unsigned max)
 			max, text);
 		exit(2);
 	}
+	return number;
+}
+
+unsigned number_option(int argc, char **argv, const char *name,
+		       unsigned by_default)
+{
+	const struct option table[] = {
+		{ name, required_argument, NULL, 'n' },
+		{ NULL, 0, NULL, 0 },
+	};
+	unsigned number = by_default;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", table, NULL)) == 'n')
+		number = number_wanted(program_invocation_short_name, optarg,
+				       1000000);
+	if (option >= 0)
+		exit(2);
 	return number;
 }

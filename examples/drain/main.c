@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * drain [ADDR] - an echo server that ends gracefully on SIGTERM.
+ * drain [ADDR] [--grace-ms N] - an echo server that ends gracefully on SIGTERM.
  *
  * Shows	a task that waits for a signal.  When it comes, the server takes
  *		no further connections, and open ones may finish until a
- *		deadline; those that are left then are cancelled.
+ *		deadline, of 5 s if no other is given; those that are left
+ *		then are cancelled.
  * Run		build/examples/drain 127.0.0.1:7000 &  nc 127.0.0.1 7000
  *		kill %1
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../common/number.h"
 #include "server.h"
 
 int main(int argc, char **argv)
 {
-	const char *address = argc > 1 ? argv[1] : "127.0.0.1:7000";
-	struct server server = { .open = WEFT_WAIT_GROUP_INIT(0) };
+	unsigned grace_ms = number_option(argc, argv, "grace-ms", 5000);
+	const char *address = argc > optind ? argv[optind] : "127.0.0.1:7000";
+	struct server server = { .grace_ns = WEFT_MS(grace_ms),
+				 .open = WEFT_WAIT_GROUP_INIT(0) };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int64_t result;
 	sigset_t signals;

@@ -3,8 +3,6 @@
 
 #include "server.h"
 
-#define GRACE_NS WEFT_SEC(5)
-
 struct connection {
 	int fd;
 	struct server *server;
@@ -65,7 +63,7 @@ int64_t server_run(void *arg)
 		}
 		result = r < 0 ? r : result;
 		weft_close(server->listener);
-		WEFT_WITHIN (GRACE_NS)
+		WEFT_WITHIN (server->grace_ns)
 			r = weft_wait_group_wait(&server->open);
 		if (r < 0)
 			weft_scope_cancel(connections);

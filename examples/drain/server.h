@@ -7,6 +7,7 @@
 struct server {
 	int listener;
 	int signal_fd;
+	weft_nsec grace_ns; /* for open connections, after the signal */
 	struct weft_scope *connections;
 	struct weft_wait_group
 		open; /* connections; a count can be waited for with a

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fetch ADDR PATH... - fetches pages over HTTP/1.0 in parallel, and prints
- * their sizes.
+ * fetch [--timeout-ms N] ADDR PATH... - fetches pages over HTTP/1.0 in
+ * parallel, and prints their sizes.
  *
  * Shows	a group of tasks whose first failure cancels the others; one
- *		deadline for all of them; results in memory of the starter.
+ *		deadline for all of them, after 2 s if no other is given;
+ *		results in memory of the starter.
  * Run		build/examples/httpd . 127.0.0.1:8000 &
  *		build/examples/fetch 127.0.0.1:8000 /README.md /LICENSE
  */
@@ -12,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../common/number.h"
 #include "page.h"
 
-#define DEADLINE_NS WEFT_SEC(2)
+static weft_nsec timeout_ns;
 
 static int64_t fetch_all(void *arg)
 {
@@ -23,7 +26,7 @@ static int64_t fetch_all(void *arg)
 	int64_t result = 0;
 	int r = 0;
 
-	WEFT_WITHIN (DEADLINE_NS) {
+	WEFT_WITHIN (timeout_ns) {
 		WEFT_SCOPE (all, &result) {
 			for (struct page *p = pages; p->path && r == 0; p++)
 				r = WEFT_GO(all, page_fetch, p);
@@ -41,21 +44,23 @@ static int64_t fetch_all(void *arg)
 int main(int argc, char **argv)
 {
 	struct page *pages = calloc((size_t)argc, sizeof(*pages));
+	const char *address;
 	int64_t result;
 
-	if (argc < 3 || !pages) {
-		fprintf(stderr, "Usage: fetch ADDR PATH...\n");
+	timeout_ns = WEFT_MS(number_option(argc, argv, "timeout-ms", 2000));
+	address = argv[optind++];
+	if (optind >= argc || !pages) {
+		fprintf(stderr, "Usage: fetch [--timeout-ms N] ADDR PATH...\n");
 		free(pages);
 		return 2;
 	}
-	for (int i = 2; i < argc; i++)
-		pages[i - 2] = (struct page){ argv[1], argv[i], 0 };
+	for (int i = optind; i < argc; i++)
+		pages[i - optind] = (struct page){ address, argv[i], 0 };
 	result = weft_run(fetch_all, pages, NULL);
 	if (result == -ETIMEDOUT)
-		fprintf(stderr, "fetch: %s: not all came in time\n", argv[1]);
-	for (int i = 2; i < argc && result == 0; i++)
-		printf("%8llu %s\n", (unsigned long long)pages[i - 2].bytes,
-		       argv[i]);
+		fprintf(stderr, "fetch: %s: not all came in time\n", address);
+	for (struct page *p = pages; p->path && result == 0; p++)
+		printf("%8llu %s\n", (unsigned long long)p->bytes, p->path);
 	free(pages);
 	return result < 0;
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * restart [ADDR [HANDOVER]] - an echo server that is replaced without a pause.
+ * restart [ADDR [HANDOVER]] [--grace-ms N] - an echo server that is replaced
+ * without a pause.
  *
  * Shows	a hot restart.  Each process listens on a Unix socket for the
  *		next one, gives it both listeners, and goes on until that one
  *		takes connections.  Connections that are open finish in the old
- *		process.  No client is refused, and none is reset.
+ *		process, within 5 s if no other time is given.  No client is
+ *		refused, and none is reset.
  * Run		build/examples/restart 127.0.0.1:7000 &
  *		build/examples/restart 127.0.0.1:7000 &
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../common/number.h"
 #include "server.h"
 
 static const char *address = "127.0.0.1:7000";
@@ -39,11 +43,11 @@ static int sockets_get(struct server *server)
 
 static int64_t run(void *arg)
 {
-	struct server server = { .open = WEFT_WAIT_GROUP_INIT(0) };
+	struct server server = { .open = WEFT_WAIT_GROUP_INIT(0),
+				 .grace_ns = WEFT_MS(*(unsigned *)arg) };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int r = sockets_get(&server);
 
-	(void)arg;
 	if (r < 0)
 		return r;
 	printf("listening on %s\n",
@@ -54,13 +58,14 @@ static int64_t run(void *arg)
 
 int main(int argc, char **argv)
 {
+	unsigned grace_ms = number_option(argc, argv, "grace-ms", 5000);
 	int64_t result;
 
-	if (argc > 1)
-		address = argv[1];
-	if (argc > 2)
-		handover = argv[2];
-	result = weft_run(run, NULL, NULL);
+	if (argc > optind)
+		address = argv[optind];
+	if (argc > optind + 1)
+		handover = argv[optind + 1];
+	result = weft_run(run, &grace_ms, NULL);
 	if (result < 0)
 		fprintf(stderr, "restart: %s: %s\n", address,
 			strerror((int)-result));

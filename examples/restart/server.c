@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#define GRACE_NS WEFT_SEC(5)
-
 struct connection {
 	int fd;
 	struct server *server;
@@ -80,7 +78,7 @@ int server_run(struct server *server)
 		 * stays there. */
 		weft_close(server->sockets[CLIENTS]);
 		weft_close(server->sockets[SUCCESSORS]);
-		WEFT_WITHIN (GRACE_NS)
+		WEFT_WITHIN (server->grace_ns)
 			if (weft_wait_group_wait(&server->open) < 0)
 				weft_scope_cancel(connections);
 	}

@@ -7,6 +7,7 @@
 struct server {
 	int sockets[SOCKETS];
 	int old; /* connection to the process before this one, or -1 */
+	weft_nsec grace_ns; /* for connections of the one that is replaced */
 	struct weft_scope *connections;
 	struct weft_wait_group open;
 };

@@ -227,11 +227,12 @@ def read_to_end(peer):
 
 
 @contextlib.contextmanager
-def asking(name, paths):
+def asking(name, paths, *options):
     """A program that asks a server for paths: yields its process, and its
     connections by path, when all of them have sent their requests."""
     with listening() as (listener, port), contextlib.ExitStack() as stack:
-        process = stack.enter_context(start(name, f"127.0.0.1:{port}", *paths))
+        process = stack.enter_context(
+            start(name, *options, f"127.0.0.1:{port}", *paths))
         peers = {}
         for _ in paths:
             peer = stack.enter_context(accepted(listener))

@@ -52,10 +52,10 @@ class Load:
 
 
 def restart_loses_no_connection():
-    handover = f"unix:@weft-restart-{os.getpid()}"
+    command = ["restart", ADDRESS, f"unix:@weft-restart-{os.getpid()}",
+               "--grace-ms", 1000 * PATIENCE]
     with contextlib.ExitStack() as stack:
-        server = stack.enter_context(
-            serving("restart", ADDRESS, handover, status=0))
+        server = stack.enter_context(serving(*command, status=0))
         with Load(server) as load:
             for turn in range(5):
                 load.more()
@@ -64,8 +64,7 @@ def restart_loses_no_connection():
                     last = turn == 4
                     # The last is ended by force, when there are no clients.
                     following = stack.enter_context(serving(
-                        "restart", ADDRESS, handover,
-                        status=-signal.SIGKILL if last else 0))
+                        *command, status=-signal.SIGKILL if last else 0))
                     expect_equal(following.port, server.port, "the port")
                     open_one.ask(b"after", b"after")
                 expect_equal(server.process.wait(PATIENCE), 0, "the old one")

@@ -16,8 +16,11 @@ import time
 
 from smoke_kit import (asking, exchange, exchange_over, expect,
                        expect_complaint, expect_equal, in_parallel,
-                       one_of_three, read_exactly, reset, run, serving, soon, start, talk,
-                       ADDRESS, PATIENCE, Talk)
+                       one_of_three, read_exactly, reset, run, serving, soon,
+                       start, talk, ADDRESS, PATIENCE, Talk)
+
+LONG_MS = 1_000_000  # is longer than the patience
+
 
 def slow_talk(server):
     """A connection with small buffers, which are soon full."""
@@ -26,6 +29,15 @@ def slow_talk(server):
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.connect(("127.0.0.1", server.port))
     return Talk(peer)
+
+
+def lines_to_be_missed(size):
+    """How many lines of that size are more than the kernel keeps for a slow
+    reader, whatever its limits are."""
+    limits = (pathlib.Path(f"/proc/sys/net/ipv4/tcp_{which}mem").read_text()
+              for which in "rw")
+    kept = sum(int(limit.split()[2]) for limit in limits)
+    return min((10_000_000 + kept) // size, 999_999)  # as they are numbered
 
 
 # ---- chat -------------------------------------------------------------------
@@ -89,7 +101,7 @@ def count_missed(client, pattern, kinds, count):
 
 
 def chat_tells_a_slow_reader_what_it_missed():
-    count = 40_000
+    count = lines_to_be_missed(len(TEXT))
     pattern = rb"()(\d{6}) x{480}|\*() missed (\d+) lines"
     with serving("chat", ADDRESS) as server, slow_talk(server) as slow, \
             chatter(server) as sender, chatter(server) as other:
@@ -128,43 +140,44 @@ def servers_say_what_is_wrong():
 
 def drain_lets_connections_finish():
     data = os.urandom(1 << 20)
-    with serving("drain", ADDRESS, status=0) as server, \
+    with serving("drain", ADDRESS, "--grace-ms", LONG_MS, status=0) as server, \
             server.connect() as first, talk(server) as second:
         first.sendall(b"before")
         expect_equal(read_exactly(first, 6), b"before", "echoed")
         second.ask(b"before", b"before")
-        start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         soon(server.refuses, "the end of listening")
         expect_equal(exchange_over(first, data), data, "after the signal")
         second.ask(b"after", b"after")
         second.peer.shutdown(socket.SHUT_WR)
-        server.process.wait(PATIENCE)
-        expect(time.monotonic() - start < 4.9, "it waited for nobody")
 
 
-def drain_cancels_what_is_left_after_5_s():
-    with serving("drain", ADDRESS, status=0) as server, \
+def drain_cancels_what_is_left_after_a_time():
+    with serving("drain", ADDRESS, "--grace-ms", 500, status=0) as server, \
             talk(server) as idle:
         idle.ask(b"before", b"before")
         start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         expect_equal(idle.stream.read(), b"", "at the end")
-        expect(time.monotonic() - start > 4.9, "cancelled too soon")
+        expect(time.monotonic() - start >= 0.5, "cancelled too soon")
 
 
 def drain_ends_at_once_when_nobody_is_there():
-    with serving("drain", ADDRESS, status=0) as server:
+    with serving("drain", ADDRESS, "--grace-ms", LONG_MS, status=0) as server:
         exchange(server, b"x")
-        start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
-        server.process.wait(PATIENCE)
-        expect(time.monotonic() - start < 4.9, "it waited for nobody")
+
+
+def drain_says_how_it_is_used():
+    for option in "--grace-ms=0", "--grace-ms=1x", "--other":
+        expect_equal(run("drain", ADDRESS, option).returncode, 2, option)
 
 
 # ---- fetch ------------------------------------------------------------------
 
-@one_of_three
+PATIENT = "--timeout-ms", str(LONG_MS)
+
+
 def fetch_prints_sizes():
     with tempfile.TemporaryDirectory() as directory:
         sizes = [0, 1, 70_000, 3_000_000]
@@ -172,31 +185,30 @@ def fetch_prints_sizes():
             pathlib.Path(directory, str(size)).write_bytes(b"x" * size)
         with serving("httpd", directory, ADDRESS) as server:
             address = f"127.0.0.1:{server.port}"
-            done = run("fetch", address, *[f"/{size}" for size in sizes] * 10)
+            done = run("fetch", *PATIENT, address,
+                       *[f"/{size}" for size in sizes] * 10)
             expect_equal((done.returncode, done.stdout, done.stderr), (
                 0, "".join(f"{size:8} /{size}\n" for size in sizes) * 10, ""),
                 "fetch")
-            done = run("fetch", address, "/1", "/none", "/0")
+            done = run("fetch", *PATIENT, address, "/1", "/none", "/0")
             expect_equal((done.returncode, done.stdout, done.stderr), (
                 1, "", "fetch: /none: HTTP/1.1 404 Not Found\n"), "fetch")
 
 
 @contextlib.contextmanager
-def fetching(count, complaint):
+def fetching(count, complaint, options=PATIENT):
     """A fetch that fails; yields its connections by path, when all of them
     have sent their requests."""
     paths = [f"/{i}" for i in range(count)]
-    with asking("fetch", paths) as (process, peers):
+    with asking("fetch", paths, *options) as (process, peers):
         yield [peers[path] for path in paths]
         out, err = process.communicate(timeout=PATIENCE)
         expect_equal((process.returncode, out), (1, ""), "fetch")
         expect(re.fullmatch(f"fetch: {complaint}\n", err), "fetch said", err)
 
 
-@one_of_three
 def fetch_cancels_the_rest_at_the_first_failure():
     with fetching(5, "/2: HTTP/1.0 500 Out of order") as peers:
-        start = time.monotonic()
         peers[4].sendall(b"HTTP/1.0 200 OK\r\n\r\nwhole")
         peers[4].shutdown(socket.SHUT_WR)
         expect_equal(peers[4].recv(1), b"", "when it has all")
@@ -206,21 +218,20 @@ def fetch_cancels_the_rest_at_the_first_failure():
             # A reset if bytes were unread, else an end.
             with contextlib.suppress(ConnectionResetError):
                 expect_equal(peer.recv(1), b"", "when cancelled")
-        expect(time.monotonic() - start < 1.9, "ended by the deadline")
 
 
 def fetch_has_one_deadline_for_all():
     """The deadline holds even if bytes keep coming."""
     start = time.monotonic()
-    with fetching(2, ".*: not all came in time") as peers:
+    with fetching(2, ".*: not all came in time",
+                  ["--timeout-ms", "4000"]) as peers:
         peers[0].sendall(b"HTTP/1.0 200 OK\r\n\r\n")
         with contextlib.suppress(ConnectionError):
             while not select.select(peers, [], [], 0.02)[0]:
                 peers[0].sendall(b"x")
-    expect(1.9 < time.monotonic() - start < PATIENCE, "not after 2 s")
+    expect(time.monotonic() - start >= 4, "not after 4 s")
 
 
-@one_of_three
 def fetch_notices_answers_that_are_none():
     for answer, why in [
             (b"HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\n1234", "No data.*"),
@@ -230,7 +241,7 @@ def fetch_notices_answers_that_are_none():
             with contextlib.suppress(OSError):  # it may be closed by now
                 peers[0].sendall(answer)
                 peers[0].shutdown(socket.SHUT_WR)
-    done = run("fetch", "127.0.0.1:1", "/")
+    done = run("fetch", *PATIENT, "127.0.0.1:1", "/")
     expect_equal((done.returncode, done.stderr),
                  (1, "fetch: /: Connection refused\n"), "fetch")
     expect_equal(run("fetch", "127.0.0.1:1").returncode, 2, "usage")
@@ -252,7 +263,7 @@ def limiter_holds_its_rate_over_all():
             exchange(server, data), data, "echoed"))
         took = time.monotonic() - start
         least = (2 * len(data) - BURST) / RATE - 0.02
-        expect(least < took < least + 4, "it took", took, "s, not", least)
+        expect(least < took < PATIENCE, "it took", took, "s, not", least)
 
 
 @one_of_three
@@ -433,7 +444,7 @@ def pubsub_gives_names_away_that_nobody_has():
 
 
 def pubsub_tells_a_slow_subscriber_what_it_missed():
-    count = 20_000
+    count = lines_to_be_missed(2 * len(TEXT))
     pattern = rb"(\w+) (\d{6}) x{480}|MISSED (\w+) (\d+)"
     with serving("pubsub", ADDRESS) as server, slow_talk(server) as slow, \
             talk(server) as sender:
