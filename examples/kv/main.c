@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kv [ADDR] [--workers N] - keys and values in memory, for clients of Redis.
+ * kv [ADDR] [--workers N] [--grace-ms N] - keys and values in memory, for
+ * clients of Redis.
  *
  * Shows	a protocol that is parsed where the stream received it (input.c,
  *		array.c), and answers that leave together; a table that tasks of
@@ -44,6 +45,7 @@ int main(int argc, char **argv)
 	int64_t result;
 
 	options_parse(&options, argc, argv);
+	server.grace_ns = WEFT_MS(options.grace_ms);
 	serving_raise_descriptor_limit();
 	server.signal_fd = serving_open_signals();
 	server.listener = weft_tcp_listen(options.address, NULL);

@@ -5,6 +5,7 @@
 struct options {
 	const char *address;
 	unsigned workers; /* 0: one per CPU */
+	unsigned grace_ms;
 };
 
 /* Ends the process if the arguments are wrong. */

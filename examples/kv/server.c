@@ -5,7 +5,6 @@
 #include "server.h"
 #include "session.h"
 
-#define GRACE_NS WEFT_SEC(5)
 #define SWEEP_NS WEFT_MS(100)
 
 enum { CLIENTS_MAX = 10000 }; /* further ones wait until one ends */
@@ -67,7 +66,7 @@ int64_t server_run(void *arg)
 			result = serve(server);
 		weft_close(server->listener);
 		clients_end(&server->clients);
-		WEFT_WITHIN (GRACE_NS)
+		WEFT_WITHIN (server->grace_ns)
 			r = weft_wait_group_wait(&server->clients.open);
 		if (r < 0)
 			weft_scope_cancel(sessions);

@@ -9,15 +9,17 @@
 
 struct server {
 	int listener;
-	int signal_fd; /* the signals that end the server */
+	int signal_fd;	    /* the signals that end the server */
+	weft_nsec grace_ns; /* for clients to take their last answers */
 	struct table *table;
 	struct clients clients;
 	struct weft_scope *sessions;
 };
 
 /* Serves until a signal comes.  Then what clients have sent is answered, and
- * their connections end; a client that takes no answers is cut off after some
- * seconds.  arg is a struct server.  Returns 0, or why it could not go on. */
+ * their connections end; a client that takes no answers is cut off after the
+ * time of grace.  arg is a struct server.  Returns 0, or why it could not go
+ * on. */
 int64_t server_run(void *arg);
 
 #endif

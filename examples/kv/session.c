@@ -9,9 +9,6 @@
 #include "input.h"
 #include "session.h"
 
-/* For a client that was told that nothing more comes, to close. */
-#define FINISH_NS WEFT_SEC(1)
-
 struct session {
 	struct weft_stream stream;
 	struct client client;
@@ -56,12 +53,12 @@ static int execute_all(struct session *session, struct table *table)
 
 /* If the socket were closed with unread input, the kernel would send a reset,
  * which can destroy an answer that the client has not read yet. */
-static void finish(struct weft_stream *stream)
+static void finish(struct weft_stream *stream, weft_nsec grace_ns)
 {
 	const void *data;
 	ssize_t n = 1;
 
-	WEFT_WITHIN (FINISH_NS) {
+	WEFT_WITHIN (grace_ns) {
 		if (weft_stream_flush(stream) < 0 ||
 		    weft_shutdown(weft_stream_fd(stream), SHUT_WR) < 0)
 			return;
@@ -80,7 +77,7 @@ int64_t session_run(void *arg)
 	if (session) {
 		r = execute_all(session, server->table);
 		if (r > 0)
-			finish(&session->stream);
+			finish(&session->stream, server->grace_ns);
 		clients_leave(&server->clients, &session->client);
 		weft_stream_close(&session->stream);
 		input_fini(&session->input);

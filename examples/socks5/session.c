@@ -6,9 +6,6 @@
 #include "request.h"
 #include "session.h"
 
-/* For a client that was refused, to read why. */
-#define FINISH_NS WEFT_SEC(1)
-
 /* Returns a descriptor, or an error, and whether there was a request, which has
  * an answer. */
 static int connect_as_asked(struct weft_stream *client, weft_nsec timeout_ns,
@@ -31,12 +28,12 @@ static int connect_as_asked(struct weft_stream *client, weft_nsec timeout_ns,
 
 /* If the socket were closed with unread input, the kernel would send a reset,
  * which can destroy an answer that the client has not read yet. */
-static void finish(struct weft_stream *client)
+static void finish(struct weft_stream *client, weft_nsec timeout_ns)
 {
 	const void *data;
 	ssize_t n;
 
-	WEFT_WITHIN (FINISH_NS) {
+	WEFT_WITHIN (timeout_ns) {
 		if (weft_stream_flush(client) < 0 ||
 		    weft_shutdown(weft_stream_fd(client), SHUT_WR) < 0)
 			return;
@@ -63,15 +60,15 @@ int64_t session_run(void *arg)
 	const struct session *session = arg;
 	struct weft_stream client = WEFT_STREAM_INIT(session->fd);
 	bool asked = false;
-	int64_t result =
-		connect_as_asked(&client, session->server->timeout_ns, &asked);
+	weft_nsec timeout_ns = session->server->timeout_ns;
+	int64_t result = connect_as_asked(&client, timeout_ns, &asked);
 
 	if (result >= 0) {
 		result = serve(&client, (int)result);
 	} else {
 		if (asked)
 			answer_refused(&client, (int)result);
-		finish(&client);
+		finish(&client, timeout_ns);
 	}
 	weft_stream_close(&client);
 	return result;

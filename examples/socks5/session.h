@@ -6,7 +6,8 @@
 
 struct server {
 	int listener;
-	weft_nsec timeout_ns; /* for the request, and to connect */
+	weft_nsec timeout_ns; /* for the request, to connect, and for a client
+				  that was refused to read why */
 };
 
 struct session {

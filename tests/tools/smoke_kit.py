@@ -12,7 +12,6 @@ import select
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import tap
@@ -240,19 +239,24 @@ def asking(name, paths, *options):
         yield process, peers
 
 
-def exchange_over(peer, data):
-    """Sends all while it reads all, then half-closes, then reads to the end."""
-    sender = threading.Thread(target=lambda: (
-        peer.sendall(data), peer.shutdown(socket.SHUT_WR)))
-    sender.start()
-    got = read_to_end(peer)
-    sender.join()
+def exchange_over(peer, data, taken=False):
+    """Sends all while it reads all, then half-closes, then reads to the end.
+    taken: the other end must take all, so that no reset destroys its answer."""
+    def send():
+        peer.sendall(data)
+        peer.shutdown(socket.SHUT_WR)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send)
+        got = read_to_end(peer)
+    if taken:
+        sent.result()
     return got
 
 
-def exchange(server, data):
+def exchange(server, data, taken=False):
     with server.connect() as peer:
-        return exchange_over(peer, data)
+        return exchange_over(peer, data, taken)
 
 
 def in_parallel(count, function):

@@ -20,8 +20,9 @@ from smoke_kit import (exchange, expect, expect_complaint, expect_equal,
 OK, NIL, PONG = b"+OK\r\n", b"$-1\r\n", b"+PONG\r\n"
 
 
-def kv(workers=2, **options):
-    return serving("kv", ADDRESS, "--workers", workers, **options)
+def kv(workers=2, grace_ms=1000 * PATIENCE, **options):
+    return serving("kv", ADDRESS, "--workers", workers, "--grace-ms", grace_ms,
+                   **options)
 
 
 def text(value):
@@ -158,24 +159,53 @@ TALK = [(ask(request), answer) for request, answer in [
     (b"flushall\r\n", OK),
 ]
 QUESTIONS = b"".join(request for request, _ in TALK)
-ANSWERS = b"".join(answer for _, answer in TALK)
+
+
+END = bulk("end")
+TTL = ask("TTL ?")[:-3]
+
+
+def read_to_echo(peer):
+    """Up to the answer to ECHO end, which is the last request."""
+    got = bytearray()
+    while not got.endswith(END):
+        piece = peer.recv(65536)
+        expect(piece, "the stream ended after", got[-100:])
+        got += piece
+    return bytes(got)
+
+
+def expect_answers(got, since, steps=TALK, then=b""):
+    """The answers of these steps, and then other ones.  A time to live is rounded
+    to seconds, and some of it has passed since the first request."""
+    passed = time.monotonic() - since + 0.5
+    at = 0
+    for request, answer in steps:
+        left = request.startswith(TTL) and re.compile(rb":(\d+)\r\n").match(
+            got, at)
+        if left and 0 <= int(answer[1:]) - int(left[1]) <= passed:
+            answer = left[0]
+        expect_equal(got[at:at + len(answer)], answer, request[:500])
+        at += len(answer)
+    expect_equal(got[at:], then, "what follows")
 
 
 def kv_answers_each_request_byte_for_byte():
     for workers in 1, 2:
         with kv(workers) as server, server.leaks_nothing(), \
                 server.connect() as peer:
-            for request, answer in TALK:
-                peer.sendall(request + ask("ECHO end"))
-                answer += bulk("end")
-                expect_equal(read_exactly(peer, len(answer)), answer, request)
+            start = time.monotonic()
+            for step in TALK:
+                peer.sendall(step[0] + ask("ECHO end"))
+                expect_answers(read_to_echo(peer), start, [step], END)
 
 
 def kv_answers_requests_that_come_together():
     with kv() as server:
         for times in 1, 50:
-            expect_equal(exchange(server, QUESTIONS * times), ANSWERS * times,
-                         "together")
+            start = time.monotonic()
+            expect_answers(exchange(server, QUESTIONS * times), start,
+                           TALK * times)
 
 
 def kv_puts_requests_together_from_pieces():
@@ -183,15 +213,17 @@ def kv_puts_requests_together_from_pieces():
     chance = random.Random(1)
     long = ask(["SET", "long", os.urandom(300_000)])
     value = long[long.index(b"$300000"):]
-    parts = QUESTIONS + long + ask("GET long") + ask("DEL long")
-    wanted = ANSWERS + OK + value + number(1)
+    parts = (QUESTIONS + long + ask("GET long") + ask("DEL long") +
+             ask("ECHO end"))
+    then = OK + value + number(1) + END
     with kv() as server, server.leaks_nothing(), server.connect() as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for byte in QUESTIONS:
+        start = time.monotonic()
+        for byte in QUESTIONS + ask("ECHO end"):
             peer.sendall(bytes([byte]))
-        expect_equal(read_exactly(peer, len(ANSWERS)), ANSWERS, "bytes")
+        expect_answers(read_to_echo(peer), start, then=END)
         for most in 3, 60, 5000, 100_000:
-            at = 0
+            start, at = time.monotonic(), 0
             while at < len(parts):
                 size = chance.randint(1, most)
                 # The long value in short pieces is no other case.
@@ -199,7 +231,7 @@ def kv_puts_requests_together_from_pieces():
                     size = max(size, 1000)
                 peer.sendall(parts[at:at + size])
                 at += size
-            expect_equal(read_exactly(peer, len(wanted)), wanted, most)
+            expect_answers(read_to_echo(peer), start, then=then)
 
 
 def protocol_error(sentence):
@@ -235,7 +267,8 @@ def kv_refuses_what_is_no_request():
     with kv() as server, server.leaks_nothing():
         for data, sentence in NO_REQUESTS:
             for rest in b"", ask("SET a 1") * 50_000:
-                expect_equal(exchange(server, ask("PING") + data + rest),
+                expect_equal(exchange(server, ask("PING") + data + rest,
+                                      taken=True),
                              PONG + protocol_error(sentence), data[:50])
         expect_equal(exchange(server, ask("DBSIZE")), number(0), "keys")
 
@@ -421,9 +454,10 @@ def kv_answers_what_has_come_before_it_ends():
                 peer.sendall(ask("PING"))
                 expect_equal(read_exactly(peer, len(PONG)), PONG, "ping")
             partial.sendall(ask("PING")[:-1])
+            start = time.monotonic()
             busy.sendall(QUESTIONS * 10)
             server.process.send_signal(told)
-            expect_equal(read_to_end(busy), ANSWERS * 10, "the end")
+            expect_answers(read_to_end(busy), start, TALK * 10)
             expect_equal(read_to_end(idle), b"", "idle")
             expect_equal(read_to_end(partial), b"", "partial")
 
@@ -441,19 +475,22 @@ def kv_waits_at_its_end_for_a_client_that_is_slow():
 
 
 def kv_ends_beside_a_client_that_takes_nothing():
-    """After its time of grace, which is 5 s."""
-    with kv(status=0) as server, server.connect() as slow:
+    """After its time of grace."""
+    with kv(grace_ms=500, status=0) as server, server.connect() as slow:
         slow.sendall(ask(["SET", "a", bytes(1 << 16)]) + ask("GET a") * 1000)
         await_standstill(slow)
+        start = time.monotonic()
         server.process.send_signal(signal.SIGTERM)
         expect_equal(server.process.wait(PATIENCE), 0, "status")
+        expect(time.monotonic() - start >= 0.5, "not after 0.5 s")
 
 
 def kv_says_what_is_wrong():
     with kv() as server:
         for address in "nowhere", f"127.0.0.1:{server.port}":
             expect_complaint("kv", address)
-    for arguments in ["--workers", "0"], ["--workers", "x"], ["a", "b"]:
+    for arguments in (["--workers", "0"], ["--workers", "x"], ["a", "b"],
+                      ["--grace-ms", "0"]):
         expect_equal(run("kv", *arguments).returncode, 2, arguments)
 
 

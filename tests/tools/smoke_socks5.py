@@ -22,8 +22,8 @@ IPV4, NAME, IPV6 = 1, 3, 4
 FAILED, UNREACHABLE, REFUSED, NO_COMMAND, NO_KIND = 1, 4, 5, 7, 8
 
 
-def socks(*options):
-    return serving("socks5", ADDRESS, *options)
+def socks(timeout_ms=1000 * PATIENCE):
+    return serving("socks5", ADDRESS, "--timeout-ms", timeout_ms)
 
 
 def ipv4(host, port):
@@ -154,7 +154,7 @@ def expect_refused(port):
     with socks() as server, server.leaks_nothing():
         for data, number in cases:
             for more in b"", b"x" * 300_000:
-                got = exchange(server, GREETING + data + more)
+                got = exchange(server, GREETING + data + more, taken=True)
                 if number is None:
                     expect(got in map(refusal, range(1, 9)), got)
                 else:
@@ -199,7 +199,7 @@ def socks5_answers_nothing_to_others():
 
 
 def socks5_waits_a_limited_time_for_a_request():
-    with socks("--timeout-ms", 2000) as server, server.leaks_nothing(), \
+    with socks(2000) as server, server.leaks_nothing(), \
             listening() as (listener, port), server.connect() as served:
         served.sendall(GREETING + request(ipv4("127.0.0.1", port)))
         expect_granted(served)
