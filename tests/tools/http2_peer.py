@@ -116,6 +116,13 @@ class Peer:
                 self.kept.append(got)
         return got[1:]
 
+    def goaway(self):
+        """The frame that says that the connection ends; others before it are
+        kept, and answers to them are not sent."""
+        while (got := self.next())[0] != GOAWAY:
+            self.kept.append(got)
+        return got
+
     def end(self):
         """The error of the GOAWAY that ends the connection, or None if there is
         none.  The connection must not be reset."""
