@@ -41,9 +41,9 @@ import smoke_trees
 from tap import Skip
 from smoke_kit import (accepted, exchange, expect, expect_complaint,
                        expect_equal, expect_gone, expect_half_close, has_names,
-                       in_parallel, listening, one_of_three, read_exactly, read_header,
-                       read_to_end, reset, run, serving, test_all, ADDRESS,
-                       PATIENCE)
+                       in_parallel, listening, one_of_three, read_exactly,
+                       read_header, read_to_end, reset, run, serving, test_all,
+                       ADDRESS, PATIENCE)
 
 CHANGED_NS = 784_111_777_250_000_000  # the date of RFC 9110, and a quarter
 CHANGED = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -101,7 +101,7 @@ def timeout_gives_up_and_goes_on():
     done = run("timeout")
     attempts = r"(  attempt \d+: nothing in 100 ms\n)"
     expect(done.returncode == 0 and re.fullmatch(
-        "within 2 s, an answer after 250 ms:\n" + attempts + "+"
+        "within 2 s, an answer after 250 ms:\n" + attempts + "*"
         "  answered: pong\nwithin 250 ms, no answer:\n" + attempts + "{0,2}"
         "  gave up: the outer deadline has passed\n", done.stdout),
         "timeout said", repr(done.stdout))
