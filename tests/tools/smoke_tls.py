@@ -209,6 +209,14 @@ def httpd_serves_over_tls():
         expect(last.endswith(files["large"]), "last")
 
 
+def server_gives_one_ticket():
+    request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    with secure_site() as (port, _):
+        done = openssl("s_client", "-tls1_3", "-ign_eof", "-connect",
+                       f"127.0.0.1:{port}", stdin=request)
+    expect_equal(done.stdout.count("New Session Ticket arrived"), 1, "tickets")
+
+
 def httpd_takes_tls_alone():
     with secure_site() as (port, _):
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as peer:
@@ -270,6 +278,7 @@ CASES = [
     certificate_is_renewed_at_a_signal,
     curl_gets_many_answers,
     httpd_serves_over_tls,
+    server_gives_one_ticket,
     httpd_takes_tls_alone,
     openssl_is_a_server_of_both_versions,
     server_of_another_name_is_refused,
