@@ -4,9 +4,9 @@
  * stacks.
  *
  * A slab is one mapping of up to 64 stacks of one size; of a single one where
- * the address space is short, which leaves the rest to others.  Stacks are
- * carved from it in order, each with its guard.  A free stack lies in the cache
- * of a worker, or in the shared list of its size, last in first out.
+ * the address space is short, while some MiB of it are left to others.  Stacks
+ * are carved from it in order, each with its guard.  A free stack lies in the
+ * cache of a worker, or in the shared list of its size, last in first out.
  *
  *	carved --> free <--> in use
  *	            |  ^        ^
@@ -41,6 +41,7 @@ enum {
 	COLOURS = 16,
 	COLOUR_BYTES = 128,
 	SLAB_STACKS = 64,
+	ROOM_BYTES = 4 << 20, /* of address space, for what is no stack */
 	TRIM_KEEP = 256, /* free stacks that keep their pages */
 	CUT_MAX = 4096,	 /* links to walk along for a cut */
 	TRIM_MAX = 512,	 /* stacks emptied by one call */
@@ -84,6 +85,15 @@ static void *map(size_t bytes)
 	return base == MAP_FAILED ? NULL : base;
 }
 
+static void *map_leaving_room(size_t bytes)
+{
+	char *base = map(bytes + ROOM_BYTES);
+
+	if (base)
+		munmap(base + bytes, ROOM_BYTES);
+	return base;
+}
+
 static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 					 uint8_t size_class)
 {
@@ -101,7 +111,7 @@ static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 	base = map(stride * count);
 	if (!base && count > 1) {
 		count = 1;
-		base = map(stride);
+		base = map_leaving_room(stride);
 	}
 	if (!base) {
 		weft__memory_free(memory, slab, sizeof(*slab));

@@ -6,6 +6,8 @@
  * Stacks are mapped many at a time, and one by one where there is no room for
  * many.
  */
+#include <sys/mman.h>
+
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
@@ -74,6 +76,38 @@ START_TEST(room_for_a_few_stacks_is_used)
 }
 END_TEST
 
+/* More tasks than there is room for wait for stacks, while others map. */
+static int64_t map_beside_waiting_tasks(void *arg)
+{
+	enum { MAP_BYTES = 1 << 20 };
+	struct rlimit before;
+	void *map;
+
+	(void)arg;
+	waiting = 0;
+	WEFT_SCOPE(all, NULL) {
+		start(all, MAPPED - 1);
+		wait_until(waiting == MAPPED - 1);
+		before = limit_set(RLIMIT_AS, bytes_used() + SOME_BYTES);
+		start(all, 2 * MAPPED);
+		wait_until(waiting >= MAPPED - 1 + MORE);
+		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
+		map = mmap(NULL, MAP_BYTES, PROT_READ,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		limit_reset(RLIMIT_AS, before);
+		ck_assert_ptr_ne(map, MAP_FAILED);
+		ck_assert_int_eq(munmap(map, MAP_BYTES), 0);
+		weft_event_set(&over);
+	}
+	return 0;
+}
+
+START_TEST(stacks_leave_room_for_others)
+{
+	io_run(map_beside_waiting_tasks, NULL, 1);
+}
+END_TEST
+
 /* None is refused; those without a stack run when there is memory again. */
 static int64_t start_without_memory(void *arg)
 {
@@ -110,6 +144,7 @@ int main(void)
 	if (test_needs(CAN_LIMIT, "sched/stack_memory",
 		       "a build without sanitizers")) {
 		tcase_add_test(tc, room_for_a_few_stacks_is_used);
+		tcase_add_test(tc, stacks_leave_room_for_others);
 		tcase_add_test(tc,
 			       tasks_without_a_stack_run_when_there_is_memory);
 	}
