@@ -18,9 +18,9 @@
  * if the kernel allows it.  Each connection serves once only, because a task
  * that was moved to another worker is no longer delayed.  Before it computes,
  * the home sleeps 1 to 400 ms, so that the threads that help late workers may
- * have gone to sleep; in every other turn there is also no request in the first
- * half of the second.  hog_submit and hog_lifo end the computation when they
- * have their answer.
+ * have gone to sleep (not in hog_submit: they have just been kept busy); in
+ * every other turn there is also no request in the first half of the second.
+ * hog_submit and hog_lifo end the computation when they have their answer.
  *
  * _busy: every other worker has tasks that yield for ever, so none is idle.
  *
@@ -53,6 +53,7 @@ enum {
 
 #define HOG_NS UINT64_C(1000000000)
 #define BEAT_NS UINT64_C(5000000)
+#define PLACING_NS UINT64_C(20000000)
 #define P99_US 5000.0
 #define MAX_US 15000.0
 
@@ -128,12 +129,16 @@ static void compute(uint64_t end_ns, weft__atomic(bool) *done)
 /* Sleeps, at least until the home that passed the turn sleeps too.  The kernel
  * may put its thread and this one on one core, and then that thread would wait
  * for a clock tick in the middle of a call. */
-static void pause_before(unsigned rep)
+static uint64_t pause_ns(unsigned rep)
 {
 	static const unsigned ms[] = { 1, 20, 150, 400, 5 };
 
-	bench_must("weft_sleep",
-		   weft_sleep(WEFT_MS(ms[rep % (sizeof(ms) / sizeof(*ms))])));
+	return WEFT_MS(ms[rep % (sizeof(ms) / sizeof(*ms))]);
+}
+
+static void pause_before(unsigned rep)
+{
+	bench_must("weft_sleep", weft_sleep(pause_ns(rep)));
 }
 
 /* The due time of the i-th of n requests in the second that begins at t0. */
@@ -414,17 +419,19 @@ static void rep_timer(unsigned rep, unsigned home)
 {
 	/* relaxed: the tasks are started later, and see it. */
 	weft__store(&hog.beats_over, false, relaxed);
-	pause_before(rep);
 	WEFT_SUPERVISE(scope) {
-		uint64_t t0 = now_ns();
+		uint64_t t0;
 
 		/* In half of the turns: beats keep the helpers awake. */
 		for (int i = 0; i < BEATS && rep & 2; i++)
 			bench_go(scope, beat_task, NULL, 0);
 		live_keep_others(hog.workers, home);
+		/* After the pause, and when all of them are there. */
+		t0 = now_ns() + pause_ns(rep) + PLACING_NS;
 		for (int i = 0; i < SLEEPERS; i++)
 			sleeper_new(scope, due_ns(t0, rep, i, SLEEPERS));
 		live_let_others_go();
+		pause_before(rep);
 		compute(t0 + HOG_NS, NULL);
 		weft__store(&hog.beats_over, true, relaxed);
 	}

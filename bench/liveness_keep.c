@@ -15,32 +15,56 @@ static struct {
 	weft__atomic(bool) leave;
 } keep;
 
+struct post {
+	unsigned worker;
+	pid_t thread; /* the worker's */
+	weft__atomic(int) *place;
+};
+
+enum place { UNKNOWN, HERE, ELSEWHERE };
+
 static int64_t keeper(void *arg)
 {
-	unsigned worker = *(unsigned *)arg;
+	struct post post = *(struct post *)arg;
+	unsigned worker = post.worker;
+	bool here = live_thread() == post.thread;
 
-	for (;;) {
+	/* relaxed: flags that publish nothing. */
+	weft__store(post.place, here ? HERE : ELSEWHERE, relaxed);
+	while (here) {
 		unsigned time;
 
 		bench_must("weft_sem_acquire",
 			   weft_sem_acquire(&keep.asked[worker], 1));
-		/* relaxed: flags that publish nothing. */
+		/* relaxed: as above. */
 		if (weft__load(&keep.leave, relaxed))
-			return 0;
+			break;
 		time = weft__load(&keep.time, relaxed);
 		weft__store(&keep.kept[worker], time, relaxed);
 		while (weft__load(&keep.over, relaxed) != time)
 			sched_yield();
 	}
+	return 0;
 }
 
 void live_keeper_start(struct weft_scope *scope, unsigned worker)
 {
 	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	weft__atomic(int) place;
+	struct post post = { worker, live_thread(), &place };
 
 	opts.flags = WEFT_PINNED;
-	bench_must("weft_go_opts", weft_go_opts(scope, keeper, &worker,
-						sizeof(worker), &opts));
+	/* Another worker may take a task before it has run. */
+	do {
+		/* relaxed: as in keeper(). */
+		weft__store(&place, UNKNOWN, relaxed);
+		bench_must("weft_go_opts",
+			   weft_go_opts(scope, keeper, &post, sizeof(post),
+					&opts));
+		do
+			bench_must("weft_yield", weft_yield());
+		while (weft__load(&place, relaxed) == UNKNOWN);
+	} while (weft__load(&place, relaxed) != HERE);
 }
 
 static void await_keeper(unsigned worker)
