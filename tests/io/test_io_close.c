@@ -120,7 +120,7 @@ static void *wait_for_end(void *arg)
 	int *fd = arg;
 	char byte;
 
-	*fd = read(*fd, &byte, 1) == 0 ? 0 : -errno;
+	*fd = (int)read(*fd, &byte, 1);
 	return NULL;
 }
 

@@ -189,7 +189,8 @@ def unused_port():
 @contextlib.contextmanager
 def held_port():
     """A port that no other process gets in the meantime.  It refuses connections,
-    but while a program of the test listens there, which SO_REUSEADDR allows."""
+    except while a program of the test listens there, which SO_REUSEADDR
+    allows."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
