@@ -89,8 +89,8 @@ class Runner:
                     repeat=lambda _: assigned(env) + shlex.join(
                         map(str, setup)))
                 return False
-        ninja = ["ninja", "-C", self.directory, "-k", "0",
-                 "-j", str(self.plan.build_jobs()), *self.targets()]
+        ninja = ["nice", "-n", "10", "ninja", "-C", self.directory, "-k", "0",
+                 "-j", str(self.plan.slots), *self.targets()]
         status = run(ninja, log, env, clock=self.clock)
         self.broken = status != 0
         self.tally.add(f"{self.stage.name} build", [

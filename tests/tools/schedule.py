@@ -4,11 +4,14 @@
 Most programs with threads measure time, but their bounds are wide: they must
 hold on a busy machine.  So one of them runs at a time while there is something
 else to do: jobs that do not measure time run beside it on the other processors,
-builds, models, programs on virtual time, scripts that wait most of the time.
-Then a second one runs, so that no processor is idle.  A program that judges
-figures on the real clock runs alone, after everything else.  A build begins as
-early as possible, so that the programs of the next stage are ready when those
-of the previous one have run.
+models, programs on virtual time, scripts that wait most of the time.  Then a
+second one runs, so that no processor is idle.  A program that judges figures on
+the real clock runs alone, after everything else.
+
+Most programs wait for a part of their time.  So a build has a place of its own,
+and a low priority: its compilers take the processors that nothing else takes.
+It begins as early as possible, so that the programs of the next stage are ready
+when those of the previous one have run.
 """
 
 import collections
@@ -31,16 +34,9 @@ class Schedule:
             queue.appendleft(job) if first else queue.append(job)
             self.changed.notify_all()
 
-    def build_jobs(self):
-        """The number of compilers that a build may start."""
-        with self.changed:
-            others = (self.running.total() > 1 or self.waiting[SINGLE]
-                      or self.waiting[SHARED])
-            return max(1, self.slots // 2) if others else self.slots
-
     def run(self):
         threads = [threading.Thread(target=self.work)
-                   for _ in range(self.slots)]
+                   for _ in range(self.slots + 1)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -72,9 +68,11 @@ class Schedule:
     def next_kind(self):
         if self.running[ALONE]:
             return None
-        for kind, most in ((SINGLE, 1), (BUILD, 1), (SHARED, self.slots),
-                           (SINGLE, 2)):
-            if self.waiting[kind] and self.running[kind] < most:
+        if self.waiting[BUILD] and not self.running[BUILD]:
+            return BUILD
+        has_slot = self.running.total() - self.running[BUILD] < self.slots
+        for kind, most in (SINGLE, 1), (SHARED, self.slots), (SINGLE, 2):
+            if has_slot and self.waiting[kind] and self.running[kind] < most:
                 return kind
         if self.waiting[ALONE] and not self.running.total():
             return ALONE
