@@ -392,13 +392,20 @@ static int timer_begin(uint32_t thread)
 		.sigev_signo = SIGNAL,
 		.sigev_value.sival_ptr = &request,
 	};
-	int timer;
+	uint64_t before_ns;
+	int timer, tries = 4;
 
 	event.sigev_notify_thread_id = (pid_t)thread;
 	if (syscall(SYS_timer_create, weft__thread_user_clock(thread), &event,
 		    &timer) < 0)
 		return -1;
-	(void)syscall(SYS_timer_settime, timer, 0, &soon, NULL);
+	/* If the thread's clock has advanced while the timer was set, the timer
+	 * has expired, and would signal at a tick that finds the thread in the
+	 * kernel.  Some kernels let that clock advance all the time. */
+	do {
+		before_ns = weft__thread_user_ns(thread);
+		(void)syscall(SYS_timer_settime, timer, 0, &soon, NULL);
+	} while (weft__thread_user_ns(thread) != before_ns && tries-- > 0);
 	return timer;
 }
 
