@@ -16,7 +16,9 @@
 
 enum { LOW = 3, HANGS_S = 50 };
 
-static bool is_free(int fd)
+/* Inlined into a task, it could look at the errno of the thread that the task
+ * was on before. */
+static __attribute__((noinline)) bool is_free(int fd)
 {
 	return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
 }
