@@ -303,7 +303,7 @@ IO_TEST(calls_that_are_about_to_sleep_are_not_cut_by_dumps)
 		read_and_poll(&feeding);
 	ck_assert_int_eq(pthread_join(dumper, NULL), 0);
 	ck_assert_int_eq(pthread_join(feeder, NULL), 0);
-	/* The kernel may cut one: see timer_begin() in runtime/dump/snapshot.c. */
+	/* The kernel may cut one: see timer_begin() in the snapshot. */
 	ck_assert_uint_le(feeding.cuts, 1);
 	for (int i = 0; i < READERS; i++)
 		close(feeding.fds[i]);
