@@ -27,7 +27,7 @@ from tally import Tally
 
 # Programs that sleep, or run alone, leave processors idle: a run takes so many
 # times the time that its work would.
-IDLE = 1.35
+IDLE = 1.23
 
 
 def arguments():
