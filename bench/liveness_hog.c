@@ -126,9 +126,6 @@ static void compute(uint64_t end_ns, weft__atomic(bool) *done)
 	weft__store(&hog.to_ns, now, relaxed);
 }
 
-/* Sleeps, at least until the home that passed the turn sleeps too.  The kernel
- * may put its thread and this one on one core, and then that thread would wait
- * for a clock tick in the middle of a call. */
 static uint64_t pause_ns(unsigned rep)
 {
 	static const unsigned ms[] = { 1, 20, 150, 400, 5 };
@@ -136,6 +133,9 @@ static uint64_t pause_ns(unsigned rep)
 	return WEFT_MS(ms[rep % (sizeof(ms) / sizeof(*ms))]);
 }
 
+/* Sleeps, at least until the home that passed the turn sleeps too.  The kernel
+ * may put its thread and this one on one core, and then that thread would wait
+ * for a clock tick in the middle of a call. */
 static void pause_before(unsigned rep)
 {
 	bench_must("weft_sleep", weft_sleep(pause_ns(rep)));
