@@ -10,30 +10,12 @@
 #include "tests/support/needs.h"
 #include "tests/support/stderr_capture.h"
 
-/* Tools reserve address space of their own. */
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
-enum { CAN_LIMIT = 0 };
-#else
-enum { CAN_LIMIT = 1 };
-#endif
-
 enum { STEP_KIB = 1 << 10, STEPS = 100, WORKERS = 4 };
 
 static int64_t do_nothing(void *arg)
 {
 	(void)arg;
 	return 0;
-}
-
-static rlim_t bytes_used(void)
-{
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
-	fclose(file);
-	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 static int start_run(void)
@@ -58,17 +40,12 @@ static int start_and_stop(void)
 /* The result of a start with so much more address space, and what it said. */
 static const char *start_with(int (*start)(void), rlim_t more_bytes, int *ret_r)
 {
-	struct rlimit before, limit;
+	struct rlimit before;
 
-	ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
-	limit = before;
-	limit.rlim_cur = bytes_used() + more_bytes;
-	if (limit.rlim_cur > limit.rlim_max)
-		limit.rlim_cur = limit.rlim_max;
 	said_begin();
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	before = limit_set(RLIMIT_AS, address_space_used() + more_bytes);
 	*ret_r = start();
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+	limit_reset(RLIMIT_AS, before);
 	return said_end();
 }
 
@@ -109,7 +86,7 @@ int main(void)
 	TCase *tc = tcase_create("limit");
 
 	tcase_set_timeout(tc, 60);
-	if (test_needs(CAN_LIMIT, "io/address_space",
+	if (test_needs(TEST_CAN_LIMIT_ADDRESS_SPACE, "io/address_space",
 		       "a build without sanitizers")) {
 		tcase_add_loop_test(
 			tc, start_that_fails_names_the_address_space, 0, 2);

@@ -11,13 +11,6 @@
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
-/* Tools reserve address space of their own. */
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
-enum { CAN_LIMIT = 0 };
-#else
-enum { CAN_LIMIT = 1 };
-#endif
-
 enum {
 	MAPPED = 64, /* stacks in one mapping */
 	MORE = 8,
@@ -40,28 +33,23 @@ static void start(struct weft_scope *scope, unsigned count)
 		ck_assert_int_eq(weft_go(scope, wait_for_the_end, NULL, 0), 0);
 }
 
-static rlim_t bytes_used(void)
+/* Then there is so much more address space; returns the limit from before.  The
+ * task itself has a stack of the first mapping. */
+static struct rlimit use_up_one_mapping(struct weft_scope *scope, rlim_t bytes)
 {
-	unsigned long pages = 0;
-	FILE *file = fopen("/proc/self/statm", "r");
-
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
-	fclose(file);
-	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+	waiting = 0;
+	start(scope, MAPPED - 1);
+	wait_until(waiting == MAPPED - 1);
+	return limit_set(RLIMIT_AS, address_space_used() + bytes);
 }
 
-/* The task itself has a stack of the first mapping. */
 static int64_t start_more_than_one_mapping(void *arg)
 {
 	struct rlimit before;
 
 	(void)arg;
-	waiting = 0;
 	WEFT_SCOPE(all, NULL) {
-		start(all, MAPPED - 1);
-		wait_until(waiting == MAPPED - 1);
-		before = limit_set(RLIMIT_AS, bytes_used() + SOME_BYTES);
+		before = use_up_one_mapping(all, SOME_BYTES);
 		start(all, MORE);
 		wait_until(waiting == MAPPED - 1 + MORE);
 		limit_reset(RLIMIT_AS, before);
@@ -84,11 +72,8 @@ static int64_t map_beside_waiting_tasks(void *arg)
 	void *map;
 
 	(void)arg;
-	waiting = 0;
 	WEFT_SCOPE(all, NULL) {
-		start(all, MAPPED - 1);
-		wait_until(waiting == MAPPED - 1);
-		before = limit_set(RLIMIT_AS, bytes_used() + SOME_BYTES);
+		before = use_up_one_mapping(all, SOME_BYTES);
 		start(all, 2 * MAPPED);
 		wait_until(waiting >= MAPPED - 1 + MORE);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
@@ -114,11 +99,8 @@ static int64_t start_without_memory(void *arg)
 	struct rlimit before;
 
 	(void)arg;
-	waiting = 0;
 	WEFT_SCOPE(all, NULL) {
-		start(all, MAPPED - 1);
-		wait_until(waiting == MAPPED - 1);
-		before = limit_set(RLIMIT_AS, bytes_used());
+		before = use_up_one_mapping(all, 0);
 		start(all, MORE);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(20)), 0);
 		ck_assert_uint_eq(waiting, MAPPED - 1);
@@ -141,7 +123,7 @@ int main(void)
 	TCase *tc = tcase_create("limit");
 
 	tcase_set_timeout(tc, 60);
-	if (test_needs(CAN_LIMIT, "sched/stack_memory",
+	if (test_needs(TEST_CAN_LIMIT_ADDRESS_SPACE, "sched/stack_memory",
 		       "a build without sanitizers")) {
 		tcase_add_test(tc, room_for_a_few_stacks_is_used);
 		tcase_add_test(tc, stacks_leave_room_for_others);

@@ -348,16 +348,8 @@ START_TEST(without_memory_for_a_stack_it_does_not_start)
 {
 	enum { ENOUGH_BYTES = 12 << 20, LARGE_BYTES = 16 << 20 };
 	struct weft_opts opts = WEFT_OPTS_INIT;
-	struct rlimit limit;
-	FILE *file = fopen("/proc/self/statm", "r");
-	unsigned long pages;
 
-	ck_assert_ptr_nonnull(file);
-	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
-	fclose(file);
-	getrlimit(RLIMIT_AS, &limit);
-	limit.rlim_cur = pages * 4096 + ENOUGH_BYTES;
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	(void)limit_set(RLIMIT_AS, address_space_used() + ENOUGH_BYTES);
 	opts.workers = 1;
 	opts.stack_bytes = LARGE_BYTES;
 	ck_assert_int_eq(weft_run(run_at_all, NULL, &opts), -ENOMEM);

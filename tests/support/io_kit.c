@@ -174,8 +174,13 @@ void close_both(const int fds[2])
 
 int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES])
 {
+	return tcp_listener_at("127.0.0.1:0", text);
+}
+
+int tcp_listener_at(const char *address, char text[WEFT_ADDR_TEXT_BYTES])
+{
 	struct weft_addr addr;
-	int fd = weft_tcp_listen("127.0.0.1:0", NULL);
+	int fd = weft_tcp_listen(address, NULL);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(weft_local_addr(fd, &addr), 0);
@@ -215,6 +220,17 @@ static void limit_call(int which, const struct rlimit *limit,
 		       struct rlimit *ret_old)
 {
 	ck_assert_int_eq(syscall(SYS_prlimit64, 0, which, limit, ret_old), 0);
+}
+
+rlim_t address_space_used(void)
+{
+	unsigned long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
 struct rlimit limit_set(int which, rlim_t soft)

@@ -78,6 +78,7 @@ void close_both(const int fds[2]);
 
 /* A listener on a free port of the loopback, and its address as text. */
 int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES]);
+int tcp_listener_at(const char *address, char text[WEFT_ADDR_TEXT_BYTES]);
 
 /* Waits in a scope until a condition holds that other tasks or threads bring
  * about; fails after 20 s. */
@@ -100,6 +101,8 @@ int calls_waiting(int fd);
 
 /* Sets a limit of the process, at most to what it may be, and returns the old
  * one. */
+/* Bytes, as RLIMIT_AS counts them. */
+rlim_t address_space_used(void);
 struct rlimit limit_set(int which, rlim_t soft);
 void limit_reset(int which, struct rlimit old);
 

@@ -21,6 +21,13 @@ enum { TEST_HAS_SIGNALS = 0 };
 enum { TEST_HAS_SIGNALS = 1 };
 #endif
 
+/* Tools reserve address space of their own. */
+#if defined(WEFT__ASAN) || defined(WEFT__TSAN) || defined(WEFT_VALGRIND)
+enum { TEST_CAN_LIMIT_ADDRESS_SPACE = 0 };
+#else
+enum { TEST_CAN_LIMIT_ADDRESS_SPACE = 1 };
+#endif
+
 bool test_needs(bool met, const char *test, const char *what);
 
 /* In a child, so that it has no effect.  Valgrind has exit codes of its own. */
