@@ -30,7 +30,7 @@ enum { MEM_BYTES_MAX = 10000 };
 
 static weft_nsec timer_delay_ns(uint64_t i)
 {
-	return WEFT_MS(10000 + i * 7919 % 50000);
+	return WEFT_SEC(10) + i * 7919 % 50000 * WEFT_MS(1);
 }
 
 static int64_t timer(void *arg)
