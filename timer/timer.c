@@ -29,15 +29,20 @@ static struct timer_words *words_of(struct weft_timer *timer)
 	return (struct timer_words *)(void *)timer;
 }
 
+/* To the wheel only the end of time is no time. */
+static uint64_t wheel_ns(uint64_t deadline_ns)
+{
+	if (weft__unlikely(deadline_ns == WEFT_NEVER))
+		return UINT64_MAX;
+	return deadline_ns;
+}
+
 static void timer_arm(struct weft__worker *worker, struct weft__task *task,
 		      struct timer_words *t)
 {
 	t->alarm.task = weft__running_id(task);
 	t->alarm.kind = WEFT__ALARM_WAKE;
-	/* To the wheel only the end of time is no time. */
-	worker->ops->arm(worker, &t->alarm,
-			 t->deadline_ns == WEFT_NEVER ? UINT64_MAX :
-							t->deadline_ns);
+	worker->ops->arm(worker, &t->alarm, wheel_ns(t->deadline_ns));
 }
 
 static bool timer_disarm(struct weft_runtime *runtime, struct timer_words *t)

@@ -11,20 +11,24 @@
 
 #include <weft/time.h>
 
+#include "runtime/base/assert.h"
+
 static inline uint64_t weft__nsec_point(weft_nsec point_ns)
 {
-	if ((int64_t)point_ns < 0)
-		return 0;
-	return point_ns < WEFT_NEVER ? point_ns : WEFT_NEVER;
+	/* Almost every point is between them: one branch, foreseen, which the
+	 * work on the point does not wait for. */
+	if (weft__unlikely(point_ns >= WEFT_NEVER))
+		return (int64_t)point_ns < 0 ? 0 : WEFT_NEVER;
+	return point_ns;
 }
 
 static inline uint64_t weft__nsec_after(uint64_t now_ns, weft_nsec length_ns)
 {
-	if ((int64_t)length_ns <= 0)
+	if (weft__unlikely((int64_t)length_ns <= 0))
 		return now_ns;
 	/* The sum of two numbers below 2^63. */
 	length_ns += now_ns;
-	return length_ns < WEFT_NEVER ? length_ns : WEFT_NEVER;
+	return weft__likely(length_ns < WEFT_NEVER) ? length_ns : WEFT_NEVER;
 }
 
 #endif
