@@ -9,7 +9,8 @@
  * thread other than the observer left its core, voluntarily or not.  syscalls:
  * how often such a thread was given a core (schedstat), since it must run to
  * make a call; or the turns and parks that the workers counted, if these are
- * more.
+ * more.  A thread that has ended in between, as one of the pool does when it
+ * was idle for long, has woken and run once.
  *
  * What would fool it: the kernel's own threads of io_uring (iou-...) are
  * listed as threads of the process; they make no calls and are not counted.
@@ -22,19 +23,26 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-enum { PAIRS = 64 };
+enum { PAIRS = 64, THREADS_MAX = 256 };
 
 #define QUIET_SECS 1
 
+struct thread {
+	int tid;
+	uint64_t switches, runs;
+};
+
 struct activity {
-	uint64_t switches, runs, counted;
+	struct thread threads[THREADS_MAX];
+	size_t count;
+	uint64_t counted; /* by weft */
 };
 
 static struct {
 	struct weft_runtime *runtime;
 	double secs;
 	int done; /* eventfd */
-	struct activity activity;
+	uint64_t switches, runs, counted;
 } idle = { .secs = 10 };
 
 static int64_t reads(void *arg)
@@ -93,62 +101,93 @@ static uint64_t number_after(const char *text, const char *name)
 	return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-static void thread_add(const char *thread, struct activity *sum)
+static void thread_add(struct activity *now, const char *name)
 {
+	struct thread *thread = &now->threads[now->count];
 	char text[4096];
 	unsigned long long runs;
 
-	thread_text(thread, "comm", text, sizeof(text));
+	thread_text(name, "comm", text, sizeof(text));
 	if (strncmp(text, "iou-", 4) == 0)
 		return;
-	thread_text(thread, "status", text, sizeof(text));
-	sum->switches += number_after(text, "\nvoluntary_ctxt_switches:") +
-			 number_after(text, "\nnonvoluntary_ctxt_switches:");
-	thread_text(thread, "schedstat", text, sizeof(text));
-	if (sscanf(text, "%*u %*u %llu", &runs) == 1)
-		sum->runs += runs;
+	if (now->count == THREADS_MAX)
+		live_fail("idle", "more threads than it has room for");
+	thread->tid = atoi(name);
+	thread_text(name, "status", text, sizeof(text));
+	thread->switches =
+		number_after(text, "\nvoluntary_ctxt_switches:") +
+		number_after(text, "\nnonvoluntary_ctxt_switches:");
+	thread_text(name, "schedstat", text, sizeof(text));
+	thread->runs = sscanf(text, "%*u %*u %llu", &runs) == 1 ? runs : 0;
+	now->count++;
 }
 
 /* The activity of all threads but the calling one. */
-static struct activity activity_now(void)
+static void activity_get(struct activity *now)
 {
-	struct activity sum = { 0, 0, 0 };
 	struct weft_stats stats;
 	struct dirent *entry;
 	DIR *dir = opendir("/proc/self/task");
 
 	if (!dir)
 		bench_die("/proc/self/task", -errno);
+	now->count = 0;
 	while ((entry = readdir(dir)))
 		if (entry->d_name[0] != '.' &&
 		    atoi(entry->d_name) != live_thread())
-			thread_add(entry->d_name, &sum);
+			thread_add(now, entry->d_name);
 	closedir(dir);
 	bench_must("weft_stats", weft_stats_get(idle.runtime, &stats));
-	sum.counted = stats.total.ticks + stats.total.parks;
-	return sum;
+	now->counted = stats.total.ticks + stats.total.parks;
+}
+
+static const struct thread *thread_find(const struct activity *activity,
+					int tid)
+{
+	for (size_t i = 0; i < activity->count; i++)
+		if (activity->threads[i].tid == tid)
+			return &activity->threads[i];
+	return NULL;
+}
+
+static void activity_since(const struct activity *before,
+			   const struct activity *after)
+{
+	static const struct thread none = { 0 };
+
+	idle.counted = after->counted - before->counted;
+	for (size_t i = 0; i < after->count; i++) {
+		const struct thread *now = &after->threads[i];
+		const struct thread *then = thread_find(before, now->tid);
+
+		then = then ? then : &none;
+		idle.switches += now->switches - then->switches;
+		idle.runs += now->runs - then->runs;
+	}
+	for (size_t i = 0; i < before->count; i++)
+		if (!thread_find(after, before->threads[i].tid)) {
+			idle.switches++;
+			idle.runs++;
+		}
 }
 
 static void *observer(void *arg)
 {
-	struct activity before, after;
+	static struct activity before, after;
 	uint64_t one = 1;
 
 	sleep(QUIET_SECS);
-	before = activity_now();
+	activity_get(&before);
 	usleep((useconds_t)(idle.secs * 1e6));
-	after = activity_now();
-	idle.activity = (struct activity){
-		after.switches - before.switches,
-		after.runs - before.runs,
-		after.counted - before.counted,
-	};
+	activity_get(&after);
+	activity_since(&before, &after);
 	if (write(idle.done, &one, sizeof(one)) != sizeof(one))
 		bench_die("write", -errno);
 	return arg;
 }
 
-/* Starts tasks that wait.  The client ends of the connections stay open. */
+/* Starts tasks that wait.  The client ends of the connections stay open, and
+ * connect without a thread of the pool, which would end in the 10 s. */
 static void waiters(struct weft_scope *scope)
 {
 	static const weft_fn bodies[] = { reads, polls, reads_within };
@@ -158,7 +197,8 @@ static void waiters(struct weft_scope *scope)
 
 	bench_must("weft_local_addr", weft_local_addr(listener, &addr));
 	for (size_t i = 0; i < PAIRS; i++) {
-		int fd, client = socket(AF_INET, SOCK_STREAM, 0);
+		int fd, client = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK,
+					0);
 
 		bench_must("weft_connect", weft_connect(client, &addr));
 		fd = (int)bench_must("weft_accept",
@@ -192,13 +232,12 @@ static int64_t idle_main(void *arg)
 
 void live_idle(const char *what, const struct live_opts *opts)
 {
-	struct activity *a = &idle.activity;
-
 	if (opts->secs > 0)
 		idle.secs = opts->secs;
 	live_run(idle_main, NULL);
-	live_figure(what, "wakeups", (double)a->switches, 0, "count");
+	live_figure(what, "wakeups", (double)idle.switches, 0, "count");
 	live_figure(what, "syscalls",
-		    (double)(a->runs > a->counted ? a->runs : a->counted), 0,
-		    "count");
+		    (double)(idle.runs > idle.counted ? idle.runs :
+							idle.counted),
+		    0, "count");
 }

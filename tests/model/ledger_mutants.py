@@ -6,13 +6,14 @@ names.  TAP.
 The files ledger_mutants*.txt list them.  Each is made in a copy of the tree, the one
 program that must notice it is built there, and the one test runs, with a few
 seeds.  That test must fail, and must pass without a mutant.  Running out of time
-does not count as a failure.
+does not count as a failure.  There are as many copies as processors.
 
 --check only looks whether each mutant can be made: its text occurs once in its
 file, and its row names its test.
 """
 
 import argparse
+import concurrent.futures
 import dataclasses
 import os
 import pathlib
@@ -20,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "tools"))
@@ -128,8 +130,8 @@ class Tree(mutate.Tree):
         folder = "tests/model" if program.startswith("model_") else "tests"
         target = os.path.join(folder, program)
         done = subprocess.run(
-            ["ninja", "-C", self.build_directory, "-j", str(self.args.jobs),
-             target], text=True, capture_output=True)
+            ["ninja", "-C", self.build_directory, "-j1", target],
+            text=True, capture_output=True)
         if done.returncode:
             raise Wrong("it does not build: " + first_error(done.stdout))
         return os.path.join(self.build_directory, target)
@@ -176,6 +178,22 @@ def judge(tree, mutant, rows, known):
     return how
 
 
+def judge_all(mutants, directory, args):
+    """One future a mutant; each thread has a tree of its own."""
+    rows, own, number = rows_read(), threading.local(), iter(range(args.jobs))
+
+    def begin():
+        path = os.path.join(directory, f"tree{next(number)}")
+        own.tree, own.known = Tree(path, args), {}
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs, "judge",
+                                               begin) as pool:
+        futures = {id(mutant): pool.submit(
+                       lambda m: judge(own.tree, m, rows, own.known), mutant)
+                   for mutant in mutants}
+        return report(mutants, lambda m: futures[id(m)].result())
+
+
 def report(mutants, judged):
     failed = 0
     print(f"1..{len(mutants)}", flush=True)
@@ -199,7 +217,7 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--only", default="", help="mutants that match this")
-    parser.add_argument("--tree", help="keep the copy and its build here")
+    parser.add_argument("--trees", help="keep the copies and their builds here")
     parser.add_argument("--jobs", type=int,
                         default=len(os.sched_getaffinity(0)))
     return parser.parse_args()
@@ -211,12 +229,11 @@ def main():
                if re.search(args.only, str(mutant))]
     if not mutants:
         sys.exit("no mutants")
-    rows = rows_read()
     if args.check:
+        rows = rows_read()
         return report(mutants, lambda mutant: mutant.check(rows))
     with tempfile.TemporaryDirectory(prefix="weft-mutants-") as directory:
-        tree, known = Tree(args.tree or directory, args), {}
-        return report(mutants, lambda m: judge(tree, m, rows, known))
+        return judge_all(mutants, args.trees or directory, args)
 
 
 if __name__ == "__main__":
