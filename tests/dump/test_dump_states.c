@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 
 #include "tests/support/dump_scene.h"
+#include "tests/support/errno_now.h"
 
 enum { DUMPS = 20 };
 
@@ -245,8 +246,8 @@ static void poll_once(struct feeding *feeding)
 {
 	int r = poll(feeding->polled, feeding->polled_count, 1);
 
-	ck_assert_msg(r == 0 || (r < 0 && errno == EINTR), "%d: %s", r,
-		      strerror(errno));
+	ck_assert_msg(r == 0 || (r < 0 && errno_now() == EINTR), "%d: %s", r,
+		      strerror(errno_now()));
 	feeding->cuts += r < 0;
 }
 

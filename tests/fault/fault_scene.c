@@ -6,6 +6,8 @@
 
 #include "tests/fault/fault_scene.h"
 
+#include "tests/support/errno_now.h"
+
 const struct weft_allocator *scene_allocator;
 size_t scene_stack_bytes;
 
@@ -67,7 +69,7 @@ static void scene_attach(unsigned workers)
 					 sizeof(at), NULL),
 			     ENOMEM) == 0;
 	while (ended < begun) {
-		EXPECT(poll(&pollfd, 1, -1) == 1 || errno == EINTR);
+		EXPECT(poll(&pollfd, 1, -1) == 1 || errno_now() == EINTR);
 		EXPECT(weft_turn(runtime, NULL) >= 0);
 	}
 	EXPECT(weft_stop(runtime) == 0);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "tests/fault/fault_scene.h"
+#include "tests/support/errno_now.h"
 
 /* ---- Pipes --------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ static int64_t pipes(void *arg)
 	int fds[2];
 
 	(void)arg;
-	if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0, FD_ERRORS) < 0)
+	if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno_now() : 0, FD_ERRORS) < 0)
 		return 0;
 	WEFT_SUPERVISE (scope) {
 		struct looker looker = { .fd = fds[0] };
@@ -225,8 +226,8 @@ static int64_t copies(void *arg)
 		int first[2], fds[2];
 
 		scene_socket_pair(first);
-		if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno : 0, FD_ERRORS) <
-		    0) {
+		if (MAY(pipe2(fds, O_CLOEXEC) < 0 ? -errno_now() : 0,
+			FD_ERRORS) < 0) {
 			EXPECT(weft_close(first[0]) == 0);
 			EXPECT(weft_close(first[1]) == 0);
 			continue;

@@ -12,6 +12,7 @@
 
 #include "net/dial.h"
 #include "tests/fault/fault_scene.h"
+#include "tests/support/errno_now.h"
 
 /* ---- Connections --------------------------------------------------------- */
 
@@ -434,7 +435,7 @@ static int64_t dial(void *arg)
 	WEFT_FUTURE_BEGIN(d);
 	d->fd = socket(weft_addr_family(&d->addr), SOCK_STREAM | SOCK_CLOEXEC,
 		       0);
-	if (MAY(d->fd < 0 ? -errno : 0, FD_ERRORS) < 0)
+	if (MAY(d->fd < 0 ? -errno_now() : 0, FD_ERRORS) < 0)
 		return 0;
 	WEFT_AWAIT_AS(d, r, weft_await_connect(d->fd, &d->addr));
 	if (MAY(r, ENOMEM) == 0) {

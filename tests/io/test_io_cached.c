@@ -14,6 +14,7 @@
 
 #include "io/stored.h"
 #include "tests/support/child_kit.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/needs.h"
 #include "tests/support/page_cache.h"
 
@@ -472,7 +473,7 @@ static void expect_status_of(const char *path)
 	int r = weft_stat(path, &mine);
 
 	if (stat(path, &theirs) < 0)
-		ck_assert_int_eq(r, -errno);
+		ck_assert_int_eq(r, -errno_now());
 	else
 		ck_assert_int_eq(r, 0);
 	if (r == 0)

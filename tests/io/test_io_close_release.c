@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/io_kit.h"
 
 enum { ROUNDS = 5000 };
@@ -42,7 +43,7 @@ static void expect_no_reader(int fd)
 {
 	ck_assert_int_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	ck_assert_int_eq(write(fd, "x", 1), -1);
-	ck_assert_int_eq(errno, EPIPE);
+	ck_assert_int_eq(errno_now(), EPIPE);
 	ck_assert_int_eq(weft_close(fd), 0);
 }
 
@@ -115,7 +116,7 @@ IO_TEST(fifo_has_no_reader_after_the_close)
 		ck_assert_int_eq(weft_close(fds[0]), 0);
 		expect_no_reader(fds[1]);
 		ck_assert_int_eq(open(path, O_WRONLY | O_NONBLOCK), -1);
-		ck_assert_int_eq(errno, ENXIO);
+		ck_assert_int_eq(errno_now(), ENXIO);
 	}
 	unlink(path);
 	return 0;

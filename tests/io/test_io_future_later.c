@@ -5,6 +5,7 @@
  * the await ends: it must not act on the descriptor that has the number then.
  */
 #include "io/request/call.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/io_future.h"
 
 /* Why the operation must wait: the future has used up its turn; or all entries
@@ -70,7 +71,7 @@ static void fill(int fd)
 
 	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
-	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(errno_now(), EAGAIN);
 }
 
 static void empty(int fd)
@@ -79,7 +80,7 @@ static void empty(int fd)
 
 	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
-	ck_assert_int_eq(errno, EAGAIN);
+	ck_assert_int_eq(errno_now(), EAGAIN);
 }
 
 /* Makes the operation possible. */

@@ -5,6 +5,7 @@
  */
 #include <linux/sockios.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/stream_kit.h"
 
 struct scene {
@@ -24,7 +25,7 @@ static void stuff(int fd)
 	for (int still = 0; still < 40; still++) {
 		while (send(fd, zeros, sizeof(zeros), MSG_DONTWAIT) > 0)
 			still = 0;
-		ck_assert_int_eq(errno, EAGAIN);
+		ck_assert_int_eq(errno_now(), EAGAIN);
 		ck_assert_int_eq(weft_sleep(WEFT_MS(10)), 0);
 	}
 }

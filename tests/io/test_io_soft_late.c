@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "io/ring/soft/serve.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/loop_kit.h"
 #include "tests/support/soft_kit.h"
 
@@ -83,7 +84,7 @@ static bool is_in_a_set(struct weft_runtime *runtime, int fd)
 		if (epoll_ctl(set, EPOLL_CTL_DEL, fd, &none) == 0)
 			is = true;
 		else
-			EXPECT(errno == ENOENT);
+			EXPECT(errno_now() == ENOENT);
 	}
 	return is;
 }

@@ -11,16 +11,15 @@
 #include <sys/wait.h>
 
 #include "io/os/mask.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/need.h"
 
 enum { LOW = 3, HANGS_S = 50 };
 
-/* Inlined into a task, it could look at the errno of the thread that the task
- * was on before. */
-static __attribute__((noinline)) bool is_free(int fd)
+static bool is_free(int fd)
 {
-	return fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+	return fcntl(fd, F_GETFD) < 0 && errno_now() == EBADF;
 }
 
 /* ---- The program --------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/stream_kit.h"
 
 static void make_pipe(int fds[2])
@@ -60,7 +61,7 @@ IO_TEST(pipe_is_read_to_its_end)
 		kit_go(scope, read_many, &stream);
 	}
 	EXPECT(weft_stream_close(&stream) == 0);
-	EXPECT(fcntl(fds[0], F_GETFD) < 0 && errno == EBADF);
+	EXPECT(fcntl(fds[0], F_GETFD) < 0 && errno_now() == EBADF);
 	return 0;
 }
 

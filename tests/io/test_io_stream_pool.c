@@ -6,6 +6,7 @@
  * only a few of them; a stream that finds none left uses a buffer of its own;
  * and buffers return to their worker, wherever they were read.
  */
+#include "tests/support/errno_now.h"
 #include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
@@ -31,7 +32,7 @@ static uint64_t send_until_held_up(int fd, size_t chunk_bytes)
 				still = 0;
 			}
 		} while (n > 0 && at % 4096 < chunk_bytes / 2);
-		EXPECT(n > 0 || errno == EAGAIN);
+		EXPECT(n > 0 || errno_now() == EAGAIN);
 		EXPECT(at < 64 << 20);
 		EXPECT((n > 0 ? weft_yield() : weft_sleep(WEFT_MS(1))) == 0);
 	}

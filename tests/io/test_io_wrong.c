@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "tests/support/child_kit.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_calls.h"
@@ -423,7 +424,7 @@ static void descriptors_use_up(int fds[LIMIT], int *ret_count)
 	*ret_count = 0;
 	while ((fds[*ret_count] = dup(listener)) >= 0)
 		(*ret_count)++;
-	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_eq(errno_now(), EMFILE);
 }
 
 /* Each call that makes a descriptor returns the error, loses no descriptor, and

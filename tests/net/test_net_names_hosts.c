@@ -5,6 +5,7 @@
  */
 #include <sys/inotify.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/names_kit.h"
 
 static int hosts_opened; /* by c-ares */
@@ -148,7 +149,7 @@ static int events_count(int fd)
 	ssize_t n = read(fd, &room, sizeof(room));
 
 	if (n < 0)
-		ck_assert_int_eq(errno, EAGAIN);
+		ck_assert_int_eq(errno_now(), EAGAIN);
 	return n < 0 ? 0 : (int)(n / (ssize_t)sizeof(struct inotify_event));
 }
 

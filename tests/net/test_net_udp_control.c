@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 
 #include "net/udp_control.h"
+#include "tests/support/errno_now.h"
 #include "tests/support/needs.h"
 #include "tests/support/udp_kit.h"
 
@@ -78,10 +79,10 @@ static int ask_for_times(int fd)
 	int flags = SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_RX_SOFTWARE;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)) < 0)
-		return -errno;
+		return -errno_now();
 	if (setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &flags, sizeof(flags)) <
 	    0)
-		return -errno;
+		return -errno_now();
 	return 0;
 }
 

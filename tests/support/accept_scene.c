@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/accept_scene.h"
 
+#include "tests/support/errno_now.h"
 #include "tests/support/few.h"
 
 int connect_to(const char *text)
@@ -39,7 +40,7 @@ void take_all_fds(int *fds, int *count)
 
 	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
 		fds[(*count)++] = fd;
-	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_eq(errno_now(), EMFILE);
 }
 
 void limit_fds(rlim_t limit)

@@ -20,6 +20,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/expect.h"
 
 enum { LINKS_MAX = 4096, VALUE_BYTES = 1024 };
@@ -127,7 +128,7 @@ static void nodes_make(const char *path, int dir)
 	ck_assert_int_eq(bind(fd, (void *)&addr, sizeof(addr)), 0);
 	close(fd);
 	if (mknodat(dir, "null", S_IFCHR | 0666, makedev(1, 3)) < 0)
-		ck_assert_int_eq(errno, EPERM);
+		ck_assert_int_eq(errno_now(), EPERM);
 }
 
 static void names_make(int dir)
@@ -160,7 +161,7 @@ static void rights_make(int dir)
 	ck_assert_int_eq(utimensat(sub, "old", times, 0), 0);
 	fd = openat(sub, "old", O_RDONLY | O_CLOEXEC);
 	if (fsetxattr(fd, "user.weft", "value\0more", 10, 0) < 0)
-		EXPECT(errno == EOPNOTSUPP || errno == EACCES);
+		EXPECT(errno_now() == EOPNOTSUPP || errno_now() == EACCES);
 	close(fd);
 	ck_assert_int_eq(futimens(sub, times), 0);
 	ck_assert_int_eq(fchmod(sub, 0555), 0);
@@ -176,7 +177,7 @@ static bool xattr_set(int dir, const char *name)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
 	if (lsetxattr(path, "trusted.weft", name, strlen(name), 0) == 0)
 		return true;
-	EXPECT(errno == EPERM || errno == EOPNOTSUPP);
+	EXPECT(errno_now() == EPERM || errno_now() == EOPNOTSUPP);
 	return false;
 }
 
@@ -193,7 +194,7 @@ static bool links_make(int dir)
 	ck_assert_int_eq(linkat(dir, "first name", sub, "second name", 0), 0);
 	ck_assert_int_eq(linkat(dir, "first name", sub, "third", 0), 0);
 	if (linkat(dir, "dangling", sub, "dangling, too", 0) < 0)
-		EXPECT(errno == EPERM);
+		EXPECT(errno_now() == EPERM);
 	close(sub);
 	return has_xattrs;
 }
@@ -402,7 +403,7 @@ static __attribute__((noinline)) void xattrs_compare(int a, int b,
 		 name);
 	n = llistxattr(one_path, names, sizeof(names));
 	/* Both calls fail where there is no /proc, or not enough room. */
-	SAME(n >= 0 || errno == EOPNOTSUPP);
+	SAME(n >= 0 || errno_now() == EOPNOTSUPP);
 	SAME(n == llistxattr(other_path, right, sizeof(right)));
 	for (const char *one = names; one < names + n; one += strlen(one) + 1) {
 		m = lgetxattr(one_path, one, left, sizeof(left));

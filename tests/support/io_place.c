@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/io_place.h"
 
+#include "tests/support/errno_now.h"
+
 static unsigned char stream_byte(uint64_t at)
 {
 	return (unsigned char)(at * 167 + (at >> 8) * 13 + (at >> 16) * 7);
@@ -100,7 +102,7 @@ void stuff(struct place *place)
 			place->sent += (uint64_t)n;
 			continue;
 		}
-		EXPECT(errno == EAGAIN);
+		EXPECT(errno_now() == EAGAIN);
 		if (bytes == 1)
 			break;
 		bytes = 1;

@@ -6,6 +6,7 @@
 #ifndef WEFT_TESTS_SUPPORT_IO_PLACE_UDP_H
 #define WEFT_TESTS_SUPPORT_IO_PLACE_UDP_H
 
+#include "tests/support/errno_now.h"
 #include "tests/support/io_place.h"
 
 static inline void udp_in_open(struct place *place)
@@ -58,7 +59,7 @@ static inline void udp_errors_let_go(struct place *place)
 		n = sendto(place->fd, "x", 1, 0,
 			   weft_addr_sockaddr(&place->addr),
 			   weft_addr_sockaddr_bytes(&place->addr));
-	while (n < 0 && errno == ECONNREFUSED);
+	while (n < 0 && errno_now() == ECONNREFUSED);
 	EXPECT(n == 1);
 	place->offered++;
 }

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/syscall.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/need.h"
 
 /* ---- Roles --------------------------------------------------------------- */
@@ -332,7 +333,7 @@ void expect_end(int fd)
 void expect_no_children(void)
 {
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
-	ck_assert_int_eq(errno, ECHILD);
+	ck_assert_int_eq(errno_now(), ECHILD);
 }
 
 /* A test may be started without 0, 1 and 2. */

@@ -7,15 +7,15 @@
 #define WEFT_TESTS_SUPPORT_SAME_KIT_H
 
 #include "tests/support/dir_kit.h"
+#include "tests/support/errno_now.h"
 
 /* weft's directory, and the other. */
 static int ours, theirs;
 static char our_path[DIR_PATH_BYTES], their_path[DIR_PATH_BYTES];
 
-/* Not inlined: the address of errno changes with the task's thread. */
-__attribute__((noinline, unused)) static long result_of(long r)
+static inline long result_of(long r)
 {
-	return r < 0 ? -errno : r;
+	return r < 0 ? -errno_now() : r;
 }
 
 #define SAME(weft, posix)                                                  \

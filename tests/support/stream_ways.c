@@ -3,6 +3,8 @@
 
 #include "tests/support/stream_ways.h"
 
+#include "tests/support/errno_now.h"
+
 int64_t be_ready(void *arg)
 {
 	weft__atomic(bool) *over = *(weft__atomic(bool) **)arg;
@@ -76,7 +78,8 @@ void expect_nothing_there(const struct way *way)
 {
 	char byte;
 
-	EXPECT(recv(way->peer, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	EXPECT(recv(way->peer, &byte, 1, MSG_DONTWAIT) < 0 &&
+	       errno_now() == EAGAIN);
 }
 
 void expect_no_buffers(struct way *way)
@@ -150,7 +153,7 @@ uint64_t way_stuff(const struct way *way)
 			break;
 		at += (uint64_t)n;
 	}
-	EXPECT(errno == EAGAIN);
+	EXPECT(errno_now() == EAGAIN);
 	return at;
 }
 

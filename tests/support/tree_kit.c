@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/support/errno_now.h"
 #include "tests/support/expect.h"
 
 /* ---- Lists ------------------------------------------------------------ */
@@ -129,7 +130,7 @@ void tree_dir(const struct tree *tree, const char *path)
 			memcpy(part, path, i);
 			part[i] = '\0';
 			EXPECT(mkdirat(tree->fd, part, 0755) == 0 ||
-			       errno == EEXIST);
+			       errno_now() == EEXIST);
 		}
 }
 
@@ -189,7 +190,7 @@ static void names_make(const struct tree *tree)
 			 last ? longest : names[i]);
 		/* Not every file system has all bytes in its names. */
 		if (mkdirat(tree->fd, path, 0755) < 0) {
-			EXPECT(errno == EILSEQ || errno == EINVAL);
+			EXPECT(errno_now() == EILSEQ || errno_now() == EINVAL);
 			continue;
 		}
 		snprintf(path, sizeof(path), "names/%s/%s",
@@ -226,7 +227,7 @@ void tree_make_nasty(const struct tree *tree)
 	socket_make(tree);
 	/* Only root may. */
 	EXPECT(mknodat(tree->fd, "null", S_IFCHR | 0644, makedev(1, 3)) == 0 ||
-	       errno == EPERM);
+	       errno_now() == EPERM);
 	memset(longest, 'd', 255);
 	longest[255] = '\0';
 	tree_make_deep(tree, longest, 20);
