@@ -85,9 +85,11 @@ static void variable_is(const char *name)
 /* ---- Refused ------------------------------------------------------------ */
 
 #ifdef WEFT_WITHOUT_URING
-#define REFUSED "weft was built without io_uring"
+#define FORBIDDEN "weft was built without io_uring"
+#define LACKING FORBIDDEN
 #else
-#define REFUSED "io_uring is forbidden"
+#define FORBIDDEN "io_uring is forbidden here"
+#define LACKING "this kernel has no io_uring that suffices"
 #endif
 
 static const unsigned refusals[] = { EPERM, EACCES, ENOSYS, EINVAL };
@@ -128,7 +130,7 @@ START_TEST(refused_program_needs_little)
 	refuse_setup(EPERM);
 	seen = seen_with(&opts);
 	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
-	ck_assert_str_eq(seen.why, "io_uring is forbidden here");
+	ck_assert_str_eq(seen.why, FORBIDDEN);
 }
 END_TEST
 
@@ -270,7 +272,7 @@ START_TEST(who_asks_for_io_uring_in_vain_is_told)
 	r = weft_run(look, NULL, &opts);
 	text = said_end();
 	ck_assert_int_eq(r, -ENOSYS);
-	ck_assert_ptr_nonnull(strstr(text, REFUSED));
+	ck_assert_ptr_nonnull(strstr(text, FORBIDDEN));
 	ck_assert_ptr_nonnull(
 		strstr(text, _i ? "WEFT_ENGINE" : "the program asked"));
 }
@@ -284,7 +286,7 @@ START_TEST(build_without_io_uring_says_so)
 	variable_is(NULL);
 	seen = seen_with(NULL);
 	ck_assert_uint_eq(seen.engine, WEFT_ENGINE_EPOLL);
-	ck_assert_str_eq(seen.why, REFUSED);
+	ck_assert_str_eq(seen.why, FORBIDDEN);
 }
 END_TEST
 #endif
@@ -314,8 +316,6 @@ END_TEST
 START_TEST(kernel_chooses_where_nobody_does)
 {
 	const char *allowed = "the kernel allows it";
-	const char *forbidden = "io_uring is forbidden here";
-	const char *lacking = "this kernel has no io_uring that suffices";
 	bool refused = syscall(SYS_io_uring_setup, 1, NULL) < 0 &&
 		       (errno == EPERM || errno == EACCES);
 	struct seen seen;
@@ -325,7 +325,7 @@ START_TEST(kernel_chooses_where_nobody_does)
 	if (seen.engine == WEFT_ENGINE_URING)
 		ck_assert_str_eq(seen.why, allowed);
 	else
-		ck_assert_str_eq(seen.why, refused ? forbidden : lacking);
+		ck_assert_str_eq(seen.why, refused ? FORBIDDEN : LACKING);
 }
 END_TEST
 
