@@ -62,7 +62,10 @@ void scene_dial(unsigned workers);
 void scene_names(unsigned workers);
 
 /* tests/fault/fault_scene_process.c */
+/* Its children end by SIGSYS, some while they share the parent's memory. */
+extern bool scene_has_children;
 void scene_processes(unsigned workers);
+
 /* tests/fault/fault_scene_trees.c */
 void scene_trees(unsigned workers);
 

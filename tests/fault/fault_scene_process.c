@@ -78,7 +78,11 @@ static int64_t processes(void *arg)
 	return 0;
 }
 
+bool scene_has_children = true;
+
 void scene_processes(unsigned workers)
 {
+	if (!scene_has_children)
+		return;
 	scene_run(processes, NULL, workers);
 }

@@ -18,7 +18,9 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/fault/fault_scene.h"
 #include "tests/support/engine.h"
@@ -278,6 +280,19 @@ SWEEP(a_file_is_not_moved_at_once, FAULT_FILE)
 SWEEP(a_message_is_not_moved_at_once, FAULT_MESSAGE)
 SWEEP(what_is_not_needed_is_refused, FAULT_ASIDE)
 
+/* Before Linux 5.16 a signal that dumps core ends all that share the memory. */
+static bool child_ends_alone(void)
+{
+	pid_t child = vfork();
+	int status;
+
+	if (child == 0) {
+		(void)kill(getpid(), SIGSYS);
+		_exit(1);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child;
+}
+
 static void add(TCase *tc, const TTest *test)
 {
 	tcase_add_loop_test(tc, test, 0, 2 * fault_scenes_count);
@@ -322,6 +337,9 @@ int main(void)
 
 	/* One arena, however many threads. */
 	mallopt(M_ARENA_MAX, 1);
+	scene_has_children = test_needs(test_can(child_ends_alone),
+					"processes",
+					"a kernel that ends a child alone");
 	runner = srunner_create(fault_suite());
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
