@@ -71,15 +71,20 @@ static int line_next(struct weft_stream *stream, char **ret_line)
 	return 1;
 }
 
+/* Not inlined: a compiler may keep the address of errno across a call that
+ * suspends. */
+__attribute__((noinline)) static int stdin_copy(void)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
 /* Standard input may be named twice. */
 static int list_open(const char *name)
 {
-	int fd;
-
-	if (strcmp(name, "-") != 0)
-		return weft_open(name, O_RDONLY, 0);
-	fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-	return fd < 0 ? -errno : fd;
+	return strcmp(name, "-") == 0 ? stdin_copy() :
+					weft_open(name, O_RDONLY, 0);
 }
 
 /* Sets *ret_error to 0, or to why it cannot be read. */

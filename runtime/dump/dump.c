@@ -367,14 +367,23 @@ static int dump_from_task(struct weft__worker *worker,
 	return call.result;
 }
 
+/* Not inlined: a compiler may keep the address of errno, and a task that has
+ * waited for its dump may be on another thread. */
+__attribute__((noinline)) static int fd_error(int fd)
+{
+	return fcntl(fd, F_GETFL) < 0 ? -errno : 0;
+}
+
 int weft_dump(struct weft_runtime *runtime, int fd)
 {
 	struct weft__worker *worker = weft__sync_worker();
+	int error;
 
 	if ((!runtime && !worker) || (worker && !weft__running(worker)))
 		return -EPERM;
-	if (fcntl(fd, F_GETFL) < 0)
-		return -errno;
+	error = fd_error(fd);
+	if (error < 0)
+		return error;
 	if (!worker)
 		return weft__dump_all(runtime, fd, WEFT__TEXT_BUFFER_PATIENT);
 	return dump_from_task(worker, runtime ? runtime : worker->runtime, fd);
