@@ -307,16 +307,17 @@ static void stream_fill_own(struct weft__stream *stream, uint32_t bytes)
 	stream->starved = 0;
 }
 
-/* Is the connection lost, rather than the request refused?  The kernel gives
- * the reason once, and an end from then on, which is not the peer's. */
-static bool is_lost(const struct weft__stream *stream, int said)
+bool weft__stream_is_lost(const struct weft__stream *stream, int said)
 {
 	switch (said) {
+	case -EAGAIN:
 	case -EBADF:
 	case -EFAULT:
 	case -EINVAL:
+	case -ENOBUFS:
 	case -ENOMEM:
 	case -ENOTCONN:
+	case -ENOTSOCK:
 		return false;
 	default:
 		return weft__syscall_is_stream(stream->fd);
@@ -333,7 +334,7 @@ static int stream_settle(struct weft__stream *stream)
 		return 1;
 	/* relaxed: a write of this task, or of one that has told it. */
 	if (said == 0)
-		return weft__load(&stream->reset, relaxed) ? -ECONNRESET : 0;
+		return weft__load(&stream->lost, relaxed) ? -ECONNRESET : 0;
 	stream->said = WEFT__STREAM_SAID_NOTHING;
 	if (weft__unlikely(stream->polls)) {
 		stream->polls = false;
@@ -359,7 +360,7 @@ static int stream_settle(struct weft__stream *stream)
 	default:
 		if (weft__op_was_interrupted(said))
 			return 1;
-		if (is_lost(stream, said))
+		if (weft__stream_is_lost(stream, said))
 			stream->said = -ECONNRESET;
 		return said;
 	}

@@ -121,7 +121,7 @@ struct weft__stream {
 	 * that worker's ring.  Reader writes, others read.  0: none. */
 	weft__atomic(uint32_t) file;
 	bool filed;		      /* reader only: a place was asked for */
-	weft__atomic(bool) reset;     /* a write has found it so */
+	weft__atomic(bool) lost;      /* a write has found it so */
 	weft__atomic(uint16_t) sends; /* tasks that wait for a send */
 	struct weft__gathered *gathered; /* reader only: see until.c */
 	/* Immutable: of a stream without a descriptor. */
@@ -260,6 +260,11 @@ int weft__stream_drain(struct weft__stream *stream, int flags);
 
 /* The same at the close; what could not be sent is dropped. */
 int weft__stream_drain_at_last(struct weft__stream *stream);
+
+/* Does an error say that the connection is lost, rather than that a request was
+ * refused?  The kernel gives it to one call, and an end from then on, which is
+ * not the peer's. */
+bool weft__stream_is_lost(const struct weft__stream *stream, int said);
 
 /* ---- Over other things than sockets: over.c ------------------------------ */
 

@@ -55,6 +55,17 @@ static void send_cancel(struct weft__worker *worker,
 			       WEFT__CANCEL_AGAIN_NS);
 }
 
+/* The result of a send in the kernel.  -EPIPE comes after an end, which is the
+ * peer's or this side's own. */
+static ssize_t sent(struct weft__stream *stream, ssize_t r)
+{
+	/* relaxed: the store publishes nothing. */
+	if (weft__unlikely(r < 0) && r != -EPIPE &&
+	    weft__stream_is_lost(stream, (int)r))
+		weft__store(&stream->lost, true, relaxed);
+	return r;
+}
+
 /* Sends through the ring.  Returns the bytes sent, 0 if the wait was
  * interrupted before any was, or an error. */
 static int32_t send_run(struct weft__stream *stream, const void *buf,
@@ -88,7 +99,7 @@ static ssize_t send_wait(struct weft__stream *stream, const void *buf,
 
 	/* relaxed: for an assertion. */
 	weft__add(&stream->sends, (uint16_t)1, relaxed);
-	r = send_run(stream, buf, bytes);
+	r = sent(stream, send_run(stream, buf, bytes));
 	if (r == -EAGAIN) {
 		r = weft__call_entry(weft__worker_self(), stream->fd, &entry);
 		if (r == 0)
@@ -119,7 +130,7 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_direct(worker)) {
 		r = weft__syscall_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
-			return weft__call_ready(worker, r);
+			return weft__call_ready(worker, sent(stream, r));
 	}
 	return send_wait(stream, buf, bytes, tries);
 }
@@ -158,9 +169,5 @@ int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 	}
 	if (ret_done)
 		*ret_done = done;
-	/* The kernel gives the reason to one call.
-	 * relaxed: the store publishes nothing. */
-	if (weft__unlikely(n == -ECONNRESET))
-		weft__store(&s->reset, true, relaxed);
 	return n < 0 ? (int)n : 0;
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite io/stream/close: a stream can be closed in any state, and leaves
- * nothing behind.
+ * nothing behind; the end of a connection is told from its loss, which a write
+ * has met.
  *
  * The states: new, with a request in the kernel, idle after use, with unread
  * bytes, at its end, and while it receives.
  */
+#include <sys/syscall.h>
+
+#include "io/os/syscall.h"
+#include "tests/support/child_kit.h"
 #include "tests/support/errno_now.h"
 #include "tests/support/stream_kit.h"
 
@@ -293,9 +298,116 @@ STREAM_TEST(close_gives_back_what_comes_meanwhile)
 	return 0;
 }
 
+/* ---- Losses ------------------------------------------------------------- */
+
+static const struct failure {
+	unsigned error;
+	int end; /* what a read gives then, where the kernel gives an end */
+} failures[] = {
+	{ ECONNRESET, -ECONNRESET },   { ECONNABORTED, -ECONNRESET },
+	{ ETIMEDOUT, -ECONNRESET },    { EHOSTUNREACH, -ECONNRESET },
+	{ ENETUNREACH, -ECONNRESET },  { EPIPE, 0 },
+	{ ENOBUFS, 0 },		       { ENOMEM, 0 },
+};
+
+/* It is sent without a request in the ring, which no filter sees. */
+enum { LONG_BYTES = 64 << 10 };
+
+static int64_t write_and_read(void *arg)
+{
+	const struct failure *failure = arg;
+	static char text[LONG_BYTES];
+	const void *data;
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	NEED(weft_stream_write_all(&stream, text, sizeof(text), NULL) ==
+	     -(int)failure->error);
+	NEED(weft_close(fds[1]) == 0);
+	NEED(weft_stream_peek(&stream, &data) == failure->end);
+	NEED(weft_stream_peek(&stream, &data) == failure->end);
+	NEED(weft_stream_close(&stream) == 0);
+	return 0;
+}
+
+/* The kernel gives the reason to the write, and an end to the reads. */
+START_TEST(loss_that_a_write_has_met_is_no_end)
+{
+	static const unsigned sends[] = { SYS_sendto };
+	struct failure failure = failures[_i];
+
+	child_run_refused(sends, 1, failure.error, write_and_read, &failure);
+}
+END_TEST
+
+/* More than sockets hold. */
+static int write_much(struct weft_stream *stream)
+{
+	const size_t bytes = (size_t)64 << 20;
+	char *text = calloc(1, bytes);
+	int r;
+
+	EXPECT(text);
+	r = weft_stream_write_all(stream, text, bytes, NULL);
+	free(text);
+	return r;
+}
+
+static int64_t write_until_reset(void *arg)
+{
+	struct weft_stream *stream = *(struct weft_stream **)arg;
+
+	EXPECT(write_much(stream) == -ECONNRESET);
+	return 0;
+}
+
+STREAM_TEST(reset_while_a_write_waits_is_no_end)
+{
+	struct linger none = { 1, 0 };
+	const void *data;
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_SUPERVISE (scope) {
+		kit_go(scope, write_until_reset, &stream);
+		wait_until(!weft__syscall_poll(fds[0], POLLOUT));
+		EXPECT(setsockopt(fds[1], SOL_SOCKET, SO_LINGER, &none,
+				  sizeof(none)) == 0);
+		EXPECT(weft_close(fds[1]) == 0);
+	}
+	EXPECT(weft_stream_peek(&stream, &data) == -ECONNRESET);
+	EXPECT(weft_stream_close(&stream) == 0);
+	return 0;
+}
+
+/* A deadline has the error of a connection that timed out, and is none. */
+STREAM_TEST(deadline_of_a_write_is_no_loss)
+{
+	int64_t r = 0;
+	const void *data;
+	int fds[2];
+
+	tcp_pair(fds);
+	struct weft_stream stream = WEFT_STREAM_INIT(fds[0]);
+
+	WEFT_WITHIN (WEFT_MS(20))
+		r = write_much(&stream);
+	EXPECT(r == -ETIMEDOUT);
+	EXPECT(weft_shutdown(fds[1], SHUT_WR) == 0);
+	EXPECT(weft_stream_peek(&stream, &data) == 0);
+	EXPECT(weft_stream_close(&stream) == 0);
+	EXPECT(weft_close(fds[1]) == 0);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/stream_close");
+	TCase *losses = tcase_create("losses");
 	TCase *closing = tcase_create("closing");
 
 	tcase_set_timeout(closing, 120);
@@ -308,5 +420,11 @@ int main(void)
 	stream_add_test(closing, number_is_used_again_at_once);
 	stream_add_test(closing, close_gives_back_what_comes_meanwhile);
 	suite_add_tcase(suite, closing);
+	tcase_set_timeout(losses, 60);
+	tcase_add_loop_test(losses, loss_that_a_write_has_met_is_no_end, 0,
+			    sizeof(failures) / sizeof(failures[0]));
+	stream_add_test(losses, reset_while_a_write_waits_is_no_end);
+	stream_add_test(losses, deadline_of_a_write_is_no_loss);
+	suite_add_tcase(suite, losses);
 	return io_tests_run(suite);
 }
