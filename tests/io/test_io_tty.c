@@ -358,17 +358,11 @@ static void *read_late(void *arg)
 	return NULL;
 }
 
-START_TEST(full_terminal_holds_up_no_other_task)
+static void expect_to_go_on(const char *name, int master)
 {
-	struct full full = { .master = -1 };
-	char name[64];
+	struct full full = { .master = master };
 	pthread_t thread;
 
-	full.master = terminal_make(name, sizeof(name));
-	if (!test_needs(full.master >= 0,
-			"full_terminal_holds_up_no_other_task",
-			"a pseudo-terminal"))
-		return;
 	full.terminal = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	ck_assert_int_ge(full.terminal, 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, read_late, &full), 0);
@@ -376,7 +370,21 @@ START_TEST(full_terminal_holds_up_no_other_task)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert(full.in_time);
 	close(full.terminal);
-	close(full.master);
+}
+
+/* More than once: sometimes a write ends early that waits for room in the
+ * kernel. */
+START_TEST(full_terminal_holds_up_no_other_task)
+{
+	char name[64];
+	int master = terminal_make(name, sizeof(name));
+
+	if (!test_needs(master >= 0, "full_terminal_holds_up_no_other_task",
+			"a pseudo-terminal"))
+		return;
+	for (int i = 0; i < 20; i++)
+		expect_to_go_on(name, master);
+	close(master);
 }
 END_TEST
 
