@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <weft/io.h>
 #include <weft/task.h>
 #include <weft/time.h>
 
@@ -297,6 +299,23 @@ void weft__tls_free(struct weft__tls *conn)
 	OPENSSL_free(conn);
 }
 
+/* Drops a little that has come and was not read, such as a ticket.  With it in
+ * the socket a close resets the connection, and then the peer may lose what it
+ * has not yet read. */
+static void drop_received(const struct weft_stream *below)
+{
+	enum { TIMES = 4, BYTES = 4096 };
+	int fd = weft_stream_fd(below);
+	char bytes[BYTES];
+
+	if (fd < 0)
+		return;
+	WEFT_SHIELD
+		for (int i = 0; i < TIMES; i++)
+			if (weft_recv(fd, bytes, BYTES, MSG_DONTWAIT) <= 0)
+				break;
+}
+
 /* No other task uses the stream any more. */
 static int tls_close(void *arg)
 {
@@ -317,6 +336,8 @@ static int tls_close(void *arg)
 	sent = send_last(conn, &late);
 	if (sent < 0)
 		leave_to_below(conn);
+	else
+		drop_received(below);
 	weft__tls_free(conn);
 	r = close_below(below, late);
 	if (owns)

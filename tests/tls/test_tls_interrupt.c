@@ -6,6 +6,7 @@
 #include "io/request/send_buffer.h"
 #include "tests/support/errno_now.h"
 #include "tests/support/interrupt_kit.h"
+#include "tests/support/slow_reader.h"
 #include "tests/tls/tls_kit.h"
 #include "tls/connection.h"
 
@@ -163,34 +164,6 @@ static uint64_t write_hastily(struct weft_stream *stream, unsigned rounds)
 	return at;
 }
 
-struct slow_reader {
-	struct weft_stream *stream;
-	weft__atomic(uint64_t) at; /* the task that reads writes it */
-};
-
-static uint64_t read_by(const struct slow_reader *reader)
-{
-	/* relaxed: a count. */
-	return weft__load(&reader->at, relaxed);
-}
-
-static int64_t read_slowly(void *arg)
-{
-	struct slow_reader *reader = *(struct slow_reader **)arg;
-	const void *data;
-	ssize_t n;
-
-	while ((n = weft_stream_peek(reader->stream, &data)) > 0) {
-		kit_check(data, (size_t)n, read_by(reader));
-		weft_stream_skip(reader->stream, (size_t)n);
-		/* relaxed: a count. */
-		weft__add(&reader->at, (uint64_t)n, relaxed);
-		EXPECT(weft_sleep(WEFT_US(200)) == 0);
-	}
-	EXPECT(n == 0);
-	return 0;
-}
-
 IO_TEST(interrupted_write_loses_nothing)
 {
 	struct slow_reader reader;
@@ -212,6 +185,14 @@ IO_TEST(interrupted_write_loses_nothing)
 	free_contexts(&ends);
 	return 0;
 }
+
+/* The same where nobody has received the ticket. */
+START_TEST(close_does_not_reset_for_a_ticket)
+{
+	ck_assert_int_eq(setenv("WEFT_MASK", "buf_ring", 1), 0);
+	io_run(interrupted_write_loses_nothing_task, NULL, 1);
+}
+END_TEST
 
 /* A task that waits for an answer sends what its interrupted write left. */
 IO_TEST(reader_sends_what_a_write_left)
@@ -585,6 +566,7 @@ int main(void)
 	tcase_add_test(handshakes, handshake_needs_a_task);
 	io_add_test(bytes, interrupted_read_loses_nothing);
 	io_add_test(bytes, interrupted_write_loses_nothing);
+	tcase_add_test(bytes, close_does_not_reset_for_a_ticket);
 	io_add_test(bytes, reader_sends_what_a_write_left);
 	io_add_test(bytes, cancelled_task_says_good_bye);
 	io_add_test(bytes, cancelled_writers_end);
