@@ -25,7 +25,10 @@
 #include "runtime/stack/stack.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime/base/assert.h"
 #include "runtime/base/memory.h"
@@ -42,6 +45,7 @@ enum {
 	COLOUR_BYTES = 128,
 	SLAB_STACKS = 64,
 	ROOM_BYTES = 4 << 20, /* of address space, for what is no stack */
+	MAPPINGS_DEFAULT = 65530, /* of Linux */
 	TRIM_KEEP = 256, /* free stacks that keep their pages */
 	CUT_MAX = 4096,	 /* links to walk along for a cut */
 	TRIM_MAX = 512,	 /* stacks emptied by one call */
@@ -129,6 +133,35 @@ static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 	return slab;
 }
 
+/* The mappings that the process may have. */
+static uint64_t mappings_max(void)
+{
+	uint64_t max = MAPPINGS_DEFAULT;
+	char text[24];
+	int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (n > 0) {
+		text[n] = '\0';
+		max = strtoull(text, NULL, 10);
+	}
+	if (fd >= 0)
+		close(fd);
+	return max;
+}
+
+/* mprotect(2) makes two mappings of one, for each stack.  An eighth of all is
+ * left to others: without one left, no thread starts and no malloc() maps. */
+static bool has_room_for_guard(struct weft__stacks *stacks)
+{
+	if (weft__unlikely(stacks->carved >= stacks->guards_max)) {
+		uint64_t max = mappings_max();
+
+		stacks->guards_max = (max - max / 8) / 2;
+	}
+	return stacks->carved < stacks->guards_max;
+}
+
 static int guard_install(struct weft__stacks *stacks, void *low)
 {
 	if (!stacks->guard_by_mprotect) {
@@ -137,7 +170,9 @@ static int guard_install(struct weft__stacks *stacks, void *low)
 			return 0;
 		stacks->guard_by_mprotect = true;
 	}
-	return mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE);
+	return has_room_for_guard(stacks) ?
+		       mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE) :
+		       -1;
 }
 
 static char *slab_low(const struct weft__stack_slab *slab, uint32_t number)

@@ -11,8 +11,9 @@
  * thousand tops at one offset would compete for one set of the cache.
  *
  * Guards are made with MADV_GUARD_INSTALL where the kernel has it (6.13), which
- * does not split the mapping; otherwise with mprotect while vm.max_map_count
- * allows.  An overflow ends the process with a message that names the task.
+ * does not split the mapping; otherwise with mprotect(2) as long as
+ * vm.max_map_count leaves some to others.  An overflow ends the process with a
+ * message that names the task.
  */
 #ifndef WEFT_RUNTIME_STACK_STACK_H
 #define WEFT_RUNTIME_STACK_STACK_H
@@ -72,6 +73,7 @@ struct weft__stacks {
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
 	uint64_t max;	 /* limit of `carved`, in tests; 0: none */
+	uint64_t guards_max; /* the same, with guards by mprotect(2) */
 	bool guard_by_mprotect; /* under lock */
 	const struct weft_allocator *memory; /* immutable: for the records of
 						slabs; see base/memory.h */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Suite sched/stack_memory: stacks where the address space is short
- * (ulimit -v).
+ * (ulimit -v), or the number of mappings.
  *
  * Stacks are mapped many at a time, and one by one where there is no room for
  * many.
  */
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
+#include "tests/support/child_kit.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
+#include "tests/support/refuse_calls.h"
 
 enum {
 	MAPPED = 64, /* stacks in one mapping */
@@ -117,6 +120,68 @@ START_TEST(tasks_without_a_stack_run_when_there_is_memory)
 }
 END_TEST
 
+/* ---- Mappings ------------------------------------------------------------ */
+
+enum {
+	GUARD_INSTALL = 102,
+	CROWD = 40000,	 /* more than Linux's default allows to have stacks */
+	OTHERS = 2000,	 /* mappings of others */
+	PAGE_BYTES = 4096,
+};
+
+/* No two of them can become one. */
+static void map_others(void)
+{
+	char *pages[OTHERS];
+
+	for (unsigned i = 0; i < OTHERS; i++) {
+		pages[i] = mmap(NULL, PAGE_BYTES,
+				i % 2 ? PROT_READ : PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		NEED(pages[i] != MAP_FAILED);
+	}
+	for (unsigned i = 0; i < OTHERS; i++)
+		NEED(munmap(pages[i], PAGE_BYTES) == 0);
+}
+
+static int64_t map_in_a_crowd(void *arg)
+{
+	unsigned before;
+
+	(void)arg;
+	waiting = 0;
+	WEFT_SCOPE(all, NULL) {
+		for (unsigned i = 0; i < CROWD; i++)
+			NEED(weft_go(all, wait_for_the_end, NULL, 0) == 0);
+		/* Until no more have a stack. */
+		do {
+			before = waiting;
+			NEED(weft_sleep(WEFT_MS(50)) == 0);
+		} while (waiting != before || waiting < 1000);
+		map_others();
+		weft_event_set(&over);
+	}
+	NEED(waiting == CROWD);
+	return 0;
+}
+
+static int64_t map_without_cheap_guards(void *arg)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	(void)arg;
+	NEED(refuse_call_with(SYS_madvise, 2, GUARD_INSTALL, EINVAL));
+	opts.workers = 1;
+	return weft_run(map_in_a_crowd, NULL, &opts);
+}
+
+/* As before Linux 6.13, where each guard makes two mappings of one. */
+START_TEST(guards_leave_mappings_to_others)
+{
+	child_run(map_without_cheap_guards, NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("sched/stack_memory");
@@ -129,6 +194,7 @@ int main(void)
 		tcase_add_test(tc, stacks_leave_room_for_others);
 		tcase_add_test(tc,
 			       tasks_without_a_stack_run_when_there_is_memory);
+		tcase_add_test(tc, guards_leave_mappings_to_others);
 	}
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);

@@ -4,7 +4,8 @@
  *
  * Runs a command, and all that it starts, where the kernel answers the system
  * calls with the error.  A call is a number or one of names[]; io_uring means
- * its three calls.  The exit status is 77 if the kernel takes no filter.
+ * its three calls.  guards, alone, means madvise(2) for guard pages, which is
+ * in Linux from 6.13 on.  The exit status is 77 if the kernel takes no filter.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #include "tests/support/refuse_calls.h"
 
-enum { CANNOT = 77, WRONG = 2 };
+enum { CANNOT = 77, WRONG = 2, GUARD_INSTALL = 102 };
 
 static const struct {
 	const char *name;
@@ -95,14 +96,20 @@ static unsigned calls_of(char *text, unsigned *ret_numbers)
 	return count;
 }
 
-int main(int count, char **arguments)
+static bool refuse(char *calls, unsigned error)
 {
 	unsigned numbers[REFUSED_CALLS_MAX];
 
+	if (strcmp(calls, "guards") == 0)
+		return refuse_call_with(SYS_madvise, 2, GUARD_INSTALL, error);
+	return refuse_calls(numbers, calls_of(calls, numbers), error);
+}
+
+int main(int count, char **arguments)
+{
 	if (count < 4)
 		leave("ERROR CALL[,CALL ...] COMMAND [ARGUMENT ...]", "");
-	if (!refuse_calls(numbers, calls_of(arguments[2], numbers),
-			  error_of(arguments[1]))) {
+	if (!refuse(arguments[2], error_of(arguments[1]))) {
 		perror("the kernel takes no filter of system calls");
 		return CANNOT;
 	}

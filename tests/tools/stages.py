@@ -348,6 +348,12 @@ STAGES += [
                     "udp_gro", "udp_segment")
 ]
 
+# Guards of stacks as before Linux 6.13: the number of mappings bounds them.
+STAGES.append(
+    Stage("without-guards", like="gcc", suites=suites("check"),
+          without=suites("portable model source mutants teeth"),
+          launcher=("tools/refuse", "EINVAL", "guards"), level="long"))
+
 # A condition can matter to these: programs with threads and a kernel beneath
 # them, and the examples.  A model and a program on virtual time ask the kernel
 # for memory and eventfds alone, the sources are the same everywhere, and figures on the real
