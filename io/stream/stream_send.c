@@ -55,12 +55,20 @@ static void send_cancel(struct weft__worker *worker,
 			       WEFT__CANCEL_AGAIN_NS);
 }
 
+/* The results of the sends of one write. */
+struct progress {
+	unsigned tries; /* in a row, the socket was ready but took nothing */
+	bool cut;	/* a send of the ring has met an error after a part */
+};
+
 /* The result of a send in the kernel.  -EPIPE comes after an end, which is the
- * peer's or this side's own. */
-static ssize_t sent(struct weft__stream *stream, ssize_t r)
+ * peer's or this side's own; or after an error that a send has met which
+ * returned the bytes before it. */
+static ssize_t send_met(struct weft__stream *stream,
+			const struct progress *progress, ssize_t r)
 {
 	/* relaxed: the store publishes nothing. */
-	if (weft__unlikely(r < 0) && r != -EPIPE &&
+	if (weft__unlikely(r < 0) && (r != -EPIPE || progress->cut) &&
 	    weft__stream_is_lost(stream, (int)r))
 		weft__store(&stream->lost, true, relaxed);
 	return r;
@@ -92,19 +100,20 @@ static int32_t send_run(struct weft__stream *stream, const void *buf,
 /* The same.  If the socket does not block, the kernel does not wait for room:
  * then waits until the socket is ready, and returns 0. */
 static ssize_t send_wait(struct weft__stream *stream, const void *buf,
-			 size_t bytes, unsigned *tries)
+			 size_t bytes, struct progress *progress)
 {
 	struct weft__fd *entry;
 	ssize_t r;
 
 	/* relaxed: for an assertion. */
 	weft__add(&stream->sends, (uint16_t)1, relaxed);
-	r = sent(stream, send_run(stream, buf, bytes));
+	r = send_met(stream, progress, send_run(stream, buf, bytes));
+	progress->cut = r > 0 && (size_t)r < bytes;
 	if (r == -EAGAIN) {
 		r = weft__call_entry(weft__worker_self(), stream->fd, &entry);
 		if (r == 0)
 			r = weft__op_await_ready(stream->fd, entry, POLLOUT,
-						 (*tries)++);
+						 progress->tries++);
 		r = r < 0 ? r : 0;
 	}
 	/* relaxed: as above. */
@@ -112,10 +121,9 @@ static ssize_t send_wait(struct weft__stream *stream, const void *buf,
 	return r;
 }
 
-/* Sends a part, perhaps nothing; or returns an error.  tries: how many times in
- * a row the socket was ready, but took nothing. */
+/* Sends a part, perhaps nothing; or returns an error. */
 static ssize_t send_some(struct weft__stream *stream, const void *buf,
-			 size_t bytes, unsigned *tries)
+			 size_t bytes, struct progress *progress)
 {
 	struct weft__worker *worker;
 	ssize_t r = weft__call_begin(&worker);
@@ -130,9 +138,10 @@ static ssize_t send_some(struct weft__stream *stream, const void *buf,
 	if (bytes > WEFT__SEND_BUFFER_BYTES || weft__call_is_direct(worker)) {
 		r = weft__syscall_send(stream->fd, buf, bytes, 0);
 		if (r != -EAGAIN)
-			return weft__call_ready(worker, sent(stream, r));
+			return weft__call_ready(worker,
+						send_met(stream, progress, r));
 	}
-	return send_wait(stream, buf, bytes, tries);
+	return send_wait(stream, buf, bytes, progress);
 }
 
 /* Sends what this task has put first.  more: what follows may go with it. */
@@ -152,17 +161,17 @@ int weft_stream_write_all(struct weft_stream *stream, const void *buf,
 {
 	struct weft__stream *s = weft__stream(stream);
 	ssize_t n = send_put(s, bytes > 0);
-	unsigned tries = 0;
+	struct progress progress = { 0 };
 	size_t done = 0;
 
 	if (weft__unlikely(n >= 0 && s->ops))
 		n = weft__stream_write_over(s, buf, bytes, &done);
 	while (n >= 0 && done < bytes) {
 		n = send_some(s, (const char *)buf + done, bytes - done,
-			      &tries);
+			      &progress);
 		if (n > 0) {
 			done += (size_t)n;
-			tries = 0;
+			progress.tries = 0;
 		} else if (weft__unlikely(n == -ENOTSOCK)) {
 			n = weft__stream_write_over(s, buf, bytes, &done);
 		}
