@@ -133,8 +133,10 @@ static struct weft__stack_slab *slab_new(const struct weft_allocator *memory,
 	return slab;
 }
 
-/* The mappings that the process may have. */
-static uint64_t mappings_max(void)
+/* How many guards by mprotect(2) the process may have.  Each makes two mappings
+ * of one.  An eighth of all that the kernel allows is left to others: without
+ * one left, no thread starts, and malloc() maps nothing. */
+static uint32_t guards_max(void)
 {
 	uint64_t max = MAPPINGS_DEFAULT;
 	char text[24];
@@ -147,32 +149,35 @@ static uint64_t mappings_max(void)
 	}
 	if (fd >= 0)
 		close(fd);
-	return max;
+	return (uint32_t)((max - max / 8) / 2);
 }
 
-/* mprotect(2) makes two mappings of one, for each stack.  An eighth of all is
- * left to others: without one left, no thread starts and no malloc() maps. */
-static bool has_room_for_guard(struct weft__stacks *stacks)
-{
-	if (weft__unlikely(stacks->carved >= stacks->guards_max)) {
-		uint64_t max = mappings_max();
+/* Of all runtimes.  It may exceed the maximum by one for each. */
+static weft__atomic(uint32_t) guards;
 
-		stacks->guards_max = (max - max / 8) / 2;
-	}
-	return stacks->carved < stacks->guards_max;
+static int guard_by_mprotect(struct weft__stacks *stacks, void *low)
+{
+	if (!stacks->guards_max)
+		stacks->guards_max = guards_max();
+	/* relaxed: a count. */
+	if (weft__load(&guards, relaxed) >= stacks->guards_max ||
+	    mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE) < 0)
+		return -1;
+	/* relaxed: as above. */
+	weft__add(&guards, 1u, relaxed);
+	stacks->guards++;
+	return 0;
 }
 
 static int guard_install(struct weft__stacks *stacks, void *low)
 {
-	if (!stacks->guard_by_mprotect) {
+	if (!stacks->no_cheap_guards) {
 		if (madvise(low, WEFT__STACK_GUARD_BYTES,
 			    MADV_GUARD_INSTALL) == 0)
 			return 0;
-		stacks->guard_by_mprotect = true;
+		stacks->no_cheap_guards = errno == EINVAL;
 	}
-	return has_room_for_guard(stacks) ?
-		       mprotect(low, WEFT__STACK_GUARD_BYTES, PROT_NONE) :
-		       -1;
+	return guard_by_mprotect(stacks, low);
 }
 
 static char *slab_low(const struct weft__stack_slab *slab, uint32_t number)
@@ -445,4 +450,7 @@ void weft__stacks_fini(struct weft__stacks *stacks)
 		slab = next;
 	}
 	stacks->slabs = NULL;
+	/* relaxed: a count. */
+	weft__sub(&guards, stacks->guards, relaxed);
+	stacks->guards = 0;
 }

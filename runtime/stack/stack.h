@@ -73,8 +73,9 @@ struct weft__stacks {
 	struct weft__stack_slab *slabs;			/* under lock */
 	uint64_t carved; /* of all sizes; under lock */
 	uint64_t max;	 /* limit of `carved`, in tests; 0: none */
-	uint64_t guards_max; /* the same, with guards by mprotect(2) */
-	bool guard_by_mprotect; /* under lock */
+	bool no_cheap_guards; /* under lock, as the next two */
+	uint32_t guards;      /* by mprotect(2) */
+	uint32_t guards_max;  /* of the process; 0: not yet known */
 	const struct weft_allocator *memory; /* immutable: for the records of
 						slabs; see base/memory.h */
 };
