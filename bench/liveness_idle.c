@@ -114,6 +114,8 @@ static void thread_add(struct activity *now, const char *name)
 		live_fail("idle", "more threads than it has room for");
 	thread->tid = atoi(name);
 	thread_text(name, "status", text, sizeof(text));
+	if (!text[0]) /* it has ended */
+		return;
 	thread->switches =
 		number_after(text, "\nvoluntary_ctxt_switches:") +
 		number_after(text, "\nnonvoluntary_ctxt_switches:");
@@ -141,34 +143,38 @@ static void activity_get(struct activity *now)
 	now->counted = stats.total.ticks + stats.total.parks;
 }
 
-static const struct thread *thread_find(const struct activity *activity,
-					int tid)
+/* A number that is given out again is another thread's, which has done less. */
+static bool is_same(const struct thread *then, const struct thread *now)
 {
-	for (size_t i = 0; i < activity->count; i++)
-		if (activity->threads[i].tid == tid)
-			return &activity->threads[i];
-	return NULL;
+	return then->tid == now->tid && then->switches <= now->switches &&
+	       then->runs <= now->runs;
 }
 
 static void activity_since(const struct activity *before,
 			   const struct activity *after)
 {
-	static const struct thread none = { 0 };
+	bool lives[THREADS_MAX] = { false };
 
 	idle.counted = after->counted - before->counted;
 	for (size_t i = 0; i < after->count; i++) {
 		const struct thread *now = &after->threads[i];
-		const struct thread *then = thread_find(before, now->tid);
 
-		then = then ? then : &none;
-		idle.switches += now->switches - then->switches;
-		idle.runs += now->runs - then->runs;
-	}
-	for (size_t i = 0; i < before->count; i++)
-		if (!thread_find(after, before->threads[i].tid)) {
-			idle.switches++;
-			idle.runs++;
+		idle.switches += now->switches;
+		idle.runs += now->runs;
+		for (size_t k = 0; k < before->count; k++) {
+			const struct thread *then = &before->threads[k];
+
+			if (!is_same(then, now))
+				continue;
+			idle.switches -= then->switches;
+			idle.runs -= then->runs;
+			lives[k] = true;
 		}
+	}
+	for (size_t k = 0; k < before->count; k++) {
+		idle.switches += !lives[k];
+		idle.runs += !lives[k];
+	}
 }
 
 static void *observer(void *arg)

@@ -19,6 +19,7 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -283,10 +284,12 @@ SWEEP(what_is_not_needed_is_refused, FAULT_ASIDE)
 /* Before Linux 5.16 a signal that dumps core ends all that share the memory. */
 static bool child_ends_alone(void)
 {
+	const struct rlimit no_core = { 0, 0 };
 	pid_t child = vfork();
 	int status;
 
 	if (child == 0) {
+		(void)setrlimit(RLIMIT_CORE, &no_core);
 		(void)kill(getpid(), SIGSYS);
 		_exit(1);
 	}

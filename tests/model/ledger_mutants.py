@@ -6,7 +6,8 @@ names.  TAP.
 The files ledger_mutants*.txt list them.  Each is made in a copy of the tree, the one
 program that must notice it is built there, and the one test runs, with a few
 seeds.  That test must fail, and must pass without a mutant.  Running out of time
-does not count as a failure.  There are as many copies as processors.
+does not count as a failure.  There is a copy for every two processors: a test
+that fails because it has none would seem to notice a mutant.
 
 --check only looks whether each mutant can be made: its text occurs once in its
 file, and its row names its test.
@@ -219,7 +220,7 @@ def arguments():
     parser.add_argument("--only", default="", help="mutants that match this")
     parser.add_argument("--trees", help="keep the copies and their builds here")
     parser.add_argument("--jobs", type=int,
-                        default=len(os.sched_getaffinity(0)))
+                        default=max(1, len(os.sched_getaffinity(0)) // 2))
     return parser.parse_args()
 
 

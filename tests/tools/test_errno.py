@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 import tap
 
 FUNCTION = re.compile(r"[0-9a-f]+ <(.+)>:$")
-JUMP = re.compile(r"\s(?:call|j[a-z]+)\s.*<([^>+]+)(?:\+0x[0-9a-f]+)?>")
+JUMP = re.compile(r"\s(?:call|j[a-z]+)q?\s.*<([^>+]+)(?:\+0x[0-9a-f]+)?>")
 # Functions from which the task's thread goes on with another task.
 SWITCHES = re.compile(r"weft__(suspend|switch\w*|context_entry)$")
 ERRNO = re.compile(r"_{2,3}errno_location$")  # glibc and musl
