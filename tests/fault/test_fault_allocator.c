@@ -120,18 +120,18 @@ END_TEST
 /* Without this the counts above would show nothing. */
 START_TEST(the_default_is_malloc)
 {
-	struct heap_calls before, after;
+	/* In a static program those of the C library are seen, and not all of
+	 * those by which it gives memory back. */
+	bool sees_all = calls_of_atfork() > 0;
+	struct heap_calls before = heap_calls(), after;
 
 	if (is_too_slow(&fault_scenes[_i]))
 		return;
 	scene_allocator = NULL;
-	/* The first run makes what the C library makes once and keeps. */
-	fault_scenes[_i].run(2);
-	before = heap_calls();
 	fault_scenes[_i].run(2);
 	after = heap_calls();
 	ck_assert_uint_gt(after.taken, before.taken);
-	if (!uses_libdw(&fault_scenes[_i]))
+	if (!uses_libdw(&fault_scenes[_i]) && !sees_all)
 		ck_assert_uint_eq(after.given_back - before.given_back,
 				  after.taken - before.taken);
 }
