@@ -26,9 +26,7 @@
 
 #include "runtime/base/atomic.h"
 #include "runtime/base/lock.h"
-
-/* MADV_GUARD_INSTALL, which is newer than <sys/mman.h>. */
-enum { GUARD_INSTALL = 102 };
+#include "tests/support/guards.h"
 
 static struct {
 	weft__atomic(int) kind;

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "tests/support/child_kit.h"
+#include "tests/support/guards.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 #include "tests/support/refuse_calls.h"
@@ -123,7 +124,6 @@ END_TEST
 /* ---- Mappings ------------------------------------------------------------ */
 
 enum {
-	GUARD_INSTALL = 102,
 	PAGE_BYTES = 4096,
 	/* Of mappings: fewer give no room for a test, more take memory. */
 	MAPPINGS_MIN = 20000,

@@ -14,6 +14,7 @@
 #include "tests/support/death.h"
 #include "tests/support/expect.h"
 #include "tests/support/fall.h"
+#include "tests/support/guards.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
 
@@ -233,7 +234,7 @@ END_TEST
 /* Where guards take mappings, there are not stacks for all. */
 static unsigned sleepers(void)
 {
-	enum { GUARD_INSTALL = 102, PAGE_BYTES = 4096, FEWER = 20000 };
+	enum { PAGE_BYTES = 4096, FEWER = 20000 };
 	void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned count = MANY;

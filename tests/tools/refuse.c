@@ -13,9 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tests/support/guards.h"
 #include "tests/support/refuse_calls.h"
 
-enum { CANNOT = 77, WRONG = 2, GUARD_INSTALL = 102 };
+enum { CANNOT = 77, WRONG = 2 };
 
 static const struct {
 	const char *name;
