@@ -330,14 +330,13 @@ IO_TEST(listener_that_does_not_block_does_as_well)
  * comes in its turn, with its peer's address. */
 IO_TEST(connection_that_is_gone_comes_in_its_turn)
 {
-	struct linger now = { 1, 0 };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	int listener = tcp_listener(text);
 	int gone = connect_to(text), stays, fd;
 	struct weft_addr peer, addr;
 
 	ck_assert_int_eq(weft_local_addr(gone, &addr), 0);
-	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	reset_when_closed(gone);
 	close(gone);
 	stays = connect_to(text);
 	fd = weft_accept(listener, &peer);

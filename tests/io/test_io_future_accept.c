@@ -145,13 +145,12 @@ IO_TEST(listener_that_does_not_block_does_as_well)
  * address is not to be had any more. */
 IO_TEST(connection_that_is_gone_comes_in_its_turn)
 {
-	struct linger now = { 1, 0 };
 	char text[WEFT_ADDR_TEXT_BYTES];
 	struct weft_addr peer, local;
 	struct acceptor a = { tcp_listener(text), 0, &peer };
 	int gone = connect_to(text), stays, fd;
 
-	setsockopt(gone, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	reset_when_closed(gone);
 	close(gone);
 	stays = connect_to(text);
 	WEFT_SUPERVISE(scope) {

@@ -354,10 +354,7 @@ STREAM_TEST(half_closed_peer_still_gets_what_we_write)
 
 static void reset(int fd)
 {
-	struct linger none = { 1, 0 };
-
-	ck_assert_int_eq(
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
+	reset_when_closed(fd);
 	ck_assert_int_eq(weft_close(fd), 0);
 }
 

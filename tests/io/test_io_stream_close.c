@@ -375,7 +375,6 @@ static void wait_until_full(int fd)
 /* The peer reads a part, until there is room and it is used, or nothing. */
 static void reset_a_write(bool after_a_part)
 {
-	struct linger none = { 1, 0 };
 	static char part[64 << 10];
 	const void *data;
 	int fds[2];
@@ -392,8 +391,7 @@ static void reset_a_write(bool after_a_part)
 					     NULL) == 0);
 			wait_until_full(fds[0]);
 		}
-		EXPECT(setsockopt(fds[1], SOL_SOCKET, SO_LINGER, &none,
-				  sizeof(none)) == 0);
+		reset_when_closed(fds[1]);
 		EXPECT(weft_close(fds[1]) == 0);
 	}
 	EXPECT(weft_stream_peek(&stream, &data) == -ECONNRESET);

@@ -69,10 +69,7 @@ int __wrap_io_uring_enter2(unsigned fd, unsigned to_submit,
 
 static void reset(int fd)
 {
-	struct linger at_once = { 1, 0 };
-
-	EXPECT(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once,
-			  sizeof(at_once)) == 0);
+	reset_when_closed(fd);
 	EXPECT(weft_close(fd) == 0);
 }
 

@@ -72,13 +72,12 @@ IO_TEST(hundred_clients_are_served)
 
 IO_TEST(reset_connection_is_econnreset)
 {
-	struct linger now = { 1, 0 };
 	char text[WEFT_ADDR_TEXT_BYTES], byte = 'x';
 	int listener = tcp_listener(text);
 	int client = weft_tcp_connect(text, NULL);
 	int server = weft_accept(listener, NULL);
 
-	setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	reset_when_closed(client);
 	ck_assert_int_eq(weft_close(client), 0);
 	ck_assert_int_eq(weft_read(server, &byte, 1), -ECONNRESET);
 	ck_assert_int_eq(weft_write(server, &byte, 1), -EPIPE);

@@ -172,6 +172,14 @@ void close_both(const int fds[2])
 	ck_assert_int_eq(weft_close(fds[1]), 0);
 }
 
+void reset_when_closed(int fd)
+{
+	const struct linger none = { 1, 0 };
+
+	ck_assert_int_eq(
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
+}
+
 int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES])
 {
 	return tcp_listener_at("127.0.0.1:0", text);

@@ -76,6 +76,9 @@ void socket_pair(int fds[2]);
 
 void close_both(const int fds[2]);
 
+/* The close of this end resets the connection. */
+void reset_when_closed(int fd);
+
 /* A listener on a free port of the loopback, and its address as text. */
 int tcp_listener(char text[WEFT_ADDR_TEXT_BYTES]);
 int tcp_listener_at(const char *address, char text[WEFT_ADDR_TEXT_BYTES]);
