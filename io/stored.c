@@ -4,16 +4,10 @@
  *
  *	tmpfs       reads wait for no disk, except for what was swapped out,
  *	            as all of the process's memory may be
- *	an overlay  the pages of the layer's file are in the page cache or not,
- *	            and mincore(2) of a mapping tells
+ *	an overlay  the pages of the layer's file are in the page cache or not
+ *	            (io/resident.h)
  *
  * The kind of a descriptor is a hint: each read first looks at the file itself.
- * A wrong answer of mincore(2), for a page that was evicted since, costs one
- * wait for the disk.
- *
- * Rejected
- *   cachestat(2): it knows nothing of an overlay's files.
- *   To keep the mapping: it would hold the file open, and its locks.
  */
 #include "io/stored.h"
 
@@ -53,8 +47,7 @@ static bool cut_to_resident(struct weft__request *read,
 	/* There is nothing to read. */
 	if (offset >= (off_t)status->stx_size)
 		return true;
-	bytes = weft__look_resident(read->fd, offset, read->bytes,
-				    (off_t)status->stx_size);
+	bytes = weft__resident(read->fd, status, offset, read->bytes);
 	if (bytes == 0)
 		return false;
 	read->bytes = (uint32_t)bytes;
@@ -92,8 +85,7 @@ bool weft__stored_has(int fd, off_t offset, size_t bytes)
 	case WEFT__STORAGE_MEMORY:
 		return true;
 	case WEFT__STORAGE_LAYERED:
-		return weft__look_resident(fd, offset, bytes,
-					   (off_t)status.stx_size) == bytes;
+		return weft__resident(fd, &status, offset, bytes) == bytes;
 	case WEFT__STORAGE_DISK:
 		break;
 	}

@@ -7,11 +7,11 @@
 #define WEFT_IO_STORED_H
 
 #include "io/os/fd_kind.h"
-#include "io/os/look.h"
+#include "io/resident.h"
 #include "io/ring/request.h"
 
 /* For the mask of a look. */
-#define WEFT__STORED_MASK (STATX_TYPE | STATX_SIZE | WEFT__LOOK_MOUNT)
+#define WEFT__STORED_MASK (STATX_TYPE | WEFT__RESIDENT_MASK)
 
 /* The kind of a local file that was just opened with such flags, as far as it
  * is known. */

@@ -265,7 +265,7 @@ PLACE_TEST(file_in_memory_is_found_there)
 	ck_assert(weft__stored_has(fd, 10, PAGE) == is_stored);
 	if (place->is_overlay) {
 		evict_layer(fd);
-		ck_assert(!weft__stored_has(fd, 0, FILE_BYTES));
+		wait_until(!weft__stored_has(fd, 0, FILE_BYTES));
 	}
 	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
