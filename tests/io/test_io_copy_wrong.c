@@ -296,7 +296,7 @@ IO_TEST(number_that_is_used_again_gets_nothing)
 
 	socket_pair(fds);
 	ahead.from = fds[0];
-	ahead.to = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	ahead.to = fd_far(dup(file));
 	opts.ret_task = &task;
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(weft_go_opts(scope, copy_ahead, &it,
@@ -344,7 +344,7 @@ IO_TEST(number_that_is_used_again_gives_nothing)
 				    sizeof(small)),
 			 0);
 	ahead.to = fds[0];
-	ahead.from = fcntl(file, F_DUPFD_CLOEXEC, 0);
+	ahead.from = fd_far(dup(file));
 	opts.ret_task = &task;
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(weft_go_opts(scope, copy_ahead, &it,

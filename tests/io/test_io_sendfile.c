@@ -431,6 +431,7 @@ IO_TEST(nothing_goes_to_who_gets_the_number_next)
 
 	pair_open(fds, TCP | NONBLOCK);
 	pair_open(others, TCP | NONBLOCK);
+	fds[0] = fd_far(fds[0]);
 	put_in_place = others[0];
 	ck_assert_int_eq(weft_sendfile(fds[0], file, 0, FILE_BYTES, &done),
 			 -ECANCELED);

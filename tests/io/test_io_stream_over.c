@@ -53,6 +53,7 @@ IO_TEST(pipe_is_read_to_its_end)
 	int fds[2];
 
 	make_pipe(fds);
+	fds[0] = fd_far(fds[0]);
 	sender.fd = fds[1];
 	weft_stream_init(&stream, fds[0]);
 	EXPECT(weft_stream_fd(&stream) == fds[0]);

@@ -405,7 +405,7 @@ PROCESS_TEST(command_with_a_source_that_is_not_open_is_refused)
 		opts[i] = roles[i].opts;
 	}
 	ck_assert_int_eq(weft_run_commands(opts, 2, &command, NULL), 0);
-	fd.source = fcntl(0, F_DUPFD_CLOEXEC, 0);
+	fd.source = fd_far(dup(0));
 	ck_assert_int_eq(close(fd.source), 0);
 	opts[1].fds = &fd, opts[1].fds_count = 1;
 	ck_assert_int_eq(weft_run_commands(opts, 2, &command, NULL), -EBADF);

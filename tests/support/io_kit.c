@@ -166,6 +166,15 @@ void socket_pair(int fds[2])
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 }
 
+int fd_far(int fd)
+{
+	int far = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+
+	ck_assert_int_ge(far, 0);
+	ck_assert_int_eq(close(fd), 0);
+	return far;
+}
+
 void close_both(const int fds[2])
 {
 	ck_assert_int_eq(weft_close(fds[0]), 0);

@@ -76,6 +76,10 @@ void socket_pair(int fds[2]);
 
 void close_both(const int fds[2]);
 
+/* Moves a descriptor to a number that no other thread is given meanwhile, once
+ * it is free: the kernel gives the lowest one. */
+int fd_far(int fd);
+
 /* The close of this end resets the connection. */
 void reset_when_closed(int fd);
 

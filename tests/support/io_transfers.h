@@ -127,15 +127,6 @@ static inline ssize_t make_pread_all(struct place *place)
 	return received(place, r, done);
 }
 
-/* A number that the place has closed stays free. */
-static inline int far_from(int fd)
-{
-	int far = fcntl(fd, F_DUPFD_CLOEXEC, 200);
-
-	EXPECT(fd >= 0 && far >= 0 && close(fd) == 0);
-	return far;
-}
-
 /* Reads the bytes where they were copied to. */
 static inline ssize_t copied(struct place *place, int from, ssize_t r,
 			     uint64_t done)
@@ -144,9 +135,10 @@ static inline ssize_t copied(struct place *place, int from, ssize_t r,
 	EXPECT(read(from, room(place), done) == (ssize_t)done);
 	return received(place, r, (size_t)done);
 }
+/* A number that the place has closed stays free. */
 static inline ssize_t make_copy(struct place *place)
 {
-	int file = far_from(memfd_create("copy", MFD_CLOEXEC)), r;
+	int file = fd_far(memfd_create("copy", MFD_CLOEXEC)), r;
 	uint64_t done = 99;
 
 	r = weft_copy(file, place->fd, SHORT_BYTES, &done, NULL);
@@ -161,8 +153,8 @@ static inline ssize_t make_copy_spliced(struct place *place)
 	int fds[2], r;
 
 	EXPECT(pipe2(fds, O_CLOEXEC) == 0);
-	fds[0] = far_from(fds[0]);
-	fds[1] = far_from(fds[1]);
+	fds[0] = fd_far(fds[0]);
+	fds[1] = fd_far(fds[1]);
 	r = weft_copy(fds[1], place->fd, SHORT_BYTES, &done, NULL);
 	(void)copied(place, fds[0], r, done);
 	EXPECT(close(fds[0]) == 0 && close(fds[1]) == 0);
