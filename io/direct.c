@@ -7,12 +7,12 @@
 #include <weft/file.h>
 
 #include <errno.h>
-#include <linux/stat.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "io/os/statx.h"
 #include "io/pooled.h"
 
 /* Linux 6.1, and newer headers. */
