@@ -7,8 +7,8 @@
  * a range, so it orders nothing else.  Two ranges of one hash are taken for
  * one, which is one of the wrong answers of the header.
  *
- * A file that changed is another one here if its size is: a write leaves its
- * pages in the cache.
+ * A file that changed is another one here if its size is.  Most changes leave
+ * the pages in the cache; those by O_DIRECT and fallocate(2) do not.
  *
  * Rejected
  *   cachestat(2): it knows nothing of an overlay's files.
@@ -23,6 +23,10 @@
 /* How long a range is believed to stay.  The kernel first evicts what was not
  * read for long, and the read that follows the look marks the pages. */
 enum { STAYS_MS = 10 };
+
+/* For a longer range the look takes little beside the read, and a wrong answer
+ * more than one wait. */
+enum { BELIEVED_BYTES_MAX = 128 << 10 };
 
 enum { PLACES = 1024, TIME_BITS = 24 };
 
@@ -43,7 +47,7 @@ static uint64_t hash_of(const struct statx *status, off_t offset, size_t bytes)
 {
 	uint64_t device = (uint64_t)status->stx_dev_major << 32 |
 			  status->stx_dev_minor;
-	uint64_t hash = mixed(status->stx_mnt_id ^ device << 20);
+	uint64_t hash = mixed(weft__statx_mount(status) ^ device << 20);
 
 	hash = mixed(hash ^ status->stx_ino);
 	hash = mixed(hash ^ status->stx_size);
@@ -51,8 +55,8 @@ static uint64_t hash_of(const struct statx *status, off_t offset, size_t bytes)
 	return mixed(hash ^ bytes);
 }
 
-/* By a clock that is read without a system call everywhere, and goes on by
- * 1 to 10 ms. */
+/* By the clock of the kernel's ticks, which is read without a system call on
+ * every machine. */
 static uint32_t now_ms(void)
 {
 	struct timespec now;
@@ -89,7 +93,7 @@ size_t weft__resident(int fd, const struct statx *status, off_t offset,
 	if (is_fresh(weft__load(place, relaxed), hash, at_ms))
 		return bytes;
 	resident = weft__look_resident(fd, offset, bytes, file_bytes);
-	if (resident == bytes)
+	if (resident == bytes && bytes <= BELIEVED_BYTES_MAX)
 		/* relaxed: see above. */
 		weft__store(place, (hash & ~(uint64_t)TIME_MASK) |
 					   (at_ms & TIME_MASK), relaxed);

@@ -4,10 +4,11 @@
  * reading them waits for no disk.
  *
  * The kernel tells by a mapping (io/os/look.h), which takes longer than reading
- * a few KiB.  So a range that was found there is believed to stay for 10 ms.
+ * a few KiB.  So a range of at most 128 KiB that was found there is believed to
+ * stay for 10 ms, at most a tick of the kernel more.
  *
- * A wrong answer costs one wait for the disk, as if the kernel had evicted the
- * page between the look and the read.
+ * A wrong answer costs a read of the range from the disk, as if the kernel had
+ * evicted it between the look and the read.
  */
 #ifndef WEFT_IO_RESIDENT_H
 #define WEFT_IO_RESIDENT_H

@@ -33,7 +33,9 @@ int weft__stored_kind(const struct statx *status, uint64_t flags)
 		       WEFT__FD_STORED;
 }
 
-/* Cuts a read to what is in the page cache.  False: nothing is. */
+/* Cuts a read to what is in the page cache, which ends with a page.  False:
+ * nothing is.  A read to the end of the file keeps its length, which O_DIRECT
+ * may need; what others append meanwhile is in the cache. */
 static bool cut_to_resident(struct weft__request *read,
 			    const struct statx *status)
 {
@@ -50,7 +52,8 @@ static bool cut_to_resident(struct weft__request *read,
 	bytes = weft__resident(read->fd, status, offset, read->bytes);
 	if (bytes == 0)
 		return false;
-	read->bytes = (uint32_t)bytes;
+	if (offset + (off_t)bytes < (off_t)status->stx_size)
+		read->bytes = (uint32_t)bytes;
 	return true;
 }
 

@@ -78,7 +78,7 @@ static enum weft__storage storage_ask(int fd)
 
 LEAF enum weft__storage weft__look_storage(int fd, const struct statx *status)
 {
-	uint64_t mount = status->stx_mnt_id, word;
+	uint64_t mount = weft__statx_mount(status), word;
 	bool has_number = status->stx_mask & WEFT__LOOK_MOUNT;
 	enum weft__storage storage;
 

@@ -49,7 +49,7 @@ int weft__look_fd(int fd, unsigned mask, struct statx *ret_status);
 enum weft__storage {
 	WEFT__STORAGE_DISK,    /* calls with RWF_NOWAIT tell what is cached */
 	WEFT__STORAGE_MEMORY,  /* tmpfs: nothing waits */
-	WEFT__STORAGE_LAYERED, /* an overlay: weft__look_resident() tells */
+	WEFT__STORAGE_LAYERED, /* an overlay: io/resident.h tells */
 };
 
 /* Of a local file.  Asks once for each mount: fd may be -1 if it has no answer

@@ -78,6 +78,9 @@ IO_TEST(uncached_reads_are_waited_for)
 	int fd = file_new(0);
 	size_t done;
 
+	if (!test_needs(!is_on_tmpfs(fd), "uncached_reads_are_waited_for",
+			NEEDS_EVICTION))
+		return weft_close(fd);
 	before = stats();
 	/* A fast disk, or a long pause of this thread, may let the kernel have
 	 * the pages at the end of the attempt that requests them. */
@@ -172,7 +175,9 @@ IO_TEST(huge_lengths_are_cut)
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	ck_assert_ptr_ne(room, MAP_FAILED);
-	ck_assert_int_eq(weft_pread(fd, room, bytes, 0), FILE_BYTES);
+	/* Of an overlay's file less is looked for at once. */
+	ck_assert_int_gt(weft_pread(fd, room, bytes, 0),
+			 is_on_overlay(fd) ? 0 : FILE_BYTES - 1);
 	sync_and_evict(fd);
 	ck_assert_int_gt(weft_pread(fd, room, bytes, 0), 0);
 	ck_assert_int_eq(munmap(room, bytes), 0);

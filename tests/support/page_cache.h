@@ -26,7 +26,14 @@ bool is_resident(int fd, off_t offset, size_t bytes);
  * Valgrind. */
 int64_t pages_counted(int fd);
 
-/* Of a file that was synced.  Then reading one page brings in no others. */
+/* Of a file that was synced.  Then reading one page brings in no others.  Of a
+ * file on tmpfs nothing is evicted. */
 void evict(int fd);
+
+bool is_on_tmpfs(int fd);
+bool is_on_overlay(int fd);
+
+#define NEEDS_EVICTION "a disk below /var/tmp"
+#define NEEDS_DISK "a disk below /var/tmp, and no overlay"
 
 #endif
