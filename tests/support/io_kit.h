@@ -77,7 +77,7 @@ void socket_pair(int fds[2]);
 void close_both(const int fds[2]);
 
 /* Moves a descriptor to a number that no other thread is given meanwhile, once
- * it is free: the kernel gives the lowest one. */
+ * it is free: the kernel gives the lowest one, and a test has not so many. */
 int fd_far(int fd);
 
 /* The close of this end resets the connection. */

@@ -88,17 +88,38 @@ trap 'exit 143' HUP INT TERM
 "$@"
 """
 
-# The tree may itself be below /tmp: it is bound into the new one.
+# Puts $new in the place of /tmp.  The tree may itself be below /tmp: it is bound
+# into the new one.
+NEW_TMP = """
+case $root in
+/tmp/*)
+	mkdir -p "$new/${root#/tmp/}" &&
+	mount --bind "$root" "$new/${root#/tmp/}" ;;
+esac &&
+mount --move "$new" /tmp
+"""
 TMPFS = f"""
 root={shlex.quote(str(ROOT))}
 new=$root/build/tmpfs
 mkdir -p "$new" && mount -t tmpfs -o mode=1777 tmpfs "$new" &&
-case $root in
-/tmp/*)
-	mkdir -p "$new/${{root#/tmp/}}" &&
-	mount --bind "$root" "$new/${{root#/tmp/}}" ;;
-esac &&
-mount --move "$new" /tmp
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp &&
+{NEW_TMP.strip()}
+"""
+# As in a container, whose root is an overlay.
+OVERLAY = f"""
+root={shlex.quote(str(ROOT))}
+base=$(mktemp -d "$root/build/overlay-XXXXXX") || exit
+trap 'rm -rf "$base"' EXIT
+trap 'exit 143' HUP INT TERM
+overlay() {{
+	mkdir -p "$base/$1/low" "$base/$1/up" "$base/$1/work" "$2" &&
+	mount -t overlay -o "lowerdir=$base/$1/low,upperdir=$base/$1/up,\
+workdir=$base/$1/work" overlay "$2" && chmod 1777 "$2"
+}}
+new=$base/new
+overlay one /var/tmp && overlay two "$new" &&
+{NEW_TMP.strip()} &&
+"$@"
 """
 
 CONDITIONS = [
@@ -142,9 +163,14 @@ CONDITIONS = [
                     '[ "$(date +%z)" = +0545 ] && [ "$(umask)" = 0077 ]'),
     Condition("space", "a build directory with a space in its path",
               space=True),
-    Condition("tmpfs", "a /tmp in memory",
+    Condition("tmpfs", "a /tmp and a /var/tmp in memory",
               wrapper=("unshare", *MAPPED, "--mount", *shell(TMPFS)),
-              probe='[ "$(stat -f -c %T /tmp)" = tmpfs ]'),
+              probe='[ "$(stat -f -c %T /tmp /var/tmp)" = "tmpfs\ntmpfs" ]'),
+    Condition("overlay", "a /tmp and a /var/tmp of overlays",
+              wrapper=("unshare", *MAPPED, "--mount", "sh", "-c", OVERLAY,
+                       "sh"),
+              probe='[ "$(stat -f -c %T /tmp /var/tmp)" = '
+                    '"overlayfs\noverlayfs" ]'),
     Condition("closed", "descriptors 0 to 2 closed", silent=True,
               wrapper=("sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"),
               probe="! [ -e /proc/self/fd/2 ]"),
@@ -160,8 +186,10 @@ FRAGILE = {
     "test_dump_waits": "as test_dump_future",
     "test_io_accept": "a charge of 10 ms was too little beside compilers",
     "test_io_alone": "slept 1 ms for a request to reach the kernel",
+    "test_io_cached": "took /var/tmp for a disk",
     "test_io_cancel": "took a slow start of a task for an early end",
     "test_io_close": "waited 1 ms for a thread that had not run yet",
+    "test_io_dir": "took the blocks of a disk's directory for granted",
     "test_io_driver": "the task that was to need help could be stolen",
     "test_io_worker_limit": "a worker without a processor seemed to compute",
     "test_io_file": "an uncached page was there before the look at it",
@@ -173,6 +201,7 @@ FRAGILE = {
     "test_io_ring": "a sleep counted as a wait for a disk",
     "test_io_sendfile": "slept 10 ms until a sender was stuck",
     "test_io_signal": "slept 5 ms until a select waited",
+    "test_io_soft_late": "another thread had the number that it had closed",
     "test_io_stream_kernel": "room and input came in the other order",
     "test_io_stream_misuse": "a peer's buffer took all that was to get stuck",
     "test_io_stream_put_races": "as test_io_stream_kernel",
