@@ -515,5 +515,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return pq_tests_run(suite());
+	return pq_tests_run(suite);
 }

@@ -243,9 +243,9 @@ IO_TEST(wait_for_a_connection_is_interrupted)
 	return weft_pq_pool_close(pool);
 }
 
-int main(void)
+static Suite *suite(void)
 {
-	Suite *suite = suite_create("adapters/pq interrupt");
+	Suite *s = suite_create("adapters/pq interrupt");
 	TCase *tc = tcase_create("interrupt");
 
 	tcase_set_timeout(tc, 120);
@@ -256,6 +256,11 @@ int main(void)
 	io_add_test(tc, copy_is_interrupted);
 	io_add_test(tc, wait_for_a_notification_is_interrupted);
 	io_add_test(tc, wait_for_a_connection_is_interrupted);
-	suite_add_tcase(suite, tc);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
 	return pq_tests_run(suite);
 }

@@ -352,5 +352,5 @@ static Suite *suite(void)
 
 int main(void)
 {
-	return pq_tests_run(suite());
+	return pq_tests_run(suite);
 }

@@ -387,10 +387,8 @@ int main(void)
 		puts("skipped: redis-server is not installed");
 		return 77;
 	}
-	if (!redis_begin(&server, path)) {
-		puts("redis-server does not begin to serve");
-		return 1;
-	}
+	if (!redis_begin(&server, path))
+		return server_failed(&server, "redis-server");
 	status = io_tests_run(suite());
 	server_end(&server, SIGKILL);
 	server_remove_dir(&server);

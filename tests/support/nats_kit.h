@@ -57,10 +57,8 @@ static inline int nats_tests_run(Suite *(*make_suite)(void))
 		puts("skipped: nats-server is not installed");
 		return 77;
 	}
-	if (!nats_begin(path)) {
-		puts("nats-server does not begin to serve");
-		return 1;
-	}
+	if (!nats_begin(path))
+		return server_failed(&nats_server, "nats-server");
 	status = io_tests_run(make_suite());
 	server_end(&nats_server, SIGKILL);
 	server_remove_dir(&nats_server);

@@ -57,7 +57,7 @@ static inline void pq_wait_for(PGconn *conn, const char *command, long wanted)
 }
 
 /* main(): the suite with a server, if one is installed. */
-static inline int pq_tests_run(Suite *suite)
+static inline int pq_tests_run(Suite *(*make_suite)(void))
 {
 	char dir[256];
 	int status;
@@ -66,12 +66,10 @@ static inline int pq_tests_run(Suite *suite)
 		puts("skipped: PostgreSQL is not installed");
 		return 77;
 	}
-	if (!pq_begin(&pq_server, dir)) {
-		puts("PostgreSQL does not begin to serve");
-		return 1;
-	}
+	if (!pq_begin(&pq_server, dir))
+		return server_failed(&pq_server, "PostgreSQL");
 	pq_conninfo(&pq_server, pq_database);
-	status = io_tests_run(suite);
+	status = io_tests_run(make_suite());
 	pq_end(&pq_server);
 	return status;
 }

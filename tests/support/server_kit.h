@@ -169,6 +169,27 @@ static inline void server_end(struct server *server, int signal)
 	server->pid = 0;
 }
 
+/* Says why it does not begin to serve, as far as its log tells.  Returns the
+ * exit status for that. */
+static inline int server_failed(struct server *server, const char *name)
+{
+	char path[80], text[4096];
+	size_t bytes = 0;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", server->dir);
+	log = fopen(path, "re");
+	if (log) {
+		if (fseek(log, -(long)sizeof(text), SEEK_END) < 0)
+			rewind(log);
+		bytes = fread(text, 1, sizeof(text), log);
+		fclose(log);
+	}
+	printf("%s does not begin to serve:\n%.*s\n", name, (int)bytes, text);
+	server_remove_dir(server);
+	return 1;
+}
+
 /* Waits until the server listens; false if it does not. */
 static inline bool server_wait(struct server *server)
 {
