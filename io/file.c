@@ -17,6 +17,7 @@
 #include <sys/sysmacros.h>
 
 #include "io/request/call.h"
+#include "io/request/staying.h"
 #include "io/stored.h"
 
 /* ---- Opening ---------------------------------------------------------- */
@@ -60,9 +61,10 @@ static int open_cached(int dir_fd, const char *path, struct open_how how)
 	return weft__syscall_openat2(dir_fd, path, &how);
 }
 
-/* The descriptor keeps the flags that the caller gave. */
+/* The descriptor keeps the flags that the caller gave.  *ret_stays: the open
+ * may wait for long. */
 static int open_by_look(int dir_fd, const char *path,
-			const struct open_how *how)
+			const struct open_how *how, bool *ret_stays)
 {
 	struct statx status = { .stx_mask = 0 };
 	int r = weft__look_path(dir_fd, path, how, WEFT__STORED_MASK, &status);
@@ -71,8 +73,10 @@ static int open_by_look(int dir_fd, const char *path,
 	if (r < 0 && r != -ENOENT)
 		return -EAGAIN;
 	if (r == 0 && !weft__look_is_local_file(&status) &&
-	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status)))
+	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status))) {
+		*ret_stays = true;
 		return -EAGAIN;
+	}
 	fd = open_cached(dir_fd, path, *how);
 	if (fd < 0)
 		return fd;
@@ -95,13 +99,13 @@ static int open_with_nonblock(int dir_fd, const char *path,
 
 /* By this thread, or -EAGAIN. */
 static int open_quickly(int dir_fd, const char *path,
-			const struct open_how *how)
+			const struct open_how *how, bool *ret_stays)
 {
 	if (how->flags & (CHANGES | O_PATH))
 		return -EAGAIN;
 	return how->flags & O_NONBLOCK ?
 		       open_with_nonblock(dir_fd, path, how) :
-		       open_by_look(dir_fd, path, how);
+		       open_by_look(dir_fd, path, how, ret_stays);
 }
 
 /* Errors of a try that say nothing of the path. */
@@ -114,13 +118,18 @@ static bool open_is_open(int r)
 static int open_run(struct weft__worker *worker, struct weft__request *request,
 		    const struct open_how *how)
 {
-	int r = open_quickly(request->fd, request->memory, how);
+	bool stays = false;
+	int r = open_quickly(request->fd, request->memory, how, &stays);
 
-	if (!open_is_open(r) || (how->resolve & RESOLVE_CACHED))
+	if (!open_is_open(r))
 		return (int)weft__call_ready(worker, r);
 	if (!(how->flags & (O_NONBLOCK | O_PATH)))
 		request->flags |= WEFT__REQUEST_BLOCKS;
+	if (stays)
+		weft__staying_begin(worker);
 	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
+	if (stays)
+		weft__staying_end(weft__worker_self());
 	return r < 0 ? r : weft__file_opened(r, WEFT__FD_UNKNOWN);
 }
 

@@ -158,7 +158,9 @@ WEFT_API int weft_replace_file(int dir_fd, const char *path, const void *data,
 
 /* Memory for weft_pread() and weft_pwrite() on a descriptor with O_DIRECT.
  * There the memory, and the offset and the number of bytes, have to be
- * multiples of two numbers, or the calls return -EINVAL. */
+ * multiples of two numbers, or the calls return -EINVAL on most file systems.
+ * weft_sendfile(), weft_copy() and pipelines have no such memory: they are for
+ * descriptors without O_DIRECT. */
 struct weft_direct {
 	void *memory;	      /* all zero at first */
 	size_t bytes;	      /* a multiple of both alignments */

@@ -28,9 +28,10 @@ WEFT_BEGIN_DECLS
 WEFT_API int weft_signal_open(const sigset_t *signals) WEFT_WARN_UNUSED;
 #endif
 
-/* Waits for one of the signals, and takes it.  Suspends.  Returns 0, or, with
- * no signal taken, -ECANCELED, -ETIMEDOUT, -EINVAL (not such a descriptor), or
- * another error of weft_read(). */
+/* Waits for one of the signals, takes it, and stores its number, for which
+ * there must be room.  Suspends.  Returns 0, or, with no signal taken,
+ * -ECANCELED, -ETIMEDOUT, -EINVAL (not such a descriptor), or another error of
+ * weft_read(). */
 WEFT_API int weft_signal_wait(int fd, int *ret_number) WEFT_WARN_UNUSED;
 
 WEFT_END_DECLS

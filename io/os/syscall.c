@@ -85,9 +85,12 @@ LEAF int weft__syscall_kind(int fd)
 		return r;
 	if (S_ISSOCK(st.stx_mode))
 		return socket_kind(fd);
+	/* Of an eventfd lseek(2) does nothing, and fails not. */
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
-		return lseek(fd, 0, SEEK_CUR) < 0 ? stream_kind(fd, &st) :
-						    WEFT__FD_OTHER;
+		return lseek(fd, 0, SEEK_CUR) < 0 ||
+				       !weft__syscall_takes_offsets(fd) ?
+			       stream_kind(fd, &st) :
+			       WEFT__FD_OTHER;
 	local = weft__look_is_local_file(&st);
 	/* Some files of the kernel's are like pipes. */
 	if (!local && !weft__syscall_takes_offsets(fd))
@@ -96,7 +99,10 @@ LEAF int weft__syscall_kind(int fd)
 	if (flags < 0)
 		return -errno;
 	if (flags & O_DIRECT)
-		return WEFT__FD_DIRECT;
+		return local || S_ISBLK(st.stx_mode) ?
+			       WEFT__FD_DIRECT :
+			       WEFT__FD_DIRECT | WEFT__FD_NO_QUICK_READ |
+				       WEFT__FD_NO_QUICK_WRITE;
 	return local ? WEFT__FD_LOCAL : WEFT__FD_FILE;
 }
 

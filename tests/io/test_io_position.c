@@ -4,6 +4,10 @@
  * to each other.  Where a transfer may have to wait it is in the blocking pool;
  * what ends it, and what waits for it.
  */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
 #include "tests/support/blocking_scene.h"
 #include "tests/support/refuse_threads.h"
 
@@ -473,12 +477,37 @@ POOL_TEST(transfer_that_gets_no_thread_is_made_all_the_same, 0, 0)
 	return 0;
 }
 
+/* ---- Descriptors without a position -------------------------------------- */
+
+/* lseek(2) does not tell, and takes any offset. */
+static void expect_no_offsets(int fd)
+{
+	char bytes[8] = { 1 };
+
+	ck_assert_int_ge(fd, 0);
+	WEFT_WITHIN(WEFT_SEC(20)) {
+		ck_assert_int_eq(weft_pread(fd, bytes, 8, 0), -ESPIPE);
+		ck_assert_int_eq(weft_pwrite(fd, bytes, 8, 0), -ESPIPE);
+	}
+	ck_assert_int_eq(weft_close(fd), 0);
+}
+
+IO_TEST(descriptors_of_events_have_no_offsets)
+{
+	expect_no_offsets(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+	expect_no_offsets(eventfd(0, EFD_CLOEXEC));
+	expect_no_offsets(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
+	expect_no_offsets(epoll_create1(EPOLL_CLOEXEC));
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/position");
 	TCase *records = tcase_create("records");
 	TCase *in_pool = tcase_create("in the pool");
 	TCase *refused = tcase_create("refused");
+	TCase *none = tcase_create("none");
 
 	tcase_set_timeout(records, 60);
 	io_add_test(records, each_write_of_many_tasks_is_in_the_file);
@@ -493,6 +522,8 @@ int main(void)
 		    transfer_that_gets_no_thread_is_made_all_the_same);
 	suite_add_tcase(suite, records);
 	suite_add_tcase(suite, in_pool);
+	io_add_test(none, descriptors_of_events_have_no_offsets);
+	suite_add_tcase(suite, none);
 	if (HAS_FILTERS)
 		suite_add_tcase(suite, refused);
 	return io_tests_run(suite);

@@ -216,6 +216,16 @@ static ssize_t wait_call(const struct weft__request *request)
 				       request->offset, 0);
 }
 
+/* O_NONBLOCK means nothing to a file on a disk or of a server.  The look asks
+ * no server. */
+static bool is_stored(int fd)
+{
+	struct statx status;
+
+	return weft__look_fd(fd, STATX_TYPE, &status) == 0 &&
+	       (S_ISREG(status.stx_mode) || S_ISBLK(status.stx_mode));
+}
+
 static int32_t rw_try(const struct weft__request *request)
 {
 	bool raises = !(request->how & RWF_NOSIGNAL);
@@ -234,7 +244,7 @@ static int32_t rw_try(const struct weft__request *request)
 	if ((flags & O_ACCMODE) ==
 	    (weft__request_writes(request) ? O_RDONLY : O_WRONLY))
 		return -EBADF;
-	if (!(flags & O_NONBLOCK))
+	if (!(flags & O_NONBLOCK) || is_stored(request->fd))
 		return weft__syscall_poll(request->fd,
 					  (int)weft__soft_events(request)) ?
 			       WEFT__SOFT_BLOCKS :

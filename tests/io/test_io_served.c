@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files of a server that takes its time: a read or a write of one holds no
+ * worker, and has the error that the server gives.  The only worker is needed
+ * to let the server answer.
+ */
+#include "tests/support/fuse_kit.h"
+#include "tests/support/expect.h"
+
+static struct fuse fuse;
+
+struct transfer {
+	ssize_t (*fn)(int fd, void *buf, size_t bytes, off_t offset);
+	int fd;
+};
+
+static ssize_t put(int fd, void *buf, size_t bytes, off_t offset)
+{
+	return weft_pwrite(fd, buf, bytes, offset);
+}
+
+static ssize_t get(int fd, void *buf, size_t bytes, off_t offset)
+{
+	return weft_pread(fd, buf, bytes, offset);
+}
+
+static ssize_t get_at_position(int fd, void *buf, size_t bytes, off_t offset)
+{
+	(void)offset;
+	return weft_read(fd, buf, bytes);
+}
+
+static ssize_t put_at_position(int fd, void *buf, size_t bytes, off_t offset)
+{
+	(void)offset;
+	return weft_write(fd, buf, bytes);
+}
+
+static int64_t let_all(void *arg)
+{
+	char byte, error = *(char *)arg;
+
+	while (weft_read(fuse.asked, &byte, 1) == 1)
+		EXPECT(weft_write(fuse.let, &error, 1) == 1);
+	return 0;
+}
+
+/* Twice: the second time it is known how the file answers. */
+static void transfer_and_let(const struct transfer *transfer, char error)
+{
+	char buf[100] = { 0 };
+
+	WEFT_SUPERVISE (scope) {
+		EXPECT(WEFT_GO(scope, let_all, error) == 0);
+		for (int i = 0; i < 2; i++)
+			EXPECT(transfer->fn(transfer->fd, buf, sizeof(buf),
+					    4096) ==
+			       (error ? -error : (ssize_t)sizeof(buf)));
+		weft_scope_cancel(scope);
+	}
+}
+
+static int64_t transfer_task(void *arg)
+{
+	struct transfer *transfer = arg;
+	static const int flags[] = { 0, O_NONBLOCK, O_DIRECT,
+				     O_DIRECT | O_NONBLOCK };
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		transfer->fd = weft_open(fuse.file, O_RDWR | flags[i], 0);
+		EXPECT(transfer->fd >= 0);
+		transfer_and_let(transfer, 0);
+		transfer_and_let(transfer, EIO);
+		if (!(flags[i] & O_NONBLOCK))
+			transfer_and_let(transfer, EAGAIN);
+		EXPECT(weft_close(transfer->fd) == 0);
+	}
+	return 0;
+}
+
+START_TEST(no_transfer_holds_the_worker)
+{
+	static struct transfer transfers[] = {
+		{ get, -1 },
+		{ put, -1 },
+		{ get_at_position, -1 },
+		{ put_at_position, -1 },
+	};
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.workers = 1;
+	if (_i / 4)
+		opts.engine = WEFT_ENGINE_EPOLL;
+	if (!test_needs(fuse_begin(&fuse), "no_transfer_holds_the_worker",
+			NEEDS_FUSE))
+		return;
+	ck_assert_int_eq(io_run_opts(transfer_task, &transfers[_i % 4], &opts),
+			 0);
+	fuse_end(&fuse);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("io/served");
+	TCase *served = tcase_create("served");
+
+	tcase_add_loop_test(served, no_transfer_holds_the_worker, 0, 8);
+	suite_add_tcase(suite, served);
+	return io_tests_run(suite);
+}
