@@ -17,6 +17,7 @@
 #include "tests/fault/counting_allocator.h"
 #include "tests/fault/fault_scene.h"
 #include "tests/support/engine.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 
 /* Sanitizers make frames larger, and a crowd of tasks slow. */
@@ -278,6 +279,10 @@ START_TEST(a_stream_left_open_keeps_its_buffers)
 	struct counting counting;
 	int fds[2];
 
+	if (!test_needs(test_is_unmasked(WEFT__FEATURE_MULTISHOT_RECV),
+			"a_stream_left_open_keeps_its_buffers",
+			NEEDS_MULTISHOT))
+		return;
 	scene_socket_pair(fds);
 	counting_init(&counting);
 	counting.allocator.alloc = alloc_and_keep;

@@ -12,6 +12,7 @@
 #include "io/os/syscall.h"
 #include "tests/support/child_kit.h"
 #include "tests/support/errno_now.h"
+#include "tests/support/features.h"
 #include "tests/support/needs.h"
 #include "tests/support/stream_kit.h"
 
@@ -126,6 +127,10 @@ static int64_t close_first(void *arg)
 
 STREAM_TEST(stream_at_its_end_is_closed_without_a_wait)
 {
+	if (!test_needs(test_is_unmasked(WEFT__FEATURE_MULTISHOT_RECV),
+			"stream_at_its_end_is_closed_without_a_wait",
+			NEEDS_MULTISHOT))
+		return 0;
 	WEFT_SUPERVISE (scope)
 		kit_go_pinned(scope, close_first, NULL);
 	return 0;

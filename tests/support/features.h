@@ -18,6 +18,8 @@ static inline bool test_is_unmasked(enum weft__feature feature)
 	return weft__mask_read() == 0 && !weft__is_masked(feature);
 }
 
+#define NEEDS_MULTISHOT "multishot_recv"
+
 static inline bool test_has_ring_buffers(void)
 {
 	return test_may_lock(NEEDS_LOCKED_BYTES) &&
