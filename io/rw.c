@@ -246,12 +246,15 @@ static ssize_t thread_run(struct weft__worker *worker, struct weft__fd *entry,
 /* The ring accepts an offset where there is none, and a transfer at a file's
  * position through it is not atomic.  True: the descriptor may be of another
  * kind, for which the ring would be wrong. */
-static bool ring_is_doubtful(int kind, const struct weft__request *request)
+static bool ring_is_doubtful(int kind, const struct weft__request *request,
+			     ssize_t tried)
 {
+	/* Has the quick way asked the kernel already? */
+	bool asked = (kind == WEFT__FD_FILE || kind == WEFT__FD_LOCAL) &&
+		     tried != -EOPNOTSUPP;
+
 	if (request->offset != POSITION)
-		/* The quick way has asked the kernel already. */
-		return kind != WEFT__FD_FILE && kind != WEFT__FD_LOCAL &&
-		       !weft__syscall_takes_offsets(request->fd);
+		return !asked && !weft__syscall_takes_offsets(request->fd);
 	return kind == WEFT__FD_OTHER ||
 	       weft__syscall_takes_offsets(request->fd);
 }
@@ -280,7 +283,7 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 	    request->bytes)
 		return socket_read(entry, request);
 	if (!sure && ((at_position && weft__fd_is_file(kind)) ||
-		      ring_is_doubtful(kind, request)))
+		      ring_is_doubtful(kind, request, r)))
 		return LOOK_AGAIN;
 	if (at_position && weft__fd_is_file(kind))
 		return weft__position_run(entry, request);
