@@ -17,7 +17,6 @@
 #include <sys/sysmacros.h>
 
 #include "io/request/call.h"
-#include "io/request/staying.h"
 #include "io/stored.h"
 
 /* ---- Opening ---------------------------------------------------------- */
@@ -61,10 +60,9 @@ static int open_cached(int dir_fd, const char *path, struct open_how how)
 	return weft__syscall_openat2(dir_fd, path, &how);
 }
 
-/* The descriptor keeps the flags that the caller gave.  *ret_stays: the open
- * may wait for long. */
+/* The descriptor keeps the flags that the caller gave. */
 static int open_by_look(int dir_fd, const char *path,
-			const struct open_how *how, bool *ret_stays)
+			const struct open_how *how)
 {
 	struct statx status = { .stx_mask = 0 };
 	int r = weft__look_path(dir_fd, path, how, WEFT__STORED_MASK, &status);
@@ -73,10 +71,8 @@ static int open_by_look(int dir_fd, const char *path,
 	if (r < 0 && r != -ENOENT)
 		return -EAGAIN;
 	if (r == 0 && !weft__look_is_local_file(&status) &&
-	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status))) {
-		*ret_stays = true;
+	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status)))
 		return -EAGAIN;
-	}
 	fd = open_cached(dir_fd, path, *how);
 	if (fd < 0)
 		return fd;
@@ -99,13 +95,13 @@ static int open_with_nonblock(int dir_fd, const char *path,
 
 /* By this thread, or -EAGAIN. */
 static int open_quickly(int dir_fd, const char *path,
-			const struct open_how *how, bool *ret_stays)
+			const struct open_how *how)
 {
 	if (how->flags & (CHANGES | O_PATH))
 		return -EAGAIN;
 	return how->flags & O_NONBLOCK ?
 		       open_with_nonblock(dir_fd, path, how) :
-		       open_by_look(dir_fd, path, how, ret_stays);
+		       open_by_look(dir_fd, path, how);
 }
 
 /* Errors of a try that say nothing of the path. */
@@ -118,18 +114,13 @@ static bool open_is_open(int r)
 static int open_run(struct weft__worker *worker, struct weft__request *request,
 		    const struct open_how *how)
 {
-	bool stays = false;
-	int r = open_quickly(request->fd, request->memory, how, &stays);
+	int r = open_quickly(request->fd, request->memory, how);
 
 	if (!open_is_open(r))
 		return (int)weft__call_ready(worker, r);
 	if (!(how->flags & (O_NONBLOCK | O_PATH)))
 		request->flags |= WEFT__REQUEST_BLOCKS;
-	if (stays)
-		weft__staying_begin(worker);
 	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);
-	if (stays)
-		weft__staying_end(weft__worker_self());
 	return r < 0 ? r : weft__file_opened(r, WEFT__FD_UNKNOWN);
 }
 

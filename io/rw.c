@@ -21,7 +21,6 @@
 #include "io/os/sigpipe.h"
 #include "io/position.h"
 #include "io/request/call.h"
-#include "io/request/staying.h"
 #include "io/send_recv.h"
 #include "io/stored.h"
 
@@ -183,11 +182,6 @@ static ssize_t older_write(struct weft__worker *worker, struct weft__fd *entry,
 	return weft__op_run_ready(&run, entry, 0, POLLOUT);
 }
 
-static unsigned events_of(const struct weft__request *request)
-{
-	return weft__request_writes(request) ? POLLOUT : POLLIN;
-}
-
 static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 			int kind, const struct weft__request *request)
 {
@@ -208,7 +202,9 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 		else if (request->offset == POSITION && !terminal)
 			return older_write(worker, entry, request);
 	}
-	return weft__op_run_ready(&run, entry, flags, events_of(request));
+	return weft__op_run_ready(
+		&run, entry, flags,
+		weft__request_writes(request) ? POLLOUT : POLLIN);
 }
 
 /* Has a file no calls that do not wait, as most of servers?  Local ones may
@@ -225,22 +221,15 @@ static bool is_slow(int kind, const struct weft__request *request,
 }
 
 /* By a thread of the kernel.  Where a file can be polled, as all of FUSE can,
- * the ring would itself wait for the server.  Without O_NONBLOCK -EAGAIN is an
- * error of the server's. */
-static ssize_t thread_run(struct weft__worker *worker, struct weft__fd *entry,
+ * the ring would itself wait for the server.  -EAGAIN is an error of the
+ * server's. */
+static ssize_t thread_run(struct weft__fd *entry,
 			  const struct weft__request *request)
 {
 	struct weft__request run = *request;
-	ssize_t r;
 
 	run.flags = WEFT__REQUEST_BLOCKS;
-	weft__staying_begin(worker);
-	r = weft__op_run(&run, entry, WEFT__OP_AT_ONCE);
-	if (r == -EAGAIN && (weft__syscall_flags(request->fd) & O_NONBLOCK))
-		r = weft__op_run_ready(&run, entry, WEFT__OP_AT_ONCE,
-				       events_of(request));
-	weft__staying_end(weft__worker_self());
-	return r;
+	return weft__op_run(&run, entry, WEFT__OP_AT_ONCE);
 }
 
 /* The ring accepts an offset where there is none, and a transfer at a file's
@@ -288,7 +277,7 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 	if (at_position && weft__fd_is_file(kind))
 		return weft__position_run(entry, request);
 	if (is_slow(kind, request, r))
-		return thread_run(worker, entry, request);
+		return thread_run(entry, request);
 	return ring_run(worker, entry, kind, request);
 }
 

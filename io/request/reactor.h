@@ -31,7 +31,6 @@ struct weft__reactor {
 	struct weft__fd_table fds;
 	bool nosignal; /* immutable: writes can do without SIGPIPE */
 	struct weft__starving starving;
-	weft__atomic(uint32_t) staying; /* requests; see staying.h */
 	weft__atomic(uint64_t) stale;	/* completions without a task: a bug */
 	struct weft__engine engine; /* immutable */
 	int cpu_idle_fd; /* immutable; see io/os/cpu_idle.h */

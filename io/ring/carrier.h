@@ -25,8 +25,6 @@ struct weft__carrier {
 	void (*rouse)(struct weft__ring *ring);
 	int (*cancel)(struct weft__ring *ring, uint64_t user_data);
 	void (*cancel_all)(struct weft__ring *ring);
-	/* NULL: each has a thread of its own anyway. */
-	void (*allow)(struct weft__ring *ring, uint32_t waiting);
 	/* NULL: nothing to forget. */
 	void (*forget)(struct weft__ring *ring, int fd, bool closes);
 	int (*add_buffers)(struct weft__ring *ring,

@@ -82,12 +82,6 @@ void weft__ring_cancel_all(struct weft__ring *ring)
 	ring->carrier->cancel_all(ring);
 }
 
-void weft__ring_allow(struct weft__ring *ring, uint32_t waiting)
-{
-	if (ring->carrier->allow)
-		ring->carrier->allow(ring, waiting);
-}
-
 void weft__ring_forget(struct weft__ring *ring, int fd, bool closes)
 {
 	ring->carrier->forget(ring, fd, closes);

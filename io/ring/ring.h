@@ -231,10 +231,6 @@ int weft__ring_cancel(struct weft__ring *ring, uint64_t user_data);
  * carried out may still be in flight when this returns. */
 void weft__ring_cancel_all(struct weft__ring *ring);
 
-/* That many requests in the ring may wait for long in threads; others have
- * threads beside them.  From any thread. */
-void weft__ring_allow(struct weft__ring *ring, uint32_t waiting);
-
 /* A descriptor number is about to be closed (`closes`: requests on it will be
  * cancelled), was closed, or is that of a new file: drops what the carrier
  * knows of it.  From any thread. */

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 
 #include "tests/support/io_kit.h"
-#include "tests/support/needs.h"
 
 enum { ROUNDS = 60 };
 
@@ -232,63 +231,6 @@ IO_TEST(end_that_is_alone_waits)
 	return 0;
 }
 
-struct end {
-	const char *dir;
-	int number, flags;
-};
-
-static int64_t open_end(void *arg)
-{
-	const struct end *end = arg;
-	char path[80];
-	int fd = -1;
-
-	snprintf(path, sizeof(path), "%s/%d", end->dir, end->number);
-	WEFT_WITHIN(WEFT_SEC(20))
-		fd = weft_open(path, end->flags, 0);
-	ck_assert_msg(fd >= 0, "end %d: %d", end->number, fd);
-	return weft_close(fd);
-}
-
-/* More than the kernel lets wait at the same time, unless it is asked: four for
- * each processor. */
-static int ends_count(void)
-{
-	long processors = sysconf(_SC_NPROCESSORS_CONF);
-
-	return processors > 40 ? 200 : (int)processors * 4 + 5;
-}
-
-/* Those that wait for the others are more than all threads the kernel has for
- * them as a rule. */
-IO_TEST(ends_that_wait_do_not_hold_up_others)
-{
-	char dir[] = "/tmp/weft-fifos-XXXXXX", path[80];
-	int count = ends_count();
-
-	if (!test_needs(test_has_descriptors(2 * (rlim_t)count + 64),
-			"ends_that_wait_do_not_hold_up_others",
-			"800 descriptors at most"))
-		return 0;
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	WEFT_SUPERVISE(scope) {
-		for (int i = 0; i < 2 * count; i++) {
-			struct end end = { dir, i % count,
-					   i < count ? O_RDONLY : O_WRONLY };
-
-			snprintf(path, sizeof(path), "%s/%d", dir, end.number);
-			if (i < count)
-				ck_assert_int_eq(mkfifo(path, 0600), 0);
-			ck_assert_int_eq(WEFT_GO(scope, open_end, end), 0);
-		}
-	}
-	for (int i = 0; i < count; i++) {
-		snprintf(path, sizeof(path), "%s/%d", dir, i);
-		ck_assert_int_eq(unlink(path), 0);
-	}
-	return rmdir(dir);
-}
-
 /* With O_NONBLOCK the call returns what open(2) returns. */
 IO_TEST(nonblocking_open_of_a_fifo_does_not_wait)
 {
@@ -361,7 +303,6 @@ int main(void)
 	io_add_test(tc, waiting_writer_meets_its_reader_once);
 	io_add_test(tc, waiting_reader_meets_its_writer_once);
 	io_add_test(tc, end_that_is_alone_waits);
-	io_add_test(tc, ends_that_wait_do_not_hold_up_others);
 	io_add_test(tc, nonblocking_open_of_a_fifo_does_not_wait);
 	io_add_test(tc, errors_are_those_of_open);
 	suite_add_tcase(suite, tc);

@@ -71,8 +71,7 @@ static int64_t transfer_task(void *arg)
 		EXPECT(transfer->fd >= 0);
 		transfer_and_let(transfer, 0);
 		transfer_and_let(transfer, EIO);
-		if (!(flags[i] & O_NONBLOCK))
-			transfer_and_let(transfer, EAGAIN);
+		transfer_and_let(transfer, EAGAIN);
 		EXPECT(weft_close(transfer->fd) == 0);
 	}
 	return 0;

@@ -231,13 +231,6 @@ int io_uring_ring_dontfork(struct io_uring *ring)
 	return 0;
 }
 
-int io_uring_register_iowq_max_workers(struct io_uring *ring,
-				       unsigned *most)
-{
-	(void)ring, (void)most;
-	return -EINVAL;
-}
-
 int io_uring_register_buf_ring(struct io_uring *ring,
 			       struct io_uring_buf_reg *reg, unsigned flags)
 {

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -26,6 +27,7 @@ struct fuse {
 	char dir[64], file[80];
 	int asked; /* a byte for each read or write that the server has */
 	int let;   /* a byte lets it answer one; the error, or 0 */
+	pid_t server;
 };
 
 /* ---- The server ---------------------------------------------------------- */
@@ -158,7 +160,6 @@ static inline void fuse_serve(const struct fuse_served *served)
 	static uint64_t request[40000];
 	ssize_t n;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		n = read(served->fd, request, sizeof(request));
 		if (n >= (ssize_t)sizeof(struct fuse_in_header))
@@ -174,6 +175,7 @@ static inline void fuse_serve(const struct fuse_served *served)
 static inline bool fuse_begin(struct fuse *fuse)
 {
 	int fd, asked[2], let[2];
+	pid_t test = getpid();
 	char options[128];
 
 	snprintf(fuse->dir, sizeof(fuse->dir), "/tmp/weft-fuse-XXXXXX");
@@ -190,7 +192,12 @@ static inline bool fuse_begin(struct fuse *fuse)
 	}
 	ck_assert_int_eq(pipe2(asked, O_CLOEXEC), 0);
 	ck_assert_int_eq(pipe2(let, O_CLOEXEC), 0);
-	if (fork() == 0) {
+	fuse->server = fork();
+	ck_assert_int_ge(fuse->server, 0);
+	if (fuse->server == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != test)
+			_exit(0);
 		close(asked[0]);
 		close(let[1]);
 		fuse_serve(&(struct fuse_served){ fd, asked[1], let[0] });
@@ -210,6 +217,8 @@ static inline void fuse_end(struct fuse *fuse)
 	close(fuse->let);
 	umount2(fuse->dir, MNT_DETACH);
 	rmdir(fuse->dir);
+	kill(fuse->server, SIGKILL);
+	waitpid(fuse->server, NULL, 0);
 }
 
 #endif

@@ -56,37 +56,6 @@ void weft__uring_cancel_all(struct weft__ring *ring)
 	ring_register(ring, IORING_REGISTER_SYNC_CANCEL, &cancel, 1);
 }
 
-/* ---- Threads ------------------------------------------------------------ */
-
-/* The kernel is asked again when there are so many more. */
-enum { STEP = 16 };
-
-/* Of the threads that wait for files the kernel has four for each processor.
- * Before Linux 5.15 it stays so. */
-void weft__uring_allow(struct weft__ring *ring, uint32_t waiting)
-{
-	struct weft__uring *own = weft__uring(ring);
-	unsigned most[2] = { 0, 0 }; /* 0: as it is, which it then says */
-
-	/* relaxed: a look; the second one is under the lock. */
-	if (waiting <= weft__load(&own->waiting_max, relaxed))
-		return;
-	weft__lock_take(&own->threads_lock);
-	/* relaxed: set under the lock. */
-	if (waiting > weft__load(&own->waiting_max, relaxed)) {
-		if (!own->threads &&
-		    io_uring_register_iowq_max_workers(&own->uring, most) == 0)
-			own->threads = most[0];
-		waiting = (waiting + STEP - 1) / STEP * STEP;
-		most[0] = own->threads + waiting;
-		most[1] = 0;
-		(void)io_uring_register_iowq_max_workers(&own->uring, most);
-		/* relaxed: as above. */
-		weft__store(&own->waiting_max, waiting, relaxed);
-	}
-	weft__lock_drop(&own->threads_lock);
-}
-
 /* ---- Buffers ------------------------------------------------------------ */
 
 int weft__uring_add_buffers(struct weft__ring *ring,

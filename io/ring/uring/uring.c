@@ -380,7 +380,6 @@ static const struct weft__carrier carrier = {
 	.rouse = weft__uring_rouse,
 	.cancel = weft__uring_cancel,
 	.cancel_all = weft__uring_cancel_all,
-	.allow = weft__uring_allow,
 	.add_buffers = weft__uring_add_buffers,
 	.add_files = weft__uring_add_files,
 	.set_file = weft__uring_set_file,

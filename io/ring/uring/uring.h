@@ -10,24 +10,19 @@
 
 #include "io/ring/carrier.h"
 #include "io/ring/ring.h"
-#include "runtime/base/lock.h"
 
 /* Linux 6.10, and newer headers. */
 #ifndef IORING_ACCEPT_POLL_FIRST
 #define IORING_ACCEPT_POLL_FIRST (1u << 2)
 #endif
 
-/* Immutable but for set_fd, which attach sets, what `uring` points at, and the
- * threads. */
+/* Immutable but for set_fd, which attach sets, and what `uring` points at. */
 struct weft__uring {
 	struct io_uring uring;
 	uint32_t enter_flags; /* the ring's name on entering */
 	uint32_t wait_flags;  /* the same, to wait */
 	bool accept_polls;    /* the kernel knows IORING_ACCEPT_POLL_FIRST */
 	int set_fd;	      /* for a foreign loop; -1: none */
-	struct weft__lock threads_lock;
-	weft__atomic(uint32_t) waiting_max; /* under the lock; others look */
-	uint32_t threads; /* under the lock: for others; 0: not known */
 };
 
 static inline struct weft__uring *weft__uring(const struct weft__ring *ring)
@@ -41,7 +36,6 @@ void weft__uring_prepare(struct weft__ring *ring,
 			 uint64_t user_data);
 int weft__uring_cancel(struct weft__ring *ring, uint64_t user_data);
 void weft__uring_cancel_all(struct weft__ring *ring);
-void weft__uring_allow(struct weft__ring *ring, uint32_t waiting);
 int weft__uring_add_buffers(struct weft__ring *ring,
 			    struct weft__ring_buffer *buffers, uint32_t count,
 			    uint8_t group);
