@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "tests/support/features.h"
 #include "tests/support/io_kit.h"
-#include "tests/support/needs.h"
 #include "tests/support/page_cache.h"
 
 enum { FILE_BYTES = 1 << 20 };
@@ -523,7 +523,9 @@ int main(void)
 	TCase *writing = tcase_create("writing");
 	TCase *opening = tcase_create("opening");
 
-	io_add_test(reading, cached_reads_do_not_visit_the_ring);
+	if (test_needs(test_is_unmasked(WEFT__FEATURE_RWF_NOWAIT),
+		       "cached_reads_do_not_visit_the_ring", "rwf_nowait"))
+		io_add_test(reading, cached_reads_do_not_visit_the_ring);
 	io_add_test(reading, uncached_reads_are_waited_for);
 	io_add_test(reading, direct_reads_go_through_the_ring);
 	io_add_test(reading, position_moves_with_read_and_write);
