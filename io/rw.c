@@ -207,8 +207,8 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 		weft__request_writes(request) ? POLLOUT : POLLIN);
 }
 
-/* Has a file no calls that do not wait, as most of servers?  Local ones may
- * have none for writes alone.  tried: the result of the quick way. */
+/* Does each call on the file wait, as on most files of servers?  On a local
+ * file that can hold for writes alone.  tried: the result of the quick way. */
 static bool is_slow(int kind, const struct weft__request *request,
 		    ssize_t tried)
 {

@@ -27,8 +27,8 @@
  * stays in place, all tasks that use it belong to one runtime, and no other
  * code receives from the descriptor, closes it or polls it for input (the data
  * is in the stream).  Everything else is allowed: weft_send(),
- * weft_sendfile(), weft_shutdown(), options; what weft_stream_put() holds is to
- * be flushed before.  One task at a time receives;
+ * weft_sendfile(), weft_shutdown(), options.  They overtake data of
+ * weft_stream_put() that was not flushed before.  One task at a time receives;
  * others may send meanwhile.  A peer whose data is not read is held up, at the
  * latest after some hundred KiB.
  *

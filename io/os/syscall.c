@@ -85,7 +85,7 @@ LEAF int weft__syscall_kind(int fd)
 		return r;
 	if (S_ISSOCK(st.stx_mode))
 		return socket_kind(fd);
-	/* Of an eventfd lseek(2) does nothing, and fails not. */
+	/* On an eventfd lseek(2) succeeds, and does nothing. */
 	if (!S_ISREG(st.stx_mode) && !S_ISBLK(st.stx_mode))
 		return lseek(fd, 0, SEEK_CUR) < 0 ||
 				       !weft__syscall_takes_offsets(fd) ?
