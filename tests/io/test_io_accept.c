@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "tests/support/accept_scene.h"
+#include "tests/support/idle.h"
 #include "tests/support/needs.h"
 
 /* ---- Taking ----------------------------------------------------------- */
@@ -386,7 +387,7 @@ static uint64_t starve(bool by_weft)
 	take_all_fds(fds, &count);
 	WEFT_SUPERVISE(scope) {
 		ck_assert_int_eq(WEFT_GO(scope, wait_for_one, pointer), 0);
-		expect_next_to_nothing_spent();
+		expect_idle();
 		ck_assert_uint_eq(weft__load(&waiter.accepted_ns, acquire), 0);
 		start_ns = weft_now();
 		if (by_weft)

@@ -4,6 +4,7 @@
  * and no connection is lost when a future is interrupted.
  */
 #include "tests/support/accept_scene.h"
+#include "tests/support/idle.h"
 #include "tests/support/io_future.h"
 
 /* ---- Taking ------------------------------------------------------------ */
@@ -385,7 +386,7 @@ IO_TEST(starved_listener_goes_on_after_a_close)
 			struct weft_task task =
 				start_acceptor(scope, &s.a, true);
 
-			expect_next_to_nothing_spent();
+			expect_idle();
 			/* Not while it tries. */
 			wait_until(starving() == 1);
 			if (i % 2)

@@ -2,7 +2,6 @@
 #include "tests/support/accept_scene.h"
 
 #include "tests/support/errno_now.h"
-#include "tests/support/few.h"
 
 int connect_to(const char *text)
 {
@@ -68,35 +67,4 @@ int client_of(int *clients, int count, const struct weft_addr *peer)
 	}
 	ck_abort_msg("a connection of no client");
 	return -1;
-}
-
-/* The share of a processor that is next to nothing: what is tried 20 times a
- * second, and the monitor's look every millisecond meanwhile.  A tool makes
- * that dearer; a loop would take all of it. */
-static uint64_t next_to_nothing(void)
-{
-#if defined(WEFT__ASAN) || defined(WEFT__TSAN)
-	return 8;
-#else
-	/* An emulator, too, where the stage has only a few seeds. */
-	return test_few() > 2 ? 4 : 10;
-#endif
-}
-
-void expect_next_to_nothing_spent(void)
-{
-	enum { WINDOWS = 8, WINDOW_MS = 200 };
-	uint64_t cpu = 0, max_ns = 0;
-
-	/* A window lasts longer where the processors are busy. */
-	for (int i = 0; i < WINDOWS && cpu >= max_ns; i++) {
-		uint64_t began_ns = weft_now();
-
-		cpu = cpu_ns();
-		ck_assert_int_eq(weft_sleep(WEFT_MS(WINDOW_MS)), 0);
-		cpu = cpu_ns() - cpu;
-		max_ns = (weft_now() - began_ns) / next_to_nothing();
-	}
-	ck_assert_msg(cpu < max_ns, "%lu us, at most %lu us", cpu / 1000,
-		      max_ns / 1000);
 }

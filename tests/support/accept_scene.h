@@ -3,9 +3,8 @@
  * Helpers that the suites that accept share.
  *
  * They make clients that connect, count the connections in a backlog, use up
- * the descriptors of the process or lower their limit, find the client that an
- * accepted connection belongs to, and check that the process spends next to no
- * processor time.
+ * the descriptors of the process or lower their limit, and find the client that
+ * an accepted connection belongs to.
  */
 #ifndef WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
 #define WEFT_TESTS_SUPPORT_ACCEPT_SCENE_H
@@ -36,9 +35,5 @@ void limit_fds(rlim_t limit);
 
 /* Whose connection it is: taken out, -1 stays.  They come in order. */
 int client_of(int *clients, int count, const struct weft_addr *peer);
-
-/* For a while.  In one of a few: on a machine that others use, the same work
- * may be charged with far more time. */
-void expect_next_to_nothing_spent(void);
 
 #endif

@@ -270,14 +270,6 @@ void limit_reset(int which, struct rlimit old)
 	limit_call(which, &old, NULL);
 }
 
-uint64_t cpu_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 int io_tests_run(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

@@ -113,8 +113,6 @@ rlim_t address_space_used(void);
 struct rlimit limit_set(int which, rlim_t soft);
 void limit_reset(int which, struct rlimit old);
 
-uint64_t cpu_ns(void);
-
 /* The exit status of the only suite. */
 int io_tests_run(Suite *suite);
 
