@@ -136,12 +136,13 @@ IO_TEST(what_was_made_before_the_watch_stood_is_reported)
 /* No event comes from what is no longer in the tree. */
 IO_TEST(directory_that_leaves_the_tree_is_not_watched)
 {
-	char outside[] = "/tmp/weft-test-XXXXXX", path[64];
+	char outside[64], path[80];
 
 	tree_watch(WEFT_FS_ALL);
 	fs_mkdir("d");
 	expect_event(WEFT_FS_CREATED, "d", NULL);
 	expect_quiet();
+	snprintf(outside, sizeof(outside), "%s/weft-test-XXXXXX", quiet_dir());
 	ck_assert_ptr_nonnull(mkdtemp(outside));
 	snprintf(path, sizeof(path), "%s/d", outside);
 	ck_assert_int_eq(rename(fs_path("d"), path), 0);
@@ -286,7 +287,7 @@ IO_TEST(mistakes_are_refused)
 					   0),
 			 -ELOOP);
 	/* The tree about it refuses what is beneath. */
-	ck_assert_int_eq(weft_fs_watch_add(watch, "/tmp", WEFT_FS_CREATED,
+	ck_assert_int_eq(weft_fs_watch_add(watch, quiet_dir(), WEFT_FS_CREATED,
 					   WEFT_FS_TREE),
 			 -EEXIST);
 	expect_event(WEFT_FS_CREATED, "a", NULL);

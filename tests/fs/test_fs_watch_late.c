@@ -286,7 +286,7 @@ IO_TEST(file_without_a_name_is_not_reported)
 /* Each directory of the tree has one. */
 IO_TEST(watches_are_given_back)
 {
-	char outside[] = "/tmp/weft-test-XXXXXX", path[64];
+	char outside[64], path[80];
 
 	tree_watch(KINDS);
 	fs_mkdir("d");
@@ -294,6 +294,7 @@ IO_TEST(watches_are_given_back)
 	expect_all();
 	ck_assert_int_eq(rmdir(fs_path("d/e/x")), 0);
 	ck_assert_int_eq(rmdir(fs_path("d/x")), 0);
+	snprintf(outside, sizeof(outside), "%s/weft-test-XXXXXX", quiet_dir());
 	ck_assert_ptr_nonnull(mkdtemp(outside));
 	snprintf(path, sizeof(path), "%s/d", outside);
 	ck_assert_int_eq(rename(fs_path("d"), path), 0);

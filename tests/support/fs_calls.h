@@ -10,6 +10,7 @@
 #ifndef WEFT_TESTS_SUPPORT_FS_CALLS_H
 #define WEFT_TESTS_SUPPORT_FS_CALLS_H
 
+#include "tests/support/quiet_dir.h"
 #include "tests/support/task_calls.h"
 
 /* ---- Trees --------------------------------------------------------------- */
@@ -214,7 +215,7 @@ static inline ssize_t make_fs_watch_close(struct place *place)
 static inline void follow_a_file_open(struct place *place)
 {
 	snprintf(place->address, sizeof(place->address),
-		 "/tmp/weft-followed-XXXXXX");
+		 "%s/weft-followed-XXXXXX", quiet_dir());
 	place->peer = mkostemp(place->address, O_CLOEXEC);
 	EXPECT(place->peer >= 0);
 	EXPECT(weft_follow_open(place->address, 0, &place->follow) == 0);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "tests/support/io_kit.h"
+#include "tests/support/quiet_dir.h"
 
 enum { FS_NAMES_MAX = 4096 };
 
@@ -31,7 +32,7 @@ static inline const char *fs_path(const char *name)
 
 static inline void fs_root_make(void)
 {
-	snprintf(fs_root, sizeof(fs_root), "/tmp/weft-test-XXXXXX");
+	snprintf(fs_root, sizeof(fs_root), "%s/weft-test-XXXXXX", quiet_dir());
 	ck_assert_ptr_nonnull(mkdtemp(fs_root));
 }
 
