@@ -253,6 +253,17 @@ static bool ring_is_doubtful(int kind, const struct weft__request *request,
 /* Not a result of the kernel's: the kind may be wrong. */
 #define LOOK_AGAIN INT32_MIN
 
+/* The kernel's error of a transfer of nothing at an offset: of a descriptor of
+ * O_PATH it is not -ESPIPE. */
+static ssize_t offset_refused(const struct weft__request *request)
+{
+	ssize_t r = weft__request_writes(request) ?
+			    weft__syscall_writev(request->fd, NULL, 0, 0, 0) :
+			    weft__syscall_readv(request->fd, NULL, 0, 0, 0);
+
+	return r < 0 ? r : -ESPIPE;
+}
+
 /* sure: the kind was looked at for this call. */
 static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 			   int kind, bool sure,
@@ -263,7 +274,7 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 
 	if (!at_position &&
 	    (weft__fd_is_socket(kind) || weft__fd_is_stream(kind)))
-		return sure ? -ESPIPE : LOOK_AGAIN;
+		return sure ? offset_refused(request) : LOOK_AGAIN;
 	if (quick(worker, entry, kind, request, &r))
 		return weft__call_ready(worker, r);
 	if (weft__request_writes(request) && weft__fd_is_socket(kind))

@@ -501,6 +501,21 @@ IO_TEST(descriptors_of_events_have_no_offsets)
 	return 0;
 }
 
+/* A path alone can be neither read nor written. */
+IO_TEST(path_alone_has_no_bytes)
+{
+	int file = open("/", O_PATH | O_CLOEXEC);
+	char byte = 0;
+
+	ck_assert_int_ge(file, 0);
+	ck_assert_int_eq(weft_pread(file, &byte, 1, 0), -EBADF);
+	ck_assert_int_eq(weft_pwrite(file, &byte, 1, 0), -EBADF);
+	ck_assert_int_eq(weft_read(file, &byte, 1), -EBADF);
+	ck_assert_int_eq(weft_write(file, &byte, 1), -EBADF);
+	ck_assert_int_eq(weft_close(file), 0);
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/position");
@@ -523,6 +538,7 @@ int main(void)
 	suite_add_tcase(suite, records);
 	suite_add_tcase(suite, in_pool);
 	io_add_test(none, descriptors_of_events_have_no_offsets);
+	io_add_test(none, path_alone_has_no_bytes);
 	suite_add_tcase(suite, none);
 	if (HAS_FILTERS)
 		suite_add_tcase(suite, refused);
