@@ -7,6 +7,7 @@
 void response_init(struct response *response)
 {
 	response->keep_alive = false;
+	response->understood = false;
 	answer_init(&response->answer);
 }
 

@@ -12,6 +12,7 @@
 struct response {
 	struct answer answer;
 	bool keep_alive; /* the connection stays open */
+	bool understood; /* the request: all of its fields are known */
 };
 
 void response_init(struct response *response);

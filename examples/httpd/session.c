@@ -10,6 +10,16 @@
 #include "response.h"
 #include "session.h"
 
+/* Has the client sent all that it sends?  It has asked for the close then, and
+ * closing the socket resets nothing. */
+static bool is_the_last(const struct connection *connection,
+			const struct request *request)
+{
+	return !http_should_keep_alive(&request->parser) &&
+	       !request_has_body(request) &&
+	       connection->begin == connection->end;
+}
+
 /* After an answer: prepares for the next request, if there may be one. */
 static bool conclude(const struct server *server, struct connection *connection,
 		     struct request *request, const struct response *response)
@@ -19,7 +29,8 @@ static bool conclude(const struct server *server, struct connection *connection,
 	if (again && request_has_body(request))
 		WEFT_WITHIN(server->header_ns)
 			again = body_skip(connection, request);
-	if (!again)
+	if (!again && (connection->secure || !response->understood ||
+		       !is_the_last(connection, request)))
 		connection_finish(connection);
 	return again;
 }
@@ -38,6 +49,7 @@ static bool exchange(const struct server *server, struct connection *connection)
 		return false;
 	response.answer.status = status;
 	if (status == 0) {
+		response.understood = true;
 		response.keep_alive = http_should_keep_alive(&request.parser) &&
 				      !body_withheld(&request);
 		answer_find(&response.answer, server->site.root_fd,
