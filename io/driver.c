@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "io/os/cpu_idle.h"
+#include "io/os/interrupt.h"
 #include "io/os/mask.h"
 #include "io/os/sigpipe.h"
 #include "io/request/op.h"
@@ -67,7 +68,7 @@ static void forget_runtimes(void)
 {
 	weft__worker_set(NULL);
 	weft__reactors_forget();
-	weft__rings_forget();
+	weft__interrupt_forget();
 	weft__overflow_forget();
 	weft__thread_number_forget();
 	weft__signal_notify_forget();
@@ -107,6 +108,7 @@ static int reactor_open(struct weft_runtime *runtime, unsigned entries,
 	reactor->files = (struct weft_lane)WEFT_LANE_INIT("files", FILES_MAX);
 	reactor->children =
 		(struct weft_lane)WEFT_LANE_INIT("children", CHILDREN_MAX);
+	reactor->waits = (struct weft_lane)WEFT_LANE_INIT("waits", 0);
 	reactor->pooled = (struct weft_lane)WEFT_LANE_INIT("names", FILES_MAX);
 	runtime->driver = reactor;
 	weft__reactor_join(reactor);
@@ -167,6 +169,9 @@ static void rings_close(struct weft_runtime *runtime)
 	weft__timer_shards_close(runtime);
 	weft__shards_close(runtime);
 	weft__fd_table_fini(&reactor->fds);
+	/* relaxed: no task is left. */
+	if (weft__load(&reactor->interrupts, relaxed))
+		weft__interrupt_end();
 	if (reactor->cpu_idle_fd >= 0)
 		close(reactor->cpu_idle_fd);
 	weft__memory_free(runtime->memory, reactor, sizeof(*reactor));

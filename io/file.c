@@ -16,7 +16,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "io/os/may_wait.h"
 #include "io/request/call.h"
+#include "io/request/waits.h"
 #include "io/stored.h"
 
 /* ---- Opening ---------------------------------------------------------- */
@@ -28,10 +30,16 @@
  * lets the other end through, or fails.  So weft looks at the file before.
  *
  *	local: a file, a directory, no file   opened by this thread
- *	others, and what is not cached        once, by a thread of the kernel
+ *	a FIFO, a device                      once, by a thread of the pool
+ *	others                                once, by a thread of the kernel
+ *	what is not cached of a directory     looked up by such a thread, then
+ *	  that is, if it is local             looked at again
  *
- * A path that creates or truncates is opened by such a thread in any case, and
- * needs no look.
+ * The kernel has few threads for files (four for each processor).  A FIFO would
+ * keep one until its other end comes, which may wait for that thread.
+ *
+ * A path that is created or truncated is for such a thread too, unless it is a
+ * FIFO or a device.
  *
  * A path that becomes a FIFO after the look is opened as with O_NONBLOCK.  The
  * descriptor is kept then: its open may have let the other end through, which
@@ -60,15 +68,63 @@ static int open_cached(int dir_fd, const char *path, struct open_how how)
 	return weft__syscall_openat2(dir_fd, path, &how);
 }
 
+/* May the open wait until another process acts?  The devices of memory, such
+ * as /dev/null, do not. */
+static bool waits_for_others(const struct statx *status)
+{
+	enum { MEMORY = 1 };
+
+	return S_ISFIFO(status->stx_mode) ||
+	       (S_ISCHR(status->stx_mode) && status->stx_rdev_major != MEMORY);
+}
+
+/* Will a file be made, whatever the path names? */
+static bool makes(uint64_t flags)
+{
+	return (flags & O_TMPFILE) == O_TMPFILE ||
+	       (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+}
+
+/* Is the directory of a path cached, and local?  A server is not to be asked
+ * twice, unless a link leads there. */
+static bool parent_is_local(int dir_fd, const char *path)
+{
+	enum { BYTES_MAX = 512 };
+	static const struct open_how follow;
+	const char *name = strrchr(path, '/');
+	size_t length = name ? (size_t)(name - path) : 0;
+	char parent[BYTES_MAX];
+	struct statx status;
+
+	if (length >= BYTES_MAX)
+		return false;
+	memcpy(parent, path, length);
+	/* The root, or where the path begins. */
+	if (length == 0)
+		parent[length++] = name ? '/' : '.';
+	parent[length] = '\0';
+	return weft__look_path(dir_fd, parent, &follow, WEFT__STORED_MASK,
+			       &status) == 0 &&
+	       weft__look_is_local(&status);
+}
+
+/* By whom a path is to be opened that this thread has not opened. */
+enum opener { BY_RING, BY_POOL, BY_LOOKING };
+
 /* The descriptor keeps the flags that the caller gave. */
 static int open_by_look(int dir_fd, const char *path,
-			const struct open_how *how)
+			const struct open_how *how, enum opener *ret_opener)
 {
 	struct statx status = { .stx_mask = 0 };
 	int r = weft__look_path(dir_fd, path, how, WEFT__STORED_MASK, &status);
 	int fd;
 
-	if (r < 0 && r != -ENOENT)
+	if (r == 0 && waits_for_others(&status))
+		*ret_opener = BY_POOL;
+	else if (r == -EAGAIN && !(how->flags & CHANGES) && !how->resolve &&
+		 parent_is_local(dir_fd, path))
+		*ret_opener = BY_LOOKING;
+	if ((r < 0 && r != -ENOENT) || how->flags & CHANGES)
 		return -EAGAIN;
 	if (r == 0 && !weft__look_is_local_file(&status) &&
 	    !(S_ISDIR(status.stx_mode) && weft__look_is_local(&status)))
@@ -95,13 +151,15 @@ static int open_with_nonblock(int dir_fd, const char *path,
 
 /* By this thread, or -EAGAIN. */
 static int open_quickly(int dir_fd, const char *path,
-			const struct open_how *how)
+			const struct open_how *how, enum opener *ret_opener)
 {
-	if (how->flags & (CHANGES | O_PATH))
+	*ret_opener = BY_RING;
+	if (how->flags & O_PATH || makes(how->flags))
 		return -EAGAIN;
-	return how->flags & O_NONBLOCK ?
-		       open_with_nonblock(dir_fd, path, how) :
-		       open_by_look(dir_fd, path, how);
+	if (!(how->flags & O_NONBLOCK))
+		return open_by_look(dir_fd, path, how, ret_opener);
+	return how->flags & CHANGES ? -EAGAIN :
+				      open_with_nonblock(dir_fd, path, how);
 }
 
 /* Errors of a try that say nothing of the path. */
@@ -111,13 +169,65 @@ static bool open_is_open(int r)
 	       r == -EPERM;
 }
 
+/* By a thread of the pool. */
+static int64_t open_waits(void *arg)
+{
+	const struct weft__request *request = arg;
+
+	return request->opcode == WEFT__OPCODE_OPENAT ?
+		       weft__may_wait_openat(request->fd, request->memory,
+					     (int)request->how, request->mode) :
+		       weft__may_wait_openat2(request->fd, request->memory,
+					      request->open_how);
+}
+
+/* Has the names looked up, which are cached then.  An error is one of the open
+ * as well, and is left to it. */
+static int look_up(int dir_fd, const char *path, const struct open_how *how,
+		   enum opener *ret_opener)
+{
+	struct statx status;
+	int r;
+	struct weft__request request = {
+		.opcode = WEFT__OPCODE_STATX,
+		.fd = dir_fd,
+		.memory = path,
+		.mask = STATX_TYPE,
+		.how = AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		.status = &status,
+	};
+
+	if (how->flags & O_NOFOLLOW)
+		request.how |= AT_SYMLINK_NOFOLLOW;
+	r = weft__op_run(&request, NULL, WEFT__OP_AT_ONCE);
+	if (r == 0 && waits_for_others(&status))
+		*ret_opener = BY_POOL;
+	return r;
+}
+
 static int open_run(struct weft__worker *worker, struct weft__request *request,
 		    const struct open_how *how)
 {
-	int r = open_quickly(request->fd, request->memory, how);
+	enum opener opener;
+	int r = open_quickly(request->fd, request->memory, how, &opener);
+	bool ran = false;
 
+	if (opener == BY_LOOKING) {
+		r = look_up(request->fd, request->memory, how, &opener);
+		if (weft__waits_was_interrupted(r))
+			return r;
+		worker = weft__worker_self();
+		r = opener == BY_POOL ?
+			    -EAGAIN :
+			    open_quickly(request->fd, request->memory, how,
+					 &opener);
+	}
 	if (!open_is_open(r))
 		return (int)weft__call_ready(worker, r);
+	if (opener == BY_POOL)
+		r = (int)weft__waits_run(open_waits, request, &ran);
+	if (ran || weft__waits_was_interrupted(r))
+		return r < 0 ? r : weft__file_opened(r, WEFT__FD_UNKNOWN);
 	if (!(how->flags & (O_NONBLOCK | O_PATH)))
 		request->flags |= WEFT__REQUEST_BLOCKS;
 	r = weft__op_run(request, NULL, WEFT__OP_AT_ONCE);

@@ -13,6 +13,9 @@
  * A task that is interrupted before its job has begun leaves without it.  One
  * whose job has begun waits for its end.  If no thread can be made the calling
  * thread does the job itself.
+ *
+ * Calls that may wait for ever, as for the other end of a FIFO, are apart:
+ * io/request/waits.h.
  */
 #ifndef WEFT_IO_POOLED_H
 #define WEFT_IO_POOLED_H

@@ -345,13 +345,15 @@ LEAF int weft__syscall_shutdown(int fd, int how)
 	return (int)result(shutdown(fd, how));
 }
 
-LEAF bool weft__syscall_lingers(int fd)
+LEAF enum weft__close weft__syscall_close_kind(int fd)
 {
 	struct linger linger = { 0, 0 };
 	socklen_t bytes = sizeof(linger);
 
-	return getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &bytes) == 0 &&
-	       linger.l_onoff && linger.l_linger > 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &bytes) < 0)
+		return WEFT__CLOSE_ANY;
+	return linger.l_onoff && linger.l_linger > 0 ? WEFT__CLOSE_LINGER :
+						       WEFT__CLOSE_SOCKET;
 }
 
 LEAF int weft__syscall_close(int fd)

@@ -122,8 +122,13 @@ int weft__syscall_poll(int fd, int events);
 int weft__syscall_signal(int fd);
 int weft__syscall_close(int fd);
 
-/* Would close(2) of the socket wait for its peer?  False for what is no
- * socket. */
-bool weft__syscall_lingers(int fd);
+/* Kinds of files, by what close(2) waits for. */
+enum weft__close {
+	WEFT__CLOSE_ANY,    /* no socket: perhaps a disk, a server, a device */
+	WEFT__CLOSE_SOCKET, /* nothing */
+	WEFT__CLOSE_LINGER, /* a socket: its peer */
+};
+
+enum weft__close weft__syscall_close_kind(int fd);
 
 #endif

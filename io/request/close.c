@@ -14,15 +14,18 @@
  * The entry is under its lock; `kind` and `closes` are also read without it.
  */
 #include <weft/io.h>
+#include <weft/time.h>
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "io/os/look.h"
 #include "io/os/syscall.h"
+#include "io/request/call.h"
 #include "io/request/close.h"
 #include "io/request/op.h"
 #include "io/request/starving.h"
+#include "io/request/waits.h"
 #include "runtime/future/future.h"
 #include "runtime/sched/wait.h"
 
@@ -222,27 +225,26 @@ static void close_finish(struct weft__worker *worker, struct weft__task *task,
 		worker = weft__op_pause(worker, task, reason, LATE_NS);
 }
 
+/* ThreadSanitizer follows descriptors through calls, and must see the close;
+ * except one that would wait. */
+static bool is_closed_at_once(enum weft__close kind)
+{
+#ifdef WEFT__TSAN
+	return kind != WEFT__CLOSE_LINGER;
+#else
+	return kind == WEFT__CLOSE_SOCKET;
+#endif
+}
+
 /* The ring passes the close of a file that would block to a thread of the
  * kernel, but would itself wait for a socket that lingers. */
-static struct weft__request close_request(int fd)
+static struct weft__request close_request(int fd, enum weft__close kind)
 {
 	return (struct weft__request){
 		.opcode = WEFT__OPCODE_CLOSE,
-		.flags = weft__syscall_lingers(fd) ? WEFT__REQUEST_BLOCKS : 0,
+		.flags = kind == WEFT__CLOSE_LINGER ? WEFT__REQUEST_BLOCKS : 0,
 		.fd = fd,
 	};
-}
-
-/* ThreadSanitizer follows descriptors through calls, and must see the close;
- * except one that would wait. */
-static bool is_closed_by_call(const struct weft__request *request)
-{
-#ifdef WEFT__TSAN
-	return !(request->flags & WEFT__REQUEST_BLOCKS);
-#else
-	(void)request;
-	return false;
-#endif
 }
 
 static int close_at_once(int fd)
@@ -261,12 +263,45 @@ static int closed(int r)
 	return weft__op_was_interrupted(r) ? 0 : r;
 }
 
+/* The number is given up before a signal can interrupt the close. */
+static int64_t close_run(void *arg)
+{
+	int r = weft__syscall_close(*(int *)arg);
+
+	return r == -EINTR ? 0 : r;
+}
+
+/* A task that is interrupted lingers for a moment alone: the kernel sends the
+ * rest.  False: there is no thread. */
+static bool close_lingering(int fd, int *ret_result)
+{
+	bool ran;
+
+	*ret_result = (int)weft__waits_run(close_run, &fd, &ran);
+	for (int tries = 0;
+	     !ran && tries < 4 && weft__waits_was_interrupted(*ret_result);
+	     tries++)
+		WEFT_SHIELD
+			WEFT_WITHIN(WEFT_MS(1) << tries)
+				*ret_result = (int)weft__waits_run(close_run,
+								   &fd, &ran);
+	return ran;
+}
+
 static int close_number(int fd)
 {
-	struct weft__request request = close_request(fd);
+	enum weft__close kind = weft__syscall_close_kind(fd);
+	struct weft__request request = close_request(fd, kind);
+	int r;
 
-	if (is_closed_by_call(&request))
-		return close_at_once(fd);
+	if (is_closed_at_once(kind)) {
+		r = close_at_once(fd);
+		(void)weft__call_ready(weft__worker_self(),
+				       WEFT__CLOSE_AS_BYTES);
+		return r;
+	}
+	if (kind == WEFT__CLOSE_LINGER && close_lingering(fd, &r))
+		return r;
 	return weft__op_run(&request, NULL, WEFT__OP_SHIELDED);
 }
 
@@ -363,12 +398,17 @@ static int await_drain(struct weft__worker *worker, struct weft__task *task,
 static int await_number(struct weft__worker *worker, struct weft__task *task,
 			int fd)
 {
-	struct weft__request request = close_request(fd);
+	enum weft__close kind = WEFT__CLOSE_LINGER;
+	struct weft__request request;
 
-	if (task->awaits == WEFT__AWAITS_NUMBER)
+	/* Later the number may be that of another file. */
+	if (task->awaits == WEFT__AWAITS_NUMBER) {
 		weft__reactor_closes(worker, fd);
-	if (is_closed_by_call(&request))
-		return closed(close_at_once(fd));
+		kind = weft__syscall_close_kind(fd);
+		if (is_closed_at_once(kind))
+			return closed(close_at_once(fd));
+	}
+	request = close_request(fd, kind);
 	return closed(weft__op_await(WEFT__AWAITS_CLOSE, worker, task, &request,
 				     NULL, WEFT__OP_SHIELDED));
 }

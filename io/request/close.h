@@ -7,4 +7,7 @@
  * too. */
 int weft__socket_close(int fd);
 
+/* A close by this thread takes as long as copying that many bytes. */
+enum { WEFT__CLOSE_AS_BYTES = 128 << 10 };
+
 #endif

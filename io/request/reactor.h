@@ -2,6 +2,10 @@
 /*
  * Reactor - the state that the driver (io/driver.c) keeps for a runtime,
  * besides a shard for each worker.
+ *
+ * Orderings
+ *   [reactor.interrupts]  the first task that needs the signal, swap release ->
+ *       load acquire: the signal and its handler.
  */
 #ifndef WEFT_IO_REQUEST_REACTOR_H
 #define WEFT_IO_REQUEST_REACTOR_H
@@ -37,6 +41,9 @@ struct weft__reactor {
 	struct weft_lane files; /* see io/position.c */
 	struct weft_lane children; /* see process/spawn.c */
 	struct weft_lane pooled; /* see io/pooled.h */
+	struct weft_lane waits;  /* for what may wait for ever */
+	/* It has begun with io/os/interrupt.h. */
+	weft__atomic(bool) interrupts;
 	weft__atomic(struct weft__kept *) names; /* see net/names.c */
 	struct weft__reactor *next; /* of the process; see reactor.c */
 };

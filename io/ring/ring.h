@@ -109,9 +109,6 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 
 void weft__ring_close(struct weft__ring *ring);
 
-/* In a child after fork(). */
-void weft__rings_forget(void);
-
 /* ---- Entries ------------------------------------------------------------ */
 
 /* Owner only: fills in the next entry, which is free. */

@@ -43,11 +43,10 @@ static void stream_disarm(struct weft__stream *stream)
 	stream_drop_all(stream); /* mutate: wake */
 }
 
-/* A connection is closed with a system call, which takes as long as copying
- * that many bytes.  Any other descriptor may have data to write back. */
+/* A connection is closed with a system call.  Any other descriptor may have
+ * data to write back. */
 static int stream_close_fd(const struct weft__stream *stream)
 {
-	enum { AS_BYTES = 128 << 10 };
 	int r;
 
 	if (stream->ops)
@@ -56,7 +55,7 @@ static int stream_close_fd(const struct weft__stream *stream)
 	if (!stream->began || stream->singly || stream->reads_over)
 		return weft_close(stream->fd);
 	r = weft__socket_close(stream->fd);
-	(void)weft__call_ready(weft__worker_self(), AS_BYTES);
+	(void)weft__call_ready(weft__worker_self(), WEFT__CLOSE_AS_BYTES);
 	return r;
 }
 

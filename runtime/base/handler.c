@@ -44,6 +44,15 @@ static void before_set(struct weft__handler *handler,
 	weft__store(&handler->before, next, release);
 }
 
+/* H3.  Where there is no handler, SA_RESTART says nothing: signal(3) sets it
+ * with SIG_DFL, too. */
+static int flags_kept(const struct sigaction *action)
+{
+	return is_plain(action, SIG_DFL) || is_plain(action, SIG_IGN) ?
+		       action->sa_flags & SA_NODEFER :
+		       action->sa_flags & (SA_NODEFER | SA_RESTART);
+}
+
 int weft__handler_set(struct weft__handler *handler, int number)
 {
 	struct sigaction action, now;
@@ -63,7 +72,7 @@ int weft__handler_set(struct weft__handler *handler, int number)
 		.sa_sigaction = handler->fn,
 		.sa_mask = now.sa_mask, /* H3 */
 		.sa_flags = SA_SIGINFO | SA_ONSTACK | handler->flags |
-			    (now.sa_flags & (SA_NODEFER | SA_RESTART)),
+			    flags_kept(&now),
 	};
 	if (sigaction(number, &action, NULL) < 0)
 		return -errno;

@@ -40,7 +40,9 @@ struct weft__blocking {
 	uint32_t threads_max;	      /* immutable */
 	uint64_t idle_ns;	      /* immutable */
 	weft__atomic(uint32_t) threads; /* set under lock; a futex */
+	struct weft__job_lane *at_once; /* under lock; of such jobs, or NULL */
 	uint32_t refused;	      /* under lock; threads not made */
+	bool warned;		      /* under lock; of that */
 	uint64_t done;		      /* under lock; jobs that ran */
 	bool ending;		      /* under lock */
 	bool has_left;		      /* under lock; BLK3 */
@@ -243,6 +245,20 @@ static struct weft__waiter *jobs_fail(struct weft__blocking *pool)
 	return first;
 }
 
+/* The same of the jobs that wait for no thread: another job may have theirs. */
+static struct weft__waiter *at_once_fail(struct weft__blocking *pool)
+{
+	struct weft__waiter *first = NULL, **link = &first, *w;
+
+	while (pool->at_once && (w = pool->at_once->waiters.head)) {
+		weft__job_queue_remove(&pool->jobs, w->item);
+		*link = w;
+		link = &w->next;
+	}
+	*link = NULL;
+	return first;
+}
+
 static void jobs_tell_failed(struct weft__waiter *w)
 {
 	struct weft__worker *worker = weft__sync_worker();
@@ -262,8 +278,7 @@ static void jobs_tell_failed(struct weft__waiter *w)
 }
 
 /* Makes the thread for `job`.  The thread is counted already. */
-static void thread_make(struct weft__blocking *pool,
-			const struct weft__job *job)
+static void thread_make(struct weft__blocking *pool, struct weft__job *job)
 {
 	struct weft__waiter *failed = NULL;
 
@@ -272,9 +287,13 @@ static void thread_make(struct weft__blocking *pool,
 	weft__lock_take(&pool->lock);
 	if (threads_add(pool, UINT32_MAX) == 0)
 		failed = jobs_fail(pool); /* BLK2; mutate: wake */
-	else if (pool->refused == 0)
+	else if (!job->at_once && !pool->warned) {
+		pool->warned = true;
 		job_name("no more threads for blocking work", job,
 			 "waits for those there are");
+	}
+	if (!failed)
+		failed = at_once_fail(pool);
 	pool->refused++;
 	weft__lock_drop(&pool->lock);
 	jobs_tell_failed(failed); /* mutate: wake */
@@ -361,13 +380,34 @@ void weft__blocking_name_survivors(struct weft_runtime *runtime)
 
 /* ---- Calls --------------------------------------------------------------- */
 
-/* Queues the job, and calls or makes a thread for it (BLK1). */
-static void job_queue(struct weft__blocking *pool, struct weft__job *job)
+/* Is there a thread for a job that is not to wait for one, and for another that
+ * may be what it waits for?  Half of the threads are left to those.  Once a
+ * thread could not be made, jobs may wait already that would take the next one.
+ * The caller holds the lock. */
+static bool has_thread(const struct weft__blocking *pool,
+		       const struct weft__job_lane *lane)
+{
+	/* relaxed: under the lock. */
+	return lane->running + lane->queued < pool->threads_max / 2 &&
+	       (pool->idle ||
+		(!pool->refused && weft__load(&pool->threads, relaxed) <
+					   pool->threads_max));
+}
+
+/* Queues the job, and calls or makes a thread for it (BLK1).  False: it would
+ * have to wait for one. */
+static bool job_queue(struct weft__blocking *pool, struct weft__job *job)
 {
 	weft__atomic(uint32_t) *called = NULL;
 	bool makes = false;
 
 	weft__lock_take(&pool->lock);
+	if (job->at_once && !has_thread(pool, job->lane)) {
+		weft__lock_drop(&pool->lock);
+		return false;
+	}
+	if (job->at_once)
+		pool->at_once = job->lane;
 	if (weft__job_queue_add(&pool->jobs, job)) {
 		called = idle_call(pool);
 		/* relaxed: under the lock. */
@@ -383,6 +423,7 @@ static void job_queue(struct weft__blocking *pool, struct weft__job *job)
 		weft__futex_wake(called, 1); /* mutate: wake */
 	if (makes)
 		thread_make(pool, job); /* mutate: wake */
+	return true;
 }
 
 /* Waits until the job has ended, or until an interruption before it began. */
@@ -399,7 +440,8 @@ static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 		weft__lock_drop(&pool->lock);
 		if (queued) /* mutate: recheck=true */
 			return r;
-		r = weft__wait(&job->wait, false);
+		r = job->leave ? job->leave(job->arg, &job->wait, r) :
+				 weft__wait(&job->wait, false);
 	}
 	return r == HAS_NO_THREAD ? -EAGAIN : job->result;
 }
@@ -410,17 +452,16 @@ static struct weft__job_lane *lane_of(struct weft__blocking *pool,
 	return lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
 }
 
-int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
+static int64_t run(struct weft_lane *lane, struct weft__job *job)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
-	struct weft__job job = { .fn = fn, .arg = arg };
 	struct weft__blocking *pool;
 	int error;
 
 	if (!task)
 		return -EPERM;
-	if (!fn)
+	if (!job->fn)
 		return -EINVAL;
 	error = weft__interrupted(worker, task);
 	if (error < 0)
@@ -430,11 +471,31 @@ int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
 		pool = pool_make(worker->runtime);
 	if (!pool)
 		return -ENOMEM;
-	job.lane = lane_of(pool, lane);
-	weft__waiter_init(&job.waiter, &job.wait, worker, &job, 0);
-	weft__wait_on(&job.wait, WEFT__ON_JOB, &job);
-	job_queue(pool, &job);
-	return job_wait(pool, &job);
+	job->lane = lane_of(pool, lane);
+	weft__waiter_init(&job->waiter, &job->wait, worker, job, 0);
+	weft__wait_on(&job->wait, WEFT__ON_JOB, job);
+	return job_queue(pool, job) ? job_wait(pool, job) : -EAGAIN;
+}
+
+int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
+{
+	struct weft__job job = { .fn = fn, .arg = arg };
+
+	return run(lane, &job);
+}
+
+int64_t weft__blocking_leave(struct weft_lane *lane, weft_fn fn, void *arg,
+			     int (*leave)(void *arg, struct weft__wait *wait,
+					  int why))
+{
+	struct weft__job job = {
+		.fn = fn,
+		.arg = arg,
+		.leave = leave,
+		.at_once = true,
+	};
+
+	return run(lane, &job);
 }
 
 int64_t weft_blocking(weft_fn fn, void *arg)
@@ -453,7 +514,7 @@ int weft__blocking_submit(struct weft_runtime *runtime, struct weft_lane *lane,
 		return -ENOMEM;
 	job->lane = lane_of(pool, lane);
 	job->waiter.item = job;
-	job_queue(pool, job);
+	(void)job_queue(pool, job);
 	return 0;
 }
 

@@ -42,6 +42,17 @@
 void weft__blocking_end(struct weft_runtime *runtime);
 
 /*
+ * As weft_blocking_lane(), for what may wait for ever.  If the task is
+ * interrupted (why: -ECANCELED or -ETIMEDOUT) when the job has begun, leave()
+ * makes fn(arg) return early, and waits for the wait as weft__wait() does until
+ * it is granted.  -EAGAIN as well where the job would have to wait for a
+ * thread, or half of the threads that the pool may have are in that lane.
+ */
+int64_t weft__blocking_leave(struct weft_lane *lane, weft_fn fn, void *arg,
+			     int (*leave)(void *arg, struct weft__wait *wait,
+					  int why));
+
+/*
  * Queues a job without a task, which is zero but for `fn` and `arg`, that a
  * thread of the pool runs, and `ended`, that the thread calls after it; the job
  * is the owner's again then.  lane: as of weft_blocking_lane().  From any

@@ -66,6 +66,8 @@ struct weft__job {
 	int64_t result;
 	bool begun;
 	bool refused; /* no thread could be made for it */
+	bool at_once; /* it waits for no thread: -EAGAIN */
+	int (*leave)(void *arg, struct weft__wait *wait, int why); /* or NULL */
 	/* Of a job without a task, instead of the wait. */
 	void (*ended)(struct weft__job *job);
 };

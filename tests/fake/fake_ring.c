@@ -327,7 +327,3 @@ size_t weft__ring_locked_bytes(unsigned entries)
 {
 	return entries;
 }
-
-void weft__rings_forget(void)
-{
-}

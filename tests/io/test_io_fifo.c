@@ -7,44 +7,15 @@
  * through and closed again would show as EPIPE, as lost bytes, or as an open
  * that never returns.
  */
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/stat.h>
 
-#include "tests/support/io_kit.h"
+#include "tests/support/engine.h"
+#include "tests/support/fifo_kit.h"
 
 enum { ROUNDS = 60 };
-
-struct fifo {
-	char path[64];
-	char link[64];
-	weft__atomic(int) thread; /* of the other end, once it is to open */
-	ssize_t moved;		  /* by the other end: bytes, or -errno */
-};
-
-/* A new one for each round: the kernel may drop the file of a request, and so
- * an end, a moment after the close. */
-static void fifo_make(struct fifo *fifo)
-{
-	snprintf(fifo->path, sizeof(fifo->path), "/tmp/weft-fifo3-%d",
-		 (int)getpid());
-	snprintf(fifo->link, sizeof(fifo->link), "/tmp/weft-fifo3-%d-link",
-		 (int)getpid());
-	unlink(fifo->path);
-	unlink(fifo->link);
-	ck_assert_int_eq(mkfifo(fifo->path, 0600), 0);
-	ck_assert_int_eq(symlink(fifo->path, fifo->link), 0);
-	/* A write to a closed end is to be an error, not the end of all. */
-	signal(SIGPIPE, SIG_IGN);
-}
-
-static void fifo_drop(struct fifo *fifo)
-{
-	unlink(fifo->path);
-	unlink(fifo->link);
-}
 
 /* ---- The other end ------------------------------------------------------- */
 
@@ -109,54 +80,6 @@ static pthread_t other_end(struct fifo *fifo, void *(*fn)(void *))
 		   sleeps(weft__load(&fifo->thread, acquire)));
 	return thread;
 }
-
-/* ---- Ways to open -------------------------------------------------------- */
-
-static int by_open(const struct fifo *fifo, int flags)
-{
-	return weft_open(fifo->path, flags, 0);
-}
-
-/* The caller may have little time: the directory is not a part of it. */
-static int by_openat(const struct fifo *fifo, int flags)
-{
-	int dir_fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int fd = weft_openat(dir_fd, strrchr(fifo->path, '/') + 1, flags, 0);
-
-	ck_assert_int_eq(weft_close(dir_fd), 0);
-	return fd;
-}
-
-static int by_openat2(const struct fifo *fifo, int flags)
-{
-	struct open_how how = {
-		.flags = (unsigned)flags,
-		.resolve = RESOLVE_NO_MAGICLINKS,
-	};
-
-	return weft_openat2(AT_FDCWD, fifo->path, &how, sizeof(how));
-}
-
-static int by_link(const struct fifo *fifo, int flags)
-{
-	return weft_open(fifo->link, flags, 0);
-}
-
-static int by_creating(const struct fifo *fifo, int flags)
-{
-	return weft_open(fifo->path, flags | O_CREAT, 0600);
-}
-
-static int by_truncating(const struct fifo *fifo, int flags)
-{
-	return weft_open(fifo->path, flags | O_TRUNC | O_NOFOLLOW, 0);
-}
-
-static int (*const ways[])(const struct fifo *fifo, int flags) = {
-	by_open, by_openat, by_openat2, by_link, by_creating, by_truncating,
-};
-
-enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 /* ---- Tests --------------------------------------------------------------- */
 
@@ -231,6 +154,307 @@ IO_TEST(end_that_is_alone_waits)
 	return 0;
 }
 
+/* ---- Many ---------------------------------------------------------------- */
+
+/* More than a kernel has threads for files, on most machines. */
+enum { MANY = 72 };
+
+static struct fifo many[MANY];
+static weft__atomic(unsigned) many_begun;
+
+struct end {
+	unsigned index;
+	int flags;
+};
+
+/* A byte goes from the one end to the other. */
+static int64_t end_run(void *arg)
+{
+	const struct end *end = arg;
+	char byte = 0;
+	int fd;
+
+	/* relaxed: a counter. */
+	weft__add(&many_begun, 1u, relaxed);
+	fd = ways[end->index % WAYS](&many[end->index], end->flags);
+	ck_assert_msg(fd >= 0, "end %u: %d", end->index, fd);
+	if (end->flags == O_WRONLY)
+		ck_assert_int_eq(weft_write(fd, "b", 1), 1);
+	else
+		ck_assert_int_eq(weft_read(fd, &byte, 1), 1);
+	return weft_close(fd);
+}
+
+static void ends_go(struct weft_scope *scope, int flags)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		struct end end = { i, flags };
+
+		ck_assert_int_eq(weft_go(scope, end_run, &end, sizeof(end)), 0);
+	}
+}
+
+static void use_files(void)
+{
+	char path[64];
+	struct stat status;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/weft-fifo3-%d-dir", (int)getpid());
+	ck_assert_int_eq(weft_mkdir(path, 0700), 0);
+	ck_assert_int_eq(weft_rmdir(path), 0);
+	fd = weft_open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(weft_write(fd, "text", 4), 4);
+	ck_assert_int_eq(weft_fsync(fd), 0);
+	ck_assert_int_eq(weft_close(fd), 0);
+	ck_assert_int_eq(weft_stat(path, &status), 0);
+	ck_assert_int_eq(weft_unlink(path), 0);
+}
+
+/* All of one side wait at once; meanwhile files are made and written, and then
+ * the other side comes. */
+static void meet_many(int first, int second)
+{
+	/* relaxed: no task counts. */
+	weft__store(&many_begun, 0u, relaxed);
+	for (unsigned i = 0; i < MANY; i++)
+		fifo_make_nth(&many[i], i);
+	WEFT_SUPERVISE(scope) {
+		ends_go(scope, first);
+		/* relaxed: a look. */
+		wait_until(weft__load(&many_begun, relaxed) == MANY);
+		WEFT_WITHIN(WEFT_SEC(20))
+			use_files();
+		ends_go(scope, second);
+	}
+	for (unsigned i = 0; i < MANY; i++)
+		fifo_drop(&many[i]);
+}
+
+IO_TEST(opens_that_wait_hold_up_nothing)
+{
+	meet_many(O_RDONLY, O_WRONLY);
+	meet_many(O_WRONLY, O_RDONLY);
+	return 0;
+}
+
+/* ---- Signals ------------------------------------------------------------- */
+
+static weft__atomic(unsigned) signals_taken;
+
+static void on_signal(int number)
+{
+	(void)number;
+	/* relaxed: a counter. */
+	weft__add(&signals_taken, 1u, relaxed);
+}
+
+/* Sends one to each thread of the pool. */
+static void signal_pool(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((entry = readdir(dir))) {
+		char path[300], name[32] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		file = fopen(path, "r");
+		if (file && fgets(name, sizeof(name), file) &&
+		    !strcmp(name, "weft-blocking\n"))
+			(void)syscall(SYS_tgkill, getpid(),
+				      atoi(entry->d_name), SIGUSR1);
+		if (file)
+			fclose(file);
+	}
+	closedir(dir);
+}
+
+static int64_t open_to_read(void *arg)
+{
+	const struct fifo *fifo = *(struct fifo **)arg;
+
+	return weft_open(fifo->path, O_RDONLY, 0);
+}
+
+/* An open that waits goes on after a signal of the program's, whose handler has
+ * no SA_RESTART. */
+IO_TEST(signals_of_the_program_end_no_open)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
+	struct weft_task task;
+	struct fifo fifo, *it = &fifo;
+	int64_t fd = -1;
+	int end = -1;
+
+	fifo_make(&fifo);
+	ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	opts.ret_task = &task;
+	WEFT_SUPERVISE(scope) {
+		ck_assert_int_eq(weft_go_opts(scope, open_to_read, &it,
+					      sizeof(it), &opts),
+				 0);
+		/* relaxed: a look. */
+		do {
+			signal_pool();
+			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		} while (weft__load(&signals_taken, relaxed) < 5);
+		WEFT_WITHIN(WEFT_SEC(20))
+			end = weft_open(fifo.path, O_WRONLY, 0);
+		ck_assert_int_ge(end, 0);
+		ck_assert_int_eq(weft_join(task, &fd), 0);
+	}
+	ck_assert_int_ge(fd, 0);
+	close_both((int[]){ (int)fd, end });
+	fifo_drop(&fifo);
+	return 0;
+}
+
+static int64_t wait_alone(void *arg)
+{
+	struct fifo fifo;
+	int fd = 0;
+
+	(void)arg;
+	fifo_make(&fifo);
+	WEFT_WITHIN(WEFT_MS(2))
+		fd = weft_open(fifo.path, O_RDONLY, 0);
+	fifo_drop(&fifo);
+	return fd;
+}
+
+/* weft's own has no handler any more once the runtime has ended. */
+START_TEST(no_handler_stays)
+{
+	struct sigaction action;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct weft_opts opts = WEFT_OPTS_INIT;
+
+		ck_assert_int_eq(io_run_opts(wait_alone, NULL, &opts),
+				 -ETIMEDOUT);
+		for (int n = SIGRTMIN; n <= SIGRTMAX; n++) {
+			/* An emulator keeps some for itself. */
+			if (sigaction(n, NULL, &action) == 0)
+				ck_assert(action.sa_handler == SIG_DFL);
+		}
+	}
+}
+END_TEST
+
+/* The open ends in time all the same. */
+static void expect_end_on(unsigned engine)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	opts.engine = engine;
+	ck_assert_int_eq(io_run_opts(wait_alone, NULL, &opts), -ETIMEDOUT);
+}
+
+static void expect_end_without(void)
+{
+	expect_end_on(0);
+}
+
+START_TEST(open_ends_where_all_signals_are_blocked)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	expect_end_without();
+}
+END_TEST
+
+/* signal(3) sets SA_RESTART with the default action, too. */
+START_TEST(open_ends_where_signals_were_reset)
+{
+	for (int n = SIGRTMIN; n <= SIGRTMAX; n++)
+		signal(n, SIG_DFL);
+	expect_end_without();
+	expect_end_on(WEFT_ENGINE_EPOLL);
+}
+END_TEST
+
+START_TEST(open_ends_where_a_signal_is_taken_later)
+{
+	expect_end_without();
+	for (int n = SIGRTMIN; n <= SIGRTMAX; n++) {
+		signal(n, on_signal);
+		expect_end_without();
+	}
+}
+END_TEST
+
+START_TEST(open_ends_where_no_signal_can_be_sent)
+{
+	struct rlimit old = limit_set(RLIMIT_SIGPENDING, 0);
+
+	expect_end_without();
+	limit_reset(RLIMIT_SIGPENDING, old);
+}
+END_TEST
+
+/* ---- Few threads --------------------------------------------------------- */
+
+static int64_t open_and_close(void *arg)
+{
+	int64_t fd = open_to_read(arg);
+
+	ck_assert_int_ge(fd, 0);
+	return weft_close((int)fd);
+}
+
+static int64_t write_in_pool(void *arg)
+{
+	return (int64_t)(intptr_t)write_hello(arg);
+}
+
+enum { FEW = 4 };
+
+/* The other ends come by threads of the pool. */
+static int64_t meet_in_pool(void *arg)
+{
+	struct fifo *it[FEW];
+
+	(void)arg;
+	WEFT_SUPERVISE(scope) {
+		for (unsigned i = 0; i < FEW; i++) {
+			it[i] = &many[i];
+			fifo_make_nth(it[i], i);
+			ck_assert_int_eq(weft_go(scope, open_and_close, &it[i],
+						 sizeof(it[i])),
+					 0);
+		}
+		ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
+		for (unsigned i = 0; i < FEW; i++)
+			WEFT_WITHIN(WEFT_SEC(20))
+				ck_assert_int_eq(weft_blocking(write_in_pool,
+							       it[i]),
+						 0);
+	}
+	for (unsigned i = 0; i < FEW; i++)
+		fifo_drop(it[i]);
+	return 0;
+}
+
+START_TEST(open_leaves_threads_to_others)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	for (opts.blocking_threads_max = 1; opts.blocking_threads_max <= FEW;
+	     opts.blocking_threads_max++)
+		ck_assert_int_eq(io_run_opts(meet_in_pool, NULL, &opts), 0);
+}
+END_TEST
+
+/* ---- Results ------------------------------------------------------------- */
+
 /* With O_NONBLOCK the call returns what open(2) returns. */
 IO_TEST(nonblocking_open_of_a_fifo_does_not_wait)
 {
@@ -303,6 +527,18 @@ int main(void)
 	io_add_test(tc, waiting_writer_meets_its_reader_once);
 	io_add_test(tc, waiting_reader_meets_its_writer_once);
 	io_add_test(tc, end_that_is_alone_waits);
+	io_add_test(tc, opens_that_wait_hold_up_nothing);
+	io_add_test(tc, signals_of_the_program_end_no_open);
+	tcase_add_test(tc, no_handler_stays);
+	tcase_add_test(tc, open_ends_where_signals_were_reset);
+	/* Epoll has no other way to end an open early, and no other threads. */
+	if (test_needs(test_has_uring(), "test_io_fifo: opens without a signal",
+		       NEEDS_URING)) {
+		tcase_add_test(tc, open_ends_where_all_signals_are_blocked);
+		tcase_add_test(tc, open_ends_where_a_signal_is_taken_later);
+		tcase_add_test(tc, open_ends_where_no_signal_can_be_sent);
+		tcase_add_test(tc, open_leaves_threads_to_others);
+	}
 	io_add_test(tc, nonblocking_open_of_a_fifo_does_not_wait);
 	io_add_test(tc, errors_are_those_of_open);
 	suite_add_tcase(suite, tc);

@@ -6,6 +6,7 @@
  */
 #include "io/request/call.h"
 #include "tests/support/errno_now.h"
+#include "tests/support/expect.h"
 #include "tests/support/io_future.h"
 
 /* Why the operation must wait: the future has used up its turn; or all entries
@@ -171,6 +172,74 @@ IO_TEST(who_finds_no_entry_forgets_no_close)
 	return 0;
 }
 
+/* ---- A close ------------------------------------------------------------- */
+
+struct closer {
+	WEFT_FUTURE_STATE;
+	int fd;
+};
+
+static weft__atomic(int) close_begun, close_ended;
+
+static int64_t close_a_pipe(void *arg)
+{
+	struct closer *closer = arg;
+	int r;
+
+	WEFT_FUTURE_BEGIN(closer);
+	/* relaxed: a look follows. */
+	weft__store(&close_begun, 1, relaxed);
+	WEFT_AWAIT_AS(closer, r, weft_await_close(closer->fd));
+	EXPECT(r == 0);
+	weft__store(&close_ended, 1, relaxed);
+	WEFT_FUTURE_END(closer);
+	return 0;
+}
+
+/* Takes the number as soon as it is free. */
+static int64_t take_the_number(void *arg)
+{
+	int fd = *(int *)arg, taken = -1;
+
+	/* relaxed: looks. */
+	while (!weft__load(&close_ended, relaxed) && taken < 0) {
+		if (weft__load(&close_begun, relaxed) &&
+		    fcntl(fd, F_GETFD) < 0)
+			taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		(void)weft_yield();
+	}
+	while (!weft__load(&close_ended, relaxed))
+		(void)weft_yield();
+	if (taken >= 0)
+		EXPECT(fcntl(taken, F_GETFD) >= 0 && close(taken) == 0);
+	return 0;
+}
+
+/* The future is polled again when the number belongs to another. */
+IO_TEST(number_that_is_taken_during_a_close_stays_open)
+{
+	for (int i = 0; i < 20; i++) {
+		struct closer closer = { .fd = -1 };
+		int fds[2];
+
+		/* relaxed: no task looks. */
+		weft__store(&close_begun, 0, relaxed);
+		weft__store(&close_ended, 0, relaxed);
+		ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+		closer.fd = fds[0];
+		WEFT_SUPERVISE(scope) {
+			ck_assert_int_eq(WEFT_GO(scope, take_the_number,
+						 fds[0]),
+					 0);
+			ck_assert_int_eq(WEFT_GO_FUTURE(scope, close_a_pipe,
+							closer),
+					 0);
+		}
+		ck_assert_int_eq(weft_close(fds[1]), 0);
+	}
+	return 0;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/future_later");
@@ -179,6 +248,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	io_add_test(tc, who_has_done_enough_forgets_no_close);
 	io_add_test(tc, who_finds_no_entry_forgets_no_close);
+	io_add_test(tc, number_that_is_taken_during_a_close_stays_open);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
 }

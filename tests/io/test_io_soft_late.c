@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "io/os/syscall.h"
 #include "io/ring/soft/serve.h"
 #include "tests/support/errno_now.h"
 #include "tests/support/loop_kit.h"
@@ -18,8 +19,8 @@
 
 /* ---- A close that is held up --------------------------------------------- */
 
-bool __real_weft__syscall_lingers(int fd);
-bool __wrap_weft__syscall_lingers(int fd);
+enum weft__close __real_weft__syscall_close_kind(int fd);
+enum weft__close __wrap_weft__syscall_close_kind(int fd);
 int __real_weft__syscall_close(int fd);
 int __wrap_weft__syscall_close(int fd);
 uint64_t __real_weft__soft_retry_late(struct weft__soft *soft, uint64_t now_ns);
@@ -89,15 +90,16 @@ static bool is_in_a_set(struct weft_runtime *runtime, int fd)
 	return is;
 }
 
-bool __wrap_weft__syscall_lingers(int fd)
+enum weft__close __wrap_weft__syscall_close_kind(int fd)
 {
 	if (fd != held_fd)
-		return __real_weft__syscall_lingers(fd);
+		return __real_weft__syscall_close_kind(fd);
 	if (is_met) {
 		weft_event_set(&forgotten);
 		wait_until(waiting(weft_runtime_self()) == 1);
 	}
-	return is_slow; /* then a thread of the pool closes it */
+	/* Then a thread of the pool closes it. */
+	return is_slow ? WEFT__CLOSE_LINGER : WEFT__CLOSE_SOCKET;
 }
 
 int __wrap_weft__syscall_close(int fd)

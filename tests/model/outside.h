@@ -27,7 +27,11 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 	return -ENOSYS;
 }
 
-void weft__rings_forget(void)
+void weft__interrupt_end(void)
+{
+}
+
+void weft__interrupt_forget(void)
 {
 }
 

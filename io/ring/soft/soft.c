@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/os/interrupt.h"
 #include "io/os/mask.h"
 #include "io/ring/soft/call.h"
 #include "io/ring/soft/ops.h"
@@ -383,7 +384,7 @@ static void soft_close(struct weft__ring *ring)
 {
 	struct weft__soft *soft = weft__soft(ring);
 
-	weft__soft_signal_end();
+	weft__interrupt_end();
 	weft__soft_ops_fini(soft);
 	weft__soft_watches_fini(&soft->watches);
 	sets_close(soft);
@@ -499,11 +500,6 @@ static int kick_open(struct weft__soft *soft, struct weft__ring *ring)
 	return -ENOMEM;
 }
 
-void weft__rings_forget(void)
-{
-	weft__soft_signal_forget();
-}
-
 int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 			 struct weft_runtime *runtime)
 {
@@ -532,6 +528,6 @@ int weft__ring_open_soft(struct weft__ring *ring, unsigned entries, bool alone,
 	ring->mask = entries - 1;
 	ring->completions_mask = entries * COMPLETIONS_PER_ENTRY - 1;
 	share(ring, soft);
-	weft__soft_signal_begin();
+	weft__interrupt_begin(&runtime->signals);
 	return 0;
 }

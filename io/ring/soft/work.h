@@ -3,21 +3,13 @@
  * Work - requests of a soft ring that a thread of the blocking pool carries
  * out, in a lane of the runtime's.
  *
- * A request that is cancelled while its thread is in the call is interrupted by
- * a signal, with a handler that does nothing.  The thread may not be in the
- * call yet; so whoever cancels repeats it until the request has ended.
+ * A request that is cancelled while its thread is in the call is interrupted
+ * (io/os/interrupt.h); whoever cancels repeats it until the request has ended.
  */
 #ifndef WEFT_IO_RING_SOFT_WORK_H
 #define WEFT_IO_RING_SOFT_WORK_H
 
 #include "io/ring/soft/soft.h"
-
-/* Begins and ends the use of the signal in this process. */
-void weft__soft_signal_begin(void);
-void weft__soft_signal_end(void);
-
-/* In a child after fork(). */
-void weft__soft_signal_forget(void);
 
 /* Under the lock: makes the request POOLED.  It is queued by weft__soft_start()
  * once the lock was dropped.  False: no memory. */
