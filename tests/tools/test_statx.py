@@ -17,10 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADER = """#define statx statx_of_this_library
 #include_next <sys/stat.h>
 #undef statx
-#undef STATX_ATTR_NODUMP
-#undef STATX_ATTR_MOUNT_ROOT
 #ifndef WITH_STATX
 #define WITH_STATX
+#undef STATX_ATTR_NODUMP
+#undef STATX_ATTR_MOUNT_ROOT
 #include <stdint.h>
 #ifndef STATX_TYPE
 #define STATX_TYPE 1
