@@ -14,6 +14,7 @@
 
 #include "tests/support/engine.h"
 #include "tests/support/fifo_kit.h"
+#include "tests/support/threads.h"
 
 enum { ROUNDS = 60 };
 
@@ -250,28 +251,11 @@ static void on_signal(int number)
 	weft__add(&signals_taken, 1u, relaxed);
 }
 
-/* Sends one to each thread of the pool. */
-static void signal_pool(void)
+static void signal_thread(int thread, const char *name, void *arg)
 {
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *entry;
-
-	ck_assert_ptr_nonnull(dir);
-	while ((entry = readdir(dir))) {
-		char path[300], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
-			 entry->d_name);
-		file = fopen(path, "r");
-		if (file && fgets(name, sizeof(name), file) &&
-		    !strcmp(name, "weft-blocking\n"))
-			(void)syscall(SYS_tgkill, getpid(),
-				      atoi(entry->d_name), SIGUSR1);
-		if (file)
-			fclose(file);
-	}
-	closedir(dir);
+	(void)arg;
+	if (!strcmp(name, "weft-blocking\n"))
+		(void)syscall(SYS_tgkill, getpid(), thread, SIGUSR1);
 }
 
 static int64_t open_to_read(void *arg)
@@ -301,7 +285,7 @@ IO_TEST(signals_of_the_program_end_no_open)
 				 0);
 		/* relaxed: a look. */
 		do {
-			signal_pool();
+			threads_each(signal_thread, NULL);
 			ck_assert_int_eq(weft_sleep(WEFT_MS(1)), 0);
 		} while (weft__load(&signals_taken, relaxed) < 5);
 		WEFT_WITHIN(WEFT_SEC(20))

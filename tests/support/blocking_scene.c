@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/blocking_scene.h"
 
+#include "tests/support/threads.h"
+
 void gate_open(struct gate *gate)
 {
 	weft__store(&gate->open, 1u, release);
@@ -65,27 +67,17 @@ struct weft_blocking_stats pool_stats(void)
 	return stats;
 }
 
+static void count_thread(int thread, const char *name, void *arg)
+{
+	(void)thread;
+	*(int *)arg += strcmp(name, "weft-blocking\n") == 0;
+}
+
 int threads_alive(void)
 {
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *entry;
 	int count = 0;
 
-	ck_assert_ptr_nonnull(dir);
-	while ((entry = readdir(dir))) {
-		char path[64], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm",
-			 entry->d_name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fgets(name, sizeof(name), file))
-			count += strcmp(name, "weft-blocking\n") == 0;
-		fclose(file);
-	}
-	closedir(dir);
+	threads_each(count_thread, &count);
 	return count;
 }
 

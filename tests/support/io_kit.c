@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "tests/support/threads.h"
+
 struct io_main {
 	weft_fn fn;
 	void *arg;
@@ -48,28 +50,17 @@ void expect_fds(int before)
 	ck_assert_int_eq(fds_open(), before);
 }
 
+static void count_thread(int thread, const char *name, void *arg)
+{
+	(void)thread;
+	*(int *)arg += strncmp(name, "iou-", 4) != 0;
+}
+
 int threads_now(void)
 {
-	DIR *dir = opendir("/proc/self/task");
-	struct dirent *entry;
 	int count = 0;
 
-	ck_assert_ptr_nonnull(dir);
-	while ((entry = readdir(dir))) {
-		char path[300], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
-			 entry->d_name);
-		file = fopen(path, "re");
-		if (!file)
-			continue;
-		if (fgets(name, sizeof(name), file) &&
-		    strncmp(name, "iou-", 4) != 0)
-			count++;
-		fclose(file);
-	}
-	closedir(dir);
+	threads_each(count_thread, &count);
 	return count;
 }
 
