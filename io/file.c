@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files: opening, reading the status, writing back.
+ * Files: opening, reading the status.
  *
  * Opening and the status first look at the file in the kernel's caches
  * (io/os/look.h).  If it is a local file or directory all of whose names are
@@ -438,30 +438,4 @@ int weft_statx(int dir_fd, const char *path, int flags, unsigned mask,
 	if (r == 0)
 		*ret_status = status;
 	return r;
-}
-
-/* ---- Writing back ----------------------------------------------------- */
-
-static int sync_run(int fd, unsigned flags)
-{
-	struct weft__request request = {
-		.opcode = WEFT__OPCODE_FSYNC,
-		.fd = fd,
-		.how = flags,
-	};
-	struct weft__worker *worker;
-	struct weft__fd *entry;
-	int r = weft__call_begin_fd(fd, &worker, &entry);
-
-	return r < 0 ? r : weft__op_run(&request, entry, WEFT__OP_AT_ONCE);
-}
-
-int weft_fsync(int fd)
-{
-	return sync_run(fd, 0);
-}
-
-int weft_fdatasync(int fd)
-{
-	return sync_run(fd, WEFT__FSYNC_DATA);
 }

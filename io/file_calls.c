@@ -1,12 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls on open files in the pool (io/pooled.h); a close waits for them.
+ * Calls on open files in the pool (io/pooled.h); a close waits for them.  A 0
+ * behind the descriptor stands for no argument.
  */
 #include <weft/file.h>
+#include <weft/io.h>
 
 #include <sys/syscall.h>
 
 #include "io/pooled.h"
+
+int weft_fsync(int fd)
+{
+	return (int)WEFT__CALL_ON(fd, SYS_fsync, 0);
+}
+
+int weft_fdatasync(int fd)
+{
+	return (int)WEFT__CALL_ON(fd, SYS_fdatasync, 0);
+}
 
 int weft_ftruncate(int fd, off_t bytes)
 {
@@ -39,7 +51,6 @@ int weft_sync_file_range(int fd, off_t offset, off_t bytes, unsigned flags)
 				  flags);
 }
 
-/* syncfs() has no other argument. */
 int weft_syncfs(int fd)
 {
 	return (int)WEFT__CALL_ON(fd, SYS_syncfs, 0);

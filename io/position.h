@@ -6,15 +6,17 @@
 
 struct weft__fd;
 
-/* Carries out a read or write at a file's position that may have to wait.  The
- * call has begun, and the descriptor was found to be a file.  Returns its
- * result, or -EBADF (being closed), -ECANCELED, -ETIMEDOUT. */
+/* Carries out a read or write of a file that may have to wait where only a
+ * thread can, or that is at the file's position.  The call has begun, and the
+ * descriptor was found to be a file.  Returns its result, or -EBADF (being
+ * closed), -ECANCELED, -ETIMEDOUT. */
 ssize_t weft__position_run(struct weft__fd *entry,
 			   const struct weft__request *request);
 
-/* Around other work of the running task on a file, in the pool: a close of the
- * descriptor waits for its end.  0, or -EBADF (being closed). */
-int weft__position_enter(struct weft__fd *entry, int fd);
+/* Around work of the running task on a file, in the pool: a close of the
+ * descriptor waits for its end.  moves: it holds the lock of the position.  0,
+ * or -EBADF (being closed). */
+int weft__position_enter(struct weft__fd *entry, int fd, bool moves);
 void weft__position_leave(struct weft__fd *entry);
 
 #endif

@@ -4,9 +4,11 @@
  *
  *	a file     a call that does not wait: for what is in the page cache it
  *	           takes less time than the way through the ring (stored.c where
- *	           there is no such call).  Otherwise at
- *	           an offset the ring, at the position position.c
+ *	           there is no such call).  Otherwise at an offset the ring,
+ *	           which waits for the page; at the position, and where no
+ *	           call tells whether it would wait, position.c
  *	a socket   the way of send_recv.c
+ *	a FIFO     the ring, once fifo.c has found it ready
  *	all else   the ring
  *
  * The kind is a hint.  Before a way that would be wrong for another kind, or
@@ -17,6 +19,7 @@
 
 #include <poll.h>
 
+#include "io/fifo.h"
 #include "io/os/message.h"
 #include "io/os/sigpipe.h"
 #include "io/position.h"
@@ -207,29 +210,24 @@ static ssize_t ring_run(struct weft__worker *worker, struct weft__fd *entry,
 		weft__request_writes(request) ? POLLOUT : POLLIN);
 }
 
-/* Does each call on the file wait, as on most files of servers?  On a local
- * file that can hold for writes alone.  tried: the result of the quick way. */
-static bool is_slow(int kind, const struct weft__request *request,
-		    ssize_t tried)
+/* Is the transfer one for a thread of the pool?  So it is at the position, and
+ * where the kernel has no call that does not wait: there the ring would use a
+ * thread of the kernel's, which keeps the file open until a moment after it has
+ * said that it is done, or, where a file can be polled, as all of FUSE can,
+ * would itself wait for the server.  tried: the result of the quick way. */
+static bool wants_thread(int kind, const struct weft__request *request,
+			 ssize_t tried)
 {
 	bool writes = weft__request_writes(request);
-	int no_quick = writes ? WEFT__FD_NO_QUICK_WRITE :
-				WEFT__FD_NO_QUICK_READ;
 
-	return weft__fd_is_file(kind) && !(writes && weft__fd_is_local(kind)) &&
-	       ((kind & no_quick) || tried == -EOPNOTSUPP);
-}
-
-/* By a thread of the kernel.  Where a file can be polled, as all of FUSE can,
- * the ring would itself wait for the server.  -EAGAIN is an error of the
- * server's. */
-static ssize_t thread_run(struct weft__fd *entry,
-			  const struct weft__request *request)
-{
-	struct weft__request run = *request;
-
-	run.flags = WEFT__REQUEST_BLOCKS;
-	return weft__op_run(&run, entry, WEFT__OP_AT_ONCE);
+	if (!weft__fd_is_file(kind))
+		return false;
+	if (request->offset == POSITION || tried == -EOPNOTSUPP ||
+	    (writes && weft__fd_is_buffered(kind)))
+		return true;
+	return (kind & (writes ? WEFT__FD_NO_QUICK_WRITE :
+				 WEFT__FD_NO_QUICK_READ)) ||
+	       weft__fd_kind_base(kind) == WEFT__FD_STORED;
 }
 
 /* The ring accepts an offset where there is none, and a transfer at a file's
@@ -264,6 +262,19 @@ static ssize_t offset_refused(const struct weft__request *request)
 	return r < 0 ? r : -ESPIPE;
 }
 
+static ssize_t fifo_run(struct weft__fd *entry, bool sure,
+			const struct weft__request *request)
+{
+	ssize_t r;
+	enum weft__fifo state = weft__fifo_await(entry, request, &r);
+
+	if (state == WEFT__FIFO_ENDED)
+		return r;
+	if (state == WEFT__FIFO_NOT && !sure)
+		return LOOK_AGAIN;
+	return ring_run(weft__worker_self(), entry, WEFT__FD_FIFO, request);
+}
+
 /* sure: the kind was looked at for this call. */
 static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 			   int kind, bool sure,
@@ -285,11 +296,16 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 	if (!sure && ((at_position && weft__fd_is_file(kind)) ||
 		      ring_is_doubtful(kind, request, r)))
 		return LOOK_AGAIN;
-	if (at_position && weft__fd_is_file(kind))
+	/* The quick way may have found out more. */
+	if (weft__fd_is_buffered(kind))
+		kind = weft__fd_kind(entry, request->fd);
+	if (kind < 0)
+		return kind;
+	if (wants_thread(kind, request, r))
 		return weft__position_run(entry, request);
-	if (is_slow(kind, request, r))
-		return thread_run(entry, request);
-	return ring_run(worker, entry, kind, request);
+	if (kind == WEFT__FD_FIFO)
+		return fifo_run(entry, sure, request);
+	return ring_run(weft__worker_self(), entry, kind, request);
 }
 
 /* Can the result be that of a wrong kind? */

@@ -19,9 +19,9 @@
  * limit, so that it cannot take all threads; put computations into a lane with
  * as many jobs as there are processors.
  *
- * weft_read(), weft_write() and the like use the pool as well, in a lane of 64,
- * where they have to wait at the position of a file; calls of <weft/fs.h> and
- * its kin do in another lane of 64.
+ * weft_read(), weft_pwrite() and the like use the pool as well, in a lane of
+ * 64, where they have to wait for a file; weft_fsync(), and the calls of
+ * <weft/fs.h> and its kin, do in another lane of 64.
  */
 #ifndef WEFT_BLOCKING_H
 #define WEFT_BLOCKING_H

@@ -22,6 +22,7 @@ enum weft__fd_kind {
 	WEFT__FD_LOCAL,
 	/* Local as well, but of tmpfs or an overlay, see io/stored.h. */
 	WEFT__FD_STORED,
+	WEFT__FD_FIFO, /* of a local file system; a pipe is a stream */
 	/* A file: a thread of the pool is at its position. */
 	WEFT__FD_POOLED = 1 << 4,
 	/* A stream socket: the last receive left nothing behind. */
@@ -44,13 +45,14 @@ static inline bool weft__fd_is_socket(int kind)
 
 static inline bool weft__fd_is_stream(int kind)
 {
-	return kind == WEFT__FD_STREAM || kind == WEFT__FD_TERMINAL;
+	return kind == WEFT__FD_STREAM || kind == WEFT__FD_TERMINAL ||
+	       kind == WEFT__FD_FIFO;
 }
 
 static inline bool weft__fd_is_local(int kind)
 {
 	kind = weft__fd_kind_base(kind);
-	return kind >= WEFT__FD_LOCAL;
+	return kind == WEFT__FD_LOCAL || kind == WEFT__FD_STORED;
 }
 
 /* Through the page cache? */

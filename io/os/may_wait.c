@@ -56,9 +56,3 @@ LEAF int weft__may_wait_statx(int dir_fd, const char *path, int flags,
 	return (int)result(syscall(SYS_statx, dir_fd, path, flags, mask,
 				   ret_status));
 }
-
-LEAF int weft__may_wait_fsync(int fd, bool data_only)
-{
-	return (int)result(
-		syscall(data_only ? SYS_fdatasync : SYS_fsync, fd));
-}

@@ -29,7 +29,4 @@ int weft__may_wait_openat2(int dir_fd, const char *path,
 int weft__may_wait_statx(int dir_fd, const char *path, int flags,
 			 unsigned mask, struct statx *ret_status);
 
-/* fdatasync(2) or fsync(2). */
-int weft__may_wait_fsync(int fd, bool data_only);
-
 #endif

@@ -71,8 +71,11 @@ static int socket_kind(int fd)
  * orders the two; ThreadSanitizer would report fstat() for it. */
 static int stream_kind(int fd, const struct statx *status)
 {
-	return S_ISCHR(status->stx_mode) && isatty(fd) ? WEFT__FD_TERMINAL :
-							 WEFT__FD_STREAM;
+	if (S_ISCHR(status->stx_mode) && isatty(fd))
+		return WEFT__FD_TERMINAL;
+	return S_ISFIFO(status->stx_mode) && weft__look_is_local(status) ?
+		       WEFT__FD_FIFO :
+		       WEFT__FD_STREAM;
 }
 
 LEAF int weft__syscall_kind(int fd)

@@ -8,7 +8,6 @@
 static const char *const words[256] = {
 	[WEFT__OPCODE_READV] = "to read from",
 	[WEFT__OPCODE_WRITEV] = "to write to",
-	[WEFT__OPCODE_FSYNC] = "to sync",
 	[WEFT__OPCODE_SENDMSG] = "to send to",
 	[WEFT__OPCODE_RECVMSG] = "to receive from",
 	[WEFT__OPCODE_ACCEPT] = "to accept from",

@@ -43,7 +43,6 @@ enum weft__opcode {
 	WEFT__OPCODE_OPENAT,  /* fd, memory (path), how, mode: its arguments */
 	WEFT__OPCODE_OPENAT2, /* fd, memory (path), open_how, bytes: likewise */
 	WEFT__OPCODE_STATX, /* fd, memory (path), how, mask, status: likewise */
-	WEFT__OPCODE_FSYNC,   /* how: WEFT__FSYNC_DATA for fdatasync(2) */
 	/* fd, memory: a name; to_fd, to: another; how: flags. */
 	WEFT__OPCODE_UNLINKAT,
 	WEFT__OPCODE_RENAMEAT,
@@ -56,8 +55,6 @@ enum weft__opcode {
 	WEFT__OPCODE_MESSAGE,
 	WEFT__OPCODES,
 };
-
-enum { WEFT__FSYNC_DATA = 1 };
 
 enum weft__request_flags {
 	/* fd is a place in the ring's table of files. */

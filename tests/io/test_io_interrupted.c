@@ -124,11 +124,6 @@ static int64_t open_none(void)
 	return weft_open("/tmp/weft-none/file", O_CREAT, 0600);
 }
 
-static int64_t sync_it(void)
-{
-	return weft_fsync(pipe_of_test[1]);
-}
-
 struct waiter {
 	WEFT_FUTURE_STATE;
 };
@@ -162,7 +157,6 @@ static const struct {
 	{ "weft_poll", poll_it, POLLOUT },
 	{ "weft_stat", stat_it, 0 },
 	{ "weft_open", open_none, -ENOENT },
-	{ "weft_fsync", sync_it, -EINVAL },
 	{ "weft_await_ready", future_polls, POLLOUT },
 };
 

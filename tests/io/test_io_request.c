@@ -56,11 +56,6 @@ static unsigned pairs_of_files(struct pair *pair)
 	};
 	io_uring_prep_writev(&pair++->sqe, FD, iov, 2, 1);
 	pair->request = (struct weft__request){
-		.opcode = WEFT__OPCODE_FSYNC, .fd = FD,
-		.how = WEFT__FSYNC_DATA,
-	};
-	io_uring_prep_fsync(&pair++->sqe, FD, IORING_FSYNC_DATASYNC);
-	pair->request = (struct weft__request){
 		.opcode = WEFT__OPCODE_CLOSE, .fd = FD,
 		.flags = WEFT__REQUEST_BLOCKS,
 	};

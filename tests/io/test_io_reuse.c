@@ -7,6 +7,8 @@
  */
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <termios.h>
 
 #include "tests/support/io_kit.h"
 
@@ -114,6 +116,60 @@ static int make_broken_socket(int *ret_other)
 	return fd;
 }
 
+/* One that blocks, and whose other end was there and has gone. */
+static int make_fifo(int flags)
+{
+	char path[64];
+	int fd, other;
+
+	snprintf(path, sizeof(path), "/tmp/weft-reuse-fifo-%d", (int)getpid());
+	unlink(path);
+	ck_assert_int_eq(mkfifo(path, 0600), 0);
+	other = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(path, flags | O_CLOEXEC);
+	ck_assert_int_eq(unlink(path), 0);
+	close(other);
+	return fd;
+}
+
+static int make_fifo_at_its_end(int *ret_other)
+{
+	*ret_other = -1;
+	return make_fifo(O_RDONLY);
+}
+
+static int make_broken_fifo(int *ret_other)
+{
+	*ret_other = -1;
+	return make_fifo(O_WRONLY);
+}
+
+static int make_lone_socket(int *ret_other)
+{
+	*ret_other = -1;
+	return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
+/* Its other side, which echoes nothing, has gone. */
+static int make_terminal(int *ret_other)
+{
+	int side, fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	struct termios raw;
+	char name[64];
+
+	*ret_other = -1;
+	if (fd < 0) /* or else once more a device */
+		return make_device(ret_other);
+	ck_assert(grantpt(fd) == 0 && unlockpt(fd) == 0 &&
+		  ptsname_r(fd, name, sizeof(name)) == 0);
+	side = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	ck_assert_int_eq(tcgetattr(side, &raw), 0);
+	cfmakeraw(&raw);
+	ck_assert_int_eq(tcsetattr(side, TCSANOW, &raw), 0);
+	close(side);
+	return fd;
+}
+
 static const struct {
 	const char *name;
 	int (*fn)(int *ret_other);
@@ -127,6 +183,10 @@ static const struct {
 	{ "a socket", make_socket },
 	{ "a socket of messages", make_messages },
 	{ "a broken socket", make_broken_socket },
+	{ "a lone socket", make_lone_socket },
+	{ "a FIFO at its end", make_fifo_at_its_end },
+	{ "a broken FIFO", make_broken_fifo },
+	{ "a terminal", make_terminal },
 };
 
 enum { MAKERS = sizeof(makers) / sizeof(makers[0]) };
@@ -310,6 +370,8 @@ static void call_with_all_hints(void)
 		WEFT__FD_STORED,
 		WEFT__FD_STORED | WEFT__FD_POOLED,
 		WEFT__FD_STREAM,
+		WEFT__FD_TERMINAL,
+		WEFT__FD_FIFO,
 		WEFT__FD_OTHER,
 	};
 

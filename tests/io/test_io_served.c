@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of a server that takes its time: a read or a write of one holds no
- * worker, and has the error that the server gives.  The only worker is needed
- * to let the server answer.
+ * Files of a server, or a disk, that takes its time: a read or a write of one
+ * holds no worker, and has the error that the server gives.  The only worker is
+ * needed to let the server answer.
  */
 #include "tests/support/fuse_kit.h"
 #include "tests/support/expect.h"
@@ -99,11 +99,54 @@ START_TEST(no_transfer_holds_the_worker)
 }
 END_TEST
 
+/* ---- A disk -------------------------------------------------------------- */
+
+static uint64_t jobs_done(void)
+{
+	struct weft_blocking_stats stats;
+
+	EXPECT(weft_blocking_stats_get(weft_runtime_self(), &stats) == 0);
+	return stats.done;
+}
+
+static int64_t read_directly(void *arg)
+{
+	static char buf[4096] __attribute__((aligned(4096)));
+	char path[] = "/tmp/weft-direct-XXXXXX";
+	int fd = mkstemp(path);
+	uint64_t before;
+
+	(void)arg;
+	EXPECT(unlink(path) == 0);
+	EXPECT(write(fd, buf, sizeof(buf)) == sizeof(buf));
+	if (test_needs(fcntl(fd, F_SETFL, O_DIRECT | O_NONBLOCK) == 0, __func__,
+		       "O_DIRECT")) {
+		before = jobs_done();
+		EXPECT(weft_pread(fd, buf, sizeof(buf), 0) == sizeof(buf));
+		EXPECT(jobs_done() == before + 1);
+	}
+	return weft_close(fd);
+}
+
+/* O_NONBLOCK means nothing to a disk: a read that no call makes without waiting
+ * is one for a thread. */
+START_TEST(no_direct_read_holds_the_worker)
+{
+	struct weft_opts opts = WEFT_OPTS_INIT;
+
+	ck_assert_int_eq(setenv("WEFT_MASK", "rwf_nowait", 1), 0);
+	ck_assert_int_eq(setenv("WEFT_ENGINE", "epoll", 1), 0);
+	opts.workers = 1;
+	ck_assert_int_eq(io_run_opts(read_directly, NULL, &opts), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("io/served");
 	TCase *served = tcase_create("served");
 
+	tcase_add_test(served, no_direct_read_holds_the_worker);
 	tcase_add_loop_test(served, no_transfer_holds_the_worker, 0, 8);
 	suite_add_tcase(suite, served);
 	return io_tests_run(suite);

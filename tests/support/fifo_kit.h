@@ -18,8 +18,6 @@ struct fifo {
 	ssize_t moved;		  /* by the other end: bytes, or -errno */
 };
 
-/* A new one for each round: the kernel may drop the file of a request, and so
- * an end, a moment after the close. */
 static inline void fifo_make_nth(struct fifo *fifo, unsigned n)
 {
 	snprintf(fifo->path, sizeof(fifo->path), "/tmp/weft-fifo3-%d-%u",

@@ -382,9 +382,6 @@ int32_t weft__soft_call(struct weft__soft_op *op)
 		return weft__may_wait_statx(fd, request->memory,
 					    (int)request->how, request->mask,
 					    request->status);
-	case WEFT__OPCODE_FSYNC:
-		return weft__may_wait_fsync(fd,
-					    request->how & WEFT__FSYNC_DATA);
 	case WEFT__OPCODE_CLOSE:
 		return weft__syscall_close(fd);
 	default:

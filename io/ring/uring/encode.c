@@ -19,8 +19,6 @@ _Static_assert(WEFT__REQUEST_FIXED_FILE == IOSQE_FIXED_FILE &&
 		       WEFT__REQUEST_BUFFERS == IOSQE_BUFFER_SELECT &&
 		       WEFT__REQUEST_SILENT == IOSQE_CQE_SKIP_SUCCESS,
 	       "the flags of a request are the kernel's");
-_Static_assert(WEFT__FSYNC_DATA == IORING_FSYNC_DATASYNC,
-	       "the flag of fsync is the kernel's");
 _Static_assert(sizeof(void *) == sizeof(uint64_t),
 	       "pointers fill the member that `offset` shares");
 
@@ -49,7 +47,6 @@ static const struct {
 	[WEFT__OPCODE_OPENAT] = { IORING_OP_OPENAT, 0, 0, 0 },
 	[WEFT__OPCODE_OPENAT2] = { IORING_OP_OPENAT2, 0, 0, 0 },
 	[WEFT__OPCODE_STATX] = { IORING_OP_STATX, 0, 0, 0 },
-	[WEFT__OPCODE_FSYNC] = { IORING_OP_FSYNC, 0, 0, 0 },
 	[WEFT__OPCODE_UNLINKAT] = { IORING_OP_UNLINKAT, 0, 0, 0 },
 	[WEFT__OPCODE_RENAMEAT] = { IORING_OP_RENAMEAT, 0, 0, 0 },
 	[WEFT__OPCODE_LINKAT] = { IORING_OP_LINKAT, 0, 0, 0 },
