@@ -50,8 +50,9 @@ static bool may_raise(const struct weft__request *request)
 static ssize_t quick_write(struct weft__worker *worker, struct weft__fd *entry,
 			   int kind, const struct weft__request *request)
 {
+	bool stored = weft__fd_kind_base(kind) == WEFT__FD_STORED;
 	struct weft__request call = *request;
-	ssize_t r;
+	ssize_t r = -EOPNOTSUPP;
 
 	if (kind & WEFT__FD_NO_QUICK_WRITE)
 		return -EAGAIN;
@@ -59,9 +60,16 @@ static ssize_t quick_write(struct weft__worker *worker, struct weft__fd *entry,
 		call.how = RWF_NOSIGNAL;
 	else if (may_raise(request))
 		return -EAGAIN;
-	r = weft__request_call(&call);
+	if (!stored)
+		r = weft__request_call(&call);
+	if (r != -EOPNOTSUPP)
+		return r;
+	r = weft__stored_write(&call);
 	if (r == -EOPNOTSUPP)
 		weft__fd_set_kind(entry, kind | WEFT__FD_NO_QUICK_WRITE);
+	else if (!stored)
+		weft__fd_set_kind(entry, (kind & WEFT__FD_NO_QUICK_READ) |
+						 WEFT__FD_STORED);
 	return r;
 }
 

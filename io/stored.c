@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading what is stored in memory.
+ * Reading and writing what is stored in memory.
  *
- *	tmpfs       reads wait for no disk, except for what was swapped out,
- *	            as all of the process's memory may be
+ *	tmpfs       a transfer waits for no disk, except for what was swapped
+ *	            out, as all of the process's memory may be
  *	an overlay  the pages of the layer's file are in the page cache or not
  *	            (io/resident.h)
  *
- * The kind of a descriptor is a hint: each read first looks at the file itself.
+ * The kind of a descriptor is a hint: each transfer first looks at the file
+ * itself.
  */
 #include "io/stored.h"
 
@@ -76,6 +77,19 @@ ssize_t weft__stored_read(const struct weft__request *request)
 		break;
 	}
 	return weft__request_wait(&read);
+}
+
+ssize_t weft__stored_write(const struct weft__request *request)
+{
+	struct statx status;
+	int r = look(request->fd, &status);
+
+	if (r < 0)
+		return r;
+	return weft__look_storage(request->fd, &status) ==
+			       WEFT__STORAGE_MEMORY ?
+		       weft__request_wait(request) :
+		       -EOPNOTSUPP;
 }
 
 bool weft__stored_has(int fd, off_t offset, size_t bytes)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stored - reading from a local file system (io/os/look.h) without calls that
- * tell whether they would wait: tmpfs and overlays have no RWF_NOWAIT.
+ * tell whether they would wait: tmpfs and overlays have no RWF_NOWAIT.  Writing
+ * to tmpfs, too.
  */
 #ifndef WEFT_IO_STORED_H
 #define WEFT_IO_STORED_H
@@ -21,6 +22,10 @@ int weft__stored_kind(const struct statx *status, uint64_t flags);
  * disk.  -EAGAIN if it may; -EOPNOTSUPP if the file is not local and of tmpfs
  * or an overlay. */
 ssize_t weft__stored_read(const struct weft__request *request);
+
+/* Carries out a WRITE or WRITEV to a file of tmpfs.  -EOPNOTSUPP of another
+ * file. */
+ssize_t weft__stored_write(const struct weft__request *request);
 
 /* Is a whole range of a file of tmpfs or an overlay in memory?  False for other
  * files. */

@@ -2,8 +2,9 @@
 /*
  * Files of a server, or a disk, that takes its time: a read or a write of one
  * holds no worker, and has the error that the server gives.  The only worker is
- * needed to let the server answer.
+ * needed to let the server answer.  Memory does not take its time.
  */
+#include "io/os/look.h"
 #include "tests/support/fuse_kit.h"
 #include "tests/support/expect.h"
 
@@ -141,11 +142,44 @@ START_TEST(no_direct_read_holds_the_worker)
 }
 END_TEST
 
+/* ---- Memory -------------------------------------------------------------- */
+
+/* tmpfs waits for no disk. */
+static bool is_memory(int fd)
+{
+	struct statx status;
+
+	return weft__look_fd(fd, STATX_TYPE | WEFT__LOOK_MOUNT, &status) == 0 &&
+	       weft__look_is_local_file(&status) &&
+	       weft__look_storage(fd, &status) == WEFT__STORAGE_MEMORY;
+}
+
+IO_TEST(writes_to_memory_need_no_thread)
+{
+	char path[] = "/dev/shm/weft-memory-XXXXXX";
+	int fd = mkstemp(path);
+	struct weft_stats stats;
+
+	if (!test_needs(is_memory(fd), "writes_to_memory_need_no_thread",
+			"tmpfs in /dev/shm (Linux 6.0)"))
+		return fd < 0 ? 0 : weft_close(fd);
+	EXPECT(unlink(path) == 0);
+	for (int i = 0; i < 3; i++) {
+		EXPECT(weft_pwrite(fd, "abc", 3, i) == 3);
+		EXPECT(weft_write(fd, "de", 2) == 2);
+	}
+	EXPECT(jobs_done() == 0);
+	EXPECT(weft_stats_get(weft_runtime_self(), &stats) == 0);
+	EXPECT(stats.total.ops == 0);
+	return weft_close(fd);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/served");
 	TCase *served = tcase_create("served");
 
+	io_add_test(served, writes_to_memory_need_no_thread);
 	tcase_add_test(served, no_direct_read_holds_the_worker);
 	tcase_add_loop_test(served, no_transfer_holds_the_worker, 0, 8);
 	suite_add_tcase(suite, served);
