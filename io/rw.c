@@ -20,6 +20,7 @@
 #include <poll.h>
 
 #include "io/fifo.h"
+#include "io/foreground.h"
 #include "io/os/message.h"
 #include "io/os/sigpipe.h"
 #include "io/position.h"
@@ -313,7 +314,11 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 		return weft__position_run(entry, request);
 	if (kind == WEFT__FD_FIFO)
 		return fifo_run(entry, sure, request);
-	return ring_run(weft__worker_self(), entry, kind, request);
+	do
+		r = ring_run(weft__worker_self(), entry, kind, request);
+	while (weft__unlikely(r == -EIO) && kind == WEFT__FD_TERMINAL &&
+	       weft__foreground_await(request->fd));
+	return r;
 }
 
 /* Can the result be that of a wrong kind? */
