@@ -156,12 +156,19 @@ static int channel_init(const struct weft__names_opts *opts,
 	return ares_init_options(ret_channel, options, mask);
 }
 
-/* The letters of the sources in their order: "f" the file, "b" servers. */
-static int lookups_of(ares_channel channel, char lookups[4])
+/* The letters of the sources in their order: "f" the file, "b" servers.  Where
+ * the program names the servers the files of the system do not count. */
+static int lookups_of(const struct weft__names_opts *opts, ares_channel channel,
+		      char lookups[4])
 {
 	struct ares_options options;
-	int mask, status = ares_save_options(channel, &options, &mask);
+	int mask, status;
 
+	if (opts->servers) {
+		memcpy(lookups, "fb", sizeof("fb"));
+		return ARES_SUCCESS;
+	}
+	status = ares_save_options(channel, &options, &mask);
 	if (status == ARES_SUCCESS)
 		strncpy(lookups, options.lookups ? options.lookups : "fb", 3);
 	ares_destroy_options(&options);
@@ -186,7 +193,7 @@ int weft__names_channel_open(const struct weft__names_opts *opts,
 	if (status == ARES_SUCCESS)
 		status = channel_init(opts, &options, mask, &channel);
 	if (status == ARES_SUCCESS)
-		status = lookups_of(channel, lookups);
+		status = lookups_of(opts, channel, lookups);
 	if (status == ARES_SUCCESS && lookups[0] == 'f') {
 		ares_destroy(channel);
 		channel = NULL;

@@ -54,6 +54,18 @@ NAMES_TEST(name_without_the_one_family_is_searched_for)
 	ck_assert_int_eq(unlink(path), 0);
 }
 
+/* The option for servers makes nsswitch.conf, and a line that does the same in
+ * resolv.conf, count for nothing. */
+NAMES_TEST(servers_are_asked_whatever_the_files_say)
+{
+	char path[] = RESOLV_CONF;
+
+	resolv_conf_use(server, path, "lookup file\n");
+	expect_first("one.test:1", "[::1]:1");
+	ck_assert_int_ge(server_asked(server, "one.test"), 1);
+	ck_assert_int_eq(unlink(path), 0);
+}
+
 /* Where there is no room for all. */
 NAMES_TEST(many_addresses_are_of_both_families)
 {
@@ -78,6 +90,7 @@ int main(void)
 	io_add_test(tc, lost_queries_are_waited_for);
 	io_add_test(tc, other_host_of_a_search_domain_does_not_answer);
 	io_add_test(tc, name_without_the_one_family_is_searched_for);
+	io_add_test(tc, servers_are_asked_whatever_the_files_say);
 	io_add_test(tc, many_addresses_are_of_both_families);
 	suite_add_tcase(suite, tc);
 	return io_tests_run(suite);
