@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/support/io_place.h"
 
+#include <sys/sendfile.h>
+
 #include "tests/support/errno_now.h"
 
 static unsigned char stream_byte(uint64_t at)
@@ -200,6 +202,15 @@ void sending_at_once_open(struct place *place)
 	if (place->bytes == SHORT_BYTES)
 		place->bytes = 20000;
 	EXPECT(fcntl(place->fd, F_SETFL, O_NONBLOCK) == 0);
+}
+
+bool sending_at_once_can_wait(void)
+{
+	struct place place = { .bytes = SHORT_BYTES };
+	off_t offset = 0;
+
+	sending_at_once_open(&place);
+	return sendfile(place.fd, place.file, &offset, place.bytes) < 0;
 }
 
 void fifo_make(struct place *place)

@@ -140,6 +140,12 @@ static inline void nonblock_pair_open(struct place *place)
 /* One where sendfile(2) is used, for enough bytes. */
 void sending_at_once_open(struct place *place);
 
+/* Before Linux 6.5 sendfile(2) adds to what is in a Unix socket, also in a full
+ * one. */
+bool sending_at_once_can_wait(void);
+#define NEEDS_FULL_SOCKETS \
+	"Unix sockets that sendfile(2) finds full (Linux 6.5)"
+
 void fifo_make(struct place *place);
 
 /* An open for both ways waits for no peer, and is both other ends. */

@@ -3,8 +3,8 @@
 """qemu.py KERNEL COMMAND [ARGUMENT ...]: run a program on another kernel.
 
 KERNEL is a directory into which Debian's packages linux-image-* and
-busybox-static were unpacked.  The machine is QEMU's, with KVM where that works, for the kernel's architecture.
-It has no network but its loopback, and a file system of its own, in memory:
+busybox-static were unpacked.  The machine is QEMU's, with KVM where that works,
+for the kernel's architecture.  It has no network but its loopback, and a file system of its own, in memory:
 Busybox, the program, the libraries that it loads, and the files that its
 variables and arguments name; and an ext4 on a disk as /var/tmp.  All else of
 this machine is absent.
@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIPPED = 77
 PASSED = ("CK_", "MODEL_", "WEFT_", "LD_LIBRARY_PATH")
 REPORT = os.environ.get("CK_TAP_LOG_FILE_NAME")
@@ -43,6 +44,8 @@ CONSOLE = {"x86_64": "ttyS0", "aarch64": "ttyAMA0"}
 # For the disk, without what they depend on.
 MODULES = "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", \
     "overlay"
+# Read by a test.
+OF_THE_TREE = "weft.map",
 # Loaded with the program, but not linked to it.
 LOADED = "libdw.so.1", "libgcc_s.so.1"
 
@@ -186,6 +189,8 @@ def file_system(kernel, command, variables):
         for path in loaded():
             archive.add_file(path)
     archive.add_file(kernel.busybox, "bin/busybox")
+    for name in OF_THE_TREE:
+        archive.add_file(ROOT / name)
     for name, text in FILES.items():
         archive.add(name, stat.S_IFREG | 0o644, text.encode())
     words = dict(
