@@ -56,7 +56,8 @@ WEFT_API ssize_t weft_writev(int fd, const struct iovec *iov,
 
 /* Read and write at an offset; a negative offset gives -EINVAL, a descriptor
  * without a position -ESPIPE.  Data in the page cache is copied without
- * suspending, except for an occasional yield. */
+ * suspending, except for an occasional yield.  Where the file system does not
+ * say whether a call would wait, that has a thread as well. */
 WEFT_API ssize_t weft_pread(int fd, void *buf, size_t bytes,
 			    off_t offset) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_pwrite(int fd, const void *buf, size_t bytes,
