@@ -397,7 +397,7 @@ static int64_t range_in_pool(struct copying *copying)
 	struct weft__reactor *reactor =
 		weft__reactor(weft__worker_self()->runtime);
 	struct weft__copy_end *to = &copying->to;
-	int64_t n = weft__position_enter(to->entry, to->fd, true);
+	int64_t n = weft__position_enter(to->entry, to->fd);
 
 	if (n < 0)
 		return n;

@@ -29,7 +29,7 @@ enum weft__fifo {
 
 /* The call has begun, and the descriptor was found to be a FIFO.  *ret_result
  * of an end: 0, an error of read(2) or write(2), -ECANCELED or -ETIMEDOUT; or
- * what another file gave.  Suspends, whatever it returns. */
+ * what another file gave.  May suspend, whatever it returns. */
 enum weft__fifo weft__fifo_await(struct weft__fd *entry,
 				 const struct weft__request *request,
 				 ssize_t *ret_result);

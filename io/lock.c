@@ -55,7 +55,7 @@ __attribute__((noinline)) static int64_t try_run(void *arg)
 static int try_here(struct weft__worker *worker, struct weft__fd *entry,
 		    struct try *try)
 {
-	int r = weft__position_enter(entry, try->fd, false);
+	int r = weft__position_enter(entry, try->fd);
 
 	if (r < 0)
 		return r;

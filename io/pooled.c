@@ -46,7 +46,7 @@ int64_t weft__pooled_on(int fd, weft_fn fn, void *arg)
 	int64_t r = weft__call_begin_fd(fd, &worker, &entry);
 
 	if (r == 0)
-		r = weft__position_enter(entry, fd, false);
+		r = weft__position_enter(entry, fd);
 	if (r < 0)
 		return r;
 	r = run(worker, fn, arg);

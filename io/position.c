@@ -44,7 +44,7 @@ static int64_t transfer_run(void *arg)
 	return r;
 }
 
-int weft__position_enter(struct weft__fd *entry, int fd, bool moves)
+int weft__position_enter(struct weft__fd *entry, int fd)
 {
 	struct weft__task *task = weft__worker_self()->current;
 	bool closing;
@@ -55,10 +55,8 @@ int weft__position_enter(struct weft__fd *entry, int fd, bool moves)
 		weft__op_of(task)->fd = fd;
 		weft__op_of(task)->flags = WEFT__OP_IN_POOL;
 		weft__fd_link(entry, task);
-		if (moves)
-			/* relaxed: a hint. */
-			weft__or(&entry->kind, (uint8_t)WEFT__FD_POOLED,
-				 relaxed);
+		/* relaxed: a hint. */
+		weft__or(&entry->kind, (uint8_t)WEFT__FD_POOLED, relaxed);
 	}
 	weft__lock_drop(&entry->lock);
 	return closing ? -EBADF : 0;
@@ -97,8 +95,7 @@ ssize_t weft__position_run(struct weft__fd *entry,
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct transfer transfer = { .request = request };
-	int64_t r = weft__position_enter(entry, request->fd,
-					 request->offset < 0);
+	int64_t r = weft__position_enter(entry, request->fd);
 
 	if (r < 0)
 		return (ssize_t)r;

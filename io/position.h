@@ -13,10 +13,9 @@ struct weft__fd;
 ssize_t weft__position_run(struct weft__fd *entry,
 			   const struct weft__request *request);
 
-/* Around work of the running task on a file, in the pool: a close of the
- * descriptor waits for its end.  moves: it holds the lock of the position.  0,
- * or -EBADF (being closed). */
-int weft__position_enter(struct weft__fd *entry, int fd, bool moves);
+/* Around other work of the running task on a file, in the pool: a close of the
+ * descriptor waits for its end.  0, or -EBADF (being closed). */
+int weft__position_enter(struct weft__fd *entry, int fd);
 void weft__position_leave(struct weft__fd *entry);
 
 #endif

@@ -99,13 +99,15 @@ static ssize_t quick_read(struct weft__fd *entry, int kind,
 }
 
 /* Tries the transfer without waiting.  True: done, with *ret_result.  Behind a
- * thread of the pool that is at the file's position, the kernel would wait. */
+ * thread of the pool that is at the file's position, or changes the file, the
+ * kernel would wait. */
 static bool quick(struct weft__worker *worker, struct weft__fd *entry, int kind,
 		  const struct weft__request *request, ssize_t *ret_result)
 {
 	*ret_result = -EAGAIN;
 	if (!weft__fd_is_buffered(kind) ||
-	    (request->offset == POSITION && weft__fd_pooled(entry)))
+	    (weft__fd_pooled(entry) && (request->offset == POSITION ||
+					weft__request_writes(request))))
 		return false;
 	*ret_result = weft__request_writes(request) ?
 			      quick_write(worker, entry, kind, request) :
@@ -274,14 +276,16 @@ static ssize_t offset_refused(const struct weft__request *request)
 static ssize_t fifo_run(struct weft__fd *entry, bool sure,
 			const struct weft__request *request)
 {
+	uint8_t closes = weft__fd_closes(entry);
 	ssize_t r;
 	enum weft__fifo state = weft__fifo_await(entry, request, &r);
 
-	if (state == WEFT__FIFO_ENDED)
-		return r;
 	if (state == WEFT__FIFO_NOT && !sure)
 		return LOOK_AGAIN;
-	return ring_run(weft__worker_self(), entry, WEFT__FD_FIFO, request);
+	if (state != WEFT__FIFO_ENDED)
+		r = ring_run(weft__worker_self(), entry, WEFT__FD_FIFO,
+			     request);
+	return weft__call_overtaken(r, weft__fd_closes(entry) != closes);
 }
 
 /* sure: the kind was looked at for this call. */

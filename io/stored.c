@@ -3,7 +3,8 @@
  * Reading and writing what is stored in memory.
  *
  *	tmpfs       a transfer waits for no disk, except for what was swapped
- *	            out, as all of the process's memory may be
+ *	            out, as all of the process's memory may be; a write waits
+ *	            for another process that changes the file
  *	an overlay  the pages of the layer's file are in the page cache or not
  *	            (io/resident.h)
  *
@@ -79,6 +80,9 @@ ssize_t weft__stored_read(const struct weft__request *request)
 	return weft__request_wait(&read);
 }
 
+/* More would hold the worker for too long. */
+#define WRITE_BYTES_MAX (1u << 20)
+
 ssize_t weft__stored_write(const struct weft__request *request)
 {
 	struct statx status;
@@ -86,6 +90,9 @@ ssize_t weft__stored_write(const struct weft__request *request)
 
 	if (r < 0)
 		return r;
+	if (!weft__request_has_iovecs(request) &&
+	    request->bytes > WRITE_BYTES_MAX)
+		return -EAGAIN;
 	return weft__look_storage(request->fd, &status) ==
 			       WEFT__STORAGE_MEMORY ?
 		       weft__request_wait(request) :

@@ -23,8 +23,8 @@ int weft__stored_kind(const struct statx *status, uint64_t flags);
  * or an overlay. */
 ssize_t weft__stored_read(const struct weft__request *request);
 
-/* Carries out a WRITE or WRITEV to a file of tmpfs.  -EOPNOTSUPP of another
- * file. */
+/* Carries out a WRITE or WRITEV to a file of tmpfs.  -EAGAIN if it is a long
+ * one, -EOPNOTSUPP of another file. */
 ssize_t weft__stored_write(const struct weft__request *request);
 
 /* Is a whole range of a file of tmpfs or an overlay in memory?  False for other
