@@ -4,10 +4,10 @@
 
 KERNEL is a directory into which Debian's packages linux-image-* and
 busybox-static were unpacked.  The machine is QEMU's, with KVM where that works,
-for the kernel's architecture.  It has no network but its loopback, and a file system of its own, in memory:
-Busybox, the program, the libraries that it loads, and the files that its
-variables and arguments name; and an ext4 on a disk as /var/tmp.  All else of
-this machine is absent.
+for the kernel's architecture.  It has no network but its loopback, and a file
+system of its own, in memory: Busybox, the program, the libraries that it loads,
+the files that its variables and arguments name, and those OF_THE_TREE; and an
+ext4 on a disk as /var/tmp.  All else of this machine is absent.
 
 The program has the same path, working directory and variables (PASSED), and
 WEFT_TEST_OWN_MACHINE, by which a test knows that it may set the clock.  Its
