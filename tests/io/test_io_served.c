@@ -154,16 +154,27 @@ static bool is_memory(int fd)
 	       weft__look_storage(fd, &status) == WEFT__STORAGE_MEMORY;
 }
 
-IO_TEST(writes_to_memory_need_no_thread)
+/* A new file there; or -1: there is none. */
+static int memory_file(const char *test)
 {
 	char path[] = "/dev/shm/weft-memory-XXXXXX";
 	int fd = mkstemp(path);
+
+	if (fd >= 0)
+		EXPECT(unlink(path) == 0);
+	if (test_needs(is_memory(fd), test, "tmpfs in /dev/shm (Linux 6.0)"))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+IO_TEST(writes_to_memory_need_no_thread)
+{
+	int fd = memory_file(__func__);
 	struct weft_stats stats;
 
-	if (!test_needs(is_memory(fd), "writes_to_memory_need_no_thread",
-			"tmpfs in /dev/shm (Linux 6.0)"))
-		return fd < 0 ? 0 : weft_close(fd);
-	EXPECT(unlink(path) == 0);
+	if (fd < 0)
+		return 0;
 	for (int i = 0; i < 3; i++) {
 		EXPECT(weft_pwrite(fd, "abc", 3, i) == 3);
 		EXPECT(weft_write(fd, "de", 2) == 2);
@@ -174,12 +185,35 @@ IO_TEST(writes_to_memory_need_no_thread)
 	return weft_close(fd);
 }
 
+/* One that would wait behind a job of the pool, or that takes long. */
+IO_TEST(write_to_memory_has_a_thread_where_it_needs_one)
+{
+	static char data[2 << 20];
+	int fd = memory_file(__func__);
+	struct weft__fd *entry;
+
+	if (fd < 0)
+		return 0;
+	EXPECT(weft__fd_get(&weft__reactor(weft_runtime_self())->fds, fd,
+			    &entry) == 0);
+	EXPECT(weft_pwrite(fd, "abc", 3, 0) == 3);
+	EXPECT(jobs_done() == 0);
+	/* relaxed: a hint. */
+	weft__or(&entry->kind, (uint8_t)WEFT__FD_POOLED, relaxed);
+	EXPECT(weft_pwrite(fd, "abc", 3, 0) == 3);
+	EXPECT(jobs_done() == 1);
+	EXPECT(weft_write(fd, data, sizeof(data)) == sizeof(data));
+	EXPECT(jobs_done() == 2);
+	return weft_close(fd);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/served");
 	TCase *served = tcase_create("served");
 
 	io_add_test(served, writes_to_memory_need_no_thread);
+	io_add_test(served, write_to_memory_has_a_thread_where_it_needs_one);
 	tcase_add_test(served, no_direct_read_holds_the_worker);
 	tcase_add_loop_test(served, no_transfer_holds_the_worker, 0, 8);
 	suite_add_tcase(suite, served);
