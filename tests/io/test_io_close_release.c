@@ -14,6 +14,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "io/os/syscall.h"
 #include "tests/support/errno_now.h"
 #include "tests/support/io_kit.h"
 #include "tests/support/needs.h"
@@ -71,8 +72,7 @@ static bool pipes_can_be_tried(void)
 	bool can;
 
 	pipe_new(fds);
-	can = preadv2(fds[0], &iov, 1, -1, RWF_NOWAIT) < 0 &&
-	      errno_now() == EAGAIN;
+	can = weft__syscall_readv(fds[0], &iov, 1, -1, RWF_NOWAIT) == -EAGAIN;
 	close_both(fds);
 	return can;
 }
