@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "io/foreground.h"
 
-#include <sys/ioctl.h>
+#include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -9,9 +9,10 @@
  * kernel stops no job that reads another. */
 static bool is_own_terminal(int fd)
 {
-	unsigned pair;
+	char pair[32];
 
-	return tcgetsid(fd) == getsid(0) && ioctl(fd, TIOCGPTN, &pair) < 0;
+	return tcgetsid(fd) == getsid(0) &&
+	       ptsname_r(fd, pair, sizeof(pair)) != 0;
 }
 
 bool weft__foreground_await(int fd)
