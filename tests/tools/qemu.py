@@ -154,7 +154,8 @@ def named(command, variables):
             yield word
     for folder in variables.get("LD_LIBRARY_PATH", "").split(":"):
         if folder:
-            yield from pathlib.Path(folder).glob("lib*.so*")
+            yield from filter(pathlib.Path.is_file,
+                              pathlib.Path(folder).glob("lib*.so*"))
 
 
 def modules(kernel):
@@ -183,8 +184,9 @@ def file_system(kernel, command, variables):
         archive.add_file(path, f"modules/{name}.ko")
     archive.add("dev/console", stat.S_IFCHR | 0o600)
     program = command[0]
-    for path in [program, *libraries(program), *named(command, variables)]:
-        archive.add_file(path)
+    for path in [program, *named(command, variables)]:
+        for file in [path, *libraries(path)]:
+            archive.add_file(file)
     if kernel.architecture == platform.machine():
         for path in loaded():
             archive.add_file(path)
