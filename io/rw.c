@@ -314,8 +314,11 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 		kind = weft__fd_kind(entry, request->fd);
 	if (kind < 0)
 		return kind;
-	if (wants_thread(kind, request, r))
-		return weft__position_run(entry, request);
+	/* Charged, since the thread may be done before the task waits. */
+	if (wants_thread(kind, request, r)) {
+		r = weft__position_run(entry, request);
+		return weft__call_ready(weft__worker_self(), r);
+	}
 	if (kind == WEFT__FD_FIFO)
 		return fifo_run(entry, sure, request);
 	do
