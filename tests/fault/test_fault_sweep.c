@@ -51,21 +51,6 @@ struct left {
 	int fds, threads, rings;
 };
 
-static void count_thread(int thread, const char *name, void *arg)
-{
-	(void)thread;
-	*(int *)arg += strncmp(name, "iou-", 4) != 0;
-}
-
-/* Those of the kernel's for io_uring outlive a runtime on older kernels. */
-static int threads(void)
-{
-	int count = 0;
-
-	threads_each(count_thread, &count);
-	return count;
-}
-
 static int entries(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -96,7 +81,8 @@ static struct left left_now(void)
 {
 	struct left left = {
 		.fds = entries("/proc/self/fd"),
-		.threads = threads(),
+		/* The kernel's for io_uring may outlive a runtime. */
+		.threads = threads_count("iou-", false),
 		.rings = rings_mapped(),
 	};
 

@@ -145,18 +145,9 @@ IO_TEST(fifo_has_no_reader_after_the_close)
 
 /* ---- Uses before the close ----------------------------------------------- */
 
-static void count_kernel(int thread, const char *name, void *arg)
+static int threads_of_the_kernel(void)
 {
-	(void)thread;
-	*(unsigned *)arg += !strncmp(name, "iou-wrk", 7);
-}
-
-static unsigned threads_of_the_kernel(void)
-{
-	unsigned count = 0;
-
-	threads_each(count_kernel, &count);
-	return count;
+	return threads_count("iou-wrk", true);
 }
 
 /* A FIFO that is ready is read and written by the kernel's ring itself since

@@ -67,18 +67,9 @@ struct weft_blocking_stats pool_stats(void)
 	return stats;
 }
 
-static void count_thread(int thread, const char *name, void *arg)
-{
-	(void)thread;
-	*(int *)arg += strcmp(name, "weft-blocking\n") == 0;
-}
-
 int threads_alive(void)
 {
-	int count = 0;
-
-	threads_each(count_thread, &count);
-	return count;
+	return threads_count("weft-blocking\n", true);
 }
 
 void expect_threads(int count)

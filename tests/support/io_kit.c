@@ -50,18 +50,9 @@ void expect_fds(int before)
 	ck_assert_int_eq(fds_open(), before);
 }
 
-static void count_thread(int thread, const char *name, void *arg)
-{
-	(void)thread;
-	*(int *)arg += strncmp(name, "iou-", 4) != 0;
-}
-
 int threads_now(void)
 {
-	int count = 0;
-
-	threads_each(count_thread, &count);
-	return count;
+	return threads_count("iou-", false);
 }
 
 void threads_become(int count)

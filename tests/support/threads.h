@@ -7,8 +7,10 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Calls fn for each: its number in the kernel, and its name with a line feed.
  * One that ends meanwhile may be left out. */
@@ -34,6 +36,31 @@ static inline void threads_each(void (*fn)(int thread, const char *name,
 		fclose(file);
 	}
 	closedir(dir);
+}
+
+struct threads_count {
+	const char *prefix;
+	bool with;
+	int count;
+};
+
+static inline void threads_count_one(int thread, const char *name, void *arg)
+{
+	struct threads_count *counting = arg;
+	size_t length = strlen(counting->prefix);
+
+	(void)thread;
+	counting->count += counting->with ==
+			   !strncmp(name, counting->prefix, length);
+}
+
+/* How many there are whose names begin so, or all others. */
+static inline int threads_count(const char *prefix, bool with)
+{
+	struct threads_count counting = { .prefix = prefix, .with = with };
+
+	threads_each(threads_count_one, &counting);
+	return counting.count;
 }
 
 #endif
