@@ -14,6 +14,11 @@
  * cannot end the call; a task that is interrupted while it waits for a thread
  * leaves without the call.
  *
+ * Writes of one local file wait for each other in the kernel, so each is put
+ * behind the one before it and one thread makes them, in the order of arrival.
+ * (`last_write` is alive: its task clears it before it leaves.)  Elsewhere one
+ * that hangs would hold up others that the file's server may carry out.
+ *
  * While a transfer is in the pool, others at this position go there too
  * (WEFT__FD_POOLED): a call of theirs would hold up their worker at the lock.
  *
@@ -25,9 +30,11 @@
 
 #include "io/os/sigpipe.h"
 #include "io/request/call.h"
+#include "runtime/blocking/blocking.h"
 
 struct transfer {
 	const struct weft__request *request;
+	struct weft__job job;
 	bool begun;
 };
 
@@ -44,7 +51,16 @@ static int64_t transfer_run(void *arg)
 	return r;
 }
 
-int weft__position_enter(struct weft__fd *entry, int fd)
+/* Under the lock. */
+static void line_up(struct weft__fd *entry, struct weft__job *write)
+{
+	if (entry->last_write)
+		weft__blocking_follow(entry->last_write, write);
+	entry->last_write = write;
+}
+
+/* write: to be put behind others; or NULL. */
+static int link_in(struct weft__fd *entry, int fd, struct weft__job *write)
 {
 	struct weft__task *task = weft__worker_self()->current;
 	bool closing;
@@ -57,9 +73,16 @@ int weft__position_enter(struct weft__fd *entry, int fd)
 		weft__fd_link(entry, task);
 		/* relaxed: a hint. */
 		weft__or(&entry->kind, (uint8_t)WEFT__FD_POOLED, relaxed);
+		if (write)
+			line_up(entry, write);
 	}
 	weft__lock_drop(&entry->lock);
 	return closing ? -EBADF : 0;
+}
+
+int weft__position_enter(struct weft__fd *entry, int fd)
+{
+	return link_in(entry, fd, NULL);
 }
 
 /* Under the lock. */
@@ -73,13 +96,15 @@ static bool has_others(const struct weft__fd *entry)
 }
 
 /* Wakes the task that closes the descriptor, if nothing else is in flight. */
-void weft__position_leave(struct weft__fd *entry)
+static void unlink_from(struct weft__fd *entry, const struct weft__job *write)
 {
 	struct weft__worker *worker = weft__worker_self();
 	uint64_t closer;
 
 	weft__lock_take(&entry->lock);
 	closer = weft__fd_unlink(entry, worker->current);
+	if (write && !entry->closing && entry->last_write == write)
+		entry->last_write = NULL;
 	if (!has_others(entry))
 		/* relaxed: a hint. */
 		weft__and(&entry->kind, (uint8_t)~WEFT__FD_POOLED, relaxed);
@@ -90,21 +115,34 @@ void weft__position_leave(struct weft__fd *entry)
 				 closer);
 }
 
+void weft__position_leave(struct weft__fd *entry)
+{
+	unlink_from(entry, NULL);
+}
+
 ssize_t weft__position_run(struct weft__fd *entry,
-			   const struct weft__request *request)
+			   const struct weft__request *request, bool in_line)
 {
 	struct weft__worker *worker = weft__worker_self();
-	struct transfer transfer = { .request = request };
-	int64_t r = weft__position_enter(entry, request->fd);
+	struct transfer transfer = {
+		.request = request,
+		.job = { .fn = transfer_run, .arg = &transfer },
+	};
+	int begun = weft__blocking_begin(&weft__reactor(worker->runtime)->files,
+					 &transfer.job);
+	struct weft__job *write = in_line && begun == 0 ? &transfer.job : NULL;
+	int64_t r;
 
+	if (begun < 0 && begun != -ENOMEM)
+		return begun;
+	r = link_in(entry, request->fd, write);
 	if (r < 0)
 		return (ssize_t)r;
 	weft__count(worker, WEFT__N_OPS, 1);
-	r = weft_blocking_lane(&weft__reactor(worker->runtime)->files,
-			       transfer_run, &transfer);
+	r = begun < 0 ? begun : weft__blocking_finish(&transfer.job);
 	/* There is no thread: then this one waits for the disk. */
 	if (!transfer.begun && (r == -EAGAIN || r == -ENOMEM))
 		r = transfer_run(&transfer);
-	weft__position_leave(entry);
+	unlink_from(entry, write);
 	return (ssize_t)r;
 }

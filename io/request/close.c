@@ -128,7 +128,7 @@ static bool close_blank(struct weft__fd *entry)
 	blank = !entry->waiting;
 	if (blank) {
 		entry->closing = false;
-		entry->closer = 0;
+		entry->last_write = NULL;
 		entry->going++;
 		weft__fd_set_kind(entry, WEFT__FD_UNKNOWN);
 		/* relaxed: see weft__call_closes(). */

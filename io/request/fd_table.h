@@ -36,6 +36,8 @@
 #include "runtime/base/lock.h"
 #include "runtime/sched/task.h"
 
+struct weft__job;
+
 struct weft__fd {
 	struct weft__lock lock;
 	weft__atomic(uint8_t) kind;  /* a hint */
@@ -43,7 +45,12 @@ struct weft__fd {
 	uint16_t owned : 1;   /* under lock: a stream closes it */
 	uint16_t going : 14;  /* under lock: closes in progress in the kernel */
 	struct weft__task *waiting;  /* under lock; newest first */
-	uint64_t closer;	     /* under lock: task that closes, or 0 */
+	union { /* under lock */
+		uint64_t closer; /* while `closing`: the task that closes */
+		/* Else the last of the writes that wait for each other in the
+		 * pool, or NULL: see io/position.c. */
+		struct weft__job *last_write;
+	};
 	/* Wraps.  Under lock; but see weft__call_closes(). */
 	weft__atomic(uint32_t) closes;
 };

@@ -452,7 +452,7 @@ static struct weft__job_lane *lane_of(struct weft__blocking *pool,
 	return lane ? (struct weft__job_lane *)(void *)lane : &pool->lane;
 }
 
-static int64_t run(struct weft_lane *lane, struct weft__job *job)
+int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job)
 {
 	struct weft__worker *worker = weft__worker_self();
 	struct weft__task *task = weft__running(worker);
@@ -474,7 +474,31 @@ static int64_t run(struct weft_lane *lane, struct weft__job *job)
 	job->lane = lane_of(pool, lane);
 	weft__waiter_init(&job->waiter, &job->wait, worker, job, 0);
 	weft__wait_on(&job->wait, WEFT__ON_JOB, job);
-	return job_queue(pool, job) ? job_wait(pool, job) : -EAGAIN;
+	return 0;
+}
+
+void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job)
+{
+	struct weft__blocking *pool = pool_get(job->wait.runtime);
+
+	weft__lock_take(&pool->lock);
+	job->follows = weft__job_queue_follow(&pool->jobs, ahead, job);
+	weft__lock_drop(&pool->lock);
+}
+
+int64_t weft__blocking_finish(struct weft__job *job)
+{
+	struct weft__blocking *pool = pool_get(job->wait.runtime);
+
+	return job->follows || job_queue(pool, job) ? job_wait(pool, job) :
+						      -EAGAIN;
+}
+
+static int64_t run(struct weft_lane *lane, struct weft__job *job)
+{
+	int error = weft__blocking_begin(lane, job);
+
+	return error < 0 ? error : weft__blocking_finish(job);
 }
 
 int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)

@@ -53,6 +53,18 @@ int64_t weft__blocking_leave(struct weft_lane *lane, weft_fn fn, void *arg,
 					  int why));
 
 /*
+ * weft_blocking_lane() in steps, for jobs that would wait for each other in the
+ * kernel: with one behind the other they take one thread.  The job is zero but
+ * for `fn` and `arg`.  Begin: 0, or an error, and nothing is to be ended.
+ * Follow: puts it behind `ahead`, which has begun, whose task is in finish(),
+ * or on the way there, and which no other job is behind; if that is over the
+ * job goes its own way.  Finish: the result.
+ */
+int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job);
+void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job);
+int64_t weft__blocking_finish(struct weft__job *job);
+
+/*
  * Queues a job without a task, which is zero but for `fn` and `arg`, that a
  * thread of the pool runs, and `ended`, that the thread calls after it; the job
  * is the owner's again then.  lane: as of weft_blocking_lane().  From any

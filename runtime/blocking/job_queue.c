@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Job queue - the lanes that may begin a job, in turn, and the jobs that run.
- * The header has the model and the invariants JOB1 to JOB3.
+ * The header has the model and the invariants JOB1 to JOB4.
  */
 #include "runtime/blocking/job_queue.h"
 
@@ -55,16 +55,57 @@ static void lane_unbind(struct weft__job_lane *lane)
 		weft__store(&lane->jobs, NULL, release);
 }
 
-bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job)
+static void job_enqueue(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	struct weft__job_lane *lane = job->lane;
 
 	lane_bind(jobs, lane);
 	weft__waiters_add(&lane->waiters, &job->waiter);
 	lane->queued++;
-	jobs->queued_count++;
 	turn_update(jobs, lane); /* mutate: wake */
+}
+
+bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job)
+{
+	const struct weft__job_lane *lane = job->lane;
+
+	job_enqueue(jobs, job);
+	jobs->queued_count++;
 	return !lane->max || lane->running + lane->queued <= lane->max;
+}
+
+bool weft__job_queue_follow(struct weft__job_queue *jobs,
+			    struct weft__job *ahead, struct weft__job *job)
+{
+	if (ahead->over) /* mutate: recheck=false */
+		return false;
+	job->ahead = ahead;
+	ahead->behind = job;
+	jobs->queued_count++;
+	return true;
+}
+
+/* The job is over: the one behind it is queued.  It goes to the end of its
+ * lane, so that others are not held up by a file that is always written to. */
+static void job_over(struct weft__job_queue *jobs, struct weft__job *job)
+{
+	struct weft__job *behind = job->behind;
+
+	job->over = true; /* mutate: wake */
+	if (!behind)
+		return;
+	behind->ahead = NULL;
+	job_enqueue(jobs, behind); /* mutate: wake */
+}
+
+/* Takes back a job that is behind another. */
+static void job_unfollow(struct weft__job_queue *jobs, struct weft__job *job)
+{
+	job->over = true; /* mutate: wake */
+	job->ahead->behind = job->behind;
+	if (job->behind)
+		job->behind->ahead = job->ahead;
+	jobs->queued_count--;
 }
 
 static void job_unqueue(struct weft__job_queue *jobs, struct weft__job *job)
@@ -76,7 +117,12 @@ static void job_unqueue(struct weft__job_queue *jobs, struct weft__job *job)
 
 void weft__job_queue_remove(struct weft__job_queue *jobs, struct weft__job *job)
 {
+	if (job->ahead) {
+		job_unfollow(jobs, job);
+		return;
+	}
 	job_unqueue(jobs, job);
+	job_over(jobs, job);
 	turn_update(jobs, job->lane); /* mutate: wake */
 	lane_unbind(job->lane);	      /* mutate: wake */
 }
@@ -104,6 +150,7 @@ void weft__job_queue_end(struct weft__job_queue *jobs, struct weft__job *job)
 	weft__waiters_remove(&jobs->running, &job->waiter);
 	jobs->running_count--;
 	job->lane->running--;
+	job_over(jobs, job);
 	turn_update(jobs, job->lane); /* mutate: wake */
 	lane_unbind(job->lane);	      /* mutate: wake */
 }

@@ -5,8 +5,10 @@
  *
  *	lane "dns", limit 2	[job] [job] | [job] [job] ...	not in turn
  *	lane "zip", no limit	[job]       | [job]		in turn, first
- *	the default lane	            | [job] [job]	in turn
+ *	the default lane	[job]<-[job]| [job] [job]<-[job] in turn
  *				  running       queued
+ *
+ * A job behind another (<-) is queued when that one is over.
  *
  * Everything here is under the pool's lock.
  *
@@ -19,6 +21,9 @@
  *       Which of the two happens is decided under the lock.  The thread that
  *       took a job ends it, then grants the task its wait; after that the
  *       thread touches neither the job nor its lane.
+ *   JOB4  A job behind another is in the pool, but not queued, until that one
+ *       has ended, or was taken back.  No thread is called for it: the thread
+ *       that ends the other, or that was called for it, takes this one.
  *
  * Orderings
  *   [lane.bind]  a pool's last job in the lane, store release -> the CAS
@@ -61,10 +66,14 @@ struct weft__job {
 	struct weft__waiter waiter; /* in its lane, then in `running` */
 	struct weft__wait wait;
 	struct weft__job_lane *lane;
+	struct weft__job *ahead;  /* that this one is behind; or NULL */
+	struct weft__job *behind; /* that is behind this one; or NULL */
 	weft_fn fn;
 	void *arg;
 	int64_t result;
 	bool begun;
+	bool over;    /* ended, or taken back */
+	bool follows; /* the task's: it was put behind another */
 	bool refused; /* no thread could be made for it */
 	bool at_once; /* it waits for no thread: -EAGAIN */
 	int (*leave)(void *arg, struct weft__wait *wait, int why); /* or NULL */
@@ -85,7 +94,12 @@ struct weft__job_queue {
  * before it have begun; the caller then calls or makes a thread. */
 bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job);
 
-/* Takes a job that is queued out of its lane. */
+/* Puts the job, of the same lane, behind `ahead`, which no other is behind
+ * (JOB4).  False: that is over, and nothing was done. */
+bool weft__job_queue_follow(struct weft__job_queue *jobs,
+			    struct weft__job *ahead, struct weft__job *job);
+
+/* Takes back a job that has not begun. */
 void weft__job_queue_remove(struct weft__job_queue *jobs,
 			    struct weft__job *job);
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads and writes at the position of a file that several use: they are atomic
- * to each other.  Where a transfer may have to wait it is in the blocking pool;
- * what ends it, and what waits for it.
+ * to each other.
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
-#include "tests/support/blocking_scene.h"
-#include "tests/support/refuse_threads.h"
+#include "tests/support/io_kit.h"
 
 enum { TASKS = 8, RECORDS = 200, BYTES = 64, ALL = TASKS * RECORDS };
 
@@ -278,205 +276,6 @@ IO_TEST(each_write_to_the_end_is_in_the_file)
 	return 0;
 }
 
-/* ---- In the pool --------------------------------------------------------- */
-
-/* A file of "0123456789" whose transfers go to the pool, as where the file
- * system cannot tell whether they would wait. */
-static int file_for_pool(void)
-{
-	int fd = file_in("/tmp", 0);
-
-	ck_assert_int_ge(fd, 0);
-	ck_assert_int_eq(write(fd, "0123456789", 10), 10);
-	ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
-	kind_set(fd, WEFT__FD_FILE | WEFT__FD_NO_QUICK_READ |
-			     WEFT__FD_NO_QUICK_WRITE);
-	return fd;
-}
-
-static struct weft__fd *entry_of(int fd)
-{
-	return weft__fd_find(&weft__reactor(weft_runtime_self())->fds, fd);
-}
-
-/* A call by another task. */
-struct call {
-	int fd;
-	char data[8];
-	weft__atomic(int64_t) result; /* or NONE_YET */
-};
-
-#define NONE_YET INT64_MIN
-
-static int64_t call_end(struct call *call, int64_t r)
-{
-	weft__store(&call->result, r, release);
-	return 0;
-}
-
-static int64_t call_read(void *arg)
-{
-	struct call *call = *(struct call **)arg;
-
-	return call_end(call, weft_read(call->fd, call->data, 4));
-}
-
-static int64_t call_close(void *arg)
-{
-	struct call *call = *(struct call **)arg;
-
-	return call_end(call, weft_close(call->fd));
-}
-
-static bool has_ended(struct call *call)
-{
-	return weft__load(&call->result, acquire) != NONE_YET;
-}
-
-static struct weft_task call_start(struct weft_scope *scope, weft_fn fn,
-				   struct call *call, int fd)
-{
-	struct weft_task_opts opts = WEFT_TASK_OPTS_INIT;
-	struct weft_task task;
-
-	call->fd = fd;
-	weft__store(&call->result, NONE_YET, relaxed);
-	opts.ret_task = &task;
-	ck_assert_int_eq(weft_go_opts(scope, fn, &call, sizeof(call), &opts),
-			 0);
-	return task;
-}
-
-static bool is_closing(int fd)
-{
-	struct weft__fd *entry = entry_of(fd);
-	bool closing;
-
-	weft__lock_take(&entry->lock);
-	closing = entry->closing;
-	weft__lock_drop(&entry->lock);
-	return closing;
-}
-
-/* The only thread of the pool stays at the gate until it opens. */
-static void pool_busy(struct weft_scope *scope, struct gate *gate)
-{
-	pass_start(scope, gate, NULL, NULL);
-	wait_until(weft__load(&gate->came, acquire) == 1);
-}
-
-/* The number may not belong to another file before the read has ended. */
-POOL_TEST(close_waits_for_a_transfer_in_the_pool, 1, 0)
-{
-	struct call reader, closer;
-	struct gate gate = { 0 };
-	int fd = file_for_pool();
-	int64_t r;
-
-	WEFT_SCOPE(s, &r) {
-		pool_busy(s, &gate);
-		call_start(s, call_read, &reader, fd);
-		wait_until(pool_stats().queued == 1);
-		call_start(s, call_close, &closer, fd);
-		wait_until(is_closing(fd));
-		ck_assert_int_eq(weft_read(fd, reader.data, 1), -EBADF);
-		ck_assert_int_eq(weft_yield(), 0);
-		ck_assert(!has_ended(&reader) && !has_ended(&closer));
-		ck_assert_int_ge(fcntl(fd, F_GETFD), 0);
-		gate_open(&gate);
-	}
-	ck_assert_int_eq(r, 0);
-	ck_assert_int_eq(weft__load(&reader.result, acquire), 4);
-	ck_assert_mem_eq(reader.data, "0123", 4);
-	ck_assert_int_eq(weft__load(&closer.result, acquire), 0);
-	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
-	unlink(path);
-	return 0;
-}
-
-/* No thread has begun it, so the position stays. */
-POOL_TEST(transfer_that_has_not_begun_can_be_cancelled, 1, 0)
-{
-	struct gate gate = { 0 };
-	int fd = file_for_pool();
-	struct call reader;
-	char data[4];
-	int64_t r;
-
-	WEFT_SCOPE(s, &r) {
-		struct weft_task task;
-
-		pool_busy(s, &gate);
-		task = call_start(s, call_read, &reader, fd);
-		wait_until(pool_stats().queued == 1);
-		ck_assert_int_eq(weft_cancel(task), 0);
-		wait_until(has_ended(&reader));
-		ck_assert_int_eq(reader.result, -ECANCELED);
-		WEFT_WITHIN(WEFT_MS(1))
-			ck_assert_int_eq(weft_read(fd, data, 4), -ETIMEDOUT);
-		ck_assert_ptr_null(entry_of(fd)->waiting);
-		ck_assert(!weft__fd_pooled(entry_of(fd)));
-		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 0);
-		file_end(fd);
-		gate_open(&gate);
-	}
-	ck_assert_int_eq(r, 0);
-	return 0;
-}
-
-/* It would hold up the worker at the lock of the position, for as long as the
- * transfer takes.  A read at an offset does not need that lock. */
-POOL_TEST(others_at_the_position_go_to_the_pool_too, 1, 0)
-{
-	struct gate gate = { 0 };
-	int fd = file_for_pool();
-	struct call first, second;
-	char data[4];
-	int64_t r;
-
-	WEFT_SCOPE(s, &r) {
-		pool_busy(s, &gate);
-		call_start(s, call_read, &first, fd);
-		wait_until(pool_stats().queued == 1);
-		/* From now on the file system can tell. */
-		weft__and(&entry_of(fd)->kind,
-			  (uint8_t)~(WEFT__FD_NO_QUICK_READ |
-				     WEFT__FD_NO_QUICK_WRITE),
-			  relaxed);
-		call_start(s, call_read, &second, fd);
-		wait_until(pool_stats().queued == 2);
-		ck_assert_int_eq(weft_pread(fd, data, 4, 6), 4);
-		ck_assert_mem_eq(data, "6789", 4);
-		ck_assert(!has_ended(&first) && !has_ended(&second));
-		gate_open(&gate);
-	}
-	ck_assert_int_eq(r, 0);
-	ck_assert_int_eq(first.result, 4);
-	ck_assert_int_eq(second.result, 4);
-	ck_assert_mem_eq(first.data, "0123", 4);
-	ck_assert_mem_eq(second.data, "4567", 4);
-	ck_assert(!weft__fd_pooled(entry_of(fd)));
-	file_end(fd);
-	return 0;
-}
-
-/* Then the worker's thread waits for the disk. */
-POOL_TEST(transfer_that_gets_no_thread_is_made_all_the_same, 0, 0)
-{
-	int fd = file_for_pool();
-	char data[8];
-
-	refuse_threads();
-	ck_assert_int_eq(weft_read(fd, data, 4), 4);
-	ck_assert_mem_eq(data, "0123", 4);
-	ck_assert_int_eq(weft_write(fd, "ab", 2), 2);
-	ck_assert_int_eq(weft_read(fd, data, 8), 4);
-	ck_assert_mem_eq(data, "6789", 4);
-	ck_assert_uint_gt(pool_stats().threads_refused, 0);
-	file_end(fd);
-	return 0;
-}
-
 /* ---- Descriptors without a position -------------------------------------- */
 
 /* lseek(2) does not tell, and takes any offset. */
@@ -520,8 +319,6 @@ int main(void)
 {
 	Suite *suite = suite_create("io/position");
 	TCase *records = tcase_create("records");
-	TCase *in_pool = tcase_create("in the pool");
-	TCase *refused = tcase_create("refused");
 	TCase *none = tcase_create("none");
 
 	tcase_set_timeout(records, 60);
@@ -530,17 +327,9 @@ int main(void)
 	io_add_test(records, each_write_beside_a_thread_is_in_the_file);
 	io_add_test(records, calls_on_a_number_used_again_are_atomic);
 	io_add_test(records, each_write_to_the_end_is_in_the_file);
-	io_add_test(in_pool, close_waits_for_a_transfer_in_the_pool);
-	io_add_test(in_pool, transfer_that_has_not_begun_can_be_cancelled);
-	io_add_test(in_pool, others_at_the_position_go_to_the_pool_too);
-	io_add_test(refused,
-		    transfer_that_gets_no_thread_is_made_all_the_same);
 	suite_add_tcase(suite, records);
-	suite_add_tcase(suite, in_pool);
 	io_add_test(none, descriptors_of_events_have_no_offsets);
 	io_add_test(none, path_alone_has_no_bytes);
 	suite_add_tcase(suite, none);
-	if (HAS_FILTERS)
-		suite_add_tcase(suite, refused);
 	return io_tests_run(suite);
 }

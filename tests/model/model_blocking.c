@@ -135,6 +135,10 @@ static void pool_thread(void *arg)
  */
 
 static struct weft_lane lane;
+/* A line of jobs, as io/position.c keeps one: a job is alive while its task can
+ * be the last. */
+static struct weft__lock line_lock;
+static struct weft__job *line_last; /* under line_lock */
 /* Each task reports to the one that ends the pool. */
 static struct model_event is_done[MODEL_THREADS];
 /* Informs a job that its lane was seen to be bound. */
@@ -162,6 +166,8 @@ static void setup_tasks(unsigned tasks, unsigned threads_max, uint64_t idle_ns)
 	threads_begun = refusals = 0;
 	runtime.blocking_threads_max = threads_max;
 	runtime.blocking_idle_ns = idle_ns;
+	memset(&line_lock, 0, sizeof(line_lock));
+	line_last = NULL;
 	lane = (struct weft_lane)WEFT_LANE_INIT("one at a time", 1);
 	model_name(memory, "pool");
 	model_name(&lane, "lane");
@@ -215,7 +221,7 @@ static void setup_2_refused(void *arg)
 struct work {
 	unsigned thread;
 	int64_t before, after;
-	bool alone;
+	bool alone, in_lane;
 };
 
 static bool lane_is_bound(void)
@@ -234,7 +240,8 @@ static int64_t job_fn(void *arg)
 	/* A second job at the same time would race here. */
 	if (w->alone)
 		guarded++;
-	model_assert(!w->alone || lane_is_bound(), "a lane with jobs is bound");
+	model_assert(!w->in_lane || lane_is_bound(),
+		     "a lane with jobs is bound");
 	w->after = 6;
 	return 7;
 }
@@ -248,7 +255,8 @@ blocking_call(weft_fn fn, struct weft_lane *in, struct work *w)
 static void call_job_of(weft_fn fn, struct weft_lane *in)
 {
 	unsigned self = model_self();
-	struct work w = { .thread = self, .before = 5, .alone = in != NULL };
+	struct work w = { .thread = self, .before = 5, .alone = in != NULL,
+			  .in_lane = in != NULL };
 
 	outcome[self] = blocking_call(fn, in, &w);
 	call_over();
@@ -267,6 +275,39 @@ static void call_job_of(weft_fn fn, struct weft_lane *in)
 static void call_job(struct weft_lane *in)
 {
 	call_job_of(job_fn, in);
+}
+
+static __attribute__((noinline)) int64_t line_call(struct work *w)
+{
+	struct weft__job job = { .fn = job_fn, .arg = w };
+	int64_t r = weft__blocking_begin(NULL, &job);
+
+	if (r < 0)
+		return r;
+	weft__lock_take(&line_lock);
+	if (line_last)
+		weft__blocking_follow(line_last, &job);
+	line_last = &job;
+	weft__lock_drop(&line_lock);
+	r = weft__blocking_finish(&job);
+	weft__lock_take(&line_lock);
+	if (line_last == &job)
+		line_last = NULL;
+	weft__lock_drop(&line_lock);
+	return r;
+}
+
+static void call_in_line(bool alone)
+{
+	unsigned self = model_self();
+	struct work w = { .thread = self, .before = 5, .alone = alone };
+
+	outcome[self] = line_call(&w);
+	call_over();
+	model_assert((outcome[self] == 7) == (ran[self] == 1),
+		     "a job in a line runs once, or its task learns why not");
+	model_data_write(&w);
+	model_post(&is_done[self]);
 }
 
 /* Runs when no job is left. */
@@ -299,6 +340,11 @@ THREAD(blocks_and_ends_2, call_job(NULL); end_pool(2);)
 THREAD(blocks_in_lane_and_ends_2, call_job(&lane); end_pool(2);)
 THREAD(cancels_0, cancel(0); model_post(&is_done[model_self()]);)
 THREAD(cancels_1, cancel(1); model_post(&is_done[model_self()]);)
+THREAD(in_line, call_in_line(true);)
+THREAD(in_line_and_ends_2, call_in_line(true); end_pool(2);)
+THREAD(in_any_line, call_in_line(false);)
+THREAD(in_any_line_and_ends_2, call_in_line(false); end_pool(2);)
+THREAD(in_any_line_and_ends_3, call_in_line(false); end_pool(3);)
 THREAD(blocks_and_ends_3, call_job(NULL); end_pool(3);)
 
 static int64_t job_until_seen(void *arg)
@@ -394,6 +440,18 @@ static void check_lane_2(void *arg)
 	check_results(2);
 }
 
+static void check_line(void *arg)
+{
+	check_quiet(arg);
+	model_assert(!line_last, "nobody is left in the line");
+}
+
+static void check_line_2(void *arg)
+{
+	check_line(arg);
+	check_results(2);
+}
+
 static void check_refused(void *arg)
 {
 	check_quiet(arg);
@@ -425,6 +483,14 @@ MODEL(no_thread_can_be_made, setup_refused, check_refused, WAITS(3),
       blocks_and_ends, pool_thread)
 MODEL(one_thread_can_be_made, setup_2_refused, check_quiet, WAITS_NEWEST(1),
       blocks_and_ends_2, blocks, pool_thread, pool_thread)
+MODEL(jobs_in_line_run_alone, setup_2_threads, check_line_2, WAITS_NEWEST(1),
+      in_line_and_ends_2, in_line, pool_thread, pool_thread)
+MODEL(cancel_meets_first_in_line, setup_3, check_line, WAITS_NEWEST(1),
+      in_any_line_and_ends_3, in_any_line, cancels_0, pool_thread)
+MODEL(cancel_meets_next_in_line, setup_3, check_line, WAITS_NEWEST(1),
+      in_any_line_and_ends_3, in_any_line, cancels_1, pool_thread)
+MODEL(no_thread_for_a_line, setup_2_refused, check_line, WAITS_NEWEST(1),
+      in_any_line_and_ends_2, in_any_line, pool_thread, pool_thread)
 
 int main(void)
 {
@@ -442,6 +508,10 @@ int main(void)
 		two_jobs_run_at_once,
 		no_thread_can_be_made,
 		one_thread_can_be_made,
+		jobs_in_line_run_alone,
+		cancel_meets_first_in_line,
+		cancel_meets_next_in_line,
+		no_thread_for_a_line,
 		NULL,
 	};
 

@@ -243,11 +243,22 @@ int weft__syscall_close(int fd)
  * The pool; the task's thread plays that of the pool.
  */
 
-/* It may be interrupted before a thread has begun it. */
-int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)
+int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job)
 {
-	(void)lane;
-	return model_choose(2) ? fn(arg) : -ECANCELED;
+	(void)lane, (void)job;
+	return 0;
+}
+
+void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job)
+{
+	model_assert(!ahead->over, "the one ahead is alive");
+	job->follows = true;
+}
+
+/* It may be interrupted before a thread has begun it. */
+int64_t weft__blocking_finish(struct weft__job *job)
+{
+	return model_choose(2) ? job->fn(job->arg) : -ECANCELED;
 }
 
 bool weft__sigpipe_block(void)
@@ -325,6 +336,7 @@ static void check_end(void *arg)
 	check_open(arg);
 	model_assert(file != FILE_OLD, "the file is closed");
 	model_assert(!weft__fd_pooled(&fds[FD]), "the pool is done with it");
+	model_assert(!fds[FD].last_write, "no write is left");
 }
 
 static void read_end(struct weft__task *task, int32_t result, bool cancelled)
@@ -354,7 +366,7 @@ static void transfer_once(void)
 	ssize_t r;
 
 	request.bytes = sizeof(buffer);
-	r = weft__position_run(&fds[FD], &request);
+	r = weft__position_run(&fds[FD], &request, true);
 	model_assert(r == sizeof(buffer) || r == -EBADF || r == -ECANCELED,
 		     "the result says why");
 }
