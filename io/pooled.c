@@ -28,8 +28,6 @@ static int64_t run(struct weft__worker *worker, weft_fn fn, void *arg)
 			       &job);
 	if (!job.begun && (r == -EAGAIN || r == -ENOMEM))
 		r = job_run(&job);
-	/* The thread may be done before the task waits. */
-	(void)weft__call_ready(weft__worker_self(), 0);
 	return r;
 }
 

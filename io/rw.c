@@ -314,13 +314,10 @@ static ssize_t transfer_as(struct weft__worker *worker, struct weft__fd *entry,
 		kind = weft__fd_kind(entry, request->fd);
 	if (kind < 0)
 		return kind;
-	/* Charged, since the thread may be done before the task waits. */
-	if (wants_thread(kind, request, r)) {
-		r = weft__position_run(entry, request,
-				       weft__request_writes(request) &&
-					       weft__fd_is_local(kind));
-		return weft__call_ready(weft__worker_self(), r);
-	}
+	if (wants_thread(kind, request, r))
+		return weft__position_run(entry, request,
+					  weft__request_writes(request) &&
+						  weft__fd_is_local(kind));
 	if (kind == WEFT__FD_FIFO)
 		return fifo_run(entry, sure, request);
 	do

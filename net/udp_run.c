@@ -108,6 +108,6 @@ void weft__udp_charge(unsigned messages, size_t bytes)
 {
 	struct weft__worker *worker = weft__worker_self();
 
-	weft__call_charge_ops(worker, messages - 1);
+	weft__charge_ops(worker, messages - 1);
 	weft__call_charge(worker, bytes);
 }

@@ -173,7 +173,6 @@ static int runtime_init(struct weft_runtime *runtime,
 	int error;
 
 	runtime->spins = cpus() > 1;
-	runtime->spin_ns = WEFT__SPIN_NS;
 	runtime->stack_class = weft__stack_class(
 		opts->stack_bytes ? opts->stack_bytes : STACK_DEFAULT_BYTES);
 	runtime->control = weft__context_control();

@@ -153,26 +153,13 @@ static inline int weft__call_refused(int error)
 	return r < 0 ? r : error;
 }
 
-/* Takes `ops` from a task's budget of ready operations, but leaves one for
- * weft__charge_ready(). */
-static inline void weft__call_charge_ops(struct weft__worker *worker,
-					 size_t ops)
-{
-	if (worker->ops_left <= 1)
-		return;
-	if (ops < (size_t)worker->ops_left)
-		worker->ops_left -= (int32_t)ops;
-	else
-		worker->ops_left = 1;
-}
-
 /* A long copy counts as several operations, so that other tasks and deadlines
  * do not wait for 128 long copies. */
 static inline void weft__call_charge(struct weft__worker *worker, size_t bytes)
 {
 	enum { BYTES_PER_OP = 16 << 10 };
 
-	weft__call_charge_ops(worker, bytes / BYTES_PER_OP);
+	weft__charge_ops(worker, bytes / BYTES_PER_OP);
 }
 
 /* Ends a call that was done without waiting. */
@@ -180,11 +167,7 @@ static inline ssize_t weft__call_ready(struct weft__worker *worker, ssize_t r)
 {
 	if (r > 0)
 		weft__call_charge(worker, (size_t)r);
-	/* The task is about to yield.  That counts as a suspension, so that a
-	 * loop of ready calls meets its deadline. */
-	if (weft__unlikely(worker->ops_left <= 1))
-		weft__wait_begin(worker, worker->current);
-	weft__charge_ready(worker);
+	weft__charge_call(worker);
 	return r;
 }
 

@@ -92,7 +92,7 @@ static bool put_direct(struct weft__stream *stream, int flags)
 				       out->bytes - out->at, flags);
 
 	/* The next operation of this run looks at the clock. */
-	weft__call_charge_ops(weft__worker_self(), 1);
+	weft__charge_ops(weft__worker_self(), 1);
 	if (weft__unlikely(n == -ENOTSOCK)) {
 		stream->puts_over = true;
 		return false;

@@ -17,6 +17,7 @@
 #include "runtime/base/memory.h"
 #include "runtime/base/nsec.h"
 #include "runtime/blocking/job_queue.h"
+#include "runtime/sched/spin.h"
 #include "runtime/stack/thread.h"
 
 enum { THREADS_DEFAULT = 512, NAMED_MAX = 20 };
@@ -25,11 +26,23 @@ enum { THREADS_DEFAULT = 512, NAMED_MAX = 20 };
 
 enum outcome { HAS_RESULT, HAS_NO_THREAD };
 
+/* How long a task looks for the end of its job, and a thread for its next one,
+ * before it sleeps: the time to wake a thread on an idle processor, and to do
+ * what is short. */
+#define LOOK_TASK_NS 20000u
+#define LOOK_THREAD_NS 50000u
+
+/* As long as other ready operations take. */
+#define READY_OP_NS 1500u
+
+enum idle { IDLE_SLEEPS, IDLE_LOOKS, IDLE_CALLED };
+
 /* A thread that has no job.  Lies on that thread's stack. */
 struct idler {
 	struct idler *next;  /* under lock */
 	struct idler **link; /* under lock */
-	weft__atomic(uint32_t) called; /* set under lock; a futex */
+	weft__atomic(uint32_t) state; /* enum idle; CALLED is set under lock;
+					 a futex */
 };
 
 struct weft__blocking {
@@ -41,6 +54,7 @@ struct weft__blocking {
 	uint64_t idle_ns;	      /* immutable */
 	weft__atomic(uint32_t) threads; /* set under lock; a futex */
 	struct weft__job_lane *at_once; /* under lock; of such jobs, or NULL */
+	struct weft__spin spin;	      /* of threads that have no job */
 	uint32_t refused;	      /* under lock; threads not made */
 	bool warned;		      /* under lock; of that */
 	uint64_t done;		      /* under lock; jobs that ran */
@@ -64,10 +78,15 @@ static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
 
 /* The caller holds the lock.  When the pool ends, the thread counts as
  * called. */
-static void idle_add(struct weft__blocking *pool, struct idler *self)
+static void idle_add(struct weft__blocking *pool, struct idler *self,
+		     bool looks)
 {
+	uint32_t state = pool->ending ? IDLE_CALLED :
+			 looks	      ? IDLE_LOOKS :
+					IDLE_SLEEPS;
+
 	/* relaxed: under the lock. */
-	weft__store(&self->called, (uint32_t)pool->ending, relaxed);
+	weft__store(&self->state, state, relaxed);
 	if (pool->ending) /* mutate: recheck=false */
 		return;
 	self->next = pool->idle;
@@ -84,30 +103,65 @@ static void idle_remove(struct idler *self)
 		self->next->link = self->link;
 }
 
-/* Calls an idle thread; the caller holds the lock.  Returns the futex that the
- * caller wakes after it has dropped the lock, or NULL if no thread is idle. */
-static weft__atomic(uint32_t) *idle_call(struct weft__blocking *pool)
+/* Calls an idle thread; the caller holds the lock.  True: there was one, and
+ * the caller wakes *ret_futex, unless it is NULL, after it has dropped the
+ * lock. */
+static bool idle_call(struct weft__blocking *pool,
+		      weft__atomic(uint32_t) **ret_futex)
 {
 	struct idler *idler = pool->idle;
+	uint32_t state;
 
+	*ret_futex = NULL;
 	if (!idler)
-		return NULL;
+		return false;
 	idle_remove(idler);
 	/* relaxed: the job that the thread is called for is under the lock. */
-	weft__store(&idler->called, 1u, relaxed); /* mutate: wake */
-	return &idler->called;
+	state = weft__swap(&idler->state, (uint32_t)IDLE_CALLED, relaxed);
+	if (state != IDLE_LOOKS)
+		*ret_futex = &idler->state;
+	return true;
 }
 
-/* Sleeps until the thread is called, or has been idle for idle_ns. */
-static void idle_sleep(struct weft__blocking *pool, struct idler *self)
+/* The futex is woken by its address only: its thread may have gone on. */
+static void idle_wake(weft__atomic(uint32_t) *futex)
+{
+	if (futex)
+		weft__futex_wake(futex, 1); /* mutate: wake */
+}
+
+static bool is_called(void *arg)
+{
+	struct idler *self = arg;
+
+	/* relaxed: the thread looks again under the lock. */
+	return weft__load(&self->state, relaxed) == IDLE_CALLED;
+}
+
+/* Looks for a call, and sleeps if none comes. */
+static void idle_look(struct weft__blocking *pool, struct idler *self)
+{
+	uint32_t looks = IDLE_LOOKS;
+
+	/* relaxed: the thread's own, until it is called. */
+	if (weft__load(&self->state, relaxed) == looks &&
+	    !weft__spin(pool->runtime, &pool->spin, LOOK_THREAD_NS, is_called,
+			self))
+		/* relaxed: publishes nothing. */
+		(void)weft__cas(&self->state, &looks, (uint32_t)IDLE_SLEEPS,
+				relaxed);
+}
+
+/* Waits until the thread is called, or has been idle for idle_ns. */
+static void idle_wait(struct weft__blocking *pool, struct idler *self)
 {
 	struct weft_runtime *runtime = pool->runtime;
 	uint64_t now_ns = runtime->ops->now(runtime);
 	uint64_t by_ns = weft__nsec_after(now_ns, pool->idle_ns);
 
-	/* relaxed: the caller looks again under the lock. */
-	while (!weft__load(&self->called, relaxed) && now_ns < by_ns) {
-		weft__futex_wait_for(&self->called, 0, by_ns - now_ns);
+	idle_look(pool, self);
+	while (!is_called(self) && now_ns < by_ns) {
+		weft__futex_wait_for(&self->state, IDLE_SLEEPS, by_ns - now_ns);
 		now_ns = runtime->ops->now(runtime);
 	}
 }
@@ -136,7 +190,7 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 	}
 	next = weft__job_queue_take(&pool->jobs);
 	if (!next)
-		idle_add(pool, self);
+		idle_add(pool, self, done && done->alone);
 	weft__lock_drop(&pool->lock);
 	if (done)
 		job_tell(done); /* mutate: wake */
@@ -169,10 +223,9 @@ static bool thread_rest(struct weft__blocking *pool, struct idler *self)
 {
 	bool called;
 
-	idle_sleep(pool, self);
+	idle_wait(pool, self);
 	weft__lock_take(&pool->lock);
-	/* relaxed: set under the lock. */
-	called = weft__load(&self->called, relaxed);
+	called = is_called(self);
 	if (called && !pool->ending) { /* mutate: recheck=false */
 		weft__lock_drop(&pool->lock);
 		return true;
@@ -332,8 +385,9 @@ static struct weft__blocking *pool_make(struct weft_runtime *runtime)
 void weft__blocking_end(struct weft_runtime *runtime)
 {
 	struct weft__blocking *pool = pool_get(runtime);
-	weft__atomic(uint32_t) *called;
+	weft__atomic(uint32_t) *futex;
 	uint32_t threads;
+	bool called;
 
 	if (!pool)
 		return;
@@ -342,10 +396,9 @@ void weft__blocking_end(struct weft_runtime *runtime)
 		     "a runtime ends with blocking jobs");
 	pool->ending = true;
 	do {
-		called = idle_call(pool);
+		called = idle_call(pool, &futex);
 		weft__lock_drop(&pool->lock);
-		if (called)
-			weft__futex_wake(called, 1); /* mutate: wake */
+		idle_wake(futex); /* mutate: wake */
 		weft__lock_take(&pool->lock);
 	} while (called); /* mutate: retry */
 	/* relaxed: under the lock; mutate: retry */
@@ -398,7 +451,7 @@ static bool has_thread(const struct weft__blocking *pool,
  * have to wait for one. */
 static bool job_queue(struct weft__blocking *pool, struct weft__job *job)
 {
-	weft__atomic(uint32_t) *called = NULL;
+	weft__atomic(uint32_t) *futex = NULL;
 	bool makes = false;
 
 	weft__lock_take(&pool->lock);
@@ -409,29 +462,49 @@ static bool job_queue(struct weft__blocking *pool, struct weft__job *job)
 	if (job->at_once)
 		pool->at_once = job->lane;
 	if (weft__job_queue_add(&pool->jobs, job)) {
-		called = idle_call(pool);
 		/* relaxed: under the lock. */
-		makes = !called && weft__load(&pool->threads, relaxed) <
-					   pool->threads_max;
+		makes = !idle_call(pool, &futex) &&
+			weft__load(&pool->threads, relaxed) < pool->threads_max;
 	}
 	if (makes)
 		threads_add(pool, 1); /* mutate: wake */
 	weft__lock_drop(&pool->lock);
-	if (called)
-		/* The futex is woken by its address only: its thread may have
-		 * gone on. */
-		weft__futex_wake(called, 1); /* mutate: wake */
+	idle_wake(futex); /* mutate: wake */
 	if (makes)
 		thread_make(pool, job); /* mutate: wake */
 	return true;
 }
 
+static bool job_has_ended(void *arg)
+{
+	struct weft__job *job = arg;
+
+	/* relaxed: a look; the wait acquires. */
+	return weft__load(&job->wait.word, relaxed) >= WEFT__WAIT_GRANTED;
+}
+
+/* A worker that would sleep looks for the end first.  That counts as ready
+ * operations, since meanwhile it does nothing else. */
+static void job_look(struct weft__blocking *pool, struct weft__job *job)
+{
+	struct weft_runtime *runtime = pool->runtime;
+	uint64_t now_ns = runtime->ops->now(runtime);
+
+	(void)weft__spin(runtime, &job->lane->spin, LOOK_TASK_NS, job_has_ended,
+			 job);
+	weft__charge_ops(weft__worker_self(),
+			 (runtime->ops->now(runtime) - now_ns) / READY_OP_NS);
+}
+
 /* Waits until the job has ended, or until an interruption before it began. */
 static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 {
-	int r = weft__wait(&job->wait, true);
 	bool queued;
+	int r;
 
+	if (job->alone)
+		job_look(pool, job);
+	r = weft__wait(&job->wait, true);
 	if (weft__unlikely(r < 0)) {
 		weft__lock_take(&pool->lock);
 		queued = !job->begun;
@@ -472,6 +545,7 @@ int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job)
 	if (!pool)
 		return -ENOMEM;
 	job->lane = lane_of(pool, lane);
+	job->alone = worker->runtime->spins && weft__alone(worker);
 	weft__waiter_init(&job->waiter, &job->wait, worker, job, 0);
 	weft__wait_on(&job->wait, WEFT__ON_JOB, job);
 	return 0;
@@ -489,9 +563,13 @@ void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job)
 int64_t weft__blocking_finish(struct weft__job *job)
 {
 	struct weft__blocking *pool = pool_get(job->wait.runtime);
+	int64_t r = -EAGAIN;
 
-	return job->follows || job_queue(pool, job) ? job_wait(pool, job) :
-						      -EAGAIN;
+	if (job->follows || job_queue(pool, job))
+		r = job_wait(pool, job);
+	/* The thread may have been done before the task waited. */
+	weft__charge_call(weft__worker_self());
+	return r;
 }
 
 static int64_t run(struct weft_lane *lane, struct weft__job *job)

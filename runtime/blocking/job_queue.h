@@ -54,6 +54,7 @@ struct weft__job_lane {
 	uint32_t queued;
 	uint32_t running;
 	bool in_turn;
+	struct weft__spin spin; /* of tasks with jobs in it */
 	uint64_t reserved2;
 } __attribute__((may_alias));
 
@@ -76,6 +77,7 @@ struct weft__job {
 	bool follows; /* the task's: it was put behind another */
 	bool refused; /* no thread could be made for it */
 	bool at_once; /* it waits for no thread: -EAGAIN */
+	bool alone;   /* its worker has nothing else to run */
 	int (*leave)(void *arg, struct weft__wait *wait, int why); /* or NULL */
 	/* Of a job without a task, instead of the wait. */
 	void (*ended)(struct weft__job *job);

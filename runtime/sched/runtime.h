@@ -72,10 +72,13 @@ struct weft__main_call {
 
 #define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
-#define WEFT__SPIN_NS 50000u /* at first, and at most */
-
 /* A bit of `refs`: its end is awaited. */
 #define WEFT__REFS_AWAITED ((uint32_t)1 << 31)
+
+/* How often looking before a sleep was in vain; see runtime/sched/spin.h. */
+struct weft__spin {
+	weft__atomic(uint32_t) misses;
+};
 
 struct weft_runtime {
 	const struct weft__driver_ops *ops; /* immutable */
@@ -84,7 +87,7 @@ struct weft_runtime {
 	uint8_t stack_class;		    /* immutable */
 	uint64_t control; /* immutable: tasks' floating-point control words */
 	bool spins;			    /* immutable; see
-					       runtime/task/join.c */
+					       runtime/sched/spin.h */
 	bool caller_works;		    /* immutable: the thread that made
 					       it is the thread of worker 0 */
 	bool monitor_off;		    /* immutable; tests */
@@ -119,8 +122,7 @@ struct weft_runtime {
 	/* Calls of threads in progress, and whether their end is waited for; a
 	 * futex. */
 	weft__atomic(uint32_t) refs;
-	/* How long threads spin before they sleep; see runtime/task/join.c. */
-	weft__atomic(uint64_t) spin_ns;
+	struct weft__spin join_spin; /* of threads in weft_wait() */
 	uint64_t shutdown_ns; /* immutable */
 	/* The first task of weft_run(); an id of 0: none.  Here, since an
 	 * abandoned task outlives that call. */

@@ -75,6 +75,18 @@ static inline void weft__wait_begin(struct weft__worker *worker,
 	weft__deadline_arm(worker, task);
 }
 
+/* Takes `ops` from a task's budget of ready operations, but leaves one for
+ * weft__charge_ready(). */
+static inline void weft__charge_ops(struct weft__worker *worker, size_t ops)
+{
+	if (worker->ops_left <= 1)
+		return;
+	if (ops < (size_t)worker->ops_left)
+		worker->ops_left -= (int32_t)ops;
+	else
+		worker->ops_left = 1;
+}
+
 /* Counts an operation that was done without waiting.  After 128 of those in a
  * run the task yields.  Returns the worker that the task runs on. */
 static inline struct weft__worker *
@@ -85,6 +97,16 @@ weft__charge_ready(struct weft__worker *worker)
 		return worker;
 	weft__count(worker, WEFT__N_READY_YIELDS, 1);
 	return weft__give_way(worker);
+}
+
+/* The same at the end of a call that may have been ready.  The task is perhaps
+ * about to yield; that counts as a suspension, so that a loop of ready calls
+ * meets its deadline. */
+static inline void weft__charge_call(struct weft__worker *worker)
+{
+	if (weft__unlikely(worker->ops_left <= 1))
+		weft__wait_begin(worker, worker->current);
+	weft__charge_ready(worker);
 }
 
 #endif

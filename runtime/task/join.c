@@ -12,6 +12,7 @@
 #include "runtime/base/futex.h"
 #include "runtime/base/nsec.h"
 #include "runtime/sched/runtime_ref.h"
+#include "runtime/sched/spin.h"
 #include "runtime/sched/task_pool.h"
 #include "runtime/sched/wait.h"
 #include "runtime/task/go.h"
@@ -249,51 +250,26 @@ int weft_submit(struct weft_runtime *runtime, weft_fn fn, const void *arg,
 	return error;
 }
 
-/*
- * A thread that waits spins for a while before it sleeps.  For a short task the
- * two wakes, of the worker and of the thread, take longer than everything else,
- * and spinning saves the second.  When that does not pay, the while is halved,
- * and finally skipped; `spin_ns` below SPIN_NS_MIN counts the waits until the
- * next try.  A machine with one processor needs it for the task.
- */
-#define SPIN_NS_MIN 1000u
+/* For a short task the two wakes, of the worker and of the thread, take longer
+ * than everything else; looking saves the second. */
+#define JOIN_LOOK_NS 50000u
 
-static bool spin_until(struct weft_runtime *runtime, struct weft__task *task,
-		       uint64_t end_ns)
+static bool task_has_ended(void *arg)
 {
-	do {
-		for (int i = 0; i < 16; i++) {
-			/* relaxed: a look; the wait acquires. */
-			if (weft__load(&task->state, relaxed) & WEFT__DONE)
-				return true;
-			weft__spin_hint();
-		}
-	} while (runtime->ops->now(runtime) < end_ns);
-	return false;
+	struct weft__task *task = arg;
+
+	/* relaxed: a look; the wait acquires. */
+	return weft__load(&task->state, relaxed) & WEFT__DONE;
 }
 
-static void spin(struct weft_runtime *runtime, struct weft__task *task,
-		 uint64_t deadline_ns)
+static void look_first(struct weft_runtime *runtime, struct weft__task *task,
+		       uint64_t deadline_ns)
 {
-	uint64_t spin_ns, now_ns;
-
-	if (!runtime->spins)
-		return;
-	now_ns = runtime->ops->now(runtime);
-	/* Such a short wait shows nothing. */
-	if (deadline_ns < now_ns + WEFT__SPIN_NS)
-		return;
-	/* relaxed: concurrent threads only lose an update. */
-	spin_ns = weft__load(&runtime->spin_ns, relaxed);
-	if (spin_ns < SPIN_NS_MIN)
-		spin_ns = spin_ns + 1 < SPIN_NS_MIN ? spin_ns + 1 :
-							WEFT__SPIN_NS;
-	else if (spin_until(runtime, task, now_ns + spin_ns))
-		spin_ns = WEFT__SPIN_NS;
-	else
-		spin_ns = spin_ns / 2 < WEFT__SPIN_NS / 8 ? 0 : spin_ns / 2;
-	/* relaxed: the same. */
-	weft__store(&runtime->spin_ns, spin_ns, relaxed);
+	/* A wait that is shorter shows nothing. */
+	if (runtime->spins &&
+	    deadline_ns >= runtime->ops->now(runtime) + JOIN_LOOK_NS)
+		(void)weft__spin(runtime, &runtime->join_spin, JOIN_LOOK_NS,
+				 task_has_ended, task);
 }
 
 /* Sleeps while the state is that, until the deadline at most.  False: the
@@ -343,7 +319,7 @@ static int foreign_wait(struct weft_runtime *runtime, struct weft_task handle,
 	if (!task)
 		return -ESRCH;
 	if (!is_loop)
-		spin(runtime, task, deadline_ns);
+		look_first(runtime, task, deadline_ns);
 	error = foreign_claim(task, handle, WEFT__JOINED, &state);
 	if (error < 0)
 		return error;

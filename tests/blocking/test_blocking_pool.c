@@ -3,8 +3,11 @@
  * Suite runtime/pool: the pool of threads for blocking jobs at its edges.
  *
  * Covered: how the threads end with the runtime, many runtimes side by side and
- * one after the other, and what happens to jobs when no thread can be made.
+ * one after the other, what happens to jobs when no thread can be made, and
+ * how long a task looks for the end of its job.
  */
+#include "runtime/blocking/job_queue.h"
+#include "runtime/sched/spin.h"
 #include "tests/support/blocking_scene.h"
 #include "tests/support/refuse_threads.h"
 #include "tests/support/stderr_capture.h"
@@ -295,6 +298,74 @@ POOL_TEST(job_that_gets_no_thread_waits_for_those_there_are, 0, 0)
 	return 0;
 }
 
+/* ---- Looking for the end of a job ---------------------------------------- */
+
+static int64_t take_long(void *arg)
+{
+	(void)arg;
+	thread_pause_ns(1000000);
+	return 0;
+}
+
+static uint32_t misses_in(struct weft_lane *lane, weft_fn fn)
+{
+	struct weft__job_lane *in = (struct weft__job_lane *)(void *)lane;
+
+	ck_assert_int_eq(weft_blocking_lane(lane, fn, NULL), 0);
+	/* relaxed: only this task has jobs in the lane. */
+	return weft__load(&in->spin.misses, relaxed);
+}
+
+/* A task that is alone looks before it waits while that saves waits, and tries
+ * looking again now and then. */
+POOL_TEST(task_whose_jobs_take_long_no_longer_looks, 1, 0)
+{
+	struct weft_lane lane = WEFT_LANE_INIT("looks", 0);
+	uint32_t misses = 0;
+	bool tries = false;
+
+	if (!weft_runtime_self()->spins)
+		return 0;
+	/* A task that is held up while it looks may find that it was worth
+	 * it. */
+	for (int i = 0; i < 1000 && misses < WEFT__SPIN_MISSES_MAX; i++)
+		misses = misses_in(&lane, take_long);
+	ck_assert_uint_ge(misses, WEFT__SPIN_MISSES_MAX);
+	for (int i = 0; i < WEFT__SPIN_SKIPS; i++)
+		tries |= misses_in(&lane, nothing_to_do) <
+			 WEFT__SPIN_MISSES_MAX;
+	ck_assert(tries);
+	return 0;
+}
+
+/* Or a loop of jobs that end before their task waits would never give way. */
+POOL_TEST(job_counts_as_a_ready_operation, 1, 0)
+{
+	enum { LEFT = 100 };
+
+	for (int i = 0; i < 100; i++) {
+		int32_t left;
+
+		weft__worker_self()->ops_left = LEFT;
+		ck_assert_int_eq(weft_blocking(nothing_to_do, NULL), 0);
+		left = weft__worker_self()->ops_left;
+		/* It has waited, or not. */
+		ck_assert(left < LEFT ||
+			  (left > LEFT && left < WEFT__OPS_BUDGET));
+	}
+	return 0;
+}
+
+static TCase *looking(void)
+{
+	TCase *tcase = tcase_create("looking");
+
+	tcase_set_timeout(tcase, 60);
+	io_add_test(tcase, task_whose_jobs_take_long_no_longer_looks);
+	io_add_test(tcase, job_counts_as_a_ready_operation);
+	return tcase;
+}
+
 static TCase *ending(void)
 {
 	TCase *tcase = tcase_create("ending");
@@ -326,6 +397,7 @@ int main(void)
 	Suite *suite = suite_create("blocking/pool");
 
 	suite_add_tcase(suite, ending());
+	suite_add_tcase(suite, looking());
 	if (HAS_FILTERS)
 		suite_add_tcase(suite, refused());
 	return io_tests_run(suite);

@@ -244,6 +244,19 @@ static unsigned queued_in_lane(void)
 		->queued;
 }
 
+/* From the first that is left to the last.  None has begun. */
+static unsigned line_length(int fd)
+{
+	struct weft__job *job = entry_of(fd)->last_write;
+	unsigned length = 0;
+
+	while (job->ahead)
+		job = job->ahead;
+	for (; job; job = job->behind)
+		length++;
+	return length;
+}
+
 static void expect_bytes(int fd, const char *bytes)
 {
 	char data[10];
@@ -334,11 +347,13 @@ POOL_TEST(write_that_is_taken_back_holds_up_no_other, 1, 0)
 		}
 		write_cancel(tasks[0], &calls[0], 5);
 		write_cancel(tasks[3], &calls[3], 4);
+		ck_assert_uint_eq(line_length(fd), 4);
 		write_cancel(tasks[5], &calls[5], 3);
 		write_cancel(tasks[1], &calls[1], 2);
 		ck_assert_uint_eq(queued_in_lane(), 1);
 		write_start(s, &late, fd, 7);
 		wait_until(pool_stats().queued == 3);
+		ck_assert_uint_eq(line_length(fd), 1);
 		gate_open(&gate);
 	}
 	ck_assert_int_eq(r, 0);
@@ -373,7 +388,7 @@ POOL_TEST(close_waits_for_writes_in_the_pool, 1, 0)
 	return 0;
 }
 
-/* What a task of the storm wrote last at its offset. */
+/* The last that a task of the storm wrote at its offset. */
 static uint32_t storm_last[STORM_TASKS];
 
 static int64_t storm_write(void *arg)

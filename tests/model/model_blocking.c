@@ -94,6 +94,14 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 		weft__futex_wait(word, value);
 }
 
+/* A look may end at any moment. */
+static bool look(struct weft_runtime *of, bool (*found)(void *arg), void *arg)
+{
+	return of->spins && model_choose(2) && found(arg);
+}
+
+#define weft__spin(of, spin, max_ns, found, arg) \
+	((void)(spin), look(of, found, arg))
 #define weft__memory_zeroed(from, bytes) ((void)(from), memory_new(bytes))
 #define weft__memory_free(from, memory, bytes) \
 	((void)(from), (void)(bytes), memory_free(memory))
@@ -113,6 +121,7 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 #include "runtime/stack/thread.c"
 #include "runtime/blocking/blocking.c"
 #include "runtime/blocking/job_queue.c"
+#undef weft__spin
 #undef weft__memory_zeroed
 #undef weft__memory_free
 #undef fprintf
@@ -178,6 +187,12 @@ static void setup_1(void *arg)
 {
 	(void)arg;
 	setup_tasks(1, 1, IDLE_NS);
+}
+
+static void setup_1_looks(void *arg)
+{
+	setup_1(arg);
+	runtime.spins = true;
 }
 
 static void setup_2(void *arg)
@@ -345,6 +360,7 @@ THREAD(in_line_and_ends_2, call_in_line(true); end_pool(2);)
 THREAD(in_any_line, call_in_line(false);)
 THREAD(in_any_line_and_ends_2, call_in_line(false); end_pool(2);)
 THREAD(in_any_line_and_ends_3, call_in_line(false); end_pool(3);)
+THREAD(cancels_1_and_follows, cancel(1); call_in_line(false);)
 THREAD(blocks_and_ends_3, call_job(NULL); end_pool(3);)
 
 static int64_t job_until_seen(void *arg)
@@ -461,6 +477,8 @@ static void check_refused(void *arg)
 MODEL(a_job_is_run, setup_1, check_1, WAITS(3), blocks_and_ends, pool_thread)
 MODEL(an_idle_thread_is_called, setup_1, check_1, WAITS_NEWEST(2),
       blocks_twice_and_ends, pool_thread, pool_thread)
+MODEL(a_thread_that_looks_is_called, setup_1_looks, check_1, WAITS_NEWEST(1),
+      blocks_twice_and_ends, pool_thread, pool_thread)
 MODEL(two_make_the_pool, setup_2_threads, check_2, WAITS_NEWEST(1),
       blocks_and_ends_2, blocks, pool_thread, pool_thread)
 MODEL(two_make_one_pool, setup_2, check_made, WAITS(3), makes_pool, makes_pool)
@@ -489,6 +507,9 @@ MODEL(cancel_meets_first_in_line, setup_3, check_line, WAITS_NEWEST(1),
       in_any_line_and_ends_3, in_any_line, cancels_0, pool_thread)
 MODEL(cancel_meets_next_in_line, setup_3, check_line, WAITS_NEWEST(1),
       in_any_line_and_ends_3, in_any_line, cancels_1, pool_thread)
+MODEL(next_follows_one_that_is_taken_back, setup_3, check_line,
+      WAITS_NEWEST(1), in_any_line_and_ends_3, in_any_line,
+      cancels_1_and_follows, pool_thread)
 MODEL(no_thread_for_a_line, setup_2_refused, check_line, WAITS_NEWEST(1),
       in_any_line_and_ends_2, in_any_line, pool_thread, pool_thread)
 
@@ -497,6 +518,7 @@ int main(void)
 	const TTest *const tests[] = {
 		a_job_is_run,
 		an_idle_thread_is_called,
+		a_thread_that_looks_is_called,
 		two_make_the_pool,
 		two_make_one_pool,
 		two_jobs_one_thread,
@@ -511,6 +533,7 @@ int main(void)
 		jobs_in_line_run_alone,
 		cancel_meets_first_in_line,
 		cancel_meets_next_in_line,
+		next_follows_one_that_is_taken_back,
 		no_thread_for_a_line,
 		NULL,
 	};

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "runtime/sched/spin.h"
 #include "runtime/stack/fiber.h"
 #include "tests/support/death.h"
 #include "tests/support/expect.h"
@@ -411,11 +412,13 @@ START_TEST(thread_that_waits_long_no_longer_looks)
 	do
 		wait_for_one(runtime, takes_long, 0);
 	/* relaxed: only this thread waits. */
-	while (runtime->spins && weft__load(&runtime->spin_ns, relaxed) >= 8);
-	for (int i = 0; i < 1000; i++) {
+	while (runtime->spins && weft__load(&runtime->join_spin.misses,
+					    relaxed) < WEFT__SPIN_MISSES_MAX);
+	for (int i = 0; i < WEFT__SPIN_SKIPS; i++) {
 		wait_for_one(runtime, add_one, 1);
 		/* relaxed: only this thread waits. */
-		tries |= weft__load(&runtime->spin_ns, relaxed) >= 1000;
+		tries |= weft__load(&runtime->join_spin.misses, relaxed) <
+			 WEFT__SPIN_MISSES_MAX;
 	}
 	ck_assert(!runtime->spins || tries);
 	ck_assert_int_eq(weft_stop(runtime), 0);

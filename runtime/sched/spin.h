@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Spin - looking for a while before a sleep.
+ *
+ * Where a wait is short, the wake across processors takes longer than all else,
+ * and looking saves it.  When it does not pay, the while is halved, and finally
+ * skipped; after a number of waits it is tried again.  A process that has one
+ * processor does not look: what it waits for needs that.
+ */
+#ifndef WEFT_RUNTIME_SCHED_SPIN_H
+#define WEFT_RUNTIME_SCHED_SPIN_H
+
+#include "runtime/sched/runtime.h"
+
+enum {
+	WEFT__SPIN_MISSES_MAX = 4,	/* in a row, then it is skipped */
+	WEFT__SPIN_SKIPS = 1000,	/* then it is tried again */
+	WEFT__SPIN_LOOKS = 16,		/* between two looks at the clock */
+};
+
+/* How long to look; 0: this wait is skipped. */
+static inline uint64_t weft__spin_ns(struct weft__spin *spin, uint64_t max_ns)
+{
+	/* relaxed: concurrent threads only lose an update. */
+	uint32_t misses = weft__load(&spin->misses, relaxed);
+
+	if (misses < WEFT__SPIN_MISSES_MAX)
+		return max_ns >> misses;
+	if (++misses >= WEFT__SPIN_MISSES_MAX + WEFT__SPIN_SKIPS)
+		misses = 0;
+	/* relaxed: the same. */
+	weft__store(&spin->misses, misses, relaxed);
+	return 0;
+}
+
+static inline bool weft__spin_until(struct weft_runtime *runtime,
+				    uint64_t end_ns, bool (*found)(void *arg),
+				    void *arg)
+{
+	do {
+		for (int i = 0; i < WEFT__SPIN_LOOKS; i++) {
+			if (found(arg))
+				return true;
+			weft__spin_hint();
+		}
+	} while (runtime->ops->now(runtime) < end_ns);
+	return false;
+}
+
+/* Looks for max_ns at most, until found(arg), which is called often, is true.
+ * False: that was not so, or it was not called. */
+static inline bool weft__spin(struct weft_runtime *runtime,
+			      struct weft__spin *spin, uint64_t max_ns,
+			      bool (*found)(void *arg), void *arg)
+{
+	uint64_t ns = runtime->spins ? weft__spin_ns(spin, max_ns) : 0;
+	bool is_found;
+	uint32_t misses;
+
+	if (!ns)
+		return false;
+	is_found = weft__spin_until(runtime, runtime->ops->now(runtime) + ns,
+				    found, arg);
+	/* relaxed: concurrent threads only lose an update. */
+	misses = is_found ? 0 : weft__load(&spin->misses, relaxed) + 1;
+	weft__store(&spin->misses, misses, relaxed);
+	return is_found;
+}
+
+#endif
