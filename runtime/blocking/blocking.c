@@ -4,8 +4,8 @@
  * header has the model and the invariants BLK1 to BLK3, job_queue.h the queue
  * of jobs.
  *
- * A relaxed access of `threads` or `called` under the pool's lock needs no
- * order of its own; both are atomic because they are futexes too.
+ * A relaxed access of `threads` under the pool's lock needs no order of its
+ * own; it is atomic because it is a futex too.
  */
 #include "runtime/blocking/blocking.h"
 
@@ -15,7 +15,7 @@
 
 #include "runtime/base/futex.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/nsec.h"
+#include "runtime/blocking/idler.h"
 #include "runtime/blocking/job_queue.h"
 #include "runtime/sched/spin.h"
 #include "runtime/stack/thread.h"
@@ -26,35 +26,22 @@ enum { THREADS_DEFAULT = 512, NAMED_MAX = 20 };
 
 enum outcome { HAS_RESULT, HAS_NO_THREAD };
 
-/* How long a task looks for the end of its job, and a thread for its next one,
- * before it sleeps: the time to wake a thread on an idle processor, and to do
- * what is short. */
+/* How long a task looks for the end of its job before it waits: the time to do
+ * what is short, with a thread that looks for it. */
 #define LOOK_TASK_NS 20000u
-#define LOOK_THREAD_NS 50000u
 
 /* As long as other ready operations take. */
 #define READY_OP_NS 1500u
-
-enum idle { IDLE_SLEEPS, IDLE_LOOKS, IDLE_CALLED };
-
-/* A thread that has no job.  Lies on that thread's stack. */
-struct idler {
-	struct idler *next;  /* under lock */
-	struct idler **link; /* under lock */
-	weft__atomic(uint32_t) state; /* enum idle; CALLED is set under lock;
-					 a futex */
-};
 
 struct weft__blocking {
 	struct weft__lock lock;
 	struct weft__job_queue jobs;	      /* under lock */
 	struct weft__job_lane lane;   /* under lock; the default */
-	struct idler *idle;	      /* under lock; the latest comes first */
+	struct weft__idlers idlers;   /* under lock */
 	uint32_t threads_max;	      /* immutable */
 	uint64_t idle_ns;	      /* immutable */
 	weft__atomic(uint32_t) threads; /* set under lock; a futex */
 	struct weft__job_lane *at_once; /* under lock; of such jobs, or NULL */
-	struct weft__spin spin;	      /* of threads that have no job */
 	uint32_t refused;	      /* under lock; threads not made */
 	bool warned;		      /* under lock; of that */
 	uint64_t done;		      /* under lock; jobs that ran */
@@ -74,98 +61,6 @@ static uint32_t threads_add(struct weft__blocking *pool, uint32_t n)
 	return threads;
 }
 
-/* ---- Being idle ---------------------------------------------------------- */
-
-/* The caller holds the lock.  When the pool ends, the thread counts as
- * called. */
-static void idle_add(struct weft__blocking *pool, struct idler *self,
-		     bool looks)
-{
-	uint32_t state = pool->ending ? IDLE_CALLED :
-			 looks	      ? IDLE_LOOKS :
-					IDLE_SLEEPS;
-
-	/* relaxed: under the lock. */
-	weft__store(&self->state, state, relaxed);
-	if (pool->ending) /* mutate: recheck=false */
-		return;
-	self->next = pool->idle;
-	self->link = &pool->idle;
-	if (self->next)
-		self->next->link = &self->next;
-	pool->idle = self;
-}
-
-static void idle_remove(struct idler *self)
-{
-	*self->link = self->next;
-	if (self->next)
-		self->next->link = self->link;
-}
-
-/* Calls an idle thread; the caller holds the lock.  True: there was one, and
- * the caller wakes *ret_futex, unless it is NULL, after it has dropped the
- * lock. */
-static bool idle_call(struct weft__blocking *pool,
-		      weft__atomic(uint32_t) **ret_futex)
-{
-	struct idler *idler = pool->idle;
-	uint32_t state;
-
-	*ret_futex = NULL;
-	if (!idler)
-		return false;
-	idle_remove(idler);
-	/* relaxed: the job that the thread is called for is under the lock. */
-	state = weft__swap(&idler->state, (uint32_t)IDLE_CALLED, relaxed);
-	if (state != IDLE_LOOKS)
-		*ret_futex = &idler->state;
-	return true;
-}
-
-/* The futex is woken by its address only: its thread may have gone on. */
-static void idle_wake(weft__atomic(uint32_t) *futex)
-{
-	if (futex)
-		weft__futex_wake(futex, 1); /* mutate: wake */
-}
-
-static bool is_called(void *arg)
-{
-	struct idler *self = arg;
-
-	/* relaxed: the thread looks again under the lock. */
-	return weft__load(&self->state, relaxed) == IDLE_CALLED;
-}
-
-/* Looks for a call, and sleeps if none comes. */
-static void idle_look(struct weft__blocking *pool, struct idler *self)
-{
-	uint32_t looks = IDLE_LOOKS;
-
-	/* relaxed: the thread's own, until it is called. */
-	if (weft__load(&self->state, relaxed) == looks &&
-	    !weft__spin(pool->runtime, &pool->spin, LOOK_THREAD_NS, is_called,
-			self))
-		/* relaxed: publishes nothing. */
-		(void)weft__cas(&self->state, &looks, (uint32_t)IDLE_SLEEPS,
-				relaxed);
-}
-
-/* Waits until the thread is called, or has been idle for idle_ns. */
-static void idle_wait(struct weft__blocking *pool, struct idler *self)
-{
-	struct weft_runtime *runtime = pool->runtime;
-	uint64_t now_ns = runtime->ops->now(runtime);
-	uint64_t by_ns = weft__nsec_after(now_ns, pool->idle_ns);
-
-	idle_look(pool, self);
-	while (!is_called(self) && now_ns < by_ns) {
-		weft__futex_wait_for(&self->state, IDLE_SLEEPS, by_ns - now_ns);
-		now_ns = runtime->ops->now(runtime);
-	}
-}
-
 /* ---- A thread's life ----------------------------------------------------- */
 
 static void job_tell(struct weft__job *job)
@@ -179,7 +74,8 @@ static void job_tell(struct weft__job *job)
 /* Ends `done`, if it is not NULL, and returns the next job.  If there is none,
  * adds the thread to the idle ones and returns NULL. */
 static struct weft__job *job_next(struct weft__blocking *pool,
-				  struct idler *self, struct weft__job *done)
+				  struct weft__idler *self,
+				  struct weft__job *done)
 {
 	struct weft__job *next;
 
@@ -190,7 +86,8 @@ static struct weft__job *job_next(struct weft__blocking *pool,
 	}
 	next = weft__job_queue_take(&pool->jobs);
 	if (!next)
-		idle_add(pool, self, done && done->alone);
+		weft__idler_add(&pool->idlers, self, pool->ending,
+				done && done->alone);
 	weft__lock_drop(&pool->lock);
 	if (done)
 		job_tell(done); /* mutate: wake */
@@ -219,19 +116,19 @@ static void thread_leave(struct weft__blocking *pool)
 }
 
 /* Waits while idle.  Returns false after the thread has left the pool. */
-static bool thread_rest(struct weft__blocking *pool, struct idler *self)
+static bool thread_rest(struct weft__blocking *pool, struct weft__idler *self)
 {
 	bool called;
 
-	idle_wait(pool, self);
+	weft__idler_wait(pool->runtime, &pool->idlers, self, pool->idle_ns);
 	weft__lock_take(&pool->lock);
-	called = is_called(self);
+	called = weft__idler_is_called(self);
 	if (called && !pool->ending) { /* mutate: recheck=false */
 		weft__lock_drop(&pool->lock);
 		return true;
 	}
 	if (!called) /* mutate: recheck=false */
-		idle_remove(self);
+		weft__idler_remove(self);
 	thread_leave(pool);
 	return false;
 }
@@ -242,7 +139,7 @@ static bool thread_rest(struct weft__blocking *pool, struct idler *self)
 static void *thread_main(void *arg)
 {
 	struct weft__blocking *pool = arg;
-	struct idler self;
+	struct weft__idler self;
 
 	(void)pthread_setname_np(pthread_self(), "weft-blocking");
 	pthread_sigmask(SIG_SETMASK, &pool->runtime->signals, NULL);
@@ -396,9 +293,9 @@ void weft__blocking_end(struct weft_runtime *runtime)
 		     "a runtime ends with blocking jobs");
 	pool->ending = true;
 	do {
-		called = idle_call(pool, &futex);
+		called = weft__idler_call(&pool->idlers, &futex);
 		weft__lock_drop(&pool->lock);
-		idle_wake(futex); /* mutate: wake */
+		weft__idler_wake(futex); /* mutate: wake */
 		weft__lock_take(&pool->lock);
 	} while (called); /* mutate: retry */
 	/* relaxed: under the lock; mutate: retry */
@@ -442,7 +339,7 @@ static bool has_thread(const struct weft__blocking *pool,
 {
 	/* relaxed: under the lock. */
 	return lane->running + lane->queued < pool->threads_max / 2 &&
-	       (pool->idle ||
+	       (pool->idlers.first ||
 		(!pool->refused && weft__load(&pool->threads, relaxed) <
 					   pool->threads_max));
 }
@@ -463,13 +360,13 @@ static bool job_queue(struct weft__blocking *pool, struct weft__job *job)
 		pool->at_once = job->lane;
 	if (weft__job_queue_add(&pool->jobs, job)) {
 		/* relaxed: under the lock. */
-		makes = !idle_call(pool, &futex) &&
+		makes = !weft__idler_call(&pool->idlers, &futex) &&
 			weft__load(&pool->threads, relaxed) < pool->threads_max;
 	}
 	if (makes)
 		threads_add(pool, 1); /* mutate: wake */
 	weft__lock_drop(&pool->lock);
-	idle_wake(futex); /* mutate: wake */
+	weft__idler_wake(futex); /* mutate: wake */
 	if (makes)
 		thread_make(pool, job); /* mutate: wake */
 	return true;

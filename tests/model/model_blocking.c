@@ -95,13 +95,14 @@ static void wait_for(weft__atomic(uint32_t) * word, uint32_t value,
 }
 
 /* A look may end at any moment. */
-static bool look(struct weft_runtime *of, bool (*found)(void *arg), void *arg)
+static bool look_at(struct weft_runtime *of, bool (*found)(void *arg),
+		    void *arg)
 {
 	return of->spins && model_choose(2) && found(arg);
 }
 
 #define weft__spin(of, spin, max_ns, found, arg) \
-	((void)(spin), look(of, found, arg))
+	((void)(spin), look_at(of, found, arg))
 #define weft__memory_zeroed(from, bytes) ((void)(from), memory_new(bytes))
 #define weft__memory_free(from, memory, bytes) \
 	((void)(from), (void)(bytes), memory_free(memory))
@@ -120,6 +121,7 @@ static bool look(struct weft_runtime *of, bool (*found)(void *arg), void *arg)
 #define weft__futex_wait_for wait_for
 #include "runtime/stack/thread.c"
 #include "runtime/blocking/blocking.c"
+#include "runtime/blocking/idler.c"
 #include "runtime/blocking/job_queue.c"
 #undef weft__spin
 #undef weft__memory_zeroed
