@@ -4,12 +4,14 @@
  *
  *	bench_file rand_cached|rand_direct|copy --path F [--dst G] [--secs S]
  *		   [--workers N] [--label L]
- *	bench_file checksum --dst D [--secs S] [--workers N] [--label L]
+ *	bench_file write|checksum --dst D [--secs S] [--workers N] [--label L]
  *
  * Method.  rand_: 32 tasks, each with an aligned buffer of 4 KiB, read random
  * blocks of the file until the time is over; from the page cache, or past it
  * with O_DIRECT.  copy: 8 tasks take offsets of chunks of 256 KiB from one
  * counter, read each chunk and write it at the same offset; then fdatasync.
+ * write: one task writes 4 KiB at a time at the offsets of the first MiB of the
+ * file D, and nothing else runs; write_calls is the same with pwrite(2).
  * checksum: 64 tasks open, read, add up and close 20,000 files of 4 KiB in 200
  * directories below D, which the program makes if they are not there; again and
  * again until the time is over.  checksum is the mean of a round, and
@@ -30,6 +32,7 @@ enum {
 	COPY_DEPTH = 8,
 	CHUNK = 256 << 10,
 	BLOCK = 4096,
+	WRITE_BLOCKS = 256,
 	SUM_DEPTH = 64,
 	SUM_FILES = 20000,
 };
@@ -152,6 +155,46 @@ static int64_t copy(void *arg)
 	return bench_must("weft_close", weft_close(copier.dst));
 }
 
+/* ---- Writes by one task -------------------------------------------------- */
+
+static ssize_t write_one(bool plain, int fd, const void *bytes, uint64_t number)
+{
+	off_t offset = (off_t)(number % WRITE_BLOCKS * BLOCK);
+
+	return plain ? pwrite(fd, bytes, BLOCK, offset) :
+		       weft_pwrite(fd, bytes, BLOCK, offset);
+}
+
+static void write_many(const char *bench, bool plain, int fd)
+{
+	uint64_t limit_ns = (uint64_t)(atof(opt.secs) * 1e9), done = 0, t0;
+	void *bytes = aligned_buffer(BLOCK);
+
+	for (; done < WRITE_BLOCKS; done++)
+		if (write_one(plain, fd, bytes, done) != BLOCK)
+			bench_die(opt.dst, -EIO);
+	t0 = now_ns();
+	do
+		for (unsigned i = 0; i < WRITE_BLOCKS; i++, done++)
+			if (write_one(plain, fd, bytes, done) != BLOCK)
+				bench_die(opt.dst, -EIO);
+	while (now_ns() - t0 < limit_ns);
+	emit(bench, (double)(now_ns() - t0) / 1e3 /
+			    (double)(done - WRITE_BLOCKS), "us");
+	free(bytes);
+}
+
+static int64_t write_file(void *arg)
+{
+	int flags = O_WRONLY | O_CREAT | O_TRUNC;
+	int fd = (int)bench_must(opt.dst, weft_open(opt.dst, flags, 0644));
+
+	(void)arg;
+	write_many("write", false, fd);
+	write_many("write_calls", true, fd);
+	return bench_must("weft_close", weft_close(fd));
+}
+
 /* ---- Checksums of files ------------------------------------------------ */
 
 static void file_make(uint64_t number, const void *bytes)
@@ -246,6 +289,8 @@ int main(int argc, char **argv)
 		bench_run(rand_direct, NULL);
 	else if (opt.path && opt.dst && strcmp(what, "copy") == 0)
 		bench_run(copy, NULL);
+	else if (opt.dst && strcmp(what, "write") == 0)
+		bench_run(write_file, NULL);
 	else if (opt.dst && strcmp(what, "checksum") == 0)
 		bench_run(checksum, NULL);
 	else

@@ -159,6 +159,9 @@ class File(Case):
             for how in "fs", "pool":
                 yield f"tokio-{how}", "tokio", ["file", f"copy_{how}", *w]
             return
+        if self.name == "write":
+            yield "go", "gopeer", ["file", "write", *w]
+            return
         if single:
             yield "fio", "fio", None
             yield "raw-io_uring", "uring_file", [self.name]
@@ -168,7 +171,8 @@ class File(Case):
         yield "tokio", "tokio", ["file", self.name, *w]
 
     def benches(self):
-        more = {"copy": ["copy_synced"], "checksum": ["checksum_calls"]}
+        more = {"copy": ["copy_synced"], "write": ["write_calls"],
+                "checksum": ["checksum_calls"]}
         return [self.name, *more.get(self.name, [])]
 
     def entrants(self, bench):
@@ -355,7 +359,7 @@ def all_cases():
     yield from kv.kv_cases()
     yield from dns.dns_cases()
     for workers in 1, 2:
-        for name in "rand_cached", "rand_direct", "checksum":
+        for name in "rand_cached", "rand_direct", "write", "checksum":
             yield File(name, workers, "file")
     for workers in 1, 2:
         yield File("copy", workers, "copy", default=False)

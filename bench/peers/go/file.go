@@ -128,6 +128,25 @@ func copyWith(how func(w, r *os.File, size int64), size int64) {
 	emit("copy_synced", float64(size)/time.Since(t).Seconds()/1e6, "MB/s")
 }
 
+func writeOne() {
+	const blocks = 256
+	b := make([]byte, 4096)
+	w, err := os.Create(opt.dst)
+	must(err)
+	round := func() {
+		for i := int64(0); i < blocks; i++ {
+			_, err := w.WriteAt(b, i*int64(len(b)))
+			must(err)
+		}
+	}
+	round()
+	n, t := 0, time.Now()
+	for ; time.Since(t).Seconds() < opt.secs; n += blocks {
+		round()
+	}
+	emit("write", time.Since(t).Seconds()*1e6/float64(n), "us")
+}
+
 func file(which string) {
 	st, err := os.Stat(opt.path)
 	must(err)
@@ -136,6 +155,8 @@ func file(which string) {
 		random(which, 0, st.Size())
 	case "rand_direct":
 		random(which, syscall.O_DIRECT, st.Size())
+	case "write":
+		writeOne()
 	case "copy_io":
 		copyWith(copyIO, st.Size())
 	case "copy_pipe":

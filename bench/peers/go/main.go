@@ -4,7 +4,7 @@
 //
 //	gopeer echo  --port P --threads T [--buf N]
 //	gopeer micro BENCH --workers T [--label L]
-//	gopeer file  rand_cached|rand_direct|copy_pipe|copy_par|copy_io --workers T --path F [--dst G] [--secs S]
+//	gopeer file  rand_cached|rand_direct|write|copy_pipe|copy_par|copy_io --workers T --path F [--dst G] [--secs S]
 //
 // Every result is one JSON line. GOMAXPROCS is the number of workers.
 package main
