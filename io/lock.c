@@ -52,8 +52,7 @@ __attribute__((noinline)) static int64_t try_run(void *arg)
 	return r < 0 ? -errno : 0;
 }
 
-static int try_here(struct weft__worker *worker, struct weft__fd *entry,
-		    struct try *try)
+static int try_here(struct weft__fd *entry, struct try *try)
 {
 	int r = weft__position_enter(entry, try->fd);
 
@@ -61,7 +60,7 @@ static int try_here(struct weft__worker *worker, struct weft__fd *entry,
 		return r;
 	r = (int)try_run(try);
 	weft__position_leave(entry);
-	return (int)weft__call_ready(worker, r);
+	return (int)weft__call_ready(weft__worker_self(), r);
 }
 
 static int try_once(struct try *try)
@@ -76,7 +75,7 @@ static int try_once(struct try *try)
 	if (kind < 0)
 		return kind;
 	return weft__fd_is_local(kind) ?
-		       try_here(worker, entry, try) :
+		       try_here(entry, try) :
 		       (int)weft__pooled_on(try->fd, try_run, try);
 }
 

@@ -18,8 +18,9 @@ static int64_t job_run(void *arg)
 	return job->fn(job->arg);
 }
 
-static int64_t run(struct weft__worker *worker, weft_fn fn, void *arg)
+static int64_t run(weft_fn fn, void *arg)
 {
+	struct weft__worker *worker = weft__worker_self();
 	struct job job = { .fn = fn, .arg = arg };
 	int64_t r;
 
@@ -36,7 +37,7 @@ int64_t weft__pooled(weft_fn fn, void *arg)
 	struct weft__worker *worker;
 	int r = weft__call_begin(&worker);
 
-	return r < 0 ? r : run(worker, fn, arg);
+	return r < 0 ? r : run(fn, arg);
 }
 
 int64_t weft__pooled_on(int fd, weft_fn fn, void *arg)
@@ -49,7 +50,7 @@ int64_t weft__pooled_on(int fd, weft_fn fn, void *arg)
 		r = weft__position_enter(entry, fd);
 	if (r < 0)
 		return r;
-	r = run(worker, fn, arg);
+	r = run(fn, arg);
 	weft__position_leave(entry);
 	return r;
 }

@@ -36,9 +36,9 @@ WEFT_BEGIN_DECLS
 
 /* A lane: a limit for one kind of work, so that slow work of that kind leaves
  * threads of the pool for the rest.  It lives where you put it, and stays in
- * place while one of its jobs waits or runs.  It serves one runtime at a time:
- * jobs of two at the same time end the process with a message.  Zeroed, it has
- * neither limit nor name. */
+ * place until the calls with it have returned.  It serves one runtime at a
+ * time: jobs of two at the same time end the process with a message.  Zeroed,
+ * it has neither limit nor name. */
 struct weft_lane {
 	const char *name;      /* for messages; not copied */
 	unsigned jobs_max; /* jobs that run; 0: no limit but the pool's */
@@ -77,7 +77,7 @@ WEFT_API int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn,
 struct weft_blocking_stats {
 	unsigned threads;	  /* that exist, or are being made */
 	unsigned running;	  /* jobs that run now */
-	unsigned queued;	  /* jobs that wait for a thread */
+	unsigned queued;	  /* jobs that have not begun */
 	unsigned threads_refused; /* that could not be made, so far */
 	uint64_t done;		  /* jobs that ran, so far */
 	uint64_t reserved[5];

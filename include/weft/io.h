@@ -44,8 +44,8 @@ WEFT_BEGIN_DECLS
  * the stream or file.  At the position of a file each call is atomic, as
  * read(2) and write(2) are, beside those of tasks, threads and other processes.
  * If it has to wait, it does so on a thread of the pool of weft_blocking(): it
- * can be interrupted, or ended by weft_close(), only until it has begun
- * there. */
+ * can be interrupted only until it has begun there, and weft_close() waits for
+ * it. */
 WEFT_API ssize_t weft_read(int fd, void *buf, size_t bytes) WEFT_WARN_UNUSED;
 WEFT_API ssize_t weft_readv(int fd, const struct iovec *iov,
 			    int iov_count) WEFT_WARN_UNUSED;

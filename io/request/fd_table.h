@@ -36,7 +36,7 @@
 #include "runtime/base/lock.h"
 #include "runtime/sched/task.h"
 
-struct weft__job;
+struct weft__write;
 
 struct weft__fd {
 	struct weft__lock lock;
@@ -49,7 +49,7 @@ struct weft__fd {
 		uint64_t closer; /* while `closing`: the task that closes */
 		/* Else the last of the writes that wait for each other in the
 		 * pool, or NULL: see io/position.c. */
-		struct weft__job *last_write;
+		struct weft__write *last_write;
 	};
 	/* Wraps.  Under lock; but see weft__call_closes(). */
 	weft__atomic(uint32_t) closes;

@@ -401,6 +401,7 @@ static int64_t job_wait(struct weft__blocking *pool, struct weft__job *job)
 
 	if (job->alone)
 		job_look(pool, job);
+	job->waited = !job_has_ended(job);
 	r = weft__wait(&job->wait, true);
 	if (weft__unlikely(r < 0)) {
 		weft__lock_take(&pool->lock);
@@ -448,32 +449,40 @@ int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job)
 	return 0;
 }
 
-void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job)
+enum weft__follows weft__blocking_follow(struct weft__job *ahead,
+					 struct weft__job *job)
 {
 	struct weft__blocking *pool = pool_get(job->wait.runtime);
+	enum weft__follows r;
 
 	weft__lock_take(&pool->lock);
-	job->follows = weft__job_queue_follow(&pool->jobs, ahead, job);
+	r = weft__job_queue_follow(&pool->jobs, ahead, job);
 	weft__lock_drop(&pool->lock);
+	job->follows = r == WEFT__FOLLOWS;
+	return r;
 }
 
 int64_t weft__blocking_finish(struct weft__job *job)
 {
 	struct weft__blocking *pool = pool_get(job->wait.runtime);
-	int64_t r = -EAGAIN;
 
-	if (job->follows || job_queue(pool, job))
-		r = job_wait(pool, job);
-	/* The thread may have been done before the task waited. */
-	weft__charge_call(weft__worker_self());
-	return r;
+	return job->follows || job_queue(pool, job) ? job_wait(pool, job) :
+						      -EAGAIN;
 }
 
 static int64_t run(struct weft_lane *lane, struct weft__job *job)
 {
-	int error = weft__blocking_begin(lane, job);
+	int64_t r = weft__blocking_begin(lane, job);
+	struct weft__worker *worker;
 
-	return error < 0 ? error : weft__blocking_finish(job);
+	if (r == 0)
+		r = weft__blocking_finish(job);
+	worker = weft__worker_self();
+	/* The thread may have been done before the task waited.  The caller
+	 * charges what it does without a thread. */
+	if (!job->waited && !job->at_once && weft__running(worker))
+		weft__charge_call(worker);
+	return r;
 }
 
 int64_t weft_blocking_lane(struct weft_lane *lane, weft_fn fn, void *arg)

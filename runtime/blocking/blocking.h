@@ -56,12 +56,14 @@ int64_t weft__blocking_leave(struct weft_lane *lane, weft_fn fn, void *arg,
  * weft_blocking_lane() in steps, for jobs that would wait for each other in the
  * kernel: with one behind the other they take one thread.  The job is zero but
  * for `fn` and `arg`.  Begin: 0, or an error, and nothing is to be ended.
- * Follow: puts it behind `ahead`, which has begun, whose task is in finish(),
- * or on the way there, and which no other job is behind; if that is over the
- * job goes its own way.  Finish: the result.
+ * Follow: puts it behind `ahead`, for which begin() was called, whose task is
+ * in finish() or on the way there, and which no other job is behind; if that is
+ * over, the job goes its own way.  Finish: the result.  The caller charges the
+ * task, if the job has not `waited`.
  */
 int weft__blocking_begin(struct weft_lane *lane, struct weft__job *job);
-void weft__blocking_follow(struct weft__job *ahead, struct weft__job *job);
+enum weft__follows weft__blocking_follow(struct weft__job *ahead,
+					 struct weft__job *job);
 int64_t weft__blocking_finish(struct weft__job *job);
 
 /*

@@ -55,12 +55,24 @@ static void lane_unbind(struct weft__job_lane *lane)
 		weft__store(&lane->jobs, NULL, release);
 }
 
+static bool is_first(const struct weft__job_lane *lane,
+		     const struct weft__job *job)
+{
+	const struct weft__waiter *head = lane->waiters.head;
+
+	return head &&
+	       ((const struct weft__job *)head->item)->arrival > job->arrival;
+}
+
 static void job_enqueue(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	struct weft__job_lane *lane = job->lane;
 
 	lane_bind(jobs, lane);
-	weft__waiters_add(&lane->waiters, &job->waiter);
+	if (is_first(lane, job))
+		weft__waiters_add_first(&lane->waiters, &job->waiter);
+	else
+		weft__waiters_add(&lane->waiters, &job->waiter);
 	lane->queued++;
 	turn_update(jobs, lane); /* mutate: wake */
 }
@@ -69,24 +81,26 @@ bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	const struct weft__job_lane *lane = job->lane;
 
+	job->arrival = jobs->arrivals++;
 	job_enqueue(jobs, job);
 	jobs->queued_count++;
 	return !lane->max || lane->running + lane->queued <= lane->max;
 }
 
-bool weft__job_queue_follow(struct weft__job_queue *jobs,
-			    struct weft__job *ahead, struct weft__job *job)
+enum weft__follows weft__job_queue_follow(struct weft__job_queue *jobs,
+					  struct weft__job *ahead,
+					  struct weft__job *job)
 {
 	if (ahead->over) /* mutate: recheck=false */
-		return false;
+		return ahead->begun ? WEFT__FOLLOWS_ENDED : WEFT__FOLLOWS_TAKEN;
+	job->arrival = jobs->arrivals++;
 	job->ahead = ahead;
 	ahead->behind = job;
 	jobs->queued_count++;
-	return true;
+	return WEFT__FOLLOWS;
 }
 
-/* The job is over: the one behind it is queued.  It goes to the end of its
- * lane, so that others are not held up by a file that is always written to. */
+/* The job is over: the one behind it is queued. */
 static void job_over(struct weft__job_queue *jobs, struct weft__job *job)
 {
 	struct weft__job *behind = job->behind;

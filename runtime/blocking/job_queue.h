@@ -23,7 +23,9 @@
  *       thread touches neither the job nor its lane.
  *   JOB4  A job behind another is in the pool, but not queued, until that one
  *       has ended, or was taken back.  No thread is called for it: the thread
- *       that ends the other, or that was called for it, takes this one.
+ *       that ends the other, or that was called for it, takes this one.  It has
+ *       its own place in the lane: before jobs that arrived after it, unless
+ *       some of those are behind an older one.
  *
  * Orderings
  *   [lane.bind]  a pool's last job in the lane, store release -> the CAS
@@ -72,9 +74,11 @@ struct weft__job {
 	weft_fn fn;
 	void *arg;
 	int64_t result;
+	uint64_t arrival; /* its place among all jobs */
 	bool begun;
 	bool over;    /* ended, or taken back */
 	bool follows; /* the task's: it was put behind another */
+	bool waited;  /* the task's: it was suspended */
 	bool refused; /* no thread could be made for it */
 	bool at_once; /* it waits for no thread: -EAGAIN */
 	bool alone;   /* its worker has nothing else to run */
@@ -90,15 +94,19 @@ struct weft__job_queue {
 	struct weft__waiters running;
 	uint32_t queued_count;
 	uint32_t running_count;
+	uint64_t arrivals;
 };
 
 /* Queues a job.  True: the job may begin now, or as soon as the jobs queued
  * before it have begun; the caller then calls or makes a thread. */
 bool weft__job_queue_add(struct weft__job_queue *jobs, struct weft__job *job);
 
+enum weft__follows { WEFT__FOLLOWS, WEFT__FOLLOWS_ENDED, WEFT__FOLLOWS_TAKEN };
+
 /* Puts the job, of the same lane, behind `ahead`, which no other is behind
- * (JOB4).  False: that is over, and nothing was done. */
-bool weft__job_queue_follow(struct weft__job_queue *jobs,
+ * (JOB4).  ENDED, TAKEN: that has ended, or was taken back, and nothing was
+ * done. */
+enum weft__follows weft__job_queue_follow(struct weft__job_queue *jobs,
 			    struct weft__job *ahead, struct weft__job *job);
 
 /* Takes back a job that has not begun. */

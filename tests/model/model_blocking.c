@@ -303,7 +303,7 @@ static __attribute__((noinline)) int64_t line_call(struct work *w)
 		return r;
 	weft__lock_take(&line_lock);
 	if (line_last)
-		weft__blocking_follow(line_last, &job);
+		(void)weft__blocking_follow(line_last, &job);
 	line_last = &job;
 	weft__lock_drop(&line_lock);
 	r = weft__blocking_finish(&job);
