@@ -127,6 +127,11 @@ static ssize_t socket_write(struct weft__worker *worker, struct weft__fd *entry,
 		.msg_iovlen = (weft__iov_count)request->count,
 	};
 
+	/* To writev(2) that is nothing, to sendmsg(2) an empty message. */
+	if (weft__request_has_iovecs(request) && request->count == 0)
+		return weft__call_ready(worker,
+					weft__syscall_writev(request->fd, NULL,
+							     0, POSITION, 0));
 	send.opcode = WEFT__OPCODE_SEND;
 	send.how = MSG_NOSIGNAL;
 	send.offset = 0;

@@ -315,6 +315,23 @@ IO_TEST(path_alone_has_no_bytes)
 	return 0;
 }
 
+/* As writev(2), where sendmsg(2) would send an empty message. */
+IO_TEST(vector_of_nothing_sends_nothing)
+{
+	struct iovec none = { 0 };
+	char byte;
+	int fds[2];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0,
+				    fds),
+			 0);
+	ck_assert_int_eq(weft_writev(fds[0], &none, 0), 0);
+	ck_assert_int_eq(weft_write(fds[0], "x", 1), 1);
+	ck_assert_int_eq(weft_read(fds[1], &byte, 1), 1);
+	ck_assert_int_eq(weft_close(fds[0]), 0);
+	return weft_close(fds[1]);
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("io/position");
@@ -330,6 +347,7 @@ int main(void)
 	suite_add_tcase(suite, records);
 	io_add_test(none, descriptors_of_events_have_no_offsets);
 	io_add_test(none, path_alone_has_no_bytes);
+	io_add_test(none, vector_of_nothing_sends_nothing);
 	suite_add_tcase(suite, none);
 	return io_tests_run(suite);
 }
