@@ -61,7 +61,7 @@ struct weft_resolve_opts {
  * dot at its end is complete: search domains are not tried.
  *
  * Returns the number of addresses, 1 or more, or, with ret_addrs unchanged:
- *   -ENOENT        no such name
+ *   -ENOENT        no such name (strerror: "No such file or directory")
  *   -ENODATA       the name exists, and has no address of that family
  *   -EAGAIN        the servers failed or refused, or none listens, or the
  *                  runtime has its maximum of tasks

@@ -160,8 +160,9 @@ WEFT_API int weft_stream_write_all(struct weft_stream *stream, const void *buf,
  * when the buffer is full, or when the stream is flushed, written to by the
  * same task, or closed.  So the answers to requests that came together leave
  * together, and the task does not wait for each.  Data longer than the buffer
- * (4 KiB) is sent as by weft_stream_write_all().  buf may be data that a peek
- * shows.
+ * (4 KiB) is sent as by weft_stream_write_all().  To write a file, pass larger
+ * pieces to weft_stream_write_all(): they take fewer system calls.  buf may be
+ * data that a peek shows.
  *
  * For the task that receives: other tasks do not put meanwhile, and their
  * writes do not wait for data that was put.  Flush before any long pause, such

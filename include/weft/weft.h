@@ -2,8 +2,9 @@
 /*
  * weft - tasks written as plain sequential C, suspended instead of blocking.
  *
- * This header includes all others.  It is for C11 or later and C++11 or later,
- * with gcc or clang.  These conventions hold for all calls:
+ * This header includes all others but curl.h, nats.h, pq.h, redis.h and tls.h,
+ * which belong to libraries of their own.  It is for C11 or later and C++11 or
+ * later, with gcc or clang.  These conventions hold for all calls:
  *
  * Errors	A failure is a negative errno; `errno` itself is never used.
  *		Success is 0, a count, or a descriptor.  On failure the outputs
@@ -20,7 +21,7 @@
  *		WEFT_SHIELD are loops that run once: break and continue leave
  *		the block, and no loop around it.  A block may also be left by
  *		return, goto or an exception of C++, but never by longjmp,
-		pthread_exit or exit.
+ *		pthread_exit or exit.
  *		A block outside a task ends the process with a message.
  * Threads	Tasks run in parallel on the threads of the workers, so data
  *		that they share needs a lock or atomics.  A short section under
