@@ -22,7 +22,9 @@
  *
  * A thread takes the number, not the file.  So one that a close is giving up
  * (FD3) is waited for: if it has the same file afterwards, that is meant, and
- * else the file was closed.
+ * else the file was closed.  The kernel gives a number up first, and may then
+ * linger: so that the next file with the number does not wait for that, the
+ * wait is short.
  *
  * While a transfer is in the pool, others at this position go there too
  * (WEFT__FD_POOLED): a call of theirs would hold up their worker at the lock.
@@ -40,8 +42,10 @@
 #include "io/request/call.h"
 #include "runtime/blocking/blocking.h"
 
-/* How long until a number is looked at again that the kernel is closing. */
+/* How long until a number is looked at again that the kernel is closing, and
+ * how often. */
 #define GOING_NS 50000u
+enum { GOING_LOOKS = 20 };
 
 /* Among the writes of a descriptor that wait for each other; under its lock. */
 struct weft__write {
@@ -101,15 +105,18 @@ static void line_leave(struct weft__fd *entry, struct weft__write *write)
 
 enum linked { LINKED, CLOSING, GOING };
 
-/* write: to be put in line; or NULL. */
+/* write: to be put in line; or NULL.  lingers: the number was given up, though
+ * the kernel still closes. */
 static enum linked link_once(struct weft__fd *entry, int fd,
-			     struct weft__write *write)
+			     struct weft__write *write, bool lingers)
 {
 	struct weft__task *task = weft__worker_self()->current;
 	enum linked state;
 
 	weft__lock_take(&entry->lock);
-	state = entry->closing ? CLOSING : entry->going ? GOING : LINKED;
+	state = entry->closing		 ? CLOSING :
+		entry->going && !lingers ? GOING :
+					   LINKED;
 	if (state == LINKED) { /* mutate: recheck=true */
 		weft__op_of(task)->fd = fd;
 		weft__op_of(task)->flags = WEFT__OP_IN_POOL;
@@ -133,19 +140,19 @@ static bool is_same(const struct statx *a, const struct statx *b)
 static int await_going(struct weft__fd *entry, int fd)
 {
 	struct statx before, after;
-	bool going;
+	bool going = true;
 	int r = weft__look_fd(fd, STATX_INO, &before);
 
 	if (r < 0)
 		return r;
-	do {
+	for (int i = 0; going && i < GOING_LOOKS; i++) {
 		r = weft_sleep(GOING_NS);
 		if (r < 0)
 			return r;
 		weft__lock_take(&entry->lock);
 		going = entry->going;
 		weft__lock_drop(&entry->lock);
-	} while (going);
+	}
 	r = weft__look_fd(fd, STATX_INO, &after);
 	if (r < 0)
 		return r;
@@ -154,15 +161,18 @@ static int await_going(struct weft__fd *entry, int fd)
 
 static int link_in(struct weft__fd *entry, int fd, struct weft__write *write)
 {
-	enum linked state;
+	enum linked state = link_once(entry, fd, write, false);
 	int r = 0;
 
-	while (r == 0) {
-		state = link_once(entry, fd, write);
-		if (state == LINKED)
-			return 0;
-		r = state == GOING ? await_going(entry, fd) : -EBADF;
+	if (state == GOING) {
+		r = await_going(entry, fd);
+		if (r == 0)
+			state = link_once(entry, fd, write, true);
 	}
+	if (state == LINKED)
+		return 0;
+	if (r == 0)
+		r = -EBADF;
 	/* Charged, so that a loop of such calls lets the close go on. */
 	return (int)weft__call_ready(weft__worker_self(), r);
 }
