@@ -50,12 +50,13 @@ class Bench:
             raise Missing(f"{program} is not installed or not built")
         return self.programs[program]
 
-    def data_file(self):
+    def data_file(self, mib_max=1 << 20):
         """A file of random bytes, on the disk and in the page cache."""
-        path, size = self.scratch / "src.bin", self.plan.file_mib << 20
+        mib = min(self.plan.file_mib, mib_max)
+        path, size = self.scratch / f"src-{mib}.bin", mib << 20
         if not path.exists() or path.stat().st_size != size:
             with path.open("wb") as f:
-                for _ in range(self.plan.file_mib):
+                for _ in range(mib):
                     f.write(os.urandom(1 << 20))
                 os.fsync(f.fileno())
         with path.open("rb", buffering=0) as f:
