@@ -325,8 +325,20 @@ static void expect_bytes(int fd, const char *bytes)
 	ck_assert_int_eq(weft_close(fd), 0);
 }
 
+/* One after the other, in one line. */
+static void writers_start(struct weft_scope *scope, struct weft_task *ret_tasks,
+			  struct call *calls, int fd)
+{
+	for (int i = 0; i < WRITERS; i++) {
+		ret_tasks[i] = write_start(scope, &calls[i], fd, i);
+		wait_until(pool_stats().queued == (unsigned)i + 1);
+		ck_assert_uint_eq(queued_in_lane(), 1);
+	}
+}
+
 POOL_TEST(writes_of_one_file_take_one_thread, 1, 0)
 {
+	struct weft_task tasks[WRITERS];
 	struct call calls[WRITERS];
 	struct gate gate = { 0 };
 	int fd = file_of_kind(WEFT__FD_LOCAL);
@@ -334,11 +346,7 @@ POOL_TEST(writes_of_one_file_take_one_thread, 1, 0)
 
 	WEFT_SCOPE(s, &r) {
 		pool_busy(s, &gate);
-		for (int i = 0; i < WRITERS; i++) {
-			write_start(s, &calls[i], fd, i);
-			wait_until(pool_stats().queued == (unsigned)i + 1);
-			ck_assert_uint_eq(queued_in_lane(), 1);
-		}
+		writers_start(s, tasks, calls, fd);
 		gate_open(&gate);
 	}
 	ck_assert_int_eq(r, 0);
@@ -398,10 +406,7 @@ POOL_TEST(write_that_is_taken_back_holds_up_no_other, 1, 0)
 
 	WEFT_SCOPE(s, &r) {
 		pool_busy(s, &gate);
-		for (int i = 0; i < WRITERS; i++) {
-			tasks[i] = write_start(s, &calls[i], fd, i);
-			wait_until(pool_stats().queued == (unsigned)i + 1);
-		}
+		writers_start(s, tasks, calls, fd);
 		write_cancel(tasks[0], &calls[0], 5);
 		write_cancel(tasks[3], &calls[3], 4);
 		ck_assert_uint_eq(line_length(), 4);
