@@ -5,6 +5,7 @@
  */
 #include "runtime/blocking/job_queue.h"
 #include "tests/support/blocking_scene.h"
+#include "tests/support/features.h"
 #include "tests/support/refuse_threads.h"
 
 /* A file of "0123456789" whose transfers go to the pool, as where the file
@@ -219,11 +220,22 @@ POOL_TEST(transfer_that_has_not_begun_can_be_cancelled, 1, 0)
 		ck_assert_ptr_null(entry_of(fd)->waiting);
 		ck_assert(!weft__fd_pooled(entry_of(fd)));
 		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 0);
-		ck_assert_int_eq(weft_close(fd), 0);
 		gate_open(&gate);
 	}
 	ck_assert_int_eq(r, 0);
+	ck_assert_int_eq(weft_close(fd), 0);
 	return 0;
+}
+
+/* Does a read of the file end where it is made?  tmpfs cannot tell before
+ * Linux 6.0. */
+static bool reads_quickly(int fd)
+{
+	char data;
+	struct iovec vec = { &data, 1 };
+
+	return test_is_unmasked(WEFT__FEATURE_RWF_NOWAIT) &&
+	       preadv2(fd, &vec, 1, 0, RWF_NOWAIT) == 1;
 }
 
 /* It would hold up the worker at the lock of the position, for as long as the
@@ -247,8 +259,10 @@ POOL_TEST(others_at_the_position_go_to_the_pool_too, 1, 0)
 			  relaxed);
 		call_start(s, call_read, &second, fd);
 		wait_until(pool_stats().queued == 2);
-		ck_assert_int_eq(weft_pread(fd, data, 4, 6), 4);
-		ck_assert_mem_eq(data, "6789", 4);
+		if (reads_quickly(fd)) {
+			ck_assert_int_eq(weft_pread(fd, data, 4, 6), 4);
+			ck_assert_mem_eq(data, "6789", 4);
+		}
 		ck_assert(!has_ended(&first) && !has_ended(&second));
 		gate_open(&gate);
 	}
