@@ -48,23 +48,43 @@ static int idle_clear_one(struct weft__idle *idle, uint32_t word,
 	}
 }
 
-/* Any sleeper but worker 0, from a starting place that moves on; worker 0 last,
- * since it owns the timers. */
+/* The worker's bit, if it is one of that word. */
+static uint64_t bit_in(uint32_t word, uint32_t worker)
+{
+	return worker / 64 == word ? (uint64_t)1 << worker % 64 : 0;
+}
+
+static int idle_clear_this(struct weft__idle *idle, uint32_t worker)
+{
+	return idle_clear_one(idle, worker / 64, (uint64_t)1 << worker % 64,
+			      lowest);
+}
+
+/* Any sleeper but the two below, from a starting place that moves on.  Then
+ * worker 0, which owns the timers.  Then the monitor: when it runs, it wakes
+ * another to take its place, and that takes the task, too. */
 static int idle_clear_any(struct weft__idle *idle)
 {
 	/* relaxed: only spreads the choice. */
 	uint32_t start = weft__add(&idle->turn, 1u, relaxed) % idle->words;
+	/* relaxed: a preference. */
+	uint32_t monitor = (weft__load(&idle->monitor, relaxed) &
+			    ~WEFT__MONITOR_COMES) -
+			   1;
+	int worker = -1;
 
-	for (uint32_t i = 0; i < idle->words; i++) {
+	for (uint32_t i = 0; worker < 0 && i < idle->words; i++) {
 		uint32_t word = (start + i) % idle->words;
-		int worker = idle_clear_one(idle, word,
-					    word ? ~(uint64_t)0 : ~(uint64_t)1,
-					    lowest);
 
-		if (worker >= 0)
-			return worker;
+		worker = idle_clear_one(
+			idle, word, ~(bit_in(word, 0) | bit_in(word, monitor)),
+			lowest);
 	}
-	return idle_clear_one(idle, 0, 1, lowest);
+	if (worker < 0 && monitor)
+		worker = idle_clear_this(idle, 0);
+	if (worker < 0 && monitor < idle->workers)
+		worker = idle_clear_this(idle, monitor);
+	return worker;
 }
 
 /* The sleeper with the lowest number. */

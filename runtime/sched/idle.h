@@ -62,6 +62,7 @@
 
 #define WEFT__IDLE_SEARCHING ((uint64_t)1 << 32)
 #define WEFT__IDLE_PARKED ((uint64_t)1)
+#define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
 /* Worker numbers are 16 bits wide elsewhere. */
 #define WEFT__WORKERS_MAX 4096u
@@ -72,6 +73,10 @@ struct weft__idle {
 	weft__atomic(uint32_t) turn; /* where the next claim starts to look */
 	uint32_t workers;	     /* immutable */
 	uint32_t words;		     /* immutable */
+	/* The monitor: worker + 1 that parks with a bounded wait to look after
+	 * late ones, and WEFT__MONITOR_COMES if it has only been woken for
+	 * that; 0: none. */
+	weft__atomic(uint32_t) monitor WEFT__APART;
 	weft__atomic(uint64_t) bits[WEFT__IDLE_WORDS] WEFT__APART;
 };
 
@@ -127,9 +132,8 @@ int weft__idle_claim_any(struct weft__idle *idle);
 /* The same, but claims the sleeper with the lowest number. */
 int weft__idle_claim_lowest(struct weft__idle *idle);
 
-/* The same with the highest number: to appoint a monitor.  Pushes claim the
- * lowest of a word, so a monitor is seldom woken for a task, which would take
- * one wake more, to appoint the next. */
+/* The same with the highest number: to appoint a monitor, which pushes claim
+ * last. */
 int weft__idle_claim_highest(struct weft__idle *idle);
 
 /* Begins to search: at most half of the workers may (a brief overshoot is

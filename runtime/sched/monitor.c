@@ -22,14 +22,14 @@ void weft__monitor_resign(struct weft_runtime *runtime, uint32_t index)
 	uint32_t number = index + 1;
 
 	/* pairs: [monitor.retire] */
-	(void)weft__cas(&runtime->monitor, &number, 0u, seq_cst);
+	(void)weft__cas(&runtime->idle.monitor, &number, 0u, seq_cst);
 }
 
 static bool is_monitor(struct weft__worker *worker)
 {
 	/* relaxed: only this worker puts its own number there.  A worker that
 	 * removes it has claimed this one, and wakes it unless it is awake. */
-	return weft__load(&worker->runtime->monitor, relaxed) ==
+	return weft__load(&worker->runtime->idle.monitor, relaxed) ==
 	       worker->index + 1;
 }
 
@@ -92,7 +92,7 @@ static bool retire(struct weft__worker *worker)
 	if (weft__all_parked(runtime)) /* mutate: recheck=true */
 		return true;
 	/* pairs: [monitor.retire] */
-	return !weft__cas(&runtime->monitor, &nobody, worker->index + 1,
+	return !weft__cas(&runtime->idle.monitor, &nobody, worker->index + 1,
 			  seq_cst) &&
 	       !(nobody & WEFT__MONITOR_COMES);
 }
@@ -100,7 +100,7 @@ static bool retire(struct weft__worker *worker)
 /* Returns the holder of the place: this worker, if the place was free. */
 static uint32_t take_place(struct weft__worker *worker)
 {
-	weft__atomic(uint32_t) *place = &worker->runtime->monitor;
+	weft__atomic(uint32_t) *place = &worker->runtime->idle.monitor;
 	uint32_t self = worker->index + 1, holder;
 
 	do {
@@ -156,7 +156,7 @@ static void appoint_monitor(struct weft__worker *worker)
 	if (runtime->monitor_off || runtime->workers_count == 1)
 		return;
 	/* pairs: [monitor.retire] */
-	while (!weft__load(&runtime->monitor, seq_cst)) {
+	while (!weft__load(&runtime->idle.monitor, seq_cst)) {
 		int index = weft__idle_claim_highest(&runtime->idle);
 		uint32_t mark = WEFT__MONITOR_COMES | ((uint32_t)index + 1);
 		uint32_t nobody = 0;
@@ -165,13 +165,13 @@ static void appoint_monitor(struct weft__worker *worker)
 			return;
 		weft__worker_limit_claimed(runtime->workers[index]);
 		/* relaxed: goes with the wake. */
-		(void)weft__cas(&runtime->monitor, &nobody, mark, relaxed);
+		(void)weft__cas(&runtime->idle.monitor, &nobody, mark, relaxed);
 		weft__count(worker, WEFT__N_WAKES_SENT, 1);
 		/* mutate: wake */
 		if (weft__unpark(worker, runtime->workers[index]))
 			return;
 		/* relaxed: the loop looks again. */
-		(void)weft__cas(&runtime->monitor, &mark, 0u, relaxed);
+		(void)weft__cas(&runtime->idle.monitor, &mark, 0u, relaxed);
 	}
 }
 
@@ -188,7 +188,7 @@ void weft__monitor_ran(struct weft__worker *worker, uint64_t now_ns)
 
 bool weft__monitor_came(struct weft__worker *worker)
 {
-	weft__atomic(uint32_t) *place = &worker->runtime->monitor;
+	weft__atomic(uint32_t) *place = &worker->runtime->idle.monitor;
 	/* relaxed: the mark goes with the wake. */
 	uint32_t self = worker->index + 1, holder = weft__load(place, relaxed);
 

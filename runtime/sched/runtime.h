@@ -70,8 +70,6 @@ struct weft__main_call {
 	int64_t result;
 };
 
-#define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
-
 /* A bit of `refs`: its end is awaited. */
 #define WEFT__REFS_AWAITED ((uint32_t)1 << 31)
 
@@ -104,12 +102,8 @@ struct weft_runtime {
 	struct weft__inject inject;
 	struct weft__idle idle;
 
-	/* The monitor: worker + 1 that parks with a bounded wait to look after
-	 * late ones, and WEFT__MONITOR_COMES if it has only been woken for
-	 * that; 0: none. */
-	weft__atomic(uint32_t) monitor WEFT__APART;
 	/* When a worker last went from parked to running. */
-	weft__atomic(uint64_t) active_ns;
+	weft__atomic(uint64_t) active_ns WEFT__APART;
 	struct weft__worker_limit worker_limit;
 
 	weft__atomic(uint32_t) stopping WEFT__APART; /* enum weft__stop */

@@ -94,7 +94,7 @@ static int64_t is_computed(void *arg)
 /* At the end all sleep, and the worker that has the place is there. */
 static void check(void *arg)
 {
-	uint32_t holder = weft__load(&runtime.monitor, relaxed);
+	uint32_t holder = weft__load(&runtime.idle.monitor, relaxed);
 
 	workers_check(arg);
 	model_assert(holder <= runtime.workers_count, "nobody is on its way");
@@ -125,7 +125,7 @@ static void setup_retires(void *arg)
 {
 	setup(arg);
 	start_parked(0);
-	runtime.monitor = 2;
+	runtime.idle.monitor = 2;
 	pool[1].wake.watches = true;
 }
 
@@ -146,7 +146,7 @@ static void setup_claimed(void *arg)
 static void setup_leaves(void *arg)
 {
 	setup(arg);
-	runtime.monitor = 1;
+	runtime.idle.monitor = 1;
 	pool[0].wake.watches = true;
 	weft__chain_add(&pool[0].pinned, &tasks[0]);
 }
@@ -174,7 +174,7 @@ static void setup_gives_way(void *arg)
 {
 	setup(arg);
 	start_parked(0);
-	runtime.monitor = 1;
+	runtime.idle.monitor = 1;
 	pool[0].wake.watches = true;
 	runtime.worker_limit.max = 1;
 	/* No window of the limit ends. */

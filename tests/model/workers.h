@@ -299,7 +299,7 @@ static void workers_setup(uint32_t count)
 	model_name(&runtime.inject.length, "length");
 	model_name(&runtime.inject.lock, "lock");
 	model_name(&runtime.stopping, "stopping");
-	model_name(&runtime.monitor, "monitor");
+	model_name(&runtime.idle.monitor, "monitor");
 	model_name(&pool[0], "worker 0");
 	model_name(&pool[1], "worker 1");
 	model_name(&pool[2], "worker 2");

@@ -46,7 +46,7 @@ static void is_the_first(uint32_t index, const bool *seen, uint32_t turn)
 	EXPECT(turn >= idle.words || word == turn);
 }
 
-/* V43, L14: the worker that keeps the timers is always woken last. */
+/* V43, L14: without a monitor, worker 0 is woken last: it keeps the timers. */
 START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 {
 	uint32_t workers = sizes[_i];
@@ -70,6 +70,28 @@ START_TEST(each_sleeper_is_claimed_once_and_worker_0_last)
 	}
 	EXPECT(weft__idle_claim(&idle) == -1);
 	EXPECT(idle.counts == 0);
+}
+END_TEST
+
+/* Or two would wake for each push: when the monitor runs, it wakes another to
+ * take its place. */
+START_TEST(monitor_is_claimed_after_worker_0)
+{
+	uint32_t workers = sizes[_i];
+
+	for (uint32_t monitor = 0; monitor < workers; monitor++) {
+		all_park(workers);
+		idle.monitor = monitor + 1;
+		for (uint32_t left = workers; left > 0; left--) {
+			int index = weft__idle_claim_any(&idle);
+
+			EXPECT(index >= 0);
+			EXPECT((index == (int)monitor) == (left == 1));
+			EXPECT(!monitor ||
+			       (index == 0) == (left == 2));
+		}
+		EXPECT(weft__idle_claim_any(&idle) == -1);
+	}
 }
 END_TEST
 
@@ -519,6 +541,7 @@ static Suite *idle_suite(void)
 
 	tcase_add_loop_test(
 		tc, each_sleeper_is_claimed_once_and_worker_0_last, 0, SIZES);
+	tcase_add_loop_test(tc, monitor_is_claimed_after_worker_0, 0, SIZES);
 	tcase_add_loop_test(tc, sleeper_that_wakes_by_itself_is_off_the_list,
 			    0, SIZES);
 	tcase_add_loop_test(tc, half_of_the_workers_may_search, 0, SIZES);

@@ -25,7 +25,7 @@ static int64_t note_run(void *arg)
 static uint32_t monitor(void)
 {
 	/* relaxed: one thread. */
-	return weft__load(&fake_runtime()->monitor, relaxed);
+	return weft__load(&fake_runtime()->idle.monitor, relaxed);
 }
 
 static void submit_to_the_monitor(void *arg)
@@ -84,6 +84,35 @@ START_TEST(monitor_is_woken_once)
 
 	ck_assert_uint_le(result.stats.total.wakes_sent, 5);
 	ck_assert_uint_eq(result.stats.total.wakes_wasted, 0);
+}
+END_TEST
+
+static void submit_one(void *arg)
+{
+	(void)arg;
+	EXPECT(weft_submit(fake_runtime(), note_run, NULL, 0, NULL) == 0);
+}
+
+/* When it wakes, worker 0 has been the monitor, and worker 1 becomes it. */
+static int64_t sleep_and_submit(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 200; i++) {
+		fake_foreign(WEFT_US(50), submit_one, NULL);
+		EXPECT(weft_sleep(WEFT_US(100)) == 0);
+	}
+	return 0;
+}
+
+/* A task from outside is not given to the monitor, which would wake the other
+ * worker to take its place. */
+START_TEST(task_from_outside_wakes_one_of_two)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
+	struct fake_result result = must_run(&config, sleep_and_submit, NULL);
+
+	ck_assert_uint_le(result.stats.total.wakes_sent, 5);
+	ck_assert_uint_le(result.stats.total.wakes_wasted, 5);
 }
 END_TEST
 
@@ -204,6 +233,7 @@ static Suite *sleep_suite(void)
 	tcase_add_loop_test(tc, monitor_that_is_woken_has_left_its_place, 0,
 			    20);
 	tcase_add_loop_test(tc, monitor_is_woken_once, 0, 20);
+	tcase_add_loop_test(tc, task_from_outside_wakes_one_of_two, 0, 20);
 	tcase_add_loop_test(tc, monitor_that_does_not_come_is_stood_in_for, 0,
 			    20);
 	tcase_add_loop_test(
