@@ -3,9 +3,9 @@
  * Spin - looking for a while before a sleep.
  *
  * Where a wait is short, the wake across processors takes longer than all else,
- * and looking saves it.  When it does not pay, the while is halved, and finally
- * skipped; after a number of waits it is tried again.  A process that has one
- * processor does not look: what it waits for needs that.
+ * and looking saves it.  When it does not pay a few times in a row, it is
+ * skipped, and after a number of waits it is tried again.  A process that has
+ * one processor does not look: what it waits for needs that.
  */
 #ifndef WEFT_RUNTIME_SCHED_SPIN_H
 #define WEFT_RUNTIME_SCHED_SPIN_H
@@ -14,23 +14,23 @@
 
 enum {
 	WEFT__SPIN_MISSES_MAX = 4,	/* in a row, then it is skipped */
-	WEFT__SPIN_SKIPS = 1000,	/* then it is tried again */
+	WEFT__SPIN_SKIPS = 250,		/* then it is tried again */
 	WEFT__SPIN_LOOKS = 16,		/* between two looks at the clock */
 };
 
-/* How long to look; 0: this wait is skipped. */
-static inline uint64_t weft__spin_ns(struct weft__spin *spin, uint64_t max_ns)
+/* Not a shorter while instead: it would have to cover a wake all the same. */
+static inline bool weft__spin_pays(struct weft__spin *spin)
 {
 	/* relaxed: concurrent threads only lose an update. */
 	uint32_t misses = weft__load(&spin->misses, relaxed);
 
 	if (misses < WEFT__SPIN_MISSES_MAX)
-		return max_ns >> misses;
+		return true;
 	if (++misses >= WEFT__SPIN_MISSES_MAX + WEFT__SPIN_SKIPS)
 		misses = 0;
 	/* relaxed: the same. */
 	weft__store(&spin->misses, misses, relaxed);
-	return 0;
+	return false;
 }
 
 static inline bool weft__spin_until(struct weft_runtime *runtime,
@@ -47,17 +47,16 @@ static inline bool weft__spin_until(struct weft_runtime *runtime,
 	return false;
 }
 
-/* Looks for max_ns at most, until found(arg), which is called often, is true.
+/* Looks for ns at most, until found(arg), which is called often, is true.
  * False: that was not so, or it was not called. */
 static inline bool weft__spin(struct weft_runtime *runtime,
-			      struct weft__spin *spin, uint64_t max_ns,
+			      struct weft__spin *spin, uint64_t ns,
 			      bool (*found)(void *arg), void *arg)
 {
-	uint64_t ns = runtime->spins ? weft__spin_ns(spin, max_ns) : 0;
 	bool is_found;
 	uint32_t misses;
 
-	if (!ns)
+	if (!runtime->spins || !weft__spin_pays(spin))
 		return false;
 	is_found = weft__spin_until(runtime, runtime->ops->now(runtime) + ns,
 				    found, arg);
