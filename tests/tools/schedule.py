@@ -8,10 +8,11 @@ models, programs on virtual time, scripts that wait most of the time.  Then a
 second one runs, so that no processor is idle.  A program that judges figures on
 the real clock runs alone, after everything else.
 
-Most programs wait for a part of their time.  So a build has a place of its own,
-and a low priority: its compilers take the processors that nothing else takes.
-It begins as early as possible, so that the programs of the next stage are ready
-when those of the previous one have run.
+Most programs wait for a part of their time.  So there is one place more than
+there are processors.  A build has it, with a low priority: its compilers take
+the processors that nothing else takes.  It begins as early as possible, so that
+the programs of the next stage are ready when those of the previous one have
+run.  While nothing is built, a program has the place.
 """
 
 import collections
@@ -70,8 +71,9 @@ class Schedule:
             return None
         if self.waiting[BUILD] and not self.running[BUILD]:
             return BUILD
-        has_slot = self.running.total() - self.running[BUILD] < self.slots
-        for kind, most in (SINGLE, 1), (SHARED, self.slots), (SINGLE, 2):
+        places = self.slots + (not self.running[BUILD])
+        has_slot = self.running.total() - self.running[BUILD] < places
+        for kind, most in (SINGLE, 1), (SHARED, places), (SINGLE, 2):
             if has_slot and self.waiting[kind] and self.running[kind] < most:
                 return kind
         if self.waiting[ALONE] and not self.running.total():
