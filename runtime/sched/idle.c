@@ -60,9 +60,21 @@ static int idle_clear_this(struct weft__idle *idle, uint32_t worker)
 			      lowest);
 }
 
-/* Any sleeper but the two below, from a starting place that moves on.  Then
- * worker 0, which owns the timers.  Then the monitor: when it runs, it wakes
- * another to take its place, and that takes the task, too. */
+/* A long run would hold up the timers of worker 0; beside a short one the wake
+ * of another worker, to replace the monitor, takes longer than all else. */
+static bool spares_worker_0(struct weft__idle *idle)
+{
+	/* relaxed: a preference, and concurrent claims only lose a count. */
+	uint32_t left = weft__load(&idle->spared_claims, relaxed);
+
+	if (left)
+		/* relaxed: the same. */
+		weft__store(&idle->spared_claims, left - 1, relaxed);
+	return left > 0;
+}
+
+/* Any sleeper but worker 0 and the monitor, from a starting place that moves
+ * on; then one of the two, and the other. */
 static int idle_clear_any(struct weft__idle *idle)
 {
 	/* relaxed: only spreads the choice. */
@@ -71,6 +83,8 @@ static int idle_clear_any(struct weft__idle *idle)
 	uint32_t monitor = (weft__load(&idle->monitor, relaxed) &
 			    ~WEFT__MONITOR_COMES) -
 			   1;
+	uint32_t at_last[] = { 0, monitor, 0 };
+	uint32_t *next = &at_last[spares_worker_0(idle)];
 	int worker = -1;
 
 	for (uint32_t i = 0; worker < 0 && i < idle->words; i++) {
@@ -80,10 +94,9 @@ static int idle_clear_any(struct weft__idle *idle)
 			idle, word, ~(bit_in(word, 0) | bit_in(word, monitor)),
 			lowest);
 	}
-	if (worker < 0 && monitor)
-		worker = idle_clear_this(idle, 0);
-	if (worker < 0 && monitor < idle->workers)
-		worker = idle_clear_this(idle, monitor);
+	for (int i = 0; worker < 0 && i < 2; i++)
+		if (next[i] < idle->workers)
+			worker = idle_clear_this(idle, next[i]);
 	return worker;
 }
 

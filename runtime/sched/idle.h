@@ -10,6 +10,12 @@
  *
  *	counts = [ searching : 32 | parked : 32 ]	one word
  *	bits   = one bit a worker, as many words as it takes
+ *	monitor	 the sleeper that looks after the others (monitor.h)
+ *
+ * A push claims the lowest sleeper of a word, of the words in turn.  Worker 0,
+ * which owns the timers, and the monitor come last.  When the monitor runs, it
+ * wakes another to take its place, and that one looks for the task as well: two
+ * wakes for one task.  So worker 0 comes before it, unless a run was long.
  *
  * Invariants
  *   IDLE1  `parked` is the number of workers that announced that they park and
@@ -64,6 +70,9 @@
 #define WEFT__IDLE_PARKED ((uint64_t)1)
 #define WEFT__MONITOR_COMES ((uint32_t)1 << 31)
 
+/* After a long run. */
+#define WEFT__IDLE_SPARED_CLAIMS 256u
+
 /* Worker numbers are 16 bits wide elsewhere. */
 #define WEFT__WORKERS_MAX 4096u
 #define WEFT__IDLE_WORDS (WEFT__WORKERS_MAX / 64)
@@ -77,6 +86,8 @@ struct weft__idle {
 	 * late ones, and WEFT__MONITOR_COMES if it has only been woken for
 	 * that; 0: none. */
 	weft__atomic(uint32_t) monitor WEFT__APART;
+	/* Claims for a task that take the monitor before worker 0. */
+	weft__atomic(uint32_t) spared_claims;
 	weft__atomic(uint64_t) bits[WEFT__IDLE_WORDS] WEFT__APART;
 };
 
@@ -132,8 +143,8 @@ int weft__idle_claim_any(struct weft__idle *idle);
 /* The same, but claims the sleeper with the lowest number. */
 int weft__idle_claim_lowest(struct weft__idle *idle);
 
-/* The same with the highest number: to appoint a monitor, which pushes claim
- * last. */
+/* The same with the highest number, to appoint a monitor: while the number of
+ * workers is limited, the highest are those that may not run. */
 int weft__idle_claim_highest(struct weft__idle *idle);
 
 /* Begins to search: at most half of the workers may (a brief overshoot is

@@ -2,8 +2,8 @@
 /*
  * Monitor - its appointment, its sleep, and its look at the other workers.
  *
- * The word `monitor` of the runtime names the worker that has the place.  A
- * worker that parks takes the place if it is free.  A worker that runs again
+ * The word `monitor` of struct weft__idle names the worker that has the place.
+ * A worker that parks takes the place if it is free.  A worker that runs again
  * after a sleep gives the place up and appoints a sleeper.  The monitor sleeps
  * with a bound; when it wakes by the clock it looks at all other workers, helps
  * those that are late (steal.h), and checks the injection queue for a task that

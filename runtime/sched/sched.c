@@ -112,6 +112,10 @@ static void tick_retune(struct weft__worker *worker, uint64_t now_ns,
 			      sample_ns * weight) / 160;
 	if (worker->tick.average_ns == 0)
 		worker->tick.average_ns = 1;
+	if (sample_ns >= WEFT__TICK_NS)
+		/* relaxed: a preference. */
+		weft__store(&worker->runtime->idle.spared_claims,
+			    WEFT__IDLE_SPARED_CLAIMS, relaxed);
 	worker->tick.inject_interval =
 		clamp(WEFT__TURN_NS / worker->tick.average_ns,
 		      INTERVAL_MIN, INTERVAL_MAX);

@@ -116,6 +116,54 @@ START_TEST(task_from_outside_wakes_one_of_two)
 }
 END_TEST
 
+static uint64_t run_ns;
+static bool over;
+
+static int64_t compute_as_told(void *arg)
+{
+	(void)arg;
+	fake_compute(run_ns);
+	return 0;
+}
+
+static void submit_on(void *arg)
+{
+	if (over)
+		return;
+	EXPECT(weft_submit(fake_runtime(), compute_as_told, NULL, 0, NULL) ==
+	       0);
+	fake_foreign(run_ns + WEFT_US(300), submit_on, arg);
+}
+
+/* Returns how many timers are late. */
+static int64_t sleep_beside_submits(void *arg)
+{
+	int64_t late = 0;
+
+	(void)arg;
+	over = false;
+	fake_foreign(WEFT_US(50), submit_on, NULL);
+	for (int i = 0; i < 1000; i++) {
+		uint64_t due_ns = weft_now() + WEFT_US(300);
+
+		EXPECT(weft_sleep_until(due_ns) == 0);
+		late += weft_now() - due_ns > WEFT_US(500);
+	}
+	over = true;
+	return late;
+}
+
+/* Long runs are given to the monitor, as the timers would wait for them. */
+START_TEST(timers_are_in_time_beside_tasks_from_outside)
+{
+	struct fake_config config = { .seed = seed_of(_i), .workers = 2 };
+
+	run_ns = _i % 2 ? WEFT_US(700) : WEFT_MS(3);
+	ck_assert_int_le(must_run(&config, sleep_beside_submits, NULL).result,
+			 50);
+}
+END_TEST
+
 /* Wakes worker 1 a few times. */
 static int64_t receive_by_1(void *arg)
 {
@@ -234,6 +282,8 @@ static Suite *sleep_suite(void)
 			    20);
 	tcase_add_loop_test(tc, monitor_is_woken_once, 0, 20);
 	tcase_add_loop_test(tc, task_from_outside_wakes_one_of_two, 0, 20);
+	tcase_add_loop_test(tc, timers_are_in_time_beside_tasks_from_outside, 0,
+			    20);
 	tcase_add_loop_test(tc, monitor_that_does_not_come_is_stood_in_for, 0,
 			    20);
 	tcase_add_loop_test(
