@@ -120,7 +120,7 @@ static bool thread_rest(struct weft__blocking *pool, struct weft__idler *self)
 {
 	bool called;
 
-	weft__idler_wait(pool->runtime, &pool->idlers, self, pool->idle_ns);
+	weft__idler_wait(pool->runtime, self, pool->idle_ns);
 	weft__lock_take(&pool->lock);
 	called = weft__idler_is_called(self);
 	if (called && !pool->ending) { /* mutate: recheck=false */
@@ -139,7 +139,7 @@ static bool thread_rest(struct weft__blocking *pool, struct weft__idler *self)
 static void *thread_main(void *arg)
 {
 	struct weft__blocking *pool = arg;
-	struct weft__idler self;
+	struct weft__idler self = { 0 };
 
 	(void)pthread_setname_np(pthread_self(), "weft-blocking");
 	pthread_sigmask(SIG_SETMASK, &pool->runtime->signals, NULL);

@@ -69,26 +69,25 @@ static bool found(void *self)
 	return weft__idler_is_called(self);
 }
 
-static void look(struct weft_runtime *runtime, struct weft__idlers *idlers,
-		 struct weft__idler *self)
+static void look(struct weft_runtime *runtime, struct weft__idler *self)
 {
 	uint32_t looks = LOOKS;
 
 	/* relaxed: the thread's own, until it is called. */
 	if (weft__load(&self->state, relaxed) == looks &&
-	    !weft__spin(runtime, &idlers->spin, IDLE_LOOK_NS, found, self))
+	    !weft__spin(runtime, &self->spin, IDLE_LOOK_NS, found, self))
 		/* relaxed: publishes nothing. */
 		(void)weft__cas(&self->state, &looks, (uint32_t)SLEEPS,
 				relaxed);
 }
 
-void weft__idler_wait(struct weft_runtime *runtime, struct weft__idlers *idlers,
-		      struct weft__idler *self, uint64_t idle_ns)
+void weft__idler_wait(struct weft_runtime *runtime, struct weft__idler *self,
+		      uint64_t idle_ns)
 {
 	uint64_t now_ns = runtime->ops->now(runtime);
 	uint64_t by_ns = weft__nsec_after(now_ns, idle_ns);
 
-	look(runtime, idlers, self);
+	look(runtime, self);
 	while (!weft__idler_is_called(self) && now_ns < by_ns) {
 		weft__futex_wait_for(&self->state, SLEEPS, by_ns - now_ns);
 		now_ns = runtime->ops->now(runtime);

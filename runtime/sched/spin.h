@@ -2,10 +2,11 @@
 /*
  * Spin - looking for a while before a sleep.
  *
- * Where a wait is short, the wake across processors takes longer than all else,
- * and looking saves it.  When it does not pay a few times in a row, it is
- * skipped, and after a number of waits it is tried again.  A process that has
- * one processor does not look: what it waits for needs that.
+ * Where a wait is short, the wake across processors takes longer than all
+ * else, and looking saves it.  Looks in vain are counted, and each that pays
+ * halves the count.  At a limit looking is skipped, and after a number of waits
+ * it is tried again.  A process that has one processor does not look: what it
+ * waits for needs that.
  */
 #ifndef WEFT_RUNTIME_SCHED_SPIN_H
 #define WEFT_RUNTIME_SCHED_SPIN_H
@@ -13,12 +14,13 @@
 #include "runtime/sched/runtime.h"
 
 enum {
-	WEFT__SPIN_MISSES_MAX = 4,	/* in a row, then it is skipped */
+	WEFT__SPIN_MISSES_MAX = 4,	/* then it is skipped */
 	WEFT__SPIN_SKIPS = 250,		/* then it is tried again */
 	WEFT__SPIN_LOOKS = 16,		/* between two looks at the clock */
 };
 
-/* Not a shorter while instead: it would have to cover a wake all the same. */
+/* Does looking pay?  (A shorter look after a miss would not cover the wake of
+ * the other side.) */
 static inline bool weft__spin_pays(struct weft__spin *spin)
 {
 	/* relaxed: concurrent threads only lose an update. */
@@ -53,15 +55,17 @@ static inline bool weft__spin(struct weft_runtime *runtime,
 			      struct weft__spin *spin, uint64_t ns,
 			      bool (*found)(void *arg), void *arg)
 {
-	bool is_found;
 	uint32_t misses;
+	bool is_found;
 
 	if (!runtime->spins || !weft__spin_pays(spin))
 		return false;
 	is_found = weft__spin_until(runtime, runtime->ops->now(runtime) + ns,
 				    found, arg);
 	/* relaxed: concurrent threads only lose an update. */
-	misses = is_found ? 0 : weft__load(&spin->misses, relaxed) + 1;
+	misses = weft__load(&spin->misses, relaxed);
+	misses = is_found ? misses / 2 : misses + 1;
+	/* relaxed: the same. */
 	weft__store(&spin->misses, misses, relaxed);
 	return is_found;
 }
