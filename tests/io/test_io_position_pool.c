@@ -3,6 +3,7 @@
  * Reads and writes of files in the blocking pool, where they may have to wait:
  * what ends them, what waits for them, and writes that wait for each other.
  */
+#include "io/os/syscall.h"
 #include "runtime/blocking/job_queue.h"
 #include "tests/support/blocking_scene.h"
 #include "tests/support/features.h"
@@ -235,7 +236,7 @@ static bool reads_quickly(int fd)
 	struct iovec vec = { &data, 1 };
 
 	return test_is_unmasked(WEFT__FEATURE_RWF_NOWAIT) &&
-	       preadv2(fd, &vec, 1, 0, RWF_NOWAIT) == 1;
+	       weft__syscall_readv(fd, &vec, 1, 0, RWF_NOWAIT) == 1;
 }
 
 /* It would hold up the worker at the lock of the position, for as long as the
