@@ -131,8 +131,7 @@ class Runner:
 
     def cross_file(self):
         sysroot = self.options.arm64
-        path = BUILD / "test-aarch64.ini"
-        path.write_text(f"""[binaries]
+        return machine_file("test-aarch64.ini", f"""[binaries]
 c = 'aarch64-linux-gnu-gcc'
 ar = 'aarch64-linux-gnu-ar'
 strip = 'aarch64-linux-gnu-strip'
@@ -149,19 +148,16 @@ cpu_family = 'aarch64'
 cpu = 'aarch64'
 endian = 'little'
 """)
-        return path
 
     def musl_file(self):
         """Native: its programs run here."""
         place = self.options.musl
-        path = BUILD / "test-musl.ini"
-        path.write_text(f"""[binaries]
+        return machine_file("test-musl.ini", f"""[binaries]
 c = '{place}/cc'
 
 [properties]
 pkg_config_libdir = '{place}/lib/pkgconfig'
 """)
-        return path
 
     def built(self, program):
         """Whether it is up to date; after a failed build some are not."""
@@ -336,6 +332,15 @@ def bitten(cases):
 
 
 # --- How to repeat what failed ----------------------------------------------
+
+def machine_file(name, text):
+    """For meson.  Not written again: builds that have it would be set up
+    again, and two programs of one build cannot do that at a time."""
+    path = BUILD / name
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+    return path
+
 
 def short(path):
     """The path relative to the top of the tree, if it is inside."""
