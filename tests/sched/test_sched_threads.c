@@ -397,6 +397,45 @@ static void wait_for_one(struct weft_runtime *runtime, weft_fn fn, int64_t is)
 	ck_assert_int_eq(r, is);
 }
 
+static uint64_t ever_later(struct weft_runtime *runtime)
+{
+	static uint64_t now_ns;
+
+	(void)runtime;
+	return now_ns += 100;
+}
+
+static bool is_true(void *arg)
+{
+	return *(bool *)arg;
+}
+
+/* Of 40 waits each of a number would be shorter than a look.  How many looks
+ * paid? */
+static unsigned looks_that_pay(unsigned each)
+{
+	static const struct weft__driver_ops ops = { .now = ever_later };
+	static struct weft_runtime runtime = { .ops = &ops, .spins = true };
+	struct weft__spin spin = { 0 };
+	unsigned count = 0;
+
+	for (unsigned i = 1; i <= 40; i++) {
+		bool pays = i % each == 0;
+
+		count += weft__spin(&runtime, &spin, 1000, is_true, &pays);
+	}
+	return count;
+}
+
+START_TEST(looks_that_seldom_pay_are_given_up)
+{
+	ck_assert_uint_eq(looks_that_pay(1), 40);
+	ck_assert_uint_eq(looks_that_pay(2), 20);
+	ck_assert_uint_le(looks_that_pay(4), 2);
+	ck_assert_uint_eq(looks_that_pay(5), 0);
+}
+END_TEST
+
 /* A thread spins before it sleeps while that saves sleeps, and tries spinning
  * again now and then. */
 START_TEST(thread_that_waits_long_no_longer_looks)
@@ -479,6 +518,7 @@ int main(void)
 	tcase_add_test(stacks, without_memory_for_a_stack_it_does_not_start);
 #endif
 	suite_add_tcase(suite, counting);
+	tcase_add_test(waiting, looks_that_seldom_pay_are_given_up);
 	tcase_add_test(waiting, thread_that_waits_long_no_longer_looks);
 	suite_add_tcase(suite, stacks);
 	suite_add_tcase(suite, waiting);
