@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "io/os/look.h"
 #include "io/os/mask.h"
 #include "io/os/syscall.h"
 #include "runtime/base/assert.h"
@@ -26,6 +27,33 @@ ssize_t weft__request_wait(const struct weft__request *request)
 	return transfer(request, 0);
 }
 
+static bool is_at_end(const struct weft__request *request)
+{
+	off_t offset = request->offset;
+	struct statx status;
+
+	if (weft__look_fd(request->fd, STATX_TYPE | STATX_SIZE, &status) < 0 ||
+	    !S_ISREG(status.stx_mode))
+		return true;
+	if (offset < 0)
+		offset = weft__syscall_position(request->fd);
+	return offset >= (off_t)status.stx_size;
+}
+
+/* Linux 5.9 and 5.10 may say that a file ends where a page is not in the cache:
+ * readv(2), BUGS. */
+static ssize_t transfer_at_once(const struct weft__request *request)
+{
+	ssize_t r;
+
+	if (weft__is_masked(WEFT__FEATURE_RWF_NOWAIT))
+		return -EOPNOTSUPP;
+	r = transfer(request, RWF_NOWAIT);
+	if (r == 0 && !weft__request_writes(request) && !is_at_end(request))
+		return -EAGAIN;
+	return r;
+}
+
 ssize_t weft__request_call(const struct weft__request *request)
 {
 	void *memory = (void *)(uintptr_t)request->memory;
@@ -36,9 +64,7 @@ ssize_t weft__request_call(const struct weft__request *request)
 	case WEFT__OPCODE_WRITE:
 	case WEFT__OPCODE_READV:
 	case WEFT__OPCODE_WRITEV:
-		return weft__is_masked(WEFT__FEATURE_RWF_NOWAIT) ?
-			       -EOPNOTSUPP :
-			       transfer(request, RWF_NOWAIT);
+		return transfer_at_once(request);
 	case WEFT__OPCODE_RECV:
 		return weft__syscall_recv(fd, memory, request->bytes, how);
 	case WEFT__OPCODE_SEND:

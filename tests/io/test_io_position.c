@@ -7,7 +7,9 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 
+#include "io/os/syscall.h"
 #include "tests/support/io_kit.h"
+#include "tests/support/refuse_threads.h"
 
 enum { TASKS = 8, RECORDS = 200, BYTES = 64, ALL = TASKS * RECORDS };
 
@@ -276,6 +278,48 @@ IO_TEST(each_write_to_the_end_is_in_the_file)
 	return 0;
 }
 
+/* From here on the kernel says that a file ends where it would have to read. */
+static void end_files(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_preadv2, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[5])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, RWF_NOWAIT, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 6, code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				 SECCOMP_FILTER_FLAG_TSYNC, &program),
+			 0);
+}
+
+/* Linux 5.9 and 5.10 do that. */
+IO_TEST(end_that_is_none_is_not_believed)
+{
+	int fd = file_in("/tmp", 0);
+	char data[8];
+
+	ck_assert_int_eq(pwrite(fd, "0123456789", 10, 0), 10);
+	end_files();
+	kind_set(fd, WEFT__FD_FILE);
+	ck_assert_int_eq(weft_pread(fd, data, 8, 6), 4);
+	ck_assert_mem_eq(data, "6789", 4);
+	kind_set(fd, WEFT__FD_FILE);
+	ck_assert_int_eq(weft_read(fd, data, 8), 8);
+	ck_assert_mem_eq(data, "01234567", 8);
+	ck_assert_int_eq(weft_read(fd, data, 8), 2);
+	ck_assert_int_eq(weft_read(fd, data, 8), 0);
+	ck_assert_int_eq(weft_pread(fd, data, 8, 10), 0);
+	file_end(fd);
+	return 0;
+}
+
 /* ---- Descriptors without a position -------------------------------------- */
 
 /* lseek(2) does not tell, and takes any offset. */
@@ -344,6 +388,8 @@ int main(void)
 	io_add_test(records, each_write_beside_a_thread_is_in_the_file);
 	io_add_test(records, calls_on_a_number_used_again_are_atomic);
 	io_add_test(records, each_write_to_the_end_is_in_the_file);
+	if (HAS_FILTERS)
+		io_add_test(records, end_that_is_none_is_not_believed);
 	suite_add_tcase(suite, records);
 	io_add_test(none, descriptors_of_events_have_no_offsets);
 	io_add_test(none, path_alone_has_no_bytes);

@@ -31,6 +31,10 @@ QEMU_USER = {
         "newer_calls_may_be_missing": FILTERS,
         "who_asks_for_io_uring_in_vain_is_told": FILTERS,
     },
+    "test_io_position": {"end_that_is_none_is_not_believed": FILTERS},
+    "test_io_position_pool": {
+        "transfer_that_gets_no_thread_is_made_all_the_same": FILTERS,
+    },
     "test_io_fifo": {"": OPENAT2},
     "test_io_file": {
         "cached_reads_do_not_visit_the_ring": CACHED,
