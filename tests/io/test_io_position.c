@@ -291,12 +291,8 @@ static void end_files(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { 6, code };
 
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-				 SECCOMP_FILTER_FLAG_TSYNC, &program),
-			 0);
+	filter_threads(code, 6);
 }
 
 /* Linux 5.9 and 5.10 do that. */

@@ -20,6 +20,18 @@ enum { HAS_FILTERS = 0 };
 enum { HAS_FILTERS = 1 };
 #endif
 
+/* The filter holds for all threads of the process from here on. */
+static inline void filter_threads(struct sock_filter *code,
+				  unsigned short count)
+{
+	struct sock_fprog program = { count, code };
+
+	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				 SECCOMP_FILTER_FLAG_TSYNC, &program),
+			 0);
+}
+
 /* From here on the process can make no more threads, as if a limit were
  * reached. */
 static inline void refuse_threads(void)
@@ -38,12 +50,8 @@ static inline void refuse_threads(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { 8, code };
 
-	ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ck_assert_int_eq(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-				 SECCOMP_FILTER_FLAG_TSYNC, &program),
-			 0);
+	filter_threads(code, 8);
 }
 
 #endif
